@@ -1,0 +1,63 @@
+"""Every exception that a user can meet, and byte counts as text.
+
+A message names who complains, the values with their unit, the limit, and where the user's own line is.
+"""
+
+
+class CgraphError(Exception):
+    """Base of all errors of this library."""
+
+
+class ShapeError(CgraphError, ValueError):
+    """Shapes do not fit together, or a size is impossible."""
+
+
+class DTypeError(CgraphError, TypeError):
+    """A dtype is not supported here, or a conversion would lose the value's kind."""
+
+
+class GraphError(CgraphError, ValueError):
+    """The graph itself is not what the call needs: no outputs, an update of a non-Var, a cycle."""
+
+
+class UnassignedError(CgraphError, ValueError):
+    """A Var is read before it has a value."""
+
+
+class InputError(CgraphError, ValueError):
+    """A call has an unknown, missing or unfitting input."""
+
+
+class NotEvaluatedError(CgraphError, ValueError):
+    """A value is asked of a node that holds none."""
+
+
+class NoKernelError(CgraphError, NotImplementedError):
+    """An op has no kernel on this engine."""
+
+
+class NoGradientError(CgraphError, NotImplementedError):
+    """An op has no gradient."""
+
+
+class PlanError(CgraphError, ValueError):
+    """A memory plan is unsound."""
+
+
+class BudgetError(CgraphError, MemoryError):
+    """No plan within the byte budget."""
+
+
+class FormatError(CgraphError, ValueError):
+    """A file is malformed, unsafe or not supported."""
+
+
+def bytes_text(nbytes: int) -> str:
+    """A byte count for people: ``bytes_text(16384) == '16 KiB'``."""
+    size = float(nbytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            break
+        size /= 1024
+    digits = 0 if size == int(size) else 1 if size >= 100 else 2
+    return f"{size:.{digits}f} {unit}"

@@ -1,0 +1,89 @@
+"""The planning problem and its answer: intervals and sizes in, offsets out; no node, no op, no device.
+
+Terms and definitions: Pisarchyk and Lee 2020, arXiv:2001.03288.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cgraph.errors import PlanError
+
+
+@dataclass(frozen=True)
+class UsageInterval:
+    """Steps ``first..last``, both included, from writing to last reading."""
+
+    first: int
+    last: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.first <= self.last:
+            raise PlanError(f"a usage interval must satisfy 0 <= first <= last, got {self.first}..{self.last}")
+
+    def meets(self, other: "UsageInterval") -> bool:
+        return self.first <= other.last and other.first <= self.last
+
+
+@dataclass(frozen=True)
+class Operand:
+    """The bytes of one value, or of several that overwrite one another."""
+
+    nbytes: int
+    interval: UsageInterval
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.nbytes < 0:
+            raise PlanError(f"operand {self.name!r} has a negative size: {self.nbytes} bytes")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Operands to be placed in one arena, each at a multiple of `alignment` bytes.
+
+    Sizes are as they are; `aligned_nbytes` has them rounded up to the alignment, which is what a plan pays.
+    """
+
+    operands: tuple[Operand, ...]
+    alignment: int = 64
+
+    @cached_property
+    def nbytes(self) -> np.ndarray:
+        """Sizes rounded up to the alignment, int64 ``[n]``."""
+        sizes = np.fromiter((x.nbytes for x in self.operands), np.int64, len(self.operands))
+        return -(-sizes // self.alignment) * self.alignment
+
+    @cached_property
+    def first(self) -> np.ndarray:
+        """First step of each operand, int64 ``[n]``."""
+        return np.fromiter((x.interval.first for x in self.operands), np.int64, len(self.operands))
+
+    @cached_property
+    def last(self) -> np.ndarray:
+        """Last step of each operand (included), int64 ``[n]``."""
+        return np.fromiter((x.interval.last for x in self.operands), np.int64, len(self.operands))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Where every operand lives: byte offsets in one arena of `nbytes` bytes.
+
+    `strategy` names what made it; `proved` is true when the plan is known to be the smallest possible.
+    """
+
+    offsets: tuple[int, ...]
+    nbytes: int
+    strategy: str = ""
+    proved: bool = False
+
+
+Strategy = Callable[[Problem], Plan]
+
+
+def problem_of(rows: Sequence[tuple[int, int, int]], alignment: int = 1) -> Problem:
+    """A Problem from ``(nbytes, first, last)`` rows, for tests and files."""
+    operands = tuple(Operand(size, UsageInterval(first, last)) for size, first, last in rows)
+    return Problem(operands, alignment)
