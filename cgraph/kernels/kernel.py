@@ -1,0 +1,125 @@
+"""What names a kernel, and what a call of one looks like; no machine code here.
+
+A kernel is compiled once for its `family` (an emitter, ``module.function`` below `cgraph.kernels.llvm`) and its
+`params` (what changes the machine code: dtype, tile, unroll). Everything else, sizes and strides included, is an
+argument at run time, so a new shape never compiles.
+
+All kernels have one signature, ``void kernel(const int64 *args, int64 first_task, int64 last_task)``.
+"""
+
+from dataclasses import dataclass, replace
+from math import prod
+
+Param = int | float | str | bool | tuple
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The name of one piece of machine code: an emitter and the values it is specialised for."""
+
+    family: str
+    params: tuple[Param, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.family}({', '.join(map(str, self.params))})"
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """An address that is known when a program is bound: `offset` bytes into the memory called `base`.
+
+    `base` is whatever the engine uses as a key: ``"arena"``, a Var, a Const.
+    """
+
+    base: object
+    offset: int = 0
+
+    def __add__(self, nbytes: int) -> "Pointer":
+        return Pointer(self.base, self.offset + nbytes)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One row of a program: a kernel, its arguments, and how many tasks it is cut into.
+
+    Arguments are ints (passed as int64), floats (passed as the bits of a float64) and Pointers. `chunk` tasks are
+    handed out at a time. Tasks of one call may run in any order and at once, so they never write the same bytes and
+    never split a reduction.
+    """
+
+    kernel: Kernel
+    args: tuple[int | float | Pointer, ...]
+    tasks: int
+    chunk: int = 1
+
+
+@dataclass(frozen=True)
+class View:
+    """Where a value lives and how it is laid out: what an op's kernel facet is given for `out` and each operand.
+
+    Fields
+        at: address of the first element
+        shape: elements along each axis
+        strides: bytes from one element to the next along each axis; 0 where broadcast, negative where flipped
+        dtype: NumPy's short code (``f4``, ``i8``, ``b1`` …)
+    """
+
+    at: Pointer
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+
+    @property
+    def itemsize(self) -> int:
+        return int(self.dtype[1:])
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Elements follow one another in C order; axes of one element do not count."""
+        expected = self.itemsize
+        for n, stride in zip(reversed(self.shape), reversed(self.strides)):
+            if n != 1 and stride != expected:
+                return False
+            expected *= n
+        return True
+
+    def with_shape(self, *shape: int) -> "View":
+        """The same contiguous bytes seen with another shape."""
+        if not self.is_contiguous:
+            raise ValueError(f"a strided view {self.shape} {self.strides} has no other shape")
+        return contiguous(self.at, shape, self.dtype)
+
+    def moved(self, nbytes: int) -> "View":
+        return replace(self, at=self.at + nbytes)
+
+
+def contiguous(at: Pointer, shape: tuple[int, ...], dtype: str) -> View:
+    """A view in C order."""
+    strides, step = [], int(dtype[1:])
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return View(at, tuple(shape), tuple(reversed(strides)), dtype)
+
+
+def collapse(
+    shape: tuple[int, ...], *strides: tuple[int, ...]
+) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """Merge neighbouring axes that every operand walks as one; drop axes of one element.
+
+    Returns the merged shape and each operand's strides along it. A result of rank 0 means one element.
+    """
+    merged: list[list[int]] = []
+    for axis, n in enumerate(shape):
+        if n == 1:
+            continue
+        steps = [s[axis] for s in strides]
+        if merged and all(before == step * n for before, step in zip(merged[-1][1:], steps)):
+            merged[-1] = [merged[-1][0] * n, *steps]
+        else:
+            merged.append([n, *steps])
+    return tuple(m[0] for m in merged), [tuple(m[i + 1] for m in merged) for i in range(len(strides))]

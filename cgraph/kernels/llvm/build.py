@@ -1,0 +1,434 @@
+"""A small language for writing kernels: values with Python operators that append LLVM instructions.
+
+`Builder` is the function under construction, `Val` an SSA value (a scalar or a vector) that knows its dtype, `Ptr`
+an address of elements. Dtypes are NumPy's short codes: ``f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1`` (``b1`` is one byte in
+memory, one bit in a register). Python numbers become constants of the other side's type; a scalar next to a vector is
+spread over its lanes. Nothing here knows an op or a node.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+from llvmlite import ir
+
+from cgraph.kernels.target import Target
+
+BOOL, INDEX, VOID = ir.IntType(1), ir.IntType(64), ir.VoidType()
+POINTER = ir.PointerType()
+KERNEL_TYPE = ir.FunctionType(VOID, [POINTER, INDEX, INDEX])
+_COMPARE = {"<": "<", "<=": "<=", ">": ">", ">=": ">=", "==": "==", "!=": "!="}
+
+
+def scalar_type(dtype: str) -> ir.Type:
+    """The LLVM type of one element in a register."""
+    if dtype[0] == "f":
+        return ir.FloatType() if dtype == "f4" else ir.DoubleType()
+    return BOOL if dtype == "b1" else ir.IntType(8 * int(dtype[1:]))
+
+
+def vector_type(dtype: str, lanes: int) -> ir.Type:
+    """`lanes` elements; 0 lanes is a scalar."""
+    return ir.VectorType(scalar_type(dtype), lanes) if lanes else scalar_type(dtype)
+
+
+def nbytes_of(dtype: str) -> int:
+    return int(dtype[1:])
+
+
+class Val:
+    """An SSA value. Operators append instructions; `==` and `<` give ``b1`` values."""
+
+    __slots__ = ("dtype", "k", "lanes", "v")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, k: "Builder", v: ir.Value, dtype: str, lanes: int) -> None:
+        self.k, self.v, self.dtype, self.lanes = k, v, dtype, lanes
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype[0] == "f"
+
+    def __add__(self, y):
+        return self.k.binary("add", self, y)
+
+    def __sub__(self, y):
+        return self.k.binary("sub", self, y)
+
+    def __mul__(self, y):
+        return self.k.binary("mul", self, y)
+
+    def __radd__(self, y):
+        return self.k.binary("add", y, self)
+
+    def __rsub__(self, y):
+        return self.k.binary("sub", y, self)
+
+    def __rmul__(self, y):
+        return self.k.binary("mul", y, self)
+
+    def __truediv__(self, y):
+        return self.k.binary("div", self, y)
+
+    def __rtruediv__(self, y):
+        return self.k.binary("div", y, self)
+
+    def __floordiv__(self, y):
+        """Truncating integer division: for index arithmetic, where operands are >= 0."""
+        return self.k.binary("div", self, y)
+
+    def __mod__(self, y):
+        """Remainder of truncating division: for index arithmetic, where operands are >= 0."""
+        return self.k.binary("rem", self, y)
+
+    def __and__(self, y):
+        return self.k.binary("and_", self, y)
+
+    def __or__(self, y):
+        return self.k.binary("or_", self, y)
+
+    def __xor__(self, y):
+        return self.k.binary("xor", self, y)
+
+    def __lshift__(self, y):
+        return self.k.binary("shl", self, y)
+
+    def __rshift__(self, y):
+        return self.k.binary("shr", self, y)
+
+    def __neg__(self):
+        return self.k.neg(self)
+
+    def __invert__(self):
+        return self.k.wrap(self.k.b.not_(self.v), self.dtype, self.lanes)
+
+    def __lt__(self, y):
+        return self.k.compare("<", self, y)
+
+    def __le__(self, y):
+        return self.k.compare("<=", self, y)
+
+    def __gt__(self, y):
+        return self.k.compare(">", self, y)
+
+    def __ge__(self, y):
+        return self.k.compare(">=", self, y)
+
+    def __eq__(self, y):  # type: ignore[override]
+        return self.k.compare("==", self, y)
+
+    def __ne__(self, y):  # type: ignore[override]
+        return self.k.compare("!=", self, y)
+
+
+class Ptr:
+    """An address of elements of `dtype`; ``p + n`` moves by n elements."""
+
+    __slots__ = ("dtype", "k", "v")
+
+    def __init__(self, k: "Builder", v: ir.Value, dtype: str) -> None:
+        self.k, self.v, self.dtype = k, v, dtype
+
+    def __add__(self, elements) -> "Ptr":
+        if isinstance(elements, int) and elements == 0:
+            return self
+        index = self.k.val(elements, "i8").v
+        return Ptr(self.k, self.k.b.gep(self.v, [index], source_etype=_memory_type(self.dtype)), self.dtype)
+
+    def plus_bytes(self, nbytes) -> "Ptr":
+        index = self.k.val(nbytes, "i8").v
+        return Ptr(self.k, self.k.b.gep(self.v, [index], source_etype=ir.IntType(8)), self.dtype)
+
+    def as_dtype(self, dtype: str) -> "Ptr":
+        return Ptr(self.k, self.v, dtype)
+
+    def load(self, offset=0, lanes: int = 0, align: int | None = None) -> Val:
+        """The element (or `lanes` consecutive ones) at `offset` elements."""
+        at = self + offset
+        align = align or nbytes_of(self.dtype)
+        if self.dtype != "b1":
+            v = self.k.b.load(at.v, align=align, typ=vector_type(self.dtype, lanes))
+            return Val(self.k, v, self.dtype, lanes)
+        raw = Val(self.k, self.k.b.load(at.v, align=align, typ=vector_type("u1", lanes)), "u1", lanes)
+        return raw != 0
+
+    def store(self, value, offset=0, align: int | None = None) -> None:
+        at = self + offset
+        value = self.k.val(value, self.dtype)
+        if self.dtype == "b1":
+            value = self.k.cast(value, "u1")
+        self.k.b.store(value.v, at.v, align=align or nbytes_of(self.dtype))
+
+
+class Slot:
+    """A variable that changes: ``s.value`` reads, ``s.value = x`` writes. Becomes a register."""
+
+    __slots__ = ("dtype", "k", "lanes", "p")
+
+    def __init__(self, k: "Builder", p: ir.Value, dtype: str, lanes: int) -> None:
+        self.k, self.p, self.dtype, self.lanes = k, p, dtype, lanes
+
+    @property
+    def value(self) -> Val:
+        v = self.k.b.load(self.p, typ=vector_type(self.dtype, self.lanes))
+        return Val(self.k, v, self.dtype, self.lanes)
+
+    @value.setter
+    def value(self, x) -> None:
+        self.k.b.store(self.k.val(x, self.dtype, self.lanes).v, self.p)
+
+
+class Builder:
+    """The function under construction, and the instructions that are no operator. Changes as it is used."""
+
+    def __init__(self, module: ir.Module, function: ir.Function, target: Target) -> None:
+        self.module, self.function, self.target = module, function, target
+        self.entry = function.append_basic_block("entry")
+        self.b = ir.IRBuilder(function.append_basic_block("body"))
+
+    def finish(self) -> None:
+        """End the function; slots live in the entry block, which falls through to the body."""
+        if not self.b.block.is_terminated:
+            self.b.ret_void()
+        ir.IRBuilder(self.entry).branch(self.function.blocks[1])
+
+    # -- arguments ------------------------------------------------------------------------------------------------
+    def tasks(self) -> tuple[Val, Val]:
+        """First and last task (excluded) of this call."""
+        return self.wrap(self.function.args[1], "i8"), self.wrap(self.function.args[2], "i8")
+
+    def args(self, **kinds: str) -> SimpleNamespace:
+        """The arguments by name, in order: ``"f4*"`` a pointer, ``"i8"`` an integer, ``"f8"`` a float."""
+        table = Ptr(self, self.function.args[0], "i8")
+        found = {}
+        for i, (name, kind) in enumerate(kinds.items()):
+            if kind.endswith("*"):
+                found[name] = self.pointer(table.load(i), kind[:-1])
+            elif kind == "f8":
+                found[name] = table.as_dtype("f8").load(i)
+            else:
+                found[name] = table.load(i)
+        return SimpleNamespace(**found)
+
+    # -- values ---------------------------------------------------------------------------------------------------
+    def wrap(self, v: ir.Value, dtype: str, lanes: int = 0) -> Val:
+        return Val(self, v, dtype, lanes)
+
+    def const(self, x, dtype: str, lanes: int = 0) -> Val:
+        if dtype[0] == "f":
+            x = float(x)
+        elif dtype == "b1":
+            x = int(bool(x))
+        else:
+            x = int(x)
+        kind = vector_type(dtype, lanes)
+        return Val(self, ir.Constant(kind, [x] * lanes if lanes else x), dtype, lanes)
+
+    def val(self, x, dtype: str, lanes: int = 0) -> Val:
+        """`x` as a Val: Python numbers become constants, scalars are spread over `lanes`."""
+        if not isinstance(x, Val):
+            return self.const(x, dtype, lanes)
+        return self.splat(x, lanes) if lanes and not x.lanes else x
+
+    def splat(self, x: Val, lanes: int) -> Val:
+        """A scalar in every lane."""
+        kind = vector_type(x.dtype, lanes)
+        undef = ir.Constant(kind, ir.Undefined)
+        one = self.b.insert_element(undef, x.v, ir.Constant(ir.IntType(32), 0))
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), lanes), [0] * lanes)
+        return Val(self, self.b.shuffle_vector(one, undef, mask), x.dtype, lanes)
+
+    def lane(self, x: Val, i) -> Val:
+        """One lane of a vector."""
+        return Val(self, self.b.extract_element(x.v, self.val(i, "i8").v), x.dtype, 0)
+
+    def iota(self, dtype: str, lanes: int) -> Val:
+        """The vector 0, 1, 2 … (the scalar 0 without lanes)."""
+        kind = vector_type(dtype, lanes)
+        return Val(self, ir.Constant(kind, list(range(lanes)) if lanes else 0), dtype, lanes)
+
+    def pair(self, x, y) -> tuple[Val, Val]:
+        """Both sides with one dtype and one number of lanes."""
+        dtype = x.dtype if isinstance(x, Val) else y.dtype
+        lanes = max(x.lanes if isinstance(x, Val) else 0, y.lanes if isinstance(y, Val) else 0)
+        return self.val(x, dtype, lanes), self.val(y, dtype, lanes)
+
+    # -- arithmetic -----------------------------------------------------------------------------------------------
+    def binary(self, name: str, x, y) -> Val:
+        x, y = self.pair(x, y)
+        b, d = self.b, x.dtype
+        if name in ("and_", "or_", "xor", "shl"):
+            return self.wrap(getattr(b, name)(x.v, y.v), d, x.lanes)
+        if name == "shr":
+            return self.wrap((b.ashr if d[0] == "i" else b.lshr)(x.v, y.v), d, x.lanes)
+        if d[0] == "f":
+            return self.wrap(getattr(b, "f" + name)(x.v, y.v), d, x.lanes)
+        if name in ("div", "rem"):
+            name = ("s" if d[0] == "i" else "u") + name
+        return self.wrap(getattr(b, name)(x.v, y.v), d, x.lanes)
+
+    def neg(self, x: Val) -> Val:
+        return self.wrap(self.b.fneg(x.v) if x.is_float else self.b.neg(x.v), x.dtype, x.lanes)
+
+    def compare(self, sign: str, x, y) -> Val:
+        """Ordered comparison: false with a NaN, but ``!=`` is true with one."""
+        x, y = self.pair(x, y)
+        if x.is_float:
+            how = self.b.fcmp_unordered if sign == "!=" else self.b.fcmp_ordered
+        else:
+            how = self.b.icmp_signed if x.dtype[0] == "i" else self.b.icmp_unsigned
+        return self.wrap(how(_COMPARE[sign], x.v, y.v), "b1", x.lanes)
+
+    def select(self, condition: Val, x, y) -> Val:
+        x, y = self.pair(x, y)
+        if condition.lanes and not x.lanes:
+            x, y = self.splat(x, condition.lanes), self.splat(y, condition.lanes)
+        if x.lanes and not condition.lanes:
+            return self.wrap(self.b.select(condition.v, x.v, y.v), x.dtype, x.lanes)
+        return self.wrap(self.b.select(condition.v, x.v, y.v), x.dtype, x.lanes)
+
+    def is_nan(self, x: Val) -> Val:
+        return self.wrap(self.b.fcmp_unordered("uno", x.v, x.v), "b1", x.lanes)
+
+    def smaller(self, x, y) -> Val:
+        """min without NaN care: `y` when either is NaN."""
+        x, y = self.pair(x, y)
+        return self.select(x < y, x, y)
+
+    def larger(self, x, y) -> Val:
+        """max without NaN care: `y` when either is NaN."""
+        x, y = self.pair(x, y)
+        return self.select(x > y, x, y)
+
+    def fma(self, x, y, z) -> Val:
+        """x * y + z in one rounding where the target has it, else in two."""
+        lanes = max(v.lanes for v in (x, y, z) if isinstance(v, Val))
+        dtype = next(v.dtype for v in (x, y, z) if isinstance(v, Val))
+        x, y, z = (self.val(v, dtype, lanes) for v in (x, y, z))
+        return self.intrinsic("fma", x, y, z) if self.target.fma else x * y + z
+
+    def intrinsic(self, name: str, *xs: Val) -> Val:
+        """An LLVM intrinsic whose operands and result have one type, such as ``sqrt`` or ``floor``."""
+        kind = vector_type(xs[0].dtype, xs[0].lanes)
+        suffix = f"{xs[0].dtype[0]}{8 * nbytes_of(xs[0].dtype)}".replace("u", "i")
+        full = f"llvm.{name}." + (f"v{xs[0].lanes}" if xs[0].lanes else "") + suffix
+        return self.wrap(
+            self.b.call(self.declare(full, kind, [kind] * len(xs)), [x.v for x in xs]),
+            xs[0].dtype,
+            xs[0].lanes,
+        )
+
+    def cast(self, x: Val, dtype: str) -> Val:
+        """To another dtype: ints wrap, floats to ints truncate (undefined outside the range), to b1 is != 0."""
+        if x.dtype == dtype:
+            return x
+        if dtype == "b1":
+            return x != 0
+        kind, b, v = vector_type(dtype, x.lanes), self.b, x.v
+        if x.is_float:
+            if dtype[0] == "f":
+                v = (b.fpext if dtype == "f8" else b.fptrunc)(v, kind)
+            else:
+                v = (b.fptosi if dtype[0] == "i" else b.fptoui)(v, kind)
+        elif dtype[0] == "f":
+            v = (b.sitofp if x.dtype[0] == "i" else b.uitofp)(v, kind)
+        else:
+            have, want = (1 if x.dtype == "b1" else 8 * nbytes_of(x.dtype)), 8 * nbytes_of(dtype)
+            if want > have:
+                v = (b.sext if x.dtype[0] == "i" else b.zext)(v, kind)
+            elif want < have:
+                v = b.trunc(v, kind)
+        return self.wrap(v, dtype, x.lanes)
+
+    def bits(self, x: Val, dtype: str) -> Val:
+        """The same bits read as another dtype of the same size."""
+        return self.wrap(self.b.bitcast(x.v, vector_type(dtype, x.lanes)), dtype, x.lanes)
+
+    def pointer(self, address: Val, dtype: str) -> Ptr:
+        return Ptr(self, self.b.inttoptr(address.v, POINTER), dtype)
+
+    # -- functions ------------------------------------------------------------------------------------------------
+    def declare(self, name: str, result: ir.Type, operands: list[ir.Type]) -> ir.Function:
+        """A function of this module, of libc or of LLVM, by name."""
+        found = self.module.globals.get(name)
+        return found or ir.Function(self.module, ir.FunctionType(result, operands), name)
+
+    # -- control --------------------------------------------------------------------------------------------------
+    def slot(self, init, dtype: str | None = None, lanes: int = 0) -> Slot:
+        """A variable, set to `init`."""
+        if isinstance(init, Val):
+            dtype, lanes = init.dtype, max(lanes, init.lanes)
+        assert dtype is not None
+        made = Slot(self, self.stack(dtype, lanes), dtype, lanes)
+        made.value = init
+        return made
+
+    def stack(self, dtype: str, lanes: int = 0, count: int = 1, align: int = 64) -> ir.Value:
+        """Room for `count` values on the stack, made once per call of the kernel."""
+        builder = ir.IRBuilder(self.entry)
+        kind = vector_type(dtype, lanes) if dtype != "b1" or count == 1 else vector_type("u1", lanes)
+        place = builder.alloca(kind if count == 1 else ir.ArrayType(kind, count))
+        place.align = align
+        return place
+
+    def stack_ptr(self, dtype: str, count: int) -> Ptr:
+        """A small array on the stack."""
+        return Ptr(self, self.stack(dtype, 0, count), dtype)
+
+    @contextmanager
+    def loop(self, low, high, step=1) -> Iterator[Val]:
+        """``for i in range(low, high, step)`` with `step` > 0."""
+        low, high, step = (self.val(x, "i8") for x in (low, high, step))
+        before = self.b.block
+        head, body, end = (self.function.append_basic_block(n) for n in ("loop", "loop_body", "loop_end"))
+        self.b.branch(head)
+        self.b.position_at_end(head)
+        i = self.b.phi(INDEX)
+        i.add_incoming(low.v, before)
+        self.b.cbranch(self.b.icmp_signed("<", i, high.v), body, end)
+        self.b.position_at_end(body)
+        yield self.wrap(i, "i8")
+        i.add_incoming(self.b.add(i, step.v), self.b.block)
+        self.b.branch(head)
+        self.b.position_at_end(end)
+
+    @contextmanager
+    def loop_while(self) -> Iterator[SimpleNamespace]:
+        """An endless loop; ``w.until(condition)`` leaves it."""
+        body, end = (self.function.append_basic_block(n) for n in ("while", "while_end"))
+        self.b.branch(body)
+        self.b.position_at_end(body)
+
+        def until(condition: Val) -> None:
+            after = self.function.append_basic_block("go_on")
+            self.b.cbranch(condition.v, end, after)
+            self.b.position_at_end(after)
+
+        yield SimpleNamespace(until=until)
+        self.b.branch(body)
+        self.b.position_at_end(end)
+
+    @contextmanager
+    def if_(self, condition: Val, likely: bool | None = None) -> Iterator[None]:
+        with self.b.if_then(condition.v, likely):
+            yield
+
+    @contextmanager
+    def if_else(self, condition: Val):
+        """``with k.if_else(c) as (then, otherwise): with then: … with otherwise: …``"""
+        with self.b.if_else(condition.v) as branches:
+            yield branches
+
+    def tail_loop(self, count, lanes: int, body) -> None:
+        """``body(i, lanes)`` over `count` elements: whole vectors first, then single elements (lanes 0)."""
+        count = self.val(count, "i8")
+        whole = count - count % lanes if lanes > 1 else count * 0
+        if lanes > 1:
+            with self.loop(0, whole, lanes) as i:
+                body(i, lanes)
+        with self.loop(whole, count) as i:
+            body(i, 0)
+
+
+def _memory_type(dtype: str) -> ir.Type:
+    return ir.IntType(8) if dtype == "b1" else scalar_type(dtype)

@@ -1,0 +1,70 @@
+"""From an emitter to object code.
+
+An emitter is a function ``emit(k: Builder, *params)`` that writes the body of one kernel. `family` registers nothing:
+the family's name *is* its place, ``module.function`` below `cgraph.kernels.llvm`. Emitters whose code is final
+(register-tiled kernels) say ``@final``: they skip LLVM's middle end, which halves their compile time.
+"""
+
+import time
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+
+from cgraph.kernels.kernel import Kernel
+from cgraph.kernels.llvm.build import KERNEL_TYPE, Builder
+from cgraph.kernels.store import target_machine
+from cgraph.kernels.target import Target
+
+
+def final(emit: Callable) -> Callable:
+    """Mark an emitter whose code needs no optimisation passes: SSA only, no slots."""
+    emit.is_final = True  # type: ignore[attr-defined]
+    return emit
+
+
+def signature(kind: ir.FunctionType) -> Callable[[Callable], Callable]:
+    """Mark an emitter of a function that is no kernel, such as the interpreter."""
+
+    def mark(emit: Callable) -> Callable:
+        emit.signature = kind  # type: ignore[attr-defined]
+        return emit
+
+    return mark
+
+
+def emit_text(kernel: Kernel, symbol: str, target: Target) -> tuple[str, bool]:
+    """The LLVM IR of a kernel, and whether it is final."""
+    module_name, function_name = kernel.family.split(".")
+    emit = getattr(import_module(f"cgraph.kernels.llvm.{module_name}"), function_name)
+    module = ir.Module(symbol)
+    module.triple = target_machine(target).triple
+    function = ir.Function(module, getattr(emit, "signature", KERNEL_TYPE), symbol)
+    k = Builder(module, function, target)
+    emit(k, *kernel.params)
+    k.finish()
+    return str(module), getattr(emit, "is_final", False)
+
+
+def compile_kernel(kernel: Kernel, symbol: str, target: Target) -> tuple[bytes, float]:
+    """Object code of `kernel`, whose function is called `symbol`, and the seconds it took."""
+    start = time.perf_counter()
+    text, is_final = emit_text(kernel, symbol, target)
+    module = llvm.parse_assembly(text)
+    module.verify()
+    machine = target_machine(target)
+    if not is_final:
+        optimise(module, machine)
+    return machine.emit_object(module), time.perf_counter() - start
+
+
+def optimise(module: Any, machine: Any) -> None:
+    """Registers for slots, hoisting, simplification; no vectoriser: kernels say their vectors themselves."""
+    options = llvm.create_pipeline_tuning_options(2)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    options.loop_unrolling = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)

@@ -1,0 +1,65 @@
+"""Which instructions kernels may use: one record per machine width, chosen at run time.
+
+The emitters read nothing else of the machine, so AVX-512, AVX2 and a portable width come from one source.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+
+@dataclass(frozen=True)
+class Target:
+    """A processor as the emitters see it.
+
+    Fields
+        name: ``avx512``, ``avx2`` or ``portable``
+        cpu, features: as LLVM names them
+        lanes: float32 values in one vector register
+        registers: vector registers
+        fma: fused multiply-add is one instruction; without it the emitters multiply, then add
+    """
+
+    name: str
+    cpu: str
+    features: str
+    lanes: int
+    registers: int
+    fma: bool
+
+    def lanes_of(self, dtype: str) -> int:
+        """Values of `dtype` (``f4``, ``i8``…) in one vector register."""
+        return max(1, self.lanes * 4 // int(dtype[1:]))
+
+
+_AVX2 = "+sse4.2,+popcnt,+avx,+avx2,+fma,+bmi,+bmi2,+f16c,+lzcnt,+movbe"
+PORTABLE = Target("portable", "x86-64", "", 4, 16, False)
+AVX2 = Target("avx2", "haswell", _AVX2, 8, 16, True)
+
+
+@cache
+def host_target() -> Target:
+    """The widest target that this machine runs."""
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features()
+    if not llvm.get_process_triple().startswith("x86_64"):
+        return Target("portable", llvm.get_host_cpu_name(), features.flatten(), 4, 32, True)
+    if features.get("avx512f") and features.get("avx512dq") and features.get("avx512vl"):
+        flat = features.flatten() + ",-prefer-256-bit"
+        return Target("avx512", llvm.get_host_cpu_name(), flat, 16, 32, True)
+    if features.get("avx2") and features.get("fma"):
+        return AVX2
+    return PORTABLE
+
+
+def target_named(name: str) -> Target:
+    """The target `name`; ``host`` is the widest one here. ValueError when this machine does not run it."""
+    host = host_target()
+    runnable = {"host": host, host.name: host}
+    if host.name in ("avx512", "avx2"):
+        runnable |= {"avx2": AVX2, "portable": PORTABLE}
+    if name not in runnable:
+        raise ValueError(
+            f"target {name!r} does not run on this machine; these do: {', '.join(sorted(runnable))}"
+        )
+    return runnable[name]
