@@ -106,9 +106,7 @@ def contiguous(at: Pointer, shape: tuple[int, ...], dtype: str) -> View:
     return View(at, tuple(shape), tuple(reversed(strides)), dtype)
 
 
-def collapse(
-    shape: tuple[int, ...], *strides: tuple[int, ...]
-) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+def collapse(shape: tuple[int, ...], *strides: tuple[int, ...]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """Merge neighbouring axes that every operand walks as one; drop axes of one element.
 
     Returns the merged shape and each operand's strides along it. A result of rank 0 means one element.

@@ -59,7 +59,5 @@ def target_named(name: str) -> Target:
     if host.name in ("avx512", "avx2"):
         runnable |= {"avx2": AVX2, "portable": PORTABLE}
     if name not in runnable:
-        raise ValueError(
-            f"target {name!r} does not run on this machine; these do: {', '.join(sorted(runnable))}"
-        )
+        raise ValueError(f"target {name!r} does not run on this machine; these do: {', '.join(sorted(runnable))}")
     return runnable[name]

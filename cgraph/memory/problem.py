@@ -21,9 +21,7 @@ class UsageInterval:
 
     def __post_init__(self) -> None:
         if not 0 <= self.first <= self.last:
-            raise PlanError(
-                f"a usage interval must satisfy 0 <= first <= last, got {self.first}..{self.last}"
-            )
+            raise PlanError(f"a usage interval must satisfy 0 <= first <= last, got {self.first}..{self.last}")
 
     def meets(self, other: "UsageInterval") -> bool:
         return self.first <= other.last and other.first <= self.last
