@@ -11,6 +11,8 @@ import numpy as np
 
 from cgraph.errors import PlanError
 
+MOST_BYTES = 2**62  # sums of two offsets still fit in 64 bits
+
 
 @dataclass(frozen=True)
 class UsageInterval:
@@ -44,17 +46,27 @@ class Operand:
 class Problem:
     """Operands to be placed in one arena, each at a multiple of `alignment` bytes.
 
-    Sizes are as they are; `aligned_nbytes` has them rounded up to the alignment, which is what a plan pays.
+    Sizes in `operands` are as they are; `nbytes` has them rounded up to the alignment, which is what a plan pays.
     """
 
     operands: tuple[Operand, ...]
     alignment: int = 64
 
+    def __post_init__(self) -> None:
+        if self.alignment < 1:
+            raise PlanError(f"an alignment is at least 1 byte, got {self.alignment}")
+
     @cached_property
     def nbytes(self) -> np.ndarray:
-        """Sizes rounded up to the alignment, int64 ``[n]``."""
-        sizes = np.fromiter((x.nbytes for x in self.operands), np.int64, len(self.operands))
-        return -(-sizes // self.alignment) * self.alignment
+        """Sizes rounded up to the alignment, int64 ``[n]``.
+
+        Raises
+            PlanError: all operands together have more bytes than an offset can count
+        """
+        sizes = [-(-x.nbytes // self.alignment) * self.alignment for x in self.operands]
+        if sum(sizes) > MOST_BYTES:
+            raise PlanError(f"the operands have {sum(sizes)} bytes together, an arena has at most {MOST_BYTES}")
+        return np.array(sizes, np.int64)
 
     @cached_property
     def first(self) -> np.ndarray:
