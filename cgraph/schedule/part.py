@@ -1,0 +1,117 @@
+"""Part of a graph, made ready for a search over sets of executed nodes: sets are bits of an int.
+
+Nodes of the part are numbered 0, 1, … in an order in which they can run.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cgraph.schedule.dag import Dag
+
+
+@dataclass(frozen=True)
+class State:
+    """A set of executed nodes: bits, what can run next, bytes in use, highest bytes on the way, and the way itself."""
+
+    done: int
+    ready: tuple[int, ...]
+    in_use: int
+    peak: int
+    before: "State | None" = None
+    ran: tuple[int, ...] = ()
+
+    def path(self) -> list[int]:
+        """The nodes in the order they ran."""
+        runs = []
+        state: State | None = self
+        while state:
+            runs.append(state.ran)
+            state = state.before
+        return [node for ran in reversed(runs) for node in ran]
+
+
+class OutOfStatesError(Exception):
+    """The limit is used up; internal to the schedule."""
+
+
+class Allowance:
+    """States that searches may still make; changes with `take`."""
+
+    def __init__(self, states: int) -> None:
+        self.left = states
+
+    def take(self, state: State) -> None:
+        """Count a state: more than once if many nodes are ready, since all of them are looked at.
+
+        Raises
+            OutOfStatesError: there are none left
+        """
+        self.left -= 1 + len(state.ready) // 32
+        if self.left < 0:
+            raise OutOfStatesError
+
+
+class Part:
+    """Nodes that run one after the other, whatever their order, from `start` bytes in use on.
+
+    Raises, wherever it makes a state
+        OutOfStatesError: `allowance` is used up
+    """
+
+    def __init__(self, dag: Dag, nodes: tuple[int, ...], start: int, allowance: Allowance) -> None:
+        inside = {node: i for i, node in enumerate(nodes)}
+        last = max(nodes)
+        read = sorted({x for node in nodes for x in dag.operands[node]} | set(nodes))
+        freed = [x for x in read if dag.nbytes[x] and x not in dag.kept and (dag.users[x] or (x,))[-1] <= last]
+        freed_after = {x: bits(inside[user] for user in dag.users[x] if user in inside) for x in freed}
+        self.allowance = allowance
+        self.nodes = nodes
+        self.start = start
+        self.nbytes = [dag.nbytes[node] for node in nodes]
+        self.users = [[inside[user] for user in dag.users[node] if user in inside] for node in nodes]
+        self.needs = [bits(inside[x] for x in dag.operands[node] if x in inside) for node in nodes]
+        self.frees = [
+            [(freed_after[x], dag.nbytes[x]) for x in (*dag.distinct[node], node) if x in freed_after] for node in nodes
+        ]
+
+    def begin(self) -> State:
+        ready = tuple(i for i, needs in enumerate(self.needs) if not needs)
+        return self._settle(State(0, ready, self.start, 0))
+
+    def next_states(self, state: State) -> Iterator[State]:
+        """Run each ready node, and after it whatever can run at once."""
+        for node in state.ready:
+            yield self._settle(self._run(state, node))
+
+    def _run(self, state: State, node: int) -> State:
+        done = state.done | 1 << node
+        ready = [other for other in state.ready if other != node]
+        ready += (user for user in self.users[node] if self.needs[user] & done == self.needs[user])
+        in_use = state.in_use + self.nbytes[node]
+        peak = max(state.peak, in_use)
+        return State(done, tuple(ready), in_use - self._freed(node, done), peak, state, (node,))
+
+    def _freed(self, node: int, done: int) -> int:
+        return sum(nbytes for users, nbytes in self.frees[node] if users & done == users)
+
+    def _settle(self, state: State) -> State:
+        """Run nodes that cannot hurt: they raise no peak and leave no more bytes in use than before."""
+        while True:
+            self.allowance.take(state)
+            node = next((node for node in state.ready if self._cannot_hurt(state, node)), None)
+            if node is None:
+                return state
+            then = self._run(state, node)
+            state = State(then.done, then.ready, then.in_use, then.peak, state.before, (*state.ran, node))
+
+    def _cannot_hurt(self, state: State, node: int) -> bool:
+        nbytes = self.nbytes[node]
+        return state.in_use + nbytes <= state.peak and nbytes <= self._freed(node, state.done | 1 << node)
+
+
+def bits(positions: Iterator[int]) -> int:
+    """The set of `positions` as bits of an int."""
+    together = 0
+    for position in positions:
+        together |= 1 << position
+    return together

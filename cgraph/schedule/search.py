@@ -1,0 +1,64 @@
+"""Search for an order of a part's nodes with a smaller peak, over sets of executed nodes: best first, or by beam.
+
+What was executed matters, not in which order, except for the peak on the way: of all orders of one set the best is
+enough. Both searches give the same answer every time; what they may do is counted in states, not in seconds.
+
+Source: Liberis and Lane 2019, arXiv:1910.05110.
+"""
+
+import heapq
+
+from cgraph.schedule.part import Part, State
+
+BEAM = 16  # states kept at each step
+
+
+def best_first(part: Part, below: int) -> State | None:
+    """An order with the least peak of all, if that is less than `below`; None if no order has less.
+
+    Raises
+        OutOfStatesError: there were too many states to say
+    """
+    everything = (1 << len(part.nodes)) - 1
+    start = part.begin()
+    queue = [(start.peak, 0, start)]
+    known = {start.done: start.peak}
+    made = 0
+    while queue:
+        _, _, state = heapq.heappop(queue)
+        if state.done == everything:
+            return state
+        if state.peak > known[state.done]:
+            continue
+        for then in part.next_states(state):
+            if then.peak < min(below, known.get(then.done, below)):
+                known[then.done] = then.peak
+                made += 1
+                heapq.heappush(queue, (then.peak, -made, then))  # of equal peaks the newest: straight to the end
+    return None
+
+
+def beam(part: Part, below: int) -> State | None:
+    """An order with a peak less than `below`, keeping the `BEAM` best sets of each step; None if none was found.
+
+    Raises
+        OutOfStatesError: there were too many states to say
+    """
+    everything = (1 << len(part.nodes)) - 1
+    states = [part.begin()]
+    best: State | None = None
+    while states:
+        together: dict[int, State] = {}
+        for state in states:
+            for then in part.next_states(state):
+                if then.peak < min(below, _peak(together.get(then.done), below)):
+                    together[then.done] = then
+        finished = together.pop(everything, None)
+        if finished:
+            best, below = finished, finished.peak
+        states = sorted(together.values(), key=lambda state: (state.peak, state.in_use))[:BEAM]
+    return best
+
+
+def _peak(state: State | None, otherwise: int) -> int:
+    return state.peak if state else otherwise
