@@ -19,6 +19,7 @@ from cgraph.memory.problem import Plan, Problem
 from cgraph.memory.strategies import BLOCK_STRATEGIES, OFFSET_STRATEGIES
 
 MOST_FOR_BLOCKS = 512  # operands; beyond it the block strategies take long and have never won
+SLOW = ("min_cost_flow", "exact_blocks")
 NODES = 20_000  # of the exact search; most problems that it solves at all take fewer
 EXACT = "cgraph.memory.strategies.exact"
 
@@ -46,7 +47,8 @@ def _candidates(problem: Problem, nodes: int) -> Iterator[Plan]:
     for strategy in OFFSET_STRATEGIES.values():
         yield strategy(problem)
     if len(problem.operands) <= MOST_FOR_BLOCKS:
-        for strategy in BLOCK_STRATEGIES.values():
-            yield strategy(problem)
+        for name, strategy in BLOCK_STRATEGIES.items():
+            if name not in SLOW:
+                yield strategy(problem)
     if nodes and find_spec(EXACT):
         yield import_module(EXACT).exact(problem, seconds=inf, nodes=nodes)

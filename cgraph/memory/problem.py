@@ -83,7 +83,8 @@ class Problem:
 class Plan:
     """Where every operand lives: byte offsets in one arena of `nbytes` bytes.
 
-    `strategy` names what made it; `proved` is true when the plan is known to be the smallest possible.
+    `strategy` names what made it; `proved` is true when the plan is known to be the smallest possible
+    (for a strategy in blocks: the smallest in blocks).
     """
 
     offsets: tuple[int, ...]

@@ -1,10 +1,10 @@
 """strip_packing: fill the lowest line of the skyline with the longest operand that fits between its walls.
 
 Steps go across, bytes upwards. The skyline starts as one line at the bottom; each round takes its lowest line (the
-leftmost of equals) and, of the operands whose usage interval lies inside it, places the longest (the earliest of equals)
-there. If none fits, the line rises to its lower neighbour.
+leftmost of equals) and, of the operands whose usage interval lies inside it, places the longest (the earliest of
+equals) there. If none fits, the line rises to its lower neighbour.
 
-Source: Sekiyama et al. 2018, arXiv:1804.10001 (best fit); measured by Pisarchyk and Lee 2020, arXiv:2001.03288, table 2.
+Source: Sekiyama et al. 2018, arXiv:1804.10001 (best fit); Pisarchyk and Lee 2020, arXiv:2001.03288, table 2.
 Time O(n log n) rounds, each O(w) in NumPy for w operands that start inside the line; no bound on the distance to the
 optimum.
 """
