@@ -31,6 +31,10 @@ import numpy as np
 
 from cgraph.memory.search.instance import Instance
 
+# Without reference counting: nothing compiled here allocates, the caller holds every array, and counting them took four
+# fifths of the time.
+compiled = numba.njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+
 FOUND, REFUTED, PAUSED, FULL = 1, 2, 3, 4
 
 # counters of a state
@@ -91,7 +95,6 @@ def new_state(instance: Instance, rank: np.ndarray, weight: np.ndarray) -> State
         weight=weight,
         counters=np.zeros(7, np.int64),
     )
-    state.counters[WAITING] = n
     state.counters[RANGE_END] = m
     for i in range(n):
         count(instance, state, i, 1)
@@ -103,7 +106,7 @@ def with_longer_trail(state: State) -> State:
     return state._replace(trail=np.concatenate([state.trail, np.zeros_like(state.trail)]))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def advance(instance, state, capacity, tightest, node_limit):
     """Search until a plan is found, none can exist, `node_limit` nodes are counted, or the trail must grow.
 
@@ -126,61 +129,85 @@ def advance(instance, state, capacity, tightest, node_limit):
     return FOUND
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def choose(instance, state, capacity, tightest):
-    """The next operand: within the unfinished range of the last choice, at the lowest offset, ties by rank.
+    """The next operand, within the unfinished range of the last choice; no waiting neighbour fits below it.
 
-    With `tightest`, first the section with the least room left, weighted by how often it refuted a branch; its lowest
-    operand; and from there down, as long as a neighbour fits below. So no waiting neighbour fits below the result.
+    The one with the lowest offset, ties by rank; with `tightest`, the lowest of the tightest section, and from there
+    down as long as a neighbour fits below.
     """
     set_range(state)
-    begin, end = state.counters[RANGE_BEGIN], state.counters[RANGE_END]
     if not tightest:
-        b = NONE
-        for i in range(len(instance.size)):
-            inside = instance.begin[i] >= begin and instance.end[i] <= end
-            if state.waiting[i] and inside and is_before(state, i, b):
-                b = i
-        return b
-    worst, section = -1.0, NONE
-    for s in range(begin, end):
-        if state.total[s] > 0:
-            room = capacity - state.floor[s] - state.total[s]
-            if state.weight[s] > worst * (1 + room):
-                worst, section = state.weight[s] / (1 + room), s
-    b = NONE
-    for k in range(instance.member_start[section], instance.member_start[section + 1]):
-        i = instance.member[k]
-        if state.waiting[i] and is_before(state, i, b):
-            b = i
-    below = b
+        return lowest_in_range(instance, state)
+    section = tightest_section(state, capacity)
+    start, stop = instance.member_start[section], instance.member_start[section + 1]
+    below = lowest_of(instance.member[start:stop], state.waiting, state.lowest, state.rank)
+    b = below
     while below != NONE:
         b = below
         below = lowest_below(instance, state, b)
     return b
 
 
-@numba.njit(cache=True, nogil=True)
-def is_before(state, i, b):
-    """Is `i` taken before `b`?"""
-    if b == NONE or state.lowest[i] < state.lowest[b]:
-        return True
-    return state.lowest[i] == state.lowest[b] and state.rank[i] < state.rank[b]
-
-
-@numba.njit(cache=True, nogil=True)
-def lowest_below(instance, state, b):
-    """The first of the waiting neighbours that still fit below the lowest offset of `b`, or NONE."""
-    best = NONE
-    for k in range(instance.neighbour_start[b], instance.neighbour_start[b + 1]):
-        i = instance.neighbour[k]
-        fits_below = state.lowest[i] + instance.size[i] <= state.lowest[b]
-        if state.waiting[i] and fits_below and is_before(state, i, best):
-            best = i
+@compiled
+def lowest_in_range(instance, state):
+    begin, end, waiting, lowest, rank = instance.begin, instance.end, state.waiting, state.lowest, state.rank
+    range_begin, range_end = state.counters[RANGE_BEGIN], state.counters[RANGE_END]
+    best, offset = NONE, HIGHEST
+    for i in range(len(begin)):
+        if not waiting[i] or lowest[i] > offset or begin[i] < range_begin or end[i] > range_end:
+            continue
+        if lowest[i] < offset or rank[i] < rank[best]:
+            best, offset = i, lowest[i]
     return best
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
+def tightest_section(state, capacity):
+    """The section with the least room left, weighted by how often it refuted a branch."""
+    total, floor, weight = state.total, state.floor, state.weight
+    best, worst = NONE, -1.0
+    for s in range(state.counters[RANGE_BEGIN], state.counters[RANGE_END]):
+        if total[s] > 0:
+            tightness = weight[s] / (1.0 + (capacity - floor[s] - total[s]))
+            if tightness > worst:
+                best, worst = s, tightness
+    return best
+
+
+@compiled
+def lowest_of(operands, waiting, lowest, rank):
+    best, offset = NONE, HIGHEST
+    for i in operands:
+        if waiting[i] and (lowest[i] < offset or (lowest[i] == offset and rank[i] < rank[best])):
+            best, offset = i, lowest[i]
+    return best
+
+
+@compiled
+def lowest_below(instance, state, b):
+    """The first of the waiting neighbours that still fit below the lowest offset of `b`, or NONE."""
+    neighbour, size, waiting, lowest, rank = (
+        instance.neighbour,
+        instance.size,
+        state.waiting,
+        state.lowest,
+        state.rank,
+    )
+    top = lowest[b]
+    best, offset = NONE, HIGHEST
+    for k in range(instance.neighbour_start[b], instance.neighbour_start[b + 1]):
+        i = neighbour[k]
+        if (
+            waiting[i]
+            and lowest[i] + size[i] <= top
+            and (lowest[i] < offset or (lowest[i] == offset and rank[i] < rank[best]))
+        ):
+            best, offset = i, lowest[i]
+    return best
+
+
+@compiled
 def set_range(state):
     """Stay in the range of the last choice; when all in it is placed, go back to the last unfinished range."""
     counters = state.counters
@@ -193,7 +220,7 @@ def set_range(state):
         counters[RANGE_BEGIN], counters[RANGE_END] = state.frames[depth, BEGIN], state.frames[depth, END]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def is_unfinished(state, begin, end):
     for s in range(begin, end):
         if state.total[s] > 0:
@@ -201,7 +228,7 @@ def is_unfinished(state, begin, end):
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def push(instance, state, b):
     """Open a frame for `b`; its range is the part of the graph, joined by waiting operands, that holds it."""
     counters = state.counters
@@ -219,7 +246,7 @@ def push(instance, state, b):
     counters[DEPTH] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def pop_to_parent(instance, state):
     """Undo up to the last choice whose range meets the current one, that one included; its operand, or NONE.
 
@@ -240,63 +267,68 @@ def pop_to_parent(instance, state):
     return frames[parent, OPERAND]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def undo(instance, state, b, mark):
+    trail, value, stamp = state.trail, state.value, state.stamp
     for entry in range(state.counters[TRAIL] - 1, mark - 1, -1):
-        key = state.trail[entry, KEY]
-        state.value[key] = state.trail[entry, OLD]
-        state.stamp[key] = state.trail[entry, OLD_STAMP]
+        key = trail[entry, KEY]
+        value[key] = trail[entry, OLD]
+        stamp[key] = trail[entry, OLD_STAMP]
     state.counters[TRAIL] = mark
     count(instance, state, b, 1)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def count(instance, state, b, sign):
     """Count `b` as waiting (sign 1) or as placed (sign -1)."""
     state.waiting[b] = sign > 0
     state.counters[WAITING] += sign
+    total, crossing = state.total, state.crossing
+    change = sign * instance.size[b]
     for s in range(instance.begin[b], instance.end[b]):
-        state.total[s] += sign * instance.size[b]
+        total[s] += change
     for s in range(instance.begin[b] + 1, instance.end[b]):
-        state.crossing[s] += sign
+        crossing[s] += sign
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def save(state, key, new):
     """Set a value, once per frame after noting the old one."""
-    counters = state.counters
+    counters, value, stamp = state.counters, state.value, state.stamp
     if counters[DEPTH] > 0:
-        stamp = state.frames[counters[DEPTH] - 1, STAMP]
-        if state.stamp[key] < stamp:
-            entry = state.trail[counters[TRAIL]]
-            entry[KEY], entry[OLD], entry[OLD_STAMP] = key, state.value[key], state.stamp[key]
-            counters[TRAIL] += 1
-            state.stamp[key] = stamp
-    state.value[key] = new
+        serial = state.frames[counters[DEPTH] - 1, STAMP]
+        if stamp[key] < serial:
+            trail, entry = state.trail, counters[TRAIL]
+            trail[entry, KEY], trail[entry, OLD], trail[entry, OLD_STAMP] = key, value[key], stamp[key]
+            counters[TRAIL] = entry + 1
+            stamp[key] = serial
+    value[key] = new
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def place(instance, state, b):
     """Branch one: `b` lies at its base, its waiting neighbours above it. Returns the length of the queue."""
     n = len(instance.size)
     count(instance, state, b, -1)
     mark_dirty(instance, state, b)
-    top = state.lowest[b] + instance.size[b]
+    neighbour, waiting, lowest, base = instance.neighbour, state.waiting, state.lowest, state.base
+    top = lowest[b] + instance.size[b]
     queued = 0
     for k in range(instance.neighbour_start[b], instance.neighbour_start[b + 1]):
-        i = instance.neighbour[k]
-        if not state.waiting[i]:
+        i = neighbour[k]
+        if not waiting[i]:
             continue
-        queued = enqueue(state, i, queued)
-        if state.base[i] < top:
+        if base[i] < top:
             save(state, n + i, top)
-            if state.lowest[i] < top:
+            if lowest[i] < top:
                 save(state, i, top)
                 mark_dirty(instance, state, i)
+        if lowest[i] > base[i]:
+            queued = enqueue(state, i, queued)
     return queued
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def refuse(instance, state, b):
     """Branch two: `b` does not lie at its base. Returns the length of the queue."""
     save(state, b, state.lowest[b] + 1)
@@ -304,7 +336,7 @@ def refuse(instance, state, b):
     return enqueue(state, b, 0)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def enqueue(state, i, queued):
     if not state.queued[i]:
         state.queued[i] = True
@@ -313,16 +345,17 @@ def enqueue(state, i, queued):
     return queued
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def mark_dirty(instance, state, i):
+    dirty, is_dirty, dirty_count = state.dirty, state.is_dirty, state.dirty_count
     for s in range(instance.begin[i], instance.end[i]):
-        if not state.is_dirty[s]:
-            state.is_dirty[s] = True
-            state.dirty[state.dirty_count[0]] = s
-            state.dirty_count[0] += 1
+        if not is_dirty[s]:
+            is_dirty[s] = True
+            dirty[dirty_count[0]] = s
+            dirty_count[0] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def settle(instance, state, capacity, queued):
     """Draw all conclusions; false when nothing can follow. Empties the queue and the dirty sections either way."""
     good = True
@@ -349,40 +382,43 @@ def settle(instance, state, capacity, queued):
     return good
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def lowest_support(instance, state, i):
     """The lowest top that a waiting neighbour can have; HIGHEST without a support or without a blocker."""
+    neighbour, size, waiting, lowest = instance.neighbour, instance.size, state.waiting, state.lowest
     support = HIGHEST
     blocked = False
-    limit = state.base[i] + instance.size[i]
+    limit = state.base[i] + size[i]
     for k in range(instance.neighbour_start[i], instance.neighbour_start[i + 1]):
-        j = instance.neighbour[k]
-        if state.waiting[j]:
-            blocked = blocked or state.lowest[j] < limit
-            support = min(support, state.lowest[j] + instance.size[j])
+        j = neighbour[k]
+        if waiting[j]:
+            blocked = blocked or lowest[j] < limit
+            support = min(support, lowest[j] + size[j])
     return support if blocked else HIGHEST
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def enqueue_raised(instance, state, i, queued):
     """Queue the waiting neighbours of `i` whose own support may have been `i`."""
+    neighbour, waiting, lowest, base = instance.neighbour, state.waiting, state.lowest, state.base
     for k in range(instance.neighbour_start[i], instance.neighbour_start[i + 1]):
-        j = instance.neighbour[k]
-        if state.waiting[j] and state.lowest[j] > state.base[j]:
+        j = neighbour[k]
+        if waiting[j] and lowest[j] > base[j]:
             queued = enqueue(state, j, queued)
     return queued
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def raise_floor(instance, state, s, capacity):
     """Bring the floor of section `s` up to date; is there still room for what waits in it?"""
     if state.total[s] == 0:
         return True
+    member, waiting, lowest = instance.member, state.waiting, state.lowest
     floor = HIGHEST
     for k in range(instance.member_start[s], instance.member_start[s + 1]):
-        i = instance.member[k]
-        if state.waiting[i]:
-            floor = min(floor, state.lowest[i])
+        i = member[k]
+        if waiting[i]:
+            floor = min(floor, lowest[i])
     if floor != state.floor[s]:
         save(state, 2 * len(instance.size) + s, floor)
     return floor + state.total[s] <= capacity

@@ -1,0 +1,120 @@
+"""exact: the smallest plan, by search over offsets; or whether there is a plan of a given size.
+
+A capacity is decided by depth-first search (`cgraph/memory/search/kernel.py`), tried with many orders for a node limit
+that doubles from round to round. The smallest plan is bracketed: below are capacities without a plan, above the best
+plan found; each round tries the lower bound, then bisects what its limit leaves undecided.
+
+Source: Moffitt 2023, "MiniMalloc", ASPLOS 2023, for the frame of the search; see the kernel for what differs.
+Time: exponential at worst; a few milliseconds where a greedy order without wrong turns exists, as in most networks.
+"""
+
+import numpy as np
+
+from cgraph.errors import BudgetError, bytes_text
+from cgraph.memory.problem import Plan, Problem
+from cgraph.memory.search.instance import Instance, instance_of, unit_of
+from cgraph.memory.search.orders import orders, section_totals
+from cgraph.memory.search.rounds import FIRST_LIMIT, Effort, try_order, try_round
+
+
+def exact(
+    problem: Problem,
+    *,
+    seconds: float | None = 60.0,
+    nodes: int | None = None,
+    capacity: int | None = None,
+    start: Plan | None = None,
+) -> Plan:
+    """The smallest plan found within `seconds` and `nodes`; `proved` when no plan is smaller.
+
+    Without `seconds` the result depends on the problem and `nodes` alone. KeyboardInterrupt is raised between chunks of
+    nodes, some tens of milliseconds apart.
+
+    Parameters
+        seconds: time limit, None for none
+        nodes: limit on search nodes, None for none
+        capacity: bytes; look no further than a plan of at most so many. If the limits are reached first, the plan
+            returned is larger, and not proved
+        start: a sound plan to improve on; otherwise greedy ones are made
+    Raises
+        BudgetError: no plan fits in `capacity`
+    """
+    kept = np.flatnonzero(problem.nbytes)
+    if not len(kept):
+        return Plan((0,) * len(problem.operands), 0, "exact", proved=True)
+    unit = unit_of(problem.nbytes[kept])
+    instance = instance_of(problem, kept, unit)
+    best = greedy(instance) if start is None else pushed_down(instance, np.array(start.offsets, np.int64)[kept])
+    search = Bracket(instance, best)
+    effort = Effort(seconds, nodes)
+    if capacity is None:
+        search.minimise(effort)
+    else:
+        search.decide(capacity // unit, effort)
+        if search.lower * unit > capacity:
+            raise BudgetError(f"exact: no plan fits in {bytes_text(capacity)} ({capacity} bytes)")
+    offsets = np.zeros(len(problem.operands), np.int64)
+    offsets[kept] = search.best * unit
+    return Plan(tuple(offsets.tolist()), search.upper * unit, "exact", proved=search.lower == search.upper)
+
+
+class Bracket:
+    """What is known of the smallest plan, in units; narrows as the search goes.
+
+    `best` is a plan of height `upper`; no plan is lower than `lower`.
+    """
+
+    def __init__(self, instance: Instance, best: np.ndarray) -> None:
+        self.instance = instance
+        self.lower = int(section_totals(instance).max())
+        self.best = best
+        self.upper = height(instance, best)
+        self.weight = np.ones(len(instance.member_start) - 1)  # see `tightest_section` in the kernel
+
+    def minimise(self, effort: Effort) -> None:
+        """Each round tries the lowest capacity that may do, then the middle one; the limit doubles if that is open."""
+        limit = FIRST_LIMIT
+        while self.lower < self.upper and not effort.is_spent:
+            decided = self.try_capacity(self.lower, limit, effort)
+            middle = (self.lower + self.upper - 1) // 2
+            if self.lower < middle:
+                decided = self.try_capacity(middle, limit, effort)
+            limit = limit if decided else 2 * limit
+
+    def decide(self, capacity: int, effort: Effort) -> None:
+        limit = FIRST_LIMIT
+        while self.lower <= capacity < self.upper and not effort.is_spent:
+            self.try_capacity(capacity, limit, effort)
+            limit *= 2
+
+    def try_capacity(self, capacity: int, limit: int, effort: Effort) -> bool:
+        """One round at one capacity, between `lower` and `upper`; true when it was decided."""
+        answer = try_round(self.instance, capacity, limit, effort, self.weight)
+        if answer.offsets is not None:
+            self.best, self.upper = answer.offsets, height(self.instance, answer.offsets)
+        if answer.refuted:
+            self.lower = capacity + 1
+        return not answer.is_open
+
+
+def height(instance: Instance, offsets: np.ndarray) -> int:
+    return int((offsets + instance.size).max())
+
+
+def greedy(instance: Instance) -> np.ndarray:
+    """The best of the plans that the search makes in each fixed order when nothing is too high; units ``[n]``."""
+    enough = int(instance.size.sum())
+    found = (try_order(instance, enough, order, len(instance.size), Effort(None, None)) for order in orders(instance))
+    return min((x.offsets for x in found), key=lambda offsets: height(instance, offsets))
+
+
+def pushed_down(instance: Instance, offsets: np.ndarray) -> np.ndarray:
+    """The plan with bytes `offsets`, in units: from the lowest up, each operand down onto the neighbours below it."""
+    down = np.zeros(len(offsets), np.int64)
+    done = np.zeros(len(offsets), bool)
+    for i in np.argsort(offsets, kind="stable"):
+        near = instance.neighbour[instance.neighbour_start[i] : instance.neighbour_start[i + 1]]
+        below = near[done[near]]
+        down[i] = (down[below] + instance.size[below]).max(initial=0)
+        done[i] = True
+    return down
