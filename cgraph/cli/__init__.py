@@ -1,0 +1,30 @@
+"""The command ``cgraph``: one module for each sub-command, listed in `COMMANDS`.
+
+Exit status 0: done; 1: done, and the answer is no (a budget is not met); 2: an error, in one line on standard error.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from cgraph.cli import plan_file
+from cgraph.errors import CgraphError
+
+COMMANDS = (plan_file,)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one sub-command and return the exit status."""
+    parser = argparse.ArgumentParser(prog="cgraph", description="Graphs of arrays, and where their bytes live.")
+    parser.add_argument("--traceback", action="store_true", help="show where an error comes from")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add_parser(subparsers)
+    args = parser.parse_args(argv)
+    try:
+        return args.run(args)
+    except (CgraphError, OSError) as error:
+        if args.traceback:
+            raise
+        print(f"cgraph: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2

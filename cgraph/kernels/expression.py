@@ -18,9 +18,62 @@ import numpy as np
 Program = tuple[tuple, ...]
 
 UNARY = frozenset(
-    ["neg", "abs", "not", "floor", "ceil", "rint", "trunc", "sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "gamma", "lgamma", "sigmoid"]
+    [
+        "neg",
+        "abs",
+        "not",
+        "floor",
+        "ceil",
+        "rint",
+        "trunc",
+        "sqrt",
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "erf",
+        "erfc",
+        "gamma",
+        "lgamma",
+        "sigmoid",
+    ]
 )
-BINARY = frozenset(["add", "sub", "mul", "div", "rem", "min", "max", "pow", "atan2", "hypot", "fmod", "copysign", "and", "or", "xor", "shl", "shr"])
+BINARY = frozenset(
+    [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "rem",
+        "min",
+        "max",
+        "pow",
+        "atan2",
+        "hypot",
+        "fmod",
+        "copysign",
+        "and",
+        "or",
+        "xor",
+        "shl",
+        "shr",
+    ]
+)
 COMPARE = frozenset(["lt", "le", "gt", "ge", "eq", "ne", "is_nan"])
 
 

@@ -24,15 +24,21 @@ class Kernel:
         return f"{self.family}({', '.join(map(str, self.params))})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pointer:
     """An address that is known when a program is bound: `offset` bytes into the memory called `base`.
 
-    `base` is whatever the engine uses as a key: ``"arena"``, a Var, a Const.
+    `base` is whatever the engine uses as a key, compared by identity: ``"arena"``, a Var, an array.
     """
 
     base: object
     offset: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pointer) and self.base is other.base and self.offset == other.offset
+
+    def __hash__(self) -> int:
+        return hash((id(self.base), self.offset))
 
     def __add__(self, nbytes: int) -> "Pointer":
         return Pointer(self.base, self.offset + nbytes)

@@ -1,0 +1,143 @@
+"""The flat table of kernel calls of a function, and the addresses in it.
+
+Table: int64 ``[calls, 4]``, each row the kernel's address, the address of its arguments, its tasks, its chunk.
+Arguments of all calls lie in one int64 array. Addresses are written when memory is bound: per key (the arena, a Var, a
+constant) the positions in that array and the offsets are known, so binding is one addition per key.
+"""
+
+import ctypes
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgraph.engine.cpu.threads import run_table
+from cgraph.kernels.kernel import Call, Kernel, Pointer
+from cgraph.kernels.store import store
+from cgraph.kernels.target import Target
+
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Callback:
+    """A Python function as a kernel; kept alive by the program that calls it."""
+
+    function: Any
+
+    @property
+    def address(self) -> int:
+        return ctypes.cast(self.function, ctypes.c_void_p).value or 0
+
+
+@dataclass(frozen=True)
+class Relocation:
+    """Where the addresses into one piece of memory stand in the arguments."""
+
+    key: object
+    positions: np.ndarray
+    offsets: np.ndarray
+
+
+@dataclass(frozen=True)
+class Code:
+    """A program without addresses: what all instances of a function share.
+
+    Fields
+        table: rows with the position of their arguments in place of the address
+        args: arguments, addresses left 0
+        relocations: what to fill in
+        first_row: per step, its first row; one more at the end
+        keep: objects whose addresses stand in the table
+    """
+
+    table: np.ndarray
+    args: np.ndarray
+    relocations: tuple[Relocation, ...]
+    first_row: np.ndarray
+    kernels: int
+    keep: tuple[Any, ...]
+
+
+def code_of_calls(calls_by_step: Sequence[Sequence[Call]], target: Target) -> Code:
+    """Look up the kernels and lay out the arguments."""
+    calls = [call for calls in calls_by_step for call in calls]
+    wanted = [call.kernel for call in calls if isinstance(call.kernel, Kernel)]
+    addresses = store().load(wanted, target)
+    table = np.zeros((len(calls), 4), np.int64)
+    args: list[int] = []
+    places: dict[int, tuple[object, list[int], list[int]]] = {}
+    for row, call in enumerate(calls):
+        callback = isinstance(call.kernel, Callback)
+        table[row] = (
+            call.kernel.address if callback else addresses[call.kernel],
+            len(args),
+            call.tasks,
+            max(call.chunk, 1),
+        )
+        for arg in call.args:
+            if isinstance(arg, Pointer):
+                _, positions, offsets = places.setdefault(id(arg.base), (arg.base, [], []))
+                positions.append(len(args))
+                offsets.append(arg.offset)
+            args.append(0 if isinstance(arg, Pointer) else word_of(arg))
+    relocations = tuple(
+        Relocation(key, np.array(positions, np.int64), np.array(offsets, np.int64))
+        for key, positions, offsets in places.values()
+    )
+    first_row = np.cumsum([0, *map(len, calls_by_step)])
+    keep = tuple(call.kernel for call in calls if isinstance(call.kernel, Callback))
+    return Code(table, np.array(args, np.int64), relocations, first_row, len(set(wanted)), keep)
+
+
+def word_of(arg: int | float) -> int:
+    """An argument as an int64: floats by their bits."""
+    if isinstance(arg, float):
+        return struct.unpack("q", struct.pack("d", arg))[0]
+    return int(arg)
+
+
+class CpuProgram:
+    """Code with an arena and addresses. Changes: addresses when memory is bound. One run at a time."""
+
+    def __init__(self, code: Code, nbytes: int, threads: int) -> None:
+        self.code, self.threads = code, threads
+        raw = np.empty(nbytes + ALIGNMENT, np.uint8)
+        start = -raw.ctypes.data % ALIGNMENT
+        self.arena = raw[start : start + nbytes]
+        self.args = code.args.copy()
+        self.table = code.table.copy()
+        self.table[:, 1] = self.args.ctypes.data + 8 * code.table[:, 1]
+        self._tables: dict[tuple[int, ...], np.ndarray] = {}
+        self._bound: dict[int, int] = {}
+        self._keys = {id(r.key): r for r in code.relocations}
+        for relocation in code.relocations:
+            if isinstance(relocation.key, np.ndarray):
+                self.bind({id(relocation.key): relocation.key.ctypes.data})
+        self.bind({id(ARENA_KEY): self.arena.ctypes.data})
+
+    def bind(self, addresses: Mapping[int, int]) -> None:
+        """Write the addresses of the memory that these keys name."""
+        for key, address in addresses.items():
+            relocation = self._keys.get(key)
+            if relocation is not None and self._bound.get(key) != address:
+                self.args[relocation.positions] = address + relocation.offsets
+                self._bound[key] = address
+
+    def run(self, steps: tuple[int, ...] | None = None) -> None:
+        """Run every step, or those named."""
+        table = self.table if steps is None else self._table_of(steps)
+        if len(table):
+            run_table(table, self.threads)
+
+    def _table_of(self, steps: tuple[int, ...]) -> np.ndarray:
+        if steps not in self._tables:
+            edges = self.code.first_row
+            rows = [r for s in steps for r in range(edges[s], edges[s + 1])]
+            self._tables[steps] = np.ascontiguousarray(self.table[rows])
+        return self._tables[steps]
+
+
+ARENA_KEY = "arena"

@@ -1,0 +1,396 @@
+"""compile: passes → schedule → plan → program; calling the Function that comes out; update edges."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.engine.engine import Step
+from cgraph.engine.reference import evaluate
+from cgraph.errors import BudgetError, GraphError, InputError, ShapeError, UnassignedError, bytes_text
+from cgraph.ir.check import check_graph
+from cgraph.ir.graph import Node, apply, public
+from cgraph.ir.traverse import post_order
+from cgraph.kernels.kernel import View
+from cgraph.memory.auto import auto
+from cgraph.memory.bounds import lower_bound
+from cgraph.memory.check import check_plan
+from cgraph.memory.layout import ARENA, Layout, is_leaf, layout_of, owner_of, views_of
+from cgraph.memory.problem import Plan, Strategy
+from cgraph.memory.recompute import Recompute
+from cgraph.memory.strategies import STRATEGIES
+from cgraph.memory.usage import Usage, usage_of
+from cgraph.ops.leaf import ConstOp, Var, aligned_empty, fitting_array
+from cgraph.ops.shape import Contiguous
+from cgraph.passes import PASSES
+from cgraph.passes.make_contiguous import make_contiguous
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A graph on its way to a program: what pictures and reports read.
+
+    Fields
+        outputs, sources: physical nodes of the outputs and of the update edges
+        layout, usage, plan: schedule, planning problem and offsets
+        views: where every node's value is
+    """
+
+    outputs: tuple[Node, ...]
+    sources: tuple[Node, ...]
+    updated: tuple[Var, ...]
+    layout: Layout
+    usage: Usage
+    plan: Plan
+    views: dict[Node, Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arena: every intermediate value, output, halo and workspace."""
+        return self.plan.nbytes
+
+    @property
+    def lower_bound(self) -> int:
+        """No plan of this schedule is smaller."""
+        return lower_bound(self.usage.problem)
+
+    @property
+    def unshared_nbytes(self) -> int:
+        """Bytes if nothing shared: every value has its own."""
+        return sum(v.nbytes for v in self.layout.values)
+
+
+def compile(
+    outputs: Node | Sequence[Node],
+    inputs: Sequence[Var] | None = None,
+    updates: Mapping[Var, Node] | None = None,
+    *,
+    memory: str | Strategy = "auto",
+    changing: Sequence[Var] = (),
+    threads: int = 0,
+    budget: int | None = None,
+    engine: str | CpuEngine = "cpu",
+    passes: bool = True,
+) -> "Function":
+    """Make a Function of a graph.
+
+    Parameters
+        outputs: one node or several
+        inputs: Vars that each call is given, in order; the others are read from their cells. By default none
+        updates: update edges: after a run each Var holds its node's value, all at once
+        memory: a strategy's name, ``auto`` by default; ``one_each`` shares nothing
+        changing: Vars that will change from run to run: what does not depend on them is kept, not recomputed
+        threads: 0 is all the cores this process may use; any number gives the same bits
+        budget: bytes that the arena may take at most
+        engine: ``cpu``, ``reference`` (NumPy, unplanned), or an engine
+        passes: rewrite the graph first; False runs it as it was written
+    Raises
+        GraphError: no outputs; an input or the target of an update is no Var
+        ShapeError: an update's node and Var differ
+        BudgetError: no plan within the budget
+    """
+    single = isinstance(outputs, Node)
+    wanted = (outputs,) if isinstance(outputs, Node) else tuple(outputs)
+    updates = dict(updates or {})
+    check_request(wanted, tuple(inputs or ()), updates)
+    strategy = strategy_named(memory)
+    if engine == "reference":
+        return Function(wanted, tuple(inputs or ()), updates, single, None, None)
+    chosen = CpuEngine(threads=threads) if engine == "cpu" else engine
+    if not isinstance(chosen, CpuEngine):
+        raise GraphError(f"there is no engine {engine!r}; use 'cpu', 'reference' or an engine")
+    compiled = plan_graph(wanted, updates, strategy, tuple(changing), chosen.alignment, passes)
+    if budget is not None and compiled.nbytes > budget:
+        raise BudgetError(budget_text(compiled, budget))
+    code = chosen.program(steps_of(compiled), compiled.nbytes)
+    return Function(wanted, tuple(inputs or ()), updates, single, compiled, code)
+
+
+def check_request(outputs: tuple[Node, ...], inputs: tuple[Var, ...], updates: dict[Var, Node]) -> None:
+    """Refuse what cannot be compiled, naming it."""
+    if not outputs and not updates:
+        raise GraphError("compile needs at least one output or update edge")
+    for x in (*outputs, *updates.values()):
+        if not isinstance(x, Node):
+            raise GraphError(f"compile makes nodes into a Function; {x!r:.60} is no node")
+    for x in (*inputs, *updates):
+        if not isinstance(x, Var):
+            raise GraphError(f"{x!r:.80} is no Var: only a Var can be an input or the target of an update")
+    names = [x.name for x in inputs]
+    for name in names:
+        if names.count(name) > 1:
+            raise GraphError(f"two inputs are called {name!r}; give each a name of its own")
+    for x, node in updates.items():
+        if x.spec != node.spec:
+            raise ShapeError(f"update of {x.name} {x.spec} with {node.name} {node.spec} (made at {node.where})")
+    check_graph((*outputs, *updates.values()))
+
+
+def strategy_named(memory: str | Strategy) -> Strategy:
+    if callable(memory):
+        return memory
+    if memory == "auto":
+        return auto
+    if memory not in STRATEGIES:
+        raise GraphError(f"there is no memory strategy {memory!r}; there are auto, {', '.join(STRATEGIES)}")
+    return STRATEGIES[memory]
+
+
+def plan_graph(
+    outputs: tuple[Node, ...],
+    updates: Mapping[Var, Node],
+    strategy: Strategy,
+    changing: tuple[Var, ...],
+    alignment: int,
+    passes: bool,
+) -> Compiled:
+    """Passes, schedule, layout and plan of a graph, checked."""
+    roots = (*outputs, *updates.values())
+    for rewrite in PASSES if passes else ():
+        roots = rewrite(roots)
+    roots = make_contiguous(roots)
+    views = views_of(post_order(roots))
+    split = len(outputs)
+    ends = roots[:split] + tuple(detached(x, views) for x in roots[split:])
+    order = post_order(ends)
+    layout = layout_of(order, ends, kept_for(changing, order))
+    usage, plan = smallest(layout, strategy, alignment)
+    check_plan(usage.problem, plan)
+    places = layout.place(usage, plan)
+    return Compiled(ends[:split], ends[split:], tuple(updates), layout, usage, plan, places)
+
+
+def detached(source: Node, views: Mapping[Node, Any]) -> Node:
+    """The source of an update edge with bytes in the arena: a Var's own bytes change while edges are written."""
+    return apply(Contiguous(), source) if is_leaf(owner_of(views[source])) else source
+
+
+def kept_for(changing: tuple[Var, ...], order: Sequence[Node]) -> set[Node]:
+    """Nodes that do not depend on a changing Var and are read by one that does."""
+    if not changing:
+        return set()
+    cone: set[Node] = set(changing)
+    kept: set[Node] = set()
+    for node in order:
+        if any(x in cone for x in node.operands):
+            cone.add(node)
+            kept.update(x for x in node.operands if x not in cone)
+    return kept
+
+
+def smallest(layout: Layout, strategy: Strategy, alignment: int) -> tuple[Usage, Plan]:
+    """The smallest plan over the ways to use the permissions; all of them first, fewer when that is smaller."""
+    best: tuple[Usage, Plan] | None = None
+    for overwrite, join in ((True, True), (True, False)):
+        usage = usage_of(layout.values, alignment, overwrite, join)
+        plan = strategy(usage.problem)
+        if best is None or plan.nbytes < best[1].nbytes:
+            best = usage, plan
+        if not any(v.parts for v in layout.values):
+            break
+    assert best is not None
+    return best
+
+
+def steps_of(compiled: Compiled) -> list[Step]:
+    """What the engine makes kernel calls from."""
+    layout, views = compiled.layout, compiled.views
+    return [
+        Step(n, views[n], [views[x] for x in n.operands], layout.scratch(n, compiled.usage, compiled.plan))
+        for n in layout.steps
+    ]
+
+
+def budget_text(compiled: Compiled, budget: int) -> str:
+    plan, bound = compiled.plan, compiled.lower_bound
+    return (
+        f"{plan.strategy or 'the plan'} needs {bytes_text(plan.nbytes)}, the budget is {bytes_text(budget)}; "
+        f"no plan of this graph needs less than {bytes_text(bound)}"
+    )
+
+
+class Function:
+    """A compiled graph: call it with arrays for its inputs. Changes: arenas, and the Vars of its update edges.
+
+    Fields
+        outputs, inputs, updates: as given to `compile`
+        compiled: schedule, plan and places; None on the reference engine
+    """
+
+    def __init__(
+        self,
+        outputs: tuple[Node, ...],
+        inputs: tuple[Var, ...],
+        updates: dict[Var, Node],
+        single: bool,
+        compiled: Compiled | None,
+        code: Any,
+    ) -> None:
+        self.outputs, self.inputs, self.updates, self.compiled = outputs, inputs, updates, compiled
+        self._single, self._code = single, code
+        order = post_order((*outputs, *updates.values()))
+        self._vars = tuple(n for n in order if isinstance(n, Var))
+        given = set(inputs)
+        self._cells = tuple(v for v in self._vars if v not in given)
+        self._by_name = {v.name: v for v in inputs}
+        self._idle: list[_Instance] = []
+        self._lock = threading.Lock()
+        self._recompute = Recompute(compiled) if compiled else None
+
+    @property
+    def plan(self) -> Plan:
+        """The memory plan: offsets, and the arena's bytes."""
+        if self.compiled is None:
+            raise GraphError("the reference engine has no plan")
+        return self.compiled.plan
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arena."""
+        return self.plan.nbytes
+
+    def __call__(self, *args: Any, out: Sequence[np.ndarray] | None = None, copy: bool = True, **named: Any) -> Any:
+        """Run.
+
+        Parameters
+            args, named: arrays for the inputs, by position or by name
+            out: arrays that take the outputs
+            copy: False gives views that the next run overwrites
+        Raises
+            InputError: an input is unknown, missing, given twice, or of another shape or dtype
+            UnassignedError: a Var that is no input holds no value
+        """
+        values = self._values(args, named)
+        if self.compiled is None:
+            return self._finish(self._run_reference(values), out)
+        if self.updates:
+            with self._lock:
+                return self._run(values, out, copy)
+        return self._run(values, out, copy)
+
+    def _values(self, args: tuple, named: dict[str, Any]) -> dict[Node, np.ndarray]:
+        if len(args) > len(self.inputs):
+            raise InputError(f"{len(args)} inputs are given, the Function takes {len(self.inputs)}")
+        given: dict[Node, Any] = dict(zip(self.inputs, args))
+        for name, value in named.items():
+            x = self._by_name.get(name)
+            if x is None:
+                known = ", ".join(self._by_name) or "none"
+                raise InputError(f"there is no input {name!r}; the inputs are {known}")
+            if x in given:
+                raise InputError(f"input {name!r} is given twice")
+            given[x] = value
+        for x in self.inputs:
+            if x not in given:
+                raise InputError(f"input {x.name} {x.spec} is missing")
+        return {x: fitting_array(value, x.spec, x.name) for x, value in given.items()}
+
+    def _run_reference(self, values: dict[Node, np.ndarray]) -> list[np.ndarray]:
+        found = evaluate((*self.outputs, *self.updates.values()), values)
+        for x, value in zip(self.updates, found[len(self.outputs) :]):
+            x.assign(value)
+        return found[: len(self.outputs)]
+
+    def _run(self, values: dict[Node, np.ndarray], out: Any, copy: bool) -> Any:
+        assert self._recompute is not None
+        instance = self._take()
+        try:
+            arrays = self._bind(instance, values)
+            changed = instance.changed(self._cells, self.inputs)
+            steps = self._recompute.steps(instance.state, changed)
+            instance.state = None
+            instance.program.run(steps.run)
+            instance.state = steps.after
+            self._write_updates(instance, arrays)
+            found = [instance.read(x, arrays) for x in self.compiled.outputs]  # type: ignore[union-attr]
+            if out is None and copy:
+                found = [np.array(x) for x in found]
+            return self._finish(found, out)
+        finally:
+            self._idle.append(instance)
+
+    def _take(self) -> "_Instance":
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return _Instance(self.compiled, self._code.instance())  # type: ignore[arg-type]
+
+    def _bind(self, instance: "_Instance", values: dict[Node, np.ndarray]) -> dict[Node, np.ndarray]:
+        arrays = {x: np.ascontiguousarray(v) for x, v in values.items()}
+        for x in self._cells:
+            if x.cell.array is None:
+                raise UnassignedError(f"{x.name} {x.spec} (made at {x.where}) has no value; assign one first")
+            arrays[x] = x.cell.array
+        instance.program.bind({id(x): a.ctypes.data for x, a in arrays.items()})
+        return arrays
+
+    def _write_updates(self, instance: "_Instance", arrays: dict[Node, np.ndarray]) -> None:
+        assert self.compiled is not None
+        for x, source in zip(self.compiled.updated, self.compiled.sources):
+            value = instance.read(source, arrays)
+            if x.cell.array is None:
+                x.cell.array = aligned_empty(x.spec)
+            np.copyto(x.cell.array, value)
+            x.cell.version += 1
+
+    def _finish(self, found: list[np.ndarray], out: Sequence[np.ndarray] | None) -> Any:
+        if out is not None:
+            targets = [out] if self._single and isinstance(out, np.ndarray) else list(out)
+            if len(targets) != len(found):
+                raise InputError(f"out has {len(targets)} arrays for {len(found)} outputs")
+            for target, value in zip(targets, found):
+                if target.shape != value.shape or target.dtype != value.dtype:
+                    raise InputError(f"out has {target.dtype}{list(target.shape)} for {value.dtype}{list(value.shape)}")
+                np.copyto(target, value)
+            found = targets
+        return found[0] if self._single else found
+
+
+class _Instance:
+    """One arena with its program. Changes: which values it holds, and for which versions of the Vars."""
+
+    def __init__(self, compiled: Compiled, program: Any) -> None:
+        self.compiled, self.program = compiled, program
+        self.state: int | None = None
+        self.versions: dict[Var, int] = {}
+        self._arrays: dict[Node, np.ndarray] = {}
+
+    def changed(self, cells: tuple[Var, ...], inputs: tuple[Var, ...]) -> frozenset[Var]:
+        """Vars whose value may differ from the last run's."""
+        found = {x for x in cells if self.versions.get(x) != x.cell.version}
+        self.versions.update((x, x.cell.version) for x in found)
+        return frozenset(found.union(inputs))
+
+    def read(self, node: Node, arrays: dict[Node, np.ndarray]) -> np.ndarray:
+        """A node's value where it lies."""
+        view = self.compiled.views[node]
+        if view.at.base is ARENA:
+            if node not in self._arrays:
+                self._arrays[node] = array_at(self.program.arena, view)
+            return self._arrays[node]
+        base = view.at.base
+        memory = base.op.array if isinstance(base.op, ConstOp) else arrays[base]
+        return array_at(np.ascontiguousarray(memory).reshape(-1).view(np.uint8), view)
+
+
+def array_at(memory: np.ndarray, view: View) -> np.ndarray:
+    """A view as a NumPy array over bytes."""
+    dtype = np.dtype("?" if view.dtype == "b1" else view.dtype)
+    if view.size == 0:
+        return np.empty(view.shape, dtype)
+    return np.ndarray(view.shape, dtype, memory.data, view.at.offset, view.strides)
+
+
+@public
+def eval(node: Node) -> np.ndarray:
+    """Compute one node now; the Function is remembered for the next time."""
+    function = _EVALUATED.get(node)
+    if function is None:
+        function = _EVALUATED[node] = compile(node)
+    return function()
+
+
+_EVALUATED: dict[Node, Function] = {}

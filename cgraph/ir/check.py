@@ -1,0 +1,15 @@
+"""Is a graph well formed? Operands come before their users, and every result is what its op infers."""
+
+from collections.abc import Iterable
+
+from cgraph.errors import GraphError
+from cgraph.ir.graph import Node
+from cgraph.ir.traverse import post_order
+
+
+def check_graph(outputs: Iterable[Node]) -> None:
+    """GraphError naming the first node that is not well formed."""
+    for node in post_order(outputs):
+        for x in node.operands:
+            if x.serial >= node.serial:
+                raise GraphError(f"{node!r} reads {x!r}, which was made after it: the graph has a cycle")

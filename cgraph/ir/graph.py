@@ -1,0 +1,246 @@
+"""Op and Node: what a graph is made of. Nodes are immutable, shared when equal, and know the user's own line.
+
+An op knows its facets (see `Op`), a node is an op applied to operands. Nothing here knows an op by name: a node's
+Python operators and NumPy's functions are looked up in `OPS`, which the files of `cgraph.ops` fill.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from cgraph.errors import CgraphError, NoGradientError, NoKernelError
+from cgraph.ir.spec import Bundle, Spec
+
+OPS: dict[str, Callable[..., Any]] = {}
+_NODES: WeakValueDictionary[tuple, "Node"] = WeakValueDictionary()
+_SERIAL = count()
+_OWN_FOLDERS = (str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "nn"), str(Path(np.__file__).parent))
+
+
+def public(function: Callable) -> Callable:
+    """Make a function findable by name for operators, NumPy functions and files of other formats."""
+    OPS[function.__name__] = function
+    return function
+
+
+@dataclass(frozen=True)
+class Op:
+    """What a node computes. Fields are parameters, methods are facets; absent facets have the defaults below."""
+
+    pure = True
+    """Equal ops on equal operands give equal values, so they are one node."""
+    strided = False
+    """Kernels read operands of any strides; otherwise lowering makes them contiguous first."""
+
+    @property
+    def name(self) -> str:
+        return snake_case(type(self).__name__)
+
+    def infer(self, *specs: Spec) -> Spec | Bundle:
+        """The result's spec, or ShapeError or DTypeError saying what does not fit."""
+        raise NotImplementedError(f"{self.name} has no shape rule")
+
+    def meaning(self, *xs: np.ndarray) -> Any:
+        """What the op means, in plain NumPy; a tuple of arrays when the result is a Bundle."""
+        raise NotImplementedError(f"{self.name} has no meaning")
+
+    def grad(self, node: "Node", g: "Node") -> "tuple[Node | None, ...]":
+        """The gradient for each operand, given `g`, the gradient for the result."""
+        raise NoGradientError(f"{self.name} has no gradient")
+
+    def cpu(self, out: Any, *xs: Any, scratch: Any = None) -> list:
+        """Kernel calls that fill every element of `out`, given views of it, the operands and the workspace."""
+        raise NoKernelError(f"{self.name} has no CPU kernel")
+
+    def alias(self, *xs: Any) -> Any:
+        """The result as a view into the bytes of operand 0, or None when it needs bytes of its own."""
+        return None
+
+    def overwrites(self, *specs: Spec) -> tuple[int, ...]:
+        """Operands whose bytes the result may take: permission, not duty."""
+        return ()
+
+    def scratch(self, *specs: Spec) -> int:
+        """Bytes of workspace while the op runs."""
+        return 0
+
+    def cut(self, rows: range, *specs: Spec) -> Any:
+        """The op for some rows of the result, and the rows it reads of each operand; None when it is not split."""
+        return None
+
+
+class Node:
+    """One value of the graph: an op applied to operands. Immutable; holds no data.
+
+    Fields
+        op, operands: what it computes, of what
+        spec: shape and dtype, inferred when it was made
+        serial: position in the order of making; operands come before their users
+        origin: the user's file and line
+    """
+
+    __slots__ = ("__weakref__", "op", "operands", "origin", "serial", "spec")
+    __array_priority__ = 1000
+
+    def __init__(self, op: Op, operands: "tuple[Node, ...]", spec: Any, origin: tuple[str, int]) -> None:
+        self.op, self.operands, self.spec, self.origin = op, operands, spec, origin
+        self.serial = next(_SERIAL)
+
+    # -- what is known of the value -------------------------------------------------------------------------------
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.spec.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.spec.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.spec.shape)
+
+    @property
+    def size(self) -> int:
+        return self.spec.size
+
+    @property
+    def nbytes(self) -> int:
+        return self.spec.nbytes
+
+    @property
+    def name(self) -> str:
+        """The op's name; a Var's or Const's own name."""
+        return getattr(self.op, "label", None) or self.op.name
+
+    @property
+    def where(self) -> str:
+        """The user's file and line, as ``train.py:41``."""
+        return f"{Path(self.origin[0]).name}:{self.origin[1]}"
+
+    def __repr__(self) -> str:
+        return f"<{self.name} {self.spec} at {self.where}>"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a node of rank 0 has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> "Iterator[Node]":
+        return (self[i] for i in range(len(self)))
+
+    def __bool__(self) -> bool:
+        raise ValueError(
+            f"{self.name} at {self.where} has no value yet, so it is neither true nor false; "
+            "use cg.where for a choice inside the graph, or .eval() to compute it"
+        )
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise TypeError(f"{self.name} at {self.where} holds no data; .eval() computes it")
+
+    # -- operators: each is an op by name -------------------------------------------------------------------------
+    def __getattr__(self, name: str) -> Any:
+        if name in METHODS:
+            return lambda *args, **kwargs: OPS[METHODS[name]](self, *args, **kwargs)
+        raise AttributeError(f"a node has no attribute {name!r}")
+
+    @property
+    def T(self) -> "Node":
+        return OPS["transpose"](self)
+
+    def __getitem__(self, index: Any) -> "Node":
+        return OPS["getitem"](self, index)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        name = UFUNCS.get(ufunc.__name__, ufunc.__name__)
+        if method != "__call__" or name not in OPS or kwargs:
+            return NotImplemented
+        return OPS[name](*inputs)
+
+    def __array_function__(self, function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
+        name = FUNCTIONS.get(function.__name__, function.__name__)
+        if name not in OPS:
+            return NotImplemented
+        return OPS[name](*args, **kwargs)
+
+
+UFUNCS = {"absolute": "abs", "divide": "true_divide", "fabs": "abs", "conjugate": "positive"}
+FUNCTIONS = {"amax": "max", "amin": "min", "concatenate": "concat", "around": "round", "var": "var", "std": "std"}
+METHODS = {
+    name: name
+    for name in (
+        "all any argmax argmin argsort astype clip cumprod cumsum eval flatten item max mean min prod ravel repeat "
+        "reshape round sort squeeze std sum swapaxes take trace transpose var"
+    ).split()
+}
+_BINARY = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide", "floordiv": "floor_divide",
+    "mod": "remainder", "pow": "power", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
+    "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
+}  # fmt: skip
+_COMPARISONS = {
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+}
+_UNARY = {"neg": "negative", "abs": "abs", "invert": "invert", "pos": "positive"}
+
+
+def _operator(name: str, swap: bool = False) -> Callable:
+    def apply(self: Node, *other: Any) -> Any:
+        return OPS[name](*((*other, self) if swap else (self, *other)))
+
+    return apply
+
+
+for _python, _name in (_BINARY | _COMPARISONS | _UNARY).items():
+    setattr(Node, f"__{_python}__", _operator(_name))
+for _python, _name in _BINARY.items():
+    setattr(Node, f"__r{_python}__", _operator(_name, swap=True))
+# `==` builds a node, so identity is what hashing, dictionaries and sets of nodes go by
+Node.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
+def apply(op: Op, *operands: Node) -> Node:
+    """The node of `op` on `operands`: an existing equal one, or a new one whose spec is inferred now."""
+    key = (op, *(id(x) for x in operands)) if op.pure else None
+    if key is not None:
+        found = _NODES.get(key)
+        if found is not None:
+            return found
+    origin = user_line()
+    try:
+        spec = op.infer(*(x.spec for x in operands))
+    except CgraphError as error:
+        raise type(error)(message_at(op, operands, origin, str(error))) from None
+    node = Node(op, operands, spec, origin)
+    if key is not None:
+        _NODES[key] = node
+    return node
+
+
+def message_at(op: Op, operands: tuple[Node, ...], origin: tuple[str, int], problem: str) -> str:
+    """``matmul at train.py:52: <problem> (x float32[32,784], w float32[256,128])``"""
+    named = ", ".join(f"{x.name} {x.spec}" for x in operands)
+    return f"{op.name} at {Path(origin[0]).name}:{origin[1]}: {problem}" + (f" ({named})" if named else "")
+
+
+def user_line() -> tuple[str, int]:
+    """File and line of the innermost frame that is not this library's or NumPy's."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN_FOLDERS):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def snake_case(name: str) -> str:
+    """``snake_case("Conv2d") == "conv2d"``, ``snake_case("LogSumExp") == "log_sum_exp"``."""
+    return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))

@@ -1,0 +1,94 @@
+"""Spec: what is known of a value before it is computed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError, ShapeError
+
+DTYPES = tuple(np.dtype(t) for t in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split())
+LARGEST = 2**63 - 1
+RESULT_ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Shape and dtype of a value.
+
+    Raises
+        ShapeError: an axis is negative, or the value's bytes do not fit a 64-bit address
+        DTypeError: the dtype is not one of bool, int8–int64, uint8–uint64, float32, float64
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise DTypeError(f"dtype {self.dtype} is not supported; use one of {', '.join(map(str, DTYPES))}")
+        if any(n < 0 for n in self.shape):
+            raise ShapeError(f"shape {list(self.shape)} has a negative axis")
+        if prod(n for n in self.shape if n) * self.dtype.itemsize > LARGEST:
+            raise ShapeError(f"shape {list(self.shape)} of {self.dtype} needs more bytes than an address can count")
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @cached_property
+    def size(self) -> int:
+        """Elements."""
+        return prod(self.shape)
+
+    @cached_property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """Several results of one op, laid one after another, each at a multiple of 64 bytes."""
+
+    specs: tuple[Spec, ...]
+
+    @cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """First byte of each result."""
+        at, found = 0, []
+        for spec in self.specs:
+            found.append(at)
+            at += -(-spec.nbytes // RESULT_ALIGNMENT) * RESULT_ALIGNMENT
+        return (*found, at)
+
+    @property
+    def nbytes(self) -> int:
+        return self.offsets[-1]
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.specs))})"
+
+
+def dtype_of(dtype: Any) -> np.dtype:
+    """A supported NumPy dtype from what a user writes: ``"float32"``, ``np.int64``, ``float``."""
+    try:
+        found = np.dtype(dtype)
+    except TypeError as error:
+        raise DTypeError(f"{dtype!r} is not a dtype") from error
+    if found not in DTYPES:
+        raise DTypeError(f"dtype {found} is not supported; use one of {', '.join(map(str, DTYPES))}")
+    return found
+
+
+def shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:
+    """A shape as a tuple of ints: ``3``, ``(3, 4)`` and ``[3, 4]`` are all fine."""
+    try:
+        return (int(shape),) if np.ndim(shape) == 0 else tuple(int(n) for n in shape)  # type: ignore[arg-type,union-attr]
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"{shape!r} is not a shape: a shape is known when the graph is built") from error

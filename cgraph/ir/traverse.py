@@ -1,0 +1,52 @@
+"""Walks over a graph: loops, never recursion, since graphs are deeper than Python's stack."""
+
+from collections.abc import Callable, Iterable
+
+from cgraph.ir.graph import Node
+
+
+def post_order(outputs: Iterable[Node]) -> list[Node]:
+    """Every node that `outputs` need, operands before users, each once; depth first in operand order."""
+    order: list[Node] = []
+    done: set[Node] = set()
+    for output in outputs:
+        stack = [(output, 0)]
+        while stack:
+            node, i = stack.pop()
+            if node in done:
+                continue
+            if i < len(node.operands):
+                stack.append((node, i + 1))
+                if node.operands[i] not in done:
+                    stack.append((node.operands[i], 0))
+            else:
+                done.add(node)
+                order.append(node)
+    return order
+
+
+def users_of(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
+    """Each node's users among `nodes`, in their order; a user that reads it twice is listed once."""
+    users: dict[Node, list[Node]] = {}
+    for node in nodes:
+        users.setdefault(node, [])
+        for x in dict.fromkeys(node.operands):
+            users.setdefault(x, []).append(node)
+    return users
+
+
+def descendants(nodes: Iterable[Node], sources: Iterable[Node]) -> set[Node]:
+    """Those of `nodes` (operands before users) that depend on a source, sources included."""
+    found = set(sources)
+    for node in nodes:
+        if any(x in found for x in node.operands):
+            found.add(node)
+    return found
+
+
+def rebuild(outputs: tuple[Node, ...], change: Callable[[Node, tuple[Node, ...]], Node]) -> tuple[Node, ...]:
+    """The graph with every node replaced, bottom-up, by ``change(node, new_operands)``."""
+    new: dict[Node, Node] = {}
+    for node in post_order(outputs):
+        new[node] = change(node, tuple(new[x] for x in node.operands))
+    return tuple(new[x] for x in outputs)

@@ -1,0 +1,106 @@
+"""The layout of images between kernels: ``[n, c / lanes, h + halo, w + halo, lanes]``.
+
+The channels of one block lie side by side, one vector register; the frame of zero pixels around an image (the halo)
+lets a convolution read beyond the border without a test. Channels beyond `c` in the last block are zero lanes and stay
+zero (as long as values are finite: 0 times an infinity is not zero).
+"""
+
+from dataclasses import dataclass, replace
+
+from cgraph.kernels.kernel import Pointer
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """Where a blocked value lives: a whole buffer, or some of the channels of one.
+
+    Fields
+        at: first byte of the buffer, halo included
+        n, c, h, w: images, channels of this value, rows, columns
+        lanes: channels in a block: the target's vector width for `dtype`
+        halo: zero pixels around each image ``(top, left, bottom, right)``
+        channel_offset: first channel of this value in the buffer
+        channels: channels of the whole buffer; 0 means that it ends with this value
+        dtype: ``f4`` or ``f8``
+    """
+
+    at: Pointer
+    n: int
+    c: int
+    h: int
+    w: int
+    lanes: int
+    halo: tuple[int, int, int, int] = (0, 0, 0, 0)
+    channel_offset: int = 0
+    channels: int = 0
+    dtype: str = "f4"
+
+    @property
+    def itemsize(self) -> int:
+        return int(self.dtype[1:])
+
+    @property
+    def buffer_blocks(self) -> int:
+        """Blocks of channels in the whole buffer."""
+        return -(-(self.channels or self.channel_offset + self.c) // self.lanes)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of channels that this value fills, the last one perhaps in part."""
+        return -(-self.c // self.lanes)
+
+    @property
+    def row(self) -> int:
+        """Elements from one row to the next."""
+        return (self.w + self.halo[1] + self.halo[3]) * self.lanes
+
+    @property
+    def plane(self) -> int:
+        """Elements from one block of channels to the next."""
+        return (self.h + self.halo[0] + self.halo[2]) * self.row
+
+    @property
+    def image(self) -> int:
+        """Elements from one image to the next."""
+        return self.buffer_blocks * self.plane
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole buffer."""
+        return self.n * self.image * self.itemsize
+
+    @property
+    def starts_a_block(self) -> bool:
+        """The first channel is the first lane of a block: what every kernel but `copy_channels` needs."""
+        return self.channel_offset % self.lanes == 0
+
+    @property
+    def origin(self) -> Pointer:
+        """The first pixel of the first channel (of its block, when it does not start one)."""
+        return self.pixel(0, 0)
+
+    def pixel(self, row: int, column: int) -> Pointer:
+        """A pixel of the first block; negative and large indices reach into the halo."""
+        block = self.channel_offset // self.lanes
+        elements = block * self.plane + (self.halo[0] + row) * self.row + (self.halo[1] + column) * self.lanes
+        return self.at + elements * self.itemsize
+
+    @property
+    def has_halo(self) -> bool:
+        return self.halo != (0, 0, 0, 0)
+
+    def covers(self, halo: tuple[int, int, int, int]) -> bool:
+        """The frame of zeros is at least `halo` wide on every side."""
+        return all(have >= need for have, need in zip(self.halo, halo))
+
+    def part(self, first: int, count: int) -> "Blocked":
+        """Some of the channels of this value."""
+        whole = self.channels or self.channel_offset + self.c
+        return replace(self, c=count, channel_offset=self.channel_offset + first, channels=whole)
+
+
+def require_whole_blocks(*values: Blocked | None) -> None:
+    """ValueError when a value starts inside a block: its channels need `copy_channels_calls` first."""
+    for x in values:
+        if x is not None and not x.starts_a_block:
+            raise ValueError(f"channel offset {x.channel_offset} is no multiple of {x.lanes} lanes")

@@ -1,0 +1,188 @@
+"""Calls of direct convolution on blocked images, or on plain images of few channels."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cgraph.kernels.calls.activation import NONE, Activation
+from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
+from cgraph.kernels.calls.conv_shape import ConvShape, pixels_for
+from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
+from cgraph.kernels.calls.plain import padded_plain, pad_plain_calls
+from cgraph.kernels.kernel import Call, Kernel, Pointer, View
+from cgraph.kernels.target import Target
+
+NEAR_BYTES = 300_000  # weights up to this size stay in L2 beside the tiles that read them
+NEAR_TILES = 16  # tiles whose input stays near while all panels pass over them
+SHORT_REDUCTION = 600  # below this the reduction is too short to hide the misses of the result
+
+
+def conv_calls(
+    shape: ConvShape,
+    out: Blocked,
+    x: Blocked | View,
+    weights: Pointer,
+    bias: Pointer | None = None,
+    residual: Blocked | None = None,
+    activation: Activation = NONE,
+    scratch: Pointer | None = None,
+) -> Lowered:
+    """``out = activation(conv(x, weights) + bias + residual)``
+
+    Operands
+        x: blocked images whose halo is at least ``shape.window.halo(h, w)``; or, when ``shape.is_plain``, a view
+            ``[n, c, h, w]`` with pixels side by side
+        weights: as `pack_conv` writes them; bias: as `pack_bias` writes it, or None
+        residual: of the result's shape; it may be `out` itself when `conv_overwrites_residual`
+        scratch: `conv_scratch_nbytes` bytes
+    Raises
+        ValueError: shapes disagree, the halo is too narrow, or a value starts inside a block
+    """
+    require_whole_blocks(out, residual)
+    check_result(shape, out, residual)
+    before = Lowered()
+    if isinstance(x, View):
+        if conv_scratch_nbytes(shape, x.shape[0]):
+            padded = padded_plain(x, shape.window.pad, scratch)
+            before = Lowered(tuple(pad_plain_calls(padded, x, shape.window.pad)))
+            x = padded
+        source = plain_source(shape, x)
+    else:
+        source = blocked_source(shape, x)
+    grid = Grid(*shape.result)
+    if source.is_flat and shape.window.is_point and not out.has_halo and not (residual and residual.has_halo):
+        grid = Grid(1, grid.rows * grid.columns)
+    return before + tile_calls(shape, grid, source, weights, bias, residual, out, activation)
+
+
+def conv_scratch_nbytes(shape: ConvShape, n: int) -> int:
+    """Bytes of workspace for `n` images: a padded copy of plain images."""
+    if not shape.is_plain or shape.window.pad == (0, 0, 0, 0):
+        return 0
+    top, left, bottom, right = shape.window.pad
+    return n * shape.c * (shape.h + top + bottom) * (shape.w + left + right) * int(shape.dtype[1:])
+
+
+def conv_overwrites_residual(shape: ConvShape, has_halo: bool) -> bool:
+    """Every pixel is written once, so `residual` may be `out`; `has_halo`: of input, residual or result."""
+    rows, columns = shape.result
+    if shape.window.is_point and not has_halo and not shape.is_plain:
+        columns *= rows
+    return columns % shape.pixels(columns) == 0
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The pixels of a result as tiles see them."""
+
+    rows: int
+    columns: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where tiles read, in elements.
+
+    Fields
+        at: what the first window reads first
+        n: images
+        image, row, step: from one image, result row, result column to the next
+        offsets: from a pixel to the operands of each step of the reduction
+        panel_offsets: from an image to the channels of each panel
+        is_flat: rows follow one another without a gap
+    """
+
+    at: Pointer
+    n: int
+    image: int
+    row: int
+    step: int
+    offsets: np.ndarray
+    panel_offsets: np.ndarray
+    is_flat: bool = False
+
+
+def blocked_source(shape: ConvShape, x: Blocked) -> Source:
+    """A blocked value as operand of `shape`."""
+    require_whole_blocks(x)
+    window = shape.window
+    if (x.c, x.h, x.w) != (shape.c, shape.h, shape.w) or x.lanes != shape.lanes:
+        raise ValueError(f"images [{x.c}, {x.h}, {x.w}] are not those of {shape}")
+    if not x.covers(window.halo(x.h, x.w)):
+        raise ValueError(f"a halo of {x.halo} is narrower than {window.halo(x.h, x.w)}, which the filter reads")
+    down, across = window.dilation
+    c, r, s = np.array(shape.steps).T
+    offsets = c // x.lanes * x.plane + c % x.lanes + r * down * x.row + s * across * x.lanes
+    panels = table([first * x.plane for first in shape.panel_blocks[0]])
+    at = x.pixel(-window.pad[0], -window.pad[1])
+    row, step = window.stride[0] * x.row, window.stride[1] * x.lanes
+    return Source(at, x.n, x.image, row, step, table(offsets), panels, not x.has_halo)
+
+
+def plain_source(shape: ConvShape, x: View) -> Source:
+    """A plain view ``[n, c, h, w]``, already padded, as operand of `shape`."""
+    image, plane, row, pixel = (s // x.itemsize for s in x.strides)
+    if pixel != 1:
+        raise ValueError(f"pixels {pixel} elements apart; plain images need them side by side")
+    down, across = shape.window.dilation
+    c, r, s = np.array(shape.steps).T
+    offsets = table(c * plane + r * down * row + s * across)
+    panels = table([0] * shape.panels)
+    return Source(x.at, x.shape[0], image, row * shape.window.stride[0], shape.window.stride[1], offsets, panels)
+
+
+def tile_calls(
+    shape: ConvShape,
+    grid: Grid,
+    source: Source,
+    weights: Pointer,
+    bias: Pointer | None,
+    residual: Blocked | None,
+    out: Blocked,
+    activation: Activation,
+) -> Lowered:
+    """One call of the register-tiled kernel over all tiles, panels and images."""
+    if source.n * grid.rows * grid.columns == 0:
+        return Lowered()
+    pixels = pixels_for(grid.columns, shape.vectors, shape.target)
+    across = -(-grid.columns // pixels)
+    tiles = across * grid.rows
+    weights_nbytes = shape.weights_nbytes
+    block = NEAR_TILES if shape.window.taps == 1 and weights_nbytes <= NEAR_BYTES and tiles > 64 else tiles
+    ahead = 2 if block == tiles and weights_nbytes >= NEAR_BYTES and tiles < 200 else 0
+    touch = len(shape.steps) * shape.unroll <= SHORT_REDUCTION
+    zeros = np.zeros(shape.panels * shape.panel_channels, np.dtype(shape.dtype)) if bias is None else None
+    r = residual or replace(out, at=Pointer(zeros if zeros is not None else source.offsets))
+    args = (
+        Pointer(source.offsets), len(source.offsets), Pointer(source.panel_offsets),
+        source.at, source.image, source.row,
+        weights, 0, shape.panel_weights, Pointer(zeros) if bias is None else bias,
+        residual.origin if residual else 0, r.image, r.plane, row_of(grid, r),
+        out.origin, out.image, out.plane, row_of(grid, out),
+        grid.columns, across, tiles, block, shape.panels, *activation.args,
+    )  # fmt: skip
+    kernel = tile_kernel(shape.dtype, pixels, shape.vectors, shape.unroll, source.step, out.lanes, ahead, touch)
+    tasks = source.n * -(-tiles // block) * block * shape.panels
+    chunk = chunk_of(tasks, tile_ns(shape.target, pixels * shape.vectors * len(shape.steps) * shape.unroll))
+    constants = (source.offsets, source.panel_offsets, *(() if zeros is None else (zeros,)))
+    return Lowered((Call(kernel, args, tasks, chunk),), constants)
+
+
+def tile_kernel(dtype, pixels, vectors, unroll, x_step, out_step, ahead, touch) -> Kernel:
+    return Kernel("conv.tile", (dtype, pixels, vectors, unroll, x_step, out_step, ahead, touch))
+
+
+def tile_ns(target: Target, multiply_adds: int) -> float:
+    """About the time of so many vector multiply-adds, to choose chunks by."""
+    return multiply_adds * (0.3 if target.fma else 0.6)
+
+
+def row_of(grid: Grid, x: Blocked) -> int:
+    """Elements from one row of tiles to the next; a flattened image has one row."""
+    return x.row if grid.rows > 1 else 0
+
+
+def check_result(shape: ConvShape, out: Blocked, residual: Blocked | None) -> None:
+    for y in (out, residual):
+        if y and (y.c, y.h, y.w) != (shape.k, *shape.result):
+            raise ValueError(f"a value [{y.c}, {y.h}, {y.w}] is not the result [{shape.k}, {shape.result}] of {shape}")

@@ -1,0 +1,147 @@
+"""The geometry of a convolution, and how its kernel is tiled: decided once, read by packing and by the calls.
+
+The tile is ``pixels x vectors`` sums in registers. `vectors` divides the blocks of the result; `pixels` is the number
+of neighbouring pixels that wastes least on this width, where a last tile that does not fit repeats pixels of its
+neighbour. Measured efficiencies: /docs/performance.md.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from cgraph.kernels.calls.window import Window
+from cgraph.kernels.target import Target, host_target
+
+UNROLL = 8  # reduction steps written out; 16 makes LLVM hoist loads and spill
+
+
+@dataclass(frozen=True)
+class ConvShape:
+    """A convolution of images ``[n, c, h, w]`` with filters ``[k, c / groups, r, s]``.
+
+    Fields
+        c, h, w: channels, rows and columns of an image
+        k: channels of the result
+        window: filter size, stride, padding, dilation
+        groups: groups of channels that do not meet
+        is_plain: images lie as ``[n, c, h, w]`` (first layers of few channels), else blocked
+        target: the machine
+        dtype: ``f4`` or ``f8``
+    """
+
+    c: int
+    h: int
+    w: int
+    k: int
+    window: Window = Window()
+    groups: int = 1
+    is_plain: bool = False
+    target: Target = field(default_factory=host_target)
+    dtype: str = "f4"
+
+    def __post_init__(self) -> None:
+        if self.c % self.groups or self.k % self.groups:
+            raise ValueError(f"{self.groups} groups do not divide {self.c} and {self.k} channels")
+        if self.is_plain and self.groups != 1:
+            raise ValueError("plain images are read with one group only")
+
+    @property
+    def lanes(self) -> int:
+        return self.target.lanes_of(self.dtype)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of channels in the result."""
+        return -(-self.k // self.lanes)
+
+    @property
+    def result(self) -> tuple[int, int]:
+        return self.window.result(self.h, self.w)
+
+    @cached_property
+    def vectors(self) -> int:
+        """Blocks of result channels in a tile: many when there are few pixels to share a weight."""
+        pixels = self.result[0] * self.result[1] if self.window.is_point else self.result[1]
+        limit = sums(self.target)
+        if pixels < 4:
+            most = min(8, limit // max(pixels, 1))
+            return max(v for v in range(1, most + 1) if self.blocks % v == 0)
+        return 2 if self.blocks % 2 == 0 else 3 if self.blocks % 3 == 0 else 1
+
+    @property
+    def panels(self) -> int:
+        return self.blocks // self.vectors
+
+    @property
+    def panel_channels(self) -> int:
+        return self.vectors * self.lanes
+
+    def pixels(self, columns: int) -> int:
+        """Neighbouring pixels in a tile, for rows of `columns` pixels."""
+        return pixels_for(columns, self.vectors, self.target)
+
+    @property
+    def unroll(self) -> int:
+        """Input channels of one step."""
+        return 1 if self.is_plain else min(UNROLL, self.lanes)
+
+    @cached_property
+    def panel_blocks(self) -> tuple[tuple[int, ...], int]:
+        """For grouped filters: the first input block of each panel, and how many blocks every panel reads."""
+        per_in, per_out = self.c // self.groups, self.k // self.groups
+        spans = []
+        for panel in range(self.panels):
+            first = min(panel * self.panel_channels, self.k - 1)
+            last = min((panel + 1) * self.panel_channels, self.k) - 1
+            spans.append((first // per_out * per_in // self.lanes, -(-(last // per_out + 1) * per_in // self.lanes)))
+        count = max(stop - start for start, stop in spans)
+        total = -(-self.c // self.lanes)
+        return tuple(min(start, total - count) for start, _ in spans), count
+
+    @cached_property
+    def steps(self) -> tuple[tuple[int, int, int], ...]:
+        """The reduction in order: (first channel, counted from the panel's first block; filter row; filter column).
+
+        Steps that would read only unused lanes of the last block are left out.
+        """
+        r, s = self.window.kernel
+        taps = [(i, j) for i in range(r) for j in range(s)]
+        if self.is_plain:
+            return tuple((c, i, j) for c in range(self.c) for i, j in taps)
+        steps = []
+        for block in range(self.panel_blocks[1]):
+            used = self.lanes if self.groups > 1 else min(self.lanes, self.c - block * self.lanes)
+            channels = range(block * self.lanes, block * self.lanes + used, self.unroll)
+            steps += [(c, i, j) for i, j in taps for c in channels]
+        return tuple(steps)
+
+    @property
+    def panel_weights(self) -> int:
+        """Packed weights of one panel, in elements."""
+        return len(self.steps) * self.unroll * self.panel_channels
+
+    @property
+    def weights_nbytes(self) -> int:
+        return self.panels * self.panel_weights * int(self.dtype[1:])
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions of one image."""
+        return 2 * self.result[0] * self.result[1] * self.k * (self.c // self.groups) * self.window.taps
+
+
+def sums(target: Target) -> int:
+    """Vector registers that may hold sums: what is left beside the weights and one spread scalar."""
+    return 28 if target.registers == 32 else 12 if target.fma else 8
+
+
+def pixels_for(columns: int, vectors: int, target: Target) -> int:
+    """The tile width that wastes least: repeated pixels against fewer sums in flight."""
+    most = min(max(sums(target) // vectors, 1), 14)
+    if columns <= most:
+        return max(columns, 1)
+    few = max(most // 2, 1)
+
+    def cost(pixels: int) -> float:
+        return -(-columns // pixels) * (pixels + 0.3)  # 0.3: loop overhead and weight loads of a tile
+
+    return min(range(most, few - 1, -1), key=cost)

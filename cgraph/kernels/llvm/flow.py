@@ -1,0 +1,134 @@
+"""Loops that carry values, and memory access with masks: what register-tiled emitters need beside the Builder.
+
+Everything here is final code: values stay in registers as phi nodes, so emitters that use it may be ``@final``.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+from llvmlite import ir
+
+from cgraph.kernels.llvm.build import BOOL, INDEX, POINTER, VOID, Builder, Ptr, Val, vector_type
+
+Carried = Val | Ptr
+
+
+@contextmanager
+def fold(k: Builder, low, high, init: Sequence[Carried], step=1) -> Iterator[SimpleNamespace]:
+    """``for i in range(low, high, step)`` carrying values from round to round.
+
+    ``s.i`` is the index, ``s.values`` are the values at the start of the round and, after the loop, the last ones;
+    the body sets ``s.next``.
+    """
+    low, high, step = (k.val(x, "i8") for x in (low, high, step))
+    before = k.b.block
+    head, body, end = (k.function.append_basic_block(n) for n in ("fold", "fold_body", "fold_end"))
+    k.b.branch(head)
+    k.b.position_at_end(head)
+    i = k.b.phi(INDEX)
+    i.add_incoming(low.v, before)
+    phis = [k.b.phi(x.v.type) for x in init]
+    for phi, x in zip(phis, init):
+        phi.add_incoming(x.v, before)
+    state = SimpleNamespace(i=k.wrap(i, "i8"), values=[renewed(x, p) for x, p in zip(init, phis)], next=None)
+    k.b.cbranch(k.b.icmp_signed("<", i, high.v), body, end)
+    k.b.position_at_end(body)
+    yield state
+    for phi, x in zip(phis, state.next):
+        phi.add_incoming(x.v, k.b.block)
+    i.add_incoming(k.b.add(i, step.v), k.b.block)
+    k.b.branch(head)
+    k.b.position_at_end(end)
+
+
+@contextmanager
+def changed_if(k: Builder, condition: Val, init: Sequence[Carried]) -> Iterator[SimpleNamespace]:
+    """Values that change when `condition` holds: the body sets ``s.next``; ``s.values`` are valid afterwards."""
+    before = k.b.block
+    body, end = (k.function.append_basic_block(n) for n in ("changed", "changed_end"))
+    k.b.cbranch(condition.v, body, end)
+    k.b.position_at_end(body)
+    state = SimpleNamespace(values=None, next=None)
+    yield state
+    after = k.b.block
+    k.b.branch(end)
+    k.b.position_at_end(end)
+    state.values = []
+    for old, new in zip(init, state.next):
+        phi = k.b.phi(old.v.type)
+        phi.add_incoming(old.v, before)
+        phi.add_incoming(new.v, after)
+        state.values.append(renewed(old, phi))
+
+
+def renewed(x: Carried, v: ir.Value) -> Carried:
+    """A value like `x` (dtype, lanes) that is held by `v`."""
+    k = x.k
+    return Ptr(k, v, x.dtype) if isinstance(x, Ptr) else Val(k, v, x.dtype, x.lanes)
+
+
+def prefetch(k: Builder, at: Ptr, write: bool = False, locality: int = 3) -> None:
+    """Ask for the cache line at `at`: `locality` 3 into L1, 2 into L2."""
+    word = ir.IntType(32)
+    function = k.declare("llvm.prefetch.p0", VOID, [POINTER, word, word, word])
+    k.b.call(function, [at.v, ir.Constant(word, int(write)), ir.Constant(word, locality), ir.Constant(word, 1)])
+
+
+def first_lanes(k: Builder, count: Val, lanes: int) -> Val:
+    """The mask of the lanes before `count` (which may be <= 0 or >= lanes)."""
+    return k.iota("i4", lanes) < k.splat(k.cast(k.smaller(count, lanes), "i4"), lanes)
+
+
+def masked_load(k: Builder, at: Ptr, mask: Val) -> Val:
+    """The elements at `at` where `mask` holds, zero elsewhere; other elements are not touched."""
+    kind = vector_type(at.dtype, mask.lanes)
+    name = f"llvm.masked.load.v{mask.lanes}{suffix(at.dtype)}.p0"
+    word, bits = ir.IntType(32), ir.VectorType(BOOL, mask.lanes)
+    function = k.declare(name, kind, [POINTER, word, bits, kind])
+    align = ir.Constant(word, int(at.dtype[1:]))
+    zero = k.const(0, at.dtype, mask.lanes)
+    return k.wrap(k.b.call(function, [at.v, align, mask.v, zero.v]), at.dtype, mask.lanes)
+
+
+def masked_store(k: Builder, at: Ptr, x: Val, mask: Val) -> None:
+    """Write the lanes of `x` where `mask` holds; other elements are not touched."""
+    kind = vector_type(x.dtype, x.lanes)
+    word, bits = ir.IntType(32), ir.VectorType(BOOL, x.lanes)
+    function = k.declare(f"llvm.masked.store.v{x.lanes}{suffix(x.dtype)}.p0", VOID, [kind, POINTER, word, bits])
+    k.b.call(function, [x.v, at.v, ir.Constant(word, int(x.dtype[1:])), mask.v])
+
+
+def suffix(dtype: str) -> str:
+    return f"{'f' if dtype[0] == 'f' else 'i'}{8 * int(dtype[1:])}"
+
+
+def shuffle(k: Builder, x: Val, y: Val, lanes: Sequence[int]) -> Val:
+    """Lanes picked from `x` (0 .. lanes - 1) and `y` (the numbers after)."""
+    mask = ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), list(lanes))
+    return k.wrap(k.b.shuffle_vector(x.v, y.v, mask), x.dtype, len(lanes))
+
+
+def transposed(k: Builder, rows: Sequence[Val]) -> list[Val]:
+    """The transpose of a square of vectors, by exchanging ever larger squares: lanes * log2(lanes) shuffles."""
+    rows, lanes = list(rows), len(rows)
+    width = 1
+    while width < lanes:
+        for i in range(lanes):
+            if i & width:
+                continue
+            x, y = rows[i], rows[i | width]
+            low = [j if not j & width else lanes + (j ^ width) for j in range(lanes)]
+            high = [j ^ width if not j & width else lanes + j for j in range(lanes)]
+            rows[i], rows[i | width] = shuffle(k, x, y, low), shuffle(k, x, y, high)
+        width *= 2
+    return rows
+
+
+def total(k: Builder, x: Val) -> Val:
+    """The sum of all lanes, by halves: always in the same order."""
+    lanes = x.lanes
+    while lanes > 1:
+        lanes //= 2
+        x = shuffle(k, x, x, range(lanes)) + shuffle(k, x, x, range(lanes, 2 * lanes))
+    return k.lane(x, 0)

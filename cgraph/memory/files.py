@@ -1,0 +1,105 @@
+"""Planning problems from CSV files, plans to JSON.
+
+Two headers are known: usage records ``id,first_op,last_op,size_bytes,name`` (both steps included, the name optional), and
+MiniMalloc's ``id,lower,upper,size`` (`upper` is the first step after the last use).
+
+Source: the second is the input of https://github.com/google/minimalloc.
+"""
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cgraph.errors import FormatError
+from cgraph.memory.bounds import lower_bound
+from cgraph.memory.problem import MOST_BYTES, Operand, Plan, Problem, UsageInterval
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns of a file hold what; `after` is 1 if the last step is given as the step after it."""
+
+    first: str
+    last: str
+    nbytes: str
+    after: int
+
+
+LAYOUTS = (Layout("first_op", "last_op", "size_bytes", 0), Layout("lower", "upper", "size", 1))
+
+
+def read_problem(path: str | Path, *, alignment: int = 1) -> Problem:
+    """The operands of a CSV file, in its order; an operand without a name is called by its id.
+
+    Raises
+        FormatError: the file cannot be read, or a line of it is malformed; the message names file and line
+    """
+    rows = _rows(Path(path))
+    line, header = next(rows, (1, []))
+    layout = next((x for x in LAYOUTS if {"id", x.first, x.last, x.nbytes} <= set(header)), None)
+    if layout is None:
+        known = " or ".join(f"id,{x.first},{x.last},{x.nbytes}" for x in LAYOUTS)
+        raise FormatError(f"{path}:{line}: the header is {','.join(header)!r}, expected {known}")
+    operands = []
+    seen: dict[str, int] = {}
+    for line, cells in rows:
+        where = f"{path}:{line}"
+        if len(cells) != len(header):
+            raise FormatError(f"{where}: {len(cells)} values for {len(header)} columns")
+        row = dict(zip(header, cells))
+        if seen.setdefault(row["id"], line) != line:
+            raise FormatError(f"{where}: id {row['id']!r} is already in line {seen[row['id']]}")
+        operands.append(_operand(row, layout, where))
+    return Problem(tuple(operands), alignment)
+
+
+def write_plan(path: str | Path, problem: Problem, plan: Plan) -> None:
+    """Write offsets, sizes and usage intervals as JSON, with the arena's size and its lower bound."""
+    text = {
+        "strategy": plan.strategy,
+        "nbytes": plan.nbytes,
+        "lower_bound": lower_bound(problem),
+        "proved": plan.proved,
+        "alignment": problem.alignment,
+        "operands": [
+            {"name": x.name, "first": x.interval.first, "last": x.interval.last, "nbytes": x.nbytes, "offset": at}
+            for x, at in zip(problem.operands, plan.offsets)
+        ],
+    }
+    Path(path).write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Line number and cells of each line that is not blank."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            for cells in reader:
+                if cells:
+                    yield reader.line_num, [cell.strip() for cell in cells]
+    except OSError as error:
+        raise FormatError(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path}: not a text file: {error.reason} at byte {error.start}") from error
+    except csv.Error as error:
+        raise FormatError(f"{path}:{reader.line_num}: {error}") from error
+
+
+def _operand(row: dict[str, str], layout: Layout, where: str) -> Operand:
+    first = _number(row, layout.first, where)
+    last = _number(row, layout.last, where) - layout.after
+    if last < first:
+        raise FormatError(f"{where}: {layout.last} {last + layout.after} is before the end of {layout.first} {first}")
+    return Operand(_number(row, layout.nbytes, where), UsageInterval(first, last), row.get("name") or row["id"])
+
+
+def _number(row: dict[str, str], column: str, where: str) -> int:
+    """A whole number, at least 0 and small enough for offsets."""
+    text = row[column]
+    if not (text.isascii() and text.isdigit()):
+        raise FormatError(f"{where}: {column} is {text!r}, expected a whole number of at least 0")
+    if len(text) > 19 or int(text) > MOST_BYTES:
+        raise FormatError(f"{where}: {column} is {text[:24]}, more than {MOST_BYTES}")
+    return int(text)

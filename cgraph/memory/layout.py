@@ -1,0 +1,156 @@
+"""Where each node's bytes are, before offsets are known: owners, views into them, and who reads whom until when."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from cgraph.ir.graph import Node
+from cgraph.ir.spec import Bundle, Spec
+from cgraph.kernels.expression import code_of
+from cgraph.kernels.kernel import Pointer, View, contiguous
+from cgraph.memory.problem import Plan
+from cgraph.memory.usage import Usage, Value
+from cgraph.ops.leaf import ConstOp, VarOp
+from cgraph.ops.shape import Concat
+
+ARENA = "arena"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A schedule with its views.
+
+    Fields
+        steps: the nodes that compute, in running order; a step is a position here
+        views: per node, its view; the base of its address is the node that owns the bytes (a tuple for a Bundle)
+        values: what the planner sees; first the owners by step, then the workspaces
+        value_of: the index in `values` of each owner
+        scratch_of: the index in `values` of each step's workspace
+    """
+
+    steps: tuple[Node, ...]
+    views: dict[Node, View | tuple[View, ...]]
+    values: tuple[Value, ...]
+    value_of: dict[Node, int]
+    scratch_of: dict[Node, int]
+
+    def place(self, usage: Usage, plan: Plan) -> dict[Node, View | tuple[View, ...]]:
+        """The views with their addresses in the arena; those of Vars and Consts stay as they are."""
+        at = {owner: usage.offset(plan, i) for owner, i in self.value_of.items()}
+
+        def moved(view: View) -> View:
+            base = view.at.base
+            return view if base not in at else replace(view, at=Pointer(ARENA, at[base] + view.at.offset))
+
+        return {n: tuple(map(moved, v)) if isinstance(v, tuple) else moved(v) for n, v in self.views.items()}
+
+    def scratch(self, node: Node, usage: Usage, plan: Plan) -> Pointer | None:
+        """The workspace of a step."""
+        i = self.scratch_of.get(node)
+        return None if i is None else Pointer(ARENA, usage.offset(plan, i))
+
+
+def is_leaf(node: Node) -> bool:
+    return isinstance(node.op, VarOp | ConstOp)
+
+
+def view_of(node: Node, views: dict[Node, View | tuple[View, ...]]) -> View | tuple[View, ...]:
+    """The view of one node, given those of its operands."""
+    if node.operands:
+        seen = node.op.alias(*(views[x] for x in node.operands))
+        if seen is not None:
+            return seen
+    if isinstance(node.spec, Bundle):
+        pairs = zip(node.spec.specs, node.spec.offsets)
+        return tuple(own_view(spec, Pointer(node, at)) for spec, at in pairs)
+    return own_view(node.spec, Pointer(node))
+
+
+def views_of(order: Sequence[Node]) -> dict[Node, View | tuple[View, ...]]:
+    """The views of all nodes; operands come before users."""
+    views: dict[Node, View | tuple[View, ...]] = {}
+    for node in order:
+        views[node] = view_of(node, views)
+    return views
+
+
+def own_view(spec: Spec, at: Pointer) -> View:
+    return contiguous(at, spec.shape, code_of(spec.dtype))
+
+
+def owner_of(view: View | tuple[View, ...]) -> Node:
+    """The node whose bytes a view shows."""
+    first = view[0] if isinstance(view, tuple) else view
+    return first.at.base  # type: ignore[return-value]
+
+
+def layout_of(order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node] = ()) -> Layout:
+    """The layout of a schedule.
+
+    Parameters
+        order: nodes, operands before users
+        kept: nodes whose bytes stay to the end: outputs and sources of update edges
+        always: nodes whose bytes are nobody else's at any step, so that later runs find them
+    """
+    views = views_of(order)
+    owners = {node: owner_of(views[node]) for node in order}
+    steps = tuple(n for n in order if owners[n] is n and not is_leaf(n))
+    step_of = {n: t for t, n in enumerate(steps)}
+    last = dict(step_of)
+    for node in steps:
+        for x in node.operands:
+            if owners[x] in last:
+                last[owners[x]] = max(last[owners[x]], step_of[node])
+    end = max(len(steps) - 1, 0)
+    ends, whole = {owners[n] for n in kept}, {owners[n] for n in always}
+    values = []
+    for node in steps:
+        stays = node in ends or node in whole
+        first = 0 if node in whole else step_of[node]
+        made = Value(node.nbytes, first, node.name, end if stays else last[node], stays)
+        values.append(made)
+    for node in steps:
+        if node in whole:
+            continue
+        value = values[step_of[node]]
+        value.overwritable = tuple(step_of[x] for x in overwritable(node, views) if x in step_of)
+        value.parts = tuple((step_of[x], at) for x, at in parts(node, views) if x in step_of and x not in whole)
+    scratch_of = {}
+    for node in steps:
+        nbytes = node.op.scratch(*(x.spec for x in node.operands))
+        if nbytes:
+            scratch_of[node] = len(values)
+            values.append(Value(nbytes, step_of[node], f"{node.name} workspace", step_of[node]))
+    return Layout(steps, views, tuple(values), step_of, scratch_of)
+
+
+def overwritable(node: Node, views: dict) -> list[Node]:
+    """Owners whose exact bytes the node may take: whole, read by this node through no other view."""
+    if isinstance(node.spec, Bundle):
+        return []
+    found = []
+    for i in node.op.overwrites(*(x.spec for x in node.operands)):
+        x = node.operands[i]
+        view = views[x]
+        owner = owner_of(view)
+        if isinstance(view, tuple) or view.at.offset or not view.is_contiguous or owner.nbytes != node.nbytes:
+            continue
+        others = (views[y] for y in node.operands)
+        if all(owner_of(v) is not owner or v == view for v in others):
+            found.append(owner)
+    return found
+
+
+def parts(node: Node, views: dict) -> list[tuple[Node, int]]:
+    """Owners that may be made inside a concat result, with their byte offsets."""
+    if not isinstance(node.op, Concat):
+        return []
+    out = views[node]
+    found, seen = [], set()
+    for x, place in zip(node.operands, node.op.places(out, *(x.spec for x in node.operands))):
+        view = views[x]
+        owner = owner_of(view)
+        whole = not isinstance(view, tuple) and not view.at.offset and view.is_contiguous and owner.nbytes == x.nbytes
+        if whole and place.is_contiguous and owner not in seen:
+            seen.add(owner)
+            found.append((owner, place.at.offset))
+    return found

@@ -1,0 +1,147 @@
+"""From a schedule to a planning problem: who owns bytes, for which steps, and who shares them by permission.
+
+Values are plain records here (no node, no op): what a step writes, what it reads, and how a value's bytes relate to
+another's. Three relations save bytes:
+- an *alias* is a view into its owner's bytes and needs none of its own;
+- an *overwriting* value takes the exact bytes of an operand that is read for the last time by the op that makes it;
+- a *part* is made straight inside the result of the concat that reads it.
+The last two are permissions of the op; `merge` applies them where they are legal, and `memory.check` looks again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cgraph.memory.problem import Operand, Plan, Problem, UsageInterval
+
+
+@dataclass
+class Value:
+    """Bytes that one step writes. Changes while usage is worked out.
+
+    Fields
+        nbytes: bytes of the value
+        step: the step that writes it
+        name: for pictures and messages
+        last: the last step that reads it, or any view of it
+        kept: alive to the end: an output, or the source of an update edge
+        overwritable: values whose exact bytes this one may take
+        parts: values that may be made inside this one, each with its byte offset
+    """
+
+    nbytes: int
+    step: int
+    name: str
+    last: int
+    kept: bool = False
+    overwritable: tuple[int, ...] = ()
+    parts: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass
+class Usage:
+    """Which operand of the problem holds each value, and where inside it.
+
+    Fields
+        values: as given
+        operand_of: per value, the operand's index in `problem`
+        delta: per value, its first byte inside the operand
+        shared: per value, the value whose bytes it took over, or -1
+        inside: per value, the concat result it is made inside of, or -1
+    """
+
+    values: Sequence[Value]
+    problem: Problem
+    operand_of: list[int]
+    delta: list[int]
+    shared: list[int] = field(default_factory=list)
+    inside: list[int] = field(default_factory=list)
+
+    def offset(self, plan: Plan, value: int) -> int:
+        """First byte of a value in the arena."""
+        return plan.offsets[self.operand_of[value]] + self.delta[value]
+
+
+def usage_of(values: Sequence[Value], alignment: int, overwrite: bool = True, join: bool = True) -> Usage:
+    """The planning problem of these values, in the order they are written.
+
+    `overwrite` and `join` say whether to use the permissions to overwrite and to make parts in place.
+    """
+    groups = _Groups(values)
+    for i, value in enumerate(values):
+        if join and value.parts:
+            groups.join(i)
+        if overwrite and value.overwritable:
+            groups.overwrite(i)
+    return groups.usage(alignment)
+
+
+class _Groups:
+    """Values that share bytes, as they are found; every group has a root whose bytes hold all members."""
+
+    def __init__(self, values: Sequence[Value]) -> None:
+        self.values = values
+        self.root = list(range(len(values)))
+        self.delta = [0] * len(values)
+        self.members = [[i] for i in range(len(values))]
+        self.shared = [-1] * len(values)
+        self.inside = [-1] * len(values)
+
+    def overwrite(self, i: int) -> None:
+        """Take the bytes of the first operand that allows it."""
+        value = self.values[i]
+        if self.root[i] != i or len(self.members[i]) > 1:
+            return
+        for x in value.overwritable:
+            if self._may_overwrite(value, x):
+                self.shared[i] = x
+                self._move(i, self.root[x], self.delta[x])
+                return
+
+    def _may_overwrite(self, value: Value, x: int) -> bool:
+        operand = self.values[x]
+        if operand.kept or operand.last != value.step or operand.nbytes != value.nbytes:
+            return False
+        low, high = self.delta[x], self.delta[x] + operand.nbytes
+        for m in self.members[self.root[x]]:
+            other = self.values[m]
+            apart = self.delta[m] >= high or self.delta[m] + other.nbytes <= low
+            if m != x and not apart and (other.kept or other.last >= value.step):
+                return False
+        return True
+
+    def join(self, i: int) -> None:
+        """Make the parts of a concat result inside it, as far as nothing else claims their bytes."""
+        for x, at in self.values[i].parts:
+            if self.root[x] != x or self.inside[x] >= 0 or x == i or self.values[x].nbytes == 0:
+                continue
+            if any(self.values[m].parts and m != x for m in self.members[x]):
+                continue
+            self.inside[x] = i
+            for m in list(self.members[x]):
+                self._move(m, i, self.delta[m] + at)
+
+    def _move(self, i: int, root: int, delta: int) -> None:
+        if self.root[i] != i or root != i:
+            self.members[self.root[i]] = [m for m in self.members[self.root[i]] if m != i]
+        self.root[i], self.delta[i] = root, delta
+        self.members[root].append(i)
+
+    def usage(self, alignment: int) -> Usage:
+        """One operand of the planning problem per root."""
+        place: dict[int, int] = {}
+        operands = []
+        for i, value in enumerate(self.values):
+            if self.root[i] != i:
+                continue
+            place[i] = len(operands)
+            inner = [self.values[m] for m in self.members[i]]
+            interval = UsageInterval(min(v.step for v in inner), max(v.last for v in inner))
+            operands.append(Operand(value.nbytes, interval, value.name))
+        return Usage(
+            self.values,
+            Problem(tuple(operands), alignment),
+            [place[r] for r in self.root],
+            self.delta,
+            self.shared,
+            self.inside,
+        )

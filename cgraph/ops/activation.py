@@ -1,0 +1,142 @@
+"""The relu family and its relatives: pointwise, in a float dtype."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgraph.ir.graph import OPS, Node, public
+from cgraph.ops.family import Pointwise, plain, unary
+from cgraph.ops.leaf import as_node
+
+
+@dataclass(frozen=True)
+class Relu(Pointwise):
+    """x where positive, else 0; NaN stays NaN."""
+
+    def meaning(self, x):
+        return np.maximum(x, np.zeros((), x.dtype))
+
+    def scalar(self, m, x):
+        return m.max(x, m.const(0, x.dtype))
+
+    def grad(self, node, g):
+        return (OPS["where"](node > 0, g, OPS["zeros_like"](g)),)
+
+
+@dataclass(frozen=True)
+class Sigmoid(Pointwise):
+    """1 / (1 + exp(-x))."""
+
+    def meaning(self, x):
+        return (1 / (1 + np.exp(-x))).astype(x.dtype)
+
+    def scalar(self, m, x):
+        return m.sigmoid(x)
+
+    def grad(self, node, g):
+        return (g * node * (1.0 - node),)
+
+
+@dataclass(frozen=True)
+class Softplus(Pointwise):
+    """log(1 + exp(x)), without overflow."""
+
+    def meaning(self, x):
+        return np.logaddexp(x, np.zeros((), x.dtype))
+
+    def scalar(self, m, x):
+        return m.max(x, m.const(0, x.dtype)) + m.log1p(m.exp(-m.abs(x)))
+
+    def grad(self, node, g):
+        return (g * sigmoid(node.operands[0]),)
+
+
+@public
+def relu6(x: Any) -> Node:
+    """x held between 0 and 6."""
+    return OPS["clip"](x, 0, 6)
+
+
+@public
+def leaky_relu(x: Any, alpha: float = 0.01) -> Node:
+    """x where it is >= 0, else alpha * x."""
+    x = as_node(plain(x))
+    return OPS["where"](x >= 0, x, x * alpha)
+
+
+@public
+def elu(x: Any, alpha: float = 1.0) -> Node:
+    """x where positive, else alpha * (exp(x) - 1)."""
+    x = as_node(plain(x))
+    return OPS["where"](x > 0, x, alpha * OPS["expm1"](OPS["minimum"](x, 0)))
+
+
+@public
+def selu(x: Any, alpha: float = 1.6732632423543772, gamma: float = 1.0507009873554805) -> Node:
+    """gamma * elu(x, alpha). Source: Klambauer et al. 2017, arXiv:1706.02515."""
+    return gamma * elu(x, alpha)
+
+
+@public
+def celu(x: Any, alpha: float = 1.0) -> Node:
+    """x where positive, else alpha * (exp(x / alpha) - 1)."""
+    x = as_node(plain(x))
+    return OPS["maximum"](x, 0) + OPS["minimum"](alpha * OPS["expm1"](OPS["minimum"](x, 0) / alpha), 0)
+
+
+@public
+def hard_sigmoid(x: Any, alpha: float = 0.2, beta: float = 0.5) -> Node:
+    """alpha * x + beta held between 0 and 1."""
+    return OPS["clip"](as_node(plain(x)) * alpha + beta, 0, 1)
+
+
+@public
+def hard_swish(x: Any) -> Node:
+    """x * hard_sigmoid(x, 1/6, 1/2). Source: Howard et al. 2019, arXiv:1905.02244."""
+    return x * hard_sigmoid(x, 1 / 6, 0.5)
+
+
+@public
+def swish(x: Any) -> Node:
+    """x * sigmoid(x), also called silu."""
+    return x * sigmoid(x)
+
+
+@public
+def mish(x: Any) -> Node:
+    """x * tanh(softplus(x))."""
+    return x * OPS["tanh"](softplus(x))
+
+
+@public
+def softsign(x: Any) -> Node:
+    """x / (1 + |x|)."""
+    return x / (1 + OPS["abs"](x))
+
+
+@public
+def thresholded_relu(x: Any, theta: float = 1.0) -> Node:
+    """x where above theta, else 0."""
+    x = as_node(plain(x))
+    return OPS["where"](x > theta, x, 0)
+
+
+@public
+def gelu(x: Any, approximate: bool = False) -> Node:
+    """x times the normal distribution below x. Source: Hendrycks and Gimpel 2016, arXiv:1606.08415."""
+    x = as_node(plain(x))
+    if approximate:
+        return 0.5 * x * (1 + OPS["tanh"](0.7978845608028654 * (x + 0.044715 * x * x * x)))
+    return 0.5 * x * (1 + OPS["erf"](x * 0.7071067811865476))
+
+
+@public
+def prelu(x: Any, slope: Any) -> Node:
+    """x where it is >= 0, else slope * x; the slope broadcasts."""
+    x = as_node(plain(x))
+    return OPS["where"](x >= 0, x, x * slope)
+
+
+relu = unary(Relu)
+sigmoid, softplus = unary(Sigmoid, real=True), unary(Softplus, real=True)

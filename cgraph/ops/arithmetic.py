@@ -1,0 +1,380 @@
+"""Arithmetic, rounding, conversion, smallest and largest of two: pointwise, with NumPy's promotion."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cgraph.errors import DTypeError
+from cgraph.ir.graph import OPS, Node, apply, public
+from cgraph.ir.spec import dtype_of
+from cgraph.kernels.expression import code_of
+from cgraph.ops.family import Pointwise, binary, common_dtype, plain, together, unary
+from cgraph.ops.leaf import as_node
+
+
+@dataclass(frozen=True)
+class Numeric(Pointwise):
+    """Pointwise on numbers; like NumPy it refuses bool."""
+
+    def dtype(self, *dtypes: np.dtype) -> np.dtype:
+        if dtypes[0].kind == "b":
+            raise DTypeError("bool operands have no such arithmetic; use logical_xor, logical_not or astype")
+        return dtypes[0]
+
+
+@dataclass(frozen=True)
+class Add(Pointwise):
+    """x + y; for bool, or."""
+
+    def meaning(self, x, y):
+        return np.add(x, y)
+
+    def scalar(self, m, x, y):
+        return x | y if x.dtype == "b1" else x + y
+
+    def grad(self, node, g):
+        return g, g
+
+
+@dataclass(frozen=True)
+class Subtract(Numeric):
+    """x - y."""
+
+    def meaning(self, x, y):
+        return np.subtract(x, y)
+
+    def scalar(self, m, x, y):
+        return x - y
+
+    def grad(self, node, g):
+        return g, -g
+
+
+@dataclass(frozen=True)
+class Multiply(Pointwise):
+    """x * y; for bool, and."""
+
+    def meaning(self, x, y):
+        return np.multiply(x, y)
+
+    def scalar(self, m, x, y):
+        return x & y if x.dtype == "b1" else x * y
+
+    def grad(self, node, g):
+        x, y = node.operands
+        return g * y, g * x
+
+
+@dataclass(frozen=True)
+class TrueDivide(Pointwise):
+    """x / y in a float dtype."""
+
+    def meaning(self, x, y):
+        return np.true_divide(x, y)
+
+    def scalar(self, m, x, y):
+        return x / y
+
+    def grad(self, node, g):
+        y = node.operands[1]
+        return g / y, -g * node / y
+
+
+@dataclass(frozen=True)
+class FloorDivide(Numeric):
+    """The largest whole number not above x / y; for integers, 0 when y is 0."""
+
+    def meaning(self, x, y):
+        return np.floor_divide(x, y)
+
+    def scalar(self, m, x, y):
+        if x.dtype[0] != "f":
+            quotient = m.div(x, y)
+            return quotient - m.cast(_differs_in_sign(m, m.rem(x, y), y), x.dtype)
+        rest = m.fmod(x, y)
+        quotient = (x - rest) / y
+        quotient = m.where(_differs_in_sign(m, rest, y), quotient - 1.0, quotient)
+        whole = m.floor(quotient)
+        whole = m.where(quotient - whole > 0.5, whole + 1.0, whole)
+        whole = m.where(m.eq(quotient, 0.0), m.copysign(m.abs(quotient), x / y), whole)
+        return m.where(m.eq(y, 0.0), x / y, whole)
+
+
+@dataclass(frozen=True)
+class Remainder(Numeric):
+    """x - y * floor_divide(x, y): takes the sign of y; for integers, 0 when y is 0."""
+
+    def meaning(self, x, y):
+        return np.remainder(x, y)
+
+    def scalar(self, m, x, y):
+        if x.dtype[0] != "f":
+            rest = m.rem(x, y)
+            return rest + m.where(_differs_in_sign(m, rest, y), y, m.const(0, x.dtype))
+        rest = m.fmod(x, y)
+        rest = m.where(_differs_in_sign(m, rest, y), rest + y, rest)
+        zero = m.eq(rest, 0.0) & m.ne(y, 0.0)
+        return m.where(zero, m.copysign(m.const(0.0, x.dtype), y), rest)
+
+    def grad(self, node, g):
+        x, y = node.operands
+        return g, -g * OPS["floor_divide"](x, y)
+
+
+def _differs_in_sign(m: Any, rest: Any, y: Any) -> Any:
+    """The remainder is not zero and its sign is not y's."""
+    if y.dtype[0] == "u":
+        return m.lt(rest, rest)
+    return m.ne(rest, 0) & ((rest < 0) ^ (y < 0))
+
+
+@dataclass(frozen=True)
+class Power(Pointwise):
+    """x to the power of y, floats."""
+
+    def meaning(self, x, y):
+        return np.power(x, y)
+
+    def scalar(self, m, x, y):
+        return m.pow(x, y)
+
+    def grad(self, node, g):
+        x, y = node.operands
+        # log of 0 would make the second gradient a NaN where 0 ** y has the gradient 0
+        log = OPS["log"](OPS["where"](x > 0, x, OPS["ones_like"](x)))
+        return g * y * OPS["power"](x, y - 1.0), g * node * log
+
+
+@dataclass(frozen=True)
+class IntegerPower(Numeric):
+    """x to the power of y, integers; wraps. Negative exponents have no integer result and give 0."""
+
+    def meaning(self, x, y):
+        return np.where(y < 0, 0, np.power(x, np.maximum(y, 0))).astype(x.dtype)
+
+    def scalar(self, m, x, y):
+        result, one, zero = m.const(1, x.dtype), m.const(1, x.dtype), m.const(0, x.dtype)
+        for bit in range(8 * int(x.dtype[1:]) - (x.dtype[0] == "i")):
+            odd = m.ne(m.apply("shr", y, bit) & one, zero)
+            result = m.where(odd, result * x, result)
+            x = x * x
+        return result if y.dtype[0] == "u" else m.where(y < 0, zero, result)
+
+
+@public
+def power(x: Any, y: Any) -> Node:
+    """x to the power of y, as ``np.power``; integers to a negative power give 0 (NumPy refuses them)."""
+    if isinstance(y, int | float) and not isinstance(y, bool):
+        x = as_node(plain(x))
+        if y == 1 and x.dtype != bool and common_dtype(x, y) == x.dtype:
+            return x
+        if y == 2 and common_dtype(x, y) == x.dtype:
+            return OPS["square"](x)
+        if y == 0.5 and x.dtype.kind == "f":
+            return OPS["sqrt"](x)
+    x, y = together(x, y)
+    if x.dtype == bool:
+        x, y = OPS["astype"](x, "int8"), OPS["astype"](y, "int8")
+    return apply(Power() if x.dtype.kind == "f" else IntegerPower(), x, y)
+
+
+@dataclass(frozen=True)
+class Negative(Numeric):
+    """-x."""
+
+    def meaning(self, x):
+        return np.negative(x)
+
+    def scalar(self, m, x):
+        return -x
+
+    def grad(self, node, g):
+        return (-g,)
+
+
+@dataclass(frozen=True)
+class Abs(Pointwise):
+    """The absolute value; the smallest signed integer stays as it is."""
+
+    def meaning(self, x):
+        return np.abs(x)
+
+    def scalar(self, m, x):
+        return x if x.dtype[0] in "bu" else m.abs(x)
+
+    def grad(self, node, g):
+        return (g * OPS["sign"](node.operands[0]),)
+
+
+@dataclass(frozen=True)
+class Sign(Numeric):
+    """-1, 0 or 1; NaN stays NaN."""
+
+    def meaning(self, x):
+        return np.sign(x)
+
+    def scalar(self, m, x):
+        signed = x if x.dtype[0] == "u" else m.where(x < 0, m.const(-1, x.dtype), x)
+        return m.where(x > 0, m.const(1, x.dtype), m.where(m.eq(x, 0), m.const(0, x.dtype), signed))
+
+    def grad(self, node, g):
+        return (OPS["zeros_like"](g),)
+
+
+@dataclass(frozen=True)
+class Square(Pointwise):
+    """x * x."""
+
+    def dtype(self, *dtypes: np.dtype) -> np.dtype:
+        return np.dtype("int8") if dtypes[0].kind == "b" else dtypes[0]
+
+    def meaning(self, x):
+        return np.square(x.astype(self.dtype(x.dtype)))
+
+    def scalar(self, m, x):
+        return m.cast(x, "i1") if x.dtype == "b1" else x * x
+
+    def grad(self, node, g):
+        return (g * 2.0 * node.operands[0],)
+
+
+@dataclass(frozen=True)
+class Reciprocal(Pointwise):
+    """1 / x."""
+
+    def meaning(self, x):
+        return np.reciprocal(x)
+
+    def scalar(self, m, x):
+        return m.const(1.0, x.dtype) / x
+
+    def grad(self, node, g):
+        return (-g * node * node,)
+
+
+@dataclass(frozen=True)
+class Maximum(Pointwise):
+    """The larger of x and y; NaN when either is."""
+
+    def meaning(self, x, y):
+        return np.maximum(x, y)
+
+    def scalar(self, m, x, y):
+        return x | y if x.dtype == "b1" else m.max(x, y)
+
+    def grad(self, node, g):
+        return _shared_gradient(node, g, node.operands[0] > node.operands[1])
+
+
+@dataclass(frozen=True)
+class Minimum(Pointwise):
+    """The smaller of x and y; NaN when either is."""
+
+    def meaning(self, x, y):
+        return np.minimum(x, y)
+
+    def scalar(self, m, x, y):
+        return x & y if x.dtype == "b1" else m.min(x, y)
+
+    def grad(self, node, g):
+        return _shared_gradient(node, g, node.operands[0] < node.operands[1])
+
+
+def _shared_gradient(node: Node, g: Node, first: Node) -> tuple[Node, Node]:
+    """All of g to the operand that was taken, half to each where they are equal."""
+    x, y = node.operands
+    where, zero = OPS["where"], OPS["zeros_like"](g)
+    to_x = where(first, g, where(OPS["equal"](x, y), 0.5 * g, zero))
+    return to_x, g - to_x
+
+
+@dataclass(frozen=True)
+class Rounding(Pointwise):
+    """To a whole number; integers stay as they are."""
+
+    primitive: ClassVar[str] = ""
+    numpy: ClassVar[Any] = None
+
+    def meaning(self, x):
+        return x if x.dtype.kind != "f" else type(self).numpy(x)
+
+    def scalar(self, m, x):
+        return m.apply(self.primitive, x) if x.dtype[0] == "f" else x
+
+    def grad(self, node, g):
+        return (OPS["zeros_like"](g),)
+
+
+def _rounding(name: str, primitive: str, numpy: Any, doc: str) -> type[Rounding]:
+    return type(name, (Rounding,), {"primitive": primitive, "numpy": staticmethod(numpy), "__doc__": doc})
+
+
+Floor = _rounding("Floor", "floor", np.floor, "The largest whole number not above x.")
+Ceil = _rounding("Ceil", "ceil", np.ceil, "The smallest whole number not below x.")
+Trunc = _rounding("Trunc", "trunc", np.trunc, "x without its fraction.")
+Rint = _rounding("Rint", "rint", np.rint, "The nearest whole number, halves to even.")
+
+
+@public
+def round(x: Any, decimals: int = 0) -> Node:
+    """To `decimals` places, halves to even, as ``np.round``."""
+    x = as_node(plain(x))
+    if decimals == 0 or x.dtype.kind != "f":
+        return OPS["rint"](x)
+    scale = 10.0 ** abs(decimals)
+    return OPS["rint"](x * scale) / scale if decimals > 0 else OPS["rint"](x / scale) * scale
+
+
+@dataclass(frozen=True)
+class Cast(Pointwise):
+    """Conversion to another dtype: floats to integers towards zero, integers wrap, to bool is != 0.
+
+    A float that the integer dtype cannot hold, NaN included, gives an unspecified value, as in NumPy.
+    """
+
+    to: np.dtype
+
+    def dtype(self, *dtypes: np.dtype) -> np.dtype:
+        return self.to
+
+    def meaning(self, x):
+        return x.astype(self.to)
+
+    def scalar(self, m, x):
+        return m.cast(x, code_of(self.to))
+
+    def grad(self, node, g):
+        source = node.operands[0].dtype
+        return (OPS["astype"](g, source) if source.kind == "f" and self.to.kind == "f" else None,)
+
+
+@public
+def astype(x: Any, dtype: Any) -> Node:
+    """`x` in another dtype; itself when it has that dtype already."""
+    x, dtype = as_node(plain(x)), dtype_of(dtype)
+    return x if x.dtype == dtype else apply(Cast(dtype), x)
+
+
+@public
+def positive(x: Any) -> Node:
+    """`x` itself."""
+    return as_node(plain(x))
+
+
+@public
+def clip(x: Any, a_min: Any = None, a_max: Any = None) -> Node:
+    """`x` held between two bounds; either may be None."""
+    x = as_node(plain(x))
+    x = x if a_min is None else maximum(x, a_min)
+    return x if a_max is None else minimum(x, a_max)
+
+
+add, subtract, multiply = binary(Add), binary(Subtract), binary(Multiply)
+true_divide = binary(TrueDivide, real=True)
+floor_divide, remainder = binary(FloorDivide), binary(Remainder)
+maximum, minimum = binary(Maximum), binary(Minimum)
+negative, abs, sign, square = unary(Negative), unary(Abs), unary(Sign), unary(Square)
+reciprocal = unary(Reciprocal, real=True)
+floor, ceil, trunc, rint = unary(Floor), unary(Ceil), unary(Trunc), unary(Rint)
+divide = true_divide

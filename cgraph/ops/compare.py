@@ -1,0 +1,192 @@
+"""Comparison, logic, bits and choice: pointwise."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cgraph.errors import DTypeError
+from cgraph.ir.graph import OPS, Node, apply, public
+from cgraph.ops.family import Pointwise, binary, broadcast, common_dtype, plain, together, unary
+from cgraph.ops.leaf import as_node
+
+
+@dataclass(frozen=True)
+class Comparison(Pointwise):
+    """bool from two operands of one dtype; false with a NaN, but != is true with one."""
+
+    primitive: ClassVar[str] = ""
+    numpy: ClassVar[Any] = None
+
+    def dtype(self, *dtypes: np.dtype) -> np.dtype:
+        return np.dtype(bool)
+
+    def meaning(self, x, y):
+        return type(self).numpy(x, y)
+
+    def scalar(self, m, x, y):
+        if x.dtype == "b1":
+            x, y = m.cast(x, "u1"), m.cast(y, "u1")
+        return m.apply(self.primitive, x, y)
+
+    def grad(self, node, g):
+        return None, None
+
+
+def _comparison(name: str, primitive: str, numpy: Any, doc: str) -> Any:
+    return binary(type(name, (Comparison,), {"primitive": primitive, "numpy": staticmethod(numpy), "__doc__": doc}))
+
+
+less = _comparison("Less", "lt", np.less, "x < y.")
+less_equal = _comparison("LessEqual", "le", np.less_equal, "x <= y.")
+greater = _comparison("Greater", "gt", np.greater, "x > y.")
+greater_equal = _comparison("GreaterEqual", "ge", np.greater_equal, "x >= y.")
+equal = _comparison("Equal", "eq", np.equal, "x == y.")
+not_equal = _comparison("NotEqual", "ne", np.not_equal, "x != y.")
+
+
+@dataclass(frozen=True)
+class Bitwise(Pointwise):
+    """Bits of integers, or logic of bool."""
+
+    primitive: ClassVar[str] = ""
+    numpy: ClassVar[Any] = None
+
+    def dtype(self, *dtypes: np.dtype) -> np.dtype:
+        if dtypes[0].kind == "f":
+            raise DTypeError(f"{dtypes[0]} has no bits to combine; use a comparison or astype first")
+        return dtypes[0]
+
+    def meaning(self, *xs):
+        return type(self).numpy(*xs)
+
+    def scalar(self, m, *xs):
+        return m.apply(self.primitive, *xs)
+
+
+def _bitwise(name: str, primitive: str, numpy: Any, doc: str) -> Any:
+    return type(name, (Bitwise,), {"primitive": primitive, "numpy": staticmethod(numpy), "__doc__": doc})
+
+
+BitwiseAnd = _bitwise("BitwiseAnd", "and", np.bitwise_and, "The bits set in both; for bool, and.")
+BitwiseOr = _bitwise("BitwiseOr", "or", np.bitwise_or, "The bits set in either; for bool, or.")
+BitwiseXor = _bitwise("BitwiseXor", "xor", np.bitwise_xor, "The bits set in one only; for bool, different.")
+Invert = _bitwise("Invert", "not", np.invert, "Every bit turned; for bool, not.")
+bitwise_and, bitwise_or, bitwise_xor = binary(BitwiseAnd), binary(BitwiseOr), binary(BitwiseXor)
+invert = unary(Invert)
+
+
+@dataclass(frozen=True)
+class Shift(Bitwise):
+    """Bits moved; by as many as the dtype has, or more, nothing is left but the sign."""
+
+    def scalar(self, m, x, y):
+        bits = 8 * int(x.dtype[1:])
+        right = self.primitive == "shr"
+        beyond = m.apply("shr", x, bits - 1) if right and x.dtype[0] == "i" else m.const(0, x.dtype)
+        inside = y < bits if y.dtype[0] == "u" else (y < bits) & (y >= 0)
+        shift = m.where(inside, y, m.const(0, y.dtype))
+        return m.where(inside, m.apply(self.primitive, x, shift), beyond)
+
+
+def _shift(name: str, primitive: str, numpy: Any, doc: str) -> Any:
+    made = type(name, (Shift,), {"primitive": primitive, "numpy": staticmethod(numpy), "__doc__": doc})
+
+    def function(x: Any, y: Any) -> Node:
+        dtype = common_dtype(x, y)
+        return apply(made(), *together(x, y, dtype=np.dtype("int8") if dtype.kind == "b" else dtype))
+
+    function.__name__, function.__doc__ = made().name, doc
+    return public(function)
+
+
+left_shift = _shift("LeftShift", "shl", np.left_shift, "x with its bits moved y places up.")
+right_shift = _shift("RightShift", "shr", np.right_shift, "x with its bits moved y places down; the sign stays.")
+
+
+@public
+def logical_not(x: Any) -> Node:
+    """Not, of x != 0."""
+    return invert(OPS["astype"](x, bool))
+
+
+@public
+def logical_and(x: Any, y: Any) -> Node:
+    """And, of x != 0 and y != 0."""
+    return bitwise_and(OPS["astype"](x, bool), OPS["astype"](y, bool))
+
+
+@public
+def logical_or(x: Any, y: Any) -> Node:
+    """Or, of x != 0 and y != 0."""
+    return bitwise_or(OPS["astype"](x, bool), OPS["astype"](y, bool))
+
+
+@public
+def logical_xor(x: Any, y: Any) -> Node:
+    """Either but not both, of x != 0 and y != 0."""
+    return bitwise_xor(OPS["astype"](x, bool), OPS["astype"](y, bool))
+
+
+@dataclass(frozen=True)
+class Isnan(Pointwise):
+    """Is the element NaN?"""
+
+    def dtype(self, *dtypes: np.dtype) -> np.dtype:
+        return np.dtype(bool)
+
+    def meaning(self, x):
+        return np.isnan(x)
+
+    def scalar(self, m, x):
+        return m.is_nan(x) if x.dtype[0] == "f" else m.ne(m.cast(x, "u1"), m.cast(x, "u1"))
+
+    def grad(self, node, g):
+        return (None,)
+
+
+isnan = unary(Isnan)
+
+
+@public
+def isinf(x: Any) -> Node:
+    """Is the element an infinity?"""
+    x = as_node(plain(x))
+    return OPS["abs"](x) == np.inf if x.dtype.kind == "f" else isnan(x)
+
+
+@public
+def isfinite(x: Any) -> Node:
+    """Is the element neither NaN nor an infinity?"""
+    x = as_node(plain(x))
+    return OPS["abs"](x) < np.inf if x.dtype.kind == "f" else invert(isnan(x))
+
+
+@dataclass(frozen=True)
+class Where(Pointwise):
+    """x where the condition holds, else y."""
+
+    def dtype(self, *dtypes: np.dtype) -> np.dtype:
+        condition, x, y = dtypes
+        if condition.kind != "b" or x != y:
+            raise DTypeError(f"the condition must be bool and the choices of one dtype, not {x} and {y}")
+        return x
+
+    def meaning(self, condition, x, y):
+        return np.where(condition, x, y)
+
+    def scalar(self, m, condition, x, y):
+        return m.where(condition, x, y)
+
+    def grad(self, node, g):
+        zero = OPS["zeros_like"](g)
+        return None, where(node.operands[0], g, zero), where(node.operands[0], zero, g)
+
+
+@public
+def where(condition: Any, x: Any, y: Any) -> Node:
+    """x where the condition holds, else y; all three broadcast."""
+    condition = OPS["astype"](condition, bool)
+    dtype = common_dtype(x, y)
+    x, y = (OPS["astype"](as_node(plain(v), dtype), dtype) for v in (x, y))
+    return apply(Where(), *broadcast(condition, x, y))

@@ -1,0 +1,311 @@
+"""Exponentials, logarithms, trigonometric, hyperbolic and error functions: pointwise, in a float dtype."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cgraph.ir.graph import OPS
+from cgraph.ops.family import Pointwise, binary, unary
+
+
+@dataclass(frozen=True)
+class Elementary(Pointwise):
+    """A function that the kernels have as a primitive and NumPy or SciPy as a function."""
+
+    primitive: ClassVar[str] = ""
+    numpy: ClassVar[Any] = None
+
+    def meaning(self, *xs):
+        return type(self).numpy(*xs)
+
+    def scalar(self, m, *xs):
+        return m.apply(self.primitive, *xs)
+
+
+@dataclass(frozen=True)
+class Exp(Elementary):
+    """e to the power of x."""
+
+    primitive, numpy = "exp", staticmethod(np.exp)
+
+    def grad(self, node, g):
+        return (g * node,)
+
+
+@dataclass(frozen=True)
+class Exp2(Elementary):
+    """2 to the power of x."""
+
+    primitive, numpy = "exp2", staticmethod(np.exp2)
+
+    def grad(self, node, g):
+        return (g * node * math.log(2),)
+
+
+@dataclass(frozen=True)
+class Expm1(Elementary):
+    """exp(x) - 1, accurate near 0."""
+
+    primitive, numpy = "expm1", staticmethod(np.expm1)
+
+    def grad(self, node, g):
+        return (g * (node + 1.0),)
+
+
+@dataclass(frozen=True)
+class Log(Elementary):
+    """The natural logarithm."""
+
+    primitive, numpy = "log", staticmethod(np.log)
+
+    def grad(self, node, g):
+        return (g / node.operands[0],)
+
+
+@dataclass(frozen=True)
+class Log2(Elementary):
+    """The logarithm to base 2."""
+
+    primitive, numpy = "log2", staticmethod(np.log2)
+
+    def grad(self, node, g):
+        return (g / (node.operands[0] * math.log(2)),)
+
+
+@dataclass(frozen=True)
+class Log10(Elementary):
+    """The logarithm to base 10."""
+
+    primitive, numpy = "log10", staticmethod(np.log10)
+
+    def grad(self, node, g):
+        return (g / (node.operands[0] * math.log(10)),)
+
+
+@dataclass(frozen=True)
+class Log1p(Elementary):
+    """log(1 + x), accurate near 0."""
+
+    primitive, numpy = "log1p", staticmethod(np.log1p)
+
+    def grad(self, node, g):
+        return (g / (node.operands[0] + 1.0),)
+
+
+@dataclass(frozen=True)
+class Sqrt(Elementary):
+    """The square root; NaN below 0."""
+
+    primitive, numpy = "sqrt", staticmethod(np.sqrt)
+
+    def grad(self, node, g):
+        return (g * 0.5 / node,)
+
+
+@dataclass(frozen=True)
+class Sin(Elementary):
+    """Sine of radians."""
+
+    primitive, numpy = "sin", staticmethod(np.sin)
+
+    def grad(self, node, g):
+        return (g * OPS["cos"](node.operands[0]),)
+
+
+@dataclass(frozen=True)
+class Cos(Elementary):
+    """Cosine of radians."""
+
+    primitive, numpy = "cos", staticmethod(np.cos)
+
+    def grad(self, node, g):
+        return (-g * OPS["sin"](node.operands[0]),)
+
+
+@dataclass(frozen=True)
+class Tan(Elementary):
+    """Tangent of radians."""
+
+    primitive, numpy = "tan", staticmethod(np.tan)
+
+    def grad(self, node, g):
+        return (g * (1.0 + node * node),)
+
+
+@dataclass(frozen=True)
+class Arcsin(Elementary):
+    """The angle in [-pi/2, pi/2] whose sine is x."""
+
+    primitive, numpy = "asin", staticmethod(np.arcsin)
+
+    def grad(self, node, g):
+        return (g / OPS["sqrt"](1.0 - OPS["square"](node.operands[0])),)
+
+
+@dataclass(frozen=True)
+class Arccos(Elementary):
+    """The angle in [0, pi] whose cosine is x."""
+
+    primitive, numpy = "acos", staticmethod(np.arccos)
+
+    def grad(self, node, g):
+        return (-g / OPS["sqrt"](1.0 - OPS["square"](node.operands[0])),)
+
+
+@dataclass(frozen=True)
+class Arctan(Elementary):
+    """The angle in [-pi/2, pi/2] whose tangent is x."""
+
+    primitive, numpy = "atan", staticmethod(np.arctan)
+
+    def grad(self, node, g):
+        return (g / (1.0 + OPS["square"](node.operands[0])),)
+
+
+@dataclass(frozen=True)
+class Sinh(Elementary):
+    """Hyperbolic sine."""
+
+    primitive, numpy = "sinh", staticmethod(np.sinh)
+
+    def grad(self, node, g):
+        return (g * OPS["cosh"](node.operands[0]),)
+
+
+@dataclass(frozen=True)
+class Cosh(Elementary):
+    """Hyperbolic cosine."""
+
+    primitive, numpy = "cosh", staticmethod(np.cosh)
+
+    def grad(self, node, g):
+        return (g * OPS["sinh"](node.operands[0]),)
+
+
+@dataclass(frozen=True)
+class Tanh(Elementary):
+    """Hyperbolic tangent."""
+
+    primitive, numpy = "tanh", staticmethod(np.tanh)
+
+    def grad(self, node, g):
+        return (g * (1.0 - node * node),)  # by the result, so that x need not stay alive
+
+
+@dataclass(frozen=True)
+class Arcsinh(Elementary):
+    """The value whose hyperbolic sine is x."""
+
+    primitive, numpy = "asinh", staticmethod(np.arcsinh)
+
+    def grad(self, node, g):
+        return (g / OPS["sqrt"](OPS["square"](node.operands[0]) + 1.0),)
+
+
+@dataclass(frozen=True)
+class Arccosh(Elementary):
+    """The value >= 0 whose hyperbolic cosine is x; NaN below 1."""
+
+    primitive, numpy = "acosh", staticmethod(np.arccosh)
+
+    def grad(self, node, g):
+        return (g / OPS["sqrt"](OPS["square"](node.operands[0]) - 1.0),)
+
+
+@dataclass(frozen=True)
+class Arctanh(Elementary):
+    """The value whose hyperbolic tangent is x."""
+
+    primitive, numpy = "atanh", staticmethod(np.arctanh)
+
+    def grad(self, node, g):
+        return (g / (1.0 - OPS["square"](node.operands[0])),)
+
+
+@dataclass(frozen=True)
+class Arctan2(Elementary):
+    """The angle of the point (y, x), in [-pi, pi]; the first operand is y."""
+
+    primitive, numpy = "atan2", staticmethod(np.arctan2)
+
+    def grad(self, node, g):
+        y, x = node.operands
+        scale = g / (OPS["square"](x) + OPS["square"](y))
+        return scale * x, -scale * y
+
+
+@dataclass(frozen=True)
+class Hypot(Elementary):
+    """sqrt(x * x + y * y) without overflow on the way."""
+
+    primitive, numpy = "hypot", staticmethod(np.hypot)
+
+    def grad(self, node, g):
+        x, y = node.operands
+        return g * x / node, g * y / node
+
+
+@dataclass(frozen=True)
+class Fmod(Elementary):
+    """The remainder of x / y with the sign of x."""
+
+    primitive, numpy = "fmod", staticmethod(np.fmod)
+
+    def grad(self, node, g):
+        x, y = node.operands
+        return g, -g * OPS["trunc"](x / y)
+
+
+@dataclass(frozen=True)
+class Copysign(Elementary):
+    """The magnitude of x with the sign of y."""
+
+    primitive, numpy = "copysign", staticmethod(np.copysign)
+
+    def grad(self, node, g):
+        x, y = node.operands
+        one = OPS["ones_like"](x)
+        return g * OPS["copysign"](one, x) * OPS["copysign"](one, y), OPS["zeros_like"](g)
+
+
+def _scipy(name: str):
+    def function(x):
+        import scipy.special
+
+        return getattr(scipy.special, name)(x)
+
+    return staticmethod(function)
+
+
+@dataclass(frozen=True)
+class Erf(Elementary):
+    """The error function, 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
+
+    primitive, numpy = "erf", _scipy("erf")
+
+    def grad(self, node, g):
+        return (g * OPS["exp"](-OPS["square"](node.operands[0])) * (2 / math.sqrt(math.pi)),)
+
+
+@dataclass(frozen=True)
+class Erfc(Elementary):
+    """1 - erf(x), accurate for large x."""
+
+    primitive, numpy = "erfc", _scipy("erfc")
+
+    def grad(self, node, g):
+        return (g * OPS["exp"](-OPS["square"](node.operands[0])) * (-2 / math.sqrt(math.pi)),)
+
+
+exp, exp2, expm1 = unary(Exp, real=True), unary(Exp2, real=True), unary(Expm1, real=True)
+log, log2, log10, log1p = (unary(op, real=True) for op in (Log, Log2, Log10, Log1p))
+sqrt = unary(Sqrt, real=True)
+sin, cos, tan = unary(Sin, real=True), unary(Cos, real=True), unary(Tan, real=True)
+arcsin, arccos, arctan = unary(Arcsin, real=True), unary(Arccos, real=True), unary(Arctan, real=True)
+sinh, cosh, tanh = unary(Sinh, real=True), unary(Cosh, real=True), unary(Tanh, real=True)
+arcsinh, arccosh, arctanh = unary(Arcsinh, real=True), unary(Arccosh, real=True), unary(Arctanh, real=True)
+arctan2, hypot = binary(Arctan2, real=True), binary(Hypot, real=True)
+fmod, copysign = binary(Fmod, real=True), binary(Copysign, real=True)
+erf, erfc = unary(Erf, real=True), unary(Erfc, real=True)

@@ -1,0 +1,129 @@
+"""The pointwise family: an op that computes each element of its result from the same element of its operands.
+
+A member gives `scalar` (one Python function of traced values, which becomes the kernel on every device), `meaning` and
+`grad`; everything else follows here. Broadcasting and promotion happen before the op, as nodes of their own.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.graph import OPS, Node, Op, apply
+from cgraph.ir.spec import Spec
+from cgraph.kernels.calls.pointwise import pointwise_calls
+from cgraph.kernels.expression import Program, Trace, code_of
+from cgraph.ops.leaf import as_node
+
+SMALL = frozenset(map(np.dtype, ("bool", "int8", "uint8", "int16", "uint16")))
+
+
+@dataclass(frozen=True)
+class Pointwise(Op):
+    """Each element of the result from the same element of the operands, which have one shape."""
+
+    strided = True
+
+    def dtype(self, *dtypes: np.dtype) -> np.dtype:
+        """The result's dtype, given the operands'; the first operand's unless the op says otherwise."""
+        return dtypes[0]
+
+    def scalar(self, m: Trace, *xs: Any) -> Any:
+        """One element, in traced values."""
+        raise NotImplementedError(f"{self.name} has no scalar meaning")
+
+    def infer(self, *specs: Spec) -> Spec:
+        if any(s.shape != specs[0].shape for s in specs):
+            raise ShapeError("operands differ in shape")
+        return Spec(specs[0].shape, self.dtype(*(s.dtype for s in specs)))
+
+    def overwrites(self, *specs: Spec) -> tuple[int, ...]:
+        size = self.infer(*specs).dtype.itemsize
+        return tuple(i for i, s in enumerate(specs) if s.dtype.itemsize == size)
+
+    def cpu(self, out: Any, *xs: Any, scratch: Any = None) -> list:
+        return pointwise_calls(scalar_program(self, tuple(x.dtype for x in xs)), out, *xs)
+
+
+@lru_cache(maxsize=4096)
+def scalar_program(op: Pointwise, codes: tuple[str, ...]) -> Program:
+    """The op's scalar meaning as instructions, for operands of these dtypes."""
+    trace = Trace()
+    result = op.scalar(trace, *(trace.load(i, code) for i, code in enumerate(codes)))
+    want = code_of(op.dtype(*(np.dtype(_NUMPY_CODE.get(c, c)) for c in codes)))
+    return trace.program(trace.cast(result, want))
+
+
+_NUMPY_CODE = {"b1": "?"}
+
+
+def common_dtype(*xs: Any) -> np.dtype:
+    """NumPy's promotion: arrays and nodes by their dtype, Python numbers by their kind; float16 becomes float32."""
+    kinds = [x.dtype if isinstance(x, Node | np.ndarray | np.generic) else x for x in map(plain, xs)]
+    try:
+        found = np.result_type(*kinds)
+    except TypeError as error:
+        raise DTypeError(str(error)) from None
+    return np.dtype("float32") if found == np.float16 else found
+
+
+def plain(x: Any) -> Any:
+    """Lists and other array-likes as arrays; nodes, arrays and Python numbers as they are."""
+    return x if isinstance(x, Node | np.ndarray | np.generic | bool | int | float) else np.asarray(x)
+
+
+def float_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype in which a real function of `dtype` is computed; NumPy's, but float32 where it has float16."""
+    if dtype.kind == "f":
+        return dtype
+    return np.dtype("float32" if dtype in SMALL else "float64")
+
+
+def together(*xs: Any, dtype: np.dtype | None = None) -> list[Node]:
+    """Operands promoted to one dtype and broadcast to one shape, by explicit nodes."""
+    dtype = dtype or common_dtype(*xs)
+    nodes = [OPS["astype"](as_node(plain(x), dtype), dtype) for x in xs]
+    return broadcast(*nodes)
+
+
+def broadcast(*nodes: Node) -> list[Node]:
+    """Operands broadcast to one shape, by explicit nodes."""
+    if all(x.shape == nodes[0].shape for x in nodes):
+        return list(nodes)
+    try:
+        shape = np.broadcast_shapes(*(x.shape for x in nodes))
+    except ValueError:
+        named = ", ".join(f"{x.name} {x.spec}" for x in nodes)
+        raise ShapeError(f"shapes do not broadcast together: {named}") from None
+    return [OPS["broadcast_to"](x, shape) for x in nodes]
+
+
+def unary(op: Callable[[], Op], real: bool = False) -> Callable[[Any], Node]:
+    """The public function of a pointwise op of one operand; `real` ops compute in a float dtype."""
+
+    def function(x: Any) -> Node:
+        x = as_node(plain(x))
+        return apply(op(), OPS["astype"](x, float_dtype(x.dtype)) if real else x)
+
+    return named(function, op)
+
+
+def binary(op: Callable[[], Op], real: bool = False) -> Callable[[Any, Any], Node]:
+    """The public function of a pointwise op of two operands; `real` ops compute in a float dtype."""
+
+    def function(x: Any, y: Any) -> Node:
+        dtype = common_dtype(x, y)
+        return apply(op(), *together(x, y, dtype=float_dtype(dtype) if real else dtype))
+
+    return named(function, op)
+
+
+def named(function: Callable, op: Any) -> Callable:
+    """Give a public function its op's name and documentation, and list it in OPS."""
+    function.__name__ = function.__qualname__ = op().name
+    function.__doc__ = op.__doc__
+    OPS[function.__name__] = function
+    return function

@@ -1,0 +1,150 @@
+"""Direct convolution against NumPy in float64."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cgraph.kernels.calls.activation import NONE, RELU, RELU6, clip, leaky
+from cgraph.kernels.calls.conv import conv_calls, conv_overwrites_residual, conv_scratch_nbytes
+from cgraph.kernels.calls.conv_shape import ConvShape
+from cgraph.kernels.calls.pack import pack_bias, pack_conv
+from cgraph.kernels.calls.window import Window
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.target import target_named
+from tests.support.images import (
+    activated,
+    aligned,
+    assert_zero_frame,
+    blocked,
+    conv64,
+    empty_blocked,
+    plain,
+)
+from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+
+SAME = Window((3, 3), pad=(1, 1, 1, 1))
+# n, c, h, w, k, window, groups
+CASES = {
+    "one pixel": (1, 3, 1, 1, 1, Window(), 1),
+    "point, few pixels, many channels": (2, 40, 1, 2, 96, Window(), 1),
+    "point, flattened": (1, 32, 7, 9, 64, Window(), 1),
+    "point with stride": (2, 21, 9, 7, 24, Window(stride=(2, 2)), 1),
+    "3x3, odd channels": (1, 21, 13, 17, 85, SAME, 1),
+    "3x3, width 65": (1, 5, 3, 65, 18, SAME, 1),
+    "3x3 with stride and uneven padding": (1, 24, 11, 12, 33, Window((3, 3), (2, 2), (0, 0, 1, 1)), 1),
+    "5x3, dilated": (1, 17, 14, 15, 16, Window((5, 3), (1, 2), (4, 3, 4, 3), (2, 3)), 1),
+    "one row": (1, 20, 1, 50, 48, Window((1, 5), (1, 2), (0, 2, 0, 2)), 1),
+    "groups of whole blocks": (1, 64, 6, 7, 96, SAME, 2),
+    "groups of 4 to 6 channels": (1, 24, 5, 6, 36, SAME, 6),
+    "groups that straddle blocks": (2, 15, 5, 6, 50, SAME, 5),
+    "a channel for each group": (1, 19, 6, 6, 38, SAME, 19),
+}
+
+
+def draw_conv(rng, case, target, dtype="f4", is_plain=False):
+    n, c, h, w, k, window, groups = case
+    shape = ConvShape(c, h, w, k, window, groups, is_plain, target, dtype)
+    x = rng.standard_normal((n, c, h, w)).astype(dtype)
+    filters = rng.standard_normal((k, c // groups, *window.kernel)).astype(dtype)
+    bias = rng.standard_normal(k).astype(dtype)
+    return shape, x, filters, bias
+
+
+def tolerance(dtype, filters):
+    unit = 2e-7 if dtype == "f4" else 4e-16
+    return dict(rtol=20 * unit, atol=unit * 8 * filters[0].size)
+
+
+def check(rng, case, target, dtype="f4", is_plain=False, activation=RELU, order="all", out_halo=(0, 0, 0, 0), wide=0):
+    shape, x, filters, bias = draw_conv(rng, case, target, dtype, is_plain)
+    n, window = x.shape[0], shape.window
+    want = conv64(x, filters, window, shape.groups) + bias[:, None, None]
+    residual = rng.standard_normal(want.shape).astype(dtype)
+    halo = tuple(v + wide for v in window.halo(*x.shape[2:]))
+    source = view_of(x) if is_plain else blocked(x, shape.lanes, halo)
+    out = empty_blocked((n, shape.k, *shape.result), shape.lanes, out_halo, dtype)
+    packed = pack_conv(shape, filters)
+    assert packed.nbytes == shape.weights_nbytes
+    lowered = conv_calls(
+        shape, out, source, Pointer(packed), Pointer(pack_bias(shape, bias)),
+        blocked(residual, shape.lanes, (0, 1, 1, 0)), activation, Pointer(aligned(conv_scratch_nbytes(shape, n))),
+    )  # fmt: skip
+    run_calls(lowered.calls, target, order)
+    np.testing.assert_allclose(plain(out), activated(want + residual, activation), **tolerance(dtype, filters))
+    assert_zero_frame(out)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_conv_is_what_numpy_computes(case, target):
+    check(np.random.default_rng(1), case, target_named(target), out_halo=(1, 2, 0, 1))
+
+
+@pytest.mark.parametrize("case", list(CASES.values())[:8], ids=list(CASES)[:8])
+def test_conv_reads_plain_images(case):
+    check(np.random.default_rng(2), case, target_named("host"), is_plain=True)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_conv_in_float64(target):
+    check(np.random.default_rng(3), CASES["3x3, odd channels"], target_named(target), "f8")
+
+
+@pytest.mark.parametrize("activation", [NONE, RELU, RELU6, leaky(0.1), clip(-0.5, 0.25)], ids=str)
+def test_conv_applies_activations(activation):
+    check(np.random.default_rng(4), CASES["3x3, width 65"], target_named("host"), activation=activation)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_conv_does_not_depend_on_the_order_of_tasks(order):
+    check(np.random.default_rng(5), CASES["point with stride"], target_named("host"), order=order)
+
+
+@settings(max_examples=25)
+@given(
+    st.tuples(*[st.integers(1, n) for n in (2, 40, 20, 20, 40, 3, 3, 2, 2, 2)]), st.booleans(), st.sampled_from(TARGETS)
+)
+def test_conv_of_any_shape(sizes, is_plain, target):
+    n, c, h, w, k, r, s, down, across, spread = sizes
+    window = Window((r, s), (down, across), (r - 1, s // 2, 1, s), (1, spread))
+    if min(window.result(h, w)) == 0:
+        return
+    check(np.random.default_rng(6), (n, c, h, w, k, window, 1), target_named(target), is_plain=is_plain, wide=1)
+
+
+def test_conv_without_bias_or_residual(rng=None):
+    rng = np.random.default_rng(7)
+    shape, x, filters, _ = draw_conv(rng, CASES["point, flattened"], target_named("host"))
+    out = empty_blocked((1, shape.k, *shape.result), shape.lanes)
+    lowered = conv_calls(shape, out, blocked(x, shape.lanes), Pointer(pack_conv(shape, filters)))
+    run_calls(lowered.calls)
+    np.testing.assert_allclose(plain(out), conv64(x, filters, shape.window), **tolerance("f4", filters))
+
+
+def test_conv_adds_to_its_own_bytes_where_every_pixel_is_written_once():
+    rng = np.random.default_rng(8)
+    shape, x, filters, _ = draw_conv(rng, (1, 32, 14, 14, 32, Window(), 1), target_named("host"))
+    before = rng.standard_normal((1, 32, 14, 14)).astype("f4")
+    out = blocked(before, shape.lanes)
+    assert conv_overwrites_residual(shape, has_halo=False)
+    run_calls(conv_calls(shape, out, blocked(x, shape.lanes), Pointer(pack_conv(shape, filters)), residual=out).calls)
+    np.testing.assert_allclose(plain(out), conv64(x, filters, shape.window) + before, **tolerance("f4", filters))
+
+
+def test_conv_refuses_a_narrow_halo():
+    shape, x, filters, _ = draw_conv(np.random.default_rng(9), CASES["3x3, odd channels"], target_named("host"))
+    out = empty_blocked((1, shape.k, *shape.result), shape.lanes)
+    with pytest.raises(ValueError, match="halo"):
+        conv_calls(shape, out, blocked(x, shape.lanes, (1, 1, 1, 0)), Pointer(pack_conv(shape, filters)))
+
+
+def test_conv_keeps_a_nan():
+    shape, x, filters, _ = draw_conv(np.random.default_rng(10), CASES["point, flattened"], target_named("host"))
+    x[0, 3, 2, 4] = np.nan
+    out = empty_blocked((1, shape.k, *shape.result), shape.lanes)
+    lowered = conv_calls(
+        shape, out, blocked(x, shape.lanes), Pointer(pack_conv(shape, filters)), activation=clip(-1.0, 1.0)
+    )
+    run_calls(lowered.calls)
+    assert (np.isnan(plain(out)).sum(axis=(2, 3)) == 1).all()
