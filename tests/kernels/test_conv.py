@@ -53,7 +53,7 @@ def draw_conv(rng, case, target, dtype="f4", is_plain=False):
 
 def tolerance(dtype, filters):
     unit = 2e-7 if dtype == "f4" else 4e-16
-    return dict(rtol=20 * unit, atol=unit * 8 * filters[0].size)
+    return {"rtol": 20 * unit, "atol": unit * 8 * filters[0].size}
 
 
 def check(rng, case, target, dtype="f4", is_plain=False, activation=RELU, order="all", out_halo=(0, 0, 0, 0), wide=0):
@@ -113,7 +113,7 @@ def test_conv_of_any_shape(sizes, is_plain, target):
     check(np.random.default_rng(6), (n, c, h, w, k, window, 1), target_named(target), is_plain=is_plain, wide=1)
 
 
-def test_conv_without_bias_or_residual(rng=None):
+def test_conv_without_bias_or_residual():
     rng = np.random.default_rng(7)
     shape, x, filters, _ = draw_conv(rng, CASES["point, flattened"], target_named("host"))
     out = empty_blocked((1, shape.k, *shape.result), shape.lanes)

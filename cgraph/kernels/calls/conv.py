@@ -8,7 +8,7 @@ from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
 from cgraph.kernels.calls.conv_shape import ConvShape, pixels_for
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
-from cgraph.kernels.calls.plain import padded_plain, pad_plain_calls
+from cgraph.kernels.calls.plain import pad_plain_calls, padded_plain
 from cgraph.kernels.kernel import Call, Kernel, Pointer, View
 from cgraph.kernels.target import Target
 

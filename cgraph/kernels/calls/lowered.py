@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cgraph.kernels.kernel import Call, Pointer
+from cgraph.kernels.kernel import Call
 
 CHUNK_NS = 4000.0  # a chunk lasts at least this long, so that handing it out (about 50 ns) costs little
 

@@ -6,7 +6,7 @@ from cgraph.kernels.calls.conv_shape import ConvShape
 
 
 def pack_conv(shape: ConvShape, filters: np.ndarray) -> np.ndarray:
-    """Filters ``[k, c / groups, r, s]`` as ``[panels, steps, unroll, panel channels]``, zero where there is no channel."""
+    """Filters ``[k, c / groups, r, s]`` as ``[panels, steps, unroll, panel channels]``; zero beyond the channels."""
     out = np.zeros((shape.panels, len(shape.steps), shape.unroll, shape.panel_channels), np.dtype(shape.dtype))
     for panel in range(shape.panels):
         first = panel * shape.panel_channels

@@ -19,5 +19,5 @@ def pad_plain_calls(out: View, x: View, pad: tuple[int, int, int, int]) -> list[
         raise ValueError(f"pixels {x.strides[3]} bytes apart; plain images need them side by side")
     rows, columns = out.shape[2:]
     tasks = n * c * rows
-    args = (x.at, *x.strides[:3], c, h, w, pad[0], pad[1], out.at, rows, columns)
+    args: tuple[int | Pointer, ...] = (x.at, *x.strides[:3], c, h, w, pad[0], pad[1], out.at, rows, columns)
     return [Call(Kernel("plain.pad_rows", (x.itemsize,)), args, tasks, chunk_of(tasks, columns * x.itemsize / 20))]

@@ -4,7 +4,10 @@ The reduction runs over a table of offsets, one entry per `unroll` input channel
 that serves any filter size, stride, dilation and group with one code path. Weights stream in sequence.
 """
 
-from cgraph.kernels.llvm.build import Builder
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.epilogue import ACTIVATION_ARGS, Activation
 from cgraph.kernels.llvm.flow import changed_if, fold, prefetch
@@ -22,73 +25,108 @@ TILE_ARGS = {
 }  # fmt: skip
 
 
-@final
-def tile(k: Builder, dtype: str, pixels: int, vectors: int, unroll: int, x_step: int, out_step: int, ahead: int, touch: bool):  # fmt: skip
-    """``out[v, q] = activation(bias[v] + residual[v, q] + sum over steps, u of x[q, step + u] * w[step, u, v])``
+@dataclass(frozen=True)
+class Tile:
+    """The params of `tile`.
 
-    Task: one tile of `pixels` neighbouring pixels of a row and `vectors` blocks of channels; the order of tasks is
-    image, block of tiles, panel, tile. The last tile of a row ends with the row and repeats pixels of its neighbour.
-    Params
+    Fields
+        dtype: of all values
+        pixels, vectors: neighbouring pixels and blocks of channels whose sums are held in registers
+        unroll: input channels of one step
         x_step, out_step: elements from one pixel of the tile to the next
         ahead: cache lines of the next panel of weights asked for in each step, 0 when they lie near
         touch: ask for the lines of `out` and `residual` before the reduction, which is too short to hide them
     """
-    lanes = k.target.lanes_of(dtype)
-    a = k.args(**{n: kind.replace("T", dtype) for n, kind in (TILE_ARGS | ACTIVATION_ARGS).items()})
-    activation = Activation(k, len(TILE_ARGS), dtype, lanes)
+
+    dtype: str
+    pixels: int
+    vectors: int
+    unroll: int
+    x_step: int
+    out_step: int
+    ahead: int
+    touch: bool
+
+    @property
+    def line(self) -> int:
+        """Elements in a cache line of 64 bytes."""
+        return 64 // int(self.dtype[1:])
+
+    @property
+    def sums(self) -> list[tuple[int, int]]:
+        """(pixel, vector) of each sum."""
+        return [(q, v) for q in range(self.pixels) for v in range(self.vectors)]
+
+
+@final
+def tile(k: Builder, *params) -> None:
+    """``out[v, q] = activation(bias[v] + residual[v, q] + sum over steps, u of x[q, step + u] * w[step, u, v])``
+
+    Task: one tile of `pixels` neighbouring pixels of a row and `vectors` blocks of channels; the order of tasks is
+    image, block of tiles, panel, tile. The last tile of a row ends with the row and repeats pixels of its neighbour.
+    """
+    p = Tile(*params)
+    a = k.args(**{n: kind.replace("T", p.dtype) for n, kind in (TILE_ARGS | ACTIVATION_ARGS).items()})
     blocks = (a.tiles + (a.block - 1)) // a.block
-    per_image = blocks * a.block * a.panels
     first, last = k.tasks()
     with k.loop(first, last) as task:
-        image, rest = task // per_image, task % per_image
-        start = rest // (a.block * a.panels) * a.block
-        rest = rest % (a.block * a.panels)
-        panel, t = rest // a.block, start + rest % a.block
-        with k.if_(t < a.tiles):
-            row = t // a.across
-            column = k.smaller(t % a.across * pixels, a.columns - pixels)
-            x = a.x + (image * a.x_image + a.panel_offsets.load(panel) + row * a.x_row + column * x_step)
-            w = a.w + (image * a.w_image + panel * a.w_panel)
-            out = a.out + (image * a.o_image + panel * vectors * a.o_plane + row * a.o_row + column * out_step)
-            r_at = image * a.r_image + panel * vectors * a.r_plane + row * a.r_row + column * out_step
-            residual = k.pointer(a.residual, dtype) + r_at
-
-            def put(base, plane, q, v):
-                return base + (plane * v + q * out_step)
-
-            each = [(q, v) for q in range(pixels) for v in range(vectors)]
-            if touch:
-                for q, v in each:
-                    prefetch(k, put(residual, a.r_plane, q, v))
-            beyond = w + next_panel_share(k, a, t - start, ahead * line(dtype)) if ahead else w
-            sums = reduce_steps(k, a, x, w, beyond, a.bias + panel * (vectors * lanes), pixels, vectors, unroll, x_step, ahead)  # fmt: skip
-            with changed_if(k, a.residual != 0, sums) as s:
-                s.next = [y + put(residual, a.r_plane, *at).load(lanes=lanes) for y, at in zip(sums, each)]
-            activation.store(s.values, lambda i, y: put(out, a.o_plane, *each[i]).store(y))
+        image, rest = divided(task, blocks * a.block * a.panels)
+        start, rest = divided(rest, a.block * a.panels)
+        panel, t = divided(rest, a.block)
+        with k.if_(start * a.block + t < a.tiles):
+            row, column = divided(start * a.block + t, a.across)
+            column = k.smaller(column * p.pixels, a.columns - p.pixels)
+            one_tile(k, p, a, SimpleNamespace(image=image, panel=panel, t=t, row=row, column=column))
 
 
-def reduce_steps(k, a, x, w, beyond, bias, pixels, vectors, unroll, x_step, ahead):
+def one_tile(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> None:
+    """The sums of the tile `at`, residual and activation, stored."""
+    x = a.x + (at.image * a.x_image + a.panel_offsets.load(at.panel) + at.row * a.x_row + at.column * p.x_step)
+    w = a.w + (at.image * a.w_image + at.panel * a.w_panel)
+    pixel = at.column * p.out_step
+    out = a.out + (at.image * a.o_image + at.panel * p.vectors * a.o_plane + at.row * a.o_row + pixel)
+    r_offset = at.image * a.r_image + at.panel * p.vectors * a.r_plane + at.row * a.r_row + pixel
+    residual = k.pointer(a.residual, p.dtype) + r_offset
+    if p.touch:
+        for q, v in p.sums:
+            prefetch(k, residual + (a.r_plane * v + q * p.out_step))
+    beyond = w + next_panel_share(k, a, at.t, p.ahead * p.line) if p.ahead else w
+    sums = reduce_steps(k, p, a, x, w, beyond, at.panel)
+    with changed_if(k, a.residual != 0, sums) as s:
+        terms = [(residual + (a.r_plane * v + q * p.out_step)).load(lanes=y.lanes) for y, (q, v) in zip(sums, p.sums)]
+        s.next = [y + term for y, term in zip(sums, terms)]
+
+    def put(i: int, y: Val) -> None:
+        q, v = p.sums[i]
+        (out + (a.o_plane * v + q * p.out_step)).store(y)
+
+    Activation(k, len(TILE_ARGS), p.dtype, k.target.lanes_of(p.dtype)).store(s.values, put)
+
+
+def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond: Ptr, panel: Val) -> list[Val]:
     """The sums of one tile over all steps of the offset table."""
-    lanes = k.target.lanes_of(x.dtype)
-    sums = first_sums([bias.load(v * lanes, lanes) for v in range(vectors)], pixels)
+    lanes = k.target.lanes_of(p.dtype)
+    bias = a.bias + panel * (p.vectors * lanes)
+    sums = first_sums([bias.load(v * lanes, lanes) for v in range(p.vectors)], p.pixels)
     with fold(k, 0, a.steps, [w, beyond, *sums]) as s:
         w, beyond, *sums = s.values
         at = x + a.offsets.load(s.i)
-        for i in range(ahead):
-            prefetch(k, beyond + i * line(x.dtype), locality=2)
-        for u in range(unroll):
-            weights = [w.load((u * vectors + v) * lanes, lanes) for v in range(vectors)]
-            sums = multiply_add(k, sums, [at.load(q * x_step + u) for q in range(pixels)], weights)
-        s.next = [w + unroll * vectors * lanes, beyond + ahead * line(x.dtype), *sums]
+        for i in range(p.ahead):
+            prefetch(k, beyond + i * p.line, locality=2)
+        for u in range(p.unroll):
+            weights = [w.load((u * p.vectors + v) * lanes, lanes) for v in range(p.vectors)]
+            sums = multiply_add(k, sums, [at.load(q * p.x_step + u) for q in range(p.pixels)], weights)
+        s.next = [w + p.unroll * p.vectors * lanes, beyond + p.ahead * p.line, *sums]
     return s.values[2:]
 
 
-def next_panel_share(k, a, t, elements):
+def next_panel_share(k: Builder, a: SimpleNamespace, t: Val, elements: int) -> Val:
     """Where tile `t` begins to ask for its share of the next panel; the present panel when there is none left."""
     share = t * a.steps * elements
     return k.select(share < a.w_panel, a.w_panel + share, 0)
 
 
-def line(dtype: str) -> int:
-    """Elements in a cache line of 64 bytes."""
-    return 64 // int(dtype[1:])
+def divided(x: Val, y: Val) -> tuple[Val, Val]:
+    """Quotient and remainder."""
+    quotient = x // y
+    return quotient, x - quotient * y

@@ -8,12 +8,15 @@ from cgraph.kernels.llvm.compile import final
 
 @final
 def pad_rows(k: Builder, itemsize: int):
-    """Copy the rows of images ``[n, c, h, w]`` into a contiguous ``[n, c, top + h + bottom, left + w + right]`` of zeros.
+    """Copy images ``[n, c, h, w]`` into the middle of a contiguous ``[n, c, rows, columns]`` of zeros.
 
     Task: one row of `out`. Sizes are elements, strides bytes.
     """
     dtype = f"u{itemsize}"
-    a = k.args(x="u1*", x_image="i8", x_plane="i8", x_row="i8", c="i8", h="i8", w="i8", top="i8", left="i8", out="u1*", rows="i8", columns="i8")  # fmt: skip
+    a = k.args(
+        x="u1*", x_image="i8", x_plane="i8", x_row="i8", c="i8", h="i8", w="i8",
+        top="i8", left="i8", out="u1*", rows="i8", columns="i8",
+    )  # fmt: skip
     first, last = k.tasks()
     with k.loop(first, last) as task:
         plane, row = task // a.rows, task % a.rows - a.top

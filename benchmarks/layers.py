@@ -1,0 +1,128 @@
+"""Single convolution layers, one thread: ours on blocked values against onnxruntime's one-node models.
+
+    python -m benchmarks.layers [part of a layer's name]
+
+A one-node model pays for the change of layout at both ends, so 1x1 ratios flatter ours.
+"""
+
+import sys
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from benchmarks.prepared import aligned, alternate, prepare
+from cgraph.kernels.calls.activation import RELU
+from cgraph.kernels.calls.blocked import Blocked
+from cgraph.kernels.calls.conv import conv_calls, conv_scratch_nbytes
+from cgraph.kernels.calls.conv_shape import ConvShape
+from cgraph.kernels.calls.pack import pack_bias, pack_conv
+from cgraph.kernels.calls.window import Window
+from cgraph.kernels.kernel import Pointer, contiguous
+
+
+@dataclass(frozen=True)
+class Layer:
+    c: int
+    h: int
+    k: int
+    size: int
+    stride: int = 1
+    groups: int = 1
+    is_plain: bool = False
+
+    @property
+    def shape(self) -> ConvShape:
+        pad = (self.size // 2,) * 4
+        window = Window((self.size,) * 2, (self.stride,) * 2, pad)
+        return ConvShape(self.c, self.h, self.h, self.k, window, self.groups, self.is_plain)
+
+
+LAYERS = {
+    "7x7/2 3->64 @224": Layer(3, 224, 64, 7, 2, is_plain=True),
+    "1x1 64->256 @56": Layer(64, 56, 256, 1),
+    "1x1 256->64 @56": Layer(256, 56, 64, 1),
+    "3x3 64 @56": Layer(64, 56, 64, 3),
+    "3x3 128 @28": Layer(128, 28, 128, 3),
+    "3x3 256 @14": Layer(256, 14, 256, 3),
+    "3x3 512 @7": Layer(512, 7, 512, 3),
+    "1x1 1024->256 @14": Layer(1024, 14, 256, 1),
+    "1x1/2 256->512 @56": Layer(256, 56, 512, 1, 2),
+    "1x1 2048->512 @7": Layer(2048, 7, 512, 1),
+    "3x3 256 @256 (FPN)": Layer(256, 256, 256, 3),
+}
+
+
+def blocked_of(n: int, c: int, h: int, w: int, lanes: int, halo: int) -> Blocked:
+    value = Blocked(Pointer(None), n, c, h, w, lanes, (halo,) * 4)
+    array = aligned(value.nbytes).view("f4")
+    array[:] = np.random.default_rng(0).standard_normal(array.size, "f4")
+    return Blocked(Pointer(array), n, c, h, w, lanes, (halo,) * 4)
+
+
+def operands(layer: Layer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    filters = rng.standard_normal((layer.k, layer.c // layer.groups, layer.size, layer.size), "f4")
+    return rng.standard_normal((1, layer.c, layer.h, layer.h), "f4"), filters, rng.standard_normal(layer.k, "f4")
+
+
+def direct(layer: Layer):
+    """A function that runs the direct kernel once."""
+    shape = layer.shape
+    x, filters, bias = operands(layer)
+    packed = aligned(shape.weights_nbytes).view("f4")
+    packed[:] = pack_conv(shape, filters).ravel()
+    out = blocked_of(1, shape.k, *shape.result, shape.lanes, 0)
+    source = blocked_of(1, layer.c, layer.h, layer.h, shape.lanes, layer.size // 2)
+    view = contiguous(Pointer(x), x.shape, "f4")
+    scratch = Pointer(aligned(conv_scratch_nbytes(shape, 1)))
+    lowered = conv_calls(
+        shape,
+        out,
+        view if layer.is_plain else source,
+        Pointer(packed),
+        Pointer(pack_bias(shape, bias)),
+        None,
+        RELU,
+        scratch,
+    )
+    return prepare(lowered.calls)
+
+
+def onnxruntime_of(layer: Layer):
+    """A function that runs the layer's one-node model once, on one thread."""
+    import onnxruntime as ort
+    from onnx import TensorProto, helper, numpy_helper
+
+    x, filters, bias = operands(layer)
+    nodes = [
+        helper.make_node(
+            "Conv", ["x", "f", "b"], ["c"], strides=[layer.stride] * 2, pads=[layer.size // 2] * 4, group=layer.groups
+        ),
+        helper.make_node("Relu", ["c"], ["y"]),
+    ]
+    info = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", x.shape), ("y", None))
+    ]
+    weights = [numpy_helper.from_array(filters, "f"), numpy_helper.from_array(bias, "b")]
+    graph = helper.make_graph(nodes, "layer", info[:1], info[1:], weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    feeds = {"x": x}
+    return lambda: session.run(None, feeds)
+
+
+def row(name: str, layer: Layer) -> str:
+    times = alternate({"direct": direct(layer), "onnxruntime": onnxruntime_of(layer)})
+    ours, theirs = (median(times[k]) * 1e6 for k in ("direct", "onnxruntime"))
+    rate = layer.shape.flops / min(times["direct"]) / 1e9
+    return f"{name:22} {ours:9.1f} us {rate:6.1f} GF/s   onnxruntime {theirs:9.1f} us   ratio {theirs / ours:5.2f}"
+
+
+if __name__ == "__main__":
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    for name, layer in LAYERS.items():
+        if wanted in name:
+            print(row(name, layer), flush=True)

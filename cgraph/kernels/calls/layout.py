@@ -1,0 +1,136 @@
+"""Arranging views before a call: broadcasting, the order of axes, merging them, and cutting rows into tasks."""
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from cgraph.kernels.kernel import View, collapse
+
+TASK_ELEMENTS = 32768
+MAX_TASKS_PER_CHUNK = 1
+
+
+def broadcast(x: View, shape: tuple[int, ...]) -> View:
+    """`x` seen with `shape`, by NumPy's rule: missing axes come first, axes of one element repeat.
+
+    Raises
+        ValueError: an axis has neither one element nor as many as `shape`
+    """
+    missing = len(shape) - len(x.shape)
+    have = (1,) * missing + x.shape
+    steps = (0,) * missing + x.strides
+    if missing < 0 or any(n not in (1, m) for n, m in zip(have, shape)):
+        raise ValueError(f"a view of shape {x.shape} does not broadcast to {shape}")
+    return View(x.at, shape, tuple(s if n == m else 0 for n, m, s in zip(have, shape, steps)), x.dtype)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Views of one shape, merged and put in the order in which a kernel walks them.
+
+    Fields
+        views: same shape, fastest axis last, at least two axes (rows and columns)
+    """
+
+    views: tuple[View, ...]
+
+    @property
+    def columns(self) -> int:
+        return self.views[0].shape[-1]
+
+    @property
+    def rows(self) -> int:
+        return prod(self.views[0].shape[:-1])
+
+    def table(self) -> list[int]:
+        """The arguments of the emitter's `walk`: extents and strides of the outer axes, fastest first."""
+        outer = range(len(self.views[0].shape) - 2, -1, -1)
+        return [x for axis in outer for x in (self.views[0].shape[axis], *(v.strides[axis] for v in self.views))]
+
+    @property
+    def rank(self) -> int:
+        """Outer axes."""
+        return len(self.views[0].shape) - 1
+
+
+def merged(views: tuple[View, ...]) -> tuple[View, ...]:
+    """The views with neighbouring axes merged where all of them allow it, and with at least two axes."""
+    shape, strides = collapse(views[0].shape, *(v.strides for v in views))
+    missing = max(0, 2 - len(shape))
+    if missing:
+        strides = [(0,) * missing + s for s in strides]
+    return tuple(replace(v, shape=(1,) * missing + shape, strides=s) for v, s in zip(views, strides))
+
+
+def unflipped(views: tuple[View, ...], leader: int) -> tuple[View, ...]:
+    """Walk every axis in the direction in which the view `leader` ascends."""
+    for axis, (n, step) in enumerate(zip(views[leader].shape, views[leader].strides)):
+        if step < 0:
+            views = tuple(
+                replace(v.moved((n - 1) * v.strides[axis]), strides=with_item(v.strides, axis, -v.strides[axis]))
+                for v in views
+            )
+    return views
+
+
+def with_item(items: tuple[int, ...], i: int, value: int) -> tuple[int, ...]:
+    return (*items[:i], value, *items[i + 1 :])
+
+
+def permuted(views: tuple[View, ...], order: list[int]) -> tuple[View, ...]:
+    """Every view with its axes in another order."""
+    return tuple(
+        replace(v, shape=tuple(v.shape[i] for i in order), strides=tuple(v.strides[i] for i in order)) for v in views
+    )
+
+
+def pointwise_walk(views: tuple[View, ...], leader: int, lanes: int) -> Walk:
+    """The order for work whose elements do not depend on one another: along the memory of the view `leader`.
+
+    A last axis shorter than a vector gives way to the longest one, when that fills vectors.
+    """
+    views = unflipped(views, leader)
+
+    def stride_first(axis: int) -> tuple[int, ...]:
+        return tuple(-abs(v.strides[axis]) for v in (views[leader], *views))
+
+    views = merged(permuted(views, sorted(range(len(views[0].shape)), key=stride_first)))
+    shape = views[0].shape
+    longest = max(range(len(shape)), key=lambda axis: shape[axis])
+    if shape[-1] < lanes <= shape[longest]:
+        others = [axis for axis in range(len(shape)) if axis != longest]
+        views = permuted(views, [*others, longest])
+    return Walk(views)
+
+
+def access_of(view: View) -> str:
+    """How a kernel reads a row: ``v`` whole vectors, ``s`` one value, ``g`` element by element."""
+    step = view.strides[-1]
+    return "v" if step == view.itemsize else "s" if step == 0 else "g"
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Rows and columns cut into tasks; it depends on the shape alone.
+
+    Fields
+        block: columns of one task
+        blocks: tasks along a row
+        rows_each: rows of one task
+        tasks: all of them
+    """
+
+    block: int
+    blocks: int
+    rows_each: int
+    tasks: int
+
+
+def cut(rows: int, columns: int, elements: int = TASK_ELEMENTS) -> Cut:
+    """Tasks of about `elements` elements; blocks of columns are multiples of 64."""
+    if columns >= 2 * elements:
+        blocks = -(-columns // elements)
+        block = -(-columns // blocks // 64) * 64
+        blocks = -(-columns // block)
+        return Cut(block, blocks, 1, rows * blocks)
+    rows_each = max(1, elements // max(columns, 1))
+    return Cut(columns, 1, rows_each, -(-rows // rows_each))

@@ -1,0 +1,58 @@
+"""Calls of pointwise kernels: a scalar program applied to every element of broadcast views."""
+
+from cgraph.kernels.calls.layout import access_of, broadcast, cut, pointwise_walk
+from cgraph.kernels.expression import Program
+from cgraph.kernels.kernel import Call, Kernel, View
+from cgraph.kernels.target import Target, host_target
+
+# programs of at most this many instructions do two vectors at a time
+SHORT = 6
+
+
+def pointwise_calls(program: Program, out: View, *xs: View, target: Target | None = None) -> list[Call]:
+    """``out[...] = program(xs[...])``, the last instruction being the result.
+
+    Operands are broadcast to `out`; any strides, of `out` too. `out` may be the very view of an operand, but no other
+    view of its bytes. No calls for an empty `out`.
+
+    Raises
+        ValueError: an operand does not broadcast, or a dtype is not the program's
+    """
+    return fused_calls(program, (len(program) - 1,), (out,), xs, target)
+
+
+def fused_calls(
+    program: Program,
+    results: tuple[int, ...],
+    outs: tuple[View, ...],
+    xs: tuple[View, ...],
+    target: Target | None = None,
+) -> list[Call]:
+    """Several results of one program at once: ``outs[i][...]`` is instruction ``results[i]``; `outs` share a shape."""
+    check_dtypes(program, results, outs, xs)
+    if outs[0].size == 0:
+        return []
+    target = target or host_target()
+    lanes = min(target.lanes_of(instruction[1]) for instruction in program)
+    views = tuple(broadcast(x, outs[0].shape) for x in xs) + outs
+    walk = pointwise_walk(views, len(xs), lanes)
+    access = "".join(map(access_of, walk.views))
+    ins, written = access[: len(xs)], access[len(xs) :].replace("s", "g")
+    unroll = 2 if len(program) <= SHORT else 1
+    kernel = Kernel("pointwise.pointwise", (program, results, ins, written, unroll, False))
+    parts = cut(walk.rows, walk.columns)
+    args: list = [walk.rows, walk.columns, parts.block, parts.blocks, parts.rows_each, walk.rank]
+    for view in walk.views:
+        args += [view.at, view.strides[-1]]
+    return [Call(kernel, (*args, *walk.table()), parts.tasks)]
+
+
+def check_dtypes(program: Program, results: tuple[int, ...], outs: tuple[View, ...], xs: tuple[View, ...]) -> None:
+    for name, dtype, *operands in program:
+        if name == "load" and xs[operands[0]].dtype != dtype:
+            raise ValueError(f"operand {operands[0]} is {xs[operands[0]].dtype}, the program reads {dtype}")
+    for out, i in zip(outs, results):
+        if out.dtype != program[i][1]:
+            raise ValueError(f"the output is {out.dtype}, the program gives {program[i][1]}")
+        if out.shape != outs[0].shape:
+            raise ValueError(f"outputs of one program have one shape, not {out.shape} and {outs[0].shape}")
