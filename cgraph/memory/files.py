@@ -1,7 +1,7 @@
 """Planning problems from CSV files, plans to JSON.
 
-Two headers are known: usage records ``id,first_op,last_op,size_bytes,name`` (both steps included, the name optional), and
-MiniMalloc's ``id,lower,upper,size`` (`upper` is the first step after the last use).
+Two headers are known: usage records ``id,first_op,last_op,size_bytes,name`` (both steps included, the name optional),
+and MiniMalloc's ``id,lower,upper,size`` (`upper` is the first step after the last use).
 
 Source: the second is the input of https://github.com/google/minimalloc.
 """
@@ -91,7 +91,7 @@ def _operand(row: dict[str, str], layout: Layout, where: str) -> Operand:
     first = _number(row, layout.first, where)
     last = _number(row, layout.last, where) - layout.after
     if last < first:
-        raise FormatError(f"{where}: {layout.last} {last + layout.after} is before the end of {layout.first} {first}")
+        raise FormatError(f"{where}: {layout.last} {last + layout.after} leaves no step from {layout.first} {first} on")
     return Operand(_number(row, layout.nbytes, where), UsageInterval(first, last), row.get("name") or row["id"])
 
 

@@ -1,0 +1,72 @@
+import json
+import xml.etree.ElementTree as xml
+
+import pytest
+
+from cgraph.cli import main
+from cgraph.errors import FormatError
+from cgraph.memory.strategies import STRATEGIES
+
+
+@pytest.fixture
+def records(tmp_path):
+    path = tmp_path / "records.csv"
+    path.write_text("id,first_op,last_op,size_bytes,name\n0,0,1,4096,conv\n1,1,2,4096,relu\n2,2,3,4096,pool\n")
+    return path
+
+
+def test_plan_lists_every_strategy(records, capsys):
+    assert main(["plan", str(records)]) == 0
+    rows = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()[4:]}
+    assert rows.keys() == {"auto", *STRATEGIES}
+    assert rows["auto"][:2] == ["8192", "1.0000"]
+    assert rows["one_each"][:2] == ["12288", "1.5000"]
+
+
+def test_one_strategy_alone(records, capsys):
+    assert main(["plan", str(records), "--strategy", "one_each"]) == 0
+    text = capsys.readouterr().out
+    assert "one_each" in text
+    assert "greedy_by_size" not in text
+
+
+def test_a_budget_that_is_met_or_missed(records, capsys):
+    assert main(["plan", str(records), "--budget", "8KiB"]) == 0
+    assert main(["plan", str(records), "--budget", "8000"]) == 1
+    assert "192 bytes are missing" in capsys.readouterr().err
+    assert main(["plan", str(records), "--budget", "8192", "--strategy", "one_each"]) == 1
+    assert "one_each needs 12 KiB" in capsys.readouterr().err
+
+
+def test_picture_and_plan_are_written(records, tmp_path, capsys):
+    svg, plan = tmp_path / "plan.svg", tmp_path / "plan.json"
+    assert main(["plan", str(records), "--svg", str(svg), "--json", str(plan)]) == 0
+    assert xml.fromstring(svg.read_text()).tag.endswith("svg")
+    assert json.loads(plan.read_text())["nbytes"] == 8192
+
+
+def test_an_error_is_one_line_and_status_two(tmp_path, capsys):
+    assert main(["plan", str(tmp_path / "absent.csv")]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("cgraph: ")
+    assert error.count("\n") == 1
+
+
+def test_an_unknown_file_ending_names_the_known_ones(tmp_path, capsys):
+    assert main(["plan", str(tmp_path / "model.xyz")]) == 2
+    assert "only .csv" in capsys.readouterr().err
+
+
+def test_traceback_shows_where_an_error_comes_from(tmp_path):
+    with pytest.raises(FormatError):
+        main(["--traceback", "plan", str(tmp_path / "absent.csv")])
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["plan"], ["plan", "x.csv", "--budget", "much"], ["plan", "x.csv", "--strategy", "x"]]
+)
+def test_wrong_arguments_are_refused(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert "usage" in capsys.readouterr().err

@@ -1,0 +1,58 @@
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+
+from cgraph.memory.auto import auto
+from cgraph.memory.bounds import lower_bound
+from cgraph.memory.check import check_plan
+from cgraph.memory.problem import problem_of
+from cgraph.memory.strategies import BLOCK_STRATEGIES, OFFSET_STRATEGIES, STRATEGIES
+from tests.support.problems import problems, random_problem
+
+
+@given(problem=problems())
+def test_auto_is_never_worse_than_any_strategy(problem):
+    plan = auto(problem)
+    check_plan(problem, plan)
+    assert plan.nbytes <= min(strategy(problem).nbytes for strategy in STRATEGIES.values())
+
+
+@pytest.mark.parametrize("count", [3, 8, 20, 50])
+def test_auto_without_search_is_never_worse_than_a_cheap_strategy(count):
+    cheap = {**OFFSET_STRATEGIES, **BLOCK_STRATEGIES}
+    del cheap["exact_blocks"], cheap["min_cost_flow"]
+    for seed in range(250):
+        problem = random_problem(seed, count)
+        plan = auto(problem, nodes=0)
+        check_plan(problem, plan)
+        assert plan.nbytes <= min(strategy(problem).nbytes for strategy in cheap.values())
+
+
+def test_auto_gives_the_same_plan_twice():
+    for seed in range(20):
+        assert auto(random_problem(seed, 25)) == auto(random_problem(seed, 25))
+
+
+def test_auto_says_what_it_chose_and_whether_that_is_proved():
+    chain = auto(problem_of([(64, i, i + 1) for i in range(9)]))
+    assert chain.proved
+    assert chain.strategy == "greedy_by_size"
+    for seed in range(50):
+        problem = random_problem(seed, 30)
+        plan = auto(problem, nodes=0)
+        assert plan.proved == (plan.nbytes == lower_bound(problem))
+        assert plan.strategy in STRATEGIES
+
+
+def test_auto_needs_no_compiler_where_a_cheap_strategy_reaches_the_bound():
+    script = """
+import sys
+from cgraph.memory.auto import auto
+from cgraph.memory.problem import problem_of
+auto(problem_of([(64, i, i + 1) for i in range(99)]))
+print([name for name in ("numba", "llvmlite", "scipy") if name in sys.modules])
+"""
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"

@@ -1,0 +1,41 @@
+from hypothesis import given
+
+from cgraph.memory.check import check_plan
+from cgraph.memory.strategies import BLOCK_STRATEGIES
+from cgraph.memory.strategies.exact_blocks import exact_blocks
+from tests.support.problems import problems, random_problem
+
+
+@given(problem=problems(most=6, steps=6))
+def test_exact_blocks_equals_trying_every_partition(problem):
+    plan = exact_blocks(problem)
+    assert plan.proved
+    assert plan.nbytes == _least_sum(problem, 0, [])
+
+
+def _least_sum(problem, i, blocks):
+    """The least total of block sizes over all ways to put operand `i` and later ones into blocks."""
+    if i == len(problem.operands):
+        return sum(max(int(problem.nbytes[k]) for k in block) for block in blocks)
+    interval = problem.operands[i].interval
+    totals = [_least_sum(problem, i + 1, [*blocks, [i]])]
+    for at, block in enumerate(blocks):
+        if not any(problem.operands[k].interval.meets(interval) for k in block):
+            totals.append(_least_sum(problem, i + 1, [*blocks[:at], [*block, i], *blocks[at + 1 :]]))
+    return min(totals)
+
+
+def test_exact_blocks_is_never_worse_than_the_other_block_strategies():
+    for seed in range(40):
+        problem = random_problem(seed, 24)
+        exact = exact_blocks(problem)
+        for strategy in BLOCK_STRATEGIES.values():
+            assert not exact.proved or exact.nbytes <= strategy(problem).nbytes
+
+
+def test_a_limit_still_gives_a_sound_plan():
+    problem = random_problem(3, 60)
+    for limit in ({"nodes": 50}, {"seconds": 0.0}):
+        plan = exact_blocks(problem, **limit)
+        check_plan(problem, plan)
+        assert not plan.proved

@@ -1,0 +1,83 @@
+import json
+
+import pytest
+
+from cgraph.errors import FormatError
+from cgraph.memory.files import read_problem, write_plan
+from cgraph.memory.problem import UsageInterval
+from cgraph.memory.strategies.greedy_by_size import greedy_by_size
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text):
+        path = tmp_path / "records.csv"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def test_usage_records_are_read(write):
+    problem = read_problem(write("id,first_op,last_op,size_bytes,name\n0,0,1,64,conv\n\n1,1,2,0,\n"), alignment=16)
+    assert [(x.nbytes, x.interval, x.name) for x in problem.operands] == [
+        (64, UsageInterval(0, 1), "conv"),
+        (0, UsageInterval(1, 2), "1"),
+    ]
+    assert problem.alignment == 16
+
+
+def test_the_upper_end_of_minimalloc_is_not_included(write):
+    problem = read_problem(write("id,lower,upper,size\r\nb1,3,7,64\r\n"))
+    assert problem.operands[0].interval == UsageInterval(3, 6)
+    assert problem.operands[0].name == "b1"
+
+
+def test_columns_may_stand_in_any_order_and_more_may_follow(write):
+    problem = read_problem(write("\ufeffsize, id, upper, lower, color\n64,0,7,3,red\n"))
+    assert problem.operands[0].interval == UsageInterval(3, 6)
+
+
+HEADER = "id,lower,upper,size\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", ":1: the header is ''"),
+        ("a,b\n1,2\n", ":1: the header is 'a,b', expected id,first_op"),
+        (HEADER + "0,1,2\n", ":2: 3 values for 4 columns"),
+        (HEADER + "0,1,2,3,4\n", ":2: 5 values for 4 columns"),
+        (HEADER + "0,0,1,8\n1,0,1,x\n", ":3: size is 'x', expected a whole number"),
+        (HEADER + "0,0,1,-8\n", ":2: size is '-8', expected a whole number"),
+        (HEADER + "0,0,1,1.5\n", ":2: size is '1.5'"),
+        (HEADER + "0,0,1,\n", ":2: size is ''"),
+        (HEADER + "0,0,1,٣\n", ":2: size is '٣'"),
+        (HEADER + "0,5,5,8\n", ":2: upper 5 leaves no step from lower 5 on"),
+        (HEADER + "0,5,0,8\n", ":2: upper 0 leaves no step"),
+        (HEADER + "0,0,1,8\n\n0,1,2,8\n", ":4: id '0' is already in line 2"),
+        (HEADER + "0,0,1," + "9" * 5000 + "\n", ":2: size is 999999999999999999999999, more than"),
+        (HEADER + "0,0,99999999999999999999,8\n", ":2: upper is 99999999999999999999, more than"),
+        (HEADER + '0,0,1,"8\n', ":2: unexpected end of data"),
+        (b"id,lower,upper,size\n\xff,0,1,8\n", "not a text file"),
+    ],
+)
+def test_a_malformed_file_is_refused_with_its_line(write, text, complaint):
+    path = write(text)
+    with pytest.raises(FormatError) as refused:
+        read_problem(path)
+    assert str(refused.value).startswith(f"{path}:")
+    assert complaint in str(refused.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FormatError, match=r"absent.csv: No such file"):
+        read_problem(tmp_path / "absent.csv")
+
+
+def test_a_written_plan_holds_every_operand(write, tmp_path):
+    problem = read_problem(write(HEADER + "0,0,2,64\n1,1,3,32\n"))
+    write_plan(tmp_path / "plan.json", problem, greedy_by_size(problem))
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    assert plan["nbytes"] == plan["lower_bound"] == 96
+    assert plan["operands"][1] == {"name": "1", "first": 1, "last": 2, "nbytes": 32, "offset": 64}
