@@ -369,6 +369,7 @@ class Builder:
         kind = vector_type(dtype, lanes) if dtype != "b1" or count == 1 else vector_type("u1", lanes)
         place = builder.alloca(kind if count == 1 else ir.ArrayType(kind, count))
         place.align = align
+        place.type = POINTER  # llvmlite still gives the old typed pointer, which refuses other element types
         return place
 
     def stack_ptr(self, dtype: str, count: int) -> Ptr:

@@ -1,3 +1,112 @@
-from cgraph.kernels.llvm.vfloat import libm
-def erf(k, x): return libm(k, "erf", x)
-def erfc(k, x): return libm(k, "erfc", x)
+"""The error function and its complement.
+
+``erf x = x P(x**2)`` for ``|x| < 1``. Beyond, float64 uses ``erfc x = e**(-x**2) t G(t)`` with ``t = 2 / (2 + x)``, G the
+best polynomial (Remez) about the middle of its range, and the rounding error of the square put back; float32 uses
+``erf x = 1 - e**Q(x)`` with Q the best polynomial for ``log erfc``.
+"""
+
+from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.vexp import exp, exp_minus_square
+from cgraph.kernels.llvm.vfloat import flip_sign, horner, magnitude, sign_bit, wide
+
+# erf(x) / x - 1 in x**2, |x| <= 1
+NEAR = {
+    "f4": (
+        0.12837916573,
+        -0.37612625824,
+        0.11283585144,
+        -0.026853811788,
+        0.0051883274769,
+        -0.00080101922342,
+        7.8538579056e-5,
+    ),
+    "f8": (
+        0.1283791670955125657,
+        -0.3761263890318351952,
+        0.1128379167094418415,
+        -0.02686617064311139315,
+        0.005223977606117984816,
+        -0.0008548325929295723135,
+        0.0001205529357645245204,
+        -0.00001492471229517501664,
+        1.644713150501782495e-6,
+        -1.620631336648432957e-7,
+        1.371097912309430885e-8,
+        -7.779466776387986217e-10,
+    ),
+}
+# e**(x*x) erfc(x) / t in t - MIDDLE, x >= 0.99
+MIDDLE = 0.375
+FAR = (
+    0.4333065624797291591,
+    0.5554590614502857806,
+    0.4904917206359404161,
+    0.2123459838270272611,
+    -0.0891305652749992965,
+    -0.1518547762853933361,
+    0.02039826392251712977,
+    0.1148502393835738591,
+    -0.0195349872407825812,
+    -0.1015931584372183455,
+    0.0443202021096951664,
+    0.09155142039371238329,
+    -0.08971977227730112614,
+    -0.06112560655141233688,
+    0.1486553761124828797,
+    -0.01842819674534053063,
+    -0.1927060930327442596,
+    0.1483050182119574247,
+    0.1784824448834397466,
+    -0.2017531440918711863,
+    -0.104199358077517708,
+)
+# log(erfc(x)) in x - 2.5, x in [0.99, 4.1]
+LOG_ERFC = (
+    -7.806815378778984481,
+    -5.352678507009802772,
+    -0.9438908572180548524,
+    -0.01086681186938524265,
+    0.002156871943519130456,
+    -0.0004126571921295002146,
+    0.00008421319350024545771,
+    -0.00001516129754855353575,
+)
+
+
+def erf(k: Builder, x: Val) -> Val:
+    """Error function, within 2 ulp."""
+    a = magnitude(k, x)
+    if x.dtype == "f4":
+        limited = k.select(a > 4.0, k.const(4.0, "f4", x.lanes), a)
+        beyond = exp(k, horner(k, limited - 2.5, LOG_ERFC))
+    else:
+        beyond = far_complement(k, a)
+    return k.select(a < 1.0, near(k, x), flip_sign(k, 1.0 - beyond, sign_bit(k, x)))
+
+
+def erfc(k: Builder, x: Val) -> Val:
+    """``1 - erf(x)``, small results included."""
+    if x.dtype == "f4":
+        return wide(k, erfc, x)
+    a = magnitude(k, x)
+    beyond = far_complement(k, a)
+    beyond = k.select(x < 0.0, 2.0 - beyond, beyond)
+    return k.select(a < 1.0, near_complement(k, x), beyond)
+
+
+def near(k: Builder, x: Val) -> Val:
+    """erf x for ``|x| < 1``."""
+    return k.select(x == 0.0, x, k.fma(horner(k, x * x, NEAR[x.dtype]), x, x))
+
+
+def near_complement(k: Builder, x: Val) -> Val:
+    """1 - erf x for ``|x| < 1``; past 1/2 by way of 1/2 - x, which is exact there."""
+    tail = horner(k, x * x, NEAR["f8"]) * x
+    return k.select(x > 0.5, (0.5 - x) + (0.5 - tail), 1.0 - (x + tail))
+
+
+def far_complement(k: Builder, a: Val) -> Val:
+    """erfc a for a >= 1; a NaN stays one."""
+    a = k.select(a > 28.0, k.const(28.0, a.dtype, a.lanes), a)
+    t = 2.0 / (a + 2.0)
+    return exp_minus_square(k, a) * (horner(k, t - MIDDLE, FAR) * t)

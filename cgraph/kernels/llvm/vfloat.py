@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from cgraph.kernels.llvm.build import Builder, Ptr, Val, scalar_type
+from cgraph.kernels.llvm.build import Builder, Val, scalar_type
 
 
 @dataclass(frozen=True)
@@ -184,9 +184,9 @@ def lane_by_lane(k: Builder, f: Callable[..., Val], *xs: Val) -> Val:
     lanes, dtype = xs[0].lanes, xs[0].dtype
     if not lanes:
         return f(*xs)
-    places = [Ptr(k, k.stack(dtype, lanes), dtype) for _ in xs]
+    places = [k.stack_ptr(dtype, lanes) for _ in xs]
     for place, x in zip(places, xs):
-        k.b.store(x.v, place.v)
+        place.store(x)
     with k.loop(0, lanes) as i:
         places[0].store(f(*(place.load(i) for place in places)), i)
-    return k.wrap(k.b.load(places[0].v, typ=xs[0].v.type), dtype, lanes)
+    return places[0].load(0, lanes)

@@ -3,8 +3,6 @@
 `lgamma_r` is used, since `lgamma` writes the sign to a variable that threads share.
 """
 
-from llvmlite import ir
-
 from cgraph.kernels.llvm.build import POINTER, Builder, Val, scalar_type
 from cgraph.kernels.llvm.vfloat import lane_by_lane, libm, wide
 
@@ -19,6 +17,5 @@ def lgamma(k: Builder, x: Val) -> Val:
     if x.dtype == "f4":
         return wide(k, lgamma, x)
     f = k.declare("lgamma_r", scalar_type("f8"), [scalar_type("f8"), POINTER])
-    sign = k.stack("i4")
-    sign.type = POINTER if not isinstance(sign.type, ir.PointerType) else sign.type
-    return lane_by_lane(k, lambda y: k.wrap(k.b.call(f, [y.v, sign]), "f8"), x)
+    sign = k.stack_ptr("i4", 2)
+    return lane_by_lane(k, lambda y: k.wrap(k.b.call(f, [y.v, sign.v]), "f8"), x)

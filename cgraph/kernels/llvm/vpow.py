@@ -1,3 +1,143 @@
-from cgraph.kernels.llvm.vfloat import libm
-def pow_(k, x, y): return libm(k, "pow", x, y)
-def hypot(k, x, y): return libm(k, "hypot", x, y)
+"""Powers and the length of a vector.
+
+pow computes ``2**(y log2 x)`` with the logarithm as a sum of two floats (relative error near 2**-68), since an error in
+the exponent is multiplied by up to 1075. Special cases are those of C's `pow`, which are NumPy's. float32 goes by way
+of float64 with a single logarithm, within 0.51 ulp.
+"""
+
+from math import inf, nan
+
+from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.vexp import clamp, tail
+from cgraph.kernels.llvm.vfloat import (
+    fast_two_sum,
+    flip_sign,
+    horner,
+    magnitude,
+    nearest,
+    power_of_two,
+    scale,
+    sign_bit,
+    split_exponent,
+    two_mul,
+    two_sum,
+    wide,
+)
+
+# (log((1 + s) / (1 - s)) - 2 s - 2/3 s**3) / s**5 in s**2, |s| <= 0.1716
+RATIO = (
+    0.3999999999999997752,
+    0.2857142857144509589,
+    0.2222222221754012983,
+    0.1818181886987741241,
+    0.1538455690022875204,
+    0.1333631631155928139,
+    0.1167484071942823873,
+    0.1198882995480463,
+)
+TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
+LN2 = (0.6931471805599453, 2.3190468138462996e-17)
+LOG2_E = 1.4426950408889634
+
+
+def pow_(k: Builder, x: Val, y: Val) -> Val:
+    """x to the power y, within 1 ulp."""
+    if x.dtype == "f4":
+        return wide(k, pow_, x, y)
+    a = magnitude(k, x)
+    zero, infinite = a == 0.0, a == inf
+    one = k.const(1.0, x.dtype, x.lanes)
+    high, low = log_pair(k, k.select(zero | infinite, one, a))
+    limit = 1e300
+    z = clamp(k, y, -limit, limit)
+    size = exp_pair(k, *times(k, high, low, z))
+    small = (zero & (y > 0.0)) | (infinite & (y < 0.0))
+    size = k.select(zero | infinite, k.select(small, k.const(0.0, x.dtype, x.lanes), inf), size)
+    return special(k, x, y, size)
+
+
+def special(k: Builder, x: Val, y: Val, size: Val) -> Val:
+    """The sign and the exceptions of ``x**y``, given ``|x|**y``."""
+    whole = k.intrinsic("trunc", y) == y
+    half = y * 0.5
+    odd = whole & (k.intrinsic("trunc", half) != half)
+    sign = sign_bit(k, x)
+    result = k.select(odd, flip_sign(k, size, sign), size)
+    # an infinity is a whole, even exponent
+    undefined = (x < 0.0) & (x > -inf) & ~whole
+    result = k.select(undefined, k.const(nan, x.dtype, x.lanes), result)
+    result = k.select(k.is_nan(x) | k.is_nan(y), x + y, result)
+    one = (x == 1.0) | (y == 0.0) | ((x == -1.0) & (magnitude(k, y) == inf))
+    return k.select(one, k.const(1.0, x.dtype, x.lanes), result)
+
+
+def log_pair(k: Builder, a: Val) -> tuple[Val, Val]:
+    """Natural logarithm of a finite a > 0 as a sum of two floats."""
+    m, e = split_exponent(k, a)
+    s, s_low = quotient(k, m)
+    z, z_error = two_mul(k, s, s)
+    z_low = k.fma(2.0 * s, s_low, z_error)
+    # s**3 (2/3 + z R(z)) with all of its bits
+    c, c_low = fast_two_sum(k.const(TWO_THIRDS[0], a.dtype, a.lanes), z * horner(k, z, RATIO))
+    c_low = c_low + TWO_THIRDS[1]
+    p, p_low = times_pair(k, z, z_low, s, s_low)
+    t, t_low = times_pair(k, p, p_low, c, c_low)
+    base, base_error = two_mul(k, e, k.const(LN2[0], a.dtype, a.lanes))
+    base, first = two_sum(base, 2.0 * s)
+    base, second = two_sum(base, t)
+    low = k.fma(e, LN2[1], base_error) + (first + second) + (2.0 * s_low + t_low)
+    return fast_two_sum(base, low)
+
+
+def quotient(k: Builder, m: Val) -> tuple[Val, Val]:
+    """``(m - 1) / (m + 1)`` as a sum of two floats."""
+    f, (b, b_low) = m - 1.0, two_sum(m, k.const(1.0, m.dtype, m.lanes))
+    s = f / b
+    p, error = two_mul(k, s, b)
+    return s, (((f - p) - error) - s * b_low) / b
+
+
+def times_pair(k: Builder, x: Val, x_low: Val, y: Val, y_low: Val) -> tuple[Val, Val]:
+    """Product of two sums of two floats."""
+    p, error = two_mul(k, x, y)
+    return fast_two_sum(p, error + k.fma(x, y_low, x_low * y))
+
+
+def times(k: Builder, high: Val, low: Val, y: Val) -> tuple[Val, Val]:
+    """``(high + low) * y`` as a sum; where it overflows, or without fma nearly does, only its sign and size matter."""
+    rough = high * y
+    far = magnitude(k, rough) > 800.0
+    y = k.select(far, k.const(0.0, y.dtype, y.lanes), y)
+    p, error = two_mul(k, high, y)
+    return k.select(far, clamp(k, rough, -800.0, 800.0), p), k.fma(low, y, error)
+
+
+def exp_pair(k: Builder, high: Val, low: Val) -> Val:
+    """``e**(high + low)`` for ``|high| <= 800``."""
+    whole, n = nearest(k, high * LOG2_E)
+    r = k.fma(whole, -6.93145751953125e-1, high)
+    r = k.fma(whole, -1.42860682030941723212e-6, r) + low
+    return scale(k, tail(k, r) + 1.0, n)
+
+
+def hypot(k: Builder, x: Val, y: Val) -> Val:
+    """Square root of ``x*x + y*y`` without overflow, within 1 ulp; infinite when either side is, even beside a NaN."""
+    if x.dtype == "f4":
+        return wide(k, hypot, x, y)
+    a, b = magnitude(k, x), magnitude(k, y)
+    large, small = k.select(a > b, a, b), k.select(a > b, b, a)
+    exponent = (k.bits(large, "i8") >> 52) - 1023
+    # so that both the factor and its inverse are normal
+    exponent = k.select(exponent > 1000, k.const(1000, "i8", x.lanes), exponent)
+    exponent = k.select(exponent < -1000, k.const(-1000, "i8", x.lanes), exponent)
+    factor = power_of_two(k, -exponent, "f8")
+    large, small = large * factor, small * factor
+    square, error = two_mul(k, large, large)
+    other, other_error = two_mul(k, small, small)
+    total, rest = fast_two_sum(square, other)
+    root = k.intrinsic("sqrt", total)
+    p, p_error = two_mul(k, root, root)
+    better = root + (((total - p) - p_error) + (rest + error + other_error)) / (2.0 * root)
+    result = k.select(total > 0.0, better, total) * power_of_two(k, exponent, "f8")
+    result = k.select(k.is_nan(x) | k.is_nan(y), x + y, result)
+    return k.select((a == inf) | (b == inf), k.const(inf, "f8", x.lanes), result)

@@ -1,0 +1,154 @@
+"""One kernel for a scalar program over whole arrays: loads, arithmetic and stores of a vector at a time.
+
+A task is a range of rows times a range of columns. Along a row each operand is read as whole vectors (``v``), as one
+value for all (``s``, stride 0) or element by element (``g``). The last columns of a row are copied to a small buffer on
+the stack and take the same code as the rest, so an element's bits do not depend on where a task ends, and the
+program is compiled once. An output may be one of the operands: a block is read before it is written.
+"""
+
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from cgraph.kernels.expression import Program
+from cgraph.kernels.llvm.build import Builder, Ptr, Val, nbytes_of
+from cgraph.kernels.llvm.vmath import evaluate
+from cgraph.kernels.llvm.walk import load_strided, store_strided, walk
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One operand or output of a kernel.
+
+    Fields
+        dtype: of its elements
+        access: ``v``, ``s`` or ``g`` (above); an output is never ``s``
+        base, stride: address and bytes between columns, arguments of the kernel
+        buffer: room for the last columns of a row
+    """
+
+    dtype: str
+    access: str
+    base: Val
+    stride: Val
+    buffer: Ptr
+
+
+def pointwise(
+    k: Builder, program: Program, results: tuple[int, ...], ins: str, outs: str, unroll: int, stream_out: bool
+) -> None:
+    """Arguments: rows, columns, columns per task, blocks of columns, rows per task, rank; per stream (operands, then
+    outputs) address and column stride; then the table of `walk`."""
+    lanes = lanes_for(k, program)
+    dtypes = operand_dtypes(program, len(ins)) + [program[i][1] for i in results]
+    table = Ptr(k, k.function.args[0], "i8")
+    rows, columns, block, blocks, rows_each, rank = (table.load(i) for i in range(6))
+    streams = [
+        Stream(d, access, table.load(6 + 2 * i), table.load(7 + 2 * i), filled_buffer(k, d, lanes * unroll))
+        for i, (d, access) in enumerate(zip(dtypes, ins + outs))
+    ]
+    axes = table + (6 + 2 * len(streams))
+    row_kernel = Row(k, program, results, streams, len(ins), lanes, unroll, stream_out)
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        low, start = (task // blocks) * rows_each, (task % blocks) * block
+        high, end = k.smaller(low + rows_each, rows), k.smaller(start + block, columns)
+
+        def row(_: Val, offsets: list[Val], start: Val = start, end: Val = end) -> None:
+            row_kernel.emit([s.base + o + start * s.stride for s, o in zip(streams, offsets)], end - start)
+
+        walk(k, axes, rank, len(streams), low, high, row)
+
+
+def lanes_for(k: Builder, program: Program) -> int:
+    """Lanes of the widest dtype of a program."""
+    return min(k.target.lanes_of(instruction[1]) for instruction in program)
+
+
+def operand_dtypes(program: Program, count: int) -> list[str]:
+    """The dtype of each operand; one that is never read counts as bytes."""
+    found = {instruction[2]: instruction[1] for instruction in program if instruction[0] == "load"}
+    return [found.get(i, "u1") for i in range(count)]
+
+
+def filled_buffer(k: Builder, dtype: str, count: int) -> Ptr:
+    """An array on the stack, all ones, so that lanes past the end of a row compute something harmless."""
+    memory = k.stack_ptr("u1" if dtype == "b1" else dtype, count)
+    memory.store(k.const(1, memory.dtype, count), align=64)
+    return memory.as_dtype(dtype)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Emits the code of one row."""
+
+    k: Builder
+    program: Program
+    results: tuple[int, ...]
+    streams: list[Stream]
+    operands: int
+    lanes: int
+    unroll: int
+    stream_out: bool
+
+    def emit(self, starts: list[Val], count: Val) -> None:
+        """`count` columns from the addresses `starts`: whole blocks in place, then the rest through the buffers."""
+        k, width = self.k, self.lanes * self.unroll
+        whole = count // width
+        rest = count - whole * width
+        ends = [at + whole * width * s.stride for at, s in zip(starts, self.streams)]
+        splats = {
+            i: k.splat(k.pointer(starts[i], s.dtype).load(), self.lanes)
+            for i, s in enumerate(self.streams)
+            if s.access == "s"
+        }
+        with k.loop(0, k.select(rest > 0, 2, k.const(1, "i8"))) as phase:
+            last = phase > 0
+            with k.if_(last):
+                self.copy(ends, rest, into_buffers=True)
+            at = [
+                k.select(last, k.wrap(k.b.ptrtoint(s.buffer.v, ir.IntType(64)), "i8"), a)
+                for a, s in zip(starts, self.streams)
+            ]
+            strides = [k.select(last, nbytes_of(s.dtype), s.stride) for s in self.streams]
+            with k.loop(0, k.select(last, 1, whole)) as i:
+                self.block(at, strides, i * width, splats)
+            with k.if_(last):
+                self.copy(ends, rest, into_buffers=False)
+
+    def copy(self, ends: list[Val], rest: Val, into_buffers: bool) -> None:
+        """Move the last columns of the operands into the buffers, or of the outputs out of them."""
+        chosen = range(self.operands) if into_buffers else range(self.operands, len(self.streams))
+        for i in chosen:
+            stream = self.streams[i]
+            if stream.access == "s":
+                continue
+            with self.k.loop(0, rest) as j:
+                outside = self.k.pointer(ends[i] + j * stream.stride, stream.dtype)
+                inside = stream.buffer + j
+                source, target = (outside, inside) if into_buffers else (inside, outside)
+                target.store(source.load())
+
+    def block(self, at: list[Val], strides: list[Val], column: Val, splats: dict[int, Val]) -> None:
+        """`unroll` vectors from `column` on."""
+        for u in range(self.unroll):
+            first = column + u * self.lanes
+
+            def load(i: int, first: Val = first) -> Val:
+                s = self.streams[i]
+                if s.access == "s":
+                    return splats[i]
+                if s.access == "v":
+                    return (self.k.pointer(at[i], s.dtype) + first).load(0, self.lanes)
+                return load_strided(self.k, self.k.pointer(at[i] + first * strides[i], s.dtype), strides[i], self.lanes)
+
+            values = evaluate(self.k, self.program, load, self.lanes)
+            for i, position in enumerate(self.results, self.operands):
+                self.store(i, at[i], strides[i], first, values[position])
+
+    def store(self, i: int, at: Val, stride: Val, first: Val, value: Val) -> None:
+        s = self.streams[i]
+        if s.access == "v":
+            (self.k.pointer(at, s.dtype) + first).store(value)
+        else:
+            store_strided(self.k, self.k.pointer(at + first * stride, s.dtype), stride, value)

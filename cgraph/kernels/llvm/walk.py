@@ -1,0 +1,57 @@
+"""Walking arrays of any rank: the flat position of a row becomes one byte offset per operand.
+
+The axes of a walk are a table of integers: for each axis, fastest first, its extent and then each operand's stride in
+bytes. Divisions are done once for a run of rows along the first axis, never for each element.
+"""
+
+from collections.abc import Callable
+
+from cgraph.kernels.llvm.build import Builder, Ptr, Val
+
+
+def walk(
+    k: Builder, axes: Ptr, rank: Val, operands: int, low: Val, high: Val, body: Callable[[Val, list[Val]], None]
+) -> None:
+    """``body(row, offsets)`` for each flat position in ``low .. high``; `rank` >= 1."""
+    row, extent = k.slot(low), axes.load(0)
+    steps = [axes.load(1 + i) for i in range(operands)]
+    with k.loop_while() as w:
+        w.until(row.value >= high)
+        start = row.value
+        offsets = offsets_of(k, axes, rank, operands, start)
+        count = k.smaller(high - start, extent - start % extent)
+        with k.loop(0, count) as j:
+            body(start + j, [at + j * step for at, step in zip(offsets, steps)])
+        row.value = start + count
+
+
+def offsets_of(k: Builder, axes: Ptr, rank: Val, operands: int, row: Val) -> list[Val]:
+    """Byte offset of each operand at the flat position `row`."""
+    rest = k.slot(row)
+    offsets = [k.slot(0, "i8") for _ in range(operands)]
+    with k.loop(0, rank) as axis:
+        entry = axes + axis * (operands + 1)
+        extent = entry.load(0)
+        place = rest.value % extent
+        rest.value = rest.value // extent
+        for i, offset in enumerate(offsets):
+            offset.value = offset.value + place * entry.load(1 + i)
+    return [offset.value for offset in offsets]
+
+
+def load_strided(k: Builder, at: Ptr, stride: Val, lanes: int) -> Val:
+    """`lanes` elements, `stride` bytes apart."""
+    raw = at.as_dtype("u1") if at.dtype == "b1" else at
+    if not lanes:
+        return at.load()
+    vector = k.const(0, raw.dtype, lanes)
+    for i in range(lanes):
+        one = raw.plus_bytes(stride * i).load()
+        vector = k.wrap(k.b.insert_element(vector.v, one.v, k.const(i, "i4").v), raw.dtype, lanes)
+    return vector != 0 if at.dtype == "b1" else vector
+
+
+def store_strided(k: Builder, at: Ptr, stride: Val, value: Val) -> None:
+    """The lanes of `value`, `stride` bytes apart."""
+    for i in range(value.lanes):
+        at.plus_bytes(stride * i).store(k.lane(value, i))
