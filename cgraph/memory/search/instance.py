@@ -82,3 +82,9 @@ def meetings(
     starts = np.zeros(len(lists) + 1, np.int64)
     np.cumsum([len(x) for x in lists], out=starts[1:])
     return starts, np.concatenate([np.zeros(0, np.int64), *lists])
+
+
+def section_totals(instance: Instance) -> np.ndarray:
+    """Units in use at each section ``[m]``; the largest is the lower bound."""
+    running = np.concatenate([[0], np.cumsum(instance.size[instance.member])])
+    return running[instance.member_start[1:]] - running[instance.member_start[:-1]]

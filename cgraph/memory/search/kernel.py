@@ -1,124 +1,67 @@
 """The compiled depth-first search: can these operands be placed within a capacity?
 
 Look only for a plan whose sum of offsets is smallest. In it every operand rests at 0 or on top of a neighbour (one that
-meets it in time), and none could be moved alone to a free place further down. Each operand waiting for its place has
+meets it in time), and none could be moved alone to a free place further down. Each operand waiting for its place has a
+`base`, the highest top among its placed neighbours, and a `lowest` offset that it can have, never below its base. A node
+takes an operand `b` such that no waiting neighbour can still be placed below it, and branches:
 
-* `base`: the highest top among its placed neighbours, and
-* `lowest`: a lower bound of its offset, at least `base`.
+* `b` lies at its lowest offset: its neighbours lie above it;
+* it does not.
 
-A node takes an operand `b` with ``lowest == base`` that no waiting neighbour can still be placed below, and branches:
+What follows is drawn to the end after each step:
 
-* `b` lies at its base: its neighbours lie above it;
-* it does not: then it rests on a neighbour that is still waiting, so its lowest offset rises to the smallest ``lowest +
-  size`` of those (*support*); and some waiting neighbour starts below ``base + size``, or `b` could drop (*blocker*).
+* **support**: an operand that cannot lie at its base rests on a neighbour still waiting: its lowest offset is at least
+  the smallest ``lowest + size`` of those;
+* **blocker**: and one of those starts below ``base + size``, or the operand could drop to its base;
+* **floor**: the *floor* of a section is the smallest lowest offset of the operands waiting in it; floor and total of their
+  sizes must not exceed the capacity;
+* **firsts**: an operand whose lowest offset and that total exceed the capacity is not the lowest in its section, so it
+  lies above one of those that can be, the *firsts*.
 
-Support and blocker hold for every waiting operand whose lowest offset is above its base, so they are kept up to date
-throughout. A branch fails when a section's *floor* (the smallest lowest offset of its waiting operands) and the total of
-their sizes exceed the capacity. Parts of the graph with no waiting operand across their borders are independent: when
-one is refuted, the search returns to the last choice made in a range of sections that contains it.
+Parts of the graph with no waiting operand across their borders are independent: when one is refuted, the search returns
+to the last choice made in a range of sections that contains it.
 
-Sources: the problem, the floors of sections, canonical plans and independent parts follow MiniMalloc (Moffitt 2023,
-"MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine Learning", ASPLOS 2023). Branching in two
-with support and blocker, in place of its order by offset, is this project's. Worst case exponential.
+Sources: floors, plans in which all is pushed down, and independent parts: Moffitt 2023, "MiniMalloc: A Lightweight Memory
+Allocator for Hardware-Accelerated Machine Learning", ASPLOS 2023. It places operands by rising offset; branching in two,
+with support, blocker and firsts, is this project's. Worst case exponential; a node costs O(n + neighbours).
 
 One file on purpose: Numba's cache of a function does not see changes of what it calls in other files.
 """
 
-from typing import NamedTuple
-
 import numba
 import numpy as np
 
-from cgraph.memory.search.instance import Instance
+from cgraph.memory.search.state import FOUND, FULL, LOWEST, PAUSED, REFUTED, TIGHTEST
 
-# Without reference counting: nothing compiled here allocates, the caller holds every array, and counting them took four
-# fifths of the time.
-compiled = numba.njit(cache=True, nogil=True, forceinline=True, _nrt=False)
-
-FOUND, REFUTED, PAUSED, FULL = 1, 2, 3, 4
-
-# counters of a state
+# positions in a state's `counters`
 DEPTH, TRAIL, NODES, WAITING, SERIAL, RANGE_BEGIN, RANGE_END = range(7)
-# columns of a frame
+# columns of its `frames` and of its `trail`
 OPERAND, MARK, STAMP, BEGIN, END = range(5)
-# columns of the trail
 KEY, OLD, OLD_STAMP = range(3)
 
 NONE = np.int64(-1)
 HIGHEST = np.int64(1 << 62)  # above every sum of offsets and sizes
 
-
-class State(NamedTuple):
-    """Where a search stands; changed in place. `lowest`, `base` and `floor` are views of `value`."""
-
-    value: np.ndarray  # [2 n + m]
-    lowest: np.ndarray  # [n]
-    base: np.ndarray  # [n]
-    floor: np.ndarray  # [m]
-    stamp: np.ndarray  # [2 n + m] serial of the frame that last saved the value
-    waiting: np.ndarray  # bool [n]
-    total: np.ndarray  # [m] units waiting
-    crossing: np.ndarray  # [m + 1] waiting operands in use on both sides of a border
-    frames: np.ndarray  # [depth, 5]
-    trail: np.ndarray  # [entries, 3]
-    queue: np.ndarray  # [n] operands whose support must be looked at
-    queued: np.ndarray  # bool [n]
-    dirty: np.ndarray  # [m] sections whose floor must be looked at
-    is_dirty: np.ndarray  # bool [m]
-    dirty_count: np.ndarray  # [1]
-    rank: np.ndarray  # [n] smaller is taken first
-    weight: np.ndarray  # float64 [m] how often a section refuted a branch
-    counters: np.ndarray  # [7]
-
-
-def new_state(instance: Instance, rank: np.ndarray, weight: np.ndarray) -> State:
-    """A search that has placed nothing. `weight` is kept, not copied: later searches learn from it."""
-    n, m = len(instance.size), len(instance.member_start) - 1
-    value = np.zeros(2 * n + m, np.int64)
-    state = State(
-        value=value,
-        lowest=value[:n],
-        base=value[n : 2 * n],
-        floor=value[2 * n :],
-        stamp=np.zeros(2 * n + m, np.int64),
-        waiting=np.ones(n, np.bool_),
-        total=np.zeros(m, np.int64),
-        crossing=np.zeros(m + 1, np.int64),
-        frames=np.zeros((n + 1, 5), np.int64),
-        trail=np.zeros((16 * (2 * n + m), 3), np.int64),
-        queue=np.zeros(n, np.int64),
-        queued=np.zeros(n, np.bool_),
-        dirty=np.zeros(m, np.int64),
-        is_dirty=np.zeros(m, np.bool_),
-        dirty_count=np.zeros(1, np.int64),
-        rank=rank,
-        weight=weight,
-        counters=np.zeros(7, np.int64),
-    )
-    state.counters[RANGE_END] = m
-    for i in range(n):
-        count(instance, state, i, 1)
-    return state
-
-
-def with_longer_trail(state: State) -> State:
-    """The same search with room for twice as many saved values."""
-    return state._replace(trail=np.concatenate([state.trail, np.zeros_like(state.trail)]))
+# Without reference counting: nothing compiled here allocates and the caller holds every array. Counting them took four
+# fifths of the time.
+compiled = numba.njit(cache=True, nogil=True, forceinline=True, _nrt=False)
 
 
 @compiled
-def advance(instance, state, capacity, tightest, node_limit):
+def advance(instance, state, capacity, method, node_limit):
     """Search until a plan is found, none can exist, `node_limit` nodes are counted, or the trail must grow.
 
     Returns FOUND (offsets are in `lowest`), REFUTED, PAUSED or FULL; after the last two it can be called again.
     """
     counters = state.counters
+    if counters[SERIAL] == 0 and not settle(instance, state, capacity, 0):
+        return REFUTED
     while counters[WAITING] > 0:
         if counters[NODES] >= node_limit:
             return PAUSED
         if counters[TRAIL] + len(state.value) > len(state.trail):
             return FULL
-        b = choose(instance, state, capacity, tightest)
+        b = choose(instance, state, capacity, method)
         push(instance, state, b)
         good = settle(instance, state, capacity, place(instance, state, b))
         while not good:
@@ -130,23 +73,49 @@ def advance(instance, state, capacity, tightest, node_limit):
 
 
 @compiled
-def choose(instance, state, capacity, tightest):
+def choose(instance, state, capacity, method):
     """The next operand, within the unfinished range of the last choice; no waiting neighbour fits below it.
 
-    The one with the lowest offset, ties by rank; with `tightest`, the lowest of the tightest section, and from there
-    down as long as a neighbour fits below.
+    Where only one operand can be the lowest of a section, that one; else with LOWEST the lowest of all; else the lowest
+    of the section with the least room (TIGHTEST) or the fewest firsts (FEWEST), by weight. Ties by rank.
     """
     set_range(state)
-    if not tightest:
-        return lowest_in_range(instance, state)
-    section = tightest_section(state, capacity)
-    start, stop = instance.member_start[section], instance.member_start[section + 1]
-    below = lowest_of(instance.member[start:stop], state.waiting, state.lowest, state.rank)
+    section = forced_section(state)
+    if section == NONE:
+        if method == LOWEST:
+            return lowest_in_range(instance, state)
+        section = heaviest_section(state, capacity, method)
+    member, start, stop = instance.member, instance.member_start[section], instance.member_start[section + 1]
+    below = lowest_of(instance, state, member, start, stop, HIGHEST)
     b = below
     while below != NONE:
         b = below
-        below = lowest_below(instance, state, b)
+        start, stop = instance.neighbour_start[b], instance.neighbour_start[b + 1]
+        below = lowest_of(instance, state, instance.neighbour, start, stop, state.lowest[b])
     return b
+
+
+@compiled
+def forced_section(state):
+    """A section that only one waiting operand can be the lowest of, or NONE."""
+    total, firsts = state.total, state.firsts
+    for s in range(state.counters[RANGE_BEGIN], state.counters[RANGE_END]):
+        if total[s] > 0 and firsts[s] == 1:
+            return s
+    return NONE
+
+
+@compiled
+def heaviest_section(state, capacity, method):
+    """The unfinished section that refuted the most branches, in proportion to its room or to its firsts."""
+    total, floor, firsts, weight = state.total, state.floor, state.firsts, state.weight
+    best, most = NONE, -1.0
+    for s in range(state.counters[RANGE_BEGIN], state.counters[RANGE_END]):
+        if total[s] > 0:
+            freedom = 1 + capacity - floor[s] - total[s] if method == TIGHTEST else firsts[s]
+            if weight[s] > most * freedom:
+                best, most = np.int64(s), weight[s] / freedom
+    return best
 
 
 @compiled
@@ -158,51 +127,20 @@ def lowest_in_range(instance, state):
         if not waiting[i] or lowest[i] > offset or begin[i] < range_begin or end[i] > range_end:
             continue
         if lowest[i] < offset or rank[i] < rank[best]:
-            best, offset = i, lowest[i]
+            best, offset = np.int64(i), lowest[i]
     return best
 
 
 @compiled
-def tightest_section(state, capacity):
-    """The section with the least room left, weighted by how often it refuted a branch."""
-    total, floor, weight = state.total, state.floor, state.weight
-    best, worst = NONE, -1.0
-    for s in range(state.counters[RANGE_BEGIN], state.counters[RANGE_END]):
-        if total[s] > 0:
-            tightness = weight[s] / (1.0 + (capacity - floor[s] - total[s]))
-            if tightness > worst:
-                best, worst = s, tightness
-    return best
-
-
-@compiled
-def lowest_of(operands, waiting, lowest, rank):
+def lowest_of(instance, state, operands, start, stop, top):
+    """The lowest waiting one of ``operands[start:stop]`` that can end at `top` or below, or NONE."""
+    size, waiting, lowest, rank = instance.size, state.waiting, state.lowest, state.rank
     best, offset = NONE, HIGHEST
-    for i in operands:
-        if waiting[i] and (lowest[i] < offset or (lowest[i] == offset and rank[i] < rank[best])):
-            best, offset = i, lowest[i]
-    return best
-
-
-@compiled
-def lowest_below(instance, state, b):
-    """The first of the waiting neighbours that still fit below the lowest offset of `b`, or NONE."""
-    neighbour, size, waiting, lowest, rank = (
-        instance.neighbour,
-        instance.size,
-        state.waiting,
-        state.lowest,
-        state.rank,
-    )
-    top = lowest[b]
-    best, offset = NONE, HIGHEST
-    for k in range(instance.neighbour_start[b], instance.neighbour_start[b + 1]):
-        i = neighbour[k]
-        if (
-            waiting[i]
-            and lowest[i] + size[i] <= top
-            and (lowest[i] < offset or (lowest[i] == offset and rank[i] < rank[best]))
-        ):
+    for k in range(start, stop):
+        i = operands[k]
+        if not waiting[i] or lowest[i] + size[i] > top:
+            continue
+        if lowest[i] < offset or (lowest[i] == offset and rank[i] < rank[best]):
             best, offset = i, lowest[i]
     return best
 
@@ -357,29 +295,60 @@ def mark_dirty(instance, state, i):
 
 @compiled
 def settle(instance, state, capacity, queued):
-    """Draw all conclusions; false when nothing can follow. Empties the queue and the dirty sections either way."""
+    """Draw all conclusions; false when no plan can follow. Empties the queue and the dirty sections either way."""
     good = True
-    while queued > 0:
-        queued -= 1
-        i = state.queue[queued]
-        state.queued[i] = False
-        if not good or state.lowest[i] == state.base[i]:
-            continue
-        support = lowest_support(instance, state, i)
-        if support + instance.size[i] > capacity:
-            good = False
-        elif support > state.lowest[i]:
-            save(state, i, support)
-            mark_dirty(instance, state, i)
-            queued = enqueue_raised(instance, state, i, queued)
-    for k in range(state.dirty_count[0]):
-        s = state.dirty[k]
-        state.is_dirty[s] = False
-        if good and not raise_floor(instance, state, s, capacity):
-            state.weight[s] += 1.0
-            good = False
-    state.dirty_count[0] = 0
+    dirty_count = state.dirty_count
+    while queued > 0 or dirty_count[0] > 0:
+        if queued > 0:
+            queued -= 1
+            i = state.queue[queued]
+            state.queued[i] = False
+            if good:
+                good, queued = check_support(instance, state, i, capacity, queued)
+        else:
+            dirty_count[0] -= 1
+            s = state.dirty[dirty_count[0]]
+            state.is_dirty[s] = False
+            if good:
+                good, queued = check_section(instance, state, s, capacity, queued)
     return good
+
+
+@compiled
+def check_support(instance, state, i, capacity, queued):
+    """Apply support and blocker to `i`: whether it can still be placed, and the length of the queue."""
+    if state.lowest[i] == state.base[i]:
+        return True, queued
+    support = lowest_support(instance, state, i)
+    if support + instance.size[i] > capacity:
+        blame(instance, state, i)
+        return False, queued
+    if support > state.lowest[i]:
+        queued = raise_lowest(instance, state, i, support, queued)
+    return True, queued
+
+
+@compiled
+def blame(instance, state, i):
+    """Share the weight of one refuted branch among the sections of `i`."""
+    begin, end = instance.begin[i], instance.end[i]
+    for s in range(begin, end):
+        state.weight[s] += 1.0 / (end - begin)
+
+
+@compiled
+def raise_lowest(instance, state, i, offset, queued):
+    """Raise the lowest offset of `i` and queue those whose support may have been `i`."""
+    save(state, i, offset)
+    mark_dirty(instance, state, i)
+    if offset > state.base[i]:
+        queued = enqueue(state, i, queued)
+    neighbour, waiting, lowest, base = instance.neighbour, state.waiting, state.lowest, state.base
+    for k in range(instance.neighbour_start[i], instance.neighbour_start[i + 1]):
+        j = neighbour[k]
+        if waiting[j] and lowest[j] > base[j]:
+            queued = enqueue(state, j, queued)
+    return queued
 
 
 @compiled
@@ -398,27 +367,31 @@ def lowest_support(instance, state, i):
 
 
 @compiled
-def enqueue_raised(instance, state, i, queued):
-    """Queue the waiting neighbours of `i` whose own support may have been `i`."""
-    neighbour, waiting, lowest, base = instance.neighbour, state.waiting, state.lowest, state.base
-    for k in range(instance.neighbour_start[i], instance.neighbour_start[i + 1]):
-        j = neighbour[k]
-        if waiting[j] and lowest[j] > base[j]:
-            queued = enqueue(state, j, queued)
-    return queued
-
-
-@compiled
-def raise_floor(instance, state, s, capacity):
-    """Bring the floor of section `s` up to date; is there still room for what waits in it?"""
+def check_section(instance, state, s, capacity, queued):
+    """Apply floor and firsts to section `s`: whether all that waits can still fit, and the length of the queue."""
     if state.total[s] == 0:
-        return True
-    member, waiting, lowest = instance.member, state.waiting, state.lowest
-    floor = HIGHEST
+        return True, queued
+    highest_first = capacity - state.total[s]
+    member, waiting, lowest, size = instance.member, state.waiting, state.lowest, instance.size
+    floor, top, firsts = HIGHEST, HIGHEST, 0
     for k in range(instance.member_start[s], instance.member_start[s + 1]):
         i = member[k]
         if waiting[i]:
             floor = min(floor, lowest[i])
-    if floor != state.floor[s]:
-        save(state, 2 * len(instance.size) + s, floor)
-    return floor + state.total[s] <= capacity
+            if lowest[i] <= highest_first:
+                firsts += 1
+                top = min(top, lowest[i] + size[i])
+    if firsts == 0:
+        state.weight[s] += 1.0
+        return False, queued
+    at = 2 * len(size) + s
+    if state.value[at] != floor:
+        save(state, at, floor)
+    at += len(state.total)
+    if state.value[at] != firsts:
+        save(state, at, firsts)
+    for k in range(instance.member_start[s], instance.member_start[s + 1]):
+        i = member[k]
+        if waiting[i] and highest_first < lowest[i] < top:
+            queued = raise_lowest(instance, state, i, top, queued)
+    return True, queued

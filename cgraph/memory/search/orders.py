@@ -9,38 +9,54 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cgraph.memory.search.instance import Instance
+from cgraph.memory.search.instance import Instance, section_totals
+from cgraph.memory.search.state import FEWEST, LOWEST, TIGHTEST
+
+
+# falling by each measure in turn; the first, third and fourth are MiniMalloc's
+RULES = (
+    ("total", "length", "area"),
+    ("area", "length", "total"),
+    ("length", "area", "total"),
+    ("total", "area", "length"),
+)
+METHODS = ((LOWEST, False), (FEWEST, False), (TIGHTEST, False), (FEWEST, True), (TIGHTEST, True))
 
 
 @dataclass(frozen=True)
 class Order:
-    """`rank` ``[n]``: smaller goes first; `tightest`: take the operand from the tightest section, see the kernel."""
+    """How a search goes: `rank` ``[n]``, smaller first; which operand is taken next; whether old weights are used."""
 
     rank: np.ndarray
-    tightest: bool
+    method: int
+    learned: bool
 
 
-def orders(instance: Instance, mixtures: int = 0, seed: int = 0) -> Iterator[Order]:
-    """The fixed rules, then `mixtures` products of random powers of length, size and greatest total.
+def orders(instance: Instance, count: int, turn: int) -> Iterator[Order]:
+    """`count` orders for round `turn`: the fixed rules, then mixtures; methods rotate, one further in each round."""
+    rng = np.random.default_rng(turn)
+    measures = measures_of(instance)
+    for k in range(count):
+        keys = [measures[x] for x in RULES[k]] if k < len(RULES) else [mixture(measures, rng)]
+        method, learned = METHODS[(k + turn) % len(METHODS)]
+        yield Order(falling(*keys), method, learned)
 
-    Falling by each measure in turn, ties by the next and by position. MiniMalloc's orders are (length, area, total),
-    (total, area, length) and (total, length, area), with length in steps; here it is counted in sections.
-    """
+
+def measures_of(instance: Instance) -> dict[str, np.ndarray]:
+    """What the rules go by: length in sections, size, area, and the largest total in use at one of the sections."""
     length = instance.end - instance.begin
-    size = instance.size
-    area = length * size.astype(np.float64)
-    total = greatest_totals(instance)
-    yield Order(falling(total, length, area), False)
-    yield Order(falling(area, length, total), False)
-    yield Order(falling(length, area, total), False)
-    yield Order(falling(area, length, total), True)
-    yield Order(falling(total, area, length), False)
-    yield Order(falling(length, area, total), True)
-    rng = np.random.default_rng(seed)
-    logs = np.log([length, size, total])
-    for k in range(mixtures):
-        powers = rng.uniform(-0.3, 1.7, 3) * (1, 1, 3)
-        yield Order(falling(powers @ logs), k % 4 == 3)
+    totals = section_totals(instance)
+    greatest = np.array([totals[b:e].max() for b, e in zip(instance.begin, instance.end)], np.int64)
+    area = length * instance.size.astype(np.float64)
+    return {"length": length, "size": instance.size, "area": area, "total": greatest}
+
+
+def mixture(measures: dict[str, np.ndarray], rng: np.random.Generator) -> np.ndarray:
+    """Product of random powers, as a logarithm; the total varies least from one operand to the next."""
+    length, size, total = rng.uniform(-0.3, 1.7, 3)
+    return (
+        length * np.log(measures["length"]) + size * np.log(measures["size"]) + 3 * total * np.log(measures["total"])
+    )
 
 
 def falling(*measures: np.ndarray) -> np.ndarray:
@@ -49,15 +65,3 @@ def falling(*measures: np.ndarray) -> np.ndarray:
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     return rank
-
-
-def greatest_totals(instance: Instance) -> np.ndarray:
-    """The largest total size in use at one section of each operand, units ``[n]``."""
-    totals = section_totals(instance)
-    return np.array([totals[b:e].max() for b, e in zip(instance.begin, instance.end)], np.int64)
-
-
-def section_totals(instance: Instance) -> np.ndarray:
-    """Units in use at each section ``[m]``; the largest is the lower bound."""
-    running = np.concatenate([[0], np.cumsum(instance.size[instance.member])])
-    return running[instance.member_start[1:]] - running[instance.member_start[:-1]]

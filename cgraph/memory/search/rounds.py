@@ -7,10 +7,11 @@ import numpy as np
 
 from cgraph.memory.search.instance import Instance
 from cgraph.memory.search.orders import Order, orders
+from cgraph.memory.search.state import FOUND, FULL, REFUTED, new_state, with_longer_trail
 
 CHUNK = 20_000  # nodes between two looks at the clock, tens of milliseconds
 FIRST_LIMIT = 1_000  # nodes per order in the first round
-MIXTURES = 6  # random orders per round
+ORDERS = 10  # per round
 
 
 @dataclass
@@ -45,35 +46,36 @@ class Answer:
         return self.offsets is None and not self.refuted
 
 
-def try_round(instance: Instance, capacity: int, limit: int, effort: Effort, weight: np.ndarray) -> Answer:
-    """Try every order for `limit` nodes each; `weight` ``[m]`` carries what was learned from one to the next."""
-    for order in orders(instance, MIXTURES, seed=limit):
-        answer = try_order(instance, capacity, order, limit, effort, weight)
+def try_round(instance: Instance, capacity: int, turn: int, effort: Effort, weight: np.ndarray) -> Answer:
+    """Try several orders, each for a number of nodes that doubles from turn to turn.
+
+    `weight` ``[m]`` carries what was learned about the sections from one to the next.
+    """
+    limit = FIRST_LIMIT << turn
+    for order in orders(instance, ORDERS, turn):
+        answer = try_order(instance, capacity, order, limit, effort, weight if order.learned else np.ones_like(weight))
         if not answer.is_open or effort.is_spent:
             return answer
     return Answer()
 
 
 def try_order(
-    instance: Instance, capacity: int, order: Order, limit: int, effort: Effort, weight: np.ndarray | None = None
+    instance: Instance, capacity: int, order: Order, limit: int, effort: Effort, weight: np.ndarray
 ) -> Answer:
-    """Search with one order until decided, `limit` nodes are done or the effort is spent."""
-    from cgraph.memory.search import kernel  # compiles; needed only when a search runs
+    """Search with one order until decided, `limit` nodes are done or the effort is spent; adds to `weight`."""
+    from cgraph.memory.search import kernel  # imports Numba; needed only when a search runs
 
-    if weight is None:
-        weight = np.ones(len(instance.member_start) - 1)
-    state = kernel.new_state(instance, order.rank, weight)
+    state = new_state(instance, order.rank, weight)
     done = 0
     while done < limit and not effort.is_spent:
-        stop = done + effort.chunk(limit - done)
-        result = kernel.advance(instance, state, capacity, order.tightest, stop)
+        result = kernel.advance(instance, state, capacity, order.method, done + effort.chunk(limit - done))
         nodes = int(state.counters[kernel.NODES])
         effort.used += nodes - done
         done = nodes
-        if result == kernel.FULL:
-            state = kernel.with_longer_trail(state)
-        elif result == kernel.FOUND:
+        if result == FULL:
+            state = with_longer_trail(state)
+        elif result == FOUND:
             return Answer(offsets=state.lowest.copy())
-        elif result == kernel.REFUTED:
+        elif result == REFUTED:
             return Answer(refuted=True)
     return Answer()

@@ -12,9 +12,9 @@ import numpy as np
 
 from cgraph.errors import BudgetError, bytes_text
 from cgraph.memory.problem import Plan, Problem
-from cgraph.memory.search.instance import Instance, instance_of, unit_of
-from cgraph.memory.search.orders import orders, section_totals
-from cgraph.memory.search.rounds import FIRST_LIMIT, Effort, try_order, try_round
+from cgraph.memory.search.instance import Instance, instance_of, section_totals, unit_of
+from cgraph.memory.search.orders import RULES, orders
+from cgraph.memory.search.rounds import Effort, try_order, try_round
 
 
 def exact(
@@ -73,23 +73,23 @@ class Bracket:
 
     def minimise(self, effort: Effort) -> None:
         """Each round tries the lowest capacity that may do, then the middle one; the limit doubles if that is open."""
-        limit = FIRST_LIMIT
+        turn = 0
         while self.lower < self.upper and not effort.is_spent:
-            decided = self.try_capacity(self.lower, limit, effort)
+            decided = self.try_capacity(self.lower, turn, effort)
             middle = (self.lower + self.upper - 1) // 2
             if self.lower < middle:
-                decided = self.try_capacity(middle, limit, effort)
-            limit = limit if decided else 2 * limit
+                decided = self.try_capacity(middle, turn, effort)
+            turn += not decided
 
     def decide(self, capacity: int, effort: Effort) -> None:
-        limit = FIRST_LIMIT
+        turn = 0
         while self.lower <= capacity < self.upper and not effort.is_spent:
-            self.try_capacity(capacity, limit, effort)
-            limit *= 2
+            self.try_capacity(capacity, turn, effort)
+            turn += 1
 
-    def try_capacity(self, capacity: int, limit: int, effort: Effort) -> bool:
+    def try_capacity(self, capacity: int, turn: int, effort: Effort) -> bool:
         """One round at one capacity, between `lower` and `upper`; true when it was decided."""
-        answer = try_round(self.instance, capacity, limit, effort, self.weight)
+        answer = try_round(self.instance, capacity, turn, effort, self.weight)
         if answer.offsets is not None:
             self.best, self.upper = answer.offsets, height(self.instance, answer.offsets)
         if answer.refuted:
@@ -102,10 +102,15 @@ def height(instance: Instance, offsets: np.ndarray) -> int:
 
 
 def greedy(instance: Instance) -> np.ndarray:
-    """The best of the plans that the search makes in each fixed order when nothing is too high; units ``[n]``."""
-    enough = int(instance.size.sum())
-    found = (try_order(instance, enough, order, len(instance.size), Effort(None, None)) for order in orders(instance))
-    return min((x.offsets for x in found), key=lambda offsets: height(instance, offsets))
+    """The best of the plans that the search makes by each rule when nothing is too high; units ``[n]``."""
+    enough, n = int(instance.size.sum()), len(instance.size)
+    weight = np.ones(len(instance.member_start) - 1)
+    found = []
+    for order in orders(instance, len(RULES), 0):
+        answer = try_order(instance, enough, order, 2 * n, Effort(None, None), weight)
+        if answer.offsets is not None:
+            found.append(answer.offsets)
+    return min(found, key=lambda offsets: height(instance, offsets))
 
 
 def pushed_down(instance: Instance, offsets: np.ndarray) -> np.ndarray:
