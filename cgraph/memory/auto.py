@@ -10,45 +10,43 @@ Time: that of the strategies it runs; one, in the good case.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib import import_module
-from importlib.util import find_spec
-from math import inf
 
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.problem import Plan, Problem
 from cgraph.memory.strategies import BLOCK_STRATEGIES, OFFSET_STRATEGIES
+from cgraph.memory.strategies.exact import exact
 
 MOST_FOR_BLOCKS = 512  # operands; beyond it the block strategies take long and have never won
-SLOW = ("min_cost_flow", "exact_blocks")
-NODES = 20_000  # of the exact search; most problems that it solves at all take fewer
-EXACT = "cgraph.memory.strategies.exact"
+SLOW = ("exact", "exact_blocks", "min_cost_flow")
+NODES = 100_000  # of the exact search; most problems that it solves at all take fewer
+NODES_BY_OPERANDS = 10**8  # at most so many nodes times operands, since a node of a large problem takes longer
 
 
-def auto(problem: Problem, *, nodes: int = NODES) -> Plan:
+def auto(problem: Problem, *, nodes: int | None = None) -> Plan:
     """The smallest plan found; of equal ones the first. Its `strategy` is the name of the strategy that made it.
 
     Never worse than an offset strategy, nor, up to `MOST_FOR_BLOCKS` operands, than a block strategy of near-linear
-    time. `nodes` limits the exact search; 0 leaves it out.
+    time. `nodes` limits the exact search, by default to what takes about a second; 0 leaves it out.
     """
     bound = lower_bound(problem)
-    candidates = _candidates(problem, nodes)
-    best = next(candidates)
-    while best.nbytes > bound and not best.proved:
-        plan = next(candidates, None)
-        if plan is None:
-            return best
-        if plan.nbytes < best.nbytes or plan.proved:
-            best = plan
-    return replace(best, proved=True)
+    cheap = _cheap_plans(problem)
+    best = next(cheap)
+    while best.nbytes > bound and (plan := next(cheap, None)):
+        best = min(best, plan, key=lambda x: x.nbytes)
+    if nodes is None:
+        nodes = min(NODES, NODES_BY_OPERANDS // max(len(problem.operands), 1))
+    if best.nbytes == bound or not nodes:
+        return replace(best, proved=best.nbytes == bound)
+    found = exact(problem, seconds=None, nodes=nodes, start=best)
+    return found if found.nbytes < best.nbytes else replace(best, proved=found.proved)
 
 
-def _candidates(problem: Problem, nodes: int) -> Iterator[Plan]:
-    """Plans from cheap to dear, each made only when asked for."""
-    for strategy in OFFSET_STRATEGIES.values():
-        yield strategy(problem)
+def _cheap_plans(problem: Problem) -> Iterator[Plan]:
+    """Each made only when asked for."""
+    for name, strategy in OFFSET_STRATEGIES.items():
+        if name not in SLOW:
+            yield strategy(problem)
     if len(problem.operands) <= MOST_FOR_BLOCKS:
         for name, strategy in BLOCK_STRATEGIES.items():
             if name not in SLOW:
                 yield strategy(problem)
-    if nodes and find_spec(EXACT):
-        yield import_module(EXACT).exact(problem, seconds=inf, nodes=nodes)

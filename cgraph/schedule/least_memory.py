@@ -51,7 +51,8 @@ def _cuts(dag: Dag, free: list[bool]) -> list[int]:
     """
     count = len(dag.nbytes)
     nearest_user = [0 if free[i] else min(dag.users[i], default=count) for i in range(count)]
-    farthest_operand = [count if free[i] else max(dag.operands[i], default=-1) for i in range(count)]
+    solid = ([x for x in operands if not free[x]] for operands in dag.distinct)
+    farthest_operand = [count if free[i] else max(operands, default=-1) for i, operands in enumerate(solid)]
     before = list(accumulate(nearest_user, max, initial=0))
     after = list(accumulate(reversed(farthest_operand), min, initial=count))[::-1]
     inner = [i + 1 for i in range(count - 1) if not free[i] and before[i] <= i <= after[i + 1]]

@@ -23,9 +23,9 @@ def test_plans_are_sound_and_not_below_the_bound(strategy, problem):
 
 
 @every_strategy
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(5))
 def test_plans_of_larger_problems_are_sound(strategy, seed):
-    problem = random_problem(seed, 60)
+    problem = random_problem(seed, 24)
     plan = strategy(problem)
     check_plan(problem, plan)
     assert plan.nbytes >= lower_bound(problem)

@@ -1,6 +1,7 @@
 """All strategies by name: each is one file, one function, one key."""
 
 from cgraph.memory.problem import Strategy
+from cgraph.memory.strategies.exact import exact
 from cgraph.memory.strategies.exact_blocks import exact_blocks
 from cgraph.memory.strategies.greedy_by_breadth import greedy_by_breadth
 from cgraph.memory.strategies.greedy_by_breadth_blocks import greedy_by_breadth_blocks
@@ -19,6 +20,7 @@ OFFSET_STRATEGIES: dict[str, Strategy] = {
     "strip_packing": strip_packing,
     "greedy_by_breadth": greedy_by_breadth,
     "greedy_in_order": greedy_in_order,
+    "exact": exact,
 }
 
 BLOCK_STRATEGIES: dict[str, Strategy] = {

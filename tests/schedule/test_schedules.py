@@ -1,0 +1,130 @@
+import json
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+
+from cgraph.errors import GraphError
+from cgraph.memory.bounds import lower_bound
+from cgraph.memory.problem import problem_of
+from cgraph.schedule.breadth_first import breadth_first
+from cgraph.schedule.dag import Dag, breadths, peak
+from cgraph.schedule.depth_first import depth_first
+from cgraph.schedule.least_memory import least_memory
+from tests.schedule.dags import dags
+from tests.support.data import shared
+
+SCHEDULES = [depth_first, breadth_first, least_memory]
+every_schedule = pytest.mark.parametrize("schedule", SCHEDULES)
+
+
+def is_schedule(dag, order):
+    step = {node: i for i, node in enumerate(order)}
+    return sorted(order) == list(range(len(dag.nbytes))) and all(
+        step[operand] < step[node] for node in order for operand in dag.operands[node]
+    )
+
+
+@every_schedule
+@given(dag=dags(most=14))
+def test_every_node_runs_once_and_after_its_operands(schedule, dag):
+    order = schedule(dag)
+    assert is_schedule(dag, order)
+    assert order == schedule(dag)
+
+
+@given(dag=dags(most=12))
+def test_peak_is_the_largest_breadth_of_the_usage_intervals(dag):
+    order = depth_first(dag)
+    step = {node: i for i, node in enumerate(order)}
+    last = [max([step[i], *(step[user] for user in dag.users[i])]) for i in range(len(order))]
+    last = [len(order) - 1 if i in dag.kept else x for i, x in enumerate(last)]
+    problem = problem_of([(nbytes, step[i], last[i]) for i, nbytes in enumerate(dag.nbytes)])
+    assert peak(dag, order) == lower_bound(problem)
+    assert len(breadths(dag, order)) == len(order)
+
+
+@given(dag=dags(most=6))
+def test_least_memory_equals_trying_every_order(dag):
+    orders = (order for order in permutations(range(len(dag.nbytes))) if is_schedule(dag, order))
+    assert peak(dag, least_memory(dag)) == min(peak(dag, order) for order in orders)
+
+
+@pytest.mark.parametrize("states", [0, 5, 50])
+@given(dag=dags(most=14))
+def test_least_memory_with_a_limit_is_never_worse_than_the_simple_orders(states, dag):
+    order = least_memory(dag, states=states)
+    assert is_schedule(dag, order)
+    assert peak(dag, order) <= min(peak(dag, depth_first(dag)), peak(dag, breadth_first(dag)))
+
+
+def test_beam_search_improves_where_there_are_too_many_sets():
+    """Branches that shrink late, side by side: the simple orders hold all their large values at once."""
+    width = 12
+    nbytes, operands = [1], [()]
+    for _ in range(width):
+        start = len(nbytes)
+        nbytes += [10, 3, 8, 1]
+        operands += [(0,), (start,), (start + 1,), (start + 2,)]
+    nbytes.append(1)
+    operands.append(tuple(range(4, len(nbytes) - 1, 4)))
+    interleaved = [0, *(1 + 4 * branch + k for k in range(4) for branch in range(width)), len(nbytes) - 1]
+    dag = Dag(tuple(nbytes), tuple(operands))
+    assert peak(dag, least_memory(dag, states=600)) <= peak(dag, depth_first(dag)) < peak(dag, interleaved)
+
+
+def test_depth_first_finishes_a_branch_before_the_next():
+    dag = Dag((1,) * 6, ((), (0,), (0,), (1,), (2,), (3, 4)))
+    assert depth_first(dag) == (0, 1, 3, 2, 4, 5)
+    assert breadth_first(dag) == (0, 1, 2, 3, 4, 5)
+
+
+@every_schedule
+def test_deep_and_wide_graphs_need_no_recursion(schedule):
+    chain = Dag((8,) * 100_000, ((), *((i,) for i in range(99_999))))
+    assert list(schedule(chain)) == list(range(100_000))
+    assert peak(chain, schedule(chain)) == 16
+    fan = Dag((8,) * 40_002, ((), *((0,) for _ in range(40_000)), tuple(range(1, 40_001))))
+    assert is_schedule(fan, schedule(fan))
+
+
+@pytest.mark.slow
+def test_wide_graphs_within_the_search_take_no_more_states_than_allowed():
+    fan = Dag((8,) * 3_902, ((), *((0,) for _ in range(3_900)), tuple(range(1, 3_901))))
+    assert is_schedule(fan, least_memory(fan))
+    rows = 300
+    grid = Dag(
+        (8,) * (6 * rows), tuple(tuple(i - k for k in (5, 6, 7) if i >= 6 and i - k >= 0) for i in range(6 * rows))
+    )
+    assert is_schedule(grid, least_memory(grid))
+
+
+def test_a_graph_that_is_none_is_refused():
+    with pytest.raises(GraphError, match="earlier nodes"):
+        Dag((1, 1), ((1,), ()))
+    with pytest.raises(GraphError, match="2 sizes for 1 nodes"):
+        Dag((1, 1), ((),))
+    with pytest.raises(GraphError, match="node 1 has -4 bytes"):
+        Dag((1, -4), ((), ()))
+
+
+def inception_after_the_stem():
+    """Intermediate values from MaxPool_5a on; the graph's output is not counted; channels in fours, float32."""
+    graph = json.loads(shared("planner/graphs/inception_v3.json").read_text())
+    names = [op["name"] for op in graph["ops"]]
+    position, nbytes, operands = {}, [], []
+    for op in graph["ops"][names.index("MaxPool_5a_3x3") :]:
+        *outer, channels = graph["shapes"][op["output"]]
+        size = 4 * -(-channels // 4) * 4
+        for extent in outer:
+            size *= extent
+        nbytes.append(0 if op["output"] in graph["outputs"] else size)
+        operands.append(tuple(position[name] for name in op["inputs"] if name in position))
+        position[op["output"]] = len(nbytes) - 1
+    return Dag(tuple(nbytes), tuple(operands))
+
+
+def test_least_memory_lowers_the_peak_of_inception_after_its_stem():
+    dag = inception_after_the_stem()
+    mib = [f"{peak(dag, schedule(dag)) / 2**20:.3f}" for schedule in SCHEDULES]
+    assert mib == ["3.738", "3.514", "2.991"]
