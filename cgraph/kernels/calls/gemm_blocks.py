@@ -1,0 +1,98 @@
+"""How a matrix product is cut into blocks, and constants that are packed for good."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cgraph.kernels.calls.gemm_tile import BLOCK_A, BLOCK_B, BLOCK_K, GemmTile, evenly, gemm_tile, rounded, spans
+from cgraph.kernels.calls.matrices import Matrices
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.target import Target, host_target
+
+DIRECT_ROWS = 24  # b is read where it lies when no more rows of the result share it
+DIRECT_COLUMNS = 128  # a is read where it lies when no more columns of the result share it
+
+
+@dataclass(frozen=True)
+class PackedB:
+    """A constant ``[k, n]`` in panels, as `pack_b` writes it: k in blocks, in each block panels of columns."""
+
+    at: Pointer
+    k: int
+    n: int
+    tile: GemmTile
+    dtype: str = "f4"
+
+    @property
+    def padded(self) -> int:
+        """Columns, whole panels."""
+        return -(-self.n // self.tile.width) * self.tile.width
+
+    @property
+    def nbytes(self) -> int:
+        return self.k * self.padded * int(self.dtype[1:])
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How a product is cut, and which sides are packed.
+
+    Fields
+        tile: sums in registers
+        m, n, k: rows, columns and depth of a block
+        count: matrices at once
+        a_nbytes, b_nbytes: scratch for panels of each side; 0 when it is read where it lies
+        packed: `b` is packed for good
+    """
+
+    tile: GemmTile
+    m: int
+    n: int
+    k: int
+    count: int
+    a_nbytes: int
+    b_nbytes: int
+    packed: PackedB | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return self.a_nbytes + self.b_nbytes
+
+    @staticmethod
+    def of(x: Matrices, target: Target) -> "Blocks":
+        tile = gemm_tile(x.m, x.n, x.dtype, target)
+        pack_b = x.b.column != 1 or x.n < tile.width or x.m > DIRECT_ROWS
+        k = evenly(x.k, BLOCK_K, 1) if pack_b else x.k
+        n = evenly(x.n, BLOCK_B // max(k, 1), tile.width) if pack_b else x.n
+        return Blocks.sized(x, tile, n, k, pack_b)
+
+    @staticmethod
+    def of_packed(x: Matrices, b: PackedB) -> "Blocks":
+        return Blocks.sized(x, b.tile, x.n, evenly(x.k, BLOCK_K, 1), False, b)
+
+    @staticmethod
+    def sized(x: Matrices, tile: GemmTile, n: int, k: int, pack_b: bool, packed: PackedB | None = None) -> "Blocks":
+        pack_a = x.a.column != 1 or x.n > DIRECT_COLUMNS
+        m = evenly(x.m, BLOCK_A // max(k, 1), tile.rows) if pack_a else x.m
+        a_size = rounded(m, tile.rows) * k if pack_a else 0
+        b_size = rounded(n, tile.width) * k if pack_b else 0
+        whole = m >= x.m and n >= x.n and k >= x.k
+        fitting = (BLOCK_A + BLOCK_B) // max(a_size + b_size, 1)
+        count = min(x.count, max(fitting, 1)) if whole else 1
+        a_count, b_count = (count if y.batch else 1 for y in (x.a, x.b))
+        a_nbytes = rounded(a_size * a_count * x.out.itemsize, 64)
+        b_nbytes = rounded(b_size * b_count * x.out.itemsize, 64)
+        return Blocks(tile, m, n, k, count, a_nbytes, b_nbytes, packed)
+
+
+def pack_b(b: np.ndarray, m: int, target: Target | None = None) -> tuple[np.ndarray, GemmTile]:
+    """A constant ``[k, n]`` in panels, for results of `m` rows: the array for a `PackedB`, and its tile."""
+    k, n = b.shape
+    dtype = f"{b.dtype.kind}{b.dtype.itemsize}"
+    tile = gemm_tile(m, n, dtype, target or host_target())
+    out = np.zeros(k * rounded(n, tile.width), b.dtype)
+    for k0, depth in spans(k, evenly(k, BLOCK_K, 1)):
+        block = out[k0 * rounded(n, tile.width) :][: depth * rounded(n, tile.width)].reshape(-1, depth, tile.width)
+        for panel, (j0, width) in enumerate(spans(n, tile.width)):
+            block[panel, :, :width] = b[k0 : k0 + depth, j0 : j0 + width]
+    return out, tile

@@ -1,0 +1,191 @@
+"""Calls of matrix products ``out = activation(a @ b + bias)`` of any size, strides and number of matrices.
+
+Three ways, chosen by shape and strides: *dot* (one column, elements along k side by side), *simple* (integers, odd
+strides of the result) and *tiled*, where each side is read from panels in scratch, or where it lies when few share it.
+Sums run over k in one order whatever the threads.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+
+from cgraph.kernels.calls.activation import NONE, Activation
+from cgraph.kernels.calls.conv import tile_ns
+from cgraph.kernels.calls.gemm_blocks import Blocks, PackedB
+from cgraph.kernels.calls.gemm_tile import spans
+from cgraph.kernels.calls.lowered import chunk_of
+from cgraph.kernels.calls.matrices import Matrices, Operand, each_matrices
+from cgraph.kernels.kernel import Call, Kernel, Pointer, View
+from cgraph.kernels.target import Target, host_target
+
+DOT_ROWS = 4
+
+
+def matmul_calls(
+    out: View,
+    a: View,
+    b: View | PackedB,
+    bias: View | None = None,
+    activation: Activation = NONE,
+    scratch: Pointer | None = None,
+    target: Target | None = None,
+) -> list[Call]:
+    """``out[..., i, j] = activation(sum over k of a[..., i, k] * b[..., k, j] + bias[..., i, j])``
+
+    Operands
+        out, a, b: ``[..., m, n]``, ``[..., m, k]``, ``[..., k, n]`` with the batch shape of `out` (stride 0 where
+            broadcast) and any strides
+        bias: of the shape of `out`; strides of 0 spread a row over all rows
+        scratch: `matmul_scratch_nbytes` bytes
+    Raises
+        ValueError: shapes disagree; bias or activation with integers, or with a result or bias of odd strides
+    """
+    target = target or host_target()
+    packed = b if isinstance(b, PackedB) else None
+    calls: list[Call] = []
+    for x in all_products(out, a, b, bias):
+        if packed:
+            calls += tiled_calls(x, Blocks.of_packed(x, packed), activation, scratch, target)
+        elif is_simple(x):
+            calls.append(simple_call(x, activation))
+        elif is_dot(x):
+            calls.append(dot_call(x, activation, target))
+        else:
+            calls += tiled_calls(x, Blocks.of(x, target), activation, scratch, target)
+    return calls
+
+
+def matmul_scratch_nbytes(
+    out: View, a: View, b: View | PackedB, bias: View | None = None, target: Target | None = None
+) -> int:
+    """Bytes of workspace that `matmul_calls` needs."""
+    target = target or host_target()
+    for x in all_products(out, a, b, bias):
+        if isinstance(b, PackedB):
+            return Blocks.of_packed(x, b).nbytes
+        return 0 if is_simple(x) or is_dot(x) else Blocks.of(x, target).nbytes
+    return 0
+
+
+def all_products(out: View, a: View, b: View | PackedB, bias: View | None) -> list[Matrices]:
+    """The groups of products, after a look at the shapes."""
+    (m, n), k, batch = out.shape[-2:], a.shape[-1], out.shape[:-2]
+    if isinstance(b, PackedB):
+        spread = (0,) * len(batch)
+        b = View(b.at, (*batch, b.k, b.n), (*spread, b.n * a.itemsize, a.itemsize), b.dtype)
+    if (a.shape, b.shape) != ((*batch, m, k), (*batch, k, n)):
+        raise ValueError(f"no product of {a.shape} and {b.shape} has shape {out.shape}")
+    if bias is not None and bias.shape != out.shape:
+        raise ValueError(f"bias has shape {bias.shape}, the product {out.shape}")
+    return list(each_matrices(out, a, b, bias))
+
+
+def is_simple(x: Matrices) -> bool:
+    odd = x.n > 1 and (x.out.column != 1 or (x.bias is not None and x.bias.column != 1))
+    return x.dtype[0] != "f" or odd
+
+
+def is_dot(x: Matrices) -> bool:
+    return x.n == 1 and x.a.column == 1 and x.b.row == 1
+
+
+def tiled_calls(
+    x: Matrices, blocks: Blocks, activation: Activation, scratch: Pointer | None, target: Target
+) -> list[Call]:
+    """Pack and multiply block by block; blocks of one sum follow one another, so that it grows in order of k."""
+    if scratch is None:
+        if blocks.nbytes:
+            raise ValueError(f"this product needs {blocks.nbytes} bytes of scratch")
+        scratch = x.out.at
+    calls = []
+    outer = product(spans(x.count, blocks.count), spans(x.k, blocks.k), spans(x.n, blocks.n))
+    for (first, count), (k0, k), (j0, n) in outer:
+        b = x.b.moved(first, k0, j0)
+        if blocks.packed:
+            b = in_panels(blocks.packed.at + k0 * blocks.packed.padded * b.itemsize, 0, b)
+        elif blocks.b_nbytes:
+            b, call = packed_side(b.transposed, scratch + blocks.a_nbytes, count, n, k, blocks.tile.width)
+            calls.append(call)
+        for i0, m in spans(x.m, blocks.m):
+            a = x.a.moved(first, i0, k0)
+            if blocks.a_nbytes:
+                a, call = packed_side(a, scratch, count, m, k, blocks.tile.rows)
+                calls.append(call)
+            part = Part(x, blocks, count, m, n, k, a, b, first, i0, j0, k0 > 0)
+            calls.append(tile_call(part, activation if k0 + k == x.k else NONE, target))
+    return calls
+
+
+@dataclass(frozen=True)
+class Part:
+    """One block of products: sizes, the sides as they are read, where it begins, and whether it adds to `out`."""
+
+    x: Matrices
+    blocks: Blocks
+    count: int
+    m: int
+    n: int
+    k: int
+    a: Operand
+    b: Operand
+    first: int
+    row: int
+    column: int
+    adds: bool
+
+
+def tile_call(p: Part, activation: Activation, target: Target) -> Call:
+    tile, x = p.blocks.tile, p.x
+    out = x.out.moved(p.first, p.row, p.column)
+    bias = x.bias.moved(p.first, p.row, p.column) if x.bias and not p.adds else None
+    a_is_packed, b_is_packed = bool(p.blocks.a_nbytes), bool(p.blocks.b_nbytes or p.blocks.packed)
+    row_panels, column_panels = -(-p.m // tile.rows), -(-p.n // tile.width)
+    args = (
+        p.m, p.n, p.k,
+        p.a.at, p.a.batch, tile.rows * (p.k if a_is_packed else p.a.row), p.a.row,
+        p.b.at, p.b.batch, tile.width * (p.k if b_is_packed else 1), tile.width if b_is_packed else p.b.row,
+        *((bias.at, bias.batch, bias.row) if bias else (0, 0, 0)),
+        out.at, out.batch, out.row,
+        int(p.adds), int(not b_is_packed), row_panels, column_panels, *activation.args,
+    )  # fmt: skip
+    tasks = p.count * row_panels * column_panels
+    chunk = chunk_of(tasks, tile_ns(target, tile.rows * tile.vectors * p.k))
+    return Call(Kernel("gemm.tile", (x.dtype, tile.rows, tile.vectors, a_is_packed)), args, tasks, chunk)
+
+
+def packed_side(x: Operand, to: Pointer, count: int, lines: int, k: int, width: int) -> tuple[Operand, Call]:
+    """Panels of `width` rows of `x` at `to`, and the call that writes them; matrices that are one are packed once."""
+    panels = -(-lines // width)
+    batch = panels * width * k if x.batch else 0
+    how = "along_k" if x.column == 1 else "along_lines" if x.row == 1 else "any_stride"
+    dtype = f"f{x.itemsize}"
+    tasks = panels * (count if x.batch else 1)
+    args = (lines, k, x.at, x.batch, x.row, x.column, to, batch, panels)
+    call = Call(Kernel(f"gemm_pack.{how}", (dtype, width)), args, tasks, chunk_of(tasks, k * width * 0.3))
+    return in_panels(to, batch, x), call
+
+
+def in_panels(at: Pointer, batch: int, x: Operand) -> Operand:
+    return Operand(at, batch, 0, 0, x.itemsize)
+
+
+def dot_call(x: Matrices, activation: Activation, target: Target) -> Call:
+    bias = (x.bias.at, x.bias.batch, x.bias.row) if x.bias else (0, 0, 0)
+    panels = -(-x.m // DOT_ROWS)
+    args = (
+        x.m, x.k, x.a.at, x.a.batch, x.a.row, x.b.at, x.b.batch, *bias,
+        x.out.at, x.out.batch, x.out.row, panels, *activation.args,
+    )  # fmt: skip
+    tasks = x.count * panels
+    nanoseconds = tile_ns(target, DOT_ROWS * x.k // target.lanes_of(x.dtype) * 2)
+    return Call(Kernel("gemm.dot", (x.dtype, DOT_ROWS)), args, tasks, chunk_of(tasks, nanoseconds))
+
+
+def simple_call(x: Matrices, activation: Activation) -> Call:
+    if x.bias or activation != NONE:
+        raise ValueError("bias and activation need floats and a result whose rows lie side by side")
+    args = (
+        x.m, x.n, x.k, x.a.at, x.a.batch, x.a.row, x.a.column, x.b.at, x.b.batch, x.b.row, x.b.column,
+        x.out.at, x.out.batch, x.out.row, x.out.column,
+    )  # fmt: skip
+    tasks = x.count * x.m
+    return Call(Kernel("gemm.simple", (x.dtype,)), args, tasks, chunk_of(tasks, x.n * x.k * 1.0))

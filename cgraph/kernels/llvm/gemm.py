@@ -1,0 +1,205 @@
+"""Matrix products: a register tile over panels, or over rows and columns where they lie; dot products; a plain loop.
+
+    out[i, j] = activation(bias[i, j] + out[i, j] when `add` + sum over k of a[i, k] * b[k, j])
+
+A panel of `a` holds `rows` rows by k, a panel of `b` a few vectors of columns by k, so that the reduction walks both in
+sequence. Source of the scheme: Goto and van de Geijn 2008, Anatomy of high-performance matrix multiplication.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.conv import divided
+from cgraph.kernels.llvm.epilogue import ACTIVATION_ARGS, Activation
+from cgraph.kernels.llvm.flow import changed_if, first_lanes, fold, masked_load, masked_store, prefetch, total
+from cgraph.kernels.llvm.multiply import multiply_add
+
+UNROLL = 8
+AHEAD = 16  # rows of b asked for ahead when they lie far apart and each is used once or twice
+TILE_ARGS = {
+    "m": "i8", "n": "i8", "k": "i8",
+    # strides in elements: from a matrix, a panel, a row (`b_step`: a row of a panel of b) to the next
+    "a": "T*", "a_batch": "i8", "a_panel": "i8", "a_row": "i8",
+    "b": "T*", "b_batch": "i8", "b_panel": "i8", "b_step": "i8",
+    "bias": "i8", "bias_batch": "i8", "bias_row": "i8",
+    "out": "T*", "o_batch": "i8", "o_row": "i8",
+    # add: to what `out` holds; overlap: the last panel of columns ends with the matrix and repeats some
+    "add": "i8", "overlap": "i8", "row_panels": "i8", "column_panels": "i8",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The params of `tile`: dtype, rows and vectors of sums, and whether `a` lies in panels (else in rows)."""
+
+    dtype: str
+    rows: int
+    vectors: int
+    a_is_packed: bool
+
+    @property
+    def sums(self) -> list[tuple[int, int]]:
+        """(row, vector) of each sum."""
+        return [(i, v) for i in range(self.rows) for v in range(self.vectors)]
+
+
+@final
+def tile(k: Builder, *params) -> None:
+    """One tile of `rows` rows and `vectors` vectors of columns. Task order: matrix, panel of columns, panel of rows."""
+    p = Tile(*params)
+    a = k.args(**{n: kind.replace("T", p.dtype) for n, kind in (TILE_ARGS | ACTIVATION_ARGS).items()})
+    width = p.vectors * k.target.lanes_of(p.dtype)
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        rest, row_panel = divided(task, a.row_panels)
+        batch, panel = divided(rest, a.column_panels)
+        row, beyond = row_panel * p.rows, panel * width + width - a.n
+        shift = k.select((a.overlap != 0) & (beyond > 0), beyond, 0)
+        column = panel * width - shift
+        b = a.b + (batch * a.b_batch + panel * a.b_panel - shift)
+        left = a.a + (batch * a.a_batch + row_panel * a.a_panel)
+        starts = [left] if p.a_is_packed else [left + k.smaller(a.m - row - 1, i) * a.a_row for i in range(p.rows)]
+        sums = reduced(k, p, a, starts, b)
+        at = SimpleNamespace(
+            rows=a.m - row,
+            columns=a.n - column,
+            out=a.out + (batch * a.o_batch + row * a.o_row + column),
+            bias=k.pointer(a.bias, p.dtype) + (batch * a.bias_batch + row * a.bias_row + column),
+        )
+        with k.if_else((at.rows >= p.rows) & (at.columns >= width)) as (whole, cut):
+            with whole:
+                store_whole(k, p, a, at, sums)
+            with cut:
+                store_partial(k, p, a, at, sums)
+
+
+def reduced(k: Builder, p: Tile, a: SimpleNamespace, starts: list[Ptr], b: Ptr) -> list[Val]:
+    """All products of the tile, summed over k in order."""
+    lanes = k.target.lanes_of(p.dtype)
+    zero, line = k.const(0, p.dtype, lanes), 64 // int(p.dtype[1:])
+    state: list[Any] = [b, *([starts[0]] if p.a_is_packed else []), *[zero] * len(p.sums)]
+    whole = a.k - a.k % UNROLL
+    for low, high, steps in ((0, whole, UNROLL), (whole, a.k, 1)):
+        with fold(k, low, high, state, steps) as s:
+            b, *rest = s.values
+            lefts = rest[:1] if p.a_is_packed else starts
+            sums = rest[1:] if p.a_is_packed else rest
+            for u in range(steps):
+                if p.rows < 3:
+                    for v in range(0, p.vectors * lanes, line):
+                        prefetch(k, b + (a.b_step * AHEAD + v))
+                weights = [b.load(v * lanes, lanes) for v in range(p.vectors)]
+                if p.a_is_packed:
+                    scalars = [lefts[0].load(u * p.rows + i) for i in range(p.rows)]
+                else:
+                    scalars = [(start + s.i).load(u) for start in lefts]
+                sums = multiply_add(k, sums, scalars, weights)
+                b = b + a.b_step
+            s.next = [b, *([lefts[0] + steps * p.rows] if p.a_is_packed else []), *sums]
+        state = s.values
+    return state[-len(p.sums) :]
+
+
+def store_whole(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, sums: list[Val]) -> None:
+    lanes = sums[0].lanes
+    places = [(at.out + a.o_row * i) + v * lanes for i, v in p.sums]
+    with changed_if(k, a.add != 0, sums) as s:
+        s.next = [y + place.load(lanes=lanes) for y, place in zip(sums, places)]
+    with changed_if(k, a.bias != 0, s.values) as t:
+        biases = [(at.bias + a.bias_row * i).load(v * lanes, lanes) for i, v in p.sums]
+        t.next = [y + bias for y, bias in zip(s.values, biases)]
+    Activation(k, len(TILE_ARGS), p.dtype, lanes).store(t.values, lambda i, y: places[i].store(y))
+
+
+def store_partial(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, sums: list[Val]) -> None:
+    """The rows and columns that are inside, by way of a copy of the tile on the stack: short code, rarely run."""
+    lanes = sums[0].lanes
+    copy = k.stack_ptr(p.dtype, len(sums) * lanes)
+    for s, y in enumerate(sums):
+        copy.store(y, s * lanes)
+    with k.loop(0, k.smaller(at.rows, p.rows)) as i, k.loop(0, p.vectors) as v:
+        mask = first_lanes(k, at.columns - v * lanes, lanes)
+        y = copy.load((i * p.vectors + v) * lanes, lanes)
+        place = at.out + (i * a.o_row + v * lanes)
+        with changed_if(k, a.add != 0, [y]) as added:
+            added.next = [y + masked_load(k, place, mask)]
+        with changed_if(k, a.bias != 0, added.values) as biased:
+            biased.next = [added.values[0] + masked_load(k, at.bias + (i * a.bias_row + v * lanes), mask)]
+        masked_put = partial(put_masked, k, place, mask)
+        Activation(k, len(TILE_ARGS), p.dtype, lanes).store(biased.values, masked_put)
+
+
+def put_masked(k: Builder, place: Ptr, mask: Val, _: int, y: Val) -> None:
+    masked_store(k, place, y, mask)
+
+
+DOT_ARGS = {
+    "m": "i8", "k": "i8", "a": "T*", "a_batch": "i8", "a_row": "i8", "b": "T*", "b_batch": "i8",
+    "bias": "i8", "bias_batch": "i8", "bias_row": "i8", "out": "T*", "o_batch": "i8", "o_row": "i8", "row_panels": "i8",
+}  # fmt: skip
+
+
+@final
+def dot(k: Builder, dtype: str, rows: int) -> None:
+    """``out[i] = sum over k of a[i, k] * b[k]`` with k side by side in both. Task: `rows` rows of a matrix."""
+    a = k.args(**{n: kind.replace("T", dtype) for n, kind in (DOT_ARGS | ACTIVATION_ARGS).items()})
+    activation = Activation(k, len(DOT_ARGS), dtype, 0)
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        batch, panel = divided(task, a.row_panels)
+        inside = [k.smaller(panel * rows + i, a.m - 1) for i in range(rows)]
+        starts = [a.a + (batch * a.a_batch + i * a.a_row) for i in inside]
+        sums = dot_sums(k, a.k, starts, a.b + batch * a.b_batch)
+        for i, y in zip(inside, sums):
+            with changed_if(k, a.bias != 0, [y]) as s:
+                s.next = [y + (k.pointer(a.bias, dtype) + (batch * a.bias_batch + i * a.bias_row)).load()]
+            place = a.out + (batch * a.o_batch + i * a.o_row)
+            activation.store(s.values, partial(put_one, place))
+
+
+def put_one(place: Ptr, _: int, y: Val) -> None:
+    place.store(y)
+
+
+def dot_sums(k: Builder, count: Val, starts: list[Ptr], b: Ptr) -> list[Val]:
+    """The dot product of each row with `b`, two vectors at a time, then the rest under a mask."""
+    lanes = k.target.lanes_of(b.dtype)
+    pairs = [(start, half) for start in starts for half in (0, 1)]
+    sums = [k.const(0, b.dtype, lanes)] * len(pairs)
+    whole = count - count % (2 * lanes)
+    with fold(k, 0, whole, sums, 2 * lanes) as s:
+        right = [(b + s.i).load(half * lanes, lanes) for half in (0, 1)]
+        lefts = [(start + s.i).load(half * lanes, lanes) for start, half in pairs]
+        s.next = [k.fma(x, right[half], y) for x, (_, half), y in zip(lefts, pairs, s.values)]
+    halves = [s.values[i] + s.values[i + 1] for i in range(0, len(pairs), 2)]
+    with fold(k, whole, count, halves, lanes) as rest:
+        mask = first_lanes(k, count - rest.i, lanes)
+        last = masked_load(k, b + rest.i, mask)
+        rest.next = [k.fma(masked_load(k, start + rest.i, mask), last, y) for start, y in zip(starts, rest.values)]
+    return [total(k, y) for y in rest.values]
+
+
+SIMPLE_ARGS = {
+    "m": "i8", "n": "i8", "k": "i8", "a": "T*", "a_batch": "i8", "a_row": "i8", "a_step": "i8",
+    "b": "T*", "b_batch": "i8", "b_step": "i8", "b_column": "i8",
+    "out": "T*", "o_batch": "i8", "o_row": "i8", "o_column": "i8",
+}  # fmt: skip
+
+
+@final
+def simple(k: Builder, dtype: str) -> None:
+    """Any dtype and any strides, one element after the other; ``b1`` is "or" of "and". Task: one row of a matrix."""
+    a = k.args(**{n: kind.replace("T", dtype) for n, kind in SIMPLE_ARGS.items()})
+    first, last = k.tasks()
+    with k.loop(first, last) as task, k.loop(0, a.n) as j:
+        batch, row = divided(task, a.m)
+        left = a.a + (batch * a.a_batch + row * a.a_row)
+        right = a.b + (batch * a.b_batch + j * a.b_column)
+        with fold(k, 0, a.k, [k.const(0, dtype)]) as s:
+            x, y = left.load(s.i * a.a_step), right.load(s.i * a.b_step)
+            s.next = [s.values[0] | (x & y) if dtype == "b1" else s.values[0] + x * y]
+        a.out.store(s.values[0], batch * a.o_batch + row * a.o_row + j * a.o_column)

@@ -1,0 +1,23 @@
+"""Multiply-adds on registers alone: the most that this machine can do, to state other kernels as a share of it."""
+
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.flow import fold
+
+CHAINS = 12  # independent sums, more than the latency of a multiply-add
+
+
+@final
+def multiply_add(k: Builder, dtype: str) -> None:
+    """Each task: ``CHAINS * 4`` vector multiply-adds. Argument: one vector, which takes the sums."""
+    lanes = k.target.lanes_of(dtype)
+    a = k.args(x=f"{dtype}*")
+    x = a.x.load(lanes=lanes)
+    first, last = k.tasks()
+    with fold(k, first, last, [x] * CHAINS) as s:
+        sums = s.values
+        for _ in range(4):
+            sums = [k.fma(x, x, y) for y in sums]
+        s.next = sums
+    for i, y in enumerate(s.values):
+        a.x.store(y, i * lanes)

@@ -1,0 +1,151 @@
+"""Matrix products against NumPy in float64."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cgraph.kernels.calls.activation import NONE, RELU
+from cgraph.kernels.calls.gemm_blocks import PackedB, pack_b
+from cgraph.kernels.calls.matmul import matmul_calls, matmul_scratch_nbytes
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.target import target_named
+from tests.support.images import activated, aligned
+from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+
+SIZES = [
+    (1, 1, 1), (1, 40, 33), (1, 200, 300), (33, 1, 50), (3, 5, 7), (4, 64, 64), (14, 32, 20), (15, 33, 21),
+    (29, 95, 64), (70, 3, 40), (100, 130, 1), (5, 17, 0), (200, 150, 90),
+]  # fmt: skip
+LAYOUTS = ["rows", "columns", "spread"]
+
+
+def matrix(rng, layout, shape, dtype):
+    """Random values in one of three layouts: C order, transposed, or every second column of a wider array."""
+    if layout == "columns":
+        return np.swapaxes(values(rng, (*shape[:-2], shape[-1], shape[-2]), dtype), -1, -2)
+    if layout == "spread":
+        return values(rng, (*shape[:-1], 2 * shape[-1]), dtype)[..., ::2]
+    return values(rng, shape, dtype)
+
+
+def values(rng, shape, dtype):
+    if np.dtype(dtype).kind == "f":
+        return rng.standard_normal(shape).astype(dtype)
+    return rng.integers(0, 100, shape).astype(dtype)
+
+
+def product(a, b, out, bias=None, activation=NONE, target="host", order="all"):
+    target = target_named(target)
+    views = [view_of(v) for v in (out, a, b)]
+    spread = view_of(np.broadcast_to(bias, out.shape)) if bias is not None else None
+    scratch = Pointer(aligned(matmul_scratch_nbytes(*views, spread, target)))
+    # NaN in the workspace: what is read must have been written
+    scratch.base[: scratch.base.size // 8 * 8].view("f8")[:] = np.nan
+    run_calls(matmul_calls(*views, spread, activation, scratch, target), target, order)
+    return out
+
+
+def assert_product(got, a, b, bias=0.0, activation=NONE):
+    unit = {"f4": 1.2e-7, "f8": 2.3e-16}[f"f{got.dtype.itemsize}"]
+    bound = np.abs(a).astype("f8") @ np.abs(b).astype("f8") + np.abs(bias)
+    want = activated(a.astype("f8") @ b.astype("f8") + bias, activation)
+    assert (np.abs(got - want) <= unit * (a.shape[-1] + 2) * bound + 1e-30).all()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_product_of_any_size(size, dtype, target):
+    rng, (m, n, k) = np.random.default_rng(1), size
+    a, b, bias = values(rng, (m, k), dtype), values(rng, (k, n), dtype), values(rng, (n,), dtype)
+    got = product(a, b, np.full((m, n), np.nan, dtype), bias, RELU, target)
+    assert_product(got, a, b, bias, RELU)
+
+
+@pytest.mark.parametrize("layouts", [(x, y, z) for x in LAYOUTS for y in LAYOUTS for z in LAYOUTS], ids=str)
+@pytest.mark.parametrize("size", [(17, 40, 30), (1, 40, 30), (40, 1, 30), (3, 9, 5)], ids=str)
+def test_product_of_any_strides(size, layouts):
+    rng, (m, n, k) = np.random.default_rng(2), size
+    a, b = matrix(rng, layouts[0], (m, k), "f4"), matrix(rng, layouts[1], (k, n), "f4")
+    out = matrix(rng, layouts[2], (m, n), "f4")
+    out[...] = np.nan
+    assert_product(product(a, b, out), a, b)
+
+
+@settings(max_examples=40)
+@given(
+    size=st.tuples(*[st.integers(1, 70)] * 3),
+    count=st.integers(1, 5),
+    layouts=st.tuples(st.sampled_from(LAYOUTS), st.sampled_from(LAYOUTS)),
+    target=st.sampled_from(TARGETS),
+)
+def test_products_of_many_matrices(size, count, layouts, target):
+    rng, (m, n, k), (left, right) = np.random.default_rng(3), size, layouts
+    a, b = matrix(rng, left, (2, count, m, k), "f4"), matrix(rng, right, (2, 1, k, n), "f4")
+    b = np.broadcast_to(b, (2, count, k, n))
+    out = product(a, b, np.full((2, count, m, n), np.nan, "f4"), target=target)
+    assert_product(out, a, b)
+
+
+def test_matrices_whose_batch_axes_do_not_merge():
+    rng = np.random.default_rng(4)
+    a = np.broadcast_to(values(rng, (3, 1, 20, 30), "f4"), (3, 4, 20, 30))
+    b = np.broadcast_to(values(rng, (1, 4, 30, 25), "f4"), (3, 4, 30, 25))
+    assert_product(product(a, b, np.full((3, 4, 20, 25), np.nan, "f4")), a, b)
+
+
+def test_product_in_blocks_of_every_axis():
+    rng = np.random.default_rng(5)
+    a, b, bias = values(rng, (1100, 2500), "f4"), values(rng, (2500, 1300), "f4"), values(rng, (1300,), "f4")
+    got = product(a, b, np.full((1100, 1300), np.nan, "f4"), bias, RELU)
+    assert_product(got, a, b, bias, RELU)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "i8", "u1", "i2"])
+def test_product_of_integers(dtype):
+    rng = np.random.default_rng(6)
+    a, b = values(rng, (2, 7, 11), dtype), values(rng, (2, 11, 5), dtype)
+    np.testing.assert_array_equal(product(a, b, np.empty((2, 7, 5), dtype)), a @ b)
+
+
+def test_product_of_booleans_is_or_of_and():
+    rng = np.random.default_rng(7)
+    a, b = rng.random((6, 9)) < 0.2, rng.random((9, 8)) < 0.2
+    np.testing.assert_array_equal(product(a, b, np.empty((6, 8), bool)), a @ b)
+
+
+@pytest.mark.parametrize("m", [1, 3, 9, 40])
+@pytest.mark.parametrize("target", TARGETS)
+def test_product_with_a_constant_in_panels(m, target):
+    rng, target = np.random.default_rng(8), target_named(target)
+    a, b, bias = values(rng, (m, 1500), "f4"), values(rng, (1500, 301), "f4"), values(rng, (301,), "f4")
+    array, tile = pack_b(b, m, target)
+    packed = PackedB(Pointer(array), 1500, 301, tile)
+    assert packed.nbytes == array.nbytes
+    out = np.full((m, 301), np.nan, "f4")
+    views = view_of(out), view_of(a), packed, view_of(np.broadcast_to(bias, out.shape))
+    scratch = Pointer(aligned(matmul_scratch_nbytes(*views, target=target)))
+    run_calls(matmul_calls(*views, RELU, scratch, target), target)
+    assert_product(out, a, b, bias, RELU)
+
+
+@pytest.mark.parametrize("size", [(100, 70, 300), (3, 200, 90), (50, 1, 77)], ids=str)
+def test_product_does_not_depend_on_the_order_of_tasks(size):
+    rng, (m, n, k) = np.random.default_rng(9), size
+    a, b = values(rng, (m, k), "f4"), values(rng, (k, n), "f4")
+    first, *others = (product(a, b, np.full((m, n), np.nan, "f4"), order=order) for order in ORDERS)
+    for other in others:
+        np.testing.assert_array_equal(first, other)
+
+
+def test_product_adds_a_whole_matrix():
+    rng = np.random.default_rng(10)
+    a, b, bias = values(rng, (30, 20), "f4"), values(rng, (20, 50), "f4"), values(rng, (30, 50), "f4")
+    assert_product(product(a, b, np.full((30, 50), np.nan, "f4"), bias), a, b, bias)
+
+
+def test_product_refuses_shapes_that_disagree():
+    a, b = np.zeros((3, 4)), np.zeros((5, 6))
+    with pytest.raises(ValueError, match="no product"):
+        matmul_calls(view_of(np.zeros((3, 6))), view_of(a), view_of(b))
