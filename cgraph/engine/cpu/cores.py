@@ -1,0 +1,65 @@
+"""How many cores this process may use: affinity and the quotas of its control groups, versions 1 and 2."""
+
+import os
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path, PurePosixPath
+
+MOUNT = Path("/sys/fs/cgroup")
+GROUPS = Path("/proc/self/cgroup")
+
+
+@cache
+def cores() -> int:
+    """Cores that this process may keep busy, >= 1; read once."""
+    if hasattr(os, "sched_getaffinity"):
+        allowed = len(os.sched_getaffinity(0))
+    else:
+        allowed = os.cpu_count() or 1
+    quota = quota_of(GROUPS, MOUNT)
+    return allowed if quota is None else max(1, min(allowed, int(quota)))
+
+
+def quota_of(groups: Path, mount: Path) -> float | None:
+    """The smallest quota, in cores, of the groups listed in the file `groups` and of their parents; None: no limit.
+
+    Source: Linux, Documentation/admin-guide/cgroup-v2.rst (``cpu.max``), cgroup-v1 (``cpu.cfs_quota_us``).
+    """
+    try:
+        lines = groups.read_text().splitlines()
+    except OSError:
+        return None
+    quotas = [q for line in lines for folder in folders_of(line, mount) if (q := folder_quota(folder)) is not None]
+    return min(quotas, default=None)
+
+
+def folders_of(line: str, mount: Path) -> Iterator[Path]:
+    """The folders of one line ``number:controllers:path`` and of all its parents, where they exist."""
+    number, controllers, path = line.split(":", 2)
+    if number != "0" and "cpu" not in controllers.split(","):
+        return
+    root = mount if number == "0" else mount / controllers
+    if not root.is_dir():
+        root = mount / "cpu"
+    inside = PurePosixPath(path.lstrip("/"))
+    for part in (inside, *inside.parents):
+        yield root / part
+
+
+def folder_quota(folder: Path) -> float | None:
+    """The quota that one group sets itself."""
+    text = content(folder / "cpu.max")
+    if text is not None:
+        quota, period = text.split()
+        return None if quota == "max" else int(quota) / int(period)
+    limit, interval = content(folder / "cpu.cfs_quota_us"), content(folder / "cpu.cfs_period_us")
+    if limit is None or interval is None or int(limit) <= 0:
+        return None
+    return int(limit) / int(interval)
+
+
+def content(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except OSError:
+        return None
