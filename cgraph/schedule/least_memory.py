@@ -1,13 +1,12 @@
-"""least_memory: an order of small peak; exact where the graph allows it, never worse than the two simple orders.
+"""least_memory: an order of small peak; exact where the graph allows it, never worse than the simple ones.
 
 Idea: a node that every other node comes before or after cuts the graph in two, and no order can mix what lies on both
 sides. So each stretch between such cuts is searched alone, the one with the highest peak first, until that one cannot
 be improved. A stretch is searched over sets of executed nodes, best first; beyond a limit on their number, by beam.
 
 Source: exact search over sets of executed operators for peak memory: Liberis and Lane 2019, arXiv:1910.05110.
-Time: near-linear for a chain of short stretches; else bounded by `states`, which
-each of the two searches may make in all. A stretch of more than `MOST_NODES` keeps the
-better of its simple orders.
+Time: near-linear for a chain of short stretches; else bounded by `states`, which each kind of search may make in all. A
+stretch of more than `MOST_NODES` keeps the best of its simple orders.
 """
 
 import heapq
@@ -15,11 +14,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from cgraph.schedule.breadth_first import breadth_first
+from cgraph.schedule.costly_first import costly_first
 from cgraph.schedule.dag import Dag, breadths
 from cgraph.schedule.depth_first import depth_first
 from cgraph.schedule.part import Allowance, OutOfStatesError, Part
-from cgraph.schedule.search import beam, best_first
+from cgraph.schedule.search import best_first, narrow_beam, wide_beam
 
+SIMPLE = (depth_first, costly_first, breadth_first)
+SEARCHES = (best_first, wide_beam, narrow_beam)
 STATES = 20_000
 MOST_NODES = 4_000
 
@@ -37,8 +39,8 @@ def least_memory(dag: Dag, *, states: int = STATES) -> tuple[int, ...]:
     """The order with the least peak that was found, the same every time. `states` limits the search."""
     free = [not nbytes and not operands for nbytes, operands in zip(dag.nbytes, dag.operands)]
     ends = _cuts(dag, free)
-    choices = zip(*(_stretches(dag, order, ends, free) for order in (depth_first(dag), breadth_first(dag))))
-    stretches = [min(pair, key=lambda stretch: stretch.peak) for pair in choices]
+    choices = zip(*(_stretches(dag, simple(dag), ends, free) for simple in SIMPLE))
+    stretches = [min(alternatives, key=lambda stretch: stretch.peak) for alternatives in choices]
     _improve(dag, stretches, states)
     return _with_free_leaves(dag, [node for stretch in stretches for node in stretch.nodes], free)
 
@@ -74,7 +76,7 @@ def _stretches(dag: Dag, order: tuple[int, ...], ends: list[int], free: list[boo
 
 def _improve(dag: Dag, stretches: list[Stretch], states: int) -> None:
     """Search the highest stretch, until the highest one has been searched already."""
-    allowances = Allowance(states), Allowance(states)
+    allowances = [Allowance(states) for _ in SEARCHES]
     queue = [(-stretch.peak, i) for i, stretch in enumerate(stretches)]
     heapq.heapify(queue)
     searched = [False] * len(stretches)
@@ -86,9 +88,9 @@ def _improve(dag: Dag, stretches: list[Stretch], states: int) -> None:
         heapq.heapreplace(queue, (-stretches[i].peak, i))
 
 
-def _search(dag: Dag, stretch: Stretch, allowances: tuple[Allowance, Allowance]) -> Stretch:
+def _search(dag: Dag, stretch: Stretch, allowances: list[Allowance]) -> Stretch:
     """A better order of one stretch, or the same: best first, and where that takes too many states, by beam."""
-    for search, allowance in zip((best_first, beam), allowances):
+    for search, allowance in zip(SEARCHES, allowances):
         part = Part(dag, stretch.nodes, stretch.start, allowance)
         try:
             found = search(part, stretch.peak)

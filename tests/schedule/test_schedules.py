@@ -1,4 +1,5 @@
 import json
+import random
 from itertools import permutations
 
 import pytest
@@ -8,14 +9,16 @@ from cgraph.errors import GraphError
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.problem import problem_of
 from cgraph.schedule.breadth_first import breadth_first
+from cgraph.schedule.costly_first import costly_first
 from cgraph.schedule.dag import Dag, breadths, peak
 from cgraph.schedule.depth_first import depth_first
-from cgraph.schedule.least_memory import least_memory
+from cgraph.schedule.least_memory import SIMPLE, least_memory
+from cgraph.schedule.part import Allowance, OutOfStatesError, Part
+from cgraph.schedule.search import best_first
 from tests.schedule.dags import dags
 from tests.support.data import shared
 
-SCHEDULES = [depth_first, breadth_first, least_memory]
-every_schedule = pytest.mark.parametrize("schedule", SCHEDULES)
+every_schedule = pytest.mark.parametrize("schedule", [*SIMPLE, least_memory])
 
 
 def is_schedule(dag, order):
@@ -55,22 +58,30 @@ def test_least_memory_equals_trying_every_order(dag):
 def test_least_memory_with_a_limit_is_never_worse_than_the_simple_orders(states, dag):
     order = least_memory(dag, states=states)
     assert is_schedule(dag, order)
-    assert peak(dag, order) <= min(peak(dag, depth_first(dag)), peak(dag, breadth_first(dag)))
+    assert peak(dag, order) <= min(peak(dag, simple(dag)) for simple in SIMPLE)
+
+
+def test_costly_branches_run_first():
+    """Branches of one large and one small value: the large ones should run while few small ones wait."""
+    dag = Dag((20, 5, 80, 5, 50, 5, 1), ((), (0,), (), (2,), (), (4,), (1, 3, 5)))
+    assert costly_first(dag) == (2, 3, 4, 5, 0, 1, 6)
+    assert peak(dag, costly_first(dag)) == 85
+    assert peak(dag, depth_first(dag)) == 90
+
+
+def random_dag(seed, count):
+    rng = random.Random(seed)
+    nbytes = tuple(rng.choice((1, 2, 5, 9, 20)) for _ in range(count))
+    return Dag(nbytes, tuple(tuple(rng.randrange(i) for _ in range(rng.randint(0, min(i, 2)))) for i in range(count)))
 
 
 def test_beam_search_improves_where_there_are_too_many_sets():
-    """Branches that shrink late, side by side: the simple orders hold all their large values at once."""
-    width = 12
-    nbytes, operands = [1], [()]
-    for _ in range(width):
-        start = len(nbytes)
-        nbytes += [10, 3, 8, 1]
-        operands += [(0,), (start,), (start + 1,), (start + 2,)]
-    nbytes.append(1)
-    operands.append(tuple(range(4, len(nbytes) - 1, 4)))
-    interleaved = [0, *(1 + 4 * branch + k for k in range(4) for branch in range(width)), len(nbytes) - 1]
-    dag = Dag(tuple(nbytes), tuple(operands))
-    assert peak(dag, least_memory(dag, states=600)) <= peak(dag, depth_first(dag)) < peak(dag, interleaved)
+    dags = [random_dag(seed, 40) for seed in range(5)]
+    for dag in dags:
+        simple = min(SIMPLE, key=lambda schedule: peak(dag, schedule(dag)))(dag)
+        with pytest.raises(OutOfStatesError):
+            best_first(Part(dag, simple, 0, Allowance(2000)), peak(dag, simple))
+        assert peak(dag, least_memory(dag, states=2000)) < peak(dag, simple)
 
 
 def test_depth_first_finishes_a_branch_before_the_next():
@@ -82,8 +93,9 @@ def test_depth_first_finishes_a_branch_before_the_next():
 @every_schedule
 def test_deep_and_wide_graphs_need_no_recursion(schedule):
     chain = Dag((8,) * 100_000, ((), *((i,) for i in range(99_999))))
-    assert list(schedule(chain)) == list(range(100_000))
-    assert peak(chain, schedule(chain)) == 16
+    order = schedule(chain)
+    assert list(order) == list(range(100_000))
+    assert peak(chain, order) == 16
     fan = Dag((8,) * 40_002, ((), *((0,) for _ in range(40_000)), tuple(range(1, 40_001))))
     assert is_schedule(fan, schedule(fan))
 
@@ -126,5 +138,5 @@ def inception_after_the_stem():
 
 def test_least_memory_lowers_the_peak_of_inception_after_its_stem():
     dag = inception_after_the_stem()
-    mib = [f"{peak(dag, schedule(dag)) / 2**20:.3f}" for schedule in SCHEDULES]
+    mib = [f"{peak(dag, schedule(dag)) / 2**20:.3f}" for schedule in (depth_first, breadth_first, least_memory)]
     assert mib == ["3.738", "3.514", "2.991"]
