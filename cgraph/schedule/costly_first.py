@@ -4,8 +4,8 @@ While an operand is computed, the results of those before it wait. So the operan
 should be computed while nothing waits yet. Exact for trees of which each subtree is computed without a break; in other
 graphs a shared operand is counted once for each reader, so the estimate is high.
 
-Source: the order of evaluation of Sethi and Ullman 1970, The generation of optimal code for arithmetic expressions, with
-bytes in place of registers. Time O(n) and the edges, and sorting each node's operands.
+Source: the order of evaluation of Sethi and Ullman 1970, The generation of optimal code for arithmetic expressions,
+with bytes in place of registers. Time O(n) and the edges, and sorting each node's operands.
 """
 
 from cgraph.schedule.dag import Dag
