@@ -242,6 +242,11 @@ class Builder:
         """One lane of a vector."""
         return Val(self, self.b.extract_element(x.v, self.val(i, "i8").v), x.dtype, 0)
 
+    def slice(self, x: Val, start: int, count: int) -> Val:
+        """`count` neighbouring lanes of a vector."""
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(start, start + count)))
+        return Val(self, self.b.shuffle_vector(x.v, ir.Constant(x.v.type, ir.Undefined), mask), x.dtype, count)
+
     def iota(self, dtype: str, lanes: int) -> Val:
         """The vector 0, 1, 2 … (the scalar 0 without lanes)."""
         kind = vector_type(dtype, lanes)

@@ -1,8 +1,8 @@
 """The error function and its complement.
 
-``erf x = x P(x**2)`` for ``|x| < 1``. Beyond, float64 uses ``erfc x = e**(-x**2) t G(t)`` with ``t = 2 / (2 + x)``, G the
-best polynomial (Remez) about the middle of its range, and the rounding error of the square put back; float32 uses
-``erf x = 1 - e**Q(x)`` with Q the best polynomial for ``log erfc``.
+``erf x = x P(x**2)`` for ``|x| < 1``. Beyond, float64 uses ``erfc x = e**(-x**2) t G(t)`` with ``t = 2 / (2 + x)``,
+G the best polynomial (Remez) about the middle of its range, and the rounding error of the square put back; float32
+uses ``erf x = 1 - e**Q(x)`` with Q the best polynomial for ``log erfc``.
 """
 
 from cgraph.kernels.llvm.build import Builder, Val
@@ -85,7 +85,7 @@ def erf(k: Builder, x: Val) -> Val:
 
 
 def erfc(k: Builder, x: Val) -> Val:
-    """``1 - erf(x)``, small results included."""
+    """``1 - erf(x)``, small results included; within 4 ulp."""
     if x.dtype == "f4":
         return wide(k, erfc, x)
     a = magnitude(k, x)

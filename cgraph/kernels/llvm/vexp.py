@@ -62,11 +62,15 @@ def sigmoid(k: Builder, x: Val) -> Val:
 
 def reduced(k: Builder, x: Val) -> tuple[Val, Val]:
     """``(n, e**r - 1)`` with ``x = n ln 2 + r``."""
-    x = clamp(k, x, *LIMITS[x.dtype])
+    n, r = quotient_and_rest(k, clamp(k, x, *LIMITS[x.dtype]))
+    return n, tail(k, r)
+
+
+def quotient_and_rest(k: Builder, x: Val) -> tuple[Val, Val]:
+    """``(n, r)`` with ``x = n ln 2 + r``."""
     whole, n = nearest(k, x * LOG2_E)
     high, low = LN2[x.dtype]
-    r = k.fma(whole, -low, k.fma(whole, -high, x))
-    return n, tail(k, r)
+    return n, k.fma(whole, -low, k.fma(whole, -high, x))
 
 
 def tail(k: Builder, r: Val) -> Val:
@@ -83,5 +87,11 @@ def clamp(k: Builder, x: Val, low: float, high: float) -> Val:
 def exp_minus_square(k: Builder, x: Val) -> Val:
     """e**(-x*x), with the rounding error of the square put back."""
     square, error = two_mul(k, x, x)
-    y = exp(k, -square)
-    return k.select(y > 0.0, k.fma(y, -error, y), y)
+    return exp_sum(k, -square, -error)
+
+
+def exp_sum(k: Builder, high: Val, low: Val) -> Val:
+    """e**(high + low) for finite, small `low`."""
+    high = clamp(k, high, *LIMITS[high.dtype])
+    n, r = quotient_and_rest(k, high)
+    return scale(k, tail(k, r + low) + 1.0, n)

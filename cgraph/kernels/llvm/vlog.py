@@ -1,7 +1,7 @@
 """Logarithms: ``x = m 2**e`` with m in [sqrt(1/2), sqrt(2)), ``f = m - 1`` exactly, ``s = f / (2 + f)``.
 
-``log(1 + f) = f - (f**2/2 - s (f**2/2 + s**2 R(s**2)))``, with R the best polynomial in relative error (Remez). The form
-loses nothing when m is near 1, where the result is small. The scheme is that of fdlibm (Sun Microsystems, 1993).
+``log(1 + f) = f - (f**2/2 - s (f**2/2 + s**2 R(s**2)))``, with R the best polynomial in relative error (Remez). The
+form loses nothing when m is near 1, where the result is small. The scheme is that of fdlibm (Sun Microsystems, 1993).
 Zero gives -infinity, a negative number NaN; denormals are scaled first.
 """
 

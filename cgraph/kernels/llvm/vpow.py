@@ -8,15 +8,13 @@ of float64 with a single logarithm, within 0.51 ulp.
 from math import inf, nan
 
 from cgraph.kernels.llvm.build import Builder, Val
-from cgraph.kernels.llvm.vexp import clamp, tail
+from cgraph.kernels.llvm.vexp import clamp, exp_sum
 from cgraph.kernels.llvm.vfloat import (
     fast_two_sum,
     flip_sign,
     horner,
     magnitude,
-    nearest,
     power_of_two,
-    scale,
     sign_bit,
     split_exponent,
     two_mul,
@@ -37,7 +35,6 @@ RATIO = (
 )
 TWO_THIRDS = (0.6666666666666666, 3.700743415417188e-17)
 LN2 = (0.6931471805599453, 2.3190468138462996e-17)
-LOG2_E = 1.4426950408889634
 
 
 def pow_(k: Builder, x: Val, y: Val) -> Val:
@@ -50,7 +47,7 @@ def pow_(k: Builder, x: Val, y: Val) -> Val:
     high, low = log_pair(k, k.select(zero | infinite, one, a))
     limit = 1e300
     z = clamp(k, y, -limit, limit)
-    size = exp_pair(k, *times(k, high, low, z))
+    size = exp_sum(k, *times(k, high, low, z))
     small = (zero & (y > 0.0)) | (infinite & (y < 0.0))
     size = k.select(zero | infinite, k.select(small, k.const(0.0, x.dtype, x.lanes), inf), size)
     return special(k, x, y, size)
@@ -110,14 +107,6 @@ def times(k: Builder, high: Val, low: Val, y: Val) -> tuple[Val, Val]:
     y = k.select(far, k.const(0.0, y.dtype, y.lanes), y)
     p, error = two_mul(k, high, y)
     return k.select(far, clamp(k, rough, -800.0, 800.0), p), k.fma(low, y, error)
-
-
-def exp_pair(k: Builder, high: Val, low: Val) -> Val:
-    """``e**(high + low)`` for ``|high| <= 800``."""
-    whole, n = nearest(k, high * LOG2_E)
-    r = k.fma(whole, -6.93145751953125e-1, high)
-    r = k.fma(whole, -1.42860682030941723212e-6, r) + low
-    return scale(k, tail(k, r) + 1.0, n)
 
 
 def hypot(k: Builder, x: Val, y: Val) -> Val:

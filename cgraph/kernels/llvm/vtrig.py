@@ -9,7 +9,7 @@ the C library's function, in a branch that is rarely taken.
 from collections.abc import Sequence
 
 from cgraph.kernels.llvm.build import Builder, Val
-from cgraph.kernels.llvm.vfloat import F8, flip_sign, format_of, horner, libm, magnitude, nearest, rarely, wide
+from cgraph.kernels.llvm.vfloat import F8, flip_sign, format_of, horner, libm, magnitude, nearest, rarely, two_sum, wide
 
 ONE_BY_PI = 0.3183098861837907
 PI_33 = tuple(map(float.fromhex, ("0x1.921fb544p+1", "0x1.0b4611a6p-33", "0x1.3198a2ep-68", "0x1.b839a252049c1p-103")))
@@ -68,9 +68,10 @@ def tan(k: Builder, x: Val) -> Val:
     if x.dtype == "f4":
         return wide(k, tan, x)
     whole, n = nearest(k, x * (2 * ONE_BY_PI))
-    r = take_off(k, x, whole * 0.5, PI_33)
+    r, low = reduced_pair(k, x, whole * 0.5)
     z = r * r
     t = k.fma(horner(k, z, TAN) * z, r, r)
+    t = t + k.fma(t, t, 1.0) * low
     y = k.select((n & 1) != 0, -1.0 / t, t)
     y = k.select(x == 0.0, x, y)
     return rarely(k, magnitude(k, x) > LIMIT["f8"], y, lambda: libm(k, "tan", x))
@@ -90,6 +91,12 @@ def take_off(k: Builder, x: Val, times: Val, parts: Sequence[float]) -> Val:
     for part in parts:
         x = k.fma(times, -part, x)
     return x
+
+
+def reduced_pair(k: Builder, x: Val, times: Val) -> tuple[Val, Val]:
+    """``x - times * pi`` as a sum of two floats."""
+    high, error = two_sum(k.fma(times, -PI_33[0], x), times * -PI_33[1])
+    return two_sum(high, take_off(k, error, times, PI_33[2:]))
 
 
 def odd_sine(k: Builder, r: Val) -> Val:

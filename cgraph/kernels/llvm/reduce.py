@@ -1,0 +1,284 @@
+"""Reductions with a scalar program in the load: along the axis that memory runs along, or across it.
+
+``along``: an output is one run of rows and columns of its own; several vectors of accumulators, joined at the end by
+a fixed tree. ``across``: columns are kept, so a vector holds as many outputs, whose accumulators lie on the stack
+while the rows go by. A task is some outputs times one part of the reduced rows or columns; how a reduction is cut into
+parts is in the arguments and depends on sizes alone, so any number of threads gives the same bits.
+"""
+
+from dataclasses import dataclass
+
+from cgraph.kernels.expression import Program
+from cgraph.kernels.llvm.accumulate import CHAIN, Reduction, State
+from cgraph.kernels.llvm.build import Builder, Ptr, Slot, Val
+from cgraph.kernels.llvm.pointwise import Stream, filled_buffer, lanes_for, operand_dtypes
+from cgraph.kernels.llvm.vmath import evaluate
+from cgraph.kernels.llvm.walk import load_strided, store_strided, walk
+
+# columns whose accumulators lie on the stack at once
+ACROSS = 1024
+
+
+def streams_of(k: Builder, table: Ptr, dtypes: list[str], accesses: str, room: int) -> list[Stream]:
+    """Operands and outputs whose address and column stride start at `table`."""
+    return [
+        Stream(d, a, table.load(2 * i), table.load(2 * i + 1), filled_buffer(k, d, room))
+        for i, (d, a) in enumerate(zip(dtypes, accesses))
+    ]
+
+
+def along(
+    k: Builder, kind: str, program: Program, results: tuple[int, ...], ins: str, outs: tuple[str, ...], unroll: int
+) -> None:
+    """Arguments: outputs, outputs per task, parts, blocks of columns, columns per part, rows per part, rows, columns,
+    kept rank, reduced rank, bytes between parts per output stream; streams; kept axes; reduced axes."""
+    lanes, count = lanes_for(k, program), len(ins) + len(outs)
+    table = Ptr(k, k.function.args[0], "i8")
+    outputs, each, parts, blocks, block, rows_each, rows, columns, kept, rank = (table.load(i) for i in range(10))
+    steps = [table.load(10 + i) for i in range(len(outs))]
+    table = table + (10 + len(outs))
+    dtypes = operand_dtypes(program, len(ins)) + list(outs)
+    streams = streams_of(k, table, dtypes, ins + "g" * len(outs), lanes * unroll)
+    kept_axes = table + 2 * count
+    axes = kept_axes + kept * (count + 1)
+    reduction = Reduction(k, kind, program[results[0]][1], len(results) > 1)
+    run = Along(k, reduction, program, results, streams[: len(ins)], lanes, unroll)
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        part, group = task % parts, task // parts
+        low, start = (part // blocks) * rows_each, (part % blocks) * block
+        high, end = k.smaller(low + rows_each, rows), k.smaller(start + block, columns)
+
+        def output(_: Val, offsets: list[Val]) -> None:
+            run.begin()
+
+            def row(row: Val, inner: list[Val]) -> None:
+                at = [s.base + a + b + start * s.stride for s, a, b in zip(run.streams, offsets, inner)]
+                run.row(at, end - start, row * columns + start)
+
+            walk(k, axes, rank, len(ins), low, high, row)
+            # an index alone is the last part of a state
+            state = run.finish()[-len(outs) :]
+            for s, step, offset, value in zip(streams[len(ins) :], steps, offsets[len(ins) :], state):
+                k.pointer(s.base + offset + part * step, s.dtype).store(k.cast(value, s.dtype))
+
+        walk(k, kept_axes, kept, count, group * each, k.smaller(group * each + each, outputs), output)
+
+
+@dataclass
+class Along:
+    """Emits the reduction of one output. Changes: its slots are made once, for all outputs."""
+
+    k: Builder
+    reduction: Reduction
+    program: Program
+    results: tuple[int, ...]
+    streams: list[Stream]
+    lanes: int
+    unroll: int
+
+    def __post_init__(self) -> None:
+        self.states = [self.slots(self.reduction.start(self.lanes)) for _ in range(self.unroll)]
+        self.total = self.slots(self.reduction.total_start(self.lanes))
+
+    def slots(self, state: State) -> list[Slot]:
+        return [self.k.slot(x) for x in state]
+
+    def begin(self) -> None:
+        for slots in self.states:
+            put(slots, self.reduction.start(self.lanes))
+        put(self.total, self.reduction.total_start(self.lanes))
+
+    def flush(self) -> None:
+        """All states into the total."""
+        for slots in self.states:
+            put(self.total, self.reduction.flush(get(self.total), get(slots)))
+            put(slots, self.reduction.start(self.lanes))
+
+    def finish(self) -> State:
+        self.flush()
+        return self.reduction.finish(self.reduction.join_lanes(get(self.total)))
+
+    def row(self, at: list[Val], count: Val, index: Val) -> None:
+        """`count` columns from the addresses `at`, the first of which has the flat position `index`."""
+        k, width = self.k, self.lanes * self.unroll
+        whole = count // width * width
+        splats = {
+            i: k.splat(k.pointer(at[i], s.dtype).load(), self.lanes)
+            for i, s in enumerate(self.streams)
+            if s.access == "s"
+        }
+        step = CHAIN * width if self.reduction.keeps_errors else 1 << 40
+        with k.loop(0, whole, step) as chunk:
+            with k.loop(chunk, k.smaller(chunk + step, whole), width) as column:
+                for u, slots in enumerate(self.states):
+                    place = column + u * self.lanes
+                    put(slots, self.added(get(slots), self.values(at, place, splats), index + place, None))
+            if self.reduction.keeps_errors:
+                self.flush()
+        self.tail(at, whole, count - whole, index, splats)
+
+    def tail(self, at: list[Val], whole: Val, rest: Val, index: Val, splats: dict[int, Val]) -> None:
+        """The last columns, by way of the buffers; lanes past the end count for nothing."""
+        k = self.k
+        inside = [k.wrap(k.b.ptrtoint(s.buffer.v, s.base.v.type), "i8") for s in self.streams]
+        for i, s in enumerate(self.streams):
+            if s.access != "s":
+                with k.loop(0, rest) as j:
+                    (s.buffer + j).store(k.pointer(at[i] + (whole + j) * s.stride, s.dtype).load())
+        with k.loop(0, rest, self.lanes) as place:
+            values = self.values(inside, place, splats, in_buffer=True)
+            put(self.states[0], self.added(get(self.states[0]), values, index + whole + place, rest - place))
+
+    def added(self, state: State, values: list[Val], index: Val, limit: Val | None) -> State:
+        """The state with one vector in it, of which only `limit` lanes count."""
+        k, lanes = self.k, self.lanes
+        value = values[0]
+        if limit is not None:
+            outside = k.iota("i8", lanes) >= limit
+            value = k.select(outside, k.const(self.reduction.identity(), value.dtype, lanes), value)
+        if not self.reduction.finds_index:
+            return self.reduction.add(state, value, None)
+        own = values[1] if len(values) > 1 else k.iota("i8", lanes) + index
+        return self.reduction.add(state, value, own)
+
+    def values(self, at: list[Val], column: Val, splats: dict[int, Val], in_buffer: bool = False) -> list[Val]:
+        """The program's results for the vector at `column`."""
+
+        def load(i: int) -> Val:
+            return (
+                splats[i] if i in splats else load_vector(self.k, self.streams[i], at[i], column, self.lanes, in_buffer)
+            )
+
+        found = evaluate(self.k, self.program, load, self.lanes)
+        return [found[i] for i in self.results]
+
+
+def load_vector(k: Builder, s: Stream, at: Val, column: Val, lanes: int, in_buffer: bool = False) -> Val:
+    if s.access == "v" or in_buffer:
+        return (k.pointer(at, s.dtype) + column).load(0, lanes)
+    return load_strided(k, k.pointer(at + column * s.stride, s.dtype), s.stride, lanes)
+
+
+def put(slots: list[Slot], state: State) -> None:
+    for slot, x in zip(slots, state):
+        slot.value = x
+
+
+def get(slots: list[Slot]) -> State:
+    return [slot.value for slot in slots]
+
+
+def across(
+    k: Builder, kind: str, program: Program, results: tuple[int, ...], ins: str, outs: tuple[str, ...], written: str
+) -> None:
+    """Arguments: kept rows, kept rows per task, parts, blocks of columns, columns per block, reduced rows per part,
+    reduced rows, columns, kept rank, reduced rank, bytes between parts per output stream; streams; kept axes; reduced
+    axes. A block has at least one vector of columns."""
+    lanes, count = lanes_for(k, program), len(ins) + len(outs)
+    table = Ptr(k, k.function.args[0], "i8")
+    kept_rows, each, parts, blocks, block, rows_each, rows, columns, kept, rank = (table.load(i) for i in range(10))
+    steps = [table.load(10 + i) for i in range(len(outs))]
+    table = table + (10 + len(outs))
+    dtypes = operand_dtypes(program, len(ins)) + list(outs)
+    streams = streams_of(k, table, dtypes, ins + written, lanes)
+    kept_axes = table + 2 * count
+    axes = kept_axes + kept * (count + 1)
+    reduction = Reduction(k, kind, program[results[0]][1], len(results) > 1)
+    run = Across(k, reduction, program, results, streams[: len(ins)], lanes)
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        part, place = task % parts, task // parts
+        group, start = place // blocks, (place % blocks) * block
+        width = k.smaller(start + block, columns) - start
+        low = part * rows_each
+        high = k.smaller(low + rows_each, rows)
+
+        def outputs(_: Val, offsets: list[Val]) -> None:
+            at = [s.base + o + start * s.stride for s, o in zip(streams, offsets)]
+            run.begin(width)
+            walk(k, axes, rank, len(ins), low, high, lambda row, inner: run.row(at, inner, width, row, row - low))
+            targets = [(s, a + part * step) for s, a, step in zip(streams[len(ins) :], at[len(ins) :], steps)]
+            run.finish(width, targets)
+
+        walk(k, kept_axes, kept, count, group * each, k.smaller(group * each + each, kept_rows), outputs)
+
+
+class Across:
+    """Emits the reduction of a block of columns; its accumulators are arrays on the stack.
+
+    The last vector reaches back over columns of the one before; it has accumulators of its own and writes equal values.
+    """
+
+    def __init__(
+        self,
+        k: Builder,
+        reduction: Reduction,
+        program: Program,
+        results: tuple[int, ...],
+        streams: list[Stream],
+        lanes: int,
+    ) -> None:
+        self.k, self.reduction, self.program, self.results = k, reduction, program, results
+        self.streams, self.lanes = streams, lanes
+        self.state = [k.stack_ptr(d, ACROSS) for d in reduction.dtypes]
+        self.total = [k.stack_ptr(d, ACROSS) for d in reduction.total_dtypes]
+
+    def load(self, arrays: list[Ptr], at: Val) -> State:
+        return [a.load(at, self.lanes) for a in arrays]
+
+    def store(self, arrays: list[Ptr], at: Val, state: State) -> None:
+        for array, x in zip(arrays, state):
+            array.store(x, at)
+
+    def begin(self, width: Val) -> None:
+        with self.k.loop(0, width, self.lanes) as at:
+            self.store(self.state, at, self.reduction.start(self.lanes))
+            self.store(self.total, at, self.reduction.total_start(self.lanes))
+
+    def row(self, at: list[Val], inner: list[Val], width: Val, row: Val, passed: Val) -> None:
+        """One reduced row, the `passed`-th of this part."""
+        k, lanes = self.k, self.lanes
+        starts = [a + o for a, o in zip(at, inner)]
+        splats = {
+            i: k.splat(k.pointer(starts[i], s.dtype).load(), lanes)
+            for i, s in enumerate(self.streams)
+            if s.access == "s"
+        }
+
+        with k.loop(0, width, lanes) as place:
+            column = k.smaller(place, width - lanes)
+
+            def load(i: int) -> Val:
+                return splats[i] if i in splats else load_vector(k, self.streams[i], starts[i], column, lanes)
+
+            found = evaluate(k, self.program, load, lanes)
+            index = None
+            if self.reduction.finds_index:
+                index = found[self.results[1]] if self.reduction.indexed else k.splat(row, lanes)
+            state = self.reduction.add(self.load(self.state, place), found[self.results[0]], index)
+            self.store(self.state, place, state)
+        if self.reduction.keeps_errors:
+            with k.if_(passed % CHAIN == CHAIN - 1):
+                self.flush(width)
+
+    def flush(self, width: Val) -> None:
+        """The chains into the totals."""
+        with self.k.loop(0, width, self.lanes) as at:
+            total = self.reduction.flush(self.load(self.total, at), self.load(self.state, at))
+            self.store(self.total, at, total)
+            self.store(self.state, at, self.reduction.start(self.lanes))
+
+    def finish(self, width: Val, targets: list[tuple[Stream, Val]]) -> None:
+        """Write the results; each target is an output and the address of its first column."""
+        k = self.k
+        self.flush(width)
+        with k.loop(0, width, self.lanes) as place:
+            column = k.smaller(place, width - self.lanes)
+            values = self.reduction.finish(self.load(self.total, place))[-len(targets) :]
+            for (s, start), value in zip(targets, values):
+                value = k.cast(value, s.dtype)
+                if s.access == "v":
+                    (k.pointer(start, s.dtype) + column).store(value)
+                else:
+                    store_strided(k, k.pointer(start + column * s.stride, s.dtype), s.stride, value)

@@ -1,0 +1,143 @@
+"""Reductions agree with NumPy over any axes of any layout, for any target and order of tasks."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cgraph.kernels.calls.reduce import KINDS, reduce_calls, scratch_nbytes
+from cgraph.kernels.expression import Trace
+from cgraph.kernels.target import target_named
+from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+
+every_target = pytest.mark.parametrize("target", TARGETS)
+LARGE = [((300_001,), (0,)), ((3, 90_000), (1,)), ((5000, 70), (0,)), ((7, 40_000, 2), (0, 1))]
+NUMPY = {"sum": np.sum, "prod": np.prod, "min": np.min, "max": np.max, "any": np.any, "all": np.all}
+
+
+def identity(dtype):
+    m = Trace()
+    return m.program(m.load(0, dtype))
+
+
+def reduced(kind, x, axes, target="host", order="all", keepdims=False, program=None):
+    """The kernel's result; scratch is as large as promised, and full of NaN."""
+    dtype = x.dtype.str[1:]
+    kept = tuple(1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes)
+    out = np.full(kept, -7, "i8" if kind.startswith("arg") else x.dtype)
+    scratch = np.full(scratch_nbytes(kind, dtype, x.shape, axes), 255, "u1")
+    calls = reduce_calls(
+        kind, program or identity(dtype), view_of(out), view_of(x), axes=axes, scratch=view_of(scratch),
+        target=target_named(target),
+    )  # fmt: skip
+    run_calls(calls, target_named(target), order)
+    return out
+
+
+def expected(kind, x, axes):
+    if not kind.startswith("arg"):
+        return NUMPY[kind](x, axis=axes)
+    last = np.moveaxis(x, axes, range(-len(axes), 0))
+    flat = last.reshape(*last.shape[: x.ndim - len(axes)], -1)
+    return (np.argmin if kind == "argmin" else np.argmax)(flat, axis=-1)
+
+
+@st.composite
+def cases(draw):
+    kind = draw(st.sampled_from(KINDS))
+    dtype = "b1" if kind in ("any", "all") else draw(st.sampled_from(["f4", "f8", "i4", "i8"]))
+    shape = draw(st.lists(st.sampled_from([1, 2, 3, 7, 18, 70]), min_size=1, max_size=4))
+    steps = [draw(st.sampled_from([1, 1, 2, -1])) for _ in shape]
+    order = draw(st.permutations(range(len(shape))))
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    low, high = {"prod": (1, 2), "any": (0, 2), "all": (0, 2)}.get(kind, (-9, 9))
+    memory = rng.integers(low, high, [shape[i] * abs(steps[i]) for i in order]).astype(dtype)
+    x = np.transpose(memory, np.argsort(order))[tuple(slice(None, None, s) for s in steps)]
+    if draw(st.booleans()):
+        x = np.broadcast_to(x[:1], x.shape)
+    axes = draw(st.lists(st.integers(0, len(shape) - 1), min_size=1, unique=True).map(sorted).map(tuple))
+    return kind, x, axes
+
+
+@settings(max_examples=150)
+@given(cases(), st.sampled_from(TARGETS), st.sampled_from(ORDERS))
+def test_any_axes_of_any_layout_agree_with_numpy(case, target, order):
+    """The values are small integers, whose sums and products are exact in any order."""
+    kind, x, axes = case
+    np.testing.assert_array_equal(reduced(kind, x, axes, target, order), expected(kind, x, axes))
+
+
+@every_target
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("shape, axes", LARGE)
+def test_large_reductions_in_parts_have_the_same_bits_in_any_order(target, order, shape, axes):
+    x = np.random.default_rng(0).standard_normal(shape).astype("f4")
+    got = reduced("sum", x, axes, target, order)
+    np.testing.assert_array_equal(got, reduced("sum", x, axes, target))
+    np.testing.assert_allclose(got, x.sum(axes, dtype="f8"), rtol=2e-6, atol=2e-4)
+    for kind in ("max", "argmax", "argmin"):
+        np.testing.assert_array_equal(reduced(kind, x, axes, target, order), expected(kind, x, axes))
+
+
+@every_target
+@pytest.mark.parametrize("axes, shape", [((0,), (1_000_000,)), ((0,), (20_000, 50)), ((1,), (50, 20_000))])
+def test_float_sums_are_as_accurate_as_numpys_pairwise_sum(target, axes, shape):
+    x = np.random.default_rng(1).uniform(0, 1, shape).astype("f4")
+    exact = x.sum(axes, dtype="f8")
+    flat = np.moveaxis(x, axes[0], -1).copy()
+    pairwise = np.abs(flat.sum(-1) / exact - 1).max()
+    assert np.abs(reduced("sum", x, axes, target) / exact - 1).max() <= max(pairwise, 2.0**-22)
+
+
+@every_target
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_nan_wins_and_the_first_of_equals_is_found(target, axis):
+    x = np.zeros((70, 70), "f4")
+    x[3, 5] = x[5, 3] = x[40, 41] = x[41, 40] = np.nan
+    x[7, 60] = x[60, 7] = -np.inf
+    for kind in ("min", "max", "argmin", "argmax"):
+        np.testing.assert_array_equal(reduced(kind, x, (axis,), target), expected(kind, x, (axis,)))
+
+
+@every_target
+def test_infinities_sum_as_in_numpy(target):
+    x = np.ones((4, 100))
+    x[0, 50], x[1, 3], x[2, 7], x[2, 9], x[3, 0] = np.inf, -np.inf, np.inf, -np.inf, np.nan
+    for y, axis in ((x, 1), (x.T, 0), (np.ascontiguousarray(x.T), 0)):
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal(reduced("sum", y, (axis,), target), y.sum(axis))
+
+
+@every_target
+def test_all_minus_infinity_is_found_at_the_first_place(target):
+    for shape in ((5,), (100_000,)):
+        x = np.full(shape, -np.inf, "f4")
+        assert reduced("argmax", x, (0,), target) == 0
+
+
+@every_target
+def test_a_program_runs_in_the_load(target):
+    m = Trace()
+    x, y = m.load(0, "f4"), m.load(1, "f4")
+    program = m.program(m.cast(x * y, "f8"))
+    a = np.random.default_rng(2).standard_normal((40, 33)).astype("f4")
+    b = np.random.default_rng(3).standard_normal((40, 1)).astype("f4")
+    out = np.full(40, np.nan)
+    calls = reduce_calls("sum", program, view_of(out), view_of(a), view_of(b), axes=(1,), target=target_named(target))
+    run_calls(calls, target_named(target))
+    np.testing.assert_allclose(out, (a * b).astype("f8").sum(1), rtol=1e-14)
+
+
+def test_axes_of_one_element_may_stay():
+    x = np.arange(12.0).reshape(3, 4)
+    np.testing.assert_array_equal(reduced("sum", x, (0,), keepdims=True), x.sum(0, keepdims=True))
+
+
+def test_an_empty_sum_is_zero():
+    np.testing.assert_array_equal(reduced("sum", np.empty((3, 0)), (1,)), np.zeros(3))
+
+
+def test_an_output_of_another_shape_is_refused():
+    x, out = np.empty((3, 4)), np.empty(4)
+    with pytest.raises(ValueError, match="has shape"):
+        reduce_calls("sum", identity("f8"), view_of(out), view_of(x), axes=(1,))
