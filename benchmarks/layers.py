@@ -18,6 +18,7 @@ from cgraph.kernels.calls.conv import conv_calls, conv_scratch_nbytes
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.pack import pack_bias, pack_conv
 from cgraph.kernels.calls.window import Window
+from cgraph.kernels.calls.winograd import Winograd, is_winograd, pack_winograd, winograd_calls
 from cgraph.kernels.kernel import Pointer, contiguous
 
 
@@ -89,6 +90,20 @@ def direct(layer: Layer):
     return prepare(lowered.calls)
 
 
+def winograd(layer: Layer, m: int):
+    """A function that runs the layer's Winograd kernels once."""
+    shape = layer.shape
+    _, filters, bias = operands(layer)
+    plan = Winograd(shape, 1, m)
+    packed = aligned(plan.weights_nbytes).view("f4")
+    packed[:] = pack_winograd(plan, filters).ravel()
+    out = blocked_of(1, shape.k, *shape.result, shape.lanes, 0)
+    source = blocked_of(1, layer.c, layer.h, layer.h, shape.lanes, 1)
+    scratch = Pointer(aligned(plan.scratch_nbytes))
+    biases = Pointer(pack_bias(shape, bias))
+    return prepare(winograd_calls(plan, out, source, Pointer(packed), biases, None, RELU, scratch).calls)
+
+
 def onnxruntime_of(layer: Layer):
     """A function that runs the layer's one-node model once, on one thread."""
     import onnxruntime as ort
@@ -115,10 +130,16 @@ def onnxruntime_of(layer: Layer):
 
 
 def row(name: str, layer: Layer) -> str:
-    times = alternate({"direct": direct(layer), "onnxruntime": onnxruntime_of(layer)})
-    ours, theirs = (median(times[k]) * 1e6 for k in ("direct", "onnxruntime"))
-    rate = layer.shape.flops / min(times["direct"]) / 1e9
-    return f"{name:22} {ours:9.1f} us {rate:6.1f} GF/s   onnxruntime {theirs:9.1f} us   ratio {theirs / ours:5.2f}"
+    functions = {"direct": direct(layer)}
+    if is_winograd(layer.shape):
+        functions |= {f"F{m}": winograd(layer, m) for m in (2, 4)}
+    times = alternate(functions | {"onnxruntime": onnxruntime_of(layer)})
+    theirs = median(times.pop("onnxruntime"))
+    cells = [f"{name:20} onnxruntime {theirs * 1e6:9.1f} us"]
+    for kind, seconds in times.items():
+        ours, rate = median(seconds), layer.shape.flops / min(seconds) / 1e9
+        cells.append(f"{kind} {ours * 1e6:9.1f} us {rate:6.1f} GF/s ratio {theirs / ours:5.2f}")
+    return "   ".join(cells)
 
 
 if __name__ == "__main__":

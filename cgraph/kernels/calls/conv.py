@@ -140,23 +140,27 @@ def tile_calls(
     residual: Blocked | None,
     out: Blocked,
     activation: Activation,
+    weights_step: int = 0,
 ) -> Lowered:
-    """One call of the register-tiled kernel over all tiles, panels and images."""
+    """One call of the register-tiled kernel over all tiles, panels and images.
+
+    `weights_step`: elements from the weights of one image to those of the next.
+    """
     if source.n * grid.rows * grid.columns == 0:
         return Lowered()
     pixels = pixels_for(grid.columns, shape.vectors, shape.target)
     across = -(-grid.columns // pixels)
     tiles = across * grid.rows
-    weights_nbytes = shape.weights_nbytes
+    weights_nbytes = shape.weights_nbytes * (source.n if weights_step else 1)
     block = NEAR_TILES if shape.window.taps == 1 and weights_nbytes <= NEAR_BYTES and tiles > 64 else tiles
-    ahead = 2 if block == tiles and weights_nbytes >= NEAR_BYTES and tiles < 200 else 0
+    ahead = lines_ahead(tiles) if block == tiles and weights_nbytes >= NEAR_BYTES else 0
     touch = len(shape.steps) * shape.unroll <= SHORT_REDUCTION
     zeros = np.zeros(shape.panels * shape.panel_channels, np.dtype(shape.dtype)) if bias is None else None
     r = residual or replace(out, at=Pointer(zeros if zeros is not None else source.offsets))
     args = (
         Pointer(source.offsets), len(source.offsets), Pointer(source.panel_offsets),
         source.at, source.image, source.row,
-        weights, 0, shape.panel_weights, Pointer(zeros) if bias is None else bias,
+        weights, weights_step, shape.panel_weights, Pointer(zeros) if bias is None else bias,
         residual.origin if residual else 0, r.image, r.plane, row_of(grid, r),
         out.origin, out.image, out.plane, row_of(grid, out),
         grid.columns, across, tiles, block, shape.panels, *activation.args,
@@ -170,6 +174,11 @@ def tile_calls(
 
 def tile_kernel(dtype, pixels, vectors, unroll, x_step, out_step, ahead, touch) -> Kernel:
     return Kernel("conv.tile", (dtype, pixels, vectors, unroll, x_step, out_step, ahead, touch))
+
+
+def lines_ahead(tiles: int) -> int:
+    """Cache lines of the next panel to ask for in a step, so that all tiles together ask for all of them."""
+    return 0 if tiles >= 200 else 2 if tiles >= 7 else 4 if tiles >= 4 else 8
 
 
 def tile_ns(target: Target, multiply_adds: int) -> float:

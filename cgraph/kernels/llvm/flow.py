@@ -68,6 +68,11 @@ def renewed(x: Carried, v: ir.Value) -> Carried:
     return Ptr(k, v, x.dtype) if isinstance(x, Ptr) else Val(k, v, x.dtype, x.lanes)
 
 
+def choose(k: Builder, condition: Val, x: Ptr, y: Ptr) -> Ptr:
+    """One of two addresses."""
+    return Ptr(k, k.b.select(condition.v, x.v, y.v), x.dtype)
+
+
 def prefetch(k: Builder, at: Ptr, write: bool = False, locality: int = 3) -> None:
     """Ask for the cache line at `at`: `locality` 3 into L1, 2 into L2."""
     word = ir.IntType(32)

@@ -1,0 +1,210 @@
+"""Calls of Winograd convolution F(2 x 2, 3 x 3) and F(4 x 4, 3 x 3), and the rule that chooses one for a layer.
+
+Three calls for each block of tiles: input transform, one product of matrices for each of the (m + 2)**2 points, output
+transform. A block is as many tiles as keep V and M near the L2 cache.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from cgraph.kernels.calls.activation import NONE, Activation
+from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
+from cgraph.kernels.calls.conv import Grid, Source, check_result, tile_calls, tile_ns
+from cgraph.kernels.calls.conv_shape import ConvShape
+from cgraph.kernels.calls.gemm_tile import evenly, rounded, spans
+from cgraph.kernels.calls.lowered import Lowered, chunk_of, joined, table
+from cgraph.kernels.calls.window import Window
+from cgraph.kernels.kernel import Call, Kernel, Pointer
+from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
+
+BLOCK_BYTES = 2 << 20  # V and M of one block of tiles
+LEAST_TILES = 56  # fewer tiles would read the filters of all points too often
+
+
+@dataclass(frozen=True)
+class Winograd:
+    """A 3 x 3 convolution of stride 1 by tiles of m x m results.
+
+    Fields
+        shape: the convolution; any padding, one group, blocked
+        n: images
+        m: 2 or 4; 4 needs fewer multiplications, its float32 error is four times that of 2 (largest errors relative
+            to the standard deviation of the result: direct 1e-6, m = 2 2.5e-6, m = 4 1e-5)
+    """
+
+    shape: ConvShape
+    n: int
+    m: int
+
+    def __post_init__(self) -> None:
+        if not is_winograd(self.shape):
+            raise ValueError(f"Winograd needs 3 x 3 filters, stride 1, one group, blocked images: {self.shape}")
+
+    @property
+    def points(self) -> int:
+        return (self.m + 2) ** 2
+
+    @property
+    def across(self) -> int:
+        """Tiles in a row."""
+        return -(-self.shape.result[1] // self.m)
+
+    @property
+    def per_image(self) -> int:
+        return -(-self.shape.result[0] // self.m) * self.across
+
+    @property
+    def tiles(self) -> int:
+        return self.n * self.per_image
+
+    @property
+    def in_blocks(self) -> int:
+        return -(-self.shape.c // self.shape.lanes)
+
+    @cached_property
+    def block(self) -> int:
+        """Tiles in a block."""
+        per_tile = self.points * (self.in_blocks + self.shape.blocks) * self.shape.lanes * self.itemsize
+        return evenly(self.tiles, max(BLOCK_BYTES // per_tile, LEAST_TILES), 1)
+
+    @property
+    def itemsize(self) -> int:
+        return int(self.shape.dtype[1:])
+
+    @property
+    def product(self) -> ConvShape:
+        """The product of matrices of one point, as a 1 x 1 convolution of a row of tiles."""
+        return replace(self.shape, h=1, w=self.block, window=Window())
+
+    @property
+    def v_nbytes(self) -> int:
+        return rounded(self.points * self.in_blocks * self.block * self.shape.lanes * self.itemsize, 64)
+
+    @property
+    def m_nbytes(self) -> int:
+        return self.points * self.shape.blocks * self.block * self.shape.lanes * self.itemsize
+
+    @property
+    def scratch_nbytes(self) -> int:
+        """Workspace: transformed inputs and products of one block of tiles."""
+        return self.v_nbytes + self.m_nbytes
+
+    @property
+    def weights_nbytes(self) -> int:
+        return self.points * self.product.weights_nbytes
+
+
+def is_winograd(shape: ConvShape) -> bool:
+    """3 x 3 filters, stride 1, no dilation, one group, blocked."""
+    w = shape.window
+    dense = w.kernel == (3, 3) and w.stride == (1, 1) and w.dilation == (1, 1)
+    return dense and shape.groups == 1 and not shape.is_plain
+
+
+def winograd_calls(
+    plan: Winograd,
+    out: Blocked,
+    x: Blocked,
+    weights: Pointer,
+    bias: Pointer | None = None,
+    residual: Blocked | None = None,
+    activation: Activation = NONE,
+    scratch: Pointer | None = None,
+) -> Lowered:
+    """``out = activation(conv(x, weights) + bias + residual)``
+
+    Operands
+        x: blocked images; a halo is not needed, one as wide as the padding saves copies at the border
+        weights: as `pack_winograd` writes them; bias: as `pack_bias` writes it
+        residual: of the result's shape; it may be `out` itself
+        scratch: `plan.scratch_nbytes` bytes
+    Raises
+        ValueError: shapes disagree, or a value starts inside a block
+    """
+    shape = plan.shape
+    require_whole_blocks(out, x, residual)
+    check_result(shape, out, residual)
+    if scratch is None:
+        raise ValueError(f"Winograd needs {plan.scratch_nbytes} bytes of scratch")
+    biases = np.zeros(shape.blocks * shape.lanes, np.dtype(shape.dtype))
+    parts = [Lowered((), (biases,))]
+    for first, count in spans(plan.tiles, plan.block):
+        grid = (first, count, plan.across, plan.per_image)
+        parts.append(Lowered((input_call(plan, grid, x, scratch),)))
+        parts.append(product_calls(plan, count, weights, scratch))
+        parts.append(Lowered((output_call(plan, grid, bias or Pointer(biases), residual, out, activation, scratch),)))
+    return joined(parts)
+
+
+def input_call(plan: Winograd, grid: tuple[int, ...], x: Blocked, v: Pointer) -> Call:
+    top, left = plan.shape.window.pad[:2]
+    above, before, below, after = x.halo
+    bounds = (-above, x.h + below, -before, x.w + after)
+    plane = plan.block * x.lanes
+    args: tuple[int | Pointer, ...] = (
+        *grid,
+        x.origin,
+        x.image,
+        x.plane,
+        x.row,
+        top,
+        left,
+        *bounds,
+        x.h,
+        x.w,
+        v,
+        plan.in_blocks * plane,
+        plane,
+    )
+    tasks = plan.in_blocks * grid[1]
+    kernel = Kernel("winograd.input_transform", (x.dtype, plan.m))
+    return Call(kernel, args, tasks, chunk_of(tasks, plan.points * 4.0))
+
+
+def product_calls(plan: Winograd, count: int, weights: Pointer, scratch: Pointer) -> Lowered:
+    """M = U V for every point: images of `conv.tile` are points here, pixels are tiles."""
+    shape = plan.product
+    plane = plan.block * shape.lanes
+    c = np.array(shape.steps)[:, 0]
+    offsets = table(c // shape.lanes * plane + c % shape.lanes)
+    source = Source(scratch, plan.points, plan.in_blocks * plane, 0, shape.lanes, offsets, table([0] * shape.panels))
+    m = scratch + plan.v_nbytes
+    out = Blocked(m, plan.points, shape.k, 1, plan.block, shape.lanes, dtype=shape.dtype)
+    weights_step = plan.product.weights_nbytes // plan.itemsize
+    return tile_calls(shape, Grid(1, count), source, weights, None, None, out, NONE, weights_step)
+
+
+def output_call(
+    plan: Winograd,
+    grid: tuple[int, ...],
+    bias: Pointer,
+    residual: Blocked | None,
+    out: Blocked,
+    activation: Activation,
+    scratch: Pointer,
+) -> Call:
+    plane = plan.block * out.lanes
+    r = residual or out
+    args = (
+        *grid, scratch + plan.v_nbytes, plan.shape.blocks * plane, plane, bias,
+        residual.origin if residual else 0, r.image, r.plane, r.row,
+        out.origin, out.image, out.plane, out.row, out.h, out.w, *activation.args,
+    )  # fmt: skip
+    tasks = plan.shape.blocks * grid[1]
+    kernel = Kernel("winograd.output_transform", (out.dtype, plan.m))
+    return Call(kernel, args, tasks, chunk_of(tasks, tile_ns(plan.shape.target, plan.points * 8)))
+
+
+def pack_winograd(plan: Winograd, filters: np.ndarray) -> np.ndarray:
+    """``U = G g GT`` of filters ``[k, c, 3, 3]`` as ``[points, panels, input channels, panel channels]``."""
+    product, c = plan.product, plan.shape.c
+    g = winograd_matrices(plan.m)[1]
+    both = np.kron(g, g)  # [points, 9]
+    depth = len(product.steps) * product.unroll
+    out = np.zeros((plan.points, product.panels, depth, product.panel_channels), np.dtype(product.dtype))
+    for panel, (first, count) in enumerate(spans(product.k, product.panel_channels)):
+        taps = filters[first : first + count].reshape(count * c, 9).T
+        out[:, panel, :c, :count] = (both @ taps).reshape(-1, count, c).transpose(0, 2, 1)
+    return out
