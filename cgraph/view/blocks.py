@@ -1,112 +1,191 @@
-"""The picture of a plan: steps across, bytes upwards, one rectangle for each operand.
+"""The picture of a plan: steps across, bytes upwards, one rectangle for each value.
 
-A hole between rectangles is waste; the dashed line is the lower bound, the marked step is where it comes from. The text
-is one SVG file that needs nothing else; pointing at a rectangle shows the operand's name, bytes and steps.
+A hole between rectangles is waste; the dashed line is the lower bound, the marked step is where it comes from. One hue
+is one block of bytes. A strong left edge says that a value takes over the bytes of another, a pale ground that several
+values share reserved bytes, stripes that the bytes are a workspace, a dotted edge that other nodes are views of them.
+
+The text is one SVG file that needs nothing else; pointing at a rectangle tells everything about the value.
+Time O(n log n) for n values; about 300 bytes of text each.
 """
 
 from bisect import bisect_left
-from html import escape
 
 from cgraph.errors import bytes_text
-from cgraph.memory.bounds import operator_breadths
-from cgraph.memory.problem import Operand, Plan, Problem
+from cgraph.memory.problem import Plan, Problem
+from cgraph.view.boxes import WORKSPACE, Box, Memory, memory_of_plan
+from cgraph.view.text import HUES, hue_of, markup, plain
 
-WIDTH, HEIGHT = 1200, 640  # of the picture, in pixels
-LEFT, TOP, RIGHT, BOTTOM = 90, 50, 20, 50  # margins
+WIDTH, HEIGHT = 1200, 700  # of the picture, in pixels
+LEFT, TOP, RIGHT, BOTTOM = 84, 74, 24, 130  # margins around the plan
+STRIP = 50  # height of the bytes in use, below the plan
 TICKS = 8
-HUE_STEP = 137.508  # degrees; neighbouring numbers get hues far apart
+LETTER = 6.2  # width of a letter on a rectangle
+FEWEST_LETTERS = 4  # of a name that is cut off
+MOST_VIEWS = 8  # told of one value
+UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1))
 
 STYLE = """
-text { font: 12px sans-serif; fill: #333 }
-.end { text-anchor: end }
-.middle { text-anchor: middle }
-.operand { stroke: #fff; stroke-width: .5 }
-.operand:hover { stroke: #000; stroke-width: 2 }
-.label { pointer-events: none; font-size: 10px }
-.bound { stroke: #c00; stroke-dasharray: 6 4 }
-.peak { stroke: #c00; stroke-opacity: .35 }
-.axis { stroke: #999 }
+text{font:12px system-ui,sans-serif;fill:#4b5563}
+.title{font-size:17px;font-weight:600;fill:#111827}
+.end{text-anchor:end}.middle{text-anchor:middle}
+.grid{stroke:#e5e7eb;fill:none}.axis{stroke:#9ca3af;fill:none}
+.operand{stroke:#fff;stroke-width:.7}
+.operand:hover,.workspace:hover{stroke:#111827;stroke-width:2}
+.viewed{stroke:#374151;stroke-dasharray:1.5 2}
+.workspace{fill:url(#stripes);stroke:#6b7280;stroke-width:.7}
+.reserved{fill-opacity:.28;stroke:none}
+.over{stroke:#111827;stroke-width:1.6;fill:none;pointer-events:none}
+.label{pointer-events:none;font-size:10px;fill:#1f2937}
+.bound{stroke:#dc2626;stroke-width:1.4;stroke-dasharray:7 4;fill:none}
+.red{fill:#b91c1c}
+.peak{fill:#dc2626;fill-opacity:.1;pointer-events:none}
+.used{fill:#93c5fd;stroke:#2563eb;stroke-width:.8}
 """
+STRIPES = (
+    '<defs><pattern id="stripes" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
+    '<rect width="6" height="6" fill="#f3f4f6"/><rect width="2.4" height="6" fill="#9ca3af"/></pattern></defs>'
+)
 
 
-def plan_svg(problem: Problem, plan: Plan) -> str:
-    """The plan as an SVG text. Time O(n log n)."""
-    picture = _Picture(problem, plan)
+def plan_svg(problem: Problem, plan: Plan, title: str = "") -> str:
+    """The picture of a plan, as an SVG text, under `title` (by default the name of the strategy)."""
+    return memory_svg(memory_of_plan(problem, plan), title)
+
+
+def memory_svg(memory: Memory, title: str = "") -> str:
+    """The same for a plan of which more is known."""
+    picture = _Picture(memory)
+    title = title or f"Memory by {memory.strategy}"
+    hues = "".join(f".h{i}{{fill:hsl({hue_of(i)} 62% 72%)}}" for i in range(HUES))
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">',
-        f"<style>{STYLE}</style>",
+        f"<style>{STYLE}{hues}</style>{STRIPES}",
         '<rect width="100%" height="100%" fill="#fff"/>',
-        f'<text x="{LEFT}" y="24">{escape(picture.title())}</text>',
+        f'<text class="title" x="{LEFT}" y="28">{markup(title)}</text>',
+        f'<text x="{LEFT}" y="48">{markup(summary(memory))}</text>',
         *picture.axes(),
-        *(picture.rectangle(i, x, at) for i, (x, at) in enumerate(zip(problem.operands, plan.offsets)) if x.nbytes),
+        *(picture.reserved(x) for x in memory.reserved if x.nbytes),
+        *(picture.rectangle(x) for x in memory.boxes if x.nbytes),
+        *picture.strip(),
         *picture.marks(),
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
 
 
+def summary(memory: Memory) -> str:
+    """How large a plan is, in one line."""
+    text = f"{len(memory.boxes)} values in {bytes_text(memory.nbytes)} ({memory.nbytes} bytes)"
+    if memory.lower_bound:
+        text += f", {memory.ratio:.4f} × the lower bound"
+    return f"{text}, by {memory.strategy}"
+
+
+def about(box: Box, boxes: tuple[Box, ...]) -> str:
+    """Everything that is known of one value, a line each."""
+    lines = [
+        f"{box.name} {box.spec}".rstrip(),
+        f"{bytes_text(box.nbytes)} at [{box.offset}, {box.offset + box.nbytes})",
+        f"steps {box.first}..{box.last}",
+    ]
+    if box.where:
+        lines.append(box.where)
+    if box.over >= 0:
+        lines.append(f"takes the bytes of {boxes[box.over].name} (step {boxes[box.over].first})")
+    if box.inside >= 0:
+        lines.append(f"made inside {boxes[box.inside].name} (step {boxes[box.inside].first})")
+    lines += [f"view: {x}" for x in box.views[:MOST_VIEWS]]
+    if len(box.views) > MOST_VIEWS:
+        lines.append(f"and {len(box.views) - MOST_VIEWS} more views")
+    return "\n".join(lines)
+
+
+def fitted(name: str, letters: int) -> str:
+    """As much of a name as there is room for: all, the last part of a path, or its beginning; none when it is too little."""
+    last = name.rsplit("/", 1)[-1]
+    found = name if len(name) <= letters else last
+    if len(found) <= letters:
+        return found
+    return found[: letters - 1] + "…" if letters >= FEWEST_LETTERS else ""
+
+
 class _Picture:
     """Scales from steps and bytes to pixels, and the parts of the picture."""
 
-    def __init__(self, problem: Problem, plan: Plan) -> None:
-        steps, breadths = operator_breadths(problem)
-        peak = int(breadths.argmax()) if len(steps) else 0
-        self.plan = plan
-        self.count = len(problem.operands)
-        self.bound = int(breadths[peak]) if len(steps) else 0
-        self.peak = int(steps[peak]) if len(steps) else 0
-        self.first = min((x.interval.first for x in problem.operands), default=0)
-        self.steps = max((x.interval.last for x in problem.operands), default=0) + 1 - self.first
-        self.top = max(plan.nbytes, 1)
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.first, self.steps = memory.first, memory.last + 1 - memory.first
+        self.top = max(memory.nbytes, 1)
+        self.bottom = HEIGHT - BOTTOM
+        self.ground = self.bottom + STRIP + 12  # of the strip
 
     def x(self, step: int) -> float:
         return LEFT + (step - self.first) * (WIDTH - LEFT - RIGHT) / self.steps
 
     def y(self, nbytes: int) -> float:
-        return HEIGHT - BOTTOM - nbytes * (HEIGHT - TOP - BOTTOM) / self.top
-
-    def title(self) -> str:
-        ratio = f", {self.plan.nbytes / self.bound:.4f} of the lower bound" if self.bound else ""
-        name = self.plan.strategy or "plan"
-        return f"{name}: {self.count} operands in {bytes_text(self.plan.nbytes)} ({self.plan.nbytes} bytes){ratio}"
+        return self.bottom - nbytes * (self.bottom - TOP) / self.top
 
     def axes(self) -> list[str]:
-        """Ticks at round steps across and at round bytes upwards."""
-        left, bottom = LEFT, HEIGHT - BOTTOM
-        lines = [f'<path class="axis" d="M{left} {TOP}V{bottom}H{WIDTH - RIGHT}" fill="none"/>']
+        """Ticks at round steps across and at round bytes upwards, all in one unit."""
         step, nbytes = _round_step(self.steps, (1, 2, 5, 10)), _round_step(self.top, (1, 2, 4, 8, 16), 16)
-        for at in range(-(-self.first // step) * step, self.first + self.steps, step):
-            lines.append(f'<text class="middle" x="{self.x(at):.1f}" y="{bottom + 18}">{at}</text>')
+        unit, size = next((name, size) for name, size in UNITS if self.top >= size)
+        lines = []
         for at in range(0, self.top + 1, nbytes):
-            lines.append(f'<text class="end" x="{left - 6}" y="{self.y(at) + 4:.1f}">{bytes_text(at)}</text>')
-        lines.append(f'<text class="middle" x="{(left + WIDTH - RIGHT) / 2}" y="{HEIGHT - 12}">step</text>')
+            y = self.y(at)
+            lines.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
+            lines.append(f'<text class="end" x="{LEFT - 8}" y="{y + 4:.1f}">{at / size:.6g} {unit}</text>')
+        for at in range(-(-self.first // step) * step, self.first + self.steps, step):
+            lines.append(f'<text class="middle" x="{self.x(at):.1f}" y="{self.ground + 18}">{at}</text>')
+        lines.append(f'<path class="axis" d="M{LEFT} {TOP}V{self.bottom}H{WIDTH - RIGHT}"/>')
+        lines.append(f'<text class="middle" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{self.ground + 40}">step</text>')
         return lines
 
-    def rectangle(self, i: int, operand: Operand, at: int) -> str:
-        """One operand, with its name on it where there is room."""
-        first, last = operand.interval.first, operand.interval.last
-        x, y = self.x(first), self.y(at + operand.nbytes)
-        width, height = self.x(last + 1) - x, self.y(at) - y
-        name = operand.name or f"operand {i}"
-        about = f"{name}\n{bytes_text(operand.nbytes)} at [{at}, {at + operand.nbytes})\nsteps {first}..{last}"
-        rectangle = (
-            f'<rect class="operand" x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}" '
-            f'fill="hsl({i * HUE_STEP % 360:.0f} 55% 68%)"><title>{_text(about)}</title></rect>'
+    def place(self, box: Box) -> tuple[float, float, float, float]:
+        """Left, top, width and height."""
+        x, y = self.x(box.first), self.y(box.offset + box.nbytes)
+        return x, y, self.x(box.last + 1) - x, self.y(box.offset) - y
+
+    def reserved(self, box: Box) -> str:
+        x, y, width, height = self.place(box)
+        hue = box.block % HUES
+        return f'<rect class="reserved h{hue}" x="{x:.6g}" y="{y:.6g}" width="{width:.6g}" height="{height:.6g}"/>'
+
+    def rectangle(self, box: Box) -> str:
+        """One value, with its name on it where there is room."""
+        x, y, width, height = self.place(box)
+        style = "workspace" if box.kind == WORKSPACE else f"operand h{box.block % HUES}"
+        style += " viewed" if box.views else ""
+        text = (
+            f'<rect class="{style}" x="{x:.6g}" y="{y:.6g}" width="{width:.6g}" height="{height:.6g}">'
+            f"<title>{markup(about(box, self.memory.boxes))}</title></rect>"
         )
-        if height < 12 or width < 7 * len(name):
-            return rectangle
-        return f'{rectangle}<text class="label" x="{x + 3:.2f}" y="{y + 11:.2f}">{_text(name)}</text>'
+        if box.over >= 0:
+            text += f'<path class="over" d="M{x:.6g} {y:.6g}v{height:.6g}"/>'
+        name = fitted(plain(box.name), int((width - 6) / LETTER)) if height >= 12 else ""
+        return text if not name else f'{text}<text class="label" x="{x + 4:.6g}" y="{y + 11:.6g}">{markup(name)}</text>'
+
+    def strip(self) -> list[str]:
+        """The bytes in use at each step."""
+        scale = STRIP / self.top
+        path = f"M{LEFT} {self.ground}"
+        for step, nbytes in zip(self.memory.changes.tolist(), self.memory.in_use.tolist()):
+            path += f"H{self.x(step):.6g}V{self.ground - nbytes * scale:.6g}"
+        return [
+            f'<path class="used" d="{path}"><title>bytes in use at each step</title></path>',
+            f'<text class="end" x="{LEFT - 8}" y="{self.ground - STRIP / 2 + 4}">in use</text>',
+            f'<path class="axis" d="M{LEFT} {self.ground}H{WIDTH - RIGHT}"/>',
+        ]
 
     def marks(self) -> list[str]:
         """The lower bound and the step that needs so much."""
-        y, x = self.y(self.bound), self.x(self.peak)
-        width = self.x(self.peak + 1) - x
-        note = f"lower bound {bytes_text(self.bound)}, at step {self.peak}"
+        memory = self.memory
+        y, x = self.y(memory.lower_bound), self.x(memory.peak)
+        width = max(self.x(memory.peak + 1) - x, 1.5)
+        note = f"lower bound {bytes_text(memory.lower_bound)}, at step {memory.peak}"
         return [
-            f'<rect class="peak" x="{x:.2f}" y="{TOP}" width="{width:.2f}" height="{HEIGHT - TOP - BOTTOM}" '
-            'fill="#c00" fill-opacity=".07" pointer-events="none"/>',
-            f'<path class="bound" d="M{LEFT} {y:.2f}H{WIDTH - RIGHT}"><title>{note}</title></path>',
-            f'<text class="end" x="{WIDTH - RIGHT}" y="{TOP - 8}">{note}</text>',
+            f'<rect class="peak" x="{x:.6g}" y="{TOP}" width="{width:.6g}" height="{self.ground - TOP}"/>',
+            f'<path class="bound" d="M{LEFT} {y:.6g}H{WIDTH - RIGHT}"><title>{note}</title></path>',
+            f'<text class="end red" x="{WIDTH - RIGHT}" y="{TOP - 10}">{note}</text>',
         ]
 
 
@@ -116,8 +195,3 @@ def _round_step(span: int, steps: tuple[int, ...], base: int = 10) -> int:
     while span > TICKS * scale * steps[-1]:
         scale *= base
     return scale * steps[bisect_left(steps, -(-span // (TICKS * scale)))]
-
-
-def _text(text: str) -> str:
-    """Text that any SVG reader takes: escaped, without control characters."""
-    return escape("".join(char if char.isprintable() or char == "\n" else "?" for char in text))

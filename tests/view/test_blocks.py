@@ -3,23 +3,36 @@ from dataclasses import replace
 
 import pytest
 
+from cgraph.errors import bytes_text
+from cgraph.memory.bounds import lower_bound
 from cgraph.memory.problem import Operand, Problem, UsageInterval, problem_of
 from cgraph.memory.strategies.greedy_by_size import greedy_by_size
-from cgraph.view.blocks import plan_svg
+from cgraph.memory.strategies.greedy_by_size_blocks import greedy_by_size_blocks
+from cgraph.memory.strategies.one_each import one_each
+from cgraph.view.blocks import fitted, memory_svg, plan_svg
+from cgraph.view.boxes import WORKSPACE, Box, blocks_of, memory_of_plan, memory_with
 from tests.support.problems import random_problem
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def rectangles(problem):
-    picture = xml.fromstring(plan_svg(problem, greedy_by_size(problem)))
-    return [x for x in picture.iter(f"{SVG}rect") if x.get("class") == "operand"]
+def parts(svg, kind):
+    """The elements of the picture with this class."""
+    return [x for x in xml.fromstring(svg).iter() if kind in x.get("class", "").split()]
+
+
+def rectangles(problem, strategy=greedy_by_size):
+    return parts(plan_svg(problem, strategy(problem)), "operand")
+
+
+def title(element):
+    return element.find(f"{SVG}title").text
 
 
 def test_every_operand_with_bytes_is_a_rectangle_that_tells_about_itself():
     problem = Problem((Operand(4096, UsageInterval(2, 5), "conv <1> & relu"), Operand(0, UsageInterval(2, 5), "none")))
     (rectangle,) = rectangles(problem)
-    assert rectangle.find(f"{SVG}title").text == "conv <1> & relu\n4 KiB at [0, 4096)\nsteps 2..5"
+    assert title(rectangle) == "conv <1> & relu\n4 KiB at [0, 4096)\nsteps 2..5"
 
 
 def test_rectangles_are_as_wide_as_usage_and_as_high_as_bytes():
@@ -28,8 +41,10 @@ def test_rectangles_are_as_wide_as_usage_and_as_high_as_bytes():
     assert float(wide.get("height")) == pytest.approx(3 * float(narrow.get("height")), abs=0.1)
 
 
-def test_rectangles_of_a_sound_plan_do_not_overlap():
-    boxes = [[float(x.get(key)) for key in ("x", "y", "width", "height")] for x in rectangles(random_problem(3, 40))]
+@pytest.mark.parametrize("seed", range(5))
+def test_rectangles_of_a_sound_plan_do_not_overlap(seed):
+    boxes = [[float(x.get(key)) for key in ("x", "y", "width", "height")] for x in rectangles(random_problem(seed, 40))]
+    assert len(boxes) == 40
     for i, (x, y, width, height) in enumerate(boxes):
         for x2, y2, width2, height2 in boxes[:i]:
             across = min(x + width, x2 + width2) - max(x, x2)
@@ -43,9 +58,72 @@ def test_extreme_plans_are_drawn(rows):
     xml.fromstring(plan_svg(problem, greedy_by_size(problem)))
 
 
-def test_names_cannot_break_the_picture():
-    name = "a\x00b\x1b</title><script>"
+@pytest.mark.parametrize("name", ["a\x00b\x1b</title><script>", "]]>&amp;\"'", "\ud800\u202e\ufffe", "x" * 10**6])
+def test_names_cannot_break_the_picture(name):
     problem = problem_of([(8, 0, 1)])
     problem = replace(problem, operands=(replace(problem.operands[0], name=name),))
-    (rectangle,) = rectangles(problem)
-    assert rectangle.find(f"{SVG}title").text.startswith("a?b?</title><script>")
+    text = plan_svg(problem, greedy_by_size(problem), title=name)
+    (rectangle,) = parts(text, "operand")
+    assert len(title(rectangle)) < 300
+    assert not list(xml.fromstring(text).iter(f"{SVG}script"))
+    assert text.encode().decode() == text
+
+
+def test_the_summary_and_the_bound_are_those_of_the_plan():
+    problem = random_problem(3, 40)
+    plan = one_each(problem)
+    text = plan_svg(problem, plan)
+    assert f"40 values in {bytes_text(plan.nbytes)} ({plan.nbytes} bytes)" in text
+    assert f"{plan.nbytes / lower_bound(problem):.4f} × the lower bound" in text
+    assert f"lower bound {bytes_text(lower_bound(problem))}, at step {memory_of_plan(problem, plan).peak}" in text
+
+
+def test_bytes_in_use_are_the_sums_of_the_boxes_at_every_step():
+    problem = random_problem(2, 60)
+    memory = memory_of_plan(problem, greedy_by_size(problem))
+    for step, nbytes in zip(memory.changes, memory.in_use):
+        assert nbytes == sum(memory.boxes[i].nbytes for i in memory.alive(step))
+    assert sum(memory.boxes[i].nbytes for i in memory.alive(memory.peak)) == memory.lower_bound
+
+
+def test_operands_of_one_block_have_one_colour():
+    problem = random_problem(0, 12)
+    plan = greedy_by_size_blocks(problem)
+    blocks = blocks_of(problem, plan)
+    assert len(set(blocks)) == len(set(plan.offsets)) > 1
+    for at, block in zip(plan.offsets, blocks):
+        assert block == blocks[plan.offsets.index(at)]
+
+
+def test_operands_that_share_some_bytes_only_have_colours_of_their_own():
+    problem = problem_of([(100, 0, 1), (60, 2, 3), (60, 2, 3)])
+    plan = greedy_by_size(problem)
+    assert plan.nbytes == 120
+    assert blocks_of(problem, plan) == [0, 1, 2]
+
+
+def test_overwriting_views_workspaces_and_shared_bytes_are_visible():
+    problem = problem_of([(64, 0, 3), (64, 1, 1)])
+    plan = greedy_by_size(problem)
+    boxes = [
+        Box("conv", "float32[16]", "a.py:1", 64, 0, 0, 1, 0, views=("reshape float32[4,4] at a.py:2",)),
+        Box("relu", "float32[16]", "a.py:3", 64, 0, 1, 3, 0, over=0),
+        Box("conv workspace", "", "a.py:1", 64, 64, 1, 1, 1, kind=WORKSPACE),
+    ]
+    text = memory_svg(memory_with(problem, plan, boxes, [Box("conv", "", "", 64, 0, 0, 3, 0)]))
+    assert [title(x).split("\n")[0] for x in parts(text, "operand")] == ["conv float32[16]", "relu float32[16]"]
+    assert [title(x).split("\n")[-1] for x in parts(text, "viewed")] == ["view: reshape float32[4,4] at a.py:2"]
+    assert "takes the bytes of conv (step 0)" in title(parts(text, "operand")[1])
+    assert len(parts(text, "over")) == len(parts(text, "reserved")) == len(parts(text, "workspace")) == 1
+
+
+def test_a_plan_of_four_thousand_values_is_a_small_file():
+    problem = random_problem(1, 4000)
+    text = plan_svg(problem, greedy_by_size(problem))
+    assert len(parts(text, "operand")) == 4000
+    assert len(text) < 1_200_000
+
+
+@pytest.mark.parametrize(("letters", "shown"), [(20, "stage/conv_1/relu"), (16, "relu"), (4, "relu"), (3, ""), (0, "")])
+def test_names_are_cut_to_the_room_there_is(letters, shown):
+    assert fitted("stage/conv_1/relu", letters) == shown

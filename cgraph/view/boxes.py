@@ -1,0 +1,128 @@
+"""What a picture of memory shows: one box for each value, with steps across and bytes upwards.
+
+Pictures, pages and reports all read these records, so that all of them show the one plan.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cgraph.memory.bounds import breadths_at
+from cgraph.memory.problem import Plan, Problem
+
+VALUE, WORKSPACE = "value", "workspace"
+
+
+@dataclass(frozen=True)
+class Box:
+    """The bytes of one value while they are in use.
+
+    Fields
+        name: the op's name, or what the problem calls the operand
+        spec: ``float32[3,4]``; empty when it is not known
+        where: the user's file and line; empty when it is not known
+        nbytes, offset: bytes ``[offset, offset + nbytes)`` of the arena
+        first, last: steps, both included
+        block: boxes of one number share bytes by being in one block, and have one colour
+        kind: `VALUE` or `WORKSPACE`
+        over, inside: the box whose bytes it takes over, or in whose bytes it is made; -1 if none
+        views: the other nodes that show these bytes
+    """
+
+    name: str
+    spec: str
+    where: str
+    nbytes: int
+    offset: int
+    first: int
+    last: int
+    block: int
+    kind: str = VALUE
+    over: int = -1
+    inside: int = -1
+    views: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Memory:
+    """All boxes of a plan, and what is known of the whole.
+
+    Fields
+        boxes: one per value
+        reserved: one per operand that several values share: all of its bytes, from the first step to the last
+        nbytes, strategy, proved: of the plan
+        lower_bound: the largest operator breadth, in bytes
+        peak: the first step that needs so many
+        first, last: the steps that are shown, both included
+        changes, in_use: steps at which the bytes in use change, rising, and those bytes from there on, int64 ``[m]``
+    """
+
+    boxes: tuple[Box, ...]
+    reserved: tuple[Box, ...]
+    nbytes: int
+    strategy: str
+    proved: bool
+    lower_bound: int
+    peak: int
+    first: int
+    last: int
+    changes: np.ndarray
+    in_use: np.ndarray
+
+    @property
+    def ratio(self) -> float:
+        """Plan size over lower bound; 1 when nothing needs bytes."""
+        return self.nbytes / self.lower_bound if self.lower_bound else 1.0
+
+    def alive(self, step: int) -> list[int]:
+        """The boxes in use at a step, largest first."""
+        found = [i for i, x in enumerate(self.boxes) if x.first <= step <= x.last and x.nbytes]
+        return sorted(found, key=lambda i: (-self.boxes[i].nbytes, i))
+
+
+def memory_of_plan(problem: Problem, plan: Plan) -> Memory:
+    """The boxes of a plan of which nothing but sizes and intervals is known. Time O(n log n)."""
+    blocks = blocks_of(problem, plan)
+    boxes = [
+        Box(x.name or f"operand {i}", "", "", x.nbytes, at, x.interval.first, x.interval.last, blocks[i])
+        for i, (x, at) in enumerate(zip(problem.operands, plan.offsets))
+    ]
+    return memory_with(problem, plan, boxes, [])
+
+
+def blocks_of(problem: Problem, plan: Plan) -> list[int]:
+    """The number of each operand's block.
+
+    When the plan is made of blocks (operands begin together or do not share a byte), those with one offset are in one
+    block. In any other plan each operand is a block of its own.
+    """
+    sizes: dict[int, int] = {}
+    for at, x in zip(plan.offsets, problem.operands):
+        if x.nbytes:
+            sizes[at] = max(sizes.get(at, 0), x.nbytes)
+    starts = sorted(sizes)
+    if any(at + sizes[at] > after for at, after in zip(starts, starts[1:])):
+        return list(range(len(problem.operands)))
+    number = {at: i for i, at in enumerate(starts)}
+    return [number[at] if x.nbytes else len(starts) for at, x in zip(plan.offsets, problem.operands)]
+
+
+def memory_with(problem: Problem, plan: Plan, boxes: Sequence[Box], reserved: Sequence[Box]) -> Memory:
+    """The boxes of a plan with the bytes in use at every step."""
+    changes = np.unique(np.concatenate((problem.first, problem.last + 1)))
+    in_use = breadths_at(problem, changes)
+    peak = int(in_use.argmax()) if len(changes) else 0
+    return Memory(
+        tuple(boxes),
+        tuple(reserved),
+        plan.nbytes,
+        plan.strategy or "plan",
+        plan.proved,
+        int(in_use[peak]) if len(changes) else 0,
+        int(changes[peak]) if len(changes) else 0,
+        int(changes[0]) if len(changes) else 0,
+        int(changes[-1]) - 1 if len(changes) else 0,
+        changes,
+        in_use,
+    )
