@@ -19,6 +19,7 @@ WIDTH, HEIGHT = 1200, 700  # of the picture, in pixels
 LEFT, TOP, RIGHT, BOTTOM = 84, 74, 24, 130  # margins around the plan
 STRIP = 50  # height of the bytes in use, below the plan
 TICKS = 8
+THIN = 3  # pixels; an edge would hide what is thinner
 LETTER = 6.2  # width of a letter on a rectangle
 FEWEST_LETTERS = 4  # of a name that is cut off
 MOST_VIEWS = 8  # told of one value
@@ -31,7 +32,8 @@ text{font:12px system-ui,sans-serif;fill:#4b5563}
 .grid{stroke:#e5e7eb;fill:none}.axis{stroke:#9ca3af;fill:none}
 .operand{stroke:#fff;stroke-width:.7}
 .operand:hover,.workspace:hover{stroke:#111827;stroke-width:2}
-.viewed{stroke:#374151;stroke-dasharray:1.5 2}
+.thin{stroke-width:0}
+.viewed{stroke:#374151;stroke-width:.7;stroke-dasharray:1.5 2}
 .workspace{fill:url(#stripes);stroke:#6b7280;stroke-width:.7}
 .reserved{fill-opacity:.28;stroke:none}
 .over{stroke:#111827;stroke-width:1.6;fill:none;pointer-events:none}
@@ -101,7 +103,7 @@ def about(box: Box, boxes: tuple[Box, ...]) -> str:
 
 
 def fitted(name: str, letters: int) -> str:
-    """As much of a name as there is room for: all, the last part of a path, or its beginning; none when it is too little."""
+    """As much of a name as there is room for: all of it, the last part of a path, or the beginning, if 3 letters fit."""
     last = name.rsplit("/", 1)[-1]
     found = name if len(name) <= letters else last
     if len(found) <= letters:
@@ -154,7 +156,7 @@ class _Picture:
         """One value, with its name on it where there is room."""
         x, y, width, height = self.place(box)
         style = "workspace" if box.kind == WORKSPACE else f"operand h{box.block % HUES}"
-        style += " viewed" if box.views else ""
+        style += " viewed" if box.views else " thin" if min(width, height) < THIN else ""
         text = (
             f'<rect class="{style}" x="{x:.6g}" y="{y:.6g}" width="{width:.6g}" height="{height:.6g}">'
             f"<title>{markup(about(box, self.memory.boxes))}</title></rect>"
