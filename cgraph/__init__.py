@@ -1,0 +1,62 @@
+"""cgraph: array expressions become a graph, a plan of every byte, and compiled kernels that run it."""
+
+from typing import Any
+
+import cgraph.ops  # noqa: F401 - fills OPS
+from cgraph.autodiff import gradient, hessian_vector_product, jvp
+from cgraph.errors import (
+    BudgetError,
+    CgraphError,
+    DTypeError,
+    FormatError,
+    GraphError,
+    InputError,
+    NoGradientError,
+    NoKernelError,
+    NotEvaluatedError,
+    PlanError,
+    ShapeError,
+    UnassignedError,
+)
+from cgraph.function import Function, compile
+from cgraph.ir.graph import OPS, Node
+from cgraph.ops.leaf import Const, Var
+
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Every op's function, by name."""
+    if name not in OPS:
+        raise AttributeError(f"cgraph has no attribute {name!r}")
+    return OPS[name]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+__all__ = [
+    "BudgetError",
+    "CgraphError",
+    "Const",
+    "DTypeError",
+    "FormatError",
+    "Function",
+    "GraphError",
+    "InputError",
+    "NoGradientError",
+    "NoKernelError",
+    "Node",
+    "NotEvaluatedError",
+    "PlanError",
+    "ShapeError",
+    "UnassignedError",
+    "Var",
+    "__version__",
+    "compile",
+    "gradient",
+    "hessian_vector_product",
+    "jvp",
+    *OPS,
+]

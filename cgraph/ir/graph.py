@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -143,7 +143,18 @@ class Node:
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise TypeError(f"{self.name} at {self.where} holds no data; .eval() computes it")
 
-    # -- operators: each is an op by name -------------------------------------------------------------------------
+    # -- operators: each is an op by name, set below --------------------------------------------------------------
+    if TYPE_CHECKING:
+
+        def _of_two(self, other: Any) -> "Node": ...
+        def _of_one(self) -> "Node": ...
+
+        __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = __matmul__ = _of_two
+        __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = __rmatmul__ = _of_two
+        __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = __rand__ = __ror__ = __rxor__ = _of_two
+        __lt__ = __le__ = __gt__ = __ge__ = _of_two
+        __neg__ = __abs__ = __invert__ = __pos__ = _of_one
+
     def __getattr__(self, name: str) -> Any:
         if name in METHODS:
             return lambda *args, **kwargs: OPS[METHODS[name]](self, *args, **kwargs)

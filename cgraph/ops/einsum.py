@@ -1,0 +1,128 @@
+"""einsum: sums of products named by letters, made of transposes and matrix products."""
+
+from collections.abc import Iterable
+from string import ascii_letters
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import ShapeError
+from cgraph.ir.graph import OPS, Node, public
+from cgraph.ops.family import common_dtype, plain
+from cgraph.ops.leaf import as_node
+from cgraph.ops.linear import matmul
+from cgraph.ops.shape import broadcast_to, reshape, transpose
+
+Term = tuple[Node, str]
+
+
+@public
+def einsum(subscripts: str, *operands: Any) -> Node:
+    """Sums of products by letters, as ``np.einsum``: ``einsum("ij,jk->ik", x, y)`` is the matrix product.
+
+    The order of the products is the cheapest that a greedy search finds.
+
+    Raises
+        ShapeError: letters do not fit the operands, or one letter stands for different lengths
+    """
+    dtype = common_dtype(*operands)
+    nodes = [OPS["astype"](as_node(plain(x), dtype), dtype) for x in operands]
+    inputs, result = parse(subscripts, nodes)
+    lengths = lengths_of(inputs, nodes)
+    terms = [diagonals(x, letters) for x, letters in zip(nodes, inputs)]
+    for chosen in contraction_order(inputs, result, nodes):
+        first, *others = [terms[i] for i in chosen]
+        terms = [t for i, t in enumerate(terms) if i not in chosen]
+        for i, other in enumerate(others, 1):
+            wanted = set(result).union(*(letters for _, letters in (*terms, *others[i:])))
+            first = product(first, other, wanted, lengths)
+        terms.append(first)
+    x, letters = summed(terms[0], set(result))
+    return transpose(x, [letters.index(c) for c in result])
+
+
+def parse(subscripts: str, nodes: list[Node]) -> tuple[list[str], str]:
+    """Letters of each operand and of the result; an ellipsis becomes letters that are not used."""
+    left, arrow, right = subscripts.replace(" ", "").partition("->")
+    inputs = left.split(",")
+    if len(inputs) != len(nodes):
+        raise ShapeError(f"einsum: {subscripts!r} names {len(inputs)} operands, {len(nodes)} are given")
+    free = [c for c in ascii_letters if c not in subscripts]
+    widths = [x.ndim - len(letters.replace("...", "")) for x, letters in zip(nodes, inputs)]
+    for x, letters, width in zip(nodes, inputs, widths):
+        if width < 0 or (width and "..." not in letters):
+            raise ShapeError(f"einsum: {letters!r} does not fit {x.name} {x.spec}")
+    most = "".join(free[: max(widths, default=0)])
+    inputs = [s.replace("...", most[len(most) - width :]) for s, width in zip(inputs, widths)]
+    if not arrow:
+        counts = "".join(inputs)
+        named = sorted(c for c in set(counts) if counts.count(c) == 1 and c not in most)
+        return inputs, (most if "..." in left else "") + "".join(named)
+    right = right.replace("...", most)
+    if any(c not in "".join(inputs) for c in right) or len(set(right)) != len(right):
+        raise ShapeError(f"einsum: the result {right!r} repeats a letter or names one that no operand has")
+    return inputs, right
+
+
+def lengths_of(inputs: Iterable[str], nodes: Iterable[Node]) -> dict[str, int]:
+    """The length that each letter stands for; 1 gives way."""
+    found: dict[str, int] = {}
+    for letters, x in zip(inputs, nodes):
+        for c, n in zip(letters, x.shape):
+            if found.get(c, 1) != 1 and n not in (1, found[c]):
+                raise ShapeError(f"einsum: {c!r} stands for {found[c]} and, in {x.name} {x.spec}, for {n}")
+            found[c] = n if found.get(c, 1) == 1 else found[c]
+    return found
+
+
+def contraction_order(inputs: list[str], result: str, nodes: list[Node]) -> list[tuple[int, ...]]:
+    """Which terms to multiply, step by step; a product goes to the end of the list."""
+    if len(nodes) < 2:
+        return []
+    shapes = [np.broadcast_to(np.zeros((), "float32"), x.shape) for x in nodes]
+    path, _ = np.einsum_path(f"{','.join(inputs)}->{result}", *shapes, optimize="greedy")
+    return [tuple(step) for step in path[1:]]
+
+
+def diagonals(x: Node, letters: str) -> Term:
+    """A letter that stands twice takes the diagonal of its two axes."""
+    for c in dict.fromkeys(letters):
+        while letters.count(c) > 1:
+            i = letters.index(c)
+            j = letters.index(c, i + 1)
+            x = OPS["diagonal"](x, axis1=i, axis2=j)
+            letters = letters[:i] + letters[i + 1 : j] + letters[j + 1 :] + c
+    return x, letters
+
+
+def summed(term: Term, wanted: set[str]) -> Term:
+    """The term summed over the letters that nobody wants."""
+    x, letters = term
+    gone = tuple(i for i, c in enumerate(letters) if c not in wanted)
+    return (OPS["sum"](x, gone, dtype=x.dtype) if gone else x), "".join(c for c in letters if c in wanted)
+
+
+def product(left: Term, right: Term, wanted: set[str], lengths: dict[str, int]) -> Term:
+    """The product of two terms, summed over shared letters that nobody wants."""
+    (x, xs), (y, ys) = summed(left, wanted | set(right[1])), summed(right, wanted | set(left[1]))
+    shared = [c for c in xs if c in ys]
+    batch, over = [c for c in shared if c in wanted], [c for c in shared if c not in wanted]
+    rows, columns = [c for c in xs if c not in shared], [c for c in ys if c not in shared]
+    x, y = stretched(x, xs, shared, lengths), stretched(y, ys, shared, lengths)
+    left_shape, right_shape = dict(zip(xs, x.shape)), dict(zip(ys, y.shape))
+
+    def size(letters: Iterable[str], shape: dict[str, int]) -> int:
+        return int(np.prod([shape[c] for c in letters], dtype=np.int64))
+
+    b = tuple(left_shape[c] for c in batch)
+    m, k, n = size(rows, left_shape), size(over, left_shape), size(columns, right_shape)
+    x = reshape(transpose(x, [xs.index(c) for c in (*batch, *rows, *over)]), (*b, m, k))
+    y = reshape(transpose(y, [ys.index(c) for c in (*batch, *over, *columns)]), (*b, k, n))
+    found = matmul(x, y)
+    shape = (*b, *(left_shape[c] for c in rows), *(right_shape[c] for c in columns))
+    return reshape(found, shape), "".join((*batch, *rows, *columns))
+
+
+def stretched(x: Node, letters: str, shared: list[str], lengths: dict[str, int]) -> Node:
+    """Axes of one element that meet longer ones repeated."""
+    return broadcast_to(x, tuple(lengths[c] if c in shared else n for c, n in zip(letters, x.shape)))

@@ -1,0 +1,229 @@
+"""Products of matrices, and all that is made of them: dot, outer, tensordot, einsum, kron, norm.
+
+Transposes cost nothing: the product reads operands of any strides.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product as every
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.spec import Spec
+from cgraph.kernels.calls.matmul import matmul_calls, matmul_scratch_nbytes
+from cgraph.kernels.calls.move import fill_calls
+from cgraph.kernels.expression import code_of
+from cgraph.kernels.kernel import Pointer, View
+from cgraph.ops.family import common_dtype, plain
+from cgraph.ops.leaf import as_node
+from cgraph.ops.shape import axis_of, broadcast_to, expand_dims, reshape, swapaxes, transpose
+
+
+@dataclass(frozen=True)
+class Matmul(Op):
+    """Products of matrices: ``out[..., i, j] = sum over k of x[..., i, k] * y[..., k, j]``.
+
+    Operands
+        x, y: ``[..., m, k]`` and ``[..., k, n]`` of one dtype and the same leading axes
+    Result
+        ``[..., m, n]`` of that dtype; whole numbers wrap
+    Raises
+        ShapeError: k or the leading axes differ
+    """
+
+    strided = True
+
+    def infer(self, x: Spec, y: Spec) -> Spec:
+        if x.dtype != y.dtype or x.dtype.kind == "b":
+            raise DTypeError("the operands must be numbers of one dtype")
+        if x.ndim < 2 or y.ndim != x.ndim or x.shape[:-2] != y.shape[:-2]:
+            raise ShapeError("the operands must be matrices with the same leading axes")
+        if x.shape[-1] != y.shape[-2]:
+            raise ShapeError(f"the first has {x.shape[-1]} columns, the second {y.shape[-2]} rows")
+        return Spec((*x.shape[:-1], y.shape[-1]), x.dtype)
+
+    def meaning(self, x, y):
+        return np.matmul(x, y)
+
+    def scratch(self, x: Spec, y: Spec) -> int:
+        return workspace_nbytes(x.shape, y.shape, code_of(x.dtype))
+
+    def cpu(self, out: View, x: View, y: View, scratch: Pointer | None = None) -> list:
+        return fill_calls(out, 0) if x.shape[-1] == 0 else matmul_calls(out, x, y, scratch=scratch)
+
+    def grad(self, node, g):
+        x, y = node.operands
+        return apply(self, g, swapaxes(y, -1, -2)), apply(self, swapaxes(x, -1, -2), g)
+
+
+@lru_cache(maxsize=4096)
+def workspace_nbytes(x: tuple[int, ...], y: tuple[int, ...], code: str) -> int:
+    """Bytes that suffice for a product of these shapes, whatever the strides: the most over the ways they can lie."""
+    if prod(x) == 0 or prod(y) == 0:
+        return 0
+    batch, m, n = x[:-2], x[-2], y[-1]
+    runs = {prod(batch[i:j]) for i in range(len(batch) + 1) for j in range(i, len(batch) + 1)}
+    most = 0
+    for count, left, right, spread in every(sorted(runs), LAYOUTS, LAYOUTS, (False, True)):
+        a = laid_out((count, *x[-2:]), left, code, False)
+        b = laid_out((count, *y[-2:]), right, code, spread)
+        out = laid_out((count, m, n), "rows", code, False)
+        most = max(most, matmul_scratch_nbytes(out, a, b))
+    return most
+
+
+LAYOUTS = ("rows", "columns", "apart")
+
+
+def laid_out(shape: tuple[int, ...], layout: str, code: str, spread: bool) -> View:
+    """Matrices whose rows or columns, or neither, lie side by side; `spread`: all of them are one."""
+    count, m, n = shape
+    size = int(code[1:])
+    row, column = {"rows": (n, 1), "columns": (1, m), "apart": (2 * n, 2)}[layout]
+    batch = 0 if spread else m * row if layout != "columns" else m * n
+    return View(Pointer(None), shape, (batch * size, row * size, column * size), code)
+
+
+@public
+def matmul(x: Any, y: Any) -> Node:
+    """Product of matrices, ``x @ y``: leading axes broadcast; a vector is a row on the left, a column on the right."""
+    dtype = common_dtype(x, y)
+    x, y = (OPS["astype"](as_node(plain(v), dtype), dtype) for v in (x, y))
+    if x.ndim == 0 or y.ndim == 0:
+        raise ShapeError(f"matmul: {x.name} {x.spec} and {y.name} {y.spec}; multiply by a number with *")
+    if dtype.kind == "b":
+        return OPS["astype"](matmul(OPS["astype"](x, "int64"), OPS["astype"](y, "int64")), bool)
+    left = x if x.ndim > 1 else expand_dims(x, 0)
+    right = y if y.ndim > 1 else expand_dims(y, 1)
+    if left.shape[-1] == right.shape[-2]:
+        batch = leading_shape(x, y)
+        left = broadcast_to(left, (*batch, *left.shape[-2:]))
+        right = broadcast_to(right, (*batch, *right.shape[-2:]))
+    else:
+        left, right = (left, right) if left.ndim == right.ndim else (x, y)
+    found = apply(Matmul(), left, right)
+    rows, columns = (left.shape[-2],) * (x.ndim > 1), (right.shape[-1],) * (y.ndim > 1)
+    return reshape(found, (*found.shape[:-2], *rows, *columns))
+
+
+def leading_shape(x: Node, y: Node) -> tuple[int, ...]:
+    """The axes before the matrices, broadcast."""
+    try:
+        return np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    except ValueError:
+        raise ShapeError(f"matmul: leading axes do not broadcast: {x.name} {x.spec}, {y.name} {y.spec}") from None
+
+
+@public
+def dot(x: Any, y: Any) -> Node:
+    """As ``np.dot``: over the last axis of x and the last but one (or only) axis of y; with a number, the product."""
+    x, y = as_node(plain(x)), as_node(plain(y))
+    if x.ndim == 0 or y.ndim == 0:
+        return OPS["multiply"](x, y)
+    if x.ndim <= 2 and y.ndim <= 2:
+        return matmul(x, y)
+    return tensordot(x, y, ((x.ndim - 1,), (max(y.ndim - 2, 0),)))
+
+
+@public
+def inner(x: Any, y: Any) -> Node:
+    """The sum of products over the last axis of both, as ``np.inner``."""
+    x, y = as_node(plain(x)), as_node(plain(y))
+    if x.ndim == 0 or y.ndim == 0:
+        return OPS["multiply"](x, y)
+    return tensordot(x, y, ((x.ndim - 1,), (y.ndim - 1,)))
+
+
+@public
+def vdot(x: Any, y: Any) -> Node:
+    """The sum of products of all elements."""
+    return matmul(OPS["ravel"](x), OPS["ravel"](y))
+
+
+@public
+def outer(x: Any, y: Any) -> Node:
+    """Every element of x times every element of y: ``[x.size, y.size]``."""
+    return OPS["multiply"](expand_dims(OPS["ravel"](x), 1), expand_dims(OPS["ravel"](y), 0))
+
+
+@public
+def tensordot(x: Any, y: Any, axes: int | tuple[Sequence[int] | int, Sequence[int] | int] = 2) -> Node:
+    """The sum of products over pairs of axes: `axes` of x with `axes` of y, or the last n with the first n."""
+    x, y = as_node(plain(x)), as_node(plain(y))
+    if isinstance(axes, int):
+        axes = (range(x.ndim - axes, x.ndim), range(axes))
+    over_x = [axis_of(a, x.ndim) for a in np.atleast_1d(axes[0]).tolist()]
+    over_y = [axis_of(int(a), y.ndim) for a in np.atleast_1d(axes[1]).tolist()]
+    if [x.shape[a] for a in over_x] != [y.shape[a] for a in over_y]:
+        raise ShapeError(f"tensordot: {x.name} {x.spec} over {over_x} and {y.name} {y.spec} over {over_y} differ")
+    kept_x = [a for a in range(x.ndim) if a not in over_x]
+    kept_y = [a for a in range(y.ndim) if a not in over_y]
+    k = prod(x.shape[a] for a in over_x)
+    left = reshape(transpose(x, (*kept_x, *over_x)), (prod(x.shape[a] for a in kept_x), k))
+    right = reshape(transpose(y, (*over_y, *kept_y)), (k, prod(y.shape[a] for a in kept_y)))
+    return reshape(matmul(left, right), (*(x.shape[a] for a in kept_x), *(y.shape[a] for a in kept_y)))
+
+
+@public
+def kron(x: Any, y: Any) -> Node:
+    """The Kronecker product: every element of x times the whole of y."""
+    x, y = as_node(plain(x)), as_node(plain(y))
+    ndim = max(x.ndim, y.ndim)
+    xs, ys = (1,) * (ndim - x.ndim) + x.shape, (1,) * (ndim - y.ndim) + y.shape
+    left = reshape(x, tuple(n for a in xs for n in (a, 1)))
+    right = reshape(y, tuple(n for b in ys for n in (1, b)))
+    return reshape(left * right, tuple(a * b for a, b in zip(xs, ys)))
+
+
+@public
+def norm(x: Any, ord: Any = None, axis: Any = None, *, keepdims: bool = False) -> Node:
+    """The norm of vectors along an axis, or of matrices over two, as ``np.linalg.norm``.
+
+    Parameters
+        ord: None is the root of the sum of squares; a number p, inf, -inf, 0 for vectors; "fro", "nuc", 1, -1, 2, -2,
+            inf, -inf for matrices
+    """
+    x = as_node(plain(x))
+    x = x if x.dtype.kind == "f" else OPS["astype"](x, "float64")
+    if ord is None:
+        return OPS["sqrt"](OPS["sum"](OPS["square"](x), axis, keepdims=keepdims))
+    axis = tuple(range(x.ndim)) if axis is None else axis
+    axes = tuple(axis_of(a, x.ndim) for a in np.atleast_1d(axis).tolist())
+    if len(axes) > 2:
+        raise ShapeError(f"norm: {len(axes)} axes of {x.name} {x.spec}; a norm of order {ord} takes one or two")
+    return vector_norm(x, ord, axes, keepdims) if len(axes) == 1 else matrix_norm(x, ord, axes, keepdims)
+
+
+def vector_norm(x: Node, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Node:
+    size, total = OPS["abs"](x), OPS["sum"]
+    if ord in (inf, -inf):
+        return OPS["max" if ord > 0 else "min"](size, axes, keepdims=keepdims)
+    if ord == 0:
+        return total(OPS["astype"](OPS["not_equal"](x, 0), x.dtype), axes, keepdims=keepdims)
+    if ord == 1:
+        return total(size, axes, keepdims=keepdims)
+    if ord == 2:
+        return OPS["sqrt"](total(OPS["square"](x), axes, keepdims=keepdims))
+    return OPS["power"](total(OPS["power"](size, ord), axes, keepdims=keepdims), 1.0 / ord)
+
+
+def matrix_norm(x: Node, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Node:
+    row, column = axes
+    if ord == "fro":
+        return norm(x, None, axes, keepdims=keepdims)
+    if ord in (1, -1, inf, -inf):
+        over, then = (row, column) if ord in (1, -1) else (column, row)
+        sums = OPS["sum"](OPS["abs"](x), over, keepdims=True)
+        found = OPS["max" if ord > 0 else "min"](sums, then, keepdims=True)
+    elif ord in (2, -2, "nuc"):
+        values = OPS["svdvals"](OPS["moveaxis"](x, axes, (-2, -1)))
+        found = OPS["sum" if ord == "nuc" else "max" if ord > 0 else "min"](values, -1)
+        found = expand_dims(found, tuple(sorted(axes)))
+    else:
+        raise ShapeError(f"norm: there is no matrix norm of order {ord!r}")
+    return found if keepdims else OPS["squeeze"](found, tuple(sorted(axes)))

@@ -1,0 +1,318 @@
+"""Reductions over any axes: sums, products, extremes and their places, logic; means, variances and logsumexp of them.
+
+An op drops the axes that it reduces; `keepdims` puts them back as axes of one element, which moves no bytes. dtypes are
+NumPy's: whole numbers and bool add up in 64 bits, their mean is float64.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod as product
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cgraph.errors import ShapeError
+from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.spec import Spec
+from cgraph.kernels.calls.reduce import reduce_calls, scratch_nbytes
+from cgraph.kernels.expression import Program, Trace, code_of
+from cgraph.kernels.kernel import Pointer, View, contiguous
+from cgraph.ops.family import float_dtype, plain
+from cgraph.ops.leaf import as_node
+from cgraph.ops.shape import axes_of, broadcast_to, concat, reshape
+
+Axis = int | Sequence[int] | None
+
+
+@dataclass(frozen=True)
+class Reduction(Op):
+    """One element from all elements along `axes`, which the result has no more."""
+
+    axes: tuple[int, ...]
+    kind: ClassVar[str] = ""
+    numpy: ClassVar[Any] = None
+    strided = True
+
+    def dtype(self, dtype: np.dtype) -> np.dtype:
+        """The result's dtype, given the operand's."""
+        return dtype
+
+    def infer(self, x: Spec) -> Spec:
+        if self.kind in ("min", "max", "argmin", "argmax") and 0 in [x.shape[a] for a in self.axes]:
+            raise ShapeError(f"no element along axes {list(self.axes)}, so there is no {self.kind}")
+        return Spec(tuple(n for i, n in enumerate(x.shape) if i not in self.axes), self.dtype(x.dtype))
+
+    def meaning(self, x):
+        return type(self).numpy(x, axis=self.axes)
+
+    def program(self, code: str) -> Program:
+        """What is reduced, from one element of the operand."""
+        m = Trace()
+        return m.program(m.cast(m.load(0, code), code_of(self.dtype(np.dtype("?" if code == "b1" else code)))))
+
+    def scratch(self, x: Spec) -> int:
+        return scratch_nbytes(self.kind, self.program(code_of(x.dtype))[-1][1], x.shape, self.axes)
+
+    def cpu(self, out: View, x: View, scratch: Pointer | None = None) -> list:
+        program = self.program(x.dtype)
+        nbytes = scratch_nbytes(self.kind, program[-1][1], x.shape, self.axes)
+        room = contiguous(scratch, (nbytes,), "u1") if scratch else None
+        return reduce_calls(self.kind, program, out, x, axes=self.axes, scratch=room)
+
+
+def wide(dtype: np.dtype) -> np.dtype:
+    """The dtype in which values add up: 64 bits for whole numbers and bool."""
+    return dtype if dtype.kind == "f" else np.dtype("uint64" if dtype.kind == "u" else "int64")
+
+
+def spread(g: Node, axes: tuple[int, ...], shape: tuple[int, ...]) -> Node:
+    """`g`, which has no `axes`, repeated along them."""
+    return broadcast_to(reshape(g, kept(shape, axes)), shape)
+
+
+def kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """`shape` with one element along `axes`."""
+    return tuple(1 if i in axes else n for i, n in enumerate(shape))
+
+
+@dataclass(frozen=True)
+class Sum(Reduction):
+    """The sum along axes."""
+
+    kind, numpy = "sum", staticmethod(np.sum)
+
+    def dtype(self, dtype: np.dtype) -> np.dtype:
+        return wide(dtype)
+
+    def grad(self, node, g):
+        return (spread(g, self.axes, node.operands[0].shape),)
+
+
+@dataclass(frozen=True)
+class Prod(Reduction):
+    """The product along axes."""
+
+    kind, numpy = "prod", staticmethod(np.prod)
+
+    def dtype(self, dtype: np.dtype) -> np.dtype:
+        return wide(dtype)
+
+    def grad(self, node, g):
+        x = node.operands[0]
+        order = [i for i in range(x.ndim) if i not in self.axes] + list(self.axes)
+        flat = reshape(OPS["transpose"](x, order), (*node.shape, product(x.shape[a] for a in self.axes)))
+        found = reshape(product_gradient(flat, g), tuple(x.shape[a] for a in order))
+        return (OPS["transpose"](found, np.argsort(order).tolist()),)
+
+
+def product_gradient(x: Node, g: Node) -> Node:
+    """The gradient of the product along the last axis, right where elements are 0: no division, pairs of pairs."""
+    if x.size == 0:
+        return x
+    levels = []
+    while x.shape[-1] > 1:
+        half = x.shape[-1] // 2
+        levels.append((x[..., :half], x[..., half : 2 * half], x.shape[-1] % 2))
+        rest = [x[..., 2 * half :]] if x.shape[-1] % 2 else []
+        x = concat([levels[-1][0] * levels[-1][1], *rest], -1)
+    g = OPS["expand_dims"](g, -1)
+    for left, right, odd in reversed(levels):
+        pairs = g[..., : left.shape[-1]]
+        g = concat([pairs * right, pairs * left, *([g[..., -1:]] if odd else [])], -1)
+    return g
+
+
+@dataclass(frozen=True)
+class Extreme(Reduction):
+    """The smallest or largest along axes; NaN when one is."""
+
+    def grad(self, node, g):
+        x = node.operands[0]
+        taken = OPS["astype"](OPS["equal"](x, spread(node, self.axes, x.shape)), x.dtype)
+        share = g / sum(taken, self.axes)
+        return (spread(share, self.axes, x.shape) * taken,)
+
+
+@dataclass(frozen=True)
+class Min(Extreme):
+    """The smallest along axes; NaN when one is."""
+
+    kind, numpy = "min", staticmethod(np.min)
+
+
+@dataclass(frozen=True)
+class Max(Extreme):
+    """The largest along axes; NaN when one is."""
+
+    kind, numpy = "max", staticmethod(np.max)
+
+
+@dataclass(frozen=True)
+class Logic(Reduction):
+    """bool from != 0 along axes."""
+
+    def dtype(self, dtype: np.dtype) -> np.dtype:
+        return np.dtype(bool)
+
+
+@dataclass(frozen=True)
+class Any_(Logic):
+    """Is an element along the axes not 0?"""
+
+    kind, numpy, name = "any", staticmethod(np.any), "any"
+
+
+@dataclass(frozen=True)
+class All_(Logic):
+    """Are all elements along the axes not 0?"""
+
+    kind, numpy, name = "all", staticmethod(np.all), "all"
+
+
+@dataclass(frozen=True)
+class Place(Reduction):
+    """The position, in C order over the axes, of an extreme: the first of equal ones, a NaN before all."""
+
+    def infer(self, x: Spec) -> Spec:
+        return Spec(super().infer(x).shape, np.dtype("int64"))
+
+    def meaning(self, x):
+        rest = [i for i in range(x.ndim) if i not in self.axes]
+        flat = x.transpose(*rest, *self.axes).reshape(*(x.shape[i] for i in rest), -1)
+        return type(self).numpy(flat, axis=-1)
+
+
+@dataclass(frozen=True)
+class Argmin(Place):
+    """The position of the smallest along axes."""
+
+    kind, numpy = "argmin", staticmethod(np.argmin)
+
+
+@dataclass(frozen=True)
+class Argmax(Place):
+    """The position of the largest along axes."""
+
+    kind, numpy = "argmax", staticmethod(np.argmax)
+
+
+# -- public functions -------------------------------------------------------------------------------------------------
+
+
+def reduced(op: type[Reduction], x: Any, axis: Axis, keepdims: bool) -> Node:
+    """The node of a reduction; over no axes at all the operand in the result's dtype."""
+    x = as_node(plain(x))
+    axes = axes_of(axis, x.ndim)
+    made = op(axes)
+    found = apply(made, x) if axes else OPS["astype"](x, made.infer(x.spec).dtype)
+    return reshape(found, kept(x.shape, axes)) if keepdims else found
+
+
+@public
+def sum(x: Any, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Node:
+    """The sum along axes, all by default; whole numbers add up in 64 bits."""
+    return reduced(Sum, x if dtype is None else OPS["astype"](x, dtype), axis, keepdims)
+
+
+@public
+def prod(x: Any, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Node:
+    """The product along axes, all by default; whole numbers multiply in 64 bits."""
+    return reduced(Prod, x if dtype is None else OPS["astype"](x, dtype), axis, keepdims)
+
+
+@public
+def min(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
+    """The smallest along axes, all by default. ShapeError when there is no element."""
+    return reduced(Min, x, axis, keepdims)
+
+
+@public
+def max(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
+    """The largest along axes, all by default. ShapeError when there is no element."""
+    return reduced(Max, x, axis, keepdims)
+
+
+@public
+def any(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
+    """Is an element along the axes not 0?"""
+    return reduced(Any_, x, axis, keepdims)
+
+
+@public
+def all(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
+    """Are all elements along the axes not 0?"""
+    return reduced(All_, x, axis, keepdims)
+
+
+@public
+def argmin(x: Any, axis: int | None = None, *, keepdims: bool = False) -> Node:
+    """The position of the smallest along an axis; among all elements by default."""
+    return place(Argmin, x, axis, keepdims)
+
+
+@public
+def argmax(x: Any, axis: int | None = None, *, keepdims: bool = False) -> Node:
+    """The position of the largest along an axis; among all elements by default."""
+    return place(Argmax, x, axis, keepdims)
+
+
+def place(op: type[Place], x: Any, axis: int | None, keepdims: bool) -> Node:
+    x = as_node(plain(x))
+    if x.ndim == 0:
+        return OPS["zeros"]((), "int64")
+    return reduced(op, x, axis, keepdims)
+
+
+def count(x: Node, axis: Axis) -> int:
+    """Elements that are reduced to one."""
+    return product(x.shape[a] for a in axes_of(axis, x.ndim))
+
+
+@public
+def mean(x: Any, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Node:
+    """The mean along axes, all by default; float64 for whole numbers, NaN for no elements."""
+    x = as_node(plain(x))
+    x = OPS["astype"](x, dtype or (x.dtype if x.dtype.kind == "f" else "float64"))
+    total = sum(x, axis, keepdims=keepdims)
+    return total / np.asarray(count(x, axis), x.dtype)
+
+
+@public
+def var(x: Any, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False) -> Node:
+    """The mean squared distance from the mean along axes; divided by the count less `ddof`."""
+    x = as_node(plain(x))
+    x = OPS["astype"](x, x.dtype if x.dtype.kind == "f" else "float64")
+    total = sum(OPS["square"](x - mean(x, axis, keepdims=True)), axis, keepdims=keepdims)
+    left = count(x, axis) - ddof
+    return total / np.asarray(left if left > 0 else 0, x.dtype)
+
+
+@public
+def std(x: Any, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False) -> Node:
+    """The square root of the variance along axes."""
+    return OPS["sqrt"](var(x, axis, ddof=ddof, keepdims=keepdims))
+
+
+@public
+def logsumexp(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
+    """log of the sum of exp along axes, without overflow; -inf for no elements or all of them -inf."""
+    x = as_node(plain(x))
+    x = OPS["astype"](x, float_dtype(x.dtype))
+    if count(x, axis) == 0:
+        return OPS["log"](sum(x, axis, keepdims=keepdims))
+    largest = max(x, axis, keepdims=True)
+    largest = OPS["where"](OPS["isfinite"](largest), largest, 0)
+    found = OPS["log"](sum(OPS["exp"](x - largest), axis, keepdims=True)) + largest
+    return found if keepdims else reshape(found, sum(x, axis).shape)
+
+
+@public
+def count_nonzero(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
+    """How many elements along the axes are not 0."""
+    return sum(OPS["astype"](x, bool), axis, keepdims=keepdims)
+
+
+@public
+def ptp(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
+    """The largest less the smallest along axes."""
+    return max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)
