@@ -5,8 +5,8 @@ from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import Call, Kernel, View
 from cgraph.kernels.target import Target, host_target
 
-# programs of at most this many instructions do two vectors at a time
-SHORT = 6
+# programs of at most this many instructions keep two registers' worth of elements under way at once
+LONG = 64
 
 
 def pointwise_calls(program: Program, out: View, *xs: View, target: Target | None = None) -> list[Call]:
@@ -38,8 +38,8 @@ def fused_calls(
     walk = pointwise_walk(views, len(xs), lanes)
     access = "".join(map(access_of, walk.views))
     ins, written = access[: len(xs)], access[len(xs) :].replace("s", "g")
-    unroll = 2 if len(program) <= SHORT else 1
-    kernel = Kernel("pointwise.pointwise", (program, results, ins, written, unroll, False))
+    registers = 1 if "g" in access or len(program) > LONG else 2
+    kernel = Kernel("pointwise.pointwise", (program, results, ins, written, registers))
     parts = cut(walk.rows, walk.columns)
     args: list = [walk.rows, walk.columns, parts.block, parts.blocks, parts.rows_each, walk.rank]
     for view in walk.views:

@@ -22,7 +22,7 @@ MANY_OUTPUTS = 64
 MOST_PARTIALS = 65536
 # columns whose accumulators a kernel keeps at once (as in the emitter)
 ACROSS = 1024
-# programs of at most this many instructions use four vectors of accumulators
+# programs of at most this many instructions use four registers of accumulators, longer ones two
 SHORT = 6
 
 
@@ -177,10 +177,10 @@ def along_call(work: Work, kept: tuple[View, ...], reduced: tuple[View, ...], mo
     blocks = -(-columns // max(block, 1)) or 1
     parts = blocks * (-(-rows // max(rows_each, 1)) or 1)
     each = max(1, TASK_ELEMENTS // max(reduced[0].size, 1)) if parts == 1 else 1
-    unroll = 4 if len(work.program) <= SHORT else 1
     access = "".join(map(access_of, reduced))
+    registers = 1 if "g" in access else 4 if len(work.program) <= SHORT and not work.finds_index else 2
     dtypes = tuple(v.dtype for v in kept[len(reduced) :])
-    kernel = Kernel("reduce.along", (work.kind, work.program, work.results, access, dtypes, unroll))
+    kernel = Kernel("reduce.along", (work.kind, work.program, work.results, access, dtypes, registers))
     sizes = [
         outputs,
         each,

@@ -247,6 +247,11 @@ class Builder:
         mask = ir.Constant(ir.VectorType(ir.IntType(32), count), list(range(start, start + count)))
         return Val(self, self.b.shuffle_vector(x.v, ir.Constant(x.v.type, ir.Undefined), mask), x.dtype, count)
 
+    def join(self, x: Val, y: Val) -> Val:
+        """The lanes of `x`, then those of `y`."""
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), 2 * x.lanes), list(range(2 * x.lanes)))
+        return Val(self, self.b.shuffle_vector(x.v, y.v, mask), x.dtype, 2 * x.lanes)
+
     def iota(self, dtype: str, lanes: int) -> Val:
         """The vector 0, 1, 2 … (the scalar 0 without lanes)."""
         kind = vector_type(dtype, lanes)

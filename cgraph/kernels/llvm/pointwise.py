@@ -3,7 +3,7 @@
 A task is a range of rows times a range of columns. Along a row each operand is read as whole vectors (``v``), as one
 value for all (``s``, stride 0) or element by element (``g``). The last columns of a row are copied to a small buffer on
 the stack and take the same code as the rest, so an element's bits do not depend on where a task ends, and the
-program is compiled once. An output may be one of the operands: a block is read before it is written.
+program is compiled once. A vector may be several registers wide, so that their chains of operations overlap. An output may be one of the operands: a block is read before it is written.
 """
 
 from dataclasses import dataclass
@@ -34,21 +34,21 @@ class Stream:
     buffer: Ptr
 
 
-def pointwise(
-    k: Builder, program: Program, results: tuple[int, ...], ins: str, outs: str, unroll: int, stream_out: bool
-) -> None:
-    """Arguments: rows, columns, columns per task, blocks of columns, rows per task, rank; per stream (operands, then
+def pointwise(k: Builder, program: Program, results: tuple[int, ...], ins: str, outs: str, registers: int) -> None:
+    """`registers`: how many of them make one vector of the widest dtype.
+
+    Arguments: rows, columns, columns per task, blocks of columns, rows per task, rank; per stream (operands, then
     outputs) address and column stride; then the table of `walk`."""
-    lanes = lanes_for(k, program)
+    lanes = lanes_for(k, program) * registers
     dtypes = operand_dtypes(program, len(ins)) + [program[i][1] for i in results]
     table = Ptr(k, k.function.args[0], "i8")
     rows, columns, block, blocks, rows_each, rank = (table.load(i) for i in range(6))
     streams = [
-        Stream(d, access, table.load(6 + 2 * i), table.load(7 + 2 * i), filled_buffer(k, d, lanes * unroll))
+        Stream(d, access, table.load(6 + 2 * i), table.load(7 + 2 * i), filled_buffer(k, d, lanes))
         for i, (d, access) in enumerate(zip(dtypes, ins + outs))
     ]
     axes = table + (6 + 2 * len(streams))
-    row_kernel = Row(k, program, results, streams, len(ins), lanes, unroll, stream_out)
+    row_kernel = Row(k, program, results, streams, len(ins), lanes)
     first, last = k.tasks()
     with k.loop(first, last) as task:
         low, start = (task // blocks) * rows_each, (task % blocks) * block
@@ -88,12 +88,10 @@ class Row:
     streams: list[Stream]
     operands: int
     lanes: int
-    unroll: int
-    stream_out: bool
 
     def emit(self, starts: list[Val], count: Val) -> None:
         """`count` columns from the addresses `starts`: whole blocks in place, then the rest through the buffers."""
-        k, width = self.k, self.lanes * self.unroll
+        k, width = self.k, self.lanes
         whole = count // width
         rest = count - whole * width
         ends = [at + whole * width * s.stride for at, s in zip(starts, self.streams)]
@@ -130,25 +128,23 @@ class Row:
                 target.store(source.load())
 
     def block(self, at: list[Val], strides: list[Val], column: Val, splats: dict[int, Val]) -> None:
-        """`unroll` vectors from `column` on."""
-        for u in range(self.unroll):
-            first = column + u * self.lanes
+        """One vector, from `column` on."""
 
-            def load(i: int, first: Val = first) -> Val:
-                s = self.streams[i]
-                if s.access == "s":
-                    return splats[i]
-                if s.access == "v":
-                    return (self.k.pointer(at[i], s.dtype) + first).load(0, self.lanes)
-                return load_strided(self.k, self.k.pointer(at[i] + first * strides[i], s.dtype), strides[i], self.lanes)
+        def load(i: int) -> Val:
+            s = self.streams[i]
+            if s.access == "s":
+                return splats[i]
+            if s.access == "v":
+                return (self.k.pointer(at[i], s.dtype) + column).load(0, self.lanes)
+            return load_strided(self.k, self.k.pointer(at[i] + column * strides[i], s.dtype), strides[i], self.lanes)
 
-            values = evaluate(self.k, self.program, load, self.lanes)
-            for i, position in enumerate(self.results, self.operands):
-                self.store(i, at[i], strides[i], first, values[position])
+        values = evaluate(self.k, self.program, load, self.lanes)
+        for i, position in enumerate(self.results, self.operands):
+            self.store(i, at[i], strides[i], column, values[position])
 
-    def store(self, i: int, at: Val, stride: Val, first: Val, value: Val) -> None:
+    def store(self, i: int, at: Val, stride: Val, column: Val, value: Val) -> None:
         s = self.streams[i]
         if s.access == "v":
-            (self.k.pointer(at, s.dtype) + first).store(value)
+            (self.k.pointer(at, s.dtype) + column).store(value)
         else:
-            store_strided(self.k, self.k.pointer(at + first * stride, s.dtype), stride, value)
+            store_strided(self.k, self.k.pointer(at + column * stride, s.dtype), stride, value)

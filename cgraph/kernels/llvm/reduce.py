@@ -1,7 +1,7 @@
 """Reductions with a scalar program in the load: along the axis that memory runs along, or across it.
 
-``along``: an output is one run of rows and columns of its own; several vectors of accumulators, joined at the end by
-a fixed tree. ``across``: columns are kept, so a vector holds as many outputs, whose accumulators lie on the stack
+``along``: an output is one run of rows and columns of its own; a vector of accumulators several registers wide, whose
+lanes are joined at the end by a fixed tree. ``across``: columns are kept, so a vector holds as many outputs, whose accumulators lie on the stack
 while the rows go by. A task is some outputs times one part of the reduced rows or columns; how a reduction is cut into
 parts is in the arguments and depends on sizes alone, so any number of threads gives the same bits.
 """
@@ -28,21 +28,23 @@ def streams_of(k: Builder, table: Ptr, dtypes: list[str], accesses: str, room: i
 
 
 def along(
-    k: Builder, kind: str, program: Program, results: tuple[int, ...], ins: str, outs: tuple[str, ...], unroll: int
+    k: Builder, kind: str, program: Program, results: tuple[int, ...], ins: str, outs: tuple[str, ...], registers: int
 ) -> None:
-    """Arguments: outputs, outputs per task, parts, blocks of columns, columns per part, rows per part, rows, columns,
+    """`registers`: how many of them make one vector of the widest dtype.
+
+    Arguments: outputs, outputs per task, parts, blocks of columns, columns per part, rows per part, rows, columns,
     kept rank, reduced rank, bytes between parts per output stream; streams; kept axes; reduced axes."""
-    lanes, count = lanes_for(k, program), len(ins) + len(outs)
+    lanes, count = lanes_for(k, program) * registers, len(ins) + len(outs)
     table = Ptr(k, k.function.args[0], "i8")
     outputs, each, parts, blocks, block, rows_each, rows, columns, kept, rank = (table.load(i) for i in range(10))
     steps = [table.load(10 + i) for i in range(len(outs))]
     table = table + (10 + len(outs))
     dtypes = operand_dtypes(program, len(ins)) + list(outs)
-    streams = streams_of(k, table, dtypes, ins + "g" * len(outs), lanes * unroll)
+    streams = streams_of(k, table, dtypes, ins + "g" * len(outs), lanes)
     kept_axes = table + 2 * count
     axes = kept_axes + kept * (count + 1)
     reduction = Reduction(k, kind, program[results[0]][1], len(results) > 1)
-    run = Along(k, reduction, program, results, streams[: len(ins)], lanes, unroll)
+    run = Along(k, reduction, program, results, streams[: len(ins)], lanes)
     first, last = k.tasks()
     with k.loop(first, last) as task:
         part, group = task % parts, task // parts
@@ -75,25 +77,22 @@ class Along:
     results: tuple[int, ...]
     streams: list[Stream]
     lanes: int
-    unroll: int
 
     def __post_init__(self) -> None:
-        self.states = [self.slots(self.reduction.start(self.lanes)) for _ in range(self.unroll)]
+        self.state = self.slots(self.reduction.start(self.lanes))
         self.total = self.slots(self.reduction.total_start(self.lanes))
 
     def slots(self, state: State) -> list[Slot]:
         return [self.k.slot(x) for x in state]
 
     def begin(self) -> None:
-        for slots in self.states:
-            put(slots, self.reduction.start(self.lanes))
+        put(self.state, self.reduction.start(self.lanes))
         put(self.total, self.reduction.total_start(self.lanes))
 
     def flush(self) -> None:
-        """All states into the total."""
-        for slots in self.states:
-            put(self.total, self.reduction.flush(get(self.total), get(slots)))
-            put(slots, self.reduction.start(self.lanes))
+        """The state into the total."""
+        put(self.total, self.reduction.flush(get(self.total), get(self.state)))
+        put(self.state, self.reduction.start(self.lanes))
 
     def finish(self) -> State:
         self.flush()
@@ -101,7 +100,7 @@ class Along:
 
     def row(self, at: list[Val], count: Val, index: Val) -> None:
         """`count` columns from the addresses `at`, the first of which has the flat position `index`."""
-        k, width = self.k, self.lanes * self.unroll
+        k, width = self.k, self.lanes
         whole = count // width * width
         splats = {
             i: k.splat(k.pointer(at[i], s.dtype).load(), self.lanes)
@@ -111,9 +110,7 @@ class Along:
         step = CHAIN * width if self.reduction.keeps_errors else 1 << 40
         with k.loop(0, whole, step) as chunk:
             with k.loop(chunk, k.smaller(chunk + step, whole), width) as column:
-                for u, slots in enumerate(self.states):
-                    place = column + u * self.lanes
-                    put(slots, self.added(get(slots), self.values(at, place, splats), index + place, None))
+                self.add(self.values(at, column, splats), index + column, None)
             if self.reduction.keeps_errors:
                 self.flush()
         self.tail(at, whole, count - whole, index, splats)
@@ -126,21 +123,21 @@ class Along:
             if s.access != "s":
                 with k.loop(0, rest) as j:
                     (s.buffer + j).store(k.pointer(at[i] + (whole + j) * s.stride, s.dtype).load())
-        with k.loop(0, rest, self.lanes) as place:
-            values = self.values(inside, place, splats, in_buffer=True)
-            put(self.states[0], self.added(get(self.states[0]), values, index + whole + place, rest - place))
+        with k.if_(rest > 0):
+            values = self.values(inside, k.const(0, "i8"), splats, in_buffer=True)
+            self.add(values, index + whole, rest)
 
-    def added(self, state: State, values: list[Val], index: Val, limit: Val | None) -> State:
-        """The state with one vector in it, of which only `limit` lanes count."""
+    def add(self, values: list[Val], index: Val, limit: Val | None) -> None:
+        """One vector into the state; where there is a limit, only that many lanes count."""
         k, lanes = self.k, self.lanes
         value = values[0]
         if limit is not None:
             outside = k.iota("i8", lanes) >= limit
             value = k.select(outside, k.const(self.reduction.identity(), value.dtype, lanes), value)
-        if not self.reduction.finds_index:
-            return self.reduction.add(state, value, None)
-        own = values[1] if len(values) > 1 else k.iota("i8", lanes) + index
-        return self.reduction.add(state, value, own)
+        place = None
+        if self.reduction.finds_index:
+            place = values[1] if self.reduction.indexed else k.iota("i8", lanes) + index
+        put(self.state, self.reduction.add(get(self.state), value, place))
 
     def values(self, at: list[Val], column: Val, splats: dict[int, Val], in_buffer: bool = False) -> list[Val]:
         """The program's results for the vector at `column`."""

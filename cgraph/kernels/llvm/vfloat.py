@@ -92,8 +92,28 @@ def power_of_two(k: Builder, n: Val, dtype: str) -> Val:
 
 def scale(k: Builder, x: Val, n: Val) -> Val:
     """``x * 2**n`` with one rounding, for results that may be denormal or overflow; `x` is near 1."""
+    if k.target.name == "avx512" and x.lanes and x.lanes % k.target.lanes_of(x.dtype) == 0:
+        return in_registers(k, scale_register, x, int_to_float(k, n, x.dtype))
     half = n >> 1
     return x * power_of_two(k, half, x.dtype) * power_of_two(k, n - half, x.dtype)
+
+
+def in_registers(k: Builder, f: Callable[..., Val], *xs: Val) -> Val:
+    """A function of single registers applied to vectors that are several registers wide."""
+    lanes = k.target.lanes_of(xs[0].dtype)
+    parts = [f(k, *(k.slice(x, at, lanes) for x in xs)) for at in range(0, xs[0].lanes, lanes)]
+    while len(parts) > 1:
+        parts = [k.join(low, high) for low, high in zip(parts[::2], parts[1::2])]
+    return parts[0]
+
+
+def scale_register(k: Builder, x: Val, n: Val) -> Val:
+    """AVX-512's own ``x * 2**n``, which rounds once as well."""
+    name, mask = ("ps", ir.IntType(16)) if x.dtype == "f4" else ("pd", ir.IntType(8))
+    kind, number = x.v.type, ir.IntType(32)
+    f = k.declare(f"llvm.x86.avx512.mask.scalef.{name}.512", kind, [kind, kind, kind, mask, number])
+    all_lanes, as_set = ir.Constant(mask, -1), ir.Constant(number, 4)
+    return k.wrap(k.b.call(f, [x.v, n.v, x.v, all_lanes, as_set]), x.dtype, x.lanes)
 
 
 def split_exponent(k: Builder, x: Val) -> tuple[Val, Val]:
