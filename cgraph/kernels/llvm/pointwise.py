@@ -43,10 +43,7 @@ def pointwise(k: Builder, program: Program, results: tuple[int, ...], ins: str, 
     dtypes = operand_dtypes(program, len(ins)) + [program[i][1] for i in results]
     table = Ptr(k, k.function.args[0], "i8")
     rows, columns, block, blocks, rows_each, rank = (table.load(i) for i in range(6))
-    streams = [
-        Stream(d, access, table.load(6 + 2 * i), table.load(7 + 2 * i), filled_buffer(k, d, lanes))
-        for i, (d, access) in enumerate(zip(dtypes, ins + outs))
-    ]
+    streams = streams_of(k, table + 6, dtypes, ins + outs, lanes)
     axes = table + (6 + 2 * len(streams))
     row_kernel = Row(k, program, results, streams, len(ins), lanes)
     first, last = k.tasks()
@@ -69,6 +66,14 @@ def operand_dtypes(program: Program, count: int) -> list[str]:
     """The dtype of each operand; one that is never read counts as bytes."""
     found = {instruction[2]: instruction[1] for instruction in program if instruction[0] == "load"}
     return [found.get(i, "u1") for i in range(count)]
+
+
+def streams_of(k: Builder, table: Ptr, dtypes: list[str], accesses: str, room: int) -> list[Stream]:
+    """Operands and outputs whose address and column stride start at `table`, with buffers for `room` elements."""
+    return [
+        Stream(d, a, table.load(2 * i), table.load(2 * i + 1), filled_buffer(k, d, room))
+        for i, (d, a) in enumerate(zip(dtypes, accesses))
+    ]
 
 
 def filled_buffer(k: Builder, dtype: str, count: int) -> Ptr:

@@ -11,20 +11,12 @@ from dataclasses import dataclass
 from cgraph.kernels.expression import Program
 from cgraph.kernels.llvm.accumulate import CHAIN, Reduction, State
 from cgraph.kernels.llvm.build import Builder, Ptr, Slot, Val
-from cgraph.kernels.llvm.pointwise import Stream, filled_buffer, lanes_for, operand_dtypes
+from cgraph.kernels.llvm.pointwise import Stream, lanes_for, operand_dtypes, streams_of
 from cgraph.kernels.llvm.vmath import evaluate
 from cgraph.kernels.llvm.walk import load_strided, store_strided, walk
 
 # columns whose accumulators lie on the stack at once
 ACROSS = 1024
-
-
-def streams_of(k: Builder, table: Ptr, dtypes: list[str], accesses: str, room: int) -> list[Stream]:
-    """Operands and outputs whose address and column stride start at `table`."""
-    return [
-        Stream(d, a, table.load(2 * i), table.load(2 * i + 1), filled_buffer(k, d, room))
-        for i, (d, a) in enumerate(zip(dtypes, accesses))
-    ]
 
 
 def along(
