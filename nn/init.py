@@ -1,0 +1,157 @@
+"""Initialisers: how a weight starts. Each is given a shape and a NumPy generator, and is asked once.
+
+Fans: a matrix ``[inputs, outputs]`` has its two axes; filters ``[k, c, ...window]`` have c and k times the window.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod, sqrt
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Initialiser:
+    """Makes the first value of a weight."""
+
+    def __call__(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        """A float32 array of `shape`."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Constant(Initialiser):
+    """One number everywhere."""
+
+    value: float = 0.0
+
+    def __call__(self, shape, rng):
+        return np.full(shape, self.value, np.float32) if self.value else np.zeros(shape, np.float32)
+
+
+@dataclass(frozen=True)
+class Uniform(Initialiser):
+    """Evenly between `low` and `high`."""
+
+    low: float = -0.05
+    high: float = 0.05
+
+    def __call__(self, shape, rng):
+        return uniform(shape, rng, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Gaussian(Initialiser):
+    """Normal with this mean and deviation."""
+
+    mean: float = 0.0
+    deviation: float = 0.05
+
+    def __call__(self, shape, rng):
+        found = normal(shape, rng, self.deviation)
+        return found + np.float32(self.mean) if self.mean else found
+
+
+@dataclass(frozen=True)
+class TruncatedNormal(Initialiser):
+    """Normal with this deviation; what lies beyond two deviations is drawn again."""
+
+    deviation: float = 0.05
+
+    def __call__(self, shape, rng):
+        found = rng.standard_normal(shape, np.float32)
+        while (outside := np.abs(found) > 2).any():
+            found[outside] = rng.standard_normal(int(outside.sum()), np.float32)
+        return found * np.float32(self.deviation)
+
+
+@dataclass(frozen=True)
+class Scaled(Initialiser):
+    """Mean 0 and a variance of ``gain / fan``, so that values keep their size from layer to layer.
+
+    Fields
+        gain: 1 for linear and tanh, 2 for relu
+        fan: ``in``, ``out`` or ``mean`` of the two
+        normal: normal, else uniform of the same variance
+    Source
+        LeCun et al. 1998, "Efficient BackProp"; Glorot and Bengio 2010; He et al. 2015, arXiv:1502.01852
+    """
+
+    gain: float
+    fan: str
+    normal: bool
+
+    def __call__(self, shape, rng):
+        fan_in, fan_out = fans(shape)
+        fan = {"in": fan_in, "out": fan_out, "mean": (fan_in + fan_out) / 2}[self.fan]
+        deviation = sqrt(self.gain / max(fan, 1))
+        if self.normal:
+            return normal(shape, rng, deviation)
+        return uniform(shape, rng, -sqrt(3) * deviation, sqrt(3) * deviation)
+
+
+@dataclass(frozen=True)
+class Orthogonal(Initialiser):
+    """Rows or columns orthonormal, times `gain`. Source: Saxe et al. 2013, arXiv:1312.6120."""
+
+    gain: float = 1.0
+
+    def __call__(self, shape, rng):
+        rows, columns = shape[0], prod(shape[1:])
+        tall = rng.standard_normal((max(rows, columns), min(rows, columns)))
+        q, r = np.linalg.qr(tall)
+        q = q * np.sign(np.diag(r))  # without it the signs would follow LAPACK's habits
+        return (self.gain * (q if rows >= columns else q.T)).reshape(shape).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Identity(Initialiser):
+    """Ones on the diagonal of a matrix, times `gain`."""
+
+    gain: float = 1.0
+
+    def __call__(self, shape, rng):
+        return np.eye(*shape, dtype=np.float32) * np.float32(self.gain)
+
+
+@dataclass(frozen=True)
+class Custom(Initialiser):
+    """What a function of shape and generator returns."""
+
+    function: Callable[[tuple[int, ...], np.random.Generator], Any]
+
+    def __call__(self, shape, rng):
+        return np.asarray(self.function(shape, rng), np.float32)
+
+
+ZEROS, ONES = Constant(0.0), Constant(1.0)
+LECUN_NORMAL, LECUN_UNIFORM = Scaled(1.0, "in", True), Scaled(1.0, "in", False)
+GLOROT_NORMAL, GLOROT_UNIFORM = Scaled(1.0, "mean", True), Scaled(1.0, "mean", False)
+HE_NORMAL, HE_UNIFORM = Scaled(2.0, "in", True), Scaled(2.0, "in", False)
+STANDARD = Scaled(1 / 3, "in", False)
+"""Uniform within ``1 / sqrt(inputs)``: the usual start of a fully connected layer."""
+TANH = GLOROT_UNIFORM
+
+
+def fans(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Values that one result reads, and results that one value reaches."""
+    if len(shape) < 2:
+        return (prod(shape), prod(shape))
+    if len(shape) == 2:
+        return shape
+    window = prod(shape[2:])
+    return shape[1] * window, shape[0] * window
+
+
+def normal(shape: tuple[int, ...], rng: np.random.Generator, deviation: float) -> np.ndarray:
+    found = rng.standard_normal(shape, np.float32)
+    found *= np.float32(deviation)
+    return found
+
+
+def uniform(shape: tuple[int, ...], rng: np.random.Generator, low: float, high: float) -> np.ndarray:
+    found = rng.random(shape, np.float32)
+    found *= np.float32(high - low)
+    found += np.float32(low)
+    return found

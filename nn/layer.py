@@ -1,0 +1,159 @@
+"""Layer: a frozen dataclass of parameters and layers. Calling it on nodes builds its part of the graph.
+
+A model is a tree of layers. It holds no graph and no state of its own: values live in its Vars, whose names are their
+paths in the tree. A layer that occurs twice is one layer with one set of weights.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, TypeVar
+from zlib import crc32
+
+import numpy as np
+
+from cgraph import Node, Var
+from nn.init import GLOROT_UNIFORM, Initialiser
+from nn.mode import Mode
+
+L = TypeVar("L", bound="Layer")
+
+
+class Sample(NamedTuple):
+    """Shape and dtype of one sample of an input, without the batch axis."""
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+
+
+class Parameter(Var):
+    """A Var of a layer, which knows how it starts.
+
+    Fields
+        start: its initialiser, asked once by `initialise`
+        trained: gradients change it; otherwise update edges do (running statistics)
+    """
+
+    __slots__ = ("start", "trained")
+
+    def __init__(
+        self, shape: Any, start: Initialiser = GLOROT_UNIFORM, trained: bool = True, name: str | None = None
+    ) -> None:
+        super().__init__(shape, "float32", name)
+        self.start, self.trained = start, trained
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """A part of a network. A subclass has its sizes as fields, makes Parameters in ``__post_init__``, and has `build`.
+
+    ``layer(x)`` builds for inference, ``layer(x, mode=Mode(training=True))`` for training.
+    """
+
+    def build(self, *xs: Node, mode: Mode) -> Any:
+        """The result's node, or a tuple of them."""
+        raise NotImplementedError(f"{type(self).__name__} has no build")
+
+    def __call__(self, *xs: Node, mode: Mode | None = None) -> Any:
+        mode = mode or Mode()
+        result = self.build(*xs, mode=mode)
+        mode.saw(self, xs, result)
+        return result
+
+    def hold(self, **members: Any) -> None:
+        """Set fields of a frozen layer while it is being made."""
+        for name, value in members.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def samples(self) -> tuple[Sample, ...] | None:
+        """One sample of each input; None when several sizes will do."""
+        return None
+
+    def variables(self) -> dict[str, Parameter]:
+        """Every Parameter by its path, each once."""
+        found: dict[str, Parameter] = {}
+        seen: set[int] = set()
+        for path, value in members(self):
+            if isinstance(value, Parameter) and id(value) not in seen:
+                seen.add(id(value))
+                found[path] = value
+        return found
+
+    def parameters(self) -> dict[str, Parameter]:
+        """Every trained Parameter by its path."""
+        return {path: x for path, x in self.variables().items() if x.trained}
+
+    def layers(self) -> dict[str, "Layer"]:
+        """Every layer below this one, and this one with the empty path, each at its first path."""
+        found: dict[int, tuple[str, Layer]] = {id(self): ("", self)}
+        for path, value in members(self):
+            if isinstance(value, Layer):
+                found.setdefault(id(value), (path, value))
+        return dict(found.values())
+
+    @property
+    def size(self) -> int:
+        """Trained values."""
+        return sum(x.size for x in self.parameters().values())
+
+
+def members(layer: Layer, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Parameters and layers of a tree with their paths, depth first in the order of the fields."""
+    for field in fields(layer):
+        yield from found_in(getattr(layer, field.name, None), prefix + field.name)
+
+
+def found_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Parameter):
+        yield path, value
+    elif isinstance(value, Layer):
+        yield path, value
+        yield from members(value, path + ".")
+    elif isinstance(value, tuple):
+        for i, item in enumerate(value):
+            yield from found_in(item, f"{path}.{i}")
+
+
+def initialise(layer: L, weights: int | str | None = 0) -> L:
+    """Give every Parameter without a value its first one; values that are there stay.
+
+    Parameters
+        weights: a seed; ``"zeros"`` for zeros (quick, for measuring); None leaves the Parameters empty, which is
+            enough to build and plan a graph
+    A weight's value depends on the seed and its path alone, so adding a layer does not change the others.
+    """
+    if weights is None:
+        return layer
+    for path, x in layer.variables().items():
+        if not x.is_assigned:
+            x.assign(first_value(x, path, weights))
+    return layer
+
+
+def first_value(x: Parameter, path: str, weights: int | str) -> np.ndarray:
+    if weights == "zeros":
+        return np.zeros(x.shape, x.dtype)
+    if isinstance(weights, str):
+        raise ValueError(f"weights is {weights!r}; give a seed, 'zeros' or None")
+    return x.start(x.shape, np.random.default_rng([weights, crc32(path.encode())]))
+
+
+def mapped(layer: L, change: Callable[[Parameter], Any]) -> L:
+    """The same tree with ``change(parameter)`` in place of every Parameter; shared layers stay shared."""
+    return _mapped(layer, change, {})
+
+
+def _mapped(value: Any, change: Callable[[Parameter], Any], known: dict[int, Any]) -> Any:
+    if id(value) in known:
+        return known[id(value)]
+    if isinstance(value, Parameter):
+        known[id(value)] = change(value)
+    elif isinstance(value, Layer):
+        copy = known[id(value)] = object.__new__(type(value))
+        for field in fields(value):
+            object.__setattr__(copy, field.name, _mapped(getattr(value, field.name), change, known))
+    elif isinstance(value, tuple):
+        return tuple(_mapped(x, change, known) for x in value)
+    else:
+        return value
+    return known[id(value)]

@@ -1,0 +1,44 @@
+"""The block of which convolutional networks are made: convolution, batch norm, activation."""
+
+from dataclasses import dataclass, field
+
+from cgraph import Node
+from nn.init import HE_NORMAL
+from nn.layer import Layer
+from nn.layers.conv import Conv2d
+from nn.layers.function import Function, activation
+from nn.layers.norm import BatchNorm
+from nn.layers.window import Pad, Sizes
+from nn.mode import Mode
+
+
+@dataclass(frozen=True, eq=False)
+class ConvNorm(Layer):
+    """A Conv2d without bias, BatchNorm, and an activation.
+
+    Fields
+        inputs … groups: as in Conv2d
+        function: the activation; ``"none"`` for none
+        eps, scaled: as in BatchNorm
+    """
+
+    inputs: int
+    outputs: int
+    window: Sizes
+    stride: Sizes = 1
+    pad: Pad = 0
+    dilation: Sizes = 1
+    groups: int = 1
+    function: Function = "relu"
+    eps: float = 1e-5
+    scaled: bool = True
+    conv: Conv2d = field(init=False, repr=False)
+    norm: BatchNorm = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        sizes = (self.inputs, self.outputs, self.window, self.stride, self.pad, self.dilation, self.groups)
+        self.hold(conv=Conv2d(*sizes, use_bias=False, start=HE_NORMAL))
+        self.hold(norm=BatchNorm(self.outputs, self.eps, scaled=self.scaled))
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        return activation(self.function)(self.norm(self.conv(*xs, mode=mode), mode=mode))

@@ -1,0 +1,52 @@
+"""Layers made of layers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from cgraph import Node
+from nn.layer import Layer, Sample
+from nn.mode import Mode
+
+
+@dataclass(frozen=True, eq=False)
+class Sequential(Layer):
+    """One layer after another; several results of one are the operands of the next."""
+
+    parts: tuple[Layer, ...]
+
+    def __init__(self, *parts: Layer) -> None:
+        self.hold(parts=parts)
+
+    @property
+    def samples(self) -> tuple[Sample, ...] | None:
+        return self.parts[0].samples if self.parts else None
+
+    def build(self, *xs: Node, mode: Mode) -> Any:
+        found: Any = xs
+        for part in self.parts:
+            found = part(*(found if isinstance(found, tuple) else (found,)), mode=mode)
+        return found[0] if isinstance(found, tuple) and len(found) == 1 else found
+
+
+@dataclass(frozen=True, eq=False)
+class Residual(Layer):
+    """``body(x) + shortcut(x)``; without a shortcut x itself."""
+
+    body: Layer
+    shortcut: Layer | None = None
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        own = self.body(*xs, mode=mode)
+        return own + (xs[0] if self.shortcut is None else self.shortcut(*xs, mode=mode))
+
+
+@dataclass(frozen=True, eq=False)
+class Branches(Layer):
+    """Several layers on the same operands: one result each, or those joined by `merge`."""
+
+    parts: tuple[Layer, ...]
+    merge: Layer | None = None
+
+    def build(self, *xs: Node, mode: Mode) -> Any:
+        found = tuple(part(*xs, mode=mode) for part in self.parts)
+        return found if self.merge is None else self.merge(*found, mode=mode)

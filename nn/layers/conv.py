@@ -1,0 +1,128 @@
+"""Convolutions over one, two and three axes: strided, dilated, grouped, depthwise and transposed.
+
+A dilated convolution is `dilation` > 1, a depthwise one ``groups=inputs``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import cgraph as cg
+from cgraph import Node
+from nn.init import GLOROT_UNIFORM, ZEROS, Initialiser
+from nn.layer import Layer, Parameter
+from nn.layers.window import Pad, Sizes, pads, sizes
+from nn.mode import Mode
+
+
+@dataclass(frozen=True, eq=False)
+class Conv2d(Layer):
+    """Cross-correlation of images with `outputs` filters.
+
+    Operands
+        x: ``[n, inputs, h, w]``
+    Fields
+        window: height and width of the filters, or one number for both
+        stride: pixels from one window to the next, down and across
+        pad: zero pixels around the image: ``"same"`` (as many results as pixels, over stride, the odd one at the
+            end), ``"valid"`` (none), one number, one per axis, or all that stand before and then all behind:
+            ``(top, left, bottom, right)``
+        dilation: pixels from one element of a filter to the next
+        groups: channels and filters fall into so many independent groups
+    Result
+        ``[n, outputs, p, q]``
+    """
+
+    axes: ClassVar[int] = 2
+    inputs: int
+    outputs: int
+    window: Sizes
+    stride: Sizes = 1
+    pad: Pad = 0
+    dilation: Sizes = 1
+    groups: int = 1
+    use_bias: bool = True
+    start: Initialiser = GLOROT_UNIFORM
+    weight: Parameter = field(init=False, repr=False)
+    bias: Parameter | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        window = sizes(self.window, self.axes)
+        self.hold(weight=Parameter((self.outputs, self.inputs // self.groups, *window), self.start))
+        self.hold(bias=Parameter((self.outputs,), ZEROS) if self.use_bias else None)
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        (x,) = xs
+        stride, dilation = sizes(self.stride, self.axes), sizes(self.dilation, self.axes)
+        pad = pads(self.pad, x.shape[2:], sizes(self.window, self.axes), stride, dilation)
+        convolve = (cg.conv1d, cg.conv2d, cg.conv3d)[self.axes - 1]
+        y = convolve(x, self.weight, stride=stride, pad=pad, dilation=dilation, groups=self.groups)
+        return y if self.bias is None else y + cg.reshape(self.bias, (-1, *[1] * self.axes))
+
+
+@dataclass(frozen=True, eq=False)
+class Conv1d(Conv2d):
+    """Cross-correlation of sequences ``[n, inputs, w]`` with filters; see Conv2d."""
+
+    axes: ClassVar[int] = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Conv3d(Conv2d):
+    """Cross-correlation of volumes ``[n, inputs, d, h, w]`` with filters; see Conv2d."""
+
+    axes: ClassVar[int] = 3
+
+
+@dataclass(frozen=True, eq=False)
+class TransposeConv2d(Layer):
+    """The adjoint of a convolution: every pixel spreads its filter over the result.
+
+    Operands
+        x: ``[n, inputs, h, w]``
+    Fields
+        window, stride, dilation, groups: as in the Conv2d of which this is the adjoint
+        pad: pixels of the full result that are cut off, as numbers
+    Result
+        ``[n, outputs, p, q]`` with ``p = (h - 1) * stride + dilation * (window - 1) + 1 - cut``
+    """
+
+    axes: ClassVar[int] = 2
+    inputs: int
+    outputs: int
+    window: Sizes
+    stride: Sizes = 1
+    pad: int | Sequence[int] = 0
+    dilation: Sizes = 1
+    groups: int = 1
+    use_bias: bool = True
+    start: Initialiser = GLOROT_UNIFORM
+    weight: Parameter = field(init=False, repr=False)
+    bias: Parameter | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        window = sizes(self.window, self.axes)
+        self.hold(weight=Parameter((self.inputs, self.outputs // self.groups, *window), self.start))
+        self.hold(bias=Parameter((self.outputs,), ZEROS) if self.use_bias else None)
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        (x,) = xs
+        stride, dilation = sizes(self.stride, self.axes), sizes(self.dilation, self.axes)
+        pad = pads(self.pad, x.shape[2:], sizes(self.window, self.axes), stride, dilation)
+        spread = (cg.conv_transpose1d, cg.conv_transpose2d, cg.conv_transpose3d)[self.axes - 1]
+        y = spread(x, self.weight, stride=stride, pad=pad, dilation=dilation, groups=self.groups)
+        return y if self.bias is None else y + cg.reshape(self.bias, (-1, *[1] * self.axes))
+
+
+@dataclass(frozen=True, eq=False)
+class TransposeConv1d(TransposeConv2d):
+    """The adjoint of a Conv1d, for sequences ``[n, inputs, w]``."""
+
+    axes: ClassVar[int] = 1
+
+
+@dataclass(frozen=True, eq=False)
+class TransposeConv3d(TransposeConv2d):
+    """The adjoint of a Conv3d, for volumes ``[n, inputs, d, h, w]``."""
+
+    axes: ClassVar[int] = 3

@@ -1,0 +1,31 @@
+"""Embedding: a trained row for each of a number of symbols."""
+
+from dataclasses import dataclass, field
+
+import cgraph as cg
+from cgraph import Node
+from nn.init import Initialiser, Uniform
+from nn.layer import Layer, Parameter
+from nn.mode import Mode
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding(Layer):
+    """Row ``weight[x]`` for every symbol.
+
+    Operands
+        x: integers ``[...]`` from 0 to ``symbols - 1``
+    Result
+        ``[..., features]``
+    """
+
+    symbols: int
+    features: int
+    start: Initialiser = Uniform()
+    weight: Parameter = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.hold(weight=Parameter((self.symbols, self.features), self.start))
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        return cg.take(self.weight, xs[0], axis=0)

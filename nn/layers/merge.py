@@ -1,0 +1,64 @@
+"""Layers that make one node of several."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+
+import cgraph as cg
+from cgraph import Node
+from nn.layer import Layer
+from nn.mode import Mode
+
+
+@dataclass(frozen=True, eq=False)
+class Add(Layer):
+    """The sum of all operands."""
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        return folded(lambda x, y: x + y, xs)
+
+
+@dataclass(frozen=True, eq=False)
+class Mul(Layer):
+    """The product of all operands, element by element."""
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        return folded(lambda x, y: x * y, xs)
+
+
+@dataclass(frozen=True, eq=False)
+class Dot(Layer):
+    """The matrix product of two operands."""
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        return cg.matmul(*xs)
+
+
+@dataclass(frozen=True, eq=False)
+class Max(Layer):
+    """The largest of all operands, element by element."""
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        return folded(cg.maximum, xs)
+
+
+@dataclass(frozen=True, eq=False)
+class Average(Layer):
+    """The mean of all operands, element by element."""
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        return folded(lambda x, y: x + y, xs) * (1 / len(xs))
+
+
+@dataclass(frozen=True, eq=False)
+class Concatenate(Layer):
+    """Operands one after another along an axis, the channels by default."""
+
+    axis: int = 1
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        return cg.concat(list(xs), axis=self.axis)
+
+
+def folded(function: Callable[[Node, Node], Node], xs: tuple[Node, ...]) -> Node:
+    return reduce(function, xs)

@@ -1,0 +1,87 @@
+"""Layers that disturb their operand in training, and pass it on in inference."""
+
+from dataclasses import dataclass
+
+import cgraph as cg
+from cgraph import Node
+from nn.layer import Layer
+from nn.mode import Mode
+
+SELU_FLOOR = -1.7580993408473766
+"""What selu tends to far below zero: ``-gamma * alpha``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dropout(Layer):
+    """Elements set to zero with probability `rate`, the others divided by ``1 - rate``.
+
+    Source: Srivastava et al. 2014.
+    """
+
+    rate: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_rate(self.rate)
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        (x,) = xs
+        if not mode.training or self.rate == 0:
+            return x
+        return cg.where(kept(x, self.rate, mode), x * (1 / (1 - self.rate)), cg.zeros_like(x))
+
+
+@dataclass(frozen=True, eq=False)
+class AlphaDropout(Layer):
+    """Dropout that keeps mean 0 and variance 1 behind selu. Source: Klambauer et al. 2017, arXiv:1706.02515."""
+
+    rate: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_rate(self.rate)
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        (x,) = xs
+        if not mode.training or self.rate == 0:
+            return x
+        keep = 1 - self.rate
+        scale = (keep + SELU_FLOOR**2 * keep * self.rate) ** -0.5
+        dropped = cg.where(kept(x, self.rate, mode), x, cg.zeros_like(x) + SELU_FLOOR)
+        return dropped * scale - scale * self.rate * SELU_FLOOR
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianNoise(Layer):
+    """Normal noise of this deviation added."""
+
+    deviation: float
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        (x,) = xs
+        return x + self.deviation * cg.random_normal(mode.next_key(), x.shape) if mode.training else x
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianDropout(Layer):
+    """Multiplied with normal noise of mean 1 and the variance of a Dropout of this rate."""
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        check_rate(self.rate)
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        (x,) = xs
+        if not mode.training:
+            return x
+        deviation = (self.rate / (1 - self.rate)) ** 0.5
+        return x * (1.0 + deviation * cg.random_normal(mode.next_key(), x.shape))
+
+
+def kept(x: Node, rate: float, mode: Mode) -> Node:
+    """True with probability ``1 - rate``, in the shape of x."""
+    return cg.random_uniform(mode.next_key(), x.shape) >= rate
+
+
+def check_rate(rate: float) -> None:
+    if not 0 <= rate < 1:
+        raise ValueError(f"rate is {rate}; it is the share that is dropped, from 0 to below 1")

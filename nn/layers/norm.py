@@ -1,0 +1,111 @@
+"""Normalisation: of each channel over the batch, and of each sample over its own elements."""
+
+from dataclasses import dataclass, field
+
+import cgraph as cg
+from cgraph import Node
+from nn.init import ONES, ZEROS
+from nn.layer import Layer, Parameter
+from nn.mode import Mode
+
+
+@dataclass(frozen=True, eq=False)
+class BatchNorm(Layer):
+    """Each channel brought to mean 0 and variance 1, then scaled and shifted.
+
+    In training by the mean and variance of the batch, through which gradients flow; an update edge moves the running
+    statistics toward them. In inference by the running statistics alone.
+
+    Operands
+        x: ``[n, channels, ...]``
+    Fields
+        eps: added to the variance
+        decay: share of the running statistics that a training step keeps
+        scaled: has a trained scale
+    Source
+        Ioffe and Szegedy 2015, arXiv:1502.03167
+    """
+
+    channels: int
+    eps: float = 1e-5
+    decay: float = 0.9
+    scaled: bool = True
+    scale: Parameter | None = field(init=False, repr=False)
+    shift: Parameter = field(init=False, repr=False)
+    mean: Parameter = field(init=False, repr=False)
+    variance: Parameter = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        shape = (self.channels,)
+        self.hold(scale=Parameter(shape, ONES) if self.scaled else None, shift=Parameter(shape, ZEROS))
+        self.hold(mean=Parameter(shape, ZEROS, trained=False), variance=Parameter(shape, ONES, trained=False))
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        (x,) = xs
+        scale = self.scale if self.scale is not None else cg.ones(self.channels)
+        if not mode.training:
+            return cg.batch_norm(x, scale, self.shift, self.mean, self.variance, self.eps)
+        axes = (0, *range(2, x.ndim))
+        mean, variance = cg.mean(x, axis=axes), cg.var(x, axis=axes)
+        self._follow(mode, mean, variance, x.size // self.channels)
+        return cg.batch_norm(x, scale, self.shift, mean, variance, self.eps)
+
+    def _follow(self, mode: Mode, mean: Node, variance: Node, count: int) -> None:
+        """Running statistics; the variance of a sample of `count` underestimates by ``(count - 1) / count``."""
+        unbiased = variance * (count / max(count - 1, 1))
+        for running, found in ((self.mean, mean), (self.variance, unbiased)):
+            mode.update(running, self.decay * mode.latest(running) + (1 - self.decay) * found)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupNorm(Layer):
+    """Each group of channels of each sample brought to mean 0 and variance 1, then scaled and shifted per channel.
+
+    Operands
+        x: ``[n, channels, ...]``
+    Source
+        Wu and He 2018, arXiv:1803.08494
+    """
+
+    groups: int
+    channels: int
+    eps: float = 1e-5
+    scale: Parameter = field(init=False, repr=False)
+    shift: Parameter = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.hold(scale=Parameter((self.channels,), ONES), shift=Parameter((self.channels,), ZEROS))
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        (x,) = xs
+        grouped = cg.reshape(x, (x.shape[0], self.groups, -1))
+        y = cg.reshape(standardised(grouped, (2,), self.eps), x.shape)
+        per_channel = (self.channels, *[1] * (x.ndim - 2))
+        return y * cg.reshape(self.scale, per_channel) + cg.reshape(self.shift, per_channel)
+
+
+def InstanceNorm(channels: int, eps: float = 1e-5) -> GroupNorm:
+    """Each channel of each sample on its own. Source: Ulyanov et al. 2016, arXiv:1607.08022."""
+    return GroupNorm(channels, channels, eps)
+
+
+@dataclass(frozen=True, eq=False)
+class LayerNorm(Layer):
+    """The last axis brought to mean 0 and variance 1, then scaled and shifted. Source: Ba et al. 2016, 1607.06450."""
+
+    features: int
+    eps: float = 1e-5
+    scale: Parameter = field(init=False, repr=False)
+    shift: Parameter = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.hold(scale=Parameter((self.features,), ONES), shift=Parameter((self.features,), ZEROS))
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        return standardised(xs[0], (-1,), self.eps) * self.scale + self.shift
+
+
+def standardised(x: Node, axes: tuple[int, ...], eps: float) -> Node:
+    """Mean 0 and variance 1 over `axes`."""
+    centred = x - cg.mean(x, axis=axes, keepdims=True)
+    return centred / cg.sqrt(cg.mean(centred * centred, axis=axes, keepdims=True) + eps)

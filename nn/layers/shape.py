@@ -1,0 +1,60 @@
+"""Layers that change shapes and compute nothing."""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import cgraph as cg
+from cgraph import Node
+from cgraph.errors import ShapeError
+from nn.layer import Layer, Sample
+from nn.mode import Mode
+
+
+@dataclass(frozen=True, eq=False)
+class Input(Layer):
+    """Passes its operand on, and says which shape a sample has."""
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return (Sample(tuple(self.shape), self.dtype),)
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        if xs[0].shape[1:] != tuple(self.shape):
+            raise ShapeError(f"Input takes samples of shape {list(self.shape)}, and is given {xs[0]!r}")
+        return xs[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Reshape(Layer):
+    """Each sample under another shape of as many elements; one axis may be -1."""
+
+    shape: tuple[int, ...]
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        (x,) = xs
+        known = prod(n for n in self.shape if n != -1)
+        missing = prod(x.shape[1:]) // max(known, 1)
+        return cg.reshape(x, (x.shape[0], *(missing if n == -1 else n for n in self.shape)))
+
+
+@dataclass(frozen=True, eq=False)
+class Flatten(Layer):
+    """Each sample along one axis."""
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        return cg.reshape(xs[0], (xs[0].shape[0], prod(xs[0].shape[1:])))
+
+
+@dataclass(frozen=True, eq=False)
+class Slice(Layer):
+    """Part of each sample: an index as in NumPy, without the batch axis."""
+
+    index: Any
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        index = self.index if isinstance(self.index, tuple) else (self.index,)
+        return xs[0][(slice(None), *index)]

@@ -1,0 +1,44 @@
+"""Sizes and padding of windows, as users write them, in the form that ops take."""
+
+from collections.abc import Sequence
+
+from cgraph.errors import ShapeError
+
+Sizes = int | Sequence[int]
+Pad = str | int | Sequence[int]
+
+
+def sizes(value: Sizes, axes: int) -> tuple[int, ...]:
+    """One size per axis. ShapeError for another number of them."""
+    found = (value,) * axes if isinstance(value, int) else tuple(value)
+    if len(found) != axes:
+        raise ShapeError(f"{list(found)} are {len(found)} sizes for {axes} axes")
+    return found
+
+
+def pads(
+    pad: Pad, shape: Sequence[int], window: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> tuple[int, ...]:
+    """Elements to add before every axis, then behind every axis.
+
+    Parameters
+        pad: ``"same"``, ``"valid"``, one number, one per axis, or two per axis in the order of the result
+        shape, window, stride, dilation: per axis
+    """
+    axes = len(shape)
+    if pad == "valid":
+        return (0,) * (2 * axes)
+    if pad == "same":
+        both = [same_pad(*one) for one in zip(shape, window, stride, dilation)]
+        return tuple(n // 2 for n in both) + tuple(n - n // 2 for n in both)
+    if isinstance(pad, str):
+        raise ShapeError(f"pad is {pad!r}; use 'same', 'valid' or numbers")
+    if not isinstance(pad, int) and len(pad) == 2 * axes:
+        return tuple(pad)
+    return sizes(pad, axes) * 2
+
+
+def same_pad(n: int, window: int, stride: int, dilation: int) -> int:
+    """Elements to add so that an axis of n has ``ceil(n / stride)`` windows."""
+    covered = (-(-n // stride) - 1) * stride + dilation * (window - 1) + 1
+    return max(covered - n, 0)

@@ -1,0 +1,52 @@
+"""Mode: whether a model is built for inference or for training, and what the build leaves to do after each run."""
+
+from typing import Any
+
+import cgraph as cg
+from cgraph import Node, Var
+
+
+class Mode:
+    """How layers build their part of the graph. Changes: a training build collects update edges in it.
+
+    Fields
+        training: dropout and noise are on, normalisation uses the statistics of the batch
+        updates: update edges so far: what each Var will hold after a run
+        key: the Var of the random key; None for inference, which draws nothing
+    """
+
+    def __init__(self, training: bool = False, seed: int = 0) -> None:
+        self.training = training
+        self.updates: dict[Var, Node] = {}
+        self.key: Var | None = random_key_var(seed) if training else None
+
+    def latest(self, x: Var) -> Node:
+        """What `x` will hold after the updates collected so far: a layer that is used twice updates twice."""
+        return self.updates.get(x, x)
+
+    def update(self, x: Var, node: Node) -> None:
+        """After a run `x` holds the value of `node`."""
+        self.updates[x] = node
+
+    def next_key(self) -> Node:
+        """A random key that nobody else has; the next run gets another one."""
+        if self.key is None:
+            raise ValueError("inference draws no random numbers; build with Mode(training=True)")
+        own, following = split_key(self.latest(self.key))
+        self.updates[self.key] = following
+        return own
+
+    def saw(self, layer: Any, operands: tuple[Node, ...], results: Any) -> None:
+        """Told after every layer's build; a summary listens."""
+
+
+def random_key_var(seed: int) -> Var:
+    """A Var that holds the random key of `seed`."""
+    key = cg.random_key(seed)
+    return Var(key.shape, key.dtype, "random_key").assign(key)
+
+
+def split_key(key: Node) -> tuple[Node, Node]:
+    """Two keys from one."""
+    first, second = cg.split_key(key)
+    return first, second

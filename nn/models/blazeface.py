@@ -1,0 +1,100 @@
+"""BlazeFace, front camera: finds faces and six points on each in a 128×128 picture.
+
+Source: Bazarevsky et al. 2019, arXiv:1907.05047; MediaPipe's face_detection_front for sizes.
+"""
+
+from dataclasses import dataclass, field
+
+import cgraph as cg
+from cgraph import Node
+from nn.layer import Layer, Sample, initialise
+from nn.layers.conv import Conv2d
+from nn.layers.pool import MaxPool2d
+from nn.mode import Mode
+
+FIRST = ((24, 1), (28, 1), (32, 2), (36, 1), (42, 1), (48, 2), (56, 1), (64, 1), (72, 1), (80, 1), (88, 1))
+SECOND = ((96, 2), (96, 1), (96, 1), (96, 1), (96, 1))
+"""Result channels and stride of the blocks before and after the first heads."""
+NUMBERS = 16
+"""Per anchor: centre, size, and six points."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlazeBlock(Layer):
+    """Depthwise 3×3 and pointwise convolution beside x, whose channels are filled up with zeros."""
+
+    inputs: int
+    outputs: int
+    stride: int = 1
+    depthwise: Conv2d = field(init=False, repr=False)
+    pointwise: Conv2d = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        c = self.inputs
+        self.hold(depthwise=Conv2d(c, c, 3, self.stride, "same", groups=c), pointwise=Conv2d(c, self.outputs, 1))
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        (x,) = xs
+        y = self.pointwise(self.depthwise(x, mode=mode), mode=mode)
+        if self.stride == 2:
+            x = MaxPool2d(2)(x, mode=mode)
+        missing = self.outputs - self.inputs
+        if missing:
+            x = cg.pad(x, [(0, 0), (0, missing), (0, 0), (0, 0)])
+        return cg.relu(y + x)
+
+
+def blocks(before: int, sizes: tuple[tuple[int, int], ...]) -> tuple[BlazeBlock, ...]:
+    found = []
+    for channels, stride in sizes:
+        found.append(BlazeBlock(before, channels, stride))
+        before = channels
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class BlazeFace(Layer):
+    """Images ``[n, 3, 128, 128]`` with values from -1 to 1 to raw boxes ``[n, 896, 16]`` and scores ``[n, 896, 1]``.
+
+    Boxes are in pixels relative to their anchor; a sigmoid makes probabilities of scores.
+    """
+
+    image: tuple[int, int, int] = (3, 128, 128)
+    stem: Conv2d = field(init=False, repr=False)
+    first: tuple[BlazeBlock, ...] = field(init=False, repr=False)
+    second: tuple[BlazeBlock, ...] = field(init=False, repr=False)
+    scores_8: Conv2d = field(init=False, repr=False)
+    scores_16: Conv2d = field(init=False, repr=False)
+    boxes_8: Conv2d = field(init=False, repr=False)
+    boxes_16: Conv2d = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        c, d = FIRST[-1][0], SECOND[-1][0]
+        self.hold(stem=Conv2d(3, FIRST[0][0], 5, 2, "same"), first=blocks(FIRST[0][0], FIRST), second=blocks(c, SECOND))
+        self.hold(scores_8=Conv2d(c, 2, 1), scores_16=Conv2d(d, 6, 1))
+        self.hold(boxes_8=Conv2d(c, 2 * NUMBERS, 1), boxes_16=Conv2d(d, 6 * NUMBERS, 1))
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return (Sample(self.image),)
+
+    def build(self, *xs: Node, mode: Mode) -> tuple[Node, Node]:
+        x = cg.relu(self.stem(*xs, mode=mode))
+        for block in self.first:
+            x = block(x, mode=mode)
+        y = x
+        for block in self.second:
+            y = block(y, mode=mode)
+        scores = cg.concat([per_anchor(self.scores_8(x, mode=mode), 1), per_anchor(self.scores_16(y, mode=mode), 1)], 1)
+        boxes = [per_anchor(self.boxes_8(x, mode=mode), NUMBERS), per_anchor(self.boxes_16(y, mode=mode), NUMBERS)]
+        return cg.concat(boxes, axis=1), scores
+
+
+def per_anchor(x: Node, numbers: int) -> Node:
+    """Maps ``[n, anchors * numbers, h, w]`` as rows ``[n, h * w * anchors, numbers]``."""
+    return cg.reshape(cg.transpose(x, (0, 2, 3, 1)), (x.shape[0], -1, numbers))
+
+
+def blazeface(weights: int | str | None = 0) -> BlazeFace:
+    """BlazeFace with random weights of this seed, or as `initialise` says."""
+    return initialise(BlazeFace(), weights)

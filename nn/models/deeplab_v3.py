@@ -1,0 +1,78 @@
+"""DeepLab v3 on MobileNet v2 at half width, output stride 8: the 257×257 network for phones.
+
+Source: Chen et al. 2017, arXiv:1706.05587; the head has the 1×1 branch and the image pooling only, and channels are
+not rounded to multiples of 8 but of 4, as in the published deeplabv3_257_mv_gpu.
+"""
+
+from dataclasses import dataclass, field
+
+import cgraph as cg
+from cgraph import Node
+from nn.layer import Layer, Sample, initialise
+from nn.layers.block import ConvNorm
+from nn.layers.conv import Conv2d
+from nn.layers.pool import GlobalAvgPool
+from nn.mode import Mode
+from nn.models.mobilenet_v2 import EPS, GROUPS, STEM, InvertedResidual
+
+WIDTH, STRIDE, HEAD = 0.5, 8, 256
+
+
+def atrous_body() -> tuple[Layer, ...]:
+    """MobileNet v2's blocks; where the stride would pass 8, windows are dilated instead, from the next block on."""
+    before = int(STEM * WIDTH)
+    parts: list[Layer] = [ConvNorm(3, before, 3, 2, "same", function="relu6", eps=EPS)]
+    total, rate = 2, 1
+    for expansion, count, blocks, stride in GROUPS:
+        for i in range(blocks):
+            wanted = stride if i == 0 else 1
+            step = wanted if total * wanted <= STRIDE else 1
+            parts.append(InvertedResidual(before, int(count * WIDTH), expansion, step, rate))
+            total, rate = total * step, rate * (wanted // step)
+            before = int(count * WIDTH)
+    return tuple(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class DeepLabV3(Layer):
+    """Images ``[n, 3, h, w]`` to class scores of every pixel ``[n, classes, h, w]``."""
+
+    classes: int = 21
+    image: tuple[int, int, int] = (3, 257, 257)
+    parts: tuple[Layer, ...] = field(init=False, repr=False)
+    pool: GlobalAvgPool = field(init=False, repr=False)
+    pooled: ConvNorm = field(init=False, repr=False)
+    aspp: ConvNorm = field(init=False, repr=False)
+    projection: ConvNorm = field(init=False, repr=False)
+    logits: Conv2d = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        features = int(GROUPS[-1][1] * WIDTH)
+        self.hold(parts=atrous_body(), pool=GlobalAvgPool(keep=True))
+        self.hold(pooled=ConvNorm(features, HEAD, 1), aspp=ConvNorm(features, HEAD, 1))
+        self.hold(projection=ConvNorm(2 * HEAD, HEAD, 1), logits=Conv2d(HEAD, self.classes, 1))
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return (Sample(self.image),)
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        (image,) = xs
+        x = image
+        for part in self.parts:
+            x = part(x, mode=mode)
+        whole = self.pooled(self.pool(x, mode=mode), mode=mode)
+        whole = resized(whole, x.shape[2:])
+        joined = cg.concat([whole, self.aspp(x, mode=mode)], axis=1)
+        scores = self.logits(self.projection(joined, mode=mode), mode=mode)
+        return resized(scores, image.shape[2:])
+
+
+def resized(x: Node, shape: tuple[int, ...]) -> Node:
+    """Bilinear, corners on corners."""
+    return cg.resize(x, tuple(shape), mode="linear", align_corners=True)
+
+
+def deeplab_v3(weights: int | str | None = 0, classes: int = 21) -> DeepLabV3:
+    """DeepLab v3 with random weights of this seed, or as `initialise` says."""
+    return initialise(DeepLabV3(classes), weights)

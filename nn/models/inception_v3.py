@@ -1,0 +1,151 @@
+"""Inception v3. Source: Szegedy et al. 2015, arXiv:1512.00567; names and sizes as in TensorFlow's slim.
+
+Every concatenation joins all branches of its block at once, also those of the forks inside a branch.
+"""
+
+from dataclasses import dataclass, field
+
+import cgraph as cg
+from cgraph import Node
+from nn.layer import Layer, Sample, initialise
+from nn.layers.block import ConvNorm
+from nn.layers.container import Branches, Sequential
+from nn.layers.conv import Conv2d
+from nn.layers.merge import Concatenate
+from nn.layers.pool import AvgPool2d, GlobalAvgPool, MaxPool2d
+from nn.layers.window import Pad, Sizes
+from nn.mode import Mode
+
+EPS = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Forked(Layer):
+    """Both a 1×3 and a 3×1 convolution of what `stem` gives, or of x itself."""
+
+    stem: Sequential
+    inputs: int
+    outputs: int
+    wide: ConvNorm = field(init=False, repr=False)
+    tall: ConvNorm = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        wide = conv(self.inputs, self.outputs, (1, 3), pad="same")
+        self.hold(wide=wide, tall=conv(self.inputs, self.outputs, (3, 1), pad="same"))
+
+    def build(self, *xs: Node, mode: Mode) -> tuple[Node, Node]:
+        x = self.stem(*xs, mode=mode)
+        return self.wide(x, mode=mode), self.tall(x, mode=mode)
+
+
+@dataclass(frozen=True, eq=False)
+class Flat(Layer):
+    """All results of all branches, joined along the channels."""
+
+    parts: tuple[Layer, ...]
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        found: list[Node] = []
+        for part in self.parts:
+            result = part(*xs, mode=mode)
+            found.extend(result if isinstance(result, tuple) else (result,))
+        return cg.concat(found, axis=1)
+
+
+def conv(inputs: int, outputs: int, window: Sizes, stride: int = 1, pad: Pad = "valid") -> ConvNorm:
+    return ConvNorm(inputs, outputs, window, stride, pad, eps=EPS)
+
+
+def chain(inputs: int, *steps: tuple) -> Sequential:
+    """Convolutions of ``(outputs, window)`` that keep the size, or ``(outputs, window, stride)`` without padding."""
+    parts = []
+    for outputs, window, *stride in steps:
+        parts.append(conv(inputs, outputs, window, *stride, pad="valid" if stride else "same"))
+        inputs = outputs
+    return Sequential(*parts)
+
+
+def pooled(inputs: int, outputs: int) -> Sequential:
+    return Sequential(AvgPool2d(3, 1, "same"), conv(inputs, outputs, 1))
+
+
+def joined(*parts: Layer) -> Branches:
+    return Branches(parts, Concatenate(1))
+
+
+def block_35(inputs: int, outputs: int) -> Branches:
+    return joined(
+        chain(inputs, (64, 1)),
+        chain(inputs, (48, 1), (64, 5)),
+        chain(inputs, (64, 1), (96, 3), (96, 3)),
+        pooled(inputs, outputs),
+    )
+
+
+def block_17(c: int) -> Branches:
+    """Four branches of 192 channels; `c` inside the 1×7 and 7×1 chains."""
+    w, t = (1, 7), (7, 1)
+    return joined(
+        chain(768, (192, 1)),
+        chain(768, (c, 1), (c, w), (192, t)),
+        chain(768, (c, 1), (c, t), (c, w), (c, t), (192, w)),
+        pooled(768, 192),
+    )
+
+
+def block_8(inputs: int) -> Flat:
+    return Flat(
+        (
+            chain(inputs, (320, 1)),
+            Forked(chain(inputs, (384, 1)), 384, 384),
+            Forked(chain(inputs, (448, 1), (384, 3)), 384, 384),
+            pooled(inputs, 192),
+        )
+    )
+
+
+def blocks() -> tuple[Layer, ...]:
+    down_17 = joined(chain(288, (384, 3, 2)), chain(288, (64, 1), (96, 3), (96, 3, 2)), MaxPool2d(3, 2))
+    down_8 = joined(
+        chain(768, (192, 1), (320, 3, 2)),
+        chain(768, (192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3, 2)),
+        MaxPool2d(3, 2),
+    )
+    return (
+        *(block_35(192, 32), block_35(256, 64), block_35(288, 64)),
+        *(down_17, block_17(128), block_17(160), block_17(160), block_17(192)),
+        *(down_8, block_8(1280), block_8(2048)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class InceptionV3(Layer):
+    """Images ``[n, 3, 299, 299]`` to class probabilities ``[n, classes]``."""
+
+    classes: int = 1000
+    image: tuple[int, int, int] = (3, 299, 299)
+    stem: Sequential = field(init=False, repr=False)
+    parts: tuple[Layer, ...] = field(init=False, repr=False)
+    pool: GlobalAvgPool = field(init=False, repr=False)
+    classifier: Conv2d = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        first = (conv(3, 32, 3, 2), conv(32, 32, 3), conv(32, 64, 3, pad="same"), MaxPool2d(3, 2))
+        self.hold(stem=Sequential(*first, conv(64, 80, 1), conv(80, 192, 3), MaxPool2d(3, 2)))
+        self.hold(parts=blocks(), pool=GlobalAvgPool(keep=True), classifier=Conv2d(2048, self.classes, 1))
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return (Sample(self.image),)
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        x = self.stem(*xs, mode=mode)
+        for part in self.parts:
+            x = part(x, mode=mode)
+        logits = self.classifier(self.pool(x, mode=mode), mode=mode)
+        return cg.softmax(cg.reshape(logits, (x.shape[0], self.classes)), axis=-1)
+
+
+def inception_v3(weights: int | str | None = 0, classes: int = 1000) -> InceptionV3:
+    """Inception v3 with random weights of this seed, or as `initialise` says."""
+    return initialise(InceptionV3(classes), weights)

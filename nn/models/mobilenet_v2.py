@@ -1,0 +1,95 @@
+"""MobileNet v2. Source: Sandler et al. 2018, arXiv:1801.04381; TensorFlow's slim for padding and the 1×1 classifier."""
+
+from dataclasses import dataclass, field
+
+import cgraph as cg
+from cgraph import Node
+from nn.layer import Layer, Sample, initialise
+from nn.layers.block import ConvNorm
+from nn.layers.conv import Conv2d
+from nn.layers.pool import GlobalAvgPool
+from nn.mode import Mode
+
+STEM, LAST = 32, 1280
+GROUPS = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
+"""Expansion, result channels, blocks, stride of the first block."""
+EPS = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class InvertedResidual(Layer):
+    """1×1 convolution that widens, 3×3 depthwise, 1×1 that narrows without activation; adds x when it can."""
+
+    inputs: int
+    outputs: int
+    expansion: int
+    stride: int = 1
+    dilation: int = 1
+    expand: ConvNorm | None = field(init=False, repr=False)
+    depthwise: ConvNorm = field(init=False, repr=False)
+    project: ConvNorm = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        wide = self.inputs * self.expansion
+        widen = ConvNorm(self.inputs, wide, 1, function="relu6", eps=EPS) if self.expansion > 1 else None
+        deep = ConvNorm(wide, wide, 3, self.stride, "same", self.dilation, wide, function="relu6", eps=EPS)
+        narrow = ConvNorm(wide, self.outputs, 1, function="none", eps=EPS)
+        self.hold(expand=widen, depthwise=deep, project=narrow)
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        (x,) = xs
+        y = x if self.expand is None else self.expand(x, mode=mode)
+        y = self.project(self.depthwise(y, mode=mode), mode=mode)
+        return y + x if self.stride == 1 and self.inputs == self.outputs else y
+
+
+def channels(count: int, width: float) -> int:
+    """`count` times `width`, as a multiple of 8 that is not below nine tenths of it."""
+    exact = count * width
+    found = max(8, int(exact + 4) // 8 * 8)
+    return found + 8 if found < 0.9 * exact else found
+
+
+def body(width: float) -> tuple[Layer, ...]:
+    """The stem and the inverted residuals, without the last 1×1 convolution."""
+    before = channels(STEM, width)
+    parts: list[Layer] = [ConvNorm(3, before, 3, 2, "same", function="relu6", eps=EPS)]
+    for expansion, count, blocks, stride in GROUPS:
+        for i in range(blocks):
+            parts.append(InvertedResidual(before, channels(count, width), expansion, stride if i == 0 else 1))
+            before = channels(count, width)
+    return tuple(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class MobileNetV2(Layer):
+    """Images ``[n, 3, h, w]`` to class probabilities ``[n, classes]``."""
+
+    classes: int = 1000
+    width: float = 1.0
+    image: tuple[int, int, int] = (3, 224, 224)
+    parts: tuple[Layer, ...] = field(init=False, repr=False)
+    last: ConvNorm = field(init=False, repr=False)
+    pool: GlobalAvgPool = field(init=False, repr=False)
+    classifier: Conv2d = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        wide = max(LAST, channels(LAST, self.width))
+        self.hold(parts=body(self.width), pool=GlobalAvgPool(keep=True))
+        self.hold(last=ConvNorm(channels(GROUPS[-1][1], self.width), wide, 1, function="relu6", eps=EPS))
+        self.hold(classifier=Conv2d(wide, self.classes, 1))
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return (Sample(self.image),)
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        (x,) = xs
+        for part in (*self.parts, self.last, self.pool, self.classifier):
+            x = part(x, mode=mode)
+        return cg.softmax(cg.reshape(x, (x.shape[0], self.classes)), axis=-1)
+
+
+def mobilenet_v2(weights: int | str | None = 0, classes: int = 1000, width: float = 1.0) -> MobileNetV2:
+    """MobileNet v2 with random weights of this seed, or as `initialise` says."""
+    return initialise(MobileNetV2(classes, width), weights)

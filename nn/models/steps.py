@@ -1,0 +1,131 @@
+"""A network as published memory tables see it: one step for each convolution, pooling, addition and so on.
+
+Bias, batch norm and activation belong to the step that they follow, a view after a view or after a mean likewise.
+Weights and what is computed of weights alone take no step.
+
+Source: the rules that reproduce the tables of Pisarchyk and Lee 2020, arXiv:2001.03288.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from cgraph import Node, Var
+from nn.layer import Parameter
+
+REDUCTIONS = frozenset(("sum", "mean", "max"))
+VIEWS = frozenset(("reshape", "transpose"))
+OWN_STEP = frozenset(
+    "conv1d conv2d conv3d matmul max_pool avg_pool max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d "
+    "concat pad resize softmax take".split()
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: what it computes last, and the steps whose results it reads.
+
+    Fields
+        kind: name of its first op
+        result: the node whose value others read
+        operands: positions of the steps that it reads, in the list of steps; an input of the network has none
+    """
+
+    kind: str
+    result: Node
+    operands: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """float32 bytes of the result with its channels rounded up to a multiple of 4."""
+        shape = self.result.shape
+        channels = shape[1] if len(shape) == 4 else shape[-1]
+        return 4 * prod(shape) // channels * (-(-channels // 4) * 4)
+
+
+def steps_of(outputs: Sequence[Node]) -> list[Step]:
+    """The steps of a graph in the order of building."""
+    values = computed_of_inputs(nodes_of(outputs))
+    readers: dict[Node, int] = {}
+    for node in values:
+        for x in set(node.operands):
+            readers[x] = readers.get(x, 0) + 1
+    for x in outputs:
+        readers[x] = readers.get(x, 0) + 1
+    steps: list[Step] = []
+    place: dict[Node, int] = {}
+    for node in values:
+        read = [x for x in node.operands if x in place]
+        if len(set(read)) == 1 and readers[read[0]] == 1 and continues(node, read[0], steps[place[read[0]]]):
+            at = place[node] = place[read[0]]
+            steps[at] = Step(steps[at].kind, node, steps[at].operands)
+            continue
+        place[node] = len(steps)
+        steps.append(Step(node.op.name, node, tuple(dict.fromkeys(place[x] for x in read))))
+    return steps
+
+
+def continues(node: Node, operand: Node, step: Step) -> bool:
+    """Does `node`, which reads nothing else that was computed, belong to the step of its operand?"""
+    if node.op.name in VIEWS:
+        return operand.op.name in VIEWS or (step.kind in REDUCTIONS and operand.op.name in REDUCTIONS)
+    return node.op.name not in OWN_STEP | REDUCTIONS
+
+
+def usage_records(outputs: Sequence[Node]) -> list[tuple[int, int, int, str]]:
+    """First step, last step, bytes and kind of every intermediate result, with steps in the order they become ready.
+
+    Inputs and outputs are not counted.
+    """
+    steps = steps_of(outputs)
+    order = breadth_first(steps)
+    at = {step: i for i, step in enumerate(order)}
+    last = {i: at[i] for i in range(len(steps))}
+    for i, step in enumerate(steps):
+        for x in step.operands:
+            last[x] = max(last[x], at[i])
+    kept = {id(x) for x in outputs}
+    inner = [i for i in order if id(steps[i].result) not in kept]
+    return [(at[i], last[i], steps[i].nbytes, steps[i].kind) for i in inner]
+
+
+def breadth_first(steps: Sequence[Step]) -> list[int]:
+    """Positions of the steps, first ready first served. Source: Kahn 1962."""
+    missing = [len(step.operands) for step in steps]
+    users: list[list[int]] = [[] for _ in steps]
+    for i, step in enumerate(steps):
+        for x in step.operands:
+            users[x].append(i)
+    queue = deque(i for i, count in enumerate(missing) if not count)
+    order = []
+    while queue:
+        order.append(queue.popleft())
+        for user in users[order[-1]]:
+            missing[user] -= 1
+            if not missing[user]:
+                queue.append(user)
+    return order
+
+
+def nodes_of(outputs: Sequence[Node]) -> list[Node]:
+    """Every node that the outputs need, in the order of making."""
+    found: set[Node] = set()
+    waiting = list(outputs)
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting.extend(node.operands)
+    return sorted(found, key=lambda x: x.serial)
+
+
+def computed_of_inputs(nodes: Sequence[Node]) -> list[Node]:
+    """Those of `nodes`, in order, that are no inputs and have one below them: neither weights nor made of weights."""
+    moving = {x for x in nodes if isinstance(x, Var) and not isinstance(x, Parameter)}
+    found = []
+    for node in nodes:
+        if any(x in moving for x in node.operands):
+            moving.add(node)
+            found.append(node)
+    return found
