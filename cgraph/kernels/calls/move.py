@@ -1,0 +1,165 @@
+"""Copies between arrays of any strides, and fills.
+
+Axes are put in the order in which `out` lies in memory and merged. Then either items follow one another in both arrays
+(runs), or `x` stands still (fill), runs backwards, or is contiguous along another axis (transpose in registers); what
+is left is copied item by item, in blocks whose lines stay in the first cache.
+"""
+
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from cgraph.kernels.calls.layout import broadcast, merged, permuted, unflipped
+from cgraph.kernels.kernel import Call, Kernel, Pointer, View
+from cgraph.kernels.target import Target, host_target
+
+TASK_BYTES = 128 * 1024
+STREAM_BYTES = 32 * 1024 * 1024  # larger results are written past the cache
+TILE_BYTES = 512  # along each side of a block of a transpose
+STRIDED_BLOCK = 1024  # items; so many lines of either side stay in the first cache
+ITEM_SIZES = (1, 2, 4, 8)
+
+
+def copy_calls(out: View, x: View, target: Target | None = None) -> list[Call]:
+    """``out[...] = x``, with `x` broadcast to the shape of `out`; only the size of an item matters, not the dtype.
+
+    No two elements of `out` may share bytes, and `out` and `x` may not overlap.
+
+    Raises
+        ValueError: `x` does not broadcast to `out`, or their items differ in size
+    """
+    if out.itemsize != x.itemsize:
+        raise ValueError(f"items of {out.itemsize} and {x.itemsize} bytes; a copy converts nothing")
+    if out.size == 0:
+        return []
+    out, x = widened(*ordered(out, broadcast(x, out.shape)))
+    beside = out.strides[-1] == out.itemsize
+    step = x.strides[-1]
+    if beside and step == out.itemsize:
+        return [run_call("runs", out, x, streams(out))]
+    if beside and step == 0:
+        return [run_call("fills", out, x, streams(out))]
+    found = transposed_axis(out, x, tile_lanes(out.itemsize, target or host_target())) if beside else None
+    if found is not None:
+        return [tile_call(out, x, found, tile_lanes(out.itemsize, target or host_target()))]
+    if beside and step == -out.itemsize:
+        return [run_call("backward", out, x)]
+    return [run_call("strided", *longest_last(out, x))]
+
+
+def fill_calls(out: View, value: int | float | bool) -> list[Call]:
+    """``out[...] = value``, converted to the dtype of `out`."""
+    item = np.array([value]).astype(dtype_of(out))
+    return copy_calls(out, View(Pointer(item), (), (), out.dtype))
+
+
+def concat_calls(out: View, xs: list[View], axis: int) -> list[Call]:
+    """``out`` = `xs` one after the other along `axis`."""
+    calls, at = [], 0
+    for x in xs:
+        calls += copy_calls(part(out, axis, at, x.shape[axis]), x)
+        at += x.shape[axis]
+    return calls
+
+
+def dtype_of(view: View) -> np.dtype:
+    return np.dtype("bool") if view.dtype == "b1" else np.dtype(view.dtype)
+
+
+def part(x: View, axis: int, start: int, count: int, step: int = 1) -> View:
+    """``x[start : start + count * step : step]`` along `axis`; `step` may be negative."""
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    strides = (*x.strides[:axis], x.strides[axis] * step, *x.strides[axis + 1 :])
+    return replace(x.moved(start * x.strides[axis]), shape=shape, strides=strides)
+
+
+def flipped(x: View, axes: tuple[int, ...]) -> View:
+    """`x` backwards along some axes."""
+    for axis in axes:
+        x = part(x, axis, max(x.shape[axis] - 1, 0), x.shape[axis], -1)
+    return x
+
+
+def ordered(out: View, x: View) -> tuple[View, View]:
+    """Both with axes in the order of the memory of `out`, which ascends, merged, at least two of them."""
+    out, x = unflipped((out, x), 0)
+    order = sorted(range(len(out.shape)), key=lambda axis: (-out.strides[axis], -abs(x.strides[axis])))
+    return merged(permuted((out, x), order))  # type: ignore[return-value]
+
+
+def widened(out: View, x: View) -> tuple[View, View]:
+    """A short last axis that is contiguous in both becomes one wider item."""
+    size = out.itemsize * out.shape[-1]
+    if (
+        size not in ITEM_SIZES
+        or (out.strides[-1], x.strides[-1]) != (out.itemsize, out.itemsize)
+        or size == out.itemsize
+    ):
+        return out, x
+    wide = (replace(v, shape=v.shape[:-1], strides=v.strides[:-1], dtype=f"u{size}") for v in (out, x))
+    return merged(tuple(wide))  # type: ignore[return-value]
+
+
+def longest_last(out: View, x: View) -> tuple[View, View]:
+    """A last axis of few items gives way to the longest one."""
+    shape = out.shape
+    longest = max(range(len(shape)), key=lambda axis: shape[axis])
+    if shape[-1] >= min(16, shape[longest]):
+        return out, x
+    return permuted((out, x), [*(a for a in range(len(shape)) if a != longest), longest])  # type: ignore[return-value]
+
+
+def streams(out: View) -> bool:
+    return out.size * out.itemsize >= STREAM_BYTES and out.shape[-1] * out.itemsize >= 4096
+
+
+def run_call(name: str, out: View, x: View, *params: bool) -> Call:
+    """A call that walks rows; the last axis is cut into blocks, and rows are put together to fill a task."""
+    columns, rows, itemsize = out.shape[-1], prod(out.shape[:-1]), out.itemsize
+    limit = STRIDED_BLOCK if name == "strided" else TASK_BYTES // itemsize
+    block, blocks = cut_axis(columns, limit)
+    each = min(rows, max(1, TASK_BYTES // itemsize // block))
+    axes = outer_axes((out, x), range(len(out.shape) - 2, -1, -1))
+    head = (out.at, x.at, columns, out.strides[-1], x.strides[-1], block, blocks, each, rows, len(out.shape) - 1)
+    return Call(Kernel(f"move.{name}", (itemsize, *params)), (*head, *axes), -(-rows // each) * blocks)
+
+
+def cut_axis(count: int, limit: int) -> tuple[int, int]:
+    """Items of a block and the number of blocks; none has fewer than `limit` items, unless it is the only one."""
+    blocks = max(1, count // limit)
+    return -(-count // blocks) if blocks == 1 else count // blocks, blocks
+
+
+def outer_axes(views: tuple[View, ...], axes: range | list[int]) -> list[int]:
+    """What the emitters' `walk` reads: extent and strides of each axis, fastest first."""
+    return [n for axis in axes for n in (views[0].shape[axis], *(v.strides[axis] for v in views))]
+
+
+def tile_lanes(itemsize: int, target: Target) -> int:
+    """Items along one side of a square that is transposed in registers: at most half of the registers."""
+    return min(target.lanes_of(f"u{itemsize}"), target.registers // 2)
+
+
+def transposed_axis(out: View, x: View, lanes: int) -> int | None:
+    """An axis, not the last, along which items of `x` lie side by side, when squares fit."""
+    if out.shape[-1] < lanes:
+        return None
+    fitting = (a for a in range(len(out.shape) - 1) if abs(x.strides[a]) == x.itemsize and out.shape[a] >= lanes)
+    return next(fitting, None)
+
+
+def tile_call(out: View, x: View, axis: int, lanes: int) -> Call:
+    """Transposes of the last axis and `axis`."""
+    if x.strides[axis] < 0:
+        out, x = part(out, axis, out.shape[axis] - 1, out.shape[axis], -1), flipped(x, (axis,))
+    ni, nj, itemsize = out.shape[-1], out.shape[axis], out.itemsize
+    side = max(lanes, TILE_BYTES // itemsize)
+    (block_i, blocks_i), (block_j, blocks_j) = cut_axis(ni, side), cut_axis(nj, side)
+    rows = prod(out.shape[:-1]) // nj
+    each = min(rows, max(1, TASK_BYTES // (itemsize * block_i * block_j)))
+    outer = [a for a in range(len(out.shape) - 2, -1, -1) if a != axis]
+    axes = outer_axes((out, x), outer) or [1, 0, 0]
+    head = (out.at, x.at, ni, nj, out.strides[axis], x.strides[-1], block_i, blocks_i, block_j, blocks_j, each, rows)
+    tasks = -(-rows // each) * blocks_i * blocks_j
+    return Call(Kernel("move.tiles", (itemsize, lanes)), (*head, max(1, len(outer)), *axes), tasks)

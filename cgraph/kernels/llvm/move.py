@@ -1,0 +1,206 @@
+"""Copying arrays of any strides: contiguous runs, fills, strided runs, and two-dimensional transposes in registers.
+
+Dtypes do not matter, only the size of an item. Arguments, after those that a kernel names, are the outer axes as
+`cgraph.kernels.llvm.walk` reads them (extent, stride of out, stride of x), fastest first; strides are bytes. Kernels
+that are told to ``stream`` write around the cache, for results larger than it.
+"""
+
+from collections.abc import Callable
+
+from llvmlite import ir
+
+from cgraph.kernels.llvm.build import POINTER, VOID, Builder, Ptr, Val
+from cgraph.kernels.llvm.flow import transposed
+from cgraph.kernels.llvm.walk import walk
+
+SHORT_RUN = 32  # bytes; shorter runs are copied without a call
+UNROLL = 4
+LINE = 64  # bytes of a cache line
+LINE = 64  # bytes of a cache line
+LINE = 64  # bytes of a cache line
+LINE = 64  # bytes of a cache line
+LINE = 64  # bytes of a cache line
+LINE = 64  # bytes of a cache line
+LINE = 64  # bytes of a cache line
+
+Body = Callable[[Ptr, Ptr, Val, Val], None]
+
+
+def runs(k: Builder, itemsize: int, stream: bool):
+    """Copy runs of items that follow one another in both arrays. Task: some rows, one block of columns."""
+    dtype = f"u{itemsize}"
+
+    def body(out: Ptr, x: Ptr, low: Val, count: Val) -> None:
+        out, x = out.as_dtype(dtype) + low, x.as_dtype(dtype) + low
+        if stream:
+            stream_run(k, out, count, lambda i, lanes: x.load(i, lanes, align=1))
+            return
+        nbytes = count * itemsize
+        with k.if_else(nbytes >= SHORT_RUN) as (long, short):
+            with long:
+                copy_bytes(k, out, x, nbytes)
+            with short, k.loop(0, count) as i:
+                out.store(x.load(i, align=1), i, align=1)
+
+    each_run(k, lambda out, x, low, count, *_: body(out, x, low, count))
+    if stream:
+        finish_stream(k)
+
+
+def fills(k: Builder, itemsize: int, stream: bool):
+    """Fill runs with one item of `x` each. Task: some rows, one block of columns."""
+    dtype = f"u{itemsize}"
+    lanes = k.target.lanes_of(dtype)
+
+    def body(out: Ptr, x: Ptr, low: Val, count: Val) -> None:
+        out = out.as_dtype(dtype) + low
+        item = x.as_dtype(dtype).load(align=1)
+        vector = k.splat(item, lanes)
+        if stream:
+            stream_run(k, out, count, lambda _, lanes: vector if lanes else item)
+        else:
+            k.tail_loop(count, lanes, lambda i, n: out.store(vector if n else item, i, align=1))
+
+    each_run(k, lambda out, x, low, count, *_: body(out, x, low, count))
+    if stream:
+        finish_stream(k)
+
+
+def backward(k: Builder, itemsize: int):
+    """Copy runs whose items lie in the opposite order in `x`. Task: some rows, one block of columns."""
+    dtype = f"u{itemsize}"
+    lanes = k.target.lanes_of(dtype)
+    order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes - 1, -1, -1)))
+
+    def body(out: Ptr, x: Ptr, low: Val, count: Val) -> None:
+        out, x = out.as_dtype(dtype) + low, x.as_dtype(dtype) + (k.const(0, "i8") - low)
+
+        def step(i: Val, n: int) -> None:
+            v = x.load(1 - i - (n or 1), n, align=1)
+            if n:
+                v = k.wrap(k.b.shuffle_vector(v.v, v.v, order), dtype, n)
+            out.store(v, i, align=1)
+
+        k.tail_loop(count, lanes, step)
+
+    each_run(k, lambda out, x, low, count, *_: body(out, x, low, count))
+
+
+def strided(k: Builder, itemsize: int):
+    """Copy runs item by item, with any step on either side. Task: some rows, one block of columns."""
+    dtype = f"u{itemsize}"
+
+    def body(out: Ptr, x: Ptr, low: Val, count: Val, out_step: Val, x_step: Val) -> None:
+        out, x = out.plus_bytes(low * out_step).as_dtype(dtype), x.plus_bytes(low * x_step).as_dtype(dtype)
+
+        def step(i: Val, n: int) -> None:
+            places = [i + j for j in range(max(n, 1))]
+            items = [x.plus_bytes(p * x_step).load(align=1) for p in places]
+            for p, item in zip(places, items):
+                out.plus_bytes(p * out_step).store(item, align=1)
+
+        k.tail_loop(count, UNROLL, step)
+
+    each_run(k, body)
+
+
+def tiles(k: Builder, itemsize: int, lanes: int):
+    """Transpose matrices: ``out[j, i] = x[i, j]``, items of `out` side by side along i, those of `x` along j.
+
+    Squares of `lanes` items are transposed in registers, all those of a square of cache lines in turn. The last square
+    of a block overlaps its neighbour, so blocks hold at least `lanes` items each way. Task: some matrices, one block
+    of i and j.
+    """
+    dtype = f"u{itemsize}"
+    a = k.args(
+        out="u1*", x="u1*", ni="i8", nj="i8", out_j="i8", x_i="i8",
+        block_i="i8", blocks_i="i8", block_j="i8", blocks_j="i8", each="i8", rows="i8", rank="i8",
+    )  # fmt: skip
+    axes = Ptr(k, k.function.args[0], "i8") + 13
+    first, last = k.tasks()
+    line = max(lanes, LINE // itemsize)
+    with k.loop(first, last) as task:
+        low_i, high_i = block_of(k, task % a.blocks_i, a.block_i, a.blocks_i, a.ni)
+        rest = task // a.blocks_i
+        low_j, high_j = block_of(k, rest % a.blocks_j, a.block_j, a.blocks_j, a.nj)
+        row = rest // a.blocks_j * a.each
+
+        def square(out: Ptr, x: Ptr, i: Val, j: Val) -> None:
+            x = x.plus_bytes(i * a.x_i + j * itemsize).as_dtype(dtype)
+            out = out.plus_bytes(j * a.out_j + i * itemsize).as_dtype(dtype)
+            vectors = [x.plus_bytes(a.x_i * r).load(0, lanes, align=1) for r in range(lanes)]
+            for r, vector in enumerate(transposed(k, vectors)):
+                out.plus_bytes(a.out_j * r).store(vector, align=1)
+
+        def matrix(_: Val, at: list[Val]) -> None:
+            out, x = a.out.plus_bytes(at[0]), a.x.plus_bytes(at[1])
+            with (
+                k.loop(low_j, high_j, line) as near_j,
+                k.loop(low_i, high_i, line) as near_i,
+                k.loop(near_j, k.smaller(near_j + line, high_j), lanes) as j,
+                k.loop(near_i, k.smaller(near_i + line, high_i), lanes) as i,
+            ):
+                square(out, x, k.smaller(i, high_i - lanes), k.smaller(j, high_j - lanes))
+
+        walk(k, axes, a.rank, 2, row, k.smaller(row + a.each, a.rows), matrix)
+
+
+def each_run(k: Builder, body: Callable[..., None]) -> None:
+    """``body(out, x, low, count, out_step, x_step)`` for each row and block of columns of this call's tasks."""
+    a = k.args(
+        out="u1*", x="u1*", columns="i8", out_step="i8", x_step="i8",
+        block="i8", blocks="i8", each="i8", rows="i8", rank="i8",
+    )  # fmt: skip
+    axes = Ptr(k, k.function.args[0], "i8") + 10
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        low, high = block_of(k, task % a.blocks, a.block, a.blocks, a.columns)
+        row = task // a.blocks * a.each
+
+        def run(_: Val, at: list[Val]) -> None:
+            body(a.out.plus_bytes(at[0]), a.x.plus_bytes(at[1]), low, high - low, a.out_step, a.x_step)
+
+        walk(k, axes, a.rank, 2, row, k.smaller(row + a.each, a.rows), run)
+
+
+def block_of(k: Builder, i: Val, block: Val, blocks: Val, whole: Val) -> tuple[Val, Val]:
+    """Where block `i` starts and ends; the last one takes what is left over."""
+    return i * block, k.select(i == blocks - 1, whole, (i + 1) * block)
+
+
+def copy_bytes(k: Builder, out: Ptr, x: Ptr, nbytes: Val) -> None:
+    """libc's memcpy."""
+    k.b.call(k.declare("memcpy", POINTER, [POINTER, POINTER, ir.IntType(64)]), [out.v, x.v, nbytes.v])
+
+
+def stream_run(k: Builder, out: Ptr, count: Val, value: Callable[[Val, int], Val]) -> None:
+    """``out[i] = value(i, lanes)`` past the cache, by whole aligned lines; single items at both ends."""
+    itemsize = int(out.dtype[1:])
+    lanes = k.target.lanes_of(out.dtype)
+    width = lanes * itemsize
+    address = k.wrap(k.b.ptrtoint(out.v, ir.IntType(64)), "i8")
+    before = k.smaller(((k.const(0, "i8") - address) & (width - 1)) // itemsize, count)
+    aligned = (address & (itemsize - 1)) == 0
+    before = k.select(aligned, before, count)
+    whole = before + (count - before) // (lanes * UNROLL) * (lanes * UNROLL)
+    with k.loop(0, before) as i:
+        out.store(value(i, 0), i, align=1)
+    with k.loop(before, whole, lanes * UNROLL) as i:
+        vectors = [value(i + u * lanes, lanes) for u in range(UNROLL)]
+        for u, v in enumerate(vectors):
+            store_past_cache(out + (i + u * lanes), v)
+    with k.loop(whole, count) as i:
+        out.store(value(i, 0), i, align=1)
+
+
+def store_past_cache(at: Ptr, vector: Val) -> None:
+    """Store an aligned vector around the cache."""
+    k = vector.k
+    hint = k.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
+    k.b.store(vector.v, at.v, align=vector.lanes * int(vector.dtype[1:])).set_metadata("nontemporal", hint)
+
+
+def finish_stream(k: Builder) -> None:
+    """Order what was written past the cache before whatever tells other threads that it is there."""
+    if k.module.triple.startswith("x86_64"):
+        k.b.call(k.declare("llvm.x86.sse.sfence", VOID, []), [])

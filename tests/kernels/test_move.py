@@ -1,0 +1,99 @@
+"""Copies of any strides against NumPy's assignment."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cgraph.kernels.calls.move import copy_calls, fill_calls
+from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.target import target_named
+from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+
+SEED = 7
+SIZES = st.sampled_from([0, 1, 2, 3, 5, 8, 17, 33, 70])
+
+
+@st.composite
+def strided(draw, shape: tuple[int, ...], dtype: str, fixed: bool) -> tuple[np.ndarray, View]:
+    """An array of this shape inside a larger one: axes in any order, steps, flips; repeated ones unless `fixed`."""
+    rank = len(shape)
+    order = draw(st.permutations(range(rank)))
+    steps = [draw(st.sampled_from([1, 1, 1, 2, -1, -3] if fixed else [1, 1, 2, -1, -3, 0])) for _ in range(rank)]
+    extents = [max(1, abs(step) * n) + draw(st.integers(0, 2)) if step else 1 for n, step in zip(shape, steps)]
+    whole = np.random.default_rng(SEED).integers(0, 256, [extents[a] for a in order] + [np.dtype(dtype).itemsize])
+    base = np.ascontiguousarray(whole, np.uint8).view(dtype)[..., 0]
+    seen = base.transpose(np.argsort(order)) if rank else base
+    for axis, (n, step) in enumerate(zip(shape, steps)):
+        index = [slice(None)] * rank
+        if step == 0:
+            seen = (
+                np.repeat(seen, n, axis)
+                if n == 0
+                else np.broadcast_to(seen, (*seen.shape[:axis], n, *seen.shape[axis + 1 :]))
+            )
+            continue
+        index[axis] = slice(0, n * step, step) if step > 0 else slice(extents[axis] - 1, None, step)
+        seen = seen[tuple(index)]
+        seen = seen[tuple(slice(0, n) if a == axis else slice(None) for a in range(rank))]
+    offset = seen.__array_interface__["data"][0] - base.ctypes.data if seen.size else 0
+    return seen, View(Pointer(base, offset), shape, seen.strides, dtype)
+
+
+@given(data=st.data(), target=st.sampled_from(TARGETS), order=st.sampled_from(ORDERS))
+def test_a_copy_is_numpys_assignment(data, target, order):
+    shape = tuple(data.draw(st.lists(SIZES, max_size=4)))
+    shape = shape if np.prod(shape, initial=1) <= 40000 else shape[:2]
+    dtype = data.draw(st.sampled_from(["u1", "i2", "f4", "f8"]))
+    x, x_view = data.draw(strided(shape, dtype, fixed=False))
+    out, out_view = data.draw(strided(shape, dtype, fixed=True))
+    base = out_view.at.base
+    want = base.copy()
+    start = want.reshape(-1)[out_view.at.offset // out.itemsize :]
+    np.lib.stride_tricks.as_strided(start, shape, out.strides)[...] = x
+    run_calls(copy_calls(out_view, x_view, target_named(target)), target_named(target), order)
+    assert base.tobytes() == want.tobytes()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8"])
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [((300, 517), (1, 0)), ((5, 70, 130), (0, 2, 1)), ((33, 6, 40), (2, 1, 0)), ((3, 50, 70), (1, 2, 0))],
+)
+def test_a_transpose_is_numpys(shape, axes, dtype, target, order):
+    x = np.random.default_rng(SEED).integers(0, 100, shape).astype(dtype)
+    flipped = x[::-1, :, ...].transpose(axes)
+    for seen, offset in ((x.transpose(axes), 0), (flipped, (shape[0] - 1) * x.strides[0])):
+        out = np.full(seen.shape, 101, dtype)
+        view = View(Pointer(x, offset), seen.shape, seen.strides, dtype)
+        run_calls(copy_calls(view_of(out), view, target_named(target)), target_named(target), order)
+        np.testing.assert_array_equal(out, seen)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("start", [0, 1, 4, 7])
+def test_results_larger_than_the_cache_are_written_past_it(start, target, monkeypatch):
+    monkeypatch.setattr("cgraph.kernels.calls.move.STREAM_BYTES", 4096)
+    x = np.random.default_rng(SEED).random(100_003, np.float32)
+    raw = np.zeros(x.nbytes + 16, np.uint8)
+    view = View(Pointer(raw, start), x.shape, x.strides, "f4")
+    run_calls(copy_calls(view, view_of(x)), target_named(target), "single")
+    np.testing.assert_array_equal(raw[start : start + x.nbytes].view("f4"), x)
+    run_calls(fill_calls(view, 3.0), target_named(target), "single")
+    assert (raw[start : start + x.nbytes].view("f4") == 3.0).all()
+    assert not raw[:start].any() and not raw[start + x.nbytes :].any()
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("b1", True), ("u1", 255), ("i4", -3), ("f8", 0.1), ("f4", np.nan)])
+def test_a_fill_writes_the_value_converted(dtype, value):
+    out = np.zeros((3, 40, 5), np.dtype(dtype if dtype != "b1" else "bool"))
+    run_calls(fill_calls(view_of(out), value))
+    np.testing.assert_array_equal(out, np.full_like(out, value))
+
+
+def test_items_of_another_size_are_refused():
+    out, x = np.zeros(3, "f8"), np.zeros(3, "f4")
+    with pytest.raises(ValueError, match="items of 8 and 4 bytes"):
+        copy_calls(view_of(out), view_of(x))
