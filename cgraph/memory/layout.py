@@ -1,7 +1,7 @@
 """Where each node's bytes are, before offsets are known: owners, views into them, and who reads whom until when."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import Bundle, Spec
@@ -39,7 +39,9 @@ class Layout:
 
         def moved(view: View) -> View:
             base = view.at.base
-            return view if base not in at else replace(view, at=Pointer(ARENA, at[base] + view.at.offset))
+            if base not in at:
+                return view
+            return View(Pointer(ARENA, at[base] + view.at.offset), view.shape, view.strides, view.dtype)
 
         return {n: tuple(map(moved, v)) if isinstance(v, tuple) else moved(v) for n, v in self.views.items()}
 

@@ -76,12 +76,18 @@ def usage_of(values: Sequence[Value], alignment: int, overwrite: bool = True, jo
 
 
 class _Groups:
-    """Values that share bytes, as they are found; every group has a root whose bytes hold all members."""
+    """Values that share bytes, as they are found; every group has a root whose bytes hold all members.
+
+    `active` lists, per root, the members that a later step may still read: others cannot stand in the way.
+    """
 
     def __init__(self, values: Sequence[Value]) -> None:
         self.values = values
         self.root = list(range(len(values)))
         self.delta = [0] * len(values)
+        self.first = [v.step for v in values]
+        self.last = [v.last for v in values]
+        self.active = [[i] for i in range(len(values))]
         self.members = [[i] for i in range(len(values))]
         self.shared = [-1] * len(values)
         self.inside = [-1] * len(values)
@@ -94,37 +100,41 @@ class _Groups:
         for x in value.overwritable:
             if self._may_overwrite(value, x):
                 self.shared[i] = x
-                self._move(i, self.root[x], self.delta[x])
+                self._move([i], self.root[x], self.delta[x])
                 return
 
     def _may_overwrite(self, value: Value, x: int) -> bool:
         operand = self.values[x]
         if operand.kept or operand.last != value.step or operand.nbytes != value.nbytes:
             return False
-        low, high = self.delta[x], self.delta[x] + operand.nbytes
-        for m in self.members[self.root[x]]:
-            other = self.values[m]
-            apart = self.delta[m] >= high or self.delta[m] + other.nbytes <= low
-            if m != x and not apart and (other.kept or other.last >= value.step):
+        root, low = self.root[x], self.delta[x]
+        self.active[root] = [m for m in self.active[root] if self.values[m].kept or self.values[m].last >= value.step]
+        for m in self.active[root]:
+            apart = self.delta[m] >= low + operand.nbytes or self.delta[m] + self.values[m].nbytes <= low
+            if m != x and not apart:
                 return False
         return True
 
     def join(self, i: int) -> None:
         """Make the parts of a concat result inside it, as far as nothing else claims their bytes."""
         for x, at in self.values[i].parts:
-            if self.root[x] != x or self.inside[x] >= 0 or x == i or self.values[x].nbytes == 0:
+            if self.root[x] != x or x == i or self.values[x].nbytes == 0:
                 continue
-            if any(self.values[m].parts and m != x for m in self.members[x]):
-                continue
+            if any(self.inside[m] == x for m in self.members[x]):
+                continue  # x is itself a concat result; its parts would have to move along
             self.inside[x] = i
-            for m in list(self.members[x]):
-                self._move(m, i, self.delta[m] + at)
+            self._move(self.members[x], i, at)
 
-    def _move(self, i: int, root: int, delta: int) -> None:
-        if self.root[i] != i or root != i:
-            self.members[self.root[i]] = [m for m in self.members[self.root[i]] if m != i]
-        self.root[i], self.delta[i] = root, delta
-        self.members[root].append(i)
+    def _move(self, members: list[int], root: int, by: int) -> None:
+        """All members of one group into another, `by` bytes further on."""
+        old = self.root[members[0]]
+        for m in members:
+            self.root[m] = root
+            self.delta[m] += by
+        self.members[root] += members
+        self.active[root] += self.active[old]
+        self.first[root] = min(self.first[root], self.first[old])
+        self.last[root] = max(self.last[root], self.last[old])
 
     def usage(self, alignment: int) -> Usage:
         """One operand of the planning problem per root."""
@@ -134,9 +144,7 @@ class _Groups:
             if self.root[i] != i:
                 continue
             place[i] = len(operands)
-            inner = [self.values[m] for m in self.members[i]]
-            interval = UsageInterval(min(v.step for v in inner), max(v.last for v in inner))
-            operands.append(Operand(value.nbytes, interval, value.name))
+            operands.append(Operand(value.nbytes, UsageInterval(self.first[i], self.last[i]), value.name))
         return Usage(
             self.values,
             Problem(tuple(operands), alignment),

@@ -9,7 +9,7 @@ import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import OPS, Node, Op, apply, public
-from cgraph.ir.spec import Spec, shape_of
+from cgraph.ir.spec import Bundle, Spec, shape_of
 from cgraph.kernels.calls.move import copy_calls, fill_calls
 from cgraph.kernels.kernel import View, collapse
 from cgraph.ops.family import common_dtype, plain
@@ -238,6 +238,27 @@ class Concat(Op):
             found.append(apply(Slice(starts, (1,) * x.ndim, x.shape), g))
             at += x.shape[self.axis]
         return tuple(found)
+
+
+@dataclass(frozen=True)
+class Item(ViewOp):
+    """One result of an op that has several."""
+
+    index: int
+
+    def infer(self, x: Bundle) -> Spec:  # type: ignore[override]
+        return x.specs[self.index]
+
+    def meaning(self, x):
+        return x[self.index]
+
+    def alias(self, x: tuple[View, ...]) -> View:  # type: ignore[override]
+        return x[self.index]
+
+
+def items(bundle: Node) -> tuple[Node, ...]:
+    """Every result of a node that has several."""
+    return tuple(apply(Item(i), bundle) for i in range(len(bundle.spec.specs)))
 
 
 @dataclass(frozen=True)

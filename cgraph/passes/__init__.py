@@ -1,1 +1,7 @@
-PASSES = ()
+"""Passes in the order in which `compile` runs them; each is ``outputs -> outputs``."""
+
+from cgraph.passes.drop_identities import drop_identities
+from cgraph.passes.fold_constants import fold_constants
+from cgraph.passes.fuse_pointwise import fuse_pointwise
+
+PASSES = (fold_constants, drop_identities, fuse_pointwise)

@@ -10,10 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cgraph.errors import PlanError
 from cgraph.memory.problem import Problem
-
-LARGEST_TOTAL = 1 << 62  # units; sums of two offsets stay inside int64
 
 
 class Instance(NamedTuple):
@@ -36,22 +33,19 @@ class Instance(NamedTuple):
 def instance_of(problem: Problem, kept: np.ndarray, unit: int) -> Instance:
     """The operands at positions `kept` (int64 ``[n]``, each larger than zero), sizes in `unit` bytes.
 
-    Raises
-        PlanError: all sizes together exceed what 64-bit sums can hold
+    A Problem's sizes add up to less than 2^62 bytes, so sums of an offset and a size stay inside int64.
     """
     size = problem.nbytes[kept] // unit
-    if sum(size.tolist()) >= LARGEST_TOTAL:
-        raise PlanError(f"exact: sizes add up to more than {LARGEST_TOTAL} units of {unit} bytes")
     begin, end, count = sections(problem.first[kept], problem.last[kept] + 1)
-    neighbour_start, neighbour = meetings(begin, end, begin, end)
-    at = np.arange(count)
-    member_start, member = meetings(at, at + 1, begin, end)
-    return Instance(size, begin, end, neighbour_start, neighbour, member_start, member)
+    members = [np.flatnonzero((begin <= s) & (end > s)) for s in range(count)]
+    others = np.arange(len(kept))
+    neighbours = [np.flatnonzero((begin < e) & (end > b) & (others != i)) for i, (b, e) in enumerate(zip(begin, end))]
+    return Instance(size, begin, end, *joined(neighbours), *joined(members))
 
 
 def unit_of(sizes: np.ndarray) -> int:
-    """The greatest common divisor of sizes larger than zero; 1 when there are none."""
-    return int(np.gcd.reduce(sizes)) if len(sizes) else 1
+    """The greatest common divisor of sizes, of which there is at least one, all larger than zero."""
+    return int(np.gcd.reduce(sizes))
 
 
 def sections(first: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
@@ -66,22 +60,11 @@ def sections(first: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return np.searchsorted(marks, first), np.searchsorted(marks, stop), len(marks)
 
 
-def meetings(
-    begin: np.ndarray, end: np.ndarray, others: np.ndarray, stops: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """For each range ``begin..end-1`` the positions of the ranges ``others..stops-1`` that meet it, itself left out.
-
-    Returned as starts ``[len(begin) + 1]`` and positions, one list after another.
-    """
-    same = begin is others
-    lists = []
-    for i in range(len(begin)):
-        meets = (others < end[i]) & (stops > begin[i])
-        meets[i] &= not same
-        lists.append(np.flatnonzero(meets))
+def joined(lists: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Where each list starts in the joined one, with the end, and the joined one."""
     starts = np.zeros(len(lists) + 1, np.int64)
     np.cumsum([len(x) for x in lists], out=starts[1:])
-    return starts, np.concatenate([np.zeros(0, np.int64), *lists])
+    return starts, np.concatenate(lists)
 
 
 def section_totals(instance: Instance) -> np.ndarray:

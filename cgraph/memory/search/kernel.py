@@ -1,29 +1,30 @@
 """The compiled depth-first search: can these operands be placed within a capacity?
 
-Look only for a plan whose sum of offsets is smallest. In it every operand rests at 0 or on top of a neighbour (one that
-meets it in time), and none could be moved alone to a free place further down. Each operand waiting for its place has a
-`base`, the highest top among its placed neighbours, and a `lowest` offset that it can have, never below its base. A node
-takes an operand `b` such that no waiting neighbour can still be placed below it, and branches:
+Look only for a plan whose sum of offsets is smallest. In it every operand rests at 0 or on top of a neighbour (one
+that meets it in time), and none could be moved alone to a free place further down. Each operand waiting for its place
+has a `base`, the highest top among its placed neighbours, and a `lowest` offset that it can have, never below its
+base. A node takes an operand `b` such that no waiting neighbour can still be placed below it, and branches:
 
 * `b` lies at its lowest offset: its neighbours lie above it;
 * it does not.
 
 What follows is drawn to the end after each step:
 
-* **support**: an operand that cannot lie at its base rests on a neighbour still waiting: its lowest offset is at least
-  the smallest ``lowest + size`` of those;
+* **support**: an operand that cannot lie at its base rests on a neighbour still waiting: its lowest offset is at
+  least the smallest ``lowest + size`` of those;
 * **blocker**: and one of those starts below ``base + size``, or the operand could drop to its base;
-* **floor**: the *floor* of a section is the smallest lowest offset of the operands waiting in it; floor and total of their
-  sizes must not exceed the capacity;
+* **floor**: the *floor* of a section is the smallest lowest offset of the operands waiting in it; floor and total of
+  their sizes must not exceed the capacity;
 * **firsts**: an operand whose lowest offset and that total exceed the capacity is not the lowest in its section, so it
   lies above one of those that can be, the *firsts*.
 
-Parts of the graph with no waiting operand across their borders are independent: when one is refuted, the search returns
-to the last choice made in a range of sections that contains it.
+Parts of the graph with no waiting operand across their borders are independent: when one is refuted, the search
+returns to the last choice made in a range of sections that contains it.
 
-Sources: floors, plans in which all is pushed down, and independent parts: Moffitt 2023, "MiniMalloc: A Lightweight Memory
-Allocator for Hardware-Accelerated Machine Learning", ASPLOS 2023. It places operands by rising offset; branching in two,
-with support, blocker and firsts, is this project's. Worst case exponential; a node costs O(n + neighbours).
+Sources: floors, plans in which all is pushed down, and independent parts: Moffitt 2023, "MiniMalloc: A Lightweight
+Memory Allocator for Hardware-Accelerated Machine Learning", ASPLOS 2023. It places operands by rising offset;
+branching in two, with support, blocker and firsts, is this project's. Worst case exponential; a node costs O(n +
+neighbours).
 
 One file on purpose: Numba's cache of a function does not see changes of what it calls in other files.
 """
@@ -43,8 +44,11 @@ NONE = np.int64(-1)
 HIGHEST = np.int64(1 << 62)  # above every sum of offsets and sizes
 
 # Without reference counting: nothing compiled here allocates and the caller holds every array. Counting them took four
-# fifths of the time.
-compiled = numba.njit(cache=True, nogil=True, forceinline=True, _nrt=False)
+# fifths of the time. What Python does not call needs no wrapper for it.
+compiled = numba.njit(cache=True, nogil=True, _nrt=False)  # type: ignore[call-overload]
+inner = numba.njit(  # type: ignore[call-overload]
+    nogil=True, forceinline=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
 
 
 @compiled
@@ -72,7 +76,7 @@ def advance(instance, state, capacity, method, node_limit):
     return FOUND
 
 
-@compiled
+@inner
 def choose(instance, state, capacity, method):
     """The next operand, within the unfinished range of the last choice; no waiting neighbour fits below it.
 
@@ -95,7 +99,7 @@ def choose(instance, state, capacity, method):
     return b
 
 
-@compiled
+@inner
 def forced_section(state):
     """A section that only one waiting operand can be the lowest of, or NONE."""
     total, firsts = state.total, state.firsts
@@ -105,7 +109,7 @@ def forced_section(state):
     return NONE
 
 
-@compiled
+@inner
 def heaviest_section(state, capacity, method):
     """The unfinished section that refuted the most branches, in proportion to its room or to its firsts."""
     total, floor, firsts, weight = state.total, state.floor, state.firsts, state.weight
@@ -118,7 +122,7 @@ def heaviest_section(state, capacity, method):
     return best
 
 
-@compiled
+@inner
 def lowest_in_range(instance, state):
     begin, end, waiting, lowest, rank = instance.begin, instance.end, state.waiting, state.lowest, state.rank
     range_begin, range_end = state.counters[RANGE_BEGIN], state.counters[RANGE_END]
@@ -131,7 +135,7 @@ def lowest_in_range(instance, state):
     return best
 
 
-@compiled
+@inner
 def lowest_of(instance, state, operands, start, stop, top):
     """The lowest waiting one of ``operands[start:stop]`` that can end at `top` or below, or NONE."""
     size, waiting, lowest, rank = instance.size, state.waiting, state.lowest, state.rank
@@ -145,7 +149,7 @@ def lowest_of(instance, state, operands, start, stop, top):
     return best
 
 
-@compiled
+@inner
 def set_range(state):
     """Stay in the range of the last choice; when all in it is placed, go back to the last unfinished range."""
     counters = state.counters
@@ -158,15 +162,15 @@ def set_range(state):
         counters[RANGE_BEGIN], counters[RANGE_END] = state.frames[depth, BEGIN], state.frames[depth, END]
 
 
-@compiled
+@inner
 def is_unfinished(state, begin, end):
-    for s in range(begin, end):
+    for s in range(begin, end):  # noqa: SIM110 (Numba compiles no `any` of a generator)
         if state.total[s] > 0:
             return True
     return False
 
 
-@compiled
+@inner
 def push(instance, state, b):
     """Open a frame for `b`; its range is the part of the graph, joined by waiting operands, that holds it."""
     counters = state.counters
@@ -184,7 +188,7 @@ def push(instance, state, b):
     counters[DEPTH] += 1
 
 
-@compiled
+@inner
 def pop_to_parent(instance, state):
     """Undo up to the last choice whose range meets the current one, that one included; its operand, or NONE.
 
@@ -205,7 +209,7 @@ def pop_to_parent(instance, state):
     return frames[parent, OPERAND]
 
 
-@compiled
+@inner
 def undo(instance, state, b, mark):
     trail, value, stamp = state.trail, state.value, state.stamp
     for entry in range(state.counters[TRAIL] - 1, mark - 1, -1):
@@ -216,7 +220,7 @@ def undo(instance, state, b, mark):
     count(instance, state, b, 1)
 
 
-@compiled
+@inner
 def count(instance, state, b, sign):
     """Count `b` as waiting (sign 1) or as placed (sign -1)."""
     state.waiting[b] = sign > 0
@@ -229,7 +233,7 @@ def count(instance, state, b, sign):
         crossing[s] += sign
 
 
-@compiled
+@inner
 def save(state, key, new):
     """Set a value, once per frame after noting the old one."""
     counters, value, stamp = state.counters, state.value, state.stamp
@@ -243,7 +247,7 @@ def save(state, key, new):
     value[key] = new
 
 
-@compiled
+@inner
 def place(instance, state, b):
     """Branch one: `b` lies at its base, its waiting neighbours above it. Returns the length of the queue."""
     n = len(instance.size)
@@ -266,7 +270,7 @@ def place(instance, state, b):
     return queued
 
 
-@compiled
+@inner
 def refuse(instance, state, b):
     """Branch two: `b` does not lie at its base. Returns the length of the queue."""
     save(state, b, state.lowest[b] + 1)
@@ -274,7 +278,7 @@ def refuse(instance, state, b):
     return enqueue(state, b, 0)
 
 
-@compiled
+@inner
 def enqueue(state, i, queued):
     if not state.queued[i]:
         state.queued[i] = True
@@ -283,7 +287,7 @@ def enqueue(state, i, queued):
     return queued
 
 
-@compiled
+@inner
 def mark_dirty(instance, state, i):
     dirty, is_dirty, dirty_count = state.dirty, state.is_dirty, state.dirty_count
     for s in range(instance.begin[i], instance.end[i]):
@@ -293,7 +297,7 @@ def mark_dirty(instance, state, i):
             dirty_count[0] += 1
 
 
-@compiled
+@inner
 def settle(instance, state, capacity, queued):
     """Draw all conclusions; false when no plan can follow. Empties the queue and the dirty sections either way."""
     good = True
@@ -314,7 +318,7 @@ def settle(instance, state, capacity, queued):
     return good
 
 
-@compiled
+@inner
 def check_support(instance, state, i, capacity, queued):
     """Apply support and blocker to `i`: whether it can still be placed, and the length of the queue."""
     if state.lowest[i] == state.base[i]:
@@ -328,7 +332,7 @@ def check_support(instance, state, i, capacity, queued):
     return True, queued
 
 
-@compiled
+@inner
 def blame(instance, state, i):
     """Share the weight of one refuted branch among the sections of `i`."""
     begin, end = instance.begin[i], instance.end[i]
@@ -336,7 +340,7 @@ def blame(instance, state, i):
         state.weight[s] += 1.0 / (end - begin)
 
 
-@compiled
+@inner
 def raise_lowest(instance, state, i, offset, queued):
     """Raise the lowest offset of `i` and queue those whose support may have been `i`."""
     save(state, i, offset)
@@ -351,7 +355,7 @@ def raise_lowest(instance, state, i, offset, queued):
     return queued
 
 
-@compiled
+@inner
 def lowest_support(instance, state, i):
     """The lowest top that a waiting neighbour can have; HIGHEST without a support or without a blocker."""
     neighbour, size, waiting, lowest = instance.neighbour, instance.size, state.waiting, state.lowest
@@ -366,7 +370,7 @@ def lowest_support(instance, state, i):
     return support if blocked else HIGHEST
 
 
-@compiled
+@inner
 def check_section(instance, state, s, capacity, queued):
     """Apply floor and firsts to section `s`: whether all that waits can still fit, and the length of the queue."""
     if state.total[s] == 0:

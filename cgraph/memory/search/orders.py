@@ -1,7 +1,8 @@
 """Which operand goes first among those at the same lowest offset: the orders the search tries in turn.
 
-The time a search takes depends on its order by factors of thousands, and no order is good for every problem; a wrong one
-shows soon, by not ending. So many different ones are tried for a short time each: a few rules, then random mixtures.
+The time a search takes depends on its order by factors of thousands, and no order is good for every problem; a wrong
+one shows soon, by not ending. So many different ones are tried for a short time each: a few rules, then random
+mixtures.
 """
 
 from collections.abc import Iterator
@@ -12,14 +13,14 @@ import numpy as np
 from cgraph.memory.search.instance import Instance, section_totals
 from cgraph.memory.search.state import FEWEST, LOWEST, TIGHTEST
 
-
-# falling by each measure in turn; the first, third and fourth are MiniMalloc's
+# falling by each measure in turn; all but the second are MiniMalloc's, with length in sections instead of steps
 RULES = (
     ("total", "length", "area"),
     ("area", "length", "total"),
     ("length", "area", "total"),
     ("total", "area", "length"),
 )
+# what to take next, and whether with the weights learned so far: some problems need the one, some the other
 METHODS = ((LOWEST, False), (FEWEST, False), (TIGHTEST, False), (FEWEST, True), (TIGHTEST, True))
 
 
@@ -54,9 +55,7 @@ def measures_of(instance: Instance) -> dict[str, np.ndarray]:
 def mixture(measures: dict[str, np.ndarray], rng: np.random.Generator) -> np.ndarray:
     """Product of random powers, as a logarithm; the total varies least from one operand to the next."""
     length, size, total = rng.uniform(-0.3, 1.7, 3)
-    return (
-        length * np.log(measures["length"]) + size * np.log(measures["size"]) + 3 * total * np.log(measures["total"])
-    )
+    return length * np.log(measures["length"]) + size * np.log(measures["size"]) + 3 * total * np.log(measures["total"])
 
 
 def falling(*measures: np.ndarray) -> np.ndarray:

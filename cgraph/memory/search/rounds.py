@@ -1,4 +1,4 @@
-"""Drive the compiled search: orders in turn with node limits that double, in chunks that can be interrupted."""
+"""Drive the compiled search: orders in turn with node limits that grow, in chunks that can be interrupted."""
 
 from dataclasses import dataclass, field
 from time import monotonic
@@ -9,9 +9,10 @@ from cgraph.memory.search.instance import Instance
 from cgraph.memory.search.orders import Order, orders
 from cgraph.memory.search.state import FOUND, FULL, REFUTED, new_state, with_longer_trail
 
-CHUNK = 20_000  # nodes between two looks at the clock, tens of milliseconds
-FIRST_LIMIT = 1_000  # nodes per order in the first round
+CHUNK = 4_000  # nodes between two looks at the clock, tens of milliseconds
+SPARE = 400  # nodes per order in the first round, beyond one for each operand
 ORDERS = 10  # per round
+GROWTH = 1.3  # of the nodes per order; 2 would spend most of the time on the last, unlucky orders
 
 
 @dataclass
@@ -47,11 +48,11 @@ class Answer:
 
 
 def try_round(instance: Instance, capacity: int, turn: int, effort: Effort, weight: np.ndarray) -> Answer:
-    """Try several orders, each for a number of nodes that doubles from turn to turn.
+    """Try several orders, each for a number of nodes that grows from turn to turn.
 
     `weight` ``[m]`` carries what was learned about the sections from one to the next.
     """
-    limit = FIRST_LIMIT << turn
+    limit = int((len(instance.size) + SPARE) * GROWTH**turn)
     for order in orders(instance, ORDERS, turn):
         answer = try_order(instance, capacity, order, limit, effort, weight if order.learned else np.ones_like(weight))
         if not answer.is_open or effort.is_spent:

@@ -1,4 +1,4 @@
-"""Where a search over offsets stands: plain arrays that the compiled kernel changes in place, and the words for them."""
+"""Where a search over offsets stands: arrays that the compiled kernel changes in place, and the words for them."""
 
 from typing import NamedTuple
 

@@ -1,11 +1,11 @@
 """exact: the smallest plan, by search over offsets; or whether there is a plan of a given size.
 
-A capacity is decided by depth-first search (`cgraph/memory/search/kernel.py`), tried with many orders for a node limit
-that doubles from round to round. The smallest plan is bracketed: below are capacities without a plan, above the best
-plan found; each round tries the lower bound, then bisects what its limit leaves undecided.
+A capacity is decided by depth-first search (`cgraph/memory/search/kernel.py`), with many orders in turn and a node
+limit that grows from round to round. The smallest plan is bracketed: below are capacities without a plan, above is
+the best plan found; each round tries the lowest capacity that may do, then the middle one.
 
-Source: Moffitt 2023, "MiniMalloc", ASPLOS 2023, for the frame of the search; see the kernel for what differs.
-Time: exponential at worst; a few milliseconds where a greedy order without wrong turns exists, as in most networks.
+Source: Moffitt 2023, "MiniMalloc", ASPLOS 2023, for the frame of the search; the kernel says what differs.
+Time: exponential at worst; a millisecond or two for the networks in use, where hardly a choice is ever undone.
 """
 
 import numpy as np
@@ -69,10 +69,10 @@ class Bracket:
         self.lower = int(section_totals(instance).max())
         self.best = best
         self.upper = height(instance, best)
-        self.weight = np.ones(len(instance.member_start) - 1)  # see `tightest_section` in the kernel
+        self.weight = np.ones(len(instance.member_start) - 1)  # see `heaviest_section` in the kernel
 
     def minimise(self, effort: Effort) -> None:
-        """Each round tries the lowest capacity that may do, then the middle one; the limit doubles if that is open."""
+        """Each round tries the lowest capacity that may do, then the middle; its limit grows when that stays open."""
         turn = 0
         while self.lower < self.upper and not effort.is_spent:
             decided = self.try_capacity(self.lower, turn, effort)
@@ -82,6 +82,7 @@ class Bracket:
             turn += not decided
 
     def decide(self, capacity: int, effort: Effort) -> None:
+        """Look for a plan of at most `capacity`, or a proof that there is none."""
         turn = 0
         while self.lower <= capacity < self.upper and not effort.is_spent:
             self.try_capacity(capacity, turn, effort)

@@ -1,0 +1,103 @@
+"""Remove nodes that return an operand unchanged, and moves that undo or follow one another."""
+
+import numpy as np
+
+from cgraph.ir.graph import Node, apply
+from cgraph.ops.arithmetic import Add, Multiply, Negative, Subtract, TrueDivide
+from cgraph.ops.leaf import ConstOp
+from cgraph.ops.shape import BroadcastTo, Contiguous, Reshape, Transpose
+from cgraph.passes.rewrite import rewrite
+
+_MOST_LOOKED_AT = 1 << 16
+
+
+def drop_identities(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Remove nodes that return an operand unchanged: same values, never more nodes.
+
+    Not dropped: ``x * 0 -> 0``, which would hide a NaN or an infinity in `x`.
+    """
+    return rewrite(outputs, RULES)
+
+
+def is_all(node: Node, value: float) -> bool:
+    """Is the node a constant, broadcast or not, with this value everywhere?"""
+    while isinstance(node.op, BroadcastTo | Reshape):
+        node = node.operands[0]
+    if not isinstance(node.op, ConstOp) or node.nbytes > _MOST_LOOKED_AT:
+        return False
+    return bool(np.all(node.op.array == value))
+
+
+def add_zero(node: Node) -> Node | None:
+    """x + 0 -> x, 0 + x -> x"""
+    x, y = node.operands
+    return x if is_all(y, 0) else y if is_all(x, 0) else None
+
+
+def subtract_zero(node: Node) -> Node | None:
+    """x - 0 -> x"""
+    x, y = node.operands
+    return x if is_all(y, 0) else None
+
+
+def multiply_one(node: Node) -> Node | None:
+    """x * 1 -> x, 1 * x -> x"""
+    x, y = node.operands
+    return x if is_all(y, 1) else y if is_all(x, 1) else None
+
+
+def divide_one(node: Node) -> Node | None:
+    """x / 1 -> x"""
+    x, y = node.operands
+    return x if is_all(y, 1) else None
+
+
+def negative_twice(node: Node) -> Node | None:
+    """-(-x) -> x"""
+    x = node.operands[0]
+    return x.operands[0] if isinstance(x.op, Negative) else None
+
+
+def reshape_reshape(node: Node) -> Node | None:
+    """reshape(reshape(x)) -> reshape(x); reshape to the same shape -> x"""
+    x = node.operands[0]
+    if x.shape == node.shape:
+        return x
+    return apply(node.op, x.operands[0]) if isinstance(x.op, Reshape) else None
+
+
+def transpose_transpose(node: Node) -> Node | None:
+    """transpose(transpose(x)) -> transpose(x); a transpose that moves no axis -> x"""
+    x, axes = node.operands[0], node.op.axes  # type: ignore[attr-defined]
+    if axes == tuple(range(len(axes))):
+        return x
+    if not isinstance(x.op, Transpose):
+        return None
+    return apply(Transpose(tuple(x.op.axes[a] for a in axes)), x.operands[0])
+
+
+def broadcast_broadcast(node: Node) -> Node | None:
+    """broadcast(broadcast(x)) -> broadcast(x); broadcast to the same shape -> x"""
+    x = node.operands[0]
+    if x.shape == node.shape:
+        return x
+    return apply(node.op, x.operands[0]) if isinstance(x.op, BroadcastTo) else None
+
+
+def contiguous_of_const(node: Node) -> Node | None:
+    """contiguous(contiguous(x)) -> contiguous(x)"""
+    x = node.operands[0]
+    return x if isinstance(x.op, Contiguous) else None
+
+
+RULES = [
+    (Add, add_zero),
+    (Subtract, subtract_zero),
+    (Multiply, multiply_one),
+    (TrueDivide, divide_one),
+    (Negative, negative_twice),
+    (Reshape, reshape_reshape),
+    (Transpose, transpose_transpose),
+    (BroadcastTo, broadcast_broadcast),
+    (Contiguous, contiguous_of_const),
+]

@@ -1,0 +1,129 @@
+"""Every error names the op, the operands and the user's own line, and says the way out."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import (
+    BudgetError,
+    DTypeError,
+    GraphError,
+    InputError,
+    NoGradientError,
+    ShapeError,
+    UnassignedError,
+)
+
+HERE = "test_errors.py"
+
+
+def test_shapes_that_do_not_broadcast():
+    x, y = cg.Var((3,), name="x"), cg.Var((4,), name="y")
+    with pytest.raises(ShapeError, match=r"x float32\[3\].*y float32\[4\]"):
+        x + y
+
+
+def test_matmul_of_unfitting_shapes_names_operands_and_line():
+    x, w = cg.Var((32, 784), name="x"), cg.Var((256, 128), name="w")
+    with pytest.raises(
+        ShapeError, match=rf"matmul at {HERE}:\d+: .*784.*256.*x float32\[32,784\].*w float32\[256,128\]"
+    ):
+        x @ w
+
+
+def test_unsupported_dtypes():
+    with pytest.raises(DTypeError, match="complex128"):
+        cg.Var((2,), "complex128")
+    with pytest.raises(DTypeError, match="float16"):
+        cg.Const(np.zeros(2, "float16"))
+    with pytest.raises(DTypeError):
+        cg.Var((2,), bool) - cg.Var((2,), bool)
+
+
+def test_inputs_of_a_call():
+    x, y = cg.Var((2,), name="x"), cg.Var((2,), name="y")
+    f = cg.compile(x + y, [x, y])
+    one = np.ones(2, "float32")
+    with pytest.raises(InputError, match="input y float32.2. is missing"):
+        f(one)
+    with pytest.raises(InputError, match="no input 'z'; the inputs are x, y"):
+        f(one, z=one)
+    with pytest.raises(InputError, match="'x' is given twice"):
+        f(one, x=one)
+    with pytest.raises(InputError, match="3 inputs are given, the Function takes 2"):
+        f(one, one, one)
+    with pytest.raises(InputError, match=r"x float32\[2\] is given float32\[3\]"):
+        f(np.ones(3, "float32"), one)
+    with pytest.raises(InputError, match=r"given float64\[2\]; convert it first, with .astype\('float32'\)"):
+        f(np.ones(2), one)
+
+
+def test_update_of_something_else_than_a_var():
+    x = cg.Var((2,), name="x")
+    with pytest.raises(GraphError, match="no Var"):
+        cg.compile(x, updates={x + 1: x})
+    with pytest.raises(ShapeError, match=r"update of x float32\[2\]"):
+        cg.compile(x, updates={x: cg.sum(x)})
+
+
+def test_a_var_without_a_value():
+    x = cg.Var((2,), name="weights")
+    with pytest.raises(UnassignedError, match=rf"weights float32\[2\] \(made at {HERE}:\d+\) has no value"):
+        (x + 1).eval()
+    with pytest.raises(UnassignedError, match="weights"):
+        _ = x.value
+
+
+def test_compile_of_nothing():
+    with pytest.raises(GraphError, match="at least one output"):
+        cg.compile([])
+
+
+def test_negative_and_huge_sizes():
+    with pytest.raises(ShapeError, match="negative"):
+        cg.Var((2, -1))
+    with pytest.raises(ShapeError, match="more bytes than an address can count"):
+        cg.Var((2**31, 2**31, 2**31))
+    with pytest.raises(ShapeError, match="more bytes than an address can count"):
+        cg.broadcast_to(cg.Var((1,)), (2**40, 2**40))
+
+
+def test_a_number_that_the_dtype_cannot_hold():
+    with pytest.raises(DTypeError, match="300"):
+        cg.Var((2,), "uint8") + 300
+
+
+def test_a_node_has_no_truth_value():
+    x = cg.Var((2,), name="x")
+    with pytest.raises(ValueError, match="cg.where"):
+        bool(x > 0)
+    with pytest.raises(TypeError, match="eval"):
+        np.asarray(x)
+
+
+def test_indexing_out_of_range():
+    x = cg.Var((2, 3), name="x")
+    with pytest.raises(ShapeError, match="index 5"):
+        x[5]
+    with pytest.raises(ShapeError):
+        x[0, 0, 0]
+
+
+def test_an_op_without_gradient_says_its_name():
+    x = cg.Var((3,), "float64", "x")
+    with pytest.raises(NoGradientError, match="floor_divide"):
+        cg.gradient(cg.sum(x // 2.0), x)
+
+
+def test_a_budget_that_is_too_small():
+    x = cg.Var((1000,), name="x")
+    y = cg.sum(cg.sin(x)[::-1] @ cg.cos(x))
+    with pytest.raises(BudgetError, match="the budget is 64 B"):
+        cg.compile(y, [x], budget=64)
+
+
+def test_out_of_the_wrong_kind():
+    x = cg.Var((2,), name="x")
+    f = cg.compile(x + 1, [x])
+    with pytest.raises(InputError, match="out has"):
+        f(np.zeros(2, "float32"), out=np.zeros(3, "float32"))
