@@ -52,6 +52,10 @@ class FormatError(CgraphError, ValueError):
     """A file is malformed, unsafe or not supported."""
 
 
+class UnavailableError(CgraphError, RuntimeError):
+    """A program or package that is optional is not installed."""
+
+
 def bytes_text(nbytes: int) -> str:
     """A byte count for people: ``bytes_text(16384) == '16 KiB'``."""
     size = float(nbytes)

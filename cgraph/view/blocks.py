@@ -103,7 +103,7 @@ def about(box: Box, boxes: tuple[Box, ...]) -> str:
 
 
 def fitted(name: str, letters: int) -> str:
-    """As much of a name as there is room for: all of it, the last part of a path, or the beginning, if 3 letters fit."""
+    """As much of a name as there is room for: all of it, the last part of a path, or its beginning if 3 letters fit."""
     last = name.rsplit("/", 1)[-1]
     found = name if len(name) <= letters else last
     if len(found) <= letters:

@@ -24,6 +24,7 @@ class Box:
         where: the user's file and line; empty when it is not known
         nbytes, offset: bytes ``[offset, offset + nbytes)`` of the arena
         first, last: steps, both included
+        operand: the operand of the problem that holds it
         block: boxes of one number share bytes by being in one block, and have one colour
         kind: `VALUE` or `WORKSPACE`
         over, inside: the box whose bytes it takes over, or in whose bytes it is made; -1 if none
@@ -37,6 +38,7 @@ class Box:
     offset: int
     first: int
     last: int
+    operand: int
     block: int
     kind: str = VALUE
     over: int = -1
@@ -85,7 +87,7 @@ def memory_of_plan(problem: Problem, plan: Plan) -> Memory:
     """The boxes of a plan of which nothing but sizes and intervals is known. Time O(n log n)."""
     blocks = blocks_of(problem, plan)
     boxes = [
-        Box(x.name or f"operand {i}", "", "", x.nbytes, at, x.interval.first, x.interval.last, blocks[i])
+        Box(x.name or f"operand {i}", "", "", x.nbytes, at, x.interval.first, x.interval.last, i, blocks[i])
         for i, (x, at) in enumerate(zip(problem.operands, plan.offsets))
     ]
     return memory_with(problem, plan, boxes, [])

@@ -106,11 +106,11 @@ def test_overwriting_views_workspaces_and_shared_bytes_are_visible():
     problem = problem_of([(64, 0, 3), (64, 1, 1)])
     plan = greedy_by_size(problem)
     boxes = [
-        Box("conv", "float32[16]", "a.py:1", 64, 0, 0, 1, 0, views=("reshape float32[4,4] at a.py:2",)),
-        Box("relu", "float32[16]", "a.py:3", 64, 0, 1, 3, 0, over=0),
-        Box("conv workspace", "", "a.py:1", 64, 64, 1, 1, 1, kind=WORKSPACE),
+        Box("conv", "float32[16]", "a.py:1", 64, 0, 0, 1, 0, 0, views=("reshape float32[4,4] at a.py:2",)),
+        Box("relu", "float32[16]", "a.py:3", 64, 0, 1, 3, 0, 0, over=0),
+        Box("conv workspace", "", "a.py:1", 64, 64, 1, 1, 1, 1, kind=WORKSPACE),
     ]
-    text = memory_svg(memory_with(problem, plan, boxes, [Box("conv", "", "", 64, 0, 0, 3, 0)]))
+    text = memory_svg(memory_with(problem, plan, boxes, [Box("conv", "", "", 64, 0, 0, 3, 0, 0)]))
     assert [title(x).split("\n")[0] for x in parts(text, "operand")] == ["conv float32[16]", "relu float32[16]"]
     assert [title(x).split("\n")[-1] for x in parts(text, "viewed")] == ["view: reshape float32[4,4] at a.py:2"]
     assert "takes the bytes of conv (step 0)" in title(parts(text, "operand")[1])

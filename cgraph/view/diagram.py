@@ -1,0 +1,97 @@
+"""What a picture of a graph shows: one item for each node, with what the plan says of its bytes."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from cgraph.ir.graph import Node
+from cgraph.ir.traverse import post_order
+from cgraph.memory.layout import owner_of
+from cgraph.ops.leaf import ConstOp, Var, VarOp
+from cgraph.view.boxes import blocks_of
+from cgraph.view.planned import Shown, compiled_of
+
+OP, VIEW, VAR, CONST = "op", "view", "var", "const"
+
+
+@dataclass(frozen=True)
+class Item:
+    """One node.
+
+    Fields
+        name: the op's name, or the leaf's own
+        kind: `OP`, `VIEW` (its bytes are another node's), `VAR` or `CONST`
+        spec: ``float32[3,4]``
+        where: the user's file and line
+        value: of a Const of one element, as text
+        nbytes: of the value
+        step: when it runs; -1 for a leaf, a view, and before planning
+        box: the value in `Memory.boxes` that holds its bytes, -1 if none
+        block: the block of those bytes, -1 if none
+        operands: positions in `Diagram.items`
+        output: it is an output of the Function
+    """
+
+    name: str
+    kind: str
+    spec: str
+    where: str
+    value: str
+    nbytes: int
+    step: int
+    box: int
+    block: int
+    operands: tuple[int, ...]
+    output: bool
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """A graph: items, operands before users, and update edges ``(source, Var)`` as positions in them."""
+
+    items: tuple[Item, ...]
+    updates: tuple[tuple[int, int], ...]
+
+
+def diagram_of(shown: Shown) -> Diagram:
+    """The graph of a Function as it runs. Time O(n)."""
+    compiled = compiled_of(shown)
+    layout, usage = compiled.layout, compiled.usage
+    blocks = blocks_of(usage.problem, compiled.plan)
+    box_of = {node: layout.value_of.get(owner_of(view), -1) for node, view in layout.views.items()}
+    block_of = {node: blocks[usage.operand_of[i]] for node, i in box_of.items() if i >= 0}
+    step_of = {node: t for t, node in enumerate(layout.steps)}
+    nodes = list(dict.fromkeys((*layout.views, *compiled.updated)))
+    index = {node: i for i, node in enumerate(nodes)}
+    outputs = set(compiled.outputs)
+    items = []
+    for node in nodes:
+        view = node not in step_of and bool(node.operands)
+        places = step_of.get(node, -1), box_of.get(node, -1), block_of.get(node, -1)
+        items.append(_item(node, index, VIEW if view else _kind(node), places, node in outputs))
+    updates = tuple((index[x], index[var]) for x, var in zip(compiled.sources, compiled.updated))
+    return Diagram(tuple(items), updates)
+
+
+def diagram_of_nodes(outputs: Iterable[Node], updates: Mapping[Var, Node] | None = None) -> Diagram:
+    """A graph as it was written, before any pass. Time O(n)."""
+    ends, updates = tuple(outputs), dict(updates or {})
+    nodes = post_order((*ends, *updates.values(), *updates))
+    index = {node: i for i, node in enumerate(nodes)}
+    wanted = set(ends)
+    items = tuple(_item(node, index, _kind(node), (-1, -1, -1), node in wanted) for node in nodes)
+    return Diagram(items, tuple((index[x], index[var]) for var, x in updates.items()))
+
+
+def _item(node: Node, index: Mapping[Node, int], kind: str, places: tuple[int, int, int], output: bool) -> Item:
+    operands = tuple(index[x] for x in node.operands)
+    return Item(node.name, kind, str(node.spec), node.where, _value(node), node.spec.nbytes, *places, operands, output)
+
+
+def _kind(node: Node) -> str:
+    return VAR if isinstance(node.op, VarOp) else CONST if isinstance(node.op, ConstOp) else OP
+
+
+def _value(node: Node) -> str:
+    if isinstance(node.op, ConstOp) and node.op.array.size == 1:
+        return f"{node.op.array.item():.6g}"
+    return ""

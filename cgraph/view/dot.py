@@ -1,0 +1,99 @@
+"""A graph as DOT, the language of Graphviz, and as a picture where its program `dot` is installed.
+
+One colour is one block of bytes, the same as in the picture of the memory. A dashed outline is a view, in the colour of
+the bytes that it shows. Ellipses are Vars, notes are Consts, a double outline is an output, a dashed line is an update
+edge. A graph that is not compiled has no colours.
+
+Time O(n) for the text. The program `dot` takes long from a few thousand nodes on; `cgraph.view.page` does not.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from cgraph.errors import GraphError, UnavailableError, bytes_text
+from cgraph.ir.graph import Node
+from cgraph.ops.leaf import Var
+from cgraph.view.diagram import CONST, OP, VAR, VIEW, Diagram, Item, diagram_of, diagram_of_nodes
+from cgraph.view.planned import Shown
+from cgraph.view.text import hue_of, plain
+
+FORMATS = ("svg", "png")
+SHAPES = {OP: "box", VIEW: "box", VAR: "ellipse", CONST: "note"}
+STYLES = {OP: "filled,rounded", VIEW: "filled,rounded,dashed", VAR: "filled", CONST: "filled"}
+NO_BLOCK = {OP: "#ffffff", VIEW: "#ffffff", VAR: "#e0ecff", CONST: "#f3f4f6"}
+UPDATE = 'style=dashed, color="#b91c1c", fontcolor="#b91c1c", constraint=false, label="update"'
+HEAD = """digraph cgraph {
+  graph [rankdir=TB, fontname="Helvetica", ranksep=0.35, nodesep=0.25]
+  node [fontname="Helvetica", fontsize=10, color="#4b5563", fontcolor="#111827", margin="0.12,0.06"]
+  edge [color="#6b7280", arrowsize=0.6, fontname="Helvetica", fontsize=9]"""
+
+
+def function_dot(shown: Shown) -> str:
+    """The graph of a Function as it runs, coloured by its plan, as DOT text."""
+    return diagram_dot(diagram_of(shown))
+
+
+def graph_dot(outputs: Node | Iterable[Node], updates: Mapping[Var, Node] | None = None) -> str:
+    """A graph as it was written, as DOT text."""
+    return diagram_dot(diagram_of_nodes((outputs,) if isinstance(outputs, Node) else outputs, updates))
+
+
+def render(dot: str, kind: str) -> bytes:
+    """The picture of a DOT text, as ``svg`` or ``png``.
+
+    Raises
+        UnavailableError: Graphviz, or the package that calls it, is not installed
+        GraphError: `kind` is another; Graphviz fails
+    """
+    if kind not in FORMATS:
+        raise GraphError(f"Graphviz draws {' and '.join(FORMATS)} here, not {kind!r}")
+    try:
+        import graphviz
+    except ImportError as error:
+        raise UnavailableError("the Python package graphviz is not installed: pip install graphviz") from error
+    try:
+        return graphviz.pipe("dot", kind, dot.encode(), quiet=True)
+    except graphviz.ExecutableNotFound as error:
+        raise UnavailableError(
+            "the program dot is not installed (Debian: apt install graphviz); the DOT text, the page and the picture "
+            "of the memory need no program"
+        ) from error
+    except graphviz.CalledProcessError as error:
+        raise GraphError(f"Graphviz fails: {plain(str(error))}") from error
+
+
+def diagram_dot(diagram: Diagram) -> str:
+    """DOT text of a graph."""
+    return "\n".join([HEAD, *_nodes(diagram), *_edges(diagram), "}"]) + "\n"
+
+
+def quoted(text: str) -> str:
+    """A DOT string that shows exactly this text: no escape, no entity and no quote of it is one to Graphviz."""
+    shown = plain(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;").replace("\n", "\\n")
+    return f'"{shown}"'
+
+
+def _nodes(diagram: Diagram) -> Iterator[str]:
+    for i, x in enumerate(diagram.items):
+        outline = ", peripheries=2" if x.output else ""
+        yield f'  n{i} [label={_label(x)}, shape={SHAPES[x.kind]}, style="{STYLES[x.kind]}", {_fill(x)}{outline}]'
+
+
+def _label(item: Item) -> str:
+    name = f"{plain(item.name)} = {item.value}" if item.value else plain(item.name)
+    step = f", step {item.step}" if item.step >= 0 else ""
+    size = "view" if item.kind == VIEW else bytes_text(item.nbytes)
+    return quoted(f"{name}\n{plain(item.spec)}\n{size}{step}\n{plain(item.where)}")
+
+
+def _fill(item: Item) -> str:
+    # the colours of the other pictures, which give them as hue, saturation and lightness
+    colour = f"{hue_of(item.block) / 360:.4f} 0.389 0.894" if item.block >= 0 else NO_BLOCK[item.kind]
+    return f'fillcolor="{colour}"'
+
+
+def _edges(diagram: Diagram) -> Iterator[str]:
+    for i, item in enumerate(diagram.items):
+        for x in item.operands:
+            yield f"  n{x} -> n{i}"
+    for source, var in diagram.updates:
+        yield f"  n{source} -> n{var} [{UPDATE}]"

@@ -1,0 +1,81 @@
+"""The boxes of a compiled Function: what its plan, schedule and views say of every value."""
+
+from collections import defaultdict
+
+import numpy as np
+
+from cgraph.errors import GraphError
+from cgraph.function import Compiled, Function
+from cgraph.ir.graph import Node
+from cgraph.memory.layout import owner_of
+from cgraph.view.blocks import memory_svg
+from cgraph.view.boxes import VALUE, WORKSPACE, Box, Memory, blocks_of, memory_with
+
+Shown = Function | Compiled
+
+
+def function_svg(shown: Shown, title: str = "") -> str:
+    """The memory plan of a Function as an SVG text: see `cgraph.view.blocks`."""
+    return memory_svg(memory_of(shown), title)
+
+
+def memory_of(shown: Shown) -> Memory:
+    """The boxes of a Function: first its steps in order, then the workspaces. Time O(n log n)."""
+    compiled = compiled_of(shown)
+    blocks = blocks_of(compiled.usage.problem, compiled.plan)
+    views = views_by_owner(compiled)
+    count = len(compiled.layout.steps)
+    nodes = [*compiled.layout.steps, *compiled.layout.scratch_of]
+    boxes = [_box(compiled, i, node, blocks, views[node] if i < count else None) for i, node in enumerate(nodes)]
+    return memory_with(compiled.usage.problem, compiled.plan, boxes, _reserved(compiled, blocks))
+
+
+def compiled_of(shown: Shown) -> Compiled:
+    """The plan behind a Function. GraphError when it has none."""
+    if isinstance(shown, Compiled):
+        return shown
+    if shown.compiled is None:
+        raise GraphError("the reference engine has no memory plan to show; compile for another engine")
+    return shown.compiled
+
+
+def views_by_owner(compiled: Compiled) -> dict[Node, list[Node]]:
+    """The nodes that have no bytes of their own, by the node whose bytes they show."""
+    found: dict[Node, list[Node]] = defaultdict(list)
+    for node, view in compiled.layout.views.items():
+        owner = owner_of(view)
+        if owner is not node:
+            found[owner].append(node)
+    return found
+
+
+def _box(compiled: Compiled, i: int, node: Node, blocks: list[int], views: list[Node] | None) -> Box:
+    """Value i of the plan, made by `node`; `views` is None for a workspace."""
+    usage, value = compiled.usage, compiled.usage.values[i]
+    return Box(
+        node.name if views is not None else f"{node.name} workspace",
+        str(node.spec) if views is not None else "",
+        node.where,
+        value.nbytes,
+        usage.offset(compiled.plan, i),
+        value.step,
+        value.last,
+        usage.operand_of[i],
+        blocks[usage.operand_of[i]],
+        VALUE if views is not None else WORKSPACE,
+        usage.shared[i],
+        usage.inside[i],
+        tuple(f"{x.name} {x.spec} at {x.where}" for x in views or ()),
+    )
+
+
+def _reserved(compiled: Compiled, blocks: list[int]) -> list[Box]:
+    """The operands that hold more than one value."""
+    operands = compiled.usage.problem.operands
+    count = np.bincount(np.array(compiled.usage.operand_of, np.int64), minlength=len(operands))
+    places = zip(operands, compiled.plan.offsets, blocks)
+    return [
+        Box(x.name, "", "", x.nbytes, at, x.interval.first, x.interval.last, i, block)
+        for i, (x, at, block) in enumerate(places)
+        if count[i] > 1
+    ]
