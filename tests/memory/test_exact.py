@@ -19,7 +19,6 @@ from cgraph.memory.strategies.exact import exact
 from tests.support.data import shared
 from tests.support.problems import NETWORKS, network, random_problem
 
-
 # no plan is as small as the lower bound; found among a hundred thousand random problems
 WITH_A_GAP = (
     ((2, 2, 3), (3, 3, 4), (4, 5, 7), (1, 4, 6), (1, 6, 6), (3, 7, 7), (1, 6, 7), (3, 3, 5), (4, 2, 2), (2, 2, 2))
