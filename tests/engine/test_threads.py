@@ -1,0 +1,203 @@
+"""Running tables: same bits on any number of threads, many threads at once, signals, forks, callbacks."""
+
+import ctypes
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from cgraph.engine.cpu.threads import ThreadPool, pool, run_table
+from cgraph.kernels.calls.move import copy_calls, fill_calls
+from cgraph.kernels.kernel import Call, Pointer, View
+from tests.support.kernels import view_of
+from tests.support.tables import Table, table_of
+
+KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+SIDE = 48
+
+
+def transpose_calls(out: np.ndarray, x: np.ndarray) -> list[Call]:
+    """``out = x.T``, in as many tasks as rows: each task reads what many tasks of the call before wrote."""
+    calls = []
+    for call in copy_calls(view_of(out), View(Pointer(x), x.shape[::-1], x.strides[::-1], "f8")):
+        lanes = 2
+        side = SIDE // lanes
+        args = (*call.args[:6], lanes, side, lanes, side, *call.args[10:])
+        calls.append(Call(type(call.kernel)("move.tiles", (8, lanes)), args, side * side))
+    return calls
+
+
+def chain(x: np.ndarray, length: int) -> tuple[Table, np.ndarray]:
+    """Transposes one after the other, to and fro, with a call of one task in between; the result is the last array."""
+    arrays = [x, *(np.zeros_like(x) for _ in range(length))]
+    calls = []
+    for before, after in zip(arrays, arrays[1:]):
+        calls += fill_calls(view_of(after), -1.0) + transpose_calls(after, before)
+    return table_of(calls), arrays[-1]
+
+
+def callback_table(*functions) -> Table:
+    """One row of one task for each Python function of no argument."""
+    made = [KERNEL(lambda args, first, last, f=f: f()) for f in functions]
+    rows = [[ctypes.cast(f, ctypes.c_void_p).value, 0, 1, 1] for f in made]
+    return Table(np.array(rows, np.int64), (made,))
+
+
+def naps(count: int) -> np.ndarray:
+    """Rows that sleep 2 ms each, in native code."""
+    usleep = ctypes.cast(ctypes.CDLL(None).usleep, ctypes.c_void_p).value
+    return np.array([[usleep, 2000, 1, 1]] * count, np.int64)
+
+
+@pytest.fixture
+def four():
+    """A pool of four threads, whatever this machine has."""
+    made = ThreadPool(4)
+    yield made
+    made.close()
+
+
+def run(target: ThreadPool, table: Table, threads: int, stop: int = 0) -> int:
+    return target.run(table.rows.ctypes.data, len(table.rows), threads, stop)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+def test_any_number_of_threads_gives_the_same_result(threads):
+    wide = ThreadPool(7)
+    x = np.random.default_rng(1).random((SIDE, SIDE))
+    for _ in range(20):
+        table, out = chain(x, 9)
+        assert run(wide, table, threads) == len(table.rows)
+        np.testing.assert_array_equal(out, x.T)
+    wide.close()
+
+
+def test_thousands_of_short_runs_with_changing_numbers_of_threads(four):
+    x = np.random.default_rng(2).random((SIDE, SIDE))
+    table, out = chain(x, 2)
+    for i in range(2000):
+        out[...] = -1
+        run(four, table, 1 + i % 4)
+        assert (out == x).all(), i
+
+
+def test_runs_from_several_python_threads_at_once(four):
+    failures = []
+
+    def repeat(seed: int) -> None:
+        x = np.random.default_rng(seed).random((SIDE, SIDE))
+        table, out = chain(x, 3)
+        for i in range(150):
+            out[...] = -1
+            run(four, table, 1 + (i + seed) % 4)
+            if not (out == x.T).all():
+                failures.append((seed, i))
+
+    threads = [threading.Thread(target=repeat, args=(seed,)) for seed in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_no_more_runs_go_on_than_there_are_cores():
+    two, going, most, lock = ThreadPool(2), [0], [0], threading.Lock()
+
+    def enter() -> None:
+        with lock:
+            going[0] += 1
+            most[0] = max(most[0], going[0])
+        time.sleep(0.01)
+        with lock:
+            going[0] -= 1
+
+    table = callback_table(enter)
+    threads = [threading.Thread(target=run, args=(two, table, 1)) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most[0] <= 2
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_interrupt_arrives_between_calls_and_the_pool_goes_on(threads, four):
+    reached_the_end = []
+    last = callback_table(lambda: reached_the_end.append(1))
+    table = Table(np.concatenate([naps(2000), last.rows]), last.keep)
+    timer = threading.Timer(0.1, signal.raise_signal, (signal.SIGINT,))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        run(four, table, threads)
+    assert reached_the_end == []
+    x = np.random.default_rng(3).random((SIDE, SIDE))
+    again, out = chain(x, 3)
+    assert run(four, again, threads) == len(again.rows)
+    np.testing.assert_array_equal(out, x.T)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_long_table_is_resumed_after_every_slice_of_time(threads, four):
+    ran = []
+    calls = callback_table(*[lambda: ran.append(len(ran))] * 50)
+    rows = np.stack([naps(50), calls.rows], 1).reshape(-1, 4)
+    assert run(four, Table(rows, calls.keep), threads) == 100
+    assert ran == list(range(50))
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_the_stop_word_ends_the_run_after_the_current_call(threads, four):
+    stop, ran = np.zeros(1, np.int64), []
+    functions = [lambda i=i: ran.append(i) for i in range(10)]
+    functions[6] = lambda: (ran.append(6), stop.__setitem__(0, 1))
+    assert run(four, callback_table(*functions), threads, stop.ctypes.data) == 7
+    assert ran == list(range(7))
+
+
+def test_a_run_inside_a_run_uses_the_same_thread():
+    one, ran = ThreadPool(1), []
+    inner = callback_table(lambda: ran.append(threading.get_ident()))
+    run(one, callback_table(lambda: run(one, inner, 1)), 1)
+    assert ran == [threading.get_ident()]
+
+
+def test_a_call_without_tasks_is_skipped(four):
+    ran = []
+    table = callback_table(lambda: ran.append(0), lambda: ran.append(1))
+    table.rows[0, 2] = 0
+    for threads in (1, 4):
+        assert run(four, table, threads) == 2
+    assert ran == [1, 1]
+    assert four.run(table.rows.ctypes.data, 0, 4) == 0
+
+
+def test_calls_into_blas_are_held_to_the_cores_of_the_run():
+    from threadpoolctl import threadpool_info
+
+    seen = []
+    before = [lib["num_threads"] for lib in threadpool_info()]
+    table = callback_table(lambda: seen.extend(lib["num_threads"] for lib in threadpool_info()))
+    run_table(table.rows, 1, blas=True)
+    assert seen == [1] * len(before)
+    assert [lib["num_threads"] for lib in threadpool_info()] == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_forked_child_makes_a_pool_of_its_own():
+    x = np.random.default_rng(4).random((SIDE, SIDE))
+    table, out = chain(x, 3)
+    run_table(table.rows)
+    parent = pool()
+    out[...] = -1
+    child = os.fork()
+    if child == 0:
+        done = run_table(table.rows) == len(table.rows) and (out == x.T).all() and pool() is not parent
+        os._exit(0 if done else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    run_table(table.rows)
+    np.testing.assert_array_equal(out, x.T)
