@@ -1,0 +1,84 @@
+"""Calls that change a layout: plain to blocked and back, frames of zeros, channels to other lanes (concat, slices)."""
+
+from collections.abc import Sequence
+
+from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
+from cgraph.kernels.calls.lowered import chunk_of
+from cgraph.kernels.kernel import Call, Kernel, Pointer, View
+
+Arguments = tuple[int | float | Pointer, ...]
+
+
+def to_blocked_calls(out: Blocked, x: View) -> list[Call]:
+    """``out`` (its interior) = plain images `x` ``[n, c, h, w]`` of any strides with pixels side by side."""
+    require_whole_blocks(out)
+    steps = plain_steps(x, (out.n, out.c, out.h, out.w))
+    args: Arguments = (out.c, out.h, out.w, out.blocks, x.at, *steps, out.origin, out.image, out.plane, out.row)
+    return [row_call("to_blocked", out, args)]
+
+
+def to_plain_calls(out: View, x: Blocked) -> list[Call]:
+    """``out``, a view ``[n, c, h, w]`` with pixels side by side, = a blocked value."""
+    require_whole_blocks(x)
+    steps = plain_steps(out, (x.n, x.c, x.h, x.w))
+    args: Arguments = (x.c, x.h, x.w, x.blocks, x.origin, x.image, x.plane, x.row, out.at, *steps)
+    return [row_call("to_plain", x, args)]
+
+
+def plain_steps(x: View, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Elements from image, channel and row to the next. ValueError for another shape, or pixels apart."""
+    if x.shape != shape or (x.strides[3] != x.itemsize and shape[3] > 1):
+        raise ValueError(f"a view {x.shape} {x.strides} is no plain image {shape} with pixels side by side")
+    return tuple(s // x.itemsize for s in x.strides[:3])
+
+
+def row_call(name: str, x: Blocked, args: Arguments) -> Call:
+    tasks = x.n * x.blocks * x.h
+    return Call(Kernel(f"blocked_copy.{name}", (x.dtype,)), args, tasks, chunk_of(tasks, x.w * x.lanes * 0.4))
+
+
+def zero_halo_calls(x: Blocked) -> list[Call]:
+    """Zero the frame around every plane of the whole buffer of `x`; no call when there is no frame."""
+    top, left, bottom, right = x.halo
+    if not x.has_halo:
+        return []
+    tasks = x.n * x.buffer_blocks
+    args: Arguments = (x.at, top, bottom, x.h, left, right, x.w)
+    nanoseconds = (x.plane - x.h * x.w * x.lanes) / x.lanes
+    return [Call(Kernel("blocked_copy.zero_halo", (x.dtype,)), args, tasks, chunk_of(tasks, nanoseconds))]
+
+
+def copy_channels_calls(out: Blocked, x: Blocked, fill: bool = False) -> list[Call]:
+    """``out = x`` where either may start inside a block: a part of a concatenation, or a slice of channels.
+
+    Other lanes of the blocks of `out` keep their values, but with `fill` those after its last channel become zero: the
+    last part of a buffer is written with it.
+    """
+    if (out.n, out.c, out.h, out.w) != (x.n, x.c, x.h, x.w):
+        raise ValueError(f"channels [{x.n}, {x.c}, {x.h}, {x.w}] do not fill [{out.n}, {out.c}, {out.h}, {out.w}]")
+    x_shift, o_shift = x.channel_offset % x.lanes, out.channel_offset % out.lanes
+    stored = x.c + (-(o_shift + x.c) % x.lanes if fill else 0)
+    blocks = -(-stored // x.lanes)
+    args: Arguments = (
+        x.c, stored, x.h, x.w, blocks, x_shift, o_shift,
+        x.origin, x.image, x.plane, x.row, out.origin, out.image, out.plane, out.row,
+    )  # fmt: skip
+    tasks = x.n * blocks * x.h
+    return [Call(Kernel("blocked_copy.channels", (x.dtype,)), args, tasks, chunk_of(tasks, x.w * 3.0))]
+
+
+def concat_calls(out: Blocked, parts: Sequence[Blocked]) -> list[Call]:
+    """``out`` = the channels of `parts` one after the other."""
+    if sum(p.c for p in parts) != out.c:
+        raise ValueError(f"{[p.c for p in parts]} channels do not make {out.c}")
+    calls, first = [], 0
+    for part in parts:
+        last = first + part.c == out.c
+        calls += copy_channels_calls(out.part(first, part.c), part, fill=last and ends_buffer(out))
+        first += part.c
+    return calls
+
+
+def ends_buffer(x: Blocked) -> bool:
+    """No channel of the buffer comes after those of `x`."""
+    return x.channel_offset + x.c == (x.channels or x.channel_offset + x.c)

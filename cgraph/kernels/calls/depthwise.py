@@ -1,0 +1,76 @@
+"""Calls of depthwise convolution: as many groups as channels, one filter each."""
+
+import numpy as np
+
+from cgraph.kernels.calls.activation import NONE, Activation
+from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
+from cgraph.kernels.calls.conv import check_result, tile_ns
+from cgraph.kernels.calls.conv_shape import ConvShape
+from cgraph.kernels.calls.lowered import Lowered, chunk_of
+from cgraph.kernels.kernel import Call, Kernel, Pointer
+from cgraph.kernels.target import Target
+
+MOST_HELD = 9  # taps whose weights stay in registers
+
+
+def is_depthwise(shape: ConvShape) -> bool:
+    """One filter for each channel, blocked; several filters for a channel are a grouped convolution."""
+    return shape.groups == shape.c == shape.k and not shape.is_plain
+
+
+def depthwise_calls(
+    shape: ConvShape,
+    out: Blocked,
+    x: Blocked,
+    weights: Pointer,
+    bias: Pointer | None = None,
+    activation: Activation = NONE,
+) -> Lowered:
+    """``out[n, c] = activation(conv(x[n, c], filters[c]) + bias[c])``
+
+    Operands
+        x: blocked images whose halo is at least ``shape.window.halo(h, w)``
+        weights: as `pack_depthwise` writes them; bias: as `pack_bias` writes it, or None
+    Raises
+        ValueError: not depthwise, shapes disagree, the halo is too narrow, or a value starts inside a block
+    """
+    require_whole_blocks(out, x)
+    check_result(shape, out, None)
+    window = shape.window
+    if not is_depthwise(shape):
+        raise ValueError(f"{shape} is not depthwise")
+    if not x.covers(window.halo(x.h, x.w)):
+        raise ValueError(f"a halo of {x.halo} is narrower than {window.halo(x.h, x.w)}, which the filter reads")
+    zeros = np.zeros(shape.blocks * shape.lanes, np.dtype(shape.dtype))
+    pixels = pixels_of(out.w, shape.target)
+    args = (
+        x.pixel(-window.pad[0], -window.pad[1]), x.image, x.plane, x.row * window.stride[0],
+        x.row * window.dilation[0], x.lanes * window.dilation[1],
+        weights, bias or Pointer(zeros), *window.kernel,
+        out.origin, out.image, out.plane, out.row, out.h, out.w, out.blocks, *activation.args,
+    )  # fmt: skip
+    tasks = out.n * out.blocks * out.h
+    chunk = chunk_of(tasks, tile_ns(shape.target, out.w * window.taps))
+    constants = () if bias else (zeros,)
+    return Lowered((Call(depthwise_kernel(shape, pixels), args, tasks, chunk),) if tasks else (), constants)
+
+
+def depthwise_kernel(shape: ConvShape, pixels: int) -> Kernel:
+    (r, s), stride, dilation = shape.window.kernel, shape.window.stride[1], shape.window.dilation[1]
+    if r * s <= MOST_HELD:
+        return Kernel("depthwise.small", (shape.dtype, pixels, r, s, stride, dilation))
+    return Kernel("depthwise.taps", (shape.dtype, pixels, stride))
+
+
+def pixels_of(columns: int, target: Target) -> int:
+    """Pixels of a tile: few different numbers, so that networks share kernels."""
+    choices = (14, 8, 7, 4, 2, 1) if target.registers == 32 else (4, 2, 1)
+    fitting = [q for q in choices if q <= columns]
+    return min(fitting, key=lambda q: -(-columns // q) * (q + 1))
+
+
+def pack_depthwise(shape: ConvShape, filters: np.ndarray) -> np.ndarray:
+    """Filters ``[c, 1, r, s]`` as ``[blocks, taps, lanes]``, zero beyond the channels."""
+    padded = np.zeros((shape.blocks * shape.lanes, shape.window.taps), np.dtype(shape.dtype))
+    padded[: shape.c] = filters.reshape(shape.c, -1)
+    return np.ascontiguousarray(padded.reshape(shape.blocks, shape.lanes, -1).transpose(0, 2, 1))

@@ -1,0 +1,141 @@
+"""Copies between plain images and blocked ones, frames of zeros, and channels that move to other lanes."""
+
+from types import SimpleNamespace
+
+from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.conv import divided
+from cgraph.kernels.llvm.flow import first_lanes, masked_load, masked_store, transposed
+
+CONVERT_ARGS = {
+    # strides in elements; the plain side has one element from pixel to pixel
+    "c": "i8", "h": "i8", "w": "i8", "blocks": "i8",
+    "x": "T*", "x_image": "i8", "x_plane": "i8", "x_row": "i8",
+    "out": "T*", "o_image": "i8", "o_plane": "i8", "o_row": "i8",
+}  # fmt: skip
+
+
+def each_row(k: Builder, a: SimpleNamespace, task: Val) -> tuple[Val, Val, Val]:
+    """Image, block and row of a task."""
+    plane, row = divided(task, a.h)
+    return *divided(plane, a.blocks), row
+
+
+@final
+def to_blocked(k: Builder, dtype: str) -> None:
+    """Plain to blocked; lanes beyond the channels become zero. Task: one row of one block of an image."""
+    a = k.args(**{n: kind.replace("T", dtype) for n, kind in CONVERT_ARGS.items()})
+    lanes = k.target.lanes_of(dtype)
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        image, block, row = each_row(k, a, task)
+        x = a.x + (image * a.x_image + row * a.x_row)
+        out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row)
+        used = first_lanes(k, a.c - block * lanes, lanes)
+        inside = [k.smaller(block * lanes + i, a.c - 1) for i in range(lanes)]
+        zero = k.const(0, dtype, lanes)
+
+        def square(column: Val) -> None:
+            rows = [(x + channel * a.x_plane).load(column, lanes) for channel in inside]
+            for j, pixel in enumerate(transposed(k, rows)):
+                out.store(k.select(used, pixel, zero), (column + j) * lanes)
+
+        def single(column: Val) -> None:
+            with k.loop(0, lanes) as i:
+                channel = block * lanes + i
+                value = (x + k.smaller(channel, a.c - 1) * a.x_plane).load(column)
+                out.store(k.select(channel < a.c, value, k.const(0, dtype)), column * lanes + i)
+
+        in_squares(k, a.w, lanes, square, single)
+
+
+@final
+def to_plain(k: Builder, dtype: str) -> None:
+    """Blocked to plain. Task: one row of one block of an image."""
+    a = k.args(**{n: kind.replace("T", dtype) for n, kind in CONVERT_ARGS.items()})
+    lanes = k.target.lanes_of(dtype)
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        image, block, row = each_row(k, a, task)
+        x = a.x + (image * a.x_image + block * a.x_plane + row * a.x_row)
+        out = a.out + (image * a.o_image + row * a.o_row)
+        count = k.smaller(a.c - block * lanes, lanes)
+
+        def square(column: Val) -> None:
+            pixels = [x.load((column + j) * lanes, lanes) for j in range(lanes)]
+            for i, channel in enumerate(transposed(k, pixels)):
+                with k.if_(count > i):
+                    (out + (block * lanes + i) * a.o_plane).store(channel, column)
+
+        def single(column: Val) -> None:
+            with k.loop(0, count) as i:
+                (out + (block * lanes + i) * a.o_plane).store(x.load(column * lanes + i), column)
+
+        in_squares(k, a.w, lanes, square, single)
+
+
+def in_squares(k: Builder, count: Val, lanes: int, square, single) -> None:
+    """Squares of `lanes` pixels; the last one overlaps its neighbour; a row narrower than one goes pixel by pixel."""
+    with k.if_else(count >= lanes) as (wide, narrow):
+        with wide, k.loop(0, count, lanes) as column:
+            square(k.smaller(column, count - lanes))
+        with narrow, k.loop(0, count) as column:
+            single(column)
+
+
+@final
+def zero_halo(k: Builder, dtype: str) -> None:
+    """Zero the frame of a plane. Task: one block of an image. Sizes in pixels, `above` and `below` in rows."""
+    a = k.args(out=f"{dtype}*", above="i8", below="i8", h="i8", before="i8", after="i8", w="i8")
+    lanes = k.target.lanes_of(dtype)
+    first, last = k.tasks()
+    columns = a.before + a.w + a.after
+    with k.loop(first, last) as task:
+        plane = a.out + task * (a.above + a.h + a.below) * columns * lanes
+        clear(k, plane, a.above * columns, lanes)
+        body = plane + a.above * columns * lanes
+        with k.loop(0, a.h) as row:
+            line = body + row * columns * lanes
+            clear(k, line, a.before, lanes)
+            clear(k, line + (a.before + a.w) * lanes, a.after, lanes)
+        clear(k, body + a.h * columns * lanes, a.below * columns, lanes)
+
+
+def clear(k: Builder, at: Ptr, pixels: Val, lanes: int) -> None:
+    with k.loop(0, pixels) as i:
+        at.store(k.const(0, at.dtype, lanes), i * lanes)
+
+
+CHANNEL_ARGS = {
+    # shifts: the lane of the first channel, of its block, on either side; stored: channels written, those beyond c zero
+    "c": "i8", "stored": "i8", "h": "i8", "w": "i8", "blocks": "i8", "x_shift": "i8", "o_shift": "i8",
+    "x": "T*", "x_image": "i8", "x_plane": "i8", "x_row": "i8",
+    "out": "T*", "o_image": "i8", "o_plane": "i8", "o_row": "i8",
+}  # fmt: skip
+
+
+@final
+def channels(k: Builder, dtype: str) -> None:
+    """Copy channels from one lane to another: a vector is read from two blocks under masks, written to two.
+
+    Task: one row of one block of an image, counted from the first channel copied.
+    """
+    a = k.args(**{n: kind.replace("T", dtype) for n, kind in CHANNEL_ARGS.items()})
+    lanes = k.target.lanes_of(dtype)
+    lane = k.iota("i4", lanes)
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        image, block, row = each_row(k, a, task)
+        x = a.x + (image * a.x_image + block * a.x_plane + row * a.x_row)
+        out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row)
+        readable = first_lanes(k, a.c - block * lanes, lanes)
+        writable = first_lanes(k, a.stored - block * lanes, lanes)
+        x_here = lane < k.splat(k.cast(lanes - a.x_shift, "i4"), lanes)
+        o_here = lane < k.splat(k.cast(lanes - a.o_shift, "i4"), lanes)
+        with k.loop(0, a.w) as column:
+            near, far = x + (column * lanes + a.x_shift), x + (column * lanes + a.x_plane + a.x_shift - lanes)
+            value = masked_load(k, near, readable & x_here)
+            rest = masked_load(k, far, readable & ~x_here)
+            value = k.select(x_here, value, rest)
+            masked_store(k, out + (column * lanes + a.o_shift), value, writable & o_here)
+            masked_store(k, out + (column * lanes + a.o_plane + a.o_shift - lanes), value, writable & ~o_here)

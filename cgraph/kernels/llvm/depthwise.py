@@ -1,0 +1,87 @@
+"""Depthwise convolution on blocked images: one filter for each channel, a vector is the channels of a block.
+
+Bound by memory as a rule. Small filters are written out, so that a column of the image is loaded once for all the
+pixels it serves; others run over their taps.
+"""
+
+from functools import partial
+from types import SimpleNamespace
+
+from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.conv import divided
+from cgraph.kernels.llvm.epilogue import ACTIVATION_ARGS, Activation
+from cgraph.kernels.llvm.flow import fold
+
+ARGS = {
+    "x": "T*", "x_image": "i8", "x_plane": "i8", "x_row": "i8", "tap_row": "i8", "tap_column": "i8",
+    "w": "T*", "bias": "T*", "kernel_rows": "i8", "kernel_columns": "i8",
+    "out": "T*", "o_image": "i8", "o_plane": "i8", "o_row": "i8", "rows": "i8", "columns": "i8", "blocks": "i8",
+}  # fmt: skip
+
+
+@final
+def small(k: Builder, dtype: str, pixels: int, r: int, s: int, stride: int, dilation: int) -> None:
+    """Filters of r x s taps. Task: one row of one block of an image; the last tile of a row overlaps its neighbour."""
+    lanes = k.target.lanes_of(dtype)
+
+    def sums(a: SimpleNamespace, x: Ptr, weights: list[Val], bias: Val) -> list[Val]:
+        totals = [bias] * pixels
+        for i in range(r):
+            row = x + a.tap_row * i
+            for column in range((pixels - 1) * stride + (s - 1) * dilation + 1):
+                uses = taps_of_column(column, pixels, s, stride, dilation)
+                value = row.load(column * lanes, lanes) if uses else None
+                for q, j in uses:
+                    totals[q] = k.fma(value, weights[i * s + j], totals[q])
+        return totals
+
+    each_tile(k, dtype, pixels, stride, r * s, sums)
+
+
+def taps_of_column(column: int, pixels: int, s: int, stride: int, dilation: int) -> list[tuple[int, int]]:
+    """(pixel, tap) pairs that read this column of the image."""
+    pairs = [(q, column - q * stride) for q in range(pixels)]
+    return [(q, at // dilation) for q, at in pairs if at >= 0 and at % dilation == 0 and at // dilation < s]
+
+
+@final
+def taps(k: Builder, dtype: str, pixels: int, stride: int) -> None:
+    """Filters of any size and dilation. Task: one row of one block of an image."""
+    lanes = k.target.lanes_of(dtype)
+
+    def sums(a: SimpleNamespace, x: Ptr, w: Ptr, bias: Val) -> list[Val]:
+        with fold(k, 0, a.kernel_rows, [bias] * pixels) as rows:
+            with fold(k, 0, a.kernel_columns, rows.values) as s:
+                weight = w.load((rows.i * a.kernel_columns + s.i) * lanes, lanes)
+                at = x + (rows.i * a.tap_row + s.i * a.tap_column)
+                values = [at.load(q * stride * lanes, lanes) for q in range(pixels)]
+                s.next = [k.fma(value, weight, total) for value, total in zip(values, s.values)]
+            rows.next = s.values
+        return rows.values
+
+    each_tile(k, dtype, pixels, stride, 0, sums)
+
+
+def each_tile(k: Builder, dtype: str, pixels: int, stride: int, held: int, sums) -> None:
+    """Run over the tiles of each task's row; `held` weights are loaded once for the row."""
+    lanes = k.target.lanes_of(dtype)
+    a = k.args(**{n: kind.replace("T", dtype) for n, kind in (ARGS | ACTIVATION_ARGS).items()})
+    activation = Activation(k, len(ARGS), dtype, lanes)
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        plane, row = divided(task, a.rows)
+        image, block = divided(plane, a.blocks)
+        x = a.x + (image * a.x_image + block * a.x_plane + row * a.x_row)
+        out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row)
+        w = a.w + block * a.kernel_rows * a.kernel_columns * lanes
+        weights = [w.load(i * lanes, lanes) for i in range(held)] if held else w
+        bias = a.bias.load(block * lanes, lanes)
+        with k.loop(0, a.columns, pixels) as start:
+            column = k.smaller(start, a.columns - pixels)
+            totals = sums(a, x + column * (stride * lanes), weights, bias)
+            activation.store(totals, partial(put_pixel, out + column * lanes))
+
+
+def put_pixel(out: Ptr, q: int, y: Val) -> None:
+    out.store(y, q * y.lanes)

@@ -1,0 +1,67 @@
+"""Pooling over windows, on blocked images (a vector is a block's channels) or on plain views, value by value.
+
+Which taps of a window lie inside the image stands in tables made for the geometry: per row and per column of the
+result the first and the last tap (excluded) and, for averages, what that axis adds to the divisor.
+"""
+
+from llvmlite import ir
+
+from cgraph.kernels.llvm.build import Builder, Val, vector_type
+from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.conv import divided
+from cgraph.kernels.llvm.flow import fold
+
+ARGS = {
+    # table rows: first tap, last tap, divisor, elements from the image's corner to the first tap
+    "row_table": "i8*", "column_table": "i8*",
+    "x": "T*", "x_image": "i8", "x_plane": "i8", "tap_row": "i8", "tap_column": "i8",
+    "out": "T*", "o_image": "i8", "o_plane": "i8", "o_row": "i8", "o_column": "i8",
+    "rows": "i8", "columns": "i8", "planes": "i8",
+}  # fmt: skip
+
+
+@final
+def window(k: Builder, dtype: str, is_blocked: bool, kind: str) -> None:
+    """`kind`: ``max`` (a NaN wins) or ``mean``.
+
+    Task: one row of one plane (channel or block of channels) of an image.
+    """
+    a = k.args(**{n: kind_.replace("T", dtype) for n, kind_ in ARGS.items()})
+    lanes = k.target.lanes_of(dtype) if is_blocked else 0
+    empty = k.const(0, dtype, lanes) if kind == "mean" else least(k, dtype, lanes)
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        plane, row = divided(task, a.rows)
+        image, channel = divided(plane, a.planes)
+        r = [(a.row_table + row * 4).load(i) for i in range(4)]
+        x = a.x + (image * a.x_image + channel * a.x_plane + r[3])
+        out = a.out + (image * a.o_image + channel * a.o_plane + row * a.o_row)
+        with k.loop(0, a.columns) as column:
+            s = [(a.column_table + column * 4).load(i) for i in range(4)]
+            with fold(k, r[0], r[1], [x + s[3], empty]) as down:
+                with fold(k, s[0], s[1], down.values) as across:
+                    at, total = across.values
+                    value = at.load(lanes=lanes)
+                    across.next = [at + a.tap_column, total + value if kind == "mean" else larger(k, total, value)]
+                down.next = [down.values[0] + a.tap_row, across.values[1]]
+            result = down.values[1]
+            if kind == "mean":
+                count = k.cast(r[2] * s[2], dtype)
+                result = result / (k.splat(count, lanes) if lanes else count)
+            out.store(result, column * a.o_column)
+
+
+def larger(k: Builder, x: Val, y: Val) -> Val:
+    """The larger one; a NaN when either is."""
+    wins = y > x
+    return k.select(wins | k.is_nan(y) if y.is_float else wins, y, x)
+
+
+def least(k: Builder, dtype: str, lanes: int) -> Val:
+    """What every value of `dtype` is at least."""
+    if dtype[0] == "f":
+        return k.const(float("-inf"), dtype, lanes)
+    bits = 8 * int(dtype[1:])
+    value = -(1 << (bits - 1)) if dtype[0] == "i" else 0
+    kind = vector_type(dtype, lanes)
+    return k.wrap(ir.Constant(kind, [value] * lanes if lanes else value), dtype, lanes)

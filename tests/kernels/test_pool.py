@@ -1,0 +1,130 @@
+"""Pooling against NumPy, on blocked images and on plain views."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cgraph.kernels.calls.pool import average_pool_calls, global_pool_calls, max_pool_calls
+from cgraph.kernels.calls.window import Window
+from cgraph.kernels.target import target_named
+from tests.support.images import assert_zero_frame, blocked, empty_blocked, plain, windows
+from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+
+CASES = {
+    "3x3, stride 2": (2, 20, 13, 14, Window((3, 3), (2, 2), (1, 1, 1, 1)), (0, 0)),
+    "2x2, stride 2": (1, 16, 8, 8, Window((2, 2), (2, 2)), (0, 0)),
+    "2x2, stride 2, ceil mode": (1, 5, 7, 9, Window((2, 2), (2, 2)), (1, 1)),
+    "3x3, ceil mode, padded": (1, 18, 8, 6, Window((3, 3), (2, 2), (1, 1, 0, 1)), (0, 1)),
+    "3x2, dilated": (1, 17, 12, 11, Window((3, 2), (1, 1), (2, 1, 2, 1), (2, 2)), (0, 0)),
+    "one row": (1, 3, 1, 30, Window((1, 5), (1, 3), (0, 2, 0, 2)), (0, 0)),
+}
+
+
+def values(case, dtype="f4"):
+    n, c, h, w, window, more = case
+    x = np.random.default_rng(1).standard_normal((n, c, h, w)).astype(dtype) - 3
+    p, q = window.result(h, w)
+    return x, window, (p + more[0], q + more[1])
+
+
+def seen(x, window, size, fill):
+    """Windows ``[n, c, p, q, r * s]``; what lies beyond the padding is filled as well."""
+    top, left, bottom, right = window.pad
+    (a, b), (down, across) = window.stride, window.extent
+    more = ((size[0] - 1) * a + down - x.shape[2] - top, (size[1] - 1) * b + across - x.shape[3] - left)
+    wide = Window(window.kernel, window.stride, (top, left, max(more[0], bottom), max(more[1], right)), window.dilation)
+    return windows(x, wide, fill)[:, :, : size[0], : size[1]].reshape(*x.shape[:2], *size, -1)
+
+
+def both_layouts(calls_of, x, size, target="host", order="all"):
+    """The result of the blocked and of the plain kernel."""
+    target = target_named(target)
+    lanes, shape = target.lanes_of(f"f{x.dtype.itemsize}"), (*x.shape[:2], *size)
+    out = empty_blocked(shape, lanes, (1, 0, 1, 2), f"f{x.dtype.itemsize}")
+    run_calls(calls_of(out, blocked(x, lanes, (0, 1, 2, 0))).calls, target, order)
+    if not np.isnan(x).any():
+        assert_zero_frame(out)
+    dense = np.full(shape, np.nan, x.dtype)
+    flipped = np.ascontiguousarray(x[..., ::-1])[..., ::-1]
+    run_calls(calls_of(view_of(dense), view_of(flipped)).calls, target, order)
+    return plain(out), dense
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_max_pool_is_what_numpy_computes(case, target):
+    x, window, size = values(case)
+    want = seen(x, window, size, -np.inf).max(-1)
+    for got in both_layouts(lambda out, x: max_pool_calls(out, x, window), x, size, target):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_average_pool_is_what_numpy_computes(case, target, padded):
+    x, window, size = values(case)
+    top, left, bottom, right = window.pad
+    counted = np.pad(np.ones(x.shape), ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=float(padded))
+    count = seen(counted, Window(window.kernel, window.stride, dilation=window.dilation), size, 0.0).sum(-1)
+    want = seen(x.astype("f8"), window, size, 0.0).sum(-1) / count
+    for got in both_layouts(lambda out, x: average_pool_calls(out, x, window, padded), x, size, target):
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_max_pool_keeps_a_nan():
+    x, window, size = values(CASES["3x3, stride 2"])
+    x[0, 3, 5, 5] = np.nan
+    want = seen(x, window, size, -np.inf).max(-1)
+    assert np.isnan(want).any()
+    for got in both_layouts(lambda out, x: max_pool_calls(out, x, window), x, size):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("kind", ["max", "mean"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_global_pool_takes_the_whole_image(kind, dtype):
+    x = values((2, 21, 7, 9, Window(), (0, 0)), dtype)[0]
+    want = getattr(x.astype("f8"), kind)((2, 3), keepdims=True)
+    for got in both_layouts(lambda out, x: global_pool_calls(out, x, kind), x, (1, 1)):
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "u1", "i8"])
+def test_max_pool_of_integers(dtype):
+    x = np.random.default_rng(2).integers(0, 100, (1, 3, 9, 8)).astype(dtype)
+    window = Window((3, 3), (2, 2), (1, 1, 1, 1))
+    out = np.zeros((1, 3, *window.result(9, 8)), dtype)
+    run_calls(max_pool_calls(view_of(out), view_of(x), window).calls)
+    np.testing.assert_array_equal(out, windows(x, window, 0).max((-1, -2)))
+
+
+@settings(max_examples=25)
+@given(st.tuples(*[st.integers(1, n) for n in (2, 20, 15, 15, 4, 4, 3, 3, 2, 2)]), st.sampled_from(TARGETS))
+def test_max_pool_of_any_shape(sizes, target):
+    n, c, h, w, r, s, *moves = sizes
+    window = Window((r, s), tuple(moves[:2]), (r - 1, s // 2, r // 2, s - 1), tuple(moves[2:]))
+    if min(window.result(h, w)):
+        x, _, size = values((n, c, h, w, window, (0, 0)))
+        want = seen(x, window, size, -np.inf).max(-1)
+        if np.isinf(want).any():
+            with pytest.raises(ValueError, match="no tap"):
+                max_pool_calls(view_of(want), view_of(x), window)
+            return
+        for got in both_layouts(lambda out, x: max_pool_calls(out, x, window), x, size, target):
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_pool_does_not_depend_on_the_order_of_tasks(order):
+    x, window, size = values(CASES["2x2, stride 2"])
+    want = seen(x, window, size, -np.inf).max(-1)
+    for got in both_layouts(lambda out, x: max_pool_calls(out, x, window), x, size, order=order):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_pool_refuses_a_change_of_layout():
+    x = np.zeros((1, 16, 4, 4), "f4")
+    with pytest.raises(ValueError, match="layout"):
+        max_pool_calls(view_of(x), blocked(x, target_named("host").lanes), Window())
