@@ -214,7 +214,7 @@ def test_an_interrupt_ends_the_search(monkeypatch):
     """Between two chunks Python is in charge: whatever is raised there leaves `exact`."""
     problem = read_problem(shared("minimalloc/E.1048576.csv"), alignment=1)
 
-    def interrupt(effort, wanted):
+    def interrupt(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(rounds.Effort, "chunk", interrupt)

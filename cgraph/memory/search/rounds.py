@@ -9,7 +9,8 @@ from cgraph.memory.search.instance import Instance
 from cgraph.memory.search.orders import Order, orders
 from cgraph.memory.search.state import FOUND, FULL, REFUTED, new_state, with_longer_trail
 
-CHUNK = 4_000  # nodes between two looks at the clock, tens of milliseconds
+CHUNK = 4_000  # nodes between two looks at the clock at most, tens of milliseconds
+CHUNK_WORK = 40_000_000  # nodes times meetings of operands between two looks
 SPARE = 400  # nodes per order in the first round, beyond one for each operand
 ORDERS = 10  # per round
 GROWTH = 1.3  # of the nodes per order; 2 would spend most of the time on the last, unlucky orders
@@ -29,10 +30,10 @@ class Effort:
         late = self.seconds is not None and monotonic() - self.begun >= self.seconds
         return late or (self.nodes is not None and self.used >= self.nodes)
 
-    def chunk(self, wanted: int) -> int:
-        """Nodes to do before the next look: `wanted` at most."""
+    def chunk(self, wanted: int, instance: Instance) -> int:
+        """Nodes to do before the next look: `wanted` at most, fewer where many operands meet and a node takes long."""
         left = wanted if self.nodes is None else min(wanted, self.nodes - self.used)
-        return min(left, CHUNK)
+        return min(left, CHUNK, 64 + CHUNK_WORK // (1 + len(instance.neighbour)))
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def try_order(
     state = new_state(instance, order.rank, weight)
     done = 0
     while done < limit and not effort.is_spent:
-        result = kernel.advance(instance, state, capacity, order.method, done + effort.chunk(limit - done))
+        result = kernel.advance(instance, state, capacity, order.method, done + effort.chunk(limit - done, instance))
         nodes = int(state.counters[kernel.NODES])
         effort.used += nodes - done
         done = nodes
