@@ -2,8 +2,9 @@
 
 A task is a range of rows times a range of columns. Along a row each operand is read as whole vectors (``v``), as one
 value for all (``s``, stride 0) or element by element (``g``). The last columns of a row are copied to a small buffer on
-the stack and take the same code as the rest, so an element's bits do not depend on where a task ends, and the
-program is compiled once. A vector may be several registers wide, so that their chains of operations overlap. An output may be one of the operands: a block is read before it is written.
+the stack and take the same code as the rest, so an element's bits do not depend on where a task ends, and the program
+is compiled once. A vector may be several registers wide, so that their chains of operations overlap. An output may be
+one of the operands: a block is read before it is written.
 """
 
 from dataclasses import dataclass

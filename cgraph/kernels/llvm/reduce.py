@@ -1,9 +1,10 @@
 """Reductions with a scalar program in the load: along the axis that memory runs along, or across it.
 
 ``along``: an output is one run of rows and columns of its own; a vector of accumulators several registers wide, whose
-lanes are joined at the end by a fixed tree. ``across``: columns are kept, so a vector holds as many outputs, whose accumulators lie on the stack
-while the rows go by. A task is some outputs times one part of the reduced rows or columns; how a reduction is cut into
-parts is in the arguments and depends on sizes alone, so any number of threads gives the same bits.
+lanes are joined at the end by a fixed tree. ``across``: columns are kept, so a vector holds as many outputs, whose
+accumulators lie on the stack while the rows go by. A task is some outputs times one part of the reduced rows or
+columns; how a reduction is cut into parts is in the arguments and depends on sizes alone, so any number of threads
+gives the same bits.
 """
 
 from dataclasses import dataclass

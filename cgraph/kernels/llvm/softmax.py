@@ -43,9 +43,11 @@ def rows(k: Builder, kind: str, dtype: str, access: str) -> None:
         if kind == "logsumexp":
             k.pointer(starts[1], dtype).store(most + log(k, total))
         elif kind == "softmax":
-            row_sum.map(starts, 1, lambda e, s=1.0 / total: e * s)
+            inverse = 1.0 / total
+            row_sum.map(starts, 1, lambda e: e * inverse)
         else:
-            row_sum.map(starts, 0, lambda x, m=most, s=log(k, total): (x - m) - s)
+            last = log(k, total)
+            row_sum.map(starts, 0, lambda x: (x - most) - last)
 
     walk(k, table + 8, rank, 2, low, high, row)
 
@@ -71,7 +73,7 @@ class RowSum:
         def body(load, store, outside) -> None:
             x = load(0)
             if outside is not None:
-                x = self.k.select(outside, k_const(self.k, -INFINITY, x), x)
+                x = self.k.select(outside, constant(self.k, -INFINITY, x), x)
             put(self.best, self.largest.add(get(self.best), x, None))
 
         each(self.k, self.streams, starts, self.columns, self.lanes, (0,), (), body)
@@ -86,7 +88,7 @@ class RowSum:
             if keep:
                 store(1, term)
             if outside is not None:
-                term = self.k.select(outside, k_const(self.k, 0.0, term), term)
+                term = self.k.select(outside, constant(self.k, 0.0, term), term)
             put(self.total, self.sum.flush(get(self.total), [term]))
 
         each(self.k, self.streams, starts, self.columns, self.lanes, (0,), (1,) if keep else (), body)
@@ -106,13 +108,15 @@ class RowSum:
         )
 
 
-def k_const(k: Builder, x: float, like: Val) -> Val:
+def constant(k: Builder, x: float, like: Val) -> Val:
+    """`x` in every lane, with the dtype and lanes of `like`."""
     return k.const(x, like.dtype, like.lanes)
 
 
 def columns(k: Builder, kind: str, dtype: str, access: str) -> None:
-    """Arguments: kept rows, blocks of columns, columns per block, columns, length of the axis, strides of x and out along
-    it, rank; x and out (address, column stride); the kept rows' axes. A task is one block; at least one vector wide."""
+    """Arguments: kept rows, blocks of columns, columns per block, columns, length of the axis, strides of x and out
+    along it, rank; x and out (address, column stride); the kept rows' axes. A task is one block, a vector wide or more.
+    """
     lanes = k.target.lanes_of(dtype)
     table = Ptr(k, k.function.args[0], "i8")
     _, blocks, block, count, length, x_step, out_step, rank = (table.load(i) for i in range(8))

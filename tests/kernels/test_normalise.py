@@ -1,0 +1,83 @@
+"""Layer, group, instance and local response normalisation agree with their formulas in float64."""
+
+import numpy as np
+import pytest
+
+from cgraph.kernels.calls.normalise import group_norm_calls, layer_norm_calls, local_response_calls
+from cgraph.kernels.target import target_named
+from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+
+every_target = pytest.mark.parametrize("target", TARGETS)
+every_dtype = pytest.mark.parametrize("dtype", ["f4", "f8"])
+
+
+def close(got, want):
+    eps = np.finfo(got.dtype).eps
+    np.testing.assert_allclose(got, want, rtol=16 * eps, atol=16 * eps * np.abs(want).max())
+
+
+def normalised(x, axes, epsilon=1e-5):
+    x = x.astype("f8")
+    mean, variance = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
+    return (x - mean) / np.sqrt(variance + epsilon)
+
+
+@every_target
+@every_dtype
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("shape, axes", [((5, 300), 1), ((2, 3, 7, 5), 2), ((1, 40_000), 1), ((4000, 13), 1)])
+def test_layer_norm(target, dtype, order, shape, axes):
+    rng = np.random.default_rng(0)
+    x = (rng.standard_normal(shape) + 3).astype(dtype)
+    scale, shift = rng.standard_normal((2, *shape[-axes:])).astype(dtype)
+    out = np.full(shape, np.nan, dtype)
+    run_calls(
+        layer_norm_calls(view_of(out), view_of(x), view_of(scale), view_of(shift), axes, 1e-5),
+        target_named(target),
+        order,
+    )
+    close(out, normalised(x, tuple(range(-axes, 0))) * scale + shift)
+
+
+@every_target
+@every_dtype
+@pytest.mark.parametrize("groups", [1, 2, 6])
+def test_group_norm(target, dtype, groups):
+    rng = np.random.default_rng(1)
+    x = (rng.standard_normal((3, 6, 5, 7)) * 2 - 1).astype(dtype)
+    scale, shift = rng.standard_normal((2, 6)).astype(dtype)
+    out = np.full(x.shape, np.nan, dtype)
+    run_calls(
+        group_norm_calls(view_of(out), view_of(x), view_of(scale), view_of(shift), groups, 1e-5), target_named(target)
+    )
+    want = normalised(x.reshape(3, groups, -1), 2).reshape(x.shape) * scale[:, None, None] + shift[:, None, None]
+    close(out, want)
+
+
+@every_target
+def test_no_scale_and_in_place(target):
+    x = np.random.default_rng(2).standard_normal((4, 50)).astype("f4")
+    want = normalised(x, 1)
+    run_calls(layer_norm_calls(view_of(x), view_of(x), None, None, 1, 1e-5), target_named(target))
+    close(x, want)
+
+
+@every_target
+@every_dtype
+@pytest.mark.parametrize("size, beta", [(5, 0.75), (2, 0.5), (1, 1.0)])
+def test_local_response(target, dtype, size, beta):
+    x = np.random.default_rng(3).standard_normal((2, 7, 5, 9)).astype(dtype)
+    squares = np.zeros(x.shape)
+    for c in range(7):
+        low, high = max(0, c - (size - 1) // 2), min(6, c + -(-(size - 1) // 2))
+        squares[:, c] = (x[:, low : high + 1].astype("f8") ** 2).sum(1)
+    out = np.full(x.shape, np.nan, dtype)
+    calls = local_response_calls(view_of(out), view_of(x), size, 0.3, beta, 1.5, target_named(target))
+    run_calls(calls, target_named(target))
+    close(out, x / (1.5 + 0.3 / size * squares) ** beta)
+
+
+def test_views_with_gaps_are_refused():
+    x, out = np.empty((3, 8))[:, ::2], np.empty((3, 4))
+    with pytest.raises(ValueError, match="contiguous"):
+        layer_norm_calls(view_of(out), view_of(x), None, None, 1, 1e-5)
