@@ -304,13 +304,16 @@ class Function:
             instance.state = None
             instance.program.run(steps.run)
             instance.state = steps.after
+            found = [self._output(instance, x, arrays, copy and out is None) for x in self.compiled.outputs]  # type: ignore[union-attr]
             self._write_updates(instance, arrays)
-            found = [instance.read(x, arrays) for x in self.compiled.outputs]  # type: ignore[union-attr]
-            if out is None and copy:
-                found = [np.array(x) for x in found]
             return self._finish(found, out)
         finally:
             self._idle.append(instance)
+
+    def _output(self, instance: "_Instance", node: Node, arrays: dict[Node, np.ndarray], copy: bool) -> np.ndarray:
+        """One output's value; a copy where it lies in a Var or an input, whose bytes are not this Function's."""
+        value = instance.read(node, arrays)
+        return np.array(value) if copy or instance.is_outside(node) else value
 
     def _take(self) -> "_Instance":
         try:
@@ -366,10 +369,14 @@ class _Instance:
         self.versions.update((x, x.cell.version) for x in found)
         return frozenset(found.union(inputs))
 
+    def is_outside(self, node: Node) -> bool:
+        """The node's bytes are not in the arena."""
+        return self.compiled.views[node].at.base is not ARENA
+
     def read(self, node: Node, arrays: dict[Node, np.ndarray]) -> np.ndarray:
         """A node's value where it lies."""
         view = self.compiled.views[node]
-        if view.at.base is ARENA:
+        if not self.is_outside(node):
             if node not in self._arrays:
                 self._arrays[node] = array_at(self.program.arena, view)
             return self._arrays[node]
