@@ -1,0 +1,100 @@
+"""Random numbers by Philox 4x32-10; `cgraph.kernels.philox` says what they are and is their meaning.
+
+A group is 16 blocks of four words, one block per lane: 64 elements of 4 bytes or 32 of 8. The key is data: two words in
+memory. uniform, bits and bernoulli give the reference's bits; normal differs by the rounding of log, sin and cos.
+"""
+
+from math import pi
+
+from llvmlite import ir
+
+from cgraph.kernels.llvm.build import Builder, Val, nbytes_of
+from cgraph.kernels.llvm.vlog import log
+from cgraph.kernels.llvm.vtrig import cos, sin
+from cgraph.kernels.philox import LANES, MULTIPLIERS, ROUNDS, STEPS
+
+
+def fill(k: Builder, kind: str, dtype: str) -> None:
+    """Arguments: elements, groups per task, address of the key, address of out, probability.
+
+    `kind` is ``bits``, ``uniform``, ``normal`` or ``bernoulli`` (out ``b1``).
+    """
+    args = k.args(count="i8", each="i8", key="u4*", out="i8", probability="f8")
+    size = LANES * (2 if nbytes_of(dtype) == 8 else 4)
+    key = (args.key.load(0), args.key.load(1))
+    out, room = k.pointer(args.out, dtype), k.stack_ptr("u1" if dtype == "b1" else dtype, size).as_dtype(dtype)
+    inside = k.wrap(k.b.ptrtoint(room.v, ir.IntType(64)), "i8")
+    first, last = k.tasks()
+    groups = (args.count + (size - 1)) // size
+    with k.loop(first * args.each, k.smaller(last * args.each, groups)) as group:
+        start = group * size
+        rest = args.count - start
+        whole = rest >= size
+        at = k.pointer(k.select(whole, args.out + start * nbytes_of(dtype), inside), dtype)
+        for i, value in enumerate(VALUES[kind](k, words(k, key, group), dtype, args.probability)):
+            at.store(value, i * LANES)
+        with k.if_(~whole), k.loop(0, rest) as i:
+            (out + start + i).store((room + i).load())
+
+
+def words(k: Builder, key: tuple[Val, Val], group: Val) -> list[Val]:
+    """The four words of the 16 blocks of a group."""
+    counter = k.iota("u8", LANES) + k.cast(group * LANES, "u8")
+    zero = k.const(0, "u4", LANES)
+    c0, c1, c2, c3 = k.cast(counter, "u4"), k.cast(counter >> 32, "u4"), zero, zero
+    k0, k1 = key
+    for _ in range(ROUNDS):
+        high, low = product(k, c0, MULTIPLIERS[0])
+        other_high, other_low = product(k, c2, MULTIPLIERS[1])
+        c0, c1, c2, c3 = other_high ^ c1 ^ k0, other_low, high ^ c3 ^ k1, low
+        k0, k1 = k0 + STEPS[0], k1 + STEPS[1]
+    return [c0, c1, c2, c3]
+
+
+def product(k: Builder, x: Val, factor: int) -> tuple[Val, Val]:
+    """High and low word of a product of two words."""
+    both = k.cast(x, "u8") * factor
+    return k.cast(both >> 32, "u4"), k.cast(both, "u4")
+
+
+def pairs(k: Builder, found: list[Val]) -> list[Val]:
+    """Two 64-bit integers from four words."""
+    wide = [k.cast(x, "u8") for x in found]
+    return [wide[0] | (wide[1] << 32), wide[2] | (wide[3] << 32)]
+
+
+def raw(k: Builder, found: list[Val], dtype: str, probability: Val) -> list[Val]:
+    return found if nbytes_of(dtype) == 4 else pairs(k, found)
+
+
+def uniform(k: Builder, found: list[Val], dtype: str, probability: Val) -> list[Val]:
+    if dtype == "f4":
+        return [signed_to_float(k, x >> 8, "f4") * 2.0**-24 for x in found]
+    return [signed_to_float(k, x >> 11, "f8") * 2.0**-53 for x in pairs(k, found)]
+
+
+def signed_to_float(k: Builder, x: Val, dtype: str) -> Val:
+    """An unsigned integer without its top bit as a float; signed conversions are single instructions more often."""
+    return k.cast(k.bits(x, f"i{x.dtype[1:]}"), dtype)
+
+
+def normal(k: Builder, found: list[Val], dtype: str, probability: Val) -> list[Val]:
+    """Box and Muller."""
+    values: list[Val] = []
+    if dtype == "f4":
+        floats = [k.cast(x, "f4") for x in found]
+        drawn = [((floats[i] + 0.5) * 2.0**-32, floats[i + 1] * (2.0**-32 * 2 * pi)) for i in (0, 2)]
+    else:
+        x, y = (signed_to_float(k, v >> 11, "f8") for v in pairs(k, found))
+        drawn = [((x + 0.5) * 2.0**-53, y * (2.0**-53 * 2 * pi))]
+    for u, angle in drawn:
+        radius = k.intrinsic("sqrt", -2.0 * log(k, u))
+        values += [radius * cos(k, angle), radius * sin(k, angle)]
+    return values
+
+
+def bernoulli(k: Builder, found: list[Val], dtype: str, probability: Val) -> list[Val]:
+    return [k.cast(x, "f8") < probability * 2.0**32 for x in found]
+
+
+VALUES = {"bits": raw, "uniform": uniform, "normal": normal, "bernoulli": bernoulli}

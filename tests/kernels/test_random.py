@@ -1,0 +1,72 @@
+"""Random numbers: the published test vectors, the kernels' bits equal the reference's, and the right distribution."""
+
+import numpy as np
+import pytest
+
+from cgraph.kernels import philox
+from cgraph.kernels.calls.random import random_calls
+from cgraph.kernels.target import target_named
+from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+
+every_target = pytest.mark.parametrize("target", TARGETS)
+KEY = np.array([0x12345678, 0x9ABCDEF0], np.uint32)
+REFERENCE = {
+    ("bits", "u4"): lambda key, n: philox.bits(key, n, 4),
+    ("bits", "u8"): lambda key, n: philox.bits(key, n, 8),
+    ("uniform", "f4"): lambda key, n: philox.uniform(key, n, "f4"),
+    ("uniform", "f8"): lambda key, n: philox.uniform(key, n, "f8"),
+    ("bernoulli", "b1"): lambda key, n: philox.bernoulli(key, n, 0.3),
+}
+
+
+def drawn(kind, dtype, size, target="host", order="all", key=KEY):
+    out = np.zeros(size, bool) if dtype == "b1" else np.full(size, -1).astype(dtype)
+    run_calls(random_calls(kind, view_of(out), view_of(key), 0.3), target_named(target), order)
+    return out
+
+
+def test_the_first_block_of_key_zero_is_the_published_one():
+    """Random123's known answer for philox 4x32-10 with counter and key 0."""
+    got = philox.words(np.zeros(2, np.uint32), np.zeros(1, np.uint64))[:, 0]
+    np.testing.assert_array_equal(got, [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8])
+
+
+@every_target
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("kind, dtype", REFERENCE)
+@pytest.mark.parametrize("size", [1, 63, 64, 1000, 70_001])
+def test_the_bits_are_those_of_the_reference(target, order, kind, dtype, size):
+    np.testing.assert_array_equal(drawn(kind, dtype, size, target, order), REFERENCE[kind, dtype](KEY, size))
+
+
+@every_target
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_normal_is_within_rounding_of_the_reference(target, dtype):
+    got, want = drawn("normal", dtype, 70_001, target), philox.normal(KEY, 70_001, dtype)
+    np.testing.assert_allclose(got, want, rtol=8 * np.finfo(dtype).eps, atol=0)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_moments_are_those_of_the_distributions(dtype):
+    n = 1_000_000
+    u, z = drawn("uniform", dtype, n).astype("f8"), drawn("normal", dtype, n).astype("f8")
+    assert u.min() >= 0 and u.max() < 1
+    np.testing.assert_allclose([u.mean(), u.var()], [1 / 2, 1 / 12], atol=4 / np.sqrt(n))
+    moments = [z.mean(), z.var(), (z**3).mean(), (z**4).mean()]
+    np.testing.assert_allclose(moments, [0, 1, 0, 3], atol=5 * np.sqrt(96 / n))
+    assert abs(np.corrcoef(z[:-1], z[1:])[0, 1]) < 5 / np.sqrt(n)
+
+
+def test_bernoulli_has_its_probability():
+    n = 1_000_000
+    assert abs(drawn("bernoulli", "b1", n).mean() - 0.3) < 5 * np.sqrt(0.21 / n)
+
+
+def test_another_key_gives_other_numbers():
+    other = KEY + np.uint32(1)
+    assert np.mean(drawn("uniform", "f4", 1000) == drawn("uniform", "f4", 1000, key=other)) < 0.01
+
+
+def test_a_dtype_that_there_is_not_is_refused():
+    with pytest.raises(ValueError, match="no random"):
+        random_calls("uniform", view_of(np.empty(3, "i4")), view_of(KEY))
