@@ -1,6 +1,6 @@
 """Calls of direct convolution on blocked images, or on plain images of few channels."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -52,7 +52,8 @@ def conv_calls(
     grid = Grid(*shape.result)
     if source.is_flat and shape.window.is_point and not out.has_halo and not (residual and residual.has_halo):
         grid = Grid(1, grid.rows * grid.columns)
-    return before + tile_calls(shape, grid, source, weights, bias, residual, out, activation)
+    places = blocked_place(out), blocked_place(residual) if residual else None
+    return before + tile_calls(shape, grid, source, weights, bias, *places, activation)
 
 
 def conv_scratch_nbytes(shape: ConvShape, n: int) -> int:
@@ -102,6 +103,22 @@ class Source:
     is_flat: bool = False
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where tiles write, or read a residual, in elements: from one image, block, row and pixel to the next."""
+
+    at: Pointer
+    image: int
+    plane: int
+    row: int
+    step: int
+
+
+def blocked_place(x: Blocked) -> Place:
+    """All pixels of a blocked value."""
+    return Place(x.origin, x.image, x.plane, x.row, x.lanes)
+
+
 def blocked_source(shape: ConvShape, x: Blocked) -> Source:
     """A blocked value as operand of `shape`."""
     require_whole_blocks(x)
@@ -137,8 +154,8 @@ def tile_calls(
     source: Source,
     weights: Pointer,
     bias: Pointer | None,
-    residual: Blocked | None,
-    out: Blocked,
+    out: Place,
+    residual: Place | None,
     activation: Activation,
     weights_step: int = 0,
 ) -> Lowered:
@@ -155,20 +172,20 @@ def tile_calls(
     block = NEAR_TILES if shape.window.taps == 1 and weights_nbytes <= NEAR_BYTES and tiles > 64 else tiles
     ahead = lines_ahead(tiles) if block == tiles and weights_nbytes >= NEAR_BYTES else 0
     touch = len(shape.steps) * shape.unroll <= SHORT_REDUCTION
-    zeros = np.zeros(shape.panels * shape.panel_channels, np.dtype(shape.dtype)) if bias is None else None
-    r = residual or replace(out, at=Pointer(zeros if zeros is not None else source.offsets))
+    zeros = np.zeros(shape.panels * shape.panel_channels, np.dtype(shape.dtype))
+    r = residual or out
     args = (
         Pointer(source.offsets), len(source.offsets), Pointer(source.panel_offsets),
         source.at, source.image, source.row,
-        weights, weights_step, shape.panel_weights, Pointer(zeros) if bias is None else bias,
-        residual.origin if residual else 0, r.image, r.plane, row_of(grid, r),
-        out.origin, out.image, out.plane, row_of(grid, out),
+        weights, weights_step, shape.panel_weights, bias or Pointer(zeros),
+        residual.at if residual else 0, r.image, r.plane, r.row,
+        out.at, out.image, out.plane, out.row,
         grid.columns, across, tiles, block, shape.panels, *activation.args,
     )  # fmt: skip
-    kernel = tile_kernel(shape.dtype, pixels, shape.vectors, shape.unroll, source.step, out.lanes, ahead, touch)
+    kernel = tile_kernel(shape.dtype, pixels, shape.vectors, shape.unroll, source.step, out.step, ahead, touch)
     tasks = source.n * -(-tiles // block) * block * shape.panels
     chunk = chunk_of(tasks, tile_ns(shape.target, pixels * shape.vectors * len(shape.steps) * shape.unroll))
-    constants = (source.offsets, source.panel_offsets, *(() if zeros is None else (zeros,)))
+    constants = (source.offsets, source.panel_offsets, *(() if bias else (zeros,)))
     return Lowered((Call(kernel, args, tasks, chunk),), constants)
 
 
@@ -184,11 +201,6 @@ def lines_ahead(tiles: int) -> int:
 def tile_ns(target: Target, multiply_adds: int) -> float:
     """About the time of so many vector multiply-adds, to choose chunks by."""
     return multiply_adds * (0.3 if target.fma else 0.6)
-
-
-def row_of(grid: Grid, x: Blocked) -> int:
-    """Elements from one row of tiles to the next; a flattened image has one row."""
-    return x.row if grid.rows > 1 else 0
 
 
 def check_result(shape: ConvShape, out: Blocked, residual: Blocked | None) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
-from cgraph.kernels.calls.conv import Grid, Source, check_result, tile_calls, tile_ns
+from cgraph.kernels.calls.conv import Grid, Place, Source, check_result, tile_calls, tile_ns
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.gemm_tile import evenly, rounded, spans
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, joined, table
@@ -171,9 +171,9 @@ def product_calls(plan: Winograd, count: int, weights: Pointer, scratch: Pointer
     offsets = table(c // shape.lanes * plane + c % shape.lanes)
     source = Source(scratch, plan.points, plan.in_blocks * plane, 0, shape.lanes, offsets, table([0] * shape.panels))
     m = scratch + plan.v_nbytes
-    out = Blocked(m, plan.points, shape.k, 1, plan.block, shape.lanes, dtype=shape.dtype)
+    out = Place(m, shape.blocks * plane, plane, 0, shape.lanes)
     weights_step = plan.product.weights_nbytes // plan.itemsize
-    return tile_calls(shape, Grid(1, count), source, weights, None, None, out, NONE, weights_step)
+    return tile_calls(shape, Grid(1, count), source, weights, None, out, None, NONE, weights_step)
 
 
 def output_call(
