@@ -2,7 +2,8 @@
 
 from typing import Any
 
-import cgraph.ops  # noqa: F401 - fills OPS
+import cgraph.ops
+import cgraph.view  # noqa: F401 - both fill OPS
 from cgraph.autodiff import gradient, hessian_vector_product, jvp
 from cgraph.errors import (
     BudgetError,

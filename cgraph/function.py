@@ -14,6 +14,7 @@ from cgraph.errors import BudgetError, GraphError, InputError, ShapeError, Unass
 from cgraph.ir.check import check_graph
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.traverse import post_order
+from cgraph.ir.viewable import Viewable
 from cgraph.kernels.kernel import View
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import lower_bound
@@ -212,7 +213,7 @@ def budget_text(compiled: Compiled, budget: int) -> str:
     )
 
 
-class Function:
+class Function(Viewable):
     """A compiled graph: call it with arrays for its inputs. Changes: arenas, and the Vars of its update edges.
 
     Fields

@@ -6,7 +6,7 @@ import numpy as np
 
 from cgraph.errors import GraphError
 from cgraph.function import Compiled, Function
-from cgraph.ir.graph import Node
+from cgraph.ir.graph import Node, public
 from cgraph.memory.layout import owner_of
 from cgraph.view.blocks import memory_svg
 from cgraph.view.boxes import VALUE, WORKSPACE, Box, Memory, blocks_of, memory_with
@@ -14,6 +14,7 @@ from cgraph.view.boxes import VALUE, WORKSPACE, Box, Memory, blocks_of, memory_w
 Shown = Function | Compiled
 
 
+@public
 def function_svg(shown: Shown, title: str = "") -> str:
     """The memory plan of a Function as an SVG text: see `cgraph.view.blocks`."""
     return memory_svg(memory_of(shown), title)

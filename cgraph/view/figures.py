@@ -1,0 +1,90 @@
+"""The numbers of a report, as records and as JSON."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """One step: what runs, the bytes it writes, the bytes of the arena in use meanwhile, and its time if measured."""
+
+    step: int
+    op: str
+    spec: str
+    where: str
+    nbytes: int
+    in_use: int
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Alive:
+    """Bytes that are in use at the peak, and what they hold."""
+
+    nbytes: int
+    name: str
+    where: str
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """What runs the steps.
+
+    Fields
+        kernels, calls: different kernels, and calls of them, in the Function
+        loaded, compiled, compile_seconds: of this process so far: kernels read from the disk; kernels compiled, and the
+            time that took
+    """
+
+    kernels: int
+    calls: int
+    loaded: int
+    compiled: int
+    compile_seconds: float
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a Function needs and why.
+
+    Fields
+        steps: in running order
+        peak: the first step that needs the most bytes
+        alive: what is in use there, largest first
+        nbytes: of the arena; `unshared_nbytes`: if every value had bytes of its own; `lower_bound`: of any plan
+        var_nbytes, const_nbytes: outside the arena
+        strategy: what made the plan; `proved`: no plan of this schedule is smaller
+        kernels: None when only the plan is known
+    """
+
+    steps: tuple[StepRow, ...]
+    peak: int
+    alive: tuple[Alive, ...]
+    nbytes: int
+    unshared_nbytes: int
+    lower_bound: int
+    var_nbytes: int
+    const_nbytes: int
+    strategy: str
+    proved: bool
+    kernels: Kernels | None
+
+    @property
+    def ratio(self) -> float:
+        """Plan size over lower bound; 1 when nothing needs bytes."""
+        return self.nbytes / self.lower_bound if self.lower_bound else 1.0
+
+    @property
+    def seconds(self) -> float | None:
+        """The sum of the steps' times; None when they were not measured."""
+        times = [row.seconds for row in self.steps if row.seconds is not None]
+        return sum(times) if times else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields as numbers, texts, lists and dictionaries."""
+        return {**asdict(self), "ratio": self.ratio, "seconds": self.seconds}
+
+    def json(self) -> str:
+        """The same as JSON text."""
+        return json.dumps(self.as_dict(), indent=1)

@@ -1,0 +1,100 @@
+"""What a Function needs and why: bytes by step, the peak and what is in use there, kernels, and times when measured."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cgraph.function import Compiled, Function
+from cgraph.ir.graph import public
+from cgraph.kernels.store import store
+from cgraph.ops.leaf import ConstOp, VarOp
+from cgraph.view.boxes import Memory
+from cgraph.view.figures import Alive, Figures, Kernels, StepRow
+from cgraph.view.planned import Shown, compiled_of, memory_of
+from cgraph.view.report_html import report_html
+from cgraph.view.report_text import report_text
+from cgraph.view.timing import program_size, step_seconds
+
+
+class Report(Figures):
+    """The figures of a Function. Printed they are text; in a notebook they are a page."""
+
+    def text(self, most: int | None = 50) -> str:
+        """Plain text; of more than `most` steps those that need or take the most."""
+        return report_text(self, most)
+
+    def html(self) -> str:
+        """The same as a part of a page."""
+        return report_html(self)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+
+@public
+def report(shown: Shown) -> Report:
+    """The report of a Function. GraphError when it has no plan, as on the reference engine."""
+    return _report(shown, None)
+
+
+@public
+def timed_report(function: Function, *args: Any, repeats: int = 3, **named: Any) -> Report:
+    """The same with the time of each step, for these inputs: see `cgraph.view.timing`. No update edge is written."""
+    return _report(function, step_seconds(function, args, named, repeats))
+
+
+def _report(shown: Shown, seconds: Sequence[float] | None) -> Report:
+    compiled, memory = compiled_of(shown), memory_of(shown)
+    return Report(
+        _steps(compiled, memory, seconds),
+        memory.peak,
+        _alive(compiled, memory),
+        compiled.nbytes,
+        compiled.unshared_nbytes,
+        compiled.lower_bound,
+        _leaf_nbytes(compiled, VarOp),
+        _leaf_nbytes(compiled, ConstOp),
+        memory.strategy,
+        memory.proved,
+        _kernels(shown),
+    )
+
+
+def _steps(compiled: Compiled, memory: Memory, seconds: Sequence[float] | None) -> tuple[StepRow, ...]:
+    nodes = compiled.layout.steps
+    if not len(memory.changes):
+        return ()
+    at = np.searchsorted(memory.changes, np.arange(len(nodes)), "right") - 1
+    in_use = memory.in_use[at].tolist()
+    times = seconds if seconds is not None else [None] * len(nodes)
+    return tuple(
+        StepRow(t, node.name, str(node.spec), node.where, node.spec.nbytes, used, time)
+        for t, (node, used, time) in enumerate(zip(nodes, in_use, times))
+    )
+
+
+def _alive(compiled: Compiled, memory: Memory) -> tuple[Alive, ...]:
+    """The operands in use at the peak; their bytes add up to the lower bound."""
+    problem, found = compiled.usage.problem, []
+    held: dict[int, list[int]] = {}
+    for i in memory.alive(memory.peak):
+        held.setdefault(memory.boxes[i].operand, []).append(i)
+    for i, (operand, nbytes) in enumerate(zip(problem.operands, problem.nbytes.tolist())):
+        if nbytes and operand.interval.first <= memory.peak <= operand.interval.last:
+            boxes = [memory.boxes[k] for k in sorted(held.get(i, []))]
+            name = ", ".join(f"{x.name} {x.spec}".rstrip() for x in boxes) or f"reserved for {operand.name}"
+            found.append(Alive(nbytes, name, boxes[-1].where if boxes else ""))
+    return tuple(sorted(found, key=lambda x: -x.nbytes))
+
+
+def _leaf_nbytes(compiled: Compiled, kind: type) -> int:
+    return sum(node.nbytes for node in compiled.layout.views if isinstance(node.op, kind))
+
+
+def _kernels(shown: Shown) -> Kernels | None:
+    size = program_size(shown) if isinstance(shown, Function) else None
+    return Kernels(*size, store().hits, store().misses, store().compile_seconds) if size else None

@@ -1,0 +1,79 @@
+"""A report as a part of a page: numbers, what is in use at the peak, and the table of the steps behind a fold."""
+
+from cgraph.errors import bytes_text
+from cgraph.view.figures import Figures
+from cgraph.view.report_text import proved, saved, seconds_text
+from cgraph.view.text import markup
+
+STYLE = """
+.cgraph{font:13px system-ui,sans-serif;line-height:1.45}
+.cgraph table{font:inherit;border-collapse:collapse;margin:.5em 0}
+.cgraph td,.cgraph th{padding:.15em .8em .15em 0;text-align:left;border-bottom:1px solid #8883;white-space:nowrap}
+.cgraph .n{text-align:right;font-variant-numeric:tabular-nums}
+.cgraph .bar{background:linear-gradient(#93c5fd,#93c5fd) no-repeat left}
+.cgraph tr.peak td{background-color:#dc26261a}
+.cgraph summary{cursor:pointer;margin:.4em 0}
+"""
+
+
+def report_html(report: Figures) -> str:
+    """A self-contained part of a page; all names are escaped."""
+    parts = [
+        f'<div class="cgraph"><style>{STYLE}</style>',
+        _table((), _facts(report)),
+        f"<b>In use at the peak, step {report.peak}</b>",
+        _table((), [(_number(bytes_text(x.nbytes)), _cell(x.name), _cell(x.where)) for x in report.alive]),
+        f"<details><summary>{len(report.steps)} steps</summary>",
+        _steps(report),
+        "</details></div>",
+    ]
+    return "\n".join(parts)
+
+
+def _facts(report: Figures) -> list[tuple[str, ...]]:
+    rows = [
+        ("arena", report.nbytes, f"by {report.strategy}, {proved(report)}"),
+        ("lower bound", report.lower_bound, f"the arena is {report.ratio:.4f} × that"),
+        ("unshared", report.unshared_nbytes, saved(report)),
+        ("Vars", report.var_nbytes, "outside the arena"),
+        ("Consts", report.const_nbytes, "outside the arena"),
+    ]
+    found: list[tuple[str, ...]] = [
+        (_cell(name), _number(bytes_text(n)), _number(f"{n} bytes"), _cell(note)) for name, n, note in rows
+    ]
+    if report.seconds is not None:
+        found.append((_cell("time"), _number(seconds_text(report.seconds)), _cell(""), _cell("steps one by one")))
+    if report.kernels:
+        k = report.kernels
+        note = f"{k.calls} calls; this process loaded {k.loaded} and compiled {k.compiled} in {k.compile_seconds:.2f} s"
+        found.append((_cell("kernels"), _number(str(k.kernels)), _cell(""), _cell(note)))
+    return found
+
+
+def _steps(report: Figures) -> str:
+    most = max((row.in_use for row in report.steps), default=0) or 1
+    rows = []
+    for row in report.steps:
+        share = 100 * row.in_use / most
+        bar = f'<td class="n bar" style="background-size:{share:.1f}% 80%">{bytes_text(row.in_use)}</td>'
+        cells = [_number(str(row.step)), _cell(row.op), _cell(row.spec), _number(bytes_text(row.nbytes)), bar]
+        if row.seconds is not None:
+            cells.append(_number(seconds_text(row.seconds)))
+        rows.append((*cells, _cell(row.where)))
+    time = ("time",) if report.seconds is not None else ()
+    return _table(("step", "op", "result", "writes", "in use", *time, "where"), rows, report.peak)
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]], peak: int = -1) -> str:
+    lines = ["<table>", "<tr>" + "".join(f"<th>{name}</th>" for name in head) + "</tr>" if head else ""]
+    for i, cells in enumerate(rows):
+        lines.append(("<tr class='peak'>" if i == peak else "<tr>") + "".join(cells) + "</tr>")
+    return "\n".join([*lines, "</table>"])
+
+
+def _cell(text: str) -> str:
+    return f"<td>{markup(text)}</td>"
+
+
+def _number(text: str) -> str:
+    return f'<td class="n">{markup(text)}</td>'

@@ -1,0 +1,88 @@
+"""A report as plain text."""
+
+from cgraph.errors import bytes_text
+from cgraph.view.figures import Figures, StepRow
+from cgraph.view.text import plain
+
+BAR = 12  # characters of the column that draws the bytes in use
+MOST_NAME, MOST_SPEC = 40, 28
+UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
+
+
+def report_text(report: Figures, most: int | None) -> str:
+    """Summary, peak and table; of more than `most` steps those that need the most bytes or take the longest."""
+    rows = chosen(report, most)
+    lines = [*_summary(report), "", *_peak(report), "", *_table(report, rows)]
+    if len(rows) < len(report.steps):
+        by = "bytes in use" if report.seconds is None else "time"
+        lines.append(f"({len(report.steps) - len(rows)} of {len(report.steps)} steps with less {by} are left out)")
+    return "\n".join(lines)
+
+
+def chosen(report: Figures, most: int | None) -> list[StepRow]:
+    """The steps of a table of at most `most` rows, in running order."""
+    if most is None or len(report.steps) <= most:
+        return list(report.steps)
+    largest = sorted(report.steps, key=lambda row: (-(row.seconds or 0.0), -row.in_use, row.step))[:most]
+    return sorted(largest, key=lambda row: row.step)
+
+
+def saved(report: Figures) -> str:
+    """How much of the bytes sharing saves."""
+    if not report.unshared_nbytes:
+        return "nothing to share"
+    return f"sharing saves {100 * (1 - report.nbytes / report.unshared_nbytes):.1f} %"
+
+
+def seconds_text(seconds: float | None) -> str:
+    """A time for people: ``0.0123`` is ``12.3 ms``."""
+    if seconds is None:
+        return ""
+    unit, size = next((x for x in UNITS if seconds >= x[1]), UNITS[-1])
+    return f"{seconds / size:.3g} {unit}"
+
+
+def proved(report: Figures) -> str:
+    """What is known of the plan beyond its size."""
+    if report.nbytes == report.lower_bound:
+        return "which no plan beats"
+    return "proved the smallest of its kind" if report.proved else "not proved the smallest"
+
+
+def _summary(report: Figures) -> list[str]:
+    size, bound, unshared = report.nbytes, report.lower_bound, report.unshared_nbytes
+    lines = [
+        f"arena     {bytes_text(size)} ({size} bytes) by {report.strategy}, {proved(report)}",
+        f"bound     {bytes_text(bound)} ({bound} bytes); the arena is {report.ratio:.4f} × that",
+        f"unshared  {bytes_text(unshared)} ({unshared} bytes); {saved(report)}",
+        f"outside   {bytes_text(report.var_nbytes)} in Vars, {bytes_text(report.const_nbytes)} in Consts",
+    ]
+    if report.kernels:
+        k = report.kernels
+        lines.append(
+            f"kernels   {k.kernels} in {k.calls} calls; this process loaded {k.loaded} and compiled {k.compiled} "
+            f"in {k.compile_seconds:.2f} s"
+        )
+    if report.seconds is not None:
+        lines.append(f"time      {seconds_text(report.seconds)} in {len(report.steps)} steps")
+    return lines
+
+
+def _peak(report: Figures) -> list[str]:
+    lines = [f"peak      at step {report.peak} {bytes_text(report.lower_bound)} are in use:"]
+    return lines + [f"{bytes_text(x.nbytes):>12}  {plain(x.name)}  {plain(x.where)}".rstrip() for x in report.alive]
+
+
+def _table(report: Figures, rows: list[StepRow]) -> list[str]:
+    timed = report.seconds is not None
+    most = max((row.in_use for row in report.steps), default=0) or 1
+    name = max([len("op"), *(min(len(plain(row.op)), MOST_NAME) for row in rows)])
+    spec = max([len("result"), *(min(len(row.spec), MOST_SPEC) for row in rows)])
+    head = f"{'step':>6}  {'op':<{name}}  {'result':<{spec}}  {'writes':>10}  {'in use':>10}  {'':<{BAR}}"
+    lines = [f"{head}{'time':>10}  where" if timed else f"{head}  where"]
+    for row in rows:
+        bar = "█" * round(BAR * row.in_use / most)
+        line = f"{row.step:>6}  {plain(row.op)[:MOST_NAME]:<{name}}  {row.spec[:MOST_SPEC]:<{spec}}  "
+        line += f"{bytes_text(row.nbytes):>10}  {bytes_text(row.in_use):>10}  {bar:<{BAR}}"
+        lines.append(f"{line}{seconds_text(row.seconds) if timed else '':>{10 * timed}}  {plain(row.where)}")
+    return lines

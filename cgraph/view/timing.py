@@ -1,0 +1,48 @@
+"""How long each step of a Function takes, and how many kernels it has: what only its program knows.
+
+Steps run one by one, so each time includes one start of the interpreter (some microseconds), and a step finds in the
+processor's caches what the step before it left there, as in a whole run.
+"""
+
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Any
+
+from cgraph.errors import GraphError
+from cgraph.function import Function
+from cgraph.view.planned import compiled_of
+
+
+def step_seconds(function: Function, args: tuple, named: Mapping[str, Any], repeats: int) -> list[float]:
+    """Seconds of each step, the shortest of `repeats` runs after one that is not counted. No update edge is written.
+
+    Raises
+        GraphError: there is no program, as on the reference engine; `repeats` is less than 1
+        InputError, UnassignedError: as when the Function is called
+    """
+    if repeats < 1:
+        raise GraphError(f"a timed report repeats at least once, not {repeats} times")
+    steps = range(len(compiled_of(function).layout.steps))
+    instance = function._take()
+    try:
+        arrays = function._bind(instance, function._values(args, dict(named)))
+        instance.state = None  # what the arena holds afterwards belongs to no version of the Vars
+        instance.versions.clear()
+        runs = [[_seconds(instance.program, t) for t in steps] for _ in range(repeats + 1)]
+        del arrays  # the program reads them until here
+    finally:
+        function._idle.append(instance)
+    return [min(times) for times in zip(*runs[1:])]
+
+
+def program_size(function: Function) -> tuple[int, int] | None:
+    """Different kernels and kernel calls of the program; None when there is no program."""
+    if function._code is None:
+        return None
+    return function._code.code.kernels, len(function._code.code.table)
+
+
+def _seconds(program: Any, step: int) -> float:
+    start = perf_counter()
+    program.run((step,))
+    return perf_counter() - start

@@ -1,0 +1,165 @@
+import json
+import xml.etree.ElementTree as xml
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import GraphError, InputError, UnassignedError
+from cgraph.function import plan_graph
+from cgraph.memory.auto import auto
+from cgraph.memory.strategies.one_each import one_each
+from cgraph.memory.strategies.vandenhove import vandenhove
+from cgraph.view.planned import function_svg, memory_of
+from cgraph.view.report import report, timed_report
+
+ONES = np.ones((16, 16), "float32")
+
+
+def graph():
+    """Outputs, inputs and updates of a small graph with views, overwriting, a concat and an update edge."""
+    x, state = cg.Var((16, 16), name="x<&>"), cg.Var((16, 16), name="state")
+    wave = np.sin(x) + state
+    turned = np.tanh(wave.T)
+    joined = cg.concat([turned, np.cos(x)], 0)
+    return (np.exp(joined), wave), (x,), {state: turned}
+
+
+def planned(strategy=auto):
+    outputs, _, updates = graph()
+    return plan_graph(outputs, updates, strategy, (), 64, True)
+
+
+@pytest.mark.parametrize("strategy", [auto, one_each, vandenhove])
+def test_figures_are_those_of_the_plan(strategy):
+    compiled = planned(strategy)
+    found = report(compiled)
+    assert (found.nbytes, found.lower_bound) == (compiled.nbytes, compiled.lower_bound)
+    assert found.unshared_nbytes == compiled.unshared_nbytes
+    assert found.ratio == compiled.nbytes / compiled.lower_bound
+    assert found.strategy == compiled.plan.strategy
+    assert found.var_nbytes == 2 * 16 * 16 * 4
+    assert [row.op for row in found.steps] == [node.name for node in compiled.layout.steps]
+    assert [row.nbytes for row in found.steps] == [node.nbytes for node in compiled.layout.steps]
+
+
+def test_bytes_in_use_are_those_of_the_operands_alive_at_each_step():
+    compiled = planned()
+    problem = compiled.usage.problem
+    for row in report(compiled).steps:
+        alive = [n for x, n in zip(problem.operands, problem.nbytes) if x.interval.first <= row.step <= x.interval.last]
+        assert row.in_use == sum(alive)
+
+
+def test_what_is_alive_at_the_peak_adds_up_to_the_lower_bound():
+    found = report(planned())
+    assert sum(x.nbytes for x in found.alive) == found.lower_bound == found.steps[found.peak].in_use
+    assert [x.nbytes for x in found.alive] == sorted((x.nbytes for x in found.alive), reverse=True)
+    assert all(x.name for x in found.alive)
+
+
+def test_a_value_that_overwrites_another_is_shown_as_such():
+    memory = memory_of(planned())
+    compiled = planned()
+    for i, box in enumerate(memory.boxes):
+        assert (box.over, box.inside) == (compiled.usage.shared[i], compiled.usage.inside[i])
+    assert any(box.over >= 0 for box in memory.boxes) or any(box.inside >= 0 for box in memory.boxes)
+    for box in memory.boxes:
+        if box.over >= 0:
+            assert (box.offset, box.nbytes) == (memory.boxes[box.over].offset, memory.boxes[box.over].nbytes)
+
+
+def test_the_picture_of_a_function_has_a_rectangle_for_every_value():
+    compiled = planned()
+    picture = xml.fromstring(function_svg(compiled, "the <title>"))
+    drawn = [x for x in picture.iter() if x.get("class", "").split()[:1] in (["operand"], ["workspace"])]
+    assert len(drawn) == sum(1 for v in compiled.layout.values if v.nbytes)
+    assert any(x.text == "the <title>" for x in picture.iter())
+
+
+def test_text_and_json_say_the_same():
+    found = report(planned())
+    fields = json.loads(found.json())
+    assert fields == json.loads(json.dumps(found.as_dict()))
+    assert fields["nbytes"] == found.nbytes and len(fields["steps"]) == len(found.steps)
+    text = str(found)
+    assert f"({found.nbytes} bytes) by {found.strategy}" in text
+    assert sum(line.lstrip().split(" ")[0].isdigit() for line in text.splitlines()) >= len(found.steps)
+
+
+def test_a_long_table_keeps_the_steps_that_need_most():
+    node = cg.Var((4,), name="x")
+    for i in range(80):
+        node = cg.concat([node, np.sin(node)]) if i == 40 else np.sin(node)
+    found = report(plan_graph((node,), {}, one_each, (), 64, False))
+    text = found.text(most=10)
+    assert f"({len(found.steps) - 10} of {len(found.steps)} steps with less bytes in use are left out)" in text
+    assert "concat" in text
+    assert len(found.text(most=None).splitlines()) > len(found.steps)
+
+
+def test_names_are_escaped_in_a_page():
+    x = cg.Var((4,), name="</table><script>alert(1)</script>")
+    outputs = (cg.concat([np.sin(x)], 0),)
+    page = report(plan_graph(outputs, {}, one_each, (), 64, False)).html()
+    assert "<script>" not in page
+    xml.fromstring(page)
+
+
+def test_a_function_reports_and_shows_itself():
+    outputs, inputs, updates = graph()
+    function = cg.compile(outputs, inputs, updates)
+    found = function.report()
+    assert found.nbytes == function.nbytes
+    assert found.kernels.calls >= len(found.steps) - 1 and found.kernels.kernels >= 1
+    assert function._repr_svg_() == function_svg(function)
+    assert function_svg(function)[:50] in function._repr_html_() and found.html()[:20] in function._repr_html_()
+
+
+def test_a_timed_report_has_a_time_for_every_step_and_changes_nothing():
+    outputs, inputs, updates = graph()
+    function = cg.compile(outputs, inputs, updates)
+    (state,) = updates
+    state.assign(ONES)
+    found = timed_report(function, ONES)
+    assert all(row.seconds >= 0 for row in found.steps)
+    assert found.seconds == sum(row.seconds for row in found.steps)
+    assert "time" in str(found) and "time" in found.html()
+    np.testing.assert_array_equal(state.value, ONES)
+    want = cg.compile(outputs, inputs)(ONES)
+    for a, b in zip(function(ONES), want):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_timed_report_wants_the_inputs():
+    outputs, inputs, updates = graph()
+    function = cg.compile(outputs, inputs, updates)
+    with pytest.raises(InputError):
+        timed_report(function)
+    with pytest.raises(UnassignedError):
+        timed_report(function, ONES)
+    with pytest.raises(GraphError, match="at least once"):
+        timed_report(function, ONES, repeats=0)
+
+
+def test_the_reference_engine_has_no_plan_to_show():
+    function = cg.compile(np.sin(cg.Var((4,))), engine="reference")
+    assert function._repr_html_() is None and function._repr_svg_() is None
+    with pytest.raises(GraphError, match="no memory plan"):
+        function.report()
+
+
+def test_a_function_without_steps_has_a_report():
+    x = cg.Var((4,), name="x")
+    found = cg.compile([x], [x]).report()
+    assert found.ratio >= 1 and str(found) and found.html()
+
+
+def test_a_function_of_four_thousand_nodes_has_a_report_and_a_picture():
+    node = cg.Var((64,), name="x")
+    for i in range(4000):
+        node = np.sin(node) if i % 2 else np.cos(node)
+    compiled = plan_graph((node,), {}, vandenhove, (), 64, False)
+    found = report(compiled)
+    assert len(found.steps) == 4000 and len(str(found).splitlines()) < 80
+    assert function_svg(compiled).count("<title>") >= 4000
