@@ -1,4 +1,4 @@
-"""Reductions over any axes: sums, products, extremes and their places, logic; means, variances and logsumexp of them.
+"""Reductions over any axes: sums, products, extremes and their places, logic; means and variances.
 
 An op drops the axes that it reduces; `keepdims` puts them back as axes of one element, which moves no bytes. dtypes are
 NumPy's: whole numbers and bool add up in 64 bits, their mean is float64.
@@ -17,7 +17,7 @@ from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.reduce import reduce_calls, scratch_nbytes
 from cgraph.kernels.expression import Program, Trace, code_of
 from cgraph.kernels.kernel import Pointer, View, contiguous
-from cgraph.ops.family import float_dtype, plain
+from cgraph.ops.family import plain
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import axes_of, broadcast_to, concat, reshape
 
@@ -291,19 +291,6 @@ def var(x: Any, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False) -> 
 def std(x: Any, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False) -> Node:
     """The square root of the variance along axes."""
     return OPS["sqrt"](var(x, axis, ddof=ddof, keepdims=keepdims))
-
-
-@public
-def logsumexp(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
-    """log of the sum of exp along axes, without overflow; -inf for no elements or all of them -inf."""
-    x = as_node(plain(x))
-    x = OPS["astype"](x, float_dtype(x.dtype))
-    if count(x, axis) == 0:
-        return OPS["log"](sum(x, axis, keepdims=keepdims))
-    largest = max(x, axis, keepdims=True)
-    largest = OPS["where"](OPS["isfinite"](largest), largest, 0)
-    found = OPS["log"](sum(OPS["exp"](x - largest), axis, keepdims=True)) + largest
-    return found if keepdims else reshape(found, sum(x, axis).shape)
 
 
 @public

@@ -1,16 +1,20 @@
-"""softmax and log_softmax along an axis."""
+"""softmax, log_softmax and logsumexp along an axis."""
 
 from dataclasses import dataclass
-from typing import Any
+from math import prod
+from typing import Any, ClassVar
 
 import numpy as np
 
 from cgraph.errors import DTypeError
 from cgraph.ir.graph import OPS, Node, Op, apply, public
 from cgraph.ir.spec import Spec
+from cgraph.kernels.calls.move import fill_calls
+from cgraph.kernels.calls.softmax import softmax_calls
+from cgraph.kernels.kernel import View
 from cgraph.ops.family import float_dtype, plain
 from cgraph.ops.leaf import as_node
-from cgraph.ops.shape import axis_of
+from cgraph.ops.shape import axes_of, axis_of, reshape, transpose
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,8 @@ class Softmax(Op):
     """``exp(x) / sum of exp(x)`` along an axis, without overflow."""
 
     axis: int
+    kind: ClassVar[str] = "softmax"
+    strided = True
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype.kind != "f":
@@ -33,6 +39,9 @@ class Softmax(Op):
     def overwrites(self, x: Spec) -> tuple[int, ...]:
         return (0,)
 
+    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
+        return softmax_calls(self.kind, out, x, self.axis)
+
     def grad(self, node, g):
         return (node * (g - OPS["sum"](g * node, self.axis, keepdims=True)),)
 
@@ -40,6 +49,8 @@ class Softmax(Op):
 @dataclass(frozen=True)
 class LogSoftmax(Softmax):
     """``x - log of the sum of exp(x)`` along an axis, without overflow."""
+
+    kind = "log_softmax"
 
     def meaning(self, x):
         if x.size == 0:
@@ -49,6 +60,30 @@ class LogSoftmax(Softmax):
 
     def grad(self, node, g):
         return (g - OPS["exp"](node) * OPS["sum"](g, self.axis, keepdims=True),)
+
+
+@dataclass(frozen=True)
+class Logsumexp(Softmax):
+    """The logarithm of the sum of exp(x) along an axis, which the result has no more; -inf for no elements."""
+
+    kind = "logsumexp"
+
+    def infer(self, x: Spec) -> Spec:
+        return Spec((*x.shape[: self.axis], *x.shape[self.axis + 1 :]), super().infer(x).dtype)
+
+    def meaning(self, x):
+        return np.logaddexp.reduce(x, self.axis)
+
+    def overwrites(self, x: Spec) -> tuple[int, ...]:
+        return ()
+
+    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
+        return super().cpu(out, x) if x.size else fill_calls(out, -np.inf)
+
+    def grad(self, node, g):
+        x = node.operands[0]
+        shares = OPS["exp"](x - OPS["expand_dims"](node, self.axis))
+        return (OPS["expand_dims"](g, self.axis) * shares,)
 
 
 @public
@@ -66,3 +101,21 @@ def log_softmax(x: Any, axis: int = -1) -> Node:
 def along(op: type[Softmax], x: Any, axis: int) -> Node:
     x = as_node(plain(x))
     return apply(op(axis_of(axis, x.ndim)), OPS["astype"](x, float_dtype(x.dtype)))
+
+
+@public
+def logsumexp(x: Any, axis: Any = None, *, keepdims: bool = False) -> Node:
+    """The logarithm of the sum of exp(x) along axes, all by default, without overflow."""
+    x = as_node(plain(x))
+    x = OPS["astype"](x, float_dtype(x.dtype))
+    axes = axes_of(axis, x.ndim)
+    if not axes:
+        return x
+    kept = [i for i in range(x.ndim) if i not in axes]
+    if len(axes) == 1:
+        found = apply(Logsumexp(axes[0]), x)
+    else:
+        shape = [x.shape[i] for i in kept]
+        flat = reshape(transpose(x, [*kept, *axes]), (*shape, prod(x.shape[i] for i in axes)))
+        found = apply(Logsumexp(len(kept)), flat)
+    return reshape(found, [1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdims else found

@@ -1,0 +1,380 @@
+"""Convolution over one, two and three axes, its transpose, and the gradient for filters: each other's gradients.
+
+The kernels here are the plain ones, any shape and layout: a sum of products over a view of all windows. Lowering
+replaces them where faster ones fit.
+"""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.spec import Spec
+from cgraph.kernels.calls.contract import product_sum_calls, reordered, repeated, split_axis
+from cgraph.kernels.calls.move import fill_calls
+from cgraph.kernels.calls.reduce import scratch_nbytes
+from cgraph.kernels.expression import code_of
+from cgraph.kernels.kernel import Pointer, View
+from cgraph.ops.family import common_dtype, plain
+from cgraph.ops.leaf import as_node
+from cgraph.ops.window import (
+    Sizes,
+    Windows,
+    aligned,
+    backward,
+    padded_nbytes,
+    padded_view,
+    pads,
+    rooms,
+    sizes,
+    spread_nbytes,
+    spread_view,
+    window_view,
+)
+
+
+@dataclass(frozen=True)
+class Conv(Op):
+    """Cross-correlation of images with filters, as in convolutional networks.
+
+    ``out[n,k,p,q] = sum over c,r,s of x[n, c, p*stride + r*dilation - top, q*stride + s*dilation - left] * f[k,c,r,s]``
+    with `x` taken as zero outside the image; with groups, c runs over the channels of k's group.
+
+    Operands
+        x: images ``[n, c, ...]``
+        f: filters ``[k, c / groups, ...]``
+    Fields
+        stride: elements from one window to the next along each axis, >= 1
+        pad: zeros before each axis, then behind each: ``(top, left, bottom, right)``
+        dilation: elements from one element of a filter to the next, >= 1
+        groups: groups of channels that do not meet
+    Result
+        ``[n, k, ...]``, with ``p = (h + top + bottom - ((r - 1) * dilation + 1)) // stride + 1``
+    Raises
+        ShapeError: channels and groups do not fit, or a filter is larger than the padded image
+    Source
+        ONNX operator Conv; Dumoulin and Visin 2016, arXiv:1603.07285
+    """
+
+    stride: tuple[int, ...]
+    pad: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+    strided = True
+
+    def moves(self, window: tuple[int, ...]) -> Windows:
+        return Windows(window, self.stride, self.pad, self.dilation)
+
+    def infer(self, x: Spec, f: Spec) -> Spec:
+        check(self, x, f)
+        if x.shape[1] != f.shape[1] * self.groups or f.shape[0] % self.groups:
+            raise ShapeError(
+                f"images have {x.shape[1]} channels, {f.shape[0]} filters in {self.groups} groups "
+                f"read {f.shape[1] * self.groups}"
+            )
+        return Spec((x.shape[0], f.shape[0], *self.moves(f.shape[2:]).result(x.shape[2:])), x.dtype)
+
+    def meaning(self, x, f):
+        moves = self.moves(f.shape[2:])
+        results = moves.result(x.shape[2:])
+        seen = moves.seen(moves.padded_array(x, results, 0), results)
+        axes = len(self.stride)
+        p, r = "pqu"[:axes], "rsv"[:axes]
+        found = np.einsum(
+            f"ngc{p}{r},gkc{r}->ngk{p}", grouped(seen, 1, self.groups), grouped(f, 0, self.groups), optimize=True
+        )
+        return found.reshape(x.shape[0], f.shape[0], *results)
+
+    def scratch(self, x: Spec, f: Spec) -> int:
+        return aligned(sum(aligned(n) for n in self.rooms(x, f)))
+
+    def rooms(self, x: Spec | View, f: Spec | View) -> tuple[int, int]:
+        """Bytes of the padded images and of the reduction's parts."""
+        moves = self.moves(f.shape[2:])
+        results = moves.result(x.shape[2:])
+        shape = (x.shape[0], f.shape[0], *results, f.shape[1], *f.shape[2:])
+        axes = tuple(range(len(results) + 2, len(shape)))
+        return padded_nbytes(moves, x.shape, results, itemsize(x)), scratch_nbytes("sum", code(x), shape, axes)
+
+    def cpu(self, out: View, x: View, f: View, scratch: Pointer | None = None) -> list:
+        moves, results = self.moves(f.shape[2:]), out.shape[2:]
+        if prod(f.shape[1:]) == 0:
+            return fill_calls(out, 0)
+        nbytes = self.rooms(x, f)
+        image, parts = rooms(scratch, *nbytes)
+        calls, x = padded_view(moves, x, results, 0, image)
+        seen = split_axis(window_view(x, moves, results), 1, self.groups)  # [n, g, c, p.., r..]
+        filters = split_axis(f, 0, self.groups)  # [g, k, c, r..]
+        axes = len(results)
+        k = filters.shape[1]
+        order = (0, 1, *range(3, 3 + axes), 2, *range(3 + axes, 3 + 2 * axes))
+        seen = repeated(reordered(seen, order), 2, k)  # [n, g, k, p.., c, r..]
+        filters = repeated(repeated(filters, 2, *results), 0, x.shape[0])
+        over = tuple(range(3 + axes, 4 + 2 * axes))
+        return calls + product_sum_calls(split_axis(out, 1, self.groups), seen, filters, over, parts, nbytes[1])
+
+    def grad(self, node, g):
+        x, f = node.operands
+        to_x = apply(sibling(self, ConvTranspose, x.shape[2:]), g, f)
+        return to_x, apply(sibling(self, ConvFilters, f.shape[2:]), x, g)
+
+
+@dataclass(frozen=True)
+class Conv1d(Conv):
+    """Cross-correlation of sequences ``[n, c, w]`` with filters; see Conv."""
+
+
+@dataclass(frozen=True)
+class Conv2d(Conv):
+    """Cross-correlation of images ``[n, c, h, w]`` with filters; see Conv."""
+
+
+@dataclass(frozen=True)
+class Conv3d(Conv):
+    """Cross-correlation of volumes ``[n, c, d, h, w]`` with filters; see Conv."""
+
+
+CONV = {1: Conv1d, 2: Conv2d, 3: Conv3d}
+
+
+@dataclass(frozen=True)
+class ConvTranspose(Conv):
+    """The adjoint of Conv for its images: every element spreads its filter over the result.
+
+    Operands
+        x: ``[n, k, ...]``, of the shape of a result of that Conv
+        f: its filters ``[k, c / groups, ...]``
+    Fields
+        shape: axes of the result after the channels
+    Result
+        ``[n, c, ...]``
+    Raises
+        ShapeError: `x` is not what that Conv gives for `shape`
+    """
+
+    shape: tuple[int, ...]
+
+    def infer(self, x: Spec, f: Spec) -> Spec:
+        check(self, x, f)
+        if x.shape[1] != f.shape[0] or f.shape[0] % self.groups:
+            raise ShapeError(f"images have {x.shape[1]} channels, {f.shape[0]} filters in {self.groups} groups")
+        if self.moves(f.shape[2:]).result(self.shape) != x.shape[2:]:
+            raise ShapeError(f"a convolution of images {list(self.shape)} does not give images {list(x.shape[2:])}")
+        return Spec((x.shape[0], f.shape[1] * self.groups, *self.shape), x.dtype)
+
+    def meaning(self, x, f):
+        moves = self.moves(f.shape[2:])
+        results = x.shape[2:]
+        whole = np.zeros((x.shape[0], f.shape[1] * self.groups, *moves.covered(results)), x.dtype)
+        x, f = grouped(x, 1, self.groups), grouped(f, 0, self.groups)
+        place: Any
+        for tap in np.ndindex(moves.window):
+            part = np.einsum("ngk...,gkc->ngc...", x, f[(..., *tap)], optimize=True)
+            place = [
+                slice(t * d, t * d + (p - 1) * s + 1, s) for t, d, p, s in zip(tap, self.dilation, results, self.stride)
+            ]
+            whole[(..., *place)] += part.reshape(*whole.shape[:2], *results)
+        out = np.zeros((*whole.shape[:2], *self.shape), x.dtype)
+        place, taken = moves.inside(self.shape, results)
+        out[(..., *taken)] = whole[(..., *place)]
+        return out
+
+    def rooms(self, x: Spec | View, f: Spec | View) -> tuple[int, int]:
+        moves = self.moves(f.shape[2:])
+        shape = (x.shape[0], f.shape[1] * self.groups, *self.shape, f.shape[0] // self.groups, *f.shape[2:])
+        axes = tuple(range(len(self.shape) + 2, len(shape)))
+        return spread_nbytes(moves, self.shape, x.shape[:2], itemsize(x)), scratch_nbytes("sum", code(x), shape, axes)
+
+    def cpu(self, out: View, x: View, f: View, scratch: Pointer | None = None) -> list:
+        if f.shape[0] == 0 or out.size == 0:
+            return fill_calls(out, 0)
+        moves = self.moves(f.shape[2:])
+        nbytes = self.rooms(x, f)
+        image, parts = rooms(scratch, *nbytes)
+        assert image is not None
+        calls, x = spread_view(moves, x, self.shape, 0, image)
+        ones = (1,) * len(self.shape)
+        steps = Windows(moves.window, ones, (0,) * len(self.pad), self.dilation)
+        seen = split_axis(window_view(x, steps, self.shape), 1, self.groups)  # [n, g, k, i.., r..]
+        axes = len(self.shape)
+        filters = split_axis(f, 0, self.groups)  # [g, k, c, r..]
+        filters = backward(filters, range(3, 3 + axes))
+        order = (0, 1, *range(3, 3 + axes), 2, *range(3 + axes, 3 + 2 * axes))
+        seen = repeated(reordered(seen, order), 2, f.shape[1])  # [n, g, c, i.., k, r..]
+        filters = reordered(filters, (0, 2, 1, *range(3, 3 + axes)))
+        filters = repeated(repeated(filters, 2, *self.shape), 0, x.shape[0])
+        over = tuple(range(3 + axes, 4 + 2 * axes))
+        return calls + product_sum_calls(split_axis(out, 1, self.groups), seen, filters, over, parts, nbytes[1])
+
+    def grad(self, node, g):
+        x, f = node.operands
+        conv = sibling(self, CONV[len(self.shape)])
+        return apply(conv, g, f), apply(sibling(self, ConvFilters, f.shape[2:]), g, x)
+
+
+@dataclass(frozen=True)
+class ConvFilters(Conv):
+    """The adjoint of Conv for its filters.
+
+    Operands
+        x: images ``[n, c, ...]``
+        g: ``[n, k, ...]``, of the shape of the result
+    Fields
+        window: axes of the filters after the channels
+    Result
+        ``[k, c / groups, ...]``
+    """
+
+    window: tuple[int, ...]
+
+    def infer(self, x: Spec, g: Spec) -> Spec:
+        check(self, x, g)
+        if x.shape[0] != g.shape[0] or x.shape[1] % self.groups or g.shape[1] % self.groups:
+            raise ShapeError(f"images and results do not fit {self.groups} groups")
+        if self.moves(self.window).result(x.shape[2:]) != g.shape[2:]:
+            raise ShapeError(f"windows {list(self.window)} over {list(x.shape[2:])} do not give {list(g.shape[2:])}")
+        return Spec((g.shape[1], x.shape[1] // self.groups, *self.window), x.dtype)
+
+    def meaning(self, x, g):
+        moves, results = self.moves(self.window), g.shape[2:]
+        seen = moves.seen(moves.padded_array(x, results, 0), results)
+        axes = len(self.stride)
+        p, r = "pqu"[:axes], "rsv"[:axes]
+        found = np.einsum(
+            f"ngc{p}{r},ngk{p}->gkc{r}", grouped(seen, 1, self.groups), grouped(g, 1, self.groups), optimize=True
+        )
+        return found.reshape(g.shape[1], *found.shape[2:])
+
+    def rooms(self, x: Spec | View, g: Spec | View) -> tuple[int, int]:
+        moves, results = self.moves(self.window), g.shape[2:]
+        shape = (g.shape[1], x.shape[1] // self.groups, *self.window, x.shape[0], *results)
+        axes = tuple(range(len(results) + 2, len(shape)))
+        return padded_nbytes(moves, x.shape, results, itemsize(x)), scratch_nbytes("sum", code(x), shape, axes)
+
+    def cpu(self, out: View, x: View, g: View, scratch: Pointer | None = None) -> list:
+        moves, results = self.moves(self.window), g.shape[2:]
+        if g.size == 0 or out.size == 0:
+            return fill_calls(out, 0)
+        nbytes = self.rooms(x, g)
+        image, parts = rooms(scratch, *nbytes)
+        calls, x = padded_view(moves, x, results, 0, image)
+        seen = split_axis(window_view(x, moves, results), 1, self.groups)  # [n, g, c, p.., r..]
+        axes = len(results)
+        order = (1, 2, *range(3 + axes, 3 + 2 * axes), 0, *range(3, 3 + axes))
+        seen = repeated(reordered(seen, order), 1, g.shape[1] // self.groups)  # [g, k, c, r.., n, p..]
+        given = reordered(split_axis(g, 1, self.groups), (1, 2, 0, *range(3, 3 + axes)))  # [g, k, n, p..]
+        given = repeated(given, 2, x.shape[1] // self.groups, *self.window)
+        over = tuple(range(3 + axes, 4 + 2 * axes))
+        return calls + product_sum_calls(split_axis(out, 0, self.groups), seen, given, over, parts, nbytes[1])
+
+    def grad(self, node, g):
+        x, given = node.operands
+        conv = sibling(self, CONV[len(self.window)])
+        return apply(sibling(self, ConvTranspose, x.shape[2:]), given, g), apply(conv, x, g)
+
+
+def check(op: Conv, x: Spec, y: Spec) -> None:
+    """Refuse operands of other ranks or dtypes."""
+    if x.dtype != y.dtype or x.dtype.kind == "b":
+        raise DTypeError("images and filters must be numbers of one dtype")
+    ndim = len(op.stride) + 2
+    if x.ndim != ndim or y.ndim != ndim:
+        raise ShapeError(f"images and filters must have {ndim} axes, not {x.ndim} and {y.ndim}")
+
+
+def sibling(op: Conv, kind: Any, *rest: Any) -> Op:
+    """Another op of this file that moves its windows as `op` does."""
+    return kind(op.stride, op.pad, op.dilation, op.groups, *rest)
+
+
+def grouped(x: np.ndarray, axis: int, groups: int) -> np.ndarray:
+    """An axis as groups and what is in one."""
+    return x.reshape(*x.shape[:axis], groups, x.shape[axis] // groups, *x.shape[axis + 1 :])
+
+
+def itemsize(x: Spec | View) -> int:
+    return x.dtype.itemsize if isinstance(x, Spec) else x.itemsize
+
+
+def code(x: Spec | View) -> str:
+    return code_of(x.dtype) if isinstance(x, Spec) else x.dtype
+
+
+# -- public functions -------------------------------------------------------------------------------------------------
+
+
+def convolved(axes: int, x: Any, f: Any, stride: Sizes, pad: Sizes, dilation: Sizes, groups: int) -> Node:
+    x, f = same_dtype(x, f)
+    given = sizes(stride, axes, "stride"), pads(pad, axes), sizes(dilation, axes, "dilation")
+    sizes(groups, 1, "groups")
+    return apply(CONV[axes](*given, groups), x, f)
+
+
+def same_dtype(x: Any, f: Any) -> list[Node]:
+    dtype = common_dtype(x, f)
+    return [OPS["astype"](as_node(plain(v), dtype), dtype) for v in (x, f)]
+
+
+@public
+def conv1d(x: Any, f: Any, stride: Sizes = 1, pad: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Node:
+    """Cross-correlation of sequences ``[n, c, w]`` with filters ``[k, c / groups, r]``; see Conv."""
+    return convolved(1, x, f, stride, pad, dilation, groups)
+
+
+@public
+def conv2d(x: Any, f: Any, stride: Sizes = 1, pad: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Node:
+    """Cross-correlation of images ``[n, c, h, w]`` with filters ``[k, c / groups, r, s]``; see Conv."""
+    return convolved(2, x, f, stride, pad, dilation, groups)
+
+
+@public
+def conv3d(x: Any, f: Any, stride: Sizes = 1, pad: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Node:
+    """Cross-correlation of volumes ``[n, c, d, h, w]`` with filters ``[k, c / groups, ...]``; see Conv."""
+    return convolved(3, x, f, stride, pad, dilation, groups)
+
+
+def transposed(
+    axes: int, x: Any, f: Any, stride: Sizes, pad: Sizes, dilation: Sizes, groups: int, extra: Sizes
+) -> Node:
+    """`pad` elements are cut off the full result, `extra` are added behind it before that."""
+    x, f = same_dtype(x, f)
+    sizes(groups, 1, "groups")
+    steps, cut, apart = sizes(stride, axes, "stride"), pads(pad, axes), sizes(dilation, axes, "dilation")
+    more = (extra,) * axes if isinstance(extra, int) else tuple(extra)
+    if x.ndim != axes + 2 or f.ndim != axes + 2:
+        raise ShapeError(f"conv_transpose{axes}d: {x.name} {x.spec} and {f.name} {f.spec} must have {axes + 2} axes")
+    shape = tuple(
+        (n - 1) * s + (r - 1) * d + 1 - cut[i] - cut[axes + i] + more[i]
+        for i, (n, s, r, d) in enumerate(zip(x.shape[2:], steps, f.shape[2:], apart))
+    )
+    return apply(ConvTranspose(steps, cut, apart, groups, shape), x, f)
+
+
+@public
+def conv_transpose1d(
+    x: Any, f: Any, stride: Sizes = 1, pad: Sizes = 0, dilation: Sizes = 1, groups: int = 1, output_pad: Sizes = 0
+) -> Node:
+    """The adjoint of conv1d: ``[n, k, p]`` with filters ``[k, c / groups, r]`` gives ``[n, c, w]``.
+
+    ``w = (p - 1) * stride + (r - 1) * dilation + 1 - pad + output_pad``; `pad` and `output_pad` as in ONNX.
+    """
+    return transposed(1, x, f, stride, pad, dilation, groups, output_pad)
+
+
+@public
+def conv_transpose2d(
+    x: Any, f: Any, stride: Sizes = 1, pad: Sizes = 0, dilation: Sizes = 1, groups: int = 1, output_pad: Sizes = 0
+) -> Node:
+    """The adjoint of conv2d: ``[n, k, p, q]`` with filters ``[k, c / groups, r, s]``; see conv_transpose1d."""
+    return transposed(2, x, f, stride, pad, dilation, groups, output_pad)
+
+
+@public
+def conv_transpose3d(
+    x: Any, f: Any, stride: Sizes = 1, pad: Sizes = 0, dilation: Sizes = 1, groups: int = 1, output_pad: Sizes = 0
+) -> Node:
+    """The adjoint of conv3d, for volumes; see conv_transpose1d."""
+    return transposed(3, x, f, stride, pad, dilation, groups, output_pad)

@@ -1,0 +1,204 @@
+"""Windows that move over the axes after the first two, shared by convolution and pooling: sizes, and views of bytes.
+
+Sizes are one number per such axis; a padding is all numbers before the axes, then all behind: ``(top, left, bottom,
+right)``, as in ONNX.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import ShapeError
+from cgraph.kernels.calls.move import copy_calls, fill_calls
+from cgraph.kernels.kernel import Call, Pointer, View, contiguous
+
+Sizes = int | Sequence[int]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """How windows move.
+
+    Fields
+        window: elements of a window along each axis, >= 1
+        stride: elements from one window to the next, >= 1
+        pad: elements added before each axis, then behind each
+        dilation: elements from one element of a window to the next, >= 1
+    """
+
+    window: tuple[int, ...]
+    stride: tuple[int, ...]
+    pad: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+    @property
+    def extent(self) -> tuple[int, ...]:
+        """Elements that a window spans along each axis."""
+        return tuple((r - 1) * d + 1 for r, d in zip(self.window, self.dilation))
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """The padding of each axis."""
+        axes = len(self.window)
+        return tuple(zip(self.pad[:axes], self.pad[axes:]))
+
+    def result(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Windows along each axis of `shape`. ShapeError when a window does not fit."""
+        found = []
+        for n, e, s, (before, behind) in zip(shape, self.extent, self.stride, self.pairs):
+            if n + before + behind < e:
+                raise ShapeError(f"a window of {e} does not fit an axis of {n} padded by {before} and {behind}")
+            found.append((n + before + behind - e) // s + 1)
+        return tuple(found)
+
+    def ceil_result(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Windows along each axis, the last of which may reach over the padding, but begins before it."""
+        found = []
+        for n, p, e, s, (before, behind) in zip(shape, self.result(shape), self.extent, self.stride, self.pairs):
+            more = (n + before + behind - e) % s > 0 and p * s < n + before
+            found.append(p + more)
+        return tuple(found)
+
+    def counts(self, shape: tuple[int, ...], results: tuple[int, ...], with_pad: bool) -> np.ndarray:
+        """Elements of each window inside ``shape``, or inside its padding: ``[*results]``."""
+        found = np.ones((), np.int64)
+        for n, p, r, s, d, (before, behind) in zip(shape, results, self.window, self.stride, self.dilation, self.pairs):
+            at = np.arange(p)[:, None] * s + np.arange(r) * d - before
+            low, high = (-before, n + behind) if with_pad else (0, n)
+            found = found[..., None] * ((at >= low) & (at < high)).sum(1)
+        return found
+
+    def covered(self, results: tuple[int, ...]) -> tuple[int, ...]:
+        """Elements along each padded axis that so many windows reach over."""
+        return tuple((p - 1) * s + e if p else 0 for p, s, e in zip(results, self.stride, self.extent))
+
+    def seen(self, x: np.ndarray, results: tuple[int, ...]) -> np.ndarray:
+        """What each window sees of a padded array ``[n, c, ...]``: ``[n, c, *results, *window]``."""
+        steps = x.strides[2:]
+        strides = (*x.strides[:2], *times(steps, self.stride), *times(steps, self.dilation))
+        return np.lib.stride_tricks.as_strided(x, (*x.shape[:2], *results, *self.window), strides, writeable=False)
+
+    def padded_array(self, x: np.ndarray, results: tuple[int, ...], value: float | int) -> np.ndarray:
+        """`x` in a frame of `value`, as far as the windows reach."""
+        out = np.full((*x.shape[:2], *self.covered(results)), value, x.dtype)
+        place, taken = self.inside(x.shape[2:], results)
+        out[(..., *place)] = x[(..., *taken)]
+        return out
+
+    def inside(self, shape: tuple[int, ...], results: tuple[int, ...]) -> tuple[list[Any], list[Any]]:
+        """Where the elements lie in the padded array, and which of them the windows reach."""
+        place, taken = [], []
+        for n, m, (before, _) in zip(shape, self.covered(results), self.pairs):
+            stop = max(min(m, before + n), before)
+            place.append(slice(before, stop))
+            taken.append(slice(0, stop - before))
+        return place, taken
+
+
+def padded_nbytes(moves: Windows, shape: tuple[int, ...], results: tuple[int, ...], itemsize: int) -> int:
+    """Bytes of the padded copy of ``[n, c, ...]``; 0 when the windows stay inside."""
+    covered = moves.covered(results)
+    if not any(moves.pad[: len(covered)]) and all(m <= n for m, n in zip(covered, shape[2:])):
+        return 0
+    return int(np.prod((*shape[:2], *covered), dtype=np.int64)) * itemsize
+
+
+def padded_view(
+    moves: Windows, x: View, results: tuple[int, ...], value: float | int, at: Pointer | None
+) -> tuple[list[Call], View]:
+    """The calls that write a padded copy of `x` at `at`, and its view; `x` itself when the windows stay inside."""
+    if not padded_nbytes(moves, x.shape, results, x.itemsize):
+        return [], x
+    if at is None:
+        raise ValueError("a padded copy needs scratch")
+    frame = contiguous(at, (*x.shape[:2], *moves.covered(results)), x.dtype)
+    place, taken = moves.inside(x.shape[2:], results)
+    return fill_calls(frame, value) + copy_calls(cropped(frame, place), cropped(x, taken)), frame
+
+
+def spread_view(
+    moves: Windows, g: View, shape: tuple[int, ...], value: float | int, at: Pointer
+) -> tuple[list[Call], View]:
+    """`g`, one element per window, laid out so that the windows of step 1 over it are its adjoint.
+
+    Along each axis element j stands at ``j * stride + (window - 1) * dilation - before``, all else is `value`; the
+    element i of the operand of `shape` was read by the windows at ``i .. i + (window - 1) * dilation``, last tap first.
+    """
+    lengths = tuple(n + e - 1 for n, e in zip(shape, moves.extent))
+    frame = contiguous(at, (*g.shape[:2], *lengths), g.dtype)
+    place, taken = [], []
+    for n, length, s, e, (before, _) in zip(g.shape[2:], lengths, moves.stride, moves.extent, moves.pairs):
+        origin = e - 1 - before
+        first = max(0, -(origin // s))
+        last = min(n, (length - 1 - origin) // s + 1)
+        count = max(last - first, 0)
+        place.append(slice(first * s + origin, first * s + origin + max(count - 1, 0) * s + (count > 0), s))
+        taken.append(slice(first, first + count))
+    return fill_calls(frame, value) + copy_calls(cropped(frame, place), cropped(g, taken)), frame
+
+
+def spread_nbytes(moves: Windows, shape: tuple[int, ...], leading: tuple[int, ...], itemsize: int) -> int:
+    """Bytes of `spread_view`."""
+    return int(np.prod((*leading, *(n + e - 1 for n, e in zip(shape, moves.extent))), dtype=np.int64)) * itemsize
+
+
+def cropped(x: View, slices: Sequence[slice]) -> View:
+    """The view of some slices, with positive steps, of the axes after the first two."""
+    starts = [s.start for s in slices]
+    lengths = tuple(len(range(s.start, s.stop, s.step or 1)) for s in slices)
+    steps = tuple((s.step or 1) * stride for s, stride in zip(slices, x.strides[2:]))
+    offset = sum(start * stride for start, stride in zip(starts, x.strides[2:])) if all(lengths) else 0
+    return View(x.at + offset, (*x.shape[:2], *lengths), (*x.strides[:2], *steps), x.dtype)
+
+
+def window_view(x: View, moves: Windows, results: tuple[int, ...]) -> View:
+    """What each window sees of a padded view ``[n, c, ...]``: ``[n, c, *results, *window]``."""
+    steps = x.strides[2:]
+    strides = (*x.strides[:2], *times(steps, moves.stride), *times(steps, moves.dilation))
+    return View(x.at, (*x.shape[:2], *results, *moves.window), strides, x.dtype)
+
+
+def backward(x: View, axes: Sequence[int]) -> View:
+    """The view with some axes in reverse order."""
+    for axis in axes:
+        x = x.moved(max(x.shape[axis] - 1, 0) * x.strides[axis])
+        x = replace(x, strides=tuple(-s if i == axis else s for i, s in enumerate(x.strides)))
+    return x
+
+
+def times(steps: Sequence[int], factors: Sequence[int]) -> tuple[int, ...]:
+    return tuple(a * b for a, b in zip(steps, factors))
+
+
+def sizes(value: Sizes, axes: int, what: str) -> tuple[int, ...]:
+    """One size >= 1 per axis. ShapeError otherwise."""
+    found = (value,) * axes if isinstance(value, int) else tuple(int(n) for n in value)
+    if len(found) != axes or any(n < 1 for n in found):
+        raise ShapeError(f"{what} {list(found)} for {axes} axes; give one number >= 1, or one for each")
+    return found
+
+
+def pads(value: Sizes, axes: int) -> tuple[int, ...]:
+    """The padding before each axis, then behind each; from one number, one per axis, or both."""
+    found = (value,) * axes if isinstance(value, int) else tuple(int(n) for n in value)
+    found = found * 2 if len(found) == axes else found
+    if len(found) != 2 * axes or any(n < 0 for n in found):
+        raise ShapeError(f"pad {list(found)} for {axes} axes; give one number >= 0, one per axis, or two per axis")
+    return found
+
+
+def aligned(nbytes: int) -> int:
+    """Bytes up to the next multiple of 64."""
+    return -(-nbytes // 64) * 64
+
+
+def rooms(scratch: Pointer | None, *nbytes: int) -> list[Pointer | None]:
+    """Addresses in a workspace for pieces of so many bytes, each at a multiple of 64; None for empty pieces."""
+    found: list[Pointer | None] = []
+    at = 0
+    for n in nbytes:
+        found.append(scratch + at if scratch is not None and n else None)
+        at += aligned(n)
+    return found
