@@ -1,0 +1,224 @@
+"""A graph of a Keras network: its layers one by one, as ops. Only layers named here are known; code is never run.
+
+Keras keeps images as ``[n, h, w, c]``; the graph keeps them as ``[n, c, h, w]`` and turns them only where Keras'
+order of elements shows: at a Flatten or Reshape.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.keras_h5 import KerasFile, read_keras
+from cgraph.ir.graph import OPS, Node
+from cgraph.ops.leaf import Const, Var
+
+Weights = dict[str, np.ndarray]
+Rule = Callable[[dict, Weights, list[Node]], Node]
+
+
+@dataclass(frozen=True)
+class KerasGraph:
+    """Inputs (images as ``[n, c, h, w]``) and outputs of a network."""
+
+    inputs: list[Var]
+    outputs: list[Node]
+
+
+def load_keras(path: str | Path, n: int = 1) -> KerasGraph:
+    """The graph of a Keras ``.h5`` file for `n` samples at a time.
+
+    Raises
+        FormatError: not a functional or sequential network of known layers; as `read_keras`
+    """
+    file = read_keras(path)
+    try:
+        return graph_of(file, n)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise FormatError(f"{path}: {error}") from error
+
+
+def graph_of(file: KerasFile, n: int) -> KerasGraph:
+    """Every layer in the file's order, operands first."""
+    config = file.config.get("config", {})
+    if file.config.get("class_name") not in ("Functional", "Model"):
+        raise FormatError(f"{file.config.get('class_name')!r} is no functional network")
+    known: dict[str, Node] = {}
+    waiting = list(config["layers"])
+    while waiting:
+        later = []
+        for layer in waiting:
+            names = operand_names(layer)
+            if all(name in known for name in names):
+                known[layer["name"]] = built(layer, file.weights, [known[name] for name in names], n)
+            else:
+                later.append(layer)
+        if len(later) == len(waiting):
+            raise FormatError("its layers wait for each other")
+        waiting = later
+    inputs = [known[name] for name, *_ in entries(config["input_layers"])]
+    return KerasGraph(
+        [x for x in inputs if isinstance(x, Var)], [known[k] for k, *_ in entries(config["output_layers"])]
+    )
+
+
+def entries(value: list) -> list:
+    """``["a", 0, 0]`` and ``[["a", 0, 0], …]`` both occur."""
+    return [value] if value and isinstance(value[0], str) else value
+
+
+def operand_names(layer: dict) -> list[str]:
+    nodes = layer.get("inbound_nodes", [])
+    if len(nodes) > 1:
+        raise FormatError(f"layer {layer['name']} is used {len(nodes)} times, which is not supported")
+    return [entry[0] for entry in nodes[0]] if nodes else []
+
+
+def built(layer: dict, weights: dict[str, Weights], xs: list[Node], n: int) -> Node:
+    kind, config = layer["class_name"], layer["config"]
+    if kind == "InputLayer":
+        shape = config.get("batch_input_shape") or config["batch_shape"]
+        return Var((n, *channels_first(shape[1:])), config.get("dtype", "float32"), layer["name"])
+    if config.get("data_format", "channels_last") != "channels_last":
+        raise FormatError(f"layer {layer['name']} has channels first, which is not supported")
+    if kind not in RULES:
+        raise FormatError(f"layer {layer['name']} is a {kind}, which is not known here; known are {', '.join(RULES)}")
+    return activated(RULES[kind](config, weights.get(layer["name"], {}), xs), config.get("activation"))
+
+
+def channels_first(shape: list[int]) -> tuple[int, ...]:
+    return (shape[-1], *shape[:-1]) if len(shape) > 1 else tuple(shape)
+
+
+def channels_last(x: Node) -> Node:
+    """In Keras' order of axes."""
+    return OPS["transpose"](x, (0, *range(2, x.ndim), 1)) if x.ndim > 2 else x
+
+
+def activated(x: Node, name: str | None) -> Node:
+    if name in (None, "linear"):
+        return x
+    if name not in ("relu", "relu6", "sigmoid", "tanh", "softmax", "elu", "selu", "softplus", "softsign"):
+        raise FormatError(f"activation {name!r} is not known here")
+    return OPS[name](x) if name != "softmax" else OPS["softmax"](x, axis=1)
+
+
+def window_pad(config: dict, x: Node, window: list[int], dilation: list[int]) -> tuple[int, ...]:
+    """Padding before and behind the two axes; the odd one behind."""
+    if config["padding"] == "valid":
+        return (0, 0, 0, 0)
+    before, behind = [], []
+    for size, w, step, d in zip(x.shape[2:], window, config["strides"], dilation):
+        total = max((-(-size // step) - 1) * step + (w - 1) * d + 1 - size, 0)
+        before.append(total // 2)
+        behind.append(total - total // 2)
+    return (*before, *behind)
+
+
+def with_bias(x: Node, weights: Weights) -> Node:
+    bias = weights.get("bias")
+    return x if bias is None else x + Const(bias.reshape(-1, *[1] * (x.ndim - 2)))
+
+
+def conv2d(config: dict, weights: Weights, xs: list[Node]) -> Node:
+    dilation = config.get("dilation_rate", [1, 1])
+    pad = window_pad(config, xs[0], config["kernel_size"], dilation)
+    filters = Const(weights["kernel"].transpose(3, 2, 0, 1))  # [r, s, c, k] -> [k, c, r, s]
+    groups = config.get("groups", 1)
+    y = OPS["conv2d"](xs[0], filters, stride=config["strides"], pad=pad, dilation=dilation, groups=groups)
+    return with_bias(y, weights)
+
+
+def depthwise(config: dict, weights: Weights, xs: list[Node]) -> Node:
+    kernel = weights["depthwise_kernel"]  # [r, s, c, multiplier]
+    r, s, c, m = kernel.shape
+    dilation = config.get("dilation_rate", [1, 1])
+    pad = window_pad(config, xs[0], [r, s], dilation)
+    filters = Const(kernel.transpose(2, 3, 0, 1).reshape(c * m, 1, r, s))
+    y = OPS["conv2d"](xs[0], filters, stride=config["strides"], pad=pad, dilation=dilation, groups=c)
+    return with_bias(y, weights)
+
+
+def batch_norm(config: dict, weights: Weights, xs: list[Node]) -> Node:
+    mean, variance = weights["moving_mean"], weights["moving_variance"]
+    scale, shift = weights.get("gamma", np.ones_like(mean)), weights.get("beta", np.zeros_like(mean))
+    return OPS["batch_norm"](xs[0], *map(Const, (scale, shift, mean, variance)), config["epsilon"])
+
+
+def dense(config: dict, weights: Weights, xs: list[Node]) -> Node:
+    if xs[0].ndim != 2:
+        raise FormatError(f"a Dense layer on {xs[0].spec} is not supported")
+    return with_bias(OPS["matmul"](xs[0], Const(weights["kernel"])), weights)
+
+
+def pool(name: str) -> Rule:
+    def build(config: dict, weights: Weights, xs: list[Node]) -> Node:
+        pad = window_pad(config, xs[0], config["pool_size"], [1, 1])
+        return OPS[name](xs[0], config["pool_size"], stride=config["strides"], pad=pad)
+
+    return build
+
+
+def whole(name: str) -> Rule:
+    def build(config: dict, weights: Weights, xs: list[Node]) -> Node:
+        return OPS[name](xs[0], axis=tuple(range(2, xs[0].ndim)), keepdims=config.get("keepdims", False))
+
+    return build
+
+
+def flatten(config: dict, weights: Weights, xs: list[Node]) -> Node:
+    return OPS["reshape"](channels_last(xs[0]), (xs[0].shape[0], xs[0].size // xs[0].shape[0]))
+
+
+def reshape(config: dict, weights: Weights, xs: list[Node]) -> Node:
+    y = OPS["reshape"](channels_last(xs[0]), (xs[0].shape[0], *config["target_shape"]))
+    return OPS["transpose"](y, (0, y.ndim - 1, *range(1, y.ndim - 1))) if y.ndim > 2 else y
+
+
+def joined(config: dict, weights: Weights, xs: list[Node]) -> Node:
+    axis = config["axis"] % xs[0].ndim
+    return OPS["concat"](xs, axis=1 if axis == xs[0].ndim - 1 else axis + 1 if axis else 0)
+
+
+def add(config: dict, weights: Weights, xs: list[Node]) -> Node:
+    total = xs[0]
+    for x in xs[1:]:
+        total = total + x
+    return total
+
+
+def zero_pad(config: dict, weights: Weights, xs: list[Node]) -> Node:
+    return OPS["pad"](xs[0], [(0, 0), (0, 0), *map(tuple, config["padding"])])
+
+
+def relu(config: dict, weights: Weights, xs: list[Node]) -> Node:
+    if config.get("negative_slope") or config.get("threshold"):
+        raise FormatError("a ReLU with slope or threshold is not supported")
+    y = OPS["relu"](xs[0])
+    return y if config.get("max_value") is None else OPS["minimum"](y, config["max_value"])
+
+
+def passed(config: dict, weights: Weights, xs: list[Node]) -> Node:
+    return xs[0]
+
+
+RULES: dict[str, Rule] = {
+    "Activation": passed,
+    "Add": add,
+    "AveragePooling2D": pool("avg_pool2d"),
+    "BatchNormalization": batch_norm,
+    "Concatenate": joined,
+    "Conv2D": conv2d,
+    "Dense": dense,
+    "DepthwiseConv2D": depthwise,
+    "Dropout": passed,
+    "Flatten": flatten,
+    "GlobalAveragePooling2D": whole("mean"),
+    "GlobalMaxPooling2D": whole("max"),
+    "MaxPooling2D": pool("max_pool2d"),
+    "ReLU": relu,
+    "Reshape": reshape,
+    "ZeroPadding2D": zero_pad,
+}

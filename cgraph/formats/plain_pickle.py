@@ -1,0 +1,172 @@
+"""The part of pickle that describes data: read instruction by instruction, calling nothing.
+
+A function call in the pickle becomes a `Call` record, a persistent object a `Stored` one. What a pickle may name is
+given by the caller; everything else is refused before anything is made of it.
+"""
+
+import pickletools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import IO, Any
+
+from cgraph.errors import FormatError
+
+MOST_INSTRUCTIONS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Global:
+    """A function or class that a pickle names."""
+
+    module: str
+    name: str
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A function with its arguments, not called."""
+
+    function: Global
+    args: tuple
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """What a pickle says of an object that is kept outside it."""
+
+    record: Any
+
+
+MARK = object()
+DICT = Global("collections", "OrderedDict")
+CONSTANTS: dict[str, Callable[[], Any]] = {
+    "NONE": lambda: None,
+    "NEWTRUE": lambda: True,
+    "NEWFALSE": lambda: False,
+    "EMPTY_DICT": dict,
+    "EMPTY_LIST": list,
+    "EMPTY_TUPLE": tuple,
+}
+LITERALS = frozenset("BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT BINUNICODE SHORT_BINUNICODE BINUNICODE8".split())
+TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
+IGNORED = frozenset(("PROTO", "FRAME"))
+
+
+class Reader:
+    """A stack and a memo. Changes: with every instruction."""
+
+    def __init__(self, allowed: frozenset[Global]) -> None:
+        self.allowed = allowed
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+
+    def step(self, name: str, arg: Any) -> None:
+        """Carry out one instruction. FormatError when it is not one that describes data."""
+        if name in IGNORED:
+            return
+        if name in LITERALS:
+            self.stack.append(arg)
+        elif name in CONSTANTS:
+            self.stack.append(CONSTANTS[name]())
+        elif name == "MARK":
+            self.stack.append(MARK)
+        elif name in ("BINPUT", "LONG_BINPUT"):
+            self.memo[arg] = self.top()
+        elif name == "MEMOIZE":
+            self.memo[len(self.memo)] = self.top()
+        elif name in ("BINGET", "LONG_BINGET"):
+            self.stack.append(self.memo[arg])
+        elif name in TUPLES:
+            self.stack.append(tuple(reversed([self.pop() for _ in range(TUPLES[name])])))
+        elif name == "TUPLE":
+            self.stack.append(tuple(self.since_mark()))
+        elif name in ("APPEND", "APPENDS"):
+            values = [self.pop()] if name == "APPEND" else self.since_mark()
+            self.container(list).extend(values)
+        elif name in ("SETITEM", "SETITEMS"):
+            self.set_items([self.pop(), self.pop()][::-1] if name == "SETITEM" else self.since_mark())
+        else:
+            self.step_object(name, arg)
+
+    def step_object(self, name: str, arg: Any) -> None:
+        """Instructions that name or make objects."""
+        if name == "GLOBAL":
+            self.stack.append(self.named(*arg.split(" ", 1)))
+        elif name == "STACK_GLOBAL":
+            second, first = self.pop(), self.pop()
+            self.stack.append(self.named(first, second))
+        elif name == "BINPERSID":
+            self.stack.append(Stored(self.pop()))
+        elif name == "REDUCE":
+            args, function = self.pop(), self.pop()
+            self.stack.append(self.called(function, args))
+        elif name == "BUILD":
+            self.pop()  # attributes of a dictionary: versions of modules, which nothing here reads
+            self.container(dict)
+        else:
+            raise FormatError(f"instruction {name} does not describe data")
+
+    def named(self, module: Any, name: Any) -> Global:
+        found = Global(module, name)
+        if not isinstance(module, str) or not isinstance(name, str) or found not in self.allowed:
+            raise FormatError(f"it names {module}.{name}, which is not allowed")
+        return found
+
+    def called(self, function: Any, args: Any) -> Any:
+        if not isinstance(function, Global) or not isinstance(args, tuple):
+            raise FormatError(f"it calls {function!r:.60}")
+        if function != DICT:
+            return Call(function, args)
+        if args:
+            raise FormatError("it makes a dictionary of arguments")
+        return {}
+
+    def set_items(self, values: list) -> None:
+        if len(values) % 2 or not all(isinstance(key, str | int) for key in values[::2]):
+            raise FormatError("a dictionary has keys that are neither text nor numbers")
+        self.container(dict).update(zip(values[::2], values[1::2]))
+
+    def container(self, kind: type) -> Any:
+        if type(self.top()) is not kind:
+            raise FormatError(f"{self.top()!r:.60} is no {kind.__name__}")
+        return self.top()
+
+    def top(self) -> Any:
+        if not self.stack or self.stack[-1] is MARK:
+            raise FormatError("its stack is empty")
+        return self.stack[-1]
+
+    def pop(self) -> Any:
+        found = self.top()
+        self.stack.pop()
+        return found
+
+    def since_mark(self) -> list:
+        """Everything above the last mark, which goes too."""
+        at = next((i for i in reversed(range(len(self.stack))) if self.stack[i] is MARK), None)
+        if at is None:
+            raise FormatError("it has no mark")
+        found = self.stack[at + 1 :]
+        del self.stack[at:]
+        return found
+
+
+def read_pickle(file: IO[bytes], allowed: frozenset[Global]) -> Any:
+    """The value of the next pickle in `file`, which may name nothing but `allowed`.
+
+    Raises
+        FormatError: it is malformed, or holds more than data
+    """
+    reader = Reader(allowed)
+    try:
+        for count, (opcode, arg, _) in enumerate(pickletools.genops(file)):
+            if count > MOST_INSTRUCTIONS:
+                raise FormatError(f"it has more than {MOST_INSTRUCTIONS} instructions")
+            if opcode.name == "STOP":
+                break
+            reader.step(opcode.name, arg)
+    except FormatError:
+        raise
+    except (ValueError, KeyError, IndexError, UnicodeError, TypeError) as error:
+        raise FormatError(f"malformed pickle: {error}") from error
+    return reader.pop()
