@@ -137,3 +137,21 @@ def test_a_shape_that_does_not_broadcast_is_refused():
     out, x = np.empty((3, 4), "f4"), np.empty((3, 3), "f4")
     with pytest.raises(ValueError, match="does not broadcast"):
         pointwise_calls(traced(lambda m, x: x + 1.0, "f4"), view_of(out), view_of(x))
+
+
+@every_target
+@pytest.mark.parametrize("first", [0, 1, 5])
+def test_large_results_written_past_the_cache_are_whole(monkeypatch, target, first):
+    """The output starts at addresses that are no multiple of a vector; a low limit keeps the test quick."""
+    monkeypatch.setattr("cgraph.kernels.calls.pointwise.PAST_CACHE", 1000)
+    x = np.random.default_rng(5).standard_normal((3, 70_005)).astype("f4")
+    out = np.full(x.shape, np.nan, "f4")
+    x, out = x[:, first:], out[:, first:]
+    calls = pointwise_calls(
+        traced(lambda m, x: x * 2.0 + 1.0, "f4"), view_of(out), view_of(x), target=target_named(target)
+    )
+    assert calls[0].kernel.params[-1] is True
+    for order in ORDERS:
+        out[...] = np.nan
+        run_calls(calls, target_named(target), order)
+        np.testing.assert_array_equal(out, x * 2 + 1)

@@ -152,12 +152,17 @@ class Ptr:
         raw = Val(self.k, self.k.b.load(at.v, align=align, typ=vector_type("u1", lanes)), "u1", lanes)
         return raw != 0
 
-    def store(self, value, offset=0, align: int | None = None) -> None:
+    def store(self, value, offset=0, align: int | None = None, past_cache: bool = False) -> None:
+        """Store at `offset` elements; `past_cache` needs an address aligned to the vector, and a fence."""
         at = self + offset
         value = self.k.val(value, self.dtype)
         if self.dtype == "b1":
             value = self.k.cast(value, "u1")
-        self.k.b.store(value.v, at.v, align=align or nbytes_of(self.dtype))
+        if past_cache:
+            made = self.k.b.store(value.v, at.v, align=nbytes_of(value.dtype) * value.lanes)
+            made.set_metadata("nontemporal", self.k.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
+        else:
+            self.k.b.store(value.v, at.v, align=align or nbytes_of(self.dtype))
 
 
 class Slot:

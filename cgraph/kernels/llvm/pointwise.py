@@ -35,8 +35,11 @@ class Stream:
     buffer: Ptr
 
 
-def pointwise(k: Builder, program: Program, results: tuple[int, ...], ins: str, outs: str, registers: int) -> None:
-    """`registers`: how many of them make one vector of the widest dtype.
+def pointwise(
+    k: Builder, program: Program, results: tuple[int, ...], ins: str, outs: str, registers: int, past_cache: bool
+) -> None:
+    """`registers`: how many of them make one vector of the widest dtype; `past_cache`: the one output, of that dtype,
+    is written to memory without being read into the cache first.
 
     Arguments: rows, columns, columns per task, blocks of columns, rows per task, rank; per stream (operands, then
     outputs) address and column stride; then the table of `walk`."""
@@ -46,7 +49,7 @@ def pointwise(k: Builder, program: Program, results: tuple[int, ...], ins: str, 
     rows, columns, block, blocks, rows_each, rank = (table.load(i) for i in range(6))
     streams = streams_of(k, table + 6, dtypes, ins + outs, lanes)
     axes = table + (6 + 2 * len(streams))
-    row_kernel = Row(k, program, results, streams, len(ins), lanes)
+    row_kernel = Row(k, program, results, streams, len(ins), lanes, past_cache)
     first, last = k.tasks()
     with k.loop(first, last) as task:
         low, start = (task // blocks) * rows_each, (task % blocks) * block
@@ -94,41 +97,52 @@ class Row:
     streams: list[Stream]
     operands: int
     lanes: int
+    past_cache: bool
 
     def emit(self, starts: list[Val], count: Val) -> None:
-        """`count` columns from the addresses `starts`: whole blocks in place, then the rest through the buffers."""
-        k, width = self.k, self.lanes
-        whole = count // width
-        rest = count - whole * width
-        ends = [at + whole * width * s.stride for at, s in zip(starts, self.streams)]
+        """`count` columns from the addresses `starts`: up to where `out` is aligned, whole vectors, the rest.
+
+        The first and the last part go through the buffers; without stores past the cache there is no first part.
+        """
+        k = self.k
+        head = self.unaligned(starts[-1], count) if self.past_cache else k.const(0, "i8")
+        whole = (count - head) // self.lanes
         splats = {
             i: k.splat(k.pointer(starts[i], s.dtype).load(), self.lanes)
             for i, s in enumerate(self.streams)
             if s.access == "s"
         }
-        with k.loop(0, k.select(rest > 0, 2, k.const(1, "i8"))) as phase:
-            last = phase > 0
-            with k.if_(last):
-                self.copy(ends, rest, into_buffers=True)
+        with k.loop(0 if self.past_cache else 1, 3) as phase:
+            buffered = phase != 1
+            first = k.select(phase == 0, 0, k.select(phase == 1, head, head + whole * self.lanes))
+            left = k.select(phase == 0, head, count - first)
+            here = [at + first * s.stride for at, s in zip(starts, self.streams)]
+            with k.if_(buffered):
+                self.copy(here, left, into_buffers=True)
             at = [
-                k.select(last, k.wrap(k.b.ptrtoint(s.buffer.v, ir.IntType(64)), "i8"), a)
-                for a, s in zip(starts, self.streams)
+                k.select(buffered, k.wrap(k.b.ptrtoint(s.buffer.v, ir.IntType(64)), "i8"), a)
+                for a, s in zip(here, self.streams)
             ]
-            strides = [k.select(last, nbytes_of(s.dtype), s.stride) for s in self.streams]
-            with k.loop(0, k.select(last, 1, whole)) as i:
-                self.block(at, strides, i * width, splats)
-            with k.if_(last):
-                self.copy(ends, rest, into_buffers=False)
+            strides = [k.select(buffered, nbytes_of(s.dtype), s.stride) for s in self.streams]
+            with k.loop(0, k.select(buffered, k.smaller(left, 1), whole)) as i:
+                self.block(at, strides, i * self.lanes, splats)
+            with k.if_(buffered):
+                self.copy(here, left, into_buffers=False)
 
-    def copy(self, ends: list[Val], rest: Val, into_buffers: bool) -> None:
-        """Move the last columns of the operands into the buffers, or of the outputs out of them."""
+    def unaligned(self, address: Val, count: Val) -> Val:
+        """Columns before the first address that is a multiple of a vector's bytes."""
+        itemsize = nbytes_of(self.streams[-1].dtype)
+        return self.k.smaller((-address & (self.lanes * itemsize - 1)) // itemsize, count)
+
+    def copy(self, here: list[Val], count: Val, into_buffers: bool) -> None:
+        """Move the operands' columns from `here` on into the buffers, or the outputs' out of them."""
         chosen = range(self.operands) if into_buffers else range(self.operands, len(self.streams))
         for i in chosen:
             stream = self.streams[i]
             if stream.access == "s":
                 continue
-            with self.k.loop(0, rest) as j:
-                outside = self.k.pointer(ends[i] + j * stream.stride, stream.dtype)
+            with self.k.loop(0, count) as j:
+                outside = self.k.pointer(here[i] + j * stream.stride, stream.dtype)
                 inside = stream.buffer + j
                 source, target = (outside, inside) if into_buffers else (inside, outside)
                 target.store(source.load())
@@ -151,6 +165,6 @@ class Row:
     def store(self, i: int, at: Val, stride: Val, column: Val, value: Val) -> None:
         s = self.streams[i]
         if s.access == "v":
-            (self.k.pointer(at, s.dtype) + column).store(value)
+            (self.k.pointer(at, s.dtype) + column).store(value, past_cache=self.past_cache)
         else:
             store_strided(self.k, self.k.pointer(at + column * stride, s.dtype), stride, value)
