@@ -59,9 +59,10 @@ class Blocks:
         return self.a_nbytes + self.b_nbytes
 
     @staticmethod
-    def of(x: Matrices, target: Target) -> "Blocks":
+    def of(x: Matrices, target: Target, adds: bool = False) -> "Blocks":
+        """The blocks of a product; panels of `b` that overlap would add some columns twice."""
         tile = gemm_tile(x.m, x.n, x.dtype, target)
-        pack_b = x.b.column != 1 or x.n < tile.width or x.m > DIRECT_ROWS
+        pack_b = adds or x.b.column != 1 or x.n < tile.width or x.m > DIRECT_ROWS
         k = evenly(x.k, BLOCK_K, 1) if pack_b else x.k
         n = evenly(x.n, BLOCK_B // max(k, 1), tile.width) if pack_b else x.n
         return Blocks.sized(x, tile, n, k, pack_b)

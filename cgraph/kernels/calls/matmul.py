@@ -28,6 +28,7 @@ def matmul_calls(
     activation: Activation = NONE,
     scratch: Pointer | None = None,
     target: Target | None = None,
+    adds: bool = False,
 ) -> list[Call]:
     """``out[..., i, j] = activation(sum over k of a[..., i, k] * b[..., k, j] + bias[..., i, j])``
 
@@ -36,8 +37,9 @@ def matmul_calls(
             broadcast) and any strides
         bias: of the shape of `out`; strides of 0 spread a row over all rows
         scratch: `matmul_scratch_nbytes` bytes
+        adds: the product is added to what `out` holds; floats, no bias
     Raises
-        ValueError: shapes disagree; bias or activation with integers, or with a result or bias of odd strides
+        ValueError: shapes disagree; bias, activation or adding with integers, or with a result of odd strides
     """
     target = target or host_target()
     packed = b if isinstance(b, PackedB) else None
@@ -46,23 +48,28 @@ def matmul_calls(
         if packed:
             calls += tiled_calls(x, Blocks.of_packed(x, packed), activation, scratch, target)
         elif is_simple(x):
-            calls.append(simple_call(x, activation))
-        elif is_dot(x):
+            calls.append(simple_call(x, activation, adds))
+        elif is_dot(x) and not adds:
             calls.append(dot_call(x, activation, target))
         else:
-            calls += tiled_calls(x, Blocks.of(x, target), activation, scratch, target)
+            calls += tiled_calls(x, Blocks.of(x, target, adds), activation, scratch, target, adds)
     return calls
 
 
 def matmul_scratch_nbytes(
-    out: View, a: View, b: View | PackedB, bias: View | None = None, target: Target | None = None
+    out: View,
+    a: View,
+    b: View | PackedB,
+    bias: View | None = None,
+    target: Target | None = None,
+    adds: bool = False,
 ) -> int:
     """Bytes of workspace that `matmul_calls` needs."""
     target = target or host_target()
     for x in all_products(out, a, b, bias):
         if isinstance(b, PackedB):
             return Blocks.of_packed(x, b).nbytes
-        return 0 if is_simple(x) or is_dot(x) else Blocks.of(x, target).nbytes
+        return 0 if is_simple(x) or is_dot(x) and not adds else Blocks.of(x, target, adds).nbytes
     return 0
 
 
@@ -89,7 +96,12 @@ def is_dot(x: Matrices) -> bool:
 
 
 def tiled_calls(
-    x: Matrices, blocks: Blocks, activation: Activation, scratch: Pointer | None, target: Target
+    x: Matrices,
+    blocks: Blocks,
+    activation: Activation,
+    scratch: Pointer | None,
+    target: Target,
+    adds: bool = False,
 ) -> list[Call]:
     """Pack and multiply block by block; blocks of one sum follow one another, so that it grows in order of k."""
     if scratch is None:
@@ -110,7 +122,7 @@ def tiled_calls(
             if blocks.a_nbytes:
                 a, call = packed_side(a, scratch, count, m, k, blocks.tile.rows)
                 calls.append(call)
-            part = Part(x, blocks, count, m, n, k, a, b, first, i0, j0, k0 > 0)
+            part = Part(x, blocks, count, m, n, k, a, b, first, i0, j0, adds or k0 > 0)
             calls.append(tile_call(part, activation if k0 + k == x.k else NONE, target))
     return calls
 
@@ -180,9 +192,9 @@ def dot_call(x: Matrices, activation: Activation, target: Target) -> Call:
     return Call(Kernel("gemm.dot", (x.dtype, DOT_ROWS)), args, tasks, chunk_of(tasks, nanoseconds))
 
 
-def simple_call(x: Matrices, activation: Activation) -> Call:
-    if x.bias or activation != NONE:
-        raise ValueError("bias and activation need floats and a result whose rows lie side by side")
+def simple_call(x: Matrices, activation: Activation, adds: bool) -> Call:
+    if x.bias or activation != NONE or adds:
+        raise ValueError("bias, activation and adding need floats and a result whose rows lie side by side")
     args = (
         x.m, x.n, x.k, x.a.at, x.a.batch, x.a.row, x.a.column, x.b.at, x.b.batch, x.b.row, x.b.column,
         x.out.at, x.out.batch, x.out.row, x.out.column,

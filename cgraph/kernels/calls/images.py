@@ -1,0 +1,43 @@
+"""Images of either layout, blocked or plain ``[n, c, h, w]``, as kernels that treat planes alike see them."""
+
+from dataclasses import dataclass
+
+from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
+from cgraph.kernels.kernel import Pointer, View
+
+Images = Blocked | View
+
+
+@dataclass(frozen=True)
+class Planes:
+    """`n` images of `count` planes (channels, or blocks of channels); steps in elements."""
+
+    n: int
+    count: int
+    rows: int
+    columns: int
+    at: Pointer
+    image: int
+    plane: int
+    row: int
+    column: int
+
+
+def planes_of(x: Images) -> Planes:
+    """The planes of blocked images or of a plain view. ValueError when a value starts inside a block."""
+    if isinstance(x, Blocked):
+        require_whole_blocks(x)
+        return Planes(x.n, x.blocks, x.h, x.w, x.origin, x.image, x.plane, x.row, x.lanes)
+    image, plane, row, column = (s // x.itemsize for s in x.strides)
+    n, c, h, w = x.shape
+    return Planes(n, c, h, w, x.at, image, plane, row, column)
+
+
+def same_planes(out: Images, x: Images) -> tuple[Planes, Planes]:
+    """The planes of a result and of its operand. ValueError when layout, images or channels differ."""
+    planes = planes_of(out), planes_of(x)
+    if isinstance(out, Blocked) != isinstance(x, Blocked):
+        raise ValueError("no change of layout here: both values blocked, or both plain")
+    if (planes[0].n, planes[0].count) != (planes[1].n, planes[1].count):
+        raise ValueError(f"images and planes differ: {planes[0]} and {planes[1]}")
+    return planes

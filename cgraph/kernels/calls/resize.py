@@ -1,0 +1,90 @@
+"""Calls that resize images, on blocked values and on plain views ``[n, c, h, w]``.
+
+Which pixels a result reads stands in tables. Coordinates and rounding are those of the ONNX operator Resize.
+"""
+
+import numpy as np
+
+from cgraph.kernels.calls.blocked import Blocked
+from cgraph.kernels.calls.images import Images, same_planes
+from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
+from cgraph.kernels.kernel import Call, Kernel, Pointer
+
+COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
+ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+
+
+def nearest_calls(
+    out: Images,
+    x: Images,
+    coordinates: str = "half_pixel",
+    rounding: str = "round_prefer_floor",
+    scales: tuple[float, float] | None = None,
+) -> Lowered:
+    """Each pixel of `out` is the nearest one of `x`; `scales` (result / image, per axis) default to the sizes'."""
+    picked = []
+    for size, count, scale in axes(out, x, scales):
+        at = rounded_positions(positions(count, size, coordinates, scale), rounding)
+        picked.append(np.clip(at, 0, size - 1))
+    return resize_calls("nearest", out, x, picked, [np.zeros(1, "f4")] * 2)
+
+
+def linear_calls(
+    out: Images, x: Images, coordinates: str = "half_pixel", scales: tuple[float, float] | None = None
+) -> Lowered:
+    """Each pixel of `out` is the mean of four of `x`, weighted by distance; floats only."""
+    picked, weights = [], []
+    for size, count, scale in axes(out, x, scales):
+        at = np.clip(positions(count, size, coordinates, scale), 0, size - 1)
+        low = np.floor(at).astype(np.int64)
+        picked.append(np.stack([low, np.minimum(low + 1, size - 1)], axis=1))
+        weights.append((at - low).astype(x.dtype))
+    return resize_calls("linear", out, x, picked, weights)
+
+
+def axes(out: Images, x: Images, scales: tuple[float, float] | None) -> list[tuple[int, int, float]]:
+    """(size of the image, size of the result, scale) of rows and columns."""
+    to, source = same_planes(out, x)
+    down, across = scales or (to.rows / source.rows, to.columns / source.columns)
+    return [(source.rows, to.rows, down), (source.columns, to.columns, across)]
+
+
+def positions(count: int, size: int, coordinates: str, scale: float) -> np.ndarray:
+    """Where in an image of `size` pixels each of `count` results lies, in pixels."""
+    i = np.arange(count, dtype=np.float64)
+    if coordinates == "align_corners":
+        return i * (size - 1) / (count - 1) if count > 1 else i
+    if coordinates == "asymmetric":
+        return i / scale
+    if coordinates == "pytorch_half_pixel" and count == 1:
+        return i
+    if coordinates in ("half_pixel", "pytorch_half_pixel"):
+        return (i + 0.5) / scale - 0.5
+    raise ValueError(f"coordinates {coordinates!r} are none of {', '.join(COORDINATES)}")
+
+
+def rounded_positions(at: np.ndarray, rounding: str) -> np.ndarray:
+    """Positions as whole pixels."""
+    how = {
+        "round_prefer_floor": lambda: np.ceil(at - 0.5),
+        "round_prefer_ceil": lambda: np.floor(at + 0.5),
+        "floor": lambda: np.floor(at),
+        "ceil": lambda: np.ceil(at),
+    }
+    if rounding not in how:
+        raise ValueError(f"rounding {rounding!r} is none of {', '.join(ROUNDINGS)}")
+    return how[rounding]().astype(np.int64)
+
+
+def resize_calls(kind: str, out: Images, x: Images, picked: list[np.ndarray], weights: list[np.ndarray]) -> Lowered:
+    """One call that reads the rows and columns `picked`."""
+    to, source = same_planes(out, x)
+    tables = table(picked[0].ravel() * source.row), table(picked[1].ravel() * source.column)
+    args: tuple[int | float | Pointer, ...] = (
+        *(Pointer(array) for array in (*tables, *weights)), source.at, source.image, source.plane,
+        to.at, to.image, to.plane, to.row, to.column, to.rows, to.columns, to.count,
+    )  # fmt: skip
+    tasks = to.n * to.count * to.rows
+    kernel = Kernel(f"resize.{kind}", (x.dtype, isinstance(x, Blocked)))
+    call = Call(kernel, args, tasks, chunk_of(tasks, to.columns * 2.0))
+    return Lowered((call,) if tasks else (), (*tables, *weights))

@@ -1,0 +1,34 @@
+"""Filters that are computed, not constant, in the order in which the tile kernel reads them."""
+
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.conv import divided
+
+ARGS = {
+    # per step: its first channel counted from the panel's first block; elements from a filter's first tap to its tap
+    "channels": "i8*", "taps": "i8*", "steps": "i8", "panel_channels": "i8*",
+    # strides in elements: from one group, result channel in it and input channel to the next
+    "f": "T*", "group": "i8", "k_step": "i8", "c_step": "i8",
+    "k": "i8", "k_per_group": "i8", "c_per_group": "i8", "out": "T*",
+}  # fmt: skip
+
+
+@final
+def pack(k: Builder, dtype: str, unroll: int, width: int) -> None:
+    """``[panels, steps, unroll, width]``, zero where a filter has no such channel. Task: one step of one panel."""
+    a = k.args(**{n: kind.replace("T", dtype) for n, kind in ARGS.items()})
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        panel, step = divided(task, a.steps)
+        channel = a.panel_channels.load(panel) + a.channels.load(step)
+        f = a.f + a.taps.load(step)
+        out = a.out + task * (unroll * width)
+        with k.loop(0, width) as lane:
+            filter_ = panel * width + lane
+            group, within = divided(k.smaller(filter_, a.k - 1), a.k_per_group)
+            at = f + (group * a.group + within * a.k_step)
+            for u in range(unroll):
+                c = channel + u - group * a.c_per_group
+                inside = (filter_ < a.k) & (c >= 0) & (c < a.c_per_group)
+                value = (at + k.select(inside, c, 0) * a.c_step).load()
+                out.store(k.select(inside, value, k.const(0, dtype)), lane + u * width)

@@ -1,0 +1,56 @@
+"""Resizing images by tables of rows and columns, on blocked images or plain views."""
+
+from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.conv import divided
+
+ARGS = {
+    # tables hold element offsets: of the row (column) to read, for `linear` two of them; weights those of the second
+    "row_table": "i8*", "column_table": "i8*", "row_weights": "W*", "column_weights": "W*",
+    "x": "T*", "x_image": "i8", "x_plane": "i8",
+    "out": "T*", "o_image": "i8", "o_plane": "i8", "o_row": "i8", "o_column": "i8",
+    "rows": "i8", "columns": "i8", "planes": "i8",
+}  # fmt: skip
+
+
+@final
+def nearest(k: Builder, dtype: str, is_blocked: bool) -> None:
+    """``out[p, q] = x[rows[p], columns[q]]``. Task: one row of one plane of an image."""
+    lanes = k.target.lanes_of(dtype) if is_blocked else 0
+    a = k.args(**{n: kind.replace("T", dtype).replace("W", "f4") for n, kind in ARGS.items()})
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        x, out, row = places(a, task)
+        x = x + a.row_table.load(row)
+        with k.loop(0, a.columns) as column:
+            out.store(x.load(a.column_table.load(column), lanes), column * a.o_column)
+
+
+@final
+def linear(k: Builder, dtype: str, is_blocked: bool) -> None:
+    """Weighted means of two rows and two columns. Task: one row of one plane of an image."""
+    lanes = k.target.lanes_of(dtype) if is_blocked else 0
+    a = k.args(**{n: kind.replace("T", dtype).replace("W", dtype) for n, kind in ARGS.items()})
+
+    def mean(x: Val, y: Val, weight: Val) -> Val:
+        spread = k.splat(weight, lanes) if lanes else weight
+        return x * (1.0 - spread) + y * spread
+
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        x, out, row = places(a, task)
+        lines = [x + a.row_table.load(row * 2 + i) for i in (0, 1)]
+        weight = a.row_weights.load(row)
+        with k.loop(0, a.columns) as column:
+            at = [a.column_table.load(column * 2 + i) for i in (0, 1)]
+            across = a.column_weights.load(column)
+            above, below = (mean(line.load(at[0], lanes), line.load(at[1], lanes), across) for line in lines)
+            out.store(mean(above, below, weight), column * a.o_column)
+
+
+def places(a, task: Val):
+    """The plane and the row of the result that a task reads and writes, and the row's number."""
+    plane, row = divided(task, a.rows)
+    image, channel = divided(plane, a.planes)
+    x = a.x + (image * a.x_image + channel * a.x_plane)
+    return x, a.out + (image * a.o_image + channel * a.o_plane + row * a.o_row), row

@@ -1,0 +1,103 @@
+"""What training needs of a convolution: filters packed at run time, gradients of filters and of images."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cgraph.kernels.calls.conv_shape import ConvShape
+from cgraph.kernels.calls.conv_transpose import TransposedShape, pack_transposed
+from cgraph.kernels.calls.filter_grad import conv_filter_grad_calls, conv_filter_grad_scratch_nbytes
+from cgraph.kernels.calls.pack import pack_conv
+from cgraph.kernels.calls.pack_filters import pack_conv_calls, pack_transposed_calls
+from cgraph.kernels.calls.window import Window
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.target import target_named
+from tests.support.images import aligned, windows
+from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+
+SAME = Window((3, 3), pad=(1, 1, 1, 1))
+# n, c, h, w, k, window, groups
+CASES = {
+    "3x3": (2, 5, 8, 9, 7, SAME, 1),
+    "stride and dilation": (1, 4, 13, 12, 6, Window((3, 2), (2, 3), (2, 1, 0, 1), (2, 1)), 1),
+    "groups": (2, 6, 6, 7, 9, SAME, 3),
+    "a channel for each group": (1, 5, 6, 7, 5, SAME, 5),
+    "one weight": (3, 1, 4, 5, 1, Window(), 1),
+    "one pixel": (3, 8, 1, 1, 30, Window(), 1),
+}
+
+
+def filter_grad64(x, g, window, groups):
+    seen = windows(x.astype("f8"), window)
+    n, c, p, q, r, s = seen.shape
+    seen, g = seen.reshape(n, groups, c // groups, p, q, r, s), g.astype("f8").reshape(n, groups, -1, p, q)
+    return np.einsum("ngcpqrs,ngkpq->gkcrs", seen, g).reshape(-1, c // groups, r, s)
+
+
+def run(case, target="host", order="all", dtype="f4"):
+    n, c, h, w, k, window, groups = case
+    target, rng = target_named(target), np.random.default_rng(1)
+    x = rng.standard_normal((n, c, h, 2 * w)).astype(dtype)[..., ::2]
+    g = rng.standard_normal((n, k, *window.result(h, w))).astype(dtype)
+    out = np.full((k, c // groups, *window.kernel), np.nan, dtype)
+    views = view_of(out), view_of(x), view_of(g), window, groups
+    scratch = aligned(conv_filter_grad_scratch_nbytes(*views, target))
+    scratch.view(dtype)[:] = np.nan
+    run_calls(conv_filter_grad_calls(*views, Pointer(scratch), target).calls, target, order)
+    unit = 1e-4 if dtype == "f4" else 1e-12
+    np.testing.assert_allclose(out, filter_grad64(x, g, window, groups), rtol=unit, atol=unit)
+    return out
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_filter_grad_is_what_numpy_computes(case, dtype, target):
+    run(case, target, dtype=dtype)
+
+
+@settings(max_examples=20)
+@given(st.tuples(*[st.integers(1, n) for n in (3, 8, 9, 9, 20, 4, 4, 3, 3, 2, 2)]))
+def test_filter_grad_of_any_shape(sizes):
+    n, c, h, w, k, r, s, *moves = sizes
+    window = Window((r, s), tuple(moves[:2]), (r - 1, s // 2, 1, s), tuple(moves[2:]))
+    if min(window.result(h, w)):
+        run((n, c, h, w, k, window, 1))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_filter_grad_does_not_depend_on_the_order_of_tasks(order):
+    np.testing.assert_array_equal(run(CASES["3x3"]), run(CASES["3x3"], order=order))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_filters_packed_at_run_time_equal_constant_ones(case, target):
+    _, c, h, w, k, window, groups = case
+    target = target_named(target)
+    shape = ConvShape(c, h, w, k, window, groups, target=target)
+    turned = np.random.default_rng(2).standard_normal((*window.kernel, k, c // groups)).astype("f4")
+    filters = turned.transpose(2, 3, 0, 1)
+    out = np.full(shape.weights_nbytes // 4, np.nan, "f4")
+    run_calls(pack_conv_calls(shape, Pointer(out), view_of(filters)).calls, target)
+    np.testing.assert_array_equal(out, pack_conv(shape, filters).ravel())
+
+
+def test_filters_of_plain_images_packed_at_run_time():
+    shape = ConvShape(3, 20, 20, 40, Window((7, 7), (2, 2), (3, 3, 3, 3)), is_plain=True)
+    filters = np.random.default_rng(3).standard_normal((40, 3, 7, 7)).astype("f4")
+    out = np.full(shape.weights_nbytes // 4, np.nan, "f4")
+    run_calls(pack_conv_calls(shape, Pointer(out), view_of(filters)).calls)
+    np.testing.assert_array_equal(out, pack_conv(shape, filters).ravel())
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_filters_of_the_image_gradient_packed_at_run_time(case):
+    _, c, h, w, k, window, groups = case
+    p, q = window.result(h, w)
+    shape = TransposedShape(k, p, q, c, window, (0, 0), groups)
+    filters = np.random.default_rng(4).standard_normal((k, c // groups, *window.kernel)).astype("f4")
+    out = np.full(shape.weights_nbytes // 4, np.nan, "f4")
+    run_calls(pack_transposed_calls(shape, Pointer(out), view_of(filters)).calls)
+    np.testing.assert_array_equal(out, pack_transposed(shape, filters))
