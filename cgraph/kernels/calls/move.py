@@ -34,24 +34,29 @@ def copy_calls(out: View, x: View, target: Target | None = None) -> list[Call]:
     if out.size == 0:
         return []
     out, x = widened(*ordered(out, broadcast(x, out.shape)))
-    beside = out.strides[-1] == out.itemsize
-    step = x.strides[-1]
-    if beside and step == out.itemsize:
-        return [run_call("runs", out, x, streams(out))]
-    if beside and step == 0:
-        return [run_call("fills", out, x, streams(out))]
-    found = transposed_axis(out, x, tile_lanes(out.itemsize, target or host_target())) if beside else None
-    if found is not None:
-        return [tile_call(out, x, found, tile_lanes(out.itemsize, target or host_target()))]
-    if beside and step == -out.itemsize:
-        return [run_call("backward", out, x)]
-    return [run_call("strided", *longest_last(out, x))]
+    itemsize, step, each = out.itemsize, x.strides[-1], TASK_BYTES // out.itemsize
+    if out.strides[-1] == itemsize:
+        if step in (itemsize, 0):
+            name = "move.runs" if step else "move.fills"
+            return [run_call(Kernel(name, (itemsize, streams(out))), (out, x), each, each)]
+        lanes = tile_lanes(itemsize, target or host_target())
+        axis = transposed_axis(out, x, lanes)
+        if axis is not None:
+            return [tile_call(out, x, axis, lanes)]
+        if step == -itemsize:
+            return [run_call(Kernel("move.backward", (itemsize,)), (out, x), each, each)]
+    return [run_call(Kernel("move.strided", (itemsize,)), longest_last(out, x), STRIDED_BLOCK, each)]
 
 
 def fill_calls(out: View, value: int | float | bool) -> list[Call]:
     """``out[...] = value``, converted to the dtype of `out`."""
-    item = np.array([value]).astype(dtype_of(out))
-    return copy_calls(out, View(Pointer(item), (), (), out.dtype))
+    return copy_calls(out, constant(value, out.dtype))
+
+
+def constant(value: int | float | bool, dtype: str) -> View:
+    """One element that holds `value`; it repeats to any shape."""
+    item = np.array([value]).astype("bool" if dtype == "b1" else dtype)
+    return View(Pointer(item), (), (), dtype)
 
 
 def concat_calls(out: View, xs: list[View], axis: int) -> list[Call]:
@@ -61,10 +66,6 @@ def concat_calls(out: View, xs: list[View], axis: int) -> list[Call]:
         calls += copy_calls(part(out, axis, at, x.shape[axis]), x)
         at += x.shape[axis]
     return calls
-
-
-def dtype_of(view: View) -> np.dtype:
-    return np.dtype("bool") if view.dtype == "b1" else np.dtype(view.dtype)
 
 
 def part(x: View, axis: int, start: int, count: int, step: int = 1) -> View:
@@ -81,11 +82,11 @@ def flipped(x: View, axes: tuple[int, ...]) -> View:
     return x
 
 
-def ordered(out: View, x: View) -> tuple[View, View]:
-    """Both with axes in the order of the memory of `out`, which ascends, merged, at least two of them."""
-    out, x = unflipped((out, x), 0)
-    order = sorted(range(len(out.shape)), key=lambda axis: (-out.strides[axis], -abs(x.strides[axis])))
-    return merged(permuted((out, x), order))  # type: ignore[return-value]
+def ordered(*views: View) -> tuple[View, ...]:
+    """Views with axes in the order of the memory of the first, which ascends, merged, at least two of them."""
+    views = unflipped(views, 0)
+    order = sorted(range(len(views[0].shape)), key=lambda axis: tuple(-abs(v.strides[axis]) for v in views))
+    return merged(permuted(views, order))
 
 
 def widened(out: View, x: View) -> tuple[View, View]:
@@ -114,15 +115,24 @@ def streams(out: View) -> bool:
     return out.size * out.itemsize >= STREAM_BYTES and out.shape[-1] * out.itemsize >= 4096
 
 
-def run_call(name: str, out: View, x: View, *params: bool) -> Call:
-    """A call that walks rows; the last axis is cut into blocks, and rows are put together to fill a task."""
-    columns, rows, itemsize = out.shape[-1], prod(out.shape[:-1]), out.itemsize
-    limit = STRIDED_BLOCK if name == "strided" else TASK_BYTES // itemsize
+def run_call(
+    kernel: Kernel, views: tuple[View, ...], limit: int, each: int = TASK_BYTES, more: tuple[int | Pointer, ...] = ()
+) -> Call:
+    """A call of an emitter that uses `each_run`: rows along the last axis of the views.
+
+    Parameters
+        limit: columns of a block, at least
+        each: items of a task, about
+        more: the kernel's own arguments
+    """
+    shape = views[0].shape
+    columns, rows = shape[-1], prod(shape[:-1])
     block, blocks = cut_axis(columns, limit)
-    each = min(rows, max(1, TASK_BYTES // itemsize // block))
-    axes = outer_axes((out, x), range(len(out.shape) - 2, -1, -1))
-    head = (out.at, x.at, columns, out.strides[-1], x.strides[-1], block, blocks, each, rows, len(out.shape) - 1)
-    return Call(Kernel(f"move.{name}", (itemsize, *params)), (*head, *axes), -(-rows // each) * blocks)
+    rows_each = min(rows, max(1, each // block))
+    steps = (v.strides[-1] for v in views)
+    head: tuple[int | Pointer, ...] = (*(v.at for v in views), columns, *steps, block, blocks, rows_each, rows)
+    axes = outer_axes(views, range(len(shape) - 2, -1, -1))
+    return Call(kernel, (*head, *more, len(shape) - 1, *axes), -(-rows // rows_each) * blocks)
 
 
 def cut_axis(count: int, limit: int) -> tuple[int, int]:

@@ -6,6 +6,8 @@ that are told to ``stream`` write around the cache, for results larger than it.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
 
 from llvmlite import ir
 
@@ -23,26 +25,44 @@ LINE = 64  # bytes of a cache line
 LINE = 64  # bytes of a cache line
 LINE = 64  # bytes of a cache line
 
-Body = Callable[[Ptr, Ptr, Val, Val], None]
+
+@dataclass(frozen=True)
+class Run:
+    """Part of one row of a walk: `count` items from column `low` on.
+
+    Fields
+        at: the row's first item in each array
+        steps: bytes from one column to the next in each array
+        row: flat position of the row
+    """
+
+    at: list[Ptr]
+    steps: list[Val]
+    row: Val
+    low: Val
+    count: Val
+
+    def items(self, i: int, dtype: str) -> Ptr:
+        """Where the part starts in array `i`."""
+        return self.at[i].plus_bytes(self.low * self.steps[i]).as_dtype(dtype)
+
+    def item(self, i: int, dtype: str, column: Val) -> Ptr:
+        """Item ``low + column`` of array `i`."""
+        return self.at[i].plus_bytes((self.low + column) * self.steps[i]).as_dtype(dtype)
 
 
 def runs(k: Builder, itemsize: int, stream: bool):
     """Copy runs of items that follow one another in both arrays. Task: some rows, one block of columns."""
     dtype = f"u{itemsize}"
 
-    def body(out: Ptr, x: Ptr, low: Val, count: Val) -> None:
-        out, x = out.as_dtype(dtype) + low, x.as_dtype(dtype) + low
+    def body(run: Run, _: SimpleNamespace) -> None:
+        out, x = (run.at[i].as_dtype(dtype) + run.low for i in range(2))
         if stream:
-            stream_run(k, out, count, lambda i, lanes: x.load(i, lanes, align=1))
-            return
-        nbytes = count * itemsize
-        with k.if_else(nbytes >= SHORT_RUN) as (long, short):
-            with long:
-                copy_bytes(k, out, x, nbytes)
-            with short, k.loop(0, count) as i:
-                out.store(x.load(i, align=1), i, align=1)
+            stream_run(k, out, run.count, lambda i, lanes: x.load(i, lanes, align=1))
+        else:
+            copy_items(k, out, x, run.count)
 
-    each_run(k, lambda out, x, low, count, *_: body(out, x, low, count))
+    each_run(k, ("out", "x"), body)
     if stream:
         finish_stream(k)
 
@@ -52,16 +72,16 @@ def fills(k: Builder, itemsize: int, stream: bool):
     dtype = f"u{itemsize}"
     lanes = k.target.lanes_of(dtype)
 
-    def body(out: Ptr, x: Ptr, low: Val, count: Val) -> None:
-        out = out.as_dtype(dtype) + low
-        item = x.as_dtype(dtype).load(align=1)
+    def body(run: Run, _: SimpleNamespace) -> None:
+        out = run.at[0].as_dtype(dtype) + run.low
+        item = run.at[1].as_dtype(dtype).load(align=1)
         vector = k.splat(item, lanes)
         if stream:
-            stream_run(k, out, count, lambda _, lanes: vector if lanes else item)
+            stream_run(k, out, run.count, lambda _, lanes: vector if lanes else item)
         else:
-            k.tail_loop(count, lanes, lambda i, n: out.store(vector if n else item, i, align=1))
+            k.tail_loop(run.count, lanes, lambda i, n: out.store(vector if n else item, i, align=1))
 
-    each_run(k, lambda out, x, low, count, *_: body(out, x, low, count))
+    each_run(k, ("out", "x"), body)
     if stream:
         finish_stream(k)
 
@@ -72,8 +92,8 @@ def backward(k: Builder, itemsize: int):
     lanes = k.target.lanes_of(dtype)
     order = ir.Constant(ir.VectorType(ir.IntType(32), lanes), list(range(lanes - 1, -1, -1)))
 
-    def body(out: Ptr, x: Ptr, low: Val, count: Val) -> None:
-        out, x = out.as_dtype(dtype) + low, x.as_dtype(dtype) + (k.const(0, "i8") - low)
+    def body(run: Run, _: SimpleNamespace) -> None:
+        out, x = run.items(0, dtype), run.items(1, dtype)
 
         def step(i: Val, n: int) -> None:
             v = x.load(1 - i - (n or 1), n, align=1)
@@ -81,27 +101,25 @@ def backward(k: Builder, itemsize: int):
                 v = k.wrap(k.b.shuffle_vector(v.v, v.v, order), dtype, n)
             out.store(v, i, align=1)
 
-        k.tail_loop(count, lanes, step)
+        k.tail_loop(run.count, lanes, step)
 
-    each_run(k, lambda out, x, low, count, *_: body(out, x, low, count))
+    each_run(k, ("out", "x"), body)
 
 
 def strided(k: Builder, itemsize: int):
     """Copy runs item by item, with any step on either side. Task: some rows, one block of columns."""
     dtype = f"u{itemsize}"
 
-    def body(out: Ptr, x: Ptr, low: Val, count: Val, out_step: Val, x_step: Val) -> None:
-        out, x = out.plus_bytes(low * out_step).as_dtype(dtype), x.plus_bytes(low * x_step).as_dtype(dtype)
-
+    def body(run: Run, _: SimpleNamespace) -> None:
         def step(i: Val, n: int) -> None:
             places = [i + j for j in range(max(n, 1))]
-            items = [x.plus_bytes(p * x_step).load(align=1) for p in places]
+            items = [run.item(1, dtype, p).load(align=1) for p in places]
             for p, item in zip(places, items):
-                out.plus_bytes(p * out_step).store(item, align=1)
+                run.item(0, dtype, p).store(item, align=1)
 
-        k.tail_loop(count, UNROLL, step)
+        k.tail_loop(run.count, UNROLL, step)
 
-    each_run(k, body)
+    each_run(k, ("out", "x"), body)
 
 
 def tiles(k: Builder, itemsize: int, lanes: int):
@@ -145,27 +163,41 @@ def tiles(k: Builder, itemsize: int, lanes: int):
         walk(k, axes, a.rank, 2, row, k.smaller(row + a.each, a.rows), matrix)
 
 
-def each_run(k: Builder, body: Callable[..., None]) -> None:
-    """``body(out, x, low, count, out_step, x_step)`` for each row and block of columns of this call's tasks."""
-    a = k.args(
-        out="u1*", x="u1*", columns="i8", out_step="i8", x_step="i8",
-        block="i8", blocks="i8", each="i8", rows="i8", rank="i8",
-    )  # fmt: skip
-    axes = Ptr(k, k.function.args[0], "i8") + 10
+def each_run(k: Builder, arrays: tuple[str, ...], body: Callable[[Run, SimpleNamespace], None], **more: str) -> None:
+    """``body(run, args)`` for each row and block of columns of this call's tasks.
+
+    Arguments: the arrays, the columns, a step for each array, block, blocks, each (rows of a task), rows, then `more`
+    (as in `Builder.args`), the rank and the axes.
+    """
+    pointers, steps = dict.fromkeys(arrays, "u1*"), {f"{name}_step": "i8" for name in arrays}
+    kinds = pointers | {"columns": "i8"} | steps | dict.fromkeys(("block", "blocks", "each", "rows"), "i8") | more
+    a = k.args(**kinds, rank="i8")
+    axes = Ptr(k, k.function.args[0], "i8") + (len(kinds) + 1)
     first, last = k.tasks()
     with k.loop(first, last) as task:
         low, high = block_of(k, task % a.blocks, a.block, a.blocks, a.columns)
         row = task // a.blocks * a.each
 
-        def run(_: Val, at: list[Val]) -> None:
-            body(a.out.plus_bytes(at[0]), a.x.plus_bytes(at[1]), low, high - low, a.out_step, a.x_step)
+        def run(position: Val, offsets: list[Val]) -> None:
+            at = [getattr(a, name).plus_bytes(offset) for name, offset in zip(arrays, offsets)]
+            body(Run(at, [getattr(a, name) for name in steps], position, low, high - low), a)
 
-        walk(k, axes, a.rank, 2, row, k.smaller(row + a.each, a.rows), run)
+        walk(k, axes, a.rank, len(arrays), row, k.smaller(row + a.each, a.rows), run)
 
 
 def block_of(k: Builder, i: Val, block: Val, blocks: Val, whole: Val) -> tuple[Val, Val]:
     """Where block `i` starts and ends; the last one takes what is left over."""
     return i * block, k.select(i == blocks - 1, whole, (i + 1) * block)
+
+
+def copy_items(k: Builder, out: Ptr, x: Ptr, count: Val) -> None:
+    """Copy `count` items that follow one another."""
+    nbytes = count * int(out.dtype[1:])
+    with k.if_else(nbytes >= SHORT_RUN) as (long, short):
+        with long:
+            copy_bytes(k, out, x, nbytes)
+        with short, k.loop(0, count) as i:
+            out.store(x.load(i, align=1), i, align=1)
 
 
 def copy_bytes(k: Builder, out: Ptr, x: Ptr, nbytes: Val) -> None:

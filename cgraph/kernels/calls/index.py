@@ -1,0 +1,155 @@
+"""Reading and writing at positions that are data.
+
+Indices count from the end when negative. An index outside its axis sets the int64 at `error` to 1 when that is given;
+memory is never touched outside the arrays: reading takes the nearest element, writing leaves the update out.
+"""
+
+from dataclasses import replace
+from math import prod
+
+from cgraph.kernels.calls.layout import broadcast
+from cgraph.kernels.calls.move import TASK_BYTES, constant, copy_calls, fill_calls, ordered, run_call
+from cgraph.kernels.kernel import Call, Kernel, Pointer, View, collapse
+
+GATHER_BLOCK = 4096  # columns with an index each
+SCATTER_BLOCK = 256  # columns; every task of a scatter goes over all indices
+
+
+def take_calls(out: View, x: View, indices: View, axis: int, error: Pointer | None = None) -> list[Call]:
+    """``out = np.take(x, indices, axis)``: shape of `x` with `axis` replaced by the shape of `indices`.
+
+    Raises
+        ValueError: `axis` of `x` is empty while `out` is not
+    """
+    after = len(x.shape) - axis - 1
+    rank = len(indices.shape)
+    x_strides = (*x.strides[:axis], *(0,) * rank, *x.strides[axis + 1 :])
+    i_strides = (*(0,) * axis, *indices.strides, *(0,) * after)
+    source = View(x.at, out.shape, x_strides, x.dtype)
+    return gather_calls(out, source, View(indices.at, out.shape, i_strides, indices.dtype), x, axis, error)
+
+
+def take_along_axis_calls(out: View, x: View, indices: View, axis: int, error: Pointer | None = None) -> list[Call]:
+    """``out = np.take_along_axis(x, indices, axis)``: `x` and `indices` broadcast against one another off `axis`."""
+    shape = (*out.shape[:axis], x.shape[axis], *out.shape[axis + 1 :])
+    whole = broadcast(x, shape)
+    strides = (*whole.strides[:axis], 0, *whole.strides[axis + 1 :])
+    source = View(x.at, out.shape, strides, x.dtype)
+    return gather_calls(out, source, broadcast(indices, out.shape), x, axis, error)
+
+
+def gather_calls(out: View, source: View, indices: View, x: View, axis: int, error: Pointer | None) -> list[Call]:
+    """``out[p] = source[p]`` moved by ``indices[p]`` elements along `axis` of `x`; three views of one shape."""
+    if out.size == 0:
+        return []
+    if x.shape[axis] == 0:
+        raise ValueError(f"take from an axis of 0 elements: x {x.shape}, axis {axis}")
+    out, source, indices = ordered(out, source, indices)
+    itemsize = out.itemsize
+    how = "each"
+    if indices.strides[-1] == 0:
+        how = "run" if out.strides[-1] == source.strides[-1] == itemsize else "strided"
+    kernel = Kernel("index.gather", (itemsize, indices.dtype, how))
+    block, each = (GATHER_BLOCK, GATHER_BLOCK) if how == "each" else (TASK_BYTES // itemsize, TASK_BYTES // itemsize)
+    return [run_call(kernel, (out, source, indices), block, each, (x.shape[axis], x.strides[axis], error or 0))]
+
+
+def put_along_axis_calls(
+    out: View, indices: View, updates: View, axis: int, how: str = "set", error: Pointer | None = None
+) -> list[Call]:
+    """``np.put_along_axis(out, indices, updates, axis)``, or ``add``, ``mul``, ``min``, ``max`` into `out`.
+
+    `updates` and `indices` have, or broadcast to, the shape of `out` but for `axis`. Updates of one place are done in
+    the order of `axis`, so sums have the same bits on any number of threads.
+    """
+    extents = [v.shape[axis] if len(v.shape) == len(out.shape) else 1 for v in (indices, updates)]
+    shape = (*out.shape[:axis], max(extents) if 0 not in extents else 0, *out.shape[axis + 1 :])
+    indices, updates = broadcast(indices, shape), broadcast(updates, shape)
+    n = shape[axis]
+    if prod(shape) == 0 or out.size == 0:
+        return []
+    off = tuple(without(v, axis) for v in (out, updates, indices))
+    places, changes, positions = ordered(*off)
+    same = positions.strides[-1] == 0 and places.strides[-1] == changes.strides[-1] == out.itemsize
+    dtype = f"u{out.itemsize}" if how == "set" else out.dtype
+    more = (n, updates.strides[axis], indices.strides[axis], out.shape[axis], out.strides[axis], error or 0)
+    kernel = Kernel("index.scatter", (dtype, indices.dtype, how, same))
+    return [
+        run_call(kernel, (places, changes, positions), SCATTER_BLOCK, max(1, TASK_BYTES // out.itemsize // n), more)
+    ]
+
+
+def scatter_calls(
+    out: View, indices: View, updates: View, axis: int, how: str = "set", error: Pointer | None = None
+) -> list[Call]:
+    """``out[:, …, indices, …] how= updates``, the reverse of `take_calls`: its gradient is ``add``.
+
+    `updates` has the shape of `out` with `axis` replaced by the shape of `indices`; in the order of `indices`.
+
+    Raises
+        ValueError: axes of `indices` cannot be seen as one, in it or in `updates`
+    """
+    rank = len(indices.shape)
+    inner = updates.strides[axis : axis + rank]
+    shape, (i_steps, u_steps) = collapse(indices.shape, indices.strides, inner)
+    if len(shape) > 1:
+        raise ValueError(f"indices {indices.shape} with strides {indices.strides}, {inner} are not one axis")
+    n, i_step, u_step = (shape or (1,))[0], (i_steps or (0,))[0], (u_steps or (0,))[0]
+    whole = (*out.shape[:axis], n, *out.shape[axis + 1 :])
+    u_strides = (*updates.strides[:axis], u_step, *updates.strides[axis + rank :])
+    i_strides = tuple(i_step if a == axis else 0 for a in range(len(whole)))
+    positions = View(indices.at, whole, i_strides, indices.dtype)
+    return put_along_axis_calls(out, positions, View(updates.at, whole, u_strides, updates.dtype), axis, how, error)
+
+
+def one_hot_calls(out: View, indices: View, axis: int, off: float = 0, on: float = 1) -> list[Call]:
+    """`on` at the index along `axis` of `out`, `off` elsewhere; an index outside gives `off` everywhere.
+
+    `indices` has the shape of `out` without `axis`.
+    """
+    shape = (*out.shape[:axis], 1, *out.shape[axis + 1 :])
+    strides = (*indices.strides[:axis], 0, *indices.strides[axis:])
+    positions = View(indices.at, shape, strides, indices.dtype)
+    return fill_calls(out, off) + put_along_axis_calls(out, positions, broadcast(constant(on, out.dtype), shape), axis)
+
+
+def nonzero_calls(out: View, count: View, x: View, scratch: View | None = None, fill: int = 0) -> list[Call]:
+    """The places of the elements of `x` that are not zero, in C order, and how many there are.
+
+    Parameters
+        out: int64 ``[rank, most]``, contiguous; after `count` columns, `fill`
+        count: one int64; may be more than `most`
+        scratch: contiguous, as large as `x`, when `x` is not contiguous
+    """
+    calls = fill_calls(out, fill)
+    if not x.is_contiguous:
+        if scratch is None:
+            raise ValueError(f"nonzero of a strided view {x.shape} {x.strides} needs scratch")
+        dense = replace(scratch.with_shape(*x.shape), dtype=x.dtype)
+        calls += copy_calls(dense, x)
+        x = dense
+    args: tuple[int | Pointer, ...] = (out.at, count.at, x.at, x.size, out.shape[1], len(x.shape), *x.shape)
+    return [*calls, Call(Kernel("index.nonzero", (x.dtype,)), args, 1)]
+
+
+def triangle_calls(out: View, x: View, diagonal: int, upper: bool) -> list[Call]:
+    """``np.triu(x, diagonal)``, or ``np.tril``; the last two axes are the matrices."""
+    if out.size == 0:
+        return []
+    views = tuple(as_rows(v) for v in (out, broadcast(x, out.shape)))
+    kernel = Kernel("index.triangle", (out.itemsize, upper))
+    each = TASK_BYTES // out.itemsize
+    return [run_call(kernel, views, each, each, (out.shape[-2], diagonal))]
+
+
+def as_rows(x: View) -> View:
+    """Outer axes of one element do not count; the last two stay as they are."""
+    keep = [a for a, n in enumerate(x.shape) if n != 1 or a >= len(x.shape) - 2]
+    return replace(x, shape=tuple(x.shape[a] for a in keep), strides=tuple(x.strides[a] for a in keep))
+
+
+def without(x: View, axis: int) -> View:
+    """The first slice along `axis`."""
+    return replace(
+        x, shape=(*x.shape[:axis], *x.shape[axis + 1 :]), strides=(*x.strides[:axis], *x.strides[axis + 1 :])
+    )

@@ -1,0 +1,157 @@
+"""Gather, scatter, one-hot, nonzero and triangles against NumPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cgraph.kernels.calls.index import (
+    nonzero_calls,
+    one_hot_calls,
+    put_along_axis_calls,
+    scatter_calls,
+    take_along_axis_calls,
+    take_calls,
+    triangle_calls,
+)
+from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.target import target_named
+from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+from tests.support.strided import filled, strided
+
+SHAPES = st.lists(st.sampled_from([1, 2, 3, 5, 17, 40]), min_size=1, max_size=3).map(tuple)
+EMPTY = st.lists(st.sampled_from([0, 1, 3, 8, 33]), max_size=2).map(tuple)
+HOW = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
+
+
+@given(data=st.data(), target=st.sampled_from(TARGETS), order=st.sampled_from(ORDERS))
+def test_take_is_numpys(data, target, order):
+    shape, index_shape = data.draw(SHAPES), data.draw(EMPTY)
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    x, x_view = data.draw(strided(shape, data.draw(st.sampled_from(["u1", "f4", "f8"]))))
+    indices = (
+        np.random.default_rng(5)
+        .integers(-shape[axis], shape[axis], index_shape)
+        .astype(data.draw(st.sampled_from(["i4", "i8"])))
+    )
+    want = np.take(x, indices, axis)
+    out = filled(want)
+    run_calls(take_calls(view_of(out), x_view, view_of(indices), axis), target_named(target), order)
+    assert out.tobytes() == want.tobytes()
+
+
+@given(data=st.data(), target=st.sampled_from(TARGETS), order=st.sampled_from(ORDERS))
+def test_take_along_axis_is_numpys(data, target, order):
+    shape = data.draw(SHAPES)
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    x, x_view = data.draw(strided(shape, "f4"))
+    index_shape = (*shape[:axis], data.draw(st.sampled_from([0, 1, 4, 30])), *shape[axis + 1 :])
+    indices = np.random.default_rng(6).integers(-shape[axis], shape[axis], index_shape)
+    want = np.take_along_axis(x, indices, axis)
+    out = filled(want)
+    run_calls(take_along_axis_calls(view_of(out), x_view, view_of(indices), axis), target_named(target), order)
+    assert out.tobytes() == want.tobytes()
+
+
+def test_an_index_outside_is_reported_and_reads_the_nearest_element():
+    x, indices = np.arange(10.0), np.array([3, 10, -11, -1])
+    error, out = np.zeros(1, np.int64), np.zeros(4)
+    run_calls(take_calls(view_of(out), view_of(x), view_of(indices), 0, Pointer(error)))
+    assert out.tolist() == [3, 9, 0, 9] and error[0] == 1
+
+
+def test_indices_inside_report_nothing():
+    x, indices, error = np.arange(10.0), np.array([3, -10]), np.zeros(1, np.int64)
+    run_calls(take_calls(view_of(np.zeros(2)), view_of(x), view_of(indices), 0, Pointer(error)))
+    assert error[0] == 0
+
+
+def test_an_update_outside_is_reported_and_left_out():
+    out, error = np.arange(4.0), np.zeros(1, np.int64)
+    indices, updates = np.array([1, 4, -5, -1]), np.array([10.0, 20, 30, 40])
+    run_calls(scatter_calls(view_of(out), view_of(indices), view_of(updates), 0, "set", Pointer(error)))
+    assert out.tolist() == [0, 10, 2, 40] and error[0] == 1
+
+
+def test_taking_from_nothing_is_refused():
+    with pytest.raises(ValueError, match="axis of 0 elements"):
+        take_calls(view_of(np.zeros(2)), view_of(np.zeros(0)), view_of(np.zeros(2, np.int64)), 0)
+
+
+@given(
+    data=st.data(), target=st.sampled_from(TARGETS), order=st.sampled_from(ORDERS), how=st.sampled_from([*HOW, "set"])
+)
+def test_updates_at_equal_places_are_done_in_order(data, target, order, how):
+    shape = data.draw(SHAPES)
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    dtype = data.draw(st.sampled_from(["f4", "f8", "i4"]))
+    index_shape = data.draw(EMPTY)
+    rng = np.random.default_rng(7)
+    x = rng.integers(-9, 9, shape).astype(dtype) / (1 if dtype == "i4" else 7)
+    x = x.astype(dtype)
+    updates = rng.integers(-9, 9, (*shape[:axis], *index_shape, *shape[axis + 1 :])).astype(dtype)
+    indices = rng.integers(-shape[axis], shape[axis], index_shape)
+    want, out = np.moveaxis(x.copy(), axis, 0), x.copy()
+    flat = np.moveaxis(updates.reshape(*shape[:axis], indices.size, *shape[axis + 1 :]), axis, 0)
+    for i, update in zip(indices.ravel(), flat):
+        want[i] = HOW[how](want[i], update) if how != "set" else update
+    run_calls(scatter_calls(view_of(out), view_of(indices), view_of(updates), axis, how), target_named(target), order)
+    np.testing.assert_array_equal(out, np.moveaxis(want, 0, axis))
+
+
+@given(data=st.data(), target=st.sampled_from(TARGETS), order=st.sampled_from(ORDERS))
+def test_put_along_axis_is_numpys(data, target, order):
+    shape = data.draw(SHAPES)
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    rng = np.random.default_rng(8)
+    index_shape = (*shape[:axis], data.draw(st.sampled_from([0, 1, 5])), *shape[axis + 1 :])
+    x, updates = rng.random(shape), rng.random(index_shape)
+    indices = rng.integers(-shape[axis], shape[axis], index_shape)
+    want, out = x.copy(), x.copy()
+    np.put_along_axis(want, indices, updates, axis)
+    run_calls(put_along_axis_calls(view_of(out), view_of(indices), view_of(updates), axis), target_named(target), order)
+    np.testing.assert_array_equal(out, want)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_one_hot_marks_the_index_and_nothing_else(axis):
+    indices = np.random.default_rng(9).integers(-7, 7, (5, 4))
+    want = np.moveaxis(np.where(np.eye(7, dtype=bool)[indices], 2.5, -1.0), -1, axis).astype("f4")
+    out = np.full(want.shape, np.nan, "f4")
+    run_calls(one_hot_calls(view_of(out), view_of(indices), axis, -1.0, 2.5))
+    np.testing.assert_array_equal(out, want)
+
+
+def test_one_hot_of_an_index_outside_is_off():
+    out = np.full((2, 3), np.nan)
+    run_calls(one_hot_calls(view_of(out), view_of(np.array([3, 1])), 1))
+    assert out.tolist() == [[0, 0, 0], [0, 1, 0]]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i8", "b1", "u1"])
+@pytest.mark.parametrize("most", [0, 3, 200])
+def test_nonzero_gives_the_first_places_and_the_count(dtype, most):
+    x = np.random.default_rng(10).integers(0, 2, (3, 7, 5)).astype("bool" if dtype == "b1" else dtype)
+    want = np.stack(np.nonzero(x))
+    out, count = np.full((3, most), -5), np.zeros((), np.int64)
+    scratch = np.zeros(x.size, x.dtype)
+    turned = np.ascontiguousarray(x.transpose(2, 0, 1)).transpose(1, 2, 0)
+    for given_x in (x, turned):
+        owner = given_x if given_x.base is None else given_x.base
+        view = View(Pointer(owner), given_x.shape, given_x.strides, dtype)
+        run_calls(nonzero_calls(view_of(out), view_of(count), view, view_of(scratch), fill=-1))
+        n = want.shape[1]
+        assert count == n
+        np.testing.assert_array_equal(out[:, : min(n, most)], want[:, :most])
+        assert (out[:, n:] == -1).all()
+
+
+@given(data=st.data(), upper=st.booleans(), order=st.sampled_from(ORDERS))
+def test_triangles_are_numpys(data, upper, order):
+    shape = (*data.draw(EMPTY), data.draw(st.integers(1, 9)), data.draw(st.integers(1, 40)))
+    diagonal = data.draw(st.integers(-12, 45))
+    x, x_view = data.draw(strided(shape, data.draw(st.sampled_from(["u1", "f8"]))))
+    want = np.ascontiguousarray((np.triu if upper else np.tril)(x, diagonal))
+    out = filled(want)
+    run_calls(triangle_calls(view_of(out), x_view, diagonal, upper), order=order)
+    assert out.tobytes() == want.tobytes()
