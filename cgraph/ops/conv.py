@@ -166,21 +166,10 @@ class ConvTranspose(Conv):
         return Spec((x.shape[0], f.shape[1] * self.groups, *self.shape), x.dtype)
 
     def meaning(self, x, f):
-        moves = self.moves(f.shape[2:])
-        results = x.shape[2:]
-        whole = np.zeros((x.shape[0], f.shape[1] * self.groups, *moves.covered(results)), x.dtype)
-        x, f = grouped(x, 1, self.groups), grouped(f, 0, self.groups)
-        place: Any
-        for tap in np.ndindex(moves.window):
-            part = np.einsum("ngk...,gkc->ngc...", x, f[(..., *tap)], optimize=True)
-            place = [
-                slice(t * d, t * d + (p - 1) * s + 1, s) for t, d, p, s in zip(tap, self.dilation, results, self.stride)
-            ]
-            whole[(..., *place)] += part.reshape(*whole.shape[:2], *results)
-        out = np.zeros((*whole.shape[:2], *self.shape), x.dtype)
-        place, taken = moves.inside(self.shape, results)
-        out[(..., *taken)] = whole[(..., *place)]
-        return out
+        shape = (x.shape[0], f.shape[1] * self.groups, *x.shape[2:])
+        x, f, moves = grouped(x, 1, self.groups), grouped(f, 0, self.groups), self.moves(f.shape[2:])
+        parts = (np.einsum("ngk...,gkc->ngc...", x, f[(..., *tap)], optimize=True) for tap in np.ndindex(moves.window))
+        return moves.collected((part.reshape(shape) for part in parts), self.shape)
 
     def rooms(self, x: Spec | View, f: Spec | View) -> tuple[int, int]:
         moves = self.moves(f.shape[2:])

@@ -13,9 +13,9 @@ import numpy as np
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import OPS, Node, Op, apply, public
 from cgraph.ir.spec import Spec
-from cgraph.kernels.calls.contract import repeated
+from cgraph.kernels.calls.contract import PLACE, chosen, in_parts_calls, repeated, window_places
 from cgraph.kernels.calls.pointwise import pointwise_calls
-from cgraph.kernels.calls.reduce import reduce_calls, scratch_nbytes
+from cgraph.kernels.calls.reduce import scratch_nbytes
 from cgraph.kernels.expression import Program, Trace, code_of
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous
 from cgraph.ops.family import plain
@@ -34,8 +34,6 @@ from cgraph.ops.window import (
     spread_view,
     window_view,
 )
-
-PLACE = np.dtype("int32")
 
 
 @dataclass(frozen=True)
@@ -114,14 +112,7 @@ class Pool(Op):
         results = self.results(x.shape)
         calls, x = padded_view(self.moves, x, results, self.outside(dtype), frame)
         seen = window_view(x, self.moves, results)
-        return calls + reduced_calls(self.kind, program, out, (seen, *more), self.over, parts, nbytes[1])
-
-
-def reduced_calls(
-    kind: str, program: Program, out: View, xs: tuple[View, ...], axes: tuple[int, ...], at: Pointer | None, nbytes: int
-) -> list[Call]:
-    room = contiguous(at, (nbytes,), "u1") if at else None
-    return reduce_calls(kind, program, out, *xs, axes=axes, scratch=room)
+        return calls + in_parts_calls(self.kind, program, out, (seen, *more), self.over, parts, nbytes[1])
 
 
 @dataclass(frozen=True)
@@ -183,7 +174,7 @@ class TakeFromPlaces(Pool):
 
     def cpu(self, out: View, places: View, x: View, scratch: Pointer | None = None) -> list:  # type: ignore[override]
         wanted = repeated(places, len(places.shape), *self.window)
-        return self.reduced(chosen(x.dtype), out, x, scratch, wanted, taps(self.window))
+        return self.reduced(chosen(x.dtype), out, x, scratch, wanted, window_places(self.window))
 
     def grad(self, node, g):
         places, x = node.operands
@@ -211,18 +202,8 @@ class SpreadToPlaces(Pool):
         return Spec(shape, g.dtype)
 
     def meaning(self, places, g):
-        results = g.shape[2:]
-        padded = np.zeros((*g.shape[:2], *self.moves.covered(results)), g.dtype)
-        place: Any
-        for i, tap in enumerate(np.ndindex(self.window)):
-            place = [
-                slice(t * d, t * d + (p - 1) * s + 1, s) for t, d, p, s in zip(tap, self.dilation, results, self.stride)
-            ]
-            padded[(..., *place)] += np.where(places == i, g, 0)
-        out = np.zeros((*g.shape[:2], *self.shape), g.dtype)
-        place, taken = self.moves.inside(self.shape, results)
-        out[(..., *taken)] = padded[(..., *place)]
-        return out
+        parts = (np.where(places == i, g, 0).astype(g.dtype) for i in range(prod(self.window)))
+        return self.moves.collected(parts, self.shape)
 
     def pieces(self, leading: tuple[int, ...], code: str) -> tuple[int, int, int]:
         """Bytes of the spread places and elements, and of the reduction's parts."""
@@ -245,11 +226,11 @@ class SpreadToPlaces(Pool):
         steps = Windows(self.window, ones, (0,) * len(self.pad), self.dilation)
         axes = range(len(self.window))
         views = (window_view(g, steps, self.shape), window_view(places, steps, self.shape))
-        order = backward(taps(self.window), axes)
+        order = backward(window_places(self.window), axes)
         return (
             place_calls
             + calls
-            + reduced_calls("sum", chosen(g.dtype), out, (*views, order), self.over, parts, nbytes[2])
+            + in_parts_calls("sum", chosen(g.dtype), out, (*views, order), self.over, parts, nbytes[2])
         )
 
     def grad(self, node, g):
@@ -310,18 +291,7 @@ class SpreadToWindows(Pool):
         return Spec(shape, g.dtype)
 
     def meaning(self, g):
-        results = g.shape[2:]
-        padded = np.zeros((*g.shape[:2], *self.moves.covered(results)), g.dtype)
-        place: Any
-        for tap in np.ndindex(self.window):
-            place = [
-                slice(t * d, t * d + (p - 1) * s + 1, s) for t, d, p, s in zip(tap, self.dilation, results, self.stride)
-            ]
-            padded[(..., *place)] += g
-        out = np.zeros((*g.shape[:2], *self.shape), g.dtype)
-        place, taken = self.moves.inside(self.shape, results)
-        out[(..., *taken)] = padded[(..., *place)]
-        return out
+        return self.moves.collected((g for _ in range(prod(self.window))), self.shape)
 
     def pieces(self, leading: tuple[int, ...], code: str) -> tuple[int, int]:
         """Bytes of the spread elements and of the reduction's parts."""
@@ -343,7 +313,7 @@ class SpreadToWindows(Pool):
         m = Trace()
         views = (window_view(g, steps, self.shape),)
         program = m.program(m.load(0, g.dtype))
-        return calls + reduced_calls("sum", program, out, views, self.over, parts, nbytes[1])
+        return calls + in_parts_calls("sum", program, out, views, self.over, parts, nbytes[1])
 
     def grad(self, node, g):
         counts = self.moves.counts(self.shape, node.operands[0].shape[2:], False)
@@ -354,19 +324,6 @@ class SpreadToWindows(Pool):
 def sibling(op: Pool, kind: Any, *rest: Any) -> Op:
     """Another op of this file that moves its windows as `op` does."""
     return kind(op.window, op.stride, op.pad, op.dilation, op.ceil, *rest)
-
-
-def chosen(dtype: str) -> Program:
-    """Operand 0 where operands 1 and 2 are equal, else 0."""
-    m = Trace()
-    code = code_of(PLACE)
-    return m.program(m.where(m.eq(m.load(1, code), m.load(2, code)), m.load(0, dtype), m.const(0, dtype)))
-
-
-def taps(window: tuple[int, ...]) -> View:
-    """The position of each element of a window, in C order."""
-    numbers = np.arange(prod(window), dtype=PLACE)
-    return contiguous(Pointer(numbers), window, code_of(PLACE))
 
 
 # -- public functions -------------------------------------------------------------------------------------------------

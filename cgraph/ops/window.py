@@ -4,7 +4,7 @@ Sizes are one number per such axis; a padding is all numbers before the axes, th
 right)``, as in ONNX.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -85,6 +85,21 @@ class Windows:
         out = np.full((*x.shape[:2], *self.covered(results)), value, x.dtype)
         place, taken = self.inside(x.shape[2:], results)
         out[(..., *place)] = x[(..., *taken)]
+        return out
+
+    def collected(self, parts: Iterable[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+        """The sum ``[n, c, *shape]`` of what windows add: `parts` are ``[n, c, *results]``, one per element of one."""
+        whole: Any = None
+        for tap, part in zip(np.ndindex(self.window), parts):
+            results = part.shape[2:]
+            if whole is None:
+                whole = np.zeros((*part.shape[:2], *self.covered(results)), part.dtype)
+            starts = times(tap, self.dilation)
+            place = [slice(t, t + max(p - 1, 0) * s + 1, s) for t, p, s in zip(starts, results, self.stride)]
+            whole[(..., *place)] += part
+        out = np.zeros((*whole.shape[:2], *shape), whole.dtype)
+        inside, taken = self.inside(shape, results)
+        out[(..., *taken)] = whole[(..., *inside)]
         return out
 
     def inside(self, shape: tuple[int, ...], results: tuple[int, ...]) -> tuple[list[Any], list[Any]]:

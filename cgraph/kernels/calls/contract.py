@@ -1,8 +1,14 @@
 """Calls of sums of products of strided views: any contraction, slow and right; and views made for it."""
 
+from math import prod
+
+import numpy as np
+
 from cgraph.kernels.calls.reduce import reduce_calls
-from cgraph.kernels.expression import Program, Trace
+from cgraph.kernels.expression import Program, Trace, code_of
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous
+
+PLACE = np.dtype("int32")
 
 
 def product_sum_calls(
@@ -13,13 +19,39 @@ def product_sum_calls(
     Operands
         scratch: `nbytes` bytes, as `cgraph.kernels.calls.reduce.scratch_nbytes` says
     """
+    return in_parts_calls("sum", product_program(x.dtype), out, (x, y), axes, scratch, nbytes)
+
+
+def in_parts_calls(
+    kind: str,
+    program: Program,
+    out: View,
+    xs: tuple[View, ...],
+    axes: tuple[int, ...],
+    scratch: Pointer | None,
+    nbytes: int,
+) -> list[Call]:
+    """A reduction whose workspace of `nbytes` bytes is given by its address."""
     room = contiguous(scratch, (nbytes,), "u1") if scratch else None
-    return reduce_calls("sum", product_program(x.dtype), out, x, y, axes=axes, scratch=room)
+    return reduce_calls(kind, program, out, *xs, axes=axes, scratch=room)
 
 
 def product_program(dtype: str) -> Program:
     m = Trace()
     return m.program(m.load(0, dtype) * m.load(1, dtype))
+
+
+def chosen(dtype: str) -> Program:
+    """Operand 0 where operands 1 and 2, places, are equal, else 0."""
+    m = Trace()
+    code = code_of(PLACE)
+    return m.program(m.where(m.eq(m.load(1, code), m.load(2, code)), m.load(0, dtype), m.const(0, dtype)))
+
+
+def window_places(window: tuple[int, ...]) -> View:
+    """The position of each element of a window, in C order."""
+    numbers = np.arange(prod(window), dtype=PLACE)
+    return contiguous(Pointer(numbers), window, code_of(PLACE))
 
 
 def split_axis(x: View, axis: int, groups: int) -> View:

@@ -1,0 +1,289 @@
+"""Normalisation: of channels by given statistics, of rows and groups by their own, and across channels."""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.spec import Spec
+from cgraph.kernels.calls.normalise import group_norm_calls, layer_norm_calls, local_response_calls
+from cgraph.kernels.calls.pointwise import pointwise_calls
+from cgraph.kernels.expression import Trace
+from cgraph.kernels.kernel import Pointer, View, contiguous
+from cgraph.ops.family import common_dtype, float_dtype, plain
+from cgraph.ops.leaf import as_node
+from cgraph.ops.shape import reshape
+
+
+def per_channel(x: Any, ndim: int) -> Any:
+    """``[c]`` so that it broadcasts along the channels of ``[n, c, ...]``; nodes and arrays alike."""
+    return reshape(x, (-1, *[1] * (ndim - 2))) if isinstance(x, Node) else x.reshape(-1, *[1] * (ndim - 2))
+
+
+@dataclass(frozen=True)
+class BatchNorm(Op):
+    """``(x - mean) / sqrt(variance + eps) * scale + shift`` for each channel.
+
+    Operands
+        x: ``[n, c, ...]``
+        scale, shift, mean, variance: ``[c]``
+    Source
+        Ioffe and Szegedy 2015, arXiv:1502.03167; ONNX operator BatchNormalization
+    """
+
+    eps: float
+    strided = True
+
+    def infer(self, x: Spec, *parameters: Spec) -> Spec:
+        check_floats(x, *parameters)
+        if x.ndim < 2 or any(p.shape != (x.shape[1],) for p in parameters):
+            raise ShapeError("scale, shift, mean and variance must be [c] for an operand [n, c, ...]")
+        return x
+
+    def meaning(self, x, scale, shift, mean, variance):
+        scale, shift, mean, variance = (per_channel(p, x.ndim) for p in (scale, shift, mean, variance))
+        return (x - mean) / np.sqrt(variance + np.asarray(self.eps, x.dtype)) * scale + shift
+
+    def overwrites(self, x: Spec, *parameters: Spec) -> tuple[int, ...]:
+        return (0,)
+
+    def scratch(self, x: Spec, *parameters: Spec) -> int:
+        return x.shape[1] * x.dtype.itemsize
+
+    def cpu(self, out: View, x: View, *parameters: View, scratch: Pointer | None = None) -> list:
+        if x.size == 0:
+            return []
+        assert scratch is not None
+        scale, shift, mean, variance = parameters
+        factor = contiguous(scratch, scale.shape, x.dtype)
+        m = Trace()
+        first = m.program(m.load(0, x.dtype) / m.sqrt(m.load(1, x.dtype) + self.eps))
+        m = Trace()
+        x_, mean_, factor_, shift_ = (m.load(i, x.dtype) for i in range(4))
+        second = m.program((x_ - mean_) * factor_ + shift_)
+        views = (along_channels(v, len(x.shape)) for v in (mean, factor, shift))
+        return pointwise_calls(first, factor, scale, variance) + pointwise_calls(second, out, x, *views)
+
+    def grad(self, node, g):
+        x, scale, _, mean, variance = node.operands
+        axes = tuple(i for i in range(x.ndim) if i != 1)
+        factor = OPS["reciprocal"](OPS["sqrt"](variance + self.eps))
+        centred = x - per_channel(mean, x.ndim)
+        sums, products = OPS["sum"](g, axes), OPS["sum"](g * centred, axes)
+        to_variance = products * scale * factor * factor * factor * -0.5
+        return g * per_channel(scale * factor, x.ndim), products * factor, sums, -sums * scale * factor, to_variance
+
+
+def along_channels(p: View, ndim: int) -> View:
+    """``[c]`` as ``[c, 1, ...]``."""
+    return View(p.at, (*p.shape, *[1] * (ndim - 2)), (*p.strides, *[0] * (ndim - 2)), p.dtype)
+
+
+@dataclass(frozen=True)
+class LayerNorm(Op):
+    """``(x - mean) / sqrt(variance + eps) * scale + shift`` by the mean and variance over the last axes.
+
+    Operands
+        x: floats
+        scale, shift: of the shape of the last `axes` axes of `x`
+    Source
+        Ba, Kiros and Hinton 2016, arXiv:1607.06450
+    """
+
+    axes: int
+    eps: float
+
+    def infer(self, x: Spec, scale: Spec, shift: Spec) -> Spec:
+        check_floats(x, scale, shift)
+        shape = x.shape[x.ndim - self.axes :]
+        if not 1 <= self.axes <= x.ndim or scale.shape != shape or shift.shape != shape:
+            raise ShapeError(f"scale and shift must be {list(shape)}, the last {self.axes} axes")
+        return x
+
+    def meaning(self, x, scale, shift):
+        return standardised(x, tuple(range(x.ndim - self.axes, x.ndim)), self.eps) * scale + shift
+
+    def overwrites(self, x: Spec, *parameters: Spec) -> tuple[int, ...]:
+        return (0,)
+
+    def cpu(self, out: View, x: View, scale: View, shift: View, scratch: Any = None) -> list:
+        return layer_norm_calls(out, x, scale, shift, self.axes, self.eps)
+
+    def grad(self, node, g):
+        x, scale, _ = node.operands
+        to_x, unit = gradient_of_standard(x, g * scale, tuple(range(x.ndim - self.axes, x.ndim)), self.eps)
+        over = tuple(range(x.ndim - self.axes))
+        return to_x, OPS["sum"](g * unit, over), OPS["sum"](g, over)
+
+
+@dataclass(frozen=True)
+class GroupNorm(Op):
+    """``(x - mean) / sqrt(variance + eps) * scale + shift`` by the mean and variance of each group of channels.
+
+    Operands
+        x: ``[n, c, ...]``
+        scale, shift: ``[c]``
+    Fields
+        groups: divides c; as many as channels is instance normalisation
+    Source
+        Wu and He 2018, arXiv:1803.08494
+    """
+
+    groups: int
+    eps: float
+
+    def infer(self, x: Spec, scale: Spec, shift: Spec) -> Spec:
+        check_floats(x, scale, shift)
+        if x.ndim < 2 or self.groups < 1 or x.shape[1] % self.groups:
+            raise ShapeError(f"{self.groups} groups do not divide the channels of an operand [n, c, ...]")
+        if scale.shape != (x.shape[1],) or shift.shape != (x.shape[1],):
+            raise ShapeError(f"scale and shift must be [{x.shape[1]}], one for each channel")
+        return x
+
+    def meaning(self, x, scale, shift):
+        rows = x.reshape(x.shape[0], self.groups, prod(x.shape[1:]) // self.groups)
+        unit = standardised(rows, (2,), self.eps).reshape(x.shape)
+        return unit * per_channel(scale, x.ndim) + per_channel(shift, x.ndim)
+
+    def overwrites(self, x: Spec, *parameters: Spec) -> tuple[int, ...]:
+        return (0,)
+
+    def cpu(self, out: View, x: View, scale: View, shift: View, scratch: Any = None) -> list:
+        return group_norm_calls(out, x, scale, shift, self.groups, self.eps)
+
+    def grad(self, node, g):
+        x, scale, _ = node.operands
+        rows = (x.shape[0], self.groups, prod(x.shape[1:]) // self.groups)
+        scaled = reshape(g * per_channel(scale, x.ndim), rows)
+        to_x, unit = gradient_of_standard(reshape(x, rows), scaled, (2,), self.eps)
+        over = tuple(i for i in range(x.ndim) if i != 1)
+        return reshape(to_x, x.shape), OPS["sum"](g * reshape(unit, x.shape), over), OPS["sum"](g, over)
+
+
+def standardised(x: np.ndarray, axes: tuple[int, ...], eps: float) -> np.ndarray:
+    """`x` with mean 0 and variance 1 over axes."""
+    if x.size == 0:
+        return x
+    centred = x - x.mean(axes, keepdims=True)
+    variance = np.square(centred).mean(axes, keepdims=True)
+    return centred / np.sqrt(variance + np.asarray(eps, x.dtype))
+
+
+def gradient_of_standard(x: Node, g: Node, axes: tuple[int, ...], eps: float) -> tuple[Node, Node]:
+    """The gradient for `x` of ``(x - mean) / sqrt(variance + eps)`` over axes, and that value itself."""
+    mean = OPS["mean"]
+    centred = x - mean(x, axes, keepdims=True)
+    factor = OPS["reciprocal"](OPS["sqrt"](mean(OPS["square"](centred), axes, keepdims=True) + eps))
+    unit = centred * factor
+    found = g - mean(g, axes, keepdims=True) - unit * mean(g * unit, axes, keepdims=True)
+    return found * factor, unit
+
+
+@dataclass(frozen=True)
+class Lrn(Op):
+    """``x / (bias + alpha / size * s) ** beta``, s being the sum of squares over the `size` channels around.
+
+    Operands
+        x: ``[n, c, ...]``
+    Source
+        Krizhevsky, Sutskever and Hinton 2012; ONNX operator LRN
+    """
+
+    size: int
+    alpha: float
+    beta: float
+    bias: float
+
+    def infer(self, x: Spec) -> Spec:
+        check_floats(x)
+        if x.ndim < 2 or self.size < 1:
+            raise ShapeError(f"an operand [n, c, ...] and a size >= 1 are needed, not {self.size}")
+        return x
+
+    def meaning(self, x):
+        before = (self.size - 1) // 2
+        width = [(0, 0), (before, self.size - 1 - before), *[(0, 0)] * (x.ndim - 2)]
+        squares = np.pad(np.square(x), width)
+        sums = np.zeros_like(x)
+        for i in range(self.size):
+            sums += squares[:, i : i + x.shape[1]]
+        base = np.asarray(self.bias, x.dtype) + np.asarray(self.alpha / self.size, x.dtype) * sums
+        return x / base ** np.asarray(self.beta, x.dtype)
+
+    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
+        return local_response_calls(out, x, self.size, self.alpha, self.beta, self.bias)
+
+    def grad(self, node, g):
+        (x,) = node.operands
+        before = (self.size - 1) // 2
+        base = self.bias + (self.alpha / self.size) * around(OPS["square"](x), before, self.size)
+        power = OPS["power"](base, -self.beta)
+        inner = around(g * x * power / base, self.size - 1 - before, self.size)
+        return (g * power - (2 * self.alpha * self.beta / self.size) * x * inner,)
+
+
+def around(x: Node, before: int, size: int) -> Node:
+    """The sum over `size` neighbouring channels, `before` of them before, zero outside."""
+    c = x.shape[1]
+    padded = OPS["pad"](x, [(0, 0), (before, size - 1 - before), *[(0, 0)] * (x.ndim - 2)])
+    total = padded[:, :c]
+    for i in range(1, size):
+        total = total + padded[:, i : i + c]
+    return total
+
+
+def check_floats(x: Spec, *others: Spec) -> None:
+    if x.dtype.kind != "f" or any(y.dtype != x.dtype for y in others):
+        raise DTypeError("the operands must be floats of one dtype")
+
+
+# -- public functions -------------------------------------------------------------------------------------------------
+
+
+def floats(*xs: Any) -> list[Node]:
+    """Operands in one float dtype."""
+    dtype = float_dtype(common_dtype(*xs))
+    return [OPS["astype"](as_node(plain(x), dtype), dtype) for x in xs]
+
+
+@public
+def batch_norm(x: Any, scale: Any, shift: Any, mean: Any, variance: Any, eps: float = 1e-5) -> Node:
+    """Each channel of ``[n, c, ...]`` normalised by given statistics ``[c]``, scaled and shifted."""
+    return apply(BatchNorm(float(eps)), *floats(x, scale, shift, mean, variance))
+
+
+@public
+def batch_norm_training(x: Any, scale: Any, shift: Any, eps: float = 1e-5) -> tuple[Node, Node, Node]:
+    """Each channel of ``[n, c, ...]`` normalised by its own statistics: the result, the means, the variances."""
+    x, scale, shift = floats(x, scale, shift)
+    axes = tuple(i for i in range(x.ndim) if i != 1)
+    mean, variance = OPS["mean"](x, axes), OPS["var"](x, axes)
+    return batch_norm(x, scale, shift, mean, variance, eps), mean, variance
+
+
+@public
+def layer_norm(x: Any, scale: Any, shift: Any, eps: float = 1e-5) -> Node:
+    """Normalised over the last axes, as many as `scale` and `shift` have."""
+    x, scale, shift = floats(x, scale, shift)
+    return apply(LayerNorm(scale.ndim, float(eps)), x, scale, shift)
+
+
+@public
+def group_norm(x: Any, scale: Any, shift: Any, groups: int, eps: float = 1e-5) -> Node:
+    """Each group of channels of ``[n, c, ...]`` normalised by its own statistics; scale and shift are ``[c]``."""
+    return apply(GroupNorm(groups, float(eps)), *floats(x, scale, shift))
+
+
+@public
+def instance_norm(x: Any, scale: Any, shift: Any, eps: float = 1e-5) -> Node:
+    """Each channel of each image of ``[n, c, ...]`` normalised by its own statistics."""
+    return group_norm(x, scale, shift, as_node(plain(x)).shape[1], eps)
+
+
+@public
+def lrn(x: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Node:
+    """Divided by a power of the squares in neighbouring channels, as the ONNX operator LRN."""
+    return apply(Lrn(size, float(alpha), float(beta), float(bias)), *floats(x))

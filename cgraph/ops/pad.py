@@ -1,0 +1,123 @@
+"""Padding: constant, repeated edge, reflected."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import ShapeError
+from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.spec import Spec
+from cgraph.kernels.calls.move import copy_calls, fill_calls, part
+from cgraph.kernels.kernel import View
+from cgraph.ops.family import plain
+from cgraph.ops.leaf import as_node
+from cgraph.ops.shape import Slice, broadcast_to, concat, getitem
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Pad(Op):
+    """One number around the operand.
+
+    Fields
+        widths: elements before and behind, for each axis, >= 0
+        value: the number, of the operand's dtype
+    """
+
+    widths: Pairs
+    value: float | int | bool
+    strided = True
+
+    def infer(self, x: Spec) -> Spec:
+        if len(self.widths) != x.ndim or any(n < 0 for pair in self.widths for n in pair):
+            raise ShapeError(f"widths {self.widths} must be one pair >= 0 for each of {x.ndim} axes")
+        return Spec(tuple(a + n + b for n, (a, b) in zip(x.shape, self.widths)), x.dtype)
+
+    def meaning(self, x):
+        return np.pad(x, self.widths, constant_values=np.asarray(self.value, x.dtype))
+
+    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
+        calls = []
+        for axis, (before, behind) in enumerate(self.widths):
+            n = x.shape[axis]
+            for start, count in ((0, before), (before + n, behind)):
+                calls += fill_calls(part(out, axis, start, count), self.value) if count else []
+            out = part(out, axis, before, n)
+        return calls + copy_calls(out, x)
+
+    def grad(self, node, g):
+        shape = node.operands[0].shape
+        return (apply(Slice(tuple(a for a, _ in self.widths), (1,) * len(shape), shape), g),)
+
+
+@public
+def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: float | int | bool = 0) -> Node:
+    """More elements around the operand, as ``np.pad``.
+
+    Parameters
+        pad_width: one number, a pair, or a pair for each axis: elements before and behind
+        mode: ``constant``, ``edge`` (the outermost element again) or ``reflect`` (mirrored, without the edge)
+        constant_values: the one number of mode ``constant``
+    Raises
+        ShapeError: widths that do not fit, a mode that there is not, or nothing to repeat along an axis
+    """
+    x = as_node(plain(x))
+    widths = pairs(pad_width, x)
+    if not any(n for pair in widths for n in pair):
+        return x
+    if mode == "constant":
+        return apply(Pad(widths, np.asarray(constant_values).astype(x.dtype).item()), x)
+    if mode not in ("edge", "reflect"):
+        raise ShapeError(f"pad: there is no mode {mode!r}; use 'constant', 'edge' or 'reflect'")
+    for axis, (before, behind) in enumerate(widths):
+        x = (edged if mode == "edge" else reflected)(x, axis, before, behind)
+    return x
+
+
+def pairs(pad_width: Any, x: Node) -> Pairs:
+    """One pair for each axis."""
+    try:
+        found = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))
+    except ValueError:
+        raise ShapeError(f"pad: widths {pad_width} do not fit {x.name} {x.spec}") from None
+    if found.dtype.kind not in "iu" or (found < 0).any():
+        raise ShapeError(f"pad: widths {pad_width} of {x.name} {x.spec} must be whole numbers >= 0")
+    return tuple((int(a), int(b)) for a, b in found)
+
+
+def along(x: Node, axis: int, index: slice) -> Node:
+    return getitem(x, (*[slice(None)] * axis, index))
+
+
+def edged(x: Node, axis: int, before: int, behind: int) -> Node:
+    """The first and last element repeated."""
+    if not before and not behind:
+        return x
+    if not x.shape[axis]:
+        raise ShapeError(f"pad: axis {axis} of {x.name} {x.spec} has no edge")
+
+    def wide(index: slice, n: int) -> list[Node]:
+        return [broadcast_to(along(x, axis, index), (*x.shape[:axis], n, *x.shape[axis + 1 :]))] if n else []
+
+    return concat([*wide(slice(0, 1), before), x, *wide(slice(-1, None), behind)], axis)
+
+
+def reflected(x: Node, axis: int, before: int, behind: int) -> Node:
+    """Mirrored at the first and last element; again, when there are not enough."""
+    if not before and not behind:
+        return x
+    n = x.shape[axis]
+    if not n:
+        raise ShapeError(f"pad: axis {axis} of {x.name} {x.spec} has nothing to reflect")
+    if n == 1:
+        return edged(x, axis, before, behind)
+    left, right = min(before, n - 1), min(behind, n - 1)
+    parts: Sequence[Node] = (
+        *([along(x, axis, slice(left, 0, -1))] if left else []),
+        x,
+        *([along(x, axis, slice(-2, -2 - right, -1))] if right else []),
+    )
+    return reflected(concat(list(parts), axis), axis, before - left, behind - right)

@@ -1,0 +1,163 @@
+"""Random numbers from a key: equal keys give equal numbers, on every engine and any number of threads.
+
+A key is two uint32. Nothing advances it behind the scenes: split it into keys for separate uses, and let an update edge
+carry one of them to the next run.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.spec import Spec, dtype_of, shape_of
+from cgraph.kernels import philox
+from cgraph.kernels.calls.random import random_calls
+from cgraph.kernels.expression import code_of
+from cgraph.kernels.kernel import View
+from cgraph.ops.family import plain
+from cgraph.ops.leaf import as_node
+
+
+@dataclass(frozen=True)
+class Random(Op):
+    """Numbers that depend on a key and their position alone.
+
+    Operands
+        key: uint32 ``[2]``
+    """
+
+    shape: tuple[int, ...]
+
+    @property
+    def result_dtype(self) -> np.dtype:
+        raise NotImplementedError
+
+    def infer(self, key: Spec) -> Spec:
+        if key.dtype != np.uint32 or key.shape != (2,):
+            raise ShapeError(f"a key is uint32[2], not {key}; make one with random_key or split_key")
+        return Spec(self.shape, self.result_dtype)
+
+    def cpu(self, out: View, key: View, scratch: Any = None) -> list:
+        return random_calls(self.name, out, key)
+
+    def grad(self, node, g):
+        return (None,)
+
+
+@dataclass(frozen=True)
+class Bits(Random):
+    """Uniform uint32 or uint64."""
+
+    dtype: np.dtype
+
+    @property
+    def result_dtype(self) -> np.dtype:
+        if self.dtype not in (np.uint32, np.uint64):
+            raise DTypeError(f"random bits are uint32 or uint64, not {self.dtype}")
+        return self.dtype
+
+    def meaning(self, key):
+        return philox.bits(key, int(np.prod(self.shape)), self.dtype.itemsize).reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class Uniform(Random):
+    """Uniform floats in [0, 1): multiples of 2**-24 (float32) or 2**-53 (float64)."""
+
+    dtype: np.dtype
+
+    @property
+    def result_dtype(self) -> np.dtype:
+        if self.dtype.kind != "f":
+            raise DTypeError(f"random floats are float32 or float64, not {self.dtype}")
+        return self.dtype
+
+    def meaning(self, key):
+        return philox.uniform(key, int(np.prod(self.shape)), code_of(self.dtype)).reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class Normal(Uniform):
+    """Floats of the normal distribution of mean 0 and variance 1."""
+
+    def meaning(self, key):
+        return philox.normal(key, int(np.prod(self.shape)), code_of(self.dtype)).reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class Bernoulli(Random):
+    """True with a probability."""
+
+    probability: float
+
+    @property
+    def result_dtype(self) -> np.dtype:
+        return np.dtype(bool)
+
+    def infer(self, key: Spec) -> Spec:
+        if not 0 <= self.probability <= 1:
+            raise ShapeError(f"a probability lies in [0, 1]; {self.probability} does not")
+        return super().infer(key)
+
+    def meaning(self, key):
+        return philox.bernoulli(key, int(np.prod(self.shape)), self.probability).reshape(self.shape)
+
+    def cpu(self, out: View, key: View, scratch: Any = None) -> list:
+        return random_calls("bernoulli", out, key, self.probability)
+
+
+@public
+def random_key(seed: int) -> np.ndarray:
+    """The key of a seed in ``0 .. 2**64 - 1``: a plain array uint32[2], to assign to a Var or to use as it is."""
+    if not 0 <= seed < 2**64:
+        raise ShapeError(f"a seed lies in 0 .. 2**64 - 1; {seed} does not")
+    return np.array([seed & 0xFFFFFFFF, seed >> 32], np.uint32)
+
+
+@public
+def split_key(key: Any, count: int = 2) -> list[Node]:
+    """`count` keys from one, which is used for nothing else then."""
+    found = random_bits(key, (count, 2), "uint32")
+    return [found[i] for i in range(count)]
+
+
+@public
+def random_bits(key: Any, shape: Any, dtype: Any = "uint32") -> Node:
+    """Uniform integers of all bits, uint32 or uint64."""
+    return apply(Bits(shape_of(shape), dtype_of(dtype)), as_node(plain(key)))
+
+
+@public
+def random_uniform(key: Any, shape: Any, low: float = 0.0, high: float = 1.0, dtype: Any = "float32") -> Node:
+    """Uniform floats in [low, high)."""
+    found = apply(Uniform(shape_of(shape), dtype_of(dtype)), as_node(plain(key)))
+    return found if (low, high) == (0.0, 1.0) else found * (high - low) + low
+
+
+@public
+def random_normal(key: Any, shape: Any, mean: float = 0.0, std: float = 1.0, dtype: Any = "float32") -> Node:
+    """Floats of the normal distribution."""
+    found = apply(Normal(shape_of(shape), dtype_of(dtype)), as_node(plain(key)))
+    return found if (mean, std) == (0.0, 1.0) else found * std + mean
+
+
+@public
+def random_bernoulli(key: Any, shape: Any, probability: float = 0.5) -> Node:
+    """True with a probability, rounded to a multiple of 2**-32."""
+    return apply(Bernoulli(shape_of(shape), float(probability)), as_node(plain(key)))
+
+
+@public
+def dropout(x: Any, key: Any, rate: float = 0.5) -> Node:
+    """`x` with a share `rate` of its elements 0 and the others divided by ``1 - rate``.
+
+    Source: Srivastava et al. 2014.
+    """
+    if not 0 <= rate < 1:
+        raise ShapeError(f"dropout: a rate lies in [0, 1); {rate} does not")
+    x = as_node(plain(x))
+    if rate == 0:
+        return x
+    return OPS["where"](random_bernoulli(key, x.shape, 1 - rate), x * (1 / (1 - rate)), 0)
