@@ -16,6 +16,7 @@ from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.traverse import post_order
 from cgraph.ir.viewable import Viewable
 from cgraph.kernels.kernel import View
+from cgraph.kernels.target import Target, target_named
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.check import check_plan
@@ -27,6 +28,8 @@ from cgraph.memory.usage import Usage, usage_of
 from cgraph.ops.leaf import ConstOp, Var, aligned_empty, fitting_array
 from cgraph.ops.shape import Contiguous
 from cgraph.passes import PASSES
+from cgraph.passes.freeze import freeze as freeze_values
+from cgraph.passes.lower_cpu import lower_cpu
 from cgraph.passes.make_contiguous import make_contiguous
 
 
@@ -75,6 +78,8 @@ def compile(
     budget: int | None = None,
     engine: str | CpuEngine = "cpu",
     passes: bool = True,
+    winograd: bool = True,
+    freeze: Sequence[Var] = (),
 ) -> "Function":
     """Make a Function of a graph.
 
@@ -88,6 +93,8 @@ def compile(
         budget: bytes that the arena may take at most
         engine: ``cpu``, ``reference`` (NumPy, unplanned), or an engine
         passes: rewrite the graph first; False runs it as it was written
+        winograd: allow it where it is faster; False computes every convolution directly, which is the more exact
+        freeze: Vars whose present values become constants, which passes fold and pack: weights at inference
     Raises
         GraphError: no outputs; an input or the target of an update is no Var
         ShapeError: an update's node and Var differ
@@ -103,7 +110,12 @@ def compile(
     chosen = CpuEngine(threads=threads) if engine == "cpu" else engine
     if not isinstance(chosen, CpuEngine):
         raise GraphError(f"there is no engine {engine!r}; use 'cpu', 'reference' or an engine")
-    compiled = plan_graph(wanted, updates, strategy, tuple(changing), chosen.alignment, passes)
+    roots = freeze_values((*wanted, *updates.values()), freeze)
+    if passes:
+        roots = rewritten(roots, target_named(chosen.target), winograd)
+    split = len(wanted)
+    edges = dict(zip(updates, roots[split:]))
+    compiled = plan_graph(roots[:split], edges, strategy, tuple(changing), chosen.alignment)
     if budget is not None and compiled.nbytes > budget:
         raise BudgetError(budget_text(compiled, budget))
     code = chosen.program(steps_of(compiled), compiled.nbytes)
@@ -140,19 +152,22 @@ def strategy_named(memory: str | Strategy) -> Strategy:
     return STRATEGIES[memory]
 
 
+def rewritten(roots: tuple[Node, ...], target: Target, winograd: bool) -> tuple[Node, ...]:
+    """All passes, then lowering."""
+    for rewrite in PASSES:
+        roots = rewrite(roots)
+    return lower_cpu(roots, target, winograd)
+
+
 def plan_graph(
     outputs: tuple[Node, ...],
     updates: Mapping[Var, Node],
     strategy: Strategy,
     changing: tuple[Var, ...],
     alignment: int,
-    passes: bool,
 ) -> Compiled:
-    """Passes, schedule, layout and plan of a graph, checked."""
-    roots = (*outputs, *updates.values())
-    for rewrite in PASSES if passes else ():
-        roots = rewrite(roots)
-    roots = make_contiguous(roots)
+    """Schedule, layout and plan of a physical graph, checked."""
+    roots = make_contiguous((*outputs, *updates.values()))
     views = views_of(post_order(roots))
     split = len(outputs)
     ends = roots[:split] + tuple(detached(x, views) for x in roots[split:])
@@ -232,7 +247,7 @@ class Function(Viewable):
     ) -> None:
         self.outputs, self.inputs, self.updates, self.compiled = outputs, inputs, updates, compiled
         self._single, self._code = single, code
-        order = post_order((*outputs, *updates.values()))
+        order = post_order((*compiled.outputs, *compiled.sources) if compiled else (*outputs, *updates.values()))
         self._vars = tuple(n for n in order if isinstance(n, Var))
         given = set(inputs)
         self._cells = tuple(v for v in self._vars if v not in given)

@@ -1,7 +1,8 @@
-"""Passes in the order in which `compile` runs them; each is ``outputs -> outputs``."""
+"""Passes in the order in which `compile` runs them; each is ``outputs -> outputs``. `lower_cpu` comes after them."""
 
 from cgraph.passes.drop_identities import drop_identities
 from cgraph.passes.fold_constants import fold_constants
+from cgraph.passes.fuse_epilogues import fuse_epilogues
 from cgraph.passes.fuse_pointwise import fuse_pointwise
 
-PASSES = (fold_constants, drop_identities, fuse_pointwise)
+PASSES = (fold_constants, drop_identities, fuse_epilogues, fuse_pointwise)

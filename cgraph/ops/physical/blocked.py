@@ -1,0 +1,123 @@
+"""Blocked images below lowering: conversions, pooling, concat of odd channels, and clearing the frame."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import ShapeError
+from cgraph.ir.graph import Op
+from cgraph.ir.spec import Spec
+from cgraph.kernels.calls.blocked_copy import concat_calls, to_blocked_calls, to_plain_calls, zero_halo_calls
+from cgraph.kernels.calls.move import copy_calls
+from cgraph.kernels.calls.pool import pool_calls
+from cgraph.kernels.calls.window import Window
+from cgraph.kernels.kernel import View
+from cgraph.ops.physical.form import Form
+
+
+def require(spec: Spec, form: Form) -> None:
+    """ShapeError when a value is not of this form."""
+    if spec != form.spec:
+        raise ShapeError(f"a value {spec} is not of the form {form}")
+
+
+@dataclass(frozen=True)
+class ToBlocked(Op):
+    """Plain images ``[n, c, h, w]`` into blocks, with a frame of zeros."""
+
+    form: Form
+
+    def infer(self, x: Spec) -> Spec:
+        if x.shape != self.form.logical:
+            raise ShapeError(f"images {x} are not those of {self.form}")
+        return self.form.spec
+
+    def meaning(self, x):
+        return self.form.block(x)
+
+    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
+        blocked = self.form.at(out.at)
+        return [*zero_halo_calls(blocked), *to_blocked_calls(blocked, x)]
+
+
+@dataclass(frozen=True)
+class ToPlain(Op):
+    """Blocked images as ``[n, c, h, w]``."""
+
+    form: Form
+
+    def infer(self, x: Spec) -> Spec:
+        require(x, self.form)
+        return Spec(self.form.logical, x.dtype)
+
+    def meaning(self, x):
+        return self.form.unblock(x)
+
+    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
+        return to_plain_calls(out, self.form.at(x.at))
+
+
+@dataclass(frozen=True)
+class ClearFrame(Op):
+    """The same images with zeros in the frame, after an op that does not keep them."""
+
+    form: Form
+
+    def infer(self, x: Spec) -> Spec:
+        require(x, self.form)
+        return x
+
+    def meaning(self, x):
+        return self.form.block(self.form.unblock(x))
+
+    def overwrites(self, x: Spec) -> tuple[int, ...]:
+        return (0,)
+
+    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
+        first = [] if x == out else copy_calls(out, x)
+        return [*first, *zero_halo_calls(self.form.at(out.at))]
+
+
+@dataclass(frozen=True)
+class BlockedPool(Op):
+    """Pooling of blocked images; ``kind`` is ``max`` or ``mean``."""
+
+    kind: str
+    window: Window
+    include_pad: bool
+    source: Form
+    result: Form
+
+    def infer(self, x: Spec) -> Spec:
+        require(x, self.source)
+        return self.result.spec
+
+    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
+        target, source = self.result.at(out.at), self.source.at(x.at)
+        return [
+            *zero_halo_calls(target),
+            *pool_calls(target, source, self.window, self.kind, self.include_pad).calls,
+        ]
+
+
+@dataclass(frozen=True)
+class BlockedConcat(Op):
+    """Channels one after the other, when they do not all start a block."""
+
+    sources: tuple[Form, ...]
+    result: Form
+
+    def infer(self, *xs: Spec) -> Spec:
+        for x, form in zip(xs, self.sources, strict=True):
+            require(x, form)
+        return self.result.spec
+
+    def meaning(self, *xs):
+        plain = [form.unblock(x) for form, x in zip(self.sources, xs)]
+        return self.result.block(np.concatenate(plain, axis=1))
+
+    def cpu(self, out: View, *xs: View, scratch: Any = None) -> list:
+        target = self.result.at(out.at)
+        parts = [form.at(x.at) for form, x in zip(self.sources, xs)]
+        return [*zero_halo_calls(target), *concat_calls(target, parts)]

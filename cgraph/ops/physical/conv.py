@@ -1,0 +1,139 @@
+"""Convolution below lowering: with bias, residual and activation in its epilogue, on blocked images."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgraph.ir.graph import Op
+from cgraph.ir.spec import Spec
+from cgraph.kernels.calls.activation import NONE, Activation
+from cgraph.kernels.calls.blocked_copy import zero_halo_calls
+from cgraph.kernels.calls.conv import conv_calls, conv_overwrites_residual, conv_scratch_nbytes
+from cgraph.kernels.calls.conv_shape import ConvShape
+from cgraph.kernels.calls.depthwise import depthwise_calls, is_depthwise, pack_depthwise
+from cgraph.kernels.calls.pack import pack_bias, pack_conv
+from cgraph.kernels.calls.winograd import Winograd, pack_winograd, winograd_calls
+from cgraph.kernels.kernel import Pointer, View
+from cgraph.ops.conv import Conv2d
+from cgraph.ops.physical.blocked import require
+from cgraph.ops.physical.form import Form
+
+
+@dataclass(frozen=True)
+class ConvEpilogue(Op):
+    """``activation(conv(x, filters) + bias + residual)``: what a pass makes of a convolution and what follows it.
+
+    Fields
+        conv: the convolution
+        has_bias, has_residual: operands after `x` and the filters: bias ``[k]``, residual of the result's shape
+        activation: two bounds and a slope
+    """
+
+    conv: Conv2d
+    has_bias: bool = False
+    has_residual: bool = False
+    activation: Activation = NONE
+
+    def infer(self, x: Spec, f: Spec, *rest: Spec) -> Spec:
+        return self.conv.infer(x, f)
+
+    def meaning(self, x, f, *rest):
+        found = self.conv.meaning(x, f)
+        extra = list(rest)
+        if self.has_bias:
+            found = found + extra.pop(0)[:, None, None]
+        if self.has_residual:
+            found = found + extra.pop(0)
+        a = self.activation
+        return np.clip(np.where(found > 0, found, found * np.asarray(a.slope, found.dtype)), a.low, a.high)
+
+    def operands(self, operands: tuple) -> tuple[Any, Any]:
+        """Bias and residual among the operands, None where absent."""
+        rest = list(operands[2:])
+        return rest.pop(0) if self.has_bias else None, rest.pop(0) if self.has_residual else None
+
+
+@dataclass(frozen=True)
+class BlockedConv(Op):
+    """Convolution of blocked images with packed filters.
+
+    Operands
+        x: of form `source`, or plain images ``[n, c, h, w]`` when that is None
+        filters, bias: as `pack_filters` and `pack_bias` make them
+        residual: of form `residual`, when that is not None
+    Fields
+        shape: sizes, window, groups, target
+        tile: 0 direct (or depthwise), 2 or 4 for Winograd tiles of that size
+        n: images
+        source, result, residual: forms
+        activation: two bounds and a slope
+    """
+
+    shape: ConvShape
+    tile: int
+    n: int
+    source: Form | None
+    result: Form
+    residual: Form | None = None
+    activation: Activation = NONE
+
+    @property
+    def name(self) -> str:
+        if self.tile:
+            return f"winograd{self.tile}"
+        return "depthwise" if is_depthwise(self.shape) else "conv2d"
+
+    def infer(self, x: Spec, filters: Spec, bias: Spec, *residual: Spec) -> Spec:
+        if self.source is not None:
+            require(x, self.source)
+        for spec in residual:
+            require(spec, self.residual)  # type: ignore[arg-type]
+        return self.result.spec
+
+    def scratch(self, *specs: Spec) -> int:
+        return self.winograd.scratch_nbytes if self.tile else conv_scratch_nbytes(self.shape, self.n)
+
+    @property
+    def winograd(self) -> Winograd:
+        return Winograd(self.shape, self.n, self.tile)
+
+    def overwrites(self, *specs: Spec) -> tuple[int, ...]:
+        if self.residual is None or self.residual != self.result or is_depthwise(self.shape):
+            return ()
+        halo = self.result.halo != (0, 0, 0, 0) or (self.source is not None and self.source.halo != (0, 0, 0, 0))
+        return (3,) if self.tile or conv_overwrites_residual(self.shape, halo) else ()
+
+    def cpu(self, out: View, x: View, filters: View, bias: View, *rest: View, scratch: Pointer | None = None) -> list:
+        target = self.result.at(out.at)
+        source = x if self.source is None else self.source.at(x.at)
+        residual = self.residual.at(rest[0].at) if self.residual is not None else None
+        frame = [] if rest and rest[0] == out else zero_halo_calls(target)
+        if self.tile:
+            made = winograd_calls(
+                self.winograd,
+                target,
+                source,
+                filters.at,
+                bias.at,
+                residual,
+                self.activation,
+                scratch,  # type: ignore[arg-type]
+            )
+        elif is_depthwise(self.shape):
+            made = depthwise_calls(self.shape, target, source, filters.at, bias.at, self.activation)  # type: ignore[arg-type]
+        else:
+            made = conv_calls(self.shape, target, source, filters.at, bias.at, residual, self.activation, scratch)
+        return [*frame, *made.calls]
+
+
+def pack_filters(shape: ConvShape, n: int, tile: int, filters: np.ndarray) -> np.ndarray:
+    """Filters ``[k, c / groups, r, s]`` in the order in which the layer's kernel reads them."""
+    if tile:
+        return pack_winograd(Winograd(shape, n, tile), filters)
+    return pack_depthwise(shape, filters) if is_depthwise(shape) else pack_conv(shape, filters)
+
+
+def packed_bias(shape: ConvShape, bias: np.ndarray | None) -> np.ndarray:
+    """The bias, zeros when there is none, up to the last panel's end."""
+    return pack_bias(shape, np.zeros(shape.k, np.dtype(shape.dtype)) if bias is None else bias)

@@ -1,0 +1,22 @@
+"""Take the present values of Vars as constants."""
+
+from collections.abc import Iterable
+
+from cgraph.errors import UnassignedError
+from cgraph.ir.graph import Node
+from cgraph.ir.traverse import rebuild
+from cgraph.ops.leaf import Const, Var
+from cgraph.passes.rewrite import remade
+
+
+def freeze(outputs: tuple[Node, ...], variables: Iterable[Var]) -> tuple[Node, ...]:
+    """Replace these Vars by Consts of what they hold now, so that passes may compute with them and pack them.
+
+    UnassignedError names a Var that holds nothing.
+    """
+    new: dict[Node, Node] = {}
+    for x in variables:
+        if x.cell.array is None:
+            raise UnassignedError(f"{x.name} {x.spec} (made at {x.where}) cannot be frozen: it has no value")
+        new[x] = Const(x.cell.array, name=x.name)
+    return rebuild(outputs, lambda node, operands: new[node] if node in new else remade(node, operands))

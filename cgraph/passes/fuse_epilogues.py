@@ -1,0 +1,183 @@
+"""Take into a convolution what follows it: per-channel factors and sums, a residual, an activation."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.traverse import post_order, users_of
+from cgraph.kernels.calls.activation import NONE, Activation
+from cgraph.ops.activation import Relu
+from cgraph.ops.arithmetic import Add, Maximum, Minimum, Multiply, Subtract, TrueDivide
+from cgraph.ops.conv import Conv2d
+from cgraph.ops.leaf import Const, ConstOp
+from cgraph.ops.physical.conv import ConvEpilogue
+from cgraph.ops.shape import BroadcastTo
+from cgraph.passes.rewrite import remade
+
+LEAST_CHANNELS = 4  # a convolution of fewer channels in and out gains nothing from blocks
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A convolution with what it has taken in so far.
+
+    Fields
+        conv: the convolution's node; last: the node whose value the chain computes
+        scale, shift: per channel, None while there is none
+        residual: the node that is added
+        activation: bounds
+    """
+
+    conv: Node
+    last: Node
+    scale: np.ndarray | None = None
+    shift: np.ndarray | None = None
+    residual: Node | None = None
+    activation: Activation = NONE
+
+    @property
+    def is_open(self) -> bool:
+        """Nothing has been taken in that a further factor or sum would have to pass."""
+        return self.residual is None and self.activation == NONE
+
+
+def fuse_epilogues(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Convolutions with constant filters take in what follows them, as far as nobody else reads what lies between.
+
+    Values change in the last places: a factor is multiplied into the filters. Not taken in: activations other than
+    relu and bounds around 0, and residuals of depthwise convolutions, whose kernels add none.
+    """
+    order = post_order(outputs)
+    users = users_of(order)
+    ends = set(outputs)
+    chains: dict[Node, Chain] = {}
+    inside: set[Node] = set()
+    for node in order:
+        if not is_fusible(node):
+            continue
+        chain, seen = Chain(node, node), []
+        while chain.last not in ends and len(users[chain.last]) == 1:
+            longer = extended(chain, users[chain.last][0])
+            if longer is None or longer.last in chains or longer.last in inside:
+                break
+            seen.append(chain.last)
+            chain = longer
+        chains[chain.last] = chain
+        inside.update(seen)
+    new: dict[Node, Node] = {}
+    for node in order:
+        if node in chains:
+            new[node] = built(chains[node], new)
+        elif node not in inside:
+            new[node] = remade(node, tuple(new[x] for x in node.operands))
+    return tuple(new[x] for x in outputs)
+
+
+def is_fusible(node: Node) -> bool:
+    """A convolution of images with constant filters, with channels enough for blocks."""
+    if type(node.op) is not Conv2d or not isinstance(node.operands[1].op, ConstOp) or node.size == 0:
+        return False
+    return max(node.shape[1], node.operands[0].shape[1]) >= LEAST_CHANNELS
+
+
+def extended(chain: Chain, user: Node) -> Chain | None:
+    """The chain with its only user, or None when that is nothing an epilogue does."""
+    rule = RULES.get(type(user.op))
+    found = rule(chain, user) if rule else None
+    return None if found is None else replace(found, last=user)
+
+
+def take_factor(chain: Chain, user: Node) -> Chain | None:
+    """conv * s -> conv with filters * s; conv / s likewise"""
+    if not chain.is_open:
+        return None
+    first = user.operands[0] is chain.last
+    values = channel_values(user.operands[1] if first else user.operands[0], chain.conv.shape[1])
+    if values is None or user.operands[0] is user.operands[1]:
+        return None
+    if isinstance(user.op, TrueDivide):
+        if not first:
+            return None
+        values = 1 / values
+    scale = values if chain.scale is None else chain.scale * values
+    return replace(chain, scale=scale, shift=None if chain.shift is None else chain.shift * values)
+
+
+def take_sum(chain: Chain, user: Node) -> Chain | None:
+    """conv + b -> conv with a bias; conv + y -> conv with a residual"""
+    if not chain.is_open or user.operands[0] is user.operands[1]:
+        return None
+    first = user.operands[0] is chain.last
+    other = user.operands[1] if first else user.operands[0]
+    values = channel_values(other, chain.conv.shape[1])
+    if isinstance(user.op, Subtract):
+        if not first or values is None:
+            return None
+        values = -values
+    if values is not None:
+        return replace(chain, shift=values if chain.shift is None else chain.shift + values)
+    op = chain.conv.op
+    depthwise = op.groups == chain.conv.shape[1] == chain.conv.operands[0].shape[1]  # type: ignore[attr-defined]
+    broadcast = isinstance(other.op, BroadcastTo | ConstOp)
+    return None if depthwise and op.groups > 1 or broadcast else replace(chain, residual=other)  # type: ignore[attr-defined]
+
+
+def take_relu(chain: Chain, user: Node) -> Chain | None:
+    """relu(conv) -> conv held above 0"""
+    return replace(chain, activation=replace(chain.activation, low=max(0.0, chain.activation.low)))
+
+
+def take_bound(chain: Chain, user: Node) -> Chain | None:
+    """max(conv, low), min(conv, high) -> conv held between bounds around 0"""
+    other = user.operands[1] if user.operands[0] is chain.last else user.operands[0]
+    values = channel_values(other, 1)
+    if values is None:
+        return None
+    value, a = float(values[0]), chain.activation
+    if isinstance(user.op, Maximum) and value <= 0 and a.high == np.inf:
+        return replace(chain, activation=replace(a, low=max(a.low, value)))
+    if isinstance(user.op, Minimum) and value >= 0:
+        return replace(chain, activation=replace(a, high=min(a.high, value)))
+    return None
+
+
+RULES = {
+    Multiply: take_factor,
+    TrueDivide: take_factor,
+    Add: take_sum,
+    Subtract: take_sum,
+    Relu: take_relu,
+    Maximum: take_bound,
+    Minimum: take_bound,
+}
+
+
+def channel_values(node: Node, channels: int) -> np.ndarray | None:
+    """A constant ``[channels]`` that is broadcast over ``[n, channels, h, w]``, or None for anything else."""
+    shape = node.shape
+    while isinstance(node.op, BroadcastTo):
+        node = node.operands[0]
+    if not isinstance(node.op, ConstOp) or len(shape) != 4:
+        return None
+    array = node.op.array
+    full = (1,) * (4 - array.ndim) + array.shape
+    if any(n != 1 for i, n in enumerate(full) if i != 1) or full[1] not in (1, channels):
+        return None
+    return np.broadcast_to(array.reshape(-1), (channels,))
+
+
+def built(chain: Chain, new: dict[Node, Node]) -> Node:
+    """The chain as one node."""
+    x, f = chain.conv.operands
+    filters = new[f]
+    if chain.scale is not None:
+        scaled = filters.op.array * chain.scale[:, None, None, None]  # type: ignore[attr-defined]
+        filters = Const(scaled.astype(chain.conv.dtype))
+    operands = [new[x], filters]
+    if chain.shift is not None:
+        operands.append(Const(chain.shift.astype(chain.conv.dtype)))
+    if chain.residual is not None:
+        operands.append(new[chain.residual])
+    op = ConvEpilogue(chain.conv.op, chain.shift is not None, chain.residual is not None, chain.activation)  # type: ignore[arg-type]
+    return apply(op, *operands)
