@@ -6,6 +6,7 @@ from cgraph.ir.graph import Node
 from cgraph.ir.spec import Bundle
 from cgraph.ir.traverse import rebuild
 from cgraph.ops.leaf import Const, ConstOp
+from cgraph.ops.shape import BroadcastTo
 from cgraph.passes.rewrite import remade
 
 _SMALL = 1 << 16
@@ -14,21 +15,33 @@ _SMALL = 1 << 16
 def fold_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """Replace pure nodes of constants by their value: fewer nodes.
 
-    May worsen: bytes kept for good, so a result larger than its operands (a broadcast, a fill) is folded only while it
-    is small. Not folded: ops that are not pure. The value is the op's meaning, which may differ in the last place from
-    the kernel's.
+    May worsen: bytes kept for good, so a result larger than its operands (a fill) is folded only while it is small. Not
+    folded: a broadcast, which costs nothing as it is, and ops that are not pure. The value is the op's meaning, which
+    may differ in the last place from the kernel's.
     """
 
     def change(node: Node, operands: tuple[Node, ...]) -> Node:
         node = remade(node, operands)
-        if not operands or not node.op.pure or isinstance(node.spec, Bundle):
+        if not operands or not node.op.pure or isinstance(node.spec, Bundle) or isinstance(node.op, BroadcastTo):
             return node
-        if not all(isinstance(x.op, ConstOp) for x in operands):
+        values = [constant_of(x) for x in operands]
+        if any(v is None for v in values):
             return node
-        if node.nbytes > max(_SMALL, sum(x.nbytes for x in operands)):
+        if node.nbytes > max(_SMALL, sum(source_of(x).nbytes for x in operands)):
             return node
         with np.errstate(all="ignore"):
-            value = node.op.meaning(*(x.op.array for x in operands))  # type: ignore[attr-defined]
-        return Const(np.asarray(value, node.dtype), copy=True)
+            value = node.op.meaning(*values)
+        return Const(np.asarray(value, node.dtype))
 
     return rebuild(outputs, change)
+
+
+def source_of(node: Node) -> Node:
+    """The node behind a broadcast."""
+    return node.operands[0] if isinstance(node.op, BroadcastTo) else node
+
+
+def constant_of(node: Node) -> np.ndarray | None:
+    """The value of a constant, broadcast or not; None for anything else."""
+    source = source_of(node)
+    return np.broadcast_to(source.op.array, node.shape) if isinstance(source.op, ConstOp) else None
