@@ -1,0 +1,53 @@
+"""nn: networks on cgraph. A model is a frozen tree of layers; training is one compiled Function with update edges.
+
+model = nn.models.lenet()
+history = nn.train(model, nn.Loader((x, y)), epochs=2)
+predict = nn.compile(model, batch=100)
+"""
+
+from nn import init, layers, losses, models, optim
+from nn.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from nn.compile import Predictor, compile, freeze
+from nn.history import History
+from nn.layer import Layer, Parameter, Sample, initialise
+from nn.layers import *  # noqa: F403
+from nn.layers import __all__ as _layers
+from nn.loader import Loader
+from nn.mode import Mode
+from nn.optim import Optimiser
+from nn.step import Step, training_step
+from nn.stopping import Below, Early
+from nn.summary import summary
+from nn.train import train
+from nn.weights import load_weights, save_weights
+
+__all__ = [
+    "Below",
+    "Checkpoint",
+    "Early",
+    "History",
+    "Layer",
+    "Loader",
+    "Mode",
+    "Optimiser",
+    "Parameter",
+    "Predictor",
+    "Sample",
+    "Step",
+    "compile",
+    "freeze",
+    "init",
+    "initialise",
+    "layers",
+    "load_weights",
+    "losses",
+    "models",
+    "optim",
+    "read_checkpoint",
+    "save_weights",
+    "summary",
+    "train",
+    "training_step",
+    "write_checkpoint",
+    *_layers,
+]

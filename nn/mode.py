@@ -18,7 +18,7 @@ class Mode:
     def __init__(self, training: bool = False, seed: int = 0) -> None:
         self.training = training
         self.updates: dict[Var, Node] = {}
-        self.key: Var | None = random_key_var(seed) if training else None
+        self.key: Var | None = Var((2,), "uint32", "random_key").assign(cg.random_key(seed)) if training else None
 
     def latest(self, x: Var) -> Node:
         """What `x` will hold after the updates collected so far: a layer that is used twice updates twice."""
@@ -32,21 +32,9 @@ class Mode:
         """A random key that nobody else has; the next run gets another one."""
         if self.key is None:
             raise ValueError("inference draws no random numbers; build with Mode(training=True)")
-        own, following = split_key(self.latest(self.key))
+        own, following = cg.split_key(self.latest(self.key))
         self.updates[self.key] = following
         return own
 
     def saw(self, layer: Any, operands: tuple[Node, ...], results: Any) -> None:
         """Told after every layer's build; a summary listens."""
-
-
-def random_key_var(seed: int) -> Var:
-    """A Var that holds the random key of `seed`."""
-    key = cg.random_key(seed)
-    return Var(key.shape, key.dtype, "random_key").assign(key)
-
-
-def split_key(key: Node) -> tuple[Node, Node]:
-    """Two keys from one."""
-    first, second = cg.split_key(key)
-    return first, second

@@ -1,0 +1,83 @@
+"""Layers, one file for each family.
+
+Owl's 44 neurons by their names here: LinearNoBias is ``Linear(use_bias=False)``, DilatedConv a Conv with `dilation`,
+GlobalMaxPool1D and 2D one GlobalMaxPool, UpSampling2D an UpSampling, Padding2D a Padding, Normalisation a BatchNorm;
+all others have their own names.
+"""
+
+from nn.layers.attention import MultiHeadAttention
+from nn.layers.block import ConvNorm
+from nn.layers.container import Branches, Residual, Sequential
+from nn.layers.conv import Conv1d, Conv2d, Conv3d, TransposeConv1d, TransposeConv2d, TransposeConv3d
+from nn.layers.embedding import Embedding
+from nn.layers.function import Activation, Lambda, LambdaArray
+from nn.layers.linear import FullyConnected, Linear
+from nn.layers.merge import Add, Average, Concatenate, Dot, Max, Mul
+from nn.layers.noise import AlphaDropout, Dropout, GaussianDropout, GaussianNoise
+from nn.layers.norm import BatchNorm, GroupNorm, InstanceNorm, LayerNorm
+from nn.layers.pool import (
+    AvgPool1d,
+    AvgPool2d,
+    AvgPool3d,
+    GlobalAvgPool,
+    GlobalMaxPool,
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
+    Padding,
+    UpSampling,
+)
+from nn.layers.recurrent import GRU, LSTM, Bidirectional, Recurrent
+from nn.layers.shape import Flatten, Input, Reshape, Slice
+
+__all__ = [
+    "GRU",
+    "LSTM",
+    "Activation",
+    "Add",
+    "AlphaDropout",
+    "Average",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
+    "BatchNorm",
+    "Bidirectional",
+    "Branches",
+    "Concatenate",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvNorm",
+    "Dot",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "FullyConnected",
+    "GaussianDropout",
+    "GaussianNoise",
+    "GlobalAvgPool",
+    "GlobalMaxPool",
+    "GroupNorm",
+    "Input",
+    "InstanceNorm",
+    "Lambda",
+    "LambdaArray",
+    "LayerNorm",
+    "Linear",
+    "Max",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
+    "Mul",
+    "MultiHeadAttention",
+    "Padding",
+    "Recurrent",
+    "Reshape",
+    "Residual",
+    "Sequential",
+    "Slice",
+    "TransposeConv1d",
+    "TransposeConv2d",
+    "TransposeConv3d",
+    "UpSampling",
+]

@@ -27,7 +27,7 @@ class Dropout(Layer):
         (x,) = xs
         if not mode.training or self.rate == 0:
             return x
-        return cg.where(kept(x, self.rate, mode), x * (1 / (1 - self.rate)), cg.zeros_like(x))
+        return cg.dropout(x, mode.next_key(), self.rate)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class AlphaDropout(Layer):
             return x
         keep = 1 - self.rate
         scale = (keep + SELU_FLOOR**2 * keep * self.rate) ** -0.5
-        dropped = cg.where(kept(x, self.rate, mode), x, cg.zeros_like(x) + SELU_FLOOR)
+        dropped = cg.where(cg.random_bernoulli(mode.next_key(), x.shape, keep), x, SELU_FLOOR)
         return dropped * scale - scale * self.rate * SELU_FLOOR
 
 
@@ -75,11 +75,6 @@ class GaussianDropout(Layer):
             return x
         deviation = (self.rate / (1 - self.rate)) ** 0.5
         return x * (1.0 + deviation * cg.random_normal(mode.next_key(), x.shape))
-
-
-def kept(x: Node, rate: float, mode: Mode) -> Node:
-    """True with probability ``1 - rate``, in the shape of x."""
-    return cg.random_uniform(mode.next_key(), x.shape) >= rate
 
 
 def check_rate(rate: float) -> None:

@@ -45,10 +45,9 @@ class BatchNorm(Layer):
         scale = self.scale if self.scale is not None else cg.ones(self.channels)
         if not mode.training:
             return cg.batch_norm(x, scale, self.shift, self.mean, self.variance, self.eps)
-        axes = (0, *range(2, x.ndim))
-        mean, variance = cg.mean(x, axis=axes), cg.var(x, axis=axes)
+        y, mean, variance = cg.batch_norm_training(x, scale, self.shift, self.eps)
         self._follow(mode, mean, variance, x.size // self.channels)
-        return cg.batch_norm(x, scale, self.shift, mean, variance, self.eps)
+        return y
 
     def _follow(self, mode: Mode, mean: Node, variance: Node, count: int) -> None:
         """Running statistics; the variance of a sample of `count` underestimates by ``(count - 1) / count``."""
@@ -77,11 +76,7 @@ class GroupNorm(Layer):
         self.hold(scale=Parameter((self.channels,), ONES), shift=Parameter((self.channels,), ZEROS))
 
     def build(self, *xs: Node, mode: Mode) -> Node:
-        (x,) = xs
-        grouped = cg.reshape(x, (x.shape[0], self.groups, -1))
-        y = cg.reshape(standardised(grouped, (2,), self.eps), x.shape)
-        per_channel = (self.channels, *[1] * (x.ndim - 2))
-        return y * cg.reshape(self.scale, per_channel) + cg.reshape(self.shift, per_channel)
+        return cg.group_norm(xs[0], self.scale, self.shift, self.groups, self.eps)
 
 
 def InstanceNorm(channels: int, eps: float = 1e-5) -> GroupNorm:
@@ -102,10 +97,4 @@ class LayerNorm(Layer):
         self.hold(scale=Parameter((self.features,), ONES), shift=Parameter((self.features,), ZEROS))
 
     def build(self, *xs: Node, mode: Mode) -> Node:
-        return standardised(xs[0], (-1,), self.eps) * self.scale + self.shift
-
-
-def standardised(x: Node, axes: tuple[int, ...], eps: float) -> Node:
-    """Mean 0 and variance 1 over `axes`."""
-    centred = x - cg.mean(x, axis=axes, keepdims=True)
-    return centred / cg.sqrt(cg.mean(centred * centred, axis=axes, keepdims=True) + eps)
+        return cg.layer_norm(xs[0], self.scale, self.shift, self.eps)

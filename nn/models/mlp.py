@@ -2,7 +2,7 @@
 
 import cgraph as cg
 from nn.init import HE_NORMAL
-from nn.layer import Layer, Sample, initialise
+from nn.layer import Layer, initialise
 from nn.layers.container import Sequential
 from nn.layers.function import Activation
 from nn.layers.linear import Linear

@@ -1,0 +1,35 @@
+"""Optimisers: gradient methods, learning rates, momentum, clipping, regularisation."""
+
+from nn.optim.clipping import ClipL2, ClipValue
+from nn.optim.conjugate import ConjugateDescent, DaiYuan, FletcherReeves, HestenesStiefel, PolakRibiere
+from nn.optim.methods import Adagrad, Adam, AdamW, GradientDescent, RMSprop
+from nn.optim.momentum import Nesterov, Standard
+from nn.optim.optimiser import Optimiser
+from nn.optim.regularisation import L1, L2, Elastic
+from nn.optim.schedules import Const, Cosine, Decay, ExpDecay, Schedule
+
+__all__ = [
+    "L1",
+    "L2",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "ClipL2",
+    "ClipValue",
+    "ConjugateDescent",
+    "Const",
+    "Cosine",
+    "DaiYuan",
+    "Decay",
+    "Elastic",
+    "ExpDecay",
+    "FletcherReeves",
+    "GradientDescent",
+    "HestenesStiefel",
+    "Nesterov",
+    "Optimiser",
+    "PolakRibiere",
+    "RMSprop",
+    "Schedule",
+    "Standard",
+]

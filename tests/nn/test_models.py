@@ -10,7 +10,7 @@ from nn.layer import Layer
 from nn.models.steps import usage_records
 from tests.support.data import shared
 
-# torchvision's tables, Keras' (trainable values) for MobileNet v1, Owl's example for lenet, the weight file for BlazeFace
+# torchvision's tables; Keras' trainable values for MobileNet v1; Owl's example for lenet
 PUBLISHED = {
     "resnet18": 11_689_512,
     "resnet34": 21_797_672,

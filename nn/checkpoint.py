@@ -1,0 +1,87 @@
+"""Checkpoints: a safetensors file with every array, and a JSON file that names it.
+
+The arrays are written first, under a new name; the JSON file is then replaced in one step, and only after that the old
+arrays go. Whoever is killed at any moment leaves the old checkpoint or the new one, whole.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from nn.files import remove_parts, write_whole
+from nn.weights import packed, read_arrays
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where and when to write.
+
+    Fields
+        path: of the JSON file; the arrays lie beside it
+        steps: write after every so many steps; 0 does not
+        epochs: write after every so many epochs; 0 does not
+        when: write after the steps for which this function of step and loss returns true
+    """
+
+    path: str | Path
+    steps: int = 0
+    epochs: float = 0.0
+    when: Callable[[int, float], bool] | None = None
+
+    def due(self, step: int, steps_per_epoch: int, loss: float) -> bool:
+        """After `step` steps, is it time to write?"""
+        every = round(self.epochs * steps_per_epoch)
+        regular = any(n and step % n == 0 for n in (self.steps, every))
+        return regular or (self.when is not None and self.when(step, loss))
+
+
+def write_checkpoint(path: str | Path, arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> None:
+    """Replace the checkpoint at `path`.
+
+    Parameters
+        arrays: by name
+        facts: anything that JSON can hold
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    contents = packed(arrays)
+    digest = hashlib.sha256(contents).hexdigest()
+    name = f"{path.stem}-{digest[:16]}.safetensors"
+    write_whole(path.parent / name, contents)
+    text = json.dumps({"version": VERSION, "arrays": name, "sha256": digest, **facts}, indent=1)
+    write_whole(path, text.encode())
+    for old in path.parent.glob(f"{path.stem}-*.safetensors"):
+        if old.name != name:
+            old.unlink(missing_ok=True)
+    remove_parts(path)
+    remove_parts(path.parent / f"{path.stem}-")
+
+
+def read_checkpoint(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
+    """Arrays and facts of the checkpoint at `path`; None when there is none.
+
+    Raises
+        FormatError: the files are not a checkpoint, or the arrays are not the ones that were written
+    """
+    path = Path(path)
+    if not path.exists():
+        return None
+    try:
+        facts = json.loads(path.read_text())
+        name, digest, version = facts["arrays"], facts["sha256"], facts["version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"{path}: no checkpoint: {error}") from error
+    if version != VERSION or Path(name).name != name:
+        raise FormatError(f"{path}: version {version!r} or file name {name!r} is not supported")
+    arrays = path.parent / name
+    if not arrays.exists() or hashlib.sha256(arrays.read_bytes()).hexdigest() != digest:
+        raise FormatError(f"{arrays} is not the file that {path.name} was written for")
+    return read_arrays(arrays), facts

@@ -1,0 +1,106 @@
+"""compile: a model as a Function for inference that takes any number of samples."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import cgraph as cg
+from cgraph import Function, Var
+from cgraph.errors import InputError
+from nn.layer import Layer, Sample, mapped
+from nn.weights import check_assigned
+
+
+class Predictor:
+    """A compiled model. Call it with an array for each input, of any number of samples.
+
+    Fields
+        function: computes `batch` samples at once; the last, ragged batch is filled up with zeros
+        samples: one sample of each input
+    """
+
+    def __init__(self, function: Function, samples: Sequence[Sample], batch: int, several: bool) -> None:
+        self.function, self.samples, self.batch = function, tuple(samples), batch
+        self._several = several
+
+    def __call__(self, *arrays: Any) -> Any:
+        """The model's results for all samples: one array, or a tuple of them.
+
+        Raises
+            InputError: another number of arrays, samples of another shape, or arrays of different lengths
+        """
+        given = [fitting(array, sample, i) for i, (array, sample) in enumerate(self._pairs(arrays))]
+        count = len(given[0])
+        if any(len(x) != count for x in given):
+            raise InputError(f"the inputs have {', '.join(str(len(x)) for x in given)} samples")
+        found = [np.empty((count, *x.shape[1:]), x.dtype) for x in self.function.outputs]
+        for first in range(0, count, self.batch):
+            rows = slice(first, min(first + self.batch, count))
+            results = self.function(*(filled(x[rows], self.batch) for x in given), copy=False)
+            for whole, part in zip(found, results):
+                whole[rows] = part[: rows.stop - first]
+        return tuple(found) if self._several else found[0]
+
+    def _pairs(self, arrays: tuple) -> list[tuple[Any, Sample]]:
+        if len(arrays) != len(self.samples):
+            raise InputError(f"the model takes {len(self.samples)} inputs, and is given {len(arrays)}")
+        return list(zip(arrays, self.samples))
+
+
+def compile(
+    model: Layer,
+    batch: int = 1,
+    samples: Sequence[Sample] | None = None,
+    *,
+    frozen: bool = True,
+    copy: bool = True,
+    **options: Any,
+) -> Predictor:
+    """Compile `model` for inference: no dropout, running statistics.
+
+    Parameters
+        batch: samples computed at once; more take more memory and may be quicker
+        samples: one sample of each input; the model's own by default
+        frozen: the weights as they are now become part of the Function, which is the quickest; otherwise it reads
+            them at every run
+        copy: of frozen weights; without it they are used where they lie, and must not change any more
+        options: for ``cgraph.compile``
+    Raises
+        UnassignedError: a Parameter has no value
+        InputError: neither the model nor the caller says what a sample is
+    """
+    samples = samples or model.samples
+    if samples is None:
+        raise InputError("the model does not say what a sample is; give samples=[nn.Sample(shape)]")
+    if batch < 1:
+        raise InputError(f"a batch of {batch} samples")
+    if frozen:
+        model = freeze(model, copy)
+    inputs = [Var((batch, *sample.shape), sample.dtype, f"input{i}") for i, sample in enumerate(samples)]
+    result = model(*inputs)
+    several = isinstance(result, tuple)
+    function = cg.compile(list(result) if several else [result], inputs, **options)
+    return Predictor(function, samples, batch, several)
+
+
+def freeze(model: Layer, copy: bool = True) -> Layer:
+    """The same model with constants in place of its Parameters. UnassignedError when one has no value."""
+    check_assigned(model)
+    return mapped(model, lambda x: cg.Const(x.value if copy else x.cell.array, copy=False))
+
+
+def fitting(array: Any, sample: Sample, i: int) -> np.ndarray:
+    """`array` as samples of this kind, or InputError."""
+    found = np.asarray(array) if isinstance(array, np.ndarray) else np.asarray(array, sample.dtype)
+    if found.shape[1:] != tuple(sample.shape) or found.ndim == 0 or found.dtype != np.dtype(sample.dtype):
+        wanted = f"{sample.dtype}[any,{','.join(map(str, sample.shape))}]"
+        raise InputError(f"input {i} is {found.dtype}{list(found.shape)}, the model takes {wanted}")
+    return found
+
+
+def filled(rows: np.ndarray, count: int) -> np.ndarray:
+    """`rows` with zeros behind them, up to `count`."""
+    if len(rows) == count:
+        return rows
+    return np.concatenate([rows, np.zeros((count - len(rows), *rows.shape[1:]), rows.dtype)])

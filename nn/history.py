@@ -1,0 +1,50 @@
+"""History: loss and learning rate of every step, and a picture of them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class History:
+    """What training went through.
+
+    Fields
+        loss: of every step ``[steps]``, before the step
+        rate: learning rate of every step ``[steps]``
+        checked_at: steps after which the validation loss was computed ``[checks]``
+        validation: that loss ``[checks]``
+    """
+
+    loss: np.ndarray
+    rate: np.ndarray
+    checked_at: np.ndarray
+    validation: np.ndarray
+
+    def plot(self, path: str | Path) -> None:
+        """Write a picture of the losses, by steps, on a logarithmic scale. Needs matplotlib (extra `plot`)."""
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(7, 4), layout="constrained")
+        axes = figure.add_subplot()
+        steps = np.arange(1, len(self.loss) + 1)
+        axes.plot(steps, self.loss, color="0.8", linewidth=1, label="each step")
+        axes.plot(steps, running_mean(self.loss), color="tab:blue", label="mean of the last 50")
+        if len(self.validation):
+            axes.plot(self.checked_at, self.validation, "o-", color="tab:orange", label="validation")
+        axes.set(xlabel="step", ylabel="loss", yscale="log" if positive(self.loss) else "linear")
+        axes.legend()
+        FigureCanvasAgg(figure).print_figure(path, dpi=120)
+
+
+def positive(x: np.ndarray) -> bool:
+    return bool(len(x)) and bool((x > 0).all())
+
+
+def running_mean(x: np.ndarray, width: int = 50) -> np.ndarray:
+    """At each place the mean of it and up to ``width - 1`` before it."""
+    sums = np.concatenate([[0.0], np.cumsum(x, dtype=np.float64)])
+    first = np.maximum(np.arange(1, len(x) + 1) - width, 0)
+    return (sums[1:] - sums[first]) / (np.arange(1, len(x) + 1) - first)

@@ -1,0 +1,61 @@
+"""Loaders: which samples each step of training sees. The order of an epoch depends on seed and epoch alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from cgraph.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Loader:
+    """Batches of arrays that lie in memory (or are mapped into it).
+
+    Fields
+        arrays: an array for each input, then what is wanted; the first axis counts the samples
+        batch: samples in a step
+        order: ``"shuffled"`` anew in each epoch, ``"given"``, or ``"sampled"`` (drawn with repetition)
+        seed: of the order
+
+    The samples behind the last whole batch of an epoch are left out; in another order they are others.
+    """
+
+    arrays: Sequence[np.ndarray]
+    batch: int = 100
+    order: str = "shuffled"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        counts = {len(x) for x in self.arrays}
+        if len(counts) != 1:
+            raise InputError(f"arrays have {sorted(counts)} samples; there must be as many in each")
+        if not 1 <= self.batch <= self.count:
+            raise InputError(f"a batch of {self.batch} of {self.count} samples")
+        if self.order not in ("shuffled", "given", "sampled"):
+            raise InputError(f"order is {self.order!r}; use 'shuffled', 'given' or 'sampled'")
+
+    @property
+    def count(self) -> int:
+        """Samples."""
+        return len(self.arrays[0])
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return self.count // self.batch
+
+    def at(self, step: int) -> tuple[np.ndarray, ...]:
+        """The batch of any step, counted from 0 over all epochs."""
+        epoch, place = divmod(step, self.steps_per_epoch)
+        rows = ordered(self.order, self.count, self.seed, epoch)[place * self.batch : (place + 1) * self.batch]
+        return tuple(np.ascontiguousarray(x[rows]) for x in self.arrays)
+
+
+@lru_cache(maxsize=2)
+def ordered(order: str, count: int, seed: int, epoch: int) -> np.ndarray:
+    """Positions of samples in an epoch."""
+    rng = np.random.default_rng([seed, epoch])
+    if order == "given":
+        return np.arange(count)
+    return rng.permutation(count) if order == "shuffled" else rng.integers(0, count, count)

@@ -1,0 +1,110 @@
+"""Nonlinear conjugate gradients: the direction is minus the gradient plus beta times the direction before.
+
+All weights together are one vector. The variants differ in beta; with g, g' the gradients now and before, y = g - g'
+and s' the direction before:
+
+    Hestenes–Stiefel  g·y / s'·y        Fletcher–Reeves  g·g / g'·g'      Polak–Ribière  max(0, g·y / g'·g')
+    Conjugate descent g·g / -s'·g'      Dai–Yuan         g·g / s'·y
+
+Source: Hager and Zhang 2006, "A survey of nonlinear conjugate gradient methods". There is no line search here: the
+learning rate is the step along the direction. Noise of small batches is held against by starting afresh every
+`restart` steps.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cgraph as cg
+from cgraph import Node
+from nn.optim.methods import Method, Slots
+
+TINY = 1e-30
+
+
+@dataclass(frozen=True)
+class ConjugateGradient(Method):
+    """What all variants share.
+
+    Fields
+        restart: the direction is minus the gradient at every so many steps
+    """
+
+    restart: int = 100
+    remembers = ("gradient", "along")
+
+    def beta(self, g: "Sums") -> tuple[Node, Node]:
+        """Numerator and denominator."""
+        raise NotImplementedError
+
+    def directions(
+        self, weights: Sequence[Node], gradients: Sequence[Node], slots: Sequence[Slots], step: Node
+    ) -> list[tuple[Node, Slots]]:
+        above, below = self.beta(Sums(list(gradients), list(slots)))
+        fresh = cg.remainder(step, float(self.restart)) < 0.5
+        beta = cg.where(fresh | (cg.abs(below) < TINY), 0.0, above / cg.where(cg.abs(below) < TINY, 1.0, below))
+        found = []
+        for g, s in zip(gradients, slots):
+            along = beta * s["along"] - g
+            found.append((-along, {"gradient": g, "along": along}))
+        return found
+
+
+class HestenesStiefel(ConjugateGradient):
+    def beta(self, g):
+        return g.now_change, g.along_change
+
+
+class FletcherReeves(ConjugateGradient):
+    def beta(self, g):
+        return g.now_now, g.before_before
+
+
+class PolakRibiere(ConjugateGradient):
+    def beta(self, g):
+        return cg.maximum(g.now_change, 0.0), g.before_before
+
+
+class ConjugateDescent(ConjugateGradient):
+    def beta(self, g):
+        return g.now_now, -g.along_before
+
+
+class DaiYuan(ConjugateGradient):
+    def beta(self, g):
+        return g.now_now, g.along_change
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Inner products over all weights."""
+
+    gradients: list[Node]
+    slots: list[Slots]
+
+    @property
+    def now_now(self) -> Node:
+        return total([g * g for g in self.gradients])
+
+    @property
+    def before_before(self) -> Node:
+        return total([s["gradient"] * s["gradient"] for s in self.slots])
+
+    @property
+    def now_change(self) -> Node:
+        return total([g * (g - s["gradient"]) for g, s in zip(self.gradients, self.slots)])
+
+    @property
+    def along_change(self) -> Node:
+        return total([s["along"] * (g - s["gradient"]) for g, s in zip(self.gradients, self.slots)])
+
+    @property
+    def along_before(self) -> Node:
+        return total([s["along"] * s["gradient"] for s in self.slots])
+
+
+def total(products: list[Node]) -> Node:
+    """The sum of all elements of all products."""
+    found = cg.sum(products[0])
+    for x in products[1:]:
+        found = found + cg.sum(x)
+    return found

@@ -1,0 +1,100 @@
+"""Gradient methods: from gradients to directions. A new weight is the old one minus rate times direction."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import cgraph as cg
+from cgraph import Node
+
+Slots = dict[str, Node]
+"""What a method remembers of one weight, by name; in the shape of the weight."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a step follows from gradients."""
+
+    remembers = ()
+    """Names of slots; all are zero before the first step."""
+
+    def directions(
+        self, weights: Sequence[Node], gradients: Sequence[Node], slots: Sequence[Slots], step: Node
+    ) -> list[tuple[Node, Slots]]:
+        """The direction for every weight, and what is remembered from now on."""
+        return [self.direction(w, g, s, step) for w, g, s in zip(weights, gradients, slots)]
+
+    def direction(self, weight: Node, gradient: Node, slots: Slots, step: Node) -> tuple[Node, Slots]:
+        """The same for one weight; `step` is a float32 node that counts from 0."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class GradientDescent(Method):
+    """The gradient itself."""
+
+    def direction(self, weight, gradient, slots, step):
+        return gradient, {}
+
+
+@dataclass(frozen=True)
+class Adagrad(Method):
+    """Divided by the root of the sum of all squared gradients. Source: Duchi et al. 2011."""
+
+    eps: float = 1e-8
+    remembers = ("squares",)
+
+    def direction(self, weight, gradient, slots, step):
+        squares = slots["squares"] + cg.square(gradient)
+        return gradient / (cg.sqrt(squares) + self.eps), {"squares": squares}
+
+
+@dataclass(frozen=True)
+class RMSprop(Method):
+    """Divided by the root of a running mean of squared gradients. Source: Hinton, lecture 6e, 2012."""
+
+    decay: float = 0.9
+    eps: float = 1e-8
+    remembers = ("squares",)
+
+    def direction(self, weight, gradient, slots, step):
+        squares = self.decay * slots["squares"] + (1 - self.decay) * cg.square(gradient)
+        return gradient / (cg.sqrt(squares) + self.eps), {"squares": squares}
+
+
+@dataclass(frozen=True)
+class Adam(Method):
+    """Running mean over root of running mean of squares, both corrected for their start at zero.
+
+    Source: Kingma and Ba 2014, arXiv:1412.6980.
+    """
+
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+    remembers = ("mean", "squares")
+
+    def direction(self, weight, gradient, slots, step):
+        mean = self.beta1 * slots["mean"] + (1 - self.beta1) * gradient
+        squares = self.beta2 * slots["squares"] + (1 - self.beta2) * cg.square(gradient)
+        first, second = correction(self.beta1, step), correction(self.beta2, step)
+        return (mean / first) / (cg.sqrt(squares / second) + self.eps), {"mean": mean, "squares": squares}
+
+
+@dataclass(frozen=True)
+class AdamW(Adam):
+    """Adam whose weights shrink by `decay` besides, apart from the gradient.
+
+    Source: Loshchilov and Hutter 2017, arXiv:1711.05101.
+    """
+
+    decay: float = 0.01
+
+    def direction(self, weight, gradient, slots, step):
+        found, kept = super().direction(weight, gradient, slots, step)
+        return found + self.decay * weight, kept
+
+
+def correction(beta: float, step: Node) -> Node:
+    """``1 - beta ** (step + 1)`` in float64, where it does not cancel."""
+    exponent = cg.astype(step, "float64") + 1.0
+    return cg.astype(1.0 - cg.power(beta, exponent), "float32")

@@ -1,0 +1,38 @@
+"""Momentum: part of the last change of a weight goes on."""
+
+from dataclasses import dataclass
+
+from cgraph import Node
+
+
+@dataclass(frozen=True)
+class Momentum:
+    """From the last change and the wanted one to what is remembered and what is subtracted from the weight.
+
+    Fields
+        share: of the last change that goes on
+    """
+
+    share: float = 0.9
+
+    def changes(self, last: Node, wanted: Node) -> tuple[Node, Node]:
+        raise NotImplementedError
+
+
+class Standard(Momentum):
+    """``change = share * last + wanted``. Source: Polyak 1964."""
+
+    def changes(self, last: Node, wanted: Node) -> tuple[Node, Node]:
+        change = self.share * last + wanted
+        return change, change
+
+
+class Nesterov(Momentum):
+    """As Standard, but what is subtracted looks one step ahead: ``share * change + wanted``.
+
+    Source: Nesterov 1983; in this form Sutskever et al. 2013.
+    """
+
+    def changes(self, last: Node, wanted: Node) -> tuple[Node, Node]:
+        change = self.share * last + wanted
+        return change, self.share * change + wanted

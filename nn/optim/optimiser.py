@@ -1,0 +1,75 @@
+"""Optimiser: gradient method, learning rate, momentum, clipping and regularisation, as update edges of the graph."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+import cgraph as cg
+from cgraph import Node, Var
+from nn.layer import Parameter
+from nn.optim.clipping import Clipping
+from nn.optim.methods import Adam, Method, Slots
+from nn.optim.momentum import Momentum
+from nn.optim.regularisation import Regularisation
+from nn.optim.schedules import Const, Rate
+
+
+@dataclass(frozen=True)
+class Optimiser:
+    """How weights follow from gradients. Everything is built into the graph of a training step.
+
+    Fields
+        method: from gradients to directions
+        rate: the learning rate at each step
+        momentum: how much of the last change goes on
+        clipping: bounds on the gradients
+        regularisation: a penalty on the weights, added to the loss
+    """
+
+    method: Method = Adam()
+    rate: Rate = Const(0.001)
+    momentum: Momentum | None = None
+    clipping: Clipping | None = None
+    regularisation: Regularisation | None = None
+
+    def state(self, parameters: dict[str, Parameter]) -> dict[str, Var]:
+        """Vars for what is remembered between steps, by name: the number of the step and, per weight, its slots."""
+        names = self.method.remembers + (("change",) if self.momentum else ())
+        found = {"step": Var((), "int64", "step").assign(0)}
+        for path, x in parameters.items():
+            for name in names:
+                found[f"{path}/{name}"] = Var(x.shape, x.dtype, f"{path}/{name}").assign(np.zeros(x.shape, x.dtype))
+        return found
+
+    def penalty(self, parameters: dict[str, Parameter]) -> Node | None:
+        """What regularisation adds to the loss: of weights with two axes or more, so not of biases and scales."""
+        if self.regularisation is None:
+            return None
+        found = None
+        for x in parameters.values():
+            if x.ndim >= 2:
+                one = self.regularisation.penalty(x)
+                found = one if found is None else found + one
+        return found
+
+    def updates(
+        self, parameters: dict[str, Parameter], gradients: Sequence[Node], state: dict[str, Var]
+    ) -> tuple[dict[Var, Node], Node]:
+        """Update edges of the weights and of `state`, and the learning rate."""
+        step = cg.astype(state["step"], "float32")
+        rate = self.rate.at(step)
+        if self.clipping is not None:
+            gradients = self.clipping.clipped(gradients)
+        weights = list(parameters.values())
+        slots: list[Slots] = [{n: state[f"{path}/{n}"] for n in self.method.remembers} for path in parameters]
+        edges: dict[Var, Node] = {state["step"]: state["step"] + 1}
+        found = self.method.directions(weights, gradients, slots, step)
+        for (path, weight), (direction, kept) in zip(parameters.items(), found):
+            change = rate * direction
+            if self.momentum is not None:
+                last = state[f"{path}/change"]
+                edges[last], change = self.momentum.changes(last, change)
+            edges[weight] = weight - change
+            edges.update({state[f"{path}/{name}"]: x for name, x in kept.items()})
+        return edges, rate

@@ -1,0 +1,79 @@
+"""Learning rates as functions of the real number of the step, which is a Var of the graph."""
+
+from dataclasses import dataclass
+from math import pi
+
+import cgraph as cg
+from cgraph import Node
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A learning rate, computed in the graph."""
+
+    def at(self, step: Node) -> Node:
+        """The float32 rate of step `step`, a float32 node that counts from 0."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Const(Rate):
+    """The same at every step."""
+
+    rate: float = 0.001
+
+    def at(self, step: Node) -> Node:
+        return step * 0.0 + self.rate
+
+
+@dataclass(frozen=True)
+class Decay(Rate):
+    """``rate / (1 + k * step)``."""
+
+    rate: float
+    k: float
+
+    def at(self, step: Node) -> Node:
+        return self.rate / (1.0 + self.k * step)
+
+
+@dataclass(frozen=True)
+class ExpDecay(Rate):
+    """``rate * exp(-k * step)``."""
+
+    rate: float
+    k: float
+
+    def at(self, step: Node) -> Node:
+        return self.rate * cg.exp(-self.k * step)
+
+
+@dataclass(frozen=True)
+class Schedule(Rate):
+    """One rate after another; the last one stays."""
+
+    rates: tuple[float, ...]
+
+    def at(self, step: Node) -> Node:
+        found = step * 0.0 + self.rates[-1]
+        for i, rate in reversed(list(enumerate(self.rates[:-1]))):
+            found = cg.where(step < i + 0.5, rate, found)
+        return found
+
+
+@dataclass(frozen=True)
+class Cosine(Rate):
+    """Up in a line for `warmup` steps, then down half a cosine until `steps`, then `floor`.
+
+    Source: Loshchilov and Hutter 2016, arXiv:1608.03983.
+    """
+
+    rate: float
+    steps: int
+    warmup: int = 0
+    floor: float = 0.0
+
+    def at(self, step: Node) -> Node:
+        share = cg.clip((step - self.warmup) / max(self.steps - self.warmup, 1), 0.0, 1.0)
+        down = self.floor + (self.rate - self.floor) * 0.5 * (1.0 + cg.cos(pi * share))
+        return cg.where(step < self.warmup, self.rate * (step + 1.0) / max(self.warmup, 1), down)

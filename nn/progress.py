@@ -1,0 +1,86 @@
+"""A progress bar: with rich where it is installed, else plain text on the error stream."""
+
+import sys
+import time
+from typing import Any, Protocol, TextIO
+
+
+class Bar(Protocol):
+    """Shows how far training is."""
+
+    def show(self, step: int, loss: float, rate: float) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Silent:
+    """Shows nothing."""
+
+    def show(self, step: int, loss: float, rate: float) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class Plain:
+    """One line that is written over, or a line every few seconds where nobody looks. Changes: when it was written."""
+
+    def __init__(self, first: int, total: int, stream: TextIO | None = None) -> None:
+        self.first, self.total, self.stream = first, total, stream or sys.stderr
+        self.begun = time.monotonic()
+        self.shown = -float("inf")
+        self.over = self.stream.isatty()
+
+    def show(self, step: int, loss: float, rate: float) -> None:
+        now = time.monotonic()
+        if step < self.total and now - self.shown < (0.2 if self.over else 5.0):
+            return
+        self.shown = now
+        left = seconds_left(now - self.begun, step - self.first, self.total - step)
+        text = f"step {step}/{self.total}  loss {loss:.4f}  rate {rate:.2e}  {left} left"
+        self.stream.write(f"\r{text:<78}" if self.over else text + "\n")
+        self.stream.flush()
+
+    def close(self) -> None:
+        if self.over:
+            self.stream.write("\n")
+
+
+class Rich:
+    """A bar by rich. Changes: what it shows."""
+
+    def __init__(self, first: int, total: int, progress: Any) -> None:
+        self.progress = progress
+        self.task = progress.add_task("training", total=total, completed=first, loss=float("nan"), rate=float("nan"))
+        progress.start()
+
+    def show(self, step: int, loss: float, rate: float) -> None:
+        self.progress.update(self.task, completed=step, loss=loss, rate=rate)
+
+    def close(self) -> None:
+        self.progress.stop()
+
+
+def progress_bar(first: int, total: int, wanted: bool) -> Bar:
+    """A bar for the steps from `first` to `total`."""
+    if not wanted:
+        return Silent()
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    except ImportError:
+        return Plain(first, total)
+    if not sys.stderr.isatty():
+        return Plain(first, total)
+    numbers = TextColumn("loss {task.fields[loss]:.4f}  rate {task.fields[rate]:.2e}")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), numbers, TimeRemainingColumn())
+    return Rich(first, total, Progress(*columns, console=Console(stderr=True), speed_estimate_period=10))
+
+
+def seconds_left(elapsed: float, done: int, left: int) -> str:
+    """``2 min 05 s`` from the speed so far."""
+    if not done:
+        return "?"
+    seconds = round(elapsed / done * left)
+    return f"{seconds // 60} min {seconds % 60:02d} s" if seconds >= 60 else f"{seconds} s"

@@ -1,0 +1,110 @@
+"""summary: shapes, parameters and multiply-adds of every layer of a model, as text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from cgraph import Node, Var
+from cgraph.errors import InputError
+from nn.layer import Layer, Sample
+from nn.mode import Mode
+
+
+@dataclass(frozen=True)
+class Row:
+    """A layer without layers of its own, in one use of it.
+
+    Fields
+        path, kind: where it is in the model, and its class
+        shapes: of its results
+        size: its trained values
+        macs: multiply-adds of its convolutions and matrix products
+    """
+
+    path: str
+    kind: str
+    shapes: tuple[tuple[int, ...], ...]
+    size: int
+    macs: int
+
+
+class Listener(Mode):
+    """An inference build that notes every layer. Changes: rows are added."""
+
+    def __init__(self, model: Layer) -> None:
+        super().__init__()
+        self.paths = {id(layer): path for path, layer in model.layers().items()}
+        self.rows: list[Row] = []
+
+    def saw(self, layer: Any, operands: tuple[Node, ...], results: Any) -> None:
+        if len(layer.layers()) > 1:
+            return
+        found = results if isinstance(results, tuple) else (results,)
+        shapes = tuple(x.shape for x in found)
+        path = self.paths.get(id(layer), "")
+        self.rows.append(Row(path, type(layer).__name__, shapes, layer.size, multiply_adds(found, operands)))
+
+
+def rows_of(model: Layer, samples: Sequence[Sample] | None = None, n: int = 1) -> tuple[list[Row], int]:
+    """A row for every use of a layer, and the multiply-adds of the whole model for `n` samples."""
+    samples = samples or model.samples
+    if samples is None:
+        raise InputError("the model does not say what a sample is; give samples=[nn.Sample(shape)]")
+    mode = Listener(model)
+    inputs = [Var((n, *sample.shape), sample.dtype) for sample in samples]
+    result = model(*inputs, mode=mode)
+    return mode.rows, multiply_adds(result if isinstance(result, tuple) else (result,), tuple(inputs))
+
+
+def summary(model: Layer, samples: Sequence[Sample] | None = None, n: int = 1) -> str:
+    """A table of the model's layers, and its totals.
+
+    Parameters
+        samples: one sample of each input; the model's own by default
+        n: samples in a batch
+    """
+    rows, macs = rows_of(model, samples, n)
+    head = ("layer", "kind", "result", "parameters", "multiply-adds")
+    body = [(r.path, r.kind, ", ".join(text(s) for s in r.shapes), f"{r.size:,}", f"{r.macs:,}") for r in rows]
+    kept = sum(x.size for x in model.variables().values()) - model.size
+    total = ("total", "", f"{kept:,} values are not trained", f"{model.size:,}", f"{macs:,}")
+    return table([head, *body, total])
+
+
+def table(rows: list[tuple[str, ...]]) -> str:
+    """Columns side by side; numbers to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [
+        "  ".join(c.rjust(w) if i > 2 else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths))) for row in rows
+    ]
+    rule = "-" * len(lines[0])
+    return "\n".join([lines[0], rule, *lines[1:-1], rule, lines[-1]])
+
+
+def text(shape: tuple[int, ...]) -> str:
+    return "×".join(map(str, shape)) or "number"
+
+
+def multiply_adds(results: Sequence[Node], operands: Sequence[Node]) -> int:
+    """Of all nodes that the results need beyond the operands."""
+    seen = set(operands)
+    waiting = list(results)
+    total = 0
+    while waiting:
+        node = waiting.pop()
+        if node not in seen:
+            seen.add(node)
+            waiting.extend(node.operands)
+            total += node_macs(node)
+    return total
+
+
+def node_macs(node: Node) -> int:
+    """Multiply-adds of a convolution or a matrix product; of anything else none."""
+    kind = node.op.name
+    if kind in ("conv1d", "conv2d", "conv3d"):
+        return node.size * prod(node.operands[1].shape[1:])
+    if kind == "conv_transpose":
+        return node.operands[0].size * prod(node.operands[1].shape[1:])
+    return node.size * node.operands[0].shape[-1] if kind == "matmul" else 0

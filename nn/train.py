@@ -1,0 +1,191 @@
+"""train: run the steps of training, with validation, checkpoints, early stopping and a progress bar.
+
+A resumed run goes on with the same bits as one that was never stopped: everything that changes is in the checkpoint,
+and the order of the samples depends on seed and step number alone.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import cgraph as cg
+from cgraph import Var
+from cgraph.errors import FormatError, InputError
+from nn.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from nn.compile import compile as compile_model
+from nn.history import History
+from nn.layer import Layer, Parameter, Sample
+from nn.loader import Loader
+from nn.losses import Loss, cross_entropy
+from nn.optim.optimiser import Optimiser
+from nn.progress import progress_bar
+from nn.step import Step, training_step
+from nn.stopping import Stopping
+from nn.weights import set_values, values_of
+
+Arrays = Sequence[np.ndarray]
+
+
+def train(
+    model: Layer,
+    data: Loader,
+    loss: Loss = cross_entropy,
+    optimiser: Optimiser | None = None,
+    *,
+    epochs: float = 1.0,
+    validation: Arrays | None = None,
+    stopping: Stopping | None = None,
+    checkpoint: Checkpoint | None = None,
+    resume: bool = True,
+    trained: dict[str, Parameter] | None = None,
+    seed: int = 0,
+    progress: bool = True,
+    **options: Any,
+) -> History:
+    """Change the model's Parameters so that the loss falls.
+
+    Parameters
+        model: its Parameters have values
+        data: the samples of each step
+        loss: of what the model gives and what is wanted
+        optimiser: Adam with a rate of 0.001 by default
+        epochs: passes over the samples; a part of one is fine
+        validation: arrays like the loader's, whose loss is computed after every epoch, for inference
+        stopping: when to stop before; asked after every epoch
+        checkpoint: where and when to write checkpoints
+        resume: go on from the checkpoint if there is one
+        trained: Parameters to change, by path; all trained ones by default
+        seed: of dropout and noise
+        progress: show a bar on the error stream
+        options: for ``cgraph.compile``
+    Returns
+        losses and rates of all steps, those before a resumption too
+    """
+    optimiser = optimiser or Optimiser()
+    step = training_step(model, loss, optimiser, data.at(0), seed=seed, trained=trained, **options)
+    checked = validation_loss(model, loss, validation, data.batch, options) if validation is not None else None
+    run = Run(model, step, data, round(epochs * data.steps_per_epoch), checked, stopping, checkpoint)
+    if checkpoint is not None and resume:
+        run.resume()
+    return run.go(progress)
+
+
+class Run:
+    """Training under way. Changes: with every step.
+
+    Fields
+        losses, rates: of the steps so far
+        checked_at, validation: steps after which the validation loss was computed, and that loss
+        done: stopped before its last step
+    """
+
+    def __init__(
+        self,
+        model: Layer,
+        step: Step,
+        data: Loader,
+        total: int,
+        check: Callable[[], float] | None,
+        stopping: Stopping | None,
+        checkpoint: Checkpoint | None,
+    ) -> None:
+        self.model, self.step, self.data, self.total = model, step, data, total
+        self.check, self.stopping, self.checkpoint = check, stopping, checkpoint
+        self.losses: list[float] = []
+        self.rates: list[float] = []
+        self.checked_at: list[int] = []
+        self.validation: list[float] = []
+        self.done = False
+
+    def go(self, progress: bool) -> History:
+        """All steps that are left."""
+        bar = progress_bar(len(self.losses), self.total, progress)
+        try:
+            while len(self.losses) < self.total and not self.done:
+                self.one()
+                bar.show(len(self.losses), self.losses[-1], self.rates[-1])
+        finally:
+            bar.close()
+        return self.history()
+
+    def one(self) -> None:
+        """One step, and what is due after it."""
+        loss, rate = self.step(*self.data.at(len(self.losses)))
+        self.losses.append(loss)
+        self.rates.append(rate)
+        count = len(self.losses)
+        if count % self.data.steps_per_epoch == 0:
+            self.end_epoch()
+        if self.checkpoint is not None and self.checkpoint.due(count, self.data.steps_per_epoch, loss):
+            self.save()
+
+    def end_epoch(self) -> None:
+        if self.check is not None:
+            self.checked_at.append(len(self.losses))
+            self.validation.append(self.check())
+        if self.stopping is not None:
+            self.done = self.stopping.stops(self.validation or self.epoch_means())
+
+    def epoch_means(self) -> list[float]:
+        """The mean training loss of each whole epoch."""
+        n = self.data.steps_per_epoch
+        whole = len(self.losses) // n
+        return [float(x) for x in np.reshape(self.losses[: whole * n], (whole, n)).mean(axis=1)]
+
+    def history(self) -> History:
+        single, places = np.float32, np.int64
+        return History(
+            np.array(self.losses, single),
+            np.array(self.rates, single),
+            np.array(self.checked_at, places),
+            np.array(self.validation, single),
+        )
+
+    def save(self) -> None:
+        """Write everything that changes."""
+        assert self.checkpoint is not None
+        arrays = {f"model/{path}": x for path, x in values_of(self.model).items()}
+        arrays |= {f"state/{name}": x.value for name, x in self.step.state.items()}
+        arrays |= {f"history/{name}": x for name, x in vars(self.history()).items()}
+        facts = {"step": len(self.losses), "of": self.total, "done": self.done}
+        write_checkpoint(self.checkpoint.path, arrays, facts)
+
+    def resume(self) -> None:
+        """Go on from the checkpoint, if there is one. FormatError when it is one of another model."""
+        assert self.checkpoint is not None
+        found = read_checkpoint(self.checkpoint.path)
+        if found is None:
+            return
+        arrays, facts = found
+        where = str(self.checkpoint.path)
+        set_values(self.model, below(arrays, "model/"), where)
+        state, history = below(arrays, "state/"), below(arrays, "history/")
+        if state.keys() != self.step.state.keys():
+            raise FormatError(f"{where}: was written by another optimiser")
+        for name, x in self.step.state.items():
+            x.assign(state[name].reshape(x.shape))
+        self.losses, self.rates = history["loss"].tolist(), history["rate"].tolist()
+        self.checked_at, self.validation = history["checked_at"].tolist(), history["validation"].tolist()
+        self.done = bool(facts.get("done"))
+
+
+def below(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Those whose names begin with `prefix`, without it."""
+    return {name.removeprefix(prefix): x for name, x in arrays.items() if name.startswith(prefix)}
+
+
+def validation_loss(
+    model: Layer, loss: Loss, arrays: Arrays, batch: int, options: dict[str, Any]
+) -> Callable[[], float]:
+    """A function that computes the loss of all samples for inference, with the weights as they are when called."""
+    if len(arrays) < 2:
+        raise InputError("validation needs an array for each input of the model, and what is wanted")
+    inputs, wanted = arrays[:-1], arrays[-1]
+    samples = [Sample(x.shape[1:], str(x.dtype)) for x in inputs]
+    predict = compile_model(model, min(batch, len(wanted)), samples, frozen=False, **options)
+    (predicted,) = predict.function.outputs
+    given = Var((len(wanted), *predicted.shape[1:]), predicted.dtype, "predicted")
+    answers = Var(wanted.shape, wanted.dtype, "wanted")
+    error = cg.compile(loss(given, answers), [given, answers], **options)
+    return lambda: float(error(predict(*inputs), wanted))

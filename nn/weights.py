@@ -1,0 +1,73 @@
+"""Weights in safetensors files: arrays by the paths of a model's Parameters."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from cgraph.errors import FormatError, UnassignedError
+from nn.files import write_whole
+from nn.layer import Layer
+
+L = TypeVar("L", bound=Layer)
+
+
+def save_weights(path: str | Path, model: Layer) -> None:
+    """Write every Parameter's value, running statistics too. The old file stays whole until the new one is.
+
+    Raises
+        UnassignedError: a Parameter has no value
+    """
+    write_whole(path, packed(values_of(model)))
+
+
+def load_weights(path: str | Path, model: L) -> L:
+    """Give every Parameter its value from a file.
+
+    Raises
+        FormatError: no safetensors file, or its names or shapes are not the model's
+    """
+    set_values(model, read_arrays(path), str(path))
+    return model
+
+
+def values_of(model: Layer) -> dict[str, np.ndarray]:
+    """Copies of every Parameter's value by path."""
+    check_assigned(model)
+    return {path: x.value for path, x in model.variables().items()}
+
+
+def check_assigned(model: Layer) -> None:
+    """UnassignedError unless every Parameter has a value."""
+    missing = [path for path, x in model.variables().items() if not x.is_assigned]
+    if missing:
+        raise UnassignedError(f"{len(missing)} Parameters have no value, {missing[0]} first; see nn.initialise")
+
+
+def set_values(model: Layer, values: Mapping[str, np.ndarray], source: str = "values") -> None:
+    """Assign every Parameter from `values`, whose names and shapes must be the model's."""
+    wanted = model.variables()
+    for kind, names in (("lacks", wanted.keys() - values.keys()), ("has unknown", values.keys() - wanted.keys())):
+        if names:
+            raise FormatError(f"{source} {kind} {', '.join(sorted(names)[:3])}{' …' if len(names) > 3 else ''}")
+    for path, x in wanted.items():
+        if values[path].shape != x.shape:
+            raise FormatError(f"{source}: {path} has shape {list(values[path].shape)}, the model's {list(x.shape)}")
+    for path, x in wanted.items():
+        x.assign(values[path].astype(x.dtype, copy=False))
+
+
+def packed(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Arrays as the bytes of a safetensors file."""
+    return safetensors.numpy.save({name: np.ascontiguousarray(x) for name, x in arrays.items()})
+
+
+def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """Every array of a safetensors file. FormatError when it is none."""
+    try:
+        return safetensors.numpy.load_file(path)
+    except (OSError, safetensors.SafetensorError) as error:
+        raise FormatError(f"{path}: no readable safetensors file: {error}") from error
