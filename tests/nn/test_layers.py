@@ -1,0 +1,268 @@
+"""Every layer against NumPy written out by hand."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+import nn
+from cgraph.errors import ShapeError
+from nn.layers.window import pads
+from tests.nn.support import assert_close, draw, run
+
+
+def value(x) -> np.ndarray:
+    return x.value.astype(np.float64)
+
+
+def windows(x: np.ndarray, window: tuple, stride: tuple, pad: tuple, dilation: tuple, fill: float = 0.0) -> np.ndarray:
+    """What each window sees: ``[n, c, *places, *window]``."""
+    axes = len(window)
+    x = np.pad(x, [(0, 0), (0, 0), *zip(pad[:axes], pad[axes:])], constant_values=fill)
+    extent = [(w - 1) * d + 1 for w, d in zip(window, dilation)]
+    seen = np.lib.stride_tricks.sliding_window_view(x, extent, tuple(range(2, 2 + axes)))
+    steps = tuple(slice(None, None, s) for s in stride)
+    inner = tuple(slice(None, None, d) for d in dilation)
+    return seen[(slice(None), slice(None), *steps, *inner)]
+
+
+def conv(x, weight, bias, stride, pad, dilation, groups):
+    axes = x.ndim - 2
+    seen = windows(x.astype(np.float64), weight.shape[2:], stride, pad, dilation)
+    n, c, *rest = seen.shape
+    seen = seen.reshape(n, groups, c // groups, *rest[:axes], -1)
+    filters = weight.reshape(groups, weight.shape[0] // groups, c // groups, -1)
+    found = np.einsum("ngc...w,gkcw->ngk...", seen, filters)
+    return found.reshape(n, weight.shape[0], *rest[:axes]) + bias.reshape(-1, *[1] * axes)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize(("pad", "dilation", "groups"), [(0, 1, 1), (1, 2, 1), ("same", 1, 2), ((2, 0, 1, 1), 1, 4)])
+def test_conv2d(stride, pad, dilation, groups):
+    x = draw(2, 4, 9, 8)
+    layer = nn.Conv2d(4, 8, 3, stride, pad, dilation, groups)
+    got = run(layer, x)
+    amount = pads(pad, x.shape[2:], (3, 3), (stride,) * 2, (dilation,) * 2)
+    want = conv(x, value(layer.weight), value(layer.bias), (stride,) * 2, amount, (dilation,) * 2, groups)
+    assert_close(got, want)
+
+
+def test_conv1d_and_conv3d():
+    for layer, shape in ((nn.Conv1d(3, 5, 4, 2, 1), (2, 3, 11)), (nn.Conv3d(2, 3, 2, 1, 1), (1, 2, 4, 5, 3))):
+        axes = len(shape) - 2
+        x = draw(*shape)
+        got = run(layer, x)
+        steps = (layer.stride,) * axes
+        want = conv(x, value(layer.weight), value(layer.bias), steps, (1,) * 2 * axes, (1,) * axes, 1)
+        assert_close(got, want)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_transpose_conv_is_the_adjoint_of_conv(axes):
+    forward = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[axes - 1](3, 4, 3, 2, 1, use_bias=False)
+    back = (nn.TransposeConv1d, nn.TransposeConv2d, nn.TransposeConv3d)[axes - 1](4, 3, 3, 2, 1, use_bias=False)
+    x = draw(2, 3, *[5] * axes)
+    y = run(forward, x)
+    back.weight.assign(forward.weight.value)
+    g = draw(*y.shape, seed=1)
+    assert_close(np.vdot(run(back, g), x), np.vdot(g, y), rtol=1e-4)
+
+
+def test_same_padding_gives_a_result_for_every_stride():
+    for n in range(1, 9):
+        for stride in (1, 2, 3):
+            before, behind = pads("same", (n,), (3,), (stride,), (1,))
+            assert (n + before + behind - 3) // stride + 1 == -(-n // stride)
+            assert 0 <= behind - before <= 1
+
+
+def test_linear_and_fully_connected():
+    x = draw(2, 3, 4)
+    layer = nn.Linear(4, 5)
+    assert_close(run(layer, x), x @ value(layer.weight) + value(layer.bias))
+    layer = nn.FullyConnected(12, 5)
+    assert_close(run(layer, x), x.reshape(2, 12) @ value(layer.weight) + value(layer.bias))
+
+
+@pytest.mark.parametrize(("pad", "stride"), [(0, None), (1, 2), ("same", 2)])
+def test_pools(pad, stride):
+    x = draw(2, 3, 7, 6)
+    step = (stride or 3,) * 2
+    amount = pads(pad, x.shape[2:], (3, 3), step, (1, 1))
+    largest = windows(x, (3, 3), step, amount, (1, 1), -np.inf).max((-1, -2))
+    assert_close(run(nn.MaxPool2d(3, stride, pad), x), largest)
+    counts = windows(np.ones_like(x), (3, 3), step, amount, (1, 1)).sum((-1, -2))
+    sums = windows(x, (3, 3), step, amount, (1, 1)).sum((-1, -2))
+    assert_close(run(nn.AvgPool2d(3, stride, pad), x), sums / counts)
+    assert_close(run(nn.AvgPool2d(3, stride, pad, count_pad=True), x), sums / 9)
+
+
+def test_pools_over_one_and_three_axes():
+    x, y = draw(2, 3, 8), draw(1, 2, 4, 4, 4)
+    assert_close(run(nn.MaxPool1d(2), x), x.reshape(2, 3, 4, 2).max(-1))
+    assert_close(run(nn.AvgPool1d(2), x), x.reshape(2, 3, 4, 2).mean(-1))
+    cubes = y.reshape(1, 2, 2, 2, 2, 2, 2, 2)
+    assert_close(run(nn.MaxPool3d(2), y), cubes.max((3, 5, 7)))
+    assert_close(run(nn.AvgPool3d(2), y), cubes.mean((3, 5, 7)))
+
+
+def test_global_pools_up_sampling_and_padding():
+    x = draw(2, 3, 4, 5)
+    assert_close(run(nn.GlobalMaxPool(), x), x.max((2, 3)))
+    assert_close(run(nn.GlobalAvgPool(keep=True), x), x.mean((2, 3), keepdims=True))
+    assert_close(run(nn.UpSampling((2, 3)), x), x.repeat(2, 2).repeat(3, 3))
+    assert_close(run(nn.Padding(1, (0, 2), 7.0), x), np.pad(x, [(0, 0), (0, 0), (1, 0), (1, 2)], constant_values=7.0))
+
+
+@pytest.mark.parametrize("groups", [1, 3, 6])
+def test_group_and_instance_norm(groups):
+    x = draw(2, 6, 4, 3)
+    layer = nn.GroupNorm(groups, 6) if groups < 6 else nn.InstanceNorm(6)
+    grouped = x.astype(np.float64).reshape(2, groups, -1)
+    want = (grouped - grouped.mean(2, keepdims=True)) / np.sqrt(grouped.var(2, keepdims=True) + 1e-5)
+    layer.scale.assign(draw(6, seed=1))
+    layer.shift.assign(draw(6, seed=2))
+    scale, shift = value(layer.scale)[:, None, None], value(layer.shift)[:, None, None]
+    assert_close(run(layer, x), want.reshape(x.shape) * scale + shift, rtol=1e-4)
+
+
+def test_layer_norm():
+    x = draw(2, 3, 8)
+    want = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    assert_close(run(nn.LayerNorm(8), x), want, rtol=1e-4)
+
+
+def test_embedding():
+    layer = nn.Embedding(7, 3)
+    symbols = np.array([[1, 6], [0, 1]], np.int32)
+    assert_close(run(layer, symbols), value(layer.weight)[symbols])
+
+
+def test_merging_layers():
+    x, y, z = draw(2, 4), draw(2, 4, seed=1), draw(2, 4, seed=2)
+    assert_close(run(nn.Add(), x, y, z), x + y + z)
+    assert_close(run(nn.Mul(), x, y, z), x * y * z)
+    assert_close(run(nn.Max(), x, y, z), np.maximum(np.maximum(x, y), z))
+    assert_close(run(nn.Average(), x, y, z), (x + y + z) / 3)
+    assert_close(run(nn.Concatenate(), x, y), np.concatenate([x, y], 1))
+    assert_close(run(nn.Dot(), x, y.T.copy()), x @ y.T)
+
+
+def test_shape_layers():
+    x = draw(2, 3, 4)
+    assert_close(run(nn.Reshape((4, -1)), x), x.reshape(2, 4, 3))
+    assert_close(run(nn.Flatten(), x), x.reshape(2, 12))
+    assert_close(run(nn.Slice((slice(1, 3), 0)), x), x[:, 1:3, 0])
+    assert_close(run(nn.Input((3, 4)), x), x)
+    with pytest.raises(ShapeError, match="samples of shape"):
+        run(nn.Input((4, 3)), x)
+
+
+def test_lambda_layers_and_activations():
+    x, y = draw(2, 4), draw(2, 4, seed=1)
+    assert_close(run(nn.Lambda(lambda a: a * 2 + 1), x), x * 2 + 1)
+    assert_close(run(nn.LambdaArray(lambda a, b: a - b), x, y), x - y)
+    assert_close(run(nn.Activation("relu"), x), np.maximum(x, 0))
+    soft = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+    assert_close(run(nn.Activation("softmax"), x), soft)
+    assert_close(run(nn.Activation(cg.tanh), x), np.tanh(x))
+    with pytest.raises(ValueError, match="no activation 'rleu'"):
+        nn.Activation("rleu")
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm(x, w, u, b):
+    h = c = np.zeros((x.shape[0], u.shape[0]))
+    found = []
+    for t in range(x.shape[1]):
+        i, f, g, o = np.split(x[:, t] @ w + h @ u + b, 4, axis=1)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        found.append(h)
+    return np.stack(found, 1)
+
+
+def gru(x, w, u, b):
+    units = u.shape[0]
+    h = np.zeros((x.shape[0], units))
+    found = []
+    for t in range(x.shape[1]):
+        given = x[:, t] @ w + b
+        r, z = np.split(sigmoid(given[:, : 2 * units] + h @ u[:, : 2 * units]), 2, axis=1)
+        h = z * h + (1 - z) * np.tanh(given[:, 2 * units :] + (r * h) @ u[:, 2 * units :])
+        found.append(h)
+    return np.stack(found, 1)
+
+
+def elman(x, w, u, b):
+    h = np.zeros((x.shape[0], u.shape[0]))
+    found = []
+    for t in range(x.shape[1]):
+        h = np.tanh(x[:, t] @ w + h @ u + b)
+        found.append(h)
+    return np.stack(found, 1)
+
+
+@pytest.mark.parametrize(("kind", "want"), [(nn.LSTM, lstm), (nn.GRU, gru), (nn.Recurrent, elman)])
+@pytest.mark.parametrize("sequence", [False, True])
+def test_recurrent_layers(kind, want, sequence):
+    x = draw(2, 5, 3)
+    layer = kind(3, 4, sequence)
+    got = run(layer, x)
+    states = want(x.astype(np.float64), value(layer.weight), value(layer.state_weight), value(layer.bias))
+    assert_close(got, states if sequence else states[:, -1], rtol=1e-4)
+
+
+def test_bidirectional():
+    x = draw(2, 5, 3)
+    layer = nn.Bidirectional(nn.GRU(3, 4, True), nn.GRU(3, 2, True))
+    got = run(layer, x)
+    one = [value(v) for v in (layer.forward.weight, layer.forward.state_weight, layer.forward.bias)]
+    two = [value(v) for v in (layer.backward.weight, layer.backward.state_weight, layer.backward.bias)]
+    assert_close(got, np.concatenate([gru(x, *one), gru(x[:, ::-1], *two)[:, ::-1]], -1), rtol=1e-4)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_multi_head_attention(causal):
+    x = draw(2, 5, 8)
+    layer = nn.MultiHeadAttention(8, 2, causal)
+    got = run(layer, x)
+    heads = []
+    q, k, v = (x @ value(part.weight) + value(part.bias) for part in (layer.query, layer.key, layer.value))
+    for i in range(2):
+        columns = slice(4 * i, 4 * i + 4)
+        scores = q[..., columns] @ k[..., columns].swapaxes(1, 2) / 2
+        if causal:
+            scores[:, ~np.tri(5, dtype=bool)] = -np.inf
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        heads.append(weights / weights.sum(-1, keepdims=True) @ v[..., columns])
+    assert_close(got, np.concatenate(heads, -1) @ value(layer.output.weight) + value(layer.output.bias), rtol=1e-4)
+
+
+def test_containers():
+    x = draw(2, 4)
+    inner, short = nn.Linear(4, 4), nn.Linear(4, 4)
+    assert_close(run(nn.Residual(inner), x), x @ value(inner.weight) + value(inner.bias) + x)
+    both = run(nn.Residual(inner, short), x)
+    assert_close(both, x @ (value(inner.weight) + value(short.weight)))
+    one, two = run(nn.Branches((inner, short)), x)
+    assert_close(one + two, both)
+    assert_close(run(nn.Sequential(inner, nn.Activation("relu")), x), np.maximum(x @ value(inner.weight), 0))
+
+
+def test_a_layer_used_twice_has_one_set_of_weights():
+    shared = nn.Linear(4, 4)
+    model = nn.Sequential(shared, nn.Activation("tanh"), shared)
+    assert list(model.parameters()) == ["parts.0.weight", "parts.0.bias"]
+    x = draw(2, 4)
+    assert_close(run(model, x), np.tanh(x @ value(shared.weight)) @ value(shared.weight))
+
+
+def test_several_inputs_and_outputs():
+    model = nn.Sequential(nn.Branches((nn.Add(), nn.Mul())), nn.LambdaArray(lambda a, b: (a - b, a)))
+    x, y = draw(2, 3), draw(2, 3, seed=1)
+    difference, total = run(model, x, y)
+    assert_close(difference, x + y - x * y)
+    assert_close(total, x + y)
