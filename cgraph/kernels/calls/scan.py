@@ -1,0 +1,19 @@
+"""Running sums, products, minima and maxima along one axis."""
+
+from cgraph.kernels.calls.index import without
+from cgraph.kernels.calls.move import TASK_BYTES, ordered, run_call
+from cgraph.kernels.kernel import Call, Kernel, View
+
+COLUMN_BLOCK = 64  # columns of a task, at least: the axis itself is never cut
+
+
+def scan_calls(out: View, x: View, axis: int, how: str = "add") -> list[Call]:
+    """``np.cumsum(x, axis)`` for ``add``; also ``mul``, ``min``, ``max``. `out` has the shape and dtype of `x`."""
+    if out.size == 0:
+        return []
+    n = out.shape[axis]
+    places, items = ordered(without(out, axis), without(x, axis))
+    beside = places.strides[-1] == items.strides[-1] == out.itemsize
+    kernel = Kernel("scan.across" if beside else "scan.along", (out.dtype, how))
+    each = max(1, TASK_BYTES // out.itemsize // n)
+    return [run_call(kernel, (places, items), COLUMN_BLOCK, each, (n, out.strides[axis], x.strides[axis]))]

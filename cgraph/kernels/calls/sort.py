@@ -1,0 +1,94 @@
+"""Sorting along one axis, the largest items, binary search, distinct values.
+
+Stable; NaN comes last in either direction. Rows are sorted at once on several threads, one row by one thread.
+"""
+
+from dataclasses import replace
+from math import prod
+
+from cgraph.kernels.calls.index import without
+from cgraph.kernels.calls.move import copy_calls, fill_calls, ordered, run_call
+from cgraph.kernels.kernel import Call, Kernel, View, contiguous
+
+MOST_GROUPS = 64
+GROUP_ITEMS = 4096
+SEARCH_BLOCK = 1024
+
+
+def sort_calls(
+    values: View | None, places: View | None, x: View, axis: int, scratch: View, descending: bool = False
+) -> list[Call]:
+    """``np.sort(x, axis)`` and ``np.argsort(x, axis, kind="stable")``, either or both.
+
+    Parameters
+        values, places: shape of `x`, but `axis` may be shorter: then only the first items, the top k
+        places: int32 or int64
+        scratch: contiguous, at least `sort_scratch` bytes; needs no alignment beyond 8
+    """
+    out = values or places
+    if out is None or out.size == 0:
+        return []
+    n, most = x.shape[axis], out.shape[axis]
+    index = places.dtype if places else ""
+    lines = ordered(*(without(v, axis) for v in (out, values or x, places or x, x)))[1:]
+    steps = [v.strides[axis] for v in (values or x, places or x, x)]
+    views = tuple(replace(v, shape=(*v.shape, n), strides=(*v.strides, step)) for v, step in zip(lines, steps))
+    key = key_dtype(x)
+    kernel = Kernel("sort.rows", (key, index, descending, values is not None))
+    each = rows_of_group(prod(views[0].shape[:-1]), n)
+    more = (most, scratch.at, group_bytes(n, x.itemsize, index))
+    return [run_call(kernel, views, n, each * n, more)]
+
+
+def sort_scratch(shape: tuple[int, ...], axis: int, dtype: str, index: str) -> int:
+    """Bytes of scratch for sorting; `index` is the dtype of the places, empty when they are not wanted."""
+    n = shape[axis]
+    rows = prod(shape) // n if n else 0
+    return -(-rows // rows_of_group(rows, n)) * group_bytes(n, int(dtype[1:]), index) if rows else 0
+
+
+def rows_of_group(rows: int, n: int) -> int:
+    return max(1, -(-rows // MOST_GROUPS), min(rows, GROUP_ITEMS // max(n, 1)))
+
+
+def group_bytes(n: int, itemsize: int, index: str) -> int:
+    """Two buffers of keys and two of places, in multiples of a cache line."""
+    return -(-2 * n * (itemsize + (int(index[1:]) if index else 0)) // 64) * 64
+
+
+def key_dtype(x: View) -> str:
+    return "u1" if x.dtype == "b1" else x.dtype
+
+
+def search_calls(out: View, row: View, v: View, right: bool = False) -> list[Call]:
+    """``np.searchsorted(row, v, side)``: `row` ascending with NaN last, `out` int64 of the shape of `v`."""
+    if out.size == 0:
+        return []
+    kernel = Kernel("sort.search", (key_dtype(row), right))
+    more = (row.at, row.strides[0], row.shape[0])
+    return [run_call(kernel, ordered(out, v), SEARCH_BLOCK, SEARCH_BLOCK, more)]
+
+
+def unique_calls(out: View, count: View, x: View, scratch: View, fill: float = 0) -> list[Call]:
+    """``np.unique(x)``, ascending, at most as many as `out` holds, then `fill`; NaNs are equal to one another.
+
+    Parameters
+        out: contiguous, dtype of `x`
+        count: one int64: how many there are, which may be more than fit
+        scratch: contiguous, at least `unique_scratch` bytes
+    """
+    dense = contiguous(scratch.at, (x.size,), x.dtype)
+    rest = scratch.moved(dense_bytes(x.size, x.itemsize))
+    calls = fill_calls(out, fill) + copy_calls(contiguous(scratch.at, x.shape, x.dtype), x)
+    calls += sort_calls(dense, None, dense, 0, rest)
+    args = (out.at, count.at, dense.at, x.size, out.size)
+    return [*calls, Call(Kernel("sort.distinct", (key_dtype(x),)), args, 1)]
+
+
+def unique_scratch(size: int, dtype: str) -> int:
+    """Bytes of scratch for `unique_calls` of this many elements."""
+    return dense_bytes(size, int(dtype[1:])) + sort_scratch((size,), 0, dtype, "")
+
+
+def dense_bytes(size: int, itemsize: int) -> int:
+    return -(-size * itemsize // 64) * 64

@@ -1,0 +1,107 @@
+"""Sorting, the largest items, binary search and distinct values against NumPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cgraph.kernels.calls.sort import search_calls, sort_calls, sort_scratch, unique_calls, unique_scratch
+from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.target import target_named
+from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+from tests.support.strided import filled, strided
+
+SHAPES = st.lists(st.sampled_from([1, 2, 3, 9, 17, 100]), min_size=1, max_size=3).map(tuple)
+DTYPES = st.sampled_from(["f4", "f8", "i4", "i8", "u1", "b1"])
+
+
+def numbers(shape: tuple[int, ...], dtype: str, seed: int = 12) -> np.ndarray:
+    """Few distinct values, so that many are equal; NaN, infinities and both zeros among floats."""
+    rng = np.random.default_rng(seed)
+    if dtype[0] == "f":
+        return rng.choice(np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -2.5, 7], dtype), shape)
+    return rng.integers(0, 9, shape).astype("bool" if dtype == "b1" else dtype)
+
+
+def scratch_for(nbytes: int) -> View:
+    return view_of(np.full(nbytes, 0xAA, np.uint8))
+
+
+@given(data=st.data(), shape=SHAPES, dtype=DTYPES, target=st.sampled_from(TARGETS), order=st.sampled_from(ORDERS))
+def test_sort_and_argsort_are_numpys_stable_ones(data, shape, dtype, target, order):
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    axes = data.draw(st.permutations(range(len(shape))))
+    base = numbers(tuple(shape[a] for a in axes), dtype)
+    x = base.transpose(np.argsort(axes))
+    view = View(Pointer(base), x.shape, x.strides, dtype)
+    index = data.draw(st.sampled_from(["i4", "i8"]))
+    values, places = filled(np.ascontiguousarray(x)), np.full(shape, -1, index)
+    scratch = scratch_for(sort_scratch(shape, axis, dtype, index))
+    run_calls(sort_calls(view_of(values), view_of(places), view, axis, scratch), target_named(target), order)
+    np.testing.assert_array_equal(places, np.argsort(x, axis, kind="stable"))
+    assert values.tobytes() == np.take_along_axis(x, places.astype(np.int64), axis).tobytes()
+    alone = filled(values)
+    scratch = scratch_for(sort_scratch(shape, axis, dtype, ""))
+    run_calls(sort_calls(view_of(alone), None, view, axis, scratch), target_named(target), order)
+    assert alone.tobytes() == values.tobytes()
+
+
+@pytest.mark.parametrize("n", [1000, 4097, 30000])
+def test_long_rows_are_sorted(n):
+    x = np.random.default_rng(13).random((2, n)).astype("f4")
+    out, places = filled(x), np.zeros(x.shape, np.int64)
+    run_calls(
+        sort_calls(view_of(out), view_of(places), view_of(x), 1, scratch_for(sort_scratch(x.shape, 1, "f4", "i8")))
+    )
+    np.testing.assert_array_equal(out, np.sort(x, 1))
+    np.testing.assert_array_equal(places, np.argsort(x, 1, kind="stable"))
+
+
+@given(data=st.data(), shape=SHAPES, dtype=st.sampled_from(["f4", "i8"]), order=st.sampled_from(ORDERS))
+def test_the_largest_come_first_equal_ones_in_order_and_nan_last(data, shape, dtype, order):
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    most = data.draw(st.integers(1, shape[axis]))
+    x = numbers(shape, dtype)
+    keys = -x.astype("f8")
+    want = np.take(np.argsort(keys, axis, kind="stable"), np.arange(most), axis)
+    values, places = np.zeros(want.shape, dtype), np.full(want.shape, -1)
+    scratch = scratch_for(sort_scratch(shape, axis, dtype, "i8"))
+    run_calls(sort_calls(view_of(values), view_of(places), view_of(x), axis, scratch, descending=True), order=order)
+    np.testing.assert_array_equal(places, want)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, want, axis))
+
+
+@given(
+    data=st.data(),
+    n=st.sampled_from([0, 1, 7, 300]),
+    side=st.sampled_from(["left", "right"]),
+    dtype=DTYPES,
+    order=st.sampled_from(ORDERS),
+)
+def test_searchsorted_is_numpys(data, n, side, dtype, order):
+    row = np.sort(numbers((n,), dtype, seed=14))
+    shape = data.draw(SHAPES)
+    x, view = data.draw(strided(shape, "u1" if dtype == "b1" else dtype))
+    base = view.at.base
+    base[...] = numbers(base.shape, dtype, seed=15)
+    out = np.full(shape, -1)
+    run_calls(
+        search_calls(view_of(out), view_of(row), View(view.at, shape, view.strides, dtype), side == "right"),
+        order=order,
+    )
+    np.testing.assert_array_equal(out, np.searchsorted(row, x.astype(row.dtype), side))
+
+
+@pytest.mark.parametrize("most", [0, 2, 50])
+@pytest.mark.parametrize("dtype", ["f4", "i8", "b1"])
+@pytest.mark.parametrize("shape", [(0,), (1,), (6, 7)])
+def test_unique_gives_the_first_distinct_values_and_the_count(shape, dtype, most):
+    x = numbers(shape, dtype, seed=16)
+    want = np.unique(x)
+    out, count = np.zeros(most, x.dtype), np.zeros((), np.int64)
+    turned = View(Pointer(x), x.shape[::-1], x.strides[::-1], dtype)
+    scratch = scratch_for(unique_scratch(x.size, dtype))
+    run_calls(unique_calls(view_of(out), view_of(count), turned, scratch, fill=1))
+    assert count == len(want)
+    np.testing.assert_array_equal(out[: len(want)], want[:most])
+    assert (out[len(want) :] == 1).all()
