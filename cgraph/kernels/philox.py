@@ -64,6 +64,8 @@ def uniform(key: np.ndarray, size: int, dtype: str) -> np.ndarray:
 
 def normal(key: np.ndarray, size: int, dtype: str) -> np.ndarray:
     """Standard normal values by Box and Muller: two from two uniform ones, neither of which is 0."""
+    u: np.ndarray
+    angle: np.ndarray
     if dtype == "f4":
         found = parts(key, size, 4).astype("f4")
         u = (found[:, 0::2] + np.float32(0.5)) * np.float32(2.0**-32)

@@ -205,7 +205,7 @@ class Builder:
     def args(self, **kinds: str) -> SimpleNamespace:
         """The arguments by name, in order: ``"f4*"`` a pointer, ``"i8"`` an integer, ``"f8"`` a float."""
         table = Ptr(self, self.function.args[0], "i8")
-        found = {}
+        found: dict[str, Val | Ptr] = {}
         for i, (name, kind) in enumerate(kinds.items()):
             if kind.endswith("*"):
                 found[name] = self.pointer(table.load(i), kind[:-1])

@@ -45,7 +45,7 @@ TAN_PI_8 = 0.41421356237309503
 
 
 def asin(k: Builder, x: Val) -> Val:
-    """Inverse sine, within 1 ulp; NaN outside [-1, 1]."""
+    """Inverse sine, within 1.5 ulp; NaN outside [-1, 1]."""
     if x.dtype == "f4":
         return wide(k, asin, x)
     a = magnitude(k, x)
@@ -56,7 +56,7 @@ def asin(k: Builder, x: Val) -> Val:
 
 
 def acos(k: Builder, x: Val) -> Val:
-    """Inverse cosine, within 1 ulp; NaN outside [-1, 1]."""
+    """Inverse cosine, within 1.5 ulp; NaN outside [-1, 1]."""
     if x.dtype == "f4":
         return wide(k, acos, x)
     a = magnitude(k, x)
@@ -85,7 +85,7 @@ def inside(k: Builder, a: Val, y: Val) -> Val:
 
 
 def atan(k: Builder, x: Val) -> Val:
-    """Inverse tangent, within 1 ulp."""
+    """Inverse tangent, within 2 ulp."""
     if x.dtype == "f4":
         return wide(k, atan, x)
     y = first_quadrant(k, magnitude(k, x), k.const(1.0, x.dtype, x.lanes))

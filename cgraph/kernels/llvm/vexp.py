@@ -32,13 +32,13 @@ TAIL = {
 
 
 def exp(k: Builder, x: Val) -> Val:
-    """e**x, within 1 ulp."""
+    """e**x, within 1.1 ulp."""
     n, small = reduced(k, x)
     return scale(k, small + 1.0, n)
 
 
 def exp2(k: Builder, x: Val) -> Val:
-    """2**x, within 1 ulp."""
+    """2**x, within 1.1 ulp."""
     low, high = LIMITS2[x.dtype]
     x = clamp(k, x, low, high)
     whole, n = nearest(k, x)

@@ -38,7 +38,7 @@ LN2 = (0.6931471805599453, 2.3190468138462996e-17)
 
 
 def pow_(k: Builder, x: Val, y: Val) -> Val:
-    """x to the power y, within 1 ulp."""
+    """x to the power y, within 1.5 ulp."""
     if x.dtype == "f4":
         return wide(k, pow_, x, y)
     a = magnitude(k, x)

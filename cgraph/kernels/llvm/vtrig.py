@@ -3,7 +3,7 @@
 The multiple is taken off in parts (Cody and Waite 1980) whose products are exact. float64: parts of 33 bits, exact with
 and without fma. float32: parts of 24 bits where there is fma, since each difference then fits its format; without fma
 the reduction runs in float64. Past a limit on the argument (1e5 in float32, 1.5e6 in float64) the lanes concerned call
-the C library's function, in a branch that is rarely taken.
+the C library's function, in a branch that is rarely taken; its error is the C library's.
 """
 
 from collections.abc import Sequence
@@ -50,21 +50,21 @@ TAN = (
 
 
 def sin(k: Builder, x: Val) -> Val:
-    """Sine, within 2 ulp for every finite argument; NaN for an infinity."""
+    """Sine, within 2 ulp; NaN for an infinity."""
     r, n = reduced(k, x, 0.0)
     y = k.select(x == 0.0, x, flip_sign(k, odd_sine(k, r), parity(x, n)))
     return rarely(k, magnitude(k, x) > LIMIT[x.dtype], y, lambda: libm(k, "sin", x))
 
 
 def cos(k: Builder, x: Val) -> Val:
-    """Cosine, within 2 ulp for every finite argument; NaN for an infinity."""
+    """Cosine, within 2 ulp; NaN for an infinity."""
     r, n = reduced(k, x, 0.5)
     y = flip_sign(k, odd_sine(k, r), parity(x, n + 1))
     return rarely(k, magnitude(k, x) > LIMIT[x.dtype], y, lambda: libm(k, "cos", x))
 
 
 def tan(k: Builder, x: Val) -> Val:
-    """Tangent, within 2 ulp for every finite argument; NaN for an infinity."""
+    """Tangent, within 2 ulp; NaN for an infinity."""
     if x.dtype == "f4":
         return wide(k, tan, x)
     whole, n = nearest(k, x * (2 * ONE_BY_PI))
