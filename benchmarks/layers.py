@@ -16,9 +16,11 @@ from cgraph.kernels.calls.activation import RELU
 from cgraph.kernels.calls.blocked import Blocked
 from cgraph.kernels.calls.conv import conv_calls, conv_scratch_nbytes
 from cgraph.kernels.calls.conv_shape import ConvShape
+from cgraph.kernels.calls.depthwise import depthwise_calls, is_depthwise, pack_depthwise
 from cgraph.kernels.calls.pack import pack_bias, pack_conv
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.calls.winograd import Winograd, is_winograd, pack_winograd, winograd_calls
+from cgraph.kernels.calls.winograd_rule import winograd_rule
 from cgraph.kernels.kernel import Pointer, contiguous
 
 
@@ -50,6 +52,11 @@ LAYERS = {
     "1x1 1024->256 @14": Layer(1024, 14, 256, 1),
     "1x1/2 256->512 @56": Layer(256, 56, 512, 1, 2),
     "1x1 2048->512 @7": Layer(2048, 7, 512, 1),
+    "depthwise 3x3 32 @112": Layer(32, 112, 32, 3, groups=32),
+    "depthwise 3x3 144 @56": Layer(144, 56, 144, 3, groups=144),
+    "depthwise 3x3 512 @14": Layer(512, 14, 512, 3, groups=512),
+    "depthwise 3x3/2 96 @112": Layer(96, 112, 96, 3, 2, groups=96),
+    "depthwise 5x5 240 @28": Layer(240, 28, 240, 5, groups=240),
     "3x3 256 @256 (FPN)": Layer(256, 256, 256, 3),
 }
 
@@ -88,6 +95,16 @@ def direct(layer: Layer):
         scratch,
     )
     return prepare(lowered.calls)
+
+
+def depthwise(layer: Layer):
+    """A function that runs the depthwise kernel once."""
+    shape = layer.shape
+    _, filters, bias = operands(layer)
+    out = blocked_of(1, shape.k, *shape.result, shape.lanes, 0)
+    source = blocked_of(1, layer.c, layer.h, layer.h, shape.lanes, layer.size // 2)
+    packed, biases = Pointer(pack_depthwise(shape, filters)), Pointer(pack_bias(shape, bias))
+    return prepare(depthwise_calls(shape, out, source, packed, biases, RELU).calls)
 
 
 def winograd(layer: Layer, m: int):
@@ -130,16 +147,17 @@ def onnxruntime_of(layer: Layer):
 
 
 def row(name: str, layer: Layer) -> str:
-    functions = {"direct": direct(layer)}
+    functions = {"depthwise": depthwise(layer)} if is_depthwise(layer.shape) else {"direct": direct(layer)}
     if is_winograd(layer.shape):
         functions |= {f"F{m}": winograd(layer, m) for m in (2, 4)}
+    rule = f"   rule F{m}" if (m := winograd_rule(layer.shape, 1)) else ""
     times = alternate(functions | {"onnxruntime": onnxruntime_of(layer)})
     theirs = median(times.pop("onnxruntime"))
     cells = [f"{name:20} onnxruntime {theirs * 1e6:9.1f} us"]
     for kind, seconds in times.items():
         ours, rate = median(seconds), layer.shape.flops / min(seconds) / 1e9
         cells.append(f"{kind} {ours * 1e6:9.1f} us {rate:6.1f} GF/s ratio {theirs / ours:5.2f}")
-    return "   ".join(cells)
+    return "   ".join(cells) + rule
 
 
 if __name__ == "__main__":

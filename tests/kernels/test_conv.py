@@ -139,6 +139,25 @@ def test_conv_refuses_a_narrow_halo():
         conv_calls(shape, out, blocked(x, shape.lanes, (1, 1, 1, 0)), Pointer(pack_conv(shape, filters)))
 
 
+def test_conv_refuses_to_write_the_block_of_another_value():
+    shape, x, filters, _ = draw_conv(np.random.default_rng(9), CASES["point with stride"], target_named("host"))
+    out = empty_blocked((2, 3 * shape.k, *shape.result), shape.lanes).part(0, shape.k - 1)
+    with pytest.raises(ValueError, match="whole blocks"):
+        conv_calls(shape, out, blocked(x, shape.lanes), Pointer(pack_conv(shape, filters)))
+
+
+def test_conv_writes_a_part_of_a_buffer():
+    rng = np.random.default_rng(11)
+    target = target_named("host")
+    shape, x, filters, _ = draw_conv(rng, (2, 2 * target.lanes, 6, 5, target.lanes, Window(), 1), target)
+    whole = blocked(rng.standard_normal((2, 3 * target.lanes, 6, 5)).astype("f4"), target.lanes, (1, 1, 0, 0))
+    before, out = plain(whole).copy(), whole.part(target.lanes, target.lanes)
+    run_calls(conv_calls(shape, out, blocked(x, shape.lanes), Pointer(pack_conv(shape, filters))).calls)
+    np.testing.assert_allclose(plain(out), conv64(x, filters, shape.window), **tolerance("f4", filters))
+    np.testing.assert_array_equal(plain(whole)[:, : target.lanes], before[:, : target.lanes])
+    np.testing.assert_array_equal(plain(whole)[:, 2 * target.lanes :], before[:, 2 * target.lanes :])
+
+
 def test_conv_keeps_a_nan():
     shape, x, filters, _ = draw_conv(np.random.default_rng(10), CASES["point, flattened"], target_named("host"))
     x[0, 3, 2, 4] = np.nan

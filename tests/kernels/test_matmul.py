@@ -130,6 +130,34 @@ def test_product_with_a_constant_in_panels(m, target):
     assert_product(out, a, b, bias, RELU)
 
 
+def test_product_of_columns_with_a_constant_column():
+    rng = np.random.default_rng(11)
+    a, b, out = values(rng, (20, 30), "f4").T, values(rng, (20, 1), "f4"), np.full((30, 1), np.nan, "f4")
+    array, tile = pack_b(b, 30)
+    views = view_of(out), view_of(a), PackedB(Pointer(array), 20, 1, tile)
+    run_calls(matmul_calls(*views, scratch=Pointer(aligned(matmul_scratch_nbytes(*views)))))
+    assert_product(out, a, b)
+
+
+def test_rows_in_a_batch_are_one_matrix():
+    rng = np.random.default_rng(12)
+    a, b = values(rng, (9, 2, 20), "f4")[:, :1], np.broadcast_to(values(rng, (20, 33), "f4"), (9, 20, 33))
+    out = np.full((9, 1, 33), np.nan, "f4")
+    assert len(matmul_calls(view_of(out), view_of(a), view_of(b))) == 1
+    assert_product(product(a, b, out), a, b)
+
+
+@pytest.mark.parametrize("size", [(40, 50, 30), (3, 100, 30), (9, 1, 30), (1, 1, 1)], ids=str)
+def test_product_added_to_what_is_there(size):
+    rng, (m, n, k) = np.random.default_rng(13), size
+    a, b, before = values(rng, (m, k), "f4"), values(rng, (k, n), "f4"), values(rng, (m, n), "f4")
+    out = before.copy()
+    views = view_of(out), view_of(a), view_of(b)
+    scratch = Pointer(aligned(matmul_scratch_nbytes(*views, adds=True)))
+    run_calls(matmul_calls(*views, scratch=scratch, adds=True))
+    assert_product(out, a, b, before)
+
+
 @pytest.mark.parametrize("size", [(100, 70, 300), (3, 200, 90), (50, 1, 77)], ids=str)
 def test_product_does_not_depend_on_the_order_of_tasks(size):
     rng, (m, n, k) = np.random.default_rng(9), size

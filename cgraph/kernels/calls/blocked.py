@@ -75,6 +75,12 @@ class Blocked:
         return self.channel_offset % self.lanes == 0
 
     @property
+    def ends_a_block(self) -> bool:
+        """No channel of another value lies behind the last one in its block."""
+        end = self.channel_offset + self.c
+        return end % self.lanes == 0 or end == (self.channels or end)
+
+    @property
     def origin(self) -> Pointer:
         """The first pixel of the first channel (of its block, when it does not start one)."""
         return self.pixel(0, 0)
@@ -100,7 +106,14 @@ class Blocked:
 
 
 def require_whole_blocks(*values: Blocked | None) -> None:
-    """ValueError when a value starts inside a block: its channels need `copy_channels_calls` first."""
+    """ValueError when a value shares a block with another: its channels need `copy_channels_calls` first."""
     for x in values:
-        if x is not None and not x.starts_a_block:
-            raise ValueError(f"channel offset {x.channel_offset} is no multiple of {x.lanes} lanes")
+        if x is not None and not (x.starts_a_block and x.ends_a_block):
+            end = x.channel_offset + x.c
+            raise ValueError(f"channels {x.channel_offset} to {end} do not fill whole blocks of {x.lanes}")
+
+
+def require_first_lane(x: Blocked) -> None:
+    """ValueError when a value starts inside a block. A last block may be shared where filters are zero beyond `c`."""
+    if not x.starts_a_block:
+        raise ValueError(f"channel offset {x.channel_offset} is no multiple of {x.lanes} lanes")

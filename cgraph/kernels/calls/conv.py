@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cgraph.kernels.calls.activation import NONE, Activation
-from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
+from cgraph.kernels.calls.blocked import Blocked, require_first_lane, require_whole_blocks
 from cgraph.kernels.calls.conv_shape import ConvShape, pixels_for
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
 from cgraph.kernels.calls.plain import pad_plain_calls, padded_plain
@@ -36,9 +36,8 @@ def conv_calls(
         residual: of the result's shape; it may be `out` itself when `conv_overwrites_residual`
         scratch: `conv_scratch_nbytes` bytes
     Raises
-        ValueError: shapes disagree, the halo is too narrow, or a value starts inside a block
+        ValueError: shapes disagree, the halo is too narrow, or a value shares a block of channels
     """
-    require_whole_blocks(out, residual)
     check_result(shape, out, residual)
     before = Lowered()
     if isinstance(x, View):
@@ -52,6 +51,8 @@ def conv_calls(
     grid = Grid(*shape.result)
     if source.is_flat and shape.window.is_point and not out.has_halo and not (residual and residual.has_halo):
         grid = Grid(1, grid.rows * grid.columns)
+    if source.n != out.n:
+        raise ValueError(f"{source.n} images do not make {out.n} results")
     places = blocked_place(out), blocked_place(residual) if residual else None
     return before + tile_calls(shape, grid, source, weights, bias, *places, activation)
 
@@ -121,7 +122,7 @@ def blocked_place(x: Blocked) -> Place:
 
 def blocked_source(shape: ConvShape, x: Blocked) -> Source:
     """A blocked value as operand of `shape`."""
-    require_whole_blocks(x)
+    require_first_lane(x)
     window = shape.window
     if (x.c, x.h, x.w) != (shape.c, shape.h, shape.w) or x.lanes != shape.lanes:
         raise ValueError(f"images [{x.c}, {x.h}, {x.w}] are not those of {shape}")
@@ -204,6 +205,8 @@ def tile_ns(target: Target, multiply_adds: int) -> float:
 
 
 def check_result(shape: ConvShape, out: Blocked, residual: Blocked | None) -> None:
-    for y in (out, residual):
-        if y and (y.c, y.h, y.w) != (shape.k, *shape.result):
-            raise ValueError(f"a value [{y.c}, {y.h}, {y.w}] is not the result [{shape.k}, {shape.result}] of {shape}")
+    """ValueError when a value is not the result of `shape`, or shares a block of channels with another."""
+    require_whole_blocks(out, residual)
+    for y in (out, residual or out):
+        if (y.n, y.c, y.h, y.w, y.lanes, y.dtype) != (out.n, shape.k, *shape.result, shape.lanes, shape.dtype):
+            raise ValueError(f"a value {y.dtype} [{y.n}, {y.c}, {y.h}, {y.w}] is not the result of {shape}")

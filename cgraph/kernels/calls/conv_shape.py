@@ -2,7 +2,7 @@
 
 The tile is ``pixels x vectors`` sums in registers. `vectors` divides the blocks of the result; `pixels` is the number
 of neighbouring pixels that wastes least on this width, where a last tile that does not fit repeats pixels of its
-neighbour. Measured efficiencies: /docs/performance.md.
+neighbour. Measured efficiencies: docs/performance.md.
 """
 
 from dataclasses import dataclass, field

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cgraph.kernels.calls.activation import NONE, Activation
-from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
+from cgraph.kernels.calls.blocked import Blocked, require_first_lane, require_whole_blocks
 from cgraph.kernels.calls.conv import Grid, Place, Source, tile_calls
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.lowered import Lowered, joined, table
@@ -140,10 +140,12 @@ def conv_transpose_calls(
         x: blocked images whose halo is at least ``shape.halo()``
         weights: as `pack_transposed` writes them; bias: ``[k]`` with zeros up to whole blocks, or None
     Raises
-        ValueError: shapes disagree, the halo is too narrow, or a value starts inside a block
+        ValueError: shapes disagree, the halo is too narrow, or a value shares a block of channels
     """
-    require_whole_blocks(out, x)
-    if (out.c, out.h, out.w) != (shape.k, *shape.result) or (x.c, x.h, x.w) != (shape.c, shape.h, shape.w):
+    require_whole_blocks(out)
+    require_first_lane(x)
+    results, images = (shape.k, *shape.result, shape.lanes), (shape.c, shape.h, shape.w, shape.lanes)
+    if (out.c, out.h, out.w, out.lanes) != results or (x.c, x.h, x.w, x.lanes) != images or x.n != out.n:
         raise ValueError(f"values [{x.c}, {x.h}, {x.w}] and [{out.c}, {out.h}, {out.w}] are not those of {shape}")
     if not x.covers(shape.halo()):
         raise ValueError(f"a halo of {x.halo} is narrower than {shape.halo()}, which the filter reads")

@@ -32,13 +32,15 @@ def depthwise_calls(
         x: blocked images whose halo is at least ``shape.window.halo(h, w)``
         weights: as `pack_depthwise` writes them; bias: as `pack_bias` writes it, or None
     Raises
-        ValueError: not depthwise, shapes disagree, the halo is too narrow, or a value starts inside a block
+        ValueError: not depthwise, shapes disagree, the halo is too narrow, or a value shares a block of channels
     """
-    require_whole_blocks(out, x)
+    require_whole_blocks(x)
     check_result(shape, out, None)
     window = shape.window
     if not is_depthwise(shape):
         raise ValueError(f"{shape} is not depthwise")
+    if (x.n, x.c, x.h, x.w, x.lanes) != (out.n, shape.c, shape.h, shape.w, shape.lanes):
+        raise ValueError(f"images [{x.n}, {x.c}, {x.h}, {x.w}] are not those of {shape}")
     if not x.covers(window.halo(x.h, x.w)):
         raise ValueError(f"a halo of {x.halo} is narrower than {window.halo(x.h, x.w)}, which the filter reads")
     zeros = np.zeros(shape.blocks * shape.lanes, np.dtype(shape.dtype))

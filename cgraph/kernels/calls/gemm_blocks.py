@@ -7,7 +7,7 @@ import numpy as np
 from cgraph.kernels.calls.gemm_tile import BLOCK_A, BLOCK_B, BLOCK_K, GemmTile, evenly, gemm_tile, rounded, spans
 from cgraph.kernels.calls.matrices import Matrices
 from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.target import Target, host_target
+from cgraph.kernels.target import Target, current_target
 
 DIRECT_ROWS = 24  # b is read where it lies when no more rows of the result share it
 DIRECT_COLUMNS = 128  # a is read where it lies when no more columns of the result share it
@@ -90,7 +90,7 @@ def pack_b(b: np.ndarray, m: int, target: Target | None = None) -> tuple[np.ndar
     """A constant ``[k, n]`` in panels, for results of `m` rows: the array for a `PackedB`, and its tile."""
     k, n = b.shape
     dtype = f"{b.dtype.kind}{b.dtype.itemsize}"
-    tile = gemm_tile(m, n, dtype, target or host_target())
+    tile = gemm_tile(m, n, dtype, target or current_target())
     out = np.zeros(k * rounded(n, tile.width), b.dtype)
     for k0, depth in spans(k, evenly(k, BLOCK_K, 1)):
         block = out[k0 * rounded(n, tile.width) :][: depth * rounded(n, tile.width)].reshape(-1, depth, tile.width)

@@ -34,7 +34,7 @@ def gemm_tile(m: int, n: int, dtype: str, target: Target) -> GemmTile:
         return GemmTile(rows, max(fitting, default=1), lanes)
     vectors = min(2, columns)
     most = min(limit // vectors, 14)
-    choices = [most, *(r for r in (8, 6, 4) if r < most)]
+    choices = [most, *(r for r in (12, 10, 8, 6, 4) if r < most)]
     return GemmTile(min(choices, key=lambda r: -(-m // r) * (r + 0.5)), vectors, lanes)
 
 

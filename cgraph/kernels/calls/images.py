@@ -24,7 +24,7 @@ class Planes:
 
 
 def planes_of(x: Images) -> Planes:
-    """The planes of blocked images or of a plain view. ValueError when a value starts inside a block."""
+    """The planes of blocked images or of a plain view. ValueError when a value shares a block of channels."""
     if isinstance(x, Blocked):
         require_whole_blocks(x)
         return Planes(x.n, x.blocks, x.h, x.w, x.origin, x.image, x.plane, x.row, x.lanes)

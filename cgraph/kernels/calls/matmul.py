@@ -13,9 +13,9 @@ from cgraph.kernels.calls.conv import tile_ns
 from cgraph.kernels.calls.gemm_blocks import Blocks, PackedB
 from cgraph.kernels.calls.gemm_tile import spans
 from cgraph.kernels.calls.lowered import chunk_of
-from cgraph.kernels.calls.matrices import Matrices, Operand, each_matrices
+from cgraph.kernels.calls.matrices import Matrices, Operand, each_matrices, oriented
 from cgraph.kernels.kernel import Call, Kernel, Pointer, View
-from cgraph.kernels.target import Target, host_target
+from cgraph.kernels.target import Target, current_target
 
 DOT_ROWS = 4
 
@@ -35,17 +35,19 @@ def matmul_calls(
     Operands
         out, a, b: ``[..., m, n]``, ``[..., m, k]``, ``[..., k, n]`` with the batch shape of `out` (stride 0 where
             broadcast) and any strides
-        bias: of the shape of `out`; strides of 0 spread a row over all rows
+        bias: of the shape of `out`, not in its bytes; strides of 0 spread a row over all rows
         scratch: `matmul_scratch_nbytes` bytes
         adds: the product is added to what `out` holds; floats, no bias
     Raises
         ValueError: shapes disagree; bias, activation or adding with integers, or with a result of odd strides
     """
-    target = target or host_target()
+    target = target or current_target()
     packed = b if isinstance(b, PackedB) else None
     calls: list[Call] = []
     for x in all_products(out, a, b, bias):
         if packed:
+            if is_simple(x):
+                raise ValueError("a constant in panels needs a result whose rows lie side by side")
             calls += tiled_calls(x, Blocks.of_packed(x, packed), activation, scratch, target)
         elif is_simple(x):
             calls.append(simple_call(x, activation, adds))
@@ -65,7 +67,7 @@ def matmul_scratch_nbytes(
     adds: bool = False,
 ) -> int:
     """Bytes of workspace that `matmul_calls` needs."""
-    target = target or host_target()
+    target = target or current_target()
     for x in all_products(out, a, b, bias):
         if isinstance(b, PackedB):
             return Blocks.of_packed(x, b).nbytes
@@ -76,6 +78,7 @@ def matmul_scratch_nbytes(
 def all_products(out: View, a: View, b: View | PackedB, bias: View | None) -> list[Matrices]:
     """The groups of products, after a look at the shapes."""
     (m, n), k, batch = out.shape[-2:], a.shape[-1], out.shape[:-2]
+    is_packed = isinstance(b, PackedB)
     if isinstance(b, PackedB):
         spread = (0,) * len(batch)
         b = View(b.at, (*batch, b.k, b.n), (*spread, b.n * a.itemsize, a.itemsize), b.dtype)
@@ -83,7 +86,8 @@ def all_products(out: View, a: View, b: View | PackedB, bias: View | None) -> li
         raise ValueError(f"no product of {a.shape} and {b.shape} has shape {out.shape}")
     if bias is not None and bias.shape != out.shape:
         raise ValueError(f"bias has shape {bias.shape}, the product {out.shape}")
-    return list(each_matrices(out, a, b, bias))
+    products = each_matrices(out, a, b, bias)
+    return list(products) if is_packed else [oriented(x) for x in products]
 
 
 def is_simple(x: Matrices) -> bool:

@@ -50,7 +50,7 @@ class Matrices:
 
 
 def each_matrices(out: View, a: View, b: View, bias: View | None) -> Iterator[Matrices]:
-    """Groups of products: one when the batch axes merge, else one for each outer index."""
+    """Groups of products, not yet turned: one when the batch axes merge, else one for each outer index."""
     if not out.size:
         return
     views = [a, b, out, *([bias] if bias else [])]
@@ -59,7 +59,7 @@ def each_matrices(out: View, a: View, b: View, bias: View | None) -> Iterator[Ma
     (m, n), k = out.shape[-2:], a.shape[-1]
     for index in product(*map(range, shape[:-1])):
         x, y, z, *rest = (operand(v, index, steps) for v, steps in zip(views, strides))
-        yield oriented(tall(Matrices(out.dtype, count, m, n, k, x, y, z, rest[0] if rest else None)))
+        yield tall(Matrices(out.dtype, count, m, n, k, x, y, z, rest[0] if rest else None))
 
 
 def operand(v: View, index: tuple[int, ...], steps: tuple[int, ...]) -> Operand:
@@ -72,9 +72,10 @@ def operand(v: View, index: tuple[int, ...], steps: tuple[int, ...]) -> Operand:
 def tall(x: Matrices) -> Matrices:
     """Matrices that share `b` and follow one another are one tall matrix."""
     rows = [x.a, x.out, *([x.bias] if x.bias else [])]
-    if x.count == 1 or x.b.batch or any(y.batch != x.m * y.row for y in rows):
+    if x.count == 1 or x.b.batch or (x.m > 1 and any(y.batch != x.m * y.row for y in rows)):
         return x
-    return replace(x, count=1, m=x.count * x.m)
+    a, out, *bias = (replace(y, row=y.batch // x.m) for y in rows)
+    return replace(x, count=1, m=x.count * x.m, a=a, out=out, bias=bias[0] if bias else None)
 
 
 def oriented(x: Matrices) -> Matrices:

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from cgraph.kernels.calls.activation import NONE, Activation
-from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
+from cgraph.kernels.calls.blocked import Blocked, require_first_lane
 from cgraph.kernels.calls.conv import Grid, Place, Source, check_result, tile_calls, tile_ns
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.gemm_tile import evenly, rounded, spans
@@ -121,11 +121,13 @@ def winograd_calls(
         residual: of the result's shape; it may be `out` itself
         scratch: `plan.scratch_nbytes` bytes
     Raises
-        ValueError: shapes disagree, or a value starts inside a block
+        ValueError: shapes disagree, or a value shares a block of channels
     """
     shape = plan.shape
-    require_whole_blocks(out, x, residual)
+    require_first_lane(x)
     check_result(shape, out, residual)
+    if (x.n, x.c, x.h, x.w, x.lanes) != (plan.n, shape.c, shape.h, shape.w, shape.lanes) or out.n != plan.n:
+        raise ValueError(f"images [{x.n}, {x.c}, {x.h}, {x.w}] are not those of {plan}")
     if scratch is None:
         raise ValueError(f"Winograd needs {plan.scratch_nbytes} bytes of scratch")
     biases = np.zeros(shape.blocks * shape.lanes, np.dtype(shape.dtype))

@@ -18,7 +18,7 @@ from cgraph.kernels.llvm.epilogue import ACTIVATION_ARGS, Activation
 from cgraph.kernels.llvm.flow import changed_if, first_lanes, fold, masked_load, masked_store, prefetch, total
 from cgraph.kernels.llvm.multiply import multiply_add
 
-UNROLL = 8
+UNROLL, UNROLL_ROWS = 8, 4  # steps written out, with `a` in panels and in rows
 AHEAD = 16  # rows of b asked for ahead when they lie far apart and each is used once or twice
 TILE_ARGS = {
     "m": "i8", "n": "i8", "k": "i8",
@@ -82,8 +82,9 @@ def reduced(k: Builder, p: Tile, a: SimpleNamespace, starts: list[Ptr], b: Ptr) 
     lanes = k.target.lanes_of(p.dtype)
     zero, line = k.const(0, p.dtype, lanes), 64 // int(p.dtype[1:])
     state: list[Any] = [b, *([starts[0]] if p.a_is_packed else []), *[zero] * len(p.sums)]
-    whole = a.k - a.k % UNROLL
-    for low, high, steps in ((0, whole, UNROLL), (whole, a.k, 1)):
+    unroll = UNROLL if p.a_is_packed else UNROLL_ROWS
+    whole = a.k - a.k % unroll
+    for low, high, steps in ((0, whole, unroll), (whole, a.k, 1)):
         with fold(k, low, high, state, steps) as s:
             b, *rest = s.values
             lefts = rest[:1] if p.a_is_packed else starts

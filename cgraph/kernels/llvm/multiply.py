@@ -3,7 +3,7 @@
 One step reads `vectors` vectors of weights and one scalar per pixel, spreads the scalar over a vector and does
 ``pixels * vectors`` fused multiply-adds. With few weight vectors and many pixels the weights cost few bytes per
 multiply-add, so their panel may lie in L2. `pixels * vectors + vectors + 1` must not exceed the vector registers.
-Measured: /docs/performance.md, single layers.
+Measured: docs/performance.md, single layers.
 """
 
 from collections.abc import Sequence

@@ -53,8 +53,8 @@ def window(k: Builder, dtype: str, is_blocked: bool, kind: str) -> None:
 
 def larger(k: Builder, x: Val, y: Val) -> Val:
     """The larger one; a NaN when either is."""
-    wins = y > x
-    return k.select(wins | k.is_nan(y) if y.is_float else wins, y, x)
+    found = k.larger(y, x)  # `x` when either is a NaN
+    return k.select(k.is_nan(y), y, found) if y.is_float else found
 
 
 def least(k: Builder, dtype: str, lanes: int) -> Val:
