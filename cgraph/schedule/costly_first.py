@@ -16,18 +16,19 @@ def costly_first(dag: Dag) -> tuple[int, ...]:
     """Post-order; operands, and last nodes, by falling difference of bytes needed and bytes left; ties as given."""
     operands: list[tuple[int, ...]] = []
     excess: list[int] = []  # bytes that computing a node needs, less those of its value
-    for nbytes, given in zip(dag.nbytes, dag.distinct):
+    for i, given in enumerate(dag.distinct):
         in_order = tuple(sorted(given, key=lambda x: -excess[x]))
         operands.append(in_order)
-        excess.append(_bytes_needed(dag, in_order, excess, nbytes) - nbytes)
+        own = dag.workspaces[i] + (0 if dag.overwritten[i] else dag.nbytes[i])
+        excess.append(_bytes_needed(dag, in_order, excess, own) - dag.nbytes[i])
     roots = sorted((i for i, users in enumerate(dag.users) if not users), key=lambda x: -excess[x])
     return post_order(operands, roots)
 
 
-def _bytes_needed(dag: Dag, operands: tuple[int, ...], excess: list[int], nbytes: int) -> int:
-    """Most bytes in use while `operands` are computed one after the other, then a value of `nbytes`."""
+def _bytes_needed(dag: Dag, operands: tuple[int, ...], excess: list[int], own: int) -> int:
+    """Most bytes in use while `operands` are computed one after the other, then what needs `own` bytes besides."""
     waiting, most = 0, 0
     for operand in operands:
         most = max(most, waiting + dag.nbytes[operand] + excess[operand])
         waiting += dag.nbytes[operand]
-    return max(most, waiting + nbytes)
+    return max(most, waiting + own)

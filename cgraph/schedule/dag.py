@@ -1,7 +1,8 @@
 """What a schedule needs to know of a graph: bytes and operands of its nodes; no node, no op.
 
 A schedule is a tuple of positions. Executing a node needs the bytes of everything in use plus its own; a value is in
-use from its own step to the last step that reads it, both included, or to the end if it is kept.
+use from its own step to the last step that reads it, both included, or to the end if it is kept. While it runs, a node
+may need a workspace besides; and it needs no bytes of its own where it takes those of an operand that it reads last.
 """
 
 from collections.abc import Sequence
@@ -13,8 +14,12 @@ from cgraph.errors import GraphError
 
 @dataclass(frozen=True)
 class Dag:
-    """Nodes ``0..n-1``: their bytes, their operands (earlier positions, repeats allowed), and which values are kept.
+    """Nodes ``0..n-1``: their bytes, their operands, and which values are kept.
 
+    Fields
+        operands: per node, earlier positions; repeats are allowed
+        scratch: per node, bytes of workspace while it runs; empty when no node needs any
+        takes: per node, the operands of its own size whose bytes it may take; empty when no node may
     Raises
         GraphError: the lists differ in length, an operand is not an earlier node, a size is negative
     """
@@ -22,10 +27,14 @@ class Dag:
     nbytes: tuple[int, ...]
     operands: tuple[tuple[int, ...], ...]
     kept: frozenset[int] = frozenset()
+    scratch: tuple[int, ...] = ()
+    takes: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
-        if len(self.nbytes) != len(self.operands):
-            raise GraphError(f"{len(self.nbytes)} sizes for {len(self.operands)} nodes")
+        count = len(self.nbytes)
+        for given in (self.operands, self.scratch or self.nbytes, self.takes or self.nbytes):
+            if len(given) != count:
+                raise GraphError(f"{count} sizes for {len(given)} nodes")
         if min(self.nbytes, default=0) < 0:
             raise GraphError(f"node {self.nbytes.index(min(self.nbytes))} has {min(self.nbytes)} bytes")
         for i, operands in enumerate(self.operands):
@@ -46,6 +55,18 @@ class Dag:
                 users[operand].append(i)
         return tuple(map(tuple, users))
 
+    @cached_property
+    def workspaces(self) -> tuple[int, ...]:
+        """Bytes of workspace of each node."""
+        return self.scratch or (0,) * len(self.nbytes)
+
+    @cached_property
+    def overwritten(self) -> tuple[tuple[int, ...], ...]:
+        """For each node the operands whose bytes it takes when it is the last to read them."""
+        if not self.takes:
+            return ((),) * len(self.nbytes)
+        return tuple(tuple(x for x in takes if x not in self.kept) for takes in self.takes)
+
 
 def peak(dag: Dag, order: Sequence[int]) -> int:
     """The most bytes in use at any step of a schedule. Time O(n) and the edges."""
@@ -53,14 +74,31 @@ def peak(dag: Dag, order: Sequence[int]) -> int:
 
 
 def breadths(dag: Dag, order: Sequence[int]) -> list[int]:
-    """Bytes in use at each step of a schedule."""
+    """Bytes in use at each step of a schedule, with workspaces."""
+    return [before + needed for before, needed in steps_of(dag, order)]
+
+
+def steps_of(dag: Dag, order: Sequence[int]) -> list[tuple[int, int]]:
+    """At each step of a schedule the bytes in use before it, and those it needs besides."""
     waiting = [len(users) for users in dag.users]
     in_use, steps = 0, []
     for node in order:
-        in_use += dag.nbytes[node]
-        steps.append(in_use)
-        in_use -= freed_by(dag, node, waiting)
+        taken = any(waiting[x] == 1 for x in dag.overwritten[node])
+        steps.append((in_use, dag.workspaces[node] + (0 if taken else dag.nbytes[node])))
+        in_use += dag.nbytes[node] - freed_by(dag, node, waiting)
     return steps
+
+
+def least_peak(dag: Dag) -> int:
+    """Bytes that every schedule needs: for one node with its operands, or for all kept values together.
+
+    Often less than any schedule can do; when a schedule needs no more, there is nothing to look for.
+    """
+    most = sum(dag.nbytes[x] for x in dag.kept)
+    for i, operands in enumerate(dag.distinct):
+        own = 0 if dag.overwritten[i] else dag.nbytes[i]
+        most = max(most, own + dag.workspaces[i] + sum(dag.nbytes[x] for x in operands))
+    return most
 
 
 def freed_by(dag: Dag, node: int, waiting: list[int]) -> int:

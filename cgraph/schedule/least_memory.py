@@ -15,7 +15,7 @@ from itertools import accumulate
 
 from cgraph.schedule.breadth_first import breadth_first
 from cgraph.schedule.costly_first import costly_first
-from cgraph.schedule.dag import Dag, breadths
+from cgraph.schedule.dag import Dag, steps_of
 from cgraph.schedule.depth_first import depth_first
 from cgraph.schedule.part import Allowance, OutOfStatesError, Part
 from cgraph.schedule.search import best_first, narrow_beam, wide_beam
@@ -63,13 +63,13 @@ def _cuts(dag: Dag, free: list[bool]) -> list[int]:
 
 def _stretches(dag: Dag, order: tuple[int, ...], ends: list[int], free: list[bool]) -> list[Stretch]:
     """A schedule cut at `ends`, without the leaves that have no bytes."""
-    steps = [(node, in_use) for node, in_use in zip(order, breadths(dag, order)) if not free[node]]
+    steps = [(node, *at) for node, at in zip(order, steps_of(dag, order)) if not free[node]]
     stretches, begin, at = [], 0, 0
     for end in ends:
         inside = steps[at : at + end - begin - sum(free[begin:end])]
-        start = inside[0][1] - dag.nbytes[inside[0][0]] if inside else 0
-        peak = max((in_use for _, in_use in inside), default=0)
-        stretches.append(Stretch(tuple(node for node, _ in inside), start, peak))
+        start = inside[0][1] if inside else 0
+        peak = max((before + needed for _, before, needed in inside), default=0)
+        stretches.append(Stretch(tuple(node for node, *_ in inside), start, peak))
         begin, at = end, at + len(inside)
     return stretches
 

@@ -68,6 +68,8 @@ class Part:
         self.nodes = nodes
         self.start = start
         self.nbytes = [dag.nbytes[node] for node in nodes]
+        self.scratch = [dag.workspaces[node] for node in nodes]
+        self.takes = [[freed_after[x] for x in dag.overwritten[node] if x in freed_after] for node in nodes]
         self.users = [[inside[user] for user in dag.users[node] if user in inside] for node in nodes]
         self.needs = [bits(inside[x] for x in dag.operands[node] if x in inside) for node in nodes]
         self.frees = [
@@ -87,9 +89,14 @@ class Part:
         done = state.done | 1 << node
         ready = [other for other in state.ready if other != node]
         ready += (user for user in self.users[node] if self.needs[user] & done == self.needs[user])
-        in_use = state.in_use + self.nbytes[node]
-        peak = max(state.peak, in_use)
-        return State(done, tuple(ready), in_use - self._freed(node, done), peak, state, (node,))
+        peak = max(state.peak, state.in_use + self._needed(node, done))
+        in_use = state.in_use + self.nbytes[node] - self._freed(node, done)
+        return State(done, tuple(ready), in_use, peak, state, (node,))
+
+    def _needed(self, node: int, done: int) -> int:
+        """Bytes that a node needs besides what is in use, when it is the last of `done`."""
+        taken = any(users & done == users for users in self.takes[node])
+        return self.scratch[node] + (0 if taken else self.nbytes[node])
 
     def _freed(self, node: int, done: int) -> int:
         return sum(nbytes for users, nbytes in self.frees[node] if users & done == users)
@@ -105,8 +112,10 @@ class Part:
             state = State(then.done, then.ready, then.in_use, then.peak, state.before, (*state.ran, node))
 
     def _cannot_hurt(self, state: State, node: int) -> bool:
-        nbytes = self.nbytes[node]
-        return state.in_use + nbytes <= state.peak and nbytes <= self._freed(node, state.done | 1 << node)
+        done = state.done | 1 << node
+        if state.in_use + self._needed(node, done) > state.peak:
+            return False
+        return self.nbytes[node] <= self._freed(node, done)
 
 
 def bits(positions: Iterator[int]) -> int:

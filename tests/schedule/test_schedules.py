@@ -10,7 +10,7 @@ from cgraph.memory.bounds import lower_bound
 from cgraph.memory.problem import problem_of
 from cgraph.schedule.breadth_first import breadth_first
 from cgraph.schedule.costly_first import costly_first
-from cgraph.schedule.dag import Dag, breadths, peak
+from cgraph.schedule.dag import Dag, breadths, least_peak, peak
 from cgraph.schedule.depth_first import depth_first
 from cgraph.schedule.least_memory import SIMPLE, least_memory
 from cgraph.schedule.part import Allowance, OutOfStatesError, Part
@@ -36,7 +36,7 @@ def test_every_node_runs_once_and_after_its_operands(schedule, dag):
     assert order == schedule(dag)
 
 
-@given(dag=dags(most=12))
+@given(dag=dags(most=12, steps=False))
 def test_peak_is_the_largest_breadth_of_the_usage_intervals(dag):
     order = depth_first(dag)
     step = {node: i for i, node in enumerate(order)}
@@ -59,6 +59,19 @@ def test_least_memory_with_a_limit_is_never_worse_than_the_simple_orders(states,
     order = least_memory(dag, states=states)
     assert is_schedule(dag, order)
     assert peak(dag, order) <= min(peak(dag, simple(dag)) for simple in SIMPLE)
+
+
+@given(dag=dags(most=10))
+def test_no_schedule_needs_less_than_the_least_peak(dag):
+    for schedule in (*SIMPLE, least_memory):
+        assert peak(dag, schedule(dag)) >= least_peak(dag)
+
+
+def test_workspaces_and_taken_bytes_count_at_their_step():
+    dag = Dag((4, 4, 2), ((), (0,), (0, 1)), frozenset(), (0, 3, 5), ((), (0,), ()))
+    assert breadths(dag, (0, 1, 2)) == [4, 11, 15]  # 0 is read again, so 1 cannot take its bytes
+    chain = Dag((4, 4, 2), ((), (0,), (1,)), frozenset(), (0, 3, 5), ((), (0,), ()))
+    assert breadths(chain, (0, 1, 2)) == [4, 7, 11]
 
 
 def test_costly_branches_run_first():
