@@ -15,8 +15,8 @@ from cgraph.ir.check import check_graph
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.traverse import post_order
 from cgraph.ir.viewable import Viewable
-from cgraph.kernels.kernel import View
-from cgraph.kernels.target import Target, target_named
+from cgraph.kernels.kernel import Pointer, View, contiguous
+from cgraph.kernels.target import Target, building_for, target_named
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.check import check_plan
@@ -111,14 +111,17 @@ def compile(
     if not isinstance(chosen, CpuEngine):
         raise GraphError(f"there is no engine {engine!r}; use 'cpu', 'reference' or an engine")
     roots = freeze_values((*wanted, *updates.values()), freeze)
+    target = target_named(chosen.target)
     if passes:
-        roots = rewritten(roots, target_named(chosen.target), winograd)
+        roots = rewritten(roots, target, winograd)
     split = len(wanted)
     edges = dict(zip(updates, roots[split:]))
-    compiled = plan_graph(roots[:split], edges, strategy, tuple(changing), chosen.alignment)
+    with building_for(target):
+        compiled = plan_graph(roots[:split], edges, strategy, tuple(changing), chosen.alignment)
     if budget is not None and compiled.nbytes > budget:
         raise BudgetError(budget_text(compiled, budget))
-    code = chosen.program(steps_of(compiled), compiled.nbytes)
+    with building_for(target):
+        code = chosen.program(steps_of(compiled), compiled.nbytes)
     return Function(wanted, tuple(inputs or ()), updates, single, compiled, code)
 
 
@@ -213,10 +216,15 @@ def smallest(layout: Layout, strategy: Strategy, alignment: int) -> tuple[Usage,
 
 def steps_of(compiled: Compiled) -> list[Step]:
     """What the engine makes kernel calls from."""
-    layout, views = compiled.layout, compiled.views
+    layout, usage, plan, views = compiled.layout, compiled.usage, compiled.plan, compiled.views
+    dead: dict[int, list[View]] = {}
+    kept = {usage.operand_of[i] for i, v in enumerate(layout.values) if v.kept}
+    for i, (x, at) in enumerate(zip(usage.problem.operands, plan.offsets)):
+        if i not in kept:
+            dead.setdefault(x.interval.last, []).append(contiguous(Pointer(ARENA, at), (x.nbytes,), "u1"))
     return [
-        Step(n, views[n], [views[x] for x in n.operands], layout.scratch(n, compiled.usage, compiled.plan))
-        for n in layout.steps
+        Step(n, views[n], [views[x] for x in n.operands], layout.scratch(n, usage, plan), dead.get(t, ()))
+        for t, n in enumerate(layout.steps)
     ]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from cgraph.kernels.calls.layout import broadcast, merged, permuted, unflipped
 from cgraph.kernels.kernel import Call, Kernel, Pointer, View
-from cgraph.kernels.target import Target, host_target
+from cgraph.kernels.target import Target, current_target
 
 TASK_BYTES = 128 * 1024
 STREAM_BYTES = 32 * 1024 * 1024  # larger results are written past the cache
@@ -39,7 +39,7 @@ def copy_calls(out: View, x: View, target: Target | None = None) -> list[Call]:
         if step in (itemsize, 0):
             name = "move.runs" if step else "move.fills"
             return [run_call(Kernel(name, (itemsize, streams(out))), (out, x), each, each)]
-        lanes = tile_lanes(itemsize, target or host_target())
+        lanes = tile_lanes(itemsize, target or current_target())
         axis = transposed_axis(out, x, lanes)
         if axis is not None:
             return [tile_call(out, x, axis, lanes)]

@@ -4,7 +4,7 @@ from math import prod
 
 from cgraph.kernels.calls.layout import TASK_ELEMENTS
 from cgraph.kernels.kernel import Call, Kernel, Pointer, View
-from cgraph.kernels.target import Target, host_target
+from cgraph.kernels.target import Target, current_target
 
 
 def layer_norm_calls(
@@ -92,7 +92,7 @@ def local_response_calls(
     check(out, x, None, None, 0)
     if x.size == 0:
         return []
-    lanes = (target or host_target()).lanes_of(x.dtype)
+    lanes = (target or current_target()).lanes_of(x.dtype)
     n, c = x.shape[:2]
     positions = prod(x.shape[2:])
     block = min(positions, max(lanes, TASK_ELEMENTS // (4 * c) // 64 * 64))

@@ -3,12 +3,14 @@
 from cgraph.kernels.calls.layout import access_of, broadcast, cut, pointwise_walk
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import Call, Kernel, View
-from cgraph.kernels.target import Target, host_target
+from cgraph.kernels.target import Target, current_target
 
 # programs of at most this many instructions keep two registers' worth of elements under way at once
 LONG = 64
 # bytes of output from which on the last-level cache does not hold it
 PAST_CACHE = 32 << 20
+# columns from which on the unaligned ends of a row do not count
+LONG_ROW = 16384
 
 
 def pointwise_calls(program: Program, out: View, *xs: View, target: Target | None = None) -> list[Call]:
@@ -34,14 +36,14 @@ def fused_calls(
     check_dtypes(program, results, outs, xs)
     if outs[0].size == 0:
         return []
-    target = target or host_target()
+    target = target or current_target()
     lanes = min(target.lanes_of(instruction[1]) for instruction in program)
     views = tuple(broadcast(x, outs[0].shape) for x in xs) + outs
     walk = pointwise_walk(views, len(xs), lanes)
     access = "".join(map(access_of, walk.views))
     ins, written = access[: len(xs)], access[len(xs) :].replace("s", "g")
     registers = 1 if "g" in access or len(program) > LONG else 2
-    past_cache = "g" not in access and goes_past_cache(program, outs, xs)
+    past_cache = "g" not in access and walk.columns >= LONG_ROW and goes_past_cache(program, outs, xs)
     kernel = Kernel("pointwise.pointwise", (program, results, ins, written, registers, past_cache))
     parts = cut(walk.rows, walk.columns)
     args: list = [walk.rows, walk.columns, parts.block, parts.blocks, parts.rows_each, walk.rank]

@@ -13,7 +13,7 @@ import numpy as np
 from cgraph.kernels.calls.layout import TASK_ELEMENTS, access_of, broadcast, merged, permuted
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import Call, Kernel, Pointer, View, contiguous
-from cgraph.kernels.target import Target, host_target
+from cgraph.kernels.target import Target, current_target
 
 KINDS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")
 # with at least this many outputs there is one task or more for each, and no parts
@@ -22,7 +22,7 @@ MANY_OUTPUTS = 64
 MOST_PARTIALS = 65536
 # columns whose accumulators a kernel keeps at once (as in the emitter)
 ACROSS = 1024
-# programs of at most this many instructions use four registers of accumulators, longer ones two
+# programs of at most this many instructions use four registers of accumulators, or four rows at a time
 SHORT = 6
 
 
@@ -54,7 +54,7 @@ def reduce_calls(
     expected = tuple(n for axis, n in enumerate(shape) if axis not in axes)
     if out.shape != expected:
         raise ValueError(f"{kind} of {shape} over {axes} has shape {expected}, the output has {out.shape}")
-    work = Work(kind, program, (len(program) - 1,), views, axes, target or host_target())
+    work = Work(kind, program, (len(program) - 1,), views, axes, target or current_target())
     return work_calls(work, out, scratch)
 
 
@@ -210,7 +210,8 @@ def across_call(work: Work, kept: tuple[View, ...], reduced: tuple[View, ...], m
     access = "".join(map(access_of, kept[: len(reduced)]))
     written = "".join(map(access_of, kept[len(reduced) :])).replace("s", "g")
     dtypes = tuple(v.dtype for v in kept[len(reduced) :])
-    kernel = Kernel("reduce.across", (work.kind, work.program, work.results, access, dtypes, written))
+    group = 4 if len(work.program) <= SHORT else 1
+    kernel = Kernel("reduce.across", (work.kind, work.program, work.results, access, dtypes, written, group))
     sizes = [kept_rows, each, parts, blocks, block, rows_each, rows, columns, len(kept[0].shape) - 1]
     args: list[int | Pointer] = [*sizes, len(reduced[0].shape), *steps_of(kept[len(reduced) :])]
     args += [x for v in kept for x in (v.at, v.strides[-1])]

@@ -79,12 +79,22 @@ class Winograd:
         return replace(self.shape, h=1, w=self.block, window=Window())
 
     @property
+    def v_step(self) -> int:
+        """Elements from one point of V to the next: an odd number of cache lines, so that points do not collide."""
+        return (self.in_blocks * self.block | 1) * self.shape.lanes
+
+    @property
+    def m_step(self) -> int:
+        """Elements from one point of M to the next."""
+        return (self.shape.blocks * self.block | 1) * self.shape.lanes
+
+    @property
     def v_nbytes(self) -> int:
-        return rounded(self.points * self.in_blocks * self.block * self.shape.lanes * self.itemsize, 64)
+        return rounded(self.points * self.v_step * self.itemsize, 64)
 
     @property
     def m_nbytes(self) -> int:
-        return self.points * self.shape.blocks * self.block * self.shape.lanes * self.itemsize
+        return self.points * self.m_step * self.itemsize
 
     @property
     def scratch_nbytes(self) -> int:
@@ -157,7 +167,7 @@ def input_call(plan: Winograd, grid: tuple[int, ...], x: Blocked, v: Pointer) ->
         x.h,
         x.w,
         v,
-        plan.in_blocks * plane,
+        plan.v_step,
         plane,
     )
     tasks = plan.in_blocks * grid[1]
@@ -171,9 +181,9 @@ def product_calls(plan: Winograd, count: int, weights: Pointer, scratch: Pointer
     plane = plan.block * shape.lanes
     c = np.array(shape.steps)[:, 0]
     offsets = table(c // shape.lanes * plane + c % shape.lanes)
-    source = Source(scratch, plan.points, plan.in_blocks * plane, 0, shape.lanes, offsets, table([0] * shape.panels))
+    source = Source(scratch, plan.points, plan.v_step, 0, shape.lanes, offsets, table([0] * shape.panels))
     m = scratch + plan.v_nbytes
-    out = Place(m, shape.blocks * plane, plane, 0, shape.lanes)
+    out = Place(m, plan.m_step, plane, 0, shape.lanes)
     weights_step = plan.product.weights_nbytes // plan.itemsize
     return tile_calls(shape, Grid(1, count), source, weights, None, out, None, NONE, weights_step)
 
@@ -190,7 +200,7 @@ def output_call(
     plane = plan.block * out.lanes
     r = residual or out
     args = (
-        *grid, scratch + plan.v_nbytes, plan.shape.blocks * plane, plane, bias,
+        *grid, scratch + plan.v_nbytes, plan.m_step, plane, bias,
         residual.origin if residual else 0, r.image, r.plane, r.row,
         out.origin, out.image, out.plane, out.row, out.h, out.w, *activation.args,
     )  # fmt: skip
