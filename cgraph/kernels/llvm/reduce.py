@@ -14,7 +14,7 @@ from cgraph.kernels.llvm.accumulate import CHAIN, Reduction, State
 from cgraph.kernels.llvm.build import Builder, Ptr, Slot, Val
 from cgraph.kernels.llvm.pointwise import Stream, lanes_for, operand_dtypes, streams_of
 from cgraph.kernels.llvm.vmath import evaluate
-from cgraph.kernels.llvm.walk import load_strided, store_strided, walk
+from cgraph.kernels.llvm.walk import load_strided, store_strided, walk, walk_groups
 
 # columns whose accumulators lie on the stack at once
 ACROSS = 1024
@@ -160,9 +160,18 @@ def get(slots: list[Slot]) -> State:
 
 
 def across(
-    k: Builder, kind: str, program: Program, results: tuple[int, ...], ins: str, outs: tuple[str, ...], written: str
+    k: Builder,
+    kind: str,
+    program: Program,
+    results: tuple[int, ...],
+    ins: str,
+    outs: tuple[str, ...],
+    written: str,
+    group: int,
 ) -> None:
-    """Arguments: kept rows, kept rows per task, parts, blocks of columns, columns per block, reduced rows per part,
+    """`group`: reduced rows that are read together.
+
+    Arguments: kept rows, kept rows per task, parts, blocks of columns, columns per block, reduced rows per part,
     reduced rows, columns, kept rank, reduced rank, bytes between parts per output stream; streams; kept axes; reduced
     axes. A block has at least one vector of columns."""
     lanes, count = lanes_for(k, program), len(ins) + len(outs)
@@ -179,7 +188,7 @@ def across(
     first, last = k.tasks()
     with k.loop(first, last) as task:
         part, place = task % parts, task // parts
-        group, start = place // blocks, (place % blocks) * block
+        kept_row, start = place // blocks * each, (place % blocks) * block
         width = k.smaller(start + block, columns) - start
         low = part * rows_each
         high = k.smaller(low + rows_each, rows)
@@ -187,11 +196,11 @@ def across(
         def outputs(_: Val, offsets: list[Val]) -> None:
             at = [s.base + o + start * s.stride for s, o in zip(streams, offsets)]
             run.begin(width)
-            walk(k, axes, rank, len(ins), low, high, lambda row, inner: run.row(at, inner, width, row, row - low))
+            walk_groups(k, axes, rank, len(ins), low, high, group, lambda row, inner: run.rows(at, inner, width, row))
             targets = [(s, a + part * step) for s, a, step in zip(streams[len(ins) :], at[len(ins) :], steps)]
             run.finish(width, targets)
 
-        walk(k, kept_axes, kept, count, group * each, k.smaller(group * each + each, kept_rows), outputs)
+        walk(k, kept_axes, kept, count, kept_row, k.smaller(kept_row + each, kept_rows), outputs)
 
 
 class Across:
@@ -213,6 +222,7 @@ class Across:
         self.streams, self.lanes = streams, lanes
         self.state = [k.stack_ptr(d, ACROSS) for d in reduction.dtypes]
         self.total = [k.stack_ptr(d, ACROSS) for d in reduction.total_dtypes]
+        self.passed = k.slot(0, "i8")
 
     def load(self, arrays: list[Ptr], at: Val) -> State:
         return [a.load(at, self.lanes) for a in arrays]
@@ -222,38 +232,50 @@ class Across:
             array.store(x, at)
 
     def begin(self, width: Val) -> None:
+        self.passed.value = 0
         with self.k.loop(0, width, self.lanes) as at:
             self.store(self.state, at, self.reduction.start(self.lanes))
             self.store(self.total, at, self.reduction.total_start(self.lanes))
 
-    def row(self, at: list[Val], inner: list[Val], width: Val, row: Val, passed: Val) -> None:
-        """One reduced row, the `passed`-th of this part."""
+    def rows(self, at: list[Val], inner: list[list[Val]], width: Val, row: Val) -> None:
+        """Some reduced rows, from `row` on, at the byte offsets `inner`."""
         k, lanes = self.k, self.lanes
-        starts = [a + o for a, o in zip(at, inner)]
-        splats = {
-            i: k.splat(k.pointer(starts[i], s.dtype).load(), lanes)
-            for i, s in enumerate(self.streams)
-            if s.access == "s"
-        }
-
+        starts = [[a + o for a, o in zip(at, offsets)] for offsets in inner]
+        splats = [
+            {
+                i: k.splat(k.pointer(here[i], s.dtype).load(), lanes)
+                for i, s in enumerate(self.streams)
+                if s.access == "s"
+            }
+            for here in starts
+        ]
         with k.loop(0, width, lanes) as place:
             column = k.smaller(place, width - lanes)
-
-            def load(i: int) -> Val:
-                return splats[i] if i in splats else load_vector(k, self.streams[i], starts[i], column, lanes)
-
-            found = evaluate(k, self.program, load, lanes)
-            index = None
-            if self.reduction.finds_index:
-                index = found[self.results[1]] if self.reduction.indexed else k.splat(row, lanes)
-            state = self.reduction.add(self.load(self.state, place), found[self.results[0]], index)
+            state = self.load(self.state, place)
+            for i, (here, spread) in enumerate(zip(starts, splats)):
+                values = self.values(here, column, spread)
+                index = None
+                if self.reduction.finds_index:
+                    index = values[1] if self.reduction.indexed else k.splat(row + i, lanes)
+                state = self.reduction.add(state, values[0], index)
             self.store(self.state, place, state)
+        self.passed.value = self.passed.value + len(inner)
         if self.reduction.keeps_errors:
-            with k.if_(passed % CHAIN == CHAIN - 1):
+            with k.if_(self.passed.value >= CHAIN):
                 self.flush(width)
+
+    def values(self, starts: list[Val], column: Val, splats: dict[int, Val]) -> list[Val]:
+        """The program's results for the vector at `column` of one row."""
+
+        def load(i: int) -> Val:
+            return splats[i] if i in splats else load_vector(self.k, self.streams[i], starts[i], column, self.lanes)
+
+        found = evaluate(self.k, self.program, load, self.lanes)
+        return [found[i] for i in self.results]
 
     def flush(self, width: Val) -> None:
         """The chains into the totals."""
+        self.passed.value = 0
         with self.k.loop(0, width, self.lanes) as at:
             total = self.reduction.flush(self.load(self.total, at), self.load(self.state, at))
             self.store(self.total, at, total)

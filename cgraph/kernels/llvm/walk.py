@@ -25,6 +25,35 @@ def walk(
         row.value = start + count
 
 
+def walk_groups(
+    k: Builder,
+    axes: Ptr,
+    rank: Val,
+    operands: int,
+    low: Val,
+    high: Val,
+    group: int,
+    body: Callable[[Val, list[list[Val]]], None],
+) -> None:
+    """`walk` with several positions at a time where they follow one another along the fastest axis.
+
+    ``body(row, offsets)`` has the offsets of one position, or of `group` of them; it is emitted twice.
+    """
+    row, extent = k.slot(low), axes.load(0)
+    steps = [axes.load(1 + i) for i in range(operands)]
+    with k.loop_while() as w:
+        w.until(row.value >= high)
+        start = row.value
+        offsets = offsets_of(k, axes, rank, operands, start)
+        count = k.smaller(high - start, extent - start % extent)
+        whole = count // group * group
+        for first, last, members in ((0, whole, group), (whole, count, 1)):
+            with k.loop(first, last, members) as j:
+                here = [[at + (j + i) * step for at, step in zip(offsets, steps)] for i in range(members)]
+                body(start + j, here)
+        row.value = start + count
+
+
 def offsets_of(k: Builder, axes: Ptr, rank: Val, operands: int, row: Val) -> list[Val]:
     """Byte offset of each operand at the flat position `row`."""
     rest = k.slot(row)
