@@ -1,0 +1,153 @@
+"""What an importer is given: one ONNX node, its operands as values of the graph being built, and its attributes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cgraph.engine.reference import evaluate
+from cgraph.errors import FormatError
+from cgraph.formats.onnx.tensors import array_of
+from cgraph.ir.graph import Node
+from cgraph.ir.traverse import post_order
+from cgraph.ops.leaf import Var
+
+Value = Any
+"""A Node, a list of Nodes (a sequence), or None (an optional that is empty)."""
+Importer = Callable[["Context"], Value]
+OPERATORS: dict[str, Importer] = {}
+
+
+def operator(*names: str) -> Callable[[Importer], Importer]:
+    """List an importer under the names of ONNX operators."""
+
+    def register(importer: Importer) -> Importer:
+        OPERATORS.update(dict.fromkeys(names, importer))
+        return importer
+
+    return register
+
+
+@dataclass(eq=False)
+class Known:
+    """Values of inputs that are known while building. Changes: `used` grows by the inputs whose value decided a shape.
+
+    Fields
+        values: arrays by input name
+        used: inputs that must keep this value, for the graph is right for no other
+    """
+
+    values: Mapping[str, np.ndarray] = field(default_factory=dict)
+    used: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def array(self, node: Node, why: str) -> np.ndarray:
+        """The value of a node now. FormatError when it depends on an input of unknown value."""
+        leaves = [x for x in post_order([node]) if isinstance(x, Var)]
+        missing = [x.name for x in leaves if x.name not in self.values]
+        if missing:
+            raise FormatError(
+                f"{why} must be known when the graph is built, but depends on input {missing[0]!r}; "
+                f"give its value with constants={{{missing[0]!r}: array}}"
+            )
+        self.used.update((x.name, self.values[x.name]) for x in leaves)
+        return evaluate([node], {x: self.values[x.name] for x in leaves})[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """One ONNX node on its way to nodes of this library.
+
+    Fields
+        kind, name: operator and node name, for messages
+        operands: values in the operator's order, None where an optional one is absent
+        attributes: AttributeProto by name
+        opset: version of the operator's domain
+        wanted: for each result, whether anything reads it
+        known: values of inputs that are known while building
+        build: makes a sub-graph's results from values for its inputs
+    """
+
+    kind: str
+    name: str
+    operands: tuple[Value, ...]
+    attributes: Mapping[str, Any]
+    opset: int
+    wanted: tuple[bool, ...]
+    known: Known
+    build: Callable[[Any, Sequence[Value]], list[Value]]
+
+    def __getitem__(self, i: int) -> Node:
+        """Operand i, which must be there."""
+        x = self.value(i)
+        if not isinstance(x, Node):
+            raise FormatError(f"operand {i} is {'missing' if x is None else 'a sequence'}")
+        return x
+
+    def value(self, i: int) -> Value:
+        """Operand i, or None."""
+        return self.operands[i] if i < len(self.operands) else None
+
+    def get(self, i: int, default: Any = None) -> Any:
+        """Operand i as a Node, or `default` where it is absent."""
+        return default if self.value(i) is None else self[i]
+
+    def constant(self, i: int) -> np.ndarray:
+        """Operand i's value, which must be known now."""
+        return self.known.array(self[i], f"operand {i}")
+
+    def ints(self, i: int, default: Any = None) -> Any:
+        """Operand i's values as a list of int, or `default` where it is absent."""
+        return default if self.value(i) is None else [int(n) for n in self.constant(i).reshape(-1)]
+
+    def number(self, i: int, default: Any = None) -> Any:
+        """Operand i's only value, or `default` where it is absent."""
+        if self.value(i) is None:
+            return default
+        found = self.constant(i)
+        if found.size != 1:
+            raise FormatError(f"operand {i} has {found.size} elements; one is expected")
+        return found.reshape(()).item()
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """An attribute in Python's types: int, float, str, array, lists of them; `default` where it is absent."""
+        found = self.attributes.get(name)
+        return default if found is None else attribute_value(found)
+
+    def required(self, name: str) -> Any:
+        """An attribute that must be there."""
+        if name not in self.attributes:
+            raise FormatError(f"attribute {name} is missing")
+        return self.attribute(name)
+
+    def axes(self, i: int, default: Any = None) -> Any:
+        """Axes from operand i, or from the attribute `axes` of older opsets."""
+        return self.ints(i, self.attribute("axes", default))
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All operands, which must all be there."""
+        return [self[i] for i in range(len(self.operands))]
+
+    def asks(self, i: int) -> bool:
+        """Is result i read?"""
+        return i < len(self.wanted) and self.wanted[i]
+
+
+def attribute_value(proto: Any) -> Any:
+    """An AttributeProto in Python's types; sub-graphs and types stay protos."""
+    kind = proto.type
+    if kind == proto.STRING:
+        return proto.s.decode("utf-8", "replace")
+    if kind == proto.STRINGS:
+        return [s.decode("utf-8", "replace") for s in proto.strings]
+    if kind == proto.TENSOR:
+        return array_of(proto.t)
+    plain = {
+        proto.FLOAT: "f", proto.INT: "i", proto.GRAPH: "g", proto.FLOATS: "floats", proto.INTS: "ints",
+        proto.TYPE_PROTO: "tp", proto.GRAPHS: "graphs",
+    }  # fmt: skip
+    if kind not in plain:
+        raise FormatError(f"attribute {proto.name} is of a kind that is not supported")
+    found = getattr(proto, plain[kind])
+    return list(found) if kind in (proto.FLOATS, proto.INTS, proto.GRAPHS) else found

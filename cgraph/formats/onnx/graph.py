@@ -1,0 +1,210 @@
+"""From a GraphProto to nodes: values by name, one importer per operator, sub-graphs and functions built in place."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgraph.engine.reference import evaluate
+from cgraph.errors import CgraphError, FormatError
+from cgraph.formats.onnx.context import OPERATORS, Context, Known, Value
+from cgraph.formats.onnx.tensors import sparse_array
+from cgraph.ir.graph import Node
+from cgraph.ir.traverse import post_order
+from cgraph.ops.leaf import Const, ConstOp
+
+DOMAINS = ("", "ai.onnx")
+FOLDED_SIZE = 4096  # elements: shape computations are far smaller, weights far larger
+DEEPEST = 64  # sub-graphs and functions within one another
+MOST_NODES = 1_000_000  # after unrolling
+
+
+@dataclass(eq=False)
+class Builder:
+    """Builds graphs of one model. Changes: it counts the nodes it has built.
+
+    Fields
+        opsets: version by domain
+        functions: FunctionProto by (domain, name)
+        arrays: how a TensorProto becomes an array
+        known: values of inputs that are known while building
+    """
+
+    opsets: Mapping[str, int]
+    functions: Mapping[tuple[str, str], Any]
+    arrays: Any
+    known: Known
+    count: int = 0
+    depth: int = 0
+
+    def build(self, graph: Any, outer: Mapping[str, Value]) -> dict[str, Value]:
+        """Every named value of a graph; inputs, and names not defined inside, are looked up in `outer`."""
+        scope = dict(outer)
+        for proto in graph.initializer:
+            scope[proto.name] = self.constant(proto)
+        for sparse in graph.sparse_initializer:
+            scope[sparse.values.name] = Const(sparse_array(sparse))
+        self.run(graph.node, scope, {v.name for v in graph.output})
+        return scope
+
+    def constant(self, proto: Any) -> Node:
+        """An initialiser as a Const that is named after it."""
+        return Const(self.arrays(proto), name=proto.name or None, copy=False)
+
+    def results(self, graph: Any, given: Sequence[Value], outer: Mapping[str, Value]) -> list[Value]:
+        """A graph's results, from values for its inputs."""
+        if len(given) != len(graph.input):
+            raise FormatError(f"graph {graph.name!r} takes {len(graph.input)} inputs, {len(given)} are given")
+        inputs = {v.name: x for v, x in zip(graph.input, given)}
+        scope = self.build(graph, {**outer, **inputs})
+        return [lookup(scope, v.name, f"result of graph {graph.name!r}") for v in graph.output]
+
+    def run(self, protos: Sequence[Any], scope: dict[str, Value], outputs: set[str]) -> None:
+        """Build node after node; `scope` gains their results."""
+        if self.depth >= DEEPEST:
+            raise FormatError(f"sub-graphs lie more than {DEEPEST} deep in one another")
+        self.depth += 1
+        read = outputs.union(*(proto.input for proto in protos), *(names_inside(proto) for proto in protos))
+        for proto in protos:
+            self.count += 1
+            if self.count > MOST_NODES:
+                raise FormatError(f"the graph has more than {MOST_NODES} nodes when its loops are unrolled")
+            try:
+                found = self.node(proto, scope, read)
+            except (CgraphError, ValueError, IndexError, TypeError, ZeroDivisionError, OverflowError) as error:
+                raise FormatError(message(proto, error)) from error
+            for name, x in zip(proto.output, found):
+                if name:
+                    scope[name] = x
+        self.depth -= 1
+
+    def node(self, proto: Any, scope: dict[str, Value], read: set[str]) -> list[Value]:
+        """The results of one node."""
+        operands = [lookup(scope, name, "operand") if name else None for name in proto.input]
+        function = self.functions.get((proto.domain, proto.op_type))
+        if function is not None:
+            return self.function(function, operands, {a.name: a for a in proto.attribute})
+        importer = OPERATORS.get(operator_key(proto))
+        if importer is None:
+            raise FormatError("the operator is not supported")
+        context = Context(
+            proto.op_type,
+            proto.name,
+            tuple(operands),
+            {a.name: a for a in proto.attribute},
+            self.opsets.get(proto.domain, self.opsets.get("", 1)),
+            tuple(bool(name) and name in read for name in proto.output),
+            self.known,
+            lambda graph, given: self.results(graph, given, scope),
+        )
+        found = importer(context)
+        listed = list(found) if isinstance(found, tuple) else [found]
+        if len(listed) < len([name for name in proto.output if name in read]):
+            raise FormatError(f"{len(listed)} results are supported, {len(proto.output)} are read")
+        return [folded(x, operands) for x in listed]
+
+    def function(self, proto: Any, operands: Sequence[Value], attributes: Mapping[str, Any]) -> list[Value]:
+        """A model-local function, built in place."""
+        scope: dict[str, Value] = dict.fromkeys(proto.input)
+        scope.update(zip(proto.input, operands))
+        defaults = {a.name: a for a in proto.attribute_proto}
+        nodes = [with_attributes(node, defaults | dict(attributes)) for node in proto.node]
+        inner = Builder(opsets_of(proto.opset_import) or self.opsets, self.functions, self.arrays, self.known)
+        inner.depth = self.depth
+        inner.run(nodes, scope, set(proto.output))
+        self.count += inner.count
+        return [lookup(scope, name, "result of a function") for name in proto.output]
+
+
+def lookup(scope: Mapping[str, Value], name: str, what: str) -> Value:
+    if name not in scope:
+        raise FormatError(f"{what} {name!r} is not defined before it is read")
+    return scope[name]
+
+
+def operator_key(proto: Any) -> str:
+    """The operator's name, with its domain unless that is ONNX's own."""
+    return proto.op_type if proto.domain in DOMAINS else f"{proto.domain}.{proto.op_type}"
+
+
+def message(proto: Any, error: Exception) -> str:
+    """``Conv 'conv1': operand 1 is missing``; the innermost node's message alone when nodes are nested."""
+    if isinstance(error, FormatError) and str(error).startswith("in "):
+        return str(error)
+    text = str(error) or type(error).__name__
+    return f"in {operator_key(proto)} {proto.name!r} -> {', '.join(proto.output)}: {text}"
+
+
+def opsets_of(imports: Sequence[Any]) -> dict[str, int]:
+    """Version by domain, ONNX's own under the empty name."""
+    return {"" if x.domain in DOMAINS else x.domain: int(x.version) for x in imports}
+
+
+def folded(x: Value, operands: Sequence[Value]) -> Value:
+    """A small result of constants as a Const, so that shape computations end here."""
+    if not isinstance(x, Node) or x.size > FOLDED_SIZE or isinstance(x.op, ConstOp):
+        return x
+    if any(y is not None and not is_small_constant(y) for y in operands):
+        return x
+    if any(
+        not isinstance(n.op, ConstOp) and (not n.op.pure or not n.operands and n.name == "var") for n in post_order([x])
+    ):
+        return x
+    return Const(np.array(evaluate([x])[0]))
+
+
+def is_small_constant(x: Value) -> bool:
+    if isinstance(x, list):
+        return all(map(is_small_constant, x))
+    return isinstance(x.op, ConstOp) and x.size <= FOLDED_SIZE
+
+
+def names_inside(proto: Any) -> set[str]:
+    """Names that a node's sub-graphs read, themselves and further in."""
+    found: set[str] = set()
+    waiting = [*graphs_of(proto)]
+    while waiting:
+        graph = waiting.pop()
+        found.update(v.name for v in graph.output)
+        for node in graph.node:
+            found.update(node.input)
+            waiting.extend(graphs_of(node))
+    return found
+
+
+def graphs_of(proto: Any) -> Iterator[Any]:
+    """The sub-graphs of a node."""
+    for a in proto.attribute:
+        if a.type == a.GRAPH:
+            yield a.g
+        yield from a.graphs
+
+
+def with_attributes(node: Any, attributes: Mapping[str, Any]) -> Any:
+    """A node of a function with the attributes that the caller gives in place of references."""
+    if not any(a.ref_attr_name for a in node.attribute):
+        return node
+    found = type(node)()
+    found.CopyFrom(node)
+    del found.attribute[:]
+    for a in node.attribute:
+        source = attributes.get(a.ref_attr_name) if a.ref_attr_name else a
+        if source is not None:
+            kept = found.attribute.add()
+            kept.CopyFrom(source)
+            kept.name = a.name
+    return found
+
+
+def unsupported(graph: Any, functions: Mapping[tuple[str, str], Any]) -> Counter[str]:
+    """How often each operator without an importer occurs, in sub-graphs and functions too."""
+    found: Counter[str] = Counter()
+    waiting = [list(graph.node), *(list(f.node) for f in functions.values())]
+    while waiting:
+        for node in waiting.pop():
+            if operator_key(node) not in OPERATORS and (node.domain, node.op_type) not in functions:
+                found[operator_key(node)] += 1
+            waiting.extend(list(g.node) for g in graphs_of(node))
+    return found

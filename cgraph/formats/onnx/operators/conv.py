@@ -1,0 +1,194 @@
+"""Convolutions, their transposes, and pooling over windows."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.names import cg
+from cgraph.ir.graph import Node
+
+
+def spatial(function: str, x: Node) -> Any:
+    """``conv`` for images of two axes is ``conv2d``."""
+    if not 3 <= x.ndim <= 5:
+        raise FormatError(f"{x.ndim - 2} axes besides batch and channels; 1 to 3 are supported")
+    return getattr(cg, f"{function}{x.ndim - 2}d")
+
+
+def same_pads(
+    mode: str, sizes: Sequence[int], window: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> list[int]:
+    """Zeros before each axis, then behind, so that a window begins at every `stride`-th element."""
+    total = [max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0) for n, k, s, d in zip(sizes, window, stride, dilation)]
+    small = [n // 2 for n in total]
+    large = [n - m for n, m in zip(total, small)]
+    return large + small if mode == "SAME_LOWER" else small + large
+
+
+def moves(c: Context, x: Node, window: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
+    """Stride, padding and dilation of windows over ``[n, c, ...]``."""
+    axes = len(window)
+    stride = c.attribute("strides") or [1] * axes
+    dilation = c.attribute("dilations") or [1] * axes
+    mode = c.attribute("auto_pad", "NOTSET")
+    if mode in ("SAME_UPPER", "SAME_LOWER"):
+        return stride, same_pads(mode, x.shape[2:], window, stride, dilation), dilation
+    pads = [0] * 2 * axes if mode == "VALID" else c.attribute("pads") or [0] * 2 * axes
+    return stride, pads, dilation
+
+
+def biased(x: Node, bias: Node | None) -> Node:
+    """One number added to each channel of ``[n, c, ...]``."""
+    return x if bias is None else x + cg.reshape(bias, (-1, *[1] * (x.ndim - 2)))
+
+
+@operator("Conv")
+def conv(c: Context) -> Node:
+    x, f = c[0], c[1]
+    stride, pad, dilation = moves(c, x, f.shape[2:])
+    pad, x = within(pad, x)
+    found = spatial("conv", x)(x, f, stride, pad, dilation, c.attribute("group", 1))
+    return biased(found, c.get(2))
+
+
+def within(pad: list[int], x: Node) -> tuple[list[int], Node]:
+    """Negative padding cuts the operand."""
+    if min(pad) >= 0:
+        return pad, x
+    axes = len(pad) // 2
+    cut = [slice(max(-pad[i], 0), x.shape[2 + i] - max(-pad[axes + i], 0)) for i in range(axes)]
+    return [max(n, 0) for n in pad], x[(slice(None), slice(None), *cut)]
+
+
+@operator("ConvTranspose")
+def conv_transpose(c: Context) -> Node:
+    """The result's size is computed from the padding, or the padding from a given size."""
+    x, f = c[0], c[1]
+    axes, window = x.ndim - 2, f.shape[2:]
+    stride = c.attribute("strides") or [1] * axes
+    dilation = c.attribute("dilations") or [1] * axes
+    extra = c.attribute("output_padding") or [0] * axes
+    full = [(n - 1) * s + (k - 1) * d + 1 + e for n, s, k, d, e in zip(x.shape[2:], stride, window, dilation, extra)]
+    mode, wanted = c.attribute("auto_pad", "NOTSET"), c.attribute("output_shape")
+    pad = c.attribute("pads") or [0] * 2 * axes
+    if wanted is None and mode in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = [n * s for n, s in zip(x.shape[2:], stride)]
+    if wanted is not None:
+        total = [n - m for n, m in zip(full, wanted[-axes:])]
+        extra = [e + max(-n, 0) for e, n in zip(extra, total)]
+        total = [max(n, 0) for n in total]
+        small, large = [n // 2 for n in total], [n - n // 2 for n in total]
+        pad = small + large if mode == "SAME_UPPER" else large + small
+    found = spatial("conv_transpose", x)(x, f, stride, pad, dilation, c.attribute("group", 1), extra)
+    return biased(found, c.get(2))
+
+
+@operator("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
+def global_pool(c: Context) -> Node:
+    x, axes = c[0], tuple(range(2, c[0].ndim))
+    if c.kind == "GlobalLpPool":
+        p = c.attribute("p", 2)
+        return cg.power(cg.sum(cg.power(cg.abs(x), float(p)), axes, keepdims=True), 1.0 / p)
+    return (cg.mean if c.kind == "GlobalAveragePool" else cg.max)(x, axes, keepdims=True)
+
+
+def pool_moves(c: Context, x: Node) -> tuple[list[int], list[int], list[int], list[int], bool]:
+    """Window, stride, padding, dilation, and whether a last window may reach over the edge."""
+    window = c.required("kernel_shape")
+    stride, pad, dilation = moves(c, x, window)
+    return window, stride, pad, dilation, bool(c.attribute("ceil_mode", 0))
+
+
+@operator("MaxPool")
+def max_pool(c: Context) -> Any:
+    x = c[0]
+    window, stride, pad, dilation, ceil = pool_moves(c, x)
+    found = spatial("max_pool", x)(x, window, stride=stride, pad=pad, ceil=ceil, dilation=dilation)
+    if not c.asks(1):
+        return found
+    return found, places(x, found, c, (window, stride, pad, dilation))
+
+
+def places(x: Node, found: Node, c: Context, geometry: tuple[list[int], ...]) -> Node:
+    """Where in the whole operand each window's largest element lies, in C or Fortran order of the image's axes."""
+    index = window_index(x.shape[2:], found.shape[2:], *geometry)  # [*results, window], -1 in the padding
+    inside = np.maximum(index, 0).reshape(-1)
+    flat = cg.reshape(x, (*x.shape[:2], -1))
+    seen = cg.reshape(cg.take(flat, inside, 2), (*x.shape[:2], *index.shape))
+    low = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+    seen = cg.where(index >= 0, seen, np.asarray(low, x.dtype))
+    best = cg.expand_dims(cg.argmax(seen, -1), -1)
+    order = np.arange(prod(x.shape[2:])).reshape(x.shape[2:])
+    if c.attribute("storage_order", 0):
+        order = np.arange(order.size).reshape(order.shape[::-1]).T
+    names = np.broadcast_to(order.reshape(-1)[np.maximum(index, 0)], (*x.shape[:2], *index.shape))
+    local = cg.take_along_axis(cg.positive(np.ascontiguousarray(names)), best, -1)
+    start = np.arange(prod(x.shape[:2])).reshape(*x.shape[:2], *[1] * (x.ndim - 2)) * prod(x.shape[2:])
+    return cg.reshape(local, found.shape) + start
+
+
+def window_index(
+    sizes: Sequence[int],
+    results: Sequence[int],
+    window: Sequence[int],
+    stride: Sequence[int],
+    pad: Sequence[int],
+    dilation: Sequence[int],
+) -> np.ndarray:
+    """For each window the flat positions of its elements, -1 outside: ``[*results, elements of a window]``."""
+    axes = len(sizes)
+    found = np.zeros((*results, *window), np.int64)
+    outside = np.zeros(found.shape, bool)
+    for i, n in enumerate(sizes):
+        along = np.arange(results[i])[:, None] * stride[i] - pad[i] + np.arange(window[i]) * dilation[i]
+        shape = [1] * (2 * axes)
+        shape[i], shape[axes + i] = along.shape
+        along = along.reshape(shape)
+        outside |= (along < 0) | (along >= n)
+        found = found * n + along
+    return np.where(outside, -1, found).reshape(*results, -1)
+
+
+@operator("AveragePool")
+def average_pool(c: Context) -> Node:
+    x = c[0]
+    window, stride, pad, dilation, ceil = pool_moves(c, x)
+    count_pad = bool(c.attribute("count_include_pad", 0))
+    if max(dilation) == 1:
+        return spatial("avg_pool", x)(x, window, stride=stride, pad=pad, ceil=ceil, count_pad=count_pad)
+    return windows_summed(x, (window, stride, pad, dilation, ceil), count_pad, lambda v: v)
+
+
+@operator("LpPool")
+def lp_pool(c: Context) -> Node:
+    x, p = c[0], c.attribute("p", 2)
+    window, stride, pad, dilation, ceil = pool_moves(c, x)
+    total = windows_summed(cg.power(cg.abs(x), float(p)), (window, stride, pad, dilation, ceil), None, lambda v: v)
+    return cg.power(total, 1.0 / p)
+
+
+def windows_summed(x: Node, geometry: Any, count_pad: bool | None, function: Any) -> Node:
+    """Sums over windows (None), or means that count the padding or not, of any dilation."""
+    window, stride, pad, dilation, ceil = geometry
+    axes = len(window)
+    results = []
+    for i, n in enumerate(x.shape[2:]):
+        room = n + pad[i] + pad[axes + i] - (window[i] - 1) * dilation[i] - 1
+        count = -(-room // stride[i]) + 1 if ceil else room // stride[i] + 1
+        if ceil and (count - 1) * stride[i] >= n + pad[i]:
+            count -= 1
+        results.append(count)
+    index = window_index(x.shape[2:], results, window, stride, pad, dilation)
+    flat = cg.reshape(x, (*x.shape[:2], -1))
+    seen = cg.reshape(cg.take(flat, np.maximum(index, 0).reshape(-1), 2), (*x.shape[:2], *index.shape))
+    total = cg.sum(cg.where(index >= 0, seen, cg.zeros_like(seen)), -1)
+    if count_pad is None:
+        return total
+    padded = [n + pad[i] + pad[axes + i] for i, n in enumerate(x.shape[2:])]
+    shifted = window_index(padded, results, window, stride, [0] * 2 * axes, dilation)
+    counts = ((shifted if count_pad else index) >= 0).sum(-1)
+    return total / counts.astype(x.dtype)

@@ -1,0 +1,51 @@
+"""Products of matrices and what is made of them."""
+
+import numpy as np
+
+from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.names import cg
+from cgraph.ir.graph import Node
+
+
+@operator("MatMul")
+def matmul(c: Context) -> Node:
+    return cg.matmul(c[0], c[1])
+
+
+@operator("Gemm")
+def gemm(c: Context) -> Node:
+    """alpha * A * B + beta * C, with A and B transposed on demand."""
+    a, b, added = c[0], c[1], c.get(2)
+    alpha, beta = c.attribute("alpha", 1.0), c.attribute("beta", 1.0)
+    if c.opset < 7:
+        a = cg.reshape(a, (a.shape[0], -1)) if a.ndim > 2 else a
+    found = cg.matmul(a.T if c.attribute("transA", 0) else a, b.T if c.attribute("transB", 0) else b)
+    found = found if alpha == 1 else cg.astype(found * alpha, found.dtype)
+    if added is None:
+        return found
+    return found + (added if beta == 1 else cg.astype(added * beta, found.dtype))
+
+
+@operator("Einsum")
+def einsum(c: Context) -> Node:
+    return cg.einsum(c.required("equation"), *c.nodes)
+
+
+@operator("Det")
+def determinant(c: Context) -> Node:
+    return cg.det(c[0])
+
+
+@operator("MatMulInteger")
+def matmul_integer(c: Context) -> Node:
+    x = cg.astype(c[0], "int32") - zero_point(c.get(2), c[0].ndim - 2)
+    y = cg.astype(c[1], "int32") - cg.astype(c.get(3, np.int32(0)), "int32")
+    return cg.matmul(x, y)
+
+
+def zero_point(x: Node | None, axis: int) -> Node:
+    """A zero point as int32, one for each element along an axis."""
+    if x is None:
+        return cg.zeros((), "int32")
+    x = cg.astype(x, "int32")
+    return x if x.ndim != 1 or x.size == 1 else cg.reshape(x, (-1, 1)) if axis >= 0 else x

@@ -1,0 +1,105 @@
+"""Normalisation and softmax."""
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.names import cg
+from cgraph.ir.graph import Node
+from cgraph.ops.shape import axis_of
+
+
+@operator("BatchNormalization")
+def batch_norm(c: Context) -> Any:
+    """In training mode by the batch's own statistics, with running ones as further results."""
+    x, scale, shift, mean, variance = (c[i] for i in range(5))
+    eps = c.attribute("epsilon", 1e-5)
+    if not c.attribute("training_mode", 0):
+        return cg.batch_norm(x, scale, shift, mean, variance, eps)
+    axes = tuple(i for i in range(x.ndim) if i != 1)
+    own_mean, own_variance = cg.mean(x, axes), cg.var(x, axes)
+    kept = c.attribute("momentum", 0.9)
+    found = cg.batch_norm(x, scale, shift, own_mean, own_variance, eps)
+    return found, mean * kept + own_mean * (1 - kept), variance * kept + own_variance * (1 - kept)
+
+
+@operator("InstanceNormalization")
+def instance_norm(c: Context) -> Node:
+    return cg.instance_norm(c[0], c[1], c[2], c.attribute("epsilon", 1e-5))
+
+
+@operator("GroupNormalization")
+def group_norm(c: Context) -> Node:
+    """Opset 18 has scale and shift for each group, opset 21 for each channel."""
+    x, scale, shift, groups = c[0], c[1], c[2], c.required("num_groups")
+    if c.opset < 21:
+        scale, shift = (cg.repeat(v, x.shape[1] // groups) for v in (scale, shift))
+    return cg.group_norm(x, scale, shift, groups, c.attribute("epsilon", 1e-5))
+
+
+@operator("LayerNormalization")
+def layer_norm(c: Context) -> Any:
+    x, scale, shift = c[0], c[1], c.get(2)
+    axis, eps = axis_of(c.attribute("axis", -1), x.ndim), c.attribute("epsilon", 1e-5)
+    shape = x.shape[axis:]
+    shift = cg.zeros(shape, x.dtype) if shift is None else shift
+    found = cg.layer_norm(x, cg.broadcast_to(scale, shape), cg.broadcast_to(shift, shape), eps)
+    if not (c.asks(1) or c.asks(2)):
+        return found
+    axes = tuple(range(axis, x.ndim))
+    deviation = cg.reciprocal(cg.sqrt(cg.var(x, axes, keepdims=True) + eps))
+    return found, cg.mean(x, axes, keepdims=True), deviation
+
+
+@operator("RMSNormalization", "SimplifiedLayerNormalization")
+def rms_norm(c: Context) -> Node:
+    x, axis = c[0], axis_of(c.attribute("axis", -1), c[0].ndim)
+    square = cg.mean(cg.square(x), tuple(range(axis, x.ndim)), keepdims=True)
+    return x / cg.sqrt(square + c.attribute("epsilon", 1e-5)) * c[1]
+
+
+@operator("MeanVarianceNormalization")
+def mean_variance_norm(c: Context) -> Node:
+    x, axes = c[0], tuple(c.attribute("axes", [0, 2, 3]))
+    return (x - cg.mean(x, axes, keepdims=True)) / (cg.std(x, axes, keepdims=True) + 1e-9)
+
+
+@operator("LRN")
+def lrn(c: Context) -> Node:
+    options = c.attribute("alpha", 1e-4), c.attribute("beta", 0.75), c.attribute("bias", 1.0)
+    return cg.lrn(c[0], c.required("size"), *options)
+
+
+@operator("LpNormalization")
+def lp_norm(c: Context) -> Node:
+    """Divided by the norm along an axis; 0 where that is 0."""
+    x, axis, p = c[0], c.attribute("axis", -1), c.attribute("p", 2)
+    if p not in (1, 2):
+        raise FormatError(f"p is {p}; 1 and 2 are supported")
+    size = cg.abs(x) if p == 1 else cg.square(x)
+    total = cg.sum(size, axis, keepdims=True)
+    length = total if p == 1 else cg.sqrt(total)
+    return cg.where(cg.equal(length, 0), cg.zeros_like(x), x / length)
+
+
+@operator("Softmax", "LogSoftmax", "Hardmax")
+def softmax(c: Context) -> Node:
+    """Before opset 13 over all axes from `axis` on, 1 by default; since then along one axis."""
+    x = c[0]
+    function = {"Softmax": cg.softmax, "LogSoftmax": cg.log_softmax, "Hardmax": hardmax}[c.kind]
+    if c.opset >= 13:
+        return function(x, c.attribute("axis", -1))
+    axis = c.attribute("axis", 1)
+    axis = axis + x.ndim if axis < 0 else axis
+    flat = cg.reshape(x, (prod(x.shape[:axis]), prod(x.shape[axis:])))
+    return cg.reshape(function(flat, 1), x.shape)
+
+
+def hardmax(x: Node, axis: int) -> Node:
+    """1 at the first largest element along an axis, else 0."""
+    axis = axis_of(axis, x.ndim)
+    steps = np.arange(x.shape[axis]).reshape(-1, *[1] * (x.ndim - 1 - axis))
+    return cg.astype(cg.equal(cg.argmax(x, axis, keepdims=True), steps), x.dtype)

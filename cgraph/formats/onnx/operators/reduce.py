@@ -1,0 +1,93 @@
+"""Reductions over axes, extremes' places, running sums."""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.names import cg
+from cgraph.ir.graph import Node
+from cgraph.ops.shape import axes_of
+
+PLAIN = {"ReduceSum": "sum", "ReduceMean": "mean", "ReduceProd": "prod"}
+EXTREME = {"ReduceMax": "max", "ReduceMin": "min"}
+
+
+def axes_over(c: Context) -> tuple[int, ...] | None:
+    """The axes to reduce; None when there is nothing to do. No axes given means all, unless the node says otherwise."""
+    given = c.axes(1)
+    if not given:
+        return None if c.attribute("noop_with_empty_axes", 0) else tuple(range(c[0].ndim))
+    return axes_of(given, c[0].ndim)
+
+
+def keeps(c: Context) -> bool:
+    return bool(c.attribute("keepdims", 1))
+
+
+@operator(*PLAIN)
+def plain(c: Context) -> Node:
+    x, axes = c[0], axes_over(c)
+    return x if axes is None else cg.astype(getattr(cg, PLAIN[c.kind])(x, axes, keepdims=keeps(c)), x.dtype)
+
+
+@operator(*EXTREME)
+def extreme(c: Context) -> Node:
+    """Of no elements at all: the dtype's smallest for the largest, and the other way round."""
+    x, axes = c[0], axes_over(c)
+    if axes is None:
+        return x
+    if x.dtype == bool:
+        return (cg.any if c.kind == "ReduceMax" else cg.all)(x, axes, keepdims=keeps(c))
+    if all(x.shape[a] for a in axes):
+        return getattr(cg, EXTREME[c.kind])(x, axes, keepdims=keeps(c))
+    least, most = (-np.inf, np.inf) if x.dtype.kind == "f" else (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max)
+    kept = [1 if i in axes else n for i, n in enumerate(x.shape)]
+    shape = kept if keeps(c) else [n for i, n in enumerate(x.shape) if i not in axes]
+    return cg.full(shape, least if c.kind == "ReduceMax" else most, x.dtype)
+
+
+def inner(function: Any, outer: Any = None) -> Any:
+    """An importer that applies `function`, sums over the axes and applies `outer`; `function` alone over no axes."""
+
+    def importer(c: Context) -> Node:
+        x, axes = c[0], axes_over(c)
+        found = function(x) if axes is None else cg.sum(function(x), axes, keepdims=keeps(c))
+        return cg.astype(found if outer is None else outer(found), x.dtype)
+
+    return importer
+
+
+operator("ReduceL1")(inner(lambda x: cg.abs(x)))
+operator("ReduceL2")(inner(lambda x: cg.square(x), lambda x: cg.sqrt(x)))
+operator("ReduceSumSquare")(inner(lambda x: cg.square(x)))
+operator("ReduceLogSum")(inner(lambda x: x, lambda x: cg.log(x)))
+
+
+@operator("ReduceLogSumExp")
+def log_sum_exp(c: Context) -> Node:
+    x, axes = c[0], axes_over(c)
+    return x if axes is None else cg.astype(cg.logsumexp(x, axes, keepdims=keeps(c)), x.dtype)
+
+
+@operator("ArgMax", "ArgMin")
+def place(c: Context) -> Node:
+    x, axis = c[0], c.attribute("axis", 0) % c[0].ndim
+    function = cg.argmax if c.kind == "ArgMax" else cg.argmin
+    if not c.attribute("select_last_index", 0):
+        return function(x, axis, keepdims=keeps(c))
+    return x.shape[axis] - 1 - function(cg.flip(x, axis), axis, keepdims=keeps(c))
+
+
+@operator("CumSum", "CumProd")
+def running(c: Context) -> Node:
+    """Optionally from behind, and without the element itself."""
+    x, axis = c[0], c.number(1) % c[0].ndim
+    function, start = (cg.cumsum, 0) if c.kind == "CumSum" else (cg.cumprod, 1)
+    turned = cg.flip(x, axis) if c.attribute("reverse", 0) else x
+    found = cg.astype(function(turned, axis), x.dtype)
+    if c.attribute("exclusive", 0):
+        first = cg.full([1 if i == axis else n for i, n in enumerate(x.shape)], start, x.dtype)
+        rest = found[(*[slice(None)] * axis, slice(0, -1))]
+        found = cg.concat([first, rest], axis)
+    return cg.flip(found, axis) if c.attribute("reverse", 0) else found

@@ -1,0 +1,130 @@
+"""load: an ONNX file becomes a graph of this library. Images stay ``[n, c, h, w]``.
+
+Needs the extra `onnx`. Sizes must be known: symbolic dimensions are fixed by `shapes`, and what an operator's shape is
+computed from must be constant, or an input whose value is given in `constants`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cgraph.errors import FormatError
+from cgraph.formats.model import Model
+from cgraph.formats.onnx import operators  # noqa: F401 - fills OPERATORS
+from cgraph.formats.onnx.context import Known
+from cgraph.formats.onnx.graph import Builder, lookup, opsets_of, unsupported
+from cgraph.formats.onnx.source import Source, open_source
+from cgraph.formats.onnx.tensors import dtype_of_number
+from cgraph.ops.leaf import Const, Var
+
+OLDEST, NEWEST = 1, 27
+
+
+def load(
+    source: str | Path | bytes,
+    shapes: Mapping[str, Any] | None = None,
+    constants: Mapping[str, Any] | None = None,
+) -> Model:
+    """Read a model.
+
+    Parameters
+        source: a file's path, or its bytes (then no data may lie in other files)
+        shapes: sizes of symbolic dimensions by name, ``{"N": 1}``; whole shapes of inputs by name, ``{"x": (1, 3)}``
+        constants: values of inputs; one that decides a shape becomes part of the graph, and is listed in `fixed`
+    Raises
+        FormatError: the file is malformed, unsafe, or needs an operator, dtype or version that is not supported
+    """
+    opened = open_source(source)
+    return build_model(opened, shapes or {}, constants or {})
+
+
+def build_model(opened: Source, shapes: Mapping[str, Any], constants: Mapping[str, Any]) -> Model:
+    """The graph of an opened model."""
+    proto = opened.proto
+    graph = proto.graph
+    functions = {(f.domain, f.name): f for f in proto.functions}
+    check_supported(proto, functions)
+    known = Known(constants)
+    stored = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
+    given = {v.name: input_value(v, shapes, constants) for v in graph.input if v.name not in stored}
+    builder = Builder(opsets_of(proto.opset_import), functions, opened.array, known)
+    scope = builder.build(graph, given)
+    outputs = {v.name: lookup(scope, v.name, "output") for v in graph.output}
+    for name, x in outputs.items():
+        if x is None:
+            raise FormatError(f"output {name!r} has no value")
+    inputs = tuple(x for x in leaves(given.values()))
+    return Model(inputs, tuple(outputs.values()), tuple(outputs), scope, known.used)
+
+
+def leaves(values: Any) -> list[Var]:
+    """The Vars among values, those in sequences too."""
+    found: list[Var] = []
+    for x in values:
+        found.extend(x if isinstance(x, list) else [x] if isinstance(x, Var) else [])
+    return found
+
+
+def check_supported(proto: Any, functions: Mapping[tuple[str, str], Any]) -> None:
+    """FormatError that names every operator without an importer, or a version outside the supported ones."""
+    opsets = opsets_of(proto.opset_import)
+    version = opsets.get("", NEWEST if functions or not proto.graph.node else 1)
+    if not OLDEST <= version <= NEWEST:
+        raise FormatError(f"the model is of opset {version}; opsets {OLDEST} to {NEWEST} are supported")
+    missing = unsupported(proto.graph, functions)
+    if missing:
+        named = ", ".join(f"{name} ({n} times)" if n > 1 else name for name, n in sorted(missing.items()))
+        raise FormatError(f"{len(missing)} operators are not supported: {named}")
+
+
+def input_value(proto: Any, shapes: Mapping[str, Any], constants: Mapping[str, Any]) -> Any:
+    """A Var for a tensor. Sequences and optionals have no size of their own, so their value must be known."""
+    kind = proto.type.WhichOneof("value")
+    if kind != "tensor_type":
+        if proto.name in constants:
+            return known_value(constants[proto.name])
+        raise FormatError(
+            f"input {proto.name!r} is a {str(kind).removesuffix('_type')}; only tensors can be inputs whose value is open"
+        )
+    dtype = dtype_of_number(proto.type.tensor_type.elem_type, f"input {proto.name!r}")
+    declared = proto.type.tensor_type.shape.dim
+    if proto.name in shapes:
+        sizes = [int(n) for n in shapes[proto.name]]
+    elif proto.type.tensor_type.HasField("shape"):
+        sizes = [size_of(d, i, proto.name, shapes) for i, d in enumerate(declared)]
+    else:
+        raise FormatError(f"input {proto.name!r} has no shape; give shapes={{{proto.name!r}: (1, 3)}}")
+    check_declared(sizes, declared, proto)
+    return Var(sizes, dtype, proto.name)
+
+
+def known_value(value: Any) -> Any:
+    """A given tensor, sequence or empty optional as a value of the graph."""
+    if value is None:
+        return None
+    return [known_value(x) for x in value] if isinstance(value, list) else Const(value)
+
+
+def check_declared(sizes: list[int], declared: Any, proto: Any) -> None:
+    """FormatError when a given shape is not the one that the file declares."""
+    if not proto.type.tensor_type.HasField("shape"):
+        return
+    fixed = [d.dim_value if d.WhichOneof("value") == "dim_value" else None for d in declared]
+    if len(fixed) != len(sizes) or any(n not in (None, m) for n, m in zip(fixed, sizes)):
+        named = ", ".join("?" if n is None else str(n) for n in fixed)
+        raise FormatError(f"input {proto.name!r} is declared as [{named}], not {sizes}")
+
+
+def size_of(dim: Any, axis: int, name: str, shapes: Mapping[str, Any]) -> int:
+    """The size of one axis of an input."""
+    key = dim.dim_param
+    if dim.WhichOneof("value") == "dim_value":
+        size = int(dim.dim_value)
+    elif key in shapes:
+        size = int(shapes[key])
+    else:
+        way = f"shapes={{{key!r}: 1}}" if key else f"the whole shape, shapes={{{name!r}: (1, 3)}}"
+        raise FormatError(f"axis {axis} of input {name!r} has an unknown size; give {way}")
+    if size < 0:
+        raise FormatError(f"axis {axis} of input {name!r} has {size} elements")
+    return size

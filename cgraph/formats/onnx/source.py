@@ -1,0 +1,101 @@
+"""An opened model: the parsed proto, and its tensors as arrays that share the file's memory-mapped bytes."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError, UnavailableError
+from cgraph.formats.mapped import MappedFile, beside, map_file
+from cgraph.formats.onnx.tensors import array_of, dtype_of_number, raw_array, shape_of_proto
+from cgraph.formats.onnx.wire import split_model
+
+ENTRIES = {"location", "offset", "length", "checksum"}
+_STORED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
+
+
+@dataclass(eq=False)
+class Source:
+    """A model and where its tensors lie. Changes: it keeps open the files that external tensors are in.
+
+    Fields
+        proto: the ModelProto, without the data of large initialisers
+        data: the file's bytes
+        spans: where in `data` the large initialisers lie
+        folder: where external data may lie, in the folder itself or below; None allows none
+    """
+
+    proto: Any
+    data: MappedFile
+    spans: dict[str, range]
+    folder: Path | None
+    files: dict[str, MappedFile] = field(default_factory=dict)
+
+    def array(self, proto: Any) -> np.ndarray:
+        """A TensorProto's array: mapped where it can be, aligned. FormatError when anything does not fit."""
+        if proto.data_location == proto.EXTERNAL:
+            return self.external(proto)
+        span = self.spans.get(proto.name)
+        if span is None or proto.HasField("raw_data") or any(len(getattr(proto, f)) for f in _STORED):
+            return array_of(proto)
+        dtype = dtype_of_number(proto.data_type, f"tensor {proto.name!r}")
+        raw = self.data.bytes[span.start : span.stop]
+        return self.data.settled(raw_array(raw, dtype, shape_of_proto(proto), proto.name), span)
+
+    def external(self, proto: Any) -> np.ndarray:
+        """A tensor in another file: ONNX's rules for its place, and its range checked before anything is mapped."""
+        entries = {e.key: e.value for e in proto.external_data}
+        if len(entries) != len(proto.external_data) or not entries.keys() <= ENTRIES or "location" not in entries:
+            raise FormatError(f"tensor {proto.name!r} has unknown or repeated entries of external data")
+        if self.folder is None:
+            raise FormatError(f"tensor {proto.name!r} lies in another file, but the model was given as bytes")
+        dtype, shape = dtype_of_number(proto.data_type, f"tensor {proto.name!r}"), shape_of_proto(proto)
+        location = entries["location"]
+        if location not in self.files:
+            self.files[location] = beside(self.folder, location)
+        file = self.files[location]
+        start = whole_number(entries.get("offset", "0"), proto.name)
+        rest = max(len(file.bytes) - start, 0)
+        span = range(start, start + whole_number(entries.get("length", str(rest)), proto.name))
+        if span.stop > len(file.bytes):
+            raise FormatError(f"tensor {proto.name!r} ends at {span.stop}, {location!r} has {len(file.bytes)} bytes")
+        return file.settled(raw_array(file.bytes[span.start : span.stop], dtype, shape, proto.name), span)
+
+
+def whole_number(text: str, name: str) -> int:
+    """A decimal number of bytes, or FormatError."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise FormatError(f"tensor {name!r} has {text!r:.40} where a number of bytes belongs")
+    return int(text)
+
+
+def open_source(source: str | Path | bytes) -> Source:
+    """Map a file, or take bytes, and parse all but the large tensors."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        file, folder = MappedFile(memoryview(source).toreadonly().cast("B")), None
+    else:
+        file, folder = map_file(Path(source)), Path(source).resolve().parent
+    try:
+        split = split_model(file.bytes)
+        return Source(parsed(split.small), file, split.spans, folder)
+    except FormatError as error:
+        where = "the model" if folder is None else str(source)
+        raise FormatError(f"{where}: {error}") from None
+
+
+def parsed(small: bytes) -> Any:
+    """A ModelProto from bytes, or FormatError."""
+    try:
+        import onnx
+        from google.protobuf.message import DecodeError
+    except ImportError:
+        raise UnavailableError("ONNX files need the package onnx: pip install 'cgraph[onnx]'") from None
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(small)
+    except (DecodeError, UnicodeDecodeError) as error:
+        raise FormatError(f"this is no ONNX model: {error}") from None
+    if not proto.HasField("graph"):
+        raise FormatError("this is no ONNX model: it has no graph")
+    return proto

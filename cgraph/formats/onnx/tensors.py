@@ -1,0 +1,86 @@
+"""TensorProto to array: dtypes, declared sizes against stored ones, data inside the proto."""
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.ir.spec import DTYPES, LARGEST
+
+DTYPE = {
+    1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool",
+    11: "float64", 12: "uint32", 13: "uint64",
+}  # fmt: skip
+NUMBER = {np.dtype(name): number for number, name in DTYPE.items()}
+_FIELD = {"float32": "float_data", "float64": "double_data", "int64": "int64_data", "uint64": "uint64_data"}
+_FIELD |= {"uint32": "uint64_data"}
+LARGEST_SPARSE = 1 << 30
+
+
+def dtype_of_number(number: int, what: str = "tensor") -> np.dtype:
+    """The NumPy dtype of ONNX's number for one, or FormatError."""
+    if number not in DTYPE:
+        raise FormatError(f"{what} has ONNX's dtype {dtype_name(number)}; supported are {', '.join(map(str, DTYPES))}")
+    return np.dtype(DTYPE[number])
+
+
+def dtype_name(number: int) -> str:
+    """ONNX's name of a dtype, as ``FLOAT16``."""
+    from onnx import TensorProto
+
+    try:
+        return TensorProto.DataType.Name(number)
+    except ValueError:
+        return str(number)
+
+
+def shape_of_proto(proto: Any) -> tuple[int, ...]:
+    """A tensor's shape, each axis >= 0 and the bytes within 64 bits, or FormatError."""
+    shape = tuple(int(n) for n in proto.dims)
+    if any(n < 0 for n in shape) or prod(n for n in shape if n) * 8 > LARGEST:
+        raise FormatError(f"tensor {proto.name!r} has the impossible shape {list(shape)}")
+    return shape
+
+
+def array_of(proto: Any) -> np.ndarray:
+    """A TensorProto with its data inside as an array. FormatError when data and shape differ."""
+    dtype, shape = dtype_of_number(proto.data_type, f"tensor {proto.name!r}"), shape_of_proto(proto)
+    if proto.data_location == proto.EXTERNAL:
+        raise FormatError(f"tensor {proto.name!r} has its data in another file, which is not allowed here")
+    if proto.HasField("raw_data"):
+        return raw_array(memoryview(proto.raw_data), dtype, shape, proto.name)
+    values = getattr(proto, _FIELD.get(dtype.name, "int32_data"))
+    if len(values) != prod(shape):
+        raise FormatError(f"tensor {proto.name!r} {dtype}{list(shape)} holds {len(values)} values")
+    try:
+        return np.array(values, dtype).reshape(shape)
+    except OverflowError as error:
+        raise FormatError(f"tensor {proto.name!r}: {error}") from None
+
+
+def raw_array(raw: memoryview, dtype: np.dtype, shape: tuple[int, ...], name: str) -> np.ndarray:
+    """Little-endian bytes as an array that shares them. FormatError when there are too few or too many."""
+    need = prod(shape) * dtype.itemsize
+    if len(raw) != need:
+        raise FormatError(f"tensor {name!r} {dtype}{list(shape)} needs {need} bytes, {len(raw)} are stored")
+    return np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
+
+
+def sparse_array(proto: Any) -> np.ndarray:
+    """A SparseTensorProto as a dense array. FormatError when an index lies outside."""
+    values, indices = array_of(proto.values), array_of(proto.indices)
+    shape = tuple(int(n) for n in proto.dims)
+    if any(n < 0 for n in shape) or prod(shape) * values.dtype.itemsize > LARGEST_SPARSE:
+        raise FormatError(
+            f"sparse tensor {proto.values.name!r} declares shape {list(shape)}: over {LARGEST_SPARSE} bytes"
+        )
+    flat = np.zeros(prod(shape), values.dtype)
+    if indices.ndim == 2:
+        if indices.shape[1] != len(shape) or np.any(indices < 0) or np.any(indices >= np.array(shape)):
+            raise FormatError(f"sparse tensor {proto.values.name!r} has indices outside {list(shape)}")
+        indices = np.ravel_multi_index(tuple(indices.T), shape)
+    if indices.shape != values.shape or np.any(indices < 0) or np.any(indices >= flat.size):
+        raise FormatError(f"sparse tensor {proto.values.name!r} has indices outside {list(shape)}")
+    flat[indices] = values
+    return flat.reshape(shape)
