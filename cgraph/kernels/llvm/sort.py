@@ -1,8 +1,8 @@
 """Stable sorting of rows, with the places the items came from, and binary search.
 
 Merge sort from the bottom up (Knuth, The Art of Computer Programming 3, 5.2.4) after insertion sort of short pieces;
-two pieces that are in order already are copied whole. O(n log n) comparisons, two buffers of n. One row is one
-thread's work. NaN comes last in either direction; -0 equals 0.
+pieces in order already are copied whole, and NaNs are put aside first. O(n log n) comparisons, two buffers of n. One
+row is one thread's work. NaN comes last in either direction; -0 equals 0.
 """
 
 from dataclasses import dataclass
@@ -62,12 +62,12 @@ def rows(k: Builder, dtype: str, index: str, descending: bool, values: bool):
             return Items(k, keys, k.slot(at + place_bytes * i) if index else None, dtype, index)
 
         now, then = buffer(0), buffer(1)
-        with k.loop(0, n) as i:
-            now.key(i).store(run.item(2, dtype, i).load(align=1))
-            if index:
-                now.place(i).store(k.cast(i, index))
-        insert(k, now, n, descending)
-        merge_all(k, now, then, n, descending)
+        row = run.items(2, "u1")
+        numbers = gather_row(k, now, row, a, k.const(0, "i8"), False)
+        insert(k, now, numbers, descending)
+        merge_all(k, now, then, numbers, descending)
+        with k.if_(numbers < n):
+            gather_row(k, now, row, a, numbers, True)
         with k.loop(0, a.most) as i:
             if values:
                 run.item(0, dtype, i).store(now.key(i).load(), align=1)
@@ -75,6 +75,20 @@ def rows(k: Builder, dtype: str, index: str, descending: bool, values: bool):
                 run.item(1, index, i).store(now.place(i).load(), align=1)
 
     each_run(k, ("values", "places", "x"), body, most="i8", scratch="i8", group_bytes="i8")
+
+
+def gather_row(k: Builder, items: Items, row: Ptr, a: SimpleNamespace, start: Val, nan: bool) -> Val:
+    """Take the NaNs of a row, or all but them, in order, from place `start` on; where the next one would go."""
+    to = k.slot(start)
+    with k.loop(0, a.columns) as i:
+        item = row.plus_bytes(i * a.x_step).as_dtype(items.dtype).load(align=1)
+        wanted = k.is_nan(item) if item.is_float else k.const(0, "b1")
+        with k.if_(wanted if nan else ~wanted):
+            items.key(to.value).store(item)
+            if items.places is not None:
+                items.place(to.value).store(k.cast(i, items.index))
+            to.value = to.value + 1
+    return to.value
 
 
 def insert(k: Builder, items: Items, n: Val, descending: bool) -> None:
@@ -85,7 +99,8 @@ def insert(k: Builder, items: Items, n: Val, descending: bool) -> None:
         to = k.slot(i)
         with k.loop_while() as w:
             w.until(to.value <= start)
-            w.until(~before(k, key, items.key(to.value - 1).load(), descending))
+            other = items.key(to.value - 1).load()
+            w.until(~comes_first(key, other, descending))
             items.set_from(to.value, items, to.value - 1)
             to.value = to.value - 1
         items.key(to.value).store(key)
@@ -110,22 +125,58 @@ def merge(k: Builder, source: Items, to: Items, edges: tuple[Val, Val, Val], des
     low, middle, high = edges
     i, j, o = k.slot(low), k.slot(middle), k.slot(low)
     with k.if_(middle < high):
-        crossed = before(k, source.key(middle).load(), source.key(middle - 1).load(), descending)
-        with k.if_(crossed), k.loop_while() as w:
+        crossed = comes_first(source.key(middle).load(), source.key(middle - 1).load(), descending)
+        equal = middle - low == high - middle
+        with k.if_(crossed & equal):
+            merge_halves(k, source, to, edges, descending)
+            i.value, j.value = middle, high
+        with k.if_(crossed & ~equal), k.loop_while() as w:
             w.until((i.value >= middle) | (j.value >= high))
-            right = before(k, source.key(j.value).load(), source.key(i.value).load(), descending)
-            to.set_from(o.value, source, k.select(right, j.value, i.value))
-            step = k.cast(right, "i8")
-            i.value, j.value, o.value = i.value + (1 - step), j.value + step, o.value + 1
+            right = forward(k, source, to, (i.value, j.value, o.value), descending)
+            i.value, j.value, o.value = i.value + (1 - right), j.value + right, o.value + 1
     left = middle - i.value
     to.copy_from(o.value, source, i.value, left)
     to.copy_from(o.value + left, source, j.value, high - j.value)
 
 
-def before(k: Builder, x: Val, y: Val, descending: bool) -> Val:
-    """Whether `x` has to come before `y`."""
-    smaller = x > y if descending else x < y
-    return smaller | (k.is_nan(y) & ~k.is_nan(x)) if x.is_float else smaller
+def merge_halves(k: Builder, source: Items, to: Items, edges: tuple[Val, Val, Val], descending: bool) -> None:
+    """Merge two pieces of one length from both ends at once: neither end can run out of items before the middle."""
+    low, middle, high = edges
+    i, j = k.slot(low), k.slot(middle)
+    last_i, last_j = k.slot(middle - 1), k.slot(high - 1)
+    with k.loop(0, middle - low) as n:
+        right = forward(k, source, to, (i.value, j.value, low + n), descending)
+        x, y = source.key(last_i.value).load(), source.key(last_j.value).load()
+        crossed = comes_first(y, x, descending)
+        to.set_from(high - 1 - n, source, either(k, crossed, last_i.value, last_j.value))
+        left = k.cast(crossed, "i8")
+        i.value, j.value = i.value + (1 - right), j.value + right
+        last_i.value, last_j.value = last_i.value - left, last_j.value - (1 - left)
+
+
+def forward(k: Builder, source: Items, to: Items, at: tuple[Val, Val, Val], descending: bool) -> Val:
+    """Write the smaller of two items: 1 when it was the second."""
+    i, j, o = at
+    right = comes_first(source.key(j).load(), source.key(i).load(), descending)
+    to.set_from(o, source, either(k, right, j, i))
+    return k.cast(right, "i8")
+
+
+def either(k: Builder, condition: Val, x: Val, y: Val) -> Val:
+    """A choice that no branch predictor would guess, so it is made without a branch."""
+    chosen = k.select(condition, x, y)
+    chosen.v.set_metadata("unpredictable", k.module.add_metadata([]))
+    return chosen
+
+
+def comes_first(x: Val, y: Val, descending: bool) -> Val:
+    """Whether `x` has to come before `y`; neither is a NaN."""
+    return x > y if descending else x < y
+
+
+def before(k: Builder, x: Val, y: Val) -> Val:
+    """Whether `x` comes before `y` in an ascending row with NaN last."""
+    return (x < y) | (k.is_nan(y) & ~k.is_nan(x)) if x.is_float else x < y
 
 
 def search(k: Builder, dtype: str, right: bool):
@@ -140,7 +191,7 @@ def search(k: Builder, dtype: str, right: bool):
                 w.until(low.value >= high.value)
                 middle = (low.value + high.value) >> 1
                 item = row.plus_bytes(middle * a.row_step).as_dtype(dtype).load(align=1)
-                above = ~before(k, v, item, False) if right else before(k, item, v, False)
+                above = ~before(k, v, item) if right else before(k, item, v)
                 low.value, high.value = k.select(above, middle + 1, low.value), k.select(above, high.value, middle)
             run.item(0, "i8", i).store(low.value, align=1)
 
@@ -153,7 +204,7 @@ def distinct(k: Builder, dtype: str):
     found = k.slot(0, "i8")
     with k.loop(0, a.n) as i:
         item, previous = a.x.load(i), a.x.load(k.larger(i - 1, 0))
-        with k.if_((i == 0) | before(k, previous, item, False)):
+        with k.if_((i == 0) | before(k, previous, item)):
             with k.if_(found.value < a.most):
                 a.out.store(item, found.value)
             found.value = found.value + 1
