@@ -7,10 +7,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from cgraph.cli import plan_file
+from cgraph.cli import info, plan_file, view
 from cgraph.errors import CgraphError
 
-COMMANDS = (plan_file,)
+COMMANDS = (info, plan_file, view)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

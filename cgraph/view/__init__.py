@@ -1,5 +1,5 @@
 """Every picture, so that `cgraph.ir.graph.OPS` knows what answers `Function.report` and what notebooks ask for."""
 
-from cgraph.view import dot, notebook, planned, report
+from cgraph.view import dot, notebook, page, planned, report
 
-__all__ = ["dot", "notebook", "planned", "report"]
+__all__ = ["dot", "notebook", "page", "planned", "report"]

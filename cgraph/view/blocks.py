@@ -36,7 +36,7 @@ text{font:12px system-ui,sans-serif;fill:#4b5563}
 .viewed{stroke:#374151;stroke-width:.7;stroke-dasharray:1.5 2}
 .workspace{fill:url(#stripes);stroke:#6b7280;stroke-width:.7}
 .reserved{fill-opacity:.28;stroke:none}
-.over{stroke:#111827;stroke-width:1.6;fill:none;pointer-events:none}
+.over{stroke:#111827;stroke-opacity:.75;stroke-width:1.5;fill:none;pointer-events:none}
 .label{pointer-events:none;font-size:10px;fill:#1f2937}
 .bound{stroke:#dc2626;stroke-width:1.4;stroke-dasharray:7 4;fill:none}
 .red{fill:#b91c1c}
@@ -161,7 +161,7 @@ class _Picture:
             f'<rect class="{style}" x="{x:.6g}" y="{y:.6g}" width="{width:.6g}" height="{height:.6g}">'
             f"<title>{markup(about(box, self.memory.boxes))}</title></rect>"
         )
-        if box.over >= 0:
+        if box.over >= 0 and width > 2 * THIN:
             text += f'<path class="over" d="M{x:.6g} {y:.6g}v{height:.6g}"/>'
         name = fitted(plain(box.name), int((width - 6) / LETTER)) if height >= 12 else ""
         return text if not name else f'{text}<text class="label" x="{x + 4:.6g}" y="{y + 11:.6g}">{markup(name)}</text>'

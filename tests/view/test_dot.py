@@ -7,12 +7,12 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import GraphError, UnavailableError
-from cgraph.function import plan_graph
 from cgraph.memory.strategies.greedy_by_size_blocks import greedy_by_size_blocks
 from cgraph.memory.strategies.one_each import one_each
 from cgraph.view.diagram import CONST, VAR, VIEW, diagram_of
 from cgraph.view.dot import function_dot, graph_dot, render
 from cgraph.view.planned import memory_of
+from tests.support.planned import planned
 
 needs_dot = pytest.mark.skipif(which("dot") is None, reason="the program dot is not installed")
 HOSTILE = 'a"b\\n\\" -> n0 ]; evil [label="x"] // <table>&lt;\x00\u202e'
@@ -23,14 +23,14 @@ def chain(length, strategy=greedy_by_size_blocks):
     node = cg.Var((8, 8), name="x")
     for i in range(length):
         node = np.sin(node) if i % 2 else np.cos(node)
-    return plan_graph((node,), {}, strategy, (), 64, False)
+    return planned(node, strategy=strategy)
 
 
 def compiled_example():
     x, state = cg.Var((8, 8), name="x"), cg.Var((8, 8), name="state")
     turned = (np.sin(x) + 2.0).T
     joined = cg.concat([np.tanh(turned), np.cos(x)], 0)
-    return plan_graph((joined,), {state: state + turned}, one_each, (), 64, False)
+    return planned(joined, updates={state: state + turned}, strategy=one_each)
 
 
 def statements(dot):

@@ -6,12 +6,12 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import GraphError, InputError, UnassignedError
-from cgraph.function import plan_graph
 from cgraph.memory.auto import auto
 from cgraph.memory.strategies.one_each import one_each
 from cgraph.memory.strategies.vandenhove import vandenhove
 from cgraph.view.planned import function_svg, memory_of
 from cgraph.view.report import report, timed_report
+from tests.support.planned import planned
 
 ONES = np.ones((16, 16), "float32")
 
@@ -25,14 +25,14 @@ def graph():
     return (np.exp(joined), wave), (x,), {state: turned}
 
 
-def planned(strategy=auto):
+def compiled_graph(strategy=auto):
     outputs, _, updates = graph()
-    return plan_graph(outputs, updates, strategy, (), 64, True)
+    return planned(*outputs, updates=updates, strategy=strategy)
 
 
 @pytest.mark.parametrize("strategy", [auto, one_each, vandenhove])
 def test_figures_are_those_of_the_plan(strategy):
-    compiled = planned(strategy)
+    compiled = compiled_graph(strategy)
     found = report(compiled)
     assert (found.nbytes, found.lower_bound) == (compiled.nbytes, compiled.lower_bound)
     assert found.unshared_nbytes == compiled.unshared_nbytes
@@ -44,7 +44,7 @@ def test_figures_are_those_of_the_plan(strategy):
 
 
 def test_bytes_in_use_are_those_of_the_operands_alive_at_each_step():
-    compiled = planned()
+    compiled = compiled_graph()
     problem = compiled.usage.problem
     for row in report(compiled).steps:
         alive = [n for x, n in zip(problem.operands, problem.nbytes) if x.interval.first <= row.step <= x.interval.last]
@@ -52,15 +52,15 @@ def test_bytes_in_use_are_those_of_the_operands_alive_at_each_step():
 
 
 def test_what_is_alive_at_the_peak_adds_up_to_the_lower_bound():
-    found = report(planned())
+    found = report(compiled_graph())
     assert sum(x.nbytes for x in found.alive) == found.lower_bound == found.steps[found.peak].in_use
     assert [x.nbytes for x in found.alive] == sorted((x.nbytes for x in found.alive), reverse=True)
     assert all(x.name for x in found.alive)
 
 
 def test_a_value_that_overwrites_another_is_shown_as_such():
-    memory = memory_of(planned())
-    compiled = planned()
+    memory = memory_of(compiled_graph())
+    compiled = compiled_graph()
     for i, box in enumerate(memory.boxes):
         assert (box.over, box.inside) == (compiled.usage.shared[i], compiled.usage.inside[i])
     assert any(box.over >= 0 for box in memory.boxes) or any(box.inside >= 0 for box in memory.boxes)
@@ -70,7 +70,7 @@ def test_a_value_that_overwrites_another_is_shown_as_such():
 
 
 def test_the_picture_of_a_function_has_a_rectangle_for_every_value():
-    compiled = planned()
+    compiled = compiled_graph()
     picture = xml.fromstring(function_svg(compiled, "the <title>"))
     drawn = [x for x in picture.iter() if x.get("class", "").split()[:1] in (["operand"], ["workspace"])]
     assert len(drawn) == sum(1 for v in compiled.layout.values if v.nbytes)
@@ -78,7 +78,7 @@ def test_the_picture_of_a_function_has_a_rectangle_for_every_value():
 
 
 def test_text_and_json_say_the_same():
-    found = report(planned())
+    found = report(compiled_graph())
     fields = json.loads(found.json())
     assert fields == json.loads(json.dumps(found.as_dict()))
     assert fields["nbytes"] == found.nbytes and len(fields["steps"]) == len(found.steps)
@@ -91,7 +91,7 @@ def test_a_long_table_keeps_the_steps_that_need_most():
     node = cg.Var((4,), name="x")
     for i in range(80):
         node = cg.concat([node, np.sin(node)]) if i == 40 else np.sin(node)
-    found = report(plan_graph((node,), {}, one_each, (), 64, False))
+    found = report(planned(node, strategy=one_each))
     text = found.text(most=10)
     assert f"({len(found.steps) - 10} of {len(found.steps)} steps with less bytes in use are left out)" in text
     assert "concat" in text
@@ -101,7 +101,7 @@ def test_a_long_table_keeps_the_steps_that_need_most():
 def test_names_are_escaped_in_a_page():
     x = cg.Var((4,), name="</table><script>alert(1)</script>")
     outputs = (cg.concat([np.sin(x)], 0),)
-    page = report(plan_graph(outputs, {}, one_each, (), 64, False)).html()
+    page = report(planned(*outputs, strategy=one_each)).html()
     assert "<script>" not in page
     xml.fromstring(page)
 
@@ -159,7 +159,7 @@ def test_a_function_of_four_thousand_nodes_has_a_report_and_a_picture():
     node = cg.Var((64,), name="x")
     for i in range(4000):
         node = np.sin(node) if i % 2 else np.cos(node)
-    compiled = plan_graph((node,), {}, vandenhove, (), 64, False)
+    compiled = planned(node, strategy=vandenhove)
     found = report(compiled)
     assert len(found.steps) == 4000 and len(str(found).splitlines()) < 80
     assert function_svg(compiled).count("<title>") >= 4000

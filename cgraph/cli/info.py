@@ -1,0 +1,81 @@
+"""``cgraph info``: what kernels are made for, how many threads they get, and where they are kept."""
+
+import argparse
+import json
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from cgraph.engine.cpu.cores import GROUPS, MOUNT, cores, quota_of
+from cgraph.engine.cpu.engine import cpu_name
+from cgraph.errors import bytes_text
+from cgraph.kernels.store import store
+from cgraph.kernels.target import host_target
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "info",
+        help="show the machine, the threads and the kernels on disk",
+        description="Show the machine as kernels see it, the threads that runs get, and the kernels kept on disk.",
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON, with bytes as numbers")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print a line, or a key, for each fact."""
+    facts = gather()
+    if args.json:
+        print(json.dumps(facts, indent=1))
+        return 0
+    quota = facts["quota"]
+    lines = {
+        "cgraph": facts["cgraph"],
+        "processor": f"{facts['cpu']}, kernels for {facts['target']} ({facts['float32_lanes']} float32 at a time)",
+        "threads": f"{facts['threads']}: of {facts['cores']} cores this process may use {facts['affinity']}, "
+        + (f"its quota is {quota:g}" if quota is not None else "without a quota"),
+        "kernels": _kernels_text(facts),
+        "versions": f"Python {facts['python']}, NumPy {facts['numpy']}, llvmlite {facts['llvmlite']}",
+    }
+    for name, text in lines.items():
+        print(f"{name:<11}{text}")
+    return 0
+
+
+def gather() -> dict[str, Any]:
+    """The facts: counts, bytes, versions and names; None for what there is not."""
+    target, folder = host_target(), store().folder
+    kept = kernel_files(folder)
+    return {
+        "cgraph": version("cgraph"),
+        "cpu": cpu_name(),
+        "target": target.name,
+        "float32_lanes": target.lanes,
+        "cores": os.cpu_count(),
+        "affinity": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "quota": quota_of(GROUPS, MOUNT),
+        "threads": cores(),
+        "cache": str(folder) if folder else None,
+        "cache_kernels": len(kept),
+        "cache_nbytes": sum(kept),
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "llvmlite": version("llvmlite"),
+    }
+
+
+def kernel_files(folder: Path | None) -> list[int]:
+    """Bytes of each kernel on disk."""
+    if folder is None or not folder.is_dir():
+        return []
+    with os.scandir(folder) as files:
+        return [file.stat().st_size for file in files if file.name.endswith(".o")]
+
+
+def _kernels_text(facts: dict[str, Any]) -> str:
+    if facts["cache"] is None:
+        return "not kept: the cache folder is not this user's alone"
+    return f"{facts['cache_kernels']} on disk, {bytes_text(facts['cache_nbytes'])}, in {facts['cache']}"

@@ -1,0 +1,67 @@
+"""``cgraph view MODEL -o FILE``: a model's memory, its graph, or the page with both, by the file's ending."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from cgraph.cli.model import Model, load_model
+from cgraph.errors import FormatError
+from cgraph.function import Function
+from cgraph.view.blocks import summary
+from cgraph.view.dot import function_dot, graph_dot, render
+from cgraph.view.page import page_html
+from cgraph.view.planned import function_svg, memory_of
+
+MEMORY, GRAPH = "memory", "graph"
+Draw = Callable[[Function, str], str | bytes]
+PICTURES: dict[tuple[str, str], Draw] = {
+    (".svg", MEMORY): function_svg,
+    (".svg", GRAPH): lambda function, _: render(function_dot(function), "svg"),
+    (".png", GRAPH): lambda function, _: render(function_dot(function), "png"),
+    (".dot", GRAPH): lambda function, _: function_dot(function),
+    (".html", MEMORY): page_html,
+    (".html", GRAPH): page_html,
+}
+DEFAULTS = {".svg": MEMORY, ".html": MEMORY, ".png": GRAPH, ".dot": GRAPH}
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "view",
+        help="draw the memory and the graph of a model",
+        description="Draw a model: .html is a page to explore memory and graph, .svg the memory (or the graph, with "
+        "--graph), .dot and .png the graph. Graphs as .svg and .png need the program dot.",
+    )
+    parser.add_argument("model", help="a model, or a Python reference module:function that returns a Function or nodes")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="where to write")
+    parser.add_argument("--graph", action="store_true", help="draw the graph, where an ending could be either")
+    parser.add_argument(
+        "--as-written", action="store_true", help="with .dot: the graph before any pass, without a plan"
+    )
+    parser.add_argument("--memory", metavar="STRATEGY", help="plan by this strategy")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the picture and say in one line what it shows."""
+    ending = args.output.suffix.lower()
+    draw = PICTURES.get((ending, GRAPH if args.graph else DEFAULTS.get(ending, "")))
+    if draw is None:
+        raise FormatError(f"{args.output}: cannot draw a {ending or 'nameless'} file, only {', '.join(DEFAULTS)}")
+    model = load_model(args.model)
+    if args.as_written:
+        return _write_graph(model, args.output, ending)
+    function = model.compiled(**({"memory": args.memory} if args.memory else {}))
+    drawn = draw(function, args.model)
+    args.output.write_bytes(drawn if isinstance(drawn, bytes) else drawn.encode())
+    print(f"{args.output}: {summary(memory_of(function))}")
+    return 0
+
+
+def _write_graph(model: Model, output: Path, ending: str) -> int:
+    if ending != ".dot":
+        raise FormatError(f"{output}: a graph as it was written is drawn as .dot only")
+    text = graph_dot(model.outputs, model.updates)
+    output.write_text(text, encoding="utf-8")
+    print(f"{output}: the graph as it was written")
+    return 0

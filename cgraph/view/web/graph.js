@@ -1,0 +1,188 @@
+"use strict";
+
+const ITEM = ["name", "kind", "spec", "where", "value", "nbytes", "step", "box", "block", "operands", "output", "x", "y"];
+const NODE_WIDTH = 128, NODE_HEIGHT = 42, COLUMN = 146, ROW = 78;
+const NEAR = 0.3; // scale below which names cannot be read
+const LONG = 6; // layers; longer edges are paler
+
+/** The graph in layers: operands above users, colours by block. */
+class GraphPicture {
+  constructor(page) {
+    this.page = page;
+    this.items = page.data.items.map((row) => Object.fromEntries(row.map((value, i) => [ITEM[i], value])));
+    this.users = this.items.map(() => []);
+    this.items.forEach((item, i) => {
+      item.x *= COLUMN;
+      item.y *= ROW;
+      for (const x of item.operands) this.users[x].push(i);
+    });
+    this.margins = [0, 0, 0, 0];
+    this.uniform = true;
+    this.box = this.extent();
+  }
+
+  extent() {
+    let [x0, y0, x1, y1] = [Infinity, Infinity, -Infinity, -Infinity];
+    for (const { x, y } of this.items) {
+      x0 = Math.min(x0, x);
+      x1 = Math.max(x1, x);
+      y0 = Math.min(y0, y);
+      y1 = Math.max(y1, y);
+    }
+    if (x0 > x1) return [0, 0, 1, 1];
+    return [x0 - NODE_WIDTH, y0 - NODE_HEIGHT, x1 + NODE_WIDTH, y1 + NODE_HEIGHT];
+  }
+
+  bounds() { return this.box; }
+  nearest() { return [3, 3]; }
+
+  pick(x, y) {
+    for (let i = this.items.length - 1; i >= 0; i--) {
+      const item = this.items[i];
+      if (Math.abs(item.x - x) <= NODE_WIDTH / 2 && Math.abs(item.y - y) <= NODE_HEIGHT / 2) return i;
+    }
+    return -1;
+  }
+
+  /** A large graph begins at the peak, near enough to read. */
+  start(view) {
+    const i = this.page.itemOfStep.get(this.page.data.peak);
+    if (view.scaleX < NEAR && i !== undefined) this.reveal(view, i);
+  }
+
+  hover(i, event) { this.page.tip(i < 0 ? "" : this.page.aboutItem(i), event); }
+  click(i) { this.page.select(i < 0 ? -1 : this.items[i].box, i, "memory"); }
+
+  reveal(view, i) {
+    const { x, y } = this.items[i];
+    if (view.scaleX < NEAR) view.zoom(0.75 / view.scaleX, 1, view.width / 2, view.height / 2);
+    view.show(x - NODE_WIDTH, y - NODE_HEIGHT * 2, x + NODE_WIDTH, y + NODE_HEIGHT * 2);
+  }
+
+  draw(pen, view) {
+    const sight = [view.fromX(0), view.fromY(0), view.fromX(view.width), view.fromY(view.height)];
+    const { ink, selected } = this.page;
+    pen.lineWidth = Math.max(0.5, Math.min(1.4, view.scaleX * 1.6));
+    const isLong = (x, i) => this.items[i].y - this.items[x].y > LONG * ROW;
+    const edges = (long) => (i) => this.items[i].operands.filter((x) => isLong(x, i) === long).map((x) => [x, i]);
+    pen.globalAlpha = 0.3;
+    this.drawEdges(pen, view, sight, ink("--edge"), edges(true));
+    pen.globalAlpha = 1;
+    this.drawEdges(pen, view, sight, ink("--edge"), edges(false));
+    this.drawUpdates(pen, view);
+    if (selected.item >= 0) {
+      pen.lineWidth = Math.max(1.5, 2.2 * view.scaleX);
+      const near = [...this.items[selected.item].operands.map((x) => [x, selected.item]),
+        ...this.users[selected.item].map((user) => [selected.item, user])];
+      this.drawEdges(pen, view, sight, ink("--accent"), (i) => (i === selected.item ? near : []));
+    }
+    this.items.forEach((item, i) => {
+      const { x, y } = item;
+      if (x + NODE_WIDTH < sight[0] || x - NODE_WIDTH > sight[2]) return;
+      if (y + NODE_HEIGHT < sight[1] || y - NODE_HEIGHT > sight[3]) return;
+      this.drawNode(pen, view, item, i);
+    });
+  }
+
+  drawEdges(pen, view, sight, colour, edgesOf) {
+    pen.strokeStyle = pen.fillStyle = colour;
+    pen.beginPath();
+    const heads = [];
+    for (let i = 0; i < this.items.length; i++) {
+      for (const [a, b] of edgesOf(i)) {
+        const from = this.items[a], to = this.items[b];
+        if (Math.max(from.x, to.x) + COLUMN * 2 < sight[0] || Math.min(from.x, to.x) - COLUMN * 2 > sight[2]) continue;
+        if (to.y < sight[1] || from.y > sight[3]) continue;
+        this.traceEdge(pen, view, from, to);
+        heads.push(to);
+      }
+    }
+    pen.stroke();
+    if (view.scaleX > 0.4) for (const to of heads) this.drawHead(pen, view.toX(to.x), view.toY(to.y - NODE_HEIGHT / 2), view.scaleX);
+  }
+
+  /** A curve from a node's lower edge to a user's upper one; it goes round the nodes between two of one column. */
+  traceEdge(pen, view, from, to) {
+    const span = (to.y - from.y) / ROW;
+    const y0 = from.y + NODE_HEIGHT / 2, y1 = to.y - NODE_HEIGHT / 2;
+    const aside = span > 1.5 && Math.abs(to.x - from.x) < NODE_WIDTH ? NODE_WIDTH * 0.9 + Math.min(span, 30) * 4 : 0;
+    const reach = aside ? Math.min(ROW, (y1 - y0) / 3) : (y1 - y0) / 2;
+    pen.moveTo(view.toX(from.x), view.toY(y0));
+    pen.bezierCurveTo(
+      view.toX(from.x + aside), view.toY(y0 + reach), view.toX(to.x + aside), view.toY(y1 - reach),
+      view.toX(to.x), view.toY(y1),
+    );
+  }
+
+  drawHead(pen, x, y, scale) {
+    const size = 5 * Math.min(scale, 1.4);
+    pen.beginPath();
+    pen.moveTo(x, y);
+    pen.lineTo(x - size, y - size * 1.6);
+    pen.lineTo(x + size, y - size * 1.6);
+    pen.fill();
+  }
+
+  drawUpdates(pen, view) {
+    pen.strokeStyle = this.page.ink("--peak");
+    pen.setLineDash([6, 4]);
+    pen.beginPath();
+    for (const [source, target] of this.page.data.updates) {
+      const a = this.items[source], b = this.items[target];
+      const side = Math.max(a.x, b.x) + COLUMN;
+      pen.moveTo(view.toX(a.x), view.toY(a.y));
+      pen.bezierCurveTo(
+        view.toX(side), view.toY(a.y), view.toX(side), view.toY(b.y), view.toX(b.x), view.toY(b.y),
+      );
+    }
+    pen.stroke();
+    pen.setLineDash([]);
+  }
+
+  drawNode(pen, view, item, i) {
+    const { ink, matches, selected, step } = this.page, scale = view.scaleX;
+    const w = NODE_WIDTH * scale, h = NODE_HEIGHT * scale;
+    const x = view.toX(item.x) - w / 2, y = view.toY(item.y) - h / 2;
+    const box = item.box >= 0 ? this.page.memory.boxes[item.box] : null;
+    pen.fillStyle = ink("--ground");
+    const round = item.kind === "var" ? h / 2 : item.kind === "const" ? 0 : 7 * scale;
+    pen.beginPath();
+    pen.roundRect(x, y, w, h, round);
+    pen.fill(); // hides the edges below a node that is pale
+    pen.globalAlpha = box && !(box.first <= step && step <= box.last) ? 0.45 : 1;
+    pen.fillStyle = box ? this.page.colour(item.block) : ink(item.kind === "var" ? "--leaf" : "--const");
+    pen.fill();
+    pen.globalAlpha = 1;
+    this.drawOutline(pen, item, scale, [x, y, w, h, round], selected.item === i ? ink("--ink")
+      : item.step === step ? ink("--accent") : matches.has(~i) ? ink("--match") : null);
+    if (scale > 0.28) this.drawText(pen, item, x, y, w, scale, box);
+  }
+
+  drawOutline(pen, item, scale, [x, y, w, h, round], strong) {
+    pen.strokeStyle = strong || this.page.ink("--edge");
+    pen.lineWidth = strong ? 3 : 1;
+    if (item.kind === "view") pen.setLineDash([4, 3]);
+    pen.stroke();
+    pen.setLineDash([]);
+    if (!item.output) return;
+    const gap = 3.5 * Math.max(scale, 0.4);
+    pen.lineWidth = strong ? 2 : 1;
+    pen.beginPath();
+    pen.roundRect(x - gap, y - gap, w + 2 * gap, h + 2 * gap, round + gap);
+    pen.stroke();
+  }
+
+  drawText(pen, item, x, y, w, scale, box) {
+    const name = item.value ? `${item.name} = ${item.value}` : item.name;
+    pen.fillStyle = box ? "#111827" : this.page.ink("--ink");
+    pen.textAlign = "center";
+    pen.font = `600 ${12 * scale}px system-ui, sans-serif`;
+    pen.fillText(fitted(name, (w / scale - 12), 6.9), x + w / 2, y + 17 * scale);
+    if (scale > 0.45) {
+      pen.font = `${10.5 * scale}px system-ui, sans-serif`;
+      pen.fillStyle = box ? "#374151" : this.page.ink("--soft");
+      pen.fillText(fitted(item.spec, (w / scale - 12), 5.6), x + w / 2, y + 32 * scale);
+    }
+    pen.textAlign = "left";
+  }
+}

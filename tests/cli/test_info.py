@@ -1,0 +1,55 @@
+import json
+import re
+
+import numpy as np
+import pytest
+
+from cgraph.cli import main
+from cgraph.cli.info import gather, kernel_files
+from cgraph.engine.cpu.cores import cores
+from cgraph.kernels.store import store
+from cgraph.kernels.target import host_target
+
+
+def test_facts_are_those_of_this_process():
+    facts = gather()
+    assert facts["threads"] == cores() <= facts["affinity"]
+    assert facts["target"] == host_target().name
+    assert facts["cache"] == str(store().folder)
+    assert facts["numpy"] == np.__version__
+
+
+def test_json_holds_the_same_facts(capsys):
+    assert main(["info", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == gather()
+
+
+def test_text_names_processor_threads_and_kernels(capsys):
+    assert main(["info"]) == 0
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert lines.keys() == {"cgraph", "processor", "threads", "kernels", "versions"}
+    assert host_target().name in lines["processor"]
+    assert lines["threads"].startswith(f"{cores()}:")
+    assert re.match(r"\d+ on disk, ", lines["kernels"])
+
+
+def test_kernels_on_disk_are_counted_with_their_bytes(tmp_path):
+    (tmp_path / "a.o").write_bytes(bytes(10))
+    (tmp_path / "b.o").write_bytes(bytes(7))
+    (tmp_path / "unfinished").write_bytes(bytes(99))
+    assert sorted(kernel_files(tmp_path)) == [7, 10]
+    assert kernel_files(tmp_path / "absent") == [] == kernel_files(None)
+
+
+def test_without_a_cache_folder_it_says_so(capsys, monkeypatch):
+    monkeypatch.setattr(store(), "folder", None)
+    assert main(["info"]) == 0
+    assert "not kept" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["info", "more"], ["info", "--jsn"]])
+def test_wrong_arguments_are_refused(arguments, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert "usage" in capsys.readouterr().err

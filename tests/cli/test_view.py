@@ -1,0 +1,134 @@
+import sys
+import xml.etree.ElementTree as xml
+from shutil import which
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.cli import main
+from cgraph.cli.model import READERS, Model, load_model
+from cgraph.errors import FormatError
+from cgraph.memory.strategies.one_each import one_each
+from cgraph.view.dot import function_dot
+from cgraph.view.page import page_html
+from cgraph.view.planned import function_svg
+
+MODULE = """
+import numpy as np
+import cgraph as cg
+
+x = cg.Var((8, 8), name="x")
+total = np.sin(x) + np.cos(x).T
+
+def function():
+    return cg.compile(total, [x], memory="one_each")
+
+def nodes():
+    return [total, np.exp(total)]
+
+def number():
+    return 3
+
+def broken():
+    raise OSError("no such thing\\nat all")
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """The name of a module with models, in the folder one is in."""
+    name = f"models_{abs(hash(tmp_path))}"
+    (tmp_path / f"{name}.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    yield name
+    sys.modules.pop(name, None)
+
+
+def test_each_ending_gets_its_picture(module, tmp_path, capsys):
+    for ending, draw in ((".svg", function_svg), (".html", page_html)):
+        path = tmp_path / f"out{ending}"
+        assert main(["view", f"{module}:function", "-o", str(path)]) == 0
+        function = load_model(f"{module}:function").compiled()
+        assert path.read_text() == draw(function, f"{module}:function")
+        assert f"by {function.plan.strategy}" in capsys.readouterr().out
+    assert main(["view", f"{module}:function", "-o", str(tmp_path / "out.dot")]) == 0
+    assert (tmp_path / "out.dot").read_text() == function_dot(load_model(f"{module}:function").compiled())
+
+
+@pytest.mark.skipif(which("dot") is None, reason="the program dot is not installed")
+def test_graphs_are_drawn_by_dot(module, tmp_path):
+    svg, png = tmp_path / "out.svg", tmp_path / "out.png"
+    assert main(["view", f"{module}:total", "-o", str(svg), "--graph"]) == 0
+    assert any(x.get("class") == "node" for x in xml.parse(svg).iter())
+    assert main(["view", f"{module}:total", "-o", str(png)]) == 0
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_dot_a_png_is_an_error_that_says_what_to_install(module, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["view", f"{module}:total", "-o", str(tmp_path / "out.png")]) == 2
+    assert "apt install graphviz" in capsys.readouterr().err
+    assert not (tmp_path / "out.png").exists()
+
+
+def test_a_strategy_can_be_chosen(module, tmp_path, capsys):
+    assert main(["view", f"{module}:nodes", "-o", str(tmp_path / "out.svg"), "--memory", "one_each"]) == 0
+    assert "by one_each" in capsys.readouterr().out
+    assert main(["view", f"{module}:nodes", "-o", str(tmp_path / "out.svg"), "--memory", "none"]) == 2
+    assert "no memory strategy 'none'" in capsys.readouterr().err
+
+
+def test_a_graph_as_it_was_written_has_every_node_and_no_plan(module, tmp_path, capsys):
+    path = tmp_path / "out.dot"
+    assert main(["view", f"{module}:total", "-o", str(path), "--as-written"]) == 0
+    text = path.read_text()
+    assert text.count("label=") == 5  # x, sin, cos, transpose, add
+    assert "step" not in text
+    assert main(["view", f"{module}:total", "-o", str(tmp_path / "out.svg"), "--as-written"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ("model.xyz", "model.xyz is no model"),
+        ("a:b:c", "is no model"),
+        ("os.path:__dict__; import os", "is no model"),
+        ("absent_module:f", "ModuleNotFoundError"),
+        ("{}:absent", "AttributeError"),
+        ("{}:number", "gives 3, expected a Function"),
+        ("{}:broken", "OSError: no such thing at all"),
+    ],
+)
+def test_what_is_no_model_is_an_error_in_one_line(module, tmp_path, capsys, reference, message):
+    assert main(["view", reference.format(module), "-o", str(tmp_path / "out.svg")]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["out.xyz", "out"])
+def test_an_unknown_ending_names_the_known_ones(module, tmp_path, capsys, name):
+    assert main(["view", f"{module}:total", "-o", str(tmp_path / name)]) == 2
+    assert "only .svg, .html, .png, .dot" in capsys.readouterr().err
+
+
+def test_what_the_user_compiled_is_shown_unless_options_ask_for_another():
+    function = cg.compile(np.sin(cg.Var((4,))), memory=one_each)
+    model = Model(function.outputs, function.inputs, function.updates, function)
+    assert model.compiled() is function
+    assert model.compiled(memory="greedy_by_size").plan.strategy == "greedy_by_size"
+
+
+def test_a_file_is_read_by_its_ending(monkeypatch):
+    x = cg.Var((4,))
+    monkeypatch.setitem(READERS, ".net", lambda path: Model((np.sin(x),), (x,)))
+    assert load_model("some.NET").inputs == (x,)
+    with pytest.raises(FormatError, match=r"a file \(\.net\) or a Python reference"):
+        load_model("some.other")
+
+
+def test_an_error_of_the_user_s_module_keeps_its_cause(module):
+    with pytest.raises(FormatError) as caught:
+        load_model(f"{module}:broken")
+    assert isinstance(caught.value.__cause__, OSError)

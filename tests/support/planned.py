@@ -1,0 +1,14 @@
+"""Plans of graphs as they are written, without passes, lowering or a program."""
+
+from collections.abc import Mapping
+
+from cgraph.function import Compiled, plan_graph
+from cgraph.ir.graph import Node
+from cgraph.memory.auto import auto
+from cgraph.memory.problem import Strategy
+from cgraph.ops.leaf import Var
+
+
+def planned(*outputs: Node, updates: Mapping[Var, Node] | None = None, strategy: Strategy = auto) -> Compiled:
+    """The plan of a graph at an alignment of 64 bytes."""
+    return plan_graph(outputs, updates or {}, strategy, (), 64)

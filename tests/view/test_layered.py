@@ -1,0 +1,46 @@
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cgraph.view.layered import layered
+
+
+@st.composite
+def graphs(draw):
+    count = draw(st.integers(0, 30))
+    return [draw(st.lists(st.integers(0, i - 1), max_size=3)) if i else [] for i in range(count)]
+
+
+@given(graphs())
+def test_every_node_is_below_its_operands_and_beside_no_other(operands):
+    columns, layers = layered(operands)
+    assert len(columns) == len(layers) == len(operands)
+    for i, xs in enumerate(operands):
+        assert all(layers[x] < layers[i] for x in xs)
+    for layer in set(layers):
+        row = sorted(columns[i] for i in range(len(operands)) if layers[i] == layer)
+        assert all(right - left >= 1 - 1e-9 for left, right in pairwise(row))
+
+
+def test_a_leaf_stands_right_above_its_first_user():
+    _, layers = layered([[], [0], [1], [2], [], [3, 4]])
+    assert layers == [0, 1, 2, 3, 3, 4]
+
+
+def test_a_chain_is_straight():
+    columns, layers = layered([[]] + [[i] for i in range(20_000)])
+    assert set(columns) == {0.0}
+    assert layers == list(range(20_001))
+
+
+def test_a_fork_stands_over_the_middle_of_its_users():
+    columns, _ = layered([[], [0], [0], [0], [1, 2, 3]])
+    assert sorted(columns[1:4]) == [-1.0, 0.0, 1.0]
+    assert columns[0] == columns[4] == 0.0
+
+
+def test_many_users_of_one_node_take_one_layer():
+    columns, layers = layered([[]] + [[0]] * 10_000)
+    assert layers[1:] == [1] * 10_000
+    assert max(columns) - min(columns) >= 9_999

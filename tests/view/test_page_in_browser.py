@@ -1,0 +1,178 @@
+"""The page in a real Chromium: it loads alone, searches, selects in both pictures, and shows names as they are."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.view.page import page_html
+from cgraph.view.planned import memory_of
+from tests.support.browser import chromium
+from tests.support.planned import planned
+from tests.view.test_page import HOSTILE, example
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with chromium(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+@pytest.fixture
+def show(browser, tmp_path):
+    def show(compiled, title="Page"):
+        path = tmp_path / "page.html"
+        path.write_text(page_html(compiled, title), encoding="utf-8")
+        browser.get(path.as_uri())
+        wait_for_frame(browser)
+        return browser
+
+    return show
+
+
+def wait_for_frame(browser):
+    script = "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))"
+    browser.execute_async_script(script)
+
+
+def click(browser, canvas, x, y):
+    """Click at a place of a canvas, in pixels from its left top."""
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    element = browser.find_element("id", canvas)
+    size = element.size
+    dx, dy = round(x - size["width"] / 2), round(y - size["height"] / 2)
+    ActionChains(browser).move_to_element_with_offset(element, dx, dy).click().perform()
+    wait_for_frame(browser)
+
+
+def text(browser, element):
+    return browser.find_element("id", element).text
+
+
+def network():
+    """A chain with a fork, so that the peak is in the middle."""
+    x = node = cg.Var((64, 64), name="x")
+    for i in range(6):
+        node = np.sin(node) if i % 2 else np.cos(node)
+    wide = cg.concat([node, x, np.exp(node)], 0)
+    return planned(np.tanh(cg.sum(wide, axis=0)))
+
+
+def test_it_loads_alone_and_without_a_complaint(show):
+    browser = show(example())
+    assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
+    assert browser.get_log("browser") == []
+
+
+def test_nothing_can_be_fetched_from_the_page(show):
+    browser = show(example())
+    script = "const done = arguments[0]; fetch('data:,x').then(() => done('fetched'), () => done('refused'))"
+    assert browser.execute_async_script(script) == "refused"
+
+
+def test_names_are_shown_as_they_are(show):
+    browser = show(example(), HOSTILE)
+    shown = HOSTILE.replace("\u202e", "?")
+    assert browser.title == shown
+    search = browser.find_element("id", "search")
+    search.send_keys("</script>\n")
+    assert shown in text(browser, "selected")
+    assert browser.execute_script("return window.attacked") is None
+    assert not browser.find_elements("tag name", "img")
+
+
+def test_search_counts_matches_and_goes_through_them(show):
+    compiled = network()
+    browser = show(compiled)
+    search = browser.find_element("id", "search")
+    search.send_keys("cos")
+    assert text(browser, "matches") == "3 found"
+    search.send_keys("\n")
+    assert text(browser, "matches") == "1 of 3"
+    assert text(browser, "selected").startswith("cos float32[64,64]")
+    search.send_keys("\n\n\n")
+    assert text(browser, "matches") == "1 of 3"
+    search.clear()
+    search.send_keys("no such name")
+    assert text(browser, "matches") == "0 found"
+
+
+def test_a_click_on_a_value_selects_its_node_and_the_other_way_round(show):
+    compiled = network()
+    memory = memory_of(compiled)
+    browser = show(compiled)
+    place = """
+        const page = window.cgraph, b = page.memory.boxes[arguments[0]], view = page.memoryView;
+        return [view.toX((b.first + b.last + 1) / 2), view.toY(page.memory.top - b.offset - b.nbytes / 2)];
+    """
+    click(browser, "memory", *browser.execute_script(place, 0))
+    chosen = browser.execute_script("return window.cgraph.selected")
+    assert chosen["box"] == 0
+    assert browser.execute_script("return window.cgraph.graph.items[arguments[0]].step", chosen["item"]) == 0
+    assert f"steps {memory.boxes[0].first}..{memory.boxes[0].last}" in text(browser, "selected")
+    place = """
+        const page = window.cgraph, i = page.itemOfStep.get(arguments[0]), view = page.graphView;
+        page.graph.reveal(view, i);
+        return [view.toX(page.graph.items[i].x), view.toY(page.graph.items[i].y)];
+    """
+    last = len(compiled.layout.steps) - 1
+    click(browser, "graph", *browser.execute_script(place, last))
+    assert browser.execute_script("return window.cgraph.selected.box") == last
+    assert text(browser, "selected").startswith("tanh")
+
+
+def test_the_slider_starts_at_the_peak_and_tells_what_is_in_use(show):
+    compiled = network()
+    memory = memory_of(compiled)
+    browser = show(compiled)
+    assert text(browser, "step-note").startswith(f"step {memory.peak} of {memory.last}:")
+    rows = browser.find_elements("css selector", "#alive tr")
+    assert [int(row.get_attribute("data-box")) for row in rows] == memory.alive(memory.peak)
+    for _ in range(memory.last + 2):
+        browser.find_element("id", "next").click()
+    assert text(browser, "step-note").startswith(f"step {memory.last} of {memory.last}:")
+    browser.find_element("id", "peak").click()
+    assert text(browser, "step-note").startswith(f"step {memory.peak} of")
+
+
+def test_links_lead_along_the_graph(show):
+    browser = show(network())
+    browser.find_element("id", "search").send_keys("tanh\n")
+    (link,) = browser.find_elements("css selector", "#selected .link")
+    assert link.text.startswith("sum")
+    link.click()
+    assert text(browser, "selected").startswith("sum")
+
+
+def test_zooming_and_fitting_keep_the_picture_in_sight(show):
+    browser = show(network())
+    whole = browser.execute_script("return [window.cgraph.memoryView.scaleX, window.cgraph.memoryView.x]")
+    zoom, _, fit = browser.find_elements("css selector", "#memory-tools button")
+    zoom.click()
+    wait_for_frame(browser)
+    assert browser.execute_script("return window.cgraph.memoryView.scaleX") == pytest.approx(1.5 * whole[0])
+    fit.click()
+    assert browser.execute_script("return [window.cgraph.memoryView.scaleX, window.cgraph.memoryView.x]") == whole
+
+
+def test_both_pictures_are_drawn(show):
+    browser = show(network())
+    script = """
+        const c = document.getElementById(arguments[0]);
+        const colours = new Set(new Uint32Array(c.getContext("2d").getImageData(0, 0, c.width, c.height).data.buffer));
+        return colours.size;
+    """
+    for canvas in ("memory", "graph"):
+        assert browser.execute_script(script, canvas) > 5
+
+
+def test_four_thousand_nodes_can_be_searched_and_selected(show):
+    node = cg.Var((64,), name="x")
+    for i in range(4000):
+        node = np.sin(node) if i % 2 else np.cos(node)
+    browser = show(planned(node))
+    browser.find_element("id", "search").send_keys("sin\n")
+    assert text(browser, "matches") == "1 of 2000"
+    assert text(browser, "selected").startswith("sin float32[64]")
