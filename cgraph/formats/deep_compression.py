@@ -46,7 +46,7 @@ class _Reader:
         nbytes = count * np.dtype(dtype).itemsize
         if self.at + nbytes > len(self.raw):
             raise FormatError(f"{self.path}: {nbytes} bytes wanted at {self.at}, the file has {len(self.raw)}")
-        found = np.frombuffer(self.raw[self.at : self.at + nbytes], dtype)
+        found: np.ndarray = np.frombuffer(self.raw[self.at : self.at + nbytes], dtype)
         self.at += nbytes
         return found
 

@@ -9,8 +9,8 @@ from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Pointer, View, contiguous
 from cgraph.memory.problem import Plan
 from cgraph.memory.usage import Usage, Value
+from cgraph.ops.join import Concat
 from cgraph.ops.leaf import ConstOp, VarOp
-from cgraph.ops.shape import Concat
 
 ARENA = "arena"
 

@@ -3,10 +3,12 @@
 from cgraph.ops import (
     activation,
     arithmetic,
+    callback,
     compare,
     conv,
     einsum,
     elementary,
+    join,
     leaf,
     linear,
     norm,
@@ -15,16 +17,19 @@ from cgraph.ops import (
     random,
     reduce,
     shape,
+    slicing,
     softmax,
 )
 
 __all__ = [
     "activation",
     "arithmetic",
+    "callback",
     "compare",
     "conv",
     "einsum",
     "elementary",
+    "join",
     "leaf",
     "linear",
     "norm",
@@ -33,5 +38,6 @@ __all__ = [
     "random",
     "reduce",
     "shape",
+    "slicing",
     "softmax",
 ]

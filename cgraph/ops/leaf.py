@@ -104,7 +104,7 @@ class ConstOp(Op):
         a = self.array
         if a.nbytes > _HASHED_NBYTES:
             return (id(a), self.label)
-        digest = a.tobytes() if a.nbytes <= 64 else hashlib.sha256(np.ascontiguousarray(a)).digest()
+        digest = a.tobytes() if a.nbytes <= 64 else hashlib.sha256(a.tobytes()).digest()
         return (a.shape, a.dtype.str, digest, self.label)
 
     def infer(self) -> Spec:

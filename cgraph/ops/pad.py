@@ -12,8 +12,10 @@ from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.move import copy_calls, fill_calls, part
 from cgraph.kernels.kernel import View
 from cgraph.ops.family import plain
+from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
-from cgraph.ops.shape import Slice, broadcast_to, concat, getitem
+from cgraph.ops.shape import broadcast_to
+from cgraph.ops.slicing import Slice, getitem
 
 Pairs = tuple[tuple[int, int], ...]
 

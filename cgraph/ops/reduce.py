@@ -18,8 +18,9 @@ from cgraph.kernels.calls.reduce import reduce_calls, scratch_nbytes
 from cgraph.kernels.expression import Program, Trace, code_of
 from cgraph.kernels.kernel import Pointer, View, contiguous
 from cgraph.ops.family import plain
+from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
-from cgraph.ops.shape import axes_of, broadcast_to, concat, reshape
+from cgraph.ops.shape import axes_of, broadcast_to, reshape
 
 Axis = int | Sequence[int] | None
 

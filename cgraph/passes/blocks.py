@@ -9,13 +9,15 @@ from cgraph.kernels.calls.window import Window
 from cgraph.kernels.calls.winograd_rule import winograd_rule
 from cgraph.kernels.target import Target
 from cgraph.ops.family import Pointwise
+from cgraph.ops.join import Concat
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.blocked import BlockedConcat, BlockedPool, ClearFrame, ToBlocked, ToPlain
 from cgraph.ops.physical.conv import BlockedConv, ConvEpilogue, pack_filters, packed_bias
 from cgraph.ops.physical.form import NO_HALO, Form
 from cgraph.ops.pool import AvgPool, MaxPool
 from cgraph.ops.reduce import Sum
-from cgraph.ops.shape import BroadcastTo, Concat, Slice, reshape
+from cgraph.ops.shape import BroadcastTo, reshape
+from cgraph.ops.slicing import Slice
 from cgraph.passes.conv_layer import layer_of, reads_plain
 
 

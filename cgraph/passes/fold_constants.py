@@ -24,8 +24,8 @@ def fold_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
         node = remade(node, operands)
         if not operands or not node.op.pure or isinstance(node.spec, Bundle) or isinstance(node.op, BroadcastTo):
             return node
-        values = [constant_of(x) for x in operands]
-        if any(v is None for v in values):
+        values = [v for v in map(constant_of, operands) if v is not None]
+        if len(values) < len(operands):
             return node
         if node.nbytes > max(_SMALL, sum(source_of(x).nbytes for x in operands)):
             return node

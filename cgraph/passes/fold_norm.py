@@ -15,7 +15,7 @@ def fold_norm(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def norm_of_constants(node: Node) -> Node | None:
-    """batch_norm(x, scale, shift, mean, variance) -> x * a + b, a = scale / sqrt(variance + eps), b = shift - mean * a"""
+    """batch_norm(x, s, h, mean, variance) -> x * a + b, where a = s / sqrt(variance + eps), b = h - mean * a"""
     x, *parameters = node.operands
     if not all(isinstance(p.op, ConstOp) for p in parameters):
         return None

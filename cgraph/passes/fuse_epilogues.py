@@ -1,5 +1,6 @@
 """Take into a convolution what follows it: per-channel factors and sums, a residual, an activation."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -142,7 +143,7 @@ def take_bound(chain: Chain, user: Node) -> Chain | None:
     return None
 
 
-RULES = {
+RULES: dict[type, Callable[[Chain, Node], Chain | None]] = {
     Multiply: take_factor,
     TrueDivide: take_factor,
     Add: take_sum,

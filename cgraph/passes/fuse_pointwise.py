@@ -67,7 +67,7 @@ def _fused(inside: list[Node], new: dict[Node, Node]) -> Node:
     own = set(inside)
     reads = list(dict.fromkeys(x for n in inside for x in n.operands if x not in own))
     place = {x: i for i, x in enumerate(reads)}
-    body = []
+    body: list = []
     for n in inside:
         body += _body_of(n, place, len(reads) + len(body))
         place[n] = len(reads) + len(body) - 1

@@ -10,11 +10,12 @@ from cgraph.ir.traverse import post_order
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.target import Target, host_target
 from cgraph.ops.family import Pointwise
+from cgraph.ops.join import Concat
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
 from cgraph.ops.pool import AvgPool, MaxPool
 from cgraph.ops.reduce import Sum
-from cgraph.ops.shape import BroadcastTo, Concat
+from cgraph.ops.shape import BroadcastTo
 from cgraph.passes.blocks import Builder
 from cgraph.passes.conv_layer import layer_of
 from cgraph.passes.rewrite import remade

@@ -16,7 +16,8 @@ CHANNELS = (1, 3, 4, 8, 16, 17, 21, 32, 40)
 def networks(draw):
     """A Var of images and a list of nodes that end a random network of convolutions and what stands between them."""
     rng = np.random.default_rng(draw(st.integers(0, 9)))
-    shape = (draw(st.integers(1, 2)), draw(st.sampled_from(CHANNELS)), draw(st.integers(3, 14)), draw(st.integers(3, 14)))
+    pixels = st.integers(3, 14)
+    shape = (draw(st.integers(1, 2)), draw(st.sampled_from(CHANNELS)), draw(pixels), draw(pixels))
     image = cg.Var(shape, name="image")
     nodes = [image]
     for _ in range(draw(st.integers(1, 8))):
@@ -26,7 +27,8 @@ def networks(draw):
 
 def draw_layer(draw, rng, nodes):
     x = draw(st.sampled_from(nodes[-3:]))
-    kind = draw(st.sampled_from(("conv", "conv", "conv", "depthwise", "pool", "average", "add", "concat", "gate", "act")))
+    kinds = "conv", "conv", "conv", "depthwise", "pool", "average", "add", "concat", "gate", "act"
+    kind = draw(st.sampled_from(kinds))
     n, c, h, w = x.shape
     if kind in ("conv", "depthwise"):
         return draw_conv(draw, rng, x, kind == "depthwise", [y for y in nodes if y.ndim == 4])

@@ -106,7 +106,7 @@ class BlockedConv(Op):
 
     def cpu(self, out: View, x: View, filters: View, bias: View, *rest: View, scratch: Pointer | None = None) -> list:
         target = self.result.at(out.at)
-        source = x if self.source is None else self.source.at(x.at)
+        source: Any = x if self.source is None else self.source.at(x.at)
         residual = self.residual.at(rest[0].at) if self.residual is not None else None
         frame = [] if rest and rest[0] == out else zero_halo_calls(target)
         if self.tile:

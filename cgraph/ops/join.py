@@ -1,0 +1,118 @@
+"""Values put together: one after another, along a new axis, repeated, or moved around."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import ShapeError
+from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.spec import Spec, shape_of
+from cgraph.kernels.calls.move import copy_calls
+from cgraph.kernels.kernel import View
+from cgraph.ops.family import common_dtype, plain
+from cgraph.ops.leaf import as_node
+from cgraph.ops.shape import axis_of, broadcast_to, expand_dims, ravel, reshape
+from cgraph.ops.slicing import Slice, split
+
+
+@dataclass(frozen=True)
+class Concat(Op):
+    """Operands one after another along an axis."""
+
+    axis: int
+    strided = True
+
+    def infer(self, *xs: Spec) -> Spec:
+        first = xs[0]
+        for x in xs[1:]:
+            if x.ndim != first.ndim or x.dtype != first.dtype:
+                raise ShapeError("operands differ in rank or dtype")
+            if any(m != n for i, (m, n) in enumerate(zip(x.shape, first.shape)) if i != self.axis):
+                raise ShapeError(f"operands differ along an axis other than {self.axis}")
+        shape = list(first.shape)
+        shape[self.axis] = sum(x.shape[self.axis] for x in xs)
+        return Spec(tuple(shape), first.dtype)
+
+    def meaning(self, *xs):
+        return np.concatenate(xs, self.axis)
+
+    def places(self, out: View, *xs: View | Spec) -> list[View]:
+        """Where each operand lies in the result."""
+        found, at = [], 0
+        for x in xs:
+            starts = tuple(at if i == self.axis else 0 for i in range(len(x.shape)))
+            found.append(Slice(starts, (1,) * len(x.shape), x.shape).alias(out))
+            at += x.shape[self.axis]
+        return found
+
+    def cpu(self, out: View, *xs: View, scratch: Any = None) -> list:
+        pairs = zip(self.places(out, *xs), xs)
+        return [call for place, x in pairs if place != x for call in copy_calls(place, x)]
+
+    def grad(self, node, g):
+        at, found = 0, []
+        for x in node.operands:
+            starts = tuple(at if i == self.axis else 0 for i in range(x.ndim))
+            found.append(apply(Slice(starts, (1,) * x.ndim, x.shape), g))
+            at += x.shape[self.axis]
+        return tuple(found)
+
+
+@public
+def concat(xs: Sequence[Any], axis: int | None = 0) -> Node:
+    """Operands one after another along an axis; None flattens them first. Promotes to one dtype."""
+    if not len(xs):
+        raise ShapeError("concat needs at least one operand")
+    dtype = common_dtype(*xs)
+    nodes = [OPS["astype"](as_node(plain(x), dtype), dtype) for x in xs]
+    if axis is None:
+        nodes, axis = [ravel(x) for x in nodes], 0
+    axis = axis_of(axis, nodes[0].ndim)
+    return nodes[0] if len(nodes) == 1 else apply(Concat(axis), *nodes)
+
+
+@public
+def stack(xs: Sequence[Any], axis: int = 0) -> Node:
+    """Operands along a new axis."""
+    nodes = [as_node(plain(x)) for x in xs]
+    return concat([expand_dims(x, axis_of(axis, nodes[0].ndim + 1)) for x in nodes], axis)
+
+
+@public
+def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Node:
+    """Elements moved along axes, those that leave come in at the other end."""
+    x = as_node(plain(x))
+    if axis is None:
+        return reshape(roll(ravel(x), shift, 0), x.shape)
+    for a, s in zip(np.atleast_1d(axis).tolist(), np.broadcast_to(shift, np.shape(np.atleast_1d(axis))).tolist()):
+        a = axis_of(a, x.ndim)
+        s = s % x.shape[a] if x.shape[a] else 0
+        if s:
+            head, tail = split(x, [x.shape[a] - s], a)
+            x = concat([tail, head], a)
+    return x
+
+
+@public
+def tile(x: Any, reps: int | Sequence[int]) -> Node:
+    """The whole repeated `reps` times along each axis."""
+    x = as_node(plain(x))
+    given = shape_of(np.atleast_1d(reps).tolist())
+    times = (1,) * (x.ndim - len(given)) + given
+    pairs = list(zip(times, (1,) * (len(times) - x.ndim) + x.shape))
+    x = reshape(x, tuple(m for _, n in pairs for m in (1, n)))
+    x = broadcast_to(x, tuple(m for r, n in pairs for m in (r, n)))
+    return reshape(x, tuple(r * n for r, n in pairs))
+
+
+@public
+def repeat(x: Any, repeats: int, axis: int | None = None) -> Node:
+    """Each element `repeats` times in a row."""
+    x = as_node(plain(x))
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = axis_of(axis, x.ndim)
+    wide = broadcast_to(expand_dims(x, axis + 1), (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]))
+    return reshape(wide, (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]))

@@ -1,0 +1,173 @@
+"""Basic indexing: slices with steps, and setting one; cutting and flipping."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.spec import Spec
+from cgraph.kernels.calls.move import copy_calls
+from cgraph.kernels.kernel import View
+from cgraph.ops.family import plain
+from cgraph.ops.leaf import as_node
+from cgraph.ops.shape import ViewOp, axes_of, axis_of, broadcast_to, reshape
+
+
+@dataclass(frozen=True)
+class Slice(ViewOp):
+    """Every `steps[i]`-th element from `starts[i]` on along axis i, `lengths[i]` of them; steps may be negative."""
+
+    starts: tuple[int, ...]
+    steps: tuple[int, ...]
+    lengths: tuple[int, ...]
+
+    def infer(self, x: Spec) -> Spec:
+        for n, start, step, length in zip(x.shape, self.starts, self.steps, self.lengths, strict=True):
+            if length and not (0 <= start < n and 0 <= start + (length - 1) * step < n):
+                raise ShapeError(f"slice {start}:{start + length * step}:{step} leaves an axis of {n}")
+        return Spec(self.lengths, x.dtype)
+
+    @property
+    def index(self) -> tuple[slice, ...]:
+        """The same as Python slices."""
+        found = []
+        for start, step, length in zip(self.starts, self.steps, self.lengths):
+            stop = start + length * step
+            found.append(slice(start, None if stop < 0 else stop, step))
+        return tuple(found)
+
+    def meaning(self, x):
+        return x[self.index]
+
+    def alias(self, x: View) -> View:
+        offset = sum(start * stride for start, stride in zip(self.starts, x.strides)) if prod(self.lengths) else 0
+        strides = tuple(step * stride for step, stride in zip(self.steps, x.strides))
+        return View(x.at + offset, self.lengths, strides, x.dtype)
+
+    def grad(self, node, g):
+        zero = OPS["zeros"](node.operands[0].shape, node.dtype)
+        return (apply(SetSlice(self.starts, self.steps), zero, g),)
+
+
+@dataclass(frozen=True)
+class SetSlice(Op):
+    """`x` with the elements of a slice replaced by those of `y`; x itself stays as it is."""
+
+    starts: tuple[int, ...]
+    steps: tuple[int, ...]
+    strided = True
+
+    def infer(self, x: Spec, y: Spec) -> Spec:
+        if x.dtype != y.dtype:
+            raise DTypeError(f"the slice of {x.dtype} cannot be set to {y.dtype}")
+        apply_slice = Slice(self.starts, self.steps, y.shape)
+        apply_slice.infer(x)
+        return x
+
+    def meaning(self, x, y):
+        out = np.array(x)
+        out[Slice(self.starts, self.steps, y.shape).index] = y
+        return out
+
+    def overwrites(self, x: Spec, y: Spec) -> tuple[int, ...]:
+        return (0,)
+
+    def cpu(self, out: View, x: View, y: View, scratch: Any = None) -> list:
+        place = Slice(self.starts, self.steps, y.shape).alias(out)
+        first = [] if x == out else copy_calls(out, x)
+        return first + copy_calls(place, y)
+
+    def grad(self, node, g):
+        y = node.operands[1]
+        whole = Slice(self.starts, self.steps, y.shape)
+        zero = OPS["zeros"](y.shape, y.dtype)
+        return apply(self, g, zero), apply(whole, g)
+
+
+@public
+def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Node]:
+    """Cut along an axis: into equal parts, or before each position, as ``np.split``."""
+    x = as_node(plain(x))
+    axis = axis_of(axis, x.ndim)
+    n = x.shape[axis]
+    if isinstance(parts, int):
+        if parts < 1 or n % parts:
+            raise ShapeError(f"split: axis {axis} of {x.name} {x.spec} does not divide into {parts} equal parts")
+        parts = [n // parts * i for i in range(1, parts)]
+    edges = [0, *parts, n]
+    index = [slice(None)] * x.ndim
+    return [getitem(x, (*index[:axis], slice(a, b), *index[axis + 1 :])) for a, b in zip(edges, edges[1:])]
+
+
+@public
+def flip(x: Any, axis: int | Sequence[int] | None = None) -> Node:
+    """Elements in reverse order along the axes, all by default."""
+    x = as_node(plain(x))
+    axes = axes_of(axis, x.ndim)
+    return getitem(x, tuple(slice(None, None, -1 if i in axes else 1) for i in range(x.ndim)))
+
+
+@public
+def getitem(x: Any, index: Any) -> Node:
+    """Basic indexing: ints, slices, None and an ellipsis; an integer array or node takes along its axis."""
+    x = as_node(plain(x))
+    parts = list(index) if isinstance(index, tuple) else [index]
+    if any(is_array_index(p) for p in parts):
+        return OPS["take_index"](x, parts)
+    slices, shape = basic_index(x, parts)
+    op = Slice(*zip(*slices)) if slices else None
+    identity = op is None or (op.lengths == x.shape and all(s == 1 for s in op.steps))
+    return reshape(x if identity else apply(op, x), shape)  # type: ignore[arg-type]
+
+
+@public
+def set_slice(x: Any, index: Any, y: Any) -> Node:
+    """`x` with ``x[index]`` replaced by `y`, which broadcasts; x itself stays as it is."""
+    x = as_node(plain(x))
+    slices, shape = basic_index(x, list(index) if isinstance(index, tuple) else [index])
+    y = broadcast_to(OPS["astype"](as_node(plain(y), x.dtype), x.dtype), shape)
+    if not slices:
+        return y
+    starts, steps, lengths = zip(*slices)
+    return apply(SetSlice(starts, steps), x, reshape(y, lengths))
+
+
+def is_array_index(part: Any) -> bool:
+    return isinstance(part, Node | list | np.ndarray) or (isinstance(part, Sequence) and not isinstance(part, str))
+
+
+def basic_index(x: Node, parts: list) -> tuple[list[tuple[int, int, int]], tuple[int, ...]]:
+    """Start, step and length along every axis of `x`, and the shape after dropped and new axes."""
+    used = sum(p is not None and p is not Ellipsis for p in parts)
+    if used > x.ndim or sum(p is Ellipsis for p in parts) > 1:
+        raise ShapeError(f"index with {used} axes for {x.name} {x.spec}")
+    at = next((i for i, p in enumerate(parts) if p is Ellipsis), len(parts))
+    parts = [*parts[:at], *[slice(None)] * (x.ndim - used), *parts[at + 1 :]]
+    slices: list[tuple[int, int, int]] = []
+    shape: list[int] = []
+    for part in parts:
+        if part is None:
+            shape.append(1)
+            continue
+        n = x.shape[len(slices)]
+        if isinstance(part, slice):
+            start, stop, step = part.indices(n)
+            length = len(range(start, stop, step))
+            slices.append((start if length else 0, step, length))
+            shape.append(length)
+            continue
+        slices.append((position_of(part, n, x), 1, 1))
+    return slices, tuple(shape)
+
+
+def position_of(part: Any, n: int, x: Node) -> int:
+    """A non-negative position along an axis of n. ShapeError outside it."""
+    if isinstance(part, bool) or not isinstance(part, int | np.integer):
+        raise ShapeError(f"{part!r} is no index of {x.name} {x.spec}; use ints, slices, None, ... or an integer array")
+    if not -n <= part < n:
+        raise ShapeError(f"index {part} is outside axis of {n} of {x.name} {x.spec}")
+    return int(part) % n
