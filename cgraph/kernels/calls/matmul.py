@@ -1,7 +1,8 @@
 """Calls of matrix products ``out = activation(a @ b + bias)`` of any size, strides and number of matrices.
 
-Three ways, chosen by shape and strides: *dot* (one column, elements along k side by side), *simple* (integers, odd
-strides of the result) and *tiled*, where each side is read from panels in scratch, or where it lies when few share it.
+Four ways, chosen by shape and strides: *dot* (one column, elements along k side by side), *row* (one row, columns side
+by side), *simple* (integers, odd strides of the result) and *tiled*, where each side is read from panels in scratch, or
+where it lies when few share it.
 Sums run over k in one order whatever the threads.
 """
 
@@ -11,13 +12,15 @@ from itertools import product
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.conv import tile_ns
 from cgraph.kernels.calls.gemm_blocks import Blocks, PackedB
-from cgraph.kernels.calls.gemm_tile import spans
+from cgraph.kernels.calls.gemm_tile import evenly, spans
 from cgraph.kernels.calls.lowered import chunk_of
 from cgraph.kernels.calls.matrices import Matrices, Operand, each_matrices, oriented
 from cgraph.kernels.kernel import Call, Kernel, Pointer, View
 from cgraph.kernels.target import Target, current_target
 
 DOT_ROWS = 4
+ROW_UNROLL = 8  # rows of b read at a time
+ROW_WIDTH = 512  # columns of a task, twice that when there are many
 
 
 def matmul_calls(
@@ -53,6 +56,8 @@ def matmul_calls(
             calls.append(simple_call(x, activation, adds))
         elif is_dot(x) and not adds:
             calls.append(dot_call(x, activation, target))
+        elif is_row(x) and not adds:
+            calls.append(row_call(x, activation, target))
         else:
             calls += tiled_calls(x, Blocks.of(x, target, adds), activation, scratch, target, adds)
     return calls
@@ -71,7 +76,8 @@ def matmul_scratch_nbytes(
     for x in all_products(out, a, b, bias):
         if isinstance(b, PackedB):
             return Blocks.of_packed(x, b).nbytes
-        return 0 if is_simple(x) or is_dot(x) and not adds else Blocks.of(x, target, adds).nbytes
+        in_place = is_simple(x) or (not adds and (is_dot(x) or is_row(x)))
+        return 0 if in_place else Blocks.of(x, target, adds).nbytes
     return 0
 
 
@@ -97,6 +103,10 @@ def is_simple(x: Matrices) -> bool:
 
 def is_dot(x: Matrices) -> bool:
     return x.n == 1 and x.a.column == 1 and x.b.row == 1
+
+
+def is_row(x: Matrices) -> bool:
+    return x.m == 1 and x.b.column == 1
 
 
 def tiled_calls(
@@ -193,7 +203,20 @@ def dot_call(x: Matrices, activation: Activation, target: Target) -> Call:
     )  # fmt: skip
     tasks = x.count * panels
     nanoseconds = tile_ns(target, DOT_ROWS * x.k // target.lanes_of(x.dtype) * 2)
-    return Call(Kernel("gemm.dot", (x.dtype, DOT_ROWS)), args, tasks, chunk_of(tasks, nanoseconds))
+    return Call(Kernel("gemv.dot", (x.dtype, DOT_ROWS)), args, tasks, chunk_of(tasks, nanoseconds))
+
+
+def row_call(x: Matrices, activation: Activation, target: Target) -> Call:
+    bias = (x.bias.at, x.bias.batch) if x.bias else (0, 0)
+    width = evenly(x.n, ROW_WIDTH if x.n < 8 * ROW_WIDTH else 2 * ROW_WIDTH, target.lanes_of(x.dtype))
+    panels = -(-x.n // width)
+    args = (
+        x.n, x.k, x.a.at, x.a.batch, x.a.column, x.b.at, x.b.batch, x.b.row, *bias,
+        x.out.at, x.out.batch, width, panels, *activation.args,
+    )  # fmt: skip
+    tasks = x.count * panels
+    nanoseconds = tile_ns(target, width * x.k // target.lanes_of(x.dtype) * 2)
+    return Call(Kernel("gemv.row", (x.dtype, ROW_UNROLL)), args, tasks, chunk_of(tasks, nanoseconds))
 
 
 def simple_call(x: Matrices, activation: Activation, adds: bool) -> Call:

@@ -1,4 +1,4 @@
-"""Matrix products: a register tile over panels, or over rows and columns where they lie; dot products; a plain loop.
+"""Matrix products: a register tile over panels, or over rows and columns where they lie; a plain loop.
 
     out[i, j] = activation(bias[i, j] + out[i, j] when `add` + sum over k of a[i, k] * b[k, j])
 
@@ -15,11 +15,10 @@ from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.conv import divided
 from cgraph.kernels.llvm.epilogue import ACTIVATION_ARGS, Activation
-from cgraph.kernels.llvm.flow import changed_if, first_lanes, fold, masked_load, masked_store, prefetch, total
+from cgraph.kernels.llvm.flow import changed_if, first_lanes, fold, masked_load, masked_store
 from cgraph.kernels.llvm.multiply import multiply_add
 
 UNROLL, UNROLL_ROWS = 8, 4  # steps written out, with `a` in panels and in rows
-AHEAD = 16  # rows of b asked for ahead when they lie far apart and each is used once or twice
 TILE_ARGS = {
     "m": "i8", "n": "i8", "k": "i8",
     # strides in elements: from a matrix, a panel, a row (`b_step`: a row of a panel of b) to the next
@@ -80,7 +79,7 @@ def tile(k: Builder, *params) -> None:
 def reduced(k: Builder, p: Tile, a: SimpleNamespace, starts: list[Ptr], b: Ptr) -> list[Val]:
     """All products of the tile, summed over k in order."""
     lanes = k.target.lanes_of(p.dtype)
-    zero, line = k.const(0, p.dtype, lanes), 64 // int(p.dtype[1:])
+    zero = k.const(0, p.dtype, lanes)
     state: list[Any] = [b, *([starts[0]] if p.a_is_packed else []), *[zero] * len(p.sums)]
     unroll = UNROLL if p.a_is_packed else UNROLL_ROWS
     whole = a.k - a.k % unroll
@@ -90,9 +89,6 @@ def reduced(k: Builder, p: Tile, a: SimpleNamespace, starts: list[Ptr], b: Ptr) 
             lefts = rest[:1] if p.a_is_packed else starts
             sums = rest[1:] if p.a_is_packed else rest
             for u in range(steps):
-                if p.rows < 3:
-                    for v in range(0, p.vectors * lanes, line):
-                        prefetch(k, b + (a.b_step * AHEAD + v))
                 weights = [b.load(v * lanes, lanes) for v in range(p.vectors)]
                 if p.a_is_packed:
                     scalars = [lefts[0].load(u * p.rows + i) for i in range(p.rows)]
@@ -136,52 +132,6 @@ def store_partial(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, 
 
 def put_masked(k: Builder, place: Ptr, mask: Val, _: int, y: Val) -> None:
     masked_store(k, place, y, mask)
-
-
-DOT_ARGS = {
-    "m": "i8", "k": "i8", "a": "T*", "a_batch": "i8", "a_row": "i8", "b": "T*", "b_batch": "i8",
-    "bias": "i8", "bias_batch": "i8", "bias_row": "i8", "out": "T*", "o_batch": "i8", "o_row": "i8", "row_panels": "i8",
-}  # fmt: skip
-
-
-@final
-def dot(k: Builder, dtype: str, rows: int) -> None:
-    """``out[i] = sum over k of a[i, k] * b[k]`` with k side by side in both. Task: `rows` rows of a matrix."""
-    a = k.args(**{n: kind.replace("T", dtype) for n, kind in (DOT_ARGS | ACTIVATION_ARGS).items()})
-    activation = Activation(k, len(DOT_ARGS), dtype, 0)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
-        batch, panel = divided(task, a.row_panels)
-        inside = [k.smaller(panel * rows + i, a.m - 1) for i in range(rows)]
-        starts = [a.a + (batch * a.a_batch + i * a.a_row) for i in inside]
-        sums = dot_sums(k, a.k, starts, a.b + batch * a.b_batch)
-        for i, y in zip(inside, sums):
-            with changed_if(k, a.bias != 0, [y]) as s:
-                s.next = [y + (k.pointer(a.bias, dtype) + (batch * a.bias_batch + i * a.bias_row)).load()]
-            place = a.out + (batch * a.o_batch + i * a.o_row)
-            activation.store(s.values, partial(put_one, place))
-
-
-def put_one(place: Ptr, _: int, y: Val) -> None:
-    place.store(y)
-
-
-def dot_sums(k: Builder, count: Val, starts: list[Ptr], b: Ptr) -> list[Val]:
-    """The dot product of each row with `b`, two vectors at a time, then the rest under a mask."""
-    lanes = k.target.lanes_of(b.dtype)
-    pairs = [(start, half) for start in starts for half in (0, 1)]
-    sums = [k.const(0, b.dtype, lanes)] * len(pairs)
-    whole = count - count % (2 * lanes)
-    with fold(k, 0, whole, sums, 2 * lanes) as s:
-        right = [(b + s.i).load(half * lanes, lanes) for half in (0, 1)]
-        lefts = [(start + s.i).load(half * lanes, lanes) for start, half in pairs]
-        s.next = [k.fma(x, right[half], y) for x, (_, half), y in zip(lefts, pairs, s.values)]
-    halves = [s.values[i] + s.values[i + 1] for i in range(0, len(pairs), 2)]
-    with fold(k, whole, count, halves, lanes) as rest:
-        mask = first_lanes(k, count - rest.i, lanes)
-        last = masked_load(k, b + rest.i, mask)
-        rest.next = [k.fma(masked_load(k, start + rest.i, mask), last, y) for start, y in zip(starts, rest.values)]
-    return [total(k, y) for y in rest.values]
 
 
 SIMPLE_ARGS = {

@@ -1,0 +1,84 @@
+"""How work is cut: tiles that fit the registers, chunks that cover the tasks, the rule that chooses Winograd."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cgraph.kernels.calls.conv_shape import ConvShape, pixels_for
+from cgraph.kernels.calls.gemm_tile import evenly, gemm_tile, spans
+from cgraph.kernels.calls.lowered import chunk_of
+from cgraph.kernels.calls.window import Window
+from cgraph.kernels.calls.winograd_rule import winograd_rule
+from cgraph.kernels.target import Target, target_named
+from tests.support.kernels import TARGETS
+
+SAME = Window((3, 3), pad=(1, 1, 1, 1))
+
+
+def registers(rows: int, vectors: int, target: Target) -> int:
+    """Sums, weights that are used more than once, the spread scalar and, without fused multiply-add, a product."""
+    return rows * vectors + (vectors if rows > 1 else 1) + 1 + (not target.fma)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@given(columns=st.integers(1, 4000), k=st.integers(1, 600), kernel=st.sampled_from([1, 3]))
+def test_conv_tiles_fit_the_registers(columns, k, kernel, name):
+    target = target_named(name)
+    shape = ConvShape(16, 1, columns + kernel - 1, k, Window((1, kernel)), target=target)
+    pixels = shape.pixels(columns)
+    assert 1 <= pixels <= columns
+    assert shape.blocks % shape.vectors == 0
+    assert registers(pixels, shape.vectors, target) <= target.registers
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@given(m=st.integers(1, 300), n=st.integers(1, 300), dtype=st.sampled_from(["f4", "f8"]))
+def test_gemm_tiles_fit_the_registers(m, n, dtype, name):
+    target = target_named(name)
+    tile = gemm_tile(m, n, dtype, target)
+    assert registers(tile.rows, tile.vectors, target) <= target.registers
+    assert tile.vectors == 1 or tile.width <= n
+
+
+def test_whole_widths_of_common_networks_are_tiled_without_repetition():
+    target = target_named("host")
+    if target.name != "avx512":
+        pytest.skip("widths of other targets repeat some pixels")
+    assert [columns % pixels_for(columns, 2, target) for columns in (7, 14, 28, 56, 112, 196, 784, 3136)] == [0] * 8
+
+
+@given(st.integers(0, 10**6), st.floats(0, 1e6))
+def test_chunks_are_few_and_at_most_all_tasks(tasks, nanoseconds):
+    chunk = chunk_of(tasks, nanoseconds)
+    assert 1 <= chunk <= max(tasks, 1)
+    assert -(-tasks // chunk) <= 64
+
+
+@given(st.integers(0, 5000), st.integers(1, 700), st.integers(1, 40))
+def test_spans_of_even_blocks_cover_everything_once(total, most, multiple):
+    parts = spans(total, evenly(total, most, multiple))
+    assert parts[0][0] == 0 and sum(length for _, length in parts) == total
+    assert all(start + length == after for (start, length), (after, _) in zip(parts, parts[1:]))
+    assert all(length <= max(most, multiple) + multiple for _, length in parts)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        ConvShape(64, 56, 56, 64),
+        ConvShape(64, 56, 56, 64, Window((3, 3), (2, 2), (1, 1, 1, 1))),
+        ConvShape(64, 56, 56, 64, Window((3, 3), (1, 1), (2, 2, 2, 2), (2, 2))),
+        ConvShape(64, 56, 56, 64, SAME, groups=2),
+        ConvShape(3, 56, 56, 64, SAME, is_plain=True),
+        ConvShape(64, 2, 2, 64, Window((3, 3))),
+    ],
+    ids=["1x1", "stride", "dilated", "grouped", "plain", "no result"],
+)
+def test_rule_is_direct_where_winograd_does_not_apply(shape):
+    assert winograd_rule(shape, 1) == 0
+
+
+def test_rule_takes_large_tiles_for_large_images_and_none_for_tiny_ones():
+    assert winograd_rule(ConvShape(64, 56, 56, 64, SAME), 1) == 4
+    assert winograd_rule(ConvShape(512, 7, 7, 512, SAME), 1) == 2
+    assert winograd_rule(ConvShape(64, 1, 1, 64, SAME), 1) == 0
