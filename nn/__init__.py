@@ -12,7 +12,7 @@ from nn.history import History
 from nn.layer import Layer, Parameter, Sample, initialise
 from nn.layers import *  # noqa: F403
 from nn.layers import __all__ as _layers
-from nn.loader import Loader
+from nn.loader import Loader, shifted
 from nn.mode import Mode
 from nn.optim import Optimiser
 from nn.step import Step, training_step
@@ -45,6 +45,7 @@ __all__ = [
     "optim",
     "read_checkpoint",
     "save_weights",
+    "shifted",
     "summary",
     "train",
     "training_step",

@@ -1,6 +1,6 @@
 """Loaders: which samples each step of training sees. The order of an epoch depends on seed and epoch alone."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,6 +18,8 @@ class Loader:
         batch: samples in a step
         order: ``"shuffled"`` anew in each epoch, ``"given"``, or ``"sampled"`` (drawn with repetition)
         seed: of the order
+        change: makes other samples of a batch, such as shifted pictures, given its arrays and a generator that
+            depends on seed and step alone
 
     The samples behind the last whole batch of an epoch are left out; in another order they are others.
     """
@@ -26,6 +28,7 @@ class Loader:
     batch: int = 100
     order: str = "shuffled"
     seed: int = 0
+    change: Callable[[tuple[np.ndarray, ...], np.random.Generator], tuple[np.ndarray, ...]] | None = None
 
     def __post_init__(self) -> None:
         counts = {len(x) for x in self.arrays}
@@ -49,7 +52,22 @@ class Loader:
         """The batch of any step, counted from 0 over all epochs."""
         epoch, place = divmod(step, self.steps_per_epoch)
         rows = ordered(self.order, self.count, self.seed, epoch)[place * self.batch : (place + 1) * self.batch]
-        return tuple(np.ascontiguousarray(x[rows]) for x in self.arrays)
+        found = tuple(np.ascontiguousarray(x[rows]) for x in self.arrays)
+        return found if self.change is None else self.change(found, np.random.default_rng([self.seed, step, 1]))
+
+
+def shifted(pixels: int) -> Callable[[tuple[np.ndarray, ...], np.random.Generator], tuple[np.ndarray, ...]]:
+    """A change of batches: every picture ``[c, h, w]`` of the first array moved by up to `pixels`, zeros come in."""
+
+    def change(arrays: tuple[np.ndarray, ...], rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        images = arrays[0]
+        n, _, h, w = images.shape
+        padded = np.pad(images, [(0, 0), (0, 0), (pixels, pixels), (pixels, pixels)])
+        at = rng.integers(0, 2 * pixels + 1, (n, 2))
+        moved = np.stack([x[:, r : r + h, s : s + w] for x, (r, s) in zip(padded, at)])
+        return (moved, *arrays[1:])
+
+    return change
 
 
 @lru_cache(maxsize=2)

@@ -34,6 +34,8 @@ DTYPES = {
 DICT = Global("collections", "OrderedDict")
 TENSORS = (Global("torch._utils", "_rebuild_tensor"), Global("torch._utils", "_rebuild_tensor_v2"))
 PARAMETER = Global("torch._utils", "_rebuild_parameter")
+UNREADABLE = (OSError, EOFError, ValueError, OverflowError, NotImplementedError, RuntimeError, zipfile.BadZipFile)
+"""What NumPy and zipfile raise over damaged files."""
 ALLOWED = frozenset((DICT, *TENSORS, PARAMETER, *(Global("torch", name) for name in DTYPES)))
 
 
@@ -65,7 +67,7 @@ def read_torch(path: str | Path) -> dict[str, np.ndarray]:
             return {name: tensor(call, places, file) for name, call in tensors_of(tree).items()}
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
-    except (OSError, zipfile.BadZipFile, ValueError, OverflowError, RecursionError) as error:
+    except UNREADABLE as error:
         raise FormatError(f"{path}: no readable torch file: {error}") from error
 
 

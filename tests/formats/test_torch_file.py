@@ -1,0 +1,227 @@
+"""Torch files: the real ones are read, crafted ones are refused before anything happens."""
+
+import io
+import os
+import pickle
+import struct
+import zipfile
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cgraph.errors import FormatError
+from cgraph.formats.plain_pickle import MARK, Global, Reader, read_pickle
+from cgraph.formats.torch_file import MAGIC, PROTOCOL, read_torch
+from tests.support.data import shared
+
+NAMES = {
+    "Dict": b"ccollections\nOrderedDict\n",
+    "Float": b"ctorch\nFloatStorage\n",
+    "Long": b"ctorch\nLongStorage\n",
+    "tensor": b"ctorch._utils\n_rebuild_tensor_v2\n",
+}
+
+
+def number(n: int) -> bytes:
+    return b"\x8a\x08" + struct.pack("<q", n)
+
+
+def text(s: str) -> bytes:
+    return b"X" + struct.pack("<I", len(s)) + s.encode()
+
+
+def numbers(*ns: int) -> bytes:
+    return b"(" + b"".join(map(number, ns)) + b"t"
+
+
+def tensor(key="0", count=6, offset=0, shape=(2, 3), strides=(3, 1), kind="Float", view=b"N") -> bytes:
+    """Instructions of one tensor, as torch writes them."""
+    storage = b"(" + text("storage") + NAMES[kind] + text(key) + text("cpu") + number(count) + view + b"tQ"
+    rest = number(offset) + numbers(*shape) + numbers(*strides) + b"\x89" + NAMES["Dict"] + b")R"
+    return NAMES["tensor"] + b"(" + storage + rest + b"tR"
+
+
+def tree(**tensors: bytes) -> bytes:
+    items = b"".join(text(name) + body for name, body in tensors.items())
+    return b"\x80\x02" + NAMES["Dict"] + b")R(" + items + b"u."
+
+
+def legacy(tree_bytes: bytes, storages: dict[str, np.ndarray], counts: dict[str, int] | None = None) -> bytes:
+    machine = {"protocol_version": PROTOCOL, "little_endian": True, "type_sizes": {}}
+    head = b"".join(pickle.dumps(x, 2) for x in (MAGIC, PROTOCOL, machine))
+    tail = pickle.dumps(list(storages), 2)
+    for key, x in storages.items():
+        tail += struct.pack("<q", (counts or {}).get(key, x.size)) + x.tobytes()
+    return head + tree_bytes + tail
+
+
+def zipped(tree_bytes: bytes, storages: dict[str, np.ndarray], method: int = zipfile.ZIP_STORED) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        archive.writestr("archive/data.pkl", tree_bytes)
+        for key, x in storages.items():
+            archive.writestr(f"archive/data/{key}", x.tobytes())
+    return out.getvalue()
+
+
+SIX = np.arange(6, dtype=np.float32)
+LAYOUTS = pytest.mark.parametrize("layout", [legacy, zipped])
+
+
+def read(tmp_path, contents: bytes) -> dict[str, np.ndarray]:
+    path = tmp_path / "x.pth"
+    path.write_bytes(contents)
+    return read_torch(path)
+
+
+@LAYOUTS
+def test_tensors_come_back(tmp_path, layout):
+    body = tree(a=tensor(), b=tensor(shape=(3, 2), strides=(1, 3)), c=tensor("1", 2, 1, (), (), "Long"))
+    got = read(tmp_path, layout(body, {"0": SIX, "1": np.array([5, 7])}))
+    np.testing.assert_array_equal(got["a"], SIX.reshape(2, 3))
+    np.testing.assert_array_equal(got["b"], SIX.reshape(2, 3).T)
+    assert got["c"] == 7
+    assert got["c"].dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("name", "tensors", "values"),
+    [
+        ("blazeface/blazeface.pth", 74, 101_390),
+        ("blazeface/blazefaceback.pth", 138, 136_240),
+        ("resnet_cifar10/resnet20-12fca82f.th", 97, 271_098),
+    ],
+)
+def test_real_files_are_read(name, tensors, values):
+    found = read_torch(shared(name))
+    assert len(found) == tensors
+    assert sum(x.size for x in found.values()) == values
+
+
+def test_real_files_equal_what_torch_reads():
+    torch = pytest.importorskip("torch")
+    for name in ("blazeface/blazeface.pth", "blazeface/blazefaceback.pth"):
+        want = torch.load(shared(name), weights_only=True)
+        for key, x in read_torch(shared(name)).items():
+            np.testing.assert_array_equal(x, want[key].numpy())
+
+
+class Harm:
+    """Runs a command when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.system, (f"touch {self.path}",)
+
+
+@LAYOUTS
+def test_nothing_in_a_file_is_run(tmp_path, layout):
+    body = pickle.dumps(OrderedDict(a=Harm(tmp_path / "ran")), 2)
+    with pytest.raises(FormatError, match="not allowed"):
+        read(tmp_path, layout(body, {}))
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["os system", "builtins eval", "torch load", "torch.FloatStorage x", "collections deque"]
+)
+def test_other_names_are_refused(tmp_path, name):
+    module, function = name.split(" ")
+    body = b"\x80\x02" + f"c{module}\n{function}\n".encode() + b")R."
+    with pytest.raises(FormatError, match="not allowed"):
+        read(tmp_path, legacy(body, {}))
+
+
+@pytest.mark.parametrize("code", [b"ios\nsystem\n.", b"(cos\nsystem\no.", b"\x82\x01.", b"\x85P1\n.", b"}\x94\x81."])
+def test_other_instructions_are_refused(code):
+    with pytest.raises(FormatError):
+        read_pickle(io.BytesIO(b"\x80\x02N" + code), frozenset())
+
+
+@LAYOUTS
+@pytest.mark.parametrize(
+    "bad",
+    [
+        tensor(count=7),
+        tensor(shape=(2, 4), strides=(3, 1)),
+        tensor(offset=1),
+        tensor(shape=(2**40,), strides=(0,)),
+        tensor(shape=(-1, 3)),
+        tensor(strides=(-3, 1)),
+        tensor(shape=(2,), strides=(1, 1)),
+        tensor(count=2**47, shape=(2**47,), strides=(1,)),
+        tensor(count=-6),
+        tensor(key="other"),
+        tensor(view=numbers(1, 2, 3)),
+        tensor() + b"\x85R",
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(tmp_path, layout, bad):
+    with pytest.raises(FormatError):
+        read(tmp_path, layout(tree(a=bad), {"0": SIX}))
+
+
+def test_a_storage_longer_than_the_file_is_refused_before_memory_is_taken(tmp_path):
+    huge = tensor(count=2**40, shape=(2**40,), strides=(1,))
+    with pytest.raises(FormatError, match="beyond the"):
+        read(tmp_path, legacy(tree(a=huge), {"0": SIX}, {"0": 2**40}))
+
+
+def test_a_storage_in_two_dtypes_is_refused(tmp_path):
+    with pytest.raises(FormatError, match="in two ways"):
+        read(tmp_path, legacy(tree(a=tensor(), b=tensor(kind="Long")), {"0": SIX}))
+
+
+def test_a_compressed_entry_is_refused(tmp_path):
+    with pytest.raises(FormatError, match="compressed"):
+        read(tmp_path, zipped(tree(a=tensor()), {"0": np.zeros(6, np.float32)}, zipfile.ZIP_DEFLATED))
+
+
+def test_two_entries_of_one_name_are_refused(tmp_path):
+    out = io.BytesIO(zipped(tree(a=tensor()), {"0": SIX}))
+    with zipfile.ZipFile(out, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("archive/data/0", SIX.tobytes())
+    with pytest.raises(FormatError, match="two entries"):
+        read(tmp_path, out.getvalue())
+
+
+@LAYOUTS
+def test_every_truncation_is_refused(tmp_path, layout):
+    whole = layout(tree(a=tensor()), {"0": SIX})
+    for length in range(0, len(whole) - 1, 3):
+        with pytest.raises(FormatError):
+            read(tmp_path, whole[:length])
+
+
+@LAYOUTS
+@given(data=st.data())
+def test_changed_bytes_give_arrays_or_a_refusal(tmp_path_factory, layout, data):
+    whole = bytearray(layout(tree(a=tensor(), b=tensor(offset=2, shape=(4,), strides=(1,))), {"0": SIX}))
+    for _ in range(data.draw(st.integers(1, 4))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        found = read(tmp_path_factory.mktemp("fuzz"), bytes(whole))
+    except FormatError:
+        return
+    assert sum(x.nbytes for x in found.values()) <= 2 * len(whole)
+
+
+def test_dictionaries_that_contain_each_other_end(tmp_path):
+    body = b"\x80\x02}q\x00" + text("again") + b"h\x00s" + text("a") + tensor() + b"s."
+    np.testing.assert_array_equal(read(tmp_path, legacy(body, {"0": SIX}))["a"], SIX.reshape(2, 3))
+
+
+def test_a_huge_memo_number_takes_no_memory():
+    reader = Reader(frozenset({Global("a", "b")}))
+    reader.step("EMPTY_DICT", None)
+    reader.step("LONG_BINPUT", 2**32 - 1)
+    assert len(reader.memo) == 1
+    reader.step("MARK", None)
+    assert reader.stack[-1] is MARK
+    with pytest.raises(FormatError, match="empty"):
+        reader.pop()

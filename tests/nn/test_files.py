@@ -1,0 +1,127 @@
+"""Weight files and checkpoints: whole, checked, and refused when they do not fit."""
+
+import json
+
+import numpy as np
+import pytest
+
+import nn
+from cgraph.errors import FormatError
+from nn.files import remove_parts, write_whole
+from tests.nn.support import draw, run
+
+
+def test_saved_weights_come_back(tmp_path):
+    one, two = nn.models.mlp(0, (6, 4, 2)), nn.models.mlp(None, (6, 4, 2))
+    nn.save_weights(tmp_path / "w.safetensors", one)
+    nn.load_weights(tmp_path / "w.safetensors", two)
+    x = draw(3, 6)
+    np.testing.assert_array_equal(run(one, x), run(two, x))
+
+
+def test_weights_of_another_model_are_refused(tmp_path):
+    path = tmp_path / "w.safetensors"
+    nn.save_weights(path, nn.models.mlp(0, (6, 4, 2)))
+    with pytest.raises(FormatError, match=r"parts\.1\.weight has shape \[6, 4\], the model's \[6, 5\]"):
+        nn.load_weights(path, nn.models.mlp(0, (6, 5, 2)))
+    with pytest.raises(FormatError, match=r"lacks parts\.5\.bias"):
+        nn.load_weights(path, nn.models.mlp(0, (6, 4, 2, 2)))
+    with pytest.raises(FormatError, match="has unknown"):
+        nn.load_weights(path, nn.models.mlp(0, (6, 4)))
+
+
+@pytest.mark.parametrize("cut", [0, 4, 40, -1])
+def test_a_damaged_weight_file_is_refused(tmp_path, cut):
+    path = tmp_path / "w.safetensors"
+    nn.save_weights(path, nn.models.mlp(0, (6, 4, 2)))
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(FormatError):
+        nn.load_weights(path, nn.models.mlp(0, (6, 4, 2)))
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_part(tmp_path, monkeypatch):
+    path = tmp_path / "x"
+    write_whole(path, b"old")
+
+    def fail(*args):
+        raise OSError("disk is full")
+
+    for name in ("fsync", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"nn.files.os.{name}", fail)
+            with pytest.raises(OSError, match="disk is full"):
+                write_whole(path, b"new")
+        assert path.read_bytes() == b"old"
+        assert [x.name for x in tmp_path.iterdir()] == ["x"]
+
+
+def test_parts_of_killed_writers_are_cleared(tmp_path):
+    (tmp_path / ".x.0123.part").write_bytes(b"")
+    (tmp_path / ".y.0123.part").write_bytes(b"")
+    remove_parts(tmp_path / "x")
+    assert [x.name for x in tmp_path.iterdir()] == [".y.0123.part"]
+
+
+def test_a_checkpoint_is_replaced_at_once(tmp_path):
+    path = tmp_path / "c.json"
+    for i in range(3):
+        nn.write_checkpoint(path, {"a": np.full(4, i)}, {"step": i})
+        arrays, facts = nn.read_checkpoint(path)
+        assert facts["step"] == i
+        np.testing.assert_array_equal(arrays["a"], np.full(4, i))
+        assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_checkpoint_survives_a_failure_at_any_point(tmp_path, monkeypatch):
+    path = tmp_path / "c.json"
+    nn.write_checkpoint(path, {"a": np.zeros(4)}, {"step": 0})
+    for point in range(1, 40):
+        calls = {"left": point}
+        with monkeypatch.context() as patch:
+            for name in ("fsync", "replace", "open"):
+                patch.setattr(f"nn.files.os.{name}", failing(getattr(__import__("os"), name), calls))
+            try:
+                nn.write_checkpoint(path, {"a": np.full(4, point)}, {"step": point})
+            except OSError:
+                arrays, facts = nn.read_checkpoint(path)
+                assert arrays["a"][0] == facts["step"]
+                continue
+        break
+    assert 3 < point < 39, "no point of failure was met"
+    assert nn.read_checkpoint(path)[1]["step"] == point
+
+
+def failing(function, calls):
+    def call(*args, **kwargs):
+        calls["left"] -= 1
+        if calls["left"] == 0:
+            raise OSError("injected")
+        return function(*args, **kwargs)
+
+    return call
+
+
+def test_a_checkpoint_with_other_arrays_is_refused(tmp_path):
+    path = tmp_path / "c.json"
+    assert nn.read_checkpoint(path) is None
+    nn.write_checkpoint(path, {"a": np.zeros(4)}, {})
+    arrays = next(tmp_path.glob("*.safetensors"))
+    contents = bytearray(arrays.read_bytes())
+    contents[-1] ^= 1
+    arrays.write_bytes(contents)
+    with pytest.raises(FormatError, match=r"is not the file that c\.json was written for"):
+        nn.read_checkpoint(path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}', '{"version": 7, "arrays": "x", "sha256": ""}'])
+def test_a_malformed_checkpoint_is_refused(tmp_path, text):
+    (tmp_path / "c.json").write_text(text)
+    with pytest.raises(FormatError):
+        nn.read_checkpoint(tmp_path / "c.json")
+
+
+def test_a_checkpoint_names_no_file_elsewhere(tmp_path):
+    facts = {"version": 1, "arrays": "../../etc/passwd", "sha256": ""}
+    (tmp_path / "c.json").write_text(json.dumps(facts))
+    with pytest.raises(FormatError, match="not supported"):
+        nn.read_checkpoint(tmp_path / "c.json")
