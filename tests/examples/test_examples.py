@@ -1,0 +1,23 @@
+"""Every example runs as a newcomer would run it, and is short."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+NEEDS_DATA = {"squeezenet.py", "blazeface.py", "yolox.py"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [p for p in EXAMPLES if p.name not in NEEDS_DATA], ids=lambda p: p.name)
+def test_an_example_runs(path, tmp_path):
+    done = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.name)
+def test_an_example_is_short(path):
+    assert len(path.read_text().splitlines()) < 80
