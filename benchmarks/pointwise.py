@@ -1,0 +1,129 @@
+"""How fast are fused expressions and reductions, beside NumPy, numexpr (one thread each) and a copy?
+
+Milliseconds at 10 M elements, one and two threads; sides alternate within a round, the median of each is printed.
+GB/s counts every operand and the result once; the copy is NumPy's.
+"""
+
+import time
+from collections.abc import Callable
+
+import numexpr
+import numpy as np
+from scipy.special import erf
+
+from benchmarks.prepared import aligned
+from cgraph.engine.cpu.threads import run_table
+from cgraph.kernels.calls.pointwise import pointwise_calls
+from cgraph.kernels.calls.reduce import reduce_calls, scratch_nbytes
+from cgraph.kernels.expression import Program, Trace
+from cgraph.kernels.kernel import Call, Pointer, View
+from cgraph.kernels.store import store
+
+SIZE, ROUNDS = 10_000_000, 7
+RATE, VOLATILITY = 0.05, 0.2
+SIDES = ("1 thread", "2 threads", "numpy", "numexpr")
+
+
+def waves(m, x, y, w):
+    return m.sin(x) * y + m.exp(-w) * x - 0.5 * x * y
+
+
+def waves_numpy(x, y, w):
+    return np.sin(x) * y + np.exp(-w) * x - x.dtype.type(0.5) * x * y
+
+
+def black_scholes(m, s, k, t, erf=None):
+    """The price of a European call; `m` has log, sqrt, exp and erf."""
+    erf = erf or m.erf
+    root = VOLATILITY * m.sqrt(t)
+    d = (m.log(s / k) + (RATE + VOLATILITY * VOLATILITY / 2) * t) / root
+    up, down = (0.5 + 0.5 * erf(v * 0.7071067811865476) for v in (d, d - root))
+    return s * up - k * m.exp(-RATE * t) * down
+
+
+def main() -> None:
+    print(f"{'ms':24}" + "".join(f"{side:>12}" for side in SIDES) + f"{'GB/s of copy, 1, 2 threads':>30}")
+    for dtype in ("f4", "f8"):
+        rng = np.random.default_rng(0)
+        x, y, w = (fresh(rng.standard_normal(SIZE), dtype) for _ in range(3))
+        out, total = fresh(np.zeros(SIZE), dtype), np.zeros((), dtype)
+        program, half = traced(waves, dtype), x.dtype.type(0.5)
+        report(
+            f"waves {dtype}",
+            pointwise_calls(program, view(out), view(x), view(y), view(w)),
+            lambda x=x, y=y, w=w: waves_numpy(x, y, w),
+            lambda x=x, y=y, w=w, h=half: numexpr.evaluate("sin(x)*y+exp(-w)*x-h*x*y"),
+            (x, out, 4),
+        )
+        room = np.zeros(scratch_nbytes("sum", dtype, (SIZE,), (0,)), "u1")
+        report(
+            f"sum of waves {dtype}",
+            reduce_calls("sum", program, view(total), view(x), view(y), view(w), axes=(0,), scratch=view(room)),
+            lambda x=x, y=y, w=w: waves_numpy(x, y, w).sum(),
+            lambda x=x, y=y, w=w, h=half: numexpr.evaluate("sum(sin(x)*y+exp(-w)*x-h*x*y)"),
+            (x, out, 3),
+        )
+        s, k, t = (fresh(rng.uniform(a, b, SIZE), dtype) for a, b in ((50, 150), (50, 150), (0.1, 2)))
+        report(
+            f"Black-Scholes {dtype}",
+            pointwise_calls(traced(black_scholes, dtype), view(out), view(s), view(k), view(t)),
+            lambda s=s, k=k, t=t: black_scholes(np, s, k, t, erf),
+            None,  # numexpr has no erf
+            (x, out, 4),
+        )
+
+
+def traced(f: Callable, dtype: str) -> Program:
+    m = Trace()
+    return m.program(f(m, *(m.load(i, dtype) for i in range(3))))
+
+
+def fresh(values: np.ndarray, dtype: str) -> np.ndarray:
+    """The values in memory that starts at a page, as an arena does."""
+    made = aligned(SIZE * np.dtype(dtype).itemsize).view(dtype)
+    made[:] = values
+    return made
+
+
+def view(x: np.ndarray) -> View:
+    return View(Pointer(x), x.shape, x.strides, f"{x.dtype.kind}{x.itemsize}")
+
+
+def report(name: str, calls: list[Call], numpy: Callable, peer: Callable | None, copied: tuple) -> None:
+    """One line; `copied` is an array, another to copy it to, and how many such the work reads and writes."""
+    source, target, moved = copied
+    table, kept = table_of(calls)
+    sides = [lambda: run_table(table, 1), lambda: run_table(table, 2), numpy, peer or (lambda: None)]
+    one, two, *peers, copy = medians([*sides, lambda: np.copyto(target, source)])
+    rates = [2 * source.nbytes / copy / 1e9, *(moved * source.nbytes / t / 1e9 for t in (one, two))]
+    cells = [f"{1e3 * t:12.1f}" for t in (one, two, *peers)]
+    print(f"{name:24}{''.join(cells)}{rates[0]:14.1f}{rates[1]:8.1f}{rates[2]:8.1f}", flush=True)
+    del kept
+
+
+def table_of(calls: list[Call]) -> tuple[np.ndarray, list]:
+    """The interpreter's table, and what must stay alive with it."""
+    addresses = store().load([c.kernel for c in calls])
+    args = [
+        np.array([a.base.ctypes.data + a.offset if isinstance(a, Pointer) else a for a in c.args], np.int64)
+        for c in calls
+    ]
+    rows = [[addresses[c.kernel], a.ctypes.data, c.tasks, c.chunk] for c, a in zip(calls, args)]
+    return np.array(rows, np.int64), args
+
+
+def medians(sides: list[Callable[[], object]]) -> list[float]:
+    times: list[list[float]] = [[] for _ in sides]
+    for i in range(ROUNDS + 1):
+        for seconds, side in zip(times, sides):
+            start = time.perf_counter()
+            side()
+            seconds.append(time.perf_counter() - start)
+            if i == 0:
+                seconds.clear()
+    return [sorted(t)[ROUNDS // 2] for t in times]
+
+
+if __name__ == "__main__":
+    numexpr.set_num_threads(1)
+    main()
