@@ -54,14 +54,9 @@ def run(table_address: int, rows: int, threads: int = 0, stop: int = 0, blas: bo
     return pool().run(table_address, rows, threads, stop, blas)
 
 
-@cache
 def pool() -> "ThreadPool":
-    """The pool of this process; a forked child makes its own, since threads do not survive a fork."""
-    return ThreadPool(cores())
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=pool.cache_clear)
+    """The pool of this process."""
+    return _pool
 
 
 @dataclass(frozen=True)
@@ -128,6 +123,10 @@ class ThreadPool:
 
     def __init__(self, size: int) -> None:
         self.size = max(1, size)
+        self.forget()
+
+    def forget(self) -> None:
+        """Nothing is running and there are no threads: true of a new pool, and in a forked child."""
         self._free = self.size
         self._teams: list[Team] = []
         self._changed = threading.Condition(threading.Lock())
@@ -146,7 +145,7 @@ class ThreadPool:
         stop = stop or NEVER
         if _inside.run:
             return self._run_alone(table, rows, stop)
-        most, count = min(threads or self.size, MOST_THREADS), 0
+        most, count = max(1, min(threads or self.size, MOST_THREADS)), 0
         try:
             with self._changed:
                 while self._free == 0:
@@ -162,12 +161,12 @@ class ThreadPool:
             _inside.run = False
             with self._changed:
                 self._free += count
-                self._changed.notify()
+                self._changed.notify_all()
 
     def _run_alone(self, table: int, rows: int, stop: int) -> int:
         function, row = native().alone, 0
         while row < rows:
-            row = function(table, row, rows, stop, SLICE_NANOSECONDS, 0)
+            row = function(table, row, rows, stop, SLICE_NANOSECONDS)
             if row < rows and is_set(stop):
                 break
         return row
@@ -203,8 +202,7 @@ def is_set(stop: int) -> bool:
     return ctypes.c_int64.from_address(stop).value != 0
 
 
-@atexit.register
-def close_pool() -> None:
-    """Threads leave native code before the interpreter frees it."""
-    if pool.cache_info().currsize:
-        pool().close()
+_pool = ThreadPool(cores())
+atexit.register(_pool.close)  # threads leave native code before the interpreter frees it
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.forget)

@@ -12,7 +12,7 @@ from cgraph.kernels.calls.move import TASK_BYTES, constant, copy_calls, fill_cal
 from cgraph.kernels.kernel import Call, Kernel, Pointer, View, collapse
 
 GATHER_BLOCK = 4096  # columns with an index each
-SCATTER_BLOCK = 256  # columns; every task of a scatter goes over all indices
+SCATTER_BLOCK, SCATTER_TASKS = 32, 16  # columns at least, tasks at most: each task goes over all indices
 
 
 def take_calls(out: View, x: View, indices: View, axis: int, error: Pointer | None = None) -> list[Call]:
