@@ -1,8 +1,8 @@
 """The picture of a plan: steps across, bytes upwards, one rectangle for each value.
 
-A hole between rectangles is waste; the dashed line is the lower bound, the marked step is where it comes from. One hue
-is one block of bytes. A strong left edge says that a value takes over the bytes of another, a pale ground that several
-values share reserved bytes, stripes that the bytes are a workspace, a dotted edge that other nodes are views of them.
+A hole between rectangles is waste; the dashed line is the lower bound, the marked step has the most bytes in use. One
+hue is one block of bytes. A strong left edge says that a value takes over the bytes of another, a pale ground that
+several values share reserved bytes, stripes that the bytes are a workspace, a dotted edge that other nodes are views.
 
 The text is one SVG file that needs nothing else; pointing at a rectangle tells everything about the value.
 Time O(n log n) for n values; about 300 bytes of text each.
@@ -12,7 +12,7 @@ from bisect import bisect_left
 
 from cgraph.errors import bytes_text
 from cgraph.memory.problem import Plan, Problem
-from cgraph.view.boxes import WORKSPACE, Box, Memory, memory_of_plan
+from cgraph.view.boxes import WORKSPACE, Box, Memory, drawn_until, memory_of_plan
 from cgraph.view.text import HUES, hue_of, markup, plain
 
 WIDTH, HEIGHT = 1200, 700  # of the picture, in pixels
@@ -67,7 +67,7 @@ def memory_svg(memory: Memory, title: str = "") -> str:
         f'<text x="{LEFT}" y="48">{markup(summary(memory))}</text>',
         *picture.axes(),
         *(picture.reserved(x) for x in memory.reserved if x.nbytes),
-        *(picture.rectangle(x) for x in memory.boxes if x.nbytes),
+        *(picture.rectangle(x, until) for x, until in zip(memory.boxes, drawn_until(memory.boxes)) if x.nbytes),
         *picture.strip(),
         *picture.marks(),
         "</svg>",
@@ -142,19 +142,19 @@ class _Picture:
         lines.append(f'<text class="middle" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{self.ground + 40}">step</text>')
         return lines
 
-    def place(self, box: Box) -> tuple[float, float, float, float]:
-        """Left, top, width and height."""
+    def place(self, box: Box, until: int) -> tuple[float, float, float, float]:
+        """Left, top, width and height of a box that is drawn to the end of step `until`."""
         x, y = self.x(box.first), self.y(box.offset + box.nbytes)
-        return x, y, self.x(box.last + 1) - x, self.y(box.offset) - y
+        return x, y, self.x(until + 1) - x, self.y(box.offset) - y
 
     def reserved(self, box: Box) -> str:
-        x, y, width, height = self.place(box)
+        x, y, width, height = self.place(box, box.last)
         hue = box.block % HUES
         return f'<rect class="reserved h{hue}" x="{x:.6g}" y="{y:.6g}" width="{width:.6g}" height="{height:.6g}"/>'
 
-    def rectangle(self, box: Box) -> str:
+    def rectangle(self, box: Box, until: int) -> str:
         """One value, with its name on it where there is room."""
-        x, y, width, height = self.place(box)
+        x, y, width, height = self.place(box, until)
         style = "workspace" if box.kind == WORKSPACE else f"operand h{box.block % HUES}"
         style += " viewed" if box.views else " thin" if min(width, height) < THIN else ""
         text = (
@@ -179,14 +179,15 @@ class _Picture:
         ]
 
     def marks(self) -> list[str]:
-        """The lower bound and the step that needs so much."""
+        """The lower bound, and the step with the most bytes in use."""
         memory = self.memory
         y, x = self.y(memory.lower_bound), self.x(memory.peak)
         width = max(self.x(memory.peak + 1) - x, 1.5)
-        note = f"lower bound {bytes_text(memory.lower_bound)}, at step {memory.peak}"
+        bound = f"lower bound {bytes_text(memory.lower_bound)}"
+        note = f"{bound}; most in use {bytes_text(memory.peak_nbytes)}, at step {memory.peak}"
         return [
             f'<rect class="peak" x="{x:.6g}" y="{TOP}" width="{width:.6g}" height="{self.ground - TOP}"/>',
-            f'<path class="bound" d="M{LEFT} {y:.6g}H{WIDTH - RIGHT}"><title>{note}</title></path>',
+            f'<path class="bound" d="M{LEFT} {y:.6g}H{WIDTH - RIGHT}"><title>{bound}</title></path>',
             f'<text class="end red" x="{WIDTH - RIGHT}" y="{TOP - 10}">{note}</text>',
         ]
 

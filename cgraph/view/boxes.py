@@ -54,8 +54,8 @@ class Memory:
         boxes: one per value
         reserved: one per operand that several values share: all of its bytes, from the first step to the last
         nbytes, strategy, proved: of the plan
-        lower_bound: the largest operator breadth, in bytes
-        peak: the first step that needs so many
+        lower_bound: no plan of this schedule has fewer bytes
+        peak, peak_nbytes: the first step with the most bytes in use, and those bytes
         first, last: the steps that are shown, both included
         changes, in_use: steps at which the bytes in use change, rising, and those bytes from there on, int64 ``[m]``
     """
@@ -67,6 +67,7 @@ class Memory:
     proved: bool
     lower_bound: int
     peak: int
+    peak_nbytes: int
     first: int
     last: int
     changes: np.ndarray
@@ -93,6 +94,16 @@ def memory_of_plan(problem: Problem, plan: Plan) -> Memory:
     return memory_with(problem, plan, boxes, [])
 
 
+def drawn_until(boxes: Sequence[Box]) -> list[int]:
+    """The last step that each box shows: at the next another one takes its bytes over, or has been made of it."""
+    until = [x.last for x in boxes]
+    for i, x in enumerate(boxes):
+        for covered, by in ((x.over, x), (i if x.inside >= 0 else -1, boxes[x.inside])):
+            if covered >= 0:
+                until[covered] = max(boxes[covered].first, min(until[covered], by.first - 1))
+    return until
+
+
 def blocks_of(problem: Problem, plan: Plan) -> list[int]:
     """The number of each operand's block.
 
@@ -110,19 +121,26 @@ def blocks_of(problem: Problem, plan: Plan) -> list[int]:
     return [number[at] if x.nbytes else len(starts) for at, x in zip(plan.offsets, problem.operands)]
 
 
-def memory_with(problem: Problem, plan: Plan, boxes: Sequence[Box], reserved: Sequence[Box]) -> Memory:
-    """The boxes of a plan with the bytes in use at every step."""
+def memory_with(
+    problem: Problem, plan: Plan, boxes: Sequence[Box], reserved: Sequence[Box], bound: int | None = None
+) -> Memory:
+    """The boxes of a plan with the bytes in use at every step.
+
+    `bound` is what no plan beats; by default what no plan of this problem beats, the largest operator breadth.
+    """
     changes = np.unique(np.concatenate((problem.first, problem.last + 1)))
     in_use = breadths_at(problem, changes)
     peak = int(in_use.argmax()) if len(changes) else 0
+    most = int(in_use[peak]) if len(changes) else 0
     return Memory(
         tuple(boxes),
         tuple(reserved),
         plan.nbytes,
         plan.strategy or "plan",
         plan.proved,
-        int(in_use[peak]) if len(changes) else 0,
+        most if bound is None else bound,
         int(changes[peak]) if len(changes) else 0,
+        most,
         int(changes[0]) if len(changes) else 0,
         int(changes[-1]) - 1 if len(changes) else 0,
         changes,

@@ -50,22 +50,25 @@ class Figures:
 
     Fields
         steps: in running order
-        peak: the first step that needs the most bytes
+        peak, peak_nbytes: the first step with the most bytes in use, and those bytes
         alive: what is in use there, largest first
         nbytes: of the arena; `unshared_nbytes`: if every value had bytes of its own; `lower_bound`: of any plan
+            of this schedule, whatever overwrites or is made in place
         var_nbytes, const_nbytes: outside the arena
-        strategy: what made the plan; `proved`: no plan of this schedule is smaller
+        order, strategy: what made the schedule and the plan; `proved`: no plan of this schedule is smaller
         kernels: None when only the plan is known
     """
 
     steps: tuple[StepRow, ...]
     peak: int
+    peak_nbytes: int
     alive: tuple[Alive, ...]
     nbytes: int
     unshared_nbytes: int
     lower_bound: int
     var_nbytes: int
     const_nbytes: int
+    order: str
     strategy: str
     proved: bool
     kernels: Kernels | None

@@ -14,7 +14,7 @@ from typing import Any
 
 from cgraph.ir.graph import public
 from cgraph.view.blocks import summary
-from cgraph.view.boxes import WORKSPACE, Memory
+from cgraph.view.boxes import WORKSPACE, Memory, drawn_until
 from cgraph.view.diagram import Diagram, diagram_of
 from cgraph.view.layered import layered
 from cgraph.view.planned import Shown, compiled_of, memory_of
@@ -54,9 +54,9 @@ def _memory_data(memory: Memory) -> dict[str, Any]:
     boxes = [
         (
             plain(x.name), x.spec, plain(x.where), x.nbytes, x.offset, x.first, x.last, x.block,
-            int(x.kind == WORKSPACE), x.over, x.inside,
+            int(x.kind == WORKSPACE), x.over, x.inside, until,
         )
-        for x in memory.boxes
+        for x, until in zip(memory.boxes, drawn_until(memory.boxes))
     ]  # fmt: skip
     return {
         "boxes": boxes,
@@ -64,6 +64,7 @@ def _memory_data(memory: Memory) -> dict[str, Any]:
         "nbytes": memory.nbytes,
         "bound": memory.lower_bound,
         "peak": memory.peak,
+        "peakBytes": memory.peak_nbytes,
         "first": memory.first,
         "last": memory.last,
         "changes": memory.changes.tolist(),

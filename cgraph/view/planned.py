@@ -5,9 +5,10 @@ from collections import defaultdict
 import numpy as np
 
 from cgraph.errors import GraphError
-from cgraph.function import Compiled, Function
+from cgraph.function import Function
 from cgraph.ir.graph import Node, public
 from cgraph.memory.layout import owner_of
+from cgraph.planning import Compiled
 from cgraph.view.blocks import memory_svg
 from cgraph.view.boxes import VALUE, WORKSPACE, Box, Memory, blocks_of, memory_with
 
@@ -28,7 +29,8 @@ def memory_of(shown: Shown) -> Memory:
     count = len(compiled.layout.steps)
     nodes = [*compiled.layout.steps, *compiled.layout.scratch_of]
     boxes = [_box(compiled, i, node, blocks, views[node] if i < count else None) for i, node in enumerate(nodes)]
-    return memory_with(compiled.usage.problem, compiled.plan, boxes, _reserved(compiled, blocks))
+    problem, reserved = compiled.usage.problem, _reserved(compiled, blocks)
+    return memory_with(problem, compiled.plan, boxes, reserved, compiled.lower_bound)
 
 
 def compiled_of(shown: Shown) -> Compiled:

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.function import Compiled, Function
+from cgraph.function import Function
 from cgraph.ir.graph import public
 from cgraph.kernels.store import store
 from cgraph.ops.leaf import ConstOp, VarOp
+from cgraph.planning import Compiled
 from cgraph.view.boxes import Memory
 from cgraph.view.figures import Alive, Figures, Kernels, StepRow
 from cgraph.view.planned import Shown, compiled_of, memory_of
@@ -52,12 +53,14 @@ def _report(shown: Shown, seconds: Sequence[float] | None) -> Report:
     return Report(
         _steps(compiled, memory, seconds),
         memory.peak,
+        memory.peak_nbytes,
         _alive(compiled, memory),
         compiled.nbytes,
         compiled.unshared_nbytes,
         compiled.lower_bound,
         _leaf_nbytes(compiled, VarOp),
         _leaf_nbytes(compiled, ConstOp),
+        compiled.order,
         memory.strategy,
         memory.proved,
         _kernels(shown),
@@ -78,7 +81,7 @@ def _steps(compiled: Compiled, memory: Memory, seconds: Sequence[float] | None) 
 
 
 def _alive(compiled: Compiled, memory: Memory) -> tuple[Alive, ...]:
-    """The operands in use at the peak; their bytes add up to the lower bound."""
+    """The operands in use at the peak; their bytes add up to those in use."""
     problem, found = compiled.usage.problem, []
     held: dict[int, list[int]] = {}
     for i in memory.alive(memory.peak):

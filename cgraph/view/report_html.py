@@ -32,7 +32,7 @@ def report_html(report: Figures) -> str:
 
 def _facts(report: Figures) -> list[tuple[str, ...]]:
     rows = [
-        ("arena", report.nbytes, f"by {report.strategy}, {proved(report)}"),
+        ("arena", report.nbytes, f"by {report.strategy}, {proved(report)}; order {report.order}"),
         ("lower bound", report.lower_bound, f"the arena is {report.ratio:.4f} × that"),
         ("unshared", report.unshared_nbytes, saved(report)),
         ("Vars", report.var_nbytes, "outside the arena"),

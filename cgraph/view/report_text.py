@@ -52,7 +52,7 @@ def proved(report: Figures) -> str:
 def _summary(report: Figures) -> list[str]:
     size, bound, unshared = report.nbytes, report.lower_bound, report.unshared_nbytes
     lines = [
-        f"arena     {bytes_text(size)} ({size} bytes) by {report.strategy}, {proved(report)}",
+        f"arena     {bytes_text(size)} ({size} bytes) by {report.strategy}, {proved(report)}; order {report.order}",
         f"bound     {bytes_text(bound)} ({bound} bytes); the arena is {report.ratio:.4f} × that",
         f"unshared  {bytes_text(unshared)} ({unshared} bytes); {saved(report)}",
         f"outside   {bytes_text(report.var_nbytes)} in Vars, {bytes_text(report.const_nbytes)} in Consts",
@@ -69,7 +69,7 @@ def _summary(report: Figures) -> list[str]:
 
 
 def _peak(report: Figures) -> list[str]:
-    lines = [f"peak      at step {report.peak} {bytes_text(report.lower_bound)} are in use:"]
+    lines = [f"peak      at step {report.peak} {bytes_text(report.peak_nbytes)} are in use:"]
     return lines + [f"{bytes_text(x.nbytes):>12}  {plain(x.name)}  {plain(x.where)}".rstrip() for x in report.alive]
 
 

@@ -19,7 +19,8 @@ def test_facts_are_those_of_this_process():
     assert facts["numpy"] == np.__version__
 
 
-def test_json_holds_the_same_facts(capsys):
+def test_json_holds_the_same_facts(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(store(), "folder", tmp_path)
     assert main(["info", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == gather()
 

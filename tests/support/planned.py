@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from cgraph.function import Compiled, plan_graph
 from cgraph.ir.graph import Node
 from cgraph.memory.auto import auto
 from cgraph.memory.problem import Strategy
 from cgraph.ops.leaf import Var
+from cgraph.planning import Compiled, plan_graph
 
 
 def planned(*outputs: Node, updates: Mapping[Var, Node] | None = None, strategy: Strategy = auto) -> Compiled:

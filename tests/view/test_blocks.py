@@ -75,7 +75,8 @@ def test_the_summary_and_the_bound_are_those_of_the_plan():
     text = plan_svg(problem, plan)
     assert f"40 values in {bytes_text(plan.nbytes)} ({plan.nbytes} bytes)" in text
     assert f"{plan.nbytes / lower_bound(problem):.4f} × the lower bound" in text
-    assert f"lower bound {bytes_text(lower_bound(problem))}, at step {memory_of_plan(problem, plan).peak}" in text
+    most, peak = bytes_text(lower_bound(problem)), memory_of_plan(problem, plan).peak
+    assert f"lower bound {most}; most in use {most}, at step {peak}" in text
 
 
 def test_bytes_in_use_are_the_sums_of_the_boxes_at_every_step():
@@ -83,7 +84,7 @@ def test_bytes_in_use_are_the_sums_of_the_boxes_at_every_step():
     memory = memory_of_plan(problem, greedy_by_size(problem))
     for step, nbytes in zip(memory.changes, memory.in_use):
         assert nbytes == sum(memory.boxes[i].nbytes for i in memory.alive(step))
-    assert sum(memory.boxes[i].nbytes for i in memory.alive(memory.peak)) == memory.lower_bound
+    assert sum(memory.boxes[i].nbytes for i in memory.alive(memory.peak)) == memory.peak_nbytes
 
 
 def test_operands_of_one_block_have_one_colour():

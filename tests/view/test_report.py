@@ -9,6 +9,7 @@ from cgraph.errors import GraphError, InputError, UnassignedError
 from cgraph.memory.auto import auto
 from cgraph.memory.strategies.one_each import one_each
 from cgraph.memory.strategies.vandenhove import vandenhove
+from cgraph.view.boxes import drawn_until
 from cgraph.view.planned import function_svg, memory_of
 from cgraph.view.report import report, timed_report
 from tests.support.planned import planned
@@ -36,8 +37,9 @@ def test_figures_are_those_of_the_plan(strategy):
     found = report(compiled)
     assert (found.nbytes, found.lower_bound) == (compiled.nbytes, compiled.lower_bound)
     assert found.unshared_nbytes == compiled.unshared_nbytes
+    assert found.peak_nbytes == max(row.in_use for row in found.steps) == compiled.peak_nbytes
     assert found.ratio == compiled.nbytes / compiled.lower_bound
-    assert found.strategy == compiled.plan.strategy
+    assert (found.strategy, found.order) == (compiled.plan.strategy, compiled.order)
     assert found.var_nbytes == 2 * 16 * 16 * 4
     assert [row.op for row in found.steps] == [node.name for node in compiled.layout.steps]
     assert [row.nbytes for row in found.steps] == [node.nbytes for node in compiled.layout.steps]
@@ -51,9 +53,9 @@ def test_bytes_in_use_are_those_of_the_operands_alive_at_each_step():
         assert row.in_use == sum(alive)
 
 
-def test_what_is_alive_at_the_peak_adds_up_to_the_lower_bound():
+def test_what_is_alive_at_the_peak_adds_up_to_the_bytes_in_use():
     found = report(compiled_graph())
-    assert sum(x.nbytes for x in found.alive) == found.lower_bound == found.steps[found.peak].in_use
+    assert sum(x.nbytes for x in found.alive) == found.peak_nbytes == found.steps[found.peak].in_use
     assert [x.nbytes for x in found.alive] == sorted((x.nbytes for x in found.alive), reverse=True)
     assert all(x.name for x in found.alive)
 
@@ -75,6 +77,17 @@ def test_the_picture_of_a_function_has_a_rectangle_for_every_value():
     drawn = [x for x in picture.iter() if x.get("class", "").split()[:1] in (["operand"], ["workspace"])]
     assert len(drawn) == sum(1 for v in compiled.layout.values if v.nbytes)
     assert any(x.text == "the <title>" for x in picture.iter())
+
+
+@pytest.mark.parametrize("strategy", [auto, one_each, vandenhove])
+def test_no_byte_is_drawn_twice_at_a_step(strategy):
+    boxes = memory_of(compiled_graph(strategy)).boxes
+    drawn = [(x.first, until, x.offset, x.offset + x.nbytes) for x, until in zip(boxes, drawn_until(boxes))]
+    for i, (first, until, low, high) in enumerate(drawn):
+        for other_first, other_until, other_low, other_high in drawn[:i]:
+            together = first <= other_until and other_first <= until
+            assert not (together and low < other_high and other_low < high)
+    assert any(until < x.last for x, (_, until, _, _) in zip(boxes, drawn))
 
 
 def test_text_and_json_say_the_same():

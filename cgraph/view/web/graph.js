@@ -149,13 +149,14 @@ class GraphPicture {
     pen.beginPath();
     pen.roundRect(x, y, w, h, round);
     pen.fill(); // hides the edges below a node that is pale
-    pen.globalAlpha = box && !(box.first <= step && step <= box.last) ? 0.45 : 1;
+    const pale = box && !(box.first <= step && step <= box.last);
+    pen.globalAlpha = pale ? 0.45 : 1;
     pen.fillStyle = box ? this.page.colour(item.block) : ink(item.kind === "var" ? "--leaf" : "--const");
     pen.fill();
     pen.globalAlpha = 1;
     this.drawOutline(pen, item, scale, [x, y, w, h, round], selected.item === i ? ink("--ink")
       : item.step === step ? ink("--accent") : matches.has(~i) ? ink("--match") : null);
-    if (scale > 0.28) this.drawText(pen, item, x, y, w, scale, box);
+    if (scale > 0.28) this.drawText(pen, item, x, y, w, scale, box && !pale);
   }
 
   drawOutline(pen, item, scale, [x, y, w, h, round], strong) {
@@ -172,15 +173,15 @@ class GraphPicture {
     pen.stroke();
   }
 
-  drawText(pen, item, x, y, w, scale, box) {
+  drawText(pen, item, x, y, w, scale, bright) {
     const name = item.value ? `${item.name} = ${item.value}` : item.name;
-    pen.fillStyle = box ? "#111827" : this.page.ink("--ink");
+    pen.fillStyle = bright ? "#111827" : this.page.ink("--ink");
     pen.textAlign = "center";
     pen.font = `600 ${12 * scale}px system-ui, sans-serif`;
     pen.fillText(fitted(name, (w / scale - 12), 6.9), x + w / 2, y + 17 * scale);
     if (scale > 0.45) {
       pen.font = `${10.5 * scale}px system-ui, sans-serif`;
-      pen.fillStyle = box ? "#374151" : this.page.ink("--soft");
+      pen.fillStyle = bright ? "#374151" : this.page.ink("--soft");
       pen.fillText(fitted(item.spec, (w / scale - 12), 5.6), x + w / 2, y + 32 * scale);
     }
     pen.textAlign = "left";

@@ -1,6 +1,6 @@
 "use strict";
 
-const BOX = ["name", "spec", "where", "nbytes", "offset", "first", "last", "block", "workspace", "over", "inside"];
+const BOX = ["name", "spec", "where", "nbytes", "offset", "first", "last", "block", "workspace", "over", "inside", "until"];
 
 /** The plan of the memory: one rectangle for each value; below it the bytes in use. */
 class MemoryPicture {
@@ -75,7 +75,7 @@ class MemoryPicture {
   drawBox(pen, view, b, i, labels) {
     if (!b.nbytes) return;
     const { left, top, width, height } = view.inner;
-    const [x, y, w, h] = this.place(view, b.offset, b.nbytes, b.first, b.last);
+    const [x, y, w, h] = this.place(view, b.offset, b.nbytes, b.first, b.until);
     if (x > left + width || x + w < left || y > top + height || y + h < top) return;
     const { step, ink } = this.page;
     const alive = b.first <= step && step <= b.last;
@@ -150,7 +150,7 @@ class MemoryPicture {
   /** The strip of bytes in use, with the steps below it. */
   drawUse(pen, view) {
     const { data, ink } = this.page, { left, top, width, height } = view.inner;
-    const ground = top + height + 62, tall = 46 / Math.max(data.bound, 1);
+    const ground = top + height + 62, tall = 46 / Math.max(data.peakBytes, 1);
     pen.save();
     pen.beginPath();
     pen.rect(left, top + height, width, 80);
