@@ -18,22 +18,26 @@ def gather(k: Builder, itemsize: int, index: str, how: str):
     dtype = f"u{itemsize}"
 
     def body(run: Run, a: SimpleNamespace) -> None:
+        bad = k.slot(0, "b1")
+
         def offset(column) -> Val:
             at, outside = placed(k, run.item(2, index, k.val(column, "i8")).load(align=1), a.extent)
-            complain(k, outside, a.error)
+            bad.value = bad.value | outside
             return k.smaller(k.larger(at, 0), a.extent - 1) * a.stride
+
+        def item(i: Val, moved: Val) -> None:
+            run.item(0, dtype, i).store(run.item(1, dtype, i).plus_bytes(moved).load(align=1), align=1)
 
         if how == "each":
             with k.loop(0, run.count) as i:
-                item = run.item(1, dtype, i).plus_bytes(offset(i)).load(align=1)
-                run.item(0, dtype, i).store(item, align=1)
-            return
-        moved = offset(0)
-        if how == "run":
-            copy_items(k, run.items(0, dtype), run.items(1, dtype).plus_bytes(moved), run.count)
-            return
-        with k.loop(0, run.count) as i:
-            run.item(0, dtype, i).store(run.item(1, dtype, i).plus_bytes(moved).load(align=1), align=1)
+                item(i, offset(i))
+        elif how == "run":
+            copy_items(k, run.items(0, dtype), run.items(1, dtype).plus_bytes(offset(0)), run.count)
+        else:
+            moved = offset(0)
+            with k.loop(0, run.count) as i:
+                item(i, moved)
+        complain(k, bad.value, a.error)
 
     each_run(k, ("out", "x", "indices"), body, extent="i8", stride="i8", error="i8")
 
