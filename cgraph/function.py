@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,59 +11,19 @@ from cgraph.engine.engine import Step
 from cgraph.engine.reference import evaluate
 from cgraph.errors import BudgetError, GraphError, InputError, ShapeError, UnassignedError, bytes_text
 from cgraph.ir.check import check_graph
-from cgraph.ir.graph import Node, apply, public
+from cgraph.ir.graph import Node, public
 from cgraph.ir.traverse import post_order
 from cgraph.ir.viewable import Viewable
 from cgraph.kernels.kernel import Pointer, View, contiguous
 from cgraph.kernels.target import Target, building_for, target_named
-from cgraph.memory.auto import auto
-from cgraph.memory.bounds import lower_bound
-from cgraph.memory.check import check_plan
-from cgraph.memory.layout import ARENA, Layout, is_leaf, layout_of, owner_of, views_of
+from cgraph.memory.layout import ARENA
 from cgraph.memory.problem import Plan, Strategy
 from cgraph.memory.recompute import Recompute
-from cgraph.memory.strategies import STRATEGIES
-from cgraph.memory.usage import Usage, usage_of
 from cgraph.ops.leaf import ConstOp, Var, aligned_empty, fitting_array
-from cgraph.ops.shape import Contiguous
 from cgraph.passes import PASSES
 from cgraph.passes.freeze import freeze as freeze_values
 from cgraph.passes.lower_cpu import lower_cpu
-from cgraph.passes.make_contiguous import make_contiguous
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """A graph on its way to a program: what pictures and reports read.
-
-    Fields
-        outputs, sources: physical nodes of the outputs and of the update edges
-        layout, usage, plan: schedule, planning problem and offsets
-        views: where every node's value is
-    """
-
-    outputs: tuple[Node, ...]
-    sources: tuple[Node, ...]
-    updated: tuple[Var, ...]
-    layout: Layout
-    usage: Usage
-    plan: Plan
-    views: dict[Node, Any]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arena: every intermediate value, output, halo and workspace."""
-        return self.plan.nbytes
-
-    @property
-    def lower_bound(self) -> int:
-        """No plan of this schedule is smaller."""
-        return lower_bound(self.usage.problem)
-
-    @property
-    def unshared_nbytes(self) -> int:
-        """Bytes if nothing shared: every value has its own."""
-        return sum(v.nbytes for v in self.layout.values)
+from cgraph.planning import Compiled, plan_graph, strategy_named
 
 
 def compile(
@@ -73,6 +32,7 @@ def compile(
     updates: Mapping[Var, Node] | None = None,
     *,
     memory: str | Strategy = "auto",
+    order: str = "auto",
     changing: Sequence[Var] = (),
     threads: int = 0,
     budget: int | None = None,
@@ -88,6 +48,8 @@ def compile(
         inputs: Vars that each call is given, in order; the others are read from their cells. By default none
         updates: update edges: after a run each Var holds its node's value, all at once
         memory: a strategy's name, ``auto`` by default; ``one_each`` shares nothing
+        order: in which order nodes run: ``depth_first``, ``breadth_first``, ``least_memory``, or ``auto``, which takes
+            the first and the last where that makes the plan smaller
         changing: Vars that will change from run to run: what does not depend on them is kept, not recomputed
         threads: 0 is all the cores this process may use; any number gives the same bits
         budget: bytes that the arena may take at most
@@ -96,7 +58,7 @@ def compile(
         winograd: allow it where it is faster; False computes every convolution directly, which is the more exact
         freeze: Vars whose present values become constants, which passes fold and pack: weights at inference
     Raises
-        GraphError: no outputs; an input or the target of an update is no Var
+        GraphError: no outputs; an input or the target of an update is no Var; a name that there is not
         ShapeError: an update's node and Var differ
         BudgetError: no plan within the budget
     """
@@ -117,7 +79,7 @@ def compile(
     split = len(wanted)
     edges = dict(zip(updates, roots[split:]))
     with building_for(target):
-        compiled = plan_graph(roots[:split], edges, strategy, tuple(changing), chosen.alignment)
+        compiled = plan_graph(roots[:split], edges, strategy, tuple(changing), chosen.alignment, order)
     if budget is not None and compiled.nbytes > budget:
         raise BudgetError(budget_text(compiled, budget))
     with building_for(target):
@@ -145,73 +107,11 @@ def check_request(outputs: tuple[Node, ...], inputs: tuple[Var, ...], updates: d
     check_graph((*outputs, *updates.values()))
 
 
-def strategy_named(memory: str | Strategy) -> Strategy:
-    if callable(memory):
-        return memory
-    if memory == "auto":
-        return auto
-    if memory not in STRATEGIES:
-        raise GraphError(f"there is no memory strategy {memory!r}; there are auto, {', '.join(STRATEGIES)}")
-    return STRATEGIES[memory]
-
-
 def rewritten(roots: tuple[Node, ...], target: Target, winograd: bool) -> tuple[Node, ...]:
     """All passes, then lowering."""
     for rewrite in PASSES:
         roots = rewrite(roots)
     return lower_cpu(roots, target, winograd)
-
-
-def plan_graph(
-    outputs: tuple[Node, ...],
-    updates: Mapping[Var, Node],
-    strategy: Strategy,
-    changing: tuple[Var, ...],
-    alignment: int,
-) -> Compiled:
-    """Schedule, layout and plan of a physical graph, checked."""
-    roots = make_contiguous((*outputs, *updates.values()))
-    views = views_of(post_order(roots))
-    split = len(outputs)
-    ends = roots[:split] + tuple(detached(x, views) for x in roots[split:])
-    order = post_order(ends)
-    layout = layout_of(order, ends, kept_for(changing, order))
-    usage, plan = smallest(layout, strategy, alignment)
-    check_plan(usage.problem, plan)
-    places = layout.place(usage, plan)
-    return Compiled(ends[:split], ends[split:], tuple(updates), layout, usage, plan, places)
-
-
-def detached(source: Node, views: Mapping[Node, Any]) -> Node:
-    """The source of an update edge with bytes in the arena: a Var's own bytes change while edges are written."""
-    return apply(Contiguous(), source) if is_leaf(owner_of(views[source])) else source
-
-
-def kept_for(changing: tuple[Var, ...], order: Sequence[Node]) -> set[Node]:
-    """Nodes that do not depend on a changing Var and are read by one that does."""
-    if not changing:
-        return set()
-    cone: set[Node] = set(changing)
-    kept: set[Node] = set()
-    for node in order:
-        if any(x in cone for x in node.operands):
-            cone.add(node)
-            kept.update(x for x in node.operands if x not in cone)
-    return kept
-
-
-def smallest(layout: Layout, strategy: Strategy, alignment: int) -> tuple[Usage, Plan]:
-    """The smallest plan over the ways to use the permissions; all of them first, fewer when that is smaller."""
-    best: tuple[Usage, Plan] | None = None
-    for overwrite, join in ((True, True), (True, False)):
-        usage = usage_of(layout.values, alignment, overwrite, join)
-        plan = strategy(usage.problem)
-        if best is None or plan.nbytes < best[1].nbytes:
-            best = usage, plan
-        if not any(v.parts for v in layout.values):
-            break
-    assert best is not None
-    return best
 
 
 def steps_of(compiled: Compiled) -> list[Step]:
@@ -385,7 +285,7 @@ class _Instance:
         self.versions: dict[Var, int] = {}
         self._arrays: dict[Node, np.ndarray] = {}
         constants = (n for n in compiled.views if isinstance(n.op, ConstOp))
-        program.bind({id(n): n.op.array.ctypes.data for n in constants})  # type: ignore[attr-defined]
+        program.bind({id(n): n.op.array.ctypes.data for n in constants})
 
     def changed(self, cells: tuple[Var, ...], inputs: tuple[Var, ...]) -> frozenset[Var]:
         """Vars whose value may differ from the last run's."""

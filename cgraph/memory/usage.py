@@ -139,7 +139,7 @@ class _Groups:
     def usage(self, alignment: int) -> Usage:
         """One operand of the planning problem per root."""
         place: dict[int, int] = {}
-        operands = []
+        operands: list[Operand] = []
         for i, value in enumerate(self.values):
             if self.root[i] != i:
                 continue

@@ -19,7 +19,7 @@ def costly_first(dag: Dag) -> tuple[int, ...]:
     for i, given in enumerate(dag.distinct):
         in_order = tuple(sorted(given, key=lambda x: -excess[x]))
         operands.append(in_order)
-        own = dag.workspaces[i] + (0 if dag.overwritten[i] else dag.nbytes[i])
+        own = dag.needed(i, sum(dag.nbytes[x] for x in dag.taken[i]))
         excess.append(_bytes_needed(dag, in_order, excess, own) - dag.nbytes[i])
     roots = sorted((i for i, users in enumerate(dag.users) if not users), key=lambda x: -excess[x])
     return post_order(operands, roots)

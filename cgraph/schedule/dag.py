@@ -2,7 +2,7 @@
 
 A schedule is a tuple of positions. Executing a node needs the bytes of everything in use plus its own; a value is in
 use from its own step to the last step that reads it, both included, or to the end if it is kept. While it runs, a node
-may need a workspace besides; and it needs no bytes of its own where it takes those of an operand that it reads last.
+may need a workspace besides; and it needs fewer bytes of its own where it takes those of operands that it reads last.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ class Dag:
     Fields
         operands: per node, earlier positions; repeats are allowed
         scratch: per node, bytes of workspace while it runs; empty when no node needs any
-        takes: per node, the operands of its own size whose bytes it may take; empty when no node may
+        takes: per node, the operands whose bytes it may make its own; empty when no node may
     Raises
         GraphError: the lists differ in length, an operand is not an earlier node, a size is negative
     """
@@ -61,11 +61,15 @@ class Dag:
         return self.scratch or (0,) * len(self.nbytes)
 
     @cached_property
-    def overwritten(self) -> tuple[tuple[int, ...], ...]:
+    def taken(self) -> tuple[tuple[int, ...], ...]:
         """For each node the operands whose bytes it takes when it is the last to read them."""
         if not self.takes:
             return ((),) * len(self.nbytes)
-        return tuple(tuple(x for x in takes if x not in self.kept) for takes in self.takes)
+        return tuple(tuple(x for x in dict.fromkeys(takes) if x not in self.kept) for takes in self.takes)
+
+    def needed(self, node: int, taken: int) -> int:
+        """Bytes that a node needs besides those in use when it takes `taken` bytes of its operands."""
+        return self.workspaces[node] + max(self.nbytes[node] - taken, 0)
 
 
 def peak(dag: Dag, order: Sequence[int]) -> int:
@@ -83,8 +87,8 @@ def steps_of(dag: Dag, order: Sequence[int]) -> list[tuple[int, int]]:
     waiting = [len(users) for users in dag.users]
     in_use, steps = 0, []
     for node in order:
-        taken = any(waiting[x] == 1 for x in dag.overwritten[node])
-        steps.append((in_use, dag.workspaces[node] + (0 if taken else dag.nbytes[node])))
+        taken = sum(dag.nbytes[x] for x in dag.taken[node] if waiting[x] == 1)
+        steps.append((in_use, dag.needed(node, taken)))
         in_use += dag.nbytes[node] - freed_by(dag, node, waiting)
     return steps
 
@@ -96,8 +100,8 @@ def least_peak(dag: Dag) -> int:
     """
     most = sum(dag.nbytes[x] for x in dag.kept)
     for i, operands in enumerate(dag.distinct):
-        own = 0 if dag.overwritten[i] else dag.nbytes[i]
-        most = max(most, own + dag.workspaces[i] + sum(dag.nbytes[x] for x in operands))
+        taken = sum(dag.nbytes[x] for x in dag.taken[i])
+        most = max(most, dag.needed(i, taken) + sum(dag.nbytes[x] for x in operands))
     return most
 
 

@@ -69,7 +69,7 @@ class Part:
         self.start = start
         self.nbytes = [dag.nbytes[node] for node in nodes]
         self.scratch = [dag.workspaces[node] for node in nodes]
-        self.takes = [[freed_after[x] for x in dag.overwritten[node] if x in freed_after] for node in nodes]
+        self.takes = [[(freed_after[x], dag.nbytes[x]) for x in dag.taken[node] if x in freed_after] for node in nodes]
         self.users = [[inside[user] for user in dag.users[node] if user in inside] for node in nodes]
         self.needs = [bits(inside[x] for x in dag.operands[node] if x in inside) for node in nodes]
         self.frees = [
@@ -95,8 +95,8 @@ class Part:
 
     def _needed(self, node: int, done: int) -> int:
         """Bytes that a node needs besides what is in use, when it is the last of `done`."""
-        taken = any(users & done == users for users in self.takes[node])
-        return self.scratch[node] + (0 if taken else self.nbytes[node])
+        taken = sum(nbytes for users, nbytes in self.takes[node] if users & done == users)
+        return self.scratch[node] + max(self.nbytes[node] - taken, 0)
 
     def _freed(self, node: int, done: int) -> int:
         return sum(nbytes for users, nbytes in self.frees[node] if users & done == users)

@@ -1,0 +1,72 @@
+"""What no plan of a schedule can beat, whatever it makes of the permissions to overwrite and to make parts in place.
+
+At a step, values in use have bytes of their own except for two kinds of pairs: the value being written and an operand
+that it may overwrite; and a concat result and a part of it, while both are in use. Counting of each pair only one
+gives a bound for every way to use the permissions, found without choosing any.
+
+Source: operator breadth of Pisarchyk and Lee 2020, arXiv:2001.03288; the two permissions are this project's.
+Time O(n log n) for n values.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from cgraph.memory.usage import Value
+
+
+def permitted_lower_bound(values: Sequence[Value], alignment: int) -> int:
+    """Bytes that every plan of these values needs."""
+    nbytes = aligned_sizes(values, alignment)
+    ends = max((v.last for v in values), default=-1) + 2
+    change = np.zeros(ends, np.int64)  # of the bytes in use, from each step on
+    for value, size in zip(values, nbytes):
+        change[value.step] += size
+        change[value.last + 1] -= size
+        taken = max((nbytes[x] for x in value.overwritable if may_be_overwritten(values[x], value)), default=0)
+        change[value.step] -= taken
+        change[value.step + 1] += taken
+    for x, whole in wholes_of(values).items():
+        for first, last in merged((max(values[x].step, v.step), min(values[x].last, v.last)) for v in whole):
+            change[first] -= nbytes[x]
+            change[last + 1] += nbytes[x]
+    most = int(change.cumsum().max(initial=0))
+    return -(-most // alignment) * alignment
+
+
+def may_be_overwritten(operand: Value, by: Value) -> bool:
+    """Nobody reads the operand after the step that would overwrite it."""
+    return not operand.kept and operand.last == by.step and operand.nbytes == by.nbytes
+
+
+def aligned_sizes(values: Sequence[Value], alignment: int) -> list[int]:
+    """Bytes of each value, rounded up; as they are where a value may lie inside another, at any byte of it."""
+    inside = {x for value in values for x, _ in value.parts}
+    sizes = []
+    for i, value in enumerate(values):
+        if i in inside or any(x in inside for x in value.overwritable):
+            inside.add(i)
+        sizes.append(value.nbytes if i in inside else -(-value.nbytes // alignment) * alignment)
+    return sizes
+
+
+def wholes_of(values: Sequence[Value]) -> dict[int, list[Value]]:
+    """Per part the concat results that it may be made inside of."""
+    found: dict[int, list[Value]] = {}
+    for value in values:
+        for x, _ in value.parts:
+            found.setdefault(x, []).append(value)
+    return found
+
+
+def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges of steps ``first..last`` without overlaps; empty ones left out."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        if first > last:
+            continue
+        if found and first <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], last)
+        else:
+            found.append((first, last))
+    return found

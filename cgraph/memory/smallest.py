@@ -1,0 +1,57 @@
+"""The smallest plan over several ways to arrange the same values: orders of their steps, uses of the permissions.
+
+A permission can cost bytes: a concat result that its parts are made in occupies its bytes from the first part on. So
+each way is a planning problem of its own. Those whose lower bound is no smaller than a plan that is known are skipped.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+from cgraph.memory.auto import auto
+from cgraph.memory.bounds import lower_bound
+from cgraph.memory.layout import Layout
+from cgraph.memory.problem import Plan, Strategy
+from cgraph.memory.usage import Usage, usage_of
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to arrange the values: an order of the steps with its views, and who shares bytes by permission."""
+
+    order: str
+    layout: Layout
+    usage: Usage
+
+    @cached_property
+    def bound(self) -> int:
+        """No plan of this usage is smaller."""
+        return lower_bound(self.usage.problem)
+
+
+Choice = tuple[Candidate, Plan]
+
+
+def candidates(order: str, layout: Layout, alignment: int) -> list[Candidate]:
+    """All permissions used; and, if there are concats whose parts can be made in place, without those."""
+    joins = (True, False) if any(v.parts for v in layout.values) else (True,)
+    return [Candidate(order, layout, usage_of(layout.values, alignment, True, join)) for join in joins]
+
+
+def smallest(ways: Sequence[Candidate], strategy: Strategy) -> Choice:
+    """The smallest plan of any of these, the first of equal ones; `auto` searches once, where most can be gained."""
+    cheap = partial(auto, nodes=0) if strategy is auto else strategy
+    best = ways[0], cheap(ways[0].usage.problem)
+    for way in ways[1:]:
+        if way.bound < best[1].nbytes:
+            best = smaller(best, (way, cheap(way.usage.problem)))
+    if strategy is not auto:
+        return best
+    hopeful = min(ways, key=lambda way: way.bound)
+    if hopeful.bound < best[1].nbytes:
+        best = smaller(best, (hopeful, auto(hopeful.usage.problem)))
+    return best
+
+
+def smaller(one: Choice, other: Choice) -> Choice:
+    return other if other[1].nbytes < one[1].nbytes else one

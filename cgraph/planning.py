@@ -1,0 +1,188 @@
+"""From a physical graph to its plan: an order, what shares bytes by permission, offsets; all of it checked.
+
+Order ``auto``: the graph as it is walked, depth first; where some order may need less, the one that `least_memory`
+finds is planned too, and the smaller plan is taken. What is searched is limited by counts, not by seconds, so that a
+graph has one plan on every machine.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cgraph.errors import GraphError
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.traverse import post_order
+from cgraph.memory.auto import auto
+from cgraph.memory.bounds import lower_bound
+from cgraph.memory.check import check_plan
+from cgraph.memory.layout import Layout, is_leaf, layout_of, owner_of, views_of
+from cgraph.memory.permissions import permitted_lower_bound
+from cgraph.memory.problem import Plan, Strategy
+from cgraph.memory.smallest import candidates, smallest
+from cgraph.memory.strategies import STRATEGIES
+from cgraph.memory.usage import Usage, usage_of
+from cgraph.ops.leaf import Var
+from cgraph.ops.shape import Contiguous
+from cgraph.passes.make_contiguous import make_contiguous
+from cgraph.schedule.breadth_first import breadth_first
+from cgraph.schedule.dag import Dag, least_peak, peak
+from cgraph.schedule.least_memory import least_memory
+
+SCHEDULES = {"breadth_first": breadth_first, "least_memory": least_memory}
+ORDERS = ("auto", "depth_first", *SCHEDULES)
+STATES = 4_000  # of a search for an order that nobody asked for
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A graph on its way to a program: what pictures and reports read.
+
+    Fields
+        outputs, sources: physical nodes of the outputs and of the update edges
+        layout, usage, plan: schedule, planning problem and offsets
+        views: where every node's value is
+        order: what made the schedule
+    """
+
+    outputs: tuple[Node, ...]
+    sources: tuple[Node, ...]
+    updated: tuple[Var, ...]
+    layout: Layout
+    usage: Usage
+    plan: Plan
+    views: dict[Node, Any]
+    order: str = "depth_first"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arena: every intermediate value, output, halo and workspace."""
+        return self.plan.nbytes
+
+    @property
+    def peak_nbytes(self) -> int:
+        """The most bytes in use at any step, with what was overwritten and made in place."""
+        return lower_bound(self.usage.problem)
+
+    @property
+    def lower_bound(self) -> int:
+        """No plan of this schedule is smaller, whatever overwrites or is made in place."""
+        return permitted_lower_bound(self.usage.values, self.usage.problem.alignment)
+
+    @property
+    def plain_lower_bound(self) -> int:
+        """No plan of this schedule is smaller if nothing overwrites an operand or is made in place."""
+        return lower_bound(usage_of(self.usage.values, self.usage.problem.alignment, False, False).problem)
+
+    @property
+    def unshared_nbytes(self) -> int:
+        """Bytes if nothing shared: every value has its own."""
+        return sum(v.nbytes for v in self.layout.values)
+
+
+def plan_graph(
+    outputs: tuple[Node, ...],
+    updates: Mapping[Var, Node],
+    strategy: Strategy,
+    changing: tuple[Var, ...],
+    alignment: int,
+    order: str = "auto",
+) -> Compiled:
+    """Schedule, layout and plan of a physical graph, checked.
+
+    Parameters
+        outputs, updates, changing: as for `compile`
+        strategy: what makes the plan
+        alignment: bytes that offsets are multiples of
+        order: one of `ORDERS`
+    """
+    roots = make_contiguous((*outputs, *updates.values()))
+    views = views_of(post_order(roots))
+    split = len(outputs)
+    ends = roots[:split] + tuple(detached(x, views) for x in roots[split:])
+    nodes = post_order(ends)
+    always = kept_for(changing, nodes)
+    given = layout_of(nodes, ends, always)
+    found = [(name, given if run is None else layout_of(run, ends, always)) for name, run in runs(given, order)]
+    best, plan = smallest([way for name, layout in found for way in candidates(name, layout, alignment)], strategy)
+    check_plan(best.usage.problem, plan)
+    places = best.layout.place(best.usage, plan)
+    return Compiled(ends[:split], ends[split:], tuple(updates), best.layout, best.usage, plan, places, best.order)
+
+
+def strategy_named(memory: str | Strategy) -> Strategy:
+    """A strategy by its name. GraphError for a name that there is not."""
+    if callable(memory):
+        return memory
+    if memory == "auto":
+        return auto
+    if memory not in STRATEGIES:
+        raise GraphError(f"there is no memory strategy {memory!r}; there are auto, {', '.join(STRATEGIES)}")
+    return STRATEGIES[memory]
+
+
+def detached(source: Node, views: Mapping[Node, Any]) -> Node:
+    """The source of an update edge with bytes in the arena: a Var's own bytes change while edges are written."""
+    return apply(Contiguous(), source) if is_leaf(owner_of(views[source])) else source
+
+
+def kept_for(changing: tuple[Var, ...], order: Sequence[Node]) -> set[Node]:
+    """Nodes that do not depend on a changing Var and are read by one that does."""
+    if not changing:
+        return set()
+    cone: set[Node] = set(changing)
+    kept: set[Node] = set()
+    for node in order:
+        if any(x in cone for x in node.operands):
+            cone.add(node)
+            kept.update(x for x in node.operands if x not in cone)
+    return kept
+
+
+# -- orders -----------------------------------------------------------------------------------------------------------
+
+
+def runs(layout: Layout, order: str) -> list[tuple[str, list[Node] | None]]:
+    """The orders to plan, by name: the nodes of a layout in running order, None for the order they are in.
+
+    Raises
+        GraphError: there is no such order
+    """
+    if order not in ORDERS:
+        raise GraphError(f"there is no order {order!r}; there are {', '.join(ORDERS)}")
+    if order == "depth_first":
+        return [("depth_first", None)]
+    dag = dag_of(layout)
+    if order != "auto":
+        return [(order, in_order(layout, SCHEDULES[order](dag)))]
+    found: list[tuple[str, list[Node] | None]] = [("depth_first", None)]
+    walked = peak(dag, range(len(layout.steps)))
+    if walked > least_peak(dag):
+        better = least_memory(dag, states=STATES)
+        if peak(dag, better) < walked:
+            found.append(("least_memory", in_order(layout, better)))
+    return found
+
+
+def dag_of(layout: Layout) -> Dag:
+    """The steps of a layout, as a schedule sees them."""
+    values, views, count = layout.values, layout.views, len(layout.steps)
+    owned = [[layout.value_of.get(owner_of(views[x]), -1) for x in node.operands] for node in layout.steps]
+    scratch = [0] * count
+    for node, i in layout.scratch_of.items():
+        scratch[layout.value_of[node]] = values[i].nbytes
+    return Dag(
+        tuple(v.nbytes for v in values[:count]),
+        tuple(tuple(x for x in operands if x >= 0) for operands in owned),
+        frozenset(i for i, v in enumerate(values[:count]) if v.kept),
+        tuple(scratch),
+        tuple((*v.overwritable, *(x for x, _ in v.parts)) for v in values[:count]),
+    )
+
+
+def in_order(layout: Layout, order: Sequence[int]) -> list[Node]:
+    """All nodes of a layout with its steps in another order: leaves first, views right behind what they show."""
+    at = {layout.steps[i]: t for t, i in enumerate(order)}
+    for node in layout.views:
+        if node not in at:
+            at[node] = max((at[x] for x in node.operands), default=-1)
+    return sorted(layout.views, key=at.__getitem__)
