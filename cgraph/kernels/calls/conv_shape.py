@@ -59,13 +59,30 @@ class ConvShape:
 
     @cached_property
     def vectors(self) -> int:
-        """Blocks of result channels in a tile: many when there are few pixels to share a weight."""
+        """Blocks of result channels in a tile: many when there are few pixels to share a weight.
+
+        A tile of grouped filters reads the channels of all groups it touches, so it takes few blocks.
+        """
         pixels = self.result[0] * self.result[1] if self.window.is_point else self.result[1]
-        limit = sums(self.target)
-        if pixels < 4:
-            most = min(8, limit // max(pixels, 1))
-            return max(v for v in range(1, most + 1) if self.blocks % v == 0)
-        return 2 if self.blocks % 2 == 0 else 3 if self.blocks % 3 == 0 else 1
+        most = min(8, sums(self.target) // max(pixels, 1))
+        fitting = [v for v in (range(1, most + 1) if pixels < 4 else (1, 3, 2)) if self.blocks % v == 0]
+        if self.groups > 1:
+            least = min(self.blocks_read(v) for v in fitting)
+            fitting = [v for v in fitting if self.blocks_read(v) == least]
+        return fitting[-1]
+
+    def spans(self, vectors: int) -> list[tuple[int, int]]:
+        """First and last input block (excluded) of each panel of `vectors` blocks."""
+        per_in, per_out, width = self.c // self.groups, self.k // self.groups, vectors * self.lanes
+        found = []
+        for start in range(0, self.k, width):
+            first, last = start // per_out, (min(start + width, self.k) - 1) // per_out
+            found.append((first * per_in // self.lanes, -(-(last + 1) * per_in // self.lanes)))
+        return found
+
+    def blocks_read(self, vectors: int) -> int:
+        """Input blocks that every panel of `vectors` blocks reads: those of the panel that touches most."""
+        return max((stop - start for start, stop in self.spans(vectors)), default=0)
 
     @property
     def panels(self) -> int:
@@ -87,15 +104,9 @@ class ConvShape:
     @cached_property
     def panel_blocks(self) -> tuple[tuple[int, ...], int]:
         """For grouped filters: the first input block of each panel, and how many blocks every panel reads."""
-        per_in, per_out = self.c // self.groups, self.k // self.groups
-        spans = []
-        for panel in range(self.panels):
-            first = min(panel * self.panel_channels, self.k - 1)
-            last = min((panel + 1) * self.panel_channels, self.k) - 1
-            spans.append((first // per_out * per_in // self.lanes, -(-(last // per_out + 1) * per_in // self.lanes)))
-        count = max(stop - start for start, stop in spans)
+        count = self.blocks_read(self.vectors)
         total = -(-self.c // self.lanes)
-        return tuple(min(start, total - count) for start, _ in spans), count
+        return tuple(min(start, total - count) for start, _ in self.spans(self.vectors)), count
 
     @cached_property
     def steps(self) -> tuple[tuple[int, int, int], ...]:
