@@ -19,7 +19,7 @@ from nn.step import Step, training_step
 from nn.stopping import Below, Early
 from nn.summary import summary
 from nn.train import train
-from nn.weights import load_weights, save_weights
+from nn.weights import load_weights, save_weights, set_values
 
 __all__ = [
     "Below",
@@ -45,6 +45,7 @@ __all__ = [
     "optim",
     "read_checkpoint",
     "save_weights",
+    "set_values",
     "shifted",
     "summary",
     "train",

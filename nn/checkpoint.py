@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import FormatError
+from cgraph import FormatError
 from nn.files import remove_parts, write_whole
 from nn.weights import packed, read_arrays
 

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 import cgraph as cg
-from cgraph import Function, Var
-from cgraph.errors import InputError
+from cgraph import Function, InputError, Var
 from nn.layer import Layer, Sample, mapped
 from nn.weights import check_assigned
 

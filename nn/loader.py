@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from cgraph.errors import InputError
+from cgraph import InputError
 
 
 @dataclass(frozen=True, eq=False)

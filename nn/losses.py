@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 import cgraph as cg
-from cgraph import Node
-from cgraph.errors import ShapeError
+from cgraph import Node, ShapeError
 
 Loss = Callable[[Node, Node], Node]
 

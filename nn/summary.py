@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from cgraph import Node, Var
-from cgraph.errors import InputError
+from cgraph import InputError, Node, Var
 from nn.layer import Layer, Sample
 from nn.mode import Mode
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 import cgraph as cg
-from cgraph import Var
-from cgraph.errors import FormatError, InputError
+from cgraph import FormatError, InputError, Var
 from nn.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from nn.compile import compile as compile_model
 from nn.history import History

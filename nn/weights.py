@@ -8,7 +8,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from cgraph.errors import FormatError, UnassignedError
+from cgraph import FormatError, UnassignedError
 from nn.files import write_whole
 from nn.layer import Layer
 

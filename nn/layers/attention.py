@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 
 import cgraph as cg
-from cgraph import Node
-from cgraph.errors import ShapeError
+from cgraph import Node, ShapeError
 from nn.layer import Layer
 from nn.layers.linear import Linear
 from nn.mode import Mode

@@ -5,8 +5,7 @@ from math import prod
 from typing import Any
 
 import cgraph as cg
-from cgraph import Node
-from cgraph.errors import ShapeError
+from cgraph import Node, ShapeError
 from nn.layer import Layer, Sample
 from nn.mode import Mode
 

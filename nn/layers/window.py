@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cgraph.errors import ShapeError
+from cgraph import ShapeError
 
 Sizes = int | Sequence[int]
 Pad = str | int | Sequence[int]

@@ -1,6 +1,7 @@
-"""BlazeFace, front camera: finds faces and six points on each in a 128×128 picture.
+"""BlazeFace: finds faces and six points on each. The front camera's network sees 128×128 pixels and large faces, the
+back camera's 256×256 and smaller ones too.
 
-Source: Bazarevsky et al. 2019, arXiv:1907.05047; MediaPipe's face_detection_front for sizes.
+Source: Bazarevsky et al. 2019, arXiv:1907.05047; MediaPipe's face_detection_front and face_detection_back for sizes.
 """
 
 from dataclasses import dataclass, field
@@ -14,6 +15,8 @@ from nn.mode import Mode
 
 FIRST = ((24, 1), (28, 1), (32, 2), (36, 1), (42, 1), (48, 2), (56, 1), (64, 1), (72, 1), (80, 1), (88, 1))
 SECOND = ((96, 2), (96, 1), (96, 1), (96, 1), (96, 1))
+BACK_FIRST = (*((24, 1),) * 7, (24, 2), *((24, 1),) * 7, (48, 2), *((48, 1),) * 7, (96, 2), *((96, 1),) * 7)
+BACK_SECOND = ((96, 2),)
 """Result channels and stride of the blocks before and after the first heads."""
 NUMBERS = 16
 """Per anchor: centre, size, and six points."""
@@ -21,11 +24,16 @@ NUMBERS = 16
 
 @dataclass(frozen=True, eq=False)
 class BlazeBlock(Layer):
-    """Depthwise 3×3 and pointwise convolution beside x, whose channels are filled up with zeros."""
+    """Depthwise 3×3 and pointwise convolution beside x, whose channels are filled up with zeros.
+
+    Fields
+        residual: x is added
+    """
 
     inputs: int
     outputs: int
     stride: int = 1
+    residual: bool = True
     depthwise: Conv2d = field(init=False, repr=False)
     pointwise: Conv2d = field(init=False, repr=False)
 
@@ -36,6 +44,8 @@ class BlazeBlock(Layer):
     def build(self, *xs: Node, mode: Mode) -> Node:
         (x,) = xs
         y = self.pointwise(self.depthwise(x, mode=mode), mode=mode)
+        if not self.residual:
+            return cg.relu(y)
         if self.stride == 2:
             x = MaxPool2d(2)(x, mode=mode)
         missing = self.outputs - self.inputs
@@ -44,22 +54,25 @@ class BlazeBlock(Layer):
         return cg.relu(y + x)
 
 
-def blocks(before: int, sizes: tuple[tuple[int, int], ...]) -> tuple[BlazeBlock, ...]:
+def blocks(before: int, sizes: tuple[tuple[int, int], ...], residual: bool = True) -> tuple[BlazeBlock, ...]:
     found = []
     for channels, stride in sizes:
-        found.append(BlazeBlock(before, channels, stride))
+        found.append(BlazeBlock(before, channels, stride, residual))
         before = channels
     return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)
 class BlazeFace(Layer):
-    """Images ``[n, 3, 128, 128]`` with values from -1 to 1 to raw boxes ``[n, 896, 16]`` and scores ``[n, 896, 1]``.
+    """Images ``[n, 3, h, w]`` with values from -1 to 1 to raw boxes ``[n, 896, 16]`` and scores ``[n, 896, 1]``.
 
     Boxes are in pixels relative to their anchor; a sigmoid makes probabilities of scores.
+
+    Fields
+        back: the back camera's network
     """
 
-    image: tuple[int, int, int] = (3, 128, 128)
+    back: bool = False
     stem: Conv2d = field(init=False, repr=False)
     first: tuple[BlazeBlock, ...] = field(init=False, repr=False)
     second: tuple[BlazeBlock, ...] = field(init=False, repr=False)
@@ -69,14 +82,16 @@ class BlazeFace(Layer):
     boxes_16: Conv2d = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        c, d = FIRST[-1][0], SECOND[-1][0]
-        self.hold(stem=Conv2d(3, FIRST[0][0], 5, 2, "same"), first=blocks(FIRST[0][0], FIRST), second=blocks(c, SECOND))
+        first, second = (BACK_FIRST, BACK_SECOND) if self.back else (FIRST, SECOND)
+        stem, c, d = first[0][0], first[-1][0], second[-1][0]
+        self.hold(stem=Conv2d(3, stem, 5, 2, "same"), first=blocks(stem, first))
+        self.hold(second=blocks(c, second, residual=not self.back))
         self.hold(scores_8=Conv2d(c, 2, 1), scores_16=Conv2d(d, 6, 1))
         self.hold(boxes_8=Conv2d(c, 2 * NUMBERS, 1), boxes_16=Conv2d(d, 6 * NUMBERS, 1))
 
     @property
     def samples(self) -> tuple[Sample, ...]:
-        return (Sample(self.image),)
+        return (Sample((3, 256, 256) if self.back else (3, 128, 128)),)
 
     def build(self, *xs: Node, mode: Mode) -> tuple[Node, Node]:
         x = cg.relu(self.stem(*xs, mode=mode))
@@ -95,6 +110,6 @@ def per_anchor(x: Node, numbers: int) -> Node:
     return cg.reshape(cg.transpose(x, (0, 2, 3, 1)), (x.shape[0], -1, numbers))
 
 
-def blazeface(weights: int | str | None = 0) -> BlazeFace:
+def blazeface(weights: int | str | None = 0, back: bool = False) -> BlazeFace:
     """BlazeFace with random weights of this seed, or as `initialise` says."""
-    return initialise(BlazeFace(), weights)
+    return initialise(BlazeFace(back), weights)

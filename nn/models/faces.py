@@ -1,0 +1,76 @@
+"""From BlazeFace's raw numbers to faces: boxes and points in picture coordinates, overlapping ones blended."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+MOST_SCORE = 100.0
+
+
+@dataclass(frozen=True)
+class Face:
+    """A face in coordinates from 0 to 1.
+
+    Fields
+        box: left, top, right, bottom
+        points: x and y of right eye, left eye, nose, mouth, right ear, left ear ``[6, 2]``
+        probability: that it is one
+    """
+
+    box: tuple[float, float, float, float]
+    points: np.ndarray
+    probability: float
+
+
+def faces_of(
+    raw: np.ndarray,
+    scores: np.ndarray,
+    anchors: np.ndarray,
+    pixels: int = 128,
+    least: float = 0.75,
+    overlap: float = 0.3,
+) -> list[Face]:
+    """Faces in one picture, the most probable first.
+
+    Parameters
+        raw, scores: the network's results for the picture, ``[896, 16]`` and ``[896, 1]``
+        anchors: centre and size of every anchor ``[896, 4]``
+        pixels: width of the picture that the network saw; the raw numbers are in them
+        least: probability of a face
+        overlap: intersection over union from which two boxes are one face
+    Source
+        weighted suppression of Bazarevsky et al. 2019, section 3.3
+    """
+    probability = 1 / (1 + np.exp(-np.clip(scores[:, 0].astype(np.float64), -MOST_SCORE, MOST_SCORE)))
+    chosen = np.flatnonzero(probability >= least)
+    rows = decoded(raw[chosen].astype(np.float64) / pixels, anchors[chosen])
+    probability = probability[chosen]
+    waiting = np.argsort(-probability, kind="stable")
+    faces = []
+    while len(waiting):
+        same = intersection_over_union(rows[waiting[0], :4], rows[waiting, :4]) > overlap
+        same[0] = True
+        group = waiting[same]
+        weights = probability[group] / probability[group].sum()
+        mean = weights @ rows[group]
+        box = (float(mean[0]), float(mean[1]), float(mean[2]), float(mean[3]))
+        faces.append(Face(box, mean[4:].reshape(6, 2), float(probability[group].mean())))
+        waiting = waiting[~same]
+    return faces
+
+
+def decoded(raw: np.ndarray, anchors: np.ndarray) -> np.ndarray:
+    """Left, top, right, bottom and points, from 0 to 1 ``[n, 16]``."""
+    centre, size = anchors[:, :2], anchors[:, 2:]
+    middle = raw[:, :2] * size + centre
+    half = raw[:, 2:4] * size / 2
+    points = raw[:, 4:].reshape(-1, 6, 2) * size[:, None] + centre[:, None]
+    return np.concatenate([middle - half, middle + half, points.reshape(-1, 12)], axis=1)
+
+
+def intersection_over_union(box: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+    """Of one box with each of several; 0 where they do not touch."""
+    sides = np.maximum(np.minimum(box[2:], boxes[:, 2:]) - np.maximum(box[:2], boxes[:, :2]), 0)
+    shared = sides.prod(axis=1)
+    areas = (boxes[:, 2:] - boxes[:, :2]).prod(axis=1)
+    return shared / np.maximum((box[2:] - box[:2]).prod() + areas - shared, 1e-12)

@@ -1,0 +1,58 @@
+"""From the names and shapes of known PyTorch weight files to the paths of the networks here.
+
+Each function takes the arrays of a file by name and gives arrays by path, for `nn.set_values`.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from nn.models.blazeface import BlazeFace
+from nn.models.resnet import Bottleneck, ResNet
+
+Arrays = Mapping[str, np.ndarray]
+NORM = {"scale": "weight", "shift": "bias", "mean": "running_mean", "variance": "running_var"}
+
+
+def resnet_arrays(arrays: Arrays, model: ResNet, prefix: str = "") -> dict[str, np.ndarray]:
+    """Of a ResNet with torchvision's names (``layer1.0.conv1.weight``), also the CIFAR ones of akamaster.
+
+    Parameters
+        prefix: what stands before the names, such as ``"state_dict.module."``
+    """
+    found = conv_norm(arrays, "stem", f"{prefix}conv1", f"{prefix}bn1")
+    for g, group in enumerate(model.groups):
+        for i, block in enumerate(group):
+            here, there = f"groups.{g}.{i}", f"{prefix}layer{g + 1}.{i}"
+            parts = ("first", "second", "third") if isinstance(block, Bottleneck) else ("first", "second")
+            for n, part in enumerate(parts, start=1):
+                found |= conv_norm(arrays, f"{here}.{part}", f"{there}.conv{n}", f"{there}.bn{n}")
+            if getattr(block, "shortcut", None) is not None:
+                found |= conv_norm(arrays, f"{here}.shortcut", f"{there}.downsample.0", f"{there}.downsample.1")
+    last = "linear" if f"{prefix}linear.weight" in arrays else "fc"
+    found["classifier.weight"] = arrays[f"{prefix}{last}.weight"].T
+    found["classifier.bias"] = arrays[f"{prefix}{last}.bias"]
+    return found
+
+
+def conv_norm(arrays: Arrays, here: str, conv: str, norm: str) -> dict[str, np.ndarray]:
+    """A ConvNorm's arrays."""
+    found = {f"{here}.norm.{ours}": arrays[f"{norm}.{theirs}"] for ours, theirs in NORM.items()}
+    return {f"{here}.conv.weight": arrays[f"{conv}.weight"], **found}
+
+
+def blazeface_arrays(arrays: Arrays, model: BlazeFace) -> dict[str, np.ndarray]:
+    """Of BlazeFace with the names of hollance's BlazeFace-PyTorch."""
+    body = "backbone" if model.back else "backbone1"
+    pairs = {"stem": f"{body}.0", "scores_8": "classifier_8", "scores_16": "classifier_16"}
+    pairs |= {"boxes_8": "regressor_8", "boxes_16": "regressor_16"}
+    for i in range(len(model.first)):
+        pairs |= block_names(f"first.{i}", f"{body}.{i + 2}")
+    for i in range(len(model.second)):
+        pairs |= block_names(f"second.{i}", "final" if model.back else f"backbone2.{i}")
+    kinds = ("weight", "bias")
+    return {f"{ours}.{kind}": arrays[f"{theirs}.{kind}"] for ours, theirs in pairs.items() for kind in kinds}
+
+
+def block_names(here: str, there: str) -> dict[str, str]:
+    return {f"{here}.depthwise": f"{there}.convs.0", f"{here}.pointwise": f"{there}.convs.1"}
