@@ -161,7 +161,7 @@ class Function(Viewable):
         self._cells = tuple(v for v in self._vars if v not in given)
         self._by_name = {v.name: v for v in inputs}
         self._idle: list[_Instance] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._recompute = Recompute(compiled) if compiled else None
 
     @property

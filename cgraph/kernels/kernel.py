@@ -7,8 +7,10 @@ argument at run time, so a new shape never compiles.
 All kernels have one signature, ``void kernel(const int64 *args, int64 first_task, int64 last_task)``.
 """
 
+import ctypes
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 Param = int | float | str | bool | tuple
 
@@ -22,6 +24,23 @@ class Kernel:
 
     def __str__(self) -> str:
         return f"{self.family}({', '.join(map(str, self.params))})"
+
+
+@dataclass(frozen=True, eq=False)
+class Callback:
+    """A Python function in the place of a kernel; see `cgraph.kernels.callback`. Whoever holds its address holds this.
+
+    Fields
+        native: the function as C calls it
+        blas: it calls into BLAS or LAPACK
+    """
+
+    native: Any
+    blas: bool
+
+    @property
+    def address(self) -> int:
+        return ctypes.cast(self.native, ctypes.c_void_p).value or 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +72,7 @@ class Call:
     never split a reduction.
     """
 
-    kernel: Kernel
+    kernel: Kernel | Callback
     args: tuple[int | float | Pointer, ...]
     tasks: int
     chunk: int = 1

@@ -5,31 +5,19 @@ Arguments of all calls lie in one int64 array. Addresses are written when memory
 constant) the positions in that array and the offsets are known, so binding is one addition per key.
 """
 
-import ctypes
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from cgraph.engine.cpu.threads import run_table
-from cgraph.kernels.kernel import Call, Kernel, Pointer
+from cgraph.kernels.callback import STOP, taken_failure
+from cgraph.kernels.kernel import Call, Callback, Kernel, Pointer
 from cgraph.kernels.store import store
 from cgraph.kernels.target import Target
 
 ALIGNMENT = 64
-
-
-@dataclass(frozen=True)
-class Callback:
-    """A Python function as a kernel; kept alive by the program that calls it."""
-
-    function: Any
-
-    @property
-    def address(self) -> int:
-        return ctypes.cast(self.function, ctypes.c_void_p).value or 0
 
 
 @dataclass(frozen=True)
@@ -50,7 +38,7 @@ class Code:
         args: arguments, addresses left 0
         relocations: what to fill in
         first_row: per step, its first row; one more at the end
-        keep: objects whose addresses stand in the table
+        callbacks: Python functions whose addresses stand in the table
     """
 
     table: np.ndarray
@@ -58,7 +46,7 @@ class Code:
     relocations: tuple[Relocation, ...]
     first_row: np.ndarray
     kernels: int
-    keep: tuple[Any, ...]
+    callbacks: tuple[Callback, ...]
 
 
 def code_of_calls(calls_by_step: Sequence[Sequence[Call]], target: Target) -> Code:
@@ -70,9 +58,8 @@ def code_of_calls(calls_by_step: Sequence[Sequence[Call]], target: Target) -> Co
     args: list[int] = []
     places: dict[int, tuple[object, list[int], list[int]]] = {}
     for row, call in enumerate(calls):
-        callback = isinstance(call.kernel, Callback)
         table[row] = (
-            call.kernel.address if callback else addresses[call.kernel],
+            call.kernel.address if isinstance(call.kernel, Callback) else addresses[call.kernel],
             len(args),
             call.tasks,
             max(call.chunk, 1),
@@ -88,8 +75,8 @@ def code_of_calls(calls_by_step: Sequence[Sequence[Call]], target: Target) -> Co
         for key, positions, offsets in places.values()
     )
     first_row = np.cumsum([0, *map(len, calls_by_step)])
-    keep = tuple(call.kernel for call in calls if isinstance(call.kernel, Callback))
-    return Code(table, np.array(args, np.int64), relocations, first_row, len(set(wanted)), keep)
+    callbacks = tuple(call.kernel for call in calls if isinstance(call.kernel, Callback))
+    return Code(table, np.array(args, np.int64), relocations, first_row, len(set(wanted)), callbacks)
 
 
 def word_of(arg: int | float) -> int:
@@ -116,7 +103,8 @@ class CpuProgram:
         for relocation in code.relocations:
             if isinstance(relocation.key, np.ndarray):
                 self.bind({id(relocation.key): relocation.key.ctypes.data})
-        self.bind({id(ARENA_KEY): self.arena.ctypes.data})
+        self.stop = np.zeros(1, np.int64)
+        self.bind({id(ARENA_KEY): self.arena.ctypes.data, id(STOP): self.stop.ctypes.data})
 
     def bind(self, addresses: Mapping[int, int]) -> None:
         """Write the addresses of the memory that these keys name."""
@@ -127,10 +115,17 @@ class CpuProgram:
                 self._bound[key] = address
 
     def run(self, steps: tuple[int, ...] | None = None) -> None:
-        """Run every step, or those named."""
+        """Run every step, or those named. What a Python function among them raises is raised here."""
         table = self.table if steps is None else self._table_of(steps)
-        if len(table):
+        if not len(table):
+            return
+        if not self.code.callbacks:
             run_table(table, self.threads)
+            return
+        run_table(table, self.threads, self.stop, any(c.blas for c in self.code.callbacks))
+        if self.stop[0]:
+            self.stop[0] = 0
+            raise taken_failure(self.stop.ctypes.data) or RuntimeError("a run was stopped")
 
     def _table_of(self, steps: tuple[int, ...]) -> np.ndarray:
         if steps not in self._tables:

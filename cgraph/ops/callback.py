@@ -1,0 +1,158 @@
+"""A user's own Python functions as nodes: delay, delay_array, lazy_print."""
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError, GraphError, ShapeError
+from cgraph.ir.graph import Node, Op, apply, public, user_line
+from cgraph.ir.spec import Spec, dtype_of, shape_of
+from cgraph.kernels.callback import callback_call
+from cgraph.kernels.kernel import View
+from cgraph.ops.family import plain
+from cgraph.ops.leaf import as_node
+
+
+@dataclass(frozen=True, eq=False)
+class Delay(Op):
+    """The result of a Python function of arrays, computed at each run.
+
+    Fields
+        function: gets copies of the operands' values
+        spec: what it returns
+        where: the user's file and line, for messages
+    Raises, at the run
+        whatever the function raises, with a note that says where the node was made
+        ShapeError, DTypeError: it returns something else
+        GraphError: it asks for the value of a node that depends on this one
+    """
+
+    function: Callable[..., Any]
+    spec: Spec
+    where: str
+    pure = False
+    strided = True
+
+    def infer(self, *specs: Spec) -> Spec:
+        return self.spec
+
+    def meaning(self, *xs):
+        with self.running():
+            found = self.function(*(np.array(x) for x in xs))
+        return self.fitting(found)
+
+    def cpu(self, out: View, *xs: View, scratch: Any = None) -> list:
+        def run(outs: tuple[np.ndarray, ...], values: tuple[np.ndarray, ...]) -> None:
+            outs[0][...] = self.meaning(*values)
+
+        return [callback_call(run, [out], xs)]
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Refuse to run inside itself; say where the node is when the function raises."""
+        stack = _running.__dict__.setdefault("stack", [])
+        if any(op is self for op in stack):
+            raise GraphError(
+                f"{self.name} at {self.where}: its function asks for a value that depends on the {self.name} itself"
+            )
+        stack.append(self)
+        try:
+            yield
+        except Exception as error:
+            error.add_note(f"in the function of {self.name} at {self.where}")
+            raise
+        finally:
+            stack.pop()
+
+    def fitting(self, found: Any) -> np.ndarray:
+        """The returned value as an array of the declared spec."""
+        if isinstance(found, Node):
+            raise GraphError(f"{self.name} at {self.where}: the function returned {found!r}; it must return an array")
+        if not isinstance(found, np.ndarray | np.generic):
+            found = np.asarray(found, self.spec.dtype)
+        got = f"{found.dtype}[{','.join(map(str, found.shape))}]"
+        if found.dtype != self.spec.dtype:
+            raise DTypeError(f"{self.name} at {self.where}: the function returned {got}, declared is {self.spec}")
+        if found.shape != self.spec.shape:
+            raise ShapeError(f"{self.name} at {self.where}: the function returned {got}, declared is {self.spec}")
+        return np.asarray(found)
+
+
+_running = threading.local()
+
+
+@dataclass(frozen=True, eq=False)
+class LazyPrint(Delay):
+    """The operand itself, written to standard output at each run."""
+
+    def overwrites(self, x: Spec) -> tuple[int, ...]:
+        return (0,)
+
+    def grad(self, node, g):
+        return (g,)
+
+
+@dataclass(frozen=True)
+class Printing:
+    """How a value is written.
+
+    Fields
+        rows, columns: at most so many along the last two axes
+        header: name, spec and place come first
+        fmt: how one element becomes text; NumPy's own way by default
+    """
+
+    title: str
+    rows: int
+    columns: int
+    header: bool
+    fmt: Callable[[Any], str] | None = field(default=None)
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        shown = x[..., : self.rows, : self.columns] if x.ndim > 1 else x[: self.columns] if x.ndim else x
+        formatter: Any = {"all": self.fmt} if self.fmt else None
+        text = np.array2string(shown, threshold=sys.maxsize, formatter=formatter)
+        more = "" if shown.shape == x.shape else f"\nthe first {'x'.join(map(str, shown.shape))} of {x.shape}"
+        sys.stdout.write((f"{self.title}\n" if self.header else "") + text + more + "\n")
+        return x
+
+
+def here() -> str:
+    """The user's file and line."""
+    file, line = user_line()
+    return f"{Path(file).name}:{line}"
+
+
+@public
+def delay(function: Callable[..., Any], x: Any) -> Node:
+    """``function(x)``, computed at each run; it returns an array of the operand's shape and dtype."""
+    x = as_node(plain(x))
+    return apply(Delay(function, x.spec, here()), x)
+
+
+@public
+def delay_array(shape: Any, dtype: Any, function: Callable[..., Any], *xs: Any) -> Node:
+    """``function(*xs)``, computed at each run; it returns an array of this shape and dtype."""
+    return apply(Delay(function, Spec(shape_of(shape), dtype_of(dtype)), here()), *(as_node(plain(x)) for x in xs))
+
+
+@public
+def lazy_print(
+    x: Any, max_row: int = 20, max_col: int = 10, header: bool = True, fmt: Callable[[Any], str] | None = None
+) -> Node:
+    """`x` itself, written to standard output at each run.
+
+    Parameters
+        max_row, max_col: rows and columns written at most
+        header: write name, spec and place first
+        fmt: one element as text
+    """
+    x = as_node(plain(x))
+    title = f"{x.name} {x.spec} at {here()}"
+    return apply(LazyPrint(Printing(title, max_row, max_col, header, fmt), x.spec, here()), x)
