@@ -14,7 +14,7 @@ from cgraph.ir.graph import Node, public
 from cgraph.ops.leaf import Var
 from cgraph.view.diagram import CONST, OP, VAR, VIEW, Diagram, Item, diagram_of, diagram_of_nodes
 from cgraph.view.planned import Shown
-from cgraph.view.text import hue_of, plain
+from cgraph.view.text import hue_of, plain, visible
 
 FORMATS = ("svg", "png")
 SHAPES = {OP: "box", VIEW: "box", VAR: "ellipse", CONST: "note"}
@@ -70,7 +70,7 @@ def diagram_dot(diagram: Diagram) -> str:
 
 def quoted(text: str) -> str:
     """A DOT string that shows exactly this text: no escape, no entity and no quote of it is one to Graphviz."""
-    shown = plain(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;").replace("\n", "\\n")
+    shown = visible(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;").replace("\n", "\\n")
     return f'"{shown}"'
 
 

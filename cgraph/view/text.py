@@ -7,12 +7,17 @@ HUES = 36  # blocks with hues of their own; then they come round again
 
 
 def plain(text: str) -> str:
+    """A name as it is shown: visible, and cut off where it is too long."""
+    shown = visible(text)
+    return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"
+
+
+def visible(text: str) -> str:
     """Text without what a reader cannot see or a format forbids: control characters, halves of pairs, marks that turn
     the direction of writing. Line ends stay."""
-    if text.isprintable() and len(text) <= LONGEST:
+    if text.replace("\n", "").isprintable():
         return text
-    shown = "".join(char if char.isprintable() or char == "\n" else "?" for char in text)
-    return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"
+    return "".join(char if char.isprintable() or char == "\n" else "?" for char in text)
 
 
 def markup(text: str) -> str:

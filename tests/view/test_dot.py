@@ -139,3 +139,9 @@ def test_deep_and_wide_graphs_are_written():
     nodes, edges = statements(graph_dot([node, *(x + float(i) for i in range(1_000))]))
     assert len(nodes) == 1 + 10_000 + 3 * 1_000
     assert len(edges) == 10_000 + 3 * 1_000
+
+
+def test_a_long_name_is_cut_and_the_rest_of_the_label_stays():
+    nodes, _ = statements(graph_dot(cg.Var((4,), name="x" * 1000)))
+    assert "x" * 100 in nodes["n0"] and "x" * 300 not in nodes["n0"]
+    assert r"…\nfloat32[4]\n16 B\ntest_dot.py:" in nodes["n0"]

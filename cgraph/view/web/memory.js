@@ -105,11 +105,11 @@ class MemoryPicture {
     const bound = view.toY(this.top - data.bound), { left, width } = view.inner;
     for (const x of selected.item < 0 ? [] : this.page.graph.items[selected.item].operands) {
       const read = this.boxes[this.page.graph.items[x].box];
-      if (read) this.outline(pen, ink("--accent"), 2, ...this.place(view, read.offset, read.nbytes, read.first, read.last));
+      if (read) this.outline(pen, ink("--accent"), 2, ...this.place(view, read.offset, read.nbytes, read.first, read.until));
     }
     if (selected.box >= 0) {
       const b = this.boxes[selected.box];
-      this.outline(pen, ink("--ink"), 3, ...this.place(view, b.offset, b.nbytes, b.first, b.last));
+      this.outline(pen, ink("--ink"), 3, ...this.place(view, b.offset, b.nbytes, b.first, b.until));
     }
     pen.strokeStyle = ink("--peak");
     pen.lineWidth = 1.5;
