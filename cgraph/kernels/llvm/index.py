@@ -7,7 +7,7 @@ address is 0); reading then takes the nearest element, writing leaves it out, so
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
-from cgraph.kernels.llvm.move import Run, copy_items, each_run
+from cgraph.kernels.llvm.move import UNROLL, Run, copy_items, each_run
 
 
 def gather(k: Builder, itemsize: int, index: str, how: str):
@@ -28,9 +28,12 @@ def gather(k: Builder, itemsize: int, index: str, how: str):
         def item(i: Val, moved: Val) -> None:
             run.item(0, dtype, i).store(run.item(1, dtype, i).plus_bytes(moved).load(align=1), align=1)
 
+        def items(i: Val, n: int) -> None:
+            for moved, j in [(offset(i + j), j) for j in range(n or 1)]:
+                item(i + j, moved)
+
         if how == "each":
-            with k.loop(0, run.count) as i:
-                item(i, offset(i))
+            k.tail_loop(run.count, UNROLL, items)
         elif how == "run":
             copy_items(k, run.items(0, dtype), run.items(1, dtype).plus_bytes(offset(0)), run.count)
         else:
