@@ -35,7 +35,7 @@ class Page {
   fill() {
     const { data } = this, ratio = data.bound ? data.nbytes / data.bound : 1;
     const figures = [["Arena", bytesText(data.nbytes)], ["Lower bound", bytesText(data.bound)], ["Ratio", ratio.toFixed(4)],
-      ["Unshared", bytesText(data.unshared)], ["Peak", `${bytesText(data.peakBytes)} at step ${data.peak}`], ["Values", `${data.boxes.length} of ${data.items.length} nodes`]];
+      ["Unshared", bytesText(data.unshared)], ["Peak", `${bytesText(data.peakBytes)} at step ${data.peak}`], ["Graph", `${data.items.length} nodes, ${data.boxes.length} values`]];
     for (const [name, value] of figures) {
       const group = add(byId("figures"), "div");
       add(group, "dt", name);
