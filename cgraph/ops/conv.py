@@ -5,7 +5,6 @@ replaces them where faster ones fit.
 """
 
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,11 @@ import numpy as np
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import OPS, Node, Op, apply, public
 from cgraph.ir.spec import Spec
-from cgraph.kernels.calls.contract import product_sum_calls, reordered, repeated, split_axis
+from cgraph.kernels.calls.contract import reordered, repeated, split_axis
+from cgraph.kernels.calls.contraction import Contraction
 from cgraph.kernels.calls.move import fill_calls
-from cgraph.kernels.calls.reduce import scratch_nbytes
 from cgraph.kernels.expression import code_of
-from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.kernel import Pointer, View, contiguous
 from cgraph.ops.family import common_dtype, plain
 from cgraph.ops.leaf import as_node
 from cgraph.ops.window import (
@@ -63,7 +62,6 @@ class Conv(Op):
     pad: tuple[int, ...]
     dilation: tuple[int, ...]
     groups: int
-    strided = True
 
     def moves(self, window: tuple[int, ...]) -> Windows:
         return Windows(window, self.stride, self.pad, self.dilation)
@@ -91,21 +89,37 @@ class Conv(Op):
     def scratch(self, x: Spec, f: Spec) -> int:
         return aligned(sum(aligned(n) for n in self.rooms(x, f)))
 
-    def rooms(self, x: Spec | View, f: Spec | View) -> tuple[int, int]:
-        """Bytes of the padded images and of the reduction's parts."""
+    def rooms(self, x: Spec, f: Spec) -> tuple[int, int]:
+        """Bytes of the padded or spread images and of the products."""
+        result = self.infer(x, f)
+        out, x_view, f_view = (unplaced(spec) for spec in (result, x, f))
+        image = self.image_nbytes(x, f)
+        if result.size == 0 or x.size == 0 or f.size == 0:
+            return 0, 0
+        return image, self.products(out, self.image(x_view, f_view, NOWHERE)[1], f_view).nbytes
+
+    def image_nbytes(self, x: Spec, f: Spec) -> int:
         moves = self.moves(f.shape[2:])
-        results = moves.result(x.shape[2:])
-        shape = (x.shape[0], f.shape[0], *results, f.shape[1], *f.shape[2:])
-        axes = tuple(range(len(results) + 2, len(shape)))
-        return padded_nbytes(moves, x.shape, results, itemsize(x)), scratch_nbytes("sum", code(x), shape, axes)
+        return padded_nbytes(moves, x.shape, moves.result(x.shape[2:]), itemsize(x))
+
+    def image(self, x: View, f: View, at: Pointer) -> tuple[list, View]:
+        """Calls that pad the images, and the images to read."""
+        moves = self.moves(f.shape[2:])
+        return padded_view(moves, x, moves.result(x.shape[2:]), 0, at)
 
     def cpu(self, out: View, x: View, f: View, scratch: Pointer | None = None) -> list:
-        moves, results = self.moves(f.shape[2:]), out.shape[2:]
-        if prod(f.shape[1:]) == 0:
+        if out.size == 0:
+            return []
+        if x.size == 0 or f.size == 0:
             return fill_calls(out, 0)
-        nbytes = self.rooms(x, f)
-        image, parts = rooms(scratch, *nbytes)
-        calls, x = padded_view(moves, x, results, 0, image)
+        specs = (Spec(v.shape, np.dtype(v.dtype)) for v in (x, f))
+        image, products = rooms(scratch, *self.rooms(*specs))
+        calls, x = self.image(x, f, image or NOWHERE)
+        return calls + self.products(out, x, f).calls(products)
+
+    def products(self, out: View, x: View, f: View) -> Contraction:
+        """The sum of products over the windows of the padded images."""
+        moves, results = self.moves(f.shape[2:]), out.shape[2:]
         seen = split_axis(window_view(x, moves, results), 1, self.groups)  # [n, g, c, p.., r..]
         filters = split_axis(f, 0, self.groups)  # [g, k, c, r..]
         axes = len(results)
@@ -114,7 +128,7 @@ class Conv(Op):
         seen = repeated(reordered(seen, order), 2, k)  # [n, g, k, p.., c, r..]
         filters = repeated(repeated(filters, 2, *results), 0, x.shape[0])
         over = tuple(range(3 + axes, 4 + 2 * axes))
-        return calls + product_sum_calls(split_axis(out, 1, self.groups), seen, filters, over, parts, nbytes[1])
+        return Contraction(split_axis(out, 1, self.groups), seen, filters, over)
 
     def grad(self, node, g):
         x, f = node.operands
@@ -171,20 +185,16 @@ class ConvTranspose(Conv):
         parts = (np.einsum("ngk...,gkc->ngc...", x, f[(..., *tap)], optimize=True) for tap in np.ndindex(moves.window))
         return moves.collected((part.reshape(shape) for part in parts), self.shape)
 
-    def rooms(self, x: Spec | View, f: Spec | View) -> tuple[int, int]:
-        moves = self.moves(f.shape[2:])
-        shape = (x.shape[0], f.shape[1] * self.groups, *self.shape, f.shape[0] // self.groups, *f.shape[2:])
-        axes = tuple(range(len(self.shape) + 2, len(shape)))
-        return spread_nbytes(moves, self.shape, x.shape[:2], itemsize(x)), scratch_nbytes("sum", code(x), shape, axes)
+    def image_nbytes(self, x: Spec, f: Spec) -> int:
+        return spread_nbytes(self.moves(f.shape[2:]), self.shape, x.shape[:2], itemsize(x))
 
-    def cpu(self, out: View, x: View, f: View, scratch: Pointer | None = None) -> list:
-        if f.shape[0] == 0 or out.size == 0:
-            return fill_calls(out, 0)
+    def image(self, x: View, f: View, at: Pointer) -> tuple[list, View]:
+        """Calls that spread the elements apart, and what to read."""
+        return spread_view(self.moves(f.shape[2:]), x, self.shape, 0, at)
+
+    def products(self, out: View, x: View, f: View) -> Contraction:
+        """The sum of products over windows of the spread elements, with filters turned around."""
         moves = self.moves(f.shape[2:])
-        nbytes = self.rooms(x, f)
-        image, parts = rooms(scratch, *nbytes)
-        assert image is not None
-        calls, x = spread_view(moves, x, self.shape, 0, image)
         ones = (1,) * len(self.shape)
         steps = Windows(moves.window, ones, (0,) * len(self.pad), self.dilation)
         seen = split_axis(window_view(x, steps, self.shape), 1, self.groups)  # [n, g, k, i.., r..]
@@ -196,7 +206,7 @@ class ConvTranspose(Conv):
         filters = reordered(filters, (0, 2, 1, *range(3, 3 + axes)))
         filters = repeated(repeated(filters, 2, *self.shape), 0, x.shape[0])
         over = tuple(range(3 + axes, 4 + 2 * axes))
-        return calls + product_sum_calls(split_axis(out, 1, self.groups), seen, filters, over, parts, nbytes[1])
+        return Contraction(split_axis(out, 1, self.groups), seen, filters, over)
 
     def grad(self, node, g):
         x, f = node.operands
@@ -237,19 +247,16 @@ class ConvFilters(Conv):
         )
         return found.reshape(g.shape[1], *found.shape[2:])
 
-    def rooms(self, x: Spec | View, g: Spec | View) -> tuple[int, int]:
-        moves, results = self.moves(self.window), g.shape[2:]
-        shape = (g.shape[1], x.shape[1] // self.groups, *self.window, x.shape[0], *results)
-        axes = tuple(range(len(results) + 2, len(shape)))
-        return padded_nbytes(moves, x.shape, results, itemsize(x)), scratch_nbytes("sum", code(x), shape, axes)
+    def image_nbytes(self, x: Spec, g: Spec) -> int:
+        return padded_nbytes(self.moves(self.window), x.shape, g.shape[2:], itemsize(x))
 
-    def cpu(self, out: View, x: View, g: View, scratch: Pointer | None = None) -> list:
+    def image(self, x: View, g: View, at: Pointer) -> tuple[list, View]:
+        """Calls that pad the images, and the images to read."""
+        return padded_view(self.moves(self.window), x, g.shape[2:], 0, at)
+
+    def products(self, out: View, x: View, g: View) -> Contraction:
+        """The sum over images and windows of what the window sees times the result's gradient."""
         moves, results = self.moves(self.window), g.shape[2:]
-        if g.size == 0 or out.size == 0:
-            return fill_calls(out, 0)
-        nbytes = self.rooms(x, g)
-        image, parts = rooms(scratch, *nbytes)
-        calls, x = padded_view(moves, x, results, 0, image)
         seen = split_axis(window_view(x, moves, results), 1, self.groups)  # [n, g, c, p.., r..]
         axes = len(results)
         order = (1, 2, *range(3 + axes, 3 + 2 * axes), 0, *range(3, 3 + axes))
@@ -257,7 +264,7 @@ class ConvFilters(Conv):
         given = reordered(split_axis(g, 1, self.groups), (1, 2, 0, *range(3, 3 + axes)))  # [g, k, n, p..]
         given = repeated(given, 2, x.shape[1] // self.groups, *self.window)
         over = tuple(range(3 + axes, 4 + 2 * axes))
-        return calls + product_sum_calls(split_axis(out, 0, self.groups), seen, given, over, parts, nbytes[1])
+        return Contraction(split_axis(out, 0, self.groups), seen, given, over)
 
     def grad(self, node, g):
         x, given = node.operands
@@ -282,6 +289,14 @@ def sibling(op: Conv, kind: Any, *rest: Any) -> Op:
 def grouped(x: np.ndarray, axis: int, groups: int) -> np.ndarray:
     """An axis as groups and what is in one."""
     return x.reshape(*x.shape[:axis], groups, x.shape[axis] // groups, *x.shape[axis + 1 :])
+
+
+NOWHERE = Pointer(None)
+
+
+def unplaced(spec: Spec) -> View:
+    """A view of a value whose address does not matter."""
+    return contiguous(NOWHERE, spec.shape, code_of(spec.dtype))
 
 
 def itemsize(x: Spec | View) -> int:
