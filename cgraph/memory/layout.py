@@ -126,18 +126,18 @@ def layout_of(order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node
 
 
 def overwritable(node: Node, views: dict) -> list[Node]:
-    """Owners whose exact bytes the node may take: whole, read by this node through no other view."""
+    """Owners whose exact bytes the node may take: whole, and read by it in no way but those that it may overwrite."""
     if isinstance(node.spec, Bundle):
         return []
     found = []
-    for i in node.op.overwrites(*(x.spec for x in node.operands)):
-        x = node.operands[i]
-        view = views[x]
+    permitted = set(node.op.overwrites(*(x.spec for x in node.operands)))
+    for i in sorted(permitted):
+        view = views[node.operands[i]]
         owner = owner_of(view)
         if isinstance(view, tuple) or view.at.offset or not view.is_contiguous or owner.nbytes != node.nbytes:
             continue
-        others = (views[y] for y in node.operands)
-        if all(owner_of(v) is not owner or v == view for v in others):
+        reads = ((k, views[x]) for k, x in enumerate(node.operands))
+        if all((k in permitted and v == view) or owner_of(v) is not owner for k, v in reads):
             found.append(owner)
     return found
 

@@ -7,7 +7,7 @@ from cgraph.schedule.dag import Dag
 
 @st.composite
 def dags(draw: st.DrawFn, most: int = 8, steps: bool = True) -> Dag:
-    """Forks, joins, repeated operands, leaves, values of no bytes, kept values; workspaces, taken bytes with `steps`."""
+    """Forks, joins, repeated operands, leaves, empty and kept values; workspaces and taken bytes if `steps`."""
     count = draw(st.integers(0, most))
     nbytes = draw(st.lists(st.sampled_from([0, 1, 2, 5, 9]), min_size=count, max_size=count))
     operands = [draw(st.lists(st.integers(0, i - 1), max_size=3)) if i else [] for i in range(count)]
