@@ -64,7 +64,8 @@ def copy_channels_calls(out: Blocked, x: Blocked, fill: bool = False) -> list[Ca
         x.origin, x.image, x.plane, x.row, out.origin, out.image, out.plane, out.row,
     )  # fmt: skip
     tasks = x.n * blocks * x.h
-    return [Call(Kernel("blocked_copy.channels", (x.dtype,)), args, tasks, chunk_of(tasks, x.w * 3.0))]
+    kernel = Kernel("blocked_copy.channels", (x.dtype, bool(x_shift or o_shift)))
+    return [Call(kernel, args, tasks, chunk_of(tasks, x.w * 3.0))]
 
 
 def concat_calls(out: Blocked, parts: Sequence[Blocked]) -> list[Call]:

@@ -115,27 +115,46 @@ CHANNEL_ARGS = {
 
 
 @final
-def channels(k: Builder, dtype: str) -> None:
+def channels(k: Builder, dtype: str, is_shifted: bool) -> None:
     """Copy channels from one lane to another: a vector is read from two blocks under masks, written to two.
 
+    `is_shifted`: either side starts inside a block; else whole blocks are copied as they are.
     Task: one row of one block of an image, counted from the first channel copied.
     """
     a = k.args(**{n: kind.replace("T", dtype) for n, kind in CHANNEL_ARGS.items()})
     lanes = k.target.lanes_of(dtype)
-    lane = k.iota("i4", lanes)
     first, last = k.tasks()
     with k.loop(first, last) as task:
         image, block, row = each_row(k, a, task)
         x = a.x + (image * a.x_image + block * a.x_plane + row * a.x_row)
         out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row)
-        readable = first_lanes(k, a.c - block * lanes, lanes)
-        writable = first_lanes(k, a.stored - block * lanes, lanes)
-        x_here = lane < k.splat(k.cast(lanes - a.x_shift, "i4"), lanes)
-        o_here = lane < k.splat(k.cast(lanes - a.o_shift, "i4"), lanes)
-        with k.loop(0, a.w) as column:
-            near, far = x + (column * lanes + a.x_shift), x + (column * lanes + a.x_plane + a.x_shift - lanes)
-            value = masked_load(k, near, readable & x_here)
-            rest = masked_load(k, far, readable & ~x_here)
-            value = k.select(x_here, value, rest)
-            masked_store(k, out + (column * lanes + a.o_shift), value, writable & o_here)
-            masked_store(k, out + (column * lanes + a.o_plane + a.o_shift - lanes), value, writable & ~o_here)
+        if is_shifted:
+            copy_shifted(k, a, x, out, block)
+        else:
+            copy_whole(k, a, x, out, block)
+
+
+def copy_whole(k: Builder, a: SimpleNamespace, x: Ptr, out: Ptr, block: Val) -> None:
+    """One row of a whole block; the last block of a value may be filled in part."""
+    lanes = k.target.lanes_of(x.dtype)
+    with k.if_else((block + 1) * lanes <= a.c) as (whole, cut):
+        with whole, k.loop(0, a.w) as column:
+            out.store(x.load(column * lanes, lanes), column * lanes)
+        with cut:
+            copy_shifted(k, a, x, out, block)
+
+
+def copy_shifted(k: Builder, a: SimpleNamespace, x: Ptr, out: Ptr, block: Val) -> None:
+    """One row: what is near lies in the first block that a vector touches, what is far in the next."""
+    lanes = k.target.lanes_of(x.dtype)
+    lane = k.iota("i4", lanes)
+    readable = first_lanes(k, a.c - block * lanes, lanes)
+    writable = first_lanes(k, a.stored - block * lanes, lanes)
+    x_near = lane < k.splat(k.cast(lanes - a.x_shift, "i4"), lanes)
+    o_near = lane < k.splat(k.cast(lanes - a.o_shift, "i4"), lanes)
+    with k.loop(0, a.w) as column:
+        near, far = x + (column * lanes + a.x_shift), x + (column * lanes + a.x_plane + a.x_shift - lanes)
+        value = masked_load(k, near, readable & x_near)
+        value = k.select(x_near, value, masked_load(k, far, readable & ~x_near))
+        masked_store(k, out + (column * lanes + a.o_shift), value, writable & o_near)
+        masked_store(k, out + (column * lanes + a.o_plane + a.o_shift - lanes), value, writable & ~o_near)
