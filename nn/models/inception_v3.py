@@ -59,8 +59,8 @@ def conv(inputs: int, outputs: int, window: Sizes, stride: int = 1, pad: Pad = "
 def chain(inputs: int, *steps: tuple) -> Sequential:
     """Convolutions of ``(outputs, window)`` that keep the size, or ``(outputs, window, stride)`` without padding."""
     parts = []
-    for outputs, window, *stride in steps:
-        parts.append(conv(inputs, outputs, window, *stride, pad="valid" if stride else "same"))
+    for outputs, window, *rest in steps:
+        parts.append(conv(inputs, outputs, window, rest[0] if rest else 1, "valid" if rest else "same"))
         inputs = outputs
     return Sequential(*parts)
 

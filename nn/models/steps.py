@@ -122,7 +122,7 @@ def nodes_of(outputs: Sequence[Node]) -> list[Node]:
 
 def computed_of_inputs(nodes: Sequence[Node]) -> list[Node]:
     """Those of `nodes`, in order, that are no inputs and have one below them: neither weights nor made of weights."""
-    moving = {x for x in nodes if isinstance(x, Var) and not isinstance(x, Parameter)}
+    moving: set[Node] = {x for x in nodes if isinstance(x, Var) and not isinstance(x, Parameter)}
     found = []
     for node in nodes:
         if any(x in moving for x in node.operands):

@@ -13,6 +13,7 @@ learning rate is the step along the direction. Noise of small batches is held ag
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import cgraph as cg
 from cgraph import Node
@@ -30,7 +31,7 @@ class ConjugateGradient(Method):
     """
 
     restart: int = 100
-    remembers = ("gradient", "along")
+    remembers: ClassVar[tuple[str, ...]] = ("gradient", "along")
 
     def beta(self, g: "Sums") -> tuple[Node, Node]:
         """Numerator and denominator."""

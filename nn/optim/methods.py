@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import cgraph as cg
 from cgraph import Node
@@ -14,7 +15,7 @@ Slots = dict[str, Node]
 class Method:
     """How a step follows from gradients."""
 
-    remembers = ()
+    remembers: ClassVar[tuple[str, ...]] = ()
     """Names of slots; all are zero before the first step."""
 
     def directions(
@@ -41,7 +42,7 @@ class Adagrad(Method):
     """Divided by the root of the sum of all squared gradients. Source: Duchi et al. 2011."""
 
     eps: float = 1e-8
-    remembers = ("squares",)
+    remembers: ClassVar[tuple[str, ...]] = ("squares",)
 
     def direction(self, weight, gradient, slots, step):
         squares = slots["squares"] + cg.square(gradient)
@@ -54,7 +55,7 @@ class RMSprop(Method):
 
     decay: float = 0.9
     eps: float = 1e-8
-    remembers = ("squares",)
+    remembers: ClassVar[tuple[str, ...]] = ("squares",)
 
     def direction(self, weight, gradient, slots, step):
         squares = self.decay * slots["squares"] + (1 - self.decay) * cg.square(gradient)
@@ -71,7 +72,7 @@ class Adam(Method):
     beta1: float = 0.9
     beta2: float = 0.999
     eps: float = 1e-8
-    remembers = ("mean", "squares")
+    remembers: ClassVar[tuple[str, ...]] = ("mean", "squares")
 
     def direction(self, weight, gradient, slots, step):
         mean = self.beta1 * slots["mean"] + (1 - self.beta1) * gradient

@@ -62,7 +62,7 @@ class Optimiser:
         if self.clipping is not None:
             gradients = self.clipping.clipped(gradients)
         weights = list(parameters.values())
-        slots: list[Slots] = [{n: state[f"{path}/{n}"] for n in self.method.remembers} for path in parameters]
+        slots: list[Slots] = [{name: state[f"{path}/{name}"] for name in self.method.remembers} for path in parameters]
         edges: dict[Var, Node] = {state["step"]: state["step"] + 1}
         found = self.method.directions(weights, gradients, slots, step)
         for (path, weight), (direction, kept) in zip(parameters.items(), found):

@@ -1,0 +1,89 @@
+"""A model as a tree: paths, sharing, summary, and errors."""
+
+import io
+
+import numpy as np
+import pytest
+
+import nn
+from nn.progress import Plain, progress_bar, seconds_left
+from nn.summary import rows_of
+
+
+def test_parameters_are_named_by_path():
+    model = nn.models.resnet20(None)
+    names = list(model.variables())
+    assert names[0] == "stem.conv.weight"
+    assert "groups.2.0.second.norm.variance" in names
+    assert "groups.2.0.second.norm.variance" not in model.parameters()
+    assert len(set(names)) == len(names)
+    assert model.layers()["groups.1.2.first"] is model.groups[1][2].first
+
+
+def test_a_layer_cannot_be_changed():
+    layer = nn.Linear(2, 3)
+    with pytest.raises(AttributeError):
+        layer.inputs = 4
+
+
+def test_summary_counts_multiply_adds():
+    rows, macs = rows_of(nn.models.lenet(None))
+    by_path = {row.path: row for row in rows}
+    assert by_path["parts.1"].macs == 28 * 28 * 32 * 25
+    assert by_path["parts.5"].macs == 14 * 14 * 32 * 1024
+    assert macs == sum(row.macs for row in rows)
+    assert by_path["parts.3"].shapes == ((1, 32, 14, 14),)
+
+
+@pytest.mark.parametrize(
+    ("name", "millions"),
+    # multiply-adds as their papers and torchvision state them
+    [("resnet18", 1814), ("resnet50", 4089), ("vgg16", 15470), ("mobilenet_v2", 301), ("squeezenet1_1", 349)],
+)
+def test_networks_cost_what_is_published(name, millions):
+    _, macs = rows_of(getattr(nn.models, name)(None))
+    assert macs / 1e6 == pytest.approx(millions, rel=0.01)
+
+
+def test_summary_is_a_table():
+    lines = nn.summary(nn.models.mlp(None, (6, 4, 2))).splitlines()
+    assert lines[-1].split()[-2:] == ["38", "32"]
+    assert len({len(line) for line in lines[:-1]}) == 1
+
+
+def test_initialisers_have_their_variance():
+    rng = np.random.default_rng(0)
+    shape = (300, 200)
+    assert nn.init.HE_NORMAL(shape, rng).std() == pytest.approx((2 / 300) ** 0.5, rel=0.02)
+    assert nn.init.LECUN_UNIFORM(shape, rng).std() == pytest.approx((1 / 300) ** 0.5, rel=0.02)
+    assert nn.init.GLOROT_NORMAL(shape, rng).std() == pytest.approx((1 / 250) ** 0.5, rel=0.02)
+    assert np.abs(nn.init.STANDARD(shape, rng)).max() == pytest.approx(300**-0.5, rel=0.01)
+    assert np.abs(nn.init.TANH(shape, rng)).max() == pytest.approx((6 / 500) ** 0.5, rel=0.01)
+    filters = (64, 32, 3, 3)
+    assert nn.init.HE_NORMAL(filters, rng).std() == pytest.approx((2 / 288) ** 0.5, rel=0.02)
+    truncated = nn.init.TruncatedNormal(1.0)(shape, rng)
+    assert np.abs(truncated).max() <= 2
+    assert nn.init.Gaussian(3.0, 0.5)(shape, rng).mean() == pytest.approx(3, rel=0.01)
+    assert nn.init.Uniform(2.0, 4.0)(shape, rng).mean() == pytest.approx(3, rel=0.01)
+    tall = nn.init.Orthogonal(2.0)(shape, rng)
+    np.testing.assert_allclose(tall.T @ tall, 4 * np.eye(200), atol=1e-4)
+    np.testing.assert_array_equal(nn.init.Identity(2.0)((2, 3), rng), [[2, 0, 0], [0, 2, 0]])
+    np.testing.assert_array_equal(nn.init.Custom(lambda s, r: np.ones(s))((2,), rng), [1, 1])
+
+
+def test_weights_can_be_zeros():
+    model = nn.models.mlp("zeros", (6, 4, 2))
+    assert all((x.value == 0).all() for x in model.variables().values())
+    with pytest.raises(ValueError, match="give a seed, 'zeros' or None"):
+        nn.models.mlp("ones", (6, 4, 2))
+
+
+def test_progress_says_loss_rate_and_time_left():
+    stream = io.StringIO()
+    bar = Plain(0, 10, stream)
+    bar.show(10, 0.25, 0.001)
+    bar.close()
+    assert "step 10/10  loss 0.2500  rate 1.00e-03  0 s left" in stream.getvalue()
+    assert seconds_left(10.0, 5, 65) == "2 min 10 s"
+    assert seconds_left(0.0, 0, 5) == "?"
+    progress_bar(0, 10, False).show(1, 0.0, 0.0)
