@@ -6,7 +6,6 @@ from math import prod
 from cgraph.kernels.kernel import View, collapse
 
 TASK_ELEMENTS = 32768
-MAX_TASKS_PER_CHUNK = 1
 
 
 def broadcast(x: View, shape: tuple[int, ...]) -> View:

@@ -9,7 +9,7 @@ The index of an extreme value starts at 0 and moves only when a value is better,
 from dataclasses import dataclass
 from math import inf
 
-from cgraph.kernels.llvm.build import Builder, Val, nbytes_of
+from cgraph.kernels.llvm.build import Builder, Slot, Val, nbytes_of
 from cgraph.kernels.llvm.vfloat import two_sum
 from cgraph.kernels.llvm.vmath import largest, smallest
 
@@ -141,3 +141,14 @@ def identity_of(kind: str, dtype: str) -> float | int:
     bits = 8 * nbytes_of(dtype)
     low, high = (0, 2**bits - 1) if dtype[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     return high if smallest_wins else low
+
+
+def put(slots: list[Slot], state: State) -> None:
+    """Write a state into variables."""
+    for slot, x in zip(slots, state):
+        slot.value = x
+
+
+def get(slots: list[Slot]) -> State:
+    """Read a state from variables."""
+    return [slot.value for slot in slots]

@@ -9,10 +9,9 @@ errors kept, the variance in a second pass about the mean). Scale and shift are 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cgraph.kernels.llvm.accumulate import Reduction
+from cgraph.kernels.llvm.accumulate import Reduction, get, put
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.pointwise import Stream, streams_of
-from cgraph.kernels.llvm.reduce import get, put
 from cgraph.kernels.llvm.rowwise import each
 from cgraph.kernels.llvm.vpow import pow_
 

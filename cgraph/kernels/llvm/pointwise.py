@@ -7,7 +7,7 @@ is compiled once. A vector may be several registers wide, so that their chains o
 one of the operands: a block is read before it is written.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llvmlite import ir
 
@@ -87,6 +87,13 @@ def filled_buffer(k: Builder, dtype: str, count: int) -> Ptr:
     return memory.as_dtype(dtype)
 
 
+def load_vector(k: Builder, s: Stream, at: Val, column: Val, lanes: int, in_buffer: bool = False) -> Val:
+    """`lanes` elements of a stream from `column` on; `at` is the address of column 0."""
+    if s.access == "v" or in_buffer:
+        return (k.pointer(at, s.dtype) + column).load(0, lanes)
+    return load_strided(k, k.pointer(at + column * s.stride, s.dtype), s.stride, lanes)
+
+
 @dataclass(frozen=True)
 class Row:
     """Emits the code of one row."""
@@ -154,9 +161,7 @@ class Row:
             s = self.streams[i]
             if s.access == "s":
                 return splats[i]
-            if s.access == "v":
-                return (self.k.pointer(at[i], s.dtype) + column).load(0, self.lanes)
-            return load_strided(self.k, self.k.pointer(at[i] + column * strides[i], s.dtype), strides[i], self.lanes)
+            return load_vector(self.k, replace(s, stride=strides[i]), at[i], column, self.lanes)
 
         values = evaluate(self.k, self.program, load, self.lanes)
         for i, position in enumerate(self.results, self.operands):

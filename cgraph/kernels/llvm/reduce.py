@@ -7,17 +7,39 @@ columns; how a reduction is cut into parts is in the arguments and depends on si
 gives the same bits.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from cgraph.kernels.expression import Program
-from cgraph.kernels.llvm.accumulate import CHAIN, Reduction, State
+from cgraph.kernels.llvm.accumulate import CHAIN, Reduction, State, get, put
 from cgraph.kernels.llvm.build import Builder, Ptr, Slot, Val
-from cgraph.kernels.llvm.pointwise import Stream, lanes_for, operand_dtypes, streams_of
+from cgraph.kernels.llvm.pointwise import Stream, lanes_for, load_vector, operand_dtypes, streams_of
 from cgraph.kernels.llvm.vmath import evaluate
-from cgraph.kernels.llvm.walk import load_strided, store_strided, walk, walk_groups
+from cgraph.kernels.llvm.walk import store_strided, walk, walk_groups
 
 # columns whose accumulators lie on the stack at once
 ACROSS = 1024
+
+
+class Header:
+    """The arguments that both kernels share, in order: eight sizes, kept rank, reduced rank, bytes between the parts of
+    each output; address and column stride of each operand and output; the kept axes; the reduced axes."""
+
+    def __init__(self, k: Builder, program: Program, accesses: str, outs: tuple[str, ...], lanes: int) -> None:
+        self.k, self.count = k, len(accesses)
+        table = Ptr(k, k.function.args[0], "i8")
+        self.sizes = [table.load(i) for i in range(8)]
+        self.kept, self.rank = table.load(8), table.load(9)
+        self.steps = [table.load(10 + i) for i in range(len(outs))]
+        table = table + (10 + len(outs))
+        operands = len(accesses) - len(outs)
+        streams = streams_of(k, table, operand_dtypes(program, operands) + list(outs), accesses, lanes)
+        self.operands, self.outs = streams[:operands], streams[operands:]
+        self.kept_axes = table + 2 * self.count
+        self.axes = self.kept_axes + self.kept * (self.count + 1)
+
+    def walk_kept(self, low: Val, high: Val, body: Callable[[Val, list[Val]], None]) -> None:
+        walk(self.k, self.kept_axes, self.kept, self.count, low, high, body)
 
 
 def along(
@@ -25,19 +47,13 @@ def along(
 ) -> None:
     """`registers`: how many of them make one vector of the widest dtype.
 
-    Arguments: outputs, outputs per task, parts, blocks of columns, columns per part, rows per part, rows, columns,
-    kept rank, reduced rank, bytes between parts per output stream; streams; kept axes; reduced axes."""
-    lanes, count = lanes_for(k, program) * registers, len(ins) + len(outs)
-    table = Ptr(k, k.function.args[0], "i8")
-    outputs, each, parts, blocks, block, rows_each, rows, columns, kept, rank = (table.load(i) for i in range(10))
-    steps = [table.load(10 + i) for i in range(len(outs))]
-    table = table + (10 + len(outs))
-    dtypes = operand_dtypes(program, len(ins)) + list(outs)
-    streams = streams_of(k, table, dtypes, ins + "g" * len(outs), lanes)
-    kept_axes = table + 2 * count
-    axes = kept_axes + kept * (count + 1)
+    Sizes: outputs, outputs per task, parts, blocks of columns, columns per part, rows per part, rows, columns.
+    """
+    lanes = lanes_for(k, program) * registers
+    h = Header(k, program, ins + "g" * len(outs), outs, lanes)
+    outputs, each, parts, blocks, block, rows_each, rows, columns = h.sizes
     reduction = Reduction(k, kind, program[results[0]][1], len(results) > 1)
-    run = Along(k, reduction, program, results, streams[: len(ins)], lanes)
+    run = Along(k, reduction, program, results, h.operands, lanes)
     first, last = k.tasks()
     with k.loop(first, last) as task:
         part, group = task % parts, task // parts
@@ -51,13 +67,13 @@ def along(
                 at = [s.base + a + b + start * s.stride for s, a, b in zip(run.streams, offsets, inner)]
                 run.row(at, end - start, row * columns + start)
 
-            walk(k, axes, rank, len(ins), low, high, row)
+            walk(k, h.axes, h.rank, len(ins), low, high, row)
             # an index alone is the last part of a state
             state = run.finish()[-len(outs) :]
-            for s, step, offset, value in zip(streams[len(ins) :], steps, offsets[len(ins) :], state):
+            for s, step, offset, value in zip(h.outs, h.steps, offsets[len(ins) :], state):
                 k.pointer(s.base + offset + part * step, s.dtype).store(k.cast(value, s.dtype))
 
-        walk(k, kept_axes, kept, count, group * each, k.smaller(group * each + each, outputs), output)
+        h.walk_kept(group * each, k.smaller(group * each + each, outputs), output)
 
 
 @dataclass
@@ -144,21 +160,6 @@ class Along:
         return [found[i] for i in self.results]
 
 
-def load_vector(k: Builder, s: Stream, at: Val, column: Val, lanes: int, in_buffer: bool = False) -> Val:
-    if s.access == "v" or in_buffer:
-        return (k.pointer(at, s.dtype) + column).load(0, lanes)
-    return load_strided(k, k.pointer(at + column * s.stride, s.dtype), s.stride, lanes)
-
-
-def put(slots: list[Slot], state: State) -> None:
-    for slot, x in zip(slots, state):
-        slot.value = x
-
-
-def get(slots: list[Slot]) -> State:
-    return [slot.value for slot in slots]
-
-
 def across(
     k: Builder,
     kind: str,
@@ -171,20 +172,14 @@ def across(
 ) -> None:
     """`group`: reduced rows that are read together.
 
-    Arguments: kept rows, kept rows per task, parts, blocks of columns, columns per block, reduced rows per part,
-    reduced rows, columns, kept rank, reduced rank, bytes between parts per output stream; streams; kept axes; reduced
-    axes. A block has at least one vector of columns."""
-    lanes, count = lanes_for(k, program), len(ins) + len(outs)
-    table = Ptr(k, k.function.args[0], "i8")
-    kept_rows, each, parts, blocks, block, rows_each, rows, columns, kept, rank = (table.load(i) for i in range(10))
-    steps = [table.load(10 + i) for i in range(len(outs))]
-    table = table + (10 + len(outs))
-    dtypes = operand_dtypes(program, len(ins)) + list(outs)
-    streams = streams_of(k, table, dtypes, ins + written, lanes)
-    kept_axes = table + 2 * count
-    axes = kept_axes + kept * (count + 1)
+    Sizes: kept rows, kept rows per task, parts, blocks of columns, columns per block, reduced rows per part, reduced
+    rows, columns. A block has at least one vector of columns.
+    """
+    lanes = lanes_for(k, program)
+    h = Header(k, program, ins + written, outs, lanes)
+    kept_rows, each, parts, blocks, block, rows_each, rows, columns = h.sizes
     reduction = Reduction(k, kind, program[results[0]][1], len(results) > 1)
-    run = Across(k, reduction, program, results, streams[: len(ins)], lanes)
+    run = Across(k, reduction, program, results, h.operands, lanes)
     first, last = k.tasks()
     with k.loop(first, last) as task:
         part, place = task % parts, task // parts
@@ -194,13 +189,14 @@ def across(
         high = k.smaller(low + rows_each, rows)
 
         def outputs(_: Val, offsets: list[Val]) -> None:
-            at = [s.base + o + start * s.stride for s, o in zip(streams, offsets)]
+            at = [s.base + o + start * s.stride for s, o in zip(h.operands + h.outs, offsets)]
             run.begin(width)
-            walk_groups(k, axes, rank, len(ins), low, high, group, lambda row, inner: run.rows(at, inner, width, row))
-            targets = [(s, a + part * step) for s, a, step in zip(streams[len(ins) :], at[len(ins) :], steps)]
-            run.finish(width, targets)
+            walk_groups(
+                k, h.axes, h.rank, len(ins), low, high, group, lambda row, inner: run.rows(at, inner, width, row)
+            )
+            run.finish(width, [(s, a + part * step) for s, a, step in zip(h.outs, at[len(ins) :], h.steps)])
 
-        walk(k, kept_axes, kept, count, kept_row, k.smaller(kept_row + each, kept_rows), outputs)
+        h.walk_kept(kept_row, k.smaller(kept_row + each, kept_rows), outputs)
 
 
 class Across:

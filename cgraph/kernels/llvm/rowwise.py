@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection
 
 from cgraph.kernels.llvm.build import Builder, Val
-from cgraph.kernels.llvm.pointwise import Stream
-from cgraph.kernels.llvm.walk import load_strided, store_strided
+from cgraph.kernels.llvm.pointwise import Stream, load_vector
+from cgraph.kernels.llvm.walk import store_strided
 
 # load stream i; store to stream i; lanes that lie past the end of the row (None: none do)
 Body = Callable[[Callable[[int], Val], Callable[[int, Val], None], Val | None], None]
@@ -25,10 +25,7 @@ def each(
     with k.loop(0, whole, lanes) as column:
 
         def load(i: int) -> Val:
-            s = streams[i]
-            if s.access == "v":
-                return (k.pointer(starts[i], s.dtype) + column).load(0, lanes)
-            return load_strided(k, k.pointer(starts[i] + column * s.stride, s.dtype), s.stride, lanes)
+            return load_vector(k, streams[i], starts[i], column, lanes)
 
         def store(i: int, value: Val) -> None:
             s = streams[i]

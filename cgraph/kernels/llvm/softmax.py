@@ -5,10 +5,9 @@ result. ``rows``: vectors hold neighbouring elements of one row. ``columns``: ve
 axis lying across memory. `out` may be `x`.
 """
 
-from cgraph.kernels.llvm.accumulate import Reduction, State
+from cgraph.kernels.llvm.accumulate import Reduction, State, get, put
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
-from cgraph.kernels.llvm.pointwise import Stream, streams_of
-from cgraph.kernels.llvm.reduce import get, load_vector, put
+from cgraph.kernels.llvm.pointwise import Stream, load_vector, streams_of
 from cgraph.kernels.llvm.rowwise import each
 from cgraph.kernels.llvm.vexp import exp
 from cgraph.kernels.llvm.vfloat import magnitude, two_sum
