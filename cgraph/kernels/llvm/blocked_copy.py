@@ -122,7 +122,6 @@ def channels(k: Builder, dtype: str, is_shifted: bool) -> None:
     Task: one row of one block of an image, counted from the first channel copied.
     """
     a = k.args(**{n: kind.replace("T", dtype) for n, kind in CHANNEL_ARGS.items()})
-    lanes = k.target.lanes_of(dtype)
     first, last = k.tasks()
     with k.loop(first, last) as task:
         image, block, row = each_row(k, a, task)
