@@ -3,6 +3,7 @@
 from cgraph.ops import (
     activation,
     arithmetic,
+    bitcast,
     callback,
     compare,
     conv,
@@ -24,6 +25,7 @@ from cgraph.ops import (
 __all__ = [
     "activation",
     "arithmetic",
+    "bitcast",
     "callback",
     "compare",
     "conv",

@@ -66,6 +66,7 @@ class Context:
         wanted: for each result, whether anything reads it
         known: values of inputs that are known while building
         build: makes a sub-graph's results from values for its inputs
+        named: a value of the graph by its name
     """
 
     kind: str
@@ -76,6 +77,7 @@ class Context:
     wanted: tuple[bool, ...]
     known: Known
     build: Callable[[Any, Sequence[Value]], list[Value]]
+    named: Callable[[str], Value]
 
     def __getitem__(self, i: int) -> Node:
         """Operand i, which must be there."""

@@ -98,9 +98,10 @@ class Builder:
             tuple(bool(name) and name in read for name in proto.output),
             self.known,
             lambda graph, given: self.results(graph, given, scope),
+            lambda name: lookup(scope, name, "value"),
         )
         found = importer(context)
-        listed = list(found) if isinstance(found, tuple) else [found]
+        listed = list(found) if isinstance(found, tuple | list) else [found]
         if len(listed) < len([name for name in proto.output if name in read]):
             raise FormatError(f"{len(listed)} results are supported, {len(proto.output)} are read")
         return [folded(x, operands) for x in listed]

@@ -83,9 +83,8 @@ def input_value(proto: Any, shapes: Mapping[str, Any], constants: Mapping[str, A
     if kind != "tensor_type":
         if proto.name in constants:
             return known_value(constants[proto.name])
-        raise FormatError(
-            f"input {proto.name!r} is a {str(kind).removesuffix('_type')}; only tensors can be inputs whose value is open"
-        )
+        found = str(kind).removesuffix("_type")
+        raise FormatError(f"input {proto.name!r} is a {found}; its value must be given in constants")
     dtype = dtype_of_number(proto.type.tensor_type.elem_type, f"input {proto.name!r}")
     declared = proto.type.tensor_type.shape.dim
     if proto.name in shapes:

@@ -2,8 +2,8 @@
 
 Protobuf would copy every weight twice. Here only three levels are walked, model, graph and initialiser, each field by
 its tag and length; a large ``raw_data`` (or packed ``float_data``, ``double_data``, which have the same bytes) is left
-out of the copy and remembered as a range of the file. Source: protobuf's encoding, protobuf.dev/programming-guides/encoding;
-field numbers of onnx.proto.
+out of the copy and remembered as a range of the file. Sources: protobuf.dev/programming-guides/encoding; field numbers
+of onnx.proto.
 """
 
 from collections.abc import Iterator

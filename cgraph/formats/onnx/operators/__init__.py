@@ -1,5 +1,45 @@
 """Importers by family; importing this package fills `OPERATORS`."""
 
-from cgraph.formats.onnx.operators import conv, index, linear, norm, pointwise, reduce, shape
+from cgraph.formats.onnx.operators import (
+    attention,
+    boxes,
+    control,
+    conv,
+    index,
+    linear,
+    loss,
+    norm,
+    pointwise,
+    quantize,
+    random,
+    recurrent,
+    reduce,
+    resize,
+    sample,
+    shape,
+    signal,
+    text,
+    window,
+)
 
-__all__ = ["conv", "index", "linear", "norm", "pointwise", "reduce", "shape"]
+__all__ = [
+    "attention",
+    "boxes",
+    "control",
+    "conv",
+    "index",
+    "linear",
+    "loss",
+    "norm",
+    "pointwise",
+    "quantize",
+    "random",
+    "recurrent",
+    "reduce",
+    "resize",
+    "sample",
+    "shape",
+    "signal",
+    "text",
+    "window",
+]

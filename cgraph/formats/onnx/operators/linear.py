@@ -1,7 +1,5 @@
 """Products of matrices and what is made of them."""
 
-import numpy as np
-
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.names import cg
 from cgraph.ir.graph import Node
@@ -34,18 +32,3 @@ def einsum(c: Context) -> Node:
 @operator("Det")
 def determinant(c: Context) -> Node:
     return cg.det(c[0])
-
-
-@operator("MatMulInteger")
-def matmul_integer(c: Context) -> Node:
-    x = cg.astype(c[0], "int32") - zero_point(c.get(2), c[0].ndim - 2)
-    y = cg.astype(c[1], "int32") - cg.astype(c.get(3, np.int32(0)), "int32")
-    return cg.matmul(x, y)
-
-
-def zero_point(x: Node | None, axis: int) -> Node:
-    """A zero point as int32, one for each element along an axis."""
-    if x is None:
-        return cg.zeros((), "int32")
-    x = cg.astype(x, "int32")
-    return x if x.ndim != 1 or x.size == 1 else cg.reshape(x, (-1, 1)) if axis >= 0 else x

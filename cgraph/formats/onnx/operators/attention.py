@@ -1,0 +1,142 @@
+"""Attention, its linear forms with a state, rotary positions, causal convolution."""
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.names import cg
+from cgraph.formats.onnx.tensors import dtype_of_number
+from cgraph.ir.graph import Node
+
+
+def split_heads(x: Node, heads: int) -> Node:
+    """``[batch, length, heads * size]`` as ``[batch, heads, length, size]``."""
+    return cg.transpose(cg.reshape(x, (*x.shape[:2], heads, x.shape[2] // heads)), (0, 2, 1, 3))
+
+
+def join_heads(x: Node) -> Node:
+    """``[batch, heads, length, size]`` as ``[batch, length, heads * size]``."""
+    return cg.reshape(cg.transpose(x, (0, 2, 1, 3)), (x.shape[0], x.shape[2], x.shape[1] * x.shape[3]))
+
+
+@operator("Attention")
+def attention(c: Context) -> tuple[Node, ...]:
+    """softmax(q k^T * scale + mask) v per head; keys and values of the past come first."""
+    q, k, v = c[0], c[1], c[2]
+    packed = q.ndim == 3
+    if packed:
+        heads = c.required("q_num_heads"), c.required("kv_num_heads")
+        q, k, v = split_heads(q, heads[0]), split_heads(k, heads[1]), split_heads(v, heads[1])
+    past = 0
+    if c.value(4) is not None:
+        past = c[4].shape[2]
+        k, v = cg.concat([c[4], k], 2), cg.concat([c[5], v], 2)
+    repeats = q.shape[1] // k.shape[1]
+    keys, values = (cg.repeat(x, repeats, 1) if repeats > 1 else x for x in (k, v))
+    scale = sqrt(c.attribute("scale", 1 / sqrt(q.shape[3])))
+    product = cg.matmul(q * scale, cg.swapaxes(keys, 2, 3) * scale)
+    cap = c.attribute("softcap", 0.0)
+    capped = cg.tanh(product / cap) * cap if cap else product
+    masked = with_mask(c, capped, past)
+    precision = c.attribute("softmax_precision")
+    wide = masked if precision is None else cg.astype(masked, dtype_of_number(precision, "softmax_precision"))
+    weights = cg.astype(cg.softmax(wide, -1), q.dtype)
+    found = cg.matmul(weights, values)
+    seen = (product if not cap else capped, capped, masked, weights)[c.attribute("qk_matmul_output_mode", 0)]
+    return join_heads(found) if packed else found, k, v, seen
+
+
+def with_mask(c: Context, scores: Node, past: int) -> Node:
+    """Scores ``[batch, heads, queries, keys]`` with -inf, or a given number added, where a query must not look."""
+    queries, keys = scores.shape[2:]
+    mask = c.get(3)
+    hidden = np.asarray(-np.inf, scores.dtype)
+    if mask is not None:
+        missing = keys - mask.shape[-1]
+        if missing > 0:
+            wide = [(0, 0)] * (mask.ndim - 1) + [(0, missing)]
+            mask = cg.pad(mask, wide, constant_values=False if mask.dtype == bool else -np.inf)
+        scores = cg.where(mask, scores, hidden) if mask.dtype == bool else scores + mask
+    if c.attribute("is_causal", 0):
+        seen = np.arange(keys) <= np.arange(queries)[:, None] + past
+        scores = cg.where(seen, scores, hidden)
+    if c.value(6) is not None:
+        lengths = cg.reshape(c[6], (-1, 1, 1, 1))
+        scores = cg.where(cg.less(np.arange(keys), lengths), scores, hidden)
+    return scores
+
+
+@operator("RotaryEmbedding")
+def rotary_embedding(c: Context) -> Node:
+    """Pairs of elements turned by an angle that grows with the position. Source: Su et al. 2021, arXiv:2104.09864."""
+    x, cosines, sines = c[0], c[1], c[2]
+    packed = x.ndim == 3
+    if packed:
+        heads = c.attribute("num_heads", 0)
+        if not heads:
+            raise FormatError("num_heads is missing for an operand of 3 axes")
+        x = cg.reshape(x, (*x.shape[:2], heads, x.shape[2] // heads))
+    else:
+        x = cg.transpose(x, (0, 2, 1, 3))
+    size = c.attribute("rotary_embedding_dim", 0) or x.shape[3]
+    turned, rest = x[..., :size], x[..., size:]
+    if c.value(3) is not None:
+        cosines, sines = cg.take(cosines, c[3], 0), cg.take(sines, c[3], 0)
+    cosines, sines = cg.expand_dims(cosines, 2), cg.expand_dims(sines, 2)
+    pairs = c.attribute("interleaved", 0)
+    a, b = (turned[..., 0::2], turned[..., 1::2]) if pairs else (turned[..., : size // 2], turned[..., size // 2 :])
+    real, imaginary = cosines * a - sines * b, sines * a + cosines * b
+    found = cg.stack([real, imaginary], -1) if pairs else cg.concat([real, imaginary], -1)
+    found = cg.reshape(found, (*x.shape[:3], size))
+    found = cg.concat([found, rest], -1) if rest.shape[3] else found
+    return cg.reshape(found, c[0].shape) if packed else cg.transpose(found, (0, 2, 1, 3))
+
+
+@operator("LinearAttention")
+def linear_attention(c: Context) -> tuple[Node, Node]:
+    """A state of keys times values, which decays and is corrected; read by the query at each position."""
+    heads, kv_heads, rule = c.required("q_num_heads"), c.required("kv_num_heads"), c.attribute("update_rule", "")
+    q, k, v = split_heads(c[0], heads), split_heads(c[1], kv_heads), split_heads(c[2], kv_heads)
+    batch, _, length, size = q.shape
+    state = c.get(3, None)
+    state = cg.zeros((batch, kv_heads, size, v.shape[3]), q.dtype) if state is None else state
+    decay = per_position(c.get(4), kv_heads)
+    beta = per_position(c.get(5), kv_heads)
+    scale = c.attribute("scale", 0.0) or 1 / sqrt(size)
+    found = []
+    for t in range(length):
+        key, value = k[:, :, t, :, None], v[:, :, t, None, :]
+        if "gated" in rule or not rule:
+            state = state * cg.exp(cg.swapaxes(decay[:, :, t : t + 1], 2, 3))
+        if "delta" in rule or not rule:
+            value = (value - cg.matmul(cg.swapaxes(key, 2, 3), state)) * beta[:, :, t : t + 1]
+        state = state + key * value
+        read = cg.repeat(state, heads // kv_heads, 1) if heads != kv_heads else state
+        found.append(cg.matmul(q[:, :, t : t + 1], read) * scale)
+    return join_heads(cg.concat(found, 2)), state
+
+
+def per_position(x: Node | None, heads: int) -> Any:
+    """``[batch, length, heads * size]`` as ``[batch, heads, length, size]``; heads is 1 for one number for all."""
+    if x is None:
+        return None
+    return split_heads(x, heads if x.shape[2] % heads == 0 else 1)
+
+
+@operator("CausalConvWithState")
+def causal_conv(c: Context) -> tuple[Node, Node]:
+    """Each channel convolved with its own filter over this and earlier positions; the last ones are the state."""
+    x, f, reach = c[0], c[1], c[1].shape[2] - 1
+    past = c.get(3)
+    past = cg.zeros((*x.shape[:2], reach), x.dtype) if past is None else past
+    seen = cg.concat([past, x], 2)
+    found = cg.conv1d(seen, f, 1, 0, 1, x.shape[1])
+    if c.value(2) is not None:
+        found = found + cg.reshape(c[2], (-1, 1))
+    kind = c.attribute("activation", "none")
+    if kind not in ("none", "silu", "swish"):
+        raise FormatError(f"activation {kind!r} is not supported")
+    return found if kind == "none" else cg.swish(found), seen[:, :, seen.shape[2] - reach :]

@@ -1,0 +1,27 @@
+"""Random numbers. The key is the node's seed, 0 without one: a graph gives the same numbers in every run."""
+
+from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.names import cg
+from cgraph.formats.onnx.tensors import dtype_of_number
+from cgraph.ir.graph import Node
+
+
+def key(c: Context) -> Node:
+    return cg.random_key(int(c.attribute("seed", 0)) % 2**64)
+
+
+@operator("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+def random_numbers(c: Context) -> Node:
+    like = c.kind.endswith("Like")
+    shape = c[0].shape if like else tuple(c.required("shape"))
+    dtype = dtype_of_number(c.attribute("dtype", 1)) if "dtype" in c.attributes or not like else c[0].dtype
+    if "Normal" in c.kind:
+        return cg.random_normal(key(c), shape, c.attribute("mean", 0.0), c.attribute("scale", 1.0), dtype)
+    return cg.random_uniform(key(c), shape, c.attribute("low", 0.0), c.attribute("high", 1.0), dtype)
+
+
+@operator("Bernoulli")
+def bernoulli(c: Context) -> Node:
+    x = c[0]
+    dtype = dtype_of_number(c.attribute("dtype")) if "dtype" in c.attributes else x.dtype
+    return cg.astype(cg.less(cg.random_uniform(key(c), x.shape, dtype=x.dtype), x), dtype)

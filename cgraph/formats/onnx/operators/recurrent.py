@@ -1,0 +1,162 @@
+"""LSTM, GRU and RNN, unrolled: every step's nodes are in the graph."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.names import cg
+from cgraph.ir.graph import Node
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+DEFAULT = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
+Function = Callable[[Node], Node]
+
+
+def function_named(name: str, alpha: float | None, beta: float | None) -> Function:
+    """An activation by ONNX's name, in any case of letters."""
+    given = [v for v in (alpha, beta) if v is not None]
+    plain = {"relu": "relu", "tanh": "tanh", "sigmoid": "sigmoid", "softsign": "softsign", "softplus": "softplus"}
+    numbered = {
+        "leakyrelu": "leaky_relu", "thresholdedrelu": "thresholded_relu", "hardsigmoid": "hard_sigmoid", "elu": "elu",
+    }  # fmt: skip
+    key = name.lower()
+    if key in plain:
+        return getattr(cg, plain[key])
+    if key in numbered:
+        return lambda x: getattr(cg, numbered[key])(x, *given)
+    if key == "affine":
+        return lambda x: x * (1.0 if alpha is None else alpha) + (0.0 if beta is None else beta)
+    if key == "scaledtanh":
+        return lambda x: cg.tanh(x * (1.0 if beta is None else beta)) * (1.0 if alpha is None else alpha)
+    raise FormatError(f"activation {name!r} is not supported")
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One direction's weights: ``[gates * hidden, ...]``.
+
+    Fields
+        w, r: for the input and for the state
+        wb, rb: their biases ``[gates * hidden]``
+        peep: LSTM's weights from the cell to the gates i, o and f, ``[3 * hidden]``, or None
+        functions: activations in ONNX's order
+        clip: bound of what the activations are given, or None
+        options: `input_forget` of LSTM, `linear_before_reset` of GRU
+    """
+
+    w: Node
+    r: Node
+    wb: Node
+    rb: Node
+    peep: Node | None
+    functions: list[Function]
+    clip: float | None
+    options: dict[str, int]
+
+    def cut(self, x: Node) -> Node:
+        return x if self.clip is None else cg.clip(x, -self.clip, self.clip)
+
+
+def rnn_step(d: Direction, x: Node, state: tuple[Node, ...]) -> tuple[Node, ...]:
+    return (d.functions[0](d.cut(x + cg.matmul(state[0], d.r.T) + d.rb)),)
+
+
+def gru_step(d: Direction, x: Node, state: tuple[Node, ...]) -> tuple[Node, ...]:
+    (h,) = state
+    n = h.shape[1]
+    f, g = d.functions
+    zr = d.cut(x[:, : 2 * n] + cg.matmul(h, d.r[: 2 * n].T) + d.rb[: 2 * n])
+    z, r = f(zr[:, :n]), f(zr[:, n:])
+    if d.options["linear_before_reset"]:
+        inner = r * (cg.matmul(h, d.r[2 * n :].T) + d.rb[2 * n :])
+    else:
+        inner = cg.matmul(r * h, d.r[2 * n :].T) + d.rb[2 * n :]
+    return ((1.0 - z) * g(d.cut(x[:, 2 * n :] + inner)) + z * h,)
+
+
+def lstm_step(d: Direction, x: Node, state: tuple[Node, ...]) -> tuple[Node, ...]:
+    h, cell = state
+    n = h.shape[1]
+    f, g, last = d.functions
+    all_gates = x + cg.matmul(h, d.r.T) + d.rb
+    i, o, forget, c = (all_gates[:, k * n : (k + 1) * n] for k in range(4))
+    if d.peep is not None:
+        i, forget = i + d.peep[:n] * cell, forget + d.peep[2 * n :] * cell
+    i = f(d.cut(i))
+    forget = 1.0 - i if d.options["input_forget"] else f(d.cut(forget))
+    cell = forget * cell + i * g(d.cut(c))
+    if d.peep is not None:
+        o = o + d.peep[n : 2 * n] * cell
+    return f(d.cut(o)) * last(cell), cell
+
+
+STEP = {"LSTM": lstm_step, "GRU": gru_step, "RNN": rnn_step}
+
+
+@operator("LSTM", "GRU", "RNN")
+def recurrent(c: Context) -> tuple[Node, ...]:
+    """Y ``[length, directions, batch, hidden]`` and the last states; with layout 1 the batch comes first."""
+    x = c[0]
+    layout = c.attribute("layout", 0)
+    x = cg.swapaxes(x, 0, 1) if layout else x
+    way = c.attribute("direction", "forward")
+    turns = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}.get(way)
+    if turns is None:
+        raise FormatError(f"direction {way!r} is not supported")
+    found = [one_direction(c, x, i, turned) for i, turned in enumerate(turns)]
+    y = cg.stack([steps for steps, _ in found], 1)
+    ends = [cg.stack([state[k] for _, state in found], 0) for k in range(2 if c.kind == "LSTM" else 1)]
+    if layout:
+        y, ends = cg.transpose(y, (2, 0, 1, 3)), [cg.swapaxes(v, 0, 1) for v in ends]
+    return (y, *ends)
+
+
+def one_direction(c: Context, x: Node, i: int, turned: bool) -> tuple[Node, tuple[Node, ...]]:
+    """Every step's result ``[length, batch, hidden]`` and the last state, over ``[length, batch, inputs]``."""
+    d = direction_of(c, i, x)
+    length, batch = x.shape[:2]
+    hidden = d.r.shape[1]
+    states = 2 if c.kind == "LSTM" else 1
+    given = [c.get(5 + k) for k in range(states)]
+    if c.attribute("layout", 0):
+        given = [None if s is None else cg.swapaxes(s, 0, 1) for s in given]
+    state = tuple(cg.zeros((batch, hidden), x.dtype) if s is None else s[i] for s in given)
+    flat = cg.matmul(cg.reshape(x, (length * batch, x.shape[2])), d.w.T) + d.wb
+    gates = cg.reshape(flat, (length, batch, d.w.shape[0]))
+    lengths = c.get(4)
+    results: list[Any] = [None] * length
+    for t in reversed(range(length)) if turned else range(length):
+        new = STEP[c.kind](d, gates[t], state)
+        if lengths is None:
+            results[t] = new[0]
+        else:
+            alive = cg.expand_dims(cg.greater(lengths, np.int32(t)), 1)
+            results[t] = cg.where(alive, new[0], cg.zeros_like(new[0]))
+            new = tuple(cg.where(alive, a, b) for a, b in zip(new, state))
+        state = new
+    return cg.stack(results, 0), state
+
+
+def direction_of(c: Context, i: int, x: Node) -> Direction:
+    """Direction i's weights and activations."""
+    gates = GATES[c.kind]
+    w, r = c[1][i], c[2][i]
+    size = w.shape[0]
+    if size != gates * r.shape[1]:
+        raise FormatError(f"weights of {size} rows for {gates} gates of {r.shape[1]}")
+    bias = cg.zeros((2 * size,), x.dtype) if c.value(3) is None else c[3][i]
+    count = len(DEFAULT[c.kind])
+    names = c.attribute("activations") or DEFAULT[c.kind] * (i + 1)
+    alpha, beta = c.attribute("activation_alpha") or [], c.attribute("activation_beta") or []
+    places = range(i * count, (i + 1) * count)
+    functions = [
+        function_named(names[k], alpha[k] if k < len(alpha) else None, beta[k] if k < len(beta) else None)
+        for k in places
+    ]
+    peep = c[7][i] if c.kind == "LSTM" and c.value(7) is not None else None
+    options = {name: c.attribute(name, 0) for name in ("input_forget", "linear_before_reset")}
+    return Direction(w, r, bias[:size], bias[size:], peep, functions, c.attribute("clip"), options)

@@ -1,0 +1,181 @@
+"""Resize and Upsample: along each axis a weighted sum of a few elements, whose places are constants."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.names import cg
+from cgraph.ir.graph import Node
+from cgraph.ops.shape import axis_of
+
+
+@dataclass(frozen=True)
+class Axis:
+    """How one axis changes.
+
+    Fields
+        n, m: elements before and after
+        scale: m / n, or the factor that was given
+        start, end: the region of interest, from 0 to 1
+    """
+
+    n: int
+    m: int
+    scale: float
+    start: float = 0.0
+    end: float = 1.0
+
+    def places(self, mode: str) -> np.ndarray:
+        """Where each result lies among the operand's elements. Source: ONNX operator Resize."""
+        i = np.arange(self.m, dtype=np.float64)
+        if mode == "align_corners":
+            last = self.n * self.scale - 1
+            return i * (self.n - 1) / last if self.m > 1 else i * 0
+        if mode == "asymmetric":
+            return i / self.scale
+        if mode == "tf_crop_and_resize":
+            if self.m == 1:
+                return np.full(1, 0.5 * (self.start + self.end) * (self.n - 1))
+            return self.start * (self.n - 1) + i * (self.end - self.start) * (self.n - 1) / (self.m - 1)
+        if mode == "pytorch_half_pixel" and self.m == 1:
+            return i * 0
+        if mode not in ("half_pixel", "pytorch_half_pixel", "half_pixel_symmetric"):
+            raise FormatError(f"coordinates {mode!r} are not supported")
+        shift = 0.0
+        if mode == "half_pixel_symmetric":
+            shift = self.n / 2 * (1 - self.m / (self.n * self.scale))
+        return shift + (i + 0.5) / self.scale - 0.5
+
+
+def nearest(places: np.ndarray, mode: str) -> np.ndarray:
+    """The nearest element, by ONNX's ways to round."""
+    ways = {
+        "round_prefer_floor": lambda v: np.ceil(v - 0.5),
+        "round_prefer_ceil": lambda v: np.floor(v + 0.5),
+        "floor": np.floor,
+        "ceil": np.ceil,
+    }
+    if mode not in ways:
+        raise FormatError(f"nearest_mode {mode!r} is not supported")
+    return ways[mode](places).astype(np.int64)
+
+
+def triangle(distance: np.ndarray, _: float) -> np.ndarray:
+    return np.clip(1 - np.abs(distance), 0, 1)
+
+
+def cubic(distance: np.ndarray, a: float) -> np.ndarray:
+    """Source: Keys 1981, Cubic convolution interpolation."""
+    d = np.abs(distance)
+    near = ((a + 2) * d - (a + 3)) * d * d + 1
+    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+    return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
+
+
+def taps(c: Context, axis: Axis, places: np.ndarray, mode: str) -> tuple[np.ndarray, np.ndarray]:
+    """Which elements each result is made of, and their weights: both ``[m, taps]``."""
+    if mode == "nearest":
+        index = nearest(places, c.attribute("nearest_mode", "round_prefer_floor"))[:, None]
+        return np.clip(index, 0, axis.n - 1), np.ones(index.shape)
+    weight, reach = {"linear": (triangle, 1), "cubic": (cubic, 2)}[mode]
+    scale = min(axis.scale, 1.0) if c.attribute("antialias", 0) else 1.0
+    first = floor(-reach / scale) + 1
+    steps = np.arange(first, 2 * reach - first) if scale < 1 else np.arange(1 - reach, reach + 1)
+    index = np.floor(places).astype(np.int64)[:, None] + steps
+    weights = weight((index - places[:, None]) * scale, c.attribute("cubic_coeff_a", -0.75))
+    if c.attribute("exclude_outside", 0):
+        weights = np.where((index >= 0) & (index < axis.n), weights, 0)
+    if scale < 1 or c.attribute("exclude_outside", 0):
+        weights = weights / weights.sum(1, keepdims=True)
+    return np.clip(index, 0, axis.n - 1), weights
+
+
+def resized_axis(x: Node, axis: int, index: np.ndarray, weights: np.ndarray) -> Node:
+    """The weighted sum of taken elements along an axis."""
+    shape = (-1, *[1] * (x.ndim - 1 - axis))
+    if index.shape[1] == 1:
+        return cg.take(x, index[:, 0], axis)
+    total = None
+    for k in range(index.shape[1]):
+        if not weights[:, k].any():
+            continue
+        part = cg.take(x, index[:, k], axis) * weights[:, k].reshape(shape).astype(x.dtype)
+        total = part if total is None else total + part
+    return total
+
+
+@operator("Resize")
+def resize(c: Context) -> Node:
+    """Opset 10 has scales as operand 1; since then there are a region, scales and sizes."""
+    if c.opset < 11:
+        return resized(c, c[0], c.constant(1).tolist(), None, None, "asymmetric", "floor")
+    return resized(c, c[0], scales_of(c), c.ints(3) or None, c, None, None)
+
+
+def scales_of(c: Context) -> list[float] | None:
+    found = [] if c.value(2) is None else c.constant(2).tolist()
+    return found or None
+
+
+@operator("Upsample")
+def upsample(c: Context) -> Node:
+    scales = c.constant(1).tolist() if c.opset >= 9 else c.required("scales")
+    return resized(c, c[0], scales, None, None, "asymmetric", "floor")
+
+
+def resized(c: Context, x: Node, scales: Any, sizes: Any, region: Any, coordinates: Any, rounding: Any) -> Node:
+    """Every axis whose size or region changes, one after another."""
+    mode = c.attribute("mode", "nearest")
+    if mode not in ("nearest", "linear", "cubic"):
+        raise FormatError(f"mode {mode!r} is not supported")
+    coordinates = coordinates or c.attribute("coordinate_transformation_mode", "half_pixel")
+    axes = [axis_of(a, x.ndim) for a in c.attribute("axes", range(x.ndim))]
+    outside = []
+    dtype = x.dtype
+    found = x if dtype.kind == "f" or mode == "nearest" else cg.astype(x, "float32")
+    for a, axis in zip(axes, changes(c, x, axes, scales, sizes, coordinates), strict=True):
+        places = axis.places(coordinates)
+        if rounding:
+            index = np.clip(nearest(places, rounding), 0, axis.n - 1)[:, None] if mode == "nearest" else None
+            pair = (index, np.ones(index.shape)) if index is not None else taps(c, axis, places, mode)
+        else:
+            pair = taps(c, axis, places, mode)
+        if axis.m != axis.n or not np.array_equal(places, np.arange(axis.n)):
+            found = resized_axis(found, a, *pair)
+        if coordinates == "tf_crop_and_resize":
+            lost = (places < 0) | (places > axis.n - 1)
+            outside.append(lost.reshape(-1, *[1] * (x.ndim - 1 - a)))
+    for lost in outside:
+        value = np.asarray(c.attribute("extrapolation_value", 0.0), found.dtype)
+        found = cg.where(lost, value, found) if lost.any() else found
+    return found if found.dtype == dtype else cg.astype(cg.rint(found), dtype)
+
+
+def changes(c: Context, x: Node, axes: Sequence[int], scales: Any, sizes: Any, coordinates: str) -> list[Axis]:
+    """How each axis changes, from factors or sizes."""
+    region = [0.0] * len(axes) + [1.0] * len(axes)
+    if coordinates == "tf_crop_and_resize" and c.value(1) is not None:
+        region = c.constant(1).tolist()
+    starts, ends = region[: len(axes)], region[len(axes) :]
+    lengths = [x.shape[a] for a in axes]
+    if sizes is not None:
+        policy = c.attribute("keep_aspect_ratio_policy", "stretch")
+        factors = [m / n for m, n in zip(sizes, lengths, strict=True)]
+        if policy != "stretch":
+            common = min(factors) if policy == "not_larger" else max(factors)
+            sizes, factors = [floor(common * n + 0.5) for n in lengths], [common] * len(axes)
+        return [Axis(*v) for v in zip(lengths, sizes, factors, starts, ends)]
+    if scales is None:
+        raise FormatError("neither scales nor sizes are given")
+    if any(s <= 0 for s in scales):
+        raise FormatError(f"scales {scales} must be above 0")
+    if coordinates == "tf_crop_and_resize":
+        made = [floor(n * (e - s) * f) for n, f, s, e in zip(lengths, scales, starts, ends, strict=True)]
+    else:
+        made = [floor(n * f) for n, f in zip(lengths, scales, strict=True)]
+    return [Axis(*v) for v in zip(lengths, made, scales, starts, ends)]

@@ -1,0 +1,216 @@
+"""Operators that read images at positions between the pixels: GridSample, AffineGrid, RoiAlign, DeformConv."""
+
+from collections.abc import Sequence
+from itertools import product
+from math import ceil, prod
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.names import cg
+from cgraph.formats.onnx.operators.conv import biased
+from cgraph.ir.graph import Node
+
+
+def picked(flat: Node, index: Node) -> Node:
+    """Elements of images ``[n, c, pixels]`` at positions ``[n, p]``: ``[n, c, p]``."""
+    shape = (*flat.shape[:2], index.shape[1])
+    return cg.take_along_axis(flat, cg.broadcast_to(cg.expand_dims(index, 1), shape), 2)
+
+
+def pixel(flat: Node, sizes: Sequence[int], at: Sequence[Node], zero_outside: bool) -> Node:
+    """Pixels ``[n, c, p]`` at whole positions ``at[i]`` ``[n, p]`` along each axis; outside 0, or the nearest one."""
+    index: Any = 0
+    inside: Any = None
+    for n, place in zip(sizes, at):
+        index = index * n + cg.clip(place, 0, n - 1)
+        within = cg.logical_and(place >= 0, place < n)
+        inside = within if inside is None else cg.logical_and(inside, within)
+    found = picked(flat, cg.astype(index, "int64"))
+    return cg.where(cg.expand_dims(inside, 1), found, cg.zeros_like(found)) if zero_outside else found
+
+
+def reflected(x: Node, n: int, corners: bool) -> Node:
+    """Positions outside mirrored at the border: at the outermost pixels' centres, or at their edges."""
+    low, span = (0.0, float(n - 1)) if corners else (-0.5, float(n))
+    if span == 0:
+        return cg.zeros_like(x)
+    away = cg.remainder(x - low, 2 * span)
+    return cg.minimum(away, 2 * span - away) + low
+
+
+@operator("GridSample")
+def grid_sample(c: Context) -> Node:
+    """The image ``[n, c, ...]`` at positions ``[n, ..., axes]`` from -1 to 1, the last axis first."""
+    x, grid = c[0], c[1]
+    mode = c.attribute("mode", "linear").removeprefix("bi")
+    padding, corners = c.attribute("padding_mode", "zeros"), bool(c.attribute("align_corners", 0))
+    if mode not in ("linear", "nearest", "cubic") or padding not in ("zeros", "border", "reflection"):
+        raise FormatError(f"mode {mode!r} with padding {padding!r} is not supported")
+    sizes = x.shape[2:]
+    flat = cg.reshape(x, (*x.shape[:2], prod(sizes)))
+    points = cg.reshape(grid, (grid.shape[0], prod(grid.shape[1:-1]), len(sizes)))
+    at = []
+    for i, n in enumerate(sizes):
+        g = points[..., len(sizes) - 1 - i]
+        at.append((g + 1.0) * ((n - 1) / 2) if corners else ((g + 1.0) * n - 1.0) / 2.0)
+    if mode != "cubic":
+        at = [settled(v, n, padding, corners) for v, n in zip(at, sizes)]
+    taps = [axis_taps(v, mode) for v in at]
+    total: Any = None
+    for choice in product(*taps):
+        places = [settled(p, n, padding, corners) if mode == "cubic" else p for (p, _), n in zip(choice, sizes)]
+        part = pixel(flat, sizes, places, padding == "zeros")
+        for _, weight in choice:
+            part = part if weight is None else part * cg.expand_dims(weight, 1)
+        total = part if total is None else total + part
+    return cg.reshape(total, (*x.shape[:2], *grid.shape[1:-1]))
+
+
+def settled(at: Node, n: int, padding: str, corners: bool) -> Node:
+    """Positions brought inside as the padding says; left outside for zeros."""
+    if padding == "zeros":
+        return at
+    return cg.clip(reflected(at, n, corners) if padding == "reflection" else at, 0.0, float(n - 1))
+
+
+def axis_taps(at: Node, mode: str) -> list[tuple[Node, Any]]:
+    """Whole positions along an axis and their weights."""
+    if mode == "nearest":
+        return [(cg.rint(at), None)]
+    low = cg.floor(at)
+    t = at - low
+    if mode == "linear":
+        return [(low, 1.0 - t), (low + 1.0, t)]
+    return [(low + float(k), cubic_weight(cg.abs(t - float(k)), k in (0, 1))) for k in (-1, 0, 1, 2)]
+
+
+def cubic_weight(d: Node, near: bool, a: float = -0.75) -> Node:
+    """Source: Keys 1981, Cubic convolution interpolation."""
+    if near:
+        return ((a + 2) * d - (a + 3)) * d * d + 1.0
+    return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+
+
+@operator("AffineGrid")
+def affine_grid(c: Context) -> Node:
+    """Positions from -1 to 1 of every pixel of an image of a given size, moved by an affine map of each sample."""
+    theta, size = c[0], c.ints(1)
+    axes = size[2:]
+    lines = []
+    for n in axes:
+        step = np.arange(n)
+        lines.append(2 * step / max(n - 1, 1) - 1 if c.attribute("align_corners", 0) else (2 * step + 1) / n - 1)
+    mesh = np.meshgrid(*lines, indexing="ij")
+    points = np.stack([*reversed(mesh), np.ones(axes)], -1).reshape(1, -1, len(axes) + 1).astype(theta.dtype)
+    found = cg.matmul(cg.broadcast_to(points, (size[0], *points.shape[1:])), cg.swapaxes(theta, 1, 2))
+    return cg.reshape(found, (size[0], *axes, len(axes)))
+
+
+@operator("RoiAlign")
+def roi_align(c: Context) -> Node:
+    """Each region ``[x1, y1, x2, y2]`` of an image as a grid of means (or maxima) of interpolated points."""
+    x, rois, batch = c[0], c[1], c[2]
+    ratio = c.attribute("sampling_ratio", 0)
+    if ratio > 0:
+        return aligned(c, x, rois, batch, (ratio, ratio))
+    scale = c.attribute("spatial_scale", 1.0)
+    height, width = c.attribute("output_height", 1), c.attribute("output_width", 1)
+    least = 1.0 if c.attribute("coordinate_transformation_mode", "half_pixel") == "output_half_pixel" else 0.0
+    found = []
+    for i, (x1, y1, x2, y2) in enumerate(c.constant(1) * scale):
+        counts = ceil(max(y2 - y1, least) / height), ceil(max(x2 - x1, least) / width)
+        found.append(aligned(c, x, rois[i : i + 1], batch[i : i + 1], (max(counts[0], 1), max(counts[1], 1))))
+    return cg.concat(found, 0)
+
+
+def aligned(c: Context, x: Node, rois: Node, batch: Node, counts: tuple[int, int]) -> Node:
+    """Regions of one number of points per cell."""
+    half = c.attribute("coordinate_transformation_mode", "half_pixel" if c.opset >= 16 else "output_half_pixel")
+    offset = 0.5 if half == "half_pixel" else 0.0
+    corners = rois * c.attribute("spatial_scale", 1.0) - offset
+    cells = c.attribute("output_height", 1), c.attribute("output_width", 1)
+    taps = []
+    for axis in (0, 1):
+        first, last = corners[:, 1 - axis], corners[:, 3 - axis]
+        length = last - first if offset else cg.maximum(last - first, 1.0)
+        steps = (np.arange(cells[axis] * counts[axis]) + 0.5) / (cells[axis] * counts[axis])
+        at = cg.expand_dims(first, 1) + cg.expand_dims(length, 1) * steps.astype(x.dtype)  # [r, cells * points]
+        taps.append(roi_taps(at, x.shape[2 + axis]))
+    images = cg.take(x, cg.astype(batch, "int64"), 0)
+    rows, columns = x.shape[2:]
+    flat = cg.reshape(images, (*images.shape[:2], rows * columns))
+    grid = (cells[0] * counts[0], cells[1] * counts[1])
+    parts = []
+    for (y, wy), (z, wz) in product(*taps):
+        index = cg.reshape(cg.expand_dims(y, 2) * columns + cg.expand_dims(z, 1), (rois.shape[0], -1))
+        weight = cg.reshape(cg.expand_dims(wy, 2) * cg.expand_dims(wz, 1), (rois.shape[0], 1, -1))
+        part = picked(flat, index) * weight
+        shape = (*images.shape[:2], cells[0], counts[0], cells[1], counts[1])
+        parts.append(cg.reshape(cg.reshape(part, (*images.shape[:2], *grid)), shape))
+    if c.attribute("mode", "avg") == "avg":
+        return cg.mean(parts[0] + parts[1] + parts[2] + parts[3], (3, 5))
+    return cg.max(cg.maximum(cg.maximum(parts[0], parts[1]), cg.maximum(parts[2], parts[3])), (3, 5))
+
+
+def roi_taps(at: Node, n: int) -> list[tuple[Node, Node]]:
+    """Two positions along an axis and their weights, 0 beyond one pixel outside."""
+    inside = cg.astype(cg.logical_and(at >= -1.0, at <= float(n)), at.dtype)
+    at = cg.clip(at, 0.0, float(n - 1))
+    low = cg.floor(at)
+    t = at - low
+    whole = cg.astype(low, "int64")
+    return [(whole, (1.0 - t) * inside), (cg.minimum(whole + 1, n - 1), t * inside)]
+
+
+@operator("DeformConv")
+def deform_conv(c: Context) -> Node:
+    """A convolution whose windows' elements are read at offsets that are data. Source: Zhu 2018, arXiv:1811.11168."""
+    x, f, offset, mask = c[0], c[1], c[2], c.get(4)
+    if x.ndim != 4:
+        raise FormatError(f"{x.ndim - 2} axes besides batch and channels; 2 are supported")
+    stride, dilation = c.attribute("strides", [1, 1]), c.attribute("dilations", [1, 1])
+    pad = c.attribute("pads", [0, 0, 0, 0])
+    groups, parts = c.attribute("group", 1), c.attribute("offset_group", 1)
+    n, channels = x.shape[:2]
+    window, results = f.shape[2:], offset.shape[2:]
+    points = prod(window) * prod(results)
+    shifts = cg.reshape(offset, (n, parts, prod(window), 2, prod(results)))
+    base = window_places(window, results, stride, dilation, pad)  # [window, 2, results]
+    per_part = channels // parts
+    seen = []
+    for g in range(parts):
+        at = [cg.reshape(shifts[:, g, :, i] + base[:, i].astype(x.dtype), (n, points)) for i in (0, 1)]
+        flat = cg.reshape(x[:, g * per_part : (g + 1) * per_part], (n, per_part, prod(x.shape[2:])))
+        found = interpolated(flat, x.shape[2:], at)
+        if mask is not None:
+            share = cg.reshape(mask, (n, parts, 1, points))[:, g]
+            found = found * share
+        seen.append(found)
+    whole = cg.reshape(cg.concat(seen, 1), (n, groups, channels // groups, prod(window), prod(results)))
+    filters = cg.reshape(f, (groups, f.shape[0] // groups, f.shape[1], prod(window)))
+    found = cg.einsum("ngcwp,gkcw->ngkp", whole, filters)
+    return biased(cg.reshape(found, (n, f.shape[0], *results)), c.get(3))
+
+
+def window_places(window: Any, results: Any, stride: Any, dilation: Any, pad: Any) -> np.ndarray:
+    """Where each element of each window lies: ``[elements, 2, results]``."""
+    found = np.zeros((prod(window), 2, prod(results)))
+    for axis in (0, 1):
+        inner = np.indices(window)[axis].reshape(-1, 1) * dilation[axis]
+        outer = np.indices(results)[axis].reshape(1, -1) * stride[axis] - pad[axis]
+        found[:, axis] = inner + outer
+    return found
+
+
+def interpolated(flat: Node, sizes: Sequence[int], at: Sequence[Node]) -> Node:
+    """Images ``[n, c, pixels]`` at positions ``[n, p]`` between the pixels, 0 outside."""
+    total: Any = None
+    for choice in product(*(axis_taps(v, "linear") for v in at)):
+        part = pixel(flat, sizes, [p for p, _ in choice], True)
+        for _, weight in choice:
+            part = part * cg.expand_dims(weight, 1)
+        total = part if total is None else total + part
+    return total

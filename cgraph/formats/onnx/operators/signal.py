@@ -1,0 +1,105 @@
+"""Fourier transforms as products with constant matrices, windows, the mel scale."""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.names import cg
+from cgraph.formats.onnx.tensors import dtype_of_number
+from cgraph.ir.graph import Node
+from cgraph.ops.leaf import Const
+
+WINDOWS = {"HannWindow": (0.5, 0.5, 0.0), "HammingWindow": (25 / 46, 21 / 46, 0.0), "BlackmanWindow": (0.42, 0.5, 0.08)}
+
+
+@operator(*WINDOWS)
+def window(c: Context) -> Node:
+    """A sum of cosines over one period, or over one less for a symmetric window."""
+    size = int(c.number(0))
+    a, b, d = WINDOWS[c.kind]
+    n = np.arange(size) / (size if c.attribute("periodic", 1) else size - 1)
+    values = a - b * np.cos(2 * np.pi * n) + d * np.cos(4 * np.pi * n)
+    return Const(values.astype(dtype_of_number(c.attribute("output_datatype", 1))))
+
+
+def transformed(x: Node, length: int, inverse: bool, onesided: bool) -> Node:
+    """The Fourier transform of ``[..., n, 1 or 2]`` along n: real and imaginary part, ``[..., m, 2]``."""
+    n = min(x.shape[-2], length)
+    x = x[..., :n, :]
+    m = length // 2 + 1 if onesided else length
+    angle = 2 * np.pi / length * np.outer(np.arange(n), np.arange(m) % length) * (1 if inverse else -1)
+    cosines, sines = (v.astype(x.dtype) for v in (np.cos(angle), np.sin(angle)))
+    if inverse:
+        cosines, sines = cosines / x.dtype.type(length), sines / x.dtype.type(length)
+    real = x[..., 0]
+    if x.shape[-1] == 1:
+        return cg.stack([along(real, cosines), along(real, sines)], -1)
+    imaginary = x[..., 1]
+    return cg.stack(
+        [along(real, cosines) - along(imaginary, sines), along(real, sines) + along(imaginary, cosines)], -1
+    )
+
+
+def along(x: Node, matrix: np.ndarray) -> Node:
+    """A product along the last axis."""
+    return cg.matmul(x, matrix) if x.ndim > 1 else cg.reshape(cg.matmul(cg.reshape(x, (1, -1)), matrix), (-1,))
+
+
+@operator("DFT")
+def dft(c: Context) -> Node:
+    x = c[0]
+    axis = c.attribute("axis", 1) if c.opset < 20 else int(c.number(2, -2))
+    axis = axis + x.ndim if axis < 0 else axis
+    inverse, onesided = bool(c.attribute("inverse", 0)), bool(c.attribute("onesided", 0))
+    moved = cg.moveaxis(x, axis, -2)
+    if inverse and onesided:
+        found = real_inverse(moved, int(c.number(1, 2 * (x.shape[axis] - 1))))
+    else:
+        found = transformed(moved, int(c.number(1, x.shape[axis])), inverse, onesided)
+    return cg.moveaxis(found, -2, axis)
+
+
+def real_inverse(x: Node, length: int) -> Node:
+    """Real values ``[..., length, 1]`` from the first half of their transform; the other half is its mirror image."""
+    half = length // 2 + 1
+    x = x[..., :half, :]
+    if x.shape[-2] < half:
+        x = cg.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, half - x.shape[-2]), (0, 0)])
+    mirrored = cg.flip(x[..., 1 : length - half + 1, :], -2) * np.array([1, -1], x.dtype)
+    return transformed(cg.concat([x, mirrored], -2), length, True, False)[..., :1]
+
+
+@operator("STFT")
+def stft(c: Context) -> Node:
+    """The transform of frames of a signal ``[n, length, 1 or 2]``, each times a window: ``[n, frames, m, 2]``."""
+    x, step, shape = c[0], int(c.number(1)), c.get(2)
+    if shape is None and c.value(3) is None:
+        raise FormatError("neither a window nor a frame length is given")
+    length = shape.shape[0] if shape is not None else int(c.number(3))
+    if length > x.shape[1] or step < 1:
+        raise FormatError(f"frames of {length} every {step} do not fit a signal of {x.shape[1]}")
+    frames = (x.shape[1] - length) // step + 1
+    index = np.arange(frames)[:, None] * step + np.arange(length)
+    seen: Any = cg.take(x, index, 1)  # [n, frames, length, 1 or 2]
+    if shape is not None:
+        seen = seen * cg.reshape(shape, (-1, 1))
+    return transformed(seen, length, False, bool(c.attribute("onesided", 1)))
+
+
+@operator("MelWeightMatrix")
+def mel_weights(c: Context) -> Node:
+    """Triangles over the bins of a spectrum, ``[bins, triangles]``, evenly spaced on the mel scale.
+
+    As the operator's text has it, the step is the range over ``triangles + 2``, so that the last one ends below it.
+    """
+    count, length, rate = (int(c.number(i)) for i in range(3))
+    mel = np.linspace(*(2595 * np.log10(1 + float(c.number(i)) / 700) for i in (3, 4)), count + 2, endpoint=False)
+    edges = ((length + 1) * (700 * (10 ** (mel / 2595) - 1)) // rate).astype(np.int64)
+    k = np.arange(length // 2 + 1)[:, None]
+    left, middle, right = edges[:-2], edges[1:-1], edges[2:]
+    rising = np.where(k <= middle, (k - left) / np.maximum(middle - left, 1), 0)
+    falling = np.where(k >= middle, (right - k) / np.maximum(right - middle, 1), 0)
+    found = np.clip(np.where(k == middle, 1, rising + falling), 0, None)
+    return Const(found.astype(dtype_of_number(c.attribute("output_datatype", 1))))

@@ -1,0 +1,55 @@
+"""Counting runs of tokens: TfIdfVectorizer."""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.names import cg
+from cgraph.ir.graph import Node
+
+
+@operator("TfIdfVectorizer")
+def tf_idf(c: Context) -> Node:
+    """How often each listed run of whole numbers occurs in ``[..., length]``, with up to some elements skipped."""
+    if "pool_int64s" not in c.attributes:
+        raise FormatError("runs of strings are not supported")
+    x, places = c[0], c.required("ngram_indexes")
+    lengths, pool, starts = runs(c), c.required("pool_int64s"), c.required("ngram_counts")
+    columns: list[Any] = [None] * (max(places) + 1)
+    number = 0
+    for n, (start, stop) in enumerate(zip(starts, [*starts[1:], len(pool)]), start=1):
+        for at in range(start, stop, n):
+            if n in lengths:
+                columns[places[number]] = occurrences(x, pool[at : at + n], c.required("max_skip_count"))
+            number += 1
+    zero = cg.zeros(x.shape[:-1], "float32")
+    counts = cg.stack([zero if v is None else v for v in columns], -1)
+    mode, weights = c.required("mode"), np.ones(len(columns), np.float32)
+    if mode != "TF":
+        given = c.attribute("weights", [1.0] * len(places))
+        weights[places] = given
+        counts = cg.minimum(counts, np.float32(1)) if mode == "IDF" else counts
+    return counts * weights if mode != "TF" else counts
+
+
+def runs(c: Context) -> range:
+    """The lengths of runs that count."""
+    return range(c.required("min_gram_length"), c.required("max_gram_length") + 1)
+
+
+def occurrences(x: Node, run: list[int], skips: int) -> Any:
+    """How often a run occurs, its elements 1 to ``skips + 1`` apart; None when it is too long."""
+    total = None
+    for step in range(1, (skips if len(run) > 1 else 0) + 2):
+        count = x.shape[-1] - (len(run) - 1) * step
+        if count < 1:
+            continue
+        hit: Any = None
+        for i, token in enumerate(run):
+            same = cg.equal(x[..., i * step : i * step + count], np.asarray(token, x.dtype))
+            hit = same if hit is None else cg.logical_and(hit, same)
+        found = cg.astype(cg.sum(cg.astype(hit, "int32"), -1), "float32")
+        total = found if total is None else total + found
+    return total

@@ -1,0 +1,45 @@
+"""The same bits under another dtype of the same size: a view."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError
+from cgraph.ir.graph import OPS, Node, apply, public
+from cgraph.ir.spec import Spec, dtype_of
+from cgraph.kernels.expression import code_of
+from cgraph.kernels.kernel import View
+from cgraph.ops.family import plain
+from cgraph.ops.leaf import as_node
+from cgraph.ops.shape import ViewOp
+
+
+@dataclass(frozen=True)
+class Bitcast(ViewOp):
+    """Each element's bits read as another dtype, little-endian. DTypeError when the sizes differ."""
+
+    to: np.dtype
+
+    def infer(self, x: Spec) -> Spec:
+        if x.dtype.itemsize != self.to.itemsize or self.to.kind == "b":
+            raise DTypeError(f"the bits of {x.dtype} are no {self.to}")
+        return Spec(x.shape, self.to)
+
+    def meaning(self, x):
+        return np.ascontiguousarray(x).view(self.to).reshape(x.shape)
+
+    def alias(self, x: View) -> View:
+        return replace(x, dtype=code_of(self.to))
+
+
+@public
+def bitcast(x: Any, dtype: Any) -> Node:
+    """The bits of `x` under another dtype of the same size; itself when it has that dtype already.
+
+    A bool holds 0 or 1, so to bool every other byte counts as 1.
+    """
+    x, dtype = as_node(plain(x)), dtype_of(dtype)
+    if dtype.kind == "b" and x.dtype.itemsize == 1:
+        return OPS["not_equal"](x, 0) if x.dtype != dtype else x
+    return x if x.dtype == dtype else apply(Bitcast(dtype), x)
