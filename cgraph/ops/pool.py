@@ -15,7 +15,10 @@ from cgraph.ir.graph import OPS, Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.contract import PLACE, chosen, in_parts_calls, repeated, window_places
 from cgraph.kernels.calls.pointwise import pointwise_calls
+from cgraph.kernels.calls.pool import max_pool_calls
+from cgraph.kernels.calls.pool_places import place_calls, spread_calls
 from cgraph.kernels.calls.reduce import scratch_nbytes
+from cgraph.kernels.calls.window import Window
 from cgraph.kernels.expression import Program, Trace, code_of
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous
 from cgraph.ops.family import plain
@@ -53,7 +56,6 @@ class Pool(Op):
     dilation: tuple[int, ...]
     ceil: bool
     kind: ClassVar[str] = ""
-    strided = True
 
     @property
     def moves(self) -> Windows:
@@ -91,6 +93,12 @@ class Pool(Op):
         parts = scratch_nbytes(self.kind, code, shape, self.over)
         return padded_nbytes(self.moves, x.shape, results, size), parts
 
+    def flat_window(self, x: Spec | View) -> Window | None:
+        """How the window moves over images of floats, whose kernels need no copy; None for anything else."""
+        if len(self.window) != 2 or (x.dtype if isinstance(x, View) else code_of(x.dtype))[0] != "f":
+            return None
+        return Window(self.window, self.stride, self.pad, self.dilation)  # type: ignore[arg-type]
+
     @property
     def over(self) -> tuple[int, ...]:
         """The axes of a window in the view of all windows."""
@@ -127,6 +135,13 @@ class MaxPool(Pool):
     def meaning(self, x):
         return self.seen(x).max(-1)
 
+    def scratch(self, x: Spec) -> int:
+        return 0 if self.flat_window(x) else super().scratch(x)
+
+    def cpu(self, out: View, x: View, scratch: Pointer | None = None) -> list:
+        window = self.flat_window(x)
+        return list(max_pool_calls(out, x, window).calls) if window else super().cpu(out, x, scratch)
+
     def grad(self, node, g):
         x = node.operands[0]
         places = apply(sibling(self, MaxPoolPlaces), x)
@@ -144,6 +159,10 @@ class MaxPoolPlaces(MaxPool):
 
     def meaning(self, x):
         return self.seen(x).argmax(-1)
+
+    def cpu(self, out: View, x: View, scratch: Pointer | None = None) -> list:
+        window = self.flat_window(x)
+        return place_calls(out, x, window) if window else Pool.cpu(self, out, x, scratch)
 
     def grad(self, node, g):
         return (None,)
@@ -212,11 +231,14 @@ class SpreadToPlaces(Pool):
         return (*spread, scratch_nbytes("sum", code, shape, self.over))  # type: ignore[return-value]
 
     def scratch(self, places: Spec, g: Spec) -> int:  # type: ignore[override]
-        return sum(aligned(n) for n in self.pieces(g.shape[:2], code_of(g.dtype)))
+        return 0 if self.flat_window(g) else sum(aligned(n) for n in self.pieces(g.shape[:2], code_of(g.dtype)))
 
     def cpu(self, out: View, places: View, g: View, scratch: Pointer | None = None) -> list:  # type: ignore[override]
         if out.size == 0:
             return []
+        window = self.flat_window(g)
+        if window:
+            return spread_calls(out, places, g, window)
         nbytes = self.pieces(g.shape[:2], g.dtype)
         first, second, parts = rooms(scratch, *nbytes)
         assert first is not None and second is not None
