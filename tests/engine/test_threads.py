@@ -174,6 +174,15 @@ def test_the_stop_word_ends_the_run_after_the_current_call(threads, four):
     assert ran == list(range(7))
 
 
+def test_more_tasks_than_the_shared_word_counts_are_put_together(four):
+    n = (1 << 24) + 5
+    out = np.zeros(n, np.uint8)
+    call = fill_calls(view_of(out), 1)[0]
+    one_byte_each = (*call.args[:5], 1, n, *call.args[7:])
+    assert run(four, table_of([Call(call.kernel, one_byte_each, n)]), 2) == 1
+    assert out.all()
+
+
 def test_a_run_inside_a_run_uses_the_same_thread():
     one, ran = ThreadPool(1), []
     inner = callback_table(lambda: ran.append(threading.get_ident()))
