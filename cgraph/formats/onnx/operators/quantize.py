@@ -24,7 +24,7 @@ def fitting(scale: Node, x: Node, axis: int, block: int) -> Node:
     return cg.reshape(scale, (-1, *[1] * (x.ndim - axis - 1)))
 
 
-def quantized(x: Node, scale: Node, zero: Any, dtype: np.dtype) -> Node:
+def quantized(x: Node, scale: Any, zero: Any, dtype: np.dtype) -> Node:
     """round(x / scale) + zero, held within the dtype; halves go to the even number."""
     limits = np.iinfo(dtype)
     whole = cg.rint(x / cg.astype(scale, x.dtype))

@@ -1,6 +1,6 @@
 """Resize and Upsample: along each axis a weighted sum of a few elements, whose places are constants."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import floor
 from typing import Any
@@ -54,7 +54,7 @@ class Axis:
 
 def nearest(places: np.ndarray, mode: str) -> np.ndarray:
     """The nearest element, by ONNX's ways to round."""
-    ways = {
+    ways: dict[str, Callable[[np.ndarray], np.ndarray]] = {
         "round_prefer_floor": lambda v: np.ceil(v - 0.5),
         "round_prefer_ceil": lambda v: np.floor(v + 0.5),
         "floor": np.floor,
@@ -100,7 +100,7 @@ def resized_axis(x: Node, axis: int, index: np.ndarray, weights: np.ndarray) -> 
     shape = (-1, *[1] * (x.ndim - 1 - axis))
     if index.shape[1] == 1:
         return cg.take(x, index[:, 0], axis)
-    total = None
+    total: Any = None
     for k in range(index.shape[1]):
         if not weights[:, k].any():
             continue

@@ -138,13 +138,13 @@ def constant_of_shape(c: Context) -> Node:
 def eye_like(c: Context) -> Node:
     x = c[0]
     dtype = dtype_of_number(c.attribute("dtype")) if "dtype" in c.attributes else x.dtype
-    return Const(np.eye(*x.shape, k=c.attribute("k", 0), dtype=dtype))
+    return Const(np.eye(x.shape[0], x.shape[1], c.attribute("k", 0), dtype))
 
 
 @operator("Range")
 def range_(c: Context) -> Node:
     start, stop, step = c.number(0), c.number(1), c.number(2)
-    return Const(np.arange(start, stop, step, c[0].dtype))
+    return Const(np.arange(start, stop, step).astype(c[0].dtype))
 
 
 @operator("Trilu")

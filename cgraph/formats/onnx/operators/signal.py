@@ -95,7 +95,8 @@ def mel_weights(c: Context) -> Node:
     As the operator's text has it, the step is the range over ``triangles + 2``, so that the last one ends below it.
     """
     count, length, rate = (int(c.number(i)) for i in range(3))
-    mel = np.linspace(*(2595 * np.log10(1 + float(c.number(i)) / 700) for i in (3, 4)), count + 2, endpoint=False)
+    low, high = (2595 * np.log10(1 + float(c.number(i)) / 700) for i in (3, 4))
+    mel = np.linspace(low, high, count + 2, endpoint=False)
     edges = ((length + 1) * (700 * (10 ** (mel / 2595) - 1)) // rate).astype(np.int64)
     k = np.arange(length // 2 + 1)[:, None]
     left, middle, right = edges[:-2], edges[1:-1], edges[2:]

@@ -1,0 +1,156 @@
+"""safetensors: named arrays behind a JSON header, read without copying.
+
+Layout: 8 bytes little-endian length of the header, the header, the arrays one after another. The reader refuses what
+the format refuses: a header over 100 MB, ranges that overlap, leave holes or end elsewhere than the file, a name twice,
+a shape that its range does not hold. Sources: README of github.com/huggingface/safetensors and its audit by Trail of
+Bits. bfloat16 has no NumPy dtype and is widened to float32; the 8-bit floats are refused.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.mapped import MappedFile, map_file
+
+LARGEST_HEADER = 100_000_000
+MOST_AXES = 64
+DTYPES = {
+    "BOOL": "?", "I8": "i1", "U8": "u1", "I16": "<i2", "U16": "<u2", "I32": "<i4", "U32": "<u4", "I64": "<i8",
+    "U64": "<u8", "F16": "<f2", "F32": "<f4", "F64": "<f8", "BF16": "<u2",
+}  # fmt: skip
+NAMES = {np.dtype(code): name for name, code in DTYPES.items() if name != "BF16"}
+
+
+def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
+    """Arrays by name. They are read-only views of the mapped file, except bfloat16 ones and those that lie unaligned.
+
+    Raises
+        FormatError: the file is no safetensors file, or breaks one of the rules above
+    """
+    file = map_file(Path(path))
+    try:
+        return read_arrays(file)
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from None
+
+
+def read_arrays(file: MappedFile) -> dict[str, np.ndarray]:
+    """The arrays of a mapped file."""
+    data = file.bytes
+    if len(data) < 8:
+        raise FormatError(f"{len(data)} bytes are no safetensors file")
+    length = int.from_bytes(data[:8], "little")
+    if length > min(LARGEST_HEADER, len(data) - 8):
+        raise FormatError(f"a header of {length} bytes is declared, the file has {len(data)}")
+    header = parsed(bytes(data[8 : 8 + length]))
+    header.pop("__metadata__", None)
+    start = 8 + length
+    ranges = {name: checked(name, entry, len(data) - start) for name, entry in header.items()}
+    check_contiguous(list(ranges.values()), len(data) - start)
+    found = {}
+    for name, span in ranges.items():
+        span = range(start + span.start, start + span.stop)
+        found[name] = array_at(file, header[name], span)
+    return found
+
+
+def parsed(raw: bytes) -> dict[str, Any]:
+    """The header as a dictionary, or FormatError."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise FormatError("the header has a name twice")
+        return found
+
+    if not raw.startswith(b"{"):
+        raise FormatError("the header does not begin with {")
+    try:
+        found = json.loads(raw, object_pairs_hook=unique)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"the header is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise FormatError("the header is no object")
+    return found
+
+
+def checked(name: str, entry: Any, nbytes: int) -> range:
+    """An array's range within the data, when shape, dtype and range agree; FormatError otherwise."""
+    if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
+        raise FormatError(f"the entry of {name!r:.80} must have dtype, shape and data_offsets")
+    shape, offsets, dtype = entry["shape"], entry["data_offsets"], entry["dtype"]
+    if not isinstance(dtype, str) or dtype not in DTYPES:
+        raise FormatError(f"{name!r:.80} has the dtype {dtype!r:.40}; supported are {', '.join(DTYPES)}")
+    if not is_whole_numbers(shape) or len(shape) > MOST_AXES or not is_whole_numbers(offsets) or len(offsets) != 2:
+        raise FormatError(f"{name!r:.80} has the shape {shape!r:.80} at {offsets!r:.80}")
+    begin, end = offsets
+    need = prod(shape) * np.dtype(DTYPES[dtype]).itemsize
+    if not begin <= end <= nbytes or end - begin != need:
+        raise FormatError(f"{name!r:.80} {dtype}{shape} needs {need} bytes, its range is {begin} to {end} of {nbytes}")
+    return range(begin, end)
+
+
+def is_whole_numbers(x: Any) -> bool:
+    return isinstance(x, list) and all(type(n) is int and 0 <= n < 2**63 for n in x)
+
+
+def check_contiguous(ranges: list[range], nbytes: int) -> None:
+    """FormatError unless the ranges cover the data, each byte once."""
+    at = 0
+    for span in sorted(ranges, key=lambda s: (s.start, s.stop)):
+        if span.start != at:
+            raise FormatError(f"arrays {'overlap' if span.start < at else 'leave a hole'} at byte {at} of the data")
+        at = span.stop
+    if at != nbytes:
+        raise FormatError(f"the arrays end at byte {at} of the data, which has {nbytes}")
+
+
+def array_at(file: MappedFile, entry: dict[str, Any], span: range) -> np.ndarray:
+    """One array, its elements aligned."""
+    raw = np.frombuffer(file.bytes[span.start : span.stop], np.dtype(DTYPES[entry["dtype"]]))
+    if entry["dtype"] == "BF16":
+        return (raw.astype(np.uint32) << 16).view(np.float32).reshape(entry["shape"])
+    return file.settled(raw, span).reshape(entry["shape"])
+
+
+def write_safetensors(path: str | Path, arrays: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:
+    """Write arrays by name; an existing file is replaced at once or not at all.
+
+    Raises
+        FormatError: a dtype that the format does not have
+    """
+    named = {name: np.ascontiguousarray(x).reshape(np.shape(x)) for name, x in arrays.items()}
+    order = sorted(named, key=lambda name: (-named[name].dtype.itemsize, name))  # so that every element lies aligned
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    at = 0
+    for name in order:
+        x = named[name]
+        if x.dtype not in NAMES:
+            raise FormatError(f"{path}: {name!r} is {x.dtype}; safetensors has {', '.join(map(str, NAMES))}")
+        header[name] = {"dtype": NAMES[x.dtype], "shape": list(x.shape), "data_offsets": [at, at + x.nbytes]}
+        at += x.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    replace_file(Path(path), [len(text).to_bytes(8, "little"), text, *(memoryview(named[n]).cast("B") for n in order)])
+
+
+def replace_file(path: Path, parts: list[Any]) -> None:
+    """Write a new file beside, bring it to the disk, and put it in the old one's place."""
+    fd, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            for part in parts:
+                file.write(part)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
