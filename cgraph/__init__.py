@@ -16,6 +16,7 @@ from cgraph.errors import (
     NoKernelError,
     NotEvaluatedError,
     PlanError,
+    PositionError,
     ShapeError,
     UnassignedError,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "Node",
     "NotEvaluatedError",
     "PlanError",
+    "PositionError",
     "ShapeError",
     "UnassignedError",
     "Var",

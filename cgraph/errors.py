@@ -28,6 +28,10 @@ class InputError(CgraphError, ValueError):
     """A call has an unknown, missing or unfitting input."""
 
 
+class PositionError(CgraphError, IndexError):
+    """A position that is data lies outside its axis."""
+
+
 class NotEvaluatedError(CgraphError, ValueError):
     """A value is asked of a node that holds none."""
 

@@ -31,7 +31,8 @@ class CpuEngine:
     def program(self, steps: Sequence[Step], nbytes: int) -> "CpuCode":
         """The code of these steps, from which instances are made."""
         calls = [self._calls(step) for step in steps]
-        code = code_of_calls(calls, target_named(self.target))
+        labels = [f"{step.node.name} at {step.node.where}" for step in steps]
+        code = code_of_calls(calls, labels, target_named(self.target))
         return CpuCode(code, nbytes, self.threads or cores(), self.poison)
 
     def _calls(self, step: Step) -> list[Call]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cgraph.engine.cpu.threads import run_table
+from cgraph.errors import PositionError
 from cgraph.kernels.callback import STOP, taken_failure
 from cgraph.kernels.kernel import Call, Callback, Kernel, Pointer
 from cgraph.kernels.store import store
@@ -39,6 +40,7 @@ class Code:
         relocations: what to fill in
         first_row: per step, its first row; one more at the end
         callbacks: Python functions whose addresses stand in the table
+        labels: what each step is, for messages
     """
 
     table: np.ndarray
@@ -47,10 +49,11 @@ class Code:
     first_row: np.ndarray
     kernels: int
     callbacks: tuple[Callback, ...]
+    labels: tuple[str, ...]
 
 
-def code_of_calls(calls_by_step: Sequence[Sequence[Call]], target: Target) -> Code:
-    """Look up the kernels and lay out the arguments."""
+def code_of_calls(calls_by_step: Sequence[Sequence[Call]], labels: Sequence[str], target: Target) -> Code:
+    """Look up the kernels and lay out the arguments; `labels` say what each step is."""
     calls = [call for calls in calls_by_step for call in calls]
     wanted = [call.kernel for call in calls if isinstance(call.kernel, Kernel)]
     addresses = store().load(wanted, target)
@@ -76,7 +79,7 @@ def code_of_calls(calls_by_step: Sequence[Sequence[Call]], target: Target) -> Co
     )
     first_row = np.cumsum([0, *map(len, calls_by_step)])
     callbacks = tuple(call.kernel for call in calls if isinstance(call.kernel, Callback))
-    return Code(table, np.array(args, np.int64), relocations, first_row, len(set(wanted)), callbacks)
+    return Code(table, np.array(args, np.int64), relocations, first_row, len(set(wanted)), callbacks, tuple(labels))
 
 
 def word_of(arg: int | float) -> int:
@@ -115,17 +118,28 @@ class CpuProgram:
                 self._bound[key] = address
 
     def run(self, steps: tuple[int, ...] | None = None) -> None:
-        """Run every step, or those named. What a Python function among them raises is raised here."""
+        """Run every step, or those named. What a Python function among them raises is raised here.
+
+        Raises
+            PositionError: a position that is data lies outside its axis
+        """
         table = self.table if steps is None else self._table_of(steps)
         if not len(table):
             return
-        if not self.code.callbacks:
+        if id(STOP) not in self._keys:
             run_table(table, self.threads)
             return
-        run_table(table, self.threads, self.stop, any(c.blas for c in self.code.callbacks))
+        ran = run_table(table, self.threads, self.stop, any(c.blas for c in self.code.callbacks))
         if self.stop[0]:
             self.stop[0] = 0
-            raise taken_failure(self.stop.ctypes.data) or RuntimeError("a run was stopped")
+            where = self._label(ran - 1, steps)
+            raise taken_failure(self.stop.ctypes.data) or PositionError(f"{where}: a position is outside its axis")
+
+    def _label(self, row: int, steps: tuple[int, ...] | None) -> str:
+        """What made a row of the table."""
+        rows = np.diff(self.code.first_row)
+        order = np.arange(len(rows)) if steps is None else np.array(steps)
+        return self.code.labels[order[np.searchsorted(np.cumsum(rows[order]), row, "right")]]
 
     def _table_of(self, steps: tuple[int, ...]) -> np.ndarray:
         if steps not in self._tables:

@@ -1,0 +1,134 @@
+"""Triangles and diagonals of matrices, which are the last two axes."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import ShapeError
+from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.spec import Spec
+from cgraph.kernels.calls.index import triangle_calls
+from cgraph.kernels.kernel import View
+from cgraph.ops.family import plain
+from cgraph.ops.leaf import Const, as_node
+from cgraph.ops.shape import ViewOp, axis_of, moveaxis, reshape
+from cgraph.ops.slicing import set_slice
+
+
+@dataclass(frozen=True)
+class Triangle(Op):
+    """The elements on one side of a diagonal, the diagonal included; zeros on the other.
+
+    Fields
+        offset: the diagonal, 0 the main one, positive above it
+        upper: the side above, else below
+    """
+
+    offset: int
+    upper: bool
+    strided = True
+
+    def infer(self, x: Spec) -> Spec:
+        if x.ndim < 2:
+            raise ShapeError("the operand must have at least two axes")
+        return x
+
+    def meaning(self, x):
+        return np.triu(x, self.offset) if self.upper else np.tril(x, self.offset)
+
+    def overwrites(self, x: Spec) -> tuple[int, ...]:
+        return (0,)
+
+    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
+        return triangle_calls(out, x, self.offset, self.upper)
+
+    def grad(self, node, g):
+        return (apply(self, g),)
+
+
+@dataclass(frozen=True)
+class Diagonal(ViewOp):
+    """The elements of a diagonal of the last two axes, which become one."""
+
+    offset: int
+
+    def place(self, shape: tuple[int, ...]) -> tuple[int, int, int]:
+        """Row and column of the first element, and how many there are."""
+        row, column = max(-self.offset, 0), max(self.offset, 0)
+        return row, column, max(min(shape[-2] - row, shape[-1] - column), 0)
+
+    def infer(self, x: Spec) -> Spec:
+        if x.ndim < 2:
+            raise ShapeError("the operand must have at least two axes")
+        return Spec((*x.shape[:-2], self.place(x.shape)[2]), x.dtype)
+
+    def meaning(self, x):
+        return np.diagonal(x, self.offset, -2, -1)
+
+    def alias(self, x: View) -> View:
+        row, column, n = self.place(x.shape)
+        offset = row * x.strides[-2] + column * x.strides[-1] if n else 0
+        return View(x.at + offset, (*x.shape[:-2], n), (*x.strides[:-2], x.strides[-2] + x.strides[-1]), x.dtype)
+
+    def grad(self, node, g):
+        return (on_diagonal(g, node.operands[0].shape[-2:], self),)
+
+
+def on_diagonal(values: Node, shape: tuple[int, int], op: Diagonal) -> Node:
+    """Zeros ``[..., *shape]`` with values on a diagonal."""
+    row, column, n = op.place(shape)
+    rows, columns = shape
+    flat = OPS["zeros"]((*values.shape[:-1], rows * columns), values.dtype)
+    if n:
+        first, step = row * columns + column, columns + 1
+        flat = set_slice(flat, (..., slice(first, first + (n - 1) * step + 1, step)), values)
+    return reshape(flat, (*values.shape[:-1], rows, columns))
+
+
+# -- public functions -------------------------------------------------------------------------------------------------
+
+
+@public
+def triu(x: Any, k: int = 0) -> Node:
+    """The elements on and above the k-th diagonal of the last two axes, zeros below."""
+    return apply(Triangle(int(k), True), as_node(plain(x)))
+
+
+@public
+def tril(x: Any, k: int = 0) -> Node:
+    """The elements on and below the k-th diagonal of the last two axes, zeros above."""
+    return apply(Triangle(int(k), False), as_node(plain(x)))
+
+
+@public
+def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
+    """The elements of a diagonal of two axes, which become the last one, as ``np.diagonal``."""
+    x = as_node(plain(x))
+    if x.ndim < 2 or axis_of(axis1, x.ndim) == axis_of(axis2, x.ndim):
+        raise ShapeError(f"diagonal: axes {axis1} and {axis2} of {x.name} {x.spec} are not two axes")
+    return apply(Diagonal(int(offset)), moveaxis(x, (axis1, axis2), (-2, -1)))
+
+
+@public
+def diag(x: Any, k: int = 0) -> Node:
+    """A vector on the k-th diagonal of a square matrix of zeros; of a matrix, its k-th diagonal."""
+    x = as_node(plain(x))
+    if x.ndim == 2:
+        return diagonal(x, k)
+    if x.ndim != 1:
+        raise ShapeError(f"diag: {x.name} {x.spec} is neither a vector nor a matrix")
+    n = x.size + np.abs(k)
+    return on_diagonal(x, (int(n), int(n)), Diagonal(int(k)))
+
+
+@public
+def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
+    """The sum of a diagonal of two axes, as ``np.trace``."""
+    return OPS["sum"](diagonal(x, offset, axis1, axis2), -1)
+
+
+@public
+def eye(n: int, m: int | None = None, k: int = 0, dtype: Any = "float32") -> Node:
+    """A constant ``[n, m]`` of ones on the k-th diagonal and zeros elsewhere."""
+    return Const(np.eye(n, m, k, dtype))

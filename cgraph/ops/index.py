@@ -1,0 +1,204 @@
+"""Indexing with arrays of positions, gather_nd, one_hot, and the places of what is not zero."""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError, PositionError, ShapeError
+from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.spec import Bundle, Spec, dtype_of
+from cgraph.kernels.calls.index import nonzero_calls, one_hot_calls
+from cgraph.kernels.kernel import Pointer, View
+from cgraph.ops.family import plain
+from cgraph.ops.leaf import ConstOp, as_node
+from cgraph.ops.shape import axis_of, broadcast_to, items, moveaxis, reshape
+from cgraph.ops.take import check_positions, positions, take
+
+PLACES = np.dtype("int64")
+
+
+@dataclass(frozen=True)
+class OneHot(Op):
+    """`on` at a position along a new axis, `off` elsewhere; a position outside gives `off` everywhere.
+
+    Operands
+        indices: int32 or int64; negative ones count from the end
+    Fields
+        depth: length of the new axis
+        axis: where it stands in the result
+    """
+
+    depth: int
+    axis: int
+    dtype: np.dtype
+    on: float | int | bool
+    off: float | int | bool
+    strided = True
+
+    def infer(self, indices: Spec) -> Spec:
+        check_positions(indices)
+        return Spec((*indices.shape[: self.axis], self.depth, *indices.shape[self.axis :]), self.dtype)
+
+    def meaning(self, indices):
+        places = np.expand_dims(np.where(indices < 0, indices + self.depth, indices), self.axis)
+        steps = np.arange(self.depth).reshape(-1, *[1] * (indices.ndim - self.axis))
+        return np.where(places == steps, self.on, self.off).astype(self.dtype)
+
+    def cpu(self, out: View, indices: View, scratch: Any = None) -> list:
+        return one_hot_calls(out, indices, self.axis, self.off, self.on)
+
+    def grad(self, node, g):
+        return (None,)
+
+
+@dataclass(frozen=True)
+class Nonzero(Op):
+    """The places of the elements that are not 0, in C order: int64 ``[axes, size]``, then `fill`; and their count."""
+
+    size: int
+    fill: int
+
+    def infer(self, x: Spec) -> Bundle:
+        return Bundle((Spec((x.ndim, self.size), PLACES), Spec((), PLACES)))
+
+    def meaning(self, x):
+        found = np.array(np.nonzero(x), PLACES).reshape(x.ndim, -1)
+        out = np.full((x.ndim, self.size), self.fill, PLACES)
+        count = found.shape[1]
+        out[:, :count] = found[:, : self.size]
+        return out, np.array(count)
+
+    def cpu(self, out: tuple[View, View], x: View, scratch: Pointer | None = None) -> list:
+        return nonzero_calls(out[0], out[1], x, fill=self.fill)
+
+
+# -- public functions -------------------------------------------------------------------------------------------------
+
+
+@public
+def one_hot(
+    indices: Any,
+    depth: int,
+    axis: int = -1,
+    dtype: Any = "float32",
+    on: float | int | bool = 1,
+    off: float | int | bool = 0,
+) -> Node:
+    """`on` at a position along a new axis of `depth`, `off` elsewhere; positions outside give `off` everywhere."""
+    indices = positions(indices)
+    return apply(OneHot(int(depth), axis_of(axis, indices.ndim + 1), dtype_of(dtype), on, off), indices)
+
+
+@public
+def nonzero(x: Any, size: int, fill: int = 0) -> tuple[Node, Node]:
+    """The places of the elements that are not 0, ``[axes, size]`` in C order, then `fill`; and how many there are.
+
+    The count may be more than `size`; then the rest is left out.
+    """
+    x = as_node(plain(x))
+    places, count = items(apply(Nonzero(int(size), int(fill)), OPS["atleast_1d"](x)))
+    return places, count
+
+
+@public
+def atleast_1d(x: Any) -> Node:
+    """The operand, with one axis if it has none."""
+    x = as_node(plain(x))
+    return x if x.ndim else reshape(x, (1,))
+
+
+@public
+def gather_nd(x: Any, indices: Any, batch: int = 0) -> Node:
+    """Rows of `x` whose positions along its first axes are the last axis of `indices`.
+
+    Parameters
+        indices: ``[..., k]``; the result is ``[..., *x.shape[batch + k:]]``
+        batch: leading axes that both share
+    Source
+        ONNX operator GatherND
+    """
+    x, indices = as_node(plain(x)), OPS["astype"](positions(indices), PLACES)
+    k = indices.shape[-1] if indices.ndim else 0
+    if batch + k > x.ndim or batch >= max(indices.ndim, 1) or x.shape[:batch] != indices.shape[:batch]:
+        raise ShapeError(f"gather_nd: positions {indices.spec} do not fit {x.name} {x.spec}")
+    lengths = x.shape[: batch + k]
+    grids = np.indices(x.shape[:batch], sparse=True)
+    leading = [i.reshape(*i.shape, *[1] * (indices.ndim - 1 - batch)) for i in grids]
+    rows = flat_position([*leading, *(indices[..., i] for i in range(k))], lengths, indices.shape[:-1])
+    return take(reshape(x, (prod(lengths), *x.shape[batch + k :])), rows, 0)
+
+
+@public
+def take_index(x: Any, parts: Any) -> Node:
+    """``x[parts]`` with integer arrays among the parts, as NumPy's advanced indexing."""
+    x = as_node(plain(x))
+    parts = expanded(x, [p for part in parts for p in array_parts(part)])
+    arrays = any_array(parts)
+    basic = [slice(None) if i in arrays else p for i, p in enumerate(parts)]
+    x = OPS["getitem"](x, tuple(basic))
+    axes = list(arrays)
+    indices = [arrays[i] for i in axes]
+    try:
+        shape = np.broadcast_shapes(*(i.shape for i in indices))
+    except ValueError:
+        raise ShapeError(f"the positions for {x.name} {x.spec} do not broadcast together") from None
+    if axes != list(range(axes[0], axes[0] + len(axes))):
+        x = moveaxis(x, axes, range(len(axes)))
+        axes = list(range(len(axes)))
+    lengths = x.shape[axes[0] : axes[-1] + 1]
+    rows = flat_position(indices, lengths, shape)
+    return take(reshape(x, (*x.shape[: axes[0]], prod(lengths), *x.shape[axes[-1] + 1 :])), rows, axes[0])
+
+
+def array_parts(part: Any) -> list[Any]:
+    """A part of an index; a constant bool array becomes the places where it is true."""
+    if isinstance(part, list | tuple):
+        part = np.asarray(part)
+    if isinstance(part, Node) and isinstance(part.op, ConstOp):
+        part = part.op.array
+    if isinstance(part, Node) and part.dtype.kind == "b":
+        raise DTypeError(
+            f"{part.name} {part.spec} has no value yet, so the shape of the result is unknown; "
+            "use cg.where, or cg.nonzero with a size"
+        )
+    if isinstance(part, np.ndarray) and part.dtype.kind == "b":
+        return list(np.nonzero(part))
+    return [part]
+
+
+def expanded(x: Node, parts: list[Any]) -> list[Any]:
+    """One part for each axis of the result before arrays are taken; the ellipsis filled in."""
+    used = sum(p is not None and p is not Ellipsis for p in parts)
+    if used > x.ndim or sum(p is Ellipsis for p in parts) > 1:
+        raise ShapeError(f"index with {used} axes for {x.name} {x.spec}")
+    at = next((i for i, p in enumerate(parts) if p is Ellipsis), len(parts))
+    return [*parts[:at], *[slice(None)] * (x.ndim - used), *parts[at + 1 :]]
+
+
+def any_array(parts: list[Any]) -> dict[int, Node]:
+    """The arrays among the parts, whole numbers included, by position."""
+    return {
+        i: positions(np.asarray(p) if isinstance(p, int | np.integer) else p)
+        for i, p in enumerate(parts)
+        if p is not None and not isinstance(p, slice)
+    }
+
+
+def flat_position(indices: list[Any], lengths: tuple[int, ...], shape: tuple[int, ...]) -> Node:
+    """One position among all from one along each axis; outside of all where one is outside of its axis."""
+    if len(indices) == 1:
+        return broadcast_to(positions(indices[0]), shape)
+    flat: Any = np.zeros((), PLACES)
+    inside: Any = np.ones((), bool)
+    for index, n in zip(indices, lengths):
+        known = index.op.array if isinstance(index, Node) and isinstance(index.op, ConstOp) else index
+        if isinstance(known, np.ndarray) and ((known < -n) | (known >= n)).any():
+            raise PositionError(f"a position is outside an axis of {n}")
+        index = known.astype(PLACES) if isinstance(known, np.ndarray) else OPS["astype"](index, PLACES)
+        inside = inside & (index >= -n) & (index < n)
+        flat = flat * n + (np.where(index < 0, index + n, index) if isinstance(index, np.ndarray) else index % n)
+    if isinstance(inside, Node):
+        flat = OPS["where"](inside, flat, prod(lengths))
+    return broadcast_to(as_node(flat), shape)

@@ -1,0 +1,93 @@
+"""Running sums and products along an axis."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.spec import Spec
+from cgraph.kernels.calls.scan import scan_calls
+from cgraph.kernels.kernel import View
+from cgraph.ops.family import plain
+from cgraph.ops.join import concat
+from cgraph.ops.leaf import as_node
+from cgraph.ops.reduce import wide
+from cgraph.ops.shape import axis_of, ravel
+from cgraph.ops.slicing import flip, getitem
+
+
+@dataclass(frozen=True)
+class Scan(Op):
+    """Each element joined with all before it along an axis."""
+
+    axis: int
+    how: ClassVar[str] = ""
+    numpy: ClassVar[Any] = None
+    strided = True
+
+    def infer(self, x: Spec) -> Spec:
+        return x
+
+    def meaning(self, x):
+        return type(self).numpy(x, axis=self.axis, dtype=x.dtype)
+
+    def overwrites(self, x: Spec) -> tuple[int, ...]:
+        return (0,)
+
+    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
+        return scan_calls(out, x, self.axis, self.how)
+
+
+@dataclass(frozen=True)
+class Cumsum(Scan):
+    """Running sums along an axis."""
+
+    how, numpy = "add", staticmethod(np.cumsum)
+
+    def grad(self, node, g):
+        return (flip(apply(self, flip(g, self.axis)), self.axis),)
+
+
+@dataclass(frozen=True)
+class Cumprod(Scan):
+    """Running products along an axis."""
+
+    how, numpy = "mul", staticmethod(np.cumprod)
+
+    def grad(self, node, g):
+        """By the products over 1, 2, 4 … elements, whose gradients need no division: right where elements are 0."""
+        x = node.operands[0]
+        n, step, levels = x.shape[self.axis], 1, []
+        while step < n:
+            levels.append((x, step))
+            x = concat([self.part(x, 0, step), self.part(x, step, n) * self.part(x, 0, n - step)], self.axis)
+            step *= 2
+        for y, step in reversed(levels):
+            late = self.part(g, step, n)
+            to_late = concat([self.part(g, 0, step), late * self.part(y, 0, n - step)], self.axis)
+            to_early = concat([late * self.part(y, step, n), OPS["zeros_like"](self.part(g, 0, step))], self.axis)
+            g = to_late + to_early
+        return (g,)
+
+    def part(self, x: Node, start: int, stop: int) -> Node:
+        """Some elements along the axis."""
+        return getitem(x, (*[slice(None)] * self.axis, slice(start, stop)))
+
+
+def scanned(op: type[Scan], x: Any, axis: int | None) -> Node:
+    x = as_node(plain(x))
+    x, axis = (ravel(x), 0) if axis is None else (x, axis)
+    return apply(op(axis_of(axis, x.ndim)), OPS["astype"](x, wide(x.dtype)))
+
+
+@public
+def cumsum(x: Any, axis: int | None = None) -> Node:
+    """Running sums along an axis, of all elements by default; whole numbers add up in 64 bits."""
+    return scanned(Cumsum, x, axis)
+
+
+@public
+def cumprod(x: Any, axis: int | None = None) -> Node:
+    """Running products along an axis, of all elements by default; whole numbers multiply in 64 bits."""
+    return scanned(Cumprod, x, axis)

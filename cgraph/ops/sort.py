@@ -1,0 +1,226 @@
+"""Sorting along an axis, the largest elements, binary search, distinct values. Stable; NaN comes last."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import ShapeError
+from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.spec import Bundle, Spec
+from cgraph.kernels.calls.sort import search_calls, sort_calls, sort_scratch, unique_calls, unique_scratch
+from cgraph.kernels.expression import code_of
+from cgraph.kernels.kernel import Pointer, View, contiguous
+from cgraph.ops.family import common_dtype, plain
+from cgraph.ops.leaf import as_node
+from cgraph.ops.shape import axis_of, items, ravel
+from cgraph.ops.take import PutAlongAxis
+
+PLACES = np.dtype("int64")
+
+
+def order_of(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    """Places in sorted order, equal elements in their order, NaN last."""
+    if not descending:
+        return np.argsort(x, axis, kind="stable")
+    turned = np.argsort(np.flip(x, axis), axis, kind="stable")
+    found = x.shape[axis] - 1 - np.flip(turned, axis)
+    if x.dtype.kind != "f":
+        return found
+    nan = np.isnan(np.take_along_axis(x, found, axis))
+    return np.take_along_axis(found, np.argsort(nan, axis, kind="stable"), axis)
+
+
+@dataclass(frozen=True)
+class TopK(Op):
+    """The first `count` elements in sorted order along an axis, and their places (int64)."""
+
+    axis: int
+    count: int
+    descending: bool
+    strided = True
+
+    def infer(self, x: Spec) -> Bundle:
+        if not 0 <= self.count <= x.shape[self.axis]:
+            raise ShapeError(f"{self.count} of {x.shape[self.axis]} elements along axis {self.axis}")
+        shape = (*x.shape[: self.axis], self.count, *x.shape[self.axis + 1 :])
+        return Bundle((Spec(shape, x.dtype), Spec(shape, PLACES)))
+
+    def meaning(self, x):
+        places = np.take(order_of(x, self.axis, self.descending), range(self.count), self.axis)
+        return np.take_along_axis(x, places, self.axis), places
+
+    def scratch(self, x: Spec) -> int:
+        return sort_scratch(x.shape, self.axis, code_of(x.dtype), code_of(PLACES))
+
+    def cpu(self, out: tuple[View, View], x: View, scratch: Pointer | None = None) -> list:
+        nbytes = sort_scratch(x.shape, self.axis, x.dtype, code_of(PLACES))
+        if scratch is None:
+            return []
+        return sort_calls(out[0], out[1], x, self.axis, contiguous(scratch, (nbytes,), "u1"), self.descending)
+
+    def grad(self, node, g):
+        x = node.operands[0]
+        return (apply(PutAlongAxis(self.axis, "set"), OPS["zeros_like"](x), items(node)[1], g[0]),)
+
+
+@dataclass(frozen=True)
+class Sort(Op):
+    """Elements in sorted order along an axis."""
+
+    axis: int
+    descending: bool
+    strided = True
+
+    def infer(self, x: Spec) -> Spec:
+        return x
+
+    def meaning(self, x):
+        return np.take_along_axis(x, order_of(x, self.axis, self.descending), self.axis)
+
+    def scratch(self, x: Spec) -> int:
+        return sort_scratch(x.shape, self.axis, code_of(x.dtype), "")
+
+    def cpu(self, out: View, x: View, scratch: Pointer | None = None) -> list:
+        nbytes = sort_scratch(x.shape, self.axis, x.dtype, "")
+        if scratch is None:
+            return []
+        return sort_calls(out, None, x, self.axis, contiguous(scratch, (nbytes,), "u1"), self.descending)
+
+    def grad(self, node, g):
+        x = node.operands[0]
+        places = apply(Argsort(self.axis, self.descending), x)
+        return (apply(PutAlongAxis(self.axis, "set"), OPS["zeros_like"](x), places, g),)
+
+
+@dataclass(frozen=True)
+class Argsort(Sort):
+    """The places (int64) of the elements in sorted order along an axis; equal ones in their order."""
+
+    def infer(self, x: Spec) -> Spec:
+        return Spec(x.shape, PLACES)
+
+    def meaning(self, x):
+        return order_of(x, self.axis, self.descending)
+
+    def scratch(self, x: Spec) -> int:
+        return sort_scratch(x.shape, self.axis, code_of(x.dtype), code_of(PLACES))
+
+    def cpu(self, out: View, x: View, scratch: Pointer | None = None) -> list:
+        nbytes = sort_scratch(x.shape, self.axis, x.dtype, code_of(PLACES))
+        if scratch is None:
+            return []
+        return sort_calls(None, out, x, self.axis, contiguous(scratch, (nbytes,), "u1"), self.descending)
+
+    def grad(self, node, g):
+        return (None,)
+
+
+@dataclass(frozen=True)
+class Searchsorted(Op):
+    """Where values would stand in an ascending row, as ``np.searchsorted``.
+
+    Operands
+        row: ascending ``[n]``, NaN last
+        values: of the same dtype
+    Fields
+        right: behind equal elements, not before them
+    """
+
+    right: bool
+    strided = True
+
+    def infer(self, row: Spec, values: Spec) -> Spec:
+        if row.ndim != 1 or row.dtype != values.dtype:
+            raise ShapeError("the row must have one axis and the dtype of the values")
+        return Spec(values.shape, PLACES)
+
+    def meaning(self, row, values):
+        return np.searchsorted(row, values, "right" if self.right else "left")
+
+    def cpu(self, out: View, row: View, values: View, scratch: Any = None) -> list:
+        return search_calls(out, row, values, self.right)
+
+    def grad(self, node, g):
+        return None, None
+
+
+@dataclass(frozen=True)
+class Unique(Op):
+    """The distinct elements, ascending, at most `size`, then `fill`; and how many there are (int64)."""
+
+    size: int
+    fill: float | int | bool
+    strided = True
+
+    def infer(self, x: Spec) -> Bundle:
+        return Bundle((Spec((self.size,), x.dtype), Spec((), PLACES)))
+
+    def meaning(self, x):
+        found = np.unique(x)
+        out = np.full(self.size, self.fill, x.dtype)
+        out[: len(found)] = found[: self.size]
+        return out, np.array(len(found))
+
+    def scratch(self, x: Spec) -> int:
+        return unique_scratch(x.size, code_of(x.dtype)) + 64
+
+    def cpu(self, out: tuple[View, View], x: View, scratch: Pointer | None = None) -> list:
+        assert scratch is not None
+        room = contiguous(scratch, (unique_scratch(x.size, x.dtype),), "u1")
+        return unique_calls(out[0], out[1], x, room, self.fill)
+
+
+# -- public functions -------------------------------------------------------------------------------------------------
+
+
+def flat_or(x: Any, axis: int | None) -> tuple[Node, int]:
+    """The operand and a non-negative axis; all elements along one axis when it is None."""
+    x = as_node(plain(x))
+    return (ravel(x), 0) if axis is None else (x, axis_of(axis, x.ndim))
+
+
+@public
+def sort(x: Any, axis: int | None = -1, *, kind: Any = None, stable: Any = None, descending: bool = False) -> Node:
+    """Elements in sorted order along an axis, as ``np.sort``; always stable, NaN last."""
+    x, axis = flat_or(x, axis)
+    return apply(Sort(axis, descending), x)
+
+
+@public
+def argsort(x: Any, axis: int | None = -1, *, kind: Any = None, stable: Any = None, descending: bool = False) -> Node:
+    """The places of the elements in sorted order along an axis, as ``np.argsort``; always stable, NaN last."""
+    x, axis = flat_or(x, axis)
+    return apply(Argsort(axis, descending), x)
+
+
+@public
+def top_k(x: Any, k: int, axis: int = -1, largest: bool = True) -> tuple[Node, Node]:
+    """The k largest (or smallest) elements along an axis in sorted order, and their places."""
+    x = as_node(plain(x))
+    values, places = items(apply(TopK(axis_of(axis, x.ndim), int(k), largest), x))
+    return values, places
+
+
+@public
+def searchsorted(row: Any, values: Any, side: str = "left") -> Node:
+    """Where values would stand in an ascending row, before (``left``) or behind (``right``) equal elements."""
+    if side not in ("left", "right"):
+        raise ShapeError(f"searchsorted: side is 'left' or 'right', not {side!r}")
+    dtype = common_dtype(row, values)
+    row, values = (OPS["astype"](as_node(plain(v), dtype), dtype) for v in (row, values))
+    return apply(Searchsorted(side == "right"), row, values)
+
+
+@public
+def digitize(x: Any, bins: Any, right: bool = False) -> Node:
+    """The interval between ascending `bins` in which each element lies, as ``np.digitize``."""
+    return searchsorted(bins, x, "left" if right else "right")
+
+
+@public
+def unique(x: Any, size: int, fill: float | int | bool = 0) -> tuple[Node, Node]:
+    """The distinct elements, ascending, at most `size`, then `fill`; and how many there are."""
+    x = as_node(plain(x))
+    values, count = items(apply(Unique(int(size), fill), x))
+    return values, count
