@@ -6,6 +6,7 @@ arrays go. Whoever is killed at any moment leaves the old checkpoint or the new 
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cgraph import FormatError
-from nn.files import remove_parts, write_whole
+from nn.files import remove_others, write_whole
 from nn.weights import packed, read_arrays
 
 VERSION = 1
@@ -58,11 +59,8 @@ def write_checkpoint(path: str | Path, arrays: Mapping[str, np.ndarray], facts: 
     write_whole(path.parent / name, contents)
     text = json.dumps({"version": VERSION, "arrays": name, "sha256": digest, **facts}, indent=1)
     write_whole(path, text.encode())
-    for old in path.parent.glob(f"{path.stem}-*.safetensors"):
-        if old.name != name:
-            old.unlink(missing_ok=True)
-    remove_parts(path)
-    remove_parts(path.parent / f"{path.stem}-")
+    remove_others(path.parent, re.escape(path.stem) + r"-[0-9a-f]{16}\.safetensors", kept=name)
+    remove_others(path.parent, re.escape(path.name), kept=path.name)
 
 
 def read_checkpoint(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:

@@ -63,19 +63,24 @@ class Rich:
 
 
 def progress_bar(first: int, total: int, wanted: bool) -> Bar:
-    """A bar for the steps from `first` to `total`."""
+    """A bar for the steps from `first` to `total`: by rich where that is installed and somebody looks."""
     if not wanted:
         return Silent()
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-    except ImportError:
-        return Plain(first, total)
     if not sys.stderr.isatty():
         return Plain(first, total)
+    try:
+        from rich.console import Console
+    except ImportError:
+        return Plain(first, total)
+    return rich_bar(first, total, Console(stderr=True))
+
+
+def rich_bar(first: int, total: int, console: Any) -> Rich:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     numbers = TextColumn("loss {task.fields[loss]:.4f}  rate {task.fields[rate]:.2e}")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), numbers, TimeRemainingColumn())
-    return Rich(first, total, Progress(*columns, console=Console(stderr=True), speed_estimate_period=10))
+    return Rich(first, total, Progress(*columns, console=console, speed_estimate_period=10))
 
 
 def seconds_left(elapsed: float, done: int, left: int) -> str:

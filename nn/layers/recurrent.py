@@ -2,7 +2,8 @@
 
 Operands are ``[n, steps, inputs]``. The result is the last state ``[n, units]``, or with ``sequence=True`` the states
 after every step, ``[n, steps, units]``. The steps are unrolled: the graph grows with the sequence, and so the planner
-sees every step. What of a cell does not depend on the state is computed for all steps at once.
+sees every step. ``x W`` is computed step by step: of one product for all steps, the gradient of every step's slice
+would be as large as the product.
 """
 
 from dataclasses import dataclass, field
@@ -47,10 +48,9 @@ class Cell(Layer):
     def build(self, *xs: Node, mode: Mode) -> Node:
         (x,) = xs
         n, steps, _ = x.shape
-        given = cg.matmul(x, self.weight) + self.bias
         state, found = self.begin(n), []
         for t in range(steps):
-            state = self.step(given[:, t], state)
+            state = self.step(cg.matmul(x[:, t], self.weight) + self.bias, state)
             found.append(state[0])
         return cg.stack(found, axis=1) if self.sequence else found[-1]
 

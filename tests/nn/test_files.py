@@ -7,7 +7,7 @@ import pytest
 
 import nn
 from cgraph.errors import FormatError
-from nn.files import remove_parts, write_whole
+from nn.files import write_whole
 from tests.nn.support import draw, run
 
 
@@ -55,11 +55,19 @@ def test_a_failed_write_leaves_the_old_file_and_no_part(tmp_path, monkeypatch):
         assert [x.name for x in tmp_path.iterdir()] == ["x"]
 
 
-def test_parts_of_killed_writers_are_cleared(tmp_path):
-    (tmp_path / ".x.0123.part").write_bytes(b"")
-    (tmp_path / ".y.0123.part").write_bytes(b"")
-    remove_parts(tmp_path / "x")
-    assert [x.name for x in tmp_path.iterdir()] == [".y.0123.part"]
+def test_a_checkpoint_clears_away_its_own_leftovers_only(tmp_path):
+    nn.write_checkpoint(tmp_path / "run.json", {"a": np.zeros(1)}, {"step": 1})
+    nn.write_checkpoint(tmp_path / "run-2.json", {"a": np.ones(1)}, {"step": 2})
+    own = (".run.json.01ab.part", f".run-{'0' * 16}.safetensors.01ab.part", f"run-{'1' * 16}.safetensors")
+    others = (".run-2.json.01ab.part", "run-mine.safetensors", ".x.part")
+    for name in (*own, *others):
+        (tmp_path / name).write_bytes(b"")
+    nn.write_checkpoint(tmp_path / "run.json", {"a": np.full(1, 3.0)}, {"step": 3})
+    left = {path.name for path in tmp_path.iterdir()}
+    assert not left & set(own)
+    assert left >= set(others)
+    assert nn.read_checkpoint(tmp_path / "run.json")[1]["step"] == 3
+    assert nn.read_checkpoint(tmp_path / "run-2.json")[1]["step"] == 2
 
 
 def test_a_checkpoint_is_replaced_at_once(tmp_path):

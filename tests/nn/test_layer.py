@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import nn
-from nn.progress import Plain, progress_bar, seconds_left
+from nn.progress import Plain, progress_bar, rich_bar, seconds_left
 from nn.summary import rows_of
 
 
@@ -76,6 +76,15 @@ def test_weights_can_be_zeros():
     assert all((x.value == 0).all() for x in model.variables().values())
     with pytest.raises(ValueError, match="give a seed, 'zeros' or None"):
         nn.models.mlp("ones", (6, 4, 2))
+
+
+def test_progress_with_rich():
+    console = pytest.importorskip("rich.console").Console(file=io.StringIO(), force_terminal=True, width=100)
+    bar = rich_bar(2, 10, console)
+    bar.show(5, 0.25, 0.001)
+    bar.close()
+    assert "5/10" in console.file.getvalue()
+    assert "loss 0.2500  rate 1.00e-03" in console.file.getvalue()
 
 
 def test_progress_says_loss_rate_and_time_left():
