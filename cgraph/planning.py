@@ -18,6 +18,7 @@ from cgraph.memory.check import check_plan
 from cgraph.memory.layout import Layout, is_leaf, layout_of, owner_of, views_of
 from cgraph.memory.permissions import permitted_lower_bound
 from cgraph.memory.problem import Plan, Strategy
+from cgraph.memory.replay import check_replay
 from cgraph.memory.smallest import candidates, smallest
 from cgraph.memory.strategies import STRATEGIES
 from cgraph.memory.usage import Usage, usage_of
@@ -25,12 +26,14 @@ from cgraph.ops.leaf import Var
 from cgraph.ops.shape import Contiguous
 from cgraph.passes.make_contiguous import make_contiguous
 from cgraph.schedule.breadth_first import breadth_first
+from cgraph.schedule.costly_first import costly_first
 from cgraph.schedule.dag import Dag, least_peak, peak
 from cgraph.schedule.least_memory import least_memory
 
 SCHEDULES = {"breadth_first": breadth_first, "least_memory": least_memory}
 ORDERS = ("auto", "depth_first", *SCHEDULES)
-STATES = 4_000  # of a search for an order that nobody asked for
+MOST_REPLAYED = 20_000  # steps; beyond it the check of every value takes long
+STATES = 1_000  # of a search for an order that nobody asked for
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,9 @@ def plan_graph(
     best, plan = smallest([way for name, layout in found for way in candidates(name, layout, alignment)], strategy)
     check_plan(best.usage.problem, plan)
     places = best.layout.place(best.usage, plan)
+    if len(best.layout.steps) <= MOST_REPLAYED:
+        workspaces = {node: best.usage.offset(plan, i) for node, i in best.layout.scratch_of.items()}
+        check_replay(best.layout.steps, places, workspaces, plan.nbytes, ends, always)
     return Compiled(ends[:split], ends[split:], tuple(updates), best.layout, best.usage, plan, places, best.order)
 
 
@@ -157,10 +163,15 @@ def runs(layout: Layout, order: str) -> list[tuple[str, list[Node] | None]]:
     found: list[tuple[str, list[Node] | None]] = [("depth_first", None)]
     walked = peak(dag, range(len(layout.steps)))
     if walked > least_peak(dag):
-        better = least_memory(dag, states=STATES)
+        better = least_memory(dag, states=STATES, starts=(as_given, costly_first))
         if peak(dag, better) < walked:
             found.append(("least_memory", in_order(layout, better)))
     return found
+
+
+def as_given(dag: Dag) -> range:
+    """The order in which the nodes stand."""
+    return range(len(dag.nbytes))
 
 
 def dag_of(layout: Layout) -> Dag:

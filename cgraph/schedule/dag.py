@@ -69,7 +69,8 @@ class Dag:
 
     def needed(self, node: int, taken: int) -> int:
         """Bytes that a node needs besides those in use when it takes `taken` bytes of its operands."""
-        return self.workspaces[node] + max(self.nbytes[node] - taken, 0)
+        own = self.nbytes[node]
+        return self.workspaces[node] + (own - taken if taken < own else 0)
 
 
 def peak(dag: Dag, order: Sequence[int]) -> int:
@@ -84,12 +85,19 @@ def breadths(dag: Dag, order: Sequence[int]) -> list[int]:
 
 def steps_of(dag: Dag, order: Sequence[int]) -> list[tuple[int, int]]:
     """At each step of a schedule the bytes in use before it, and those it needs besides."""
+    nbytes, distinct, kept = dag.nbytes, dag.distinct, dag.kept
     waiting = [len(users) for users in dag.users]
     in_use, steps = 0, []
     for node in order:
-        taken = sum(dag.nbytes[x] for x in dag.taken[node] if waiting[x] == 1)
+        taken = sum([nbytes[x] for x in dag.taken[node] if waiting[x] == 1])
         steps.append((in_use, dag.needed(node, taken)))
-        in_use += dag.nbytes[node] - freed_by(dag, node, waiting)
+        in_use += nbytes[node]
+        if not waiting[node] and node not in kept:
+            in_use -= nbytes[node]
+        for x in distinct[node]:
+            waiting[x] -= 1
+            if not waiting[x] and x not in kept:
+                in_use -= nbytes[x]
     return steps
 
 
@@ -103,15 +111,3 @@ def least_peak(dag: Dag) -> int:
         taken = sum(dag.nbytes[x] for x in dag.taken[i])
         most = max(most, dag.needed(i, taken) + sum(dag.nbytes[x] for x in operands))
     return most
-
-
-def freed_by(dag: Dag, node: int, waiting: list[int]) -> int:
-    """Bytes no longer needed after `node`; `waiting` counts each node's users that are still to run, and is updated."""
-    freed = 0
-    for operand in dag.distinct[node]:
-        waiting[operand] -= 1
-        if not waiting[operand] and operand not in dag.kept:
-            freed += dag.nbytes[operand]
-    if not waiting[node] and node not in dag.kept:
-        freed += dag.nbytes[node]
-    return freed

@@ -10,8 +10,9 @@ stretch of more than `MOST_NODES` keeps the best of its simple orders.
 """
 
 import heapq
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 from cgraph.schedule.breadth_first import breadth_first
 from cgraph.schedule.costly_first import costly_first
@@ -20,14 +21,14 @@ from cgraph.schedule.depth_first import depth_first
 from cgraph.schedule.part import Allowance, OutOfStatesError, Part
 from cgraph.schedule.search import best_first, narrow_beam, wide_beam
 
-SIMPLE = (depth_first, costly_first, breadth_first)
+Schedule = Callable[[Dag], Sequence[int]]
+SIMPLE: tuple[Schedule, ...] = (depth_first, costly_first, breadth_first)
 SEARCHES = (best_first, wide_beam, narrow_beam)
 STATES = 20_000
 MOST_NODES = 4_000
 
 
-@dataclass(frozen=True)
-class Stretch:
+class Stretch(NamedTuple):
     """Nodes of one schedule that run one after the other: bytes in use when it begins, most bytes inside it."""
 
     nodes: tuple[int, ...]
@@ -35,11 +36,14 @@ class Stretch:
     peak: int
 
 
-def least_memory(dag: Dag, *, states: int = STATES) -> tuple[int, ...]:
-    """The order with the least peak that was found, the same every time. `states` limits the search."""
+def least_memory(dag: Dag, *, states: int = STATES, starts: Sequence[Schedule] = SIMPLE) -> tuple[int, ...]:
+    """The order with the least peak that was found, the same every time, no worse than any of `starts`.
+
+    `states` limits the search.
+    """
     free = [not nbytes and not operands for nbytes, operands in zip(dag.nbytes, dag.operands)]
     ends = _cuts(dag, free)
-    choices = zip(*(_stretches(dag, simple(dag), ends, free) for simple in SIMPLE))
+    choices = zip(*(_stretches(dag, start(dag), ends, free) for start in starts))
     stretches = [min(alternatives, key=lambda stretch: stretch.peak) for alternatives in choices]
     _improve(dag, stretches, states)
     return _with_free_leaves(dag, [node for stretch in stretches for node in stretch.nodes], free)
@@ -61,16 +65,17 @@ def _cuts(dag: Dag, free: list[bool]) -> list[int]:
     return [*inner, count] if count else []
 
 
-def _stretches(dag: Dag, order: tuple[int, ...], ends: list[int], free: list[bool]) -> list[Stretch]:
+def _stretches(dag: Dag, order: Sequence[int], ends: list[int], free: list[bool]) -> list[Stretch]:
     """A schedule cut at `ends`, without the leaves that have no bytes."""
     steps = [(node, *at) for node, at in zip(order, steps_of(dag, order)) if not free[node]]
-    stretches, begin, at = [], 0, 0
+    edges = [0, *accumulate(not leaf for leaf in free)]
+    stretches, begin = [], 0
     for end in ends:
-        inside = steps[at : at + end - begin - sum(free[begin:end])]
+        inside = steps[edges[begin] : edges[end]]
         start = inside[0][1] if inside else 0
-        peak = max((before + needed for _, before, needed in inside), default=0)
-        stretches.append(Stretch(tuple(node for node, *_ in inside), start, peak))
-        begin, at = end, at + len(inside)
+        peak = max([before + needed for _, before, needed in inside], default=0)
+        stretches.append(Stretch(tuple([node for node, _, _ in inside]), start, peak))
+        begin = end
     return stretches
 
 
