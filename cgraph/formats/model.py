@@ -19,6 +19,7 @@ class Model:
         outputs: nodes, in the file's order
         names: the outputs' names
         values: every named value of the file's main graph
+        updates: update edges, for what is kept from run to run
         fixed: inputs whose given value decided a shape; the graph is right for that value alone
     """
 
@@ -26,8 +27,9 @@ class Model:
     outputs: tuple[Node, ...]
     names: tuple[str, ...]
     values: dict[str, Any] = field(default_factory=dict, repr=False)
+    updates: dict[Var, Node] = field(default_factory=dict, repr=False)
     fixed: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     def compile(self, **options: Any) -> Function:
         """A Function of the inputs that returns a list of the outputs; options as for `cgraph.compile`."""
-        return compile(list(self.outputs), inputs=self.inputs, **options)
+        return compile(list(self.outputs), inputs=self.inputs, updates=self.updates, **options)

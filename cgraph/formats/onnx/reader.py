@@ -54,7 +54,7 @@ def build_model(opened: Source, shapes: Mapping[str, Any], constants: Mapping[st
         if x is None:
             raise FormatError(f"output {name!r} has no value")
     inputs = tuple(x for x in leaves(given.values()))
-    return Model(inputs, tuple(outputs.values()), tuple(outputs), scope, known.used)
+    return Model(inputs, tuple(outputs.values()), tuple(outputs), scope, fixed=known.used)
 
 
 def leaves(values: Any) -> list[Var]:

@@ -1,0 +1,103 @@
+"""A ``.cfg`` file as sections of options. Source: parse_network_cfg of github.com/pjreddie/darknet."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cgraph.errors import FormatError
+
+LARGEST_FILE = 16 << 20
+MOST_SECTIONS = 10_000
+
+
+@dataclass(frozen=True)
+class Section:
+    """One layer: ``[kind]`` and its options as text.
+
+    Fields
+        index: the layer's number, from 0; -1 for ``[net]``
+        line: where it begins
+    """
+
+    kind: str
+    index: int
+    line: int
+    options: Mapping[str, str]
+
+    def text(self, name: str, default: str = "") -> str:
+        return self.options.get(name, default)
+
+    def whole(self, name: str, default: int | None = None) -> int:
+        """A whole number, or FormatError."""
+        found = self.options.get(name)
+        if found is None and default is not None:
+            return default
+        try:
+            value = int(float(found or ""))
+        except (ValueError, OverflowError):
+            raise self.error(f"{name}={found} is no whole number") from None
+        if not -(2**31) <= value < 2**31:
+            raise self.error(f"{name}={found} is out of range")
+        return value
+
+    def size(self, name: str, default: int | None = None) -> int:
+        """A whole number >= 1, or FormatError."""
+        value = self.whole(name, default)
+        if value < 1:
+            raise self.error(f"{name}={value} must be at least 1")
+        return value
+
+    def number(self, name: str, default: float) -> float:
+        """A number, or FormatError."""
+        try:
+            return float(self.options.get(name, default))
+        except ValueError:
+            raise self.error(f"{name}={self.options[name]} is no number") from None
+
+    def ints(self, name: str) -> list[int]:
+        """Whole numbers between commas, or FormatError."""
+        try:
+            return [int(n) for n in self.options[name].split(",") if n.strip()]
+        except (KeyError, ValueError):
+            raise self.error(f"{name}={self.options.get(name)} must be whole numbers") from None
+
+    def error(self, problem: str) -> FormatError:
+        return FormatError(f"[{self.kind}] in line {self.line} (layer {self.index}): {problem}")
+
+
+def read_config(path: Path) -> list[Section]:
+    """The sections of a file, ``[net]`` first. FormatError when it is no such file."""
+    try:
+        size = path.stat().st_size
+        if size > LARGEST_FILE:
+            raise FormatError(f"{path} has {size} bytes; a network description has at most {LARGEST_FILE}")
+        text = path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        raise FormatError(f"{path} is no text") from None
+    except OSError as error:
+        raise FormatError(f"{path}: {error.strerror}") from None
+    try:
+        return parse(text)
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from None
+
+
+def parse(text: str) -> list[Section]:
+    """Sections from text: ``[kind]`` lines, ``name=value`` lines, comments after # or ;."""
+    found: list[tuple[str, int, dict[str, str]]] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        line = line.strip()
+        if not line or line[0] in "#;":
+            continue
+        if line.startswith("["):
+            if not line.endswith("]") or len(found) >= MOST_SECTIONS:
+                raise FormatError(f"line {number}: {line!r:.60} begins no section")
+            found.append((line[1:-1].strip(), number, {}))
+            continue
+        name, equals, value = line.partition("=")
+        if not equals or not found:
+            raise FormatError(f"line {number}: {line!r:.60} is no option of a section")
+        found[-1][2][name.strip()] = value.split("#")[0].strip()
+    if not found or found[0][0] not in ("net", "network"):
+        raise FormatError("the first section must be [net]")
+    return [Section(kind, i - 1, line, options) for i, (kind, line, options) in enumerate(found)]

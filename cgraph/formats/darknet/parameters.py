@@ -1,0 +1,87 @@
+"""Where layers take their parameters from: a ``.weights`` file, a seed, or Vars to be assigned."""
+
+from math import prod, sqrt
+from pathlib import Path
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.mapped import MappedFile, map_file
+from cgraph.ir.graph import Node
+from cgraph.ops.leaf import Const, Var
+
+LARGEST = 1 << 40  # bytes of one parameter
+
+
+class Weights:
+    """A ``.weights`` file, read from front to back. Changes: its position.
+
+    The header is three int32 (major, minor, revision) and how many pictures the network has seen: int64 from version
+    0.2 on, int32 before. Then float32, layer after layer. The arrays are views of the mapped file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file: MappedFile = map_file(path)
+        data = self.file.bytes
+        if len(data) < 16:
+            raise FormatError(f"{path}: {len(data)} bytes are no weights")
+        major, minor = (int.from_bytes(data[i : i + 4], "little", signed=True) for i in (0, 4))
+        self.transposed = major > 1000 or minor > 1000
+        self.at = 20 if major * 10 + minor >= 2 and not self.transposed else 16
+        if (len(data) - self.at) % 4:
+            raise FormatError(f"{path}: {len(data) - self.at} bytes after the header are no float32 values")
+
+    def take(self, shape: tuple[int, ...], name: str, start: float | None) -> Node:
+        """The next array. FormatError when the file ends before it does."""
+        nbytes = prod(shape) * 4
+        left = len(self.file.bytes) - self.at
+        if nbytes > left:
+            raise FormatError(f"{self.path}: {name} {list(shape)} needs {nbytes} bytes, {left} are left")
+        found = np.frombuffer(self.file.bytes[self.at : self.at + nbytes], "<f4").reshape(shape)
+        self.at += nbytes
+        return Const(found, name=name, copy=False)
+
+    def finish(self) -> None:
+        """FormatError when something is left."""
+        left = len(self.file.bytes) - self.at
+        if left:
+            raise FormatError(
+                f"{self.path}: {left} bytes are left after the last layer; this is another network's file"
+            )
+
+
+class Random:
+    """Filters of a normal distribution, the rest as training begins; for plans and timings. Changes: its state."""
+
+    transposed = False
+
+    def __init__(self, seed: int) -> None:
+        self.generator = np.random.default_rng(seed)
+
+    def take(self, shape: tuple[int, ...], name: str, start: float | None) -> Node:
+        if start is not None:
+            return Const(np.full(shape, start, np.float32), name=name)
+        values = self.generator.standard_normal(shape, np.float32)
+        values *= np.float32(sqrt(2 / max(prod(shape[1:]), 1)))
+        return Const(values, name=name, copy=False)
+
+    def finish(self) -> None:
+        """Nothing is ever left."""
+
+
+class Open:
+    """Vars without a value, which need no bytes yet."""
+
+    transposed = False
+
+    def take(self, shape: tuple[int, ...], name: str, start: float | None) -> Node:
+        if prod(shape) * 4 > LARGEST:
+            raise FormatError(f"{name} {list(shape)} needs more than {LARGEST} bytes")
+        return Var(shape, "float32", name)
+
+    def finish(self) -> None:
+        """Nothing is ever left."""
+
+
+Parameters = Weights | Random | Open

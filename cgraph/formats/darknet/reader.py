@@ -1,0 +1,77 @@
+"""load: a Darknet network as a graph of this library."""
+
+from collections import Counter
+from pathlib import Path
+
+from cgraph.errors import CgraphError, FormatError
+from cgraph.formats.darknet import heads, recurrent  # noqa: F401 - both fill LAYERS
+from cgraph.formats.darknet.config import Section, read_config
+from cgraph.formats.darknet.layers import LAYERS, Net
+from cgraph.formats.darknet.parameters import Open, Parameters, Random, Weights
+from cgraph.formats.model import Model
+from cgraph.ir.graph import Node
+from cgraph.ops.leaf import Var
+
+
+def load(config: str | Path, weights: str | Path | None = None, *, batch: int = 1, seed: int | None = None) -> Model:
+    """Read a network.
+
+    Parameters
+        config: the ``.cfg`` file
+        weights: the ``.weights`` file, whose arrays stay memory-mapped
+        batch: images in one run
+        seed: without weights, draw parameters from this seed, for plans and timings; without both they are Vars
+    Returns
+        a model of one input, ``[batch, c, h, w]`` or ``[steps * batch, inputs]``; its outputs are the results of the
+        yolo, region and detection layers, or of the last layer where there are none
+    Raises
+        FormatError: a file is malformed, has layers that are not supported, or the weights are not this network's
+    """
+    net, *sections = read_config(Path(config))
+    check_supported(sections, config)
+    parameters: Parameters
+    if weights is not None:
+        parameters = Weights(Path(weights))
+    else:
+        parameters = Open() if seed is None else Random(seed)
+    try:
+        return build(net, sections, parameters, batch)
+    except FormatError as error:
+        raise FormatError(f"{config}: {error}") from None
+
+
+def check_supported(sections: list[Section], config: str | Path) -> None:
+    """FormatError that names every kind of layer that is not supported."""
+    missing = Counter(s.kind for s in sections if s.kind not in LAYERS)
+    if missing:
+        named = ", ".join(f"[{kind}] ({n} times)" if n > 1 else f"[{kind}]" for kind, n in sorted(missing.items()))
+        raise FormatError(f"{config}: {len(missing)} kinds of layers are not supported: {named}")
+    if not sections:
+        raise FormatError(f"{config}: there are no layers")
+
+
+def build(options: Section, sections: list[Section], parameters: Parameters, batch: int) -> Model:
+    """The graph of all layers."""
+    net = Net(parameters, options.size("time_steps", 1))
+    start = Var(input_shape(options, net.steps * batch), "float32", "input")
+    x: Node = start
+    for s in sections:
+        try:
+            x = LAYERS[s.kind](net, s, x)
+        except FormatError:
+            raise
+        except CgraphError as error:
+            raise s.error(str(error)) from None
+        net.results.append(x)
+    parameters.finish()
+    places = net.outputs or [len(sections) - 1]
+    names = tuple(f"{i}.{sections[i].kind}" for i in places)
+    values = {f"{s.index}.{s.kind}": found for s, found in zip(sections, net.results)}
+    return Model((start,), tuple(net.results[i] for i in places), names, values, updates=net.updates)
+
+
+def input_shape(options: Section, rows: int) -> tuple[int, ...]:
+    """``[rows, c, h, w]``, or ``[rows, inputs]`` for a network without images."""
+    if "height" in options.options or "width" in options.options:
+        return rows, options.size("channels", 3), options.size("height"), options.size("width")
+    return rows, options.size("inputs")
