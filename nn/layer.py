@@ -41,6 +41,10 @@ class Parameter(Var):
         super().__init__(shape, "float32", name)
         self.start, self.trained = start, trained
 
+    def rename(self, name: str) -> None:
+        """Give it the name that messages and pictures show."""
+        object.__setattr__(self.op, "label", name)
+
 
 @dataclass(frozen=True, eq=False)
 class Layer:
@@ -120,12 +124,12 @@ def initialise(layer: L, weights: int | str | None = 0) -> L:
     Parameters
         weights: a seed; ``"zeros"`` for zeros (quick, for measuring); None leaves the Parameters empty, which is
             enough to build and plan a graph
-    A weight's value depends on the seed and its path alone, so adding a layer does not change the others.
+    A weight's value depends on the seed and its path alone, so adding a layer does not change the others. The path also
+    becomes the Parameter's name in messages and pictures.
     """
-    if weights is None:
-        return layer
     for path, x in layer.variables().items():
-        if not x.is_assigned:
+        x.rename(path)
+        if weights is not None and not x.is_assigned:
             x.assign(first_value(x, path, weights))
     return layer
 

@@ -70,7 +70,7 @@ class DeepLabV3(Layer):
 
 def resized(x: Node, shape: tuple[int, ...]) -> Node:
     """Bilinear, corners on corners."""
-    return cg.resize(x, tuple(shape), mode="linear", align_corners=True)
+    return cg.resize(x, tuple(shape), mode="linear", coordinates="align_corners")
 
 
 def deeplab_v3(weights: int | str | None = 0, classes: int = 21) -> DeepLabV3:

@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pytest
 
+import cgraph as cg
 import nn
 from nn.progress import Plain, progress_bar, rich_bar, seconds_left
 from nn.summary import rows_of
@@ -18,6 +19,12 @@ def test_parameters_are_named_by_path():
     assert "groups.2.0.second.norm.variance" not in model.parameters()
     assert len(set(names)) == len(names)
     assert model.layers()["groups.1.2.first"] is model.groups[1][2].first
+
+
+def test_parameters_are_called_by_their_paths():
+    model = nn.models.mlp(None, (6, 4, 2))
+    with pytest.raises(cg.UnassignedError, match=r"parts\.1\.weight float32\[6,4\]"):
+        model(cg.Var((1, 6)).assign(np.zeros((1, 6), np.float32))).eval()
 
 
 def test_a_layer_cannot_be_changed():

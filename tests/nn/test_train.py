@@ -56,6 +56,22 @@ def test_training_learns():
     assert (nn.compile(network, 50)(x).argmax(1) == y).mean() > 0.9
 
 
+def test_several_inputs_and_every_option_at_once():
+    x, y = data()
+    network = nn.initialise(nn.Sequential(nn.Concatenate(), nn.Linear(16, 3)), 0)
+    optimiser = nn.Optimiser(
+        optim.RMSprop(),
+        optim.Cosine(0.02, 60, warmup=5),
+        optim.Nesterov(0.5),
+        optim.ClipL2(1.0),
+        optim.Elastic(1e-4, 1e-4),
+    )
+    loader = nn.Loader((x, -x, y), 20)
+    history = nn.train(network, loader, optimiser=optimiser, epochs=10, validation=(x, -x, y), progress=False)
+    assert history.loss[-6:].mean() < history.loss[:6].mean() / 2
+    assert history.validation[-1] < history.validation[0]
+
+
 def test_the_loss_of_each_step_is_kept():
     history = run(model(), 2)
     assert len(set(history.loss.tolist())) == 12
