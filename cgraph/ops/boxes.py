@@ -1,0 +1,198 @@
+"""Boxes ``[n, 4]`` by two corners: overlap, choice, coding by differences, and features of regions.
+
+A box is ``(y0, x0, y1, x1)`` or ``(x0, y0, x1, y1)``: all but `roi_align` treat both axes alike.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.spec import Bundle, Spec
+from cgraph.kernels.calls.boxes import suppress_calls
+from cgraph.kernels.kernel import View
+from cgraph.ops.family import common_dtype, float_dtype, plain
+from cgraph.ops.leaf import as_node
+from cgraph.ops.shape import broadcast_to, items, moveaxis, reshape
+from cgraph.ops.take import take
+
+PLACES = np.dtype("int64")
+
+
+@dataclass(frozen=True)
+class NonMaximumSuppression(Op):
+    """The places of boxes that stay: by falling score, those that no chosen one covers too much.
+
+    Operands
+        boxes: floats ``[n, 4]``
+        scores: ``[n]``
+        order: int64 ``[n]``, places by falling score
+    Fields
+        size: places in the result, -1 behind the last
+        share: the largest area in common, over the area of both together, that two chosen boxes may have
+        least: a chosen box has a higher score
+    Result
+        int64 ``[size]``, and how many are chosen
+    """
+
+    size: int
+    share: float
+    least: float
+
+    def infer(self, boxes: Spec, scores: Spec, order: Spec) -> Bundle:
+        if boxes.dtype.kind != "f" or scores.dtype != boxes.dtype or order.dtype != PLACES:
+            raise DTypeError("boxes and scores must be floats of one dtype")
+        if boxes.shape != (*scores.shape, 4) or scores.ndim != 1 or order.shape != scores.shape:
+            raise ShapeError("boxes must be [n, 4], and scores [n]")
+        return Bundle((Spec((self.size,), PLACES), Spec((), PLACES)))
+
+    def meaning(self, boxes, scores, order):
+        chosen: list[int] = []
+        least, share = np.asarray(self.least, boxes.dtype), np.asarray(self.share, boxes.dtype)
+        for i in order:
+            if len(chosen) < self.size and scores[i] > least:
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    covered = overlap(boxes[i], boxes[chosen]) > share
+                if not covered.any():
+                    chosen.append(int(i))
+        places = np.full(self.size, -1, PLACES)
+        places[: len(chosen)] = chosen
+        return places, np.array(len(chosen))
+
+    def cpu(self, out: tuple[View, View], boxes: View, scores: View, order: View, scratch: Any = None) -> list:
+        return suppress_calls(out[0], out[1], boxes, scores, order, self.share, self.least)
+
+
+def overlap(x: Any, y: Any) -> Any:
+    """The area in common over the area together, of boxes whose last axis is four; arrays and nodes alike."""
+    ops = OPS if isinstance(x, Node) or isinstance(y, Node) else {"minimum": np.minimum, "maximum": np.maximum}
+    smaller, larger = ops["minimum"], ops["maximum"]
+    sides = [
+        larger(smaller(x[..., i + 2], y[..., i + 2]) - larger(x[..., i], y[..., i]), np.zeros((), x.dtype))
+        for i in (0, 1)
+    ]
+    inside = sides[0] * sides[1]
+    areas = [(box[..., 2] - box[..., 0]) * (box[..., 3] - box[..., 1]) for box in (x, y)]
+    return inside / (areas[0] + areas[1] - inside)
+
+
+# -- public functions -------------------------------------------------------------------------------------------------
+
+
+def floats(*xs: Any) -> list[Node]:
+    """Operands in one float dtype."""
+    dtype = float_dtype(common_dtype(*xs))
+    return [OPS["astype"](as_node(plain(x), dtype), dtype) for x in xs]
+
+
+@public
+def box_iou(x: Any, y: Any) -> Node:
+    """The overlap of every box of ``[m, 4]`` with every one of ``[n, 4]``: ``[m, n]``, 1 for equal boxes."""
+    x, y = floats(x, y)
+    return overlap(OPS["expand_dims"](x, -2), OPS["expand_dims"](y, -3))
+
+
+@public
+def non_maximum_suppression(
+    boxes: Any, scores: Any, size: int, iou_threshold: float = 0.5, score_threshold: float = -np.inf
+) -> tuple[Node, Node]:
+    """The places of at most `size` boxes that stay, by falling score, then -1; and how many they are.
+
+    Parameters
+        boxes, scores: ``[n, 4]`` and ``[n]``
+        iou_threshold: a box is left out when it overlaps a chosen one more than this
+        score_threshold: a chosen box has a higher score
+    """
+    boxes, scores = floats(boxes, scores)
+    order = OPS["argsort"](scores, descending=True)
+    op = NonMaximumSuppression(int(size), float(iou_threshold), float(score_threshold))
+    places, count = items(apply(op, boxes, scores, order))
+    return places, count
+
+
+def centre_and_size(boxes: Node) -> tuple[Node, Node]:
+    size = boxes[..., 2:] - boxes[..., :2]
+    return boxes[..., :2] + 0.5 * size, size
+
+
+@public
+def box_encode(boxes: Any, anchors: Any, scales: Any = (1.0, 1.0, 1.0, 1.0)) -> Node:
+    """Boxes as differences from anchors: shift of the centre over the size, log of the ratio of sizes, times `scales`.
+
+    Source: Girshick 2015, arXiv:1504.08083.
+    """
+    boxes, anchors = floats(boxes, anchors)
+    (centre, size), (start, base) = centre_and_size(boxes), centre_and_size(anchors)
+    found = OPS["concat"]([(centre - start) / base, OPS["log"](size / base)], -1)
+    return found * np.asarray(scales, found.dtype)
+
+
+@public
+def box_decode(deltas: Any, anchors: Any, scales: Any = (1.0, 1.0, 1.0, 1.0)) -> Node:
+    """The inverse of `box_encode`."""
+    deltas, anchors = floats(deltas, anchors)
+    deltas = deltas / np.asarray(scales, deltas.dtype)
+    start, base = centre_and_size(anchors)
+    centre, half = start + deltas[..., :2] * base, 0.5 * OPS["exp"](deltas[..., 2:]) * base
+    return OPS["concat"]([centre - half, centre + half], -1)
+
+
+@public
+def roi_align(
+    x: Any, boxes: Any, batch: Any, shape: tuple[int, int], samples: int = 2, scale: float = 1.0, aligned: bool = True
+) -> Node:
+    """The mean of bilinear samples in each cell of a grid over each box.
+
+    Parameters
+        x: images ``[n, c, h, w]``
+        boxes: ``[k, 4]`` as ``(x0, y0, x1, y1)``
+        batch: which image each box lies in, ``[k]``
+        shape: rows and columns of the grid
+        samples: points of a cell along each axis
+        scale: from the boxes' coordinates to pixels of `x`
+        aligned: pixels are points half a pixel inside; else a box is at least one pixel large
+    Result
+        ``[k, c, *shape]``; samples further than one pixel outside are 0
+    Source
+        He et al. 2017, arXiv:1703.06870; ONNX operator RoiAlign
+    """
+    x, boxes = floats(x, boxes)
+    if x.ndim != 4 or boxes.ndim != 2 or boxes.shape[1] != 4:
+        raise ShapeError(f"roi_align: {x.name} {x.spec} must be [n, c, h, w] and {boxes.name} {boxes.spec} [k, 4]")
+    n, c, h, w = x.shape
+    boxes = boxes * scale - (0.5 if aligned else 0.0)
+    size = boxes[:, 2:] - boxes[:, :2]
+    size = size if aligned else OPS["maximum"](size, 1)
+    y = samples_along(boxes[:, 1], size[:, 1], shape[0], samples)  # [k, rows * samples]
+    z = samples_along(boxes[:, 0], size[:, 0], shape[1], samples)
+    k, rows, columns = boxes.shape[0], y.shape[1], z.shape[1]
+    image = reshape(OPS["astype"](as_node(plain(batch)), PLACES), (k, 1, 1)) * (h * w)
+    pixels = reshape(moveaxis(x, 1, -1), (n * h * w, c))
+    total: Any = 0
+    for y_place, y_weight in neighbours(y, h):
+        for x_place, x_weight in neighbours(z, w):
+            place = image + OPS["expand_dims"](y_place, 2) * w + OPS["expand_dims"](x_place, 1)
+            weight = OPS["expand_dims"](y_weight, 2) * OPS["expand_dims"](x_weight, 1)
+            total = total + take(pixels, place, 0) * OPS["expand_dims"](weight, 3)
+    total = broadcast_to(total, (k, rows, columns, c))
+    cells = reshape(total, (k, shape[0], samples, shape[1], samples, c))
+    return moveaxis(OPS["mean"](cells, (2, 4)), -1, 1)
+
+
+def samples_along(start: Node, size: Node, cells: int, samples: int) -> Node:
+    """Coordinates ``[k, cells * samples]`` of the samples along one axis."""
+    steps = (np.arange(cells * samples) + 0.5) / (cells * samples)
+    return OPS["expand_dims"](start, 1) + OPS["expand_dims"](size, 1) * steps.astype(start.dtype)
+
+
+def neighbours(at: Node, n: int) -> list[tuple[Node, Node]]:
+    """The two pixels around each coordinate of an axis of n, and their weights; 0 beyond one pixel outside."""
+    inside = OPS["astype"](OPS["logical_and"](at >= -1.0, at <= float(n)), at.dtype)
+    at = OPS["clip"](at, 0, n - 1)
+    low = OPS["floor"](at)
+    share = at - low
+    first = OPS["astype"](low, PLACES)
+    second = OPS["minimum"](first + 1, n - 1)
+    return [(first, (1.0 - share) * inside), (second, share * inside)]

@@ -1,0 +1,333 @@
+"""Linear algebra through LAPACK: inverses, solutions, factors, determinants. Leading axes are a batch.
+
+Each op runs as one Python call into NumPy, whose BLAS has one thread meanwhile, so that any number of threads gives the
+same bits. A singular or indefinite matrix ends the run with NumPy's LinAlgError.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError, NoGradientError, ShapeError
+from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.spec import Bundle, Spec
+from cgraph.kernels.callback import callback_call
+from cgraph.kernels.kernel import View
+from cgraph.ops.family import common_dtype, plain
+from cgraph.ops.leaf import as_node
+from cgraph.ops.linear import matmul
+from cgraph.ops.shape import expand_dims, items, reshape, swapaxes
+
+
+@dataclass(frozen=True)
+class Lapack(Op):
+    """An op whose kernel is its meaning."""
+
+    strided = True
+
+    def cpu(self, out: Any, *xs: View, scratch: Any = None) -> list:
+        single = isinstance(out, View)
+
+        def run(outs: tuple[np.ndarray, ...], values: tuple[np.ndarray, ...]) -> None:
+            found = self.meaning(*values)
+            for place, value in zip(outs, (found,) if single else found):
+                place[...] = value
+
+        return [callback_call(run, (out,) if single else out, xs, blas=True)]
+
+
+def check_matrices(x: Spec, square: bool = True) -> None:
+    if x.dtype.kind != "f":
+        raise DTypeError(f"{x.dtype} is no float")
+    if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
+        raise ShapeError(f"the operand must be {'square ' if square else ''}matrices, not {list(x.shape)}")
+
+
+def turned(x: Node) -> Node:
+    """Matrices transposed."""
+    return swapaxes(x, -1, -2)
+
+
+@dataclass(frozen=True)
+class Inv(Lapack):
+    """The inverses of matrices."""
+
+    def infer(self, x: Spec) -> Spec:
+        check_matrices(x)
+        return x
+
+    def meaning(self, x):
+        return np.linalg.inv(x)
+
+    def grad(self, node, g):
+        return (-matmul(turned(node), matmul(g, turned(node))),)
+
+
+@dataclass(frozen=True)
+class Solve(Lapack):
+    """The x of ``a @ x = b``.
+
+    Operands
+        a: ``[..., n, n]``
+        b: ``[..., n, k]``
+    """
+
+    def infer(self, a: Spec, b: Spec) -> Spec:
+        check_matrices(a)
+        check_matrices(b, square=False)
+        if a.dtype != b.dtype or a.shape[:-1] != b.shape[:-1]:
+            raise ShapeError("the right side must have as many rows as the matrix, and the same leading axes and dtype")
+        return b
+
+    def meaning(self, a, b):
+        return np.linalg.solve(a, b)
+
+    def grad(self, node, g):
+        to_b = apply(self, turned(node.operands[0]), g)
+        return -matmul(to_b, turned(node)), to_b
+
+
+@dataclass(frozen=True)
+class Cholesky(Lapack):
+    """The lower triangular l of ``l @ l.T = x``, for positive definite x, of which the lower triangle is read."""
+
+    def infer(self, x: Spec) -> Spec:
+        check_matrices(x)
+        return x
+
+    def meaning(self, x):
+        return np.linalg.cholesky(x)
+
+    def grad(self, node, g):
+        inner = OPS["tril"](matmul(turned(node), g))
+        inner = inner - 0.5 * on_diagonal(diagonal(inner))
+        inverse = apply(Inv(), node)
+        return (to_lower(matmul(turned(inverse), matmul(inner, inverse))),)
+
+
+def to_lower(g: Node) -> Node:
+    """The gradient of a symmetric matrix of which only the lower triangle is read."""
+    both = g + turned(g)
+    return OPS["tril"](both) - 0.5 * on_diagonal(diagonal(both))
+
+
+def diagonal(x: Node) -> Node:
+    return OPS["diagonal"](x, axis1=-2, axis2=-1)
+
+
+def on_diagonal(x: Node) -> Node:
+    """Vectors on the diagonals of matrices."""
+    unit = np.eye(x.shape[-1], dtype=x.dtype)
+    return expand_dims(x, -1) * unit
+
+
+@dataclass(frozen=True)
+class Qr(Lapack):
+    """Orthonormal columns q ``[..., m, k]`` and upper triangular r ``[..., k, n]`` of ``q @ r = x``, k = min(m, n)."""
+
+    def infer(self, x: Spec) -> Bundle:
+        check_matrices(x, square=False)
+        *batch, m, n = x.shape
+        k = min(m, n)
+        return Bundle((Spec((*batch, m, k), x.dtype), Spec((*batch, k, n), x.dtype)))
+
+    def meaning(self, x):
+        return tuple(np.linalg.qr(x))
+
+    def grad(self, node, g):
+        """Source: Walter and Lehmann 2018, arXiv:1001.1654; for m >= n of full rank."""
+        x = node.operands[0]
+        if x.shape[-2] < x.shape[-1]:
+            raise NoGradientError(f"qr at {node.where} has no gradient for more columns than rows, {x.spec}")
+        q, r = items(node)
+        to_q, to_r = g
+        inner = matmul(r, turned(to_r)) - matmul(turned(to_q), q)
+        symmetric = OPS["tril"](inner) + turned(OPS["tril"](inner, -1))
+        whole = to_q + matmul(q, symmetric)
+        return (turned(apply(Solve(), r, turned(whole))),)
+
+
+@dataclass(frozen=True)
+class Svd(Lapack):
+    """u, s, v of ``u @ diag(s) @ v = x``: orthonormal columns, falling singular values, orthonormal rows.
+
+    Fields
+        full: u and v are square; else they have as many columns and rows as there are singular values
+    """
+
+    full: bool
+
+    def infer(self, x: Spec) -> Bundle:
+        check_matrices(x, square=False)
+        *batch, m, n = x.shape
+        k = min(m, n)
+        left, right = ((m, m), (n, n)) if self.full else ((m, k), (k, n))
+        shapes = ((*batch, *left), (*batch, k), (*batch, *right))
+        return Bundle(tuple(Spec(shape, x.dtype) for shape in shapes))
+
+    def meaning(self, x):
+        return tuple(np.linalg.svd(x, full_matrices=self.full))
+
+    def grad(self, node, g):
+        """Source: Townsend 2016, Differentiating the singular value decomposition."""
+        x = node.operands[0]
+        if self.full and x.shape[-1] != x.shape[-2]:
+            raise NoGradientError(f"svd at {node.where} has a gradient with full_matrices=False only")
+        u, s, vh = items(node)
+        to_u, to_s, to_vh = g
+        v, to_v = turned(vh), turned(to_vh)
+        row, column = expand_dims(s, -2), expand_dims(s, -1)
+        apart = reciprocal_or_zero(row * row - column * column)
+        left = apart * skew(u, to_u) * row
+        right = column * (apart * skew(v, to_v))
+        found = matmul(u, matmul(left + right + on_diagonal(to_s), vh))
+        found = found + matmul(outside(u, to_u) / row, vh)
+        return (found + matmul(u, turned(outside(v, to_v) / row)),)
+
+
+def skew(u: Node, to_u: Node) -> Node:
+    found = matmul(turned(u), to_u)
+    return found - turned(found)
+
+
+def outside(u: Node, to_u: Node) -> Node:
+    """The part of `to_u` that no column of `u` reaches."""
+    return to_u - matmul(u, matmul(turned(u), to_u))
+
+
+def reciprocal_or_zero(x: Node) -> Node:
+    zero = OPS["equal"](x, 0)
+    return OPS["where"](zero, 0, 1 / OPS["where"](zero, 1, x))
+
+
+@dataclass(frozen=True)
+class Eigh(Lapack):
+    """Rising eigenvalues and eigenvectors (columns) of symmetric matrices, of which the lower triangle is read."""
+
+    def infer(self, x: Spec) -> Bundle:
+        check_matrices(x)
+        return Bundle((Spec(x.shape[:-1], x.dtype), x))
+
+    def meaning(self, x):
+        return tuple(np.linalg.eigh(x))
+
+    def grad(self, node, g):
+        w, v = items(node)
+        to_w, to_v = g
+        apart = reciprocal_or_zero(expand_dims(w, -2) - expand_dims(w, -1))
+        inner = on_diagonal(to_w) + apart * matmul(turned(v), to_v)
+        whole = matmul(v, matmul(inner, turned(v)))
+        return (to_lower(0.5 * (whole + turned(whole))),)
+
+
+@dataclass(frozen=True)
+class Det(Lapack):
+    """The determinants of matrices."""
+
+    def infer(self, x: Spec) -> Spec:
+        check_matrices(x)
+        return Spec(x.shape[:-2], x.dtype)
+
+    def meaning(self, x):
+        return np.linalg.det(x)
+
+    def grad(self, node, g):
+        inverse = turned(apply(Inv(), node.operands[0]))
+        return (reshape(g * node, (*node.shape, 1, 1)) * inverse,)
+
+
+@dataclass(frozen=True)
+class Slogdet(Lapack):
+    """The sign of the determinants of matrices, and the logarithm of their magnitude."""
+
+    def infer(self, x: Spec) -> Bundle:
+        check_matrices(x)
+        return Bundle((Spec(x.shape[:-2], x.dtype),) * 2)
+
+    def meaning(self, x):
+        return tuple(np.linalg.slogdet(x))
+
+    def grad(self, node, g):
+        inverse = turned(apply(Inv(), node.operands[0]))
+        return (reshape(g[1], (*g[1].shape, 1, 1)) * inverse,)
+
+
+# -- public functions -------------------------------------------------------------------------------------------------
+
+
+def matrices(x: Any) -> Node:
+    """The operand in a float dtype."""
+    x = as_node(plain(x))
+    return x if x.dtype.kind == "f" else OPS["astype"](x, "float64")
+
+
+@public
+def inv(x: Any) -> Node:
+    """The inverses of matrices ``[..., n, n]``."""
+    return apply(Inv(), matrices(x))
+
+
+@public
+def solve(a: Any, b: Any) -> Node:
+    """The x of ``a @ x = b``; `b` is one vector ``[n]`` or matrices ``[..., n, k]``."""
+    dtype = common_dtype(a, b)
+    dtype = dtype if dtype.kind == "f" else np.dtype("float64")
+    a, b = (OPS["astype"](as_node(plain(v), dtype), dtype) for v in (a, b))
+    if b.ndim == 1:
+        return OPS["squeeze"](solve(a, expand_dims(b, 1)), -1)
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = (OPS["broadcast_to"](v, (*batch, *v.shape[-2:])) for v in (a, b))
+    return apply(Solve(), a, b)
+
+
+@public
+def cholesky(x: Any) -> Node:
+    """The lower triangular factors of positive definite matrices, of which the lower triangle is read."""
+    return apply(Cholesky(), matrices(x))
+
+
+@public
+def qr(x: Any) -> tuple[Node, Node]:
+    """Orthonormal columns q and upper triangular r of ``q @ r = x``; q has min(m, n) columns."""
+    q, r = items(apply(Qr(), matrices(x)))
+    return q, r
+
+
+@public
+def svd(x: Any, full_matrices: bool = True) -> tuple[Node, Node, Node]:
+    """u, s, v of ``u @ diag(s) @ v = x``, as ``np.linalg.svd``; a gradient with ``full_matrices=False`` only."""
+    u, s, v = items(apply(Svd(bool(full_matrices)), matrices(x)))
+    return u, s, v
+
+
+@public
+def svdvals(x: Any) -> Node:
+    """The singular values of matrices, falling."""
+    return svd(x, full_matrices=False)[1]
+
+
+@public
+def eigh(x: Any) -> tuple[Node, Node]:
+    """Rising eigenvalues and eigenvectors (columns) of symmetric matrices, of which the lower triangle is read."""
+    w, v = items(apply(Eigh(), matrices(x)))
+    return w, v
+
+
+@public
+def det(x: Any) -> Node:
+    """The determinants of matrices."""
+    return apply(Det(), matrices(x))
+
+
+@public
+def slogdet(x: Any) -> tuple[Node, Node]:
+    """The sign of the determinants of matrices, and the logarithm of their magnitude."""
+    sign, log = items(apply(Slogdet(), matrices(x)))
+    return sign, log
+
+
+@public
+def logdet(x: Any) -> Node:
+    """The logarithm of the magnitude of the determinants of matrices."""
+    return slogdet(x)[1]
