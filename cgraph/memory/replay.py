@@ -73,10 +73,7 @@ class _Replay:
         missing = [node for node, size in sizes.items() if size and node not in workspaces]
         if missing:
             raise PlanError(f"{missing[0]!r} has no workspace")
-        self.workspace_of = {
-            node: within((at, at + sizes[node]), nbytes, f"the workspace of {node!r}")
-            for node, at in workspaces.items()
-        }
+        self.workspace_of = {node: within((at, at + sizes[node]), nbytes, node) for node, at in workspaces.items()}
         edges = np.unique([x for span in (*self.bytes_of.values(), *self.workspace_of.values()) for x in span])
         index = {int(x): i for i, x in enumerate(edges)}
         self.segments = {node: (index[low], index[high]) for node, (low, high) in self.bytes_of.items()}

@@ -1,0 +1,60 @@
+"""The orders that compile can run a graph in."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import cgraph as cg
+from cgraph.engine.reference import evaluate
+from cgraph.errors import GraphError
+from cgraph.memory.auto import auto
+from cgraph.planning import ORDERS, plan_graph
+from tests.support.graphs import draw_values, graphs
+from tests.support.tolerance import assert_close
+
+every_order = pytest.mark.parametrize("order", ORDERS)
+
+
+@every_order
+@settings(max_examples=20)
+@given(drawn=graphs())
+def test_every_order_gives_the_same_values(order, drawn):
+    values = draw_values(drawn.leaves)
+    got = cg.compile(drawn.outputs, drawn.leaves, order=order)(*values)
+    for a, b in zip(got, evaluate(drawn.outputs, dict(zip(drawn.leaves, values)))):
+        assert_close(a, b)
+
+
+@settings(max_examples=60)
+@given(drawn=graphs())
+def test_auto_is_never_larger_than_the_order_of_the_walk(drawn):
+    walked, chosen = (plan_graph(tuple(drawn.outputs), {}, auto, (), 64, order) for order in ("depth_first", "auto"))
+    assert chosen.nbytes <= walked.nbytes
+    assert chosen.lower_bound <= chosen.nbytes
+
+
+def waiting():
+    """A value that waits, when the graph is walked, while a larger one is computed and reduced."""
+    x, wide = cg.Var((64,), name="x"), cg.Var((1024,), name="wide")
+    return x, wide, cg.cos(x) * cg.sum(cg.exp(wide))
+
+
+def test_auto_takes_another_order_where_the_plan_gets_smaller():
+    x, wide, y = waiting()
+    walked, chosen = (plan_graph((y,), {}, auto, (), 64, order) for order in ("depth_first", "auto"))
+    assert (walked.order, walked.nbytes) == ("depth_first", 256 + 4096 + 64)
+    assert (chosen.order, chosen.nbytes) == ("least_memory", 4096 + 64)
+    values = {x: np.linspace(0, 1, 64, dtype="float32"), wide: np.linspace(0, 1, 1024, dtype="float32")}
+    assert_close(cg.compile(y, [x, wide])(*values.values()), evaluate([y], values)[0])
+
+
+def test_auto_keeps_the_walk_where_nothing_is_gained():
+    x = cg.Var((64,))
+    for _ in range(20):
+        x = cg.tanh(cg.sin(x))
+    assert plan_graph((x,), {}, auto, (), 64).order == "depth_first"
+
+
+def test_an_unknown_order_is_refused():
+    with pytest.raises(GraphError, match="there is no order 'random'; there are auto, depth_first"):
+        cg.compile(cg.sin(cg.Var((2,))), order="random")

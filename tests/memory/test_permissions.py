@@ -1,0 +1,45 @@
+from hypothesis import given, settings
+
+import cgraph as cg
+from cgraph.memory.bounds import lower_bound
+from cgraph.memory.permissions import permitted_lower_bound
+from cgraph.memory.usage import Value, usage_of
+from tests.support.graphs import graphs
+from tests.support.planned import planned
+
+WAYS = [(overwrite, join) for overwrite in (True, False) for join in (True, False)]
+
+
+@settings(max_examples=80)
+@given(drawn=graphs())
+def test_no_use_of_the_permissions_needs_less(drawn):
+    values = planned(*drawn.outputs).layout.values
+    for alignment in (1, 64):
+        bound = permitted_lower_bound(values, alignment)
+        assert all(bound <= lower_bound(usage_of(values, alignment, *way).problem) for way in WAYS)
+
+
+def test_without_permissions_it_is_the_largest_breadth():
+    values = [Value(100, 0, "a", 2), Value(10, 1, "b", 3, kept=True), Value(7, 2, "c", 3)]
+    assert permitted_lower_bound(values, 64) == 128 + 64 + 64
+    assert permitted_lower_bound(values, 1) == 117
+
+
+def test_a_chain_of_overwriting_values_needs_one():
+    x = cg.Var((64,))
+    for _ in range(5):
+        x = cg.sin(x)
+    compiled = planned(x)
+    assert (compiled.lower_bound, compiled.plain_lower_bound, compiled.nbytes) == (256, 512, 256)
+
+
+def test_parts_need_no_bytes_beside_their_concat():
+    compiled = planned(cg.concat([cg.sin(cg.Var((64,))), cg.exp(cg.Var((64,)))]))
+    assert (compiled.lower_bound, compiled.plain_lower_bound, compiled.nbytes) == (512, 1024, 512)
+
+
+def test_a_part_counts_once_however_many_results_hold_it():
+    part = Value(64, 0, "part", 3)
+    first = Value(128, 1, "first", 2, parts=((0, 0),))
+    second = Value(128, 2, "second", 3, parts=((0, 64),))
+    assert permitted_lower_bound([part, first, second], 64) == 256

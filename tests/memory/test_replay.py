@@ -1,0 +1,213 @@
+"""The replay refuses every way to spoil a sound run, and accepts no run that goes wrong byte by byte."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cgraph as cg
+from cgraph.errors import PlanError
+from cgraph.memory.auto import auto
+from cgraph.memory.replay import check_replay
+from cgraph.memory.strategies import STRATEGIES
+from cgraph.planning import ORDERS, plan_graph
+from tests.support.graphs import graphs
+from tests.support.planned import planned
+from tests.support.replays import is_sound, run_of
+
+N = 64  # float32 values; 256 bytes
+
+
+def vector(name="v"):
+    return cg.Var((N,), name=name)
+
+
+def refused(run, text):
+    assert not is_sound(run)
+    with pytest.raises(PlanError, match=text):
+        run.check()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@settings(max_examples=30)
+@given(drawn=graphs())
+def test_every_order_and_every_strategy_gives_a_sound_run(order, drawn):
+    for strategy in (auto, STRATEGIES["one_each"], STRATEGIES["greedy_in_order_blocks"]):
+        run = run_of(plan_graph(tuple(drawn.outputs), {}, strategy, (), 64, order))
+        run.check()
+        assert is_sound(run)
+
+
+@settings(max_examples=150)
+@given(drawn=graphs(most_nodes=12, zero_size=False), data=st.data())
+def test_no_run_is_accepted_that_goes_wrong_byte_by_byte(drawn, data):
+    run = run_of(planned(*drawn.outputs))
+    if not run.steps:
+        return
+    for _ in range(data.draw(st.integers(1, 2))):
+        node = data.draw(st.sampled_from(run.steps))
+        places = [run.views[x].at.offset for x in run.steps if not isinstance(run.views[x], tuple)]
+        run = run.moved(node, data.draw(st.sampled_from(places) | st.integers(0, run.nbytes // 4).map(lambda x: 4 * x)))
+    if not is_sound(run):
+        with pytest.raises(PlanError):
+            run.check()
+
+
+def test_bytes_that_are_read_later_may_not_be_taken():
+    a = cg.sin(vector())
+    b = cg.exp(a)
+    c = a * cg.cos(b)
+    run = run_of(planned(c))
+    refused(run.moved(b, run.views[a].at.offset), "reads <sin")
+
+
+def test_what_is_kept_may_not_be_taken():
+    a = cg.sin(vector())
+    b = cg.exp(a)
+    run = run_of(planned(a, b))
+    refused(run.moved(b, run.views[a].at.offset), "the caller reads <sin")
+
+
+def test_only_permission_lets_a_step_overwrite_what_it_reads():
+    x = cg.exp(cg.Var((8, 8)))
+    product = cg.matmul(x, cg.sin(cg.Var((8, 8))))
+    run = run_of(planned(product))
+    refused(run.moved(product, run.views[x].at.offset), "while it reads it")
+
+
+def test_overwriting_must_hit_the_very_bytes():
+    a = cg.sin(vector())
+    b = cg.exp(a)
+    run = run_of(planned(b))
+    refused(run.moved(b, run.views[a].at.offset + 64), "not its very bytes")
+
+
+def test_an_operand_that_is_read_twice_needs_permission_twice():
+    x = cg.negative(vector())
+    turned = cg.set_slice(x, (slice(None, None, -1),), x)
+    run = run_of(planned(turned))
+    refused(run.moved(turned, run.views[x].at.offset), "while it reads it")
+
+
+def test_a_view_lies_where_its_op_puts_it():
+    x = cg.exp(cg.Var((8, 8)))
+    part = x[2:4]
+    run = run_of(planned(cg.sin(part), x))
+    wrong = replace(run, views={**run.views, part: run.views[part].moved(32)})
+    with pytest.raises(PlanError, match="is not where it lies in <exp"):
+        wrong.check()
+
+
+def test_a_leaf_stays_where_it_is():
+    x, y = vector("x"), vector("y")
+    run = run_of(planned(cg.sin(x) + y))
+    wrong = replace(run, views={**run.views, x: run.views[y]})
+    with pytest.raises(PlanError, match="not where its own value is"):
+        wrong.check()
+
+
+def joined():
+    x, y = cg.sin(vector("x")), cg.exp(vector("y"))
+    return x, y, cg.concat([x, y])
+
+
+def test_parts_in_their_places_are_accepted():
+    x, y, whole = joined()
+    run = run_of(planned(whole))
+    at = run.views[whole].at.offset
+    assert (run.views[x].at.offset, run.views[y].at.offset) == (at, at + 4 * N)
+
+
+def test_a_part_in_another_ones_place_is_refused():
+    x, y, whole = joined()
+    run = run_of(planned(whole))
+    at = run.views[whole].at.offset
+    refused(run.moved(x, at + 4 * N).moved(y, at), "while it reads it")
+    refused(run.moved(x, at + 4 * N), "reads <sin")
+    refused(run.moved(x, at + 4), "reads <sin|while it reads it")
+
+
+def test_a_part_made_in_place_is_there_after_the_concat():
+    x, y, whole = joined()
+    late = cg.cos(x)
+    run = run_of(planned(whole, late))
+    run.check()
+    refused(run.moved(late, run.views[x].at.offset), "the caller reads <concat")
+
+
+def test_overwriting_a_part_spoils_the_whole():
+    x, _, whole = joined()
+    later = cg.tanh(x) + cg.sum(whole)
+    run = run_of(planned(later))
+    by_name = {n.op.name: n for n in run.steps}
+    run = replace(run, steps=tuple(by_name[name] for name in ("sin", "exp", "concat", "tanh", "sum", "add")))
+    refused(run.moved(by_name["tanh"], run.views[x].at.offset), "reads <concat")
+
+
+def with_workspace():
+    """A convolution with its workspace, and another user of its operand."""
+    x = cg.exp(cg.Var((4, 3, 16, 16)))
+    y = cg.conv2d(x, cg.Var((8, 3, 3, 3)), pad=1)
+    run = run_of(planned(x + 1.0, y))
+    assert y in run.workspaces
+    return x, y, run
+
+
+def test_a_workspace_lies_apart_from_operands_results_and_all_that_is_read_later():
+    x, y, run = with_workspace()
+    other = next(n for n in run.steps if n.op.name == "add")
+    refused(run.with_workspace(y, run.views[x].at.offset), "the workspace of <conv2d.*share bytes")
+    refused(run.with_workspace(y, run.views[y].at.offset), "the workspace of <conv2d.*share bytes")
+    last = replace(run, steps=(*(n for n in run.steps if n is not y), y))
+    apart = last.moved(other, last.nbytes + 64)
+    apart.check()
+    refused(apart.with_workspace(y, apart.views[other].at.offset), "a workspace has written there")
+
+
+def test_a_missing_workspace_is_refused():
+    _, _, run = with_workspace()
+    with pytest.raises(PlanError, match="has no workspace"):
+        replace(run, workspaces={}).check()
+
+
+def test_everything_lies_inside_the_arena():
+    run = run_of(planned(cg.sin(vector())))
+    with pytest.raises(PlanError, match="leave the arena of 255 bytes"):
+        replace(run, nbytes=255).check()
+    with pytest.raises(PlanError, match="leave the arena"):
+        run.moved(run.steps[0], -64).check()
+
+
+def test_operands_run_before_their_users():
+    run = run_of(planned(cg.sum(cg.sin(vector()))))
+    refused(replace(run, steps=run.steps[::-1]), "has not been computed")
+
+
+def test_a_value_without_a_step_is_refused():
+    run = run_of(planned(cg.sum(cg.sin(vector()))))
+    with pytest.raises(PlanError, match="no step writes it"):
+        replace(run, steps=run.steps[1:]).check()
+
+
+def test_bytes_of_a_value_that_is_always_there_are_nobody_elses():
+    a = cg.sin(vector("a"))
+    b = cg.sum(cg.exp(vector("b")))
+    compiled = planned(a * b)
+    run = run_of(compiled)
+    exp = next(n for n in run.steps if n.op.name == "exp")
+    order = (*(n for n in run.steps if n is not a and n.op.name != "multiply"), a, run.steps[-1])
+    run = replace(run.moved(a, run.views[exp].at.offset), steps=order)
+    run.check()
+    with pytest.raises(PlanError, match="should be its own at every step"):
+        check_replay(run.steps, run.views, run.workspaces, run.nbytes, run.kept, always=(a,))
+
+
+def test_a_replay_of_a_long_chain_is_accepted():
+    x = vector()
+    for _ in range(2000):
+        x = cg.sin(x)
+    run = run_of(planned(x))
+    run.check()
+    assert len(run.steps) == 2000 and run.nbytes == np.dtype("float32").itemsize * N
