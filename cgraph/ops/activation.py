@@ -1,6 +1,5 @@
 """The relu family and its relatives: pointwise, in a float dtype."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ from cgraph.ops.family import Pointwise, plain, unary
 from cgraph.ops.leaf import as_node
 
 
-@dataclass(frozen=True)
 class Relu(Pointwise):
     """x where positive, else 0; NaN stays NaN."""
 
@@ -24,7 +22,6 @@ class Relu(Pointwise):
         return (OPS["where"](node > 0, g, OPS["zeros_like"](g)),)
 
 
-@dataclass(frozen=True)
 class Sigmoid(Pointwise):
     """1 / (1 + exp(-x))."""
 
@@ -38,7 +35,6 @@ class Sigmoid(Pointwise):
         return (g * node * (1.0 - node),)
 
 
-@dataclass(frozen=True)
 class Softplus(Pointwise):
     """log(1 + exp(x)), without overflow."""
 

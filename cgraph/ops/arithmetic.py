@@ -13,7 +13,6 @@ from cgraph.ops.family import Pointwise, binary, common_dtype, plain, together, 
 from cgraph.ops.leaf import as_node
 
 
-@dataclass(frozen=True)
 class Numeric(Pointwise):
     """Pointwise on numbers; like NumPy it refuses bool."""
 
@@ -23,7 +22,6 @@ class Numeric(Pointwise):
         return dtypes[0]
 
 
-@dataclass(frozen=True)
 class Add(Pointwise):
     """x + y; for bool, or."""
 
@@ -37,7 +35,6 @@ class Add(Pointwise):
         return g, g
 
 
-@dataclass(frozen=True)
 class Subtract(Numeric):
     """x - y."""
 
@@ -51,7 +48,6 @@ class Subtract(Numeric):
         return g, -g
 
 
-@dataclass(frozen=True)
 class Multiply(Pointwise):
     """x * y; for bool, and."""
 
@@ -66,7 +62,6 @@ class Multiply(Pointwise):
         return g * y, g * x
 
 
-@dataclass(frozen=True)
 class TrueDivide(Pointwise):
     """x / y in a float dtype."""
 
@@ -81,7 +76,6 @@ class TrueDivide(Pointwise):
         return g / y, -g * node / y
 
 
-@dataclass(frozen=True)
 class FloorDivide(Numeric):
     """The largest whole number not above x / y; for integers, 0 when y is 0."""
 
@@ -101,7 +95,6 @@ class FloorDivide(Numeric):
         return m.where(m.eq(y, 0.0), x / y, whole)
 
 
-@dataclass(frozen=True)
 class Remainder(Numeric):
     """x - y * floor_divide(x, y): takes the sign of y; for integers, 0 when y is 0."""
 
@@ -129,7 +122,6 @@ def _differs_in_sign(m: Any, rest: Any, y: Any) -> Any:
     return m.ne(rest, 0) & ((rest < 0) ^ (y < 0))
 
 
-@dataclass(frozen=True)
 class Power(Pointwise):
     """x to the power of y, floats."""
 
@@ -146,7 +138,6 @@ class Power(Pointwise):
         return g * y * OPS["power"](x, y - 1.0), g * node * log
 
 
-@dataclass(frozen=True)
 class IntegerPower(Numeric):
     """x to the power of y, integers; wraps. Negative exponents have no integer result and give 0."""
 
@@ -179,7 +170,6 @@ def power(x: Any, y: Any) -> Node:
     return apply(Power() if x.dtype.kind == "f" else IntegerPower(), x, y)
 
 
-@dataclass(frozen=True)
 class Negative(Numeric):
     """-x."""
 
@@ -193,7 +183,6 @@ class Negative(Numeric):
         return (-g,)
 
 
-@dataclass(frozen=True)
 class Abs(Pointwise):
     """The absolute value; the smallest signed integer stays as it is."""
 
@@ -207,7 +196,6 @@ class Abs(Pointwise):
         return (g * OPS["sign"](node.operands[0]),)
 
 
-@dataclass(frozen=True)
 class Sign(Numeric):
     """-1, 0 or 1; NaN stays NaN."""
 
@@ -222,7 +210,6 @@ class Sign(Numeric):
         return (OPS["zeros_like"](g),)
 
 
-@dataclass(frozen=True)
 class Square(Pointwise):
     """x * x."""
 
@@ -239,7 +226,6 @@ class Square(Pointwise):
         return (g * 2.0 * node.operands[0],)
 
 
-@dataclass(frozen=True)
 class Reciprocal(Pointwise):
     """1 / x."""
 
@@ -253,7 +239,6 @@ class Reciprocal(Pointwise):
         return (-g * node * node,)
 
 
-@dataclass(frozen=True)
 class Maximum(Pointwise):
     """The larger of x and y; NaN when either is."""
 
@@ -267,7 +252,6 @@ class Maximum(Pointwise):
         return _shared_gradient(node, g, node.operands[0] > node.operands[1])
 
 
-@dataclass(frozen=True)
 class Minimum(Pointwise):
     """The smaller of x and y; NaN when either is."""
 

@@ -76,7 +76,6 @@ bitwise_and, bitwise_or, bitwise_xor = binary(BitwiseAnd), binary(BitwiseOr), bi
 invert = unary(Invert)
 
 
-@dataclass(frozen=True)
 class Shift(Bitwise):
     """Bits moved; by as many as the dtype has, or more, nothing is left but the sign."""
 
@@ -128,7 +127,6 @@ def logical_xor(x: Any, y: Any) -> Node:
     return bitwise_xor(OPS["astype"](x, bool), OPS["astype"](y, bool))
 
 
-@dataclass(frozen=True)
 class Isnan(Pointwise):
     """Is the element NaN?"""
 
@@ -162,7 +160,6 @@ def isfinite(x: Any) -> Node:
     return OPS["abs"](x) < np.inf if x.dtype.kind == "f" else invert(isnan(x))
 
 
-@dataclass(frozen=True)
 class Where(Pointwise):
     """x where the condition holds, else y."""
 

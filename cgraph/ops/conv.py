@@ -136,17 +136,14 @@ class Conv(Op):
         return to_x, apply(sibling(self, ConvFilters, f.shape[2:]), x, g)
 
 
-@dataclass(frozen=True)
 class Conv1d(Conv):
     """Cross-correlation of sequences ``[n, c, w]`` with filters; see Conv."""
 
 
-@dataclass(frozen=True)
 class Conv2d(Conv):
     """Cross-correlation of images ``[n, c, h, w]`` with filters; see Conv."""
 
 
-@dataclass(frozen=True)
 class Conv3d(Conv):
     """Cross-correlation of volumes ``[n, c, d, h, w]`` with filters; see Conv."""
 

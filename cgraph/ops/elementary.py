@@ -24,7 +24,6 @@ class Elementary(Pointwise):
         return m.apply(self.primitive, *xs)
 
 
-@dataclass(frozen=True)
 class Exp(Elementary):
     """e to the power of x."""
 
@@ -34,7 +33,6 @@ class Exp(Elementary):
         return (g * node,)
 
 
-@dataclass(frozen=True)
 class Exp2(Elementary):
     """2 to the power of x."""
 
@@ -44,7 +42,6 @@ class Exp2(Elementary):
         return (g * node * math.log(2),)
 
 
-@dataclass(frozen=True)
 class Expm1(Elementary):
     """exp(x) - 1, accurate near 0."""
 
@@ -54,7 +51,6 @@ class Expm1(Elementary):
         return (g * (node + 1.0),)
 
 
-@dataclass(frozen=True)
 class Log(Elementary):
     """The natural logarithm."""
 
@@ -64,7 +60,6 @@ class Log(Elementary):
         return (g / node.operands[0],)
 
 
-@dataclass(frozen=True)
 class Log2(Elementary):
     """The logarithm to base 2."""
 
@@ -74,7 +69,6 @@ class Log2(Elementary):
         return (g / (node.operands[0] * math.log(2)),)
 
 
-@dataclass(frozen=True)
 class Log10(Elementary):
     """The logarithm to base 10."""
 
@@ -84,7 +78,6 @@ class Log10(Elementary):
         return (g / (node.operands[0] * math.log(10)),)
 
 
-@dataclass(frozen=True)
 class Log1p(Elementary):
     """log(1 + x), accurate near 0."""
 
@@ -94,7 +87,6 @@ class Log1p(Elementary):
         return (g / (node.operands[0] + 1.0),)
 
 
-@dataclass(frozen=True)
 class Sqrt(Elementary):
     """The square root; NaN below 0."""
 
@@ -104,7 +96,6 @@ class Sqrt(Elementary):
         return (g * 0.5 / node,)
 
 
-@dataclass(frozen=True)
 class Sin(Elementary):
     """Sine of radians."""
 
@@ -114,7 +105,6 @@ class Sin(Elementary):
         return (g * OPS["cos"](node.operands[0]),)
 
 
-@dataclass(frozen=True)
 class Cos(Elementary):
     """Cosine of radians."""
 
@@ -124,7 +114,6 @@ class Cos(Elementary):
         return (-g * OPS["sin"](node.operands[0]),)
 
 
-@dataclass(frozen=True)
 class Tan(Elementary):
     """Tangent of radians."""
 
@@ -134,7 +123,6 @@ class Tan(Elementary):
         return (g * (1.0 + node * node),)
 
 
-@dataclass(frozen=True)
 class Arcsin(Elementary):
     """The angle in [-pi/2, pi/2] whose sine is x."""
 
@@ -144,7 +132,6 @@ class Arcsin(Elementary):
         return (g / OPS["sqrt"](1.0 - OPS["square"](node.operands[0])),)
 
 
-@dataclass(frozen=True)
 class Arccos(Elementary):
     """The angle in [0, pi] whose cosine is x."""
 
@@ -154,7 +141,6 @@ class Arccos(Elementary):
         return (-g / OPS["sqrt"](1.0 - OPS["square"](node.operands[0])),)
 
 
-@dataclass(frozen=True)
 class Arctan(Elementary):
     """The angle in [-pi/2, pi/2] whose tangent is x."""
 
@@ -164,7 +150,6 @@ class Arctan(Elementary):
         return (g / (1.0 + OPS["square"](node.operands[0])),)
 
 
-@dataclass(frozen=True)
 class Sinh(Elementary):
     """Hyperbolic sine."""
 
@@ -174,7 +159,6 @@ class Sinh(Elementary):
         return (g * OPS["cosh"](node.operands[0]),)
 
 
-@dataclass(frozen=True)
 class Cosh(Elementary):
     """Hyperbolic cosine."""
 
@@ -184,7 +168,6 @@ class Cosh(Elementary):
         return (g * OPS["sinh"](node.operands[0]),)
 
 
-@dataclass(frozen=True)
 class Tanh(Elementary):
     """Hyperbolic tangent."""
 
@@ -194,7 +177,6 @@ class Tanh(Elementary):
         return (g * (1.0 - node * node),)  # by the result, so that x need not stay alive
 
 
-@dataclass(frozen=True)
 class Arcsinh(Elementary):
     """The value whose hyperbolic sine is x."""
 
@@ -204,7 +186,6 @@ class Arcsinh(Elementary):
         return (g / OPS["sqrt"](OPS["square"](node.operands[0]) + 1.0),)
 
 
-@dataclass(frozen=True)
 class Arccosh(Elementary):
     """The value >= 0 whose hyperbolic cosine is x; NaN below 1."""
 
@@ -214,7 +195,6 @@ class Arccosh(Elementary):
         return (g / OPS["sqrt"](OPS["square"](node.operands[0]) - 1.0),)
 
 
-@dataclass(frozen=True)
 class Arctanh(Elementary):
     """The value whose hyperbolic tangent is x."""
 
@@ -224,7 +204,6 @@ class Arctanh(Elementary):
         return (g / (1.0 - OPS["square"](node.operands[0])),)
 
 
-@dataclass(frozen=True)
 class Arctan2(Elementary):
     """The angle of the point (y, x), in [-pi, pi]; the first operand is y."""
 
@@ -236,7 +215,6 @@ class Arctan2(Elementary):
         return scale * x, -scale * y
 
 
-@dataclass(frozen=True)
 class Hypot(Elementary):
     """sqrt(x * x + y * y) without overflow on the way."""
 
@@ -247,7 +225,6 @@ class Hypot(Elementary):
         return g * x / node, g * y / node
 
 
-@dataclass(frozen=True)
 class Fmod(Elementary):
     """The remainder of x / y with the sign of x."""
 
@@ -258,7 +235,6 @@ class Fmod(Elementary):
         return g, -g * OPS["trunc"](x / y)
 
 
-@dataclass(frozen=True)
 class Copysign(Elementary):
     """The magnitude of x with the sign of y."""
 
@@ -279,7 +255,6 @@ def _scipy(name: str):
     return staticmethod(function)
 
 
-@dataclass(frozen=True)
 class Erf(Elementary):
     """The error function, 2 / sqrt(pi) times the integral of exp(-t * t) from 0 to x."""
 
@@ -289,7 +264,6 @@ class Erf(Elementary):
         return (g * OPS["exp"](-OPS["square"](node.operands[0])) * (2 / math.sqrt(math.pi)),)
 
 
-@dataclass(frozen=True)
 class Erfc(Elementary):
     """1 - erf(x), accurate for large x."""
 

@@ -1,11 +1,12 @@
 """The pointwise family: an op that computes each element of its result from the same element of its operands.
 
 A member gives `scalar` (one Python function of traced values, which becomes the kernel on every device), `meaning` and
-`grad`; everything else follows here. Broadcasting and promotion happen before the op, as nodes of their own.
+`grad`; everything else follows here, equality included, so a member without parameters needs no `@dataclass` of its
+own, which would take about a millisecond of every import. Broadcasting and promotion happen before the op, as nodes of
+their own.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +22,6 @@ from cgraph.ops.leaf import as_node
 SMALL = frozenset(map(np.dtype, ("bool", "int8", "uint8", "int16", "uint16")))
 
 
-@dataclass(frozen=True)
 class Pointwise(Op):
     """Each element of the result from the same element of the operands, which have one shape."""
 

@@ -54,7 +54,6 @@ class Fft(Lapack):
         return (apply(Fft(not self.inverse), g) * (1 / n if self.inverse else n),)
 
 
-@dataclass(frozen=True)
 class Rfft(Lapack):
     """The transform of real numbers ``[..., n]``, its first half: ``[..., n // 2 + 1, 2]``."""
 

@@ -20,7 +20,6 @@ from cgraph.ops.linear import matmul
 from cgraph.ops.shape import expand_dims, items, reshape, swapaxes
 
 
-@dataclass(frozen=True)
 class Lapack(Op):
     """An op whose kernel is its meaning."""
 
@@ -49,7 +48,6 @@ def turned(x: Node) -> Node:
     return swapaxes(x, -1, -2)
 
 
-@dataclass(frozen=True)
 class Inv(Lapack):
     """The inverses of matrices."""
 
@@ -64,7 +62,6 @@ class Inv(Lapack):
         return (-matmul(turned(node), matmul(g, turned(node))),)
 
 
-@dataclass(frozen=True)
 class Solve(Lapack):
     """The x of ``a @ x = b``.
 
@@ -88,7 +85,6 @@ class Solve(Lapack):
         return -matmul(to_b, turned(node)), to_b
 
 
-@dataclass(frozen=True)
 class Cholesky(Lapack):
     """The lower triangular l of ``l @ l.T = x``, for positive definite x, of which the lower triangle is read."""
 
@@ -122,7 +118,6 @@ def on_diagonal(x: Node) -> Node:
     return expand_dims(x, -1) * unit
 
 
-@dataclass(frozen=True)
 class Qr(Lapack):
     """Orthonormal columns q ``[..., m, k]`` and upper triangular r ``[..., k, n]`` of ``q @ r = x``, k = min(m, n)."""
 
@@ -201,7 +196,6 @@ def reciprocal_or_zero(x: Node) -> Node:
     return OPS["where"](zero, 0, 1 / OPS["where"](zero, 1, x))
 
 
-@dataclass(frozen=True)
 class Eigh(Lapack):
     """Rising eigenvalues and eigenvectors (columns) of symmetric matrices, of which the lower triangle is read."""
 
@@ -221,7 +215,6 @@ class Eigh(Lapack):
         return (to_lower(0.5 * (whole + turned(whole))),)
 
 
-@dataclass(frozen=True)
 class Det(Lapack):
     """The determinants of matrices."""
 
@@ -237,7 +230,6 @@ class Det(Lapack):
         return (reshape(g * node, (*node.shape, 1, 1)) * inverse,)
 
 
-@dataclass(frozen=True)
 class Slogdet(Lapack):
     """The sign of the determinants of matrices, and the logarithm of their magnitude."""
 

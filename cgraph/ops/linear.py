@@ -4,7 +4,6 @@ Transposes cost nothing: the product reads operands of any strides.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product as every
 from math import inf, prod
@@ -24,7 +23,6 @@ from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import axis_of, broadcast_to, expand_dims, reshape, swapaxes, transpose
 
 
-@dataclass(frozen=True)
 class Matmul(Op):
     """Products of matrices: ``out[..., i, j] = sum over k of x[..., i, k] * y[..., k, j]``.
 

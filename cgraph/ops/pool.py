@@ -123,7 +123,6 @@ class Pool(Op):
         return calls + in_parts_calls(self.kind, program, out, (seen, *more), self.over, parts, nbytes[1])
 
 
-@dataclass(frozen=True)
 class MaxPool(Pool):
     """The largest element of each window; padding never wins, NaN always does."""
 
@@ -148,7 +147,6 @@ class MaxPool(Pool):
         return (apply(sibling(self, SpreadToPlaces, x.shape[2:]), places, g),)
 
 
-@dataclass(frozen=True)
 class MaxPoolPlaces(MaxPool):
     """The position of the largest element in each window, in C order; the first of equal ones."""
 
@@ -168,7 +166,6 @@ class MaxPoolPlaces(MaxPool):
         return (None,)
 
 
-@dataclass(frozen=True)
 class TakeFromPlaces(Pool):
     """The element at a place of each window of `x`: the adjoint of SpreadToPlaces.
 

@@ -78,7 +78,6 @@ class Uniform(Random):
         return philox.uniform(key, int(np.prod(self.shape)), code_of(self.dtype)).reshape(self.shape)
 
 
-@dataclass(frozen=True)
 class Normal(Uniform):
     """Floats of the normal distribution of mean 0 and variance 1."""
 

@@ -76,7 +76,6 @@ def kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(1 if i in axes else n for i, n in enumerate(shape))
 
 
-@dataclass(frozen=True)
 class Sum(Reduction):
     """The sum along axes."""
 
@@ -89,7 +88,6 @@ class Sum(Reduction):
         return (spread(g, self.axes, node.operands[0].shape),)
 
 
-@dataclass(frozen=True)
 class Prod(Reduction):
     """The product along axes."""
 
@@ -123,7 +121,6 @@ def product_gradient(x: Node, g: Node) -> Node:
     return g
 
 
-@dataclass(frozen=True)
 class Extreme(Reduction):
     """The smallest or largest along axes; NaN when one is."""
 
@@ -134,21 +131,18 @@ class Extreme(Reduction):
         return (spread(share, self.axes, x.shape) * taken,)
 
 
-@dataclass(frozen=True)
 class Min(Extreme):
     """The smallest along axes; NaN when one is."""
 
     kind, numpy = "min", staticmethod(np.min)
 
 
-@dataclass(frozen=True)
 class Max(Extreme):
     """The largest along axes; NaN when one is."""
 
     kind, numpy = "max", staticmethod(np.max)
 
 
-@dataclass(frozen=True)
 class Logic(Reduction):
     """bool from != 0 along axes."""
 
@@ -156,21 +150,18 @@ class Logic(Reduction):
         return np.dtype(bool)
 
 
-@dataclass(frozen=True)
 class Any_(Logic):
     """Is an element along the axes not 0?"""
 
     kind, numpy, name = "any", staticmethod(np.any), "any"
 
 
-@dataclass(frozen=True)
 class All_(Logic):
     """Are all elements along the axes not 0?"""
 
     kind, numpy, name = "all", staticmethod(np.all), "all"
 
 
-@dataclass(frozen=True)
 class Place(Reduction):
     """The position, in C order over the axes, of an extreme: the first of equal ones, a NaN before all."""
 
@@ -183,14 +174,12 @@ class Place(Reduction):
         return type(self).numpy(flat, axis=-1)
 
 
-@dataclass(frozen=True)
 class Argmin(Place):
     """The position of the smallest along axes."""
 
     kind, numpy = "argmin", staticmethod(np.argmin)
 
 
-@dataclass(frozen=True)
 class Argmax(Place):
     """The position of the largest along axes."""
 

@@ -39,7 +39,6 @@ class Scan(Op):
         return scan_calls(out, x, self.axis, self.how)
 
 
-@dataclass(frozen=True)
 class Cumsum(Scan):
     """Running sums along an axis."""
 
@@ -49,7 +48,6 @@ class Cumsum(Scan):
         return (flip(apply(self, flip(g, self.axis)), self.axis),)
 
 
-@dataclass(frozen=True)
 class Cumprod(Scan):
     """Running products along an axis."""
 

@@ -16,7 +16,6 @@ from cgraph.ops.family import plain
 from cgraph.ops.leaf import Const, as_node
 
 
-@dataclass(frozen=True)
 class ViewOp(Op):
     """An op whose result is another view of its operand's bytes."""
 
@@ -162,7 +161,6 @@ class Full(Op):
         return fill_calls(out, self.value)
 
 
-@dataclass(frozen=True)
 class Contiguous(Op):
     """A copy in C order."""
 

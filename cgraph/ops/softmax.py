@@ -46,7 +46,6 @@ class Softmax(Op):
         return (node * (g - OPS["sum"](g * node, self.axis, keepdims=True)),)
 
 
-@dataclass(frozen=True)
 class LogSoftmax(Softmax):
     """``x - log of the sum of exp(x)`` along an axis, without overflow."""
 
@@ -62,7 +61,6 @@ class LogSoftmax(Softmax):
         return (g - OPS["exp"](node) * OPS["sum"](g, self.axis, keepdims=True),)
 
 
-@dataclass(frozen=True)
 class Logsumexp(Softmax):
     """The logarithm of the sum of exp(x) along an axis, which the result has no more; -inf for no elements."""
 

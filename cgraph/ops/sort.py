@@ -93,7 +93,6 @@ class Sort(Op):
         return (apply(PutAlongAxis(self.axis, "set"), OPS["zeros_like"](x), places, g),)
 
 
-@dataclass(frozen=True)
 class Argsort(Sort):
     """The places (int64) of the elements in sorted order along an axis; equal ones in their order."""
 
