@@ -8,8 +8,6 @@ from nn.layer import Layer
 from nn.layers.linear import Linear
 from nn.mode import Mode
 
-HIDDEN = -1e9
-
 
 @dataclass(frozen=True, eq=False)
 class MultiHeadAttention(Layer):
@@ -18,7 +16,7 @@ class MultiHeadAttention(Layer):
     Operands
         x: queries ``[n, t, features]``; alone, they are keys and values too
         y: keys and values ``[n, s, features]``
-        hidden: bool ``[t, s]`` or ``[n, 1, t, s]``, true where a query must not see a key; optional third operand
+        mask: bool ``[t, s]`` or ``[n, 1, t, s]``, false where a query must not see a key; optional third operand
     Fields
         causal: no query sees a later key
     Result
@@ -45,17 +43,11 @@ class MultiHeadAttention(Layer):
         x = xs[0]
         y = xs[1] if len(xs) > 1 else x
         q, k, v = (self._heads(part(z, mode=mode)) for part, z in ((self.query, x), (self.key, y), (self.value, y)))
-        scores = cg.matmul(q, cg.swapaxes(k, -1, -2)) * (self.features // self.heads) ** -0.5  # [n, heads, t, s]
-        for hidden in self._hidden(xs[2:], x.shape[1], y.shape[1]):
-            scores = cg.where(hidden, HIDDEN, scores)
-        mixed = cg.transpose(cg.matmul(cg.softmax(scores, axis=-1), v), (0, 2, 1, 3))
-        return self.output(cg.reshape(mixed, x.shape), mode=mode)
+        mask = xs[2] if len(xs) > 2 else None
+        mixed = cg.scaled_dot_product_attention(q, k, v, mask, self.causal)  # [n, heads, t, d]
+        return self.output(cg.reshape(cg.transpose(mixed, (0, 2, 1, 3)), x.shape), mode=mode)
 
     def _heads(self, x: Node) -> Node:
         """``[n, t, features]`` as ``[n, heads, t, d]``."""
         n, t, _ = x.shape
         return cg.transpose(cg.reshape(x, (n, t, self.heads, self.features // self.heads)), (0, 2, 1, 3))
-
-    def _hidden(self, given: tuple[Node, ...], queries: int, keys: int) -> list[Node]:
-        later = [cg.arange(keys)[None, :] > cg.arange(queries)[:, None]] if self.causal else []
-        return [*given, *later]

@@ -7,6 +7,7 @@ would be as large as the product.
 """
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import cgraph as cg
 from cgraph import Node
@@ -20,6 +21,7 @@ from nn.mode import Mode
 class Cell(Layer):
     """What all cells have: weights of the operand and of the state, and a bias, for `gates` gates side by side."""
 
+    gates: ClassVar[int] = 1
     inputs: int
     units: int
     sequence: bool = False
@@ -27,10 +29,6 @@ class Cell(Layer):
     weight: Parameter = field(init=False, repr=False)
     state_weight: Parameter = field(init=False, repr=False)
     bias: Parameter = field(init=False, repr=False)
-
-    @property
-    def gates(self) -> int:
-        raise NotImplementedError
 
     def __post_init__(self) -> None:
         width = self.gates * self.units
@@ -41,8 +39,8 @@ class Cell(Layer):
         """The state before the first step; its first part is the result."""
         return (cg.zeros((n, self.units)),)
 
-    def step(self, given: Node, state: tuple[Node, ...]) -> tuple[Node, ...]:
-        """The state after a step, from ``x @ weight + bias`` of it."""
+    def step(self, x: Node, state: tuple[Node, ...]) -> tuple[Node, ...]:
+        """The state after a step that reads x ``[n, inputs]``."""
         raise NotImplementedError
 
     def build(self, *xs: Node, mode: Mode) -> Node:
@@ -50,7 +48,7 @@ class Cell(Layer):
         n, steps, _ = x.shape
         state, found = self.begin(n), []
         for t in range(steps):
-            state = self.step(cg.matmul(x[:, t], self.weight) + self.bias, state)
+            state = self.step(x[:, t], state)
             found.append(state[0])
         return cg.stack(found, axis=1) if self.sequence else found[-1]
 
@@ -61,54 +59,42 @@ class Recurrent(Cell):
 
     function: Function = "tanh"
 
-    @property
-    def gates(self) -> int:
-        return 1
-
-    def step(self, given: Node, state: tuple[Node, ...]) -> tuple[Node, ...]:
-        return (activation(self.function)(given + cg.matmul(state[0], self.state_weight)),)
+    def step(self, x: Node, state: tuple[Node, ...]) -> tuple[Node, ...]:
+        both = cg.matmul(x, self.weight) + cg.matmul(state[0], self.state_weight) + self.bias
+        return (activation(self.function)(both),)
 
 
 @dataclass(frozen=True, eq=False)
 class LSTM(Cell):
-    """Gates in the order input, forget, cell, output: ``c = f * c + i * g``, ``h = o * tanh(c)``.
+    """Gates in the order input, forget, cell, output: ``c = f * c + i * g``, ``h = o * tanh(c)``; see cg.lstm_cell."""
 
-    Source: Hochreiter and Schmidhuber 1997; Gers et al. 2000 for the forget gate.
-    """
-
-    @property
-    def gates(self) -> int:
-        return 4
+    gates: ClassVar[int] = 4
 
     def begin(self, n: int) -> tuple[Node, ...]:
         zero = cg.zeros((n, self.units))
         return zero, zero
 
-    def step(self, given: Node, state: tuple[Node, ...]) -> tuple[Node, ...]:
-        h, c = state
-        i, f, g, o = cg.split(given + cg.matmul(h, self.state_weight), 4, axis=-1)
-        c = cg.sigmoid(f) * c + cg.sigmoid(i) * cg.tanh(g)
-        return cg.sigmoid(o) * cg.tanh(c), c
+    def step(self, x: Node, state: tuple[Node, ...]) -> tuple[Node, ...]:
+        return cg.lstm_cell(x, *state, self.weight, self.state_weight, self.bias)
 
 
 @dataclass(frozen=True, eq=False)
 class GRU(Cell):
-    """Gates in the order reset, update, candidate: ``h = z * h + (1 - z) * tanh(x W + (r * h) U + b)``.
+    """Gates in the order update, reset, candidate: ``h = z * h + (1 - z) * n``; see cg.gru_cell.
 
-    Source: Cho et al. 2014, arXiv:1406.1078.
+    Fields
+        state_bias: inside the reset of the candidate
     """
 
-    @property
-    def gates(self) -> int:
-        return 3
+    gates: ClassVar[int] = 3
+    state_bias: Parameter = field(init=False, repr=False)
 
-    def step(self, given: Node, state: tuple[Node, ...]) -> tuple[Node, ...]:
-        (h,) = state
-        units = self.units
-        both = given[:, : 2 * units] + cg.matmul(h, self.state_weight[:, : 2 * units])
-        r, z = cg.split(cg.sigmoid(both), 2, axis=-1)
-        candidate = cg.tanh(given[:, 2 * units :] + cg.matmul(r * h, self.state_weight[:, 2 * units :]))
-        return (z * h + (1.0 - z) * candidate,)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.hold(state_bias=Parameter((self.units,), ZEROS))
+
+    def step(self, x: Node, state: tuple[Node, ...]) -> tuple[Node, ...]:
+        return (cg.gru_cell(x, *state, self.weight, self.state_weight, self.bias, self.state_bias),)
 
 
 @dataclass(frozen=True, eq=False)

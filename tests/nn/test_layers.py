@@ -184,14 +184,14 @@ def lstm(x, w, u, b):
     return np.stack(found, 1)
 
 
-def gru(x, w, u, b):
+def gru(x, w, u, b, inner):
     units = u.shape[0]
     h = np.zeros((x.shape[0], units))
     found = []
     for t in range(x.shape[1]):
         given = x[:, t] @ w + b
-        r, z = np.split(sigmoid(given[:, : 2 * units] + h @ u[:, : 2 * units]), 2, axis=1)
-        h = z * h + (1 - z) * np.tanh(given[:, 2 * units :] + (r * h) @ u[:, 2 * units :])
+        z, r = np.split(sigmoid(given[:, : 2 * units] + h @ u[:, : 2 * units]), 2, axis=1)
+        h = z * h + (1 - z) * np.tanh(given[:, 2 * units :] + r * (h @ u[:, 2 * units :] + inner))
         found.append(h)
     return np.stack(found, 1)
 
@@ -210,8 +210,10 @@ def elman(x, w, u, b):
 def test_recurrent_layers(kind, want, sequence):
     x = draw(2, 5, 3)
     layer = kind(3, 4, sequence)
+    for i, parameter in enumerate(layer.parameters().values()):
+        parameter.assign(draw(*parameter.shape, seed=i))
     got = run(layer, x)
-    states = want(x.astype(np.float64), value(layer.weight), value(layer.state_weight), value(layer.bias))
+    states = want(x.astype(np.float64), *map(value, layer.parameters().values()))
     assert_close(got, states if sequence else states[:, -1], rtol=1e-4)
 
 
@@ -219,8 +221,7 @@ def test_bidirectional():
     x = draw(2, 5, 3)
     layer = nn.Bidirectional(nn.GRU(3, 4, True), nn.GRU(3, 2, True))
     got = run(layer, x)
-    one = [value(v) for v in (layer.forward.weight, layer.forward.state_weight, layer.forward.bias)]
-    two = [value(v) for v in (layer.backward.weight, layer.backward.state_weight, layer.backward.bias)]
+    one, two = ([value(v) for v in part.parameters().values()] for part in (layer.forward, layer.backward))
     assert_close(got, np.concatenate([gru(x, *one), gru(x[:, ::-1], *two)[:, ::-1]], -1), rtol=1e-4)
 
 
@@ -239,6 +240,16 @@ def test_multi_head_attention(causal):
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         heads.append(weights / weights.sum(-1, keepdims=True) @ v[..., columns])
     assert_close(got, np.concatenate(heads, -1) @ value(layer.output.weight) + value(layer.output.bias), rtol=1e-4)
+
+
+def test_attention_to_other_positions_with_a_mask():
+    x, y = draw(1, 2, 4), draw(1, 3, 4, seed=1)
+    layer = nn.MultiHeadAttention(4, 1)
+    mask = np.array([[True, False, False], [True, True, False]])
+    got = run(layer, x, y, mask)
+    v = y[0] @ value(layer.value.weight)
+    assert_close(got[0, 0], v[0] @ value(layer.output.weight), rtol=1e-4)  # the first query sees the first key alone
+    assert_close(run(layer, x, y[:, :2].copy(), mask[:, :2].copy()), got, rtol=1e-4)
 
 
 def test_containers():
