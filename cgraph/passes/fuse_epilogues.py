@@ -174,7 +174,7 @@ def built(chain: Chain, new: dict[Node, Node]) -> Node:
     filters = new[f]
     if chain.scale is not None:
         scaled = filters.op.array * chain.scale[:, None, None, None]  # type: ignore[attr-defined]
-        filters = Const(scaled.astype(chain.conv.dtype))
+        filters = Const(scaled.astype(chain.conv.dtype, copy=False), copy=False)
     operands = [new[x], filters]
     if chain.shift is not None:
         operands.append(Const(chain.shift.astype(chain.conv.dtype)))

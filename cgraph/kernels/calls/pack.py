@@ -7,30 +7,37 @@ from cgraph.kernels.calls.conv_shape import ConvShape
 
 def pack_conv(shape: ConvShape, filters: np.ndarray) -> np.ndarray:
     """Filters ``[k, c / groups, r, s]`` as ``[panels, steps, unroll, panel channels]``; zero beyond the channels."""
-    out = np.zeros((shape.panels, len(shape.steps), shape.unroll, shape.panel_channels), np.dtype(shape.dtype))
+    width = shape.panel_channels
+    out = np.zeros((shape.panels, len(shape.steps), shape.unroll, width), np.dtype(shape.dtype))
+    if shape.groups == 1:
+        whole = shape.k // width
+        pack_panels(shape, out[:whole], filters[: whole * width])
+        pack_panels(shape, out[whole:], filters[whole * width :])
+        return out
     for panel in range(shape.panels):
-        first = panel * shape.panel_channels
-        count = min(shape.panel_channels, shape.k - first)
-        dense = filters[first : first + count] if shape.groups == 1 else spread_groups(shape, filters, panel, count)
-        pack_panel(shape, out[panel, :, :, :count], dense)
+        count = min(width, shape.k - panel * width)
+        pack_panels(shape, out[panel : panel + 1], spread_groups(shape, filters, panel, count))
     return out
 
 
-def pack_panel(shape: ConvShape, out: np.ndarray, dense: np.ndarray) -> None:
-    """One panel of filters ``[count, c, r, s]`` into ``[steps, unroll, count]``, a block of channels at a time."""
-    count, c = dense.shape[:2]
-    if shape.is_plain:
-        out[:, 0] = dense.reshape(count, -1).T
+def pack_panels(shape: ConvShape, out: np.ndarray, dense: np.ndarray) -> None:
+    """Filters ``[panels * count, c, r, s]`` into ``[panels, steps, unroll, panel channels]``, `count` of each panel."""
+    if not len(out):
         return
-    start = 0
-    for first in range(0, c, shape.lanes):
-        block = dense[:, first : first + shape.lanes]
-        used = block.shape[1]
-        groups = -(-used // shape.unroll)
-        steps = out[start : start + shape.window.taps * groups]
-        by_tap = steps.reshape(shape.window.taps, groups * shape.unroll, count)
-        by_tap[:, :used] = block.reshape(count, used, -1).transpose(2, 1, 0)
-        start += len(steps)
+    panels, steps, _, width = out.shape
+    count, c, taps = len(dense) // panels, dense.shape[1], shape.window.taps
+    if shape.is_plain:
+        out[:, :, 0, :count] = dense.reshape(panels, count, steps).transpose(0, 2, 1)
+        return
+    by_filter = dense.reshape(panels, count, c, taps)
+    blocks, used = divmod(c, shape.lanes)
+    split = blocks * taps * shape.lanes // shape.unroll
+    whole = out[:, :split].reshape(panels, blocks, taps, shape.lanes, width)
+    of_blocks = by_filter[:, :, : c - used].reshape(panels, count, blocks, shape.lanes, taps)
+    whole[..., :count] = of_blocks.transpose(0, 2, 4, 3, 1)
+    if used:
+        rest = out[:, split:].reshape(panels, taps, -1, width)
+        rest[:, :, :used, :count] = by_filter[:, :, c - used :].transpose(0, 3, 2, 1)
 
 
 def spread_groups(shape: ConvShape, filters: np.ndarray, panel: int, count: int) -> np.ndarray:

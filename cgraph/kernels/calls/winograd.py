@@ -217,6 +217,6 @@ def pack_winograd(plan: Winograd, filters: np.ndarray) -> np.ndarray:
     depth = len(product.steps) * product.unroll
     out = np.zeros((plan.points, product.panels, depth, product.panel_channels), np.dtype(product.dtype))
     for panel, (first, count) in enumerate(spans(product.k, product.panel_channels)):
-        taps = filters[first : first + count].reshape(count * c, 9).T
-        out[:, panel, :c, :count] = (both @ taps).reshape(-1, count, c).transpose(0, 2, 1)
+        taps = filters[first : first + count].reshape(count, c, 9).transpose(2, 1, 0).astype(both.dtype, order="C")
+        out[:, panel, :c, :count] = (both @ taps.reshape(9, -1)).reshape(-1, c, count)
     return out
