@@ -3,6 +3,7 @@
 A file's reader stands in `READERS`; a Python reference is the user's own code, and runs.
 """
 
+import argparse
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from cgraph.errors import FormatError
+from cgraph.formats import darknet, onnx
+from cgraph.formats.model import Model as Read
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Var
@@ -27,12 +30,14 @@ class Model:
     Fields
         outputs, inputs, updates: as `compile` takes them
         function: what the user compiled; None when that is left to the command
+        names: what the outputs are called
     """
 
     outputs: tuple[Node, ...]
     inputs: tuple[Var, ...] = ()
     updates: Mapping[Var, Node] = field(default_factory=dict)
     function: Function | None = None
+    names: tuple[str, ...] = ()
 
     def compiled(self, **options: Any) -> Function:
         """The Function: the user's own, unless `options` of `compile` ask for another."""
@@ -41,18 +46,71 @@ class Model:
         return compile(self.outputs, self.inputs, self.updates, **options)
 
 
-READERS: dict[str, Callable[[Path], Model]] = {}  # by file ending
+@dataclass(frozen=True)
+class Options:
+    """What a file alone does not say.
+
+    Fields
+        shapes: sizes of symbolic dimensions by name
+        weights: the file with the parameters, where they are apart from the model
+        invent: parameters that are nowhere are drawn from a fixed seed, for plans and timings
+    """
+
+    shapes: Mapping[str, int] = field(default_factory=dict)
+    weights: Path | None = None
+    invent: bool = True
 
 
-def load_model(reference: str) -> Model:
+def read_onnx(path: Path, options: Options) -> Model:
+    return model_read(onnx.load(path, options.shapes))
+
+
+def read_darknet(path: Path, options: Options) -> Model:
+    if options.weights is None and not options.invent:
+        raise FormatError(f"{path} describes a network without its parameters; give --weights FILE")
+    return model_read(darknet.load(path, options.weights, seed=0 if options.weights is None else None))
+
+
+def model_read(found: Read) -> Model:
+    return Model(found.outputs, found.inputs, found.updates, names=found.names)
+
+
+READERS: dict[str, Callable[[Path, Options], Model]] = {".onnx": read_onnx, ".cfg": read_darknet}  # by file ending
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The arguments that name a model."""
+    known = ", ".join(READERS)
+    parser.add_argument("model", help=f"a file ({known}), or a Python reference module:function")
+    parser.add_argument(
+        "--shape", type=size, action="append", default=[], metavar="NAME=SIZE", help="a symbolic dimension's size"
+    )
+    parser.add_argument("--weights", type=Path, metavar="FILE", help="the parameters of a .cfg network")
+
+
+def size(text: str) -> tuple[str, int]:
+    """``N=1`` as a name and a number."""
+    name, equals, number = text.partition("=")
+    if not (name and equals and number.isascii() and number.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size, such as N=1")
+    return name, int(number)
+
+
+def model_from(args: argparse.Namespace, invent: bool = True) -> Model:
+    """The model that the arguments of `add_model` name."""
+    return load_model(args.model, Options(dict(args.shape), args.weights, invent))
+
+
+def load_model(reference: str, options: Options | None = None) -> Model:
     """The model that a reference names. FormatError when there is none."""
     reader = READERS.get(Path(reference).suffix.lower())
     if reader is not None:
-        return reader(Path(reference))
+        return reader(Path(reference), options or Options())
     if not REFERENCE.fullmatch(reference):
-        known = ", ".join(READERS)
-        files = f"a file ({known}) or " if known else ""
-        raise FormatError(f"{reference} is no model: give {files}a Python reference such as package.module:function")
+        raise FormatError(
+            f"{reference} is no model: give a file ({', '.join(READERS)}) or a Python reference such as "
+            "package.module:function"
+        )
     return model_of(python_object(reference), reference)
 
 

@@ -1,4 +1,4 @@
-"""``cgraph plan FILE``: every strategy's bytes for a file, or one plan as a picture or as JSON."""
+"""``cgraph plan FILE``: every strategy's bytes for a model or a planning file; one plan as a picture or as JSON."""
 
 import argparse
 import sys
@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
-from cgraph.errors import FormatError, bytes_text
+from cgraph.cli.model import add_model, model_from
+from cgraph.errors import bytes_text
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import block_lower_bound, lower_bound
 from cgraph.memory.check import check_plan
@@ -14,6 +15,8 @@ from cgraph.memory.files import read_problem, write_plan
 from cgraph.memory.problem import Plan, Problem, Strategy
 from cgraph.memory.strategies import STRATEGIES
 from cgraph.view.blocks import plan_svg
+from cgraph.view.figures import Figures
+from cgraph.view.report import report
 
 READERS: dict[str, Callable[[Path], Problem]] = {".csv": read_problem}  # by file ending
 CHOICES: dict[str, Strategy] = {"auto": auto, **STRATEGIES}
@@ -24,10 +27,11 @@ UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser(
         "plan",
-        help="place the operands of a file in one arena",
-        description="Place the operands of a file in one arena by every strategy, and compare with the lower bound.",
+        help="say how many bytes a model needs, by every strategy",
+        description="Place the values of a model, or the operands of a planning file (usage records or MiniMalloc's "
+        "format, .csv), in one arena by every strategy; compare with the lower bound; list what is alive at the peak.",
     )
-    parser.add_argument("file", type=Path, help="usage records or MiniMalloc's format (.csv)")
+    add_model(parser)
     parser.add_argument("--strategy", choices=CHOICES, metavar="NAME", help=f"only this one of {', '.join(CHOICES)}")
     parser.add_argument("--budget", type=byte_count, metavar="BYTES", help="exit status 1 if no plan is this small")
     parser.add_argument("--svg", type=Path, metavar="OUT", help="draw the smallest plan")
@@ -37,10 +41,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(args: argparse.Namespace) -> int:
     """Print the table, write what was asked for, and say whether the budget is met."""
-    problem = _read(args.file)
+    problem, shown = _read(args)
     names = [args.strategy] if args.strategy else list(CHOICES)
     plans = {name: _timed(CHOICES[name], problem) for name in names}
     _print_table(problem, plans)
+    for line in shown:
+        print(line)
     best = min((plan for plan, _ in plans.values()), key=lambda plan: plan.nbytes)
     if args.svg:
         args.svg.write_text(plan_svg(problem, best), encoding="utf-8")
@@ -58,11 +64,24 @@ def byte_count(text: str) -> int:
     return int(number) * UNITS.get(unit, 1)
 
 
-def _read(file: Path) -> Problem:
-    reader = READERS.get(file.suffix.lower())
-    if reader is None:
-        raise FormatError(f"{file}: cannot plan a {file.suffix or 'nameless'} file, only {', '.join(READERS)}")
-    return reader(file)
+def _read(args: argparse.Namespace) -> tuple[Problem, list[str]]:
+    """The problem of a planning file or a model; for a model also what is alive at the peak."""
+    reader = READERS.get(Path(args.model).suffix.lower())
+    if reader is not None:
+        return reader(Path(args.model)), []
+    function = model_from(args).compiled()
+    assert function.compiled is not None
+    return function.compiled.usage.problem, peak_lines(report(function))
+
+
+def peak_lines(found: Figures) -> list[str]:
+    """The peak, and what is alive there."""
+    head = [
+        f"order {found.order}: {bytes_text(found.peak_nbytes)} are in use at step {found.peak}, "
+        f"{bytes_text(found.unshared_nbytes)} would be without sharing; outside the arena "
+        f"{bytes_text(found.const_nbytes)} of constants and {bytes_text(found.var_nbytes)} of Vars"
+    ]
+    return head + [f"{bytes_text(x.nbytes):>12}  {x.name}  {x.where}".rstrip() for x in found.alive]
 
 
 def _timed(strategy: Strategy, problem: Problem) -> tuple[Plan, float]:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from cgraph.cli.model import Model, load_model
+from cgraph.cli.model import Model, add_model, model_from
 from cgraph.errors import FormatError
 from cgraph.function import Function
 from cgraph.view.blocks import summary
@@ -32,7 +32,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Draw a model: .html is a page to explore memory and graph, .svg the memory (or the graph, with "
         "--graph), .dot and .png the graph. Graphs as .svg and .png need the program dot.",
     )
-    parser.add_argument("model", help="a model, or a Python reference module:function that returns a Function or nodes")
+    add_model(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="where to write")
     parser.add_argument("--graph", action="store_true", help="draw the graph, where an ending could be either")
     parser.add_argument(
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     draw = PICTURES.get((ending, GRAPH if args.graph else DEFAULTS.get(ending, "")))
     if draw is None:
         raise FormatError(f"{args.output}: cannot draw a {ending or 'nameless'} file, only {', '.join(DEFAULTS)}")
-    model = load_model(args.model)
+    model = model_from(args)
     if args.as_written:
         return _write_graph(model, args.output, ending)
     function = model.compiled(**({"memory": args.memory} if args.memory else {}))

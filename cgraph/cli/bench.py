@@ -1,0 +1,128 @@
+"""``cgraph bench MODEL``: time of a run, alone or beside onnxruntime in the same process."""
+
+import argparse
+import json
+from collections.abc import Callable
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from cgraph.cli.model import Model, add_model, model_from
+from cgraph.engine.cpu.cores import cores
+from cgraph.errors import FormatError, UnavailableError, bytes_text
+
+Run = Callable[[], Any]
+WARM = 3  # runs before the first that counts
+TOLERANCE = 1e-3
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "bench",
+        help="time a model, alone or beside another engine",
+        description="Time runs of a model on random inputs from a fixed seed. With --against, both engines run by "
+        "turns in this process, with as many threads, and their outputs are compared.",
+    )
+    add_model(parser)
+    parser.add_argument("--against", choices=("onnxruntime",), help="compare with this engine (for .onnx)")
+    parser.add_argument("--runs", type=int, default=20, metavar="N", help="runs that count")
+    parser.add_argument("--threads", type=int, default=0, metavar="N", help="0: every core this process may use")
+    parser.add_argument("--memory", default="auto", metavar="STRATEGY", help="plan by this strategy")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the shortest and the median time, and the ratio."""
+    if args.runs < 1:
+        raise FormatError(f"--runs {args.runs} must be at least 1")
+    begin = perf_counter()
+    model = model_from(args)
+    function = model.compiled(memory=args.memory, threads=args.threads)
+    compile_seconds = perf_counter() - begin
+    values = random_inputs(model)
+    runs: dict[str, Run] = {"cgraph": lambda: function(**values)}
+    if args.against:
+        runs[args.against] = onnxruntime_run(args.model, values, args.threads or cores())
+    outputs = {name: listed(once()) for name, once in runs.items()}
+    times = by_turns(runs, args.runs)
+    assert function.compiled is not None
+    facts: dict[str, Any] = {
+        "model": args.model,
+        "threads": args.threads or cores(),
+        "load_and_compile_seconds": compile_seconds,
+        "plan_nbytes": function.compiled.nbytes,
+        "lower_bound_nbytes": function.compiled.lower_bound,
+        "seconds": {name: {"least": min(t), "median": median(t), "runs": len(t)} for name, t in times.items()},
+    }
+    if args.against:
+        ours, theirs = outputs["cgraph"], outputs[args.against]
+        facts["speed_ratio"] = median(times[args.against]) / median(times["cgraph"])
+        facts["largest_difference"] = max((difference(a, b) for a, b in zip(ours, theirs)), default=0.0)
+    print(json.dumps(facts, indent=1) if args.json else "\n".join(lines_of(facts, args.against)))
+    return 0
+
+
+def listed(found: Any) -> list[np.ndarray]:
+    return list(found) if isinstance(found, list | tuple) else [found]
+
+
+def random_inputs(model: Model) -> dict[str, np.ndarray]:
+    """Floats of the normal distribution, small whole numbers, from a fixed seed."""
+    rng = np.random.default_rng(0)
+    return {
+        x.name: rng.standard_normal(x.shape).astype(x.dtype)
+        if x.dtype.kind == "f"
+        else rng.integers(0, 2, x.shape).astype(x.dtype)
+        for x in model.inputs
+    }
+
+
+def onnxruntime_run(path: str, values: dict[str, np.ndarray], threads: int) -> Run:
+    """A run of the same file by onnxruntime with so many threads."""
+    if not path.endswith(".onnx"):
+        raise FormatError(f"{path}: only .onnx files can be compared with onnxruntime")
+    try:
+        import onnxruntime
+    except ImportError:
+        raise UnavailableError("onnxruntime is not installed: pip install onnxruntime") from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads, options.log_severity_level = threads, 1, 3
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return lambda: session.run(None, values)
+
+
+def by_turns(runs: dict[str, Run], count: int) -> dict[str, list[float]]:
+    """Seconds of each run, one engine after the other, so that what disturbs one disturbs all."""
+    found: dict[str, list[float]] = {name: [] for name in runs}
+    for i in range(WARM + count):
+        for name, once in runs.items():
+            begin = perf_counter()
+            once()
+            if i >= WARM:
+                found[name].append(perf_counter() - begin)
+    return found
+
+
+def difference(x: np.ndarray, y: np.ndarray) -> float:
+    """The largest difference of two outputs, relative to the largest value; infinite when shapes differ."""
+    if x.shape != y.shape:
+        return float("inf")
+    scale = max(float(np.abs(y).max()), 1e-30) if y.size else 1.0
+    return float(np.abs(x.astype(np.float64) - y.astype(np.float64)).max()) / scale if y.size else 0.0
+
+
+def lines_of(facts: dict[str, Any], against: str | None) -> list[str]:
+    """The facts as text."""
+    lines = [
+        f"{facts['model']}: load and compile {facts['load_and_compile_seconds']:.2f} s, {facts['threads']} threads, "
+        f"arena {bytes_text(facts['plan_nbytes'])}"
+    ]
+    for name, t in facts["seconds"].items():
+        lines.append(f"{name:<12} least {t['least'] * 1e3:9.3f} ms, median {t['median'] * 1e3:9.3f} ms of {t['runs']}")
+    if against:
+        difference = facts["largest_difference"]
+        lines.append(f"{facts['speed_ratio']:.2f} x the speed of {against}; outputs differ by {difference:.2e} at most")
+    return lines

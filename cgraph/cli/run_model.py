@@ -1,0 +1,111 @@
+"""``cgraph run MODEL --input FILE``: run a model once, show its outputs, keep them."""
+
+import argparse
+import json
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from cgraph.cli.arrays import SCALES, read_inputs
+from cgraph.cli.model import add_model, model_from
+from cgraph.errors import FormatError, bytes_text
+from cgraph.formats.npz import write_npz
+from cgraph.function import Function
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "run", help="run a model on pictures or arrays", description="Run a model once and show its outputs."
+    )
+    add_model(parser)
+    parser.add_argument(
+        "-i", "--input", action="append", default=[], metavar="[NAME=]FILE", help="a picture, a .npy or a .npz file"
+    )
+    parser.add_argument("--pixels", choices=SCALES, default="0..1", help="what a picture's numbers become")
+    parser.add_argument("--bgr", action="store_true", help="blue before red")
+    parser.add_argument("--labels", type=Path, metavar="FILE", help="names of the classes, one in a line")
+    parser.add_argument("--top", type=int, default=5, metavar="K", help="how many classes to show")
+    parser.add_argument("--threads", type=int, default=0, metavar="N", help="0: every core this process may use")
+    parser.add_argument("--memory", default="auto", metavar="STRATEGY", help="plan by this strategy")
+    parser.add_argument("--save", type=Path, metavar="OUT.npz", help="keep the outputs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run, print a line or a table for each output, and keep them if that was asked for."""
+    labels = read_labels(args.labels) if args.labels else []
+    begin = perf_counter()
+    model = model_from(args, invent=False)
+    values = read_inputs(args.input, model.inputs, args.pixels, args.bgr)
+    loaded = perf_counter()
+    function = model.compiled(memory=args.memory, threads=args.threads)
+    compiled = perf_counter()
+    found = function(**values)
+    done = perf_counter()
+    outputs = found if isinstance(found, list) else [found]
+    names = model.names or tuple(f"output{i}" for i in range(len(outputs)))
+    if args.save:
+        write_npz(args.save, dict(zip(names, outputs)))
+    seconds = {"load": loaded - begin, "compile": compiled - loaded, "run": done - compiled}
+    facts = facts_of(function, seconds, dict(zip(names, outputs)), labels, args.top)
+    print(json.dumps(facts, indent=1) if args.json else "\n".join(lines_of(facts)))
+    return 0
+
+
+def read_labels(path: Path) -> list[str]:
+    """One name in a line; a JSON list of names too."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        found = json.loads(text) if path.suffix == ".json" else text.splitlines()
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise FormatError(f"{path}: {error}") from None
+    if not isinstance(found, list):
+        raise FormatError(f"{path} holds no list of names")
+    return [str(name) for name in found]
+
+
+def facts_of(
+    function: Function, seconds: dict[str, float], outputs: dict[str, np.ndarray], labels: list[str], top: int
+) -> dict[str, Any]:
+    """Everything that is shown, as numbers and texts."""
+    compiled = function.compiled
+    assert compiled is not None
+    return {
+        "seconds": {name: round(s, 6) for name, s in seconds.items()},
+        "plan_nbytes": compiled.nbytes,
+        "lower_bound_nbytes": compiled.lower_bound,
+        "outputs": [output_facts(name, x, labels, top) for name, x in outputs.items()],
+    }
+
+
+def output_facts(name: str, x: np.ndarray, labels: list[str], top: int) -> dict[str, Any]:
+    """One output: its range, and the largest of a row of scores."""
+    facts: dict[str, Any] = {"name": name, "dtype": str(x.dtype), "shape": list(x.shape)}
+    if x.size and x.dtype.kind in "biuf":
+        facts |= {"least": x.min().item(), "most": x.max().item(), "mean": float(x.mean(dtype=np.float64))}
+    row = x.reshape(-1)
+    if top > 0 and row.size > 1 and row.size == max(x.shape):
+        order = np.argsort(-row.astype(np.float64), kind="stable")[:top].tolist()
+        facts["top"] = [
+            {"class": i, "label": labels[i] if i < len(labels) else "", "value": row[i].item()} for i in order
+        ]
+    return facts
+
+
+def lines_of(facts: dict[str, Any]) -> list[str]:
+    """The facts as text."""
+    seconds = facts["seconds"]
+    bound = facts["lower_bound_nbytes"]
+    ratio = facts["plan_nbytes"] / bound if bound else 1.0
+    lines = [
+        f"load {seconds['load']:.3f} s, compile {seconds['compile']:.3f} s, run {seconds['run'] * 1e3:.2f} ms; "
+        f"arena {bytes_text(facts['plan_nbytes'])}, {ratio:.3f} x lower bound"
+    ]
+    for x in facts["outputs"]:
+        head = f"{x['name']} {x['dtype']}{x['shape']}"
+        lines.append(f"{head} from {x['least']:.6g} to {x['most']:.6g}, mean {x['mean']:.6g}" if "least" in x else head)
+        lines += [f"{t['value']:>14.6f}  {t['class']:>6}  {t['label']}".rstrip() for t in x.get("top", [])]
+    return lines

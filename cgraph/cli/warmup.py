@@ -1,0 +1,129 @@
+"""``cgraph warmup``: compile kernels before they are needed, so that the first run does not wait for them."""
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from cgraph.cli.model import load_model
+from cgraph.function import compile
+from cgraph.ir.graph import OPS, Node
+from cgraph.kernels.store import store
+from cgraph.ops.leaf import Const, Var
+
+Build = Callable[[], Any]
+BAR = 30
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "warmup",
+        help="compile common kernels, or those of models, and keep them",
+        description="Compile the kernels that networks commonly need, or those of given models, and keep them on disk.",
+    )
+    parser.add_argument("models", nargs="*", help="models; without any, common layers")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compile one thing after another under a progress bar, and say what that took."""
+    todo = models(args.models) if args.models else COMMON
+    begin, made, kept = perf_counter(), store().misses, store().hits
+    with progress(len(todo)) as advance:
+        for name, build in todo.items():
+            advance(name)
+            build()
+    seconds = perf_counter() - begin
+    made, kept = store().misses - made, store().hits - kept
+    print(f"{len(todo)} graphs in {seconds:.1f} s: {made} kernels compiled, {kept} were there, in {store().folder}")
+    return 0
+
+
+def models(references: list[str]) -> dict[str, Build]:
+    return {name: (lambda name=name: load_model(name).compiled()) for name in references}
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[str], None]]:
+    """What to call with the name of each thing as it begins: a bar by rich, or plain lines without it."""
+    try:
+        from rich.progress import Progress
+    except ImportError:
+        count = iter(range(1, total + 1))
+        yield lambda name: print(f"{next(count):>4} of {total}  {name}", flush=True)
+        return
+    with Progress(transient=True) as bar:
+        task = bar.add_task("", total=total)
+
+        def advance(name: str) -> None:
+            bar.update(task, advance=1, description=name)
+
+        yield advance
+
+
+def op(name: str, *args: Any, **options: Any) -> Any:
+    return OPS[name](*args, **options)
+
+
+def filters(*shape: int) -> Node:
+    """Filters of a fixed seed."""
+    return Const(np.random.default_rng(0).standard_normal(shape, np.float32), copy=False)
+
+
+def convolution(c: int, k: int, size: int, stride: int, groups: int = 1) -> Build:
+    """A convolution with shift and relu of a picture of 28 x 28."""
+
+    def build() -> Any:
+        x = Var((1, c, 28, 28))
+        f = filters(k, c // groups, size, size)
+        found = op("conv2d", x, f, stride, size // 2, 1, groups) + op("reshape", filters(k), (-1, 1, 1))
+        return compile(op("relu", found), [x])
+
+    return build
+
+
+def of_one(function: Callable[[Node], Any], *shape: int) -> Build:
+    """A function of one operand."""
+
+    def build() -> Any:
+        x = Var(shape)
+        return compile(function(x), [x])
+
+    return build
+
+
+def of_two(function: Callable[[Node, Node], Any], *shapes: tuple[int, ...]) -> Build:
+    """A function of two operands."""
+
+    def build() -> Any:
+        x, y = (Var(shape) for shape in shapes)
+        return compile(function(x, y), [x, y])
+
+    return build
+
+
+def unary(name: str, *args: Any, **options: Any) -> Callable[[Node], Any]:
+    return lambda x: op(name, x, *args, **options)
+
+
+IMAGE = (1, 32, 28, 28)
+COMMON: dict[str, Build] = {
+    "convolution 3x3": convolution(32, 64, 3, 1),
+    "convolution 3x3, stride 2": convolution(32, 64, 3, 2),
+    "convolution 7x7 of a picture": convolution(3, 64, 7, 2),
+    "convolution 1x1": convolution(64, 32, 1, 1),
+    "depthwise 3x3": convolution(32, 32, 3, 1, 32),
+    "depthwise 3x3, stride 2": convolution(32, 32, 3, 2, 32),
+    "max pooling": of_one(unary("max_pool2d", 2), *IMAGE),
+    "average pooling": of_one(unary("avg_pool2d", 2), *IMAGE),
+    "mean of channels": of_one(unary("mean", (2, 3)), *IMAGE),
+    "sum of images": of_two(lambda x, y: op("relu", x + y), IMAGE, IMAGE),
+    "joined images": of_two(lambda x, y: op("concat", [x, y], 1), IMAGE, IMAGE),
+    "product of matrices": of_two(lambda x, y: x @ y, (64, 256), (256, 128)),
+    "softmax": of_one(unary("softmax"), 4, 1000),
+    "sum": of_one(unary("sum", 1), 64, 1000),
+    **{name: of_one(unary(name), 4096) for name in ("exp", "log", "sqrt", "tanh", "sigmoid", "relu", "sin", "cos")},
+}
