@@ -8,8 +8,8 @@ carries a tangent forward (Townsend 2017, "A new trick for calculating Jacobian 
 from collections.abc import Sequence
 from typing import Any, overload
 
-from cgraph.errors import DTypeError, ShapeError
-from cgraph.ir.graph import OPS, Node
+from cgraph.errors import DTypeError, NoGradientError, ShapeError
+from cgraph.ir.graph import OPS, Node, public
 from cgraph.ir.spec import Bundle
 from cgraph.ir.traverse import descendants, post_order
 from cgraph.ops.leaf import Var
@@ -31,11 +31,30 @@ def gradient(y: Node, xs: Node | Sequence[Node], seed: Node | None = None) -> An
         NoGradientError: an op on the way has no gradient; it is named
         ShapeError, DTypeError: `y` has several elements and no seed, or is no float
     """
-    single = isinstance(xs, Node)
     wanted = [xs] if isinstance(xs, Node) else list(xs)
-    found = gradients(y, wanted, seed_of(y, seed))
-    result = [found.get(x) if found.get(x) is not None else OPS["zeros_like"](x) for x in wanted]
-    return result[0] if single else result
+    result = pullback([y], [seed_of(y, seed)], wanted)
+    return result[0] if isinstance(xs, Node) else result
+
+
+@public
+def pullback(ys: Sequence[Node], seeds: Sequence[Node], xs: Sequence[Node]) -> list[Node]:
+    """The gradient of the sum of all ``ys * seeds`` with respect to each of `xs`: one walk for several results.
+
+    Parameters
+        ys: float nodes
+        seeds: for each of them the gradient with respect to it, of its shape
+        xs: float nodes; zeros for those that no result depends on
+    Raises
+        NoGradientError, ShapeError, DTypeError: as for `gradient`
+    """
+    for x in xs:
+        if x.dtype.kind != "f":
+            raise DTypeError(f"gradient: {x.name} {x.spec} is no float, so there is no gradient with respect to it")
+    sums: dict[Any, Node] = {}
+    for y, seed in zip(ys, seeds):
+        _add(sums, y, seed_of(y, seed))
+    found = gradients(ys, xs, sums)
+    return [found[x] if x in found else OPS["zeros_like"](x) for x in xs]
 
 
 def seed_of(y: Node, seed: Node | None) -> Node:
@@ -52,30 +71,32 @@ def seed_of(y: Node, seed: Node | None) -> Node:
     return seed
 
 
-def gradients(y: Node, xs: Sequence[Node], seed: Node) -> dict[Node, Node]:
-    """The gradient for every node between `xs` and `y`, both included."""
-    order = post_order([y])
+def gradients(ys: Sequence[Node], xs: Sequence[Node], sums: dict[Any, Node]) -> dict[Any, Node]:
+    """`sums`, which has the gradients of `ys`, with those of every node between `xs` and `ys`."""
+    order = post_order(ys)
     relevant = descendants(order, xs)
-    stop = set(xs)
-    sums: dict[Any, Node] = {y: seed}
     for node in reversed(order):
-        if node not in relevant or (node in stop and node is not y and not _passes_on(node, stop, relevant)):
+        if not any(x in relevant for x in node.operands):
             continue
         g = _gradient_of(node, sums)
-        if g is None or not any(x in relevant for x in node.operands):
+        if g is None:
             continue
         if isinstance(node.op, Item):
             _add(sums, (node.operands[0], node.op.index), g)
             continue
-        for x, gx in zip(node.operands, node.op.grad(node, g)):
-            if gx is not None and x in relevant and (isinstance(x.spec, Bundle) or x.dtype.kind == "f"):
+        for x, gx in zip(node.operands, operand_gradients(node, g)):
+            if gx is not None and x in relevant and x.dtype.kind == "f":
                 _add(sums, x, gx)
     return sums
 
 
-def _passes_on(node: Node, stop: set[Node], relevant: set[Node]) -> bool:
-    """A wanted node that itself depends on another wanted node hands its gradient on."""
-    return any(x in relevant for x in node.operands)
+def operand_gradients(node: Node, g: Any) -> "tuple[Node | None, ...]":
+    """What the op says. NoGradientError names the op, its operands and the user's line."""
+    try:
+        return node.op.grad(node, g)
+    except NoGradientError as error:
+        named = ", ".join(f"{x.name} {x.spec}" for x in node.operands)
+        raise NoGradientError(f"gradient: {error} (made at {node.where} of {named})") from None
 
 
 def _gradient_of(node: Node, sums: dict[Any, Node]) -> Any:
@@ -94,16 +115,30 @@ def _add(sums: dict[Any, Node], key: Any, g: Node) -> None:
 
 
 def jvp(y: Node, xs: Sequence[Node], tangents: Sequence[Node]) -> Node:
-    """The change of `y` when each of `xs` changes along its tangent: forward mode, a node of y's spec."""
+    """The change of `y` when each of `xs` changes along its tangent: forward mode, a node of y's spec.
+
+    Parameters
+        y: a float node of any shape
+        xs, tangents: as many of one as of the other, pairs of equal specs
+    Raises
+        NoGradientError: an op on the way has no gradient
+        ShapeError, DTypeError: a tangent does not fit, or there are not as many; `y` is no float
+    """
+    if len(xs) != len(tangents):
+        raise ShapeError(f"jvp: {len(xs)} nodes to change, {len(tangents)} tangents")
+    for x, t in zip(xs, tangents):
+        if x.spec != t.spec:
+            raise ShapeError(f"jvp: tangent {t.spec} for {x.name} {x.spec}")
     u = Var(y.shape, y.dtype, "cotangent")
-    back = gradient(y, list(xs), u)
-    parts = [gradient(g, u, t) for g, t in zip(back, tangents) if u in descendants(post_order([g]), [u])]
-    total = parts[0] if parts else OPS["zeros_like"](y)
-    for part in parts[1:]:
-        total = total + part
-    return total
+    return pullback(gradient(y, list(xs), u), tangents, [u])[0]
 
 
 def hessian_vector_product(y: Node, x: Node, v: Node) -> Node:
-    """The second derivative of `y` (one element) times `v`: the gradient of (gradient of y) · v."""
-    return gradient(OPS["sum"](gradient(y, x) * v), x)
+    """The second derivative of `y` (one element) with respect to `x` times `v`, of x's spec: forward over reverse.
+
+    Raises
+        NoGradientError, ShapeError, DTypeError: as for `gradient` and `jvp`
+    """
+    if v.spec != x.spec:
+        raise ShapeError(f"hessian_vector_product: direction {v.spec} for {x.name} {x.spec}")
+    return gradient(gradient(y, x), x, seed=v)

@@ -112,7 +112,7 @@ class Remainder(Numeric):
 
     def grad(self, node, g):
         x, y = node.operands
-        return g, -g * OPS["floor_divide"](x, y)
+        return g, -g * OPS["rint"]((x - node) / y)  # the whole quotient, of a gradient that is 0
 
 
 def _differs_in_sign(m: Any, rest: Any, y: Any) -> Any:
