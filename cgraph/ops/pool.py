@@ -156,7 +156,7 @@ class MaxPoolPlaces(MaxPool):
         return Spec(super().infer(x).shape, PLACE)
 
     def meaning(self, x):
-        return self.seen(x).argmax(-1)
+        return self.seen(x).argmax(-1).astype(PLACE)
 
     def cpu(self, out: View, x: View, scratch: Pointer | None = None) -> list:
         window = self.flat_window(x)

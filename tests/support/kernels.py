@@ -10,22 +10,25 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from cgraph.kernels.kernel import Call, Pointer, View
+from cgraph.kernels.callback import STOP
+from cgraph.kernels.kernel import Call, Kernel, Pointer, View
 from cgraph.kernels.store import store
 from cgraph.kernels.target import Target, host_target
 
 ORDERS = ("all", "single", "reverse")
 TARGETS = ("host", "avx2", "portable")
+STOP_WORD = np.zeros(1, np.int64)
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 def run_calls(calls: Iterable[Call], target: Target | None = None, order: str = "all") -> None:
     """Run `calls` one after the other, the tasks of each in `order`."""
     calls = tuple(calls)
-    addresses = store().load([c.kernel for c in calls], target or host_target())
+    kernels = [c.kernel for c in calls if isinstance(c.kernel, Kernel)]
+    addresses = store().load(kernels, target or host_target())
     for call in calls:
         table = np.array([argument(a) for a in call.args], np.int64)
-        kernel = KERNEL(addresses[call.kernel])
+        kernel = KERNEL(addresses[call.kernel]) if isinstance(call.kernel, Kernel) else call.kernel.native
         for first, last in shares(call.tasks, call.chunk, order):
             kernel(table.ctypes.data, first, last)
 
@@ -33,6 +36,8 @@ def run_calls(calls: Iterable[Call], target: Target | None = None, order: str = 
 def argument(value: int | float | Pointer) -> int:
     """One argument as the 64 bits that a kernel reads."""
     if isinstance(value, Pointer):
+        if value.base is STOP:
+            return STOP_WORD.ctypes.data
         assert isinstance(value.base, np.ndarray)
         return value.base.ctypes.data + value.offset
     if isinstance(value, float):

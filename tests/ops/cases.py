@@ -1,0 +1,399 @@
+"""One row per op: how to build a graph with it, what to draw for its operands, and what else is true of it.
+
+Every row gets every check of `tests/ops/test_cases.py`. A row is an op's public name, a builder that gets one Var per
+draw and returns a node or several, and the draws. `case` adds what differs from the usual.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import cgraph as cg
+from cgraph.ir.graph import OPS, Node
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How to draw one operand.
+
+    Fields
+        low, high: bounds; for whole numbers, `high` is excluded
+        kind: ``any``, ``apart`` (no two elements are near one another), ``definite`` (positive definite matrices) or
+            ``key``
+    """
+
+    shape: tuple[int, ...]
+    dtype: str = "float64"
+    low: float = -2.0
+    high: float = 2.0
+    kind: str = "any"
+
+    def array(self, rng: np.random.Generator) -> np.ndarray:
+        if self.kind == "apart":
+            steps = np.linspace(self.low, self.high, int(np.prod(self.shape)))
+            return rng.permutation(steps).reshape(self.shape).astype(self.dtype)
+        if self.kind == "definite":
+            x = rng.uniform(-1, 1, self.shape)
+            return (x @ np.swapaxes(x, -1, -2) + np.eye(self.shape[-1])).astype(self.dtype)
+        if np.dtype(self.dtype).kind == "f":
+            return rng.uniform(self.low, self.high, self.shape).astype(self.dtype)
+        if self.dtype == "bool":
+            return rng.random(self.shape) < 0.5
+        return rng.integers(int(self.low), int(self.high), self.shape).astype(self.dtype)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row.
+
+    Fields
+        op: the public name
+        build: from one Var per draw to a node or several
+        draws: the operands
+        smooth: has a gradient for every float operand; with ``False`` none is asked for
+        twice: the gradient is smooth as well
+        scale: factor of the tolerance
+    """
+
+    op: str
+    build: Callable[..., Node | Sequence[Node]]
+    draws: tuple[Draw, ...]
+    smooth: bool = True
+    twice: bool = True
+    scale: float = 1.0
+    label: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.op}{'-' if self.label else ''}{self.label}"
+
+    def in_float32(self) -> "Case":
+        """The same with single precision."""
+        return replace(
+            self, draws=tuple(replace(d, dtype="float32") if d.dtype == "float64" else d for d in self.draws)
+        )
+
+
+def case(op: str, build: Any, *draws: Draw | tuple[int, ...], **other: Any) -> Case:
+    """A row; a bare shape draws floats in [-2, 2)."""
+    return Case(op, build, tuple(d if isinstance(d, Draw) else Draw(d) for d in draws), **other)
+
+
+def positive(*shape: int) -> Draw:
+    return Draw(shape, low=0.3, high=3.0)
+
+
+def inside(*shape: int) -> Draw:
+    """Within (-1, 1)."""
+    return Draw(shape, low=-0.9, high=0.9)
+
+
+def apart(*shape: int) -> Draw:
+    return Draw(shape, kind="apart")
+
+
+def whole(*shape: int, low: int = -5, high: int = 6, dtype: str = "int64") -> Draw:
+    return Draw(shape, dtype, low, high)
+
+
+def truth(*shape: int) -> Draw:
+    return Draw(shape, "bool")
+
+
+def definite(*shape: int) -> Draw:
+    return Draw(shape, kind="definite")
+
+
+KEY = whole(2, low=0, high=2**32, dtype="uint32")
+SHAPE = (3, 5)
+
+
+def named(names: str, *draws: Any, **other: Any) -> list[Case]:
+    """Rows of functions that take the operands and nothing else."""
+    return [case(name, OPS[name], *draws, **other) for name in names.split()]
+
+
+POINTWISE = [
+    *named("add subtract multiply hypot", SHAPE, (5,)),
+    *named("arctan2 true_divide", SHAPE, positive(3, 1)),
+    *named("power", positive(*SHAPE), (5,)),
+    *named("negative square exp exp2 expm1 sin cos arctan sinh cosh tanh arcsinh erf erfc", SHAPE),
+    *named("sigmoid softplus swish mish softsign celu elu selu gelu", SHAPE),
+    *named("relu leaky_relu relu6 abs", SHAPE, twice=False),
+    *named("hard_sigmoid hard_swish thresholded_relu", SHAPE, twice=False),
+    *named("log log2 log10 log1p sqrt reciprocal", positive(*SHAPE)),
+    *named("tan arcsin arccos arctanh", inside(*SHAPE)),
+    *named("arccosh", Draw(SHAPE, low=1.5, high=3.0)),
+    *named("maximum minimum", apart(*SHAPE), apart(3, 1), twice=False),
+    *named("floor ceil trunc rint sign", inside(*SHAPE), twice=False),
+    *named("remainder fmod", Draw(SHAPE, low=2.1, high=2.9), Draw((5,), low=0.8, high=1.0), twice=False),
+    *named("copysign", positive(*SHAPE), (5,), twice=False),
+    *named("floor_divide", SHAPE, positive(5), smooth=False),
+    *named("less less_equal greater greater_equal equal not_equal", whole(*SHAPE), whole(5), smooth=False),
+    *named("logical_and logical_or logical_xor", truth(*SHAPE), truth(5), smooth=False),
+    *named("bitwise_and bitwise_or bitwise_xor", whole(*SHAPE), whole(5), smooth=False),
+    *named("left_shift right_shift", whole(*SHAPE), whole(5, low=0, high=9), smooth=False),
+    *named("logical_not invert", truth(*SHAPE), smooth=False),
+    *named("isnan isinf isfinite", SHAPE, smooth=False),
+    *named("positive", SHAPE),
+    *named("where", truth(*SHAPE), SHAPE, (5,)),
+    *named("prelu", apart(4, 5), (5,), twice=False),
+    case("power", lambda x, y: cg.power(x, y), whole(*SHAPE), whole(5, low=0, high=6), smooth=False, label="whole"),
+    case("round", lambda x: cg.round(x, 1), SHAPE, smooth=False),
+    case("astype", lambda x: [cg.astype(x, "int32"), cg.astype(x, "bool")], SHAPE, smooth=False),
+    case("astype", lambda x: cg.astype(cg.astype(x, "float32"), "float64") ** 2, SHAPE, smooth=False, label="float"),
+    case("clip", lambda x: cg.clip(x, -1, 1.03), apart(4, 6), twice=False),
+    case("gelu", lambda x: cg.gelu(x, approximate=True), SHAPE, label="tanh"),
+    case("bitcast", lambda x: cg.bitcast(x, "int64"), SHAPE, smooth=False),
+]
+
+MOVES = [
+    case("reshape", lambda x: cg.reshape(x.T, (5, -1)), (2, 5, 3)),
+    *named("ravel flatten transpose squeeze", (2, 1, 5)),
+    case("permute_dims", lambda x: cg.permute_dims(x, (1, 2, 0)), (2, 3, 4)),
+    case("swapaxes", lambda x: cg.swapaxes(x, 0, -1), (2, 3, 4)),
+    case("moveaxis", lambda x: cg.moveaxis(x, (0, 1), (-1, 0)), (2, 3, 4)),
+    case("expand_dims", lambda x: cg.expand_dims(x, (0, -1)), (2, 3)),
+    case("broadcast_to", lambda x: cg.broadcast_to(x, (4, 2, 3)), (2, 1)),
+    case("full", lambda: cg.full((2, 3), 7, "int16"), smooth=False),
+    case("zeros", lambda: cg.zeros((2, 3)), smooth=False),
+    case("ones", lambda: cg.ones((2, 0)), smooth=False),
+    *named("zeros_like ones_like", SHAPE, smooth=False),
+    case("arange", lambda x: x + cg.arange(5), SHAPE),
+    case("concat", lambda x, y: cg.concat([x, y, x], 1), (2, 3), (2, 4)),
+    case("stack", lambda x, y: cg.stack([x, y], -1), (2, 3), (2, 3)),
+    case("roll", lambda x: cg.roll(x, (1, -2), (0, 1)), (3, 4)),
+    case("tile", lambda x: cg.tile(x, (2, 1, 3)), (2, 3)),
+    case("repeat", lambda x: cg.repeat(x, 3, 1), (2, 3)),
+    case("split", lambda x: cg.split(x, [1, 4], 1), (2, 6)),
+    case("flip", lambda x: cg.flip(x, 1), (2, 6)),
+    case("getitem", lambda x: x[::-2, None, ..., 1], (5, 2, 3)),
+    case("set_slice", lambda x, y: cg.set_slice(x, (slice(None, None, -2), 1), y), (5, 3, 2), (2,)),
+    case("atleast_1d", OPS["atleast_1d"], ()),
+    case("pad", lambda x: cg.pad(x, ((1, 0), (2, 3)), constant_values=1.5), (2, 3)),
+    case("pad", lambda x: cg.pad(x, ((1, 0), (2, 3)), "edge"), (2, 3), label="edge"),
+    case("pad", lambda x: cg.pad(x, ((1, 0), (5, 3)), "reflect"), (2, 3), label="reflect"),
+]
+
+REDUCTIONS = [
+    *[case(n, lambda x, n=n: OPS[n](x, (0, 2), keepdims=True), (3, 4, 2)) for n in "sum mean var".split()],
+    case("prod", lambda x: cg.prod(x * np.array([[1.0, 0, 2, 1]]), 1), (3, 4)),
+    case("prod", lambda x: cg.prod(x), (3, 3), label="all"),
+    *[case(n, lambda x, n=n: OPS[n](x, 1), apart(3, 4, 2), twice=False) for n in "min max ptp".split()],
+    *[case(n, lambda x, n=n: OPS[n](x, 1), whole(3, 4, high=1), smooth=False) for n in "any all count_nonzero".split()],
+    *[case(n, lambda x, n=n: OPS[n](x, 1), (3, 4, 2), smooth=False) for n in "argmin argmax".split()],
+    case("std", lambda x: cg.std(x, (0, 1), ddof=1), (3, 4, 2)),
+    case("sum", lambda x: cg.sum(x, 0), whole(300, 7, dtype="int8"), smooth=False, label="whole"),
+    case("logsumexp", lambda x: cg.logsumexp(x, (0, 2), keepdims=True), (3, 4, 2)),
+    *[case(n, lambda x, n=n: OPS[n](x, 1), (3, 4, 2)) for n in "softmax log_softmax logsumexp cumsum".split()],
+    *[case(n, lambda x, n=n: OPS[n](x, -1), (3, 4, 2), label="last") for n in "softmax log_softmax".split()],
+    case("cumprod", lambda x: cg.cumprod(x * np.array([1.0, 2, 0, 1, 1, 2, 1]), 1), (2, 7)),
+]
+
+INDEXING = [
+    case("take", lambda x, i: cg.take(x, i, 1), (3, 5, 2), whole(2, 3, high=5)),
+    case("take_along_axis", lambda x, i: cg.take_along_axis(x, i, 1), (3, 5), whole(3, 2, high=5, dtype="int32")),
+    case("take_index", lambda x, i: x[i, :, i], (5, 2, 5), whole(2, 3, high=5)),
+    case("take_index", lambda x, i: x[:, i], (5, 5, 2), whole(4, high=5), label="one"),
+    case("gather_nd", lambda x, i: cg.gather_nd(x, i), (5, 6, 2), whole(3, 2, high=5)),
+    case("scatter", lambda x, i, y: cg.scatter(x, i, y), (5, 2), whole(7, high=5), (7, 2), label="set"),
+    case("scatter", lambda x, i, y: cg.scatter(x, i, y, "multiply"), (5, 2), whole(7, high=5), positive(7, 2)),
+    case(
+        "scatter",
+        lambda x, i, y: cg.scatter(x, i, y, "max"),
+        (5, 2),
+        whole(7, high=5),
+        (7, 2),
+        label="max",
+        twice=False,
+    ),
+    case(
+        "scatter",
+        lambda x, i, y: cg.scatter(x, i, y, "min", 1),
+        (2, 5),
+        whole(7, high=5),
+        (2, 7),
+        label="min",
+        twice=False,
+    ),
+    case("scatter_add", lambda x, i, y: cg.scatter_add(x, i, y, 1), (2, 5), whole(3, 2, high=5), (2, 3, 2)),
+    case("put_along_axis", lambda x, i, y: cg.put_along_axis(x, i, y, 1), (3, 5), whole(3, 7, high=5), (3, 7)),
+    case(
+        "put_along_axis",
+        lambda x, i, y: cg.put_along_axis(x, i, y, 0, "add"),
+        (5, 3),
+        whole(7, 3, high=5),
+        (7, 3),
+        label="add",
+    ),
+    case("one_hot", lambda i: cg.one_hot(i, 5, 1, "float64", 2.0, -1.0), whole(2, 3, high=5), smooth=False),
+    case("nonzero", lambda x: cg.nonzero(x, 9, -1), truth(3, 5), smooth=False),
+    case("unique", lambda x: cg.unique(x, 8), whole(3, 5), smooth=False),
+    *[case(n, lambda x, n=n: OPS[n](x, 1), apart(3, 7), twice=False) for n in ("sort",)],
+    case("sort", lambda x: cg.sort(x, 0, descending=True), apart(3, 7), twice=False, label="falling"),
+    case("argsort", lambda x: [cg.argsort(x, 0), cg.argsort(x, 1, descending=True)], whole(5, 7), smooth=False),
+    case("top_k", lambda x: cg.top_k(x, 3, 1), apart(4, 7), twice=False),
+    case("searchsorted", lambda x, y: cg.searchsorted(cg.sort(x), y, "right"), (9,), (3, 4), smooth=False),
+    case("digitize", lambda x: cg.digitize(x, [-1.0, 0.0, 1.5]), SHAPE, smooth=False),
+    *[case(n, lambda x, n=n: OPS[n](x, -1), (2, 4, 5)) for n in "triu tril".split()],
+    case("diagonal", lambda x: cg.diagonal(x, 1, 0, 2), (3, 2, 4)),
+    case("diag", lambda x, y: [cg.diag(x, -1), cg.diag(y, 1)], (3,), (3, 4)),
+    case("trace", lambda x: cg.trace(x, -1), (4, 3, 2)),
+    case("eye", lambda x: cg.eye(3, 4, 1, "float64") * x, (3, 4)),
+]
+
+PRODUCTS = [
+    case("matmul", lambda x, y: x @ y, (2, 3, 4), (4, 5)),
+    case("matmul", lambda x, y: x.T @ y[:, ::-1].T, (4, 3), (5, 4), label="strided"),
+    case("matmul", lambda x, y: x @ y, (4,), (2, 4, 3), label="vector"),
+    case(
+        "matmul",
+        lambda x, y: x @ y,
+        whole(3, 4, dtype="int16"),
+        whole(4, 2, dtype="int16"),
+        smooth=False,
+        label="whole",
+    ),
+    case("matmul", lambda x, y: x @ y, (40, 70), (70, 90), label="large"),
+    *named("dot", (2, 3, 4), (5, 4, 2)),
+    *named("inner", (2, 4), (3, 4)),
+    *named("vdot outer", (2, 3), (3, 2)),
+    *named("kron", (2, 3), (3, 1, 2)),
+    case("tensordot", lambda x, y: cg.tensordot(x, y, ((0, 2), (1, 0))), (3, 2, 4), (4, 3, 5)),
+    case("einsum", lambda x, y, z: cg.einsum("aij,jk,ka->ia", x, y, z), (2, 3, 4), (4, 5), (5, 2)),
+    case("einsum", lambda x: cg.einsum("ii...->...", x), (3, 3, 2), label="trace"),
+    case("norm", lambda x: [cg.norm(x), cg.norm(x, 1), cg.norm(x, "nuc"), cg.norm(x, 3, 0)], positive(3, 4), scale=20),
+]
+
+LINALG = [
+    case("inv", OPS["inv"], definite(2, 3, 3), scale=20),
+    case("solve", OPS["solve"], definite(2, 3, 3), (2, 3, 2), scale=20),
+    case("solve", OPS["solve"], definite(3, 3), (3,), scale=20, label="vector"),
+    case("cholesky", OPS["cholesky"], definite(2, 3, 3), scale=20),
+    case("qr", OPS["qr"], (2, 4, 3), scale=50),
+    case("svd", lambda x: cg.svd(x, full_matrices=False), (2, 4, 3), scale=200),
+    case("svd", lambda x: cg.svd(x, full_matrices=False), (3, 4), scale=200, label="wide"),
+    case("svd", OPS["svd"], (3, 3), scale=200, label="square"),
+    case("svdvals", OPS["svdvals"], (3, 4), scale=50),
+    case("eigh", OPS["eigh"], definite(2, 3, 3), scale=200),
+    case("det", OPS["det"], definite(2, 3, 3), scale=20),
+    *named("slogdet logdet", definite(2, 3, 3), scale=20),
+    case("fft", lambda x: cg.fft(x, axis=0), (5, 3, 2)),
+    case("ifft", lambda x: cg.ifft(x, 7), (3, 5, 2)),
+    case("rfft", lambda x: [cg.rfft(x), cg.rfft(x, axis=0)], (6, 5)),
+    case("irfft", lambda x: [cg.irfft(x), cg.irfft(x, 7)], (3, 4, 2)),
+]
+
+IMAGES = [
+    case("conv1d", lambda x, f: cg.conv1d(x, f, 2, (1, 0)), (2, 3, 9), (4, 3, 3)),
+    case("conv2d", lambda x, f: cg.conv2d(x, f, (2, 1), (1, 0, 2, 1), (1, 2), 2), (2, 4, 7, 8), (6, 2, 3, 2)),
+    case("conv2d", lambda x, f: cg.conv2d(x, f), (1, 2, 3, 4), (3, 2, 1, 1), label="point"),
+    case("conv2d", lambda x, f: cg.conv2d(x, f, pad=1, groups=4), (2, 4, 5, 6), (4, 1, 3, 3), label="depthwise"),
+    case("conv2d", lambda x, f: cg.conv2d(x, f, pad=1), (1, 20, 9, 17), (24, 20, 3, 3), twice=False, label="large"),
+    case("conv3d", lambda x, f: cg.conv3d(x, f, 2, 1), (1, 2, 4, 5, 6), (3, 2, 2, 2, 2)),
+    case("conv_transpose1d", lambda x, f: cg.conv_transpose1d(x, f, 2, 1), (2, 3, 5), (3, 2, 3)),
+    case("conv_transpose2d", lambda x, f: cg.conv_transpose2d(x, f, 2, 1, 2, 2, 1), (2, 4, 3, 4), (4, 3, 3, 2)),
+    case("conv_transpose3d", lambda x, f: cg.conv_transpose3d(x, f, 2), (1, 2, 2, 3, 2), (2, 3, 2, 2, 2)),
+    case("max_pool1d", lambda x: cg.max_pool1d(x, 3, 2, ceil=True), apart(2, 3, 8), twice=False),
+    case("max_pool2d", lambda x: cg.max_pool2d(x, 3, 2, 1), apart(2, 3, 7, 6), twice=False),
+    case(
+        "max_pool2d", lambda x: cg.max_pool2d(x, (2, 3), 1, dilation=2), apart(1, 2, 7, 6), twice=False, label="dilated"
+    ),
+    case(
+        "max_pool2d",
+        lambda x, g: cg.gradient(cg.sum(cg.max_pool2d(x, 2, 1) * g), x),
+        apart(1, 2, 4, 5),
+        (1, 2, 3, 4),
+        twice=False,
+        label="gradient",
+    ),
+    case("max_pool3d", lambda x: cg.max_pool3d(x, 2), apart(1, 2, 4, 5, 4), twice=False),
+    case("avg_pool1d", lambda x: cg.avg_pool1d(x, 3, 2, 1), (2, 3, 8)),
+    case("avg_pool2d", lambda x: cg.avg_pool2d(x, 3, 2, 1, ceil=True), (2, 3, 7, 6)),
+    case("avg_pool2d", lambda x: cg.avg_pool2d(x, 3, 2, 1, True, True), (2, 3, 7, 6), label="padded"),
+    case("avg_pool3d", lambda x: cg.avg_pool3d(x, 2), (1, 2, 4, 5, 4)),
+    *named("global_max_pool", apart(2, 3, 4, 2), twice=False),
+    *named("global_avg_pool", (2, 3, 4, 2)),
+    *named("batch_norm", (2, 3, 4), (3,), (3,), (3,), positive(3)),
+    *named("batch_norm_training", (4, 3, 2), (3,), (3,), scale=5),
+    *named("layer_norm", (2, 3, 4), (3, 4), (3, 4), scale=5),
+    case("group_norm", lambda x, s, b: cg.group_norm(x, s, b, 2), (2, 4, 3), (4,), (4,), scale=5),
+    *named("instance_norm", (2, 3, 5), (3,), (3,), scale=5),
+    case("lrn", lambda x: cg.lrn(x, 3, 0.5, 0.75, 2.0), (2, 5, 3)),
+    case("lrn", lambda x: cg.lrn(x, 4, 0.5, 0.6, 1.0), (1, 5, 3, 2), label="even"),
+    case("resize", lambda x: cg.resize(x, (7, 3)), (2, 3, 4, 5)),
+    case("resize", lambda x: cg.resize(x, (7, 3), "linear", "align_corners"), (2, 3, 4, 5), label="linear"),
+]
+
+BOXES = Draw((12, 2), low=0, high=9)
+SIZES = Draw((12, 2), low=1, high=5)
+
+
+def corners(low: Node, size: Node) -> Node:
+    return cg.concat([low, low + size], 1)
+
+
+REST = [
+    case("box_iou", lambda a, s: cg.box_iou(corners(a, s), corners(a, s)[:5]), BOXES, SIZES, twice=False),
+    case("box_encode", lambda a, s: cg.box_encode(corners(a, s), corners(a, s)[::-1], (10, 10, 5, 5)), BOXES, SIZES),
+    case("box_decode", lambda d, a, s: cg.box_decode(d, corners(a, s), (10, 10, 5, 5)), (12, 4), BOXES, SIZES),
+    case(
+        "non_maximum_suppression",
+        lambda a, s, p: cg.non_maximum_suppression(corners(a, s), p, 8, 0.2, -1.5),
+        BOXES,
+        SIZES,
+        apart(12),
+        smooth=False,
+    ),
+    case(
+        "roi_align",
+        lambda x, a, s, i: cg.roi_align(x, corners(a, s), i, (2, 3), scale=0.5),
+        (2, 3, 6, 7),
+        BOXES,
+        SIZES,
+        whole(12, low=0, high=2),
+        twice=False,
+    ),
+    case(
+        "scaled_dot_product_attention",
+        lambda q, k, v: cg.scaled_dot_product_attention(q, k, v, causal=True),
+        (2, 4, 3),
+        (2, 4, 3),
+        (2, 4, 5),
+    ),
+    case(
+        "scaled_dot_product_attention",
+        lambda q, k, v, m: cg.scaled_dot_product_attention(q, k, v, m),
+        (4, 3),
+        (6, 3),
+        (6, 5),
+        (4, 6),
+        label="mask",
+    ),
+    *named("rnn_cell", (2, 3), (2, 4), (3, 4), (4, 4), (4,)),
+    *named("lstm_cell", (2, 3), (2, 4), (2, 4), (3, 16), (4, 16), (16,)),
+    *named("gru_cell", (2, 3), (2, 4), (3, 12), (4, 12), (12,), (4,)),
+    case("random_key", lambda: cg.random_bits(cg.random_key(7), (3,)), smooth=False),
+    case("split_key", lambda k: cg.split_key(k, 3), KEY, smooth=False),
+    case("random_bits", lambda k: [cg.random_bits(k, (3, 70)), cg.random_bits(k, (7,), "uint64")], KEY, smooth=False),
+    case(
+        "random_uniform",
+        lambda k: [cg.random_uniform(k, (130,), -1, 3), cg.random_uniform(k, (5, 7), dtype="float64")],
+        KEY,
+        smooth=False,
+    ),
+    case(
+        "random_normal",
+        lambda k: [cg.random_normal(k, (130,), 1, 2), cg.random_normal(k, (5, 7), dtype="float64")],
+        KEY,
+        smooth=False,
+    ),
+    case("random_bernoulli", lambda k: cg.random_bernoulli(k, (9, 30), 0.3), KEY, smooth=False),
+    case("dropout", lambda x, k: cg.dropout(x, k, 0.3), (9, 8), KEY),
+    case("delay", lambda x: cg.delay(np.sin, x) + 1, SHAPE, smooth=False),
+    case("delay_array", lambda x: cg.delay_array((5,), x.dtype, lambda v: v.sum(0), x), SHAPE, smooth=False),
+    case("lazy_print", lambda x: cg.lazy_print(x) * 2, (2, 2)),
+]
+
+CASES = [*POINTWISE, *MOVES, *REDUCTIONS, *INDEXING, *PRODUCTS, *LINALG, *IMAGES, *REST]

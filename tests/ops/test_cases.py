@@ -1,0 +1,183 @@
+"""Every op of `tests/ops/cases.py`: infer, kernels, overwriting, engine, gradients of first and second order."""
+
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.autodiff import gradient
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.engine.reference import evaluate
+from cgraph.ir.graph import OPS, Node, Op
+from cgraph.ir.spec import Bundle
+from cgraph.ir.traverse import post_order
+from cgraph.ops.leaf import Var
+from tests.ops.cases import CASES, Case
+from tests.support.kernels import ORDERS
+from tests.support.ops import computing, contiguous, kernel_result, scattered, values_of
+from tests.support.tolerance import assert_close
+
+every_case = pytest.mark.parametrize("case", CASES, ids=str)
+every_smooth_case = pytest.mark.parametrize("case", [c for c in CASES if c.smooth], ids=str)
+every_twice_smooth_case = pytest.mark.parametrize("case", [c for c in CASES if c.smooth and c.twice], ids=str)
+STEP = 1e-5
+
+
+class Drawn:
+    """A row as a graph with values.
+
+    Fields
+        xs: a Var per draw; outputs: what the row builds; given: the Vars' values
+    """
+
+    def __init__(self, case: Case) -> None:
+        self.rng = np.random.default_rng(zlib.crc32(str(case).encode()))
+        self.xs = [Var(d.shape, d.dtype, f"x{i}") for i, d in enumerate(case.draws)]
+        found = case.build(*self.xs)
+        self.outputs = [found] if isinstance(found, Node) else list(found)
+        self.given: dict[Node, np.ndarray] = {x: d.array(self.rng) for x, d in zip(self.xs, case.draws)}
+
+    @property
+    def floats(self) -> list[Var]:
+        return [x for x in self.xs if x.dtype.kind == "f"]
+
+    def total(self) -> Node:
+        """A number that depends on every float output, each element with a weight of its own."""
+        parts = [cg.sum(y * self.rng.uniform(0.5, 1.5, y.shape)) for y in self.outputs if y.dtype.kind == "f"]
+        return sum(parts[1:], parts[0])
+
+    def directions(self) -> dict[Var, np.ndarray]:
+        return {x: self.rng.uniform(-1, 1, x.shape) for x in self.floats}
+
+    def moved(self, along: dict[Var, np.ndarray], step: float) -> dict[Node, np.ndarray]:
+        return self.given | {x: self.given[x] + step * d for x, d in along.items()}
+
+
+def nodes_of(drawn: Drawn, smooth: bool) -> list[Node]:
+    """The outputs, and the gradients for every float operand."""
+    return [*drawn.outputs, *(gradient(drawn.total(), drawn.floats) if smooth and drawn.floats else [])]
+
+
+@pytest.fixture(autouse=True)
+def quiet(capsys):
+    """What `lazy_print` writes stays inside."""
+
+
+@every_case
+def test_infer_agrees_with_meaning(case):
+    drawn = Drawn(case)
+    values_of(nodes_of(drawn, case.smooth), drawn.given)
+
+
+@every_case
+def test_kernels_equal_meaning_whatever_the_order_of_tasks(case):
+    drawn = Drawn(case)
+    known = values_of(nodes_of(drawn, case.smooth), drawn.given)
+    for node in computing(known):
+        xs = [contiguous(known[x]) for x in node.operands]
+        results = [kernel_result(node, xs, order) for order in ORDERS]
+        for got, *others, want in zip(*results, results_of(known[node])):
+            assert_close(got, want, case.scale)
+            for other in others:
+                assert got.tobytes() == other.tobytes(), node
+
+
+@every_case
+def test_kernels_read_operands_of_any_strides(case):
+    drawn = Drawn(case)
+    known = values_of(nodes_of(drawn, case.smooth), drawn.given)
+    for node in computing(known):
+        if not node.op.strided or any(isinstance(x.spec, Bundle) for x in node.operands):
+            continue
+        got = kernel_result(node, [scattered(known[x]) for x in node.operands], "all")
+        for one, want in zip(got, results_of(known[node])):
+            assert_close(one, want, case.scale)
+
+
+@every_case
+def test_a_result_may_take_the_bytes_that_it_has_permission_for(case):
+    drawn = Drawn(case)
+    known = values_of(nodes_of(drawn, case.smooth), drawn.given)
+    for node in computing(known):
+        for i in node.op.overwrites(*(x.spec for x in node.operands)):
+            xs = [contiguous(known[x]) for x in node.operands]
+            want = kernel_result(node, xs, "all")[0]
+            out = xs[i].reshape(-1).view(np.uint8).view(node.dtype).reshape(node.shape)
+            shared = kernel_result(node, [*xs[:i], xs[i], *xs[i + 1 :]], "reverse", out)[0]
+            assert shared.tobytes() == want.tobytes(), (node, i)
+
+
+@every_case
+@pytest.mark.parametrize("single", [False, True], ids=["float64", "float32"])
+def test_compiled_equals_reference_in_poison_mode_on_any_number_of_threads(case, single):
+    case = case.in_float32() if single else case
+    drawn = Drawn(case)
+    given = [drawn.given[x] for x in drawn.xs]
+    with np.errstate(all="ignore"):
+        want = evaluate(drawn.outputs, drawn.given)
+    runs = [cg.compile(drawn.outputs, drawn.xs, engine=CpuEngine(threads=n, poison=True))(*given) for n in (1, 2, 3)]
+    for got, *others, expected in zip(*runs, want):
+        assert_close(got, expected, case.scale)
+        for other in others:
+            assert got.tobytes() == other.tobytes()
+
+
+@every_smooth_case
+def test_gradients_agree_with_differences(case):
+    drawn = Drawn(case)
+    y, along = drawn.total(), drawn.directions()
+    slope = sum(cg.sum(g * d) for g, d in zip(gradient(y, drawn.floats), along.values()))
+    assert_slope(drawn, y, slope, along)
+
+
+@every_twice_smooth_case
+def test_second_gradients_agree_with_differences(case):
+    drawn = Drawn(case)
+    along, other = drawn.directions(), drawn.directions()
+    slope = sum(cg.sum(g * d) for g, d in zip(gradient(drawn.total(), drawn.floats), along.values()))
+    curve = sum(cg.sum(g * d) for g, d in zip(gradient(slope, drawn.floats), other.values()))
+    assert_slope(drawn, slope, curve, other)
+
+
+def assert_slope(drawn: Drawn, y: Node, slope: Node, along: dict[Var, np.ndarray]) -> None:
+    """The slope of `y` in a direction is the central difference."""
+    with np.errstate(all="ignore"):
+        after, before = (float(evaluate([y], drawn.moved(along, s))[0]) for s in (STEP, -STEP))
+        found, value = (float(v) for v in evaluate([slope, y], drawn.given))
+    assert found == pytest.approx((after - before) / (2 * STEP), rel=2e-6, abs=2e-7 * (1 + abs(value)))
+
+
+def results_of(value: np.ndarray | tuple[np.ndarray, ...]) -> list[np.ndarray]:
+    return [np.asarray(v) for v in value] if isinstance(value, tuple) else [np.asarray(value)]
+
+
+def every_op(base: type = Op) -> Iterator[type]:
+    for op in base.__subclasses__():
+        yield op
+        yield from every_op(op)
+
+
+def test_every_public_function_has_a_row():
+    named = {name for name, function in OPS.items() if function.__module__.startswith("cgraph.ops.")}
+    missing = named - {case.op for case in CASES}
+    assert not missing, f"no row in tests/ops/cases.py for {sorted(missing)}"
+
+
+LOGICAL = "cgraph.ops."
+BELOW_LOWERING = ("cgraph.ops.physical.", "cgraph.ops.fused")
+
+
+def test_every_op_is_in_a_graph_of_some_row():
+    seen = set()
+    for case in CASES:
+        drawn = Drawn(case)
+        seen.update(type(node.op) for node in post_order(nodes_of(drawn, case.smooth)))
+    wanted = {
+        op for op in every_op()
+        if op.__module__.startswith(LOGICAL) and not op.__module__.startswith(BELOW_LOWERING)
+        and not op.__subclasses__() and op.__name__ not in ("Contiguous",)
+    }  # fmt: skip
+    missing = wanted - seen
+    assert not missing, f"no row in tests/ops/cases.py makes {sorted(op.__name__ for op in missing)}"

@@ -1,0 +1,75 @@
+"""Running one op alone: its meaning, strictly checked, and its kernels over arrays that were filled with rubbish."""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.ir.graph import Node
+from cgraph.ir.spec import Bundle, Spec
+from cgraph.ir.traverse import post_order
+from cgraph.kernels.kernel import Pointer
+from cgraph.ops.leaf import ConstOp, VarOp
+from tests.support.kernels import run_calls, view_of
+
+Value = np.ndarray | tuple[np.ndarray, ...]
+
+
+def values_of(outputs: list[Node], given: dict[Node, np.ndarray]) -> dict[Node, Value]:
+    """The meaning of every node below `outputs`, each checked against its spec."""
+    known: dict[Node, Any] = {}
+    for node in post_order(outputs):
+        if isinstance(node.op, VarOp):
+            known[node] = given[node]
+            continue
+        with np.errstate(all="ignore"):
+            known[node] = node.op.meaning(*(known[x] for x in node.operands))
+        assert_spec(node, known[node])
+    return known
+
+
+def assert_spec(node: Node, value: Value) -> None:
+    """The value has exactly the shape and dtype that `infer` said."""
+    if isinstance(node.spec, Bundle):
+        assert isinstance(value, tuple) and len(value) == len(node.spec.specs), node
+        for spec, one in zip(node.spec.specs, value):
+            assert (np.shape(one), np.asarray(one).dtype) == (spec.shape, spec.dtype), node
+        return
+    assert (np.shape(value), np.asarray(value).dtype) == (node.spec.shape, node.spec.dtype), node
+
+
+def computing(nodes: dict[Node, Value]) -> list[Node]:
+    """The nodes that have kernels."""
+    return [node for node in nodes if not isinstance(node.op, ConstOp | VarOp)]
+
+
+def kernel_result(node: Node, xs: list[Value], order: str, out: np.ndarray | None = None) -> list[np.ndarray]:
+    """The results of a node's kernels, tasks in `order`; into `out`, or into arrays whose bytes are all ones."""
+    bundle = isinstance(node.spec, Bundle)
+    specs = node.spec.specs if bundle else (node.spec,)
+    outs = [filled(spec) for spec in specs] if out is None else [out]
+    nbytes = node.op.scratch(*(x.spec for x in node.operands))
+    room = filled(Spec((nbytes,), np.dtype("uint8")))
+    views = [tuple(map(view_of, x)) if isinstance(x, tuple) else view_of(x) for x in xs]
+    written: Any = tuple(map(view_of, outs)) if bundle else view_of(outs[0])
+    more = {"scratch": Pointer(room)} if nbytes else {}
+    run_calls(node.op.cpu(written, *views, **more), order=order)
+    return outs
+
+
+def filled(spec: Spec) -> np.ndarray:
+    """An array whose bytes are all ones: NaN in floats. It begins at a cache line, as in an arena."""
+    raw = np.full(spec.nbytes + 64, 0xFF, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + spec.nbytes].view(spec.dtype).reshape(spec.shape)
+
+
+def contiguous(value: Value) -> Value:
+    return tuple(np.array(v, order="C") for v in value) if isinstance(value, tuple) else np.array(value, order="C")
+
+
+def scattered(value: np.ndarray) -> np.ndarray:
+    """The same elements in memory that is neither contiguous nor in order: last axes first, flipped, with gaps."""
+    wide = np.zeros((*value.shape[::-1], 2), value.dtype)
+    seen = wide[..., 1].transpose()[tuple(slice(None, None, -1) for _ in value.shape)]
+    seen[...] = value
+    return seen
