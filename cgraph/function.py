@@ -79,7 +79,9 @@ def compile(
     split = len(wanted)
     edges = dict(zip(updates, roots[split:]))
     with building_for(target):
-        compiled = plan_graph(roots[:split], edges, strategy, tuple(changing), chosen.alignment, order)
+        compiled = plan_graph(
+            roots[:split], edges, strategy, tuple(changing), chosen.alignment, order, tuple(inputs or ())
+        )
     if budget is not None and compiled.nbytes > budget:
         raise BudgetError(budget_text(compiled, budget))
     with building_for(target):
@@ -226,7 +228,12 @@ class Function(Viewable):
             changed = instance.changed(self._cells, self.inputs)
             steps = self._recompute.steps(instance.state, changed)
             instance.state = None
-            instance.program.run(steps.run)
+            try:
+                instance.program.run(steps.run)
+            except KeyboardInterrupt:
+                if instance.program.wrote:  # some Vars have their new values: give all of them theirs
+                    self._write_updates(instance, arrays)
+                raise
             instance.state = steps.after
             found = [self._output(instance, x, arrays, copy and out is None) for x in self.compiled.outputs]  # type: ignore[union-attr]
             self._write_updates(instance, arrays)
@@ -257,11 +264,13 @@ class Function(Viewable):
     def _write_updates(self, instance: "_Instance", arrays: dict[Node, np.ndarray]) -> None:
         assert self.compiled is not None
         for x, source in zip(self.compiled.updated, self.compiled.sources):
+            x.cell.version += 1
+            if source.op.writes and instance.base(source) is x:
+                continue
             value = instance.read(source, arrays)
             if x.cell.array is None:
                 x.cell.array = aligned_empty(x.spec)
             np.copyto(x.cell.array, value)
-            x.cell.version += 1
 
     def _finish(self, found: list[np.ndarray], out: Sequence[np.ndarray] | None) -> Any:
         if out is not None:
@@ -293,9 +302,13 @@ class _Instance:
         self.versions.update((x, x.cell.version) for x in found)
         return frozenset(found.union(inputs))
 
+    def base(self, node: Node) -> object:
+        """What the node's bytes belong to: the arena, a Var, a Const."""
+        return self.compiled.views[node].at.base
+
     def is_outside(self, node: Node) -> bool:
         """The node's bytes are not in the arena."""
-        return self.compiled.views[node].at.base is not ARENA
+        return self.base(node) is not ARENA
 
     def read(self, node: Node, arrays: dict[Node, np.ndarray]) -> np.ndarray:
         """A node's value where it lies."""
@@ -322,8 +335,11 @@ def eval(node: Node) -> np.ndarray:
     """Compute one node now; the Function is remembered for the next time."""
     function = _EVALUATED.get(node)
     if function is None:
+        while len(_EVALUATED) >= MOST_EVALUATED:
+            del _EVALUATED[next(iter(_EVALUATED))]
         function = _EVALUATED[node] = compile(node)
     return function()
 
 
 _EVALUATED: dict[Node, Function] = {}
+MOST_EVALUATED = 64

@@ -15,7 +15,7 @@ from cgraph.ir.traverse import post_order
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.check import check_plan
-from cgraph.memory.layout import Layout, is_leaf, layout_of, owner_of, views_of
+from cgraph.memory.layout import Layout, is_leaf, layout_of, owner_of, producers_of, views_of
 from cgraph.memory.permissions import permitted_lower_bound
 from cgraph.memory.problem import Plan, Strategy
 from cgraph.memory.replay import check_replay
@@ -25,6 +25,7 @@ from cgraph.memory.usage import Usage, usage_of
 from cgraph.ops.leaf import Var
 from cgraph.ops.shape import Contiguous
 from cgraph.passes.make_contiguous import make_contiguous
+from cgraph.passes.update_in_place import update_in_place
 from cgraph.schedule.breadth_first import breadth_first
 from cgraph.schedule.costly_first import costly_first
 from cgraph.schedule.dag import Dag, least_peak, peak
@@ -89,19 +90,22 @@ def plan_graph(
     changing: tuple[Var, ...],
     alignment: int,
     order: str = "auto",
+    inputs: Sequence[Var] = (),
 ) -> Compiled:
     """Schedule, layout and plan of a physical graph, checked.
 
     Parameters
-        outputs, updates, changing: as for `compile`
+        outputs, updates, changing, inputs: as for `compile`
         strategy: what makes the plan
         alignment: bytes that offsets are multiples of
         order: one of `ORDERS`
     """
     roots = make_contiguous((*outputs, *updates.values()))
-    views = views_of(post_order(roots))
     split = len(outputs)
-    ends = roots[:split] + tuple(detached(x, views) for x in roots[split:])
+    views = views_of(post_order(roots))
+    edges = dict(zip(updates, (detached(x, views) for x in roots[split:])))
+    outputs, edges = update_in_place(roots[:split], edges, set(updates) - set(inputs))
+    ends = (*outputs, *edges.values())
     nodes = post_order(ends)
     always = kept_for(changing, nodes)
     given = layout_of(nodes, ends, always)
@@ -177,7 +181,8 @@ def as_given(dag: Dag) -> range:
 def dag_of(layout: Layout) -> Dag:
     """The steps of a layout, as a schedule sees them."""
     values, views, count = layout.values, layout.views, len(layout.steps)
-    owned = [[layout.value_of.get(owner_of(views[x]), -1) for x in node.operands] for node in layout.steps]
+    made = producers_of(views, layout.value_of)
+    owned = [[made[x] for x in node.operands] for node in layout.steps]
     scratch = [0] * count
     for node, i in layout.scratch_of.items():
         scratch[layout.value_of[node]] = values[i].nbytes

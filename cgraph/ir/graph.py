@@ -38,6 +38,11 @@ class Op:
     strided = False
     """Kernels read operands of any strides; otherwise lowering makes them contiguous first."""
 
+    can_fail = False
+    """A run may end in an error here: a user's function, a position outside its axis."""
+    writes = False
+    """The result lies in the bytes of an operand, and is computed nevertheless."""
+
     @property
     def name(self) -> str:
         return snake_case(type(self).__name__)

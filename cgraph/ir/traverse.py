@@ -1,12 +1,16 @@
 """Walks over a graph: loops, never recursion, since graphs are deeper than Python's stack."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from cgraph.ir.graph import Node
 
 
-def post_order(outputs: Iterable[Node]) -> list[Node]:
-    """Every node that `outputs` need, operands before users, each once; depth first in operand order."""
+def post_order(outputs: Iterable[Node], before: Mapping[Node, Sequence[Node]] | None = None) -> list[Node]:
+    """Every node that `outputs` need, operands before users, each once; depth first in operand order.
+
+    `before` names, for some nodes, others that come before them without being operands.
+    """
+    before = before or {}
     order: list[Node] = []
     done: set[Node] = set()
     for output in outputs:
@@ -15,10 +19,11 @@ def post_order(outputs: Iterable[Node]) -> list[Node]:
             node, i = stack.pop()
             if node in done:
                 continue
-            if i < len(node.operands):
+            earlier = (*node.operands, *before[node]) if node in before else node.operands
+            if i < len(earlier):
                 stack.append((node, i + 1))
-                if node.operands[i] not in done:
-                    stack.append((node.operands[i], 0))
+                if earlier[i] not in done:
+                    stack.append((earlier[i], 0))
             else:
                 done.add(node)
                 order.append(node)

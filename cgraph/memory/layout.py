@@ -1,6 +1,6 @@
 """Where each node's bytes are, before offsets are known: owners, views into them, and who reads whom until when."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cgraph.ir.graph import Node
@@ -79,6 +79,19 @@ def own_view(spec: Spec, at: Pointer) -> View:
     return contiguous(at, spec.shape, code_of(spec.dtype))
 
 
+def computes(node: Node, views: Mapping[Node, View | tuple[View, ...]]) -> bool:
+    """The node is a step: no leaf, and no view of what is there already."""
+    return not is_leaf(node) and (node.op.writes or owner_of(views[node]) is node)
+
+
+def producers_of(order: Iterable[Node], step_of: Mapping[Node, int]) -> dict[Node, int]:
+    """Per node, the step that makes the value it shows; -1 for leaves."""
+    found: dict[Node, int] = {}
+    for node in order:
+        found[node] = step_of[node] if node in step_of else found[node.operands[0]] if node.operands else -1
+    return found
+
+
 def owner_of(view: View | tuple[View, ...]) -> Node:
     """The node whose bytes a view shows."""
     first = view[0] if isinstance(view, tuple) else view
@@ -95,7 +108,7 @@ def layout_of(order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node
     """
     views = views_of(order)
     owners = {node: owner_of(views[node]) for node in order}
-    steps = tuple(n for n in order if owners[n] is n and not is_leaf(n))
+    steps = tuple(n for n in order if computes(n, views))
     step_of = {n: t for t, n in enumerate(steps)}
     last = dict(step_of)
     for node in steps:
@@ -108,7 +121,8 @@ def layout_of(order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node
     for node in steps:
         stays = node in ends or node in whole
         first = 0 if node in whole else step_of[node]
-        made = Value(node.nbytes, first, node.name, end if stays else last[node], stays)
+        nbytes = 0 if node.op.writes else node.nbytes
+        made = Value(nbytes, first, node.name, end if stays else last[node], stays)
         values.append(made)
     for node in steps:
         if node in whole:
@@ -127,7 +141,7 @@ def layout_of(order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node
 
 def overwritable(node: Node, views: dict) -> list[Node]:
     """Owners whose exact bytes the node may take: whole, and read by it in no way but those that it may overwrite."""
-    if isinstance(node.spec, Bundle):
+    if isinstance(node.spec, Bundle) or node.op.writes:
         return []
     found = []
     permitted = set(node.op.overwrites(*(x.spec for x in node.operands)))

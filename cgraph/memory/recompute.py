@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.ir.graph import Node
-from cgraph.memory.layout import owner_of
+from cgraph.memory.layout import owner_of, producers_of
 
 MOST_STEPS = 20_000  # beyond it every run is a full one: the analysis may be quadratic
 MOST_REMEMBERED = 256
@@ -88,11 +88,9 @@ class Recompute:
     @cached_property
     def reads(self) -> list[tuple[int, ...]]:
         """Per step, the values it reads."""
-        value_of, found = self.layout.value_of, []
-        for node in self.layout.steps:
-            owners = (owner_of(self.layout.views[x]) for x in node.operands)
-            found.append(tuple(dict.fromkeys(value_of[o] for o in owners if o in value_of)))
-        return found
+        made = producers_of(self.layout.views, self.layout.value_of)
+        steps = ((made[x] for x in node.operands) for node in self.layout.steps)
+        return [tuple(dict.fromkeys(i for i in found if i >= 0)) for found in steps]
 
     @cached_property
     def parts(self) -> dict[int, list[int]]:

@@ -68,7 +68,9 @@ class _Replay:
         self.steps, self.views = steps, views
         made = set(steps)
         self.owner = owners(views, made)
-        self.bytes_of = {node: span_of(node, views[node], nbytes) for node in steps}
+        vars_at = places_of_vars(steps, views, nbytes)
+        self.bytes_of = {node: span_of(node, views[node], nbytes, vars_at) for node in steps}
+        self.bytes_of |= {x: (at, at + x.spec.nbytes) for x, at in vars_at.items()}
         sizes = {node: node.op.scratch(*(x.spec for x in node.operands)) for node in steps}
         missing = [node for node, size in sizes.items() if size and node not in workspaces]
         if missing:
@@ -79,7 +81,7 @@ class _Replay:
         self.segments = {node: (index[low], index[high]) for node, (low, high) in self.bytes_of.items()}
         self.workspace_segments = {node: (index[low], index[high]) for node, (low, high) in self.workspace_of.items()}
         self.writer = np.full(len(edges), NOBODY, np.int64)
-        self.done: dict[Node, int | np.ndarray] = {}
+        self.done: dict[Node, int | np.ndarray] = dict.fromkeys(vars_at, NOBODY)
 
     def run(self, t: int, node: Node, alone: bool) -> None:
         """Step t: look at what it reads, then write. With `alone`, nobody may have written its bytes before."""
@@ -104,7 +106,7 @@ class _Replay:
     def require(self, x: Node, reader: Node | None) -> None:
         """Refuse if the value that `x` shows is not there when `reader`, or at the end the caller, reads it."""
         owner = self.owner[x]
-        if is_leaf(owner):
+        if owner not in self.bytes_of:
             return
         if owner not in self.done:
             who = "the caller" if reader is None else repr(reader)
@@ -135,7 +137,7 @@ class _Replay:
         permitted = node.op.overwrites(*(x.spec for x in node.operands))
         for i, x in enumerate(node.operands):
             owner = self.owner[x]
-            if is_leaf(owner) or not any(overlap(self.bytes_of[owner], span) for span in written):
+            if owner not in self.bytes_of or not any(overlap(self.bytes_of[owner], span) for span in written):
                 continue
             if i not in permitted:
                 raise PlanError(f"{self.text(node)} overwrites {self.text(owner)} while it reads it")
@@ -148,7 +150,7 @@ class _Replay:
             return
         for x in (node, *node.operands):
             owner = self.owner[x]
-            if not is_leaf(owner) and overlap(self.bytes_of[owner], self.workspace_of[node]):
+            if owner in self.bytes_of and overlap(self.bytes_of[owner], self.workspace_of[node]):
                 raise PlanError(f"the workspace of {node!r} and {self.text(owner)} share bytes")
 
     def text(self, node: Node) -> str:
@@ -180,9 +182,21 @@ def owners(views: Views, made: set[Node]) -> dict[Node, Node]:
     return found
 
 
-def span_of(node: Node, view: Any, nbytes: int) -> Span:
-    """The bytes of a step's result, which must lie in C order inside the arena."""
+def places_of_vars(steps: Sequence[Node], views: Views, nbytes: int) -> dict[Node, int]:
+    """Behind the arena, a place for every Var that a step writes into."""
+    found: dict[Node, int] = {}
+    for node in steps:
+        if node.op.writes and views[node].at.base not in found:
+            found[views[node].at.base] = nbytes
+            nbytes += node.spec.nbytes
+    return found
+
+
+def span_of(node: Node, view: Any, nbytes: int, vars_at: Mapping[Node, int]) -> Span:
+    """The bytes of a step's result, which must lie in C order inside the arena, or be a Var's."""
     first = view[0] if isinstance(view, tuple) else view
+    if node.op.writes:
+        return vars_at[first.at.base], vars_at[first.at.base] + node.spec.nbytes
     if first.at.base is not ARENA:
         raise PlanError(f"{node!r} is computed, but not into the arena")
     if not isinstance(view, tuple) and not view.is_contiguous:

@@ -39,6 +39,8 @@ class Delay(Op):
     pure = False
     strided = True
 
+    can_fail = True
+
     def infer(self, *specs: Spec) -> Spec:
         return self.spec
 

@@ -45,6 +45,7 @@ class Take(Op):
 
     axis: int
     strided = True
+    can_fail = True
 
     def infer(self, x: Spec, indices: Spec) -> Spec:
         check_positions(indices)
@@ -77,6 +78,7 @@ class Scatter(Op):
 
     axis: int
     how: str
+    can_fail = True
 
     def infer(self, x: Spec, indices: Spec, updates: Spec) -> Spec:
         taken = (*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1 :])
@@ -125,6 +127,7 @@ class TakeAlongAxis(Op):
 
     axis: int
     strided = True
+    can_fail = True
 
     def infer(self, x: Spec, indices: Spec) -> Spec:
         check_positions(indices)
@@ -160,6 +163,7 @@ class PutAlongAxis(Op):
     axis: int
     how: str
     strided = True
+    can_fail = True
 
     def infer(self, x: Spec, indices: Spec, updates: Spec) -> Spec:
         check_positions(indices)

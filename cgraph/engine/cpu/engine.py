@@ -8,7 +8,7 @@ from cgraph.engine.cpu.program import ALIGNMENT, CpuProgram, code_of_calls
 from cgraph.engine.cpu.threads import cores
 from cgraph.engine.engine import Step
 from cgraph.kernels.calls.move import fill_calls
-from cgraph.kernels.kernel import Call, View, contiguous
+from cgraph.kernels.kernel import Call
 from cgraph.kernels.target import target_named
 
 
@@ -32,7 +32,8 @@ class CpuEngine:
         """The code of these steps, from which instances are made."""
         calls = [self._calls(step) for step in steps]
         labels = [f"{step.node.name} at {step.node.where}" for step in steps]
-        code = code_of_calls(calls, labels, target_named(self.target))
+        writes = (t for t, step in enumerate(steps) if step.node.op.writes)
+        code = code_of_calls(calls, labels, target_named(self.target), next(writes, len(steps)))
         return CpuCode(code, nbytes, self.threads or cores(), self.poison)
 
     def _calls(self, step: Step) -> list[Call]:
@@ -60,11 +61,6 @@ class CpuCode:
 
 
 POISON = 0xFF
-
-
-def bytes_view(view: View, nbytes: int) -> View:
-    """The bytes of a value, as they lie."""
-    return contiguous(view.at, (nbytes,), "u1")
 
 
 def cpu_name() -> str:

@@ -39,6 +39,7 @@ class Code:
         args: arguments, addresses left 0
         relocations: what to fill in
         first_row: per step, its first row; one more at the end
+        first_write: the first step that writes into a Var; as many as there are steps when none does
         callbacks: Python functions whose addresses stand in the table
         labels: what each step is, for messages
     """
@@ -47,12 +48,15 @@ class Code:
     args: np.ndarray
     relocations: tuple[Relocation, ...]
     first_row: np.ndarray
+    first_write: int
     kernels: int
     callbacks: tuple[Callback, ...]
     labels: tuple[str, ...]
 
 
-def code_of_calls(calls_by_step: Sequence[Sequence[Call]], labels: Sequence[str], target: Target) -> Code:
+def code_of_calls(
+    calls_by_step: Sequence[Sequence[Call]], labels: Sequence[str], target: Target, first_write: int
+) -> Code:
     """Look up the kernels and lay out the arguments; `labels` say what each step is."""
     calls = [call for calls in calls_by_step for call in calls]
     wanted = [call.kernel for call in calls if isinstance(call.kernel, Kernel)]
@@ -79,7 +83,9 @@ def code_of_calls(calls_by_step: Sequence[Sequence[Call]], labels: Sequence[str]
     )
     first_row = np.cumsum([0, *map(len, calls_by_step)])
     callbacks = tuple(call.kernel for call in calls if isinstance(call.kernel, Callback))
-    return Code(table, np.array(args, np.int64), relocations, first_row, len(set(wanted)), callbacks, tuple(labels))
+    return Code(
+        table, np.array(args, np.int64), relocations, first_row, first_write, len(set(wanted)), callbacks, tuple(labels)
+    )
 
 
 def word_of(arg: int | float) -> int:
@@ -100,6 +106,7 @@ class CpuProgram:
         self.args = code.args.copy()
         self.table = code.table.copy()
         self.table[:, 1] = self.args.ctypes.data + 8 * code.table[:, 1]
+        self.wrote = False
         self._tables: dict[tuple[int, ...], np.ndarray] = {}
         self._bound: dict[int, int] = {}
         self._keys = {id(r.key): r for r in code.relocations}
@@ -127,13 +134,28 @@ class CpuProgram:
         if not len(table):
             return
         if id(STOP) not in self._keys:
-            run_table(table, self.threads)
+            self._run_all(table, self._rows_before_writes(steps))
             return
         ran = run_table(table, self.threads, self.stop, any(c.blas for c in self.code.callbacks))
         if self.stop[0]:
             self.stop[0] = 0
             where = self._label(ran - 1, steps)
             raise taken_failure(self.stop.ctypes.data) or PositionError(f"{where}: a position is outside its axis")
+
+    def _run_all(self, table: np.ndarray, split: int) -> None:
+        """Run a table; what is behind `split` writes into Vars and is not interrupted once it has begun."""
+        self.wrote = False
+        if split:
+            run_table(table[:split], self.threads)
+        if split < len(table):
+            self.wrote = True
+            run_table(table[split:], self.threads, whole=True)
+
+    def _rows_before_writes(self, steps: tuple[int, ...] | None) -> int:
+        first, edges = self.code.first_write, self.code.first_row
+        if steps is None:
+            return int(edges[first])
+        return int(sum(edges[s + 1] - edges[s] for s in steps if s < first))
 
     def _label(self, row: int, steps: tuple[int, ...] | None) -> str:
         """What made a row of the table."""

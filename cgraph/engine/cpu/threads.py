@@ -27,6 +27,7 @@ from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.store import store
 
 SLICE_NANOSECONDS = 20_000_000
+NEVER_OVER = 1 << 60  # a slice that no run outlasts
 MOST_THREADS = 64
 # Words of a team; the same numbers as in cgraph.kernels.llvm.interpret, which a warm process does not import.
 WORD, QUIT, TEAM_WORDS = 0, 48, 96
@@ -44,9 +45,12 @@ class Inside(threading.local):
 _inside = Inside()
 
 
-def run_table(table: np.ndarray, threads: int = 0, stop: np.ndarray | None = None, blas: bool = False) -> int:
+def run_table(
+    table: np.ndarray, threads: int = 0, stop: np.ndarray | None = None, blas: bool = False, whole: bool = False
+) -> int:
     """Run an int64 table ``[rows, 4]``; see `ThreadPool.run`."""
-    return pool().run(table.ctypes.data, len(table), threads, stop.ctypes.data if stop is not None else 0, blas)
+    word = stop.ctypes.data if stop is not None else 0
+    return _pool.run(table.ctypes.data, len(table), threads, word, blas, NEVER_OVER if whole else SLICE_NANOSECONDS)
 
 
 def run(table_address: int, rows: int, threads: int = 0, stop: int = 0, blas: bool = False) -> int:
@@ -106,14 +110,14 @@ class Team:
         _inside.run = True
         native().crew(self.address, member, 0, 0, 0, 0, 0, 0)
 
-    def lead(self, table: int, row: int, rows: int, workers: int, stop: int) -> int:
+    def lead(self, table: int, row: int, rows: int, workers: int, stop: int, slice_ns: int) -> int:
         """Run rows with the first `workers` threads until the end or the end of the slice: the next row."""
-        return native().crew(self.address, 0, workers, table, row, rows, stop, SLICE_NANOSECONDS)
+        return native().crew(self.address, 0, workers, table, row, rows, stop, slice_ns)
 
     def close(self) -> None:
         """Send the threads home; no run may be going on."""
         self.words[QUIT] = 1
-        self.lead(0, 0, 0, 0, NEVER)
+        self.lead(0, 0, 0, 0, NEVER, SLICE_NANOSECONDS)
         for thread in self.threads:
             thread.join()
 
@@ -131,20 +135,29 @@ class ThreadPool:
         self._teams: list[Team] = []
         self._changed = threading.Condition(threading.Lock())
 
-    def run(self, table: int, rows: int, threads: int = 0, stop: int = 0, blas: bool = False) -> int:
+    def run(
+        self,
+        table: int,
+        rows: int,
+        threads: int = 0,
+        stop: int = 0,
+        blas: bool = False,
+        slice_ns: int = SLICE_NANOSECONDS,
+    ) -> int:
         """Run a table's rows in order and return how many were run.
 
         Parameters
             table: address of int64 ``[rows, 4]``: function, arguments, tasks, chunk
             threads: at most this many threads, the caller's included; 0 is all cores. Fewer run when cores are taken
             stop: address of a word; once it is not 0 the run ends after the call that is going on. 0: none
+            slice_ns: how long kernels run before Python looks for signals
             blas: the table calls into BLAS or OpenMP, whose own threads are held to the cores of this run
 
         A run inside a run (from a Python callback) uses the thread that it is on.
         """
         stop = stop or NEVER
         if _inside.run:
-            return self._run_alone(table, rows, stop)
+            return self._run_alone(table, rows, stop, slice_ns)
         most, count = max(1, min(threads or self.size, MOST_THREADS)), 0
         try:
             with self._changed:
@@ -155,28 +168,28 @@ class ThreadPool:
             _inside.run = True
             with limited_blas(count) if blas else nullcontext():
                 if count == 1:
-                    return self._run_alone(table, rows, stop)
-                return self._run_team(table, rows, count - 1, stop)
+                    return self._run_alone(table, rows, stop, slice_ns)
+                return self._run_team(table, rows, count - 1, stop, slice_ns)
         finally:
             _inside.run = False
             with self._changed:
                 self._free += count
                 self._changed.notify_all()
 
-    def _run_alone(self, table: int, rows: int, stop: int) -> int:
+    def _run_alone(self, table: int, rows: int, stop: int, slice_ns: int) -> int:
         function, row = native().alone, 0
         while row < rows:
-            row = function(table, row, rows, stop, SLICE_NANOSECONDS)
+            row = function(table, row, rows, stop, slice_ns)
             if row < rows and is_set(stop):
                 break
         return row
 
-    def _run_team(self, table: int, rows: int, workers: int, stop: int) -> int:
+    def _run_team(self, table: int, rows: int, workers: int, stop: int, slice_ns: int) -> int:
         team = self._team(workers)
         try:
             row = 0
             while row < rows:
-                row = team.lead(table, row, rows, workers, stop)
+                row = team.lead(table, row, rows, workers, stop, slice_ns)
                 if row < rows and is_set(stop):
                     break
             return row

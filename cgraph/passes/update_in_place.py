@@ -1,0 +1,101 @@
+"""Let the sources of update edges be written straight into their Vars."""
+
+from collections.abc import Collection, Mapping
+
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.spec import Bundle
+from cgraph.ir.traverse import post_order
+from cgraph.kernels.kernel import View
+from cgraph.memory.layout import computes, owner_of, views_of
+from cgraph.ops.leaf import Var
+from cgraph.ops.physical.in_place import InPlace
+
+MOST_WORK = 20_000_000  # nodes times update edges; beyond it the pass is left out
+
+Extra = dict[Node, list[Node]]
+
+
+def update_in_place(
+    outputs: tuple[Node, ...], updates: Mapping[Var, Node], allowed: Collection[Var]
+) -> tuple[tuple[Node, ...], dict[Var, Node]]:
+    """Outputs and update edges with sources in their Vars' bytes, where nobody reads the old value afterwards.
+
+    Every reader of the old value either runs before the source anyway or is made to; a Var whose source would have to
+    run both before and after a reader keeps its copy. Not done: Vars that an output shows; Vars outside `allowed`,
+    since an input's bytes are the caller's; and graphs with an op that may fail, since a failed run must leave all
+    Vars as they were.
+    """
+    roots = (*outputs, *updates.values())
+    order = post_order(roots)
+    if any(n.op.can_fail for n in order) or len(order) * len(updates) > MOST_WORK:
+        return outputs, dict(updates)
+    views = views_of(order)
+    readers = readers_of(order, views)
+    shown = {owner_of(views[n]) for n in outputs}
+    chosen: dict[Node, Var] = {}
+    extra: Extra = {}
+    for x, source in updates.items():
+        if x in allowed and x in views and x not in shown and source not in chosen and may_write(source, x, views):
+            late = must_run_before(source, readers.get(x, []), extra)
+            if late is not None:
+                chosen[source] = x
+                extra[source] = late
+    new = rebuilt(roots, chosen, extra)
+    split = len(outputs)
+    return tuple(new[n] for n in outputs), dict(zip(updates, (new[n] for n in roots[split:])))
+
+
+def readers_of(order: list[Node], views: Mapping[Node, View | tuple[View, ...]]) -> dict[Node, list[Node]]:
+    """The nodes that compute from a leaf's bytes, whole or through views."""
+    found: dict[Node, list[Node]] = {}
+    for node in order:
+        if computes(node, views):
+            for base in dict.fromkeys(owner_of(views[x]) for x in node.operands):
+                found.setdefault(base, []).append(node)
+    return found
+
+
+def may_write(source: Node, x: Var, views: Mapping[Node, View | tuple[View, ...]]) -> bool:
+    """The source computes bytes of its own, and reads the Var only as an operand that it may overwrite."""
+    if isinstance(source.spec, Bundle) or source.op.writes or not computes(source, views):
+        return False
+    permitted = source.op.overwrites(*(y.spec for y in source.operands))
+    for i, y in enumerate(source.operands):
+        if owner_of(views[y]) is x and (i not in permitted or views[y] != views[x]):
+            return False
+    return True
+
+
+def must_run_before(source: Node, readers: list[Node], extra: Extra) -> list[Node] | None:
+    """The readers that nothing makes run before the source, or None when one of them needs the source."""
+    before = ancestors(source, extra)
+    late = [r for r in readers if r is not source and r not in before]
+    return None if any(source in ancestors(r, extra) for r in late) else late
+
+
+def ancestors(node: Node, extra: Extra) -> set[Node]:
+    """Every node that runs before this one."""
+    found: set[Node] = set()
+    todo = [node]
+    while todo:
+        n = todo.pop()
+        for x in (*n.operands, *extra.get(n, ())):
+            if x not in found:
+                found.add(x)
+                todo.append(x)
+    return found
+
+
+def rebuilt(roots: tuple[Node, ...], chosen: Mapping[Node, Var], extra: Extra) -> dict[Node, Node]:
+    """Every node on new operands, the chosen ones in place."""
+    new: dict[Node, Node] = {}
+    for node in post_order(roots, extra):
+        operands = tuple(new[x] for x in node.operands)
+        if node in chosen:
+            given = (*operands, chosen[node], *(new[r] for r in extra[node]))
+            new[node] = apply(InPlace(node.op, len(operands), len(operands)), *given)
+        elif all(a is b for a, b in zip(operands, node.operands)):
+            new[node] = node
+        else:
+            new[node] = apply(node.op, *operands)
+    return new

@@ -1,0 +1,117 @@
+"""Update edges that write straight into their Vars: same values as copies, fewer bytes, never half done."""
+
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+
+N = 1 << 16
+
+
+def var(seed: int, *shape: int) -> cg.Var:
+    return cg.Var(shape, "float64", f"v{seed}").assign(np.random.default_rng(seed).normal(size=shape))
+
+
+def in_place(function: cg.Function) -> list[bool]:
+    return [source.op.writes for source in function.compiled.sources]
+
+
+def test_an_update_takes_no_bytes():
+    x = var(0, N)
+    before = x.value
+    function = cg.compile([], updates={x: cg.sin(x) + x})
+    assert in_place(function) == [True] and function.nbytes == 0
+    function()
+    np.testing.assert_allclose(x.value, np.sin(before) + before)
+
+
+def test_a_later_reader_of_the_old_value_runs_before():
+    x, y = var(1, 8, 8), var(2, 8, 8)
+    old = x.value, y.value
+    function = cg.compile([], updates={x: x * 2.0, y: (x @ y) + y})
+    function()
+    np.testing.assert_allclose(x.value, old[0] * 2)
+    np.testing.assert_allclose(y.value, old[0] @ old[1] + old[1])
+
+
+def test_a_reader_that_needs_both_values_keeps_the_copy():
+    x = var(3, 8)
+    old = x.value
+    new = cg.tanh(x) + 1.0
+    function = cg.compile(cg.sum(new * x), updates={x: new})
+    assert in_place(function) == [False]
+    np.testing.assert_allclose(function(), (x.value * old).sum())
+
+
+def test_an_exchange_of_two_vars():
+    x, y = var(4, 5), var(5, 5)
+    old = x.value, y.value
+    cg.compile([], updates={x: y * 1.5, y: x * 0.5})()
+    np.testing.assert_allclose(x.value, old[1] * 1.5)
+    np.testing.assert_allclose(y.value, old[0] * 0.5)
+
+
+def test_a_transposed_reader_in_the_same_op_keeps_the_copy():
+    x = var(6, 6, 6)
+    old = x.value
+    function = cg.compile([], updates={x: x + x.T})
+    function()
+    np.testing.assert_array_equal(x.value, old + old.T)
+
+
+def test_an_input_is_never_written():
+    x = cg.Var((4,), "float64", "x")
+    given = np.ones(4)
+    cg.compile(cg.sum(x), [x], updates={x: x * 3.0})(given)
+    np.testing.assert_array_equal(given, np.ones(4))
+    np.testing.assert_array_equal(x.value, np.full(4, 3.0))
+
+
+def test_a_user_function_that_fails_leaves_every_var():
+    x, y = var(7, 4), var(8, 4)
+    old = x.value, y.value
+
+    def fails(value):
+        raise RuntimeError("no")
+
+    function = cg.compile([], updates={x: x * 2.0, y: cg.delay(fails, y)})
+    with pytest.raises(RuntimeError):
+        function()
+    np.testing.assert_array_equal(x.value, old[0])
+    np.testing.assert_array_equal(y.value, old[1])
+
+
+def test_the_source_runs_again_when_only_its_var_was_assigned():
+    u, x = var(9, 4), var(10, 4)
+    function = cg.compile(cg.sum(x), updates={x: cg.sin(u)})
+    function()
+    x.assign(np.zeros(4))
+    assert function() == 0
+    np.testing.assert_allclose(x.value, np.sin(u.value))
+
+
+@pytest.mark.slow
+def test_an_interrupt_leaves_all_updates_done_or_none():
+    x, y = var(11, 400, 400), var(12, 400, 400)
+    function = cg.compile([], updates={x: cg.tanh(x @ x), y: y + 1.0})
+    function()
+    y.assign(np.zeros(y.shape))
+    count = 0
+    for i in range(30):
+        before, ticks = x.value, y.value[0, 0]
+        timer = threading.Timer(0.0005 * i, signal.raise_signal, [signal.SIGINT])
+        try:
+            timer.start()
+            function()
+        except KeyboardInterrupt:
+            count += 1
+        try:
+            timer.join()
+        except KeyboardInterrupt:
+            count += 1
+        moved = not np.array_equal(x.value, before)
+        assert moved == (y.value[0, 0] != ticks)
+    assert count
