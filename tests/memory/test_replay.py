@@ -120,6 +120,14 @@ def test_parts_in_their_places_are_accepted():
     assert (run.views[x].at.offset, run.views[y].at.offset) == (at, at + 4 * N)
 
 
+@pytest.mark.parametrize("shape", [(3, 4), (1, 3, 4), (1, 1, 5)])
+def test_a_concat_of_parts_in_their_places_copies_nothing(shape):
+    axis = sum(n == 1 for n in shape)
+    whole = cg.concat([cg.sin(cg.Var(shape)), cg.exp(cg.Var(shape))], axis)
+    views = run_of(planned(whole)).views
+    assert whole.op.cpu(views[whole], *(views[x] for x in whole.operands)) == []
+
+
 def test_a_part_in_another_ones_place_is_refused():
     x, y, whole = joined()
     run = run_of(planned(whole))

@@ -1,0 +1,76 @@
+"""How large are the plans of the known networks, as built and lowered?
+
+    python -m benchmarks.plan_sizes > tests/memory/plan_sizes.txt
+
+For one image, without running anything. `built` is the graph as `nn.models` builds it, `lowered` what passes and
+lowering make of it with frozen weights, for AVX2 whatever this machine has, so that figures are the same everywhere.
+Weights are all 0.5: their values do not matter, as long as no rule takes them for 0 or 1. Matrices stay Vars, since
+nothing is made of them but copies.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import cgraph as cg
+from cgraph.function import rewritten
+from cgraph.kernels.target import building_for, target_named
+from cgraph.memory.auto import auto
+from cgraph.passes.freeze import freeze
+from cgraph.planning import Compiled, plan_graph
+from nn import models
+from nn.layer import Layer
+
+NETWORKS = (
+    "mobilenet_v1 mobilenet_v2 deeplab_v3 inception_v3 posenet blazeface resnet18 resnet50 resnet101 resnet152 vgg16 "
+    "squeezenet1_0 squeezenet1_1 densenet201 lenet"
+).split()
+GRAPHS = ("built", "lowered")
+TARGET = "avx2"
+ALIGNMENT = 64
+HEAD = f"{'network':14} {'graph':8} {'steps':>5} {'arena':>10} {'bound':>10} {'ratio':>6}  {'order':12} strategy"
+
+
+def main() -> None:
+    print(HEAD)
+    for name in NETWORKS:
+        for graph in GRAPHS:
+            print(row(name, graph), flush=True)
+
+
+def row(name: str, graph: str) -> str:
+    """One line of the table; the ratio is that of the arena to what no plan of the schedule can beat."""
+    compiled = planned(name, graph)
+    size, bound = compiled.nbytes, compiled.lower_bound
+    figures = f"{len(compiled.layout.steps):5} {size:10} {bound:10} {size / bound:6.3f}"
+    return f"{name:14} {graph:8} {figures}  {compiled.order:12} {compiled.plan.strategy}"
+
+
+def planned(name: str, graph: str) -> Compiled:
+    """The plan of a network's graph."""
+    model = getattr(models, name)(None)
+    outputs = built(model)
+    target = target_named(TARGET)
+    if graph == "lowered":
+        outputs = rewritten(freeze(outputs, frozen(model)), target, winograd=True)
+    with building_for(target):
+        return plan_graph(outputs, {}, auto, (), ALIGNMENT)
+
+
+def built(model: Layer) -> tuple[cg.Node, ...]:
+    assert model.samples is not None
+    found: Any = model(*(cg.Var((1, *sample.shape), sample.dtype) for sample in model.samples))
+    return found if isinstance(found, tuple) else (found,)
+
+
+def frozen(model: Layer) -> Sequence[cg.Var]:
+    """The weights that become constants, with values."""
+    found = [x for x in model.variables().values() if x.ndim != 2]
+    for x in found:
+        x.assign(np.full(x.shape, 0.5, x.dtype))
+    return found
+
+
+if __name__ == "__main__":
+    main()
