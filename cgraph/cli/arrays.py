@@ -98,5 +98,5 @@ def scaled(values: np.ndarray, pixels: str) -> np.ndarray:
     factor, shift = SCALES[pixels]
     values = values * np.float32(factor) + np.float32(shift)
     if pixels == "imagenet" and values.shape[-1] == 3:
-        values = (values - np.float32(IMAGENET_MEAN)) / np.float32(IMAGENET_STD)
+        values = (values - np.array(IMAGENET_MEAN, np.float32)) / np.array(IMAGENET_STD, np.float32)
     return values

@@ -43,7 +43,8 @@ def run(args: argparse.Namespace) -> int:
     function = model.compiled(memory=args.memory, threads=args.threads)
     compile_seconds = perf_counter() - begin
     values = random_inputs(model)
-    runs: dict[str, Run] = {"cgraph": lambda: function(**values)}
+    arrays = [values[x.name] for x in model.inputs]
+    runs: dict[str, Run] = {"cgraph": lambda: function(*arrays)}
     if args.against:
         runs[args.against] = onnxruntime_run(args.model, values, args.threads or cores())
     outputs = {name: listed(once()) for name, once in runs.items()}

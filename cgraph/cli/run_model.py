@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     loaded = perf_counter()
     function = model.compiled(memory=args.memory, threads=args.threads)
     compiled = perf_counter()
-    found = function(**values)
+    found = function(*(values[x.name] for x in model.inputs))
     done = perf_counter()
     outputs = found if isinstance(found, list) else [found]
     names = model.names or tuple(f"output{i}" for i in range(len(outputs)))

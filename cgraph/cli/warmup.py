@@ -43,7 +43,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def models(references: list[str]) -> dict[str, Build]:
-    return {name: (lambda name=name: load_model(name).compiled()) for name in references}
+    return {name: compile_of(name) for name in references}
+
+
+def compile_of(reference: str) -> Build:
+    return lambda: load_model(reference).compiled()
 
 
 @contextmanager
