@@ -39,7 +39,9 @@ class Optimiser:
         found = {"step": Var((), "int64", "step").assign(0)}
         for path, x in parameters.items():
             for name in names:
-                found[f"{path}/{name}"] = Var(x.shape, x.dtype, f"{path}/{name}").assign(np.zeros(x.shape, x.dtype))
+                found[f"{path}/{name}"] = Var(x.shape, x.dtype, f"{path}/{name}").assign(
+                    np.broadcast_to(x.dtype.type(0), x.shape)
+                )
         return found
 
     def penalty(self, parameters: dict[str, Parameter]) -> Node | None:
