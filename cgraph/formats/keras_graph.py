@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from cgraph.errors import FormatError
+from cgraph.formats.keras_apart import read_keras_apart
 from cgraph.formats.keras_h5 import KerasFile, read_keras
 from cgraph.ir.graph import OPS, Node
 from cgraph.ops.leaf import Const, Var
@@ -27,13 +28,15 @@ class KerasGraph:
     outputs: list[Node]
 
 
-def load_keras(path: str | Path, n: int = 1) -> KerasGraph:
+def load_keras(path: str | Path, n: int = 1, apart: bool = False) -> KerasGraph:
     """The graph of a Keras ``.h5`` file for `n` samples at a time.
 
+    Parameters
+        apart: read it in a process of its own, for a file that nobody vouches for
     Raises
         FormatError: not a functional or sequential network of known layers; as `read_keras`
     """
-    file = read_keras(path)
+    file = read_keras_apart(path) if apart else read_keras(path)
     try:
         return graph_of(file, n)
     except (KeyError, TypeError, ValueError, IndexError) as error:

@@ -8,6 +8,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import FormatError
+from cgraph.formats.keras_apart import read_keras_apart
 from cgraph.formats.keras_graph import graph_of, load_keras
 from cgraph.formats.keras_h5 import KerasFile, read_keras
 from tests.formats.keras_numpy import evaluate_keras
@@ -152,3 +153,30 @@ def test_a_damaged_description_is_refused(tmp_path):
             file.attrs["model_config"] = text
         with pytest.raises(FormatError):
             load_keras(path)
+
+
+def test_a_file_read_apart_is_the_same(tmp_path):
+    kernel = np.arange(6, dtype=np.float32).reshape(2, 3)
+    path = weights_file(tmp_path, lambda g: g.create_dataset("kernel:0", data=kernel))
+    np.testing.assert_array_equal(read_keras_apart(path).weights["dense"]["kernel"], kernel)
+    with pytest.raises(FormatError, match="SoftLink"):
+        read_keras_apart(weights_file(tmp_path, soft))
+    with pytest.raises(FormatError, match="more than 0.001 s"):
+        read_keras_apart(path, seconds=0.001)
+
+
+@pytest.mark.slow
+def test_changed_bytes_read_apart_give_arrays_or_a_refusal(tmp_path):
+    path = Path(weights_file(tmp_path, lambda g: g.create_dataset("kernel:0", data=np.ones(50, np.float32))))
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    refused = 0
+    for _ in range(20):
+        contents = bytearray(whole)
+        for place in rng.integers(0, len(whole), 3):
+            contents[place] ^= int(rng.integers(1, 256))
+        path.write_bytes(contents)
+        try:
+            read_keras_apart(path)
+        except FormatError:
+            refused += 1
+    assert refused

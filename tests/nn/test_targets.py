@@ -38,6 +38,16 @@ def test_blazeface_finds_faces(name, count):
         assert ((eyes_nose_mouth > (left, top)) & (eyes_nose_mouth < (right, bottom))).all()
 
 
+@pytest.mark.slow
+def test_the_example_draws_faces(tmp_path):
+    folder = shared("blazeface")
+    script = Path(__file__).resolve().parents[2] / "examples" / "blazeface.py"
+    command = [sys.executable, script, folder]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert [line.split()[1] for line in done.stdout.splitlines()] == ["1", "3", "4"]
+    assert len(list((tmp_path / "out").glob("*.png"))) == 3
+
+
 @pytest.mark.parametrize(("name", "count"), [("1face", 1), ("3faces", 3)])
 def test_blazeface_of_the_front_camera_finds_large_faces(name, count):
     image = pytest.importorskip("PIL.Image")
