@@ -15,6 +15,7 @@ from cgraph.formats.onnx.context import Known
 from cgraph.formats.onnx.graph import Builder, lookup, opsets_of, unsupported
 from cgraph.formats.onnx.source import Source, open_source
 from cgraph.formats.onnx.tensors import dtype_of_number
+from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const, Var
 
 OLDEST, NEWEST = 1, 27
@@ -51,8 +52,10 @@ def build_model(opened: Source, shapes: Mapping[str, Any], constants: Mapping[st
     scope = builder.build(graph, given)
     outputs = {v.name: lookup(scope, v.name, "output") for v in graph.output}
     for name, x in outputs.items():
-        if x is None:
-            raise FormatError(f"output {name!r} has no value")
+        if not isinstance(x, Node):
+            raise FormatError(
+                f"output {name!r} is {'empty' if x is None else 'a sequence'}; only tensors can be outputs"
+            )
     inputs = tuple(x for x in leaves(given.values()))
     return Model(inputs, tuple(outputs.values()), tuple(outputs), scope, fixed=known.used)
 
@@ -61,7 +64,7 @@ def leaves(values: Any) -> list[Var]:
     """The Vars among values, those in sequences too."""
     found: list[Var] = []
     for x in values:
-        found.extend(x if isinstance(x, list) else [x] if isinstance(x, Var) else [])
+        found.extend(leaves(x) if isinstance(x, list) else [x] if isinstance(x, Var) else [])
     return found
 
 

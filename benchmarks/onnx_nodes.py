@@ -1,0 +1,155 @@
+"""Which of the onnx package's own tests pass, here and with onnxruntime; writes the list and docs/onnx.md.
+
+python -m benchmarks.onnx_nodes            print the counts
+python -m benchmarks.onnx_nodes --write    and write tests/formats/onnx_node_tests.txt and docs/onnx.md
+"""
+
+import argparse
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+from cgraph.formats.onnx import backend
+from tests.support.onnx_cases import KINDS, Case, cases, is_plain
+
+ROOT = Path(__file__).parents[1]
+LIST, DOCS = ROOT / "tests/formats/onnx_node_tests.txt", ROOT / "docs/onnx.md"
+REASONS = {
+    r"not supported: ai\.onnx\.(ml|preview)": "operators of the domains ai.onnx.ml and ai.onnx.preview",
+    r"String|RegexFullMatch|LabelEncoder": "strings",
+    r"has ONNX's dtype": "dtypes that the engine does not have: floats of 16 bits and fewer, small integers, strings",
+    r"ImageDecoder": "decoding of pictures, which is no array operation",
+    r"sequence|SequenceMap|is empty": "outputs that are sequences or empty optionals, and SequenceMap",
+}
+BY_NAME = {
+    "test_dft_inverse": "the expected imaginary parts are rounding errors of float32 near 2e-7; ours are 5e-15",
+    "bernoulli": "random numbers: the expected ones are NumPy's",
+    "training_dropout": "random numbers: the expected ones are NumPy's",
+}
+
+
+def outcome(case: Case) -> tuple[bool, str, bool, bool]:
+    """Does it pass, else why; is it plain; does its graph depend on values of inputs?"""
+    model = case.model()
+    plain = is_plain(case, model)
+    prepared = None
+    try:
+        prepared = backend.prepare(model)
+        case.check(prepared, model)
+    except Exception as error:  # noqa: BLE001 - any exception is this case's failure
+        return False, f"{type(error).__name__}: {' '.join(str(error).split())}", plain, False
+    return True, "", plain, bool(prepared.model and prepared.model.fixed)
+
+
+def peer_passes(case: Case) -> bool:
+    """Does onnxruntime pass?"""
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(4)
+    model = case.model()
+
+    class Session:
+        def __init__(self) -> None:
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads = 1
+            self.session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+
+        def run(self, inputs: list[Any]) -> list[Any]:
+            names = [x.name for x in self.session.get_inputs()]
+            return self.session.run(None, dict(zip(names, inputs)))
+
+    try:
+        case.check(Session(), model)
+    except Exception:  # noqa: BLE001 - any exception is this case's failure
+        return False
+    return True
+
+
+def reason(name: str, text: str) -> str:
+    """Why a case does not pass, in words."""
+    for part, words in BY_NAME.items():
+        if part in name:
+            return words
+    for pattern, words in REASONS.items():
+        if re.search(pattern, text):
+            return words
+    return text[:160]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", action="store_true")
+    args = parser.parse_args()
+    passed: list[str] = []
+    rows, failed = [], defaultdict(list)
+    plain: Counter[str] = Counter()
+    for kind in KINDS:
+        ours = theirs = 0
+        all_cases = cases(kind)
+        for case in all_cases:
+            good, text, is_plain_case, fixed = outcome(case)
+            peer = peer_passes(case)
+            ours, theirs = ours + good, theirs + peer
+            if good:
+                passed.append(case.key)
+            else:
+                failed[is_plain_case, reason(case.name, text)].append(case.key)
+            if is_plain_case:
+                plain.update(cases=1, ours=good, theirs=peer, fixed=good and fixed)
+        rows.append(f"| {kind} | {ours} | {theirs} | {len(all_cases)} |")
+    text = document(rows, plain, failed)
+    print(text)
+    if args.write:
+        LIST.write_text("\n".join(sorted(passed)) + "\n")
+        DOCS.write_text(text)
+
+
+def document(rows: list[str], plain: Counter[str], failed: dict[tuple[bool, str], list[str]]) -> str:
+    """The page docs/onnx.md."""
+    import onnx
+    import onnxruntime
+
+    lines = [
+        "# ONNX: what is supported",
+        "",
+        "Made by `python -m benchmarks.onnx_nodes --write`; a test keeps the counts and the list "
+        "`tests/formats/onnx_node_tests.txt` in step.",
+        "",
+        "Opsets 1 to 27; what changed between opset 7 and 27 is followed, older forms where they are common. Shapes "
+        "are static: symbolic dimensions are fixed by `shapes`, computations of shapes are folded while the graph is "
+        "built, `If`, `Loop` and `Scan` are built in place. Images stay `[n, c, h, w]`. An operator that is not "
+        "supported is named, with its count, before anything is built.",
+        "",
+        f"## The test suites of onnx {onnx.__version__}",
+        "",
+        f"| suite | cgraph passes | onnxruntime {onnxruntime.__version__} passes | cases |",
+        "|---|---|---|---|",
+        *rows,
+        "",
+        "## The slice of plain operators",
+        "",
+        "Node tests of ONNX's own domain, not `expanded`, whose inputs and outputs are all tensors of float32, "
+        f"float64, int8, int32, int64, uint8 or bool: **{plain['ours']} of {plain['cases']} pass** (onnxruntime: "
+        f"{plain['theirs']}).",
+        "",
+        f"Of these {plain['fixed']} take a shape, or all they compute, from the value of an input (`Reshape`, `Range`, "
+        "`NonZero`, `NonMaxSuppression`, …). The backend builds such a graph for the value that a run is given, and "
+        "anew when it changes; with `load` the value is given in `constants`.",
+        "",
+        "What does not pass:",
+        "",
+    ]
+    for (is_plain_case, why), names in sorted(failed.items(), key=lambda x: (not x[0][0], -len(x[1]))):
+        if is_plain_case:
+            short = ", ".join(f"`{n.split('/')[1].removeprefix('test_')}`" for n in names)
+            lines.append(f"- {why}: {short}")
+    lines += ["", "## The rest", ""]
+    for (is_plain_case, why), names in sorted(failed.items(), key=lambda x: -len(x[1])):
+        if not is_plain_case:
+            lines.append(f"- {len(names)}: {why}")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()
