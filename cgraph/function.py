@@ -318,7 +318,7 @@ class _Instance:
                 self._arrays[node] = array_at(self.program.arena, view)
             return self._arrays[node]
         base = view.at.base
-        memory = base.op.array if isinstance(base.op, ConstOp) else arrays[base]
+        memory = base.op.array if isinstance(base.op, ConstOp) else arrays[base]  # type: ignore[union-attr]
         return array_at(np.ascontiguousarray(memory).reshape(-1).view(np.uint8), view)
 
 

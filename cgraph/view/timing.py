@@ -28,8 +28,12 @@ def step_seconds(function: Function, args: tuple, named: Mapping[str, Any], repe
         arrays = function._bind(instance, function._values(args, dict(named)))
         instance.state = None  # what the arena holds afterwards belongs to no version of the Vars
         instance.versions.clear()
-        runs = [[_seconds(instance.program, t) for t in steps] for _ in range(repeats + 1)]
-        del arrays  # the program reads them until here
+        written = {x: arrays[x].copy() for x in function.updates if x in arrays}
+        try:
+            runs = [[_seconds(instance.program, t) for t in steps] for _ in range(repeats + 1)]
+        finally:
+            for x, value in written.items():  # update edges may write straight into their Vars
+                arrays[x][...] = value
     finally:
         function._idle.append(instance)
     return [min(times) for times in zip(*runs[1:])]

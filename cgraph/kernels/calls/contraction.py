@@ -175,9 +175,8 @@ class Contraction:
         s = self.sides
         x, copies_x, at = self._side(self.x, s.k, s.n, at)
         y, copies_y, at = self._side(self.y, s.k, s.m, at)
-        out = merged(
-            self.out, *(tuple(self.kept.index(i) for i in g) for g in (s.m, s.n)), tuple(map(self.kept.index, s.batch))
-        )
+        m, n, batch = (tuple(map(self.kept.index, axes)) for axes in (s.m, s.n, s.batch))
+        out = merged(self.out, m, n, batch)
         b = merged(x, s.k, s.n, s.batch)
         a = merged(y, s.m, s.k, s.batch)
         return out, a, b, copies_x + copies_y, at

@@ -2,7 +2,9 @@
 
 from cgraph.kernels.calls.lowered import chunk_of
 from cgraph.kernels.calls.window import Window
-from cgraph.kernels.kernel import Call, Kernel, View
+from cgraph.kernels.kernel import Call, Kernel, Pointer, View
+
+Arguments = tuple[int | Pointer, ...]
 
 
 def geometry(image: View, result: View, window: Window) -> tuple[int, ...]:
@@ -14,7 +16,7 @@ def place_calls(out: View, x: View, window: Window) -> list[Call]:
     """``out`` (int32) = the position of the largest element in each window of `x`."""
     tasks = out.size // max(out.shape[3], 1)
     kernel = Kernel("pool_places.places", (x.dtype,))
-    args = (x.at, out.at, *geometry(x, out, window))
+    args: Arguments = (x.at, out.at, *geometry(x, out, window))
     return [Call(kernel, args, tasks, chunk_of(tasks, out.shape[3] * window.taps * 2.0))] if out.size else []
 
 
@@ -22,5 +24,5 @@ def spread_calls(out: View, places: View, g: View, window: Window) -> list[Call]
     """``out`` = the elements `g` added up at their places."""
     tasks = out.shape[0] * out.shape[1]
     kernel = Kernel("pool_places.spread", (g.dtype,))
-    args = (places.at, g.at, out.at, *geometry(out, g, window))
+    args: Arguments = (places.at, g.at, out.at, *geometry(out, g, window))
     return [Call(kernel, args, tasks, chunk_of(tasks, g.shape[2] * g.shape[3] * 3.0))] if out.size else []
