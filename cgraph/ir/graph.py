@@ -6,6 +6,8 @@ Python operators and NumPy's functions are looked up in `OPS`, which the files o
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -249,8 +251,24 @@ def message_at(op: Op, operands: tuple[Node, ...], origin: tuple[str, int], prob
     return f"{op.name} at {Path(origin[0]).name}:{origin[1]}: {problem}" + (f" ({named})" if named else "")
 
 
+_PLACE: ContextVar[tuple[str, int] | None] = ContextVar("place", default=None)
+
+
+@contextmanager
+def made_at(file: str, line: int) -> Iterator[None]:
+    """Nodes made inside come from this line of a file that describes a graph, not from a line of Python."""
+    token = _PLACE.set((file, line))
+    try:
+        yield
+    finally:
+        _PLACE.reset(token)
+
+
 def user_line() -> tuple[str, int]:
-    """File and line of the innermost frame that is not this library's or NumPy's."""
+    """File and line of the innermost frame that is not this library's or NumPy's; or what `made_at` says."""
+    place = _PLACE.get()
+    if place is not None:
+        return place
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN_FOLDERS):
         frame = frame.f_back

@@ -9,7 +9,7 @@ from cgraph.formats.darknet.config import Section, read_config
 from cgraph.formats.darknet.layers import LAYERS, Net
 from cgraph.formats.darknet.parameters import Open, Parameters, Random, Weights
 from cgraph.formats.model import Model
-from cgraph.ir.graph import Node
+from cgraph.ir.graph import Node, made_at
 from cgraph.ops.leaf import Var
 
 
@@ -35,7 +35,7 @@ def load(config: str | Path, weights: str | Path | None = None, *, batch: int = 
     else:
         parameters = Open() if seed is None else Random(seed)
     try:
-        return build(net, sections, parameters, batch)
+        return build(net, sections, parameters, batch, Path(config).name)
     except FormatError as error:
         raise FormatError(f"{config}: {error}") from None
 
@@ -50,14 +50,15 @@ def check_supported(sections: list[Section], config: str | Path) -> None:
         raise FormatError(f"{config}: there are no layers")
 
 
-def build(options: Section, sections: list[Section], parameters: Parameters, batch: int) -> Model:
-    """The graph of all layers."""
+def build(options: Section, sections: list[Section], parameters: Parameters, batch: int, file: str) -> Model:
+    """The graph of all layers; `file` is the description's name, for messages."""
     net = Net(parameters, options.size("time_steps", 1))
     start = Var(input_shape(options, net.steps * batch), "float32", "input")
     x: Node = start
     for s in sections:
         try:
-            x = LAYERS[s.kind](net, s, x)
+            with made_at(file, s.line):
+                x = LAYERS[s.kind](net, s, x)
         except FormatError:
             raise
         except CgraphError as error:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +12,9 @@ from cgraph.engine.reference import evaluate
 from cgraph.errors import CgraphError, FormatError
 from cgraph.formats.onnx.context import OPERATORS, Context, Known, Value
 from cgraph.formats.onnx.tensors import sparse_array
-from cgraph.ir.graph import Node
+from cgraph.ir.graph import Node, made_at
 from cgraph.ir.traverse import post_order
-from cgraph.ops.leaf import Const, ConstOp
+from cgraph.ops.leaf import Const, ConstOp, Var
 
 DOMAINS = ("", "ai.onnx")
 FOLDED_SIZE = 4096  # elements: shape computations are far smaller, weights far larger
@@ -30,12 +31,14 @@ class Builder:
         functions: FunctionProto by (domain, name)
         arrays: how a TensorProto becomes an array
         known: values of inputs that are known while building
+        file: the model's name, for messages
     """
 
     opsets: Mapping[str, int]
     functions: Mapping[tuple[str, str], Any]
     arrays: Any
     known: Known
+    file: str = "model"
     count: int = 0
     depth: int = 0
 
@@ -67,12 +70,13 @@ class Builder:
             raise FormatError(f"sub-graphs lie more than {DEEPEST} deep in one another")
         self.depth += 1
         read = outputs.union(*(proto.input for proto in protos), *(names_inside(proto) for proto in protos))
-        for proto in protos:
+        for number, proto in enumerate(protos):
             self.count += 1
             if self.count > MOST_NODES:
                 raise FormatError(f"the graph has more than {MOST_NODES} nodes when its loops are unrolled")
             try:
-                found = self.node(proto, scope, read)
+                with made_at(self.file, number) if self.depth == 1 else nullcontext():
+                    found = self.node(proto, scope, read)
             except (CgraphError, ValueError, IndexError, TypeError, ZeroDivisionError, OverflowError) as error:
                 raise FormatError(message(proto, error)) from error
             for name, x in zip(proto.output, found):
@@ -112,7 +116,8 @@ class Builder:
         scope.update(zip(proto.input, operands))
         defaults = {a.name: a for a in proto.attribute_proto}
         nodes = [with_attributes(node, defaults | dict(attributes)) for node in proto.node]
-        inner = Builder(opsets_of(proto.opset_import) or self.opsets, self.functions, self.arrays, self.known)
+        opsets = opsets_of(proto.opset_import) or self.opsets
+        inner = Builder(opsets, self.functions, self.arrays, self.known, self.file)
         inner.depth = self.depth
         inner.run(nodes, scope, set(proto.output))
         self.count += inner.count
@@ -149,9 +154,7 @@ def folded(x: Value, operands: Sequence[Value]) -> Value:
         return x
     if any(y is not None and not is_small_constant(y) for y in operands):
         return x
-    if any(
-        not isinstance(n.op, ConstOp) and (not n.op.pure or not n.operands and n.name == "var") for n in post_order([x])
-    ):
+    if any(isinstance(n, Var) or not n.op.pure for n in post_order([x])):
         return x
     return Const(np.array(evaluate([x])[0]))
 

@@ -48,7 +48,7 @@ def build_model(opened: Source, shapes: Mapping[str, Any], constants: Mapping[st
     known = Known(constants)
     stored = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
     given = {v.name: input_value(v, shapes, constants) for v in graph.input if v.name not in stored}
-    builder = Builder(opsets_of(proto.opset_import), functions, opened.array, known)
+    builder = Builder(opsets_of(proto.opset_import), functions, opened.array, known, opened.name)
     scope = builder.build(graph, given)
     outputs = {v.name: lookup(scope, v.name, "output") for v in graph.output}
     for name, x in outputs.items():

@@ -24,12 +24,14 @@ class Source:
         data: the file's bytes
         spans: where in `data` the large initialisers lie
         folder: where external data may lie, in the folder itself or below; None allows none
+        name: the file's name, for messages
     """
 
     proto: Any
     data: MappedFile
     spans: dict[str, range]
     folder: Path | None
+    name: str = "model"
     files: dict[str, MappedFile] = field(default_factory=dict)
 
     def array(self, proto: Any) -> np.ndarray:
@@ -78,7 +80,8 @@ def open_source(source: str | Path | bytes) -> Source:
         file, folder = map_file(Path(source)), Path(source).resolve().parent
     try:
         split = split_model(file.bytes)
-        return Source(parsed(split.small), file, split.spans, folder)
+        name = "model" if folder is None else Path(str(source)).name
+        return Source(parsed(split.small), file, split.spans, folder, name)
     except FormatError as error:
         where = "the model" if folder is None else str(source)
         raise FormatError(f"{where}: {error}") from None
