@@ -294,7 +294,7 @@ class _Instance:
         self.versions: dict[Var, int] = {}
         self._arrays: dict[Node, np.ndarray] = {}
         constants = (n for n in compiled.views if isinstance(n.op, ConstOp))
-        program.bind({id(n): n.op.array.ctypes.data for n in constants})
+        program.bind({id(n): n.op.array.ctypes.data for n in constants})  # type: ignore[attr-defined]
 
     def changed(self, cells: tuple[Var, ...], inputs: tuple[Var, ...]) -> frozenset[Var]:
         """Vars whose value may differ from the last run's."""
