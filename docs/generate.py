@@ -1,0 +1,130 @@
+"""Write the generated parts of the documentation: the tables of memory.md, and ops.md.
+
+    python -m docs.generate [--timed]
+
+In memory.md a generated block stands between ``<!-- name -->`` and ``<!-- end -->``. Blocks with times differ from run
+to run and are written with ``--timed`` only; the benchmark behind one of them takes minutes.
+"""
+
+import re
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import cgraph.passes  # noqa: F401 - every op, physical ones too
+from benchmarks import memory_tables as tables
+from benchmarks import minimalloc
+from cgraph.ir.graph import OPS, Op
+
+DOCS = Path(__file__).parent
+BLOCK = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+FACETS = {
+    "view": "alias",
+    "gradient": "grad",
+    "kernel": "cpu",
+    "overwrites": "overwrites",
+    "workspace": "scratch",
+    "slices": "cut",
+}
+
+
+def main() -> None:
+    blocks = BLOCKS | (TIMED if "--timed" in sys.argv[1:] else {})
+    path = DOCS / "memory.md"
+    path.write_text(filled(path.read_text(), blocks))
+    (DOCS / "ops.md").write_text(ops_page())
+
+
+def filled(page: str, blocks: dict[str, Callable[[], list[str]]]) -> str:
+    """A page with these blocks computed anew and the others as they are."""
+
+    def block(match: re.Match[str]) -> str:
+        make = blocks.get(match[2])
+        return match[0] if make is None else "\n".join([match[1].rstrip(), *make(), match[3]])
+
+    return BLOCK.sub(block, page)
+
+
+def code(lines: list[str]) -> list[str]:
+    return ["```", *lines, "```"]
+
+
+def sizes() -> list[str]:
+    """The plan sizes as the tests have them."""
+    return code((DOCS.parent / "tests" / "memory" / "plan_sizes.txt").read_text().splitlines())
+
+
+def minimalloc_rows() -> list[str]:
+    printed = StringIO()
+    with redirect_stdout(printed):
+        minimalloc.main(minimalloc.FOLDER)
+    return code(printed.getvalue().splitlines())
+
+
+BLOCKS: dict[str, Callable[[], list[str]]] = {
+    "blocks": lambda: tables.table(tables.BLOCK_TABLE, tables.OWN_ROWS[:2]),
+    "offsets": lambda: tables.table(tables.OFFSET_TABLE, tables.OWN_ROWS[2:]),
+    "agreement": tables.agreement,
+    "orders": tables.order_table,
+    "sizes": sizes,
+}
+TIMED: dict[str, Callable[[], list[str]]] = {"timings": tables.timings, "minimalloc": minimalloc_rows}
+
+
+# -- ops.md -----------------------------------------------------------------------------------------------------------
+
+
+def ops_page() -> str:
+    """Every public function and every op with the facets it has."""
+    lines = [
+        "# Ops",
+        "",
+        "Written by `python -m docs.generate`. Functions are what users call, as `cgraph.name` and in part as NumPy's "
+        "own; ops are the nodes that graphs are made of. A facet is one aspect of an op: see `cgraph/ir/graph.py`.",
+        "",
+        "## Functions",
+        "",
+        "| function | what it gives |",
+        "|---|---|",
+        *(f"| `{name}` | {summary(function)} |" for name, function in sorted(OPS.items())),
+    ]
+    for module, ops in sorted(ops_by_module().items()):
+        lines += ["", f"## Ops of `{module}`", "", *facet_table(ops)]
+    return "\n".join(lines) + "\n"
+
+
+def ops_by_module() -> dict[str, list[type[Op]]]:
+    """The ops that have a shape rule and a meaning or a kernel, by the module that defines them."""
+    found: dict[str, list[type[Op]]] = {}
+    waiting: list[type[Op]] = [Op]
+    while waiting:
+        op = waiting.pop()
+        waiting += op.__subclasses__()
+        if has(op, "infer") and (has(op, "meaning") or has(op, "cpu")) and op.__module__.startswith("cgraph."):
+            found.setdefault(op.__module__, []).append(op)
+    return {module: sorted(ops, key=lambda op: op.__name__) for module, ops in found.items()}
+
+
+def facet_table(ops: list[type[Op]]) -> list[str]:
+    lines = ["| op | what it computes | " + " | ".join(FACETS) + " |", "|---|---|" + "---|" * len(FACETS)]
+    for op in ops:
+        marks = " | ".join("yes" if has(op, method) else "" for method in FACETS.values())
+        lines.append(f"| `{op.__name__}` | {summary(op)} | {marks} |")
+    return lines
+
+
+def has(op: type[Op], facet: str) -> bool:
+    """The op or its family has this facet."""
+    return getattr(op, facet) is not getattr(Op, facet)
+
+
+def summary(documented: object) -> str:
+    """The first sentence or line of a docstring, fit for a table."""
+    text = (documented.__doc__ or "").strip().split("\n\n")[0]
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    main()
