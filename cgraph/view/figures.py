@@ -53,7 +53,7 @@ class Figures:
         peak, peak_nbytes: the first step with the most bytes in use, and those bytes
         alive: what is in use there, largest first
         nbytes: of the arena; `unshared_nbytes`: if every value had bytes of its own; `lower_bound`: of any plan
-            of this schedule, whatever overwrites or is made in place
+            of this schedule, whatever overwrites or is made in place; `plain_lower_bound`: if nothing does
         var_nbytes, const_nbytes: outside the arena
         order, strategy: what made the schedule and the plan; `proved`: no plan of this schedule is smaller
         kernels: None when only the plan is known
@@ -66,6 +66,7 @@ class Figures:
     nbytes: int
     unshared_nbytes: int
     lower_bound: int
+    plain_lower_bound: int
     var_nbytes: int
     const_nbytes: int
     order: str

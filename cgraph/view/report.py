@@ -58,6 +58,7 @@ def _report(shown: Shown, seconds: Sequence[float] | None) -> Report:
         compiled.nbytes,
         compiled.unshared_nbytes,
         compiled.lower_bound,
+        compiled.plain_lower_bound,
         _leaf_nbytes(compiled, VarOp),
         _leaf_nbytes(compiled, ConstOp),
         compiled.order,

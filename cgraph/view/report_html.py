@@ -2,7 +2,7 @@
 
 from cgraph.errors import bytes_text
 from cgraph.view.figures import Figures
-from cgraph.view.report_text import proved, saved, seconds_text
+from cgraph.view.report_text import against_bounds, proved, saved, seconds_text
 from cgraph.view.text import markup
 
 STYLE = """
@@ -33,7 +33,7 @@ def report_html(report: Figures) -> str:
 def _facts(report: Figures) -> list[tuple[str, ...]]:
     rows = [
         ("arena", report.nbytes, f"by {report.strategy}, {proved(report)}; order {report.order}"),
-        ("lower bound", report.lower_bound, f"the arena is {report.ratio:.4f} × that"),
+        ("lower bound", report.lower_bound, against_bounds(report)),
         ("unshared", report.unshared_nbytes, saved(report)),
         ("Vars", report.var_nbytes, "outside the arena"),
         ("Consts", report.const_nbytes, "outside the arena"),

@@ -36,6 +36,7 @@ def test_figures_are_those_of_the_plan(strategy):
     compiled = compiled_graph(strategy)
     found = report(compiled)
     assert (found.nbytes, found.lower_bound) == (compiled.nbytes, compiled.lower_bound)
+    assert found.plain_lower_bound == compiled.plain_lower_bound
     assert found.unshared_nbytes == compiled.unshared_nbytes
     assert found.peak_nbytes == max(row.in_use for row in found.steps) == compiled.peak_nbytes
     assert found.ratio == compiled.nbytes / compiled.lower_bound
@@ -43,6 +44,14 @@ def test_figures_are_those_of_the_plan(strategy):
     assert found.var_nbytes == 2 * 16 * 16 * 4
     assert [row.op for row in found.steps] == [node.name for node in compiled.layout.steps]
     assert [row.nbytes for row in found.steps] == [node.nbytes for node in compiled.layout.steps]
+
+
+def test_the_text_shows_the_bound_without_overwriting_where_it_is_another():
+    x = cg.Var((64,))
+    assert "if nothing overwrote" not in str(report(planned(cg.sin(x))))
+    found = report(planned(cg.exp(cg.sin(x))))
+    assert (found.lower_bound, found.plain_lower_bound) == (256, 512)
+    assert "; 512 B if nothing overwrote" in str(found)
 
 
 def test_bytes_in_use_are_those_of_the_operands_alive_at_each_step():
