@@ -9,7 +9,7 @@ from cgraph.errors import DTypeError
 from cgraph.ir.graph import OPS, Node, apply, public
 from cgraph.ir.spec import dtype_of
 from cgraph.kernels.expression import code_of
-from cgraph.ops.family import Pointwise, binary, common_dtype, plain, together, unary
+from cgraph.ops.family import Pointwise, binary, common_dtype, numeric_dtype, plain, quotient_dtype, together, unary
 from cgraph.ops.leaf import as_node
 
 
@@ -304,7 +304,9 @@ Rint = _rounding("Rint", "rint", np.rint, "The nearest whole number, halves to e
 def round(x: Any, decimals: int = 0) -> Node:
     """To `decimals` places, halves to even, as ``np.round``."""
     x = as_node(plain(x))
-    if decimals == 0 or x.dtype.kind != "f":
+    if x.dtype.kind != "f":
+        return OPS["astype"](x, "float32") if x.dtype.kind == "b" else x
+    if decimals == 0:
         return OPS["rint"](x)
     scale = 10.0 ** abs(decimals)
     return OPS["rint"](x * scale) / scale if decimals > 0 else OPS["rint"](x / scale) * scale
@@ -355,10 +357,10 @@ def clip(x: Any, a_min: Any = None, a_max: Any = None) -> Node:
 
 
 add, subtract, multiply = binary(Add), binary(Subtract), binary(Multiply)
-true_divide = binary(TrueDivide, real=True)
-floor_divide, remainder = binary(FloorDivide), binary(Remainder)
+true_divide = binary(TrueDivide, quotient_dtype)
+floor_divide, remainder = binary(FloorDivide, numeric_dtype), binary(Remainder, numeric_dtype)
 maximum, minimum = binary(Maximum), binary(Minimum)
 negative, abs, sign, square = unary(Negative), unary(Abs), unary(Sign), unary(Square)
 reciprocal = unary(Reciprocal, real=True)
-floor, ceil, trunc, rint = unary(Floor), unary(Ceil), unary(Trunc), unary(Rint)
+floor, ceil, trunc, rint = unary(Floor), unary(Ceil), unary(Trunc), unary(Rint, real=True)
 divide = true_divide

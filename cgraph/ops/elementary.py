@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cgraph.ir.graph import OPS
-from cgraph.ops.family import Pointwise, binary, unary
+from cgraph.ops.family import Pointwise, binary, float_dtype, numeric_dtype, unary
 
 
 @dataclass(frozen=True)
@@ -226,9 +226,12 @@ class Hypot(Elementary):
 
 
 class Fmod(Elementary):
-    """The remainder of x / y with the sign of x."""
+    """The remainder of x / y with the sign of x; for whole numbers, 0 when y is 0."""
 
     primitive, numpy = "fmod", staticmethod(np.fmod)
+
+    def scalar(self, m, x, y):
+        return m.fmod(x, y) if x.dtype[0] == "f" else m.rem(x, y)
 
     def grad(self, node, g):
         x, y = node.operands
@@ -280,6 +283,6 @@ sin, cos, tan = unary(Sin, real=True), unary(Cos, real=True), unary(Tan, real=Tr
 arcsin, arccos, arctan = unary(Arcsin, real=True), unary(Arccos, real=True), unary(Arctan, real=True)
 sinh, cosh, tanh = unary(Sinh, real=True), unary(Cosh, real=True), unary(Tanh, real=True)
 arcsinh, arccosh, arctanh = unary(Arcsinh, real=True), unary(Arccosh, real=True), unary(Arctanh, real=True)
-arctan2, hypot = binary(Arctan2, real=True), binary(Hypot, real=True)
-fmod, copysign = binary(Fmod, real=True), binary(Copysign, real=True)
+arctan2, hypot = binary(Arctan2, float_dtype), binary(Hypot, float_dtype)
+fmod, copysign = binary(Fmod, numeric_dtype), binary(Copysign, float_dtype)
 erf, erfc = unary(Erf, real=True), unary(Erfc, real=True)

@@ -82,6 +82,16 @@ def float_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype("float32" if dtype in SMALL else "float64")
 
 
+def quotient_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype in which NumPy divides: float64 for whole numbers of any size."""
+    return dtype if dtype.kind == "f" else np.dtype("float64")
+
+
+def numeric_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype in which NumPy does arithmetic that has no meaning for bool: int8 there."""
+    return np.dtype("int8") if dtype.kind == "b" else dtype
+
+
 def together(*xs: Any, dtype: np.dtype | None = None) -> list[Node]:
     """Operands promoted to one dtype and broadcast to one shape, by explicit nodes."""
     dtype = dtype or common_dtype(*xs)
@@ -111,12 +121,12 @@ def unary(op: Callable[[], Op], real: bool = False) -> Callable[[Any], Node]:
     return named(function, op)
 
 
-def binary(op: Callable[[], Op], real: bool = False) -> Callable[[Any, Any], Node]:
-    """The public function of a pointwise op of two operands; `real` ops compute in a float dtype."""
+def binary(op: Callable[[], Op], convert: Callable[[np.dtype], np.dtype] | None = None) -> Callable[[Any, Any], Node]:
+    """The public function of a pointwise op of two operands; `convert` gives the dtype in which it computes."""
 
     def function(x: Any, y: Any) -> Node:
         dtype = common_dtype(x, y)
-        return apply(op(), *together(x, y, dtype=float_dtype(dtype) if real else dtype))
+        return apply(op(), *together(x, y, dtype=convert(dtype) if convert else dtype))
 
     return named(function, op)
 

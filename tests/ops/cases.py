@@ -145,7 +145,7 @@ POINTWISE = [
     case("astype", lambda x: cg.astype(cg.astype(x, "float32"), "float64") ** 2, SHAPE, smooth=False, label="float"),
     case("clip", lambda x: cg.clip(x, -1, 1.03), apart(4, 6), twice=False),
     case("gelu", lambda x: cg.gelu(x, approximate=True), SHAPE, label="tanh"),
-    case("bitcast", lambda x: cg.bitcast(x, "int64"), SHAPE, smooth=False),
+    case("bitcast", lambda x: cg.bitcast(x, f"int{8 * x.dtype.itemsize}"), SHAPE, smooth=False),
 ]
 
 MOVES = [

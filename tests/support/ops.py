@@ -70,6 +70,6 @@ def contiguous(value: Value) -> Value:
 def scattered(value: np.ndarray) -> np.ndarray:
     """The same elements in memory that is neither contiguous nor in order: last axes first, flipped, with gaps."""
     wide = np.zeros((*value.shape[::-1], 2), value.dtype)
-    seen = wide[..., 1].transpose()[tuple(slice(None, None, -1) for _ in value.shape)]
+    seen = wide[..., 1].transpose()[(..., *(slice(None, None, -1) for _ in value.shape))]
     seen[...] = value
     return seen

@@ -151,7 +151,7 @@ class ThreadPool:
             threads: at most this many threads, the caller's included; 0 is all cores. Fewer run when cores are taken
             stop: address of a word; once it is not 0 the run ends after the call that is going on. 0: none
             slice_ns: how long kernels run before Python looks for signals
-            blas: the table calls into BLAS or OpenMP, whose own threads are held to the cores of this run
+            blas: the table calls into BLAS or OpenMP, held to one thread: more would change the bits
 
         A run inside a run (from a Python callback) uses the thread that it is on.
         """
@@ -166,7 +166,7 @@ class ThreadPool:
                 count = min(most, self._free)
                 self._free -= count
             _inside.run = True
-            with limited_blas(count) if blas else nullcontext():
+            with limited_blas(1) if blas else nullcontext():
                 if count == 1:
                     return self._run_alone(table, rows, stop, slice_ns)
                 return self._run_team(table, rows, count - 1, stop, slice_ns)

@@ -1,0 +1,51 @@
+"""Linear algebra through LAPACK: the same bits on any number of threads, errors that reach the caller, batches."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import NoGradientError, ShapeError
+
+
+@pytest.mark.parametrize("name", ["inv", "det", "qr", "svd", "eigh", "cholesky"])
+def test_same_bits_on_any_number_of_threads(name):
+    n = 200
+    x = cg.Var((n, n), "float64")
+    a = np.random.default_rng(1).normal(size=(n, n))
+    value = a @ a.T + n * np.eye(n)
+    found = getattr(cg, name)(x)
+    outputs = list(found) if isinstance(found, tuple) else [found]
+    one, two = (cg.compile(outputs, [x], threads=threads)(value) for threads in (1, 2))
+    assert [y.tobytes() for y in one] == [y.tobytes() for y in two]
+
+
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+def test_a_singular_matrix_ends_the_run_and_the_function_stays_usable(engine):
+    x = cg.Var((2, 2), "float64", "x")
+    f = cg.compile(cg.inv(x) * 2, [x], engine=engine)
+    with pytest.raises(np.linalg.LinAlgError):
+        f(np.zeros((2, 2)))
+    np.testing.assert_allclose(f(np.eye(2)), 2 * np.eye(2))
+
+
+def test_numpy_functions_work_on_nodes():
+    x = cg.Const(np.array([[2.0, 1], [1, 3]]))
+    np.testing.assert_allclose(np.linalg.inv(x).eval() @ x.op.array, np.eye(2), atol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(x, 1).eval(), 4)
+    np.testing.assert_allclose(np.linalg.det(x).eval(), 5)
+
+
+def test_shapes_that_do_not_fit():
+    x = cg.Var((2, 3), "float64", "x")
+    with pytest.raises(ShapeError, match=r"inv at test_linalg.py:\d+: .*square.*x float64\[2,3\]"):
+        cg.inv(x)
+    with pytest.raises(ShapeError, match="right side"):
+        cg.solve(cg.Var((3, 3), "float64"), cg.Var((2, 1), "float64"))
+
+
+def test_gradients_that_do_not_exist_say_so():
+    x = cg.Var((2, 3), "float64", "x")
+    with pytest.raises(NoGradientError, match=r"qr at test_linalg.py:\d+"):
+        cg.gradient(cg.sum(cg.qr(x)[0]), x)
+    with pytest.raises(NoGradientError, match="full_matrices=False"):
+        cg.gradient(cg.sum(cg.svd(x)[0]), x)
