@@ -189,6 +189,7 @@ def test_a_killed_run_leaves_a_whole_checkpoint(tmp_path, pause):
         child = subprocess.Popen([sys.executable, "-c", TRAINER, str(path)])
         waited = time.monotonic()
         while steps_in(path) <= count and time.monotonic() - waited < 60:
+            assert child.poll() is None, "the run ended by itself"
             time.sleep(0.01)
         time.sleep(pause * (i + 1))
         os.kill(child.pid, signal.SIGKILL)
