@@ -19,7 +19,7 @@ from cgraph.kernels.target import Target, building_for, target_named
 from cgraph.memory.layout import ARENA
 from cgraph.memory.problem import Plan, Strategy
 from cgraph.memory.recompute import Recompute
-from cgraph.ops.leaf import ConstOp, Var, aligned_empty, fitting_array
+from cgraph.ops.leaf import ConstOp, Var, fitting_array
 from cgraph.passes import PASSES
 from cgraph.passes.freeze import freeze as freeze_values
 from cgraph.passes.lower_cpu import lower_cpu
@@ -40,6 +40,7 @@ def compile(
     passes: bool = True,
     winograd: bool = True,
     freeze: Sequence[Var] = (),
+    recompute: bool | int = False,
 ) -> "Function":
     """Make a Function of a graph.
 
@@ -57,6 +58,8 @@ def compile(
         passes: rewrite the graph first; False runs it as it was written
         winograd: allow it where it is faster; False computes every convolution directly, which is the more exact
         freeze: Vars whose present values become constants, which passes fold and pack: weights at inference
+        recompute: compute forward values again rather than keep them for the backward part: the same bits, less memory,
+            more time. True for the least memory; a number of bytes to do only as much as it takes to fit in them
     Raises
         GraphError: no outputs; an input or the target of an update is no Var; a name that there is not
         ShapeError: an update's node and Var differ
@@ -80,10 +83,11 @@ def compile(
     edges = dict(zip(updates, roots[split:]))
     with building_for(target):
         compiled = plan_graph(
-            roots[:split], edges, strategy, tuple(changing), chosen.alignment, order, tuple(inputs or ())
+            roots[:split], edges, strategy, tuple(changing), chosen.alignment, order, tuple(inputs or ()), recompute
         )
-    if budget is not None and compiled.nbytes > budget:
-        raise BudgetError(budget_text(compiled, budget))
+    limit = min((n for n in (budget, recompute) if n is not None and not isinstance(n, bool)), default=None)
+    if limit is not None and compiled.nbytes > limit:
+        raise BudgetError(budget_text(compiled, limit))
     with building_for(target):
         code = chosen.program(steps_of(compiled), compiled.nbytes)
     return Function(wanted, tuple(inputs or ()), updates, single, compiled, code)
@@ -142,7 +146,7 @@ class Function(Viewable):
     """A compiled graph: call it with arrays for its inputs. Changes: arenas, and the Vars of its update edges.
 
     Fields
-        outputs, inputs, updates: as given to `compile`
+        outputs, inputs, updates: those given to `compile`, after passes and lowering
         compiled: schedule, plan and places; None on the reference engine
     """
 
@@ -155,6 +159,8 @@ class Function(Viewable):
         compiled: Compiled | None,
         code: Any,
     ) -> None:
+        if compiled:  # the graph as it was written, with weights that were packed since, need not live on
+            outputs, updates = compiled.outputs, dict(zip(compiled.updated, compiled.sources))
         self.outputs, self.inputs, self.updates, self.compiled = outputs, inputs, updates, compiled
         self._single, self._code = single, code
         order = post_order((*compiled.outputs, *compiled.sources) if compiled else (*outputs, *updates.values()))
@@ -257,6 +263,8 @@ class Function(Viewable):
         for x in self._cells:
             if x.cell.array is None:
                 raise UnassignedError(f"{x.name} {x.spec} (made at {x.where}) has no value; assign one first")
+            if x.cell.shared and x in self.updates:
+                x.cell.change(x.spec, keep=True)
             arrays[x] = x.cell.array
         instance.program.bind({id(x): a.ctypes.data for x, a in arrays.items()})
         return arrays
@@ -264,13 +272,11 @@ class Function(Viewable):
     def _write_updates(self, instance: "_Instance", arrays: dict[Node, np.ndarray]) -> None:
         assert self.compiled is not None
         for x, source in zip(self.compiled.updated, self.compiled.sources):
-            x.cell.version += 1
             if source.op.writes and instance.base(source) is x:
-                continue
-            value = instance.read(source, arrays)
-            if x.cell.array is None:
-                x.cell.array = aligned_empty(x.spec)
-            np.copyto(x.cell.array, value)
+                x.cell.version += 1
+            else:
+                value = instance.read(source, arrays)
+                np.copyto(x.cell.change(x.spec), value)
 
     def _finish(self, found: list[np.ndarray], out: Sequence[np.ndarray] | None) -> Any:
         if out is not None:

@@ -53,7 +53,6 @@ def compile(
     samples: Sequence[Sample] | None = None,
     *,
     frozen: bool = True,
-    copy: bool = True,
     **options: Any,
 ) -> Predictor:
     """Compile `model` for inference: no dropout, running statistics.
@@ -63,7 +62,6 @@ def compile(
         samples: one sample of each input; the model's own by default
         frozen: the weights as they are now become part of the Function, which is the quickest; otherwise it reads
             them at every run
-        copy: of frozen weights; without it they are used where they lie, and must not change any more
         options: for ``cgraph.compile``
     Raises
         UnassignedError: a Parameter has no value
@@ -75,7 +73,7 @@ def compile(
     if batch < 1:
         raise InputError(f"a batch of {batch} samples")
     if frozen:
-        model = freeze(model, copy)
+        model = freeze(model)
     inputs = [Var((batch, *sample.shape), sample.dtype, f"input{i}") for i, sample in enumerate(samples)]
     result = model(*inputs)
     several = isinstance(result, tuple)
@@ -83,10 +81,13 @@ def compile(
     return Predictor(function, samples, batch, several)
 
 
-def freeze(model: Layer, copy: bool = True) -> Layer:
-    """The same model with constants in place of its Parameters. UnassignedError when one has no value."""
+def freeze(model: Layer) -> Layer:
+    """The same model with constants in place of its Parameters; a Parameter that is assigned later takes new bytes.
+
+    UnassignedError when one has no value.
+    """
     check_assigned(model)
-    return mapped(model, lambda x: cg.Const(x.value if copy else x.cell.array, copy=False))
+    return mapped(model, lambda x: cg.Const(x.cell.share(), copy=False))
 
 
 def fitting(array: Any, sample: Sample, i: int) -> np.ndarray:

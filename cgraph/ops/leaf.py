@@ -17,10 +17,32 @@ _HASHED_NBYTES = 1 << 16
 
 @dataclass(eq=False)
 class Cell:
-    """The one thing that changes: a Var's value. `version` counts the changes."""
+    """The one thing that changes: a Var's value.
+
+    Fields
+        array: the value, or None
+        version: counts the changes
+        shared: a constant uses these very bytes, so the next change goes to new ones
+    """
 
     array: np.ndarray | None = None
     version: int = 0
+    shared: bool = False
+
+    def share(self) -> np.ndarray | None:
+        """The array, for someone who keeps it: it will not change any more."""
+        self.shared = True
+        return self.array
+
+    def change(self, spec: Spec, keep: bool = False) -> np.ndarray:
+        """The array, to be written: a new one when there is none or it is shared. `keep`: with the value it has."""
+        old = self.array
+        if old is None or self.shared:
+            self.array, self.shared = aligned_empty(spec), False
+            if keep and old is not None:
+                self.array[...] = old
+        self.version += 1
+        return self.array  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,10 +97,7 @@ class Var(Node):
     def assign(self, value: Any) -> "Var":
         """Copy `value` into the Var; shape and dtype must be its own. Numbers and lists take its dtype."""
         value = fitting_array(value, self.spec, self.name)
-        if self.cell.array is None:
-            self.cell.array = aligned_empty(self.spec)
-        self.cell.array[...] = value
-        self.cell.version += 1
+        self.cell.change(self.spec)[...] = value
         return self
 
 

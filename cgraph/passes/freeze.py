@@ -12,11 +12,11 @@ from cgraph.passes.rewrite import remade
 def freeze(outputs: tuple[Node, ...], variables: Iterable[Var]) -> tuple[Node, ...]:
     """Replace these Vars by Consts of what they hold now, so that passes may compute with them and pack them.
 
-    UnassignedError names a Var that holds nothing.
+    Nothing is copied: a Var that is assigned later takes new bytes. UnassignedError names a Var that holds nothing.
     """
     new: dict[Node, Node] = {}
     for x in variables:
         if x.cell.array is None:
             raise UnassignedError(f"{x.name} {x.spec} (made at {x.where}) cannot be frozen: it has no value")
-        new[x] = Const(x.cell.array, name=x.name)
+        new[x] = Const(x.cell.share(), name=x.name, copy=False)
     return rebuild(outputs, lambda node, operands: new[node] if node in new else remade(node, operands))

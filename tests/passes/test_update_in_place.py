@@ -115,3 +115,14 @@ def test_an_interrupt_leaves_all_updates_done_or_none():
         moved = not np.array_equal(x.value, before)
         assert moved == (y.value[0, 0] != ticks)
     assert count
+
+
+def test_a_frozen_value_stays_when_its_var_changes():
+    x, w = cg.Var((8,), "float64", "x"), var(13, 8)
+    old = w.value
+    frozen = cg.compile(x * w, [x], freeze=[w])
+    train = cg.compile([], updates={w: w * 2.0})
+    train()
+    w.assign(w.value + 1)
+    np.testing.assert_array_equal(frozen(np.ones(8)), old)
+    np.testing.assert_array_equal(w.value, old * 2 + 1)
