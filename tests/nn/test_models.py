@@ -7,6 +7,7 @@ import pytest
 import cgraph as cg
 from nn import models
 from nn.layer import Layer
+from nn.mode import Mode
 from nn.models.steps import usage_records
 from tests.support.data import shared
 
@@ -45,6 +46,30 @@ def test_a_network_takes_a_batch_and_keeps_it(name):
         assert result.shape[0] == 2
 
 
+@pytest.mark.parametrize("name", ["resnet20", "vgg16", "inception_v3", "squeezenet1_1", "mobilenet_v2", "densenet121"])
+def test_every_weight_of_a_network_gets_a_gradient(name):
+    model = getattr(models, name)(None)
+    (scores,) = built(model, 2, Mode(training=True))
+    weights = list(model.parameters().values())
+    gradients = cg.gradient(cg.sum(cg.square(scores)), weights)
+    for x, g in zip(weights, gradients):
+        assert g.spec == x.spec
+        assert reaches(g, scores), f"{x.name} has no path to the loss"
+
+
+def reaches(g: cg.Node, scores: cg.Node) -> bool:
+    """Does a gradient depend on the result? A weight that the loss does not use has a gradient of constant zeros."""
+    waiting, seen = [g], set()
+    while waiting:
+        node = waiting.pop()
+        if node is scores:
+            return True
+        if node not in seen:
+            seen.add(node)
+            waiting.extend(node.operands)
+    return False
+
+
 @pytest.mark.parametrize("name", TABLED)
 def test_tensors_and_their_usage_are_those_of_the_published_tables(name):
     with shared(f"planner/records/{name}.csv").open() as file:
@@ -54,7 +79,7 @@ def test_tensors_and_their_usage_are_those_of_the_published_tables(name):
     assert [record[:3] for record in usage_records(outputs)] == want
 
 
-def built(model: Layer, n: int) -> tuple[cg.Node, ...]:
+def built(model: Layer, n: int, mode: Mode | None = None) -> tuple[cg.Node, ...]:
     assert model.samples is not None
-    found = model(*(cg.Var((n, *sample.shape), sample.dtype) for sample in model.samples))
+    found = model(*(cg.Var((n, *sample.shape), sample.dtype) for sample in model.samples), mode=mode)
     return found if isinstance(found, tuple) else (found,)
