@@ -75,7 +75,7 @@ class Builder:
     def _conv(self, node: Node) -> Node:
         op, x, f = node.op, node.operands[0], node.operands[1]
         assert isinstance(op, ConvEpilogue)
-        bias, residual = op.operands(node.operands)
+        scale, bias, residual = op.operands(node.operands)
         plain = reads_plain(node) and x not in self._blocked
         shape = layer_of(node, self.target, plain)
         result = self.forms[node]
@@ -85,7 +85,8 @@ class Builder:
             source = self._source_form(x, shape.window)
             images = self.in_form(x, source)
         tile = winograd_rule(shape, x.shape[0]) if self.winograd else 0
-        filters = Const(pack_filters(shape, x.shape[0], tile, f.op.array), copy=False)  # type: ignore[attr-defined]
+        values = f.op.array if scale is None else f.op.array * scale.op.array[:, None, None, None]  # type: ignore[attr-defined]
+        filters = Const(pack_filters(shape, x.shape[0], tile, values), copy=False)
         packed = Const(packed_bias(shape, None if bias is None else bias.op.array), copy=False)
         operands = [images, filters, packed]
         kept = None

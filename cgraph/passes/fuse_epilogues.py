@@ -171,14 +171,9 @@ def channel_values(node: Node, channels: int) -> np.ndarray | None:
 def built(chain: Chain, new: dict[Node, Node]) -> Node:
     """The chain as one node."""
     x, f = chain.conv.operands
-    filters = new[f]
-    if chain.scale is not None:
-        scaled = filters.op.array * chain.scale[:, None, None, None]  # type: ignore[attr-defined]
-        filters = Const(scaled.astype(chain.conv.dtype, copy=False), copy=False)
-    operands = [new[x], filters]
-    if chain.shift is not None:
-        operands.append(Const(chain.shift.astype(chain.conv.dtype)))
+    operands = [new[x], new[f]]
+    operands += [Const(v.astype(chain.conv.dtype)) for v in (chain.scale, chain.shift) if v is not None]
     if chain.residual is not None:
         operands.append(new[chain.residual])
-    op = ConvEpilogue(chain.conv.op, chain.shift is not None, chain.residual is not None, chain.activation)  # type: ignore[arg-type]
-    return apply(op, *operands)
+    has = (chain.scale is not None, chain.shift is not None, chain.residual is not None)
+    return apply(ConvEpilogue(chain.conv.op, *has, chain.activation), *operands)  # type: ignore[arg-type]

@@ -22,15 +22,17 @@ from cgraph.ops.physical.form import Form
 
 @dataclass(frozen=True)
 class ConvEpilogue(Op):
-    """``activation(conv(x, filters) + bias + residual)``: what a pass makes of a convolution and what follows it.
+    """``activation(conv(x, filters) * scale + bias + residual)``: a convolution and what follows it.
 
     Fields
         conv: the convolution
-        has_bias, has_residual: operands after `x` and the filters: bias ``[k]``, residual of the result's shape
+        has_scale, has_bias, has_residual: operands after `x` and the filters: scale and bias ``[k]``, a residual of the
+            result's shape. The scale is multiplied into the filters when they are packed, one layer at a time
         activation: two bounds and a slope
     """
 
     conv: Conv2d
+    has_scale: bool = False
     has_bias: bool = False
     has_residual: bool = False
     activation: Activation = NONE
@@ -41,6 +43,8 @@ class ConvEpilogue(Op):
     def meaning(self, x, f, *rest):
         found = self.conv.meaning(x, f)
         extra = list(rest)
+        if self.has_scale:
+            found = found * extra.pop(0)[:, None, None]
         if self.has_bias:
             found = found + extra.pop(0)[:, None, None]
         if self.has_residual:
@@ -48,10 +52,12 @@ class ConvEpilogue(Op):
         a = self.activation
         return np.clip(np.where(found > 0, found, found * np.asarray(a.slope, found.dtype)), a.low, a.high)
 
-    def operands(self, operands: tuple) -> tuple[Any, Any]:
-        """Bias and residual among the operands, None where absent."""
+    def operands(self, operands: tuple) -> tuple[Any, Any, Any]:
+        """Scale, bias and residual among the operands, None where absent."""
         rest = list(operands[2:])
-        return rest.pop(0) if self.has_bias else None, rest.pop(0) if self.has_residual else None
+        has = (self.has_scale, self.has_bias, self.has_residual)
+        scale, bias, residual = (rest.pop(0) if there else None for there in has)
+        return scale, bias, residual
 
 
 @dataclass(frozen=True)
