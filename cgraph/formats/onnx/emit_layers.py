@@ -1,0 +1,180 @@
+"""Expressions of ONNX nodes for the layers of networks, and patterns that ONNX has one operator for."""
+
+from collections.abc import Callable, Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cgraph.formats.onnx.emit import Emitted, emitter, ints, node
+from cgraph.ir.graph import Node
+from cgraph.ops.leaf import ConstOp
+from cgraph.ops.shape import BroadcastTo, Reshape
+
+
+@emitter("matmul")
+def matmul(x: Node) -> Emitted:
+    return node("MatMul", *x.operands)
+
+
+@emitter("softmax", "log_softmax")
+def softmax(x: Node) -> Emitted:
+    kind = "Softmax" if x.op.name == "softmax" else "LogSoftmax"
+    return node(kind, x.operands[0], axis=x.op.axis)  # type: ignore[attr-defined]
+
+
+@emitter("conv1d", "conv2d", "conv3d")
+def conv(x: Node) -> Emitted:
+    return node("Conv", *x.operands, **windows(x.op, x.operands[1].shape[2:]))
+
+
+def windows(op: Any, kernel: tuple[int, ...]) -> dict[str, Any]:
+    """The attributes of a convolution."""
+    return {
+        "kernel_shape": list(kernel),
+        "strides": list(op.stride),
+        "pads": list(op.pad),
+        "dilations": list(op.dilation),
+        "group": op.groups,
+    }
+
+
+@emitter("conv_transpose")
+def conv_transpose(x: Node) -> Emitted:
+    op: Any = x.op
+    v, f = x.operands
+    axes = len(op.stride)
+    plain = [
+        (n - 1) * s + (r - 1) * d + 1 - op.pad[i] - op.pad[axes + i]
+        for i, (n, s, r, d) in enumerate(zip(v.shape[2:], op.stride, f.shape[2:], op.dilation))
+    ]
+    extra = [n - m for n, m in zip(x.shape[2:], plain)]
+    return node("ConvTranspose", v, f, output_padding=extra, **windows(op, f.shape[2:]))
+
+
+@emitter("max_pool", "avg_pool")
+def pool(x: Node) -> Emitted:
+    op: Any = x.op
+    given = {
+        "kernel_shape": list(op.window),
+        "strides": list(op.stride),
+        "pads": list(op.pad),
+        "ceil_mode": int(op.ceil),
+    }
+    if x.op.name == "max_pool":
+        return node("MaxPool", x.operands[0], dilations=list(op.dilation), **given)
+    return node("AveragePool", x.operands[0], count_include_pad=int(op.count_pad), **given)
+
+
+@emitter("batch_norm")
+def batch_norm(x: Node) -> Emitted:
+    return node("BatchNormalization", *x.operands, epsilon=x.op.eps)  # type: ignore[attr-defined]
+
+
+@emitter("layer_norm")
+def layer_norm(x: Node) -> Emitted:
+    return node("LayerNormalization", *x.operands, axis=-x.op.axes, epsilon=x.op.eps)  # type: ignore[attr-defined]
+
+
+@emitter("group_norm")
+def group_norm(x: Node) -> Emitted:
+    """Instance normalisation of the groups, then scale and shift of the channels."""
+    op: Any = x.op
+    v, scale, shift = x.operands
+    if op.groups == v.shape[1]:
+        return node("InstanceNormalization", v, scale, shift, epsilon=op.eps)
+    ones, zeros = np.ones(op.groups, v.dtype), np.zeros(op.groups, v.dtype)
+    grouped = node("Reshape", v, ints([v.shape[0], op.groups, prod(v.shape[1:]) // op.groups]))
+    unit = node("Reshape", node("InstanceNormalization", grouped, ones, zeros, epsilon=op.eps), ints(v.shape))
+    wide = ints([-1, *[1] * (v.ndim - 2)])
+    return node("Add", node("Mul", unit, node("Reshape", scale, wide)), node("Reshape", shift, wide))
+
+
+@emitter("lrn")
+def lrn(x: Node) -> Emitted:
+    op: Any = x.op
+    return node("LRN", x.operands[0], size=op.size, alpha=op.alpha, beta=op.beta, bias=op.bias)
+
+
+# -- patterns: several nodes of ours, one of ONNX's -------------------------------------------------------------------
+
+
+def constant_number(x: Node) -> float | None:
+    """The one number that a node holds everywhere, or None."""
+    v = x.operands[0] if isinstance(x.op, BroadcastTo) else x
+    if not isinstance(v.op, ConstOp) or v.size != 1:
+        return None
+    return v.op.array.reshape(()).item()
+
+
+def leaky_relu(x: Node) -> Emitted | None:
+    """where(v >= 0, v, v * alpha)"""
+    if x.op.name != "where":
+        return None
+    condition, v, scaled = x.operands
+    if condition.op.name != "greater_equal" or scaled.op.name != "multiply" or condition.operands[0] is not v:
+        return None
+    alpha = constant_number(scaled.operands[1])
+    if scaled.operands[0] is not v or alpha is None or constant_number(condition.operands[1]) != 0:
+        return None
+    return node("LeakyRelu", v, alpha=alpha) if v.dtype.kind == "f" else None
+
+
+def clip(x: Node) -> Emitted | None:
+    """minimum(maximum(v, low), high)"""
+    if x.op.name != "minimum" or x.operands[0].op.name != "maximum":
+        return None
+    v, low = x.operands[0].operands
+    lowest, highest = constant_number(low), constant_number(x.operands[1])
+    if lowest is None or highest is None:
+        return None
+    return node("Clip", v, np.asarray(lowest, x.dtype), np.asarray(highest, x.dtype))
+
+
+def mean(x: Node) -> Emitted | None:
+    """sum(v, axes) / count, with the axes kept or not"""
+    if x.op.name != "true_divide":
+        return None
+    total, count = x.operands[0], constant_number(x.operands[1])
+    kept = isinstance(total.op, Reshape)
+    inner = total.operands[0] if kept else total
+    if inner.op.name != "sum" or count is None:
+        return None
+    (v,) = inner.operands
+    axes = inner.op.axes  # type: ignore[attr-defined]
+    shape = tuple(1 if i in axes else n for i, n in enumerate(v.shape))
+    if (kept and total.shape != shape) or v.dtype != x.dtype or count != prod(v.shape[a] for a in axes):
+        return None
+    if kept and axes == tuple(range(2, v.ndim)) and v.ndim > 2:
+        return node("GlobalAveragePool", v)
+    return node("ReduceMean", v, ints(axes), keepdims=int(kept))
+
+
+def biased_conv(x: Node) -> Emitted | None:
+    """conv(v, f) + bias of the channels"""
+    if x.op.name != "add":
+        return None
+    for found, added in (x.operands, x.operands[::-1]):
+        bias = added.operands[0] if isinstance(added.op, BroadcastTo) else added
+        if not found.op.name.startswith("conv") or found.shape != x.shape or bias.size != x.shape[1]:
+            continue
+        if bias.shape[-x.ndim + 1 :] != (x.shape[1], *[1] * (x.ndim - 2)):
+            continue
+        flat = bias.operands[0] if isinstance(bias.op, Reshape) and bias.operands[0].ndim == 1 else None
+        plain = EMITTED[found.op.name](found) if found.op.name in EMITTED else None
+        if plain is not None:
+            last = flat if flat is not None else node("Reshape", bias, ints([-1]))
+            return Emitted(plain.kind, (*plain.operands, last), plain.attributes)
+    return None
+
+
+EMITTED: dict[str, Callable[[Node], Emitted]] = dict.fromkeys(("conv1d", "conv2d", "conv3d"), conv)
+PATTERNS = (leaky_relu, clip, mean, biased_conv)
+
+
+def matched(x: Node) -> Iterator[Emitted]:
+    """What patterns give for a node."""
+    for pattern in PATTERNS:
+        found = pattern(x)
+        if found is not None:
+            yield found

@@ -1,0 +1,182 @@
+"""save: a graph made of ops that ONNX has, as an ONNX model.
+
+Vars that are inputs become inputs; other Vars must hold a value, which becomes an initialiser, as constants do.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError, UnassignedError, UnavailableError
+from cgraph.formats.onnx.emit import EMITTERS, Emitted
+from cgraph.formats.onnx.emit_layers import matched
+from cgraph.formats.onnx.tensors import NUMBER
+from cgraph.ir.graph import Node
+from cgraph.ops.leaf import ConstOp, Var
+from cgraph.ops.shape import Item
+
+OPSET, IR_VERSION = 18, 8
+LARGEST = (1 << 31) - 1  # bytes that protobuf writes
+
+
+def save(path: str | Path, outputs: Node | Sequence[Node], inputs: Sequence[Var], names: Sequence[str] = ()) -> None:
+    """Write a graph as an ONNX file; see `serialised`."""
+    Path(path).write_bytes(serialised(outputs, inputs, names))
+
+
+def serialised(outputs: Node | Sequence[Node], inputs: Sequence[Var], names: Sequence[str] = ()) -> bytes:
+    """A graph as the bytes of an ONNX model.
+
+    Parameters
+        outputs: one node or several
+        inputs: Vars that the model takes; the others become initialisers
+        names: of the outputs; output0, output1, … by default
+    Raises
+        FormatError: ops that ONNX has no operator for, each named with its count; or over 2 GiB
+        UnassignedError: a Var that is no input holds no value
+    """
+    wanted = [outputs] if isinstance(outputs, Node) else list(outputs)
+    labels = list(names) or [f"output{i}" for i in range(len(wanted))]
+    plan = expressions(wanted)
+    writer = Writer(plan, inputs, set(labels))
+    return writer.model(wanted, labels)
+
+
+def expressions(outputs: Sequence[Node]) -> dict[Node, Emitted]:
+    """The expression of every node that is needed, operands first. FormatError naming what ONNX does not have."""
+    found: dict[Node, Emitted] = {}
+    missing: Counter[str] = Counter()
+    waiting: list[tuple[Node, bool]] = [(x, False) for x in reversed(outputs)]
+    chosen: dict[Node, Emitted] = {}
+    while waiting:
+        x, done = waiting.pop()
+        if x in found or isinstance(x, Var) or isinstance(x.op, ConstOp):
+            continue
+        if done:
+            found[x] = chosen[x]
+            continue
+        source = x.operands[0] if isinstance(x.op, Item) else x
+        if source not in chosen:
+            expression = next(matched(source), None)
+            make = EMITTERS.get(source.op.name)
+            if expression is None and make is None:
+                missing[source.op.name] += 1
+                chosen[source] = Emitted("", source.operands)
+            else:
+                chosen[source] = expression or make(source)  # type: ignore[misc]
+        waiting.append((source, True))
+        waiting += [(v, False) for v in nodes_of(chosen[source])]
+    if missing:
+        named = ", ".join(f"{name} ({n} times)" if n > 1 else name for name, n in sorted(missing.items()))
+        raise FormatError(f"{len(missing)} ops have no operator of ONNX: {named}")
+    return found
+
+
+def nodes_of(expression: Emitted) -> list[Node]:
+    """The nodes that an expression reads."""
+    found: list[Node] = []
+    for x in expression.operands:
+        if isinstance(x, Emitted):
+            found += nodes_of(x)
+        elif isinstance(x, Node):
+            found.append(x)
+    return found
+
+
+class Writer:
+    """Makes the protos. Changes: nodes, initialisers and names grow.
+
+    Fields
+        plan: the expression of every node, operands first
+        inputs: Vars that the model takes
+        taken: names that are in use
+    """
+
+    def __init__(self, plan: dict[Node, Emitted], inputs: Sequence[Var], taken: set[str]) -> None:
+        try:
+            from onnx import helper, numpy_helper
+        except ImportError:
+            raise UnavailableError("ONNX files need the package onnx: pip install 'cgraph[onnx]'") from None
+        self.helper, self.numpy_helper = helper, numpy_helper
+        self.plan, self.inputs, self.taken = plan, list(inputs), taken
+        self.names: dict[Node, str] = {}
+        self.nodes: list[Any] = []
+        self.initializers: list[Any] = []
+        self.small: dict[tuple, str] = {}
+        self.nbytes = 0
+        for x in self.inputs:
+            self.names[x] = self.fresh(x.name)
+
+    def model(self, outputs: Sequence[Node], labels: Sequence[str]) -> bytes:
+        """All of it, serialised."""
+        for x, expression in self.plan.items():
+            self.names[x] = self.emit(expression, x.op.name)
+        for x, label in zip(outputs, labels, strict=True):
+            self.nodes.append(self.helper.make_node("Identity", [self.name_of(x)], [label]))
+        graph = self.helper.make_graph(
+            self.nodes,
+            "cgraph",
+            [self.info(self.names[x], x) for x in self.inputs],
+            [self.info(label, x) for x, label in zip(outputs, labels)],
+            self.initializers,
+        )
+        opset = self.helper.make_opsetid("", OPSET)
+        return self.helper.make_model(graph, opset_imports=[opset], ir_version=IR_VERSION).SerializeToString()
+
+    def info(self, name: str, x: Node) -> Any:
+        return self.helper.make_tensor_value_info(name, NUMBER[x.dtype], x.shape)
+
+    def fresh(self, stem: str) -> str:
+        """A name that is not in use."""
+        name, i = stem, 0
+        while name in self.taken:
+            i += 1
+            name = f"{stem}_{i}"
+        self.taken.add(name)
+        return name
+
+    def emit(self, expression: Emitted, stem: str) -> str:
+        """Add an expression's nodes; the name of its first result."""
+        operands = ["" if x is None else self.operand(x, stem) for x in expression.operands]
+        name = self.fresh(stem)
+        results = [name, *(f"{name}:{i}" for i in range(1, expression.results))]
+        made = self.helper.make_node(expression.kind, operands, results, name=name, **expression.attributes)
+        self.nodes.append(made)
+        return name
+
+    def operand(self, x: Any, stem: str) -> str:
+        if isinstance(x, Emitted):
+            return self.emit(x, stem)
+        return self.name_of(x) if isinstance(x, Node) else self.array(x, stem)
+
+    def name_of(self, x: Node) -> str:
+        """The name of a node's value; Vars and constants become initialisers when they are first read."""
+        if x in self.names:
+            return self.names[x]
+        if isinstance(x.op, Item):
+            name = self.names[x.operands[0]]
+            return name if x.op.index == 0 else f"{name}:{x.op.index}"
+        if isinstance(x, Var):
+            if x.cell.array is None:
+                raise UnassignedError(f"{x.name} {x.spec} (made at {x.where}) is no input and has no value")
+            self.names[x] = self.array(x.cell.array, x.name)
+        else:
+            self.names[x] = self.array(x.op.array, x.name)  # type: ignore[attr-defined]
+        return self.names[x]
+
+    def array(self, x: np.ndarray, stem: str) -> str:
+        """An initialiser; equal small ones are one."""
+        key = (x.dtype.str, x.shape, x.tobytes()) if x.nbytes <= 256 else None
+        if key in self.small:
+            return self.small[key]
+        self.nbytes += x.nbytes
+        if self.nbytes > LARGEST:
+            raise FormatError(f"the constants have over {LARGEST} bytes, which is the most that one ONNX file holds")
+        name = self.fresh(stem if key is None else f"{stem}_constant")
+        self.initializers.append(self.numpy_helper.from_array(np.ascontiguousarray(x).reshape(x.shape), name))
+        if key is not None:
+            self.small[key] = name
+        return name
