@@ -7,6 +7,7 @@ graph has one plan on every machine.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from cgraph.errors import GraphError
@@ -19,12 +20,13 @@ from cgraph.memory.layout import Layout, is_leaf, layout_of, owner_of, producers
 from cgraph.memory.permissions import permitted_lower_bound
 from cgraph.memory.problem import Plan, Strategy
 from cgraph.memory.replay import check_replay
-from cgraph.memory.smallest import candidates, smallest
+from cgraph.memory.smallest import Candidate, Choice, candidates, smaller, smallest
 from cgraph.memory.strategies import STRATEGIES
 from cgraph.memory.usage import Usage, usage_of
 from cgraph.ops.leaf import Var
 from cgraph.ops.shape import Contiguous
 from cgraph.passes.make_contiguous import make_contiguous
+from cgraph.passes.recompute import recompute as in_order_again
 from cgraph.passes.update_in_place import update_in_place
 from cgraph.schedule.breadth_first import breadth_first
 from cgraph.schedule.costly_first import costly_first
@@ -35,6 +37,7 @@ SCHEDULES = {"breadth_first": breadth_first, "least_memory": least_memory}
 ORDERS = ("auto", "depth_first", *SCHEDULES)
 MOST_REPLAYED = 20_000  # steps; beyond it the check of every value takes long
 STATES = 1_000  # of a search for an order that nobody asked for
+PATIENCE = 4  # numbers of segments that make no smaller plan, before no more are tried
 
 
 @dataclass(frozen=True)
@@ -91,11 +94,12 @@ def plan_graph(
     alignment: int,
     order: str = "auto",
     inputs: Sequence[Var] = (),
+    recompute: bool | int = False,
 ) -> Compiled:
     """Schedule, layout and plan of a physical graph, checked.
 
     Parameters
-        outputs, updates, changing, inputs: as for `compile`
+        outputs, updates, changing, inputs, recompute: as for `compile`
         strategy: what makes the plan
         alignment: bytes that offsets are multiples of
         order: one of `ORDERS`
@@ -111,12 +115,42 @@ def plan_graph(
     given = layout_of(nodes, ends, always)
     found = [(name, given if run is None else layout_of(run, ends, always)) for name, run in runs(given, order)]
     best, plan = smallest([way for name, layout in found for way in candidates(name, layout, alignment)], strategy)
+    if recompute:
+        best, plan = recomputed((best, plan), recompute, strategy, alignment)
+        ends, always = best.layout.kept, set(best.layout.always)
     check_plan(best.usage.problem, plan)
     places = best.layout.place(best.usage, plan)
     if len(best.layout.steps) <= MOST_REPLAYED:
         workspaces = {node: best.usage.offset(plan, i) for node, i in best.layout.scratch_of.items()}
         check_replay(best.layout.steps, places, workspaces, plan.nbytes, ends, always)
     return Compiled(ends[:split], ends[split:], tuple(updates), best.layout, best.usage, plan, places, best.order)
+
+
+def recomputed(known: Choice, recompute: bool | int, strategy: Strategy, alignment: int) -> Choice:
+    """A plan in which forward values are computed again.
+
+    Parameters
+        known: without
+        recompute: True for the smallest plan; a number of bytes for the fewest segments that fit in it, since each
+            further one has more computed again
+    """
+    room = -1 if recompute is True else int(recompute)
+    quick = partial(auto, nodes=0) if strategy is auto else strategy
+    best, worse, segments = known, 0, 2
+    while best[1].nbytes > room and worse < PATIENCE and segments <= len(known[0].layout.steps):
+        ways = [way for way in in_segments(known[0], segments, alignment) if way.bound < best[1].nbytes]
+        found = smaller(best, smallest(ways, quick)) if ways else best
+        worse = worse + 1 if found is best else 0
+        best, segments = found, max(segments + 1, segments * 4 // 3)
+    return smaller(best, smallest([best[0]], strategy))
+
+
+def in_segments(known: Candidate, segments: int, alignment: int) -> list[Candidate]:
+    """The ways to arrange a graph whose forward values are computed again, in so many segments."""
+    order, new = in_order_again(known.layout, segments)
+    kept, always = known.layout.kept, known.layout.always
+    layout = layout_of(order, [new[x] for x in kept], {new[x] for x in always})
+    return candidates(f"{known.order}, recomputing {segments - 1} of {segments} segments", layout, alignment)
 
 
 def strategy_named(memory: str | Strategy) -> Strategy:

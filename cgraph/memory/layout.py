@@ -25,6 +25,7 @@ class Layout:
         values: what the planner sees; first the owners by step, then the workspaces
         value_of: the index in `values` of each owner
         scratch_of: the index in `values` of each step's workspace
+        kept, always: as given to `layout_of`
     """
 
     steps: tuple[Node, ...]
@@ -32,6 +33,8 @@ class Layout:
     values: tuple[Value, ...]
     value_of: dict[Node, int]
     scratch_of: dict[Node, int]
+    kept: tuple[Node, ...] = ()
+    always: frozenset[Node] = frozenset()
 
     def place(self, usage: Usage, plan: Plan) -> dict[Node, View | tuple[View, ...]]:
         """The views with their addresses in the arena; those of Vars and Consts stay as they are."""
@@ -106,6 +109,7 @@ def layout_of(order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node
         kept: nodes whose bytes stay to the end: outputs and sources of update edges
         always: nodes whose bytes are nobody else's at any step, so that later runs find them
     """
+    kept, always = tuple(kept), frozenset(always)
     views = views_of(order)
     owners = {node: owner_of(views[node]) for node in order}
     steps = tuple(n for n in order if computes(n, views))
@@ -136,7 +140,7 @@ def layout_of(order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node
         if nbytes:
             scratch_of[node] = len(values)
             values.append(Value(nbytes, step_of[node], f"{node.name} workspace", step_of[node]))
-    return Layout(steps, views, tuple(values), step_of, scratch_of)
+    return Layout(steps, views, tuple(values), step_of, scratch_of, kept, always)
 
 
 def overwritable(node: Node, views: dict) -> list[Node]:

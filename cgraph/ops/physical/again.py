@@ -1,0 +1,44 @@
+"""An op computed once more: equal nodes are one node, so a second computation needs an op of its own."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from cgraph.ir.graph import Op
+from cgraph.ir.spec import Bundle, Spec
+
+
+@dataclass(frozen=True)
+class Again(Op):
+    """`op` on its operands, a second time: the same kernels, so the same bits.
+
+    What reads it differs from the first computation by its operands, and needs no such wrapping.
+    """
+
+    op: Op
+
+    @property
+    def name(self) -> str:
+        return f"{self.op.name}_again"
+
+    @property
+    def strided(self) -> bool:  # type: ignore[override]
+        return self.op.strided
+
+    @property
+    def can_fail(self) -> bool:  # type: ignore[override]
+        return self.op.can_fail
+
+    def infer(self, *specs: Spec) -> Spec | Bundle:
+        return self.op.infer(*specs)
+
+    def meaning(self, *xs: Any) -> Any:
+        return self.op.meaning(*xs)
+
+    def overwrites(self, *specs: Spec) -> tuple[int, ...]:
+        return self.op.overwrites(*specs)
+
+    def scratch(self, *specs: Spec) -> int:
+        return self.op.scratch(*specs)
+
+    def cpu(self, out: Any, *xs: Any, scratch: Any = None) -> list:
+        return self.op.cpu(out, *xs, **({"scratch": scratch} if scratch else {}))

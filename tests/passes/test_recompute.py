@@ -1,0 +1,132 @@
+"""recompute: the same bits with fewer bytes; the square-root bound on a deep chain."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import cgraph as cg
+from cgraph import BudgetError
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.ops.physical.again import Again
+from tests.support.graphs import draw_values, graphs
+
+WIDTH, BATCH = 64, 32
+LAYER = WIDTH * BATCH * 4
+
+
+def chain(depth):
+    """A deep network of equal layers: input, weights, loss, gradients."""
+    rng = np.random.default_rng(0)
+    x = cg.Var((BATCH, WIDTH), name="x")
+    weights = [cg.Var(WIDTH, name=f"w{i}") for i in range(depth)]
+    h = x
+    for w in weights:
+        w.assign(rng.normal(1, 0.1, WIDTH).astype("float32"))
+        h = cg.tanh(h * w)
+    loss = cg.sum(h * h)
+    return x, weights, loss, cg.gradient(loss, weights)
+
+
+def layers_in_use(depth, recompute):
+    x, _, loss, gradients = chain(depth)
+    return cg.compile([loss, *gradients], [x], recompute=recompute).nbytes / LAYER
+
+
+def steps_again(function):
+    return [node for node in function.compiled.layout.steps if isinstance(node.op, Again)]
+
+
+def test_bytes_grow_like_the_square_root_of_the_depth():
+    small, large = (layers_in_use(n, True) for n in (16, 144))
+    assert small <= 2 * 4 + 2
+    assert large <= 2 * 12 + 4
+
+
+def test_bytes_grow_like_the_depth_without():
+    for depth in (16, 144):
+        assert layers_in_use(depth, False) >= depth
+
+
+def test_every_forward_value_is_computed_at_most_twice():
+    x, _, loss, gradients = chain(64)
+    plain, again = (cg.compile([loss, *gradients], [x], recompute=r).compiled.layout.steps for r in (False, True))
+    assert len(plain) < len(again) <= len(plain) + 64
+
+
+def test_a_training_step_gives_the_same_bits():
+    values = np.random.default_rng(1).normal(size=(BATCH, WIDTH)).astype("float32")
+    found = []
+    for recompute in (False, True):
+        x, weights, loss, gradients = chain(20)
+        updates = {w: w - 0.01 * g for w, g in zip(weights, gradients)}
+        step = cg.compile(loss, [x], updates=updates, recompute=recompute, engine=CpuEngine(poison=True))
+        losses = [step(values) for _ in range(3)]
+        found.append((losses, [w.value for w in weights]))
+        assert bool(steps_again(step)) == recompute
+    (losses, weights), (losses_again, weights_again) = found
+    np.testing.assert_array_equal(losses, losses_again)
+    for a, b in zip(weights, weights_again):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_random_numbers_are_drawn_again_as_they_were():
+    found = []
+    for recompute in (False, True):
+        x, key = cg.Var((BATCH, WIDTH), name="x"), cg.Var(2, "uint32", "key").assign(cg.random_key(5))
+        keys = cg.split_key(key, 13)
+        h = x
+        for k in keys[1:]:
+            h = cg.tanh(cg.dropout(h, k, 0.3) * 1.5)
+        g = cg.gradient(cg.sum(h), x)
+        step = cg.compile(g, [x], updates={key: keys[0]}, recompute=recompute)
+        values = np.random.default_rng(1).normal(size=x.shape).astype("float32")
+        found.append([step(values) for _ in range(2)] + [key.value])
+        assert bool(steps_again(step)) == recompute
+    for a, b in zip(*found):
+        np.testing.assert_array_equal(a, b)
+
+
+@settings(max_examples=60)
+@given(drawn=graphs())
+def test_gradients_of_random_graphs_have_the_same_bits(drawn):
+    values = draw_values(drawn.leaves)
+    loss = cg.sum(cg.square(drawn.outputs[-1]))
+    wanted = [*drawn.outputs, *cg.gradient(loss, drawn.leaves)]
+    plain = cg.compile(wanted, drawn.leaves)
+    again = cg.compile(wanted, drawn.leaves, recompute=True, engine=CpuEngine(poison=True))
+    assert again.nbytes <= plain.nbytes
+    for a, b in zip(plain(*values), again(*values)):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_incremental_runs_of_a_recomputing_function_equal_full_ones():
+    x, weights, loss, gradients = chain(12)
+    x.assign(np.random.default_rng(1).normal(size=x.shape).astype("float32"))
+    function = cg.compile([loss, *gradients], recompute=True)
+    assert steps_again(function)
+    for i in (3, 3, 11, 0):
+        weights[i].assign(weights[i].value * np.float32(1.1))
+        for a, b in zip(function(), cg.compile([loss, *gradients])()):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_budget_recomputes_no_more_than_it_needs():
+    x, _, loss, gradients = chain(64)
+    least, most = (cg.compile([loss, *gradients], [x], recompute=r).nbytes for r in (True, False))
+    functions = [cg.compile([loss, *gradients], [x], recompute=n) for n in (most, (least + most) // 2, least)]
+    counts = [len(f.compiled.layout.steps) for f in functions]
+    assert not steps_again(functions[0])
+    assert counts[0] < counts[1] < counts[2]
+    assert functions[1].nbytes <= (least + most) // 2
+
+
+def test_a_budget_that_no_segments_fit_is_refused():
+    x, _, loss, gradients = chain(8)
+    with pytest.raises(BudgetError, match="the budget is 1000 B"):
+        cg.compile([loss, *gradients], [x], recompute=1000)
+
+
+def test_a_graph_in_which_nothing_waits_stays_as_it_is():
+    x = cg.Var((4, 4), name="x")
+    function = cg.compile(cg.sin(x) @ x, [x], recompute=True)
+    assert not steps_again(function)
