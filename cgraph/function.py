@@ -22,6 +22,7 @@ from cgraph.memory.recompute import Recompute
 from cgraph.ops.leaf import ConstOp, Var, fitting_array
 from cgraph.passes import PASSES
 from cgraph.passes.freeze import freeze as freeze_values
+from cgraph.passes.fuse_reductions import fuse_reductions
 from cgraph.passes.lower_cpu import lower_cpu
 from cgraph.planning import Compiled, plan_graph, strategy_named
 
@@ -114,10 +115,10 @@ def check_request(outputs: tuple[Node, ...], inputs: tuple[Var, ...], updates: d
 
 
 def rewritten(roots: tuple[Node, ...], target: Target, winograd: bool) -> tuple[Node, ...]:
-    """All passes, then lowering."""
+    """All passes, then lowering, then what joins physical ops."""
     for rewrite in PASSES:
         roots = rewrite(roots)
-    return lower_cpu(roots, target, winograd)
+    return fuse_reductions(lower_cpu(roots, target, winograd))
 
 
 def steps_of(compiled: Compiled) -> list[Step]:

@@ -53,11 +53,13 @@ def scalar_program(op: Pointwise, codes: tuple[str, ...]) -> Program:
     """The op's scalar meaning as instructions, for operands of these dtypes."""
     trace = Trace()
     result = op.scalar(trace, *(trace.load(i, code) for i, code in enumerate(codes)))
-    want = code_of(op.dtype(*(np.dtype(_NUMPY_CODE.get(c, c)) for c in codes)))
+    want = code_of(op.dtype(*map(dtype_of_code, codes)))
     return trace.program(trace.cast(result, want))
 
 
-_NUMPY_CODE = {"b1": "?"}
+def dtype_of_code(code: str) -> np.dtype:
+    """NumPy's dtype of a kernel's short code."""
+    return np.dtype("?" if code == "b1" else code)
 
 
 def common_dtype(*xs: Any) -> np.dtype:

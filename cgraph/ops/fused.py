@@ -1,12 +1,18 @@
-"""Several pointwise ops in one: one loop, one kernel, no bytes for what lies between."""
+"""Several pointwise ops in one, and a reduction of them: one loop, one kernel, no bytes for what lies between."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from cgraph.ops.family import Pointwise
+from cgraph.ir.graph import Op
+from cgraph.ir.spec import Spec
+from cgraph.kernels.expression import Program, Trace, code_of
+from cgraph.kernels.kernel import Pointer, View
+from cgraph.ops.family import Pointwise, dtype_of_code
+from cgraph.ops.reduce import Reduction
 
 Body = tuple[tuple[Pointwise, tuple[int, ...]], ...]
 
@@ -42,3 +48,45 @@ class FusedPointwise(Pointwise):
 
     def scalar(self, m, *xs):
         return self._walk(xs, lambda op, values: op.scalar(m, *values))
+
+
+@dataclass(frozen=True)
+class FusedReduction(Op):
+    """A reduction of a pointwise op's result, which gets no bytes: each element goes from the registers into the sum.
+
+    Operands
+        those of the pointwise op
+    Fields
+        reduction: what is reduced, over which axes
+        inner: what gives the elements
+    """
+
+    reduction: Reduction
+    inner: Pointwise
+    strided = True
+
+    @property
+    def name(self) -> str:
+        return f"{self.reduction.name} of {self.inner.name}"
+
+    def infer(self, *specs: Spec) -> Spec:
+        return self.reduction.infer(self.inner.infer(*specs))
+
+    def meaning(self, *xs):
+        return self.reduction.meaning(self.inner.meaning(*xs))
+
+    def scratch(self, *specs: Spec) -> int:
+        return self.reduction.scratch(self.inner.infer(*specs))
+
+    def cpu(self, out: View, *xs: View, scratch: Pointer | None = None) -> list:
+        program = reduced_program(self.inner, self.reduction, tuple(x.dtype for x in xs))
+        return self.reduction.calls(program, out, xs, scratch)
+
+
+@lru_cache(maxsize=4096)
+def reduced_program(inner: Pointwise, reduction: Reduction, codes: tuple[str, ...]) -> Program:
+    """The inner op's scalar meaning, in the dtype that is reduced."""
+    trace = Trace()
+    result = inner.scalar(trace, *(trace.load(i, code) for i, code in enumerate(codes)))
+    given = inner.dtype(*map(dtype_of_code, codes))
+    return trace.program(trace.cast(trace.cast(result, code_of(given)), code_of(reduction.dtype(given))))

@@ -17,7 +17,7 @@ from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.reduce import reduce_calls, scratch_nbytes
 from cgraph.kernels.expression import Program, Trace, code_of
 from cgraph.kernels.kernel import Pointer, View, contiguous
-from cgraph.ops.family import plain
+from cgraph.ops.family import dtype_of_code, plain
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import axes_of, broadcast_to, reshape
@@ -49,16 +49,19 @@ class Reduction(Op):
     def program(self, code: str) -> Program:
         """What is reduced, from one element of the operand."""
         m = Trace()
-        return m.program(m.cast(m.load(0, code), code_of(self.dtype(np.dtype("?" if code == "b1" else code)))))
+        return m.program(m.cast(m.load(0, code), code_of(self.dtype(dtype_of_code(code)))))
 
     def scratch(self, x: Spec) -> int:
         return scratch_nbytes(self.kind, self.program(code_of(x.dtype))[-1][1], x.shape, self.axes)
 
     def cpu(self, out: View, x: View, scratch: Pointer | None = None) -> list:
-        program = self.program(x.dtype)
-        nbytes = scratch_nbytes(self.kind, program[-1][1], x.shape, self.axes)
+        return self.calls(self.program(x.dtype), out, (x,), scratch)
+
+    def calls(self, program: Program, out: View, xs: tuple[View, ...], scratch: Pointer | None) -> list:
+        """The reduction of what `program` computes of an element of each of `xs`, which have one shape."""
+        nbytes = scratch_nbytes(self.kind, program[-1][1], xs[0].shape, self.axes)
         room = contiguous(scratch, (nbytes,), "u1") if scratch else None
-        return reduce_calls(self.kind, program, out, x, axes=self.axes, scratch=room)
+        return reduce_calls(self.kind, program, out, *xs, axes=self.axes, scratch=room)
 
 
 def wide(dtype: np.dtype) -> np.dtype:

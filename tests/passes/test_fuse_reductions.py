@@ -1,0 +1,67 @@
+"""Reductions joined with what feeds them: same values on random graphs, and no bytes between."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import cgraph as cg
+from cgraph.engine.reference import evaluate
+from cgraph.ir.traverse import post_order
+from cgraph.ops.family import Pointwise
+from cgraph.ops.fused import FusedReduction
+from cgraph.ops.reduce import Reduction
+from cgraph.passes.fuse_pointwise import fuse_pointwise
+from cgraph.passes.fuse_reductions import fuse_reductions
+from tests.support.graphs import draw_values, graphs
+from tests.support.tolerance import assert_close
+
+KINDS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")
+
+
+@settings(max_examples=60)
+@given(drawn=graphs())
+def test_joined_reductions_keep_the_values(drawn):
+    values = dict(zip(drawn.leaves, draw_values(drawn.leaves)))
+    joined = fuse_reductions(fuse_pointwise(tuple(drawn.outputs)))
+    for got, want in zip(evaluate(joined, values), evaluate(drawn.outputs, values)):
+        assert_close(got, want)
+
+
+@settings(max_examples=30)
+@given(drawn=graphs())
+def test_nothing_is_left_to_join(drawn):
+    joined = fuse_reductions(fuse_pointwise(tuple(drawn.outputs)))
+    assert all(a is b for a, b in zip(fuse_reductions(joined), joined))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool"])
+@pytest.mark.parametrize("axis", [0, 1, None])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_kernel_gives_what_numpy_gives(kind, axis, dtype):
+    x, y = (cg.Var((70, 90), dtype, name) for name in "xy")
+    rng = np.random.default_rng(0)
+    values = [rng.integers(0, 2, x.shape).astype(dtype) for _ in range(2)]
+    function = cg.compile(getattr(cg, kind)(cg.maximum(x, y), axis=axis), [x, y])
+    assert [type(n.op) for n in function.compiled.layout.steps] == [FusedReduction]
+    want = getattr(np, kind)(np.maximum(*values), axis=axis)
+    got = function(*values)
+    assert got.dtype == want.dtype
+    assert_close(got, want)
+
+
+def test_a_large_sum_in_parts_agrees_and_needs_no_array():
+    x, y = cg.Var((1 << 20,), "float64", "x"), cg.Var((1 << 20,), "float64", "y")
+    function = cg.compile(cg.sum(cg.sin(x) * y), [x, y])
+    rng = np.random.default_rng(0)
+    values = [rng.standard_normal(x.shape) for _ in range(2)]
+    assert function.nbytes < x.nbytes / 100
+    np.testing.assert_allclose(function(*values), np.sum(np.sin(values[0]) * values[1]), rtol=1e-9)
+
+
+def test_a_value_that_somebody_else_reads_is_not_computed_twice():
+    x = cg.Var((8, 8), name="x")
+    y = cg.exp(x)
+    nodes = post_order(fuse_reductions((y / cg.sum(y, 0), cg.max(cg.sin(x)))))
+    assert sum(isinstance(n.op, Reduction) for n in nodes) == 1
+    assert sum(isinstance(n.op, FusedReduction) for n in nodes) == 1
+    assert any(isinstance(n.op, Pointwise) and n.name == "exp" for n in nodes)
