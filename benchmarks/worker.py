@@ -1,0 +1,46 @@
+"""One engine's process, as `benchmarks.runner` starts it: prepare a case, then time runs when asked.
+
+Questions and answers are lines of JSON; the first answer says how long a run takes, or why there is none.
+"""
+
+import json
+import os
+import sys
+import time
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from benchmarks.runner import Absent
+
+
+def work(module: str, engine: str, case: str, threads: int, result: str) -> None:
+    """Prepare, say how long a run takes, then answer questions until the parent closes."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print is no answer
+
+    def answer(value: dict) -> None:
+        print(json.dumps(value), file=answers, flush=True)
+
+    try:
+        run = import_module(module).prepare(engine, case, threads)
+        found = run()
+    except (Absent, ImportError) as error:
+        answer({"absent": str(error).splitlines()[0]})
+        return
+    np.savez(result, *(np.asarray(x) for x in (found if isinstance(found, list | tuple) else [found])))
+    run()
+    answer({"seconds": min(seconds_of(run) for _ in range(3))})
+    for line in sys.stdin:
+        answer({"seconds": [seconds_of(run) for _ in range(json.loads(line)["runs"])]})
+
+
+def seconds_of(run: Any) -> float:
+    start = time.perf_counter()
+    run()
+    return max(time.perf_counter() - start, 1e-7)
+
+
+if __name__ == "__main__":
+    work(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5])
