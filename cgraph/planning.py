@@ -31,6 +31,7 @@ from cgraph.passes.update_in_place import update_in_place
 from cgraph.schedule.breadth_first import breadth_first
 from cgraph.schedule.costly_first import costly_first
 from cgraph.schedule.dag import Dag, least_peak, peak
+from cgraph.schedule.eager import eager
 from cgraph.schedule.least_memory import least_memory
 
 SCHEDULES = {"breadth_first": breadth_first, "least_memory": least_memory}
@@ -201,7 +202,7 @@ def runs(layout: Layout, order: str) -> list[tuple[str, list[Node] | None]]:
     found: list[tuple[str, list[Node] | None]] = [("depth_first", None)]
     walked = peak(dag, range(len(layout.steps)))
     if walked > least_peak(dag):
-        better = least_memory(dag, states=STATES, starts=(as_given, costly_first))
+        better = least_memory(dag, states=STATES, starts=(as_given, eager, costly_first))
         if peak(dag, better) < walked:
             found.append(("least_memory", in_order(layout, better)))
     return found

@@ -1,0 +1,94 @@
+"""eager: the order in which nodes stand, but what needs no more bytes than it frees runs as soon as it can.
+
+Idea: in a training graph the gradient of a weight is wanted last, yet computing it ends the usage of a forward value
+and of a gradient. After each node, those that have become ready are looked at, with a few of those that they make
+ready in turn; if together they free at least what they make, they run at once.
+
+Time O(n + edges) times `AHEAD`; no bound on the distance to the optimum.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from cgraph.schedule.dag import Dag
+
+AHEAD = 8  # nodes that are looked at together
+
+
+def eager(dag: Dag) -> tuple[int, ...]:
+    """The order; positions as they are where nothing can be gained."""
+    run = _Run(dag)
+    for node in range(len(dag.nbytes)):
+        if not run.done[node]:
+            run.execute([node])
+    return tuple(run.order)
+
+
+class _Run:
+    """A schedule under way. Changes: with every node that runs.
+
+    Fields
+        missing: per node, operands that have not run
+        waiting: per node, users that have not run
+    """
+
+    def __init__(self, dag: Dag) -> None:
+        self.dag = dag
+        self.done = [False] * len(dag.nbytes)
+        self.missing = [len(operands) for operands in dag.distinct]
+        self.waiting = [len(users) for users in dag.users]
+        self.order: list[int] = []
+
+    def execute(self, nodes: Iterable[int]) -> None:
+        """Run these, and whatever can run at no cost because of them."""
+        todo = deque(nodes)
+        while todo:
+            node = todo.popleft()
+            if self.done[node]:
+                continue
+            self.step(node)
+            for user in self.touched(node):
+                if not self.done[user]:
+                    todo.extend(self.worth_running(user))
+
+    def step(self, node: int) -> None:
+        self.done[node] = True
+        self.order.append(node)
+        for user in self.dag.users[node]:
+            self.missing[user] -= 1
+        for x in self.dag.distinct[node]:
+            self.waiting[x] -= 1
+
+    def touched(self, node: int) -> list[int]:
+        """Nodes whose cost may have fallen: users of the node, and the last users of its operands."""
+        found = list(self.dag.users[node])
+        for x in self.dag.distinct[node]:
+            if self.waiting[x] == 1:
+                found += [user for user in self.dag.users[x] if not self.done[user]]
+        return [user for user in found if not self.missing[user]]
+
+    def worth_running(self, node: int) -> Sequence[int]:
+        """The node with those that it makes ready, up to where they have freed what they make; none if they never do."""
+        dag, group, inside = self.dag, [node], {node}
+        missing: dict[int, int] = {}
+        waiting: dict[int, int] = {}
+        balance = 0
+        for i in range(AHEAD):
+            if i == len(group):
+                return ()
+            this = group[i]
+            balance += dag.nbytes[this]
+            if not dag.users[this] and this not in dag.kept:
+                balance -= dag.nbytes[this]
+            for x in dag.distinct[this]:
+                waiting[x] = waiting.get(x, self.waiting[x]) - 1
+                if not waiting[x] and x not in dag.kept:
+                    balance -= dag.nbytes[x]
+            if balance <= 0:
+                return group[: i + 1]
+            for user in dag.users[this]:
+                missing[user] = missing.get(user, self.missing[user]) - 1
+                if not missing[user] and user not in inside:
+                    inside.add(user)
+                    group.append(user)
+        return ()
