@@ -68,7 +68,7 @@ class _Run:
         return [user for user in found if not self.missing[user]]
 
     def worth_running(self, node: int) -> Sequence[int]:
-        """The node with those that it makes ready, up to where they have freed what they make; none if they never do."""
+        """The node with those that it makes ready, up to where they free what they make; none if they never do."""
         dag, group, inside = self.dag, [node], {node}
         missing: dict[int, int] = {}
         waiting: dict[int, int] = {}
