@@ -1,0 +1,88 @@
+"""Positions that are data: outside their axis they end the run by name; masks; several positions in one place."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import DTypeError, PositionError, ShapeError
+
+every_number_of_threads = pytest.mark.parametrize("threads", [1, 2])
+
+
+@every_number_of_threads
+@pytest.mark.parametrize("build", [
+    lambda x, i: cg.take(x, i, 0),
+    lambda x, i: cg.square(x)[i, i] * 2,
+    lambda x, i: cg.scatter_add(x, i, 1.0),
+    lambda x, i: cg.take_along_axis(x, i[:, None], 0),
+    lambda x, i: cg.put_along_axis(x, i[:, None], 1.0, 0),
+    lambda x, i: cg.gather_nd(x, i[:, None]),
+], ids=["take", "two", "scatter", "along", "put", "nd"])  # fmt: skip
+def test_a_position_outside_its_axis_ends_the_run_and_the_function_stays_usable(build, threads):
+    x, i = cg.Var((4, 3), "float64", "x"), cg.Var((2,), "int64", "i")
+    f = cg.compile(build(x, i), [x, i], threads=threads)
+    want = cg.compile(build(x, i), [x, i], engine="reference")
+    value = np.arange(12.0).reshape(4, 3)
+    for bad in ([0, 4], [-5, 1]):
+        with pytest.raises(PositionError, match=r"at test_index.py:\d+: a position is outside its axis"):
+            f(value, np.array(bad))
+        np.testing.assert_array_equal(f(value, np.array([2, -1])), want(value, np.array([2, -1])))
+
+
+def test_known_positions_are_refused_when_the_graph_is_built():
+    x = cg.Var((4, 3), name="x")
+    with pytest.raises(PositionError, match="axis of 3"):
+        x[[0, 1], [2, 3]]
+
+
+def test_positions_must_be_whole_numbers():
+    x = cg.Var((4, 3), name="x")
+    with pytest.raises(DTypeError, match="whole numbers"):
+        cg.take(x, cg.Var((2,)))
+    with pytest.raises(DTypeError, match="nonzero with a size"):
+        x[cg.Var((4,), bool)]
+
+
+def test_a_known_mask_selects():
+    value = np.arange(12.0).reshape(4, 3)
+    mask = np.array([True, False, True, True])
+    np.testing.assert_array_equal(cg.Const(value)[mask].eval(), value[mask])
+    np.testing.assert_array_equal(cg.Const(value)[mask, 1].eval(), value[mask, 1])
+    np.testing.assert_array_equal(cg.Const(value)[value > 3].eval(), value[value > 3])
+
+
+def test_of_several_updates_of_one_place_the_last_stays():
+    x = cg.Var((3,), "float64").assign([0, 0, 0])
+    y = cg.Var((4,), "float64").assign([1, 2, 3, 4])
+    found = cg.scatter(x, [1, 1, 2, 1], y)
+    np.testing.assert_array_equal(found.eval(), [0, 4, 3])
+    np.testing.assert_array_equal(cg.gradient(cg.sum(found * 2), y).eval(), [0, 0, 2, 2])
+
+
+def test_an_empty_axis_has_nothing_to_take():
+    with pytest.raises(ShapeError, match="no element to take"):
+        cg.take(cg.Var((0, 3)), [0])
+    assert cg.take(cg.Var((0, 3)).assign(np.zeros((0, 3), "f4")), []).eval().shape == (0,)
+
+
+def test_counts_beyond_the_fixed_size_are_told():
+    x = cg.Const(np.array([[3, 0, 1], [1, 2, 3]]))
+    places, count = cg.nonzero(x, 2)
+    np.testing.assert_array_equal(places.eval(), [[0, 0], [0, 2]])
+    assert count.eval() == 5
+    values, count = cg.unique(x, 6, -1)
+    np.testing.assert_array_equal(values.eval(), [0, 1, 2, 3, -1, -1])
+    assert count.eval() == 4
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nan_sorts_last_in_either_direction(dtype):
+    x = cg.Var((5,), dtype)
+    value = np.array([2, np.nan, 1, np.inf, -np.inf], dtype)
+    f = cg.compile([cg.sort(x), cg.sort(x, descending=True), cg.argsort(x, descending=True), *cg.top_k(x, 4)], [x])
+    rising, falling, places, top, top_places = f(value)
+    np.testing.assert_array_equal(rising, [-np.inf, 1, 2, np.inf, np.nan])
+    np.testing.assert_array_equal(falling, [np.inf, 2, 1, -np.inf, np.nan])
+    np.testing.assert_array_equal(places, [3, 0, 2, 4, 1])
+    np.testing.assert_array_equal(top, falling[:4])
+    np.testing.assert_array_equal(top_places, places[:4])

@@ -1,0 +1,73 @@
+"""Keyed random numbers: what a key fixes, what splitting gives, moments, dropout, an update edge that carries a key."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import ShapeError
+
+KEY = cg.random_key(2024)
+
+
+def test_equal_keys_give_equal_numbers_and_others_do_not():
+    draw = cg.Var((2,), "uint32", "key")
+    f = cg.compile(cg.random_uniform(draw, (100,)), [draw])
+    np.testing.assert_array_equal(f(KEY), f(KEY))
+    assert not np.array_equal(f(KEY), f(cg.random_key(2025)))
+
+
+def test_numbers_do_not_depend_on_the_size_drawn():
+    few, many = cg.random_uniform(KEY, (7,)).eval(), cg.random_uniform(KEY, (1000,)).eval()
+    np.testing.assert_array_equal(few, many[:7])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_moments(dtype):
+    n = 200_000
+    u = cg.random_uniform(KEY, (n,), -1, 3, dtype).eval()
+    z = cg.random_normal(KEY, (n,), 2, 3, dtype).eval()
+    b = cg.random_bernoulli(KEY, (n,), 0.3).eval()
+    assert u.dtype == z.dtype == dtype
+    assert u.min() >= -1 and u.max() < 3
+    sigma = 1 / np.sqrt(n)
+    assert abs(u.mean() - 1) < 5 * sigma * 4 / np.sqrt(12)
+    assert abs(z.mean() - 2) < 5 * sigma * 3
+    assert abs(z.std() - 3) < 5 * sigma * 3
+    assert abs(b.mean() - 0.3) < 5 * sigma * 0.5
+
+
+def test_split_keys_are_unlike_one_another():
+    keys = [k.eval() for k in cg.split_key(KEY, 50)]
+    assert len({k.tobytes() for k in (*keys, KEY)}) == 51
+    draws = np.stack([cg.random_normal(k, (2000,)).eval() for k in keys[:8]])
+    off_diagonal = np.corrcoef(draws)[~np.eye(8, dtype=bool)]
+    assert np.abs(off_diagonal).max() < 5 / np.sqrt(2000)
+
+
+def test_an_update_edge_carries_the_key_to_the_next_run():
+    key = cg.Var((2,), "uint32", "key").assign(KEY)
+    own, following = cg.split_key(key)
+    f = cg.compile(cg.random_uniform(own, (3,)), updates={key: following})
+    first, second = f(), f()
+    assert not np.array_equal(first, second)
+    key.assign(KEY)
+    np.testing.assert_array_equal(f(), first)
+
+
+def test_dropout_keeps_the_mean():
+    x = cg.Var((100, 300), name="x")
+    y = cg.compile(cg.dropout(x, KEY, 0.4), [x])(np.ones((100, 300), "f4"))
+    kept = y != 0
+    np.testing.assert_allclose(y[kept], 1 / 0.6, rtol=1e-6)
+    assert abs(kept.mean() - 0.6) < 0.02
+
+
+def test_what_is_no_key_seed_or_probability_is_refused():
+    with pytest.raises(ShapeError, match="random_key or split_key"):
+        cg.random_uniform(cg.Var((3,), "uint32"), (2,))
+    with pytest.raises(ShapeError, match="2\\*\\*64"):
+        cg.random_key(-1)
+    with pytest.raises(ShapeError, match="probability"):
+        cg.random_bernoulli(KEY, (2,), 1.5)
+    with pytest.raises(ShapeError, match="rate"):
+        cg.dropout(cg.Var((2,)), KEY, 1.0)
