@@ -82,7 +82,7 @@ def member_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarra
                 f"{member.file_size - length} are declared"
             )
         found = np.empty(prod(shape), dtype)
-        into = memoryview(found.view(np.uint8)) if need else memoryview(b"")
+        into: Any = found.view(np.uint8)
         at = 0
         while at < need:
             count = file.readinto(into[at:])  # type: ignore[attr-defined]
@@ -99,7 +99,7 @@ def npy_header(file: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype, i
     try:
         version = np.lib.format.read_magic(file)
         read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
-        counted = CountedReader(file)
+        counted: Any = CountedReader(file)
         shape, fortran, dtype = read(counted, max_header_size=LONGEST_HEADER)
     except (ValueError, KeyError, TypeError, SyntaxError, RecursionError, MemoryError, EOFError) as error:
         raise FormatError(f"member {name!r:.80} has no header of a .npy file: {error!r:.120}") from None

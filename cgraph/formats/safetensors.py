@@ -138,7 +138,8 @@ def write_safetensors(path: str | Path, arrays: Mapping[str, Any], metadata: Map
         at += x.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    replace_file(Path(path), [len(text).to_bytes(8, "little"), text, *(memoryview(named[n]).cast("B") for n in order)])
+    bodies = [named[name].reshape(-1).view(np.uint8) for name in order]
+    replace_file(Path(path), [len(text).to_bytes(8, "little"), text, *bodies])
 
 
 def replace_file(path: Path, parts: list[Any]) -> None:

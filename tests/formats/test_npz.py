@@ -1,0 +1,126 @@
+"""npz: what NumPy writes is read, objects and bombs are refused before anything is allocated."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cgraph.formats.npz import read_npz, write_npz
+from tests.support.hostile import flipped, harmless, refused
+
+ARRAYS = {
+    "a": np.arange(6, dtype="float32").reshape(2, 3),
+    "b": np.asfortranarray(np.arange(6).reshape(2, 3)),
+    "c": np.zeros((0, 4), "int8"),
+    "d": np.array(True),
+}
+
+
+def npy(header, data=b""):
+    """A member from a header's text."""
+    text = header.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
+
+
+def archive(path, members, compression=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "w", compression) as file:
+        for name, body in members:
+            file.writestr(name, body)
+    return path
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_what_numpy_writes_is_read(save, tmp_path):
+    save(tmp_path / "x.npz", **ARRAYS)
+    found = read_npz(tmp_path / "x.npz")
+    assert found.keys() == ARRAYS.keys()
+    for name, x in ARRAYS.items():
+        assert found[name].dtype == x.dtype
+        np.testing.assert_array_equal(found[name], x)
+
+
+def test_what_we_write_is_read_by_numpy_and_is_always_the_same(tmp_path):
+    for name in ("one", "two"):
+        write_npz(tmp_path / name, ARRAYS)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    with np.load(tmp_path / "one", allow_pickle=False) as found:
+        for name, x in ARRAYS.items():
+            np.testing.assert_array_equal(found[name], x)
+
+
+HEADER = "{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}"
+
+
+def object_member():
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.array([{}], object), allow_pickle=True)
+    return buffer.getvalue()
+
+
+MEMBERS = {
+    "objects": ([("a.npy", object_member())], "object"),
+    "a record": (
+        [("a.npy", npy("{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (1,)}", bytes(4)))],
+        "only",
+    ),
+    "more declared than stored": ([("a.npy", npy(HEADER.format("<f4", (1 << 40,)), bytes(4)))], "declared"),
+    "less declared than stored": ([("a.npy", npy(HEADER.format("<f4", (1,)), bytes(8)))], "declared"),
+    "an overflowing shape": ([("a.npy", npy(HEADER.format("<f8", (1 << 40, 1 << 40)), bytes(8)))], "impossible"),
+    "a negative axis": ([("a.npy", npy(HEADER.format("<f4", (-1,)), bytes(4)))], "impossible"),
+    "code as a header": ([("a.npy", npy("__import__('os').getcwd()"))], "header"),
+    "no array at all": ([("a.npy", b"nothing")], "header"),
+    "another name": ([("../a.txt", b"nothing")], "no plain"),
+}
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_a_malformed_member_is_refused(name, tmp_path):
+    members, match = MEMBERS[name]
+    refused(read_npz, archive(tmp_path / "x.npz", members), match)
+
+
+def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
+    size = 100 << 20
+    body = npy(HEADER.format("|i1", (size,))) + bytes(size)
+    path = archive(tmp_path / "x.npz", [("a.npy", body)], zipfile.ZIP_DEFLATED)
+    assert path.stat().st_size < 1 << 20
+    refused(read_npz, path, "declared")
+
+
+def test_more_than_the_limit_is_refused(tmp_path):
+    np.savez(tmp_path / "x.npz", a=np.zeros(1000))
+    refused(lambda p: read_npz(p, largest=4000), tmp_path / "x.npz", "at most 4000")
+
+
+def test_two_members_of_one_name_are_refused(tmp_path):
+    body = npy(HEADER.format("|i1", (1,)), bytes(1))
+    with pytest.warns(UserWarning):
+        path = archive(tmp_path / "x.npz", [("a.npy", body), ("a.npy", body)])
+    refused(read_npz, path, "one name")
+
+
+def test_members_that_share_bytes_are_refused(tmp_path):
+    path = archive(tmp_path / "x.npz", [(f"{n}.npy", npy(HEADER.format("|i1", (4,)), bytes(4))) for n in "ab"])
+    raw = bytearray(path.read_bytes())
+    first = raw.find(b"PK\x01\x02")
+    second = raw.find(b"PK\x01\x02", first + 1)
+    raw[second + 42 : second + 46] = raw[first + 42 : first + 46]  # both entries point at the first member
+    path.write_bytes(raw)
+    refused(read_npz, path)
+
+
+def test_no_archive_is_refused(tmp_path):
+    path = tmp_path / "x.npz"
+    path.write_bytes(b"PK nonsense")
+    refused(read_npz, path)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 255)), min_size=1, max_size=4))
+def test_flipped_bytes_give_arrays_or_a_typed_error(tmp_path_factory, flips):
+    path = tmp_path_factory.mktemp("flips") / "x.npz"
+    write_npz(path, ARRAYS)
+    path.write_bytes(flipped(path.read_bytes(), flips))
+    harmless(read_npz, path)

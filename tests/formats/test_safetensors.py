@@ -1,0 +1,110 @@
+"""safetensors: round trips, agreement with the safetensors package, and what its rules refuse."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cgraph.formats.safetensors import read_safetensors, write_safetensors
+from tests.support.hostile import flipped, harmless, refused
+
+ARRAYS = {
+    "weights": np.arange(12, dtype="float32").reshape(3, 4),
+    "flag": np.array([True, False, True]),
+    "empty": np.zeros((0, 5), "int16"),
+    "number": np.array(7, "int64"),
+    "half": np.array([1.5, -2.0], "float16"),
+}
+
+
+def packed(header, data=b"", length=None):
+    """A file from a header (an object or bytes) and data."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return (len(text) if length is None else length).to_bytes(8, "little") + text + data
+
+
+def entry(dtype="F32", shape=(2,), offsets=(0, 8)):
+    return {"dtype": dtype, "shape": list(shape), "data_offsets": list(offsets)}
+
+
+def test_a_round_trip_keeps_everything(tmp_path):
+    write_safetensors(tmp_path / "x.safetensors", ARRAYS, {"by": "test"})
+    found = read_safetensors(tmp_path / "x.safetensors")
+    assert found.keys() == ARRAYS.keys()
+    for name, x in ARRAYS.items():
+        assert found[name].dtype == x.dtype and found[name].flags.aligned
+        np.testing.assert_array_equal(found[name], x)
+
+
+def test_the_safetensors_package_reads_what_we_write_and_we_what_it_writes(tmp_path):
+    peer = pytest.importorskip("safetensors.numpy")
+    write_safetensors(tmp_path / "ours", ARRAYS)
+    theirs = peer.load_file(tmp_path / "ours")
+    peer.save_file(ARRAYS, tmp_path / "theirs")
+    ours = read_safetensors(tmp_path / "theirs")
+    for name, x in ARRAYS.items():
+        np.testing.assert_array_equal(theirs[name], x)
+        np.testing.assert_array_equal(ours[name], x)
+
+
+def test_arrays_are_views_of_the_mapped_file(tmp_path):
+    write_safetensors(tmp_path / "x", {"a": np.ones(1000, "float32")})
+    found = read_safetensors(tmp_path / "x")["a"]
+    assert not found.flags.owndata and not found.flags.writeable
+
+
+def test_bfloat16_is_widened(tmp_path):
+    values = np.array([1.0, -2.5, 3.140625], "float32")
+    raw = (values.view("uint32") >> 16).astype("<u2").tobytes()
+    path = tmp_path / "x"
+    path.write_bytes(packed({"a": entry("BF16", (3,), (0, 6))}, raw))
+    np.testing.assert_array_equal(read_safetensors(path)["a"], values)
+
+
+def test_writing_what_the_format_does_not_have_leaves_the_old_file(tmp_path):
+    path = tmp_path / "x"
+    write_safetensors(path, {"a": np.zeros(1)})
+    before = path.read_bytes()
+    refused(lambda p: write_safetensors(p, {"a": np.zeros(1, "complex64")}), path, "complex64")
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+ATTACKS = {
+    "no file at all": (b"", "no safetensors"),
+    "a header longer than the file": (packed({}, length=1 << 40), "header"),
+    "a header over 100 MB": (packed({}, length=100_000_001), "header"),
+    "no JSON": (packed(b"{nonsense"), "JSON"),
+    "deep JSON": (packed(b'{"a":' + b"[" * 100_000), "JSON"),
+    "another beginning": (packed(b"[]"), "begin"),
+    "a name twice": (packed(b'{"a":%b,"a":%b}' % ((json.dumps(entry()).encode(),) * 2), bytes(8)), "twice"),
+    "ranges that overlap": (packed({"a": entry(), "b": entry(offsets=(4, 12))}, bytes(12)), "overlap"),
+    "a hole between ranges": (packed({"a": entry(), "b": entry(offsets=(12, 20))}, bytes(20)), "hole"),
+    "bytes behind the last": (packed({"a": entry()}, bytes(16)), "end at"),
+    "a range behind the file": (packed({"a": entry(offsets=(0, 1 << 50))}, bytes(8)), "range"),
+    "a negative range": (packed({"a": entry(offsets=(-8, 0))}, bytes(8)), "shape"),
+    "a shape of more than is stored": (packed({"a": entry(shape=(1 << 40,))}, bytes(8)), "needs"),
+    "a shape that overflows": (packed({"a": entry(shape=(1 << 33, 1 << 33, 0))}, bytes(8)), "needs"),
+    "a negative axis": (packed({"a": entry(shape=(-2,))}, bytes(8)), "shape"),
+    "a number that is no integer": (packed({"a": entry(shape=(2.0,))}, bytes(8)), "shape"),
+    "true as a size": (packed({"a": entry(shape=(True, 2))}, bytes(8)), "shape"),
+    "an unknown dtype": (packed({"a": entry("F8_E4M3")}, bytes(8)), "dtype"),
+    "a key too many": (packed({"a": {**entry(), "x": 1}}, bytes(8)), "entry"),
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_malformed_file_is_refused(name, tmp_path):
+    body, match = ATTACKS[name]
+    path = tmp_path / "x"
+    path.write_bytes(body)
+    refused(read_safetensors, path, match)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 255)), min_size=1, max_size=4))
+def test_flipped_bytes_give_arrays_or_a_typed_error(tmp_path_factory, flips):
+    path = tmp_path_factory.mktemp("flips") / "x"
+    write_safetensors(path, ARRAYS)
+    path.write_bytes(flipped(path.read_bytes(), flips))
+    harmless(read_safetensors, path)
