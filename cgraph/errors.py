@@ -7,6 +7,9 @@ A message names who complains, the values with their unit, the limit, and where 
 class CgraphError(Exception):
     """Base of all errors of this library."""
 
+    is_located = False
+    """The message says already which op, and which of the user's lines, it is about."""
+
 
 class ShapeError(CgraphError, ValueError):
     """Shapes do not fit together, or a size is impossible."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import wraps
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,9 +27,30 @@ _OWN_FOLDERS = (str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / 
 
 
 def public(function: Callable) -> Callable:
-    """Make a function findable by name for operators, NumPy functions and files of other formats."""
-    OPS[function.__name__] = function
-    return function
+    """Make a function findable by name for operators, NumPy functions and files of other formats.
+
+    What it refuses is refused with its name and the user's own line.
+    """
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except CgraphError as error:
+            if error.is_located:
+                raise
+            file, line = user_line()
+            raise located(error, f"{function.__name__} at {Path(file).name}:{line}: {error}") from error.__cause__
+
+    OPS[function.__name__] = called
+    return called
+
+
+def located(error: CgraphError, text: str) -> CgraphError:
+    """The same kind of error with a text that says where."""
+    made = type(error)(text)
+    made.is_located = True
+    return made
 
 
 @dataclass(frozen=True)
@@ -238,7 +260,7 @@ def apply(op: Op, *operands: Node) -> Node:
     try:
         spec = op.infer(*(x.spec for x in operands))
     except CgraphError as error:
-        raise type(error)(message_at(op, operands, origin, str(error))) from None
+        raise located(error, message_at(op, operands, origin, str(error))) from None
     node = Node(op, operands, spec, origin)
     if key is not None:
         _NODES[key] = node

@@ -160,7 +160,7 @@ def roi_align(
     """
     x, boxes = floats(x, boxes)
     if x.ndim != 4 or boxes.ndim != 2 or boxes.shape[1] != 4:
-        raise ShapeError(f"roi_align: {x.name} {x.spec} must be [n, c, h, w] and {boxes.name} {boxes.spec} [k, 4]")
+        raise ShapeError(f"{x.name} {x.spec} must be [n, c, h, w] and {boxes.name} {boxes.spec} [k, 4]")
     n, c, h, w = x.shape
     boxes = boxes * scale - (0.5 if aligned else 0.0)
     size = boxes[:, 2:] - boxes[:, :2]

@@ -346,7 +346,7 @@ def transposed(
     steps, cut, apart = sizes(stride, axes, "stride"), pads(pad, axes), sizes(dilation, axes, "dilation")
     more = (extra,) * axes if isinstance(extra, int) else tuple(extra)
     if x.ndim != axes + 2 or f.ndim != axes + 2:
-        raise ShapeError(f"conv_transpose{axes}d: {x.name} {x.spec} and {f.name} {f.spec} must have {axes + 2} axes")
+        raise ShapeError(f"{x.name} {x.spec} and {f.name} {f.spec} must have {axes + 2} axes")
     shape = tuple(
         (n - 1) * s + (r - 1) * d + 1 - cut[i] - cut[axes + i] + more[i]
         for i, (n, s, r, d) in enumerate(zip(x.shape[2:], steps, f.shape[2:], apart))

@@ -106,7 +106,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
     """The elements of a diagonal of two axes, which become the last one, as ``np.diagonal``."""
     x = as_node(plain(x))
     if x.ndim < 2 or axis_of(axis1, x.ndim) == axis_of(axis2, x.ndim):
-        raise ShapeError(f"diagonal: axes {axis1} and {axis2} of {x.name} {x.spec} are not two axes")
+        raise ShapeError(f"axes {axis1} and {axis2} of {x.name} {x.spec} are not two axes")
     return apply(Diagonal(int(offset)), moveaxis(x, (axis1, axis2), (-2, -1)))
 
 
@@ -117,7 +117,7 @@ def diag(x: Any, k: int = 0) -> Node:
     if x.ndim == 2:
         return diagonal(x, k)
     if x.ndim != 1:
-        raise ShapeError(f"diag: {x.name} {x.spec} is neither a vector nor a matrix")
+        raise ShapeError(f"{x.name} {x.spec} is neither a vector nor a matrix")
     n = x.size + np.abs(k)
     return on_diagonal(x, (int(n), int(n)), Diagonal(int(k)))
 

@@ -46,12 +46,12 @@ def parse(subscripts: str, nodes: list[Node]) -> tuple[list[str], str]:
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     inputs = left.split(",")
     if len(inputs) != len(nodes):
-        raise ShapeError(f"einsum: {subscripts!r} names {len(inputs)} operands, {len(nodes)} are given")
+        raise ShapeError(f"{subscripts!r} names {len(inputs)} operands, {len(nodes)} are given")
     free = [c for c in ascii_letters if c not in subscripts]
     widths = [x.ndim - len(letters.replace("...", "")) for x, letters in zip(nodes, inputs)]
     for x, letters, width in zip(nodes, inputs, widths):
         if width < 0 or (width and "..." not in letters):
-            raise ShapeError(f"einsum: {letters!r} does not fit {x.name} {x.spec}")
+            raise ShapeError(f"{letters!r} does not fit {x.name} {x.spec}")
     most = "".join(free[: max(widths, default=0)])
     inputs = [s.replace("...", most[len(most) - width :]) for s, width in zip(inputs, widths)]
     if not arrow:
@@ -60,7 +60,7 @@ def parse(subscripts: str, nodes: list[Node]) -> tuple[list[str], str]:
         return inputs, (most if "..." in left else "") + "".join(named)
     right = right.replace("...", most)
     if any(c not in "".join(inputs) for c in right) or len(set(right)) != len(right):
-        raise ShapeError(f"einsum: the result {right!r} repeats a letter or names one that no operand has")
+        raise ShapeError(f"the result {right!r} repeats a letter or names one that no operand has")
     return inputs, right
 
 
@@ -70,7 +70,7 @@ def lengths_of(inputs: Iterable[str], nodes: Iterable[Node]) -> dict[str, int]:
     for letters, x in zip(inputs, nodes):
         for c, n in zip(letters, x.shape):
             if found.get(c, 1) != 1 and n not in (1, found[c]):
-                raise ShapeError(f"einsum: {c!r} stands for {found[c]} and, in {x.name} {x.spec}, for {n}")
+                raise ShapeError(f"{c!r} stands for {found[c]} and, in {x.name} {x.spec}, for {n}")
             found[c] = n if found.get(c, 1) == 1 else found[c]
     return found
 

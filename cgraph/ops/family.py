@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
-from cgraph.ir.graph import OPS, Node, Op, apply
+from cgraph.ir.graph import OPS, Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.pointwise import pointwise_calls
 from cgraph.kernels.expression import Program, Trace, code_of
@@ -137,5 +137,4 @@ def named(function: Callable, op: Any) -> Callable:
     """Give a public function its op's name and documentation, and list it in OPS."""
     function.__name__ = function.__qualname__ = op().name
     function.__doc__ = op.__doc__
-    OPS[function.__name__] = function
-    return function
+    return public(function)

@@ -122,7 +122,7 @@ def gather_nd(x: Any, indices: Any, batch: int = 0) -> Node:
     x, indices = as_node(plain(x)), OPS["astype"](positions(indices), PLACES)
     k = indices.shape[-1] if indices.ndim else 0
     if batch + k > x.ndim or batch >= max(indices.ndim, 1) or x.shape[:batch] != indices.shape[:batch]:
-        raise ShapeError(f"gather_nd: positions {indices.spec} do not fit {x.name} {x.spec}")
+        raise ShapeError(f"positions {indices.spec} do not fit {x.name} {x.spec}")
     lengths = x.shape[: batch + k]
     grids = np.indices(x.shape[:batch], sparse=True)
     leading = [i.reshape(*i.shape, *[1] * (indices.ndim - 1 - batch)) for i in grids]

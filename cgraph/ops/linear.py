@@ -60,7 +60,7 @@ class Matmul(Op):
 
 
 @lru_cache(maxsize=4096)
-def workspace_nbytes(x: tuple[int, ...], y: tuple[int, ...], code: str) -> int:
+def workspace_nbytes(x: tuple[int, ...], y: tuple[int, ...], code: str, adds: bool = False) -> int:
     """Bytes that suffice for a product of these shapes, whatever the strides: the most over the ways they can lie."""
     if prod(x) == 0 or prod(y) == 0:
         return 0
@@ -71,7 +71,7 @@ def workspace_nbytes(x: tuple[int, ...], y: tuple[int, ...], code: str) -> int:
         a = laid_out((count, *x[-2:]), left, code, False)
         b = laid_out((count, *y[-2:]), right, code, spread)
         out = laid_out((count, m, n), "rows", code, False)
-        most = max(most, matmul_scratch_nbytes(out, a, b))
+        most = max(most, matmul_scratch_nbytes(out, a, b, adds=adds))
     return most
 
 
@@ -93,7 +93,7 @@ def matmul(x: Any, y: Any) -> Node:
     dtype = common_dtype(x, y)
     x, y = (OPS["astype"](as_node(plain(v), dtype), dtype) for v in (x, y))
     if x.ndim == 0 or y.ndim == 0:
-        raise ShapeError(f"matmul: {x.name} {x.spec} and {y.name} {y.spec}; multiply by a number with *")
+        raise ShapeError(f"{x.name} {x.spec} and {y.name} {y.spec}; multiply by a number with *")
     if dtype.kind == "b":
         return OPS["astype"](matmul(OPS["astype"](x, "int64"), OPS["astype"](y, "int64")), bool)
     left = x if x.ndim > 1 else expand_dims(x, 0)
@@ -114,7 +114,7 @@ def leading_shape(x: Node, y: Node) -> tuple[int, ...]:
     try:
         return np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     except ValueError:
-        raise ShapeError(f"matmul: leading axes do not broadcast: {x.name} {x.spec}, {y.name} {y.spec}") from None
+        raise ShapeError(f"leading axes do not broadcast: {x.name} {x.spec}, {y.name} {y.spec}") from None
 
 
 @public
@@ -158,7 +158,7 @@ def tensordot(x: Any, y: Any, axes: int | tuple[Sequence[int] | int, Sequence[in
     over_x = [axis_of(a, x.ndim) for a in np.atleast_1d(axes[0]).tolist()]
     over_y = [axis_of(int(a), y.ndim) for a in np.atleast_1d(axes[1]).tolist()]
     if [x.shape[a] for a in over_x] != [y.shape[a] for a in over_y]:
-        raise ShapeError(f"tensordot: {x.name} {x.spec} over {over_x} and {y.name} {y.spec} over {over_y} differ")
+        raise ShapeError(f"{x.name} {x.spec} over {over_x} and {y.name} {y.spec} over {over_y} differ")
     kept_x = [a for a in range(x.ndim) if a not in over_x]
     kept_y = [a for a in range(y.ndim) if a not in over_y]
     k = prod(x.shape[a] for a in over_x)
@@ -193,7 +193,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, *, keepdims: bool = False) -
     axis = tuple(range(x.ndim)) if axis is None else axis
     axes = tuple(axis_of(a, x.ndim) for a in np.atleast_1d(axis).tolist())
     if len(axes) > 2:
-        raise ShapeError(f"norm: {len(axes)} axes of {x.name} {x.spec}; a norm of order {ord} takes one or two")
+        raise ShapeError(f"{len(axes)} axes of {x.name} {x.spec}; a norm of order {ord} takes one or two")
     return vector_norm(x, ord, axes, keepdims) if len(axes) == 1 else matrix_norm(x, ord, axes, keepdims)
 
 
@@ -223,5 +223,5 @@ def matrix_norm(x: Node, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Nod
         found = OPS["sum" if ord == "nuc" else "max" if ord > 0 else "min"](values, -1)
         found = expand_dims(found, tuple(sorted(axes)))
     else:
-        raise ShapeError(f"norm: there is no matrix norm of order {ord!r}")
+        raise ShapeError(f"there is no matrix norm of order {ord!r}")
     return found if keepdims else OPS["squeeze"](found, tuple(sorted(axes)))

@@ -73,7 +73,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: float |
     if mode == "constant":
         return apply(Pad(widths, np.asarray(constant_values).astype(x.dtype).item()), x)
     if mode not in ("edge", "reflect"):
-        raise ShapeError(f"pad: there is no mode {mode!r}; use 'constant', 'edge' or 'reflect'")
+        raise ShapeError(f"there is no mode {mode!r}; use 'constant', 'edge' or 'reflect'")
     for axis, (before, behind) in enumerate(widths):
         x = (edged if mode == "edge" else reflected)(x, axis, before, behind)
     return x
@@ -84,9 +84,9 @@ def pairs(pad_width: Any, x: Node) -> Pairs:
     try:
         found = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))
     except ValueError:
-        raise ShapeError(f"pad: widths {pad_width} do not fit {x.name} {x.spec}") from None
+        raise ShapeError(f"widths {pad_width} do not fit {x.name} {x.spec}") from None
     if found.dtype.kind not in "iu" or (found < 0).any():
-        raise ShapeError(f"pad: widths {pad_width} of {x.name} {x.spec} must be whole numbers >= 0")
+        raise ShapeError(f"widths {pad_width} of {x.name} {x.spec} must be whole numbers >= 0")
     return tuple((int(a), int(b)) for a, b in found)
 
 
@@ -99,7 +99,7 @@ def edged(x: Node, axis: int, before: int, behind: int) -> Node:
     if not before and not behind:
         return x
     if not x.shape[axis]:
-        raise ShapeError(f"pad: axis {axis} of {x.name} {x.spec} has no edge")
+        raise ShapeError(f"axis {axis} of {x.name} {x.spec} has no edge")
 
     def wide(index: slice, n: int) -> list[Node]:
         return [broadcast_to(along(x, axis, index), (*x.shape[:axis], n, *x.shape[axis + 1 :]))] if n else []
@@ -113,7 +113,7 @@ def reflected(x: Node, axis: int, before: int, behind: int) -> Node:
         return x
     n = x.shape[axis]
     if not n:
-        raise ShapeError(f"pad: axis {axis} of {x.name} {x.spec} has nothing to reflect")
+        raise ShapeError(f"axis {axis} of {x.name} {x.spec} has nothing to reflect")
     if n == 1:
         return edged(x, axis, before, behind)
     left, right = min(before, n - 1), min(behind, n - 1)

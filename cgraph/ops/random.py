@@ -155,7 +155,7 @@ def dropout(x: Any, key: Any, rate: float = 0.5) -> Node:
     Source: Srivastava et al. 2014.
     """
     if not 0 <= rate < 1:
-        raise ShapeError(f"dropout: a rate lies in [0, 1); {rate} does not")
+        raise ShapeError(f"a rate lies in [0, 1); {rate} does not")
     x = as_node(plain(x))
     if rate == 0:
         return x

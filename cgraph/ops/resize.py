@@ -1,17 +1,88 @@
-"""Resizing along axes: nearest element or linear interpolation, with ONNX's coordinates; takes and weighted sums."""
+"""Resizing along axes: nearest element or linear interpolation, with ONNX's coordinates.
+
+Images of floats have an op of their own; anything else is made of takes and weighted sums.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from cgraph.errors import ShapeError
-from cgraph.ir.graph import OPS, Node, public
-from cgraph.ir.spec import shape_of
-from cgraph.kernels.calls.resize import COORDINATES, ROUNDINGS, positions, rounded_positions
+from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.spec import Spec, shape_of
+from cgraph.kernels.calls.images import Images
+from cgraph.kernels.calls.resize import (
+    COORDINATES,
+    ROUNDINGS,
+    linear_calls,
+    nearest_calls,
+    positions,
+    rounded_positions,
+)
+from cgraph.kernels.kernel import View
 from cgraph.ops.family import float_dtype, plain
-from cgraph.ops.leaf import as_node
+from cgraph.ops.leaf import Const, as_node
 from cgraph.ops.take import take
+
+
+@dataclass(frozen=True)
+class Resize(Op):
+    """Images ``[n, c, h, w]`` of floats with other rows and columns.
+
+    Each pixel is the nearest one, or a mean of its four neighbours: ``out = rows @ x @ columns.T`` with constant
+    matrices `rows` ``[p, h]`` and `columns` ``[q, w]``.
+
+    Fields
+        shape, mode, coordinates, rounding, scales: as `resize` takes them
+    Source
+        ONNX operator Resize
+    """
+
+    shape: tuple[int, int]
+    mode: str
+    coordinates: str
+    rounding: str
+    scales: tuple[float, float]
+    strided = True
+
+    def infer(self, x: Spec) -> Spec:
+        if x.dtype.kind != "f" or x.ndim != 4:
+            raise DTypeError("only images [n, c, h, w] of floats are resized at once")
+        return Spec((*x.shape[:2], *self.shape), x.dtype)
+
+    def matrix(self, axis: int, size: int) -> np.ndarray:
+        """How much of each of `size` elements each element of the result is: ``[count, size]``, for axis 0 or 1."""
+        count = self.shape[axis]
+        at = positions(count, size, self.coordinates, self.scales[axis])
+        found = np.zeros((count, size))
+        every = np.arange(count)
+        if self.mode == "nearest":
+            found[every, np.clip(rounded_positions(at, self.rounding), 0, size - 1)] = 1
+            return found
+        at = np.clip(at, 0, size - 1)
+        low = np.floor(at).astype(np.int64)
+        np.add.at(found, (every, low), 1 - (at - low))
+        np.add.at(found, (every, np.minimum(low + 1, size - 1)), at - low)
+        return found
+
+    def meaning(self, x):
+        rows, columns = (self.matrix(i, n) for i, n in enumerate(x.shape[2:]))
+        return np.einsum("ph,nchw,qw->ncpq", rows, x, columns, optimize=True).astype(x.dtype)
+
+    def calls(self, out: Images, x: Images) -> list:
+        """The calls, for images in blocks or plain ones."""
+        if self.mode == "nearest":
+            return list(nearest_calls(out, x, self.coordinates, self.rounding, self.scales).calls)
+        return list(linear_calls(out, x, self.coordinates, self.scales).calls)
+
+    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
+        return self.calls(out, x)
+
+    def grad(self, node, g):
+        rows, columns = (Const(self.matrix(i, n).astype(g.dtype)) for i, n in enumerate(node.operands[0].shape[2:]))
+        return (OPS["matmul"](OPS["matmul"](OPS["swapaxes"](rows, 0, 1), g), columns),)
 
 
 @public
@@ -39,13 +110,18 @@ def resize(
     """
     x, shape = as_node(plain(x)), shape_of(shape)
     if mode not in ("nearest", "linear") or coordinates not in COORDINATES or rounding not in ROUNDINGS:
-        raise ShapeError(f"resize: mode {mode!r}, coordinates {coordinates!r} and rounding {rounding!r} do not exist")
+        raise ShapeError(f"mode {mode!r}, coordinates {coordinates!r} and rounding {rounding!r} do not exist")
     if len(shape) != x.ndim - 2 or any(n < 1 for n in (*shape, *x.shape[2:])):
-        raise ShapeError(f"resize: {x.name} {x.spec} has no {len(shape)} axes to become {list(shape)}")
+        raise ShapeError(f"{x.name} {x.spec} has no {len(shape)} axes to become {list(shape)}")
     if mode == "linear":
         x = OPS["astype"](x, float_dtype(x.dtype))
+    ratios = tuple(scales or (count / n for count, n in zip(shape, x.shape[2:])))
+    if shape == x.shape[2:] and all(ratio == 1 for ratio in ratios):
+        return x
+    if x.ndim == 4 and x.dtype.kind == "f":
+        return apply(Resize(shape, mode, coordinates, rounding, ratios), x)  # type: ignore[arg-type]
     for axis, count in enumerate(shape, 2):
-        scale = scales[axis - 2] if scales else count / x.shape[axis]
+        scale = ratios[axis - 2]
         if count == x.shape[axis] and scale == 1:
             continue
         at = positions(count, x.shape[axis], coordinates, scale)

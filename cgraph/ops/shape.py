@@ -205,11 +205,11 @@ def reshape(x: Any, *shape: Any) -> Node:
     x = as_node(plain(x))
     new = list(shape_of(shape[0] if len(shape) == 1 else shape))
     if new.count(-1) > 1 or any(n < -1 for n in new):
-        raise ShapeError(f"reshape: shape {new} has more than one unknown axis or a negative one")
+        raise ShapeError(f"shape {new} has more than one unknown axis or a negative one")
     if -1 in new:
         known = prod(n for n in new if n != -1)
         if known == 0 or x.size % known:
-            raise ShapeError(f"reshape: {x.name} {x.spec} has {x.size} elements, no multiple of {known}")
+            raise ShapeError(f"{x.name} {x.spec} has {x.size} elements, no multiple of {known}")
         new[new.index(-1)] = x.size // known
     return x if tuple(new) == x.shape else apply(Reshape(tuple(new)), x)
 
@@ -269,7 +269,7 @@ def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Node:
     x = as_node(plain(x))
     axes = [i for i, n in enumerate(x.shape) if n == 1] if axis is None else axes_of(axis, x.ndim)
     if any(x.shape[a] != 1 for a in axes):
-        raise ShapeError(f"squeeze: axis {axis} of {x.name} {x.spec} has more than one element")
+        raise ShapeError(f"axis {axis} of {x.name} {x.spec} has more than one element")
     return reshape(x, tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
 

@@ -96,7 +96,7 @@ def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Node]:
     n = x.shape[axis]
     if isinstance(parts, int):
         if parts < 1 or n % parts:
-            raise ShapeError(f"split: axis {axis} of {x.name} {x.spec} does not divide into {parts} equal parts")
+            raise ShapeError(f"axis {axis} of {x.name} {x.spec} does not divide into {parts} equal parts")
         parts = [n // parts * i for i in range(1, parts)]
     edges = [0, *parts, n]
     index = [slice(None)] * x.ndim

@@ -205,7 +205,7 @@ def top_k(x: Any, k: int, axis: int = -1, largest: bool = True) -> tuple[Node, N
 def searchsorted(row: Any, values: Any, side: str = "left") -> Node:
     """Where values would stand in an ascending row, before (``left``) or behind (``right``) equal elements."""
     if side not in ("left", "right"):
-        raise ShapeError(f"searchsorted: side is 'left' or 'right', not {side!r}")
+        raise ShapeError(f"side is 'left' or 'right', not {side!r}")
     dtype = common_dtype(row, values)
     row, values = (OPS["astype"](as_node(plain(v), dtype), dtype) for v in (row, values))
     return apply(Searchsorted(side == "right"), row, values)

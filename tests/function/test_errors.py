@@ -127,3 +127,20 @@ def test_out_of_the_wrong_kind():
     f = cg.compile(x + 1, [x])
     with pytest.raises(InputError, match="out has"):
         f(np.zeros(2, "float32"), out=np.zeros(3, "float32"))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x: x + cg.Var((4,)),
+        lambda x: cg.reshape(x, (2, 2)),
+        lambda x: x[5],
+        lambda x: cg.concat([x, cg.reshape(x, (1, 3))]),
+        lambda x: cg.sum(x, axis=4),
+        lambda x: cg.split(x, 2),
+        lambda x: np.matmul(x, cg.Var((2, 2))),
+    ],
+)
+def test_what_an_op_refuses_names_the_op_and_the_line_once(build):
+    with pytest.raises(ShapeError, match=rf"^[a-z_0-9]+ at {HERE}:\d+: (?!.* at {HERE})"):
+        build(cg.Var((3,), name="x"))
