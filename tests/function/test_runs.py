@@ -1,0 +1,125 @@
+"""Calls: from several threads, interrupted, repeated; nothing is compiled or looked up in a run."""
+
+import gc
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.engine.cpu.cores import cores
+from cgraph.kernels.store import KernelStore
+
+
+def script(n: int = 20_000):
+    x = cg.Var((n,), "float64", "x")
+    y = np.sin(x) * 2 + cg.exp(-cg.square(x))
+    return x, [y, cg.sum(y), cg.reshape(y, (100, -1)).T @ cg.reshape(y, (100, -1))]
+
+
+def test_one_function_from_several_threads():
+    x, outputs = script()
+    function = cg.compile(outputs, [x])
+    values = [np.random.default_rng(i).normal(size=x.shape) for i in range(8)]
+    want = [function(v) for v in values]
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(lambda i: function(values[i % 8]), range(80)))
+    for i, got in enumerate(found):
+        for a, b in zip(got, want[i % 8]):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_two_functions_at_once():
+    x, outputs = script()
+    y, others = script(30_000)
+    first, second = cg.compile(outputs, [x]), cg.compile(others, [y], threads=1)
+    a, b = np.linspace(0, 1, 20_000), np.linspace(0, 3, 30_000)
+    want = first(a), second(b)
+    with ThreadPoolExecutor(4) as pool:
+        jobs = [pool.submit(f, v) for _ in range(25) for f, v in ((first, a), (second, b))]
+        for i, job in enumerate(jobs):
+            for got, good in zip(job.result(), want[i % 2]):
+                np.testing.assert_array_equal(got, good)
+
+
+def test_updates_from_several_threads_all_count():
+    x = cg.Var((1000,), "float64").assign(np.zeros(1000))
+    step = cg.compile([], updates={x: x + 1.0})
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: step(), range(200)))
+    np.testing.assert_array_equal(x.value, np.full(1000, 200.0))
+
+
+@pytest.mark.slow
+def test_an_interrupt_is_heard_and_the_function_stays_usable():
+    x = cg.Var((600, 600), "float64", "x")
+    y = x
+    for _ in range(60):
+        y = cg.tanh(y @ x)
+    function = cg.compile(y, [x])
+    value = np.random.default_rng(0).normal(size=x.shape)
+    want = function(value)
+    timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
+    with pytest.raises(KeyboardInterrupt):
+        timer.start()
+        while True:
+            function(value)
+    np.testing.assert_array_equal(function(value), want)
+
+
+def test_a_run_looks_up_no_kernel(monkeypatch):
+    x, outputs = script()
+    function = cg.compile(outputs, [x])
+    function(np.zeros(x.shape))
+
+    def refuse(*_):
+        raise AssertionError("a run asked for a kernel")
+
+    monkeypatch.setattr(KernelStore, "load", refuse)
+    function(np.ones(x.shape))
+
+
+def test_a_new_shape_compiles_no_kernel():
+    def misses(n: int) -> int:
+        x, outputs = script(n)
+        cg.compile(outputs, [x])
+        return cg.kernels.store.store().misses
+
+    misses(20_000)
+    assert misses(21_000) == misses(35_000)
+
+
+def test_threads_never_outnumber_cores():
+    x, outputs = script()
+    cg.compile(outputs, [x], threads=4 * cores())(np.zeros(x.shape))
+    workers = [t for t in threading.enumerate() if t.name.startswith("cgraph-")]
+    assert len(workers) <= cores()
+
+
+def test_views_of_outputs_are_overwritten_by_the_next_run_and_copies_are_not():
+    x = cg.Var((4,), "float64", "x")
+    function = cg.compile(x * 2, [x])
+    view, copy = function(np.ones(4), copy=False), function(np.ones(4))
+    function(np.zeros(4))
+    np.testing.assert_array_equal(view, np.zeros(4))
+    np.testing.assert_array_equal(copy, np.full(4, 2.0))
+
+
+def test_out_takes_the_outputs():
+    x = cg.Var((4,), "float64", "x")
+    out = np.empty(4)
+    assert cg.compile(x * 2, [x])(np.ones(4), out=out) is out
+    np.testing.assert_array_equal(out, np.full(4, 2.0))
+
+
+def test_functions_that_are_dropped_free_their_arenas():
+    gc.collect()
+    before = sum(isinstance(o, cg.Function) for o in gc.get_objects())
+    for n in range(20):
+        x, outputs = script(1000 + 100 * n)
+        cg.compile(outputs, [x])(np.zeros(x.shape))
+    del x, outputs
+    gc.collect()
+    assert sum(isinstance(o, cg.Function) for o in gc.get_objects()) <= before + 1
