@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cgraph.memory.bounds import start_ranks
 from cgraph.memory.problem import Plan, Problem
 
 FEW_NEIGHBOURS = 24  # on average; beyond it the table is the faster one
@@ -84,21 +85,23 @@ def _neighbours(by_first: np.ndarray, begin: np.ndarray, end: np.ndarray) -> lis
 
 
 def _place_by_table(problem: Problem, order: Sequence[int]) -> list[int]:
-    """All placed operands in one table ``[begin, end, first, last]``, columns sorted by begin."""
-    rows = np.stack([problem.nbytes, problem.first, problem.last], axis=1).tolist()
-    table = np.zeros((4, len(rows) + 1), np.int64)
-    offsets = [0] * len(rows)
+    """All placed operands in one table, sorted by begin: ``begin, end`` and, in ranks of steps, ``first, last``."""
+    sizes = problem.nbytes.tolist()
+    firsts, lasts = start_ranks(problem)
+    spans = np.zeros((2, len(sizes) + 1), np.int64)
+    steps = np.zeros((2, len(sizes) + 1), np.int32)
+    offsets = [0] * len(sizes)
     count = 0
     for i in order:
-        size, first, last = rows[i]
-        if not size:
+        if not sizes[i]:
             continue
-        begin, end, firsts, lasts = table[:, :count]
-        meets = np.flatnonzero((firsts <= last) & (lasts >= first))
-        offsets[i] = at = _smallest_gap_of_arrays(size, begin[meets], end[meets])
-        column = int(begin.searchsorted(at, "right"))
-        table[:, column + 1 : count + 1] = table[:, column:count].copy()
-        table[:, column] = at, at + size, first, last
+        meets = ((steps[0, :count] <= lasts[i]) & (steps[1, :count] >= firsts[i])).nonzero()[0]
+        offsets[i] = at = _smallest_gap_of_arrays(sizes[i], spans[0].take(meets), spans[1].take(meets))
+        column = int(spans[0, :count].searchsorted(at, "right"))
+        spans[:, column + 1 : count + 1] = spans[:, column:count]
+        steps[:, column + 1 : count + 1] = steps[:, column:count]
+        spans[:, column] = at, at + sizes[i]
+        steps[:, column] = firsts[i], lasts[i]
         count += 1
     return offsets
 
@@ -108,7 +111,7 @@ def _smallest_gap_of_arrays(nbytes: int, begin: np.ndarray, end: np.ndarray) -> 
     floors = np.zeros(len(begin) + 1, np.int64)
     np.maximum.accumulate(end, out=floors[1:])
     gaps = begin - floors[:-1]
-    fitting = np.flatnonzero(gaps >= nbytes)
+    fitting = (gaps >= nbytes).nonzero()[0]
     if not len(fitting):
         return int(floors[-1])
-    return int(floors[fitting[gaps[fitting].argmin()]])
+    return int(floors[fitting[gaps.take(fitting).argmin()]])
