@@ -14,7 +14,8 @@ from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.blocked import BlockedConcat, BlockedPool, ClearFrame, ToBlocked, ToPlain
 from cgraph.ops.physical.conv import BlockedConv, ConvEpilogue, pack_filters, packed_bias
 from cgraph.ops.physical.form import NO_HALO, Form
-from cgraph.ops.pool import AvgPool, MaxPool
+from cgraph.ops.average_pool import AvgPool
+from cgraph.ops.pool import MaxPool
 from cgraph.ops.reduce import Sum
 from cgraph.ops.shape import BroadcastTo, reshape
 from cgraph.ops.slicing import Slice

@@ -13,7 +13,8 @@ from cgraph.ops.family import Pointwise
 from cgraph.ops.join import Concat
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
-from cgraph.ops.pool import AvgPool, MaxPool
+from cgraph.ops.average_pool import AvgPool
+from cgraph.ops.pool import MaxPool
 from cgraph.ops.reduce import Sum
 from cgraph.ops.shape import BroadcastTo
 from cgraph.passes.blocks import Builder

@@ -1,0 +1,137 @@
+"""Average pooling over windows along one, two and three axes, and its adjoint."""
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.graph import OPS, Node, apply, public
+from cgraph.ir.spec import Spec
+from cgraph.kernels.calls.contract import in_parts_calls
+from cgraph.kernels.calls.pointwise import pointwise_calls
+from cgraph.kernels.calls.reduce import scratch_nbytes
+from cgraph.kernels.expression import Trace, code_of
+from cgraph.kernels.kernel import Pointer, View, contiguous
+from cgraph.ops.family import plain
+from cgraph.ops.leaf import Const, as_node
+from cgraph.ops.pool import Pool, pooled, sibling
+from cgraph.ops.window import Sizes, Windows, aligned, rooms, spread_nbytes, spread_view, window_view
+
+
+@dataclass(frozen=True)
+class AvgPool(Pool):
+    """The mean of each window.
+
+    Fields
+        count_pad: padding counts as elements of the window; what ceil adds beyond it never does
+    """
+
+    count_pad: bool
+    kind = "sum"
+
+    def infer(self, x: Spec) -> Spec:
+        if x.dtype.kind != "f":
+            raise DTypeError(f"the mean of {x.dtype} is no {x.dtype}; use astype first")
+        return super().infer(x)
+
+    def divisor(self, x: Any) -> np.ndarray:
+        """Elements that count in each window: ``[*results]`` of the operand's dtype."""
+        counts = self.moves.counts(x.shape[2:], self.results(x.shape), self.count_pad)
+        return counts.astype(x.dtype)
+
+    def meaning(self, x):
+        return self.seen(x).sum(-1) / self.divisor(x)
+
+    def cpu(self, out: View, x: View, scratch: Pointer | None = None) -> list:
+        counts = self.divisor(x)
+        m = Trace()
+        quotient = m.program(m.load(0, x.dtype) / m.load(1, x.dtype))
+        by = contiguous(Pointer(counts), counts.shape, x.dtype)
+        return super().cpu(out, x, scratch) + pointwise_calls(quotient, out, out, by)
+
+    def grad(self, node, g):
+        x = node.operands[0]
+        return (apply(sibling(self, SpreadToWindows, x.shape[2:]), g / Const(self.divisor(x))),)
+
+
+@dataclass(frozen=True)
+class SpreadToWindows(Pool):
+    """Each element added to its whole window: the adjoint of the sum over windows.
+
+    Fields
+        shape: axes of the result after the channels
+    """
+
+    shape: tuple[int, ...]
+    kind = "sum"
+
+    def infer(self, g: Spec) -> Spec:
+        shape = (*g.shape[:2], *self.shape)
+        if self.results(shape) != g.shape[2:]:
+            raise ShapeError(f"windows over {list(self.shape)} do not give {list(g.shape[2:])}")
+        return Spec(shape, g.dtype)
+
+    def meaning(self, g):
+        return self.moves.collected((g for _ in range(prod(self.window))), self.shape)
+
+    def pieces(self, leading: tuple[int, ...], code: str) -> tuple[int, int]:
+        """Bytes of the spread elements and of the reduction's parts."""
+        shape = (*leading, *self.shape, *self.window)
+        spread = spread_nbytes(self.moves, self.shape, leading, int(code[1:]))
+        return spread, scratch_nbytes("sum", code, shape, self.over)
+
+    def scratch(self, g: Spec) -> int:
+        return sum(aligned(n) for n in self.pieces(g.shape[:2], code_of(g.dtype)))
+
+    def cpu(self, out: View, g: View, scratch: Pointer | None = None) -> list:
+        if out.size == 0:
+            return []
+        nbytes = self.pieces(g.shape[:2], g.dtype)
+        frame, parts = rooms(scratch, *nbytes)
+        assert frame is not None
+        calls, g = spread_view(self.moves, g, self.shape, 0, frame)
+        steps = Windows(self.window, (1,) * len(self.window), (0,) * len(self.pad), self.dilation)
+        m = Trace()
+        views = (window_view(g, steps, self.shape),)
+        program = m.program(m.load(0, g.dtype))
+        return calls + in_parts_calls("sum", program, out, views, self.over, parts, nbytes[1])
+
+    def grad(self, node, g):
+        counts = self.moves.counts(self.shape, node.operands[0].shape[2:], False)
+        mean = apply(sibling(self, AvgPool, False), g)
+        return (mean * Const(counts.astype(g.dtype)),)
+
+
+# -- public functions -------------------------------------------------------------------------------------------------
+
+
+@public
+def avg_pool1d(
+    x: Any, window: Sizes, stride: Sizes | None = None, pad: Sizes = 0, ceil: bool = False, count_pad: bool = False
+) -> Node:
+    """The mean of each window of ``[n, c, w]``; `count_pad`: padding counts as elements."""
+    return pooled(AvgPool, 1, x, window, stride, pad, 1, ceil, count_pad)
+
+
+@public
+def avg_pool2d(
+    x: Any, window: Sizes, stride: Sizes | None = None, pad: Sizes = 0, ceil: bool = False, count_pad: bool = False
+) -> Node:
+    """The mean of each window of ``[n, c, h, w]``; `count_pad`: padding counts as elements."""
+    return pooled(AvgPool, 2, x, window, stride, pad, 1, ceil, count_pad)
+
+
+@public
+def avg_pool3d(
+    x: Any, window: Sizes, stride: Sizes | None = None, pad: Sizes = 0, ceil: bool = False, count_pad: bool = False
+) -> Node:
+    """The mean of each window of ``[n, c, d, h, w]``; `count_pad`: padding counts as elements."""
+    return pooled(AvgPool, 3, x, window, stride, pad, 1, ceil, count_pad)
+
+
+@public
+def global_avg_pool(x: Any) -> Node:
+    """The mean of each channel of ``[n, c, ...]``: ``[n, c, 1, ...]``."""
+    return OPS["mean"](x, tuple(range(2, as_node(plain(x)).ndim)), keepdims=True)
