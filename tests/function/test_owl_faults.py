@@ -116,6 +116,7 @@ def test_assigned_values_are_copies():
     np.testing.assert_array_equal(x.value, np.ones(3))
 
 
+@pytest.mark.slow
 def test_a_chain_of_100000_nodes():
     x = cg.Var((), "float64").assign(0.0)
     y = x
