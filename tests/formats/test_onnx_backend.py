@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
-
-pytest.importorskip("onnx")
+from onnx import TensorProto, helper
 
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import backend
@@ -56,8 +56,6 @@ def test_docs_count_what_is_listed():
 
 
 def test_a_changed_value_that_decides_a_shape_builds_anew():
-    import numpy as np
-    from onnx import TensorProto, helper
 
     graph = helper.make_graph(
         [helper.make_node("Reshape", ["x", "shape"], ["y"])],

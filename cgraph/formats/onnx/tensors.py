@@ -53,10 +53,11 @@ def array_of(proto: Any) -> np.ndarray:
     values = getattr(proto, _FIELD.get(dtype.name, "int32_data"))
     if len(values) != prod(shape):
         raise FormatError(f"tensor {proto.name!r} {dtype}{list(shape)} holds {len(values)} values")
-    try:
-        return np.array(values, dtype).reshape(shape)
-    except OverflowError as error:
-        raise FormatError(f"tensor {proto.name!r}: {error}") from None
+    wide = np.array(values)
+    found = wide.astype(dtype).reshape(shape)
+    if dtype.kind != "f" and not np.array_equal(found.reshape(-1), wide):
+        raise FormatError(f"tensor {proto.name!r} holds values that are no {dtype}")
+    return found
 
 
 def raw_array(raw: memoryview, dtype: np.dtype, shape: tuple[int, ...], name: str) -> np.ndarray:
