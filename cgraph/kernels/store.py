@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from cgraph.kernels.kernel import Kernel
-from cgraph.kernels.target import Target, host_target
+from cgraph.kernels.target import Target, host_target, target_machine
 
 MAGIC = b"cgraph-kernel-1\n"
 
@@ -94,17 +94,6 @@ class KernelStore:
 def store() -> KernelStore:
     """The store of this process."""
     return KernelStore(cache_folder())
-
-
-@cache
-def target_machine(target: Target) -> Any:
-    """LLVM's code generator for `target`."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    made = llvm.Target.from_default_triple()
-    return made.create_target_machine(cpu=target.cpu, features=target.features, opt=3, jit=True)
 
 
 def symbol_of(kernel: Kernel, target: Target) -> str:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -82,3 +83,14 @@ def building_for(target: Target) -> Iterator[None]:
 def current_target() -> Target:
     """The target that kernel calls are being made for; the host's widest by default."""
     return _BUILDING_FOR.get() or host_target()
+
+
+@cache
+def target_machine(target: Target) -> Any:
+    """LLVM's code generator for `target`."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    made = llvm.Target.from_default_triple()
+    return made.create_target_machine(cpu=target.cpu, features=target.features, opt=3, jit=True)

@@ -15,8 +15,7 @@ from llvmlite import ir
 
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.llvm.build import KERNEL_TYPE, Builder
-from cgraph.kernels.store import target_machine
-from cgraph.kernels.target import Target
+from cgraph.kernels.target import Target, target_machine
 
 
 def final(emit: Callable) -> Callable:
