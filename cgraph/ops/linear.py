@@ -64,10 +64,8 @@ def workspace_nbytes(x: tuple[int, ...], y: tuple[int, ...], code: str, adds: bo
     """Bytes that suffice for a product of these shapes, whatever the strides: the most over the ways they can lie."""
     if prod(x) == 0 or prod(y) == 0:
         return 0
-    batch, m, n = x[:-2], x[-2], y[-1]
-    runs = {prod(batch[i:j]) for i in range(len(batch) + 1) for j in range(i, len(batch) + 1)}
-    most = 0
-    for count, left, right, spread in every(sorted(runs), LAYOUTS, LAYOUTS, (False, True)):
+    m, n, most = x[-2], y[-1], 0
+    for count, left, right, spread in every(runs(x[:-2]), LAYOUTS, LAYOUTS, (False, True)):
         a = laid_out((count, *x[-2:]), left, code, False)
         b = laid_out((count, *y[-2:]), right, code, spread)
         out = laid_out((count, m, n), "rows", code, False)
@@ -76,6 +74,11 @@ def workspace_nbytes(x: tuple[int, ...], y: tuple[int, ...], code: str, adds: bo
 
 
 LAYOUTS = ("rows", "columns", "apart")
+
+
+def runs(batch: tuple[int, ...]) -> list[int]:
+    """How many products may be one group: the sizes of runs of batch axes."""
+    return sorted({prod(batch[i:j]) for i in range(len(batch) + 1) for j in range(i, len(batch) + 1)})
 
 
 def laid_out(shape: tuple[int, ...], layout: str, code: str, spread: bool) -> View:

@@ -51,7 +51,7 @@ def matmul_calls(
         if packed:
             if is_simple(x):
                 raise ValueError("a constant in panels needs a result whose rows lie side by side")
-            calls += tiled_calls(x, Blocks.of_packed(x, packed), activation, scratch, target)
+            calls += tiled_calls(x, Blocks.of_packed(x, packed), activation, scratch, target, adds)
         elif is_simple(x):
             calls.append(simple_call(x, activation, adds))
         elif is_dot(x) and not adds:
@@ -94,6 +94,11 @@ def all_products(out: View, a: View, b: View | PackedB, bias: View | None) -> li
         raise ValueError(f"bias has shape {bias.shape}, the product {out.shape}")
     products = each_matrices(out, a, b, bias)
     return list(products) if is_packed else [oriented(x) for x in products]
+
+
+def takes_bias(out: View, a: View, b: View | PackedB, bias: View) -> bool:
+    """The kernels can add this bias: floats, and rows of the result and the bias that lie side by side alike."""
+    return not any(is_simple(x) for x in all_products(out, a, b, bias))
 
 
 def is_simple(x: Matrices) -> bool:

@@ -1,0 +1,112 @@
+"""Products of matrices below lowering: with a sum and an activation in the epilogue, and with a packed right side."""
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from cgraph.ir.graph import Op
+from cgraph.ir.spec import Spec
+from cgraph.kernels.calls.activation import NONE, Activation
+from cgraph.kernels.calls.gemm_blocks import PackedB
+from cgraph.kernels.calls.gemm_tile import GemmTile
+from cgraph.kernels.calls.matmul import matmul_calls, matmul_scratch_nbytes, takes_bias
+from cgraph.kernels.calls.move import copy_calls
+from cgraph.kernels.expression import code_of
+from cgraph.kernels.kernel import Pointer, View
+from cgraph.ops.linear import LAYOUTS, Matmul, laid_out, runs, workspace_nbytes
+
+
+@dataclass(frozen=True)
+class MatmulEpilogue(Op):
+    """``activation(x @ y + addend)``: what a pass makes of a product and what follows it.
+
+    Operands
+        x, y: floats ``[..., m, k]`` and ``[..., k, n]`` with the same leading axes
+        addend: of the result's shape
+    Fields
+        has_addend: there is a third operand
+        activation: two bounds and a slope
+    """
+
+    has_addend: bool = False
+    activation: Activation = NONE
+    strided = True
+
+    def infer(self, x: Spec, y: Spec, *addend: Spec) -> Spec:
+        return Matmul().infer(x, y)
+
+    def meaning(self, x, y, *addend):
+        return activated(sum(addend, np.matmul(x, y)), self.activation)
+
+    def scratch(self, x: Spec, y: Spec, *addend: Spec) -> int:
+        code = code_of(x.dtype)
+        return max(workspace_nbytes(x.shape, y.shape, code, adds) for adds in {False, self.has_addend})
+
+    def cpu(self, out: View, x: View, y: View, *addend: View, scratch: Pointer | None = None) -> list:
+        return with_addend(self.activation, out, x, y, addend, scratch)
+
+
+@dataclass(frozen=True)
+class PackedMatmul(Op):
+    """``activation(x @ y + addend)`` with a constant `y` in panels.
+
+    Operands
+        x: floats ``[..., m, k]``
+        panels: `y` as `pack_b` makes it
+        addend: of the result's shape
+    Fields
+        k, n, tile: sizes of `y`, and of its panels
+        has_addend, activation: as for MatmulEpilogue
+    """
+
+    k: int
+    n: int
+    tile: GemmTile
+    has_addend: bool = False
+    activation: Activation = NONE
+    strided = True
+
+    @property
+    def name(self) -> str:
+        return "matmul"
+
+    def infer(self, x: Spec, panels: Spec, *addend: Spec) -> Spec:
+        return Spec((*x.shape[:-1], self.n), x.dtype)
+
+    def scratch(self, x: Spec, panels: Spec, *addend: Spec) -> int:
+        m, code, most = x.shape[-2], code_of(x.dtype), 0
+        for count, layout in product(runs(x.shape[:-2]), LAYOUTS):
+            out, a = (
+                laid_out((count, m, self.n), "rows", code, False),
+                laid_out((count, m, self.k), layout, code, False),
+            )
+            most = max(most, matmul_scratch_nbytes(out, a, self.panels(Pointer(None), code)))
+        return most
+
+    def cpu(self, out: View, x: View, panels: View, *addend: View, scratch: Pointer | None = None) -> list:
+        return with_addend(self.activation, out, x, self.panels(panels.at, x.dtype), addend, scratch)
+
+    def panels(self, at: Pointer, code: str) -> PackedB:
+        return PackedB(at, self.k, self.n, self.tile, code)
+
+
+def with_addend(
+    activation: Activation,
+    out: View,
+    x: View,
+    y: View | PackedB,
+    addend: tuple[View, ...],
+    scratch: Pointer | None,
+) -> list:
+    """The calls of a product. An addend of other strides is copied first, and the product added to it."""
+    if not addend:
+        return matmul_calls(out, x, y, None, activation, scratch)
+    if takes_bias(out, x, y, addend[0]):
+        return matmul_calls(out, x, y, addend[0], activation, scratch)
+    return [*copy_calls(out, addend[0]), *matmul_calls(out, x, y, None, activation, scratch, adds=True)]
+
+
+def activated(x: np.ndarray, a: Activation) -> np.ndarray:
+    """What the kernels' epilogue does."""
+    return np.clip(np.where(x > 0, x, x * np.asarray(a.slope, x.dtype)), a.low, a.high)

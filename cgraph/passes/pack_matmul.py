@@ -1,0 +1,44 @@
+"""Pack the constant right sides of matrix products, once and for all."""
+
+from math import prod
+
+import numpy as np
+
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.traverse import rebuild
+from cgraph.kernels.calls.activation import NONE
+from cgraph.kernels.calls.gemm_blocks import pack_b
+from cgraph.kernels.target import Target
+from cgraph.ops.leaf import Const, ConstOp
+from cgraph.ops.linear import Matmul
+from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
+from cgraph.passes.fold_constants import source_of
+from cgraph.passes.rewrite import remade
+
+
+def pack_matmul(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
+    """Products with a constant right side read it in panels: same values, no packing in every run.
+
+    May worsen: bytes kept for good, when the constant has other users. Not packed: for one row, which reads the
+    constant in the order in which it lies; whole numbers, which have no tiled kernel; constants that differ by batch.
+    """
+
+    def change(node: Node, operands: tuple[Node, ...]) -> Node:
+        y = constant_matrix(operands[1]) if isinstance(node.op, Matmul | MatmulEpilogue) else None
+        rows = prod(node.shape[:-1]) if y is not None else 0
+        if y is None or rows < 2 or node.dtype.kind != "f" or node.size == 0 or len(y) == 0:
+            return remade(node, operands)
+        panels, tile = pack_b(y, rows, target)
+        has_addend, activation = getattr(node.op, "has_addend", False), getattr(node.op, "activation", NONE)
+        packed = PackedMatmul(*y.shape, tile, has_addend, activation)  # type: ignore[misc]
+        return apply(packed, operands[0], Const(panels, copy=False), *operands[2:])
+
+    return rebuild(outputs, change)
+
+
+def constant_matrix(node: Node) -> np.ndarray | None:
+    """The matrix that is constant and the same for every batch, or None."""
+    source = source_of(node)
+    if not isinstance(source.op, ConstOp) or prod(source.shape[:-2]) != 1 or source.shape[-2:] != node.shape[-2:]:
+        return None
+    return source.op.array.reshape(node.shape[-2:])

@@ -1,0 +1,83 @@
+"""Products with sums, activations and constants: same values as the reference, joined and packed where said."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cgraph as cg
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.engine.reference import evaluate
+from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
+from cgraph.passes.fuse_matmul import fuse_matmul
+from tests.support.graphs import draw_values, graphs
+from tests.support.tolerance import assert_close
+
+SIZES = st.integers(1, 40)
+ADDENDS = ("none", "full", "row", "column", "number", "transposed", "batch")
+
+
+@st.composite
+def products(draw):
+    """x @ y + z: batches, turned operands, every way to broadcast what is added, relu."""
+    rng, dtype = np.random.default_rng(draw(st.integers(0, 9))), draw(st.sampled_from(("float32", "float64")))
+    m, n, k, batch = draw(SIZES), draw(SIZES), draw(SIZES), draw(st.sampled_from(((), (1,), (3,), (2, 3))))
+    x = cg.Var((*batch, m, k), dtype, "x") if draw(st.booleans()) else cg.Var((*batch, k, m), dtype, "x")
+    left = x if x.shape[-2:] == (m, k) else cg.swapaxes(x, -1, -2)
+    y = rng.standard_normal((k, n)).astype(dtype)
+    right = cg.Const(y) if draw(st.booleans()) else cg.Var((k, n), dtype, "y").assign(y)
+    found = left @ right
+    shapes = {"full": found.shape, "row": (n,), "column": (m, 1), "number": (), "transposed": (n, m), "batch": (m, n)}
+    kind = draw(st.sampled_from(ADDENDS))
+    if kind != "none":
+        z = cg.Var(shapes[kind], dtype, "z").assign(rng.standard_normal(shapes[kind]).astype(dtype))
+        found = found + (z.T if kind == "transposed" else z)
+    x.assign(rng.standard_normal(x.shape).astype(dtype))
+    return cg.relu(found) if draw(st.booleans()) else found
+
+
+@settings(max_examples=120)
+@given(found=products(), target=st.sampled_from(("host", "avx2", "portable")))
+def test_products_with_what_follows_equal_the_reference(found, target):
+    function = cg.compile(found, engine=CpuEngine(target=target, poison=True))
+    want = evaluate([found])[0]
+    np.testing.assert_allclose(function(), want, rtol=0, atol=(2e-6 if found.dtype == "float32" else 1e-13) * 40)
+
+
+@settings(max_examples=40)
+@given(drawn=graphs())
+def test_joined_products_keep_the_values(drawn):
+    values = dict(zip(drawn.leaves, draw_values(drawn.leaves)))
+    joined = fuse_matmul(tuple(drawn.outputs))
+    for got, want in zip(evaluate(joined, values), evaluate(drawn.outputs, values)):
+        assert_close(got, want)
+    assert all(a is b for a, b in zip(fuse_matmul(joined), joined))
+
+
+def steps(node):
+    return [n.op for n in cg.compile(node).compiled.layout.steps]
+
+
+def test_a_layer_is_one_step_with_a_packed_constant():
+    x, w = cg.Var((8, 30), name="x"), cg.Const(np.ones((30, 20), "float32"))
+    (op,) = steps(cg.relu(x @ w + np.ones(20, "float32")))
+    assert isinstance(op, PackedMatmul) and op.has_addend and op.activation.low == 0
+
+
+def test_one_row_reads_the_constant_where_it_lies():
+    x, w = cg.Var((1, 30), name="x"), cg.Const(np.ones((30, 20), "float32"))
+    (op,) = steps(x @ w + np.ones(20, "float32"))
+    assert isinstance(op, MatmulEpilogue)
+
+
+def test_a_product_that_is_read_twice_stays_alone():
+    x, y = cg.Var((8, 30), name="x"), cg.Var((30, 20), name="y")
+    product = x @ y
+    assert not any(isinstance(op, MatmulEpilogue) for op in steps((product + 1) * cg.sum(product)))
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (0, 0)])
+def test_products_without_elements(shape):
+    x, y = cg.Var((4, shape[0]), name="x"), cg.Const(np.ones(shape, "float32"))
+    x.assign(np.ones(x.shape, "float32"))
+    np.testing.assert_array_equal(cg.compile(x @ y + 1)(), np.ones((4, shape[1]), "float32"))
