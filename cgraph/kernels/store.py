@@ -109,20 +109,21 @@ def symbol_of(kernel: Kernel, target: Target) -> str:
 
 @cache
 def emitter_hash(module: str) -> str:
-    """A hash of the text of an emitter's file and of every file of its folder that it imports, in turn.
+    """A hash of the text of an emitter's file and of every file below `cgraph.kernels` that it imports, in turn.
 
     The text is read, not imported: a warm process needs no emitter.
     """
-    folder = Path(__file__).parent / "llvm"
-    seen: dict[str, str] = {}
-    todo = ["compile", "build", module]
+    folder = Path(__file__).parent
+    seen: dict[Path, str] = {}
+    todo = [folder / "llvm" / f"{name}.py" for name in ("compile", "build", module)]
     while todo:
-        name = todo.pop()
-        if name in seen:
+        path = todo.pop()
+        if path in seen or not path.exists():
             continue
-        seen[name] = (folder / f"{name}.py").read_text()
-        todo += re.findall(r"cgraph\.kernels\.llvm\.(\w+)", seen[name])
-    return hashlib.sha256(repr(sorted(seen.items())).encode()).hexdigest()
+        seen[path] = path.read_text()
+        names = re.findall(r"from cgraph\.kernels\.([\w.]+) import", seen[path])
+        todo += [folder / (name.replace(".", "/") + ".py") for name in names]
+    return hashlib.sha256(repr(sorted(text for text in seen.values())).encode()).hexdigest()
 
 
 def cache_folder() -> Path | None:

@@ -1,0 +1,115 @@
+"""The store of kernels: kept on disk by the user alone, checked when read, shared by processes."""
+
+import ctypes
+import os
+import stat
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from cgraph.kernels.calls.pointwise import pointwise_calls
+from cgraph.kernels.expression import Trace
+from cgraph.kernels.kernel import Kernel, Pointer, contiguous
+from cgraph.kernels.store import KernelStore, cache_folder, emitter_hash, symbol_of
+from cgraph.kernels.target import host_target
+
+KERNEL = Kernel("blocked_copy.zero_halo", ("f4",))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return cache_folder()
+
+
+def file_of(folder):
+    return folder / f"{symbol_of(KERNEL, host_target())}.o"
+
+
+def test_the_folder_is_the_users_alone(folder):
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_a_folder_that_others_may_read_is_closed(folder):
+    folder.chmod(0o755)
+    assert stat.S_IMODE(cache_folder().stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+def test_a_folder_of_somebody_else_is_not_used(folder):
+    os.chown(folder, 12345, 12345)
+    assert cache_folder() is None
+
+
+def test_a_link_in_place_of_the_folder_is_not_used(folder, tmp_path):
+    folder.rmdir()
+    folder.symlink_to(tmp_path)
+    assert cache_folder() is None
+
+
+def test_a_second_store_loads_what_the_first_compiled(folder):
+    first, second = KernelStore(folder), KernelStore(folder)
+    assert first.address(KERNEL) and (first.hits, first.misses) == (0, 1)
+    assert second.address(KERNEL) and (second.hits, second.misses) == (1, 0)
+
+
+@pytest.mark.parametrize("damage", ["cut", "byte", "foreign", "empty"])
+def test_a_damaged_file_is_ignored_and_written_anew(folder, damage):
+    KernelStore(folder).address(KERNEL)
+    path = file_of(folder)
+    raw = bytearray(path.read_bytes())
+    good = bytes(raw)
+    if damage == "cut":
+        raw = raw[: len(raw) // 2]
+    if damage == "byte":
+        raw[len(raw) // 2] ^= 1
+    if damage == "foreign":
+        raw = bytearray(b"\x7fELF" + bytes(100))
+    if damage == "empty":
+        raw = bytearray()
+    path.write_bytes(raw)
+    again = KernelStore(folder)
+    assert again.address(KERNEL) and again.misses == 1
+    assert path.read_bytes() == good
+
+
+def test_a_folder_that_cannot_be_written_costs_the_cache_only(tmp_path):
+    missing = tmp_path / "gone"
+    store = KernelStore(missing)
+    assert store.address(KERNEL) and store.misses == 1 and not missing.exists()
+
+
+def test_no_folder_at_all_compiles():
+    assert KernelStore(None).address(KERNEL)
+
+
+def test_the_key_holds_every_text_that_shapes_the_code():
+    assert emitter_hash("pointwise") != emitter_hash("reduce")
+
+
+def test_two_processes_may_compile_at_once(tmp_path):
+    code = (
+        "import cgraph as cg, numpy as np; x = cg.Var((50,)).assign(np.ones(50, 'f4')); print(cg.tanh(x * 3).eval()[0])"
+    )
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+    runs = [
+        subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    assert len({run.communicate(timeout=120)[0] for run in runs}) == 1
+    assert all(run.returncode == 0 for run in runs)
+
+
+def test_the_code_runs():
+    m = Trace()
+    program = m.program(m.load(0, "f4") + m.load(1, "f4"))
+    arrays = [np.zeros(9, "f4"), np.arange(9, dtype="f4"), np.ones(9, "f4")]
+    (call,) = pointwise_calls(program, *(contiguous(Pointer(a), (9,), "f4") for a in arrays))
+    words = [a.base.ctypes.data + a.offset if isinstance(a, Pointer) else a for a in call.args]
+    args = np.array(words, np.int64)
+    store = KernelStore(None)  # machine code lives as long as its store
+    address = store.address(call.kernel)
+    ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(address)(args.ctypes.data, 0, call.tasks)
+    np.testing.assert_array_equal(arrays[0], arrays[1] + 1)
