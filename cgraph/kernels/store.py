@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from cgraph.kernels.kernel import Kernel
-from cgraph.kernels.target import Target, host_target, target_machine
+from cgraph.kernels.target import Target, host_target, new_target_machine
 
 MAGIC = b"cgraph-kernel-1\n"
 
@@ -72,7 +72,7 @@ class KernelStore:
         if target not in self._engines:
             import llvmlite.binding as llvm
 
-            machine = target_machine(target)
+            machine = new_target_machine(target)
             self._engines[target] = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         return self._engines[target]
 

@@ -87,7 +87,12 @@ def current_target() -> Target:
 
 @cache
 def target_machine(target: Target) -> Any:
-    """LLVM's code generator for `target`."""
+    """LLVM's code generator for `target`, one for all emitters."""
+    return new_target_machine(target)
+
+
+def new_target_machine(target: Target) -> Any:
+    """A code generator of its own, for an engine that takes it over and frees it."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
