@@ -30,7 +30,7 @@ from cgraph.planning import Compiled, plan_graph, strategy_named
 
 def compile(
     outputs: Node | Sequence[Node],
-    inputs: Sequence[Var] | None = None,
+    inputs: Var | Sequence[Var] = (),
     updates: Mapping[Var, Node] | None = None,
     *,
     memory: str | Strategy = "auto",
@@ -48,7 +48,7 @@ def compile(
 
     Parameters
         outputs: one node or several
-        inputs: Vars that each call is given, in order; the others are read from their cells. By default none
+        inputs: Vars that each call is given, in order (or one); the others are read from their cells
         updates: update edges: after a run each Var holds its node's value, all at once
         memory: a strategy's name, ``auto`` by default; ``one_each`` shares nothing
         order: in which order nodes run: ``depth_first``, ``breadth_first``, ``least_memory``, or ``auto``, which takes
@@ -69,11 +69,12 @@ def compile(
     """
     single = isinstance(outputs, Node)
     wanted = (outputs,) if isinstance(outputs, Node) else tuple(outputs)
+    given = (inputs,) if isinstance(inputs, Var) else tuple(inputs)
     updates = dict(updates or {})
-    check_request(wanted, tuple(inputs or ()), updates)
+    check_request(wanted, given, updates)
     strategy = strategy_named(memory)
     if engine == "reference":
-        return Function(wanted, tuple(inputs or ()), updates, single, None, None)
+        return Function(wanted, given, updates, single, None, None)
     chosen = CpuEngine(threads=threads) if engine == "cpu" else engine
     if not isinstance(chosen, CpuEngine):
         raise GraphError(f"there is no engine {engine!r}; use 'cpu', 'reference' or an engine")
@@ -85,14 +86,14 @@ def compile(
     edges = dict(zip(updates, roots[split:]))
     with building_for(target):
         compiled = plan_graph(
-            roots[:split], edges, strategy, tuple(changing), chosen.alignment, order, tuple(inputs or ()), recompute
+            roots[:split], edges, strategy, tuple(changing), chosen.alignment, order, given, recompute
         )
     limit = min((n for n in (budget, recompute) if n is not None and not isinstance(n, bool)), default=None)
     if limit is not None and compiled.nbytes > limit:
         raise BudgetError(budget_text(compiled, limit))
     with building_for(target):
         code = chosen.program(steps_of(compiled), compiled.nbytes)
-    return Function(wanted, tuple(inputs or ()), updates, single, compiled, code)
+    return Function(wanted, given, updates, single, compiled, code)
 
 
 def check_request(outputs: tuple[Node, ...], inputs: tuple[Var, ...], updates: dict[Var, Node]) -> None:
@@ -173,6 +174,12 @@ class Function(Viewable):
         self._idle: list[_Instance] = []
         self._lock = threading.RLock()
         self._recompute = Recompute(compiled) if compiled else None
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{x.name} {x.spec}" for x in self.inputs)
+        found = ", ".join(str(x.spec) for x in self.outputs)
+        size = f"; arena {bytes_text(self.nbytes)}" if self.compiled else ""
+        return f"<Function ({given}) -> {found or 'updates only'}{size}>"
 
     @property
     def plan(self) -> Plan:
@@ -347,6 +354,12 @@ def eval(node: Node) -> np.ndarray:
             del _EVALUATED[next(iter(_EVALUATED))]
         function = _EVALUATED[node] = compile(node)
     return function()
+
+
+@public
+def item(node: Node) -> float | int | bool:
+    """The value of a node of one element, computed now, as a Python number."""
+    return eval(node).item()
 
 
 _EVALUATED: dict[Node, Function] = {}

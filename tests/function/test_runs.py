@@ -123,3 +123,15 @@ def test_functions_that_are_dropped_free_their_arenas():
     del x, outputs
     gc.collect()
     assert sum(isinstance(o, cg.Function) for o in gc.get_objects()) <= before + 1
+
+
+def test_one_input_needs_no_list_and_a_function_says_what_it_is():
+    x = cg.Var((4,), "float64", "x")
+    function = cg.compile(x * 2, x)
+    np.testing.assert_array_equal(function(np.ones(4)), np.full(4, 2.0))
+    assert repr(function) == "<Function (x float64[4]) -> float64[4]; arena 64 B>"
+
+
+def test_item_is_a_python_number():
+    x = cg.Var((3,), "int64").assign([1, 2, 3])
+    assert cg.sum(x).item() == 6 and type(cg.sum(x).item()) is int
