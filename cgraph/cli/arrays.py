@@ -10,7 +10,7 @@ from cgraph.formats.npz import read_npz
 from cgraph.ops.leaf import Var
 
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
-SCALES = {"0..1": (1 / 255, 0.0), "0..255": (1.0, 0.0), "-1..1": (1 / 127.5, -1.0), "imagenet": (1 / 255, 0.0)}
+SCALES = {"unit": (1 / 255, 0.0), "bytes": (1.0, 0.0), "signed": (1 / 127.5, -1.0), "imagenet": (1 / 255, 0.0)}
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 MOST_PIXELS = 1 << 28
 

@@ -23,7 +23,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "-i", "--input", action="append", default=[], metavar="[NAME=]FILE", help="a picture, a .npy or a .npz file"
     )
-    parser.add_argument("--pixels", choices=SCALES, default="0..1", help="what a picture's numbers become")
+    parser.add_argument(
+        "--pixels",
+        choices=SCALES,
+        default="unit",
+        help="what a picture's numbers become: 0 to 1, 0 to 255, -1 to 1, or of mean 0 and variance 1 over ImageNet",
+    )
     parser.add_argument("--bgr", action="store_true", help="blue before red")
     parser.add_argument("--labels", type=Path, metavar="FILE", help="names of the classes, one in a line")
     parser.add_argument("--top", type=int, default=5, metavar="K", help="how many classes to show")

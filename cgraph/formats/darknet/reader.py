@@ -3,7 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
-from cgraph.errors import CgraphError, FormatError
+from cgraph.errors import CgraphError, FormatError, ShapeError
 from cgraph.formats.darknet import heads, recurrent  # noqa: F401 - both fill LAYERS
 from cgraph.formats.darknet.config import Section, read_config
 from cgraph.formats.darknet.layers import LAYERS, Net
@@ -53,7 +53,7 @@ def check_supported(sections: list[Section], config: str | Path) -> None:
 def build(options: Section, sections: list[Section], parameters: Parameters, batch: int, file: str) -> Model:
     """The graph of all layers; `file` is the description's name, for messages."""
     net = Net(parameters, options.size("time_steps", 1))
-    start = Var(input_shape(options, net.steps * batch), "float32", "input")
+    start = input_of(options, net.steps * batch)
     x: Node = start
     for s in sections:
         try:
@@ -71,8 +71,13 @@ def build(options: Section, sections: list[Section], parameters: Parameters, bat
     return Model((start,), tuple(net.results[i] for i in places), names, values, updates=net.updates)
 
 
-def input_shape(options: Section, rows: int) -> tuple[int, ...]:
+def input_of(options: Section, rows: int) -> Var:
     """``[rows, c, h, w]``, or ``[rows, inputs]`` for a network without images."""
     if "height" in options.options or "width" in options.options:
-        return rows, options.size("channels", 3), options.size("height"), options.size("width")
-    return rows, options.size("inputs")
+        shape = (rows, options.size("channels", 3), options.size("height"), options.size("width"))
+    else:
+        shape = (rows, options.size("inputs"))
+    try:
+        return Var(shape, "float32", "input")
+    except ShapeError as error:
+        raise options.error(str(error)) from None

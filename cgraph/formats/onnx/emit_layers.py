@@ -90,6 +90,23 @@ def group_norm(x: Node) -> Emitted:
     return node("Add", node("Mul", unit, node("Reshape", scale, wide)), node("Reshape", shift, wide))
 
 
+@emitter("resize")
+def resize(x: Node) -> Emitted:
+    op: Any = x.op
+    (v,) = x.operands
+    exact = all(m == n * s for m, n, s in zip(x.shape[2:], v.shape[2:], op.scales))
+    sizes = (None, ints(x.shape)) if exact else (np.array([1, 1, *op.scales], np.float32),)
+    return node(
+        "Resize",
+        v,
+        None,
+        *sizes,
+        mode=op.mode,
+        coordinate_transformation_mode=op.coordinates,
+        nearest_mode=op.rounding,
+    )
+
+
 @emitter("lrn")
 def lrn(x: Node) -> Emitted:
     op: Any = x.op

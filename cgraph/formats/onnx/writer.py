@@ -162,14 +162,14 @@ class Writer:
         if isinstance(x, Var):
             if x.cell.array is None:
                 raise UnassignedError(f"{x.name} {x.spec} (made at {x.where}) is no input and has no value")
-            self.names[x] = self.array(x.cell.array, x.name)
+            self.names[x] = self.array(x.cell.array, x.name, share=False)
         else:
             self.names[x] = self.array(x.op.array, x.name)  # type: ignore[attr-defined]
         return self.names[x]
 
-    def array(self, x: np.ndarray, stem: str) -> str:
-        """An initialiser; equal small ones are one."""
-        key = (x.dtype.str, x.shape, x.tobytes()) if x.nbytes <= 256 else None
+    def array(self, x: np.ndarray, stem: str, share: bool = True) -> str:
+        """An initialiser; equal small ones are one where they may `share`."""
+        key = (x.dtype.str, x.shape, x.tobytes()) if share and x.nbytes <= 256 else None
         if key in self.small:
             return self.small[key]
         self.nbytes += x.nbytes

@@ -13,6 +13,8 @@ from cgraph.formats.onnx.names import cg
 from cgraph.ir.graph import Node
 from cgraph.ops.shape import axis_of
 
+COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -135,10 +137,14 @@ def resized(c: Context, x: Node, scales: Any, sizes: Any, region: Any, coordinat
         raise FormatError(f"mode {mode!r} is not supported")
     coordinates = coordinates or c.attribute("coordinate_transformation_mode", "half_pixel")
     axes = [axis_of(a, x.ndim) for a in c.attribute("axes", range(x.ndim))]
+    found_axes = changes(c, x, axes, scales, sizes, coordinates)
+    whole = at_once(c, x, dict(zip(axes, found_axes)), mode, coordinates, rounding)
+    if whole is not None:
+        return whole
     outside = []
     dtype = x.dtype
     found = x if dtype.kind == "f" or mode == "nearest" else cg.astype(x, "float32")
-    for a, axis in zip(axes, changes(c, x, axes, scales, sizes, coordinates), strict=True):
+    for a, axis in zip(axes, found_axes, strict=True):
         places = axis.places(coordinates)
         if rounding:
             index = np.clip(nearest(places, rounding), 0, axis.n - 1)[:, None] if mode == "nearest" else None
@@ -154,6 +160,22 @@ def resized(c: Context, x: Node, scales: Any, sizes: Any, region: Any, coordinat
         value = np.asarray(c.attribute("extrapolation_value", 0.0), found.dtype)
         found = cg.where(lost, value, found) if lost.any() else found
     return found if found.dtype == dtype else cg.astype(cg.rint(found), dtype)
+
+
+def at_once(c: Context, x: Node, axes: dict[int, Axis], mode: str, coordinates: str, rounding: Any) -> Node | None:
+    """Images of floats by the library's own op, where that means the same; else None."""
+    plain = x.ndim == 4 and x.dtype.kind == "f" and mode in ("nearest", "linear") and coordinates in COORDINATES
+    if not plain or c.attribute("antialias", 0) or c.attribute("exclude_outside", 0):
+        return None
+    if any(axes[a].m != axes[a].n or axes[a].scale != 1 for a in (0, 1) if a in axes):
+        return None
+    rows, columns = (axes.get(a, Axis(x.shape[a], x.shape[a], 1.0)) for a in (2, 3))
+    if not all(a.n and a.m for a in (rows, columns)):
+        return None
+    if coordinates == "align_corners" and any(a.n * a.scale != a.m for a in (rows, columns)):
+        return None
+    way = rounding or c.attribute("nearest_mode", "round_prefer_floor")
+    return cg.resize(x, (rows.m, columns.m), mode, coordinates, way, (rows.scale, columns.scale))
 
 
 def changes(c: Context, x: Node, axes: Sequence[int], scales: Any, sizes: Any, coordinates: str) -> list[Axis]:

@@ -1,0 +1,159 @@
+"""run, plan and bench on models: results, inputs of every kind, exit codes, errors in one line."""
+
+import json
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.cli import main
+from cgraph.formats.onnx import save
+
+RNG = np.random.default_rng(0)
+FILTERS = RNG.standard_normal((4, 3, 3, 3)).astype("float32")
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory):
+    """A model of a picture that gives four scores."""
+    x = cg.Var((1, 3, 8, 8), name="image")
+    scores = cg.softmax(cg.mean(cg.relu(cg.conv2d(x, FILTERS, 1, 1)), axis=(2, 3)))
+    path = tmp_path_factory.mktemp("model") / "net.onnx"
+    save(path, scores, [x], ["scores"])
+    return path
+
+
+def expected(pixels):
+    x = cg.Var((1, 3, 8, 8))
+    scores = cg.softmax(cg.mean(cg.relu(cg.conv2d(x, FILTERS, 1, 1)), axis=(2, 3)))
+    return cg.compile(scores, [x], engine="reference")(pixels)
+
+
+@pytest.fixture
+def pixels(tmp_path):
+    values = RNG.random((1, 3, 8, 8), np.float32)
+    np.save(tmp_path / "x.npy", values)
+    np.savez(tmp_path / "x.npz", image=values)
+    return values
+
+
+@pytest.mark.parametrize("given", ["x.npy", "x.npz", "image=x.npy"])
+def test_outputs_are_kept_and_shown(classifier, pixels, tmp_path, monkeypatch, capsys, given):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "names.txt").write_text("ant\nbee\ncat\ndog\n")
+    assert main(["run", str(classifier), "-i", given, "--labels", "names.txt", "--top", "2", "--save", "y.npz"]) == 0
+    want = expected(pixels)
+    with np.load("y.npz") as found:
+        np.testing.assert_allclose(found["scores"], want, rtol=1e-4)
+    lines = capsys.readouterr().out.splitlines()
+    best = int(want.argmax())
+    assert lines[2].split() == [f"{want[0, best]:.6f}", str(best), ("ant", "bee", "cat", "dog")[best]]
+    assert len(lines) == 4
+
+
+def test_a_picture_is_brought_to_the_models_size(classifier, tmp_path, capsys):
+    image_module = pytest.importorskip("PIL.Image")
+    picture = np.full((20, 30, 3), (255, 0, 51), "uint8")
+    image_module.fromarray(picture).save(tmp_path / "red.png")
+    for options, colour in (([], (1, 0, 0.2)), (["--bgr"], (0.2, 0, 1)), (["--pixels", "signed"], (1, -1, -0.6))):
+        assert main(["run", str(classifier), "-i", str(tmp_path / "red.png"), "--json", *options]) == 0
+        facts = json.loads(capsys.readouterr().out)
+        values = np.broadcast_to(np.array(colour, "float32")[None, :, None, None], (1, 3, 8, 8))
+        want = expected(np.ascontiguousarray(values))
+        assert facts["outputs"][0]["most"] == pytest.approx(float(want.max()), rel=1e-4)
+        assert facts["plan_nbytes"] >= facts["lower_bound_nbytes"] > 0
+
+
+def test_sizes_that_the_file_leaves_open(tmp_path, capsys):
+    from onnx import TensorProto, helper
+
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ("N", 2))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    path = tmp_path / "net.onnx"
+    path.write_bytes(helper.make_model(graph).SerializeToString())
+    np.save(tmp_path / "x.npy", np.zeros((3, 2), "float32"))
+    assert main(["run", str(path), "-i", str(tmp_path / "x.npy"), "--shape", "N=3"]) == 0
+    assert main(["run", str(path), "-i", str(tmp_path / "x.npy")]) == 2
+    assert "shapes={'N': 1}" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["run", str(path), "--shape", "N"])
+
+
+ERRORS = {
+    "no such file": ["run", "nothing.onnx", "-i", "x.npy"],
+    "no model": ["run", "x.npy", "-i", "x.npy"],
+    "no input": ["run", "MODEL"],
+    "an input too many": ["run", "MODEL", "-i", "x.npy", "-i", "x.npy"],
+    "an input twice": ["run", "MODEL", "-i", "image=x.npy", "-i", "image=x.npy"],
+    "an unknown input": ["run", "MODEL", "-i", "other.npz"],
+    "an array of another shape": ["run", "MODEL", "-i", "small.npy"],
+    "no array": ["run", "MODEL", "-i", "broken.npy"],
+    "an object": ["run", "MODEL", "-i", "object.npy"],
+    "a broken picture": ["run", "MODEL", "-i", "broken.jpg"],
+    "an unknown strategy": ["run", "MODEL", "-i", "x.npy", "--memory", "magic"],
+    "a network without weights": ["run", "net.cfg", "-i", "x.npy"],
+    "no runs": ["bench", "MODEL", "--runs", "0"],
+    "a peer that reads other files": ["bench", "net.cfg", "--against", "onnxruntime"],
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_an_error_is_one_line_and_status_2(classifier, pixels, tmp_path, monkeypatch, capsys, name):
+    monkeypatch.chdir(tmp_path)
+    np.savez("other.npz", unknown=pixels)
+    np.save("small.npy", pixels[..., 1:])
+    np.save("object.npy", np.array([{}], object), allow_pickle=True)
+    for file in ("broken.npy", "broken.jpg"):
+        (tmp_path / file).write_bytes(b"nonsense")
+    (tmp_path / "net.cfg").write_text("[net]\ninputs=4\n[connected]\noutput=2\n")
+    args = [str(classifier) if arg == "MODEL" else arg for arg in ERRORS[name]]
+    assert main(args) == 2
+    found = capsys.readouterr()
+    assert found.out == "" and found.err.startswith("cgraph: ") and found.err.count("\n") == 1
+
+
+def test_traceback_shows_where_an_error_comes_from(classifier):
+    with pytest.raises(cg.FormatError, match="--input is missing for image"):
+        main(["--traceback", "run", str(classifier)])
+
+
+def test_plan_of_a_model_names_what_is_alive_at_the_peak(classifier, capsys):
+    assert main(["plan", str(classifier)]) == 0
+    text = capsys.readouterr().out
+    assert "lower bound" in text and "exact" in text and "are in use at step" in text
+    assert main(["plan", str(classifier), "--budget", "1"]) == 1
+
+
+def test_plan_of_a_darknet_network_needs_no_weights(tmp_path, capsys):
+    (tmp_path / "net.cfg").write_text("[net]\ninputs=4\n[connected]\noutput=2\n")
+    assert main(["plan", str(tmp_path / "net.cfg")]) == 0
+    assert "lower bound" in capsys.readouterr().out
+
+
+def test_bench_times_both_engines_and_compares_their_outputs(classifier, capsys):
+    pytest.importorskip("onnxruntime")
+    assert main(["bench", str(classifier), "--against", "onnxruntime", "--runs", "2", "--json", "--threads", "1"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["seconds"].keys() == {"cgraph", "onnxruntime"} and facts["threads"] == 1
+    assert facts["seconds"]["cgraph"]["runs"] == 2
+    assert facts["largest_difference"] < 1e-4
+    assert facts["speed_ratio"] > 0
+
+
+def test_bench_alone_prints_the_times(classifier, capsys):
+    assert main(["bench", str(classifier), "--runs", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 and "median" in lines[1]
+
+
+@pytest.mark.slow
+def test_warmup_compiles_what_models_need(classifier, capsys):
+    assert main(["warmup", str(classifier)]) == 0
+    assert "1 graphs" in capsys.readouterr().out
+    assert main(["warmup"]) == 0
+    assert main(["warmup"]) == 0
+    assert " 0 kernels compiled" in capsys.readouterr().out.splitlines()[-1]

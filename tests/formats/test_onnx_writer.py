@@ -1,0 +1,128 @@
+"""The ONNX writer: what comes back is the same, and onnxruntime computes the same."""
+
+from collections import Counter
+
+import numpy as np
+import onnx
+import pytest
+
+import cgraph as cg
+from cgraph.errors import FormatError, UnassignedError
+from cgraph.formats.onnx import load, save, serialised
+from nn import models
+
+X = cg.Var((2, 3, 4, 5), name="x")
+Y = cg.Var((5,), name="y")
+N = cg.Var((4, 6), "int64", name="n")
+B = cg.Var((3, 4), bool, name="b")
+F = np.random.default_rng(1).standard_normal((6, 3, 2, 2)).astype("float32")
+
+GRAPHS = {
+    "arithmetic": (cg.abs(X) + Y * 2 - X / (Y * Y + 1), [X, Y]),
+    "functions": (cg.tanh(X) + cg.exp(-cg.square(X)) + cg.log1p(cg.abs(X)) + cg.expm1(X) + cg.exp2(X), [X]),
+    "rounding": (cg.floor(X) + cg.ceil(X) + cg.rint(X) + cg.trunc(X) + cg.sign(X), [X]),
+    "choice": (cg.where(X > Y, X, cg.maximum(Y, 0.5)), [X, Y]),
+    "logic": (cg.logical_or(B, cg.logical_not(cg.all(B, axis=0))), [B]),
+    "whole numbers": (cg.minimum(N * 3 - 1, cg.max(N, axis=0)), [N]),
+    "bits": (cg.bitwise_xor(cg.bitwise_and(N, 12), cg.invert(N)), [N]),
+    "conversion": (cg.astype(X * 10, "int32"), [X]),
+    "reductions": (cg.sum(X, axis=(0, 2)) + cg.mean(X, axis=(0, 2)) * cg.min(X), [X]),
+    "extremes": (cg.argmax(X, axis=1) + cg.argmin(X, axis=-3), [X]),
+    "logsumexp": (cg.logsumexp(X, axis=-1), [X]),
+    "shapes": (cg.transpose(cg.reshape(X, (6, 20)))[2:11:3, ::-1], [X]),
+    "joins": (cg.concat([X, cg.flip(X, 3), cg.pad(X, ((0, 0),) * 4)], axis=2), [X]),
+    "padding": (cg.pad(X, ((0, 0), (1, 2), (0, 0), (3, 0)), constant_values=1.5), [X]),
+    "broadcast": (cg.broadcast_to(Y, (4, 5)), [Y]),
+    "takes": (cg.take(X, np.array([2, 0, 1]), axis=1), [X]),
+    "running sums": (cg.cumsum(X, axis=2), [X]),
+    "products": (X @ cg.Const(np.ones((5, 3), "float32")), [X]),
+    "softmax": (cg.softmax(X, axis=1) + cg.log_softmax(X), [X]),
+    "convolution": (cg.conv2d(X, F, 2, (1, 0, 2, 1)) + np.ones((6, 1, 1), "float32"), [X]),
+    "transposed convolution": (cg.conv_transpose2d(X, F.transpose(1, 0, 2, 3).copy(), 2, 0, 1, 1, 1), [X]),
+    "pooling": (cg.max_pool2d(X, 2, 1, 1) + cg.avg_pool2d(X, 2, 1, 1, count_pad=True), [X]),
+    "mean of channels": (cg.mean(X, axis=(2, 3), keepdims=True), [X]),
+    "normalisation": (cg.layer_norm(X, np.ones(5, "float32"), np.zeros(5, "float32")), [X]),
+    "groups": (cg.group_norm(X, np.ones(3, "float32") * 2, np.ones(3, "float32"), 1), [X]),
+    "instances": (cg.instance_norm(X, np.ones(3, "float32") * 2, np.ones(3, "float32")), [X]),
+    "neighbours": (cg.lrn(X, 3), [X]),
+    "bent": (cg.leaky_relu(X, 0.2) + cg.relu6(X) + cg.relu(X), [X]),
+    "the largest": (cg.top_k(X, 2, axis=3)[0], [X]),
+}
+
+
+def values_for(inputs):
+    rng = np.random.default_rng(0)
+    return [
+        rng.standard_normal(x.shape).astype("float32")
+        if x.dtype.kind == "f"
+        else rng.integers(0, 9, x.shape).astype(x.dtype)
+        for x in inputs
+    ]
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_round_trip_and_onnxruntime_give_the_same(name):
+    runtime = pytest.importorskip("onnxruntime")
+    output, inputs = GRAPHS[name]
+    values = values_for(inputs)
+    body = serialised(output, inputs)
+    onnx.checker.check_model(onnx.load_from_string(body), full_check=True)
+    want = cg.compile(output, inputs, engine="reference")(*values)
+    back = load(body).compile(engine="reference")(*values)[0]
+    np.testing.assert_allclose(back, want, rtol=1e-6, atol=1e-6)
+    session = runtime.InferenceSession(body, providers=["CPUExecutionProvider"])
+    peer = session.run(None, {x.name: v for x, v in zip(inputs, values)})[0]
+    assert peer.dtype == want.dtype
+    np.testing.assert_allclose(peer, want, rtol=1e-4, atol=1e-5)
+
+
+def kinds(output, inputs):
+    return Counter(n.op_type for n in onnx.load_from_string(serialised(output, inputs)).graph.node)
+
+
+def test_what_onnx_has_one_operator_for_becomes_one():
+    assert kinds(cg.leaky_relu(X, 0.2), [X]) == {"LeakyRelu": 1, "Identity": 1}
+    assert kinds(cg.relu6(X), [X]) == {"Clip": 1, "Identity": 1}
+    assert kinds(cg.mean(X, axis=(2, 3), keepdims=True), [X]) == {"GlobalAveragePool": 1, "Identity": 1}
+    bias = np.ones((6, 1, 1), "float32")
+    assert kinds(cg.conv2d(X, F) + bias, [X])["Add"] == 0
+
+
+def test_similar_graphs_are_not_taken_for_such_operators():
+    assert "LeakyRelu" not in kinds(cg.where(X >= 1, X, X * 0.2), [X])
+    assert "GlobalAveragePool" not in kinds(cg.sum(X, axis=(2, 3), keepdims=True) / np.float32(19), [X])
+
+
+def test_vars_that_are_no_inputs_become_initialisers(tmp_path):
+    w = cg.Var((5,), name="weights")
+    with pytest.raises(UnassignedError, match="weights"):
+        serialised(X * w, [X])
+    w.assign(np.arange(5, dtype="float32"))
+    save(tmp_path / "net.onnx", X * w, [X], ["scaled"])
+    found = load(tmp_path / "net.onnx")
+    assert [x.name for x in found.inputs] == ["x"] and found.names == ("scaled",)
+    np.testing.assert_array_equal(found.values["weights"].op.array, np.arange(5))
+
+
+def test_ops_that_onnx_does_not_have_are_named_with_their_count():
+    x = cg.Var((4,), name="x")
+    with pytest.raises(FormatError, match=r"2 ops have no operator of ONNX: arctan2 \(2 times\), hypot"):
+        serialised([cg.arctan2(x, 1.0), cg.arctan2(1.0, x), cg.hypot(x, x)], [x])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["squeezenet1_1", "resnet18", "mobilenet_v2", "densenet121", "inception_v3", "deeplab_v3"]
+)
+def test_known_networks_make_the_round_trip(name):
+    runtime = pytest.importorskip("onnxruntime")
+    network = getattr(models, name)(0)
+    inputs = [cg.Var((1, *s.shape), s.dtype, name=f"x{i}") for i, s in enumerate(network.samples)]
+    found = network(*inputs)
+    outputs = list(found) if isinstance(found, tuple) else [found]
+    values = values_for(inputs)
+    body = serialised(outputs, inputs)
+    back = load(body).compile()(*values)
+    session = runtime.InferenceSession(body, providers=["CPUExecutionProvider"])
+    for ours, theirs in zip(back, session.run(None, {x.name: v for x, v in zip(inputs, values)})):
+        np.testing.assert_allclose(ours, theirs, atol=1e-4 * np.abs(theirs).max())
