@@ -5,21 +5,25 @@ from dataclasses import replace
 import numpy as np
 
 from cgraph.ir.graph import Node, apply
+from cgraph.kernels.calls.conv_transpose import pack_transposed
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.calls.winograd_rule import winograd_rule
+from cgraph.kernels.expression import code_of
 from cgraph.kernels.target import Target
+from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.family import Pointwise
 from cgraph.ops.join import Concat
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.blocked import BlockedConcat, BlockedPool, ClearFrame, ToBlocked, ToPlain
 from cgraph.ops.physical.conv import BlockedConv, ConvEpilogue, pack_filters, packed_bias
-from cgraph.ops.physical.form import NO_HALO, Form
-from cgraph.ops.average_pool import AvgPool
+from cgraph.ops.physical.conv_transpose import BlockedConvTranspose, BlockedResize, transposed_bias
+from cgraph.ops.physical.form import NO_HALO, Form, Halo
 from cgraph.ops.pool import MaxPool
 from cgraph.ops.reduce import Sum
-from cgraph.ops.shape import BroadcastTo, reshape
+from cgraph.ops.resize import Resize
+from cgraph.ops.shape import BroadcastTo, broadcast_to, reshape
 from cgraph.ops.slicing import Slice
-from cgraph.passes.conv_layer import layer_of, reads_plain
+from cgraph.passes.conv_layer import is_transposed, layer_of, reads_plain, scaled_filters, transposed_of
 
 
 class Builder:
@@ -54,8 +58,14 @@ class Builder:
 
     def add_blocked(self, node: Node) -> None:
         """A node whose result lies in blocks."""
-        if isinstance(node.op, ConvEpilogue):
+        if is_transposed(node):
+            self._blocked[node] = self._transposed(node)
+        elif isinstance(node.op, ConvEpilogue):
             self._blocked[node] = self._conv(node)
+        elif isinstance(node.op, Resize):
+            x = node.operands[0]
+            resized = BlockedResize(node.op, self.forms[x], self.forms[node])
+            self._blocked[node] = apply(resized, self._blocked[x])
         elif isinstance(node.op, Concat):
             self._blocked[node] = self._concat(node)
         elif isinstance(node.op, Pointwise):
@@ -74,20 +84,19 @@ class Builder:
 
     # -- one op each ----------------------------------------------------------------------------------------------
     def _conv(self, node: Node) -> Node:
-        op, x, f = node.op, node.operands[0], node.operands[1]
+        op, x = node.op, node.operands[0]
         assert isinstance(op, ConvEpilogue)
-        scale, bias, residual = op.operands(node.operands)
+        _, bias, residual = op.operands(node.operands)
         plain = reads_plain(node) and x not in self._blocked
         shape = layer_of(node, self.target, plain)
         result = self.forms[node]
         if plain:
             source, images = None, self.plain(x)
         else:
-            source = self._source_form(x, shape.window)
+            source = self._source_form(x, shape.window.halo(*x.shape[2:]))
             images = self.in_form(x, source)
         tile = winograd_rule(shape, x.shape[0]) if self.winograd else 0
-        values = f.op.array if scale is None else f.op.array * scale.op.array[:, None, None, None]  # type: ignore[attr-defined]
-        filters = Const(pack_filters(shape, x.shape[0], tile, values), copy=False)
+        filters = Const(pack_filters(shape, x.shape[0], tile, scaled_filters(node)), copy=False)
         packed = Const(packed_bias(shape, None if bias is None else bias.op.array), copy=False)
         operands = [images, filters, packed]
         kept = None
@@ -97,11 +106,23 @@ class Builder:
         made = BlockedConv(shape, tile, x.shape[0], source, result, kept, op.activation)
         return apply(made, *operands)
 
-    def _source_form(self, x: Node, window: Window) -> Form:
+    def _transposed(self, node: Node) -> Node:
+        op, x = node.op, node.operands[0]
+        assert isinstance(op, ConvEpilogue)
+        _, bias, _ = op.operands(node.operands)
+        shape = transposed_of(node, self.target)
+        source = self._source_form(x, shape.halo())
+        filters = Const(pack_transposed(shape, scaled_filters(node)), copy=False)
+        packed = Const(transposed_bias(shape, None if bias is None else bias.op.array), copy=False)
+        made = BlockedConvTranspose(shape, source, self.forms[node], op.activation)
+        return apply(made, self.in_form(x, source), filters, packed)
+
+    def _source_form(self, x: Node, halo: Halo) -> Form:
+        """The form in which a convolution reads `x`: the one it has, or one with the frame that is read."""
         if x in self.forms:
             return self.forms[x]
-        like = next(iter(self.forms.values()))
-        return Form(*x.shape, like.lanes, like.dtype, window.halo(*x.shape[2:]))  # type: ignore[call-arg,arg-type]
+        code = code_of(x.dtype)
+        return Form(*x.shape, self.target.lanes_of(code), code, halo)  # type: ignore[call-arg,arg-type]
 
     def _pool(self, node: Node) -> Node:
         op, x = node.op, node.operands[0]
@@ -136,33 +157,33 @@ class Builder:
             return apply(BroadcastTo(form.shape), self.in_form(source, replace(thin, halo=NO_HALO)))
         if source.size == 1:
             return apply(BroadcastTo(form.shape), reshape(self.plain(source), ()))
+        shape = (1,) * (4 - source.ndim) + source.shape
+        thin = replace(form, n=shape[0], h=1, w=1, halo=NO_HALO)
         if isinstance(source.op, ConstOp):
-            array = source.op.array.reshape((1,) * (4 - source.ndim) + source.shape)
-            thin = replace(form, n=1, h=1, w=1, halo=NO_HALO)
-            return apply(BroadcastTo(form.shape), Const(thin.block(array)))
-        thin = replace(form, n=1, h=1, w=1, halo=NO_HALO)
-        channels = apply(ToBlocked(thin), reshape(self.plain(source), thin.logical))
+            channels = Const(thin.block(np.broadcast_to(source.op.array.reshape(shape), thin.logical)))
+        else:
+            channels = apply(ToBlocked(thin), broadcast_to(reshape(self.plain(source), shape), thin.logical))
         return apply(BroadcastTo(form.shape), channels)
 
 
 def keeps_zero(node: Node) -> bool:
     """The op gives 0 where its operands in blocks are 0, whatever those that are spread hold."""
-    op = node.op
-    assert isinstance(op, Pointwise)
     rng = np.random.default_rng(0)
-    for _ in range(2):
-        values = [operand_at_frame(x, rng) for x in node.operands]
-        with np.errstate(all="ignore"):
-            if np.any(np.asarray(op.meaning(*values)) != 0):
-                return False
-    return True
+    return all(np.all(value_at_zero(node, rng.normal()) == 0) for _ in range(2))
 
 
-def operand_at_frame(x: Node, rng: np.random.Generator) -> np.ndarray:
-    """What an operand holds in the frame: 0, or the constant or some value that is spread."""
-    if not isinstance(x.op, BroadcastTo):
-        return np.zeros(1, x.dtype)
-    source = x.operands[0]
-    if isinstance(source.op, ConstOp) and source.size == 1:
-        return source.op.array.reshape(1)
-    return rng.normal(size=1).astype(x.dtype)
+def is_finite_beyond(node: Node) -> bool:
+    """The op gives a number where there is no channel: filters of zeros make 0 of it, but NaN of anything else."""
+    return bool(np.all(np.isfinite(value_at_zero(node, 0.0))))
+
+
+def value_at_zero(node: Node, spread: float) -> np.ndarray:
+    """The op's value where operands in blocks are 0, constants of one number are that, and others are `spread`."""
+    values = []
+    for x in node.operands:
+        source = x.operands[0] if isinstance(x.op, BroadcastTo) else None
+        one = source is not None and isinstance(source.op, ConstOp) and source.size == 1
+        held = source.op.array.reshape(1) if one else np.full(1, 0.0 if source is None else spread)  # type: ignore[union-attr]
+        values.append(held.astype(x.dtype))
+    with np.errstate(all="ignore"):
+        return np.asarray(node.op.meaning(*values))

@@ -1,24 +1,71 @@
 """What a convolution's kernels need to know of its node."""
 
+import numpy as np
+
 from cgraph.ir.graph import Node
 from cgraph.kernels.calls.conv_shape import ConvShape
+from cgraph.kernels.calls.conv_transpose import TransposedShape
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.target import Target
+from cgraph.ops.conv import ConvTranspose
 from cgraph.ops.physical.conv import ConvEpilogue
+from cgraph.ops.physical.form import Halo
 
 PLAIN_CHANNELS = 4  # images of so few channels are read as they are: in blocks most lanes would be empty
 
 
 def layer_of(node: Node, target: Target, is_plain: bool = False) -> ConvShape:
-    """The geometry of a ConvEpilogue."""
+    """The geometry of a ConvEpilogue of a convolution."""
     assert isinstance(node.op, ConvEpilogue)
-    conv, (x, f) = node.op.conv, node.operands[:2]
-    window = Window(f.shape[2:], conv.stride, conv.pad, conv.dilation)  # type: ignore[arg-type]
-    c, h, w = x.shape[1:]
-    return ConvShape(c, h, w, node.shape[1], window, conv.groups, is_plain, target, code_of(x.dtype))
+    c, h, w = node.operands[0].shape[1:]
+    code = code_of(node.dtype)
+    return ConvShape(c, h, w, node.shape[1], window_of(node), node.op.conv.groups, is_plain, target, code)
+
+
+def transposed_of(node: Node, target: Target) -> TransposedShape:
+    """The geometry of a ConvEpilogue of a transposed convolution."""
+    assert isinstance(node.op, ConvEpilogue)
+    c, h, w = node.operands[0].shape[1:]
+    window, groups, code = window_of(node), node.op.conv.groups, code_of(node.dtype)
+    rows, columns = TransposedShape(c, h, w, node.shape[1], window, (0, 0), groups, target, code).result
+    more = node.shape[2] - rows, node.shape[3] - columns
+    return TransposedShape(c, h, w, node.shape[1], window, more, groups, target, code)
+
+
+def window_of(node: Node) -> Window:
+    conv = node.op.conv  # type: ignore[attr-defined]
+    return Window(node.operands[1].shape[2:], conv.stride, conv.pad, conv.dilation)  # type: ignore[arg-type]
+
+
+def is_transposed(node: Node) -> bool:
+    """A ConvEpilogue of a transposed convolution."""
+    return isinstance(node.op, ConvEpilogue) and isinstance(node.op.conv, ConvTranspose)
+
+
+def halo_read(node: Node, target: Target) -> Halo:
+    """The frame that a ConvEpilogue reads around its images."""
+    if is_transposed(node):
+        return transposed_of(node, target).halo()
+    return layer_of(node, target).window.halo(*node.operands[0].shape[2:])
 
 
 def reads_plain(node: Node) -> bool:
     """The layer reads images that do not lie in blocks."""
-    return node.operands[0].shape[1] <= PLAIN_CHANNELS and node.op.conv.groups == 1  # type: ignore[attr-defined]
+    few = node.operands[0].shape[1] <= PLAIN_CHANNELS
+    return few and node.op.conv.groups == 1 and not is_transposed(node)  # type: ignore[attr-defined]
+
+
+def scaled_filters(node: Node) -> np.ndarray:
+    """The constant filters of a ConvEpilogue, ``[k, c / groups, r, s]``, times its scale for channels of the result."""
+    op = node.op
+    assert isinstance(op, ConvEpilogue)
+    filters = node.operands[1].op.array  # type: ignore[attr-defined]
+    scale = op.operands(node.operands)[0]
+    if scale is None:
+        return filters
+    factors = scale.op.array
+    if not is_transposed(node):
+        return filters * factors[:, None, None, None]
+    groups = op.conv.groups  # a filter's second axis is that of the result, within the group of its first
+    return filters * np.repeat(factors.reshape(groups, -1), len(filters) // groups, axis=0)[:, :, None, None]

@@ -10,7 +10,7 @@ from cgraph.ir.traverse import post_order, users_of
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.ops.activation import Relu
 from cgraph.ops.arithmetic import Add, Maximum, Minimum, Multiply, Subtract, TrueDivide
-from cgraph.ops.conv import Conv2d
+from cgraph.ops.conv import Conv2d, ConvTranspose
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.shape import BroadcastTo
@@ -47,7 +47,7 @@ def fuse_epilogues(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """Convolutions with constant filters take in what follows them, as far as nobody else reads what lies between.
 
     Values change in the last places: a factor is multiplied into the filters. Not taken in: activations other than
-    relu and bounds around 0, and residuals of depthwise convolutions, whose kernels add none.
+    relu and bounds around 0, and residuals of depthwise and transposed convolutions, whose kernels add none.
     """
     order = post_order(outputs)
     users = users_of(order)
@@ -77,7 +77,10 @@ def fuse_epilogues(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
 def is_fusible(node: Node) -> bool:
     """A convolution of images with constant filters, with channels enough for blocks."""
-    if type(node.op) is not Conv2d or not isinstance(node.operands[1].op, ConstOp) or node.size == 0:
+    op = node.op
+    if not isinstance(op, Conv2d | ConvTranspose) or len(op.stride) != 2 or node.size == 0:
+        return False
+    if not isinstance(node.operands[1].op, ConstOp) or node.dtype.kind != "f":
         return False
     return max(node.shape[1], node.operands[0].shape[1]) >= LEAST_CHANNELS
 
@@ -119,6 +122,8 @@ def take_sum(chain: Chain, user: Node) -> Chain | None:
     if values is not None:
         return replace(chain, shift=values if chain.shift is None else chain.shift + values)
     op = chain.conv.op
+    if isinstance(op, ConvTranspose):
+        return None
     depthwise = op.groups == chain.conv.shape[1] == chain.conv.operands[0].shape[1]  # type: ignore[attr-defined]
     broadcast = isinstance(other.op, BroadcastTo | ConstOp)
     return None if depthwise and op.groups > 1 or broadcast else replace(chain, residual=other)  # type: ignore[attr-defined]

@@ -1,24 +1,26 @@
 """Logical ops → physical ops for the CPU: which images lie in blocks, with which frame, and who converts.
 
-A convolution with constant filters works on blocks; pools, pointwise ops, concats and sums over pixels that read such a
-value stay in blocks, so conversions are made only where a value enters or leaves a run of these ops. Values that a
-pointwise op or a concat reads and writes have one frame (halo), the widest that any convolution behind them reads.
+A convolution with constant filters, transposed or not, works on blocks; pools, resizes, pointwise ops, concats and sums
+over pixels that read such a value stay in blocks, so conversions are made only where a value enters or leaves a run of
+these ops. What a pointwise op or a concat reads and writes has one frame (halo), the widest that any convolution behind
+it reads.
 """
 
 from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.target import Target, host_target
+from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.family import Pointwise
 from cgraph.ops.join import Concat
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
-from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.pool import MaxPool
 from cgraph.ops.reduce import Sum
+from cgraph.ops.resize import Resize
 from cgraph.ops.shape import BroadcastTo
-from cgraph.passes.blocks import Builder
-from cgraph.passes.conv_layer import layer_of
+from cgraph.passes.blocks import Builder, is_finite_beyond
+from cgraph.passes.conv_layer import halo_read
 from cgraph.passes.rewrite import remade
 
 PIXELS = (2, 3)
@@ -34,7 +36,7 @@ def lower_cpu(outputs: tuple[Node, ...], target: Target | None = None, winograd:
     if not any(isinstance(n.op, ConvEpilogue) for n in order):
         return outputs
     target = target or host_target()
-    blocked = blocked_nodes(order)
+    blocked = blocked_nodes(order, target)
     builder = Builder(halos(order, blocked, target), target, winograd)
     for node in order:
         if node in blocked:
@@ -46,26 +48,30 @@ def lower_cpu(outputs: tuple[Node, ...], target: Target | None = None, winograd:
     return tuple(builder.plain(x) for x in outputs)
 
 
-def blocked_nodes(order: list[Node]) -> set[Node]:
+def blocked_nodes(order: list[Node], target: Target) -> set[Node]:
     """Nodes whose value lies in blocks."""
     found: set[Node] = set()
     for node in order:
-        if isinstance(node.op, ConvEpilogue) or (node.operands and stays_blocked(node, found)):
+        if isinstance(node.op, ConvEpilogue) or (node.operands and stays_blocked(node, found, target)):
             found.add(node)
     return found
 
 
-def stays_blocked(node: Node, blocked: set[Node]) -> bool:
+def stays_blocked(node: Node, blocked: set[Node], target: Target) -> bool:
     """The op reads blocks and can write them."""
     op, x = node.op, node.operands[0]
     if isinstance(op, MaxPool | AvgPool) and type(op) in (MaxPool, AvgPool):
         return x in blocked and len(op.window) == 2
+    if isinstance(op, Resize):
+        return x in blocked
     if isinstance(op, Concat):
         return op.axis == 1 and all(x in blocked for x in node.operands)
     if not isinstance(op, Pointwise) or node.ndim != 4:
         return False
-    same = all(x.dtype == node.dtype for x in node.operands)
-    return same and any(x in blocked for x in node.operands) and all(fits(x, blocked) for x in node.operands)
+    if any(x.dtype != node.dtype for x in node.operands) or not any(x in blocked for x in node.operands):
+        return False
+    whole = node.shape[1] % target.lanes_of(code_of(node.dtype)) == 0
+    return all(fits(x, blocked) for x in node.operands) and (whole or is_finite_beyond(node))
 
 
 def fits(x: Node, blocked: set[Node]) -> bool:
@@ -73,8 +79,7 @@ def fits(x: Node, blocked: set[Node]) -> bool:
     if x in blocked or not isinstance(x.op, BroadcastTo):
         return True
     source = x.operands[0]
-    shape = (1,) * (4 - source.ndim) + source.shape
-    return shape[2:] == (1, 1) and (shape[0] == 1 or source in blocked or shape[1] == 1)
+    return ((1,) * (4 - source.ndim) + source.shape)[2:] == (1, 1)
 
 
 def halos(order: list[Node], blocked: set[Node], target: Target) -> dict[Node, Form]:
@@ -98,7 +103,7 @@ def halos(order: list[Node], blocked: set[Node], target: Target) -> dict[Node, F
     for node in order:
         if isinstance(node.op, ConvEpilogue) and node.operands[0] in blocked:
             top = root(node.operands[0])
-            need[top] = widest(need.get(top, NO_HALO), layer_of(node, target).window.halo(*node.operands[0].shape[2:]))
+            need[top] = widest(need.get(top, NO_HALO), halo_read(node, target))
     for x in blocked:
         need.setdefault(root(x), NO_HALO)
     wide = {x: need[root(x)] for x in blocked}

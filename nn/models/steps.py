@@ -15,8 +15,6 @@ from cgraph import Node, Var
 from nn.layer import Parameter
 
 REDUCTIONS = frozenset(("sum", "mean", "max"))
-RESIZE = "resize"
-WEIGHTED_MEAN = frozenset(("multiply", "add"))
 VIEWS = frozenset(("reshape", "transpose"))
 OWN_STEP = frozenset(
     "conv1d conv2d conv3d matmul max_pool avg_pool max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d "
@@ -62,8 +60,7 @@ def steps_of(outputs: Sequence[Node]) -> list[Step]:
         at = step_that_goes_on(node, read, steps, place, readers)
         if at is None:
             place[node] = len(steps)
-            kind = RESIZE if resizes(node) else node.op.name
-            steps.append(Step(kind, node, tuple(dict.fromkeys(place[x] for x in read))))
+            steps.append(Step(node.op.name, node, tuple(dict.fromkeys(place[x] for x in read))))
         else:
             place[node] = at
             steps[at] = Step(steps[at].kind, node, steps[at].operands)
@@ -74,33 +71,13 @@ def step_that_goes_on(
     node: Node, read: list[Node], steps: list[Step], place: dict[Node, int], readers: dict[Node, int]
 ) -> int | None:
     """The step to which `node` belongs, given what it reads; None when it begins one."""
-    if resizes(node):
-        return resize_step(node, steps, place)
     found = {place[x] for x in read}
     if len(found) != 1:
         return None
     (at,) = found
-    if steps[at].kind == RESIZE and node.op.name in WEIGHTED_MEAN:
-        return at
     if any(readers[x] != 1 for x in read):
         return None
     return at if continues(node, read[0], steps[at]) else None
-
-
-def resizes(node: Node) -> bool:
-    """Is it the choice of rows or columns, of which resizing an image consists?"""
-    return node.op.name == "take" and node.ndim == 4 == node.operands[0].ndim
-
-
-def resize_step(node: Node, steps: list[Step], place: dict[Node, int]) -> int | None:
-    """The step of the same resizing: an axis before this one, or the neighbours along this one."""
-    x = node.operands[0]
-    if x in place and steps[place[x]].kind == RESIZE:
-        return place[x]
-    sources = (place[x],) if x in place else ()
-    last = len(steps) - 1
-    same = last >= 0 and steps[last].kind == RESIZE and steps[last].operands == sources
-    return last if same and steps[last].result.shape == node.shape else None
 
 
 def continues(node: Node, operand: Node, step: Step) -> bool:

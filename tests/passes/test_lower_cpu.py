@@ -12,13 +12,17 @@ from cgraph.engine.reference import evaluate
 CHANNELS = (1, 3, 4, 8, 16, 17, 21, 32, 40)
 
 
+KINDS = "conv conv conv depthwise transposed pool average resize add upsampled concat gate act divide".split()
+ACTIVATIONS = (cg.sigmoid, cg.tanh, cg.relu6, lambda v: cg.exp(-cg.abs(v)))
+
+
 @st.composite
 def networks(draw):
     """A Var of images and a list of nodes that end a random network of convolutions and what stands between them."""
     rng = np.random.default_rng(draw(st.integers(0, 9)))
     pixels = st.integers(3, 14)
-    shape = (draw(st.integers(1, 2)), draw(st.sampled_from(CHANNELS)), draw(pixels), draw(pixels))
-    image = cg.Var(shape, name="image")
+    shape = (draw(st.integers(1, 3)), draw(st.sampled_from(CHANNELS)), draw(pixels), draw(pixels))
+    image = cg.Var(shape, draw(st.sampled_from(("float32", "float32", "float64"))), name="image")
     nodes = [image]
     for _ in range(draw(st.integers(1, 8))):
         nodes.append(draw_layer(draw, rng, nodes))
@@ -27,42 +31,96 @@ def networks(draw):
 
 def draw_layer(draw, rng, nodes):
     x = draw(st.sampled_from(nodes[-3:]))
-    kinds = "conv", "conv", "conv", "depthwise", "pool", "average", "add", "concat", "gate", "act"
-    kind = draw(st.sampled_from(kinds))
+    kind = draw(st.sampled_from(KINDS))
     n, c, h, w = x.shape
     if kind in ("conv", "depthwise"):
-        return draw_conv(draw, rng, x, kind == "depthwise", [y for y in nodes if y.ndim == 4])
+        return draw_conv(draw, rng, x, kind == "depthwise", nodes)
+    if kind == "transposed" and h * w <= 400:
+        return draw_transposed(draw, rng, x)
     if kind in ("pool", "average") and min(h, w) >= 3:
         op = cg.max_pool2d if kind == "pool" else cg.avg_pool2d
-        return op(x, 3, draw(st.integers(1, 2)), draw(st.integers(0, 1)), draw(st.booleans()))
+        pad = draw(st.sampled_from((0, 1, (0, 1, 1, 0))))
+        return op(x, 3, draw(st.integers(1, 2)), pad, draw(st.booleans()))
+    if kind == "resize":
+        return draw_resized(draw, x, (draw(st.integers(1, 20)), draw(st.integers(1, 20))))
+    if kind == "upsampled":
+        lateral = draw(st.sampled_from([y for y in nodes if y.shape[1] == c]))
+        return lateral + draw_resized(draw, x, lateral.shape[2:])
     same = [y for y in nodes if y.shape == x.shape]
     if kind == "concat":
         return cg.concat([x, draw(st.sampled_from(same)), x], 1)
     if kind == "gate":
-        return x * cg.sigmoid(cg.global_avg_pool(x)) + rng.normal(size=(c, 1, 1)).astype("float32")
+        return x * cg.sigmoid(cg.global_avg_pool(x)) + normal(rng, x, 1, (c, 1, 1))
+    if kind == "divide":
+        return x / cg.sqrt(cg.var(x, (0, 2, 3), keepdims=True) + 0.1) if draw(st.booleans()) else 1 / (cg.abs(x) + 0.5)
     if kind == "add":
         return cg.relu(x + draw(st.sampled_from(same)))
-    return draw(st.sampled_from((cg.sigmoid, cg.tanh, cg.relu6, lambda v: cg.exp(-cg.abs(v)))))(x)
+    return draw(st.sampled_from(ACTIVATIONS))(x)
 
 
-def draw_conv(draw, rng, x, depthwise, images):
+def draw_resized(draw, x, shape):
+    mode = draw(st.sampled_from(("nearest", "linear")))
+    return cg.resize(x, shape, mode, draw(st.sampled_from(("half_pixel", "asymmetric", "align_corners"))))
+
+
+def draw_conv(draw, rng, x, depthwise, nodes):
     n, c, h, w = x.shape
-    r = draw(st.sampled_from([k for k in (1, 3, 3, 5) if k <= min(h, w) + 2]))
+    r, dilation = draw(st.sampled_from([k for k in ((1, 1), (3, 1), (3, 1), (3, 2), (5, 1)) if fits(k, h, w)]))
     k = c if depthwise else draw(st.sampled_from(CHANNELS))
-    groups = c if depthwise else draw(st.sampled_from([g for g in (1, 1, 2, 4) if c % g == 0 and k % g == 0]))
-    filters = rng.normal(0, (c // groups * r * r) ** -0.5, (k, c // groups, r, r)).astype("float32")
-    y = cg.conv2d(x, filters, draw(st.integers(1, 2)), draw(st.integers(0, r // 2)) or r // 2, 1, groups)
-    if draw(st.booleans()):
-        y = y * rng.normal(size=(k, 1, 1)).astype("float32") + rng.normal(size=(k, 1, 1)).astype("float32")
-    residual = [v for v in images if v.shape == y.shape]
+    groups = c if depthwise else draw(st.sampled_from(groups_of(c, k)))
+    filters = normal(rng, x, (c // groups * r * r) ** -0.5, (k, c // groups, r, r))
+    half = r // 2 * dilation
+    pad = draw(st.sampled_from((half, half, (half, half + 2, half + 1, half))))
+    y = cg.conv2d(x, filters, draw(st.integers(1, 2)), pad, dilation, groups)
+    y = draw_factors(draw, rng, y)
+    residual = [v for v in nodes if v.shape == y.shape]
     if residual and draw(st.booleans()):
         y = y + draw(st.sampled_from(residual))
+    return draw_bounds(draw, y)
+
+
+def draw_transposed(draw, rng, x):
+    n, k, h, w = x.shape
+    r, stride = draw(st.sampled_from(((1, 1), (2, 2), (3, 1), (3, 2), (4, 2))))
+    c = draw(st.sampled_from(CHANNELS))
+    groups = draw(st.sampled_from(groups_of(c, k)))
+    filters = normal(rng, x, (k // groups * r * r) ** -0.5, (k, c // groups, r, r))
+    pad = draw(st.sampled_from((0, r // 2, (0, r // 2, r // 2, 0))))
+    y = cg.conv_transpose2d(x, filters, stride, pad, 1, groups, draw(st.integers(0, stride - 1)))
+    return draw_bounds(draw, draw_factors(draw, rng, y))
+
+
+def draw_factors(draw, rng, y):
+    """Perhaps a factor and a term for each channel."""
+    if not draw(st.booleans()):
+        return y
+    shape = (y.shape[1], 1, 1)
+    return y * normal(rng, y, 1, shape) + normal(rng, y, 1, shape)
+
+
+def draw_bounds(draw, y):
     return draw(st.sampled_from((lambda v: v, cg.relu, lambda v: cg.clip(v, -0.5, 6))))(y)
 
 
+def fits(window, h, w):
+    """A filter of this size and dilation is not larger than the padded image."""
+    r, dilation = window
+    return (r - 1) * dilation < min(h, w) + 2 * (r // 2 * dilation)
+
+
+def groups_of(c, k):
+    return [g for g in (1, 1, 2, 4) if c % g == 0 and k % g == 0]
+
+
+def normal(rng, x, deviation, shape):
+    """A constant of the dtype of `x`."""
+    return rng.normal(0, deviation, shape).astype(x.dtype)
+
+
 def assert_near(got, want):
+    assert got.dtype == want.dtype
     scale = np.abs(want).max(initial=1e-6)
-    np.testing.assert_allclose(got, want, rtol=0, atol=3e-5 * scale)
+    np.testing.assert_allclose(got, want, rtol=0, atol=3e-5 * scale if got.dtype == np.float32 else 1e-12 * scale)
 
 
 @pytest.mark.slow
@@ -71,7 +129,7 @@ def assert_near(got, want):
 @given(network=networks())
 def test_lowered_equals_reference(target, network):
     image, outputs = network
-    value = np.random.default_rng(1).normal(size=image.shape).astype("float32")
+    value = np.random.default_rng(1).normal(size=image.shape).astype(image.dtype)
     got = cg.compile(outputs, [image], engine=CpuEngine(target=target, poison=True))(value)
     for a, b in zip(got, evaluate(outputs, {image: value})):
         assert_near(a, b)
@@ -81,7 +139,7 @@ def test_lowered_equals_reference(target, network):
 @given(network=networks())
 def test_strategies_and_threads_give_the_same_bits_of_a_network(network):
     image, outputs = network
-    value = np.random.default_rng(1).normal(size=image.shape).astype("float32")
+    value = np.random.default_rng(1).normal(size=image.shape).astype(image.dtype)
     want = cg.compile(outputs, [image], memory="one_each", threads=1)(value)
     for options in ({"threads": 3}, {"memory": "strip_packing"}, {"engine": CpuEngine(poison=True)}):
         for a, b in zip(cg.compile(outputs, [image], **options)(value), want):

@@ -15,7 +15,7 @@ from cgraph.kernels.calls.depthwise import depthwise_calls, is_depthwise, pack_d
 from cgraph.kernels.calls.pack import pack_bias, pack_conv
 from cgraph.kernels.calls.winograd import Winograd, pack_winograd, winograd_calls
 from cgraph.kernels.kernel import Pointer, View
-from cgraph.ops.conv import Conv2d
+from cgraph.ops.conv import Conv2d, ConvTranspose
 from cgraph.ops.physical.blocked import require
 from cgraph.ops.physical.form import Form
 
@@ -25,13 +25,13 @@ class ConvEpilogue(Op):
     """``activation(conv(x, filters) * scale + bias + residual)``: a convolution and what follows it.
 
     Fields
-        conv: the convolution
+        conv: the convolution, or a transposed one, which takes no residual
         has_scale, has_bias, has_residual: operands after `x` and the filters: scale and bias ``[k]``, a residual of the
             result's shape. The scale is multiplied into the filters when they are packed, one layer at a time
         activation: two bounds and a slope
     """
 
-    conv: Conv2d
+    conv: Conv2d | ConvTranspose
     has_scale: bool = False
     has_bias: bool = False
     has_residual: bool = False
