@@ -99,7 +99,9 @@ class CpuProgram:
     """Code with an arena and addresses. Changes: addresses when memory is bound. One run at a time."""
 
     def __init__(self, code: Code, nbytes: int, threads: int) -> None:
-        self.code, self.threads = code, threads
+        self.code = code
+        shared = (code.table[:, 2] > code.table[:, 3]).any()  # some call has more than one share of tasks to hand out
+        self.threads = threads if shared else 1
         raw = np.empty(nbytes + ALIGNMENT, np.uint8)
         start = -raw.ctypes.data % ALIGNMENT
         self.arena = raw[start : start + nbytes]
@@ -153,7 +155,7 @@ class CpuProgram:
 
     def _rows_before_writes(self, steps: tuple[int, ...] | None) -> int:
         first, edges = self.code.first_write, self.code.first_row
-        if steps is None:
+        if steps is None or first == len(edges) - 1:
             return int(edges[first])
         return int(sum(edges[s + 1] - edges[s] for s in steps if s < first))
 
