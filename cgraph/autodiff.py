@@ -2,16 +2,16 @@
 
 Reverse mode walks the graph once from `y` down, asking each op for the gradient of its operands. Forward mode is
 reverse mode twice: the gradient is linear in the gradient `u` of the result, so its own gradient with respect to `u`
-carries a tangent forward (Townsend 2017, "A new trick for calculating Jacobian vector products").
+carries a tangent forward, whatever `u` is (Townsend 2017, "A new trick for calculating Jacobian vector products").
 """
 
 from collections.abc import Sequence
 from typing import Any, overload
 
 from cgraph.errors import DTypeError, NoGradientError, ShapeError
-from cgraph.ir.graph import OPS, Node, public
+from cgraph.ir.graph import OPS, Node, apply, public
 from cgraph.ir.spec import Bundle
-from cgraph.ir.traverse import descendants, post_order
+from cgraph.ir.traverse import descendants, post_order, rebuild
 from cgraph.ops.leaf import Var
 from cgraph.ops.shape import Item, items
 
@@ -130,7 +130,18 @@ def jvp(y: Node, xs: Sequence[Node], tangents: Sequence[Node]) -> Node:
         if x.spec != t.spec:
             raise ShapeError(f"jvp: tangent {t.spec} for {x.name} {x.spec}")
     u = Var(y.shape, y.dtype, "cotangent")
-    return pullback(gradient(y, list(xs), u), tangents, [u])[0]
+    return replaced(pullback(gradient(y, list(xs), u), tangents, [u])[0], u, OPS["zeros_like"](y))
+
+
+def replaced(y: Node, old: Node, new: Node) -> Node:
+    """`y` with `new` in the place of `old`."""
+
+    def change(node: Node, operands: tuple[Node, ...]) -> Node:
+        if node is old:
+            return new
+        return node if all(a is b for a, b in zip(operands, node.operands)) else apply(node.op, *operands)
+
+    return rebuild((y,), change)[0]
 
 
 def hessian_vector_product(y: Node, x: Node, v: Node) -> Node:

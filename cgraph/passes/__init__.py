@@ -6,5 +6,6 @@ from cgraph.passes.fold_norm import fold_norm
 from cgraph.passes.fuse_epilogues import fuse_epilogues
 from cgraph.passes.fuse_matmul import fuse_matmul
 from cgraph.passes.fuse_pointwise import fuse_pointwise
+from cgraph.passes.tidy_loops import tidy_loops
 
-PASSES = (fold_constants, fold_norm, drop_identities, fuse_epilogues, fuse_matmul, fuse_pointwise)
+PASSES = (tidy_loops, fold_constants, fold_norm, drop_identities, fuse_epilogues, fuse_matmul, fuse_pointwise)

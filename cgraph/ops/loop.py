@@ -1,0 +1,199 @@
+"""A loop over a sub-graph: one node, whose body is planned once and whose kernel calls are repeated."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import ShapeError
+from cgraph.ir.graph import OPS, Node, Op, apply
+from cgraph.ir.spec import Bundle, Spec
+from cgraph.ir.traverse import post_order
+from cgraph.kernels.calls.move import copy_calls
+from cgraph.kernels.kernel import Call, Pointer, View
+from cgraph.ops.leaf import Var, VarOp
+from cgraph.ops.loop_frame import Frame, frame_of, place_of
+from cgraph.ops.shape import items
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """What one round of a loop computes.
+
+    Fields
+        carry: Vars that stand for the state before the round
+        xs: Vars that stand for one row of each sequence
+        shared: Vars that stand for what every round reads alike
+        next: the state after the round, as many as `carry` and of their specs
+        ys: one row of each stacked result
+    """
+
+    carry: tuple[Var, ...]
+    xs: tuple[Var, ...]
+    shared: tuple[Var, ...]
+    next: tuple[Node, ...]
+    ys: tuple[Node, ...]
+
+    @property
+    def given(self) -> tuple[Var, ...]:
+        return (*self.carry, *self.xs, *self.shared)
+
+    @property
+    def results(self) -> tuple[Node, ...]:
+        return (*self.next, *self.ys)
+
+    @cached_property
+    def order(self) -> list[Node]:
+        return post_order(self.results)
+
+    def meaning(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """One round in NumPy."""
+        known: dict[Node, Any] = dict(zip(self.given, values))
+        for node in self.order:
+            if not isinstance(node.op, VarOp):
+                with np.errstate(all="ignore"):
+                    known[node] = node.op.meaning(*(known[x] for x in node.operands))
+        return [np.asarray(known[x], x.dtype) for x in self.results]
+
+
+@dataclass(frozen=True)
+class Loop(Op):
+    """`length` rounds of a body; each gives the state to the next one, and a row to each stacked result.
+
+    Operands
+        carry: the state before the first round
+        xs: sequences ``[length, ...]``
+        shared: what every round reads alike
+    Fields
+        backward: from the last row to the first
+        states: give back the state before each round, too
+    Result
+        a Bundle: the last state; per y ``[length, ...]``; with `states`, per carry ``[length, ...]``
+    """
+
+    body: Body
+    length: int
+    backward: bool = False
+    states: bool = False
+
+    @property
+    def rounds(self) -> Sequence[int]:
+        return range(self.length)[:: -1 if self.backward else 1]
+
+    def parts(self, values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+        """Operands by kind: carry, xs, shared."""
+        a = len(self.body.carry)
+        b = a + len(self.body.xs)
+        return values[:a], values[a:b], values[b:]
+
+    def infer(self, *specs: Spec) -> Bundle:
+        body = self.body
+        rows = [Spec((self.length, *x.shape), x.dtype) for x in body.xs]
+        wanted = [*(x.spec for x in body.carry), *rows, *(x.spec for x in body.shared)]
+        if list(specs) != wanted:
+            raise ShapeError(f"the loop's body reads {', '.join(map(str, wanted))}")
+        stacked = (*body.ys, *(body.carry if self.states else ()))
+        return Bundle((*(x.spec for x in body.carry), *(Spec((self.length, *y.shape), y.dtype) for y in stacked)))
+
+    def meaning(self, *operands):
+        carry, xs, shared = self.parts(operands)
+        made = self.infer(*(Spec(np.shape(x), x.dtype) for x in operands)).specs[len(carry) :]
+        stacked = [np.empty(spec.shape, spec.dtype) for spec in made]
+        count = len(self.body.ys)
+        for i in self.rounds:
+            for out, x in zip(stacked[count:], carry):
+                out[i] = x
+            found = self.body.meaning((*carry, *(x[i] for x in xs), *shared))
+            carry, ys = found[: len(carry)], found[len(carry) :]
+            for out, y in zip(stacked, ys):
+                out[i] = y
+        return (*(np.array(x) for x in carry), *stacked)
+
+    # -- kernels --------------------------------------------------------------------------------------------------
+    def scratch(self, *specs: Spec) -> int:
+        return frame_of(self.body).nbytes
+
+    def cpu(self, out: tuple[View, ...], *operands: View, scratch: Pointer | None = None) -> list[Call]:
+        carry, xs, shared = self.parts(operands)
+        frame = frame_of(self.body)
+        states, stacked = out[: len(carry)], out[len(carry) :]
+        fixed: dict[int, Any] = {id(x): view.at for x, view in zip(self.body.carry, states)}
+        fixed |= {id(x): view.at for x, view in zip(self.body.shared, shared)}
+        fixed[id(frame)] = scratch
+        moving = [*zip(self.body.xs, xs), *zip(frame.slots, stacked)]
+        one_round = [*self.state_calls(frame), *frame.calls()]
+        calls = [call for to, x in zip(states, carry) for call in copy_calls(to, x)]
+        for i in self.rounds:
+            places = fixed | {id(key): row(view, i, self.length) for key, view in moving}
+            calls += [call_at(call, places) for call in one_round]
+        return calls
+
+    def state_calls(self, frame: Frame) -> list[Call]:
+        """Keep the state before a round."""
+        slots = frame.slots[len(self.body.ys) :] if self.states else ()
+        pairs = ((place_of(slot, x.spec), place_of(x, x.spec)) for slot, x in zip(slots, self.body.carry))
+        return [call for to, x in pairs for call in copy_calls(to, x)]
+
+    # -- gradient -------------------------------------------------------------------------------------------------
+    def grad(self, node, g):
+        """A loop in the other direction that computes each round again from the state before it."""
+        body = self.body
+        carry, _, shared = self.parts(node.operands)
+        with_states = node if self.states else apply(replace(self, states=True), *node.operands)
+        states = items(with_states)[len(carry) + len(body.ys) :]
+        to_last, to_ys = g[: len(carry)], g[len(carry) : len(carry) + len(body.ys)]
+        to_states = g[len(carry) + len(body.ys) :] or [OPS["zeros_like"](s) for s in states]
+        back = gradient_body(body)
+        totals = [OPS["zeros_like"](x) for x in shared]
+        given = [*floats(body.carry, to_last), *floats(body.shared, totals)]
+        rows = [*states, *self.parts(node.operands)[1], *floats(body.ys, to_ys), *floats(body.carry, to_states)]
+        found = items(apply(Loop(back, self.length, not self.backward), *given, *rows, *shared))
+        count = len(floats(body.carry, to_last))
+        to_shared, to_rows = found[count : len(given)], found[len(given) :]
+        return (
+            *spread(body.carry, found[:count]),
+            *spread(body.xs, to_rows),
+            *spread(body.shared, to_shared),
+        )
+
+
+def gradient_body(body: Body) -> Body:
+    """The body of the gradient: given the gradient for the state after a round, that for the state before it."""
+    to_next = [Var(x.shape, x.dtype, f"to_{x.name}") for x in floats(body.carry, body.carry)]
+    totals = [Var(x.shape, x.dtype, f"total_{x.name}") for x in floats(body.shared, body.shared)]
+    to_ys = [Var(y.shape, y.dtype, f"to_y{i}") for i, y in enumerate(floats(body.ys, body.ys))]
+    to_states = [Var(x.shape, x.dtype, f"to_state_{x.name}") for x in floats(body.carry, body.carry)]
+    results = [*floats(body.next, body.next), *floats(body.ys, body.ys)]
+    wanted = [*floats(body.carry, body.carry), *floats(body.xs, body.xs), *floats(body.shared, body.shared)]
+    found = OPS["pullback"](results, [*to_next, *to_ys], wanted)
+    count = len(to_next)
+    to_carry = [a + b for a, b in zip(found[:count], to_states)]
+    rows, alike = found[count : len(found) - len(totals)], found[len(found) - len(totals) :]
+    after = (*to_carry, *(a + b for a, b in zip(totals, alike)))
+    return Body((*to_next, *totals), (*body.carry, *body.xs, *to_ys, *to_states), body.shared, after, tuple(rows))
+
+
+def floats(of: Sequence[Node], values: Sequence[Any]) -> list[Any]:
+    """Those of `values` that stand for floats of `of`."""
+    return [value for x, value in zip(of, values) if x.dtype.kind == "f"]
+
+
+def spread(of: Sequence[Node], values: Sequence[Node]) -> list[Node | None]:
+    """`values`, one for each float of `of`, and None for the others."""
+    rest = iter(values)
+    return [next(rest) if x.dtype.kind == "f" else None for x in of]
+
+
+def row(view: View, i: int, length: int) -> Pointer:
+    """Where row i of a sequence begins."""
+    return view.at + i * (view.size // length) * view.itemsize
+
+
+def call_at(call: Call, places: dict[int, Any]) -> Call:
+    """A call of one round with its addresses."""
+    args = tuple(
+        places[id(a.base)] + a.offset if isinstance(a, Pointer) and id(a.base) in places else a for a in call.args
+    )
+    return Call(call.kernel, args, call.tasks, call.chunk)

@@ -1,0 +1,157 @@
+"""The bytes and kernel calls of one round of a loop, with addresses that are filled in for each round.
+
+Idea: a small plan of its own, since a body is short: values in running order, each at the lowest place that is free
+while it is in use. Addresses are relative to the Vars of the body, to the frame, and to one slot per stacked result.
+Time O(n^2) for n nodes of a body.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cgraph.ir.graph import Node
+from cgraph.ir.spec import RESULT_ALIGNMENT, Bundle, Spec
+from cgraph.kernels.calls.move import copy_calls
+from cgraph.kernels.expression import code_of
+from cgraph.kernels.kernel import Call, Pointer, View, contiguous
+from cgraph.ops.leaf import ConstOp, VarOp
+
+
+@dataclass(eq=False)
+class Room:
+    """Bytes of the frame, from one step to another. Changes until it is placed."""
+
+    nbytes: int
+    first: int
+    last: int
+    at: int = 0
+
+
+class Slot:
+    """Stands for the row of a stacked result."""
+
+
+class Frame:
+    """One round: where its values are. Changes while it is made; then it gives calls.
+
+    Fields
+        body: a `cgraph.ops.loop.Body`
+        slots: per y, then per carry, what stands for its row
+        rooms: per base of an address, its bytes in the frame
+        steps: node, result, operands; copies of operands that must be contiguous; workspace
+    """
+
+    def __init__(self, body: Any) -> None:
+        self.body = body
+        self.slots = [Slot() for _ in (*body.ys, *body.carry)]
+        self.views: dict[Node, Any] = {}
+        self.rooms: dict[int, Room] = {}
+        self.keys: list[object] = []
+        self.steps: list[tuple[Node, list[tuple[View, View]], list[Any], Pointer | None]] = []
+        self.staged: list[View] = []
+        for node in body.order:
+            self.views[node] = self.view_of(node)
+        self.stage()
+        self.nbytes = placed(list(self.rooms.values()))
+
+    def room(self, nbytes: int) -> Pointer:
+        """New bytes at the present step."""
+        key = object()
+        self.keys.append(key)
+        self.rooms[id(key)] = Room(nbytes, len(self.steps), len(self.steps))
+        return Pointer(key)
+
+    def use(self, view: Any) -> None:
+        """The present step reads or writes these bytes."""
+        first = view[0] if isinstance(view, tuple) else view
+        room = self.rooms.get(id(first.at.base))
+        if room is not None:
+            room.last = max(room.last, len(self.steps))
+
+    def view_of(self, node: Node) -> Any:
+        if isinstance(node.op, VarOp):
+            return place_of(node, node.spec)
+        if isinstance(node.op, ConstOp):
+            return place_of(node.op.array, node.spec)
+        xs = [self.views[x] for x in node.operands]
+        seen = node.op.alias(*xs) if xs else None
+        return seen if seen is not None else self.add_step(node, xs)
+
+    def add_step(self, node: Node, xs: list[Any]) -> Any:
+        """A step that computes the node."""
+        copies = []
+        for i, x in enumerate(xs):
+            self.use(x)
+            if not node.op.strided and isinstance(x, View) and not x.is_contiguous:
+                xs[i] = contiguous(self.room(x.size * x.itemsize), x.shape, x.dtype)
+                copies.append((xs[i], x))
+        out = self.result_of(node.spec)
+        nbytes = node.op.scratch(*(x.spec for x in node.operands))
+        self.steps.append((node, copies, [out, *xs], self.room(nbytes) if nbytes else None))
+        return out
+
+    def result_of(self, spec: Spec | Bundle) -> Any:
+        at = self.room(spec.nbytes)
+        if isinstance(spec, Bundle):
+            return tuple(place_of(at.base, part, offset) for part, offset in zip(spec.specs, spec.offsets))
+        return place_of(at.base, spec)
+
+    def stage(self) -> None:
+        """Results stay to the end; a next state that shows a present one is copied before that is overwritten."""
+        owners = {id(x) for x in self.body.carry}
+        for node in self.body.next:
+            view = self.views[node]
+            shows_state = id(view.at.base) in owners
+            self.staged.append(contiguous(self.room(node.nbytes), node.shape, view.dtype) if shows_state else view)
+        for view in (*self.staged, *(self.views[y] for y in self.body.ys)):
+            self.use(view)
+
+    def calls(self) -> list[Call]:
+        """The calls of one round."""
+        calls: list[Call] = []
+        for node, copies, (out, *xs), scratch in self.steps:
+            for to, x in copies:
+                calls += copy_calls(self.moved(to), self.moved(x))
+            workspace = {"scratch": self.moved_pointer(scratch)} if scratch else {}
+            calls += node.op.cpu(self.moved(out), *map(self.moved, xs), **workspace)
+        body = self.body
+        pairs = [(place_of(slot, y.spec), self.views[y]) for slot, y in zip(self.slots, body.ys)]
+        pairs += [(to, self.views[n]) for to, n in zip(self.staged, body.next) if to is not self.views[n]]
+        pairs += [(place_of(x, x.spec), staged) for x, staged in zip(body.carry, self.staged)]
+        for to, x in pairs:
+            calls += copy_calls(self.moved(to), self.moved(x))
+        return calls
+
+    def moved(self, view: Any) -> Any:
+        """A view with its address in the frame."""
+        if isinstance(view, tuple):
+            return tuple(map(self.moved, view))
+        return View(self.moved_pointer(view.at), view.shape, view.strides, view.dtype)
+
+    def moved_pointer(self, at: Pointer) -> Pointer:
+        room = self.rooms.get(id(at.base))
+        return at if room is None else Pointer(self, room.at + at.offset)
+
+
+def frame_of(body: Any) -> Frame:
+    """The frame of a body, for the target that is being built for."""
+    return Frame(body)
+
+
+def place_of(base: object, spec: Spec, offset: int = 0) -> View:
+    """A value in C order at a base."""
+    return contiguous(Pointer(base, offset), spec.shape, code_of(spec.dtype))
+
+
+def placed(rooms: Sequence[Room]) -> int:
+    """Place each room at the lowest offset that is free while it is in use; the bytes of all."""
+    done: list[Room] = []
+    for room in rooms:
+        at = 0
+        for other in sorted((o for o in done if o.last >= room.first and o.first <= room.last), key=lambda o: o.at):
+            if other.at >= at + room.nbytes:
+                break
+            at = max(at, -(-(other.at + other.nbytes) // RESULT_ALIGNMENT) * RESULT_ALIGNMENT)
+        room.at = at
+        done.append(room)
+    return max((room.at + room.nbytes for room in rooms), default=0)
