@@ -163,8 +163,11 @@ def row(name: str, layer: Layer) -> str:
     return "   ".join(cells) + rule
 
 
-if __name__ == "__main__":
-    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+def main(wanted: str) -> None:
     for name, layer in LAYERS.items():
         if wanted in name:
             print(row(name, layer), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "")

@@ -55,7 +55,8 @@ class Row:
 
     @property
     def best_peer(self) -> str | None:
-        peers = [name for name in self.times if name != OURS]
+        """The fastest of those that compute the same."""
+        peers = [name for name in self.times if name != OURS and self.error.get(name, 0.0) <= TOLERANCE]
         return min(peers, key=lambda name: self.times[name].median, default=None)
 
     @property
@@ -173,9 +174,9 @@ def text(row: Row, engines: Sequence[str]) -> str:
     """A row of the table, times in milliseconds."""
     cells = "".join(f" {cell(row.times.get(name)):>26} |" for name in engines)
     ratio = f"{row.ratio:.2f} ({row.best_peer})" if row.ratio else "-"
-    worst = max(row.error.values(), default=0.0)
-    flag = "" if worst <= TOLERANCE else " DIFFERS"
-    return f"| {row.case:24} | {row.threads:3} |{cells} {ratio} | {worst:.0e}{flag} |"
+    errors = f"{max((e for e in row.error.values() if e <= TOLERANCE), default=0.0):.0e}"
+    errors += "".join(f"; {name} differs by {e:.0e}" for name, e in row.error.items() if not e <= TOLERANCE)
+    return f"| {row.case:24} | {row.threads:3} |{cells} {ratio} | {errors} |"
 
 
 def cell(times: Times | None) -> str:

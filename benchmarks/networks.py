@@ -1,0 +1,140 @@
+"""Table 1: whole networks, batch 1, random weights that all engines share by way of ONNX.
+
+python -m benchmarks.networks [networks] [engines] [1|2]
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cgraph as cg
+import nn
+from benchmarks.fpn import fpn
+from benchmarks.runner import Absent, print_table
+from cgraph.formats.onnx import serialised
+from nn.compile import freeze
+from nn.layer import Layer
+
+ENGINES = ("cgraph", "onnxruntime", "openvino", "ncnn")
+NETWORKS: dict[str, Callable[..., Layer]] = {
+    "resnet18": nn.models.resnet18,
+    "resnet50": nn.models.resnet50,
+    "resnet152": nn.models.resnet152,
+    "vgg16": nn.models.vgg16,
+    "inception_v3": nn.models.inception_v3,
+    "mobilenet_v1": nn.models.mobilenet_v1,
+    "mobilenet_v2": nn.models.mobilenet_v2,
+    "squeezenet1_1": nn.models.squeezenet1_1,
+    "densenet201": nn.models.densenet201,
+    "resnet101_fpn": fpn,
+}
+FOLDER = Path(__file__).resolve().parents[1] / "out" / "benchmarks"
+Run = Callable[[], Any]
+
+
+def image_of(model: Layer) -> np.ndarray:
+    return np.random.default_rng(1).standard_normal((1, *model.samples[0].shape), np.float32)
+
+
+def exported(name: str) -> Path:
+    """The network as an ONNX file, written once: by rename, since several workers may come at once."""
+    path = FOLDER / f"{name}.onnx"
+    if not path.exists():
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        model = freeze(NETWORKS[name](0))
+        x = cg.Var((1, *model.samples[0].shape), name="image")
+        found = model(x)
+        temporary = path.with_suffix(f".{os.getpid()}")
+        temporary.write_bytes(serialised(found if isinstance(found, tuple) else [found], [x]))
+        os.replace(temporary, path)
+    return path
+
+
+def prepare(engine: str, case: str, threads: int) -> Run:
+    return PREPARE[engine](case, threads)
+
+
+def cgraph_run(name: str, threads: int) -> Run:
+    model = NETWORKS[name](0)
+    image = image_of(model)
+    predict = nn.compile(model, batch=1, threads=threads)
+    return lambda: predict(image)
+
+
+def onnxruntime_run(name: str, threads: int) -> Run:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(str(exported(name)), options, providers=["CPUExecutionProvider"])
+    feeds = {"image": image_of(NETWORKS[name](None))}
+    return lambda: session.run(None, feeds)
+
+
+def openvino_run(name: str, threads: int) -> Run:
+    import openvino
+
+    settings = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
+    compiled = openvino.Core().compile_model(str(exported(name)), "CPU", settings)
+    request, image = compiled.create_infer_request(), image_of(NETWORKS[name](None))
+
+    def run() -> list[np.ndarray]:
+        request.infer([image], share_inputs=True, share_outputs=True)
+        return [request.get_output_tensor(i).data for i in range(len(compiled.outputs))]
+
+    return run
+
+
+def ncnn_run(name: str, threads: int) -> Run:
+    import ncnn
+
+    param, weights = converted(name)
+    net = ncnn.Net()
+    net.opt.num_threads = threads
+    net.opt.use_bf16_storage = net.opt.use_fp16_storage = net.opt.use_fp16_arithmetic = False
+    net.opt.use_fp16_packed = net.opt.use_int8_inference = False
+    if net.load_param(str(param)) or net.load_model(str(weights)):
+        raise Absent(f"ncnn cannot read {param.name}")
+    array = image_of(NETWORKS[name](None))[0]
+    image = ncnn.Mat(array).clone()  # the first Mat only borrows the array
+    results = net.output_names()
+
+    def run() -> list[np.ndarray]:
+        extractor = net.create_extractor()
+        extractor.input("in0", image)
+        return [np.array(extractor.extract(x)[1]) for x in results]
+
+    return run
+
+
+def converted(name: str) -> tuple[Path, Path]:
+    """The network as ncnn reads it, by way of pnnx."""
+    source = exported(name)
+    found = source.with_suffix(".ncnn.param"), source.with_suffix(".ncnn.bin")
+    if not all(x.exists() for x in found):
+        program = Path(sys.executable).parent / "pnnx"
+        if not program.exists():
+            raise Absent("pnnx, which converts ONNX for ncnn, is not installed")
+        subprocess.run([program, source.name, "fp16=0"], cwd=FOLDER, check=False, capture_output=True)
+    if not all(x.exists() for x in found):
+        raise Absent(f"pnnx cannot convert {source.name}")
+    return found
+
+
+PREPARE = {"cgraph": cgraph_run, "onnxruntime": onnxruntime_run, "openvino": openvino_run, "ncnn": ncnn_run}
+
+
+def main(words: list[str]) -> None:
+    names = [x for x in NETWORKS if x in words] or list(NETWORKS)
+    engines = [x for x in ENGINES if x in words] or ENGINES
+    threads = [n for n in (1, 2) if str(n) in words] or (1, 2)
+    print_table("benchmarks.networks", names, engines, threads)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
