@@ -1,5 +1,6 @@
 """cgraph: array expressions become a graph, a plan of every byte, and compiled kernels that run it."""
 
+from importlib import import_module
 from typing import Any
 
 import cgraph.ops
@@ -28,7 +29,9 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """Every op's function, by name."""
+    """Every op's function, by name; file formats, loaded when they are first named."""
+    if name == "formats":
+        return import_module("cgraph.formats")
     if name not in OPS:
         raise AttributeError(f"cgraph has no attribute {name!r}")
     return OPS[name]

@@ -16,6 +16,7 @@ import numpy as np
 from cgraph.errors import FormatError
 
 PAGE = mmap.PAGESIZE
+PIECE = 256 * PAGE
 
 
 class MappedFile:
@@ -25,15 +26,23 @@ class MappedFile:
         self.bytes, self.map = data, mapping
 
     def settled(self, array: np.ndarray, span: range) -> np.ndarray:
-        """The array at `span` if its elements lie aligned; else a copy, and the file's pages are given back."""
+        """The array at `span` if its elements lie aligned; else a copy, whose source is forgotten piece by piece."""
         if array.flags.aligned:
             return array
-        found = array.copy()
-        if self.map is not None:
-            first, last = -(-span.start // PAGE) * PAGE, span.stop // PAGE * PAGE
-            if last > first:
-                self.map.madvise(mmap.MADV_DONTNEED, first, last - first)
+        found = np.empty(array.shape, array.dtype)
+        into = found.reshape(-1).view(np.uint8)
+        source = np.frombuffer(self.bytes, np.uint8)
+        for start in range(span.start, span.stop, PIECE):
+            stop = min(start + PIECE, span.stop)
+            into[start - span.start : stop - span.start] = source[start:stop]
+            self.forget(range(start, stop))
         return found
+
+    def forget(self, span: range) -> None:
+        """Give whole pages back to the system; they are read again when they are needed again."""
+        first, last = -(-span.start // PAGE) * PAGE, span.stop // PAGE * PAGE
+        if self.map is not None and last > first:
+            self.map.madvise(mmap.MADV_DONTNEED, first, last - first)
 
 
 def map_file(path: Path) -> MappedFile:
