@@ -38,7 +38,9 @@ class Frame:
         body: a `cgraph.ops.loop.Body`
         slots: per y, then per carry, what stands for its row
         rooms: per base of an address, its bytes in the frame
-        steps: node, result, operands; copies of operands that must be contiguous; workspace
+        steps: node; copies of operands that must be contiguous; result and operands; workspace
+        last_read: per base, the last step that reads it; as many as there are steps for a result
+        inside: per base, the Var of the state whose bytes it takes
     """
 
     def __init__(self, body: Any) -> None:
@@ -48,6 +50,8 @@ class Frame:
         self.rooms: dict[int, Room] = {}
         self.keys: list[object] = []
         self.steps: list[tuple[Node, list[tuple[View, View]], list[Any], Pointer | None]] = []
+        self.last_read: dict[int, int] = {}
+        self.inside: dict[int, Node] = {}
         self.staged: list[View] = []
         for node in body.order:
             self.views[node] = self.view_of(node)
@@ -64,6 +68,7 @@ class Frame:
     def use(self, view: Any) -> None:
         """The present step reads or writes these bytes."""
         first = view[0] if isinstance(view, tuple) else view
+        self.last_read[id(first.at.base)] = len(self.steps)
         room = self.rooms.get(id(first.at.base))
         if room is not None:
             room.last = max(room.last, len(self.steps))
@@ -99,12 +104,27 @@ class Frame:
     def stage(self) -> None:
         """Results stay to the end; a next state that shows a present one is copied before that is overwritten."""
         owners = {id(x) for x in self.body.carry}
-        for node in self.body.next:
+        for node in (*self.body.next, *self.body.ys):
+            self.use(self.views[node])
+        for x, node in zip(self.body.carry, self.body.next):
             view = self.views[node]
-            shows_state = id(view.at.base) in owners
-            self.staged.append(contiguous(self.room(node.nbytes), node.shape, view.dtype) if shows_state else view)
-        for view in (*self.staged, *(self.views[y] for y in self.body.ys)):
-            self.use(view)
+            if id(view.at.base) in owners:
+                view = contiguous(self.room(node.nbytes), node.shape, view.dtype)
+            elif self.may_take(x, node):
+                self.inside[id(view.at.base)] = x
+                del self.rooms[id(view.at.base)]
+            self.staged.append(view)
+
+    def may_take(self, x: Node, node: Node) -> bool:
+        """The next state may be computed into the bytes of the present one, `x`: nobody reads that afterwards."""
+        view, last = self.views[node], self.last_read.get(id(x), -1)
+        room = self.rooms.get(id(view.at.base))
+        if room is None or room.nbytes != node.nbytes or view != place_of(view.at.base, node.spec) or last > room.first:
+            return False
+        maker, _, (_, *xs), _ = self.steps[room.first]
+        permitted = maker.op.overwrites(*(y.spec for y in maker.operands))
+        reads = [(i, v) for i, v in enumerate(xs) if not isinstance(v, tuple) and v.at.base is x]
+        return last < room.first or all(i in permitted and v == place_of(x, x.spec) for i, v in reads)
 
     def calls(self) -> list[Call]:
         """The calls of one round."""
@@ -119,6 +139,8 @@ class Frame:
         pairs += [(to, self.views[n]) for to, n in zip(self.staged, body.next) if to is not self.views[n]]
         pairs += [(place_of(x, x.spec), staged) for x, staged in zip(body.carry, self.staged)]
         for to, x in pairs:
+            if self.moved(to) == self.moved(x):
+                continue
             calls += copy_calls(self.moved(to), self.moved(x))
         return calls
 
@@ -129,6 +151,8 @@ class Frame:
         return View(self.moved_pointer(view.at), view.shape, view.strides, view.dtype)
 
     def moved_pointer(self, at: Pointer) -> Pointer:
+        if id(at.base) in self.inside:
+            return Pointer(self.inside[id(at.base)], at.offset)
         room = self.rooms.get(id(at.base))
         return at if room is None else Pointer(self, room.at + at.offset)
 

@@ -118,6 +118,14 @@ def test_the_body_of_a_loop_is_fused():
     assert len(after.op.body.order) < len(before.op.body.order)
 
 
+def test_a_running_total_needs_no_workspace():
+    x = cg.Var((9, 4), "float64").assign(rng.normal(size=(9, 4)))
+    last, _ = cg.scan(lambda s, row: (s + row, None), np.zeros(4), x)
+    (loop,) = loops_in(last)
+    assert loop.op.scratch() == 0
+    assert_close(cg.compile(last)(), x.value.sum(0))
+
+
 def test_states_may_be_exchanged_passed_on_and_counted():
     def fibonacci(state, _):
         a, b, fixed, count = state
