@@ -1,8 +1,8 @@
 """Walks over a graph: loops, never recursion, since graphs are deeper than Python's stack."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from cgraph.ir.graph import Node
+from cgraph.ir.graph import Node, made_at
 
 
 def post_order(outputs: Iterable[Node], before: Mapping[Node, Sequence[Node]] | None = None) -> list[Node]:
@@ -49,9 +49,16 @@ def descendants(nodes: Iterable[Node], sources: Iterable[Node]) -> set[Node]:
     return found
 
 
+def located(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Each node in turn; what is made meanwhile comes from its line of the user's code, not from that of compile."""
+    for node in nodes:
+        with made_at(*node.origin):
+            yield node
+
+
 def rebuild(outputs: tuple[Node, ...], change: Callable[[Node, tuple[Node, ...]], Node]) -> tuple[Node, ...]:
     """The graph with every node replaced, bottom-up, by ``change(node, new_operands)``."""
     new: dict[Node, Node] = {}
-    for node in post_order(outputs):
+    for node in located(post_order(outputs)):
         new[node] = change(node, tuple(new[x] for x in node.operands))
     return tuple(new[x] for x in outputs)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.traverse import post_order, users_of
+from cgraph.ir.traverse import located, post_order, users_of
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.ops.activation import Relu
 from cgraph.ops.arithmetic import Add, Maximum, Minimum, Multiply, Subtract, TrueDivide
@@ -67,7 +67,7 @@ def fuse_epilogues(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
         chains[chain.last] = chain
         inside.update(seen)
     new: dict[Node, Node] = {}
-    for node in order:
+    for node in located(order):
         if node in chains:
             new[node] = built(chains[node], new)
         elif node not in inside:

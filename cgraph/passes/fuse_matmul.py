@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.traverse import post_order, users_of
+from cgraph.ir.traverse import located, post_order, users_of
 from cgraph.kernels.calls.activation import NONE, RELU
 from cgraph.ops.activation import Relu
 from cgraph.ops.arithmetic import Add
@@ -21,7 +21,7 @@ def fuse_matmul(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     order = post_order(outputs)
     users, ends = users_of(order), set(outputs)
     new: dict[Node, Node] = {}
-    for node in order:
+    for node in located(order):
         operands, rule = tuple(new[x] for x in node.operands), RULES.get(type(node.op))
         own = tuple(len(users[x]) == 1 and x not in ends for x in node.operands)
         found = rule(operands, own) if rule else None

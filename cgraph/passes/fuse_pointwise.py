@@ -1,7 +1,7 @@
 """Join pointwise ops into one where nobody else wants what lies between."""
 
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.traverse import post_order, users_of
+from cgraph.ir.traverse import located, post_order, users_of
 from cgraph.ops.family import Pointwise
 from cgraph.ops.fused import FusedPointwise
 from cgraph.passes.rewrite import remade
@@ -53,7 +53,7 @@ def _count(nodes: list[Node]) -> int:
 
 def _build(outputs: tuple[Node, ...], order: list[Node], members: dict[Node, list[Node]]) -> tuple[Node, ...]:
     new: dict[Node, Node] = {}
-    for node in order:
+    for node in located(order):
         inside = members.get(node)
         if inside is not None and len(inside) > 1:
             new[node] = _fused(inside[::-1], new)

@@ -1,7 +1,7 @@
 """Join a reduction with the pointwise op that feeds it."""
 
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.traverse import post_order, users_of
+from cgraph.ir.traverse import located, post_order, users_of
 from cgraph.ops.family import Pointwise
 from cgraph.ops.fused import FusedReduction
 from cgraph.ops.reduce import Reduction
@@ -17,7 +17,7 @@ def fuse_reductions(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     order = post_order(outputs)
     users, ends = users_of(order), set(outputs)
     new: dict[Node, Node] = {}
-    for node in order:
+    for node in located(order):
         operands = tuple(new[x] for x in node.operands)
         if isinstance(node.op, Reduction) and is_joined(node.operands[0], users, ends):
             inner = operands[0]

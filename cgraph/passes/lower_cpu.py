@@ -7,7 +7,7 @@ it reads.
 """
 
 from cgraph.ir.graph import Node
-from cgraph.ir.traverse import post_order
+from cgraph.ir.traverse import located, post_order
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.target import Target, host_target
 from cgraph.ops.average_pool import AvgPool
@@ -38,7 +38,7 @@ def lower_cpu(outputs: tuple[Node, ...], target: Target | None = None, winograd:
     target = target or host_target()
     blocked = blocked_nodes(order, target)
     builder = Builder(halos(order, blocked, target), target, winograd)
-    for node in order:
+    for node in located(order):
         if node in blocked:
             builder.add_blocked(node)
         elif isinstance(node.op, Sum) and node.op.axes == PIXELS and node.operands[0] in blocked:

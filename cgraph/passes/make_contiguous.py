@@ -1,7 +1,7 @@
 """Copy the operands that a kernel cannot read with their strides."""
 
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.traverse import post_order
+from cgraph.ir.traverse import located, post_order
 from cgraph.kernels.kernel import View
 from cgraph.memory.layout import view_of
 from cgraph.ops.shape import Contiguous
@@ -21,7 +21,7 @@ def make_contiguous(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
             views[node] = view_of(node, views)
         return node
 
-    for node in post_order(outputs):
+    for node in located(post_order(outputs)):
         operands = []
         for x in (new[x] for x in node.operands):
             view = views[x]
