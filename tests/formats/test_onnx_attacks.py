@@ -193,6 +193,37 @@ def test_a_graph_in_itself_a_thousand_times_is_refused():
     refused(load, b"\x3a" + encoded(len(inner)) + inner)
 
 
+BOMBS = {
+    "ConstantOfShape": [np.array([1 << 20, 1 << 20])],
+    "Range": [np.int64(0), np.int64(1 << 40), np.int64(1)],
+    "OneHot": [np.array([0]), np.int64(1 << 40), np.array([0, 1])],
+    "HannWindow": [np.int64(1 << 40)],
+    "MelWeightMatrix": [np.int64(1 << 30), np.int64(1 << 30), np.int64(8000), np.float32(0), np.float32(4000)],
+    "Resize": [np.zeros((1, 1, 2, 2), "float32"), None, None, np.array([1, 1, 1 << 40, 1 << 40])],
+    "Upsample": [np.zeros((1, 1, 2, 2), "float32"), np.array([1, 1, 1e12, 1e12], "float32")],
+    "AffineGrid": [np.zeros((1, 2, 3), "float32"), np.array([1, 1, 1 << 20, 1 << 20])],
+    "DFT": [np.zeros((1, 4, 1), "float32"), np.int64(1 << 40)],
+    "Tile": [WEIGHTS, np.array([1 << 62])],
+    "Expand": [WEIGHTS[:1], np.array([1 << 40, 1 << 40])],
+    "Pad": [WEIGHTS, np.array([1 << 62, 1 << 62])],
+    "Reshape": [WEIGHTS, np.array([1 << 40, 8])],
+}
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_a_small_file_that_asks_for_terabytes_is_refused(kind):
+    constants = [(f"c{i}", x) for i, x in enumerate(BOMBS[kind])]
+    graph = helper.make_graph(
+        [helper.make_node(kind, [name if x is not None else "" for name, x in constants], ["y"])],
+        "g",
+        [],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.asarray(x), name) for name, x in constants if x is not None],
+    )
+    opset = helper.make_opsetid("", 9 if kind == "Upsample" else 21)
+    refused(load, helper.make_model(graph, opset_imports=[opset]).SerializeToString())
+
+
 def test_a_loop_without_end_is_refused():
     body = helper.make_graph(
         [helper.make_node("Identity", ["c"], ["d"])],

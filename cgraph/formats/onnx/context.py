@@ -29,17 +29,28 @@ def operator(*names: str) -> Callable[[Importer], Importer]:
     return register
 
 
+LARGEST_MADE = 1 << 30  # bytes of all constants that are made while building, not stored in the file
+
+
 @dataclass(eq=False)
 class Known:
-    """Values of inputs that are known while building. Changes: `used` grows by the inputs whose value decided a shape.
+    """Values of inputs that are known while building. Changes: `used` and `made` grow.
 
     Fields
         values: arrays by input name
-        used: inputs that must keep this value, for the graph is right for no other
+        used: inputs whose value decided a shape; they must keep it, for the graph is right for no other
+        made: bytes of the constants that importers have made so far
     """
 
     values: Mapping[str, np.ndarray] = field(default_factory=dict)
     used: dict[str, np.ndarray] = field(default_factory=dict)
+    made: int = 0
+
+    def allow(self, nbytes: float) -> None:
+        """Count a constant before it is made. FormatError when a small file asks for too many bytes."""
+        self.made += int(nbytes)
+        if self.made > LARGEST_MADE:
+            raise FormatError(f"constants of {self.made} bytes would be made while reading; at most {LARGEST_MADE} are")
 
     def array(self, node: Node, why: str) -> np.ndarray:
         """The value of a node now. FormatError when it depends on an input of unknown value."""

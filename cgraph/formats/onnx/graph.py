@@ -20,6 +20,7 @@ DOMAINS = ("", "ai.onnx")
 FOLDED_SIZE = 4096  # elements: shape computations are far smaller, weights far larger
 DEEPEST = 64  # sub-graphs and functions within one another
 MOST_NODES = 1_000_000  # after unrolling
+EXPECTED = (CgraphError, ValueError, IndexError, TypeError, ArithmeticError, MemoryError)  # from attributes that lie
 
 
 @dataclass(eq=False)
@@ -77,7 +78,7 @@ class Builder:
             try:
                 with made_at(self.file, number) if self.depth == 1 else nullcontext():
                     found = self.node(proto, scope, read)
-            except (CgraphError, ValueError, IndexError, TypeError, ZeroDivisionError, OverflowError) as error:
+            except EXPECTED as error:
                 raise FormatError(message(proto, error)) from error
             for name, x in zip(proto.output, found):
                 if name:

@@ -103,6 +103,7 @@ def tensor_scatter(c: Context) -> Node:
 def one_hot(c: Context) -> Node:
     """The second of two values at a position along a new axis, the first elsewhere; positions outside hit nothing."""
     index, depth, values = c[0], int(c.number(1)), c[2]
+    c.known.allow(8 * max(depth, 0))
     axis = axis_of(c.attribute("axis", -1), index.ndim + 1)
     index = cg.expand_dims(positive_index(index, depth), axis)
     steps = np.arange(depth).reshape(-1, *[1] * (index.ndim - 1 - axis))

@@ -99,6 +99,7 @@ def affine_grid(c: Context) -> Node:
     """Positions from -1 to 1 of every pixel of an image of a given size, moved by an affine map of each sample."""
     theta, size = c[0], c.ints(1)
     axes = size[2:]
+    c.known.allow(64 * prod(axes))
     lines = []
     for n in axes:
         step = np.arange(n)

@@ -14,8 +14,6 @@ from cgraph.ir.spec import Spec
 from cgraph.ops.leaf import Const
 from cgraph.ops.shape import axis_of
 
-LARGEST_FILLED = 1 << 29  # bytes
-
 
 @operator("Reshape")
 def reshape(c: Context) -> Node:
@@ -127,10 +125,9 @@ def constant(c: Context) -> Node:
 
 @operator("ConstantOfShape")
 def constant_of_shape(c: Context) -> Node:
-    """A constant, as the weights of test models are made so; over LARGEST_FILLED bytes it is computed in each run."""
+    """A constant, since the weights of test models are made so."""
     shape, value = tuple(c.ints(0)), c.attribute("value", np.zeros(1, np.float32)).reshape(())
-    if Spec(shape, value.dtype).nbytes > LARGEST_FILLED:
-        return cg.full(shape, value.item(), value.dtype)
+    c.known.allow(Spec(shape, value.dtype).nbytes)
     return Const(np.full(shape, value), copy=False)
 
 
@@ -138,12 +135,14 @@ def constant_of_shape(c: Context) -> Node:
 def eye_like(c: Context) -> Node:
     x = c[0]
     dtype = dtype_of_number(c.attribute("dtype")) if "dtype" in c.attributes else x.dtype
+    c.known.allow(Spec(x.shape, dtype).nbytes)
     return Const(np.eye(x.shape[0], x.shape[1], c.attribute("k", 0), dtype))
 
 
 @operator("Range")
 def range_(c: Context) -> Node:
     start, stop, step = c.number(0), c.number(1), c.number(2)
+    c.known.allow(max((stop - start) / step, 0) * 16)
     return Const(np.arange(start, stop, step).astype(c[0].dtype))
 
 
