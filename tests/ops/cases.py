@@ -114,6 +114,17 @@ def named(names: str, *draws: Any, **other: Any) -> list[Case]:
     return [case(name, OPS[name], *draws, **other) for name in names.split()]
 
 
+def running(h: Node, x: Node, w: Node) -> list[Node]:
+    """A recurrent layer and what it counts; long enough for a loop."""
+
+    def round_of(state: Any, row: Node) -> Any:
+        h, count = state
+        return (cg.tanh(h @ w + row * cg.astype(count, x.dtype)), count + 1), (h[0], count)
+
+    (last, count), ys = cg.scan(round_of, (h, np.int64(0)), x)
+    return [last, count, *ys]
+
+
 POINTWISE = [
     *named("add subtract multiply hypot", SHAPE, (5,)),
     *named("arctan2 true_divide", SHAPE, positive(3, 1)),
@@ -396,6 +407,9 @@ REST = [
     ),
     case("random_bernoulli", lambda k: cg.random_bernoulli(k, (9, 30), 0.3), KEY, smooth=False),
     case("dropout", lambda x, k: cg.dropout(x, k, 0.3), (9, 8), KEY),
+    case("scan", lambda h, x, w: cg.scan(lambda h, row: (cg.tanh(h @ w + row), h[0]), h, x), (2, 3), (3, 2, 3), (3, 3)),
+    case("scan", running, (2, 3), (7, 2, 3), (3, 3), label="loop"),
+    case("cond", lambda p, x: cg.cond(p, cg.sin, lambda x: x * x * x, x), truth(), SHAPE),
     case("delay", lambda x: cg.delay(np.sin, x) + 1, SHAPE, smooth=False),
     case("delay_array", lambda x: cg.delay_array((5,), x.dtype, lambda v: v.sum(0), x), SHAPE, smooth=False),
     case("lazy_print", lambda x: cg.lazy_print(x) * 2, (2, 2)),
