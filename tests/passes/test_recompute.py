@@ -3,16 +3,21 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import cgraph as cg
 import nn
 from cgraph import BudgetError
 from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.engine.reference import evaluate
+from cgraph.memory.layout import layout_of
 from cgraph.ops.physical.again import Again
+from cgraph.passes.recompute import recompute as in_order_again
 from nn.layer import initialise
 from nn.losses import cross_entropy
 from nn.step import training_step
 from tests.support.graphs import draw_values, graphs
+from tests.support.planned import planned
 
 WIDTH, BATCH = 64, 32
 LAYER = WIDTH * BATCH * 4
@@ -107,6 +112,22 @@ def test_a_network_trains_with_the_same_bits():
 
 
 @settings(max_examples=60)
+@given(drawn=graphs(), segments=st.integers(2, 6))
+def test_the_new_order_is_one_and_means_the_same(drawn, segments):
+    loss = cg.sum(cg.square(drawn.outputs[-1]))
+    layout = planned(*drawn.outputs, *cg.gradient(loss, drawn.leaves)).layout
+    order, new = in_order_again(layout, segments)
+    place = {node: i for i, node in enumerate(order)}
+    assert len(place) == len(order)
+    assert all(place[x] < i for node, i in place.items() for x in node.operands)
+    steps = layout_of(order, [new[x] for x in layout.kept]).steps
+    assert len(layout.steps) <= len(steps) <= 2 * len(layout.steps)
+    values = dict(zip(drawn.leaves, draw_values(drawn.leaves)))
+    for a, b in zip(evaluate([new[x] for x in layout.kept], values), evaluate(layout.kept, values)):
+        np.testing.assert_array_equal(a, b)
+
+
+@settings(max_examples=60)
 @given(drawn=graphs())
 def test_gradients_of_random_graphs_have_the_same_bits(drawn):
     values = draw_values(drawn.leaves)
@@ -116,6 +137,22 @@ def test_gradients_of_random_graphs_have_the_same_bits(drawn):
     again = cg.compile(wanted, drawn.leaves, recompute=True, engine=CpuEngine(poison=True))
     assert again.nbytes <= plain.nbytes
     for a, b in zip(plain(*values), again(*values)):
+        np.testing.assert_array_equal(a, b)
+
+
+@settings(max_examples=60)
+@given(drawn=graphs(zero_size=False))
+def test_update_edges_of_random_graphs_have_the_same_bits(drawn):
+    loss = cg.sum(cg.square(drawn.outputs[-1]))
+    updates = {x: x - g / 64 for x, g in zip(drawn.leaves, cg.gradient(loss, drawn.leaves))}
+    found = []
+    for recompute in (False, True):
+        for x, value in zip(drawn.leaves, draw_values(drawn.leaves)):
+            x.assign(value)
+        step = cg.compile(drawn.outputs, updates=updates, recompute=recompute, engine=CpuEngine(poison=recompute))
+        results = [array for _ in range(3) for array in step()]
+        found.append([*results, *(x.value for x in drawn.leaves)])
+    for a, b in zip(*found):
         np.testing.assert_array_equal(a, b)
 
 
