@@ -184,6 +184,18 @@ def test_what_is_no_model_is_refused(body):
     refused(load, body)
 
 
+@pytest.mark.parametrize("name", [b"Relu", b"hidden", b"x"])
+def test_a_name_that_is_no_text_is_refused(name):
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["hidden"]), helper.make_node("Relu", ["hidden"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2,))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    body = helper.make_model(graph).SerializeToString()
+    refused(load, body.replace(name, b"\xff" * len(name)), "UTF-8")
+
+
 def test_a_graph_in_itself_a_thousand_times_is_refused():
     inner = b""
     for _ in range(1000):  # a node with a sub-graph with a node …
@@ -222,6 +234,26 @@ def test_a_small_file_that_asks_for_terabytes_is_refused(kind):
     )
     opset = helper.make_opsetid("", 9 if kind == "Upsample" else 21)
     refused(load, helper.make_model(graph, opset_imports=[opset]).SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes"),
+    [
+        ("If", {"then_branch": 1, "else_branch": [2, 3]}),
+        ("Loop", {"body": "x"}),
+        ("Softmax", {"axis": "x"}),
+        ("Transpose", {"perm": 1.5}),
+        ("Flatten", {"axis": [1]}),
+        ("Cast", {"to": -7}),
+        ("Cast", {}),
+        ("LeakyRelu", {"alpha": [1]}),
+        ("Conv", {"pads": [1], "kernel_shape": "x"}),
+    ],
+)
+def test_an_attribute_of_another_kind_is_refused(kind, attributes):
+    model = with_weights(numpy_helper.from_array(WEIGHTS, "w"), (8,))
+    model.graph.node.append(helper.make_node(kind, ["y", "y"][: 2 if kind == "Conv" else 1], ["z"], **attributes))
+    refused(load, model.SerializeToString(), f"in {kind}")
 
 
 def test_a_loop_without_end_is_refused():

@@ -20,7 +20,8 @@ DOMAINS = ("", "ai.onnx")
 FOLDED_SIZE = 4096  # elements: shape computations are far smaller, weights far larger
 DEEPEST = 64  # sub-graphs and functions within one another
 MOST_NODES = 1_000_000  # after unrolling
-EXPECTED = (CgraphError, ValueError, IndexError, TypeError, ArithmeticError, MemoryError)  # from attributes that lie
+# what importers meet when an attribute is of another kind or size than its operator says
+EXPECTED = (CgraphError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError)
 
 
 @dataclass(eq=False)
@@ -206,10 +207,27 @@ def with_attributes(node: Any, attributes: Mapping[str, Any]) -> Any:
 def unsupported(graph: Any, functions: Mapping[tuple[str, str], Any]) -> Counter[str]:
     """How often each operator without an importer occurs, in sub-graphs and functions too."""
     found: Counter[str] = Counter()
-    waiting = [list(graph.node), *(list(f.node) for f in functions.values())]
+    waiting = [graph, *functions.values()]
     while waiting:
-        for node in waiting.pop():
+        part = waiting.pop()
+        check_texts(part)
+        for node in part.node:
             if operator_key(node) not in OPERATORS and (node.domain, node.op_type) not in functions:
                 found[operator_key(node)] += 1
-            waiting.extend(list(g.node) for g in graphs_of(node))
+            waiting.extend(graphs_of(node))
     return found
+
+
+def check_texts(part: Any) -> None:
+    """FormatError when a name in a graph or function is no UTF-8, which protobuf hands over as bytes."""
+    texts = [part.name]
+    for node in part.node:
+        texts += [node.op_type, node.domain, node.name, *node.input, *node.output, *(a.name for a in node.attribute)]
+    if hasattr(part, "initializer"):
+        texts += [v.name for v in (*part.input, *part.output, *part.initializer)]
+        texts += [d.dim_param for v in part.input for d in v.type.tensor_type.shape.dim]
+    else:
+        texts += [*part.input, *part.output]
+    for text in texts:
+        if not isinstance(text, str):
+            raise FormatError(f"the name {text!r:.60} is no UTF-8")
