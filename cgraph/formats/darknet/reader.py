@@ -73,6 +73,7 @@ def build(options: Section, sections: list[Section], parameters: Parameters, bat
 
 def input_of(options: Section, rows: int) -> Var:
     """``[rows, c, h, w]``, or ``[rows, inputs]`` for a network without images."""
+    shape: tuple[int, ...]
     if "height" in options.options or "width" in options.options:
         shape = (rows, options.size("channels", 3), options.size("height"), options.size("width"))
     else:
