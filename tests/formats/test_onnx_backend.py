@@ -56,7 +56,6 @@ def test_docs_count_what_is_listed():
 
 
 def test_a_changed_value_that_decides_a_shape_builds_anew():
-
     graph = helper.make_graph(
         [helper.make_node("Reshape", ["x", "shape"], ["y"])],
         "g",
