@@ -6,6 +6,7 @@ import numpy as np
 
 from cgraph.ir.graph import Node, apply
 from cgraph.kernels.calls.conv_transpose import pack_transposed
+from cgraph.kernels.calls.filter_grad import FilterGrad
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.calls.winograd_rule import winograd_rule
 from cgraph.kernels.expression import code_of
@@ -17,13 +18,21 @@ from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.blocked import BlockedConcat, BlockedPool, ClearFrame, ToBlocked, ToPlain
 from cgraph.ops.physical.conv import BlockedConv, ConvEpilogue, pack_filters, packed_bias
 from cgraph.ops.physical.conv_transpose import BlockedConvTranspose, BlockedResize, transposed_bias
+from cgraph.ops.physical.filters import BlockedConvFilters, PackFilters
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
 from cgraph.ops.pool import MaxPool
-from cgraph.ops.reduce import Sum
 from cgraph.ops.resize import Resize
 from cgraph.ops.shape import BroadcastTo, broadcast_to, reshape
 from cgraph.ops.slicing import Slice
-from cgraph.passes.conv_layer import is_transposed, layer_of, reads_plain, scaled_filters, transposed_of
+from cgraph.passes.conv_layer import (
+    PLAIN_CHANNELS,
+    gradient_layer_of,
+    is_transposed,
+    layer_of,
+    reads_plain,
+    scaled_filters,
+    transposed_of,
+)
 
 
 class Builder:
@@ -74,13 +83,24 @@ class Builder:
             self._blocked[node] = self._pool(node)
 
     def add_pixel_sum(self, node: Node) -> None:
-        """The sum over all pixels of a blocked value: its frame is zero, so the frame may be summed too."""
+        """The sum over all pixels, perhaps of all images, of a blocked value; its frame is zero and is summed too."""
         x = node.operands[0]
         form = self.forms[x]
-        total = apply(Sum((2, 3)), self._blocked[x])
-        flat = reshape(total, (form.n, total.shape[1] * form.lanes))
-        sliced = apply(Slice((0, 0), (1, 1), (form.n, form.c)), flat) if flat.shape[1] != form.c else flat
+        total = apply(node.op, self._blocked[x])
+        flat = reshape(total, (-1, form.shape[1] * form.lanes))
+        sliced = apply(Slice((0, 0), (1, 1), (flat.shape[0], form.c)), flat) if flat.shape[1] != form.c else flat
         self._plain[node] = reshape(sliced, node.shape)
+
+    def add_filter_grad(self, node: Node) -> None:
+        """The gradient of a convolution for its filters, which is a plain value."""
+        x, g = node.operands
+        plain = x.shape[1] <= PLAIN_CHANNELS and x not in self._blocked
+        shape = gradient_layer_of(node, self.target, plain)
+        source = None if plain else self._source_form(x, shape.window.halo(*x.shape[2:]))
+        given = self._source_form(g, NO_HALO)
+        images = self.plain(x) if source is None else self.in_form(x, source)
+        made = BlockedConvFilters(FilterGrad(shape, x.shape[0]), source, given)
+        self._plain[node] = apply(made, images, self.in_form(g, given))
 
     # -- one op each ----------------------------------------------------------------------------------------------
     def _conv(self, node: Node) -> Node:
@@ -95,8 +115,12 @@ class Builder:
         else:
             source = self._source_form(x, shape.window.halo(*x.shape[2:]))
             images = self.in_form(x, source)
-        tile = winograd_rule(shape, x.shape[0]) if self.winograd else 0
-        filters = Const(pack_filters(shape, x.shape[0], tile, scaled_filters(node)), copy=False)
+        constant = isinstance(node.operands[1].op, ConstOp)
+        tile = winograd_rule(shape, x.shape[0]) if self.winograd and constant else 0
+        if constant:
+            filters: Node = Const(pack_filters(shape, x.shape[0], tile, scaled_filters(node)), copy=False)
+        else:
+            filters = apply(PackFilters(shape), self.plain(node.operands[1]))
         packed = Const(packed_bias(shape, None if bias is None else bias.op.array), copy=False)
         operands = [images, filters, packed]
         kept = None
@@ -112,7 +136,10 @@ class Builder:
         _, bias, _ = op.operands(node.operands)
         shape = transposed_of(node, self.target)
         source = self._source_form(x, shape.halo())
-        filters = Const(pack_transposed(shape, scaled_filters(node)), copy=False)
+        if isinstance(node.operands[1].op, ConstOp):
+            filters: Node = Const(pack_transposed(shape, scaled_filters(node)), copy=False)
+        else:
+            filters = apply(PackFilters(shape), self.plain(node.operands[1]))
         packed = Const(transposed_bias(shape, None if bias is None else bias.op.array), copy=False)
         made = BlockedConvTranspose(shape, source, self.forms[node], op.activation)
         return apply(made, self.in_form(x, source), filters, packed)

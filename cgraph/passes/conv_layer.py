@@ -8,11 +8,12 @@ from cgraph.kernels.calls.conv_transpose import TransposedShape
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.target import Target
-from cgraph.ops.conv import ConvTranspose
+from cgraph.ops.conv import ConvFilters, ConvTranspose
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.form import Halo
 
 PLAIN_CHANNELS = 4  # images of so few channels are read as they are: in blocks most lanes would be empty
+LEAST_FILTERS = 4  # fewer leave most lanes of a filters' gradient empty
 
 
 def layer_of(node: Node, target: Target, is_plain: bool = False) -> ConvShape:
@@ -21,6 +22,23 @@ def layer_of(node: Node, target: Target, is_plain: bool = False) -> ConvShape:
     c, h, w = node.operands[0].shape[1:]
     code = code_of(node.dtype)
     return ConvShape(c, h, w, node.shape[1], window_of(node), node.op.conv.groups, is_plain, target, code)
+
+
+def gradient_layer_of(node: Node, target: Target, is_plain: bool) -> ConvShape:
+    """The geometry of the convolution whose filters' gradient a ConvFilters is."""
+    assert isinstance(node.op, ConvFilters)
+    op, (x, g) = node.op, node.operands
+    c, h, w = x.shape[1:]
+    window = Window(op.window, op.stride, op.pad, op.dilation)  # type: ignore[arg-type]
+    return ConvShape(c, h, w, g.shape[1], window, 1, is_plain, target, code_of(x.dtype))
+
+
+def is_filter_grad(node: Node) -> bool:
+    """A gradient for filters that blocked images serve: over two axes, of one group, with channels enough."""
+    op = node.op
+    if not isinstance(op, ConvFilters) or len(op.window) != 2 or op.groups != 1 or node.dtype.kind != "f":
+        return False
+    return node.shape[0] >= LEAST_FILTERS and all(x.size for x in (node, *node.operands))
 
 
 def transposed_of(node: Node, target: Target) -> TransposedShape:
@@ -44,7 +62,9 @@ def is_transposed(node: Node) -> bool:
 
 
 def halo_read(node: Node, target: Target) -> Halo:
-    """The frame that a ConvEpilogue reads around its images."""
+    """The frame that a ConvEpilogue or a ConvFilters reads around its images."""
+    if isinstance(node.op, ConvFilters):
+        return gradient_layer_of(node, target, False).window.halo(*node.operands[0].shape[2:])
     if is_transposed(node):
         return transposed_of(node, target).halo()
     return layer_of(node, target).window.halo(*node.operands[0].shape[2:])

@@ -1,16 +1,18 @@
-"""Batch normalisation by constant statistics as one factor and one sum for each channel."""
+"""Batch normalisation as what it is made of, so that what stands around it may take it in."""
 
 import numpy as np
 
-from cgraph.ir.graph import Node
+from cgraph.ir.graph import OPS, Node
 from cgraph.ops.leaf import Const, ConstOp
-from cgraph.ops.norm import BatchNorm
+from cgraph.ops.norm import BatchNorm, per_channel
 from cgraph.ops.shape import broadcast_to
 from cgraph.passes.rewrite import rewrite
 
 
 def fold_norm(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
-    """What follows may take the factor into a convolution's filters. Values change in the last places."""
+    """By constant statistics: one factor and one term for each channel, which a convolution takes in; by others:
+    pointwise ops, which are fused with what follows. Values change in the last places.
+    """
     return rewrite(outputs, RULES)
 
 
@@ -26,4 +28,12 @@ def norm_of_constants(node: Node) -> Node | None:
     return x * broadcast_to(a, x.shape) + broadcast_to(b, x.shape)
 
 
-RULES = [(BatchNorm, norm_of_constants)]
+def norm_of_values(node: Node) -> Node:
+    """batch_norm(x, s, h, mean, variance) -> (x - mean) * (s / sqrt(variance + eps)) + h"""
+    x, scale, shift, mean, variance = node.operands
+    factor = scale / OPS["sqrt"](variance + node.op.eps)  # type: ignore[attr-defined]
+    a, b, m = (broadcast_to(per_channel(v, x.ndim), x.shape) for v in (factor, shift, mean))
+    return (x - m) * a + b
+
+
+RULES = [(BatchNorm, norm_of_constants), (BatchNorm, norm_of_values)]

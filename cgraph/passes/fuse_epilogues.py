@@ -17,6 +17,7 @@ from cgraph.ops.shape import BroadcastTo
 from cgraph.passes.rewrite import remade
 
 LEAST_CHANNELS = 4  # a convolution of fewer channels in and out gains nothing from blocks
+PACKED_CHANNELS = 8  # with fewer in or out, packing filters and converting images at each run costs more than it saves
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,9 @@ class Chain:
 
 
 def fuse_epilogues(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Convolutions with constant filters take in what follows them, as far as nobody else reads what lies between.
+    """Convolutions of images take in what follows them, as far as nobody else reads what lies between.
 
-    Values change in the last places: a factor is multiplied into the filters. Not taken in: activations other than
+    Values change in the last places: a factor is multiplied into constant filters. Not taken in: activations other than
     relu and bounds around 0, and residuals of depthwise and transposed convolutions, whose kernels add none.
     """
     order = post_order(outputs)
@@ -76,13 +77,21 @@ def fuse_epilogues(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def is_fusible(node: Node) -> bool:
-    """A convolution of images with constant filters, with channels enough for blocks."""
+    """A convolution of images with channels enough for blocks; filters that are no constants are packed at each run."""
     op = node.op
     if not isinstance(op, Conv2d | ConvTranspose) or len(op.stride) != 2 or node.size == 0:
         return False
-    if not isinstance(node.operands[1].op, ConstOp) or node.dtype.kind != "f":
+    if node.dtype.kind != "f":
+        return False
+    if not has_constant_filters(node) and (
+        op.groups != 1 or min(node.shape[1], node.operands[0].shape[1]) < PACKED_CHANNELS
+    ):
         return False
     return max(node.shape[1], node.operands[0].shape[1]) >= LEAST_CHANNELS
+
+
+def has_constant_filters(node: Node) -> bool:
+    return isinstance(node.operands[1].op, ConstOp)
 
 
 def extended(chain: Chain, user: Node) -> Chain | None:
@@ -94,7 +103,7 @@ def extended(chain: Chain, user: Node) -> Chain | None:
 
 def take_factor(chain: Chain, user: Node) -> Chain | None:
     """conv * s -> conv with filters * s; conv / s likewise"""
-    if not chain.is_open:
+    if not chain.is_open or not has_constant_filters(chain.conv):
         return None
     first = user.operands[0] is chain.last
     values = channel_values(user.operands[1] if first else user.operands[0], chain.conv.shape[1])

@@ -1,9 +1,9 @@
 """Logical ops → physical ops for the CPU: which images lie in blocks, with which frame, and who converts.
 
-A convolution with constant filters, transposed or not, works on blocks; pools, resizes, pointwise ops, concats and sums
-over pixels that read such a value stay in blocks, so conversions are made only where a value enters or leaves a run of
-these ops. What a pointwise op or a concat reads and writes has one frame (halo), the widest that any convolution behind
-it reads.
+A convolution, transposed or not, and the gradient for its filters work on blocks; pools, resizes, pointwise ops,
+concats and sums over pixels that read such a value stay in blocks, so conversions are made only where a value enters or
+leaves a run of these ops. What a pointwise op or a concat reads and writes has one frame (halo), the widest that any
+convolution behind it reads.
 """
 
 from cgraph.ir.graph import Node
@@ -20,10 +20,10 @@ from cgraph.ops.reduce import Sum
 from cgraph.ops.resize import Resize
 from cgraph.ops.shape import BroadcastTo
 from cgraph.passes.blocks import Builder, is_finite_beyond
-from cgraph.passes.conv_layer import halo_read
+from cgraph.passes.conv_layer import halo_read, is_filter_grad
 from cgraph.passes.rewrite import remade
 
-PIXELS = (2, 3)
+PIXELS = ((2, 3), (0, 2, 3))
 
 
 def lower_cpu(outputs: tuple[Node, ...], target: Target | None = None, winograd: bool = True) -> tuple[Node, ...]:
@@ -33,7 +33,7 @@ def lower_cpu(outputs: tuple[Node, ...], target: Target | None = None, winograd:
     `winograd=False` computes every convolution directly, which is the more exact.
     """
     order = post_order(outputs)
-    if not any(isinstance(n.op, ConvEpilogue) for n in order):
+    if not any(isinstance(n.op, ConvEpilogue) or is_filter_grad(n) for n in order):
         return outputs
     target = target or host_target()
     blocked = blocked_nodes(order, target)
@@ -41,8 +41,10 @@ def lower_cpu(outputs: tuple[Node, ...], target: Target | None = None, winograd:
     for node in located(order):
         if node in blocked:
             builder.add_blocked(node)
-        elif isinstance(node.op, Sum) and node.op.axes == PIXELS and node.operands[0] in blocked:
+        elif isinstance(node.op, Sum) and node.op.axes in PIXELS and node.operands[0] in blocked:
             builder.add_pixel_sum(node)
+        elif is_filter_grad(node):
+            builder.add_filter_grad(node)
         else:
             builder.add_plain(node, remade(node, tuple(builder.plain(x) for x in node.operands)))
     return tuple(builder.plain(x) for x in outputs)
@@ -101,7 +103,7 @@ def halos(order: list[Node], blocked: set[Node], target: Target) -> dict[Node, F
                 if x in blocked and x.shape[2:] == node.shape[2:]:
                     group[root(x)] = root(node)
     for node in order:
-        if isinstance(node.op, ConvEpilogue) and node.operands[0] in blocked:
+        if (isinstance(node.op, ConvEpilogue) or is_filter_grad(node)) and node.operands[0] in blocked:
             top = root(node.operands[0])
             need[top] = widest(need.get(top, NO_HALO), halo_read(node, target))
     for x in blocked:

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.conv_transpose import TransposedShape, pack_transposed
-from cgraph.kernels.calls.filter_grad import conv_filter_grad_calls, conv_filter_grad_scratch_nbytes
+from cgraph.kernels.calls.filter_grad import FilterGrad, filter_grad_calls
 from cgraph.kernels.calls.pack import pack_conv
 from cgraph.kernels.calls.pack_filters import pack_conv_calls, pack_transposed_calls
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import target_named
-from tests.support.images import aligned, windows
+from tests.support.images import aligned, blocked, windows
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
 SAME = Window((3, 3), pad=(1, 1, 1, 1))
@@ -23,30 +23,31 @@ CASES = {
     "stride and dilation": (1, 4, 13, 12, 6, Window((3, 2), (2, 3), (2, 1, 0, 1), (2, 1)), 1),
     "groups": (2, 6, 6, 7, 9, SAME, 3),
     "a channel for each group": (1, 5, 6, 7, 5, SAME, 5),
+    "several parts": (7, 16, 40, 40, 40, Window((3, 3), (1, 1), (1, 1, 1, 1)), 1),
     "one weight": (3, 1, 4, 5, 1, Window(), 1),
     "one pixel": (3, 8, 1, 1, 30, Window(), 1),
 }
 
 
-def filter_grad64(x, g, window, groups):
-    seen = windows(x.astype("f8"), window)
-    n, c, p, q, r, s = seen.shape
-    seen, g = seen.reshape(n, groups, c // groups, p, q, r, s), g.astype("f8").reshape(n, groups, -1, p, q)
-    return np.einsum("ngcpqrs,ngkpq->gkcrs", seen, g).reshape(-1, c // groups, r, s)
+def filter_grad64(x, g, window):
+    return np.einsum("ncpqrs,nkpq->kcrs", windows(x.astype("f8"), window), g.astype("f8"))
 
 
-def run(case, target="host", order="all", dtype="f4"):
-    n, c, h, w, k, window, groups = case
+def run(case, target="host", order="all", dtype="f4", is_plain=False):
+    n, c, h, w, k, window, _ = case
     target, rng = target_named(target), np.random.default_rng(1)
-    x = rng.standard_normal((n, c, h, 2 * w)).astype(dtype)[..., ::2]
+    shape = ConvShape(c, h, w, k, window, 1, is_plain, target, dtype)
+    x = rng.standard_normal((n, c, h, w)).astype(dtype)
     g = rng.standard_normal((n, k, *window.result(h, w))).astype(dtype)
-    out = np.full((k, c // groups, *window.kernel), np.nan, dtype)
-    views = view_of(out), view_of(x), view_of(g), window, groups
-    scratch = aligned(conv_filter_grad_scratch_nbytes(*views, target))
+    out = np.full((c, k, *window.kernel), np.nan, dtype).swapaxes(0, 1)
+    plan = FilterGrad(shape, n)
+    scratch = aligned(plan.scratch_nbytes)
     scratch.view(dtype)[:] = np.nan
-    run_calls(conv_filter_grad_calls(*views, Pointer(scratch), target).calls, target, order)
-    unit = 1e-4 if dtype == "f4" else 1e-12
-    np.testing.assert_allclose(out, filter_grad64(x, g, window, groups), rtol=unit, atol=unit)
+    source = view_of(x) if is_plain else blocked(x, shape.lanes, window.halo(h, w))
+    given = blocked(g, shape.lanes, (1, 0, 0, 1))
+    run_calls(filter_grad_calls(plan, view_of(out), source, given, Pointer(scratch)).calls, target, order)
+    error = 50 * np.finfo(dtype).eps * (n * np.prod(g.shape[2:])) ** 0.5  # of a sum over so many pixels
+    np.testing.assert_allclose(out, filter_grad64(x, g, window), rtol=error, atol=error)
     return out
 
 
@@ -55,6 +56,12 @@ def run(case, target="host", order="all", dtype="f4"):
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_filter_grad_is_what_numpy_computes(case, dtype, target):
     run(case, target, dtype=dtype)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_filter_grad_of_plain_images(case, target):
+    run(case, target, is_plain=True)
 
 
 @settings(max_examples=20)
@@ -68,7 +75,7 @@ def test_filter_grad_of_any_shape(sizes):
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_filter_grad_does_not_depend_on_the_order_of_tasks(order):
-    np.testing.assert_array_equal(run(CASES["3x3"]), run(CASES["3x3"], order=order))
+    np.testing.assert_array_equal(run(CASES["several parts"]), run(CASES["several parts"], order=order))
 
 
 @pytest.mark.parametrize("target", TARGETS)

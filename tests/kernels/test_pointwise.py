@@ -52,6 +52,22 @@ def test_any_strides_give_the_bits_of_numpy(data, shape, dtype, target):
 
 
 @every_target
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("shape", [(3, 1, 7, 5), (2, 3, 4, 1), (1, 2, 90, 90)])
+def test_blocked_images_beside_values_of_their_channels(shape, dtype, target):
+    lanes = target_named(target).lanes_of(dtype)
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((*shape, lanes)).astype(dtype)
+    y = rng.standard_normal((1, shape[1], 1, 1, lanes)).astype(dtype)
+    out = np.full_like(x, np.nan)
+    calls = pointwise_calls(
+        traced(polynomial, dtype, dtype), view_of(out), view_of(x), view_of(y), target=target_named(target)
+    )
+    run_calls(calls, target_named(target))
+    np.testing.assert_array_equal(out, x * y - x * np.asarray(3, dtype) + y)
+
+
+@every_target
 @pytest.mark.parametrize("order", ORDERS)
 def test_many_tasks_along_a_long_row_fill_all_of_it(target, order):
     x = np.arange(150_001, dtype="f4")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
+from cgraph.ir.traverse import post_order
 
 CHANNELS = (1, 3, 4, 8, 16, 17, 21, 32, 40)
 
@@ -16,8 +17,11 @@ KINDS = "conv conv conv depthwise transposed pool average resize add upsampled c
 ACTIVATIONS = (cg.sigmoid, cg.tanh, cg.relu6, lambda v: cg.exp(-cg.abs(v)))
 
 
+SMOOTH = "conv conv conv depthwise transposed average resize add upsampled concat gate act norm divide".split()
+
+
 @st.composite
-def networks(draw):
+def networks(draw, kinds=KINDS):
     """A Var of images and a list of nodes that end a random network of convolutions and what stands between them."""
     rng = np.random.default_rng(draw(st.integers(0, 9)))
     pixels = st.integers(3, 14)
@@ -25,13 +29,13 @@ def networks(draw):
     image = cg.Var(shape, draw(st.sampled_from(("float32", "float32", "float64"))), name="image")
     nodes = [image]
     for _ in range(draw(st.integers(1, 8))):
-        nodes.append(draw_layer(draw, rng, nodes))
+        nodes.append(draw_layer(draw, rng, nodes, kinds))
     return image, [nodes[-1], draw(st.sampled_from(nodes))]
 
 
-def draw_layer(draw, rng, nodes):
+def draw_layer(draw, rng, nodes, kinds):
     x = draw(st.sampled_from(nodes[-3:]))
-    kind = draw(st.sampled_from(KINDS))
+    kind = draw(st.sampled_from(kinds))
     n, c, h, w = x.shape
     if kind in ("conv", "depthwise"):
         return draw_conv(draw, rng, x, kind == "depthwise", nodes)
@@ -53,6 +57,9 @@ def draw_layer(draw, rng, nodes):
         return x * cg.sigmoid(cg.global_avg_pool(x)) + normal(rng, x, 1, (c, 1, 1))
     if kind == "divide":
         return x / cg.sqrt(cg.var(x, (0, 2, 3), keepdims=True) + 0.1) if draw(st.booleans()) else 1 / (cg.abs(x) + 0.5)
+    if kind == "norm":
+        mean, variance = cg.mean(x, (0, 2, 3)), cg.var(x, (0, 2, 3))
+        return cg.batch_norm(x, normal(rng, x, 1, c), normal(rng, x, 1, c), mean, variance + 0.1)
     if kind == "add":
         return cg.relu(x + draw(st.sampled_from(same)))
     return draw(st.sampled_from(ACTIVATIONS))(x)
@@ -68,7 +75,7 @@ def draw_conv(draw, rng, x, depthwise, nodes):
     r, dilation = draw(st.sampled_from([k for k in ((1, 1), (3, 1), (3, 1), (3, 2), (5, 1)) if fits(k, h, w)]))
     k = c if depthwise else draw(st.sampled_from(CHANNELS))
     groups = c if depthwise else draw(st.sampled_from(groups_of(c, k)))
-    filters = normal(rng, x, (c // groups * r * r) ** -0.5, (k, c // groups, r, r))
+    filters = draw_filters(draw, rng, x, (c // groups * r * r) ** -0.5, (k, c // groups, r, r))
     half = r // 2 * dilation
     pad = draw(st.sampled_from((half, half, (half, half + 2, half + 1, half))))
     y = cg.conv2d(x, filters, draw(st.integers(1, 2)), pad, dilation, groups)
@@ -84,10 +91,16 @@ def draw_transposed(draw, rng, x):
     r, stride = draw(st.sampled_from(((1, 1), (2, 2), (3, 1), (3, 2), (4, 2))))
     c = draw(st.sampled_from(CHANNELS))
     groups = draw(st.sampled_from(groups_of(c, k)))
-    filters = normal(rng, x, (k // groups * r * r) ** -0.5, (k, c // groups, r, r))
+    filters = draw_filters(draw, rng, x, (k // groups * r * r) ** -0.5, (k, c // groups, r, r))
     pad = draw(st.sampled_from((0, r // 2, (0, r // 2, r // 2, 0))))
     y = cg.conv_transpose2d(x, filters, stride, pad, 1, groups, draw(st.integers(0, stride - 1)))
     return draw_bounds(draw, draw_factors(draw, rng, y))
+
+
+def draw_filters(draw, rng, x, deviation, shape):
+    """Constant filters, or a Var that holds them."""
+    values = normal(rng, x, deviation, shape)
+    return values if draw(st.booleans()) else cg.Var(shape, x.dtype, name="filters").assign(values)
 
 
 def draw_factors(draw, rng, y):
@@ -117,10 +130,10 @@ def normal(rng, x, deviation, shape):
     return rng.normal(0, deviation, shape).astype(x.dtype)
 
 
-def assert_near(got, want):
+def assert_near(got, want, factor=1):
     assert got.dtype == want.dtype
-    scale = np.abs(want).max(initial=1e-6)
-    np.testing.assert_allclose(got, want, rtol=0, atol=3e-5 * scale if got.dtype == np.float32 else 1e-12 * scale)
+    error = factor * np.abs(want).max(initial=1e-6) * (3e-5 if got.dtype == np.float32 else 1e-12)
+    np.testing.assert_allclose(got, want, rtol=0, atol=error)
 
 
 @pytest.mark.slow
@@ -133,6 +146,22 @@ def test_lowered_equals_reference(target, network):
     got = cg.compile(outputs, [image], engine=CpuEngine(target=target, poison=True))(value)
     for a, b in zip(got, evaluate(outputs, {image: value})):
         assert_near(a, b)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["host", "avx2", "portable"])
+@settings(max_examples=30)
+@given(network=networks(SMOOTH))
+def test_lowered_gradients_equal_reference(target, network):
+    image, (result, _) = network
+    rng = np.random.default_rng(2)
+    variables = [x for x in post_order([result]) if isinstance(x, cg.Var)]
+    total = cg.sum(result * normal(rng, result, 1, result.shape))
+    gradients = cg.gradient(total, variables)
+    value = rng.normal(size=image.shape).astype(image.dtype)
+    got = cg.compile(gradients, [image], engine=CpuEngine(target=target, poison=True))(value)
+    for a, b in zip(got, evaluate(gradients, {image: value})):
+        assert_near(a, b, 20)
 
 
 @settings(max_examples=15)

@@ -1,120 +1,211 @@
-"""Calls of the gradient of a convolution with respect to its filters, on plain views.
+"""Calls of the gradient of a convolution for its filters.
 
     df[k, c, i, j] = sum over n, p, q of
         g[n, k, p, q] * x[n, c, p*stride + i*dilation - top, q*stride + j*dilation - left]
 
-Image by image: the pixels each tap meets are written as a matrix (im2col), which is multiplied by the image's
-gradient and added. Images are added in order, so any number of threads gives the same bits.
+The images are cut into parts that stay near the core; each part's sums go to scratch and are added up in order, so any
+number of threads gives the same bits. What it does not do well: large filters on few small images, where the sums that
+are kept outweigh the images.
 """
 
-from math import prod
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 
 import numpy as np
 
-from cgraph.kernels.calls.lowered import Lowered, chunk_of
-from cgraph.kernels.calls.matmul import matmul_calls, matmul_scratch_nbytes
-from cgraph.kernels.calls.window import Window
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View, contiguous
-from cgraph.kernels.target import Target
+from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
+from cgraph.kernels.calls.contract import in_parts_calls
+from cgraph.kernels.calls.conv import tile_ns
+from cgraph.kernels.calls.conv_shape import ConvShape, sums
+from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
+from cgraph.kernels.calls.plain import pad_plain_calls, padded_plain
+from cgraph.kernels.calls.reduce import scratch_nbytes
+from cgraph.kernels.expression import Trace
+from cgraph.kernels.kernel import Call, Kernel, Pointer, View
+
+PART_NBYTES = 400_000  # images and gradients of one part: near the core, in L2
+ALIGNMENT = 64
 
 
-def conv_filter_grad_calls(
-    out: View,
-    x: View,
-    g: View,
-    window: Window,
-    groups: int = 1,
-    scratch: Pointer | None = None,
-    target: Target | None = None,
-) -> Lowered:
-    """``out[k, c / groups, r, s]`` = gradient for images `x` ``[n, c, h, w]`` and result gradient `g` ``[n, k, p, q]``.
+@dataclass(frozen=True)
+class FilterGrad:
+    """How the gradient for the filters of a convolution is computed.
 
-    `out` and `g` are contiguous, `x` has any strides; at least one image; `scratch`: `conv_filter_grad_scratch_nbytes`.
-    ValueError when shapes disagree or a view is not contiguous.
+    Fields
+        shape: the convolution, of one group
+        n: images
     """
-    check_shapes(out, x, g, window, groups)
-    if scratch is None:
-        raise ValueError("the gradient of filters needs scratch")
-    tables = taps_inside(x, g, window)
-    calls: list[Call] = []
-    for image in range(x.shape[0]):
-        for group in range(groups):
-            unfolded, call = unfold_call(part(x, image, group, groups), out, g, window, tables, scratch)
-            views = product_views(out, g, unfolded, image, group, groups)
-            rest = scratch + padded_nbytes(unfolded)
-            calls += [call, *matmul_calls(*views, scratch=rest, target=target, adds=image > 0)]
-    return Lowered(tuple(calls), tables)
+
+    shape: ConvShape
+    n: int
+
+    @cached_property
+    def tile(self) -> tuple[int, int, int, int]:
+        """Filter rows, taps of a row, channels and blocks of filters whose sums are held in registers."""
+        s, (rows, taps) = self.shape, self.shape.window.kernel
+        channels, pointers = (s.c, 9) if s.is_plain else (s.lanes, rows * s.lanes)
+        choices = product(divisors(rows), divisors(taps), divisors(channels), divisors(min(s.blocks, 2)))
+        fitting = [
+            x for x in choices
+            if x[0] * x[1] * x[2] * x[3] <= sums(s.target) and x[0] * x[2] <= pointers and s.blocks % x[3] == 0
+        ]  # fmt: skip
+        return max(fitting, key=lambda x: (x[0] * x[1] * x[2] * x[3], x[3], -x[0]))
+
+    @property
+    def padded_k(self) -> int:
+        """Filters, up to whole blocks."""
+        return self.shape.blocks * self.shape.lanes
+
+    @property
+    def channel_tiles(self) -> int:
+        return -(-self.shape.c // self.tile[2])
+
+    @property
+    def part_size(self) -> int:
+        """Elements of one part's sums."""
+        return self.channel_tiles * self.tile[2] * self.shape.window.taps * self.padded_k
+
+    @property
+    def images(self) -> int:
+        """Images of a part."""
+        s = self.shape
+        rows, columns = s.result
+        each = (s.c * s.h * s.w + self.padded_k * rows * columns) * self.itemsize
+        most = max(1, min(-(-self.n * each // PART_NBYTES), self.n * each // (self.part_size * self.itemsize)))
+        return max(1, -(-self.n // most))
+
+    @property
+    def parts(self) -> int:
+        return -(-self.n // self.images)
+
+    @property
+    def itemsize(self) -> int:
+        return int(self.shape.dtype[1:])
+
+    @property
+    def rooms(self) -> tuple[int, int, int]:
+        """Bytes of padded plain images, of all parts' sums, and of what adding them up needs."""
+        s = self.shape
+        (top, left, bottom, right), padded = s.window.pad, 0
+        if s.is_plain and s.window.pad != (0, 0, 0, 0):
+            padded = self.n * s.c * (s.h + top + bottom) * (s.w + left + right) * self.itemsize
+        shape = (self.parts, s.k, s.c, *s.window.kernel)
+        return padded, self.parts * self.part_size * self.itemsize, scratch_nbytes("sum", s.dtype, shape, (0,))
+
+    @property
+    def scratch_nbytes(self) -> int:
+        """Bytes of workspace."""
+        return sum(map(aligned, self.rooms))
 
 
-def conv_filter_grad_scratch_nbytes(
-    out: View, x: View, g: View, window: Window, groups: int = 1, target: Target | None = None
-) -> int:
-    """Bytes of workspace: the unfolded pixels of one group of one image, and what their product needs."""
-    check_shapes(out, x, g, window, groups)
-    unfolded = unfolded_view(out, g, Pointer(None))
-    views = product_views(out, g, unfolded, 0, 0, groups)
-    products = [matmul_scratch_nbytes(*views, target=target, adds=adds) for adds in (False, True)]
-    return padded_nbytes(unfolded) + max(products)
+def filter_grad_calls(plan: FilterGrad, out: View, x: Blocked | View, g: Blocked, scratch: Pointer) -> Lowered:
+    """``out[k, c, r, s]`` = the gradient, of any strides, for images `x` and the result's gradient `g`.
+
+    Operands
+        x: blocked images whose halo is at least ``shape.window.halo(h, w)``; or, when ``shape.is_plain``, a view
+            ``[n, c, h, w]`` with pixels side by side
+        scratch: ``plan.scratch_nbytes`` bytes
+    Raises
+        ValueError: shapes disagree, there are groups or no images, or the halo is too narrow
+    """
+    s = plan.shape
+    check_shapes(plan, out, x, g)
+    padded, totals, rest = places_in(plan, scratch)
+    before: list[Call] = []
+    if isinstance(x, View) and plan.rooms[0]:
+        whole = padded_plain(x, s.window.pad, padded)
+        before, x = pad_plain_calls(whole, x, s.window.pad), whole
+    source = plain_source(plan, x) if isinstance(x, View) else blocked_source(plan, x)
+    m = Trace()
+    program = m.program(m.load(0, s.dtype))
+    joining = in_parts_calls("sum", program, out, (parts_view(plan, totals),), (0,), rest, plan.rooms[2])
+    return Lowered((*before, tile_call(plan, source, g, totals), *joining), (source.tiles,))
 
 
-def check_shapes(out: View, x: View, g: View, window: Window, groups: int) -> None:
-    n, c, h, w = x.shape
-    k = out.shape[0]
-    if out.shape != (k, c // groups, *window.kernel) or g.shape != (n, k, *window.result(h, w)) or not n:
-        raise ValueError(f"filters {out.shape}, images {x.shape} and gradient {g.shape} do not fit {window}")
-    if not (out.is_contiguous and g.is_contiguous):
-        raise ValueError("the gradients of filters and result are contiguous")
+def places_in(plan: FilterGrad, scratch: Pointer) -> list[Pointer]:
+    """Where each of the plan's rooms begins."""
+    found, at = [], scratch
+    for nbytes in plan.rooms:
+        found.append(at)
+        at = at + aligned(nbytes)
+    return found
 
 
-def part(x: View, image: int, group: int, groups: int) -> View:
-    """The channels of one group of one image: ``[c / groups, h, w]``."""
-    count = x.shape[1] // groups
-    at = x.at + image * x.strides[0] + group * count * x.strides[1]
-    return View(at, (count, *x.shape[2:]), x.strides[1:], x.dtype)
+@dataclass(frozen=True)
+class Source:
+    """Where tiles read, in elements.
+
+    Fields
+        at: what the first tap reads first
+        tiles: from an image to the first channel of each tile
+        image, row, step, channel: from one image, row, column and channel of a tile to the next
+    """
+
+    at: Pointer
+    tiles: np.ndarray
+    image: int
+    row: int
+    step: int
+    channel: int
 
 
-def unfolded_view(out: View, g: View, at: Pointer) -> View:
-    """The matrix ``[c / groups * r * s, p * q]`` of one image."""
-    return contiguous(at, (prod(out.shape[1:]), prod(g.shape[2:])), g.dtype)
+def plain_source(plan: FilterGrad, x: View) -> Source:
+    """A plain view, already padded."""
+    image, plane, row, _ = (step // x.itemsize for step in x.strides)
+    tiles = table([c * plane for c in range(0, plan.shape.c, plan.tile[2])])
+    return Source(x.at, tiles, image, row, 1, plane)
 
 
-def padded_nbytes(x: View) -> int:
-    return -(-x.size * x.itemsize // 64) * 64
+def blocked_source(plan: FilterGrad, x: Blocked) -> Source:
+    top, left, _, _ = plan.shape.window.pad
+    tiles = table([c // x.lanes * x.plane + c % x.lanes for c in range(0, x.c, plan.tile[2])])
+    return Source(x.pixel(-top, -left), tiles, x.image, x.row, x.lanes, 1)
 
 
-def product_views(out: View, g: View, unfolded: View, image: int, group: int, groups: int) -> tuple[View, View, View]:
-    """``df[k, c r s] = g[k, p q] @ unfolded.T`` of one group of one image."""
-    filters, depth = out.shape[0] // groups, unfolded.shape[1]
-    df = contiguous(out.at, (filters, unfolded.shape[0]), out.dtype)
-    pixels = contiguous(g.at, (filters, depth), g.dtype)
-    across = View(unfolded.at, unfolded.shape[::-1], unfolded.strides[::-1], unfolded.dtype)
-    first = image * groups + group
-    return df.moved(group * df.size * df.itemsize), pixels.moved(first * pixels.size * g.itemsize), across
-
-
-def taps_inside(x: View, g: View, window: Window) -> tuple[np.ndarray, np.ndarray]:
-    """Per filter row and per filter column: the first and the last result (excluded) that meets the image there."""
-    tables = []
-    for axis in (0, 1):
-        size, count = x.shape[2 + axis], g.shape[2 + axis]
-        start = np.arange(window.kernel[axis]) * window.dilation[axis] - window.pad[axis]
-        first = np.clip(-(start // window.stride[axis]), 0, count)
-        last = np.clip(-((start - size) // window.stride[axis]), first, count)
-        tables.append(np.ascontiguousarray(np.stack([first, last], axis=1), np.int64))
-    return tables[0], tables[1]
-
-
-def unfold_call(
-    x: View, out: View, g: View, window: Window, tables: tuple[np.ndarray, np.ndarray], to: Pointer
-) -> tuple[View, Call]:
-    """Write the pixels that each tap meets."""
-    unfolded = unfolded_view(out, g, to)
-    plane, row, column = (s // x.itemsize for s in x.strides)
-    (down, across), (top, left, *_) = window.stride, window.pad
+def tile_call(plan: FilterGrad, x: Source, g: Blocked, out: Pointer) -> Call:
+    """The sums of every part, filter and channel."""
+    s, (rows, taps, channels, vectors) = plan.shape, plan.tile
+    (down, across), (tall, wide), (r, columns) = s.window.stride, s.window.dilation, s.window.kernel
     args: tuple[int | float | Pointer, ...] = (
-        Pointer(tables[0]), Pointer(tables[1]), x.at, plane, row, column, *window.kernel, *g.shape[2:],
-        down, across, *window.dilation, top, left, to,
+        x.at, Pointer(x.tiles), x.image, x.row * down, x.channel, x.row * tall,
+        g.origin, g.image, g.plane, g.row,
+        out, plan.part_size, s.window.taps * plan.padded_k, columns * plan.padded_k, plan.padded_k,
+        plan.n, plan.images, *s.result,
+        s.blocks // vectors, plan.channel_tiles, r // rows, columns // taps,
     )  # fmt: skip
-    tasks = unfolded.shape[0]
-    kernel = Kernel("im2col.unfold", (x.dtype,))
-    return unfolded, Call(kernel, args, tasks, chunk_of(tasks, unfolded.shape[1] * 0.5))
+    kernel = Kernel("filter_grad.tile", (s.dtype, *plan.tile, x.step * across, x.step * wide, s.is_plain))
+    tasks = plan.parts * (s.blocks // vectors) * plan.channel_tiles * (r // rows) * (columns // taps)
+    work = plan.images * s.result[0] * s.result[1] * rows * taps * channels * vectors
+    return Call(kernel, args, tasks, chunk_of(tasks, tile_ns(s.target, work)))
+
+
+def parts_view(plan: FilterGrad, at: Pointer) -> View:
+    """The sums of all parts as ``[parts, k, c, r, s]``."""
+    s, (rows, taps), tap = plan.shape, plan.shape.window.kernel, plan.padded_k
+    steps = (plan.part_size, 1, rows * taps * tap, taps * tap, tap)
+    return View(at, (plan.parts, s.k, s.c, rows, taps), tuple(n * plan.itemsize for n in steps), s.dtype)
+
+
+def check_shapes(plan: FilterGrad, out: View, x: Blocked | View, g: Blocked) -> None:
+    s = plan.shape
+    require_whole_blocks(g)
+    images = x.shape if isinstance(x, View) else (x.n, x.c, x.h, x.w)
+    if s.groups != 1 or not plan.n or isinstance(x, View) != s.is_plain:
+        raise ValueError(f"no gradient of filters for {plan.n} images and {s}")
+    if images != (plan.n, s.c, s.h, s.w) or out.shape != (s.k, s.c, *s.window.kernel):
+        raise ValueError(f"images {images} and filters {out.shape} are not those of {s}")
+    if (g.n, g.c, g.h, g.w) != (plan.n, s.k, *s.result):
+        raise ValueError(f"a gradient [{g.n}, {g.c}, {g.h}, {g.w}] is not that of the result of {s}")
+    if isinstance(x, Blocked):
+        require_whole_blocks(x)
+        if not x.covers(s.window.halo(x.h, x.w)):
+            raise ValueError(f"a halo of {x.halo} is narrower than {s.window.halo(x.h, x.w)}, which the filter reads")
+
+
+def divisors(n: int) -> list[int]:
+    return [i for i in range(1, n + 1) if n % i == 0]
+
+
+def aligned(nbytes: int) -> int:
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT

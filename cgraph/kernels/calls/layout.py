@@ -28,9 +28,16 @@ class Walk:
 
     Fields
         views: same shape, fastest axis last, at least two axes (rows and columns)
+        repeated: positions of views of which one vector serves a whole row; their column stride is 0
     """
 
     views: tuple[View, ...]
+    repeated: frozenset[int] = frozenset()
+
+    @property
+    def access(self) -> str:
+        """How a kernel reads a row of each view: as `access_of` says, or ``p``, one vector again and again."""
+        return "".join("p" if i in self.repeated else access_of(v) for i, v in enumerate(self.views))
 
     @property
     def columns(self) -> int:
@@ -98,7 +105,29 @@ def pointwise_walk(views: tuple[View, ...], leader: int, lanes: int) -> Walk:
     if shape[-1] < lanes <= shape[longest]:
         others = [axis for axis in range(len(shape)) if axis != longest]
         views = permuted(views, [*others, longest])
-    return Walk(views)
+    return with_vectors_repeated(views, leader, lanes)
+
+
+def with_vectors_repeated(views: tuple[View, ...], leader: int, lanes: int) -> Walk:
+    """Rows of one vector joined to longer ones: some operands go on through memory, others repeat the vector.
+
+    So lie blocked images beside values of their channels.
+    """
+    if views[0].shape[-1] != lanes or lanes == 1:
+        return Walk(views)
+    goes_on, stays = [], []
+    for i, v in enumerate(views):
+        before, step = v.strides[-2:]
+        goes_on.append(before == lanes * step)
+        stays.append(before == 0 and step == v.itemsize and i < leader)
+    if not all(a or b for a, b in zip(goes_on, stays)):
+        return Walk(views)
+    shape = (*views[0].shape[:-2], views[0].shape[-2] * lanes)
+    joined = [
+        replace(v, shape=shape, strides=(*v.strides[:-2], 0 if again else v.strides[-1]))
+        for v, again in zip(views, stays)
+    ]
+    return Walk(merged(tuple(joined)), frozenset(i for i, again in enumerate(stays) if again))
 
 
 def access_of(view: View) -> str:

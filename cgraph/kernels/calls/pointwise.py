@@ -1,6 +1,6 @@
 """Calls of pointwise kernels: a scalar program applied to every element of broadcast views."""
 
-from cgraph.kernels.calls.layout import access_of, broadcast, cut, pointwise_walk
+from cgraph.kernels.calls.layout import broadcast, cut, pointwise_walk
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import Call, Kernel, View
 from cgraph.kernels.target import Target, current_target
@@ -40,10 +40,10 @@ def fused_calls(
     lanes = min(target.lanes_of(instruction[1]) for instruction in program)
     views = tuple(broadcast(x, outs[0].shape) for x in xs) + outs
     walk = pointwise_walk(views, len(xs), lanes)
-    access = "".join(map(access_of, walk.views))
+    access = walk.access
     ins, written = access[: len(xs)], access[len(xs) :].replace("s", "g")
     registers = 1 if "g" in access or len(program) > LONG else 2
-    past_cache = "g" not in access and walk.columns >= LONG_ROW and goes_past_cache(program, outs, xs)
+    past_cache = not set("gp") & set(access) and walk.columns >= LONG_ROW and goes_past_cache(program, outs, xs)
     kernel = Kernel("pointwise.pointwise", (program, results, ins, written, registers, past_cache))
     parts = cut(walk.rows, walk.columns)
     args: list = [walk.rows, walk.columns, parts.block, parts.blocks, parts.rows_each, walk.rank]

@@ -1,10 +1,10 @@
 """One kernel for a scalar program over whole arrays: loads, arithmetic and stores of a vector at a time.
 
 A task is a range of rows times a range of columns. Along a row each operand is read as whole vectors (``v``), as one
-value for all (``s``, stride 0) or element by element (``g``). The last columns of a row are copied to a small buffer on
-the stack and take the same code as the rest, so an element's bits do not depend on where a task ends, and the program
-is compiled once. A vector may be several registers wide, so that their chains of operations overlap. An output may be
-one of the operands: a block is read before it is written.
+value for all (``s``, stride 0), as one vector again and again (``p``, stride 0) or element by element (``g``). The last
+columns of a row are copied to a small buffer on the stack and take the same code as the rest, so an element's bits do
+not depend on where a task ends, and the program is compiled once. A vector may be several registers wide, so that their
+chains of operations overlap. An output may be one of the operands: a block is read before it is written.
 """
 
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ class Stream:
 
     Fields
         dtype: of its elements
-        access: ``v``, ``s`` or ``g`` (above); an output is never ``s``
+        access: ``v``, ``s``, ``p`` or ``g`` (above); an output is never ``s`` or ``p``
         base, stride: address and bytes between columns, arguments of the kernel
         buffer: room for the last columns of a row
     """
@@ -114,11 +114,7 @@ class Row:
         k = self.k
         head = self.unaligned(starts[-1], count) if self.past_cache else k.const(0, "i8")
         whole = (count - head) // self.lanes
-        splats = {
-            i: k.splat(k.pointer(starts[i], s.dtype).load(), self.lanes)
-            for i, s in enumerate(self.streams)
-            if s.access == "s"
-        }
+        splats = {i: self.repeated(s, starts[i]) for i, s in enumerate(self.streams) if s.access in "sp"}
         with k.loop(0 if self.past_cache else 1, 3) as phase:
             buffered = phase != 1
             first = k.select(phase == 0, 0, k.select(phase == 1, head, head + whole * self.lanes))
@@ -136,6 +132,16 @@ class Row:
             with k.if_(buffered):
                 self.copy(here, left, into_buffers=False)
 
+    def repeated(self, s: Stream, address: Val) -> Val:
+        """The vector that an operand holds along a whole row: one value in all lanes, or one register's vector."""
+        at = self.k.pointer(address, s.dtype)
+        if s.access == "s":
+            return self.k.splat(at.load(), self.lanes)
+        vector = at.load(0, lanes_for(self.k, self.program))
+        while vector.lanes < self.lanes:
+            vector = self.k.join(vector, vector)
+        return vector
+
     def unaligned(self, address: Val, count: Val) -> Val:
         """Columns before the first address that is a multiple of a vector's bytes."""
         itemsize = nbytes_of(self.streams[-1].dtype)
@@ -146,7 +152,7 @@ class Row:
         chosen = range(self.operands) if into_buffers else range(self.operands, len(self.streams))
         for i in chosen:
             stream = self.streams[i]
-            if stream.access == "s":
+            if stream.access in "sp":
                 continue
             with self.k.loop(0, count) as j:
                 outside = self.k.pointer(here[i] + j * stream.stride, stream.dtype)
@@ -159,7 +165,7 @@ class Row:
 
         def load(i: int) -> Val:
             s = self.streams[i]
-            if s.access == "s":
+            if s.access in "sp":
                 return splats[i]
             return load_vector(self.k, replace(s, stride=strides[i]), at[i], column, self.lanes)
 

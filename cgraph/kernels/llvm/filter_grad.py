@@ -1,0 +1,101 @@
+"""The gradient of a convolution for its filters: sums over pixels, held in registers for a tile of filter elements.
+
+A vector is the result's gradient at one pixel, for neighbouring filters; it is multiplied by the pixels that the tile's
+taps read there, one scalar for each tap and channel.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+from types import SimpleNamespace
+
+from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.conv import divided
+from cgraph.kernels.llvm.flow import fold
+
+ARGS = {
+    # x_tiles: elements from an image to the first channel of each tile; x_row: from one result row to the next
+    "x": "T*", "x_tiles": "i8*", "x_image": "i8", "x_row": "i8", "x_channel": "i8", "tap_row": "i8",
+    "g": "T*", "g_image": "i8", "g_plane": "i8", "g_row": "i8",
+    "out": "T*", "o_part": "i8", "o_channel": "i8", "o_row": "i8", "o_tap": "i8",
+    "n": "i8", "images": "i8", "rows": "i8", "columns": "i8",
+    "filter_tiles": "i8", "channel_tiles": "i8", "row_tiles": "i8", "tap_tiles": "i8",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The params of `tile`.
+
+    Fields
+        dtype: of all values
+        rows, taps, channels, vectors: filter rows, taps of a row, channels and blocks of filters of a tile
+        x_step, tap_step: elements from what a tap reads for one pixel to the next pixel, and to the next tap
+        is_plain: channels lie in planes, else side by side
+    """
+
+    dtype: str
+    rows: int
+    taps: int
+    channels: int
+    vectors: int
+    x_step: int
+    tap_step: int
+    is_plain: bool
+
+
+@final
+def tile(k: Builder, *params) -> None:
+    """``out[part, c, r, s] = sum over n, p, q of x[n, p, q + s, c] * g[n, p, q]``, vectors of filters.
+
+    Task: one tile for the images of one part; the order of tasks is part, filters, channels, filter row, taps.
+    """
+    p = Tile(*params)
+    a = k.args(**{n: kind.replace("T", p.dtype) for n, kind in ARGS.items()})
+    lanes = k.target.lanes_of(p.dtype)
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        rest, tap = divided(task, a.tap_tiles)
+        rest, row = divided(rest, a.row_tiles)
+        rest, channel = divided(rest, a.channel_tiles)
+        part, block = divided(rest, a.filter_tiles)
+        x = a.x + (a.x_tiles.load(channel) + row * p.rows * a.tap_row + tap * (p.taps * p.tap_step))
+        sums = sums_of(k, p, a, x, a.g + block * p.vectors * a.g_plane, part)
+        at = channel * p.channels * a.o_channel + row * p.rows * a.o_row + tap * p.taps * a.o_tap
+        out = a.out + (part * a.o_part + at + block * (p.vectors * lanes))
+        for (r, c, s, v), total in zip(places(p), sums):
+            (out + (a.o_channel * c + a.o_row * r + a.o_tap * s)).store(total, v * lanes)
+
+
+def places(p: Tile) -> list[tuple[int, int, int, int]]:
+    """(row, channel, tap, vector) of each sum."""
+    return list(product(range(p.rows), range(p.channels), range(p.taps), range(p.vectors)))
+
+
+def sums_of(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, g: Ptr, part: Val) -> list[Val]:
+    """The sums of one tile over the pixels of a part's images, in order."""
+    lanes = k.target.lanes_of(p.dtype)
+    start = part * a.images
+    zeros = [k.const(0, p.dtype, lanes)] * len(places(p))
+    with fold(k, start, k.smaller(start + a.images, a.n), zeros) as images:
+        with fold(k, 0, a.rows, images.values) as rows:
+            source = x + (images.i * a.x_image + rows.i * a.x_row)
+            given = g + (images.i * a.g_image + rows.i * a.g_row)
+            with fold(k, 0, a.columns, rows.values) as s:
+                s.next = multiplied(k, p, a, source + s.i * p.x_step, given + s.i * lanes, s.values)
+            rows.next = s.values
+        images.next = rows.values
+    return images.values
+
+
+def multiplied(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, g: Ptr, sums: list[Val]) -> list[Val]:
+    """The sums with one more pixel in them."""
+    lanes = k.target.lanes_of(p.dtype)
+    vectors = [(g + a.g_plane * v).load(0, lanes) for v in range(p.vectors)]
+    made: list[Val] = []
+    for r, c in product(range(p.rows), range(p.channels)):
+        at = x + (a.tap_row * r + a.x_channel * c) if p.is_plain else x + a.tap_row * r + c
+        for s in range(p.taps):
+            spread = k.splat(at.load(s * p.tap_step), lanes)
+            made += [k.fma(spread, v, sums[len(made) + i]) for i, v in enumerate(vectors)]
+    return made

@@ -1,0 +1,73 @@
+"""Filters that change from run to run, below lowering: packing them, and their gradient on blocked images."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cgraph.ir.graph import Op
+from cgraph.ir.spec import Spec
+from cgraph.kernels.calls.conv_shape import ConvShape
+from cgraph.kernels.calls.conv_transpose import TransposedShape, pack_transposed
+from cgraph.kernels.calls.filter_grad import FilterGrad, filter_grad_calls
+from cgraph.kernels.calls.pack import pack_conv
+from cgraph.kernels.calls.pack_filters import pack_conv_calls, pack_transposed_calls
+from cgraph.kernels.kernel import Pointer, View
+from cgraph.ops.physical.blocked import require
+from cgraph.ops.physical.form import Form
+
+
+@dataclass(frozen=True)
+class PackFilters(Op):
+    """Filters ``[k, c / groups, r, s]`` in the order in which a convolution's kernel reads them."""
+
+    shape: ConvShape | TransposedShape
+    strided = True
+
+    def infer(self, f: Spec) -> Spec:
+        dtype = np.dtype(self.shape.dtype)
+        return Spec((self.shape.weights_nbytes // dtype.itemsize,), dtype)
+
+    def meaning(self, f):
+        packed = pack_conv if isinstance(self.shape, ConvShape) else pack_transposed
+        return packed(self.shape, f).ravel()  # type: ignore[arg-type]
+
+    def cpu(self, out: View, f: View, scratch: Any = None) -> list:
+        if isinstance(self.shape, ConvShape):
+            return list(pack_conv_calls(self.shape, out.at, f).calls)
+        return list(pack_transposed_calls(self.shape, out.at, f).calls)
+
+
+@dataclass(frozen=True)
+class BlockedConvFilters(Op):
+    """The gradient of a convolution for its filters ``[k, c, r, s]``.
+
+    Operands
+        x: images of form `source`, or plain ones ``[n, c, h, w]`` when that is None
+        g: the gradient of the result, of form `given`
+    Fields
+        plan: sizes, window, target, images
+    """
+
+    plan: FilterGrad
+    source: Form | None
+    given: Form
+
+    @property
+    def name(self) -> str:
+        return "conv_filters"
+
+    def infer(self, x: Spec, g: Spec) -> Spec:
+        if self.source is not None:
+            require(x, self.source)
+        require(g, self.given)
+        s = self.plan.shape
+        return Spec((s.k, s.c, *s.window.kernel), x.dtype)
+
+    def scratch(self, x: Spec, g: Spec) -> int:
+        return self.plan.scratch_nbytes
+
+    def cpu(self, out: View, x: View, g: View, scratch: Pointer | None = None) -> list:
+        assert scratch is not None
+        source: Any = x if self.source is None else self.source.at(x.at)
+        return list(filter_grad_calls(self.plan, out, source, self.given.at(g.at), scratch).calls)
