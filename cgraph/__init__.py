@@ -3,8 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-import cgraph.ops
-import cgraph.view  # noqa: F401 - both fill OPS
+import cgraph.ops  # noqa: F401 - fills OPS
 from cgraph.autodiff import gradient, hessian_vector_product, jvp
 from cgraph.errors import (
     BudgetError,
@@ -29,12 +28,17 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """Every op's function, by name; file formats, loaded when they are first named."""
-    if name == "formats":
-        return import_module("cgraph.formats")
+    """Every op's function, by name; file formats and pictures, loaded when they are first named."""
+    if name in ("formats", "view"):
+        return import_module(f"cgraph.{name}")
+    if name in PICTURES:
+        import_module("cgraph.view")
     if name not in OPS:
         raise AttributeError(f"cgraph has no attribute {name!r}")
     return OPS[name]
+
+
+PICTURES = ("function_dot", "function_svg", "graph_dot", "page_html", "report", "timed_report")
 
 
 def __dir__() -> list[str]:
@@ -64,5 +68,6 @@ __all__ = [
     "gradient",
     "hessian_vector_product",
     "jvp",
+    *PICTURES,
     *OPS,
 ]

@@ -14,6 +14,7 @@ from io import StringIO
 from pathlib import Path
 
 import cgraph.passes  # noqa: F401 - every op, physical ones too
+import cgraph.view  # noqa: F401 - pictures are among the functions
 from benchmarks import memory_tables as tables
 from benchmarks import minimalloc
 from cgraph.ir.graph import OPS, Op
