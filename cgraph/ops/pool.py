@@ -159,7 +159,7 @@ class MaxPoolPlaces(MaxPool):
 
     def cpu(self, out: View, x: View, scratch: Pointer | None = None) -> list:
         window = self.flat_window(x)
-        return place_calls(out, x, window) if window else Pool.cpu(self, out, x, scratch)
+        return list(place_calls(out, x, window).calls) if window else Pool.cpu(self, out, x, scratch)
 
     def grad(self, node, g):
         return (None,)
@@ -234,7 +234,7 @@ class SpreadToPlaces(Pool):
             return []
         window = self.flat_window(g)
         if window:
-            return spread_calls(out, places, g, window)
+            return list(spread_calls(out, places, g, window).calls)
         nbytes = self.pieces(g.shape[:2], g.dtype)
         first, second, parts = rooms(scratch, *nbytes)
         assert first is not None and second is not None

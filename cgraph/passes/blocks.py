@@ -15,12 +15,20 @@ from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.family import Pointwise
 from cgraph.ops.join import Concat
 from cgraph.ops.leaf import Const, ConstOp
-from cgraph.ops.physical.blocked import BlockedConcat, BlockedPool, ClearFrame, ToBlocked, ToPlain
+from cgraph.ops.physical.blocked import (
+    BlockedConcat,
+    BlockedPlaces,
+    BlockedPool,
+    BlockedSpread,
+    ClearFrame,
+    ToBlocked,
+    ToPlain,
+)
 from cgraph.ops.physical.conv import BlockedConv, ConvEpilogue, pack_filters, packed_bias
 from cgraph.ops.physical.conv_transpose import BlockedConvTranspose, BlockedResize, transposed_bias
 from cgraph.ops.physical.filters import BlockedConvFilters, PackFilters
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
-from cgraph.ops.pool import MaxPool
+from cgraph.ops.pool import MaxPool, MaxPoolPlaces, SpreadToPlaces
 from cgraph.ops.resize import Resize
 from cgraph.ops.shape import BroadcastTo, broadcast_to, reshape
 from cgraph.ops.slicing import Slice
@@ -63,7 +71,7 @@ class Builder:
         if node in self._blocked:
             return apply(ToBlocked(form), self.plain(node))
         x = self._plain[node]
-        return apply(ToBlocked(form), x)
+        return Const(form.block(x.op.array), copy=False) if isinstance(x.op, ConstOp) else apply(ToBlocked(form), x)
 
     def add_blocked(self, node: Node) -> None:
         """A node whose result lies in blocks."""
@@ -75,6 +83,8 @@ class Builder:
             x = node.operands[0]
             resized = BlockedResize(node.op, self.forms[x], self.forms[node])
             self._blocked[node] = apply(resized, self._blocked[x])
+        elif isinstance(node.op, MaxPoolPlaces | SpreadToPlaces):
+            self._blocked[node] = self._places(node)
         elif isinstance(node.op, Concat):
             self._blocked[node] = self._concat(node)
         elif isinstance(node.op, Pointwise):
@@ -158,6 +168,17 @@ class Builder:
         kind, include = ("mean", op.count_pad) if isinstance(op, AvgPool) else ("max", False)
         made = BlockedPool(kind, window, include, self.forms[x], self.forms[node])
         return apply(made, self._blocked[x])
+
+    def _places(self, node: Node) -> Node:
+        """Where windows have their largest elements, or elements added up there."""
+        op, form, x = node.op, self.forms[node], node.operands[0]
+        assert isinstance(op, MaxPoolPlaces | SpreadToPlaces)
+        window = Window(op.window, op.stride, op.pad, op.dilation)  # type: ignore[arg-type]
+        if isinstance(op, MaxPoolPlaces):
+            return apply(BlockedPlaces(window, self.forms[x], form), self._blocked[x])
+        g = node.operands[1]
+        given = self._source_form(g, NO_HALO)
+        return apply(BlockedSpread(window, self.forms[x], given, form), self._blocked[x], self.in_form(g, given))
 
     def _concat(self, node: Node) -> Node:
         forms = [self.forms[x] for x in node.operands]

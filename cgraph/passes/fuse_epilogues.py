@@ -14,10 +14,11 @@ from cgraph.ops.conv import Conv2d, ConvTranspose
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.shape import BroadcastTo
+from cgraph.passes.conv_layer import PLAIN_CHANNELS
 from cgraph.passes.rewrite import remade
 
 LEAST_CHANNELS = 4  # a convolution of fewer channels in and out gains nothing from blocks
-PACKED_CHANNELS = 8  # with fewer in or out, packing filters and converting images at each run costs more than it saves
+PACKED_CHANNELS = 8  # with fewer, packing filters and converting images at each run costs more than it saves
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,11 @@ def is_fusible(node: Node) -> bool:
     op = node.op
     if not isinstance(op, Conv2d | ConvTranspose) or len(op.stride) != 2 or node.size == 0:
         return False
-    if node.dtype.kind != "f":
+    k, c = node.shape[1], node.operands[0].shape[1]
+    if node.dtype.kind != "f" or max(k, c) < LEAST_CHANNELS:
         return False
-    if not has_constant_filters(node) and (
-        op.groups != 1 or min(node.shape[1], node.operands[0].shape[1]) < PACKED_CHANNELS
-    ):
-        return False
-    return max(node.shape[1], node.operands[0].shape[1]) >= LEAST_CHANNELS
+    packed = op.groups == 1 and k >= PACKED_CHANNELS and (c >= PACKED_CHANNELS or c <= PLAIN_CHANNELS)
+    return packed or has_constant_filters(node)
 
 
 def has_constant_filters(node: Node) -> bool:

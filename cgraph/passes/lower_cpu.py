@@ -7,7 +7,7 @@ convolution behind it reads.
 """
 
 from cgraph.ir.graph import Node
-from cgraph.ir.traverse import located, post_order
+from cgraph.ir.traverse import located, post_order, users_of
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.target import Target, host_target
 from cgraph.ops.average_pool import AvgPool
@@ -15,7 +15,7 @@ from cgraph.ops.family import Pointwise
 from cgraph.ops.join import Concat
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
-from cgraph.ops.pool import MaxPool
+from cgraph.ops.pool import MaxPool, MaxPoolPlaces, SpreadToPlaces
 from cgraph.ops.reduce import Sum
 from cgraph.ops.resize import Resize
 from cgraph.ops.shape import BroadcastTo
@@ -36,7 +36,7 @@ def lower_cpu(outputs: tuple[Node, ...], target: Target | None = None, winograd:
     if not any(isinstance(n.op, ConvEpilogue) or is_filter_grad(n) for n in order):
         return outputs
     target = target or host_target()
-    blocked = blocked_nodes(order, target)
+    blocked = blocked_nodes(order, target, outputs)
     builder = Builder(halos(order, blocked, target), target, winograd)
     for node in located(order):
         if node in blocked:
@@ -50,11 +50,18 @@ def lower_cpu(outputs: tuple[Node, ...], target: Target | None = None, winograd:
     return tuple(builder.plain(x) for x in outputs)
 
 
-def blocked_nodes(order: list[Node], target: Target) -> set[Node]:
-    """Nodes whose value lies in blocks."""
+def blocked_nodes(order: list[Node], target: Target, outputs: tuple[Node, ...]) -> set[Node]:
+    """Nodes whose value lies in blocks; places of largest elements where none but pooling's gradient reads them."""
     found: set[Node] = set()
+    users = users_of(order)
+    shown = set(outputs)
     for node in order:
-        if isinstance(node.op, ConvEpilogue) or (node.operands and stays_blocked(node, found, target)):
+        if isinstance(node.op, MaxPoolPlaces):
+            inner = node not in shown and all(isinstance(u.op, SpreadToPlaces) for u in users[node])
+            stays = inner and node.operands[0] in found and len(node.op.window) == 2
+        else:
+            stays = isinstance(node.op, ConvEpilogue) or (bool(node.operands) and stays_blocked(node, found, target))
+        if stays:
             found.add(node)
     return found
 
@@ -64,7 +71,7 @@ def stays_blocked(node: Node, blocked: set[Node], target: Target) -> bool:
     op, x = node.op, node.operands[0]
     if isinstance(op, MaxPool | AvgPool) and type(op) in (MaxPool, AvgPool):
         return x in blocked and len(op.window) == 2
-    if isinstance(op, Resize):
+    if isinstance(op, Resize | SpreadToPlaces):
         return x in blocked
     if isinstance(op, Concat):
         return op.axis == 1 and all(x in blocked for x in node.operands)
@@ -110,9 +117,14 @@ def halos(order: list[Node], blocked: set[Node], target: Target) -> dict[Node, F
         need.setdefault(root(x), NO_HALO)
     wide = {x: need[root(x)] for x in blocked}
     return {
-        x: Form(*x.shape, target.lanes_of(code_of(x.dtype)), code_of(x.dtype), halo)  # type: ignore[call-arg,arg-type]
+        x: Form(*x.shape, lanes_of(x, target), code_of(x.dtype), halo)  # type: ignore[call-arg,arg-type]
         for x, halo in wide.items()
     }
+
+
+def lanes_of(x: Node, target: Target) -> int:
+    """Channels in a block; places of elements lie as the elements do."""
+    return target.lanes_of(code_of((x.operands[0] if isinstance(x.op, MaxPoolPlaces) else x).dtype))
 
 
 def widest(a: Halo, b: Halo) -> Halo:

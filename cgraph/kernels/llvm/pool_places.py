@@ -1,51 +1,94 @@
-"""Max pooling's gradient on plain images ``[planes, h, w]``: where a window's largest element is, and adding there."""
+"""Max pooling's gradient: where a window's largest element is, and adding there.
 
-from types import SimpleNamespace
+On blocked images a vector is a block's channels, each of which has a place of its own; on plain ones it is one value.
+"""
 
 from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.conv import divided
+from cgraph.kernels.llvm.flow import fold
+from cgraph.kernels.llvm.pool import least
 
 ARGS = {
+    # table rows: first tap, last tap (excluded), unused, elements from the image's corner to the first tap
+    "row_table": "i8*", "column_table": "i8*", "taps": "i8",
+    "x": "T*", "x_image": "i8", "x_plane": "i8", "tap_row": "i8", "tap_column": "i8",
+    "p": "i4*", "p_image": "i8", "p_plane": "i8", "p_row": "i8", "p_column": "i8",
+    "rows": "i8", "columns": "i8", "planes": "i8",
+}  # fmt: skip
+GIVEN = {"g": "T*", "g_image": "i8", "g_plane": "i8", "g_row": "i8", "height": "i8", "width": "i8", "x_row": "i8"}
+
+
+@final
+def places(k: Builder, dtype: str, is_blocked: bool) -> None:
+    """The position of each window's largest element, in C order; the first of equal ones, the first NaN before all.
+
+    `taps`: of a window's row. Task: one row of windows of one plane.
+    """
+    a = k.args(**{n: kind.replace("T", dtype) for n, kind in ARGS.items()})
+    lanes = k.target.lanes_of(dtype) if is_blocked else 0
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        plane, row = divided(task, a.rows)
+        image, channel = divided(plane, a.planes)
+        r = [(a.row_table + row * 4).load(i) for i in range(4)]
+        x = a.x + (image * a.x_image + channel * a.x_plane + r[3])
+        out = a.p + (image * a.p_image + channel * a.p_plane + row * a.p_row)
+        with k.loop(0, a.columns) as column:
+            s = [(a.column_table + column * 4).load(i) for i in range(4)]
+            start = numbered(k, r[0] * a.taps + s[0], lanes)
+            with fold(k, r[0], r[1], [x + s[3], least(k, dtype, lanes), start]) as down:
+                with fold(k, s[0], s[1], down.values) as across:
+                    at, best, place = across.values
+                    tap = numbered(k, down.i * a.taps + across.i, lanes)
+                    across.next = [at + a.tap_column, *kept_larger(k, at.load(lanes=lanes), tap, best, place)]
+                down.next = [down.values[0] + a.tap_row, *across.values[1:]]
+            out.store(down.values[2], column * a.p_column)
+
+
+def numbered(k: Builder, tap: Val, lanes: int) -> Val:
+    """A tap's number, in every lane."""
+    number = k.cast(tap, "i4")
+    return k.splat(number, lanes) if lanes else number
+
+
+def kept_larger(k: Builder, value: Val, tap: Val, best: Val, place: Val) -> list[Val]:
+    """The larger of a value and the best so far, and its tap; a NaN is larger than any number."""
+    taken = (value > best) | (k.is_nan(value) & ~k.is_nan(best))
+    return [k.select(taken, value, best), k.select(taken, tap, place)]
+
+
+@final
+def spread_blocked(k: Builder, dtype: str) -> None:
+    """``x``: every window's element `g` added to its place `p`, zeros elsewhere. Task: one plane of an image."""
+    a = k.args(**{n: kind.replace("T", dtype) for n, kind in (ARGS | GIVEN).items()})
+    lanes = k.target.lanes_of(dtype)
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        image, channel = divided(task, a.planes)
+        x = a.x + (image * a.x_image + channel * a.x_plane)
+        with k.loop(0, a.height) as y, k.loop(0, a.width) as z:
+            (x + y * a.x_row).store(k.const(0, dtype, lanes), z * lanes)
+        with k.loop(0, a.rows) as row, k.loop(0, a.columns) as column:
+            place = (a.p + (image * a.p_image + channel * a.p_plane + row * a.p_row)).load(column * a.p_column, lanes)
+            g = (a.g + (image * a.g_image + channel * a.g_plane + row * a.g_row)).load(column * lanes, lanes)
+            r = [(a.row_table + row * 4).load(i) for i in range(4)]
+            s = [(a.column_table + column * 4).load(i) for i in range(4)]
+            with k.loop(r[0], r[1]) as i, k.loop(s[0], s[1]) as j:
+                at = x + (r[3] + s[3] + (i - r[0]) * a.tap_row + (j - s[0]) * a.tap_column)
+                found = place == numbered(k, i * a.taps + j, lanes)
+                at.store(at.load(0, lanes) + k.select(found, g, k.const(0, dtype, lanes)))
+
+
+PLAIN = {
     "h": "i8", "w": "i8", "rows": "i8", "columns": "i8", "r": "i8", "s": "i8",
     "down": "i8", "across": "i8", "top": "i8", "left": "i8", "tall": "i8", "wide": "i8",
 }  # fmt: skip
 
 
-def places(k: Builder, dtype: str) -> None:
-    """The position of each window's largest element, in C order; the first of equal ones, the first NaN before all.
-
-    Task: one row of windows of one plane.
-    """
-    a = k.args(x=dtype + "*", out="i4*", **ARGS)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
-        plane, row = task // a.rows, task % a.rows
-        x = a.x + plane * a.h * a.w
-        with k.loop(0, a.columns) as column:
-            best, place = k.slot(k.const(0, dtype)), k.slot(k.const(-1, "i8"))
-            for_each_tap(k, a, row, column, lambda y, z, tap: keep_larger(k, x.load(y * a.w + z), tap, best, place))
-            a.out.store(k.cast(k.larger(place.value, 0), "i4"), task * a.columns + column)
-
-
-def keep_larger(k: Builder, value: Val, tap: Val, best, place) -> None:
-    nan_first = (value != value) & (best.value == best.value)
-    taken = (place.value < 0) | (value > best.value) | nan_first
-    place.value = k.select(taken, tap, place.value)
-    best.value = k.select(taken, value, best.value)
-
-
-def for_each_tap(k: Builder, a: SimpleNamespace, row: Val, column: Val, body) -> None:
-    """``body(y, x, tap)`` for every tap of a window that lies inside the image."""
-    with k.loop(0, a.r) as i:
-        y = row * a.down - a.top + i * a.tall
-        with k.if_((y >= 0) & (y < a.h)), k.loop(0, a.s) as j:
-            x = column * a.across - a.left + j * a.wide
-            with k.if_((x >= 0) & (x < a.w)):
-                body(y, x, i * a.s + j)
-
-
 def spread(k: Builder, dtype: str) -> None:
-    """Every window's element added to its place, zeros elsewhere. Task: one plane."""
-    a = k.args(places="i4*", g=dtype + "*", out=dtype + "*", **ARGS)
+    """On plain images in C order: every window's element added to its place, zeros elsewhere. Task: one plane."""
+    a = k.args(places="i4*", g=dtype + "*", out=dtype + "*", **PLAIN)
     first, last = k.tasks()
     lanes = k.target.lanes_of(dtype)
     with k.loop(first, last) as plane:

@@ -11,6 +11,7 @@ from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.blocked_copy import concat_calls, to_blocked_calls, to_plain_calls, zero_halo_calls
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.calls.pool import pool_calls
+from cgraph.kernels.calls.pool_places import place_calls, spread_calls
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import View
 from cgraph.ops.physical.form import Form
@@ -99,6 +100,50 @@ class BlockedPool(Op):
             *zero_halo_calls(target),
             *pool_calls(target, source, self.window, self.kind, self.include_pad).calls,
         ]
+
+
+@dataclass(frozen=True)
+class BlockedPlaces(Op):
+    """The position of the largest element in each window of blocked images: int32, in blocks of as many channels."""
+
+    window: Window
+    source: Form
+    result: Form
+
+    @property
+    def name(self) -> str:
+        return "max_pool_places"
+
+    def infer(self, x: Spec) -> Spec:
+        require(x, self.source)
+        return self.result.spec
+
+    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
+        return list(place_calls(self.result.at(out.at), self.source.at(x.at), self.window).calls)
+
+
+@dataclass(frozen=True)
+class BlockedSpread(Op):
+    """Elements of blocked images added up at their places: the gradient of max pooling."""
+
+    window: Window
+    places: Form
+    given: Form
+    result: Form
+
+    @property
+    def name(self) -> str:
+        return "spread_to_places"
+
+    def infer(self, places: Spec, g: Spec) -> Spec:
+        require(places, self.places)
+        require(g, self.given)
+        return self.result.spec
+
+    def cpu(self, out: View, places: View, g: View, scratch: Any = None) -> list:
+        target = self.result.at(out.at)
+        made = spread_calls(target, self.places.at(places.at), self.given.at(g.at), self.window)
+        return [*zero_halo_calls(target), *made.calls]
 
 
 @dataclass(frozen=True)
