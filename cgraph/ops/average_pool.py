@@ -11,6 +11,7 @@ from cgraph.ir.graph import OPS, Node, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.contract import in_parts_calls
 from cgraph.kernels.calls.pointwise import pointwise_calls
+from cgraph.kernels.calls.pool import average_pool_calls
 from cgraph.kernels.calls.reduce import scratch_nbytes
 from cgraph.kernels.expression import Trace, code_of
 from cgraph.kernels.kernel import Pointer, View, contiguous
@@ -44,7 +45,13 @@ class AvgPool(Pool):
     def meaning(self, x):
         return self.seen(x).sum(-1) / self.divisor(x)
 
+    def scratch(self, x: Spec) -> int:
+        return 0 if self.flat_window(x) else super().scratch(x)
+
     def cpu(self, out: View, x: View, scratch: Pointer | None = None) -> list:
+        window = self.flat_window(x)
+        if window:
+            return list(average_pool_calls(out, x, window, self.count_pad).calls)
         counts = self.divisor(x)
         m = Trace()
         quotient = m.program(m.load(0, x.dtype) / m.load(1, x.dtype))

@@ -1,4 +1,4 @@
-"""Calls of sums of products of strided views: any contraction, slow and right; and views made for it."""
+"""Reductions in a workspace given by its address, and the views that windows and groups of channels are."""
 
 from math import prod
 
@@ -9,17 +9,6 @@ from cgraph.kernels.expression import Program, Trace, code_of
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous
 
 PLACE = np.dtype("int32")
-
-
-def product_sum_calls(
-    out: View, x: View, y: View, axes: tuple[int, ...], scratch: Pointer | None, nbytes: int
-) -> list[Call]:
-    """``out = sum of x * y over axes``, for views of one shape; they may repeat or share elements.
-
-    Operands
-        scratch: `nbytes` bytes, as `cgraph.kernels.calls.reduce.scratch_nbytes` says
-    """
-    return in_parts_calls("sum", product_program(x.dtype), out, (x, y), axes, scratch, nbytes)
 
 
 def in_parts_calls(
@@ -34,11 +23,6 @@ def in_parts_calls(
     """A reduction whose workspace of `nbytes` bytes is given by its address."""
     room = contiguous(scratch, (nbytes,), "u1") if scratch else None
     return reduce_calls(kind, program, out, *xs, axes=axes, scratch=room)
-
-
-def product_program(dtype: str) -> Program:
-    m = Trace()
-    return m.program(m.load(0, dtype) * m.load(1, dtype))
 
 
 def chosen(dtype: str) -> Program:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cgraph.kernels.calls.blocked import Blocked
-from cgraph.kernels.calls.images import Images, planes_of, same_planes
+from cgraph.kernels.calls.images import Images, same_planes
 from cgraph.kernels.calls.lowered import Lowered, chunk_of
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Call, Kernel, Pointer
@@ -22,12 +22,6 @@ def max_pool_calls(out: Images, x: Images, window: Window) -> Lowered:
 def average_pool_calls(out: Images, x: Images, window: Window, count_include_pad: bool = False) -> Lowered:
     """The mean of each window over the pixels inside the image, or with `count_include_pad` inside its padding."""
     return pool_calls(out, x, window, "mean", count_include_pad)
-
-
-def global_pool_calls(out: Images, x: Images, kind: str) -> Lowered:
-    """The ``max`` or ``mean`` of each channel; `out` has one pixel."""
-    planes = planes_of(x)
-    return pool_calls(out, x, Window((planes.rows, planes.columns)), kind, False)
 
 
 def pool_calls(out: Images, x: Images, window: Window, kind: str, count_include_pad: bool) -> Lowered:

@@ -71,11 +71,6 @@ def flip_sign(k: Builder, x: Val, sign: Val) -> Val:
     return k.bits(k.bits(x, sign.dtype) ^ sign, x.dtype)
 
 
-def with_sign(k: Builder, x: Val, sign: Val) -> Val:
-    """The magnitude of `x` with the sign bit `sign` (an integer that is 0 elsewhere)."""
-    return flip_sign(k, magnitude(k, x), sign)
-
-
 def nearest(k: Builder, x: Val) -> tuple[Val, Val]:
     """The nearest integer as a float and as an integer; for ``|x| < 2**(mantissa - 1)``."""
     kind = format_of(x)
