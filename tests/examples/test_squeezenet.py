@@ -14,7 +14,7 @@ from tests.support.data import shared
 PATH = Path(__file__).resolve().parents[2] / "examples" / "squeezenet.py"
 WEIGHTS = "squeezenet_v1.0_compressed/compressed_SqueezeNet.net"
 PICTURES = ("darknet_dog.jpg", "darknet_eagle.jpg", "cat_shicai.jpg", "darknet_horses.jpg")
-ANIMALS = range(0, 398)  # the classes of the 2012 challenge that are animals come first
+ANIMALS = range(398)  # the classes of the 2012 challenge that are animals come first
 
 
 @pytest.fixture(scope="module")
