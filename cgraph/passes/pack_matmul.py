@@ -30,7 +30,7 @@ def pack_matmul(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
             return remade(node, operands)
         panels, tile = pack_b(y, rows, target)
         has_addend, activation = getattr(node.op, "has_addend", False), getattr(node.op, "activation", NONE)
-        packed = PackedMatmul(*y.shape, tile, has_addend, activation)  # type: ignore[misc]
+        packed = PackedMatmul(*y.shape, tile, has_addend, activation)  # type: ignore[call-arg, misc]
         return apply(packed, operands[0], Const(panels, copy=False), *operands[2:])
 
     return rebuild(outputs, change)
