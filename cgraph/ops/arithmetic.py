@@ -273,7 +273,6 @@ def _shared_gradient(node: Node, g: Node, first: Node) -> tuple[Node, Node]:
     return to_x, g - to_x
 
 
-@dataclass(frozen=True)
 class Rounding(Pointwise):
     """To a whole number; integers stay as they are."""
 

@@ -1,6 +1,5 @@
 """Comparison, logic, bits and choice: pointwise."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +10,6 @@ from cgraph.ops.family import Pointwise, binary, broadcast, common_dtype, plain,
 from cgraph.ops.leaf import as_node
 
 
-@dataclass(frozen=True)
 class Comparison(Pointwise):
     """bool from two operands of one dtype; false with a NaN, but != is true with one."""
 
@@ -45,7 +43,6 @@ equal = _comparison("Equal", "eq", np.equal, "x == y.")
 not_equal = _comparison("NotEqual", "ne", np.not_equal, "x != y.")
 
 
-@dataclass(frozen=True)
 class Bitwise(Pointwise):
     """Bits of integers, or logic of bool."""
 

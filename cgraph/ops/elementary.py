@@ -1,7 +1,6 @@
 """Exponentials, logarithms, trigonometric, hyperbolic and error functions: pointwise, in a float dtype."""
 
 import math
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +9,6 @@ from cgraph.ir.graph import OPS
 from cgraph.ops.family import Pointwise, binary, float_dtype, numeric_dtype, unary
 
 
-@dataclass(frozen=True)
 class Elementary(Pointwise):
     """A function that the kernels have as a primitive and NumPy or SciPy as a function."""
 
