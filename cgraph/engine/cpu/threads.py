@@ -30,7 +30,7 @@ SLICE_NANOSECONDS = 20_000_000
 NEVER_OVER = 1 << 60  # a slice that no run outlasts
 MOST_THREADS = 64
 # Words of a team; the same numbers as in cgraph.kernels.llvm.interpret, which a warm process does not import.
-WORD, QUIT, TEAM_WORDS = 0, 48, 96
+WORD, QUIT, TEAM_WORDS = 0, 48, 96 + 16 * MOST_THREADS
 RUN_OVER = 255 << 24
 _NEVER = np.zeros(1, np.int64)
 NEVER = _NEVER.ctypes.data  # a stop word that nobody sets

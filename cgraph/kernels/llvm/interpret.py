@@ -3,13 +3,15 @@
 Table: int64 ``[rows, 4]``, each row the kernel's address, the address of its arguments, its tasks, its chunk. A row is
 cut into shares of `chunk` tasks.
 
-A team shares a few words of memory. Its one *word* holds ``epoch << 32 | limit << 24 | remaining``: members up to
-`limit` (255: the run is over) take shares by lowering `remaining` in a compare-and-swap, so that whoever succeeds knows
-that the row's fields are valid and stay so until the share is reported. Threads report to `finished`; the one that
-reports the last share of a row owns the table until it publishes the next row with a new epoch. So nobody waits for a
-thread that has taken nothing (a full barrier would wait for one that lost its core), rows of one share are run by the
-owner without telling anyone, and between runs threads wait exactly as between rows: spin, yield, then sleep on the
-epoch (futex; where there is none, naps).
+A team shares a few words of memory. Its one *word* holds ``epoch << 32 | limit << 24 | shares``: a row is out, for members
+up to `limit` (255: the run is over). Each member has a word of its own, ``epoch << 32 | left``: it counts down the shares
+of that member's part of the row, which is the same part of every row, so that a thread finds in its core's cache what it
+wrote there in the row before. Whoever lowers a member's word in a compare-and-swap has taken a share, and knows that the
+row's fields are valid and stay so until the share is reported; members first take their own part, then what the others
+have left. Threads report to `finished`; the one that reports the last share of a row owns the table until it publishes
+the next row with a new epoch. So nobody waits for a thread that has taken nothing (a full barrier would wait for one that
+lost its core), rows of one share are run by the owner without telling anyone, and between runs threads wait exactly as
+between rows: spin, yield, then sleep on the epoch (futex; where there is none, naps).
 
 The owner also decides to stop: the table has ended, the stop word is set, or the run's time slice is over, after which
 the caller goes back to Python and returns, so that signals are handled.
@@ -26,7 +28,8 @@ from cgraph.kernels.llvm.compile import signature
 WORD, FINISHED, ASLEEP, QUIT = 0, 16, 32, 48
 TABLE, ROW, ROWS, LIMIT, STOP, DEADLINE = range(64, 70)
 FUNCTION, ARGS, TASKS, CHUNK, SHARES = range(80, 85)
-TEAM_WORDS = 96
+MEMBERS, MOST_MEMBERS = 96, 64
+TEAM_WORDS = MEMBERS + 16 * MOST_MEMBERS
 
 PAUSES, YIELDS, NAP_MICROSECONDS = 500, 300, 50
 MOST_SHARES, OVER = 1 << 23, 255
@@ -73,7 +76,7 @@ def crew(k: Builder, clock: int, futex: int):
     """
     team, member, limit, table, row, rows, stop, slice_ = (k.wrap(x, "i8") for x in k.function.args)
     t = SimpleNamespace(at=k.pointer(team, "i8"), clock=clock, futex=futex)
-    owner, spins = k.slot(member == 0), k.slot(0, "i8")
+    owner, spins, seen = k.slot(member == 0), k.slot(0, "i8"), k.slot(-1, "i8")
     with k.if_(member == 0):
         fields = ((LIMIT, limit), (TABLE, table), (ROW, row), (ROWS, rows), (STOP, stop))
         for place, x in (*fields, (DEADLINE, now(k, clock) + slice_)):
@@ -84,16 +87,22 @@ def crew(k: Builder, clock: int, futex: int):
             owner.value = k.const(0, "b1")
             spins.value = 0
         word = load(k, t.at + WORD)
-        free = ((word & 0xFFFFFF) > 0) & (member <= ((word >> 24) & 0xFF))
-        with k.if_else(free) as (then, otherwise):
-            with then, k.if_(take(k, t, word)):
-                owner.value = work(k, t, word)
+        is_out = ((word & 0xFFFFFF) > 0) & (member <= limit_of(word)) & ((word >> 32) != seen.value)
+        with k.if_else(is_out) as (then, otherwise):
+            with then:
+                owner.value = work(k, t, word, member)
+                seen.value = word >> 32
                 spins.value = 0
             with otherwise:
-                w.until((member == 0) & (((word >> 24) & 0xFF) == OVER))
+                w.until((member == 0) & (limit_of(word) == OVER))
                 w.until((member != 0) & (load(k, t.at + QUIT) != 0))
                 wait(k, t, word, member, spins)
     k.b.ret((t.at + ROW).load().v)
+
+
+def limit_of(word: Val) -> Val:
+    """The last member that takes part."""
+    return (word >> 24) & 0xFF
 
 
 def advance(k: Builder, t: SimpleNamespace) -> None:
@@ -133,6 +142,9 @@ def publish(k: Builder, t: SimpleNamespace, shares: Val) -> None:
     mates = k.select(over, k.const(1, "i8"), (k.const(2, "i8") << limit) - 1)
     mates = k.select(load(k, t.at + QUIT) != 0, k.const(-1, "i8"), mates)
     epoch = (load(k, t.at + WORD) >> 32) + 1
+    with k.if_(~over), k.loop(0, limit + 1) as member:
+        left = first_share(shares, member + 1, limit) - first_share(shares, member, limit)
+        store(k, t.at + (MEMBERS + member * 16), (epoch << 32) | left)
     word = (epoch << 32) | (k.select(over, k.const(OVER, "i8"), limit) << 24) | shares
     k.b.atomic_rmw("xchg", (t.at + WORD).v, word.v, "seq_cst")  # after the last one, a member touches no field
     if not t.futex:
@@ -143,26 +155,33 @@ def publish(k: Builder, t: SimpleNamespace, shares: Val) -> None:
         system_call(k, t.futex, (t.at + WORD).plus_bytes(4), FUTEX_WAKE, 0x7FFFFFFF, mask)
 
 
-def take(k: Builder, t: SimpleNamespace, word: Val) -> Val:
-    """Take one share of the row published in `word`: true when nobody changed the word meanwhile."""
-    found = k.b.cmpxchg((t.at + WORD).v, word.v, (word - 1).v, "acq_rel", "acquire")
-    return k.wrap(k.b.extract_value(found, 1), "b1")
+def first_share(shares: Val, member: Val, limit: Val) -> Val:
+    """Where a member's part of a row begins; members share it out evenly, in order."""
+    return shares * member // (limit + 1)
 
 
-def work(k: Builder, t: SimpleNamespace, word: Val) -> Val:
-    """Run the share taken from `word` and as many more as there are; true when they were the row's last."""
-    function, args, tasks, chunk, shares = (t.at.load(i) for i in (FUNCTION, ARGS, TASKS, CHUNK, SHARES))
-    done, current, taken = k.slot(0, "i8"), k.slot(word), k.slot(1, "b1")
-    with k.loop_while() as w:
-        with k.if_(taken.value):
-            first = (shares - (current.value & 0xFFFFFF)) * chunk
-            call(k, function, args, first, k.smaller(first + chunk, tasks))
-            done.value = done.value + 1
-        current.value = load(k, t.at + WORD)
-        w.until((current.value & 0xFFFFFF) == 0)
-        taken.value = take(k, t, current.value)
-    before = k.wrap(k.b.atomic_rmw("add", (t.at + FINISHED).v, done.value.v, "acq_rel"), "i8")
-    return before + done.value == shares
+def work(k: Builder, t: SimpleNamespace, word: Val, member: Val) -> Val:
+    """Run what is left of the row published in `word`, the member's own part first; true when it was the row's last."""
+    epoch, limit, done = word >> 32, limit_of(word), k.slot(0, "i8")
+    with k.loop(0, limit + 1) as i:
+        whose = (member + i) % (limit + 1)
+        at = t.at + (MEMBERS + whose * 16)
+        with k.loop_while() as w:
+            seen = load(k, at)
+            left = seen & 0xFFFFFFFF
+            w.until(((seen >> 32) != epoch) | (left == 0))
+            taken = k.b.cmpxchg(at.v, seen.v, (seen - 1).v, "acq_rel", "acquire")
+            with k.if_(k.wrap(k.b.extract_value(taken, 1), "b1")):
+                function, args, tasks, chunk, shares = (t.at.load(i) for i in (FUNCTION, ARGS, TASKS, CHUNK, SHARES))
+                first = (first_share(shares, whose + 1, limit) - left) * chunk
+                call(k, function, args, first, k.smaller(first + chunk, tasks))
+                done.value = done.value + 1
+    was_last = k.slot(0, "b1")
+    with k.if_(done.value > 0):
+        shares = t.at.load(SHARES)  # before the report: the row's fields are the next owner's after the last one
+        before = k.wrap(k.b.atomic_rmw("add", (t.at + FINISHED).v, done.value.v, "acq_rel"), "i8")
+        was_last.value = before + done.value == shares
+    return was_last.value
 
 
 def wait(k: Builder, t: SimpleNamespace, word: Val, member: Val, spins) -> None:
@@ -208,6 +227,10 @@ def call(k: Builder, function: Val, args: Val, first: Val, last: Val) -> None:
 
 def load(k: Builder, at: Ptr) -> Val:
     return k.wrap(k.b.load_atomic(at.v, "seq_cst", 8, typ=INDEX), "i8")
+
+
+def store(k: Builder, at: Ptr, value: Val) -> None:
+    k.b.atomic_rmw("xchg", at.v, value.v, "release")  # llvmlite has no atomic store through an untyped pointer
 
 
 def pause(k: Builder) -> None:
