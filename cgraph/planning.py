@@ -6,7 +6,6 @@ graph has one plan on every machine.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -28,6 +27,7 @@ from cgraph.ops.shape import Contiguous
 from cgraph.passes.make_contiguous import make_contiguous
 from cgraph.passes.recompute import recompute as in_order_again
 from cgraph.passes.update_in_place import update_in_place
+from cgraph.record import Record
 from cgraph.schedule.breadth_first import breadth_first
 from cgraph.schedule.costly_first import costly_first
 from cgraph.schedule.dag import Dag, least_peak, peak
@@ -41,8 +41,7 @@ STATES = 1_000  # of a search for an order that nobody asked for
 PATIENCE = 4  # numbers of segments that make no smaller plan, before no more are tried
 
 
-@dataclass(frozen=True)
-class Compiled:
+class Compiled(Record):
     """A graph on its way to a program: what pictures and reports read.
 
     Fields

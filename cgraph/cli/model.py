@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,12 @@ from cgraph.formats.model import Model as Read
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Var
+from cgraph.record import Record
 
 REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
-@dataclass(frozen=True)
-class Model:
+class Model(Record):
     """A graph to be compiled, or one that is compiled already.
 
     Fields
@@ -46,8 +46,7 @@ class Model:
         return compile(self.outputs, self.inputs, self.updates, **options)
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Record):
     """What a file alone does not say.
 
     Fields

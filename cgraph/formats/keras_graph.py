@@ -5,7 +5,6 @@ order of elements shows: at a Flatten or Reshape.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +14,13 @@ from cgraph.formats.keras_apart import read_keras_apart
 from cgraph.formats.keras_h5 import KerasFile, read_keras
 from cgraph.ir.graph import OPS, Node
 from cgraph.ops.leaf import Const, Var
+from cgraph.record import Record
 
 Weights = dict[str, np.ndarray]
 Rule = Callable[[dict, Weights, list[Node]], Node]
 
 
-@dataclass(frozen=True)
-class KerasGraph:
+class KerasGraph(Record):
     """Inputs (images as ``[n, c, h, w]``) and outputs of a network."""
 
     inputs: list[Var]

@@ -8,13 +8,13 @@ Source: the layout of Keras' ``model.save``; CVE-2026-1669 for links and declare
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cgraph.errors import FormatError, bytes_text
+from cgraph.record import Record
 
 MOST_NBYTES = 4 << 30
 MOST_RATIO = 1000
@@ -22,8 +22,7 @@ MOST_DEPTH = 32
 MOST_OBJECTS = 100_000
 
 
-@dataclass(frozen=True)
-class KerasFile:
+class KerasFile(Record):
     """What a file holds.
 
     Fields

@@ -6,32 +6,29 @@ given by the caller; everything else is refused before anything is made of it.
 
 import pickletools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import IO, Any
 
 from cgraph.errors import FormatError
+from cgraph.record import Record
 
 MOST_INSTRUCTIONS = 10_000_000
 
 
-@dataclass(frozen=True)
-class Global:
+class Global(Record):
     """A function or class that a pickle names."""
 
     module: str
     name: str
 
 
-@dataclass(frozen=True, eq=False)
-class Call:
+class Call(Record, eq=False):
     """A function with its arguments, not called."""
 
     function: Global
     args: tuple
 
 
-@dataclass(frozen=True, eq=False)
-class Stored:
+class Stored(Record, eq=False):
     """What a pickle says of an object that is kept outside it."""
 
     record: Any

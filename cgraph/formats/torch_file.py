@@ -9,7 +9,6 @@ Source: the layout of torch.save, from its documentation and from files; CVE-202
 
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import IO, Any
@@ -18,6 +17,7 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.plain_pickle import Call, Global, Stored, read_pickle
+from cgraph.record import Record
 
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
 DTYPES = {
@@ -39,8 +39,7 @@ UNREADABLE = (OSError, EOFError, ValueError, OverflowError, NotImplementedError,
 ALLOWED = frozenset((DICT, *TENSORS, PARAMETER, *(Global("torch", name) for name in DTYPES)))
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Record):
     """Where a storage's bytes lie in the file."""
 
     offset: int

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import wraps
 from itertools import count
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 
 from cgraph.errors import CgraphError, NoGradientError, NoKernelError
 from cgraph.ir.spec import Bundle, Spec
+from cgraph.record import Record
 
 OPS: dict[str, Callable[..., Any]] = {}
 _NODES: WeakValueDictionary[tuple, "Node"] = WeakValueDictionary()
@@ -53,8 +53,7 @@ def located(error: CgraphError, text: str) -> CgraphError:
     return made
 
 
-@dataclass(frozen=True)
-class Op:
+class Op(Record):
     """What a node computes. Fields are parameters, methods are facets; absent facets have the defaults below."""
 
     pure = True

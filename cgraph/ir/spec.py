@@ -1,7 +1,6 @@
 """Spec: what is known of a value before it is computed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -9,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
+from cgraph.record import Record
 
 DTYPES = tuple(np.dtype(t) for t in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split())
 LARGEST = 2**63 - 1
 RESULT_ALIGNMENT = 64
 
 
-@dataclass(frozen=True)
-class Spec:
+class Spec(Record):
     """Shape and dtype of a value.
 
     Raises
@@ -52,8 +51,7 @@ class Spec:
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
 
 
-@dataclass(frozen=True)
-class Bundle:
+class Bundle(Record):
     """Several results of one op, laid one after another, each at a multiple of 64 bytes."""
 
     specs: tuple[Spec, ...]

@@ -11,9 +11,9 @@ Integers wrap; ``div`` and ``rem`` of integers truncate towards zero and give 0 
 of floats are NaN when either side is; ``cast`` of a float outside an integer's range is not defined.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from cgraph.record import Record
 
 Program = tuple[tuple, ...]
 
@@ -77,8 +77,7 @@ BINARY = frozenset(
 COMPARE = frozenset(["lt", "le", "gt", "ge", "eq", "ne", "is_nan"])
 
 
-@dataclass(frozen=True, eq=False)
-class Traced:
+class Traced(Record, eq=False):
     """One instruction of a program being written; operators write the next ones."""
 
     trace: "Trace"

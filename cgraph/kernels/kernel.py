@@ -8,15 +8,15 @@ All kernels have one signature, ``void kernel(const int64 *args, int64 first_tas
 """
 
 import ctypes
-from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
+
+from cgraph.record import Record, replace
 
 Param = int | float | str | bool | tuple
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(Record):
     """The name of one piece of machine code: an emitter and the values it is specialised for."""
 
     family: str
@@ -26,8 +26,7 @@ class Kernel:
         return f"{self.family}({', '.join(map(str, self.params))})"
 
 
-@dataclass(frozen=True, eq=False)
-class Callback:
+class Callback(Record, eq=False):
     """A Python function in the place of a kernel; see `cgraph.kernels.callback`. Whoever holds its address holds this.
 
     Fields
@@ -43,8 +42,7 @@ class Callback:
         return ctypes.cast(self.native, ctypes.c_void_p).value or 0
 
 
-@dataclass(frozen=True, eq=False)
-class Pointer:
+class Pointer(Record):
     """An address that is known when a program is bound: `offset` bytes into the memory called `base`.
 
     `base` is whatever the engine uses as a key, compared by identity: ``"arena"``, a Var, an array.
@@ -63,8 +61,7 @@ class Pointer:
         return Pointer(self.base, self.offset + nbytes)
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(Record):
     """One row of a program: a kernel, its arguments, and how many tasks it is cut into.
 
     Arguments are ints (passed as int64), floats (passed as the bits of a float64) and Pointers. `chunk` tasks are
@@ -78,8 +75,7 @@ class Call:
     chunk: int = 1
 
 
-@dataclass(frozen=True)
-class View:
+class View(Record):
     """Where a value lives and how it is laid out: what an op's kernel facet is given for `out` and each operand.
 
     Fields

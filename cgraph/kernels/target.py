@@ -6,13 +6,13 @@ The emitters read nothing else of the machine, so AVX-512, AVX2 and a portable w
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from cgraph.record import Record
 
-@dataclass(frozen=True)
-class Target:
+
+class Target(Record):
     """A processor as the emitters see it.
 
     Fields

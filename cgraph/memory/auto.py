@@ -9,7 +9,6 @@ Time: that of the strategies it runs; one, in the good case.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from cgraph.memory.bounds import lower_bound
 from cgraph.memory.problem import Plan, Problem
 from cgraph.memory.strategies import BLOCK_STRATEGIES, OFFSET_STRATEGIES
 from cgraph.memory.strategies.exact import exact
+from cgraph.record import replace
 
 MOST_FOR_BLOCKS = 512  # operands; beyond it the block strategies take long and have never won
 SLOW = ("exact", "exact_blocks", "min_cost_flow")

@@ -9,16 +9,15 @@ Source: the second is the input of https://github.com/google/minimalloc.
 import csv
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from cgraph.errors import FormatError
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.problem import MOST_BYTES, Operand, Plan, Problem, UsageInterval
+from cgraph.record import Record
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(Record):
     """Which columns of a file hold what; `after` is 1 if the last step is given as the step after it."""
 
     first: str

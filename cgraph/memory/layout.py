@@ -1,7 +1,6 @@
 """Where each node's bytes are, before offsets are known: owners, views into them, and who reads whom until when."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import Bundle, Spec
@@ -11,12 +10,12 @@ from cgraph.memory.problem import Plan
 from cgraph.memory.usage import Usage, Value
 from cgraph.ops.join import Concat
 from cgraph.ops.leaf import ConstOp, VarOp
+from cgraph.record import Record
 
 ARENA = "arena"
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(Record):
     """A schedule with its views.
 
     Fields

@@ -4,18 +4,17 @@ Terms and definitions: Pisarchyk and Lee 2020, arXiv:2001.03288.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from cgraph.errors import PlanError
+from cgraph.record import Record
 
 MOST_BYTES = 2**62  # sums of two offsets still fit in 64 bits
 
 
-@dataclass(frozen=True)
-class UsageInterval:
+class UsageInterval(Record):
     """Steps ``first..last``, both included, from writing to last reading."""
 
     first: int
@@ -29,8 +28,7 @@ class UsageInterval:
         return self.first <= other.last and other.first <= self.last
 
 
-@dataclass(frozen=True)
-class Operand:
+class Operand(Record):
     """The bytes of one value, or of several that overwrite one another."""
 
     nbytes: int
@@ -42,8 +40,7 @@ class Operand:
             raise PlanError(f"operand {self.name!r} has a negative size: {self.nbytes} bytes")
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(Record):
     """Operands to be placed in one arena, each at a multiple of `alignment` bytes.
 
     Sizes in `operands` are as they are; `nbytes` has them rounded up to the alignment, which is what a plan pays.
@@ -79,8 +76,7 @@ class Problem:
         return np.fromiter((x.interval.last for x in self.operands), np.int64, len(self.operands))
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Record):
     """Where every operand lives: byte offsets in one arena of `nbytes` bytes.
 
     `strategy` names what made it; `proved` is true when the plan is known to be the smallest possible

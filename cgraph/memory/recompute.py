@@ -10,7 +10,6 @@ which step writes it first, are arrays over segments.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,14 +17,14 @@ import numpy as np
 
 from cgraph.ir.graph import Node
 from cgraph.memory.layout import owner_of, producers_of
+from cgraph.record import Record
 
 MOST_STEPS = 20_000  # beyond it every run is a full one: the analysis may be quadratic
 MOST_REMEMBERED = 256
 FULL = -1  # the state after a full run; worked out only when a later run is not full
 
 
-@dataclass(frozen=True)
-class Steps:
+class Steps(Record):
     """The steps to run (None: all of them) and the state they leave (None: nothing is held)."""
 
     run: tuple[int, ...] | None

@@ -5,7 +5,6 @@ each way is a planning problem of its own. Those whose lower bound is no smaller
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 
 from cgraph.memory.auto import auto
@@ -13,10 +12,10 @@ from cgraph.memory.bounds import lower_bound
 from cgraph.memory.layout import Layout
 from cgraph.memory.problem import Plan, Strategy
 from cgraph.memory.usage import Usage, usage_of
+from cgraph.record import Record
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(Record):
     """One way to arrange the values: an order of the steps with its views, and who shares bytes by permission."""
 
     order: str

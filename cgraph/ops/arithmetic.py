@@ -1,6 +1,5 @@
 """Arithmetic, rounding, conversion, smallest and largest of two: pointwise, with NumPy's promotion."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -311,7 +310,6 @@ def round(x: Any, decimals: int = 0) -> Node:
     return OPS["rint"](x * scale) / scale if decimals > 0 else OPS["rint"](x / scale) * scale
 
 
-@dataclass(frozen=True)
 class Cast(Pointwise):
     """Conversion to another dtype: floats to integers towards zero, integers wrap, to bool is != 0.
 

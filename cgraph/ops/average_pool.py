@@ -1,6 +1,5 @@
 """Average pooling over windows along one, two and three axes, and its adjoint."""
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -21,7 +20,6 @@ from cgraph.ops.pool import Pool, pooled, sibling
 from cgraph.ops.window import Sizes, Windows, aligned, rooms, spread_nbytes, spread_view, window_view
 
 
-@dataclass(frozen=True)
 class AvgPool(Pool):
     """The mean of each window.
 
@@ -63,7 +61,6 @@ class AvgPool(Pool):
         return (apply(sibling(self, SpreadToWindows, x.shape[2:]), g / Const(self.divisor(x))),)
 
 
-@dataclass(frozen=True)
 class SpreadToWindows(Pool):
     """Each element added to its whole window: the adjoint of the sum over windows.
 

@@ -1,6 +1,5 @@
 """The same bits under another dtype of the same size: a view."""
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,9 @@ from cgraph.kernels.kernel import View
 from cgraph.ops.family import plain
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import ViewOp
+from cgraph.record import replace
 
 
-@dataclass(frozen=True)
 class Bitcast(ViewOp):
     """Each element's bits read as another dtype, little-endian. DTypeError when the sizes differ."""
 

@@ -3,7 +3,6 @@
 A box is ``(y0, x0, y1, x1)`` or ``(x0, y0, x1, y1)``: all but `roi_align` treat both axes alike.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from cgraph.ops.take import take
 PLACES = np.dtype("int64")
 
 
-@dataclass(frozen=True)
 class NonMaximumSuppression(Op):
     """The places of boxes that stay: by falling score, those that no chosen one covers too much.
 

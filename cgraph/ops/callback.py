@@ -4,7 +4,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,10 @@ from cgraph.kernels.callback import callback_call
 from cgraph.kernels.kernel import View
 from cgraph.ops.family import plain
 from cgraph.ops.leaf import as_node
+from cgraph.record import Record
 
 
-@dataclass(frozen=True, eq=False)
-class Delay(Op):
+class Delay(Op, eq=False):
     """The result of a Python function of arrays, computed at each run.
 
     Fields
@@ -89,7 +88,6 @@ class Delay(Op):
 _running = threading.local()
 
 
-@dataclass(frozen=True, eq=False)
 class LazyPrint(Delay):
     """The operand itself, written to standard output at each run."""
 
@@ -100,8 +98,7 @@ class LazyPrint(Delay):
         return (g,)
 
 
-@dataclass(frozen=True)
-class Printing:
+class Printing(Record):
     """How a value is written.
 
     Fields
@@ -114,7 +111,7 @@ class Printing:
     rows: int
     columns: int
     header: bool
-    fmt: Callable[[Any], str] | None = field(default=None)
+    fmt: Callable[[Any], str] | None = None
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         shown = x[..., : self.rows, : self.columns] if x.ndim > 1 else x[: self.columns] if x.ndim else x

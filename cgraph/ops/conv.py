@@ -4,7 +4,6 @@ The kernels here are the plain ones, any shape and layout: a sum of products ove
 replaces them where faster ones fit.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,6 @@ from cgraph.ops.window import (
 )
 
 
-@dataclass(frozen=True)
 class Conv(Op):
     """Cross-correlation of images with filters, as in convolutional networks.
 
@@ -151,7 +149,6 @@ class Conv3d(Conv):
 CONV = {1: Conv1d, 2: Conv2d, 3: Conv3d}
 
 
-@dataclass(frozen=True)
 class ConvTranspose(Conv):
     """The adjoint of Conv for its images: every element spreads its filter over the result.
 
@@ -211,7 +208,6 @@ class ConvTranspose(Conv):
         return apply(conv, g, f), apply(sibling(self, ConvFilters, f.shape[2:]), g, x)
 
 
-@dataclass(frozen=True)
 class ConvFilters(Conv):
     """The adjoint of Conv for its filters.
 

@@ -1,6 +1,5 @@
 """Triangles and diagonals of matrices, which are the last two axes."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from cgraph.ops.shape import ViewOp, axis_of, moveaxis, reshape
 from cgraph.ops.slicing import set_slice
 
 
-@dataclass(frozen=True)
 class Triangle(Op):
     """The elements on one side of a diagonal, the diagonal included; zeros on the other.
 
@@ -47,7 +45,6 @@ class Triangle(Op):
         return (apply(self, g),)
 
 
-@dataclass(frozen=True)
 class Diagonal(ViewOp):
     """The elements of a diagonal of the last two axes, which become one."""
 

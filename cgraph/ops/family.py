@@ -1,9 +1,7 @@
 """The pointwise family: an op that computes each element of its result from the same element of its operands.
 
 A member gives `scalar` (one Python function of traced values, which becomes the kernel on every device), `meaning` and
-`grad`; everything else follows here, equality included, so a member without parameters needs no `@dataclass` of its
-own, which would take about a millisecond of every import. Broadcasting and promotion happen before the op, as nodes of
-their own.
+`grad`; everything else follows here. Broadcasting and promotion happen before the op, as nodes of their own.
 """
 
 from collections.abc import Callable

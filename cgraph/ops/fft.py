@@ -3,7 +3,6 @@
 Each op runs as one Python call into NumPy, in the operand's precision.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,6 @@ def check(x: Spec, pairs: bool) -> None:
         raise ShapeError(f"the operand must be {what} with n >= 1, not {list(x.shape)}")
 
 
-@dataclass(frozen=True)
 class Fft(Lapack):
     """``y[k] = sum over j of x[j] * exp(-2 pi i j k / n)`` along the axis before the pairs; or its inverse."""
 
@@ -69,7 +67,6 @@ class Rfft(Lapack):
         return (apply(Irfft(n), g * (n / shares(n)).astype(g.dtype)),)
 
 
-@dataclass(frozen=True)
 class Irfft(Lapack):
     """The inverse of Rfft: ``[..., n // 2 + 1, 2]`` gives n real numbers."""
 

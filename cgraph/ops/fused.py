@@ -1,7 +1,6 @@
 """Several pointwise ops in one, and a reduction of them: one loop, one kernel, no bytes for what lies between."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +16,6 @@ from cgraph.ops.reduce import Reduction
 Body = tuple[tuple[Pointwise, tuple[int, ...]], ...]
 
 
-@dataclass(frozen=True)
 class FusedPointwise(Pointwise):
     """The last of a list of pointwise ops.
 
@@ -50,7 +48,6 @@ class FusedPointwise(Pointwise):
         return self._walk(xs, lambda op, values: op.scalar(m, *values))
 
 
-@dataclass(frozen=True)
 class FusedReduction(Op):
     """A reduction of a pointwise op's result, which gets no bytes: each element goes from the registers into the sum.
 

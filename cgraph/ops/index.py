@@ -1,6 +1,5 @@
 """Indexing with arrays of positions, gather_nd, one_hot, and the places of what is not zero."""
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -19,7 +18,6 @@ from cgraph.ops.take import check_positions, positions, take
 PLACES = np.dtype("int64")
 
 
-@dataclass(frozen=True)
 class OneHot(Op):
     """`on` at a position along a new axis, `off` elsewhere; a position outside gives `off` everywhere.
 
@@ -53,7 +51,6 @@ class OneHot(Op):
         return (None,)
 
 
-@dataclass(frozen=True)
 class Nonzero(Op):
     """The places of the elements that are not 0, in C order: int64 ``[axes, size]``, then `fill`; and their count."""
 

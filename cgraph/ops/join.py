@@ -1,7 +1,6 @@
 """Values put together: one after another, along a new axis, repeated, or moved around."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from cgraph.ops.shape import axis_of, broadcast_to, expand_dims, ravel, reshape
 from cgraph.ops.slicing import Slice, split
 
 
-@dataclass(frozen=True)
 class Concat(Op):
     """Operands one after another along an axis."""
 

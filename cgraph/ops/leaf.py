@@ -45,8 +45,7 @@ class Cell:
         return self.array  # type: ignore[return-value]
 
 
-@dataclass(frozen=True, eq=False)
-class VarOp(Op):
+class VarOp(Op, eq=False):
     """A value given at each run."""
 
     spec: Spec
@@ -101,7 +100,6 @@ class Var(Node):
         return self
 
 
-@dataclass(frozen=True, eq=False)
 class ConstOp(Op):
     """A value known when the graph is built; equal small ones are one node."""
 

@@ -4,7 +4,6 @@ Each op runs as one Python call into NumPy, whose BLAS has one thread meanwhile,
 same bits. A singular or indefinite matrix ends the run with NumPy's LinAlgError.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -145,7 +144,6 @@ class Qr(Lapack):
         return (turned(apply(Solve(), r, turned(whole))),)
 
 
-@dataclass(frozen=True)
 class Svd(Lapack):
     """u, s, v of ``u @ diag(s) @ v = x``: orthonormal columns, falling singular values, orthonormal rows.
 

@@ -1,7 +1,6 @@
 """A loop over a sub-graph: one node, whose body is planned once and whose kernel calls are repeated."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,10 +15,10 @@ from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.ops.leaf import Var, VarOp
 from cgraph.ops.loop_frame import Frame, frame_of, place_of
 from cgraph.ops.shape import items
+from cgraph.record import Record, replace
 
 
-@dataclass(frozen=True, eq=False)
-class Body:
+class Body(Record, eq=False):
     """What one round of a loop computes.
 
     Fields
@@ -58,7 +57,6 @@ class Body:
         return [np.asarray(known[x], x.dtype) for x in self.results]
 
 
-@dataclass(frozen=True)
 class Loop(Op):
     """`length` rounds of a body; each gives the state to the next one, and a row to each stacked result.
 

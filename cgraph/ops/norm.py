@@ -1,6 +1,5 @@
 """Normalisation: of channels by given statistics, of rows and groups by their own, and across channels."""
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -23,7 +22,6 @@ def per_channel(x: Any, ndim: int) -> Any:
     return reshape(x, (-1, *[1] * (ndim - 2))) if isinstance(x, Node) else x.reshape(-1, *[1] * (ndim - 2))
 
 
-@dataclass(frozen=True)
 class BatchNorm(Op):
     """``(x - mean) / sqrt(variance + eps) * scale + shift`` for each channel.
 
@@ -82,7 +80,6 @@ def along_channels(p: View, ndim: int) -> View:
     return View(p.at, (*p.shape, *[1] * (ndim - 2)), (*p.strides, *[0] * (ndim - 2)), p.dtype)
 
 
-@dataclass(frozen=True)
 class LayerNorm(Op):
     """``(x - mean) / sqrt(variance + eps) * scale + shift`` by the mean and variance over the last axes.
 
@@ -119,7 +116,6 @@ class LayerNorm(Op):
         return to_x, OPS["sum"](g * unit, over), OPS["sum"](g, over)
 
 
-@dataclass(frozen=True)
 class GroupNorm(Op):
     """``(x - mean) / sqrt(variance + eps) * scale + shift`` by the mean and variance of each group of channels.
 
@@ -182,7 +178,6 @@ def gradient_of_standard(x: Node, g: Node, axes: tuple[int, ...], eps: float) ->
     return found * factor, unit
 
 
-@dataclass(frozen=True)
 class Lrn(Op):
     """``x / (bias + alpha / size * s) ** beta``, s being the sum of squares over the `size` channels around.
 

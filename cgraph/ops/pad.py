@@ -1,7 +1,6 @@
 """Padding: constant, repeated edge, reflected."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from cgraph.ops.slicing import Slice, getitem
 Pairs = tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True)
 class Pad(Op):
     """One number around the operand.
 

@@ -4,7 +4,6 @@ Max pooling hands its gradient to the place of the largest element, the first of
 own, and spreading to places and taking from them are each other's gradients.
 """
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
@@ -38,7 +37,6 @@ from cgraph.ops.window import (
 )
 
 
-@dataclass(frozen=True)
 class Pool(Op):
     """One element from each window of ``[n, c, ...]``.
 
@@ -196,7 +194,6 @@ class TakeFromPlaces(Pool):
         return None, apply(sibling(self, SpreadToPlaces, x.shape[2:]), places, g)
 
 
-@dataclass(frozen=True)
 class SpreadToPlaces(Pool):
     """Elements added up where a place of a window says: the gradient of max pooling.
 

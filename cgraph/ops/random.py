@@ -4,7 +4,6 @@ A key is two uint32. Nothing advances it behind the scenes: split it into keys f
 carry one of them to the next run.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from cgraph.ops.family import plain
 from cgraph.ops.leaf import as_node
 
 
-@dataclass(frozen=True)
 class Random(Op):
     """Numbers that depend on a key and their position alone.
 
@@ -46,7 +44,6 @@ class Random(Op):
         return (None,)
 
 
-@dataclass(frozen=True)
 class Bits(Random):
     """Uniform uint32 or uint64."""
 
@@ -62,7 +59,6 @@ class Bits(Random):
         return philox.bits(key, int(np.prod(self.shape)), self.dtype.itemsize).reshape(self.shape)
 
 
-@dataclass(frozen=True)
 class Uniform(Random):
     """Uniform floats in [0, 1): multiples of 2**-24 (float32) or 2**-53 (float64)."""
 
@@ -85,7 +81,6 @@ class Normal(Uniform):
         return philox.normal(key, int(np.prod(self.shape)), code_of(self.dtype)).reshape(self.shape)
 
 
-@dataclass(frozen=True)
 class Bernoulli(Random):
     """True with a probability."""
 

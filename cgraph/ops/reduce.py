@@ -5,7 +5,6 @@ NumPy's: whole numbers and bool add up in 64 bits, their mean is float64.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod as product
 from typing import Any, ClassVar
 
@@ -25,7 +24,6 @@ from cgraph.ops.shape import axes_of, broadcast_to, reshape
 Axis = int | Sequence[int] | None
 
 
-@dataclass(frozen=True)
 class Reduction(Op):
     """One element from all elements along `axes`, which the result has no more."""
 

@@ -4,7 +4,6 @@ Images of floats have an op of their own; anything else is made of takes and wei
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from cgraph.ops.leaf import Const, as_node
 from cgraph.ops.take import take
 
 
-@dataclass(frozen=True)
 class Resize(Op):
     """Images ``[n, c, h, w]`` of floats with other rows and columns.
 

@@ -1,6 +1,5 @@
 """Running sums and products along an axis."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +16,6 @@ from cgraph.ops.shape import axis_of, ravel
 from cgraph.ops.slicing import flip, getitem
 
 
-@dataclass(frozen=True)
 class Scan(Op):
     """Each element joined with all before it along an axis."""
 

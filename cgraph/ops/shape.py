@@ -1,7 +1,6 @@
 """Ops that move elements and compute none: views where the bytes allow it, copies elsewhere."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -14,6 +13,7 @@ from cgraph.kernels.calls.move import copy_calls, fill_calls
 from cgraph.kernels.kernel import View, collapse
 from cgraph.ops.family import plain
 from cgraph.ops.leaf import Const, as_node
+from cgraph.record import replace
 
 
 class ViewOp(Op):
@@ -26,7 +26,6 @@ class ViewOp(Op):
         return copy_calls(out, seen) if seen is not None else copy_calls(out.with_shape(*xs[0].shape), xs[0])
 
 
-@dataclass(frozen=True)
 class Reshape(ViewOp):
     """The same elements in C order under another shape of as many elements."""
 
@@ -70,7 +69,6 @@ def reshaped_strides(old: tuple[int, ...], strides: tuple[int, ...], new: tuple[
     return tuple(reversed(found))
 
 
-@dataclass(frozen=True)
 class Transpose(ViewOp):
     """Axes in another order: axis i of the result is axis ``axes[i]`` of the operand."""
 
@@ -91,7 +89,6 @@ class Transpose(ViewOp):
         return (apply(Transpose(tuple(np.argsort(self.axes).tolist())), g),)
 
 
-@dataclass(frozen=True)
 class BroadcastTo(ViewOp):
     """The operand repeated along new leading axes and along axes of one element."""
 
@@ -122,7 +119,6 @@ def sum_to(g: Node, shape: tuple[int, ...]) -> Node:
     return reshape(OPS["sum"](g, axis=axes), shape) if axes else g
 
 
-@dataclass(frozen=True)
 class Item(ViewOp):
     """One result of an op that has several."""
 
@@ -143,7 +139,6 @@ def items(bundle: Node) -> tuple[Node, ...]:
     return tuple(apply(Item(i), bundle) for i in range(len(bundle.spec.specs)))
 
 
-@dataclass(frozen=True)
 class Full(Op):
     """One number everywhere."""
 

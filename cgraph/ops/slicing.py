@@ -1,7 +1,6 @@
 """Basic indexing: slices with steps, and setting one; cutting and flipping."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -17,7 +16,6 @@ from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import ViewOp, axes_of, axis_of, broadcast_to, reshape
 
 
-@dataclass(frozen=True)
 class Slice(ViewOp):
     """Every `steps[i]`-th element from `starts[i]` on along axis i, `lengths[i]` of them; steps may be negative."""
 
@@ -53,7 +51,6 @@ class Slice(ViewOp):
         return (apply(SetSlice(self.starts, self.steps), zero, g),)
 
 
-@dataclass(frozen=True)
 class SetSlice(Op):
     """`x` with the elements of a slice replaced by those of `y`; x itself stays as it is."""
 

@@ -1,6 +1,5 @@
 """softmax, log_softmax and logsumexp along an axis."""
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
@@ -17,7 +16,6 @@ from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import axes_of, axis_of, reshape, transpose
 
 
-@dataclass(frozen=True)
 class Softmax(Op):
     """``exp(x) / sum of exp(x)`` along an axis, without overflow."""
 

@@ -1,6 +1,5 @@
 """Sorting along an axis, the largest elements, binary search, distinct values. Stable; NaN comes last."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,6 @@ def order_of(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
     return np.take_along_axis(found, np.argsort(nan, axis, kind="stable"), axis)
 
 
-@dataclass(frozen=True)
 class TopK(Op):
     """The first `count` elements in sorted order along an axis, and their places (int64)."""
 
@@ -64,7 +62,6 @@ class TopK(Op):
         return (apply(PutAlongAxis(self.axis, "set"), OPS["zeros_like"](x), items(node)[1], g[0]),)
 
 
-@dataclass(frozen=True)
 class Sort(Op):
     """Elements in sorted order along an axis."""
 
@@ -115,7 +112,6 @@ class Argsort(Sort):
         return (None,)
 
 
-@dataclass(frozen=True)
 class Searchsorted(Op):
     """Where values would stand in an ascending row, as ``np.searchsorted``.
 
@@ -144,7 +140,6 @@ class Searchsorted(Op):
         return None, None
 
 
-@dataclass(frozen=True)
 class Unique(Op):
     """The distinct elements, ascending, at most `size`, then `fill`; and how many there are (int64)."""
 

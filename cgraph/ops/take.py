@@ -3,7 +3,6 @@
 Positions count from the end when negative. One outside its axis ends the run with a PositionError.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,6 @@ def whole(axis: int, shape: tuple[int, ...], n: int) -> tuple[int, ...]:
     return (*shape[:axis], n, *shape[axis + 1 :])
 
 
-@dataclass(frozen=True)
 class Take(Op):
     """Elements at positions along an axis, as ``np.take``.
 
@@ -64,7 +62,6 @@ class Take(Op):
         return apply(Scatter(self.axis, "add"), OPS["zeros_like"](x), indices, g), None
 
 
-@dataclass(frozen=True)
 class Scatter(Op):
     """`x` with the elements at positions along an axis replaced by, or joined with, those of `updates`.
 
@@ -116,7 +113,6 @@ class Scatter(Op):
         return write_gradient(self, take, node, g)
 
 
-@dataclass(frozen=True)
 class TakeAlongAxis(Op):
     """For each place one element along an axis, as ``np.take_along_axis``.
 
@@ -149,7 +145,6 @@ class TakeAlongAxis(Op):
         return apply(PutAlongAxis(self.axis, "add"), OPS["zeros_like"](x), indices, g), None
 
 
-@dataclass(frozen=True)
 class PutAlongAxis(Op):
     """`x` with one element along an axis, for each place, replaced by or joined with one of `updates`.
 

@@ -5,7 +5,6 @@ right)``, as in ONNX.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,12 @@ import numpy as np
 from cgraph.errors import ShapeError
 from cgraph.kernels.calls.move import copy_calls, fill_calls
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous
+from cgraph.record import Record, replace
 
 Sizes = int | Sequence[int]
 
 
-@dataclass(frozen=True)
-class Windows:
+class Windows(Record):
     """How windows move.
 
     Fields

@@ -1,7 +1,5 @@
 """Building the physical graph: every node as a plain value, a blocked one, or both where both are read."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from cgraph.ir.graph import Node, apply
@@ -41,6 +39,7 @@ from cgraph.passes.conv_layer import (
     scaled_filters,
     transposed_of,
 )
+from cgraph.record import replace
 
 
 class Builder:

@@ -1,7 +1,6 @@
 """Take into a convolution what follows it: per-channel factors and sums, a residual, an activation."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,13 +15,13 @@ from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.shape import BroadcastTo
 from cgraph.passes.conv_layer import PLAIN_CHANNELS
 from cgraph.passes.rewrite import remade
+from cgraph.record import Record, replace
 
 LEAST_CHANNELS = 4  # a convolution of fewer channels in and out gains nothing from blocks
 PACKED_CHANNELS = 8  # with fewer, packing filters and converting images at each run costs more than it saves
 
 
-@dataclass(frozen=True)
-class Chain:
+class Chain(Record):
     """A convolution with what it has taken in so far.
 
     Fields

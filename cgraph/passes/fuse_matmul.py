@@ -1,7 +1,6 @@
 """Join a product of matrices with the sum and the activation that follow it."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.traverse import located, post_order, users_of
@@ -11,6 +10,7 @@ from cgraph.ops.arithmetic import Add
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.matmul import MatmulEpilogue
 from cgraph.passes.rewrite import remade
+from cgraph.record import replace
 
 
 def fuse_matmul(outputs: tuple[Node, ...]) -> tuple[Node, ...]:

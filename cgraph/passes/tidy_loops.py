@@ -1,6 +1,5 @@
 """Loops that compute once what several ask of them, and nothing else; their bodies rewritten like any graph."""
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 from cgraph.ir.graph import Node, apply
@@ -11,12 +10,12 @@ from cgraph.passes.drop_identities import drop_identities
 from cgraph.passes.fold_constants import fold_constants
 from cgraph.passes.fuse_pointwise import fuse_pointwise
 from cgraph.passes.rewrite import remade
+from cgraph.record import Record, replace
 
 INSIDE = (fold_constants, drop_identities, fuse_pointwise)
 
 
-@dataclass(frozen=True)
-class Tidy:
+class Tidy(Record):
     """What a loop becomes.
 
     Fields

@@ -6,14 +6,13 @@ may need a workspace besides; and it needs fewer bytes of its own where it takes
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from cgraph.errors import GraphError
+from cgraph.record import Record
 
 
-@dataclass(frozen=True)
-class Dag:
+class Dag(Record):
     """Nodes ``0..n-1``: their bytes, their operands, and which values are kept.
 
     Fields

@@ -4,13 +4,12 @@ Nodes of the part are numbered 0, 1, … in an order in which they can run.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from cgraph.record import Record
 from cgraph.schedule.dag import Dag
 
 
-@dataclass(frozen=True)
-class State:
+class State(Record):
     """A set of executed nodes: bits, what can run next, bytes in use, highest bytes on the way, and the way itself."""
 
     done: int

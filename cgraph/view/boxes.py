@@ -4,18 +4,17 @@ Pictures, pages and reports all read these records, so that all of them show the
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from cgraph.memory.bounds import breadths_at
 from cgraph.memory.problem import Plan, Problem
+from cgraph.record import Record
 
 VALUE, WORKSPACE = "value", "workspace"
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(Record):
     """The bytes of one value while they are in use.
 
     Fields
@@ -46,8 +45,7 @@ class Box:
     views: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(Record):
     """All boxes of a plan, and what is known of the whole.
 
     Fields

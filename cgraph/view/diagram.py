@@ -1,20 +1,19 @@
 """What a picture of a graph shows: one item for each node, with what the plan says of its bytes."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order
 from cgraph.memory.layout import owner_of
 from cgraph.ops.leaf import ConstOp, Var, VarOp
+from cgraph.record import Record
 from cgraph.view.boxes import blocks_of
 from cgraph.view.planned import Shown, compiled_of
 
 OP, VIEW, VAR, CONST = "op", "view", "var", "const"
 
 
-@dataclass(frozen=True)
-class Item:
+class Item(Record):
     """One node.
 
     Fields
@@ -44,8 +43,7 @@ class Item:
     output: bool
 
 
-@dataclass(frozen=True)
-class Diagram:
+class Diagram(Record):
     """A graph: items, operands before users, and update edges ``(source, Var)`` as positions in them."""
 
     items: tuple[Item, ...]

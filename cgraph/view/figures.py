@@ -1,12 +1,12 @@
 """The numbers of a report, as records and as JSON."""
 
 import json
-from dataclasses import asdict, dataclass
 from typing import Any
 
+from cgraph.record import Record
 
-@dataclass(frozen=True)
-class StepRow:
+
+class StepRow(Record):
     """One step: what runs, the bytes it writes, the bytes of the arena in use meanwhile, and its time if measured."""
 
     step: int
@@ -18,8 +18,7 @@ class StepRow:
     seconds: float | None = None
 
 
-@dataclass(frozen=True)
-class Alive:
+class Alive(Record):
     """Bytes that are in use at the peak, and what they hold."""
 
     nbytes: int
@@ -27,8 +26,7 @@ class Alive:
     where: str
 
 
-@dataclass(frozen=True)
-class Kernels:
+class Kernels(Record):
     """What runs the steps.
 
     Fields
@@ -44,8 +42,7 @@ class Kernels:
     compile_seconds: float
 
 
-@dataclass(frozen=True)
-class Figures:
+class Figures(Record):
     """What a Function needs and why.
 
     Fields
@@ -87,7 +84,13 @@ class Figures:
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as numbers, texts, lists and dictionaries."""
-        return {**asdict(self), "ratio": self.ratio, "seconds": self.seconds}
+        return vars(self) | {
+            "steps": [vars(row) for row in self.steps],
+            "alive": [vars(row) for row in self.alive],
+            "kernels": vars(self.kernels) if self.kernels else None,
+            "ratio": self.ratio,
+            "seconds": self.seconds,
+        }
 
     def json(self) -> str:
         """The same as JSON text."""

@@ -1,7 +1,6 @@
 import random
 import subprocess
 import sys
-from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -16,6 +15,7 @@ from cgraph.memory.files import read_problem
 from cgraph.memory.problem import Operand, Plan, Problem, problem_of
 from cgraph.memory.search import rounds
 from cgraph.memory.strategies.exact import exact
+from cgraph.record import replace
 from tests.support.data import shared
 from tests.support.problems import NETWORKS, network, random_problem
 

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from itertools import groupby
 
 import pytest
@@ -8,6 +7,7 @@ from cgraph.memory.bounds import block_lower_bound, lower_bound
 from cgraph.memory.check import check_plan
 from cgraph.memory.problem import problem_of
 from cgraph.memory.strategies import BLOCK_STRATEGIES, OFFSET_STRATEGIES, STRATEGIES
+from cgraph.record import replace
 from tests.support.problems import problems, random_problem
 
 every_strategy = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)

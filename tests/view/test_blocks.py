@@ -1,5 +1,4 @@
 import xml.etree.ElementTree as xml
-from dataclasses import replace
 
 import pytest
 
@@ -9,6 +8,7 @@ from cgraph.memory.problem import Operand, Problem, UsageInterval, problem_of
 from cgraph.memory.strategies.greedy_by_size import greedy_by_size
 from cgraph.memory.strategies.greedy_by_size_blocks import greedy_by_size_blocks
 from cgraph.memory.strategies.one_each import one_each
+from cgraph.record import replace
 from cgraph.view.blocks import fitted, memory_svg, plan_svg
 from cgraph.view.boxes import WORKSPACE, Box, blocks_of, memory_of_plan, memory_with
 from tests.support.problems import random_problem

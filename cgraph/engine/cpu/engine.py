@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from cgraph.engine.cpu.program import ALIGNMENT, CpuProgram, code_of_calls
 from cgraph.engine.cpu.threads import cores
@@ -10,10 +9,10 @@ from cgraph.engine.engine import Step
 from cgraph.kernels.calls.move import fill_calls
 from cgraph.kernels.kernel import Call
 from cgraph.kernels.target import target_named
+from cgraph.record import Record
 
 
-@dataclass(frozen=True)
-class CpuEngine:
+class CpuEngine(Record):
     """Kernels of one target on some threads.
 
     Fields
@@ -43,8 +42,7 @@ class CpuEngine:
         return calls
 
 
-@dataclass(frozen=True)
-class CpuCode:
+class CpuCode(Record):
     """What all instances of a function share."""
 
     code: object

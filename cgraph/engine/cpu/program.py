@@ -7,7 +7,6 @@ constant) the positions in that array and the offsets are known, so binding is o
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,12 +16,12 @@ from cgraph.kernels.callback import STOP, taken_failure
 from cgraph.kernels.kernel import Call, Callback, Kernel, Pointer
 from cgraph.kernels.store import store
 from cgraph.kernels.target import Target
+from cgraph.record import Record
 
 ALIGNMENT = 64
 
 
-@dataclass(frozen=True)
-class Relocation:
+class Relocation(Record):
     """Where the addresses into one piece of memory stand in the arguments."""
 
     key: object
@@ -30,8 +29,7 @@ class Relocation:
     offsets: np.ndarray
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(Record):
     """A program without addresses: what all instances of a function share.
 
     Fields

@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -25,6 +24,7 @@ from cgraph.engine.cpu.blas import limited_blas
 from cgraph.engine.cpu.cores import cores
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.store import store
+from cgraph.record import Record
 
 SLICE_NANOSECONDS = 20_000_000
 NEVER_OVER = 1 << 60  # a slice that no run outlasts
@@ -63,8 +63,7 @@ def pool() -> "ThreadPool":
     return _pool
 
 
-@dataclass(frozen=True)
-class Native:
+class Native(Record):
     """The interpreter's two functions: rows on this thread; a member of a team."""
 
     alone: Callable[..., int]

@@ -1,17 +1,16 @@
 """A ``.cfg`` file as sections of options. Source: parse_network_cfg of github.com/pjreddie/darknet."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from cgraph.errors import FormatError
+from cgraph.record import Record
 
 LARGEST_FILE = 16 << 20
 MOST_SECTIONS = 10_000
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(Record):
     """One layer: ``[kind]`` and its options as text.
 
     Fields

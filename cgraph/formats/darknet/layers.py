@@ -11,6 +11,7 @@ from cgraph.formats.darknet.config import Section
 from cgraph.formats.darknet.parameters import Parameters
 from cgraph.ir.graph import OPS, Node
 from cgraph.ops.leaf import Var
+from cgraph.record import Record
 
 NORM_EPS = 1e-6  # added to the standard deviation, not to the variance
 
@@ -120,8 +121,7 @@ def convolutional(net: Net, s: Section, x: Node) -> Node:
     return activated(s, normalised(found, shift, statistics))
 
 
-@dataclass(frozen=True)
-class Connected:
+class Connected(Record):
     """A product with a matrix ``[outputs, inputs]``, then a shift or normalisation."""
 
     shift: Node

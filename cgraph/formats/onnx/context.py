@@ -12,6 +12,7 @@ from cgraph.formats.onnx.tensors import array_of
 from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import Var
+from cgraph.record import Record
 
 Value = Any
 """A Node, a list of Nodes (a sequence), or None (an optional that is empty)."""
@@ -65,8 +66,7 @@ class Known:
         return evaluate([node], {x: self.values[x.name] for x in leaves})[0]
 
 
-@dataclass(frozen=True, eq=False)
-class Context:
+class Context(Record, eq=False):
     """One ONNX node on its way to nodes of this library.
 
     Fields

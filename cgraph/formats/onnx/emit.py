@@ -1,7 +1,7 @@
 """Expressions of ONNX nodes for nodes of this library: one function or table row for each op."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import log
 from typing import Any
 
@@ -10,10 +10,10 @@ import numpy as np
 from cgraph.formats.onnx.tensors import NUMBER
 from cgraph.ir.graph import Node
 from cgraph.ops.shape import BroadcastTo
+from cgraph.record import Record
 
 
-@dataclass(frozen=True)
-class Emitted:
+class Emitted(Record):
     """One ONNX node.
 
     Fields

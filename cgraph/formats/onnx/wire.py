@@ -7,9 +7,9 @@ of onnx.proto.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from cgraph.errors import FormatError
+from cgraph.record import Record
 
 GRAPH, INITIALIZER, NAME = 7, 5, 8
 DATA = {4: "float32", 9: None, 10: "float64"}  # a packed field holds one dtype
@@ -17,8 +17,7 @@ LARGE = 1024  # bytes
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(Record):
     """One field: its number and kind, where it begins, and its content (for BYTES)."""
 
     number: int
@@ -27,8 +26,7 @@ class Field:
     content: range
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(Record):
     """A model without its large tensors' data, and where in the file that lies, by initialiser."""
 
     small: bytes

@@ -1,11 +1,11 @@
 """Activations that a kernel applies before it stores: two bounds and a slope. All others stay pointwise ops."""
 
-from dataclasses import dataclass
 from math import inf
 
+from cgraph.record import Record
 
-@dataclass(frozen=True)
-class Activation:
+
+class Activation(Record):
     """``min(high, max(low, x if x > 0 else slope * x))``
 
     Fields

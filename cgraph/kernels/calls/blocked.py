@@ -5,13 +5,11 @@ lets a convolution read beyond the border without a test. Channels beyond `c` in
 zero (as long as values are finite: 0 times an infinity is not zero).
 """
 
-from dataclasses import dataclass, replace
-
 from cgraph.kernels.kernel import Pointer
+from cgraph.record import Record, replace
 
 
-@dataclass(frozen=True)
-class Blocked:
+class Blocked(Record):
     """Where a blocked value lives: a whole buffer, or some of the channels of one.
 
     Fields

@@ -7,7 +7,6 @@ in one workspace, and a long sum is added up from parts.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from math import prod
 
 from cgraph.kernels.calls.contract import in_parts_calls, reordered
@@ -16,13 +15,13 @@ from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.calls.reduce import scratch_nbytes
 from cgraph.kernels.expression import Trace
 from cgraph.kernels.kernel import Call, Pointer, View, collapse, contiguous
+from cgraph.record import Record, replace
 
 MOST_COPIED = 8 << 20  # bytes of copied windows at a time: near the caches, and far from the size of the arena
 ALIGNMENT = 64
 
 
-@dataclass(frozen=True)
-class Sides:
+class Sides(Record):
     """The kinds of axes, each in order: summed, only in y, only in x, in both or not to be merged."""
 
     k: tuple[int, ...]
@@ -31,8 +30,7 @@ class Sides:
     batch: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Contraction:
+class Contraction(Record):
     """``out = sum of x * y over axes``, for views of one shape; a view repeats along axes with stride 0.
 
     Fields

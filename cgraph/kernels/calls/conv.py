@@ -1,7 +1,5 @@
 """Calls of direct convolution on blocked images, or on plain images of few channels."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cgraph.kernels.calls.activation import NONE, Activation
@@ -11,6 +9,7 @@ from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
 from cgraph.kernels.calls.plain import pad_plain_calls, padded_plain
 from cgraph.kernels.kernel import Call, Kernel, Pointer, View
 from cgraph.kernels.target import Target
+from cgraph.record import Record
 
 NEAR_BYTES = 300_000  # weights up to this size stay in L2 beside the tiles that read them
 NEAR_TILES = 16  # tiles whose input stays near while all panels pass over them
@@ -73,16 +72,14 @@ def conv_overwrites_residual(shape: ConvShape, has_halo: bool) -> bool:
     return columns % shape.pixels(columns) == 0
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(Record):
     """The pixels of a result as tiles see them."""
 
     rows: int
     columns: int
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Record):
     """Where tiles read, in elements.
 
     Fields
@@ -104,8 +101,7 @@ class Source:
     is_flat: bool = False
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Record):
     """Where tiles write, or read a residual, in elements: from one image, block, row and pixel to the next."""
 
     at: Pointer

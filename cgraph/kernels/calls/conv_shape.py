@@ -5,17 +5,17 @@ of neighbouring pixels that wastes least on this width, where a last tile that d
 neighbour. Measured efficiencies: docs/performance.md.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.target import Target, host_target
+from cgraph.record import Record
 
 UNROLL = 8  # reduction steps written out; 16 makes LLVM hoist loads and spill
 
 
-@dataclass(frozen=True)
-class ConvShape:
+class ConvShape(Record):
     """A convolution of images ``[n, c, h, w]`` with filters ``[k, c / groups, r, s]``.
 
     Fields

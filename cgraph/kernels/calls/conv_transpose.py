@@ -6,7 +6,7 @@ in vain and no workspace is needed. A phase without taps is bias alone, by way o
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -19,12 +19,12 @@ from cgraph.kernels.calls.pack import pack_conv
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import Target, host_target
+from cgraph.record import Record
 
 Taps = tuple[tuple[int, int], ...]  # (tap of the filter, pixel of the image it reads relative to the result's)
 
 
-@dataclass(frozen=True)
-class TransposedShape:
+class TransposedShape(Record):
     """A transposed convolution of images ``[n, c, h, w]`` with filters ``[c, k / groups, r, s]``.
 
     ``out[n, k, i*stride + r*dilation - top, ...] += x[n, c, i, ...] * f[c, k, r, s]``
@@ -90,8 +90,7 @@ class TransposedShape:
         return sum(phase.shape.weights_nbytes for phase in self.phases())
 
 
-@dataclass(frozen=True)
-class Phase:
+class Phase(Record):
     """The pixels ``row, row + stride, ...`` by ``column, column + stride, ...`` of a result.
 
     `start`: bytes from the first packed weights to those of this phase.

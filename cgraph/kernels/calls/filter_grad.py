@@ -8,7 +8,6 @@ number of threads gives the same bits. What it does not do well: large filters o
 are kept outweigh the images.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
@@ -23,13 +22,13 @@ from cgraph.kernels.calls.plain import pad_plain_calls, padded_plain
 from cgraph.kernels.calls.reduce import scratch_nbytes
 from cgraph.kernels.expression import Trace
 from cgraph.kernels.kernel import Call, Kernel, Pointer, View
+from cgraph.record import Record
 
 PART_NBYTES = 400_000  # images and gradients of one part: near the core, in L2
 ALIGNMENT = 64
 
 
-@dataclass(frozen=True)
-class FilterGrad:
+class FilterGrad(Record):
     """How the gradient for the filters of a convolution is computed.
 
     Fields
@@ -132,8 +131,7 @@ def places_in(plan: FilterGrad, scratch: Pointer) -> list[Pointer]:
     return found
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Record):
     """Where tiles read, in elements.
 
     Fields

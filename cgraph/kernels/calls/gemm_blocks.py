@@ -1,20 +1,18 @@
 """How a matrix product is cut into blocks, and constants that are packed for good."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cgraph.kernels.calls.gemm_tile import BLOCK_A, BLOCK_B, BLOCK_K, GemmTile, evenly, gemm_tile, rounded, spans
 from cgraph.kernels.calls.matrices import Matrices
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import Target, current_target
+from cgraph.record import Record
 
 DIRECT_ROWS = 24  # b is read where it lies when no more rows of the result share it
 DIRECT_COLUMNS = 128  # a is read where it lies when no more columns of the result share it
 
 
-@dataclass(frozen=True)
-class PackedB:
+class PackedB(Record):
     """A constant ``[k, n]`` in panels, as `pack_b` writes it: k in blocks, in each block panels of columns."""
 
     at: Pointer
@@ -33,8 +31,7 @@ class PackedB:
         return self.k * self.padded * int(self.dtype[1:])
 
 
-@dataclass(frozen=True)
-class Blocks:
+class Blocks(Record):
     """How a product is cut, and which sides are packed.
 
     Fields

@@ -1,17 +1,15 @@
 """How a matrix product is tiled: the register tile by the size of the result, the blocks by the caches."""
 
-from dataclasses import dataclass
-
 from cgraph.kernels.calls.conv_shape import sums
 from cgraph.kernels.target import Target
+from cgraph.record import Record
 
 BLOCK_K = 1024  # a panel of b, 32 columns by 1024, fills an eighth of a 1 MiB L2
 BLOCK_B = 1 << 20  # elements of b packed at once
 BLOCK_A = 1 << 19  # elements of a packed at once
 
 
-@dataclass(frozen=True)
-class GemmTile:
+class GemmTile(Record):
     """The sums in registers: `rows` by `vectors` vectors of `lanes`."""
 
     rows: int

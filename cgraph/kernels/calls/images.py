@@ -1,15 +1,13 @@
 """Images of either layout, blocked or plain ``[n, c, h, w]``, as kernels that treat planes alike see them."""
 
-from dataclasses import dataclass
-
 from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
 from cgraph.kernels.kernel import Pointer, View
+from cgraph.record import Record
 
 Images = Blocked | View
 
 
-@dataclass(frozen=True)
-class Planes:
+class Planes(Record):
     """`n` images of `count` planes (channels, or blocks of channels); steps in elements."""
 
     n: int

@@ -4,12 +4,12 @@ Indices count from the end when negative. An index outside its axis sets the int
 memory is never touched outside the arrays: reading takes the nearest element, writing leaves the update out.
 """
 
-from dataclasses import replace
 from math import prod
 
 from cgraph.kernels.calls.layout import broadcast
 from cgraph.kernels.calls.move import TASK_BYTES, constant, copy_calls, fill_calls, ordered, run_call
 from cgraph.kernels.kernel import Call, Kernel, Pointer, View, collapse
+from cgraph.record import replace
 
 GATHER_BLOCK = 4096  # columns with an index each
 SCATTER_BLOCK, SCATTER_TASKS = 32, 16  # columns at least, tasks at most: each task goes over all indices

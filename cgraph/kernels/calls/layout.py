@@ -1,9 +1,9 @@
 """Arranging views before a call: broadcasting, the order of axes, merging them, and cutting rows into tasks."""
 
-from dataclasses import dataclass, replace
 from math import prod
 
 from cgraph.kernels.kernel import View, collapse
+from cgraph.record import Record, replace
 
 TASK_ELEMENTS = 32768
 
@@ -22,8 +22,7 @@ def broadcast(x: View, shape: tuple[int, ...]) -> View:
     return View(x.at, shape, tuple(s if n == m else 0 for n, m, s in zip(have, shape, steps)), x.dtype)
 
 
-@dataclass(frozen=True)
-class Walk:
+class Walk(Record):
     """Views of one shape, merged and put in the order in which a kernel walks them.
 
     Fields
@@ -136,8 +135,7 @@ def access_of(view: View) -> str:
     return "v" if step == view.itemsize else "s" if step == 0 else "g"
 
 
-@dataclass(frozen=True)
-class Cut:
+class Cut(Record):
     """Rows and columns cut into tasks; it depends on the shape alone.
 
     Fields

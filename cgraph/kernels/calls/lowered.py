@@ -1,17 +1,16 @@
 """What a call builder returns when its calls read tables: the calls, and the arrays that must stay alive with them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from cgraph.kernels.kernel import Call
+from cgraph.record import Record
 
 CHUNK_NS = 4000.0  # a chunk lasts at least this long, so that handing it out (about 50 ns) costs little
 
 
-@dataclass(frozen=True)
-class Lowered:
+class Lowered(Record):
     """Kernel calls, and the constant tables that their Pointers name as base: the engine keeps those alive."""
 
     calls: tuple[Call, ...] = ()

@@ -6,7 +6,6 @@ where it lies when few share it.
 Sums run over k in one order whatever the threads.
 """
 
-from dataclasses import dataclass
 from itertools import product
 
 from cgraph.kernels.calls.activation import NONE, Activation
@@ -17,6 +16,7 @@ from cgraph.kernels.calls.lowered import chunk_of
 from cgraph.kernels.calls.matrices import Matrices, Operand, each_matrices, oriented
 from cgraph.kernels.kernel import Call, Kernel, Pointer, View
 from cgraph.kernels.target import Target, current_target
+from cgraph.record import Record
 
 DOT_ROWS = 4
 ROW_UNROLL = 8  # rows of b read at a time
@@ -146,8 +146,7 @@ def tiled_calls(
     return calls
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Record):
     """One block of products: sizes, the sides as they are read, where it begins, and whether it adds to `out`."""
 
     x: Matrices

@@ -1,14 +1,13 @@
 """Views of matrices as kernels take them: groups of equal products one stride apart, turned the way that suits."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import product
 
 from cgraph.kernels.kernel import Pointer, View, collapse
+from cgraph.record import Record, replace
 
 
-@dataclass(frozen=True)
-class Operand:
+class Operand(Record):
     """Matrices one stride apart. Strides in elements: of a matrix (`batch`), a row, a column."""
 
     at: Pointer
@@ -27,8 +26,7 @@ class Operand:
         return replace(self, at=self.at + elements * self.itemsize)
 
 
-@dataclass(frozen=True)
-class Matrices:
+class Matrices(Record):
     """`count` products ``[m, k] @ [k, n]`` of one dtype."""
 
     dtype: str

@@ -5,7 +5,6 @@ Axes are put in the order in which `out` lies in memory and merged. Then either 
 is left is copied item by item, in blocks whose lines stay in the first cache.
 """
 
-from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from cgraph.kernels.calls.layout import broadcast, merged, permuted, unflipped
 from cgraph.kernels.kernel import Call, Kernel, Pointer, View
 from cgraph.kernels.target import Target, current_target
+from cgraph.record import replace
 
 TASK_BYTES = 128 * 1024
 STREAM_BYTES = 32 * 1024 * 1024  # larger results are written past the cache

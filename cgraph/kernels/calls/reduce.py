@@ -5,7 +5,6 @@ many follows from sizes alone, never from the number of threads.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -14,6 +13,7 @@ from cgraph.kernels.calls.layout import TASK_ELEMENTS, access_of, broadcast, mer
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import Call, Kernel, Pointer, View, contiguous
 from cgraph.kernels.target import Target, current_target
+from cgraph.record import Record, replace
 
 KINDS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")
 # with at least this many outputs there is one task or more for each, and no parts
@@ -78,8 +78,7 @@ def most_parts(size: int, outputs: int) -> int:
     return max(1, min(size // TASK_ELEMENTS, MOST_PARTIALS // outputs))
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(Record):
     """What is computed: the arguments that all the functions below share."""
 
     kind: str

@@ -1,11 +1,11 @@
 """Calls of softmax, log_softmax and logsumexp along one axis."""
 
-from dataclasses import replace
 from math import prod
 
 from cgraph.kernels.calls.layout import TASK_ELEMENTS, access_of, merged, permuted
 from cgraph.kernels.kernel import Call, Kernel, View
 from cgraph.kernels.target import Target, current_target
+from cgraph.record import replace
 
 # columns whose sums a kernel keeps at once (as in the emitter)
 COLUMNS = 256

@@ -3,12 +3,12 @@
 Stable; NaN comes last in either direction. Rows are sorted at once on several threads, one row by one thread.
 """
 
-from dataclasses import replace
 from math import prod
 
 from cgraph.kernels.calls.index import without
 from cgraph.kernels.calls.move import copy_calls, fill_calls, ordered, run_call
 from cgraph.kernels.kernel import Call, Kernel, View, contiguous
+from cgraph.record import replace
 
 MOST_GROUPS = 64
 GROUP_ITEMS = 4096

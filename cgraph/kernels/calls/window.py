@@ -1,10 +1,9 @@
 """How a filter or a pooling window moves over an image."""
 
-from dataclasses import dataclass
+from cgraph.record import Record
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(Record):
     """A window of ``kernel`` taps over an image.
 
     Fields

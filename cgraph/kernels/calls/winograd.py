@@ -4,7 +4,6 @@ Three calls for each block of tiles: input transform, one product of matrices fo
 transform. A block is as many tiles as keep V and M near the L2 cache.
 """
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,13 +17,13 @@ from cgraph.kernels.calls.lowered import Lowered, chunk_of, joined, table
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Call, Kernel, Pointer
 from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
+from cgraph.record import Record, replace
 
 BLOCK_BYTES = 2 << 20  # V and M of one block of tiles
 LEAST_TILES = 56  # fewer tiles would read the filters of all points too often
 
 
-@dataclass(frozen=True)
-class Winograd:
+class Winograd(Record):
     """A 3 x 3 convolution of stride 1 by tiles of m x m results.
 
     Fields

@@ -6,19 +6,18 @@ rounding at worst, whatever the length; NumPy's pairwise sum has chains of 16 an
 The index of an extreme value starts at 0 and moves only when a value is better, so ties keep the first.
 """
 
-from dataclasses import dataclass
 from math import inf
 
 from cgraph.kernels.llvm.build import Builder, Slot, Val, nbytes_of
 from cgraph.kernels.llvm.vfloat import two_sum
 from cgraph.kernels.llvm.vmath import largest, smallest
+from cgraph.record import Record
 
 CHAIN = 16
 State = list[Val]
 
 
-@dataclass(frozen=True)
-class Reduction:
+class Reduction(Record):
     """One kind of reduction of values of one dtype.
 
     Fields

@@ -4,7 +4,6 @@ The reduction runs over a table of offsets, one entry per `unroll` input channel
 that serves any filter size, stride, dilation and group with one code path. Weights stream in sequence.
 """
 
-from dataclasses import dataclass
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
@@ -12,6 +11,7 @@ from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.epilogue import ACTIVATION_ARGS, Activation
 from cgraph.kernels.llvm.flow import changed_if, fold, prefetch
 from cgraph.kernels.llvm.multiply import first_sums, multiply_add
+from cgraph.record import Record
 
 TILE_ARGS = {
     # offsets: elements from a pixel to its `unroll` operands; panel_offsets: from the image to a panel's channels
@@ -25,8 +25,7 @@ TILE_ARGS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(Record):
     """The params of `tile`.
 
     Fields

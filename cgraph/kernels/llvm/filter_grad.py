@@ -4,7 +4,6 @@ A vector is the result's gradient at one pixel, for neighbouring filters; it is 
 taps read there, one scalar for each tap and channel.
 """
 
-from dataclasses import dataclass
 from itertools import product
 from types import SimpleNamespace
 
@@ -12,6 +11,7 @@ from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.conv import divided
 from cgraph.kernels.llvm.flow import fold
+from cgraph.record import Record
 
 ARGS = {
     # x_tiles: elements from an image to the first channel of each tile; x_row: from one result row to the next
@@ -23,8 +23,7 @@ ARGS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(Record):
     """The params of `tile`.
 
     Fields

@@ -6,7 +6,6 @@ A panel of `a` holds `rows` rows by k, a panel of `b` a few vectors of columns b
 sequence. Source of the scheme: Goto and van de Geijn 2008, Anatomy of high-performance matrix multiplication.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +16,7 @@ from cgraph.kernels.llvm.conv import divided
 from cgraph.kernels.llvm.epilogue import ACTIVATION_ARGS, Activation
 from cgraph.kernels.llvm.flow import changed_if, first_lanes, fold, masked_load, masked_store
 from cgraph.kernels.llvm.multiply import multiply_add
+from cgraph.record import Record
 
 UNROLL, UNROLL_ROWS = 8, 4  # steps written out, with `a` in panels and in rows
 TILE_ARGS = {
@@ -31,8 +31,7 @@ TILE_ARGS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(Record):
     """The params of `tile`: dtype, rows and vectors of sums, and whether `a` lies in panels (else in rows)."""
 
     dtype: str

@@ -6,7 +6,6 @@ that are told to ``stream`` write around the cache, for results larger than it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import SimpleNamespace
 
 from llvmlite import ir
@@ -14,6 +13,7 @@ from llvmlite import ir
 from cgraph.kernels.llvm.build import POINTER, VOID, Builder, Ptr, Val
 from cgraph.kernels.llvm.flow import transposed
 from cgraph.kernels.llvm.walk import walk
+from cgraph.record import Record
 
 SHORT_RUN = 32  # bytes; shorter runs are copied without a call
 UNROLL = 4
@@ -26,8 +26,7 @@ LINE = 64  # bytes of a cache line
 LINE = 64  # bytes of a cache line
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Record):
     """Part of one row of a walk: `count` items from column `low` on.
 
     Fields

@@ -7,13 +7,13 @@ errors kept, the variance in a second pass about the mean). Scale and shift are 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from cgraph.kernels.llvm.accumulate import Reduction, get, put
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.pointwise import Stream, streams_of
 from cgraph.kernels.llvm.rowwise import each
 from cgraph.kernels.llvm.vpow import pow_
+from cgraph.record import Record
 
 
 def rows(k: Builder, dtype: str, scales: str) -> None:
@@ -118,8 +118,7 @@ def channels(k: Builder, dtype: str, root: bool) -> None:
             )
 
 
-@dataclass(frozen=True)
-class Response:
+class Response(Record):
     """Emits the response of a vector of positions of one channel."""
 
     k: Builder

@@ -7,18 +7,16 @@ not depend on where a task ends, and the program is compiled once. A vector may 
 chains of operations overlap. An output may be one of the operands: a block is read before it is written.
 """
 
-from dataclasses import dataclass, replace
-
 from llvmlite import ir
 
 from cgraph.kernels.expression import Program
 from cgraph.kernels.llvm.build import Builder, Ptr, Val, nbytes_of
 from cgraph.kernels.llvm.vmath import evaluate
 from cgraph.kernels.llvm.walk import load_strided, store_strided, walk
+from cgraph.record import Record, replace
 
 
-@dataclass(frozen=True)
-class Stream:
+class Stream(Record):
     """One operand or output of a kernel.
 
     Fields
@@ -94,8 +92,7 @@ def load_vector(k: Builder, s: Stream, at: Val, column: Val, lanes: int, in_buff
     return load_strided(k, k.pointer(at + column * s.stride, s.dtype), s.stride, lanes)
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Record):
     """Emits the code of one row."""
 
     k: Builder

@@ -5,17 +5,16 @@ pieces in order already are copied whole, and NaNs are put aside first. O(n log 
 row is one thread's work. NaN comes last in either direction; -0 equals 0.
 """
 
-from dataclasses import dataclass
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder, Ptr, Slot, Val
 from cgraph.kernels.llvm.move import Run, copy_bytes, each_run
+from cgraph.record import Record
 
 PIECE = 8  # items sorted by insertion
 
 
-@dataclass(frozen=True)
-class Items:
+class Items(Record):
     """Keys and, when wanted, where each came from: two arrays that move together. Addresses are variables."""
 
     k: Builder

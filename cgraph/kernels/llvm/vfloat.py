@@ -7,15 +7,14 @@ conversion to integer, and is defined for NaN and infinities too.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from llvmlite import ir
 
 from cgraph.kernels.llvm.build import Builder, Val, scalar_type
+from cgraph.record import Record
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(Record):
     """A binary floating-point format.
 
     Fields

@@ -6,12 +6,12 @@ mixtures.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from cgraph.memory.search.instance import Instance, section_totals
 from cgraph.memory.search.state import FEWEST, LOWEST, TIGHTEST
+from cgraph.record import Record
 
 # falling by each measure in turn; all but the second are MiniMalloc's, with length in sections instead of steps
 RULES = (
@@ -24,8 +24,7 @@ RULES = (
 METHODS = ((LOWEST, False), (FEWEST, False), (TIGHTEST, False), (FEWEST, True), (TIGHTEST, True))
 
 
-@dataclass(frozen=True)
-class Order:
+class Order(Record):
     """How a search goes: `rank` ``[n]``, smaller first; which operand is taken next; whether old weights are used."""
 
     rank: np.ndarray

@@ -8,6 +8,7 @@ import numpy as np
 from cgraph.memory.search.instance import Instance
 from cgraph.memory.search.orders import Order, orders
 from cgraph.memory.search.state import FOUND, FULL, REFUTED, new_state, with_longer_trail
+from cgraph.record import Record
 
 CHUNK = 4_000  # nodes between two looks at the clock at most, tens of milliseconds
 CHUNK_WORK = 40_000_000  # nodes times meetings of operands between two looks
@@ -36,8 +37,7 @@ class Effort:
         return min(left, CHUNK, 64 + CHUNK_WORK // (1 + len(instance.neighbour)))
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(Record):
     """`offsets` in units if a plan was found; `refuted` if there is none; neither when the effort was not enough."""
 
     offsets: np.ndarray | None = None

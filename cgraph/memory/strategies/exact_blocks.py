@@ -11,7 +11,6 @@ Time: exponential in the worst case, hence the limits; under 0.3 s for inference
 """
 
 from collections import defaultdict
-from dataclasses import replace
 from itertools import accumulate
 from math import inf
 from time import monotonic
@@ -25,6 +24,7 @@ from cgraph.memory.problem import Plan, Problem
 from cgraph.memory.strategies.greedy_by_breadth_blocks import greedy_by_breadth_blocks
 from cgraph.memory.strategies.greedy_by_size_blocks import greedy_by_size_blocks
 from cgraph.memory.strategies.greedy_in_order_blocks import greedy_in_order_blocks
+from cgraph.record import replace
 
 NODES = 1_000_000
 

@@ -1,13 +1,11 @@
 """An op computed once more: equal nodes are one node, so a second computation needs an op of its own."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Bundle, Spec
 
 
-@dataclass(frozen=True)
 class Again(Op):
     """`op` on its operands, a second time: the same kernels, so the same bits.
 

@@ -1,6 +1,5 @@
 """Blocked images below lowering: conversions, pooling, concat of odd channels, and clearing the frame."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ def require(spec: Spec, form: Form) -> None:
         raise ShapeError(f"a value {spec} is not of the form {form}")
 
 
-@dataclass(frozen=True)
 class ToBlocked(Op):
     """Plain images ``[n, c, h, w]`` into blocks, with a frame of zeros."""
 
@@ -42,7 +40,6 @@ class ToBlocked(Op):
         return [*zero_halo_calls(blocked), *to_blocked_calls(blocked, x)]
 
 
-@dataclass(frozen=True)
 class ToPlain(Op):
     """Blocked images as ``[n, c, h, w]``."""
 
@@ -59,7 +56,6 @@ class ToPlain(Op):
         return to_plain_calls(out, self.form.at(x.at))
 
 
-@dataclass(frozen=True)
 class ClearFrame(Op):
     """The same images with zeros in the frame, after an op that does not keep them."""
 
@@ -80,7 +76,6 @@ class ClearFrame(Op):
         return [*first, *zero_halo_calls(self.form.at(out.at))]
 
 
-@dataclass(frozen=True)
 class BlockedPool(Op):
     """Pooling of blocked images; ``kind`` is ``max`` or ``mean``."""
 
@@ -102,7 +97,6 @@ class BlockedPool(Op):
         ]
 
 
-@dataclass(frozen=True)
 class BlockedPlaces(Op):
     """The position of the largest element in each window of blocked images: int32, in blocks of as many channels."""
 
@@ -122,7 +116,6 @@ class BlockedPlaces(Op):
         return list(place_calls(self.result.at(out.at), self.source.at(x.at), self.window).calls)
 
 
-@dataclass(frozen=True)
 class BlockedSpread(Op):
     """Elements of blocked images added up at their places: the gradient of max pooling."""
 
@@ -146,7 +139,6 @@ class BlockedSpread(Op):
         return [*zero_halo_calls(target), *made.calls]
 
 
-@dataclass(frozen=True)
 class BlockedConcat(Op):
     """Channels one after the other, when they do not all start a block."""
 

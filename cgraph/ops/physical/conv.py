@@ -1,6 +1,5 @@
 """Convolution below lowering: with bias, residual and activation in its epilogue, on blocked images."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from cgraph.ops.physical.blocked import require
 from cgraph.ops.physical.form import Form
 
 
-@dataclass(frozen=True)
 class ConvEpilogue(Op):
     """``activation(conv(x, filters) * scale + bias + residual)``: a convolution and what follows it.
 
@@ -60,7 +58,6 @@ class ConvEpilogue(Op):
         return scale, bias, residual
 
 
-@dataclass(frozen=True)
 class BlockedConv(Op):
     """Convolution of blocked images with packed filters.
 

@@ -1,6 +1,5 @@
 """Transposed convolution and resizing below lowering, on blocked images."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from cgraph.ops.physical.form import Form
 from cgraph.ops.resize import Resize
 
 
-@dataclass(frozen=True)
 class BlockedConvTranspose(Op):
     """Transposed convolution of blocked images with packed filters.
 
@@ -56,7 +54,6 @@ def transposed_bias(shape: TransposedShape, bias: np.ndarray | None) -> np.ndarr
     return out
 
 
-@dataclass(frozen=True)
 class BlockedResize(Op):
     """Resizing of blocked images."""
 

@@ -1,6 +1,5 @@
 """Filters that change from run to run, below lowering: packing them, and their gradient on blocked images."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from cgraph.ops.physical.blocked import require
 from cgraph.ops.physical.form import Form
 
 
-@dataclass(frozen=True)
 class PackFilters(Op):
     """Filters ``[k, c / groups, r, s]`` in the order in which a convolution's kernel reads them."""
 
@@ -38,7 +36,6 @@ class PackFilters(Op):
         return list(pack_transposed_calls(self.shape, out.at, f).calls)
 
 
-@dataclass(frozen=True)
 class BlockedConvFilters(Op):
     """The gradient of a convolution for its filters ``[k, c, r, s]``.
 

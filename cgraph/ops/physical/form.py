@@ -1,19 +1,17 @@
 """Form: how an image lies in blocks, as a value of the graph."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.blocked import Blocked
 from cgraph.kernels.kernel import Pointer
+from cgraph.record import Record
 
 Halo = tuple[int, int, int, int]
 NO_HALO: Halo = (0, 0, 0, 0)
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(Record):
     """Images ``[n, c, h, w]`` as ``[n, c / lanes, h + halo, w + halo, lanes]``, zero where there is no channel.
 
     Fields

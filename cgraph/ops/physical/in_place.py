@@ -1,6 +1,5 @@
 """An op whose result is written into a Var's own bytes: an update edge that needs no bytes and no copy."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from cgraph.ir.graph import Op
@@ -8,7 +7,6 @@ from cgraph.ir.spec import Bundle, Spec
 from cgraph.kernels.kernel import View
 
 
-@dataclass(frozen=True)
 class InPlace(Op):
     """`op` on its operands, into the bytes of one of them, a Var.
 

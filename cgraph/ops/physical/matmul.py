@@ -1,6 +1,5 @@
 """Products of matrices below lowering: with a sum and an activation in the epilogue, and with a packed right side."""
 
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -17,7 +16,6 @@ from cgraph.kernels.kernel import Pointer, View
 from cgraph.ops.linear import LAYOUTS, Matmul, laid_out, runs, workspace_nbytes
 
 
-@dataclass(frozen=True)
 class MatmulEpilogue(Op):
     """``activation(x @ y + addend)``: what a pass makes of a product and what follows it.
 
@@ -47,7 +45,6 @@ class MatmulEpilogue(Op):
         return with_addend(self.activation, out, x, y, addend, scratch)
 
 
-@dataclass(frozen=True)
 class PackedMatmul(Op):
     """``activation(x @ y + addend)`` with a constant `y` in panels.
 

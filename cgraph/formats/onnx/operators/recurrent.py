@@ -1,7 +1,6 @@
 """LSTM, GRU and RNN, unrolled: every step's nodes are in the graph."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.names import cg
 from cgraph.ir.graph import Node
+from cgraph.record import Record
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 DEFAULT = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
@@ -35,8 +35,7 @@ def function_named(name: str, alpha: float | None, beta: float | None) -> Functi
     raise FormatError(f"activation {name!r} is not supported")
 
 
-@dataclass(frozen=True)
-class Direction:
+class Direction(Record):
     """One direction's weights: ``[gates * hidden, ...]``.
 
     Fields

@@ -1,7 +1,6 @@
 """Resize and Upsample: along each axis a weighted sum of a few elements, whose places are constants."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import floor
 from typing import Any
 
@@ -12,12 +11,12 @@ from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.names import cg
 from cgraph.ir.graph import Node
 from cgraph.ops.shape import axis_of
+from cgraph.record import Record
 
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(Record):
     """How one axis changes.
 
     Fields

@@ -1,0 +1,86 @@
+"""Record: a frozen value, written as a class whose annotated names are its fields.
+
+    class Window(Record):
+        size: tuple[int, int]
+        stride: int = 1
+
+    Window((3, 3)) == Window(size=(3, 3), stride=1)
+
+The same as a frozen dataclass to whoever reads, calls or type-checks it. The difference is when modules are imported:
+`dataclasses` writes each class's methods as text and compiles that, about 0.7 ms a class, which was more than half of
+``import cgraph``. Here all classes have the same methods, and those read the names of the fields.
+"""
+
+from dataclasses import Field, field
+from operator import attrgetter
+from typing import Any, ClassVar, TypeVar, dataclass_transform, get_origin
+
+Some = TypeVar("Some", bound="Record")
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Record:
+    """A frozen value: equal to another of its class with equal fields, and hashed by them.
+
+    A subclass keeps its parent's fields and adds its own; ``class Name(Record, eq=False)`` is equal to itself alone. A
+    name annotated as ClassVar is no field. `__post_init__` may refuse the values.
+    """
+
+    _fields: ClassVar[tuple[str, ...]] = ()
+    _defaults: ClassVar[dict[str, Any]] = {}
+    _compared: ClassVar[Any]
+    """The class and the fields' values: what equality and hash go by."""
+
+    def __init_subclass__(cls, eq: bool = True) -> None:
+        own = [name for name, kind in cls.__annotations__.items() if get_origin(kind) is not ClassVar]
+        cls._fields = tuple(dict.fromkeys((*cls._fields, *own)))
+        cls._defaults = {name: getattr(cls, name) for name in cls._fields if hasattr(cls, name)}
+        cls._compared = attrgetter("__class__", *cls._fields)
+        if not eq:
+            cls.__eq__, cls.__hash__ = object.__eq__, object.__hash__  # type: ignore[method-assign]
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        if named or len(values) != len(self._fields):
+            values = completed(type(self), values, named)
+        for name, value in zip(self._fields, values):
+            object.__setattr__(self, name, value)
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        """Nothing to refuse."""
+
+    def __eq__(self, other: object) -> bool:
+        return self._compared(self) == other._compared(other) if type(other) is type(self) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._compared(self))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name} cannot be set: a record is frozen")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name} cannot be deleted: a record is frozen")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self._fields)})"
+
+
+def replace(record: Some, **changes: Any) -> Some:
+    """The same record with other values for some fields."""
+    values = [changes.pop(name) if name in changes else getattr(record, name) for name in record._fields]
+    return type(record)(*values, **changes)
+
+
+def completed(cls: type[Record], values: tuple, named: dict[str, Any]) -> tuple:
+    """The values of all fields in their order, defaults among them.
+
+    Raises
+        TypeError: a value for no field or for a field that has one, or none for a field without default
+    """
+    given = dict(zip(cls._fields, values), **named)
+    found = cls._defaults | given
+    if len(given) != len(values) + len(named) or found.keys() != set(cls._fields):
+        by_name = f" and {', '.join(named)}" if named else ""
+        raise TypeError(f"{cls.__name__}({', '.join(cls._fields)}) was given {len(values)} values{by_name}")
+    in_order = (found[name] for name in cls._fields)
+    return tuple(x.default_factory() if isinstance(x, Field) else x for x in in_order)  # type: ignore[operator]

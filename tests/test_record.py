@@ -1,0 +1,89 @@
+"""A record is a frozen dataclass to whoever reads, calls or compares it."""
+
+from dataclasses import field
+from typing import ClassVar
+
+import pytest
+
+from cgraph.record import Record, replace
+
+
+class Point(Record):
+    x: int
+    y: int = 2
+    unit: ClassVar[str] = "m"
+
+
+class Labelled(Point):
+    label: str = ""
+    seen: list = field(default_factory=list)
+
+
+class Own(Record, eq=False):
+    x: int
+
+
+class OwnToo(Own):
+    y: int = 0
+
+
+class Positive(Record):
+    x: float
+
+    def __post_init__(self):
+        if self.x <= 0:
+            raise ValueError("not positive")
+
+
+def test_values_by_position_by_name_and_by_default_are_the_same():
+    assert Point(1) == Point(1, 2) == Point(y=2, x=1) == Point(1, y=2)
+    assert hash(Point(1)) == hash(Point(1, 2))
+    assert Point(1) != Point(2) and Point(1) != (1, 2)
+
+
+def test_a_subclass_keeps_its_parents_fields_and_is_never_equal_to_it():
+    assert (Labelled(1).x, Labelled(1).y, Labelled(1, label="a").label) == (1, 2, "a")
+    assert Labelled(1) != Point(1, 2)
+
+
+def test_a_factory_makes_a_default_for_each():
+    assert Labelled(1).seen == [] and Labelled(1).seen is not Labelled(1).seen
+
+
+@pytest.mark.parametrize("record", [Own, OwnToo])
+def test_without_equality_each_is_equal_to_itself_alone(record):
+    one = record(1)
+    assert one == one and one != record(1) and len({one, one, record(1)}) == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [((), {}), ((), {"y": 1}), ((1, 2, 3), {}), ((1,), {"x": 1}), ((1, 2), {"y": 2}), ((1,), {"z": 1}), ((), {"z": 1})],
+)
+def test_values_that_do_not_fit_the_fields_are_a_type_error(values, named):
+    with pytest.raises(TypeError, match=r"Point\(x, y\)"):
+        Point(*values, **named)
+
+
+def test_nothing_can_be_set_or_deleted():
+    point = Point(1)
+    with pytest.raises(AttributeError, match="Point.x"):
+        point.x = 2
+    with pytest.raises(AttributeError, match="Point.z"):
+        point.z = 2
+    with pytest.raises(AttributeError, match="Point.x"):
+        del point.x
+    assert point == Point(1)
+
+
+def test_replace_makes_another_with_the_same_checks():
+    assert replace(Point(1), y=5) == Point(1, 5)
+    assert replace(Labelled(1, label="a"), x=3) == Labelled(3, 2, "a", [])
+    with pytest.raises(TypeError, match="z"):
+        replace(Point(1), z=5)
+    with pytest.raises(ValueError, match="positive"):
+        replace(Positive(1.0), x=-1.0)
+
+
+def test_it_is_written_as_it_is_made():
+    assert repr(Labelled(1, label="a")) == "Labelled(x=1, y=2, label='a', seen=[])"
