@@ -21,6 +21,7 @@ from cgraph.memory.problem import Plan, Strategy
 from cgraph.memory.recompute import Recompute
 from cgraph.ops.leaf import ConstOp, Var, fitting_array
 from cgraph.passes import PASSES
+from cgraph.passes.align_constants import align_constants
 from cgraph.passes.freeze import freeze as freeze_values
 from cgraph.passes.fuse_reductions import fuse_reductions
 from cgraph.passes.lower_cpu import lower_cpu
@@ -82,6 +83,7 @@ def compile(
     target = target_named(chosen.target)
     if passes:
         roots = rewritten(roots, target, winograd)
+    roots = align_constants(roots)
     split = len(wanted)
     edges = dict(zip(updates, roots[split:]))
     with building_for(target):

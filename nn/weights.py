@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-import safetensors
 import safetensors.numpy
 
+import cgraph as cg
 from cgraph import FormatError, UnassignedError
 from nn.files import write_whole
 from nn.layer import Layer
@@ -66,8 +66,5 @@ def packed(arrays: Mapping[str, np.ndarray]) -> bytes:
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """Every array of a safetensors file. FormatError when it is none."""
-    try:
-        return safetensors.numpy.load_file(path)
-    except (OSError, safetensors.SafetensorError) as error:
-        raise FormatError(f"{path}: no readable safetensors file: {error}") from error
+    """Every array of a safetensors file, where it lies in the mapped file. FormatError when it is none."""
+    return cg.formats.safetensors.read_safetensors(path)

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import FormatError
-from cgraph.formats.mapped import MappedFile, map_file
+from cgraph.formats.mapped import map_file
+from cgraph.kernels.mapped import aligned
 
 LARGEST_HEADER = 100_000_000
 MOST_AXES = 64
@@ -34,16 +35,14 @@ def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
     Raises
         FormatError: the file is no safetensors file, or breaks one of the rules above
     """
-    file = map_file(Path(path))
     try:
-        return read_arrays(file)
+        return read_arrays(map_file(Path(path)))
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
 
 
-def read_arrays(file: MappedFile) -> dict[str, np.ndarray]:
+def read_arrays(data: memoryview) -> dict[str, np.ndarray]:
     """The arrays of a mapped file."""
-    data = file.bytes
     if len(data) < 8:
         raise FormatError(f"{len(data)} bytes are no safetensors file")
     length = int.from_bytes(data[:8], "little")
@@ -57,7 +56,7 @@ def read_arrays(file: MappedFile) -> dict[str, np.ndarray]:
     found = {}
     for name, span in ranges.items():
         span = range(start + span.start, start + span.stop)
-        found[name] = array_at(file, header[name], span)
+        found[name] = array_at(data, header[name], span)
     return found
 
 
@@ -112,12 +111,12 @@ def check_contiguous(ranges: list[range], nbytes: int) -> None:
         raise FormatError(f"the arrays end at byte {at} of the data, which has {nbytes}")
 
 
-def array_at(file: MappedFile, entry: dict[str, Any], span: range) -> np.ndarray:
-    """One array, its elements aligned."""
-    raw = np.frombuffer(file.bytes[span.start : span.stop], np.dtype(DTYPES[entry["dtype"]]))
+def array_at(data: memoryview, entry: dict[str, Any], span: range) -> np.ndarray:
+    """One array where it lies in the file; a copy where its elements do not lie aligned or are widened."""
+    raw = np.frombuffer(data[span.start : span.stop], np.dtype(DTYPES[entry["dtype"]]))
     if entry["dtype"] == "BF16":
         return (raw.astype(np.uint32) << 16).view(np.float32).reshape(entry["shape"])
-    return file.settled(raw, span).reshape(entry["shape"])
+    return aligned(raw).reshape(entry["shape"])
 
 
 def write_safetensors(path: str | Path, arrays: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:

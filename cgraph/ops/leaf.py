@@ -10,6 +10,7 @@ import numpy as np
 from cgraph.errors import DTypeError, GraphError, InputError, UnassignedError
 from cgraph.ir.graph import Node, Op, apply, user_line
 from cgraph.ir.spec import Spec, dtype_of, shape_of
+from cgraph.kernels.mapped import copy_to
 
 _ALIGNMENT = 64
 _HASHED_NBYTES = 1 << 16
@@ -96,7 +97,7 @@ class Var(Node):
     def assign(self, value: Any) -> "Var":
         """Copy `value` into the Var; shape and dtype must be its own. Numbers and lists take its dtype."""
         value = fitting_array(value, self.spec, self.name)
-        self.cell.change(self.spec)[...] = value
+        copy_to(self.cell.change(self.spec), value)
         return self
 
 

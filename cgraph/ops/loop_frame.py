@@ -14,6 +14,7 @@ from cgraph.ir.spec import RESULT_ALIGNMENT, Bundle, Spec
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous
+from cgraph.kernels.mapped import aligned
 from cgraph.ops.leaf import ConstOp, VarOp
 
 
@@ -77,7 +78,7 @@ class Frame:
         if isinstance(node.op, VarOp):
             return place_of(node, node.spec)
         if isinstance(node.op, ConstOp):
-            return place_of(node.op.array, node.spec)
+            return place_of(aligned(node.op.array), node.spec)
         xs = [self.views[x] for x in node.operands]
         seen = node.op.alias(*xs) if xs else None
         return seen if seen is not None else self.add_step(node, xs)

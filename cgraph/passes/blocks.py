@@ -36,7 +36,6 @@ from cgraph.passes.conv_layer import (
     is_transposed,
     layer_of,
     reads_plain,
-    scaled_filters,
     transposed_of,
 )
 from cgraph.record import replace
@@ -115,7 +114,7 @@ class Builder:
     def _conv(self, node: Node) -> Node:
         op, x = node.op, node.operands[0]
         assert isinstance(op, ConvEpilogue)
-        _, bias, residual = op.operands(node.operands)
+        scale, bias, residual = op.operands(node.operands)
         plain = reads_plain(node) and x not in self._blocked
         shape = layer_of(node, self.target, plain)
         result = self.forms[node]
@@ -124,14 +123,14 @@ class Builder:
         else:
             source = self._source_form(x, shape.window.halo(*x.shape[2:]))
             images = self.in_form(x, source)
-        constant = isinstance(node.operands[1].op, ConstOp)
-        tile = winograd_rule(shape, x.shape[0]) if self.winograd and constant else 0
-        if constant:
-            filters: Node = Const(pack_filters(shape, x.shape[0], tile, scaled_filters(node)), copy=False)
+        given = node.operands[1].op
+        tile = winograd_rule(shape, x.shape[0]) if self.winograd and isinstance(given, ConstOp) else 0
+        if isinstance(given, ConstOp):
+            packed = pack_filters(shape, x.shape[0], tile, given.array, array_of(scale))
+            filters: Node = Const(packed, copy=False)
         else:
             filters = apply(PackFilters(shape), self.plain(node.operands[1]))
-        packed = Const(packed_bias(shape, None if bias is None else bias.op.array), copy=False)
-        operands = [images, filters, packed]
+        operands = [images, filters, Const(packed_bias(shape, array_of(bias)), copy=False)]
         kept = None
         if residual is not None:
             kept = self.forms.get(residual, replace(result, halo=NO_HALO))
@@ -142,16 +141,17 @@ class Builder:
     def _transposed(self, node: Node) -> Node:
         op, x = node.op, node.operands[0]
         assert isinstance(op, ConvEpilogue)
-        _, bias, _ = op.operands(node.operands)
+        scale, bias, _ = op.operands(node.operands)
         shape = transposed_of(node, self.target)
         source = self._source_form(x, shape.halo())
         if isinstance(node.operands[1].op, ConstOp):
-            filters: Node = Const(pack_transposed(shape, scaled_filters(node)), copy=False)
+            packed = pack_transposed(shape, node.operands[1].op.array, array_of(scale))
+            filters: Node = Const(packed, copy=False)
         else:
             filters = apply(PackFilters(shape), self.plain(node.operands[1]))
-        packed = Const(transposed_bias(shape, None if bias is None else bias.op.array), copy=False)
         made = BlockedConvTranspose(shape, source, self.forms[node], op.activation)
-        return apply(made, self.in_form(x, source), filters, packed)
+        biases = Const(transposed_bias(shape, array_of(bias)), copy=False)
+        return apply(made, self.in_form(x, source), filters, biases)
 
     def _source_form(self, x: Node, halo: Halo) -> Form:
         """The form in which a convolution reads `x`: the one it has, or one with the frame that is read."""
@@ -211,6 +211,11 @@ class Builder:
         else:
             channels = apply(ToBlocked(thin), broadcast_to(reshape(self.plain(source), shape), thin.logical))
         return apply(BroadcastTo(form.shape), channels)
+
+
+def array_of(node: Node | None) -> np.ndarray | None:
+    """The value of a constant, None for no node."""
+    return None if node is None else node.op.array  # type: ignore[attr-defined]
 
 
 def keeps_zero(node: Node) -> bool:

@@ -1,7 +1,5 @@
 """What a convolution's kernels need to know of its node."""
 
-import numpy as np
-
 from cgraph.ir.graph import Node
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.conv_transpose import TransposedShape
@@ -74,18 +72,3 @@ def reads_plain(node: Node) -> bool:
     """The layer reads images that do not lie in blocks."""
     few = node.operands[0].shape[1] <= PLAIN_CHANNELS
     return few and node.op.conv.groups == 1 and not is_transposed(node)  # type: ignore[attr-defined]
-
-
-def scaled_filters(node: Node) -> np.ndarray:
-    """The constant filters of a ConvEpilogue, ``[k, c / groups, r, s]``, times its scale for channels of the result."""
-    op = node.op
-    assert isinstance(op, ConvEpilogue)
-    filters = node.operands[1].op.array  # type: ignore[attr-defined]
-    scale = op.operands(node.operands)[0]
-    if scale is None:
-        return filters
-    factors = scale.op.array
-    if not is_transposed(node):
-        return filters * factors[:, None, None, None]
-    groups = op.conv.groups  # a filter's second axis is that of the result, within the group of its first
-    return filters * np.repeat(factors.reshape(groups, -1), len(filters) // groups, axis=0)[:, :, None, None]

@@ -1,12 +1,16 @@
 """Compute, while compiling, what depends on constants alone."""
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import Bundle
-from cgraph.ir.traverse import rebuild
+from cgraph.ir.traverse import post_order, rebuild, users_of
+from cgraph.kernels.mapped import forget, in_c_order
 from cgraph.ops.leaf import Const, ConstOp
-from cgraph.ops.shape import BroadcastTo
+from cgraph.ops.linear import Matmul
+from cgraph.ops.shape import BroadcastTo, Transpose
 from cgraph.passes.rewrite import remade
 
 _SMALL = 1 << 16
@@ -16,13 +20,14 @@ def fold_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """Replace pure nodes of constants by their value: fewer nodes.
 
     May worsen: bytes kept for good, so a result larger than its operands (a fill) is folded only while it is small. Not
-    folded: a broadcast, which costs nothing as it is, and ops that are not pure. The value is the op's meaning, which
-    may differ in the last place from the kernel's.
+    folded: a broadcast, and a large matrix that is transposed for products alone, which cost nothing as they are; ops
+    that are not pure. The value is the op's meaning, which may differ in the last place from the kernel's.
     """
+    users = users_of(post_order(outputs))
 
     def change(node: Node, operands: tuple[Node, ...]) -> Node:
-        node = remade(node, operands)
-        if not operands or not node.op.pure or isinstance(node.spec, Bundle) or isinstance(node.op, BroadcastTo):
+        free, node = is_free(node, users), remade(node, operands)
+        if not operands or not node.op.pure or isinstance(node.spec, Bundle) or free:
             return node
         values = [v for v in map(constant_of, operands) if v is not None]
         if len(values) < len(operands):
@@ -30,10 +35,26 @@ def fold_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
         if node.nbytes > max(_SMALL, sum(source_of(x).nbytes for x in operands)):
             return node
         with np.errstate(all="ignore"):
-            value = node.op.meaning(*values)
-        return Const(np.asarray(value, node.dtype))
+            value = in_c_order(np.asarray(node.op.meaning(*values), node.dtype))
+        for x in values:
+            forget(x)
+        return Const(value, copy=False)
 
     return rebuild(outputs, change)
+
+
+def is_free(node: Node, users: Mapping[Node, Sequence[Node]]) -> bool:
+    """A view that those who read it take as it is: a broadcast; a large matrix transposed for products of floats."""
+    if isinstance(node.op, BroadcastTo):
+        return True
+    return isinstance(node.op, Transpose) and node.nbytes > _SMALL and is_for_products(node, users)
+
+
+def is_for_products(node: Node, users: Mapping[Node, Sequence[Node]]) -> bool:
+    """Only products of floats read the node, perhaps broadcast."""
+    return node.dtype.kind == "f" and all(
+        isinstance(u.op, Matmul) or (isinstance(u.op, BroadcastTo) and is_for_products(u, users)) for u in users[node]
+    )
 
 
 def source_of(node: Node) -> Node:
@@ -42,6 +63,8 @@ def source_of(node: Node) -> Node:
 
 
 def constant_of(node: Node) -> np.ndarray | None:
-    """The value of a constant, broadcast or not; None for anything else."""
-    source = source_of(node)
-    return np.broadcast_to(source.op.array, node.shape) if isinstance(source.op, ConstOp) else None
+    """The value of a constant, broadcast or transposed or as it is; None for anything else."""
+    if isinstance(node.op, ConstOp):
+        return node.op.array
+    seen = constant_of(node.operands[0]) if isinstance(node.op, BroadcastTo | Transpose) else None
+    return None if seen is None else node.op.meaning(seen)

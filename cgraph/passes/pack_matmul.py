@@ -9,10 +9,10 @@ from cgraph.ir.traverse import rebuild
 from cgraph.kernels.calls.activation import NONE
 from cgraph.kernels.calls.gemm_blocks import pack_b
 from cgraph.kernels.target import Target
-from cgraph.ops.leaf import Const, ConstOp
+from cgraph.ops.leaf import Const
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
-from cgraph.passes.fold_constants import source_of
+from cgraph.passes.fold_constants import constant_of, source_of
 from cgraph.passes.rewrite import remade
 
 
@@ -39,6 +39,7 @@ def pack_matmul(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
 def constant_matrix(node: Node) -> np.ndarray | None:
     """The matrix that is constant and the same for every batch, or None."""
     source = source_of(node)
-    if not isinstance(source.op, ConstOp) or prod(source.shape[:-2]) != 1 or source.shape[-2:] != node.shape[-2:]:
+    found = constant_of(source)
+    if found is None or prod(source.shape[:-2]) != 1 or source.shape[-2:] != node.shape[-2:]:
         return None
-    return source.op.array.reshape(node.shape[-2:])
+    return found.reshape(node.shape[-2:])

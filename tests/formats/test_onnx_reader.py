@@ -7,6 +7,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import load
+from cgraph.kernels.mapped import mapping_of
 from cgraph.ops.leaf import ConstOp
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
@@ -198,13 +199,17 @@ def test_packed_float_data_is_read_like_raw_data():
 
 def test_large_weights_stay_in_the_mapped_file(tmp_path):
     weights = np.arange(1 << 16, dtype="float32")
-    path = tmp_path / "net.onnx"
+    path, found = tmp_path / "net.onnx", set()
     for pad in range(4):  # the weights' place in the file follows the length of a name: one of four is aligned
         name = "w" + "x" * pad
         path.write_bytes(model([node("Add", f"x {name}", "y")], {"x": weights.shape}, ["y"], {name: weights}))
-        array = load(path).values[name].op.array
+        loaded = load(path)
+        array = loaded.values[name].op.array
+        assert mapping_of(array) is not None
         np.testing.assert_array_equal(array, weights)
-        assert array.flags.aligned
-        if not array.flags.owndata:
-            return
-    raise AssertionError("no place was aligned")
+        found.add(array.flags.aligned)
+        function = loaded.compile()
+        constants = [n.op.array for n in function.compiled.views if isinstance(n.op, ConstOp)]
+        assert all(x.flags.aligned for x in constants)
+        np.testing.assert_array_equal(function(np.zeros_like(weights))[0], weights)
+    assert found == {True, False}

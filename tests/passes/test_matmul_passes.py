@@ -9,6 +9,7 @@ import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
+from cgraph.passes.fold_constants import fold_constants
 from cgraph.passes.fuse_matmul import fuse_matmul
 from tests.support.graphs import draw_values, graphs
 from tests.support.tolerance import assert_close
@@ -52,6 +53,17 @@ def test_joined_products_keep_the_values(drawn):
     for got, want in zip(evaluate(joined, values), evaluate(drawn.outputs, values)):
         assert_close(got, want)
     assert all(a is b for a, b in zip(fuse_matmul(joined), joined))
+
+
+@pytest.mark.parametrize("rows", [1, 8])
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_a_large_constant_that_is_transposed_for_a_product_is_not_copied_before_it_is_packed(rows, batch):
+    rng = np.random.default_rng(0)
+    x = cg.Var((*batch, rows, 150)).assign(rng.standard_normal((*batch, rows, 150), np.float32))
+    found = x @ cg.Const(rng.standard_normal((200, 150), np.float32)).T
+    assert fold_constants((found,)) == (found,)
+    np.testing.assert_allclose(cg.compile(found)(), evaluate([found])[0], rtol=0, atol=1e-4)
+    assert isinstance(steps(found)[0], PackedMatmul) == (found.size > 200)
 
 
 def steps(node):

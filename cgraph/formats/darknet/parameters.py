@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from cgraph.errors import FormatError
-from cgraph.formats.mapped import MappedFile, map_file
+from cgraph.formats.mapped import map_file
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const, Var
 
@@ -22,8 +22,7 @@ class Weights:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.file: MappedFile = map_file(path)
-        data = self.file.bytes
+        self.data = data = map_file(path)
         if len(data) < 16:
             raise FormatError(f"{path}: {len(data)} bytes are no weights")
         major, minor = (int.from_bytes(data[i : i + 4], "little", signed=True) for i in (0, 4))
@@ -35,16 +34,16 @@ class Weights:
     def take(self, shape: tuple[int, ...], name: str, start: float | None) -> Node:
         """The next array. FormatError when the file ends before it does."""
         nbytes = prod(shape) * 4
-        left = len(self.file.bytes) - self.at
+        left = len(self.data) - self.at
         if nbytes > left:
             raise FormatError(f"{self.path}: {name} {list(shape)} needs {nbytes} bytes, {left} are left")
-        found = np.frombuffer(self.file.bytes[self.at : self.at + nbytes], "<f4").reshape(shape)
+        found = np.frombuffer(self.data[self.at : self.at + nbytes], "<f4").reshape(shape)
         self.at += nbytes
         return Const(found, name=name, copy=False)
 
     def finish(self) -> None:
         """FormatError when something is left."""
-        left = len(self.file.bytes) - self.at
+        left = len(self.data) - self.at
         if left:
             raise FormatError(
                 f"{self.path}: {left} bytes are left after the last layer; this is another network's file"

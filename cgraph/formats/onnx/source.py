@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import FormatError, UnavailableError
-from cgraph.formats.mapped import MappedFile, beside, map_file
+from cgraph.formats.mapped import beside, map_file
 from cgraph.formats.onnx.tensors import array_of, dtype_of_number, raw_array, shape_of_proto
 from cgraph.formats.onnx.wire import split_model
 
@@ -28,22 +28,21 @@ class Source:
     """
 
     proto: Any
-    data: MappedFile
+    data: memoryview
     spans: dict[str, range]
     folder: Path | None
     name: str = "model"
-    files: dict[str, MappedFile] = field(default_factory=dict)
+    files: dict[str, memoryview] = field(default_factory=dict)
 
     def array(self, proto: Any) -> np.ndarray:
-        """A TensorProto's array: mapped where it can be, aligned. FormatError when anything does not fit."""
+        """A TensorProto's array, in the mapped file when it is large. FormatError when anything does not fit."""
         if proto.data_location == proto.EXTERNAL:
             return self.external(proto)
         span = self.spans.get(proto.name)
         if span is None or proto.HasField("raw_data") or any(len(getattr(proto, f)) for f in _STORED):
             return array_of(proto)
         dtype = dtype_of_number(proto.data_type, f"tensor {proto.name!r}")
-        raw = self.data.bytes[span.start : span.stop]
-        return self.data.settled(raw_array(raw, dtype, shape_of_proto(proto), proto.name), span)
+        return raw_array(self.data[span.start : span.stop], dtype, shape_of_proto(proto), proto.name)
 
     def external(self, proto: Any) -> np.ndarray:
         """A tensor in another file: ONNX's rules for its place, and its range checked before anything is mapped."""
@@ -58,11 +57,11 @@ class Source:
             self.files[location] = beside(self.folder, location)
         file = self.files[location]
         start = whole_number(entries.get("offset", "0"), proto.name)
-        rest = max(len(file.bytes) - start, 0)
-        span = range(start, start + whole_number(entries.get("length", str(rest)), proto.name))
-        if span.stop > len(file.bytes):
-            raise FormatError(f"tensor {proto.name!r} ends at {span.stop}, {location!r} has {len(file.bytes)} bytes")
-        return file.settled(raw_array(file.bytes[span.start : span.stop], dtype, shape, proto.name), span)
+        rest = max(len(file) - start, 0)
+        stop = start + whole_number(entries.get("length", str(rest)), proto.name)
+        if stop > len(file):
+            raise FormatError(f"tensor {proto.name!r} ends at {stop}, {location!r} has {len(file)} bytes")
+        return raw_array(file[start:stop], dtype, shape, proto.name)
 
 
 def whole_number(text: str, name: str) -> int:
@@ -75,13 +74,13 @@ def whole_number(text: str, name: str) -> int:
 def open_source(source: str | Path | bytes) -> Source:
     """Map a file, or take bytes, and parse all but the large tensors."""
     if isinstance(source, bytes | bytearray | memoryview):
-        file, folder = MappedFile(memoryview(source).toreadonly().cast("B")), None
+        data, folder = memoryview(source).toreadonly().cast("B"), None
     else:
-        file, folder = map_file(Path(source)), Path(source).resolve().parent
+        data, folder = map_file(Path(source)), Path(source).resolve().parent
     try:
-        split = split_model(file.bytes)
+        split = split_model(data)
         name = "model" if folder is None else Path(str(source)).name
-        return Source(parsed(split.small), file, split.spans, folder, name)
+        return Source(parsed(split.small), data, split.spans, folder, name)
     except FormatError as error:
         where = "the model" if folder is None else str(source)
         raise FormatError(f"{where}: {error}") from None

@@ -18,6 +18,7 @@ from cgraph.kernels.calls.lowered import Lowered, joined, table
 from cgraph.kernels.calls.pack import pack_conv
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.mapped import forget
 from cgraph.kernels.target import Target, host_target
 from cgraph.record import Record
 
@@ -167,13 +168,14 @@ def phase_source(phase: Phase, x: Blocked) -> Source:
     return Source(x.origin, x.n, x.image, x.row, x.lanes, table(offsets), panels)
 
 
-def pack_transposed(shape: TransposedShape, filters: np.ndarray) -> np.ndarray:
-    """Filters ``[c, k / groups, r, s]`` as the phases read them, one after the other."""
+def pack_transposed(shape: TransposedShape, filters: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
+    """Filters ``[c, k / groups, r, s]``, times `scale` ``[k]``, as the phases read them, one after the other."""
     g, r, s = shape.groups, *shape.window.kernel
     turned = filters.reshape(g, shape.c // g, shape.k // g, r, s).swapaxes(1, 2).reshape(shape.k, shape.c // g, r, s)
     packed = []
     for phase in shape.phases():
         rows, columns = ([pair[axis][0] for pair in phase.taps] for axis in (0, 1))
         taps = turned[:, :, rows, columns][:, :, None] * (0 if phase.is_empty else 1)
-        packed.append(pack_conv(phase.shape, taps).ravel())
+        packed.append(pack_conv(phase.shape, taps, scale).ravel())
+    forget(filters)
     return np.concatenate(packed) if packed else np.zeros(0, np.dtype(shape.dtype))

@@ -7,6 +7,7 @@ from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
 from cgraph.kernels.calls.conv import check_result, tile_ns
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.lowered import Lowered, chunk_of
+from cgraph.kernels.calls.pack import runs_of
 from cgraph.kernels.kernel import Call, Kernel, Pointer
 from cgraph.kernels.target import Target
 
@@ -71,8 +72,9 @@ def pixels_of(columns: int, target: Target) -> int:
     return min(fitting, key=lambda q: -(-columns // q) * (q + 1))
 
 
-def pack_depthwise(shape: ConvShape, filters: np.ndarray) -> np.ndarray:
-    """Filters ``[c, 1, r, s]`` as ``[blocks, taps, lanes]``, zero beyond the channels."""
+def pack_depthwise(shape: ConvShape, filters: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
+    """Filters ``[c, 1, r, s]``, times `scale` ``[c]``, as ``[blocks, taps, lanes]``, zero beyond the channels."""
     padded = np.zeros((shape.blocks * shape.lanes, shape.window.taps), np.dtype(shape.dtype))
-    padded[: shape.c] = filters.reshape(shape.c, -1)
+    for first, dense in runs_of(filters, scale, shape.lanes, True):
+        padded[first : first + len(dense)] = dense.reshape(len(dense), -1)
     return np.ascontiguousarray(padded.reshape(shape.blocks, shape.lanes, -1).transpose(0, 2, 1))

@@ -5,6 +5,7 @@ import numpy as np
 from cgraph.kernels.calls.gemm_tile import BLOCK_A, BLOCK_B, BLOCK_K, GemmTile, evenly, gemm_tile, rounded, spans
 from cgraph.kernels.calls.matrices import Matrices
 from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.mapped import copy_to
 from cgraph.kernels.target import Target, current_target
 from cgraph.record import Record
 
@@ -89,8 +90,12 @@ def pack_b(b: np.ndarray, m: int, target: Target | None = None) -> tuple[np.ndar
     dtype = f"{b.dtype.kind}{b.dtype.itemsize}"
     tile = gemm_tile(m, n, dtype, target or current_target())
     out = np.zeros(k * rounded(n, tile.width), b.dtype)
+    whole = n // tile.width  # panels
+    split = whole * tile.width
     for k0, depth in spans(k, evenly(k, BLOCK_K, 1)):
         block = out[k0 * rounded(n, tile.width) :][: depth * rounded(n, tile.width)].reshape(-1, depth, tile.width)
-        for panel, (j0, width) in enumerate(spans(n, tile.width)):
-            block[panel, :, :width] = b[k0 : k0 + depth, j0 : j0 + width]
+        rows = b[k0 : k0 + depth]
+        copy_to(block[:whole].swapaxes(0, 1), rows[:, :split].reshape(depth, whole, tile.width))
+        if split < n:
+            copy_to(block[whole, :, : n - split], rows[:, split:])
     return out, tile

@@ -1,29 +1,46 @@
-"""Constants in the order in which kernels read them. NumPy, one layer at a time."""
+"""Constants in the order in which kernels read them. NumPy, some panels at a time: nothing as large as a layer is made
+beside the result, and pages of a mapped file are forgotten as they are read.
+"""
+
+from collections.abc import Iterator
 
 import numpy as np
 
 from cgraph.kernels.calls.conv_shape import ConvShape
+from cgraph.kernels.mapped import PIECE, forget
 
 
-def pack_conv(shape: ConvShape, filters: np.ndarray) -> np.ndarray:
-    """Filters ``[k, c / groups, r, s]`` as ``[panels, steps, unroll, panel channels]``; zero beyond the channels."""
+def pack_conv(shape: ConvShape, filters: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
+    """Filters ``[k, c / groups, r, s]``, times `scale` ``[k]``, as ``[panels, steps, unroll, panel channels]``; zero
+    beyond the channels.
+    """
     width = shape.panel_channels
     out = np.zeros((shape.panels, len(shape.steps), shape.unroll, width), np.dtype(shape.dtype))
-    if shape.groups == 1:
-        whole = shape.k // width
-        pack_panels(shape, out[:whole], filters[: whole * width])
-        pack_panels(shape, out[whole:], filters[whole * width :])
-        return out
-    for panel in range(shape.panels):
-        count = min(width, shape.k - panel * width)
-        pack_panels(shape, out[panel : panel + 1], spread_groups(shape, filters, panel, count))
+    for first, dense in runs_of(filters, scale, width, shape.groups == 1):
+        panel = first // width
+        if shape.groups > 1:
+            dense = spread_groups(shape, dense, panel)
+        pack_panels(shape, out[panel : panel + -(-len(dense) // width)], dense)
     return out
+
+
+def runs_of(
+    filters: np.ndarray, scale: np.ndarray | None, width: int, several: bool
+) -> Iterator[tuple[int, np.ndarray]]:
+    """The first filter and the scaled filters of each run of panels: about a `PIECE` of whole ones where several may
+    be taken at once, then what is left for a last one.
+    """
+    whole = len(filters) // width * width
+    panels = max(PIECE // max(filters[:width].nbytes, 1), 1) if several else 1
+    for start, stop, step in ((0, whole, panels * width), (whole, len(filters), width)):
+        for first in range(start, stop, step):
+            run = slice(first, min(first + step, stop))
+            yield first, filters[run] if scale is None else filters[run] * scale[run, None, None, None]
+            forget(filters[run])
 
 
 def pack_panels(shape: ConvShape, out: np.ndarray, dense: np.ndarray) -> None:
     """Filters ``[panels * count, c, r, s]`` into ``[panels, steps, unroll, panel channels]``, `count` of each panel."""
-    if not len(out):
-        return
     panels, steps, _, width = out.shape
     count, c, taps = len(dense) // panels, dense.shape[1], shape.window.taps
     if shape.is_plain:
@@ -40,15 +57,15 @@ def pack_panels(shape: ConvShape, out: np.ndarray, dense: np.ndarray) -> None:
         rest[:, :, :used, :count] = by_filter[:, :, c - used :].transpose(0, 3, 2, 1)
 
 
-def spread_groups(shape: ConvShape, filters: np.ndarray, panel: int, count: int) -> np.ndarray:
-    """Filters of a panel over all the channels that the panel reads: zero outside each filter's own group."""
+def spread_groups(shape: ConvShape, filters: np.ndarray, panel: int) -> np.ndarray:
+    """The filters of a panel over all the channels that the panel reads: zero outside each filter's own group."""
     starts, blocks = shape.panel_blocks
     per_in, per_out = shape.c // shape.groups, shape.k // shape.groups
-    dense = np.zeros((count, blocks * shape.lanes, *shape.window.kernel), filters.dtype)
-    for i in range(count):
+    dense = np.zeros((len(filters), blocks * shape.lanes, *shape.window.kernel), filters.dtype)
+    for i, filter_ in enumerate(filters):
         k = panel * shape.panel_channels + i
         first = k // per_out * per_in - starts[panel] * shape.lanes
-        dense[i, first : first + per_in] = filters[k]
+        dense[i, first : first + per_in] = filter_
     return dense
 
 

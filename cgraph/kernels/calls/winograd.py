@@ -14,6 +14,7 @@ from cgraph.kernels.calls.conv import Grid, Place, Source, check_result, tile_ca
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.gemm_tile import evenly, rounded, spans
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, joined, table
+from cgraph.kernels.calls.pack import runs_of
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Call, Kernel, Pointer
 from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
@@ -21,6 +22,7 @@ from cgraph.record import Record, replace
 
 BLOCK_BYTES = 2 << 20  # V and M of one block of tiles
 LEAST_TILES = 56  # fewer tiles would read the filters of all points too often
+PACKED_CHANNELS = 64  # packed at a time: what is computed on the way stays in the L2 cache
 
 
 class Winograd(Record):
@@ -208,8 +210,9 @@ def output_call(
     return Call(kernel, args, tasks, chunk_of(tasks, tile_ns(plan.shape.target, plan.points * 8)))
 
 
-def pack_winograd(plan: Winograd, filters: np.ndarray) -> np.ndarray:
-    """``U = G g GT`` of filters ``[k, c, 3, 3]`` as ``[points, panels, input channels, panel channels]``.
+def pack_winograd(plan: Winograd, filters: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
+    """``U = G g GT`` of filters ``[k, c, 3, 3]``, times `scale` ``[k]``, as ``[points, panels, input channels, panel
+    channels]``.
 
     By einsum, whose loops use no BLAS threads: on a busy machine they make products of this size twenty times slower.
     """
@@ -217,8 +220,10 @@ def pack_winograd(plan: Winograd, filters: np.ndarray) -> np.ndarray:
     g = winograd_matrices(plan.m)[1]
     depth = len(product.steps) * product.unroll
     out = np.zeros((plan.points, product.panels, depth, product.panel_channels), np.dtype(product.dtype))
-    for panel, (first, count) in enumerate(spans(product.k, product.panel_channels)):
-        taps = filters[first : first + count].transpose(2, 3, 1, 0).astype(g.dtype, order="C")  # [r, s, c, k]
-        u = np.einsum("js,isck->ijck", g, np.einsum("ir,rsck->isck", g, taps))
-        out[:, panel, :c, :count] = u.reshape(plan.points, c, count)
+    for first, dense in runs_of(filters, scale, product.panel_channels, False):
+        for c0, count in spans(c, PACKED_CHANNELS):
+            taps = dense[:, c0 : c0 + count].transpose(2, 3, 1, 0).astype(g.dtype, order="C")  # [r, s, c, k]
+            u = np.einsum("js,isck->ijck", g, np.einsum("ir,rsck->isck", g, taps))
+            into = out[:, first // product.panel_channels, c0 : c0 + count, : len(dense)]
+            into[...] = u.reshape(plan.points, count, -1)
     return out

@@ -130,11 +130,11 @@ class BlockedConv(Op):
         return [*frame, *made.calls]
 
 
-def pack_filters(shape: ConvShape, n: int, tile: int, filters: np.ndarray) -> np.ndarray:
-    """Filters ``[k, c / groups, r, s]`` in the order in which the layer's kernel reads them."""
+def pack_filters(shape: ConvShape, n: int, tile: int, filters: np.ndarray, scale: np.ndarray | None) -> np.ndarray:
+    """Filters ``[k, c / groups, r, s]``, times `scale` ``[k]``, in the order in which the layer's kernel reads them."""
     if tile:
-        return pack_winograd(Winograd(shape, n, tile), filters)
-    return pack_depthwise(shape, filters) if is_depthwise(shape) else pack_conv(shape, filters)
+        return pack_winograd(Winograd(shape, n, tile), filters, scale)
+    return (pack_depthwise if is_depthwise(shape) else pack_conv)(shape, filters, scale)
 
 
 def packed_bias(shape: ConvShape, bias: np.ndarray | None) -> np.ndarray:

@@ -1,0 +1,71 @@
+"""Arrays that lie in memory-mapped files: read once, piece by piece, and given back to the system as they are read.
+
+Pages of a mapped file count as the process's own while they are resident. What is packed or copied elsewhere need not
+stay: the system reads the pages again, from its cache or the disk, should anybody ask.
+"""
+
+import mmap
+
+import numpy as np
+
+PIECE = 1 << 20  # bytes read before they are forgotten
+AROUND = 1 << 16  # bytes that Linux maps around a page that is asked for (fault_around_bytes)
+
+
+def forget(x: np.ndarray) -> None:
+    """Give back the pages of an array that lies in a file mapped for reading, and those mapped around them.
+
+    Any other array is left alone.
+    """
+    mapping = mapping_of(x)
+    if mapping is None or not x.size:
+        return
+    start = np.frombuffer(mapping, np.uint8, 1).ctypes.data
+    low, high = (at - start for at in np.lib.array_utils.byte_bounds(x))
+    first, last = low // AROUND * AROUND, -(-high // AROUND) * AROUND
+    mapping.madvise(mmap.MADV_DONTNEED, first, min(last, len(mapping)) - first)
+
+
+def mapping_of(x: np.ndarray) -> mmap.mmap | None:
+    """The mapping that an array's bytes lie in, if nobody can write there."""
+    base: object = x
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, memoryview):
+        base = base.obj
+    return base if isinstance(base, mmap.mmap) and memoryview(base).readonly else None
+
+
+def copy_to(out: np.ndarray, x: np.ndarray) -> None:
+    """``out[...] = x``, arrays of one shape; what lies in a file is read in its order and forgotten piece by piece."""
+    if mapping_of(x) is None:
+        out[...] = x
+        return
+    low, high = np.lib.array_utils.byte_bounds(x)
+    if high - low <= PIECE:
+        out[...] = x
+        forget(x)
+        return
+    axis = max(range(x.ndim), key=lambda i: abs(x.strides[i]) * (x.shape[i] > 1))
+    count = max(min(PIECE // abs(x.strides[axis]), x.shape[axis] // 2), 1)
+    for start in range(0, x.shape[axis], count):
+        piece = (*[slice(None)] * axis, slice(start, start + count))
+        copy_to(out[piece], x[piece])
+
+
+def in_c_order(x: np.ndarray) -> np.ndarray:
+    """The array itself if its elements follow one another in C order; else a copy."""
+    if x.flags.c_contiguous:
+        return x
+    out = np.empty(x.shape, x.dtype)
+    copy_to(out, x)
+    return out
+
+
+def aligned(x: np.ndarray) -> np.ndarray:
+    """An array in C order whose elements lie at multiples of their size: itself, or a copy."""
+    if x.flags.aligned:
+        return x
+    out = np.empty(x.shape, x.dtype)
+    copy_to(out.reshape(-1).view(np.uint8), x.reshape(-1).view(np.uint8))
+    return out

@@ -1,0 +1,79 @@
+"""Arrays in mapped files: copied in pieces, and forgotten without losing anything."""
+
+import mmap
+
+import numpy as np
+import pytest
+
+from cgraph.kernels.mapped import PIECE, aligned, copy_to, forget, in_c_order, mapping_of
+
+SHAPE = (37, 150, 101)  # two pieces and a rest
+
+
+@pytest.fixture
+def mapped(tmp_path):
+    """An array in a mapped file, whose elements do not lie aligned."""
+    values = np.random.default_rng(0).standard_normal(SHAPE).astype("f4")
+    path = tmp_path / "x"
+    path.write_bytes(b"odd" + values.tobytes() + b"behind")
+    with path.open("rb") as file:
+        mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return np.frombuffer(memoryview(mapping)[3:-6], "f4").reshape(SHAPE), values
+
+
+VIEWS = {
+    "whole": lambda x: x,
+    "transposed": lambda x: x.transpose(2, 0, 1),
+    "columns": lambda x: x[:, :, 90:],
+    "backwards": lambda x: x[::-1, ::2],
+    "spread": lambda x: np.broadcast_to(x[:, :1], x.shape),
+    "windows": lambda x: np.lib.stride_tricks.sliding_window_view(x.reshape(-1), 3)[: x.size // 2],
+    "one": lambda x: x[3, 4, 5:6],
+    "none": lambda x: x[:0],
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_copy_has_the_values_of_the_file(mapped, view):
+    x, values = (VIEWS[view](a) for a in mapped)
+    out = np.full(x.shape, np.nan, "f4")
+    copy_to(out, x)
+    np.testing.assert_array_equal(out, values)
+    np.testing.assert_array_equal(in_c_order(x), values)
+    assert in_c_order(x).flags.c_contiguous
+
+
+def test_what_is_forgotten_is_read_again(mapped):
+    x, values = mapped
+    assert x.nbytes > 2 * PIECE and mapping_of(x[1:].T) is mapping_of(x) is not None
+    for part in (x, x[3:4], x.T[5], x[:0]):
+        forget(part)
+        np.testing.assert_array_equal(x, values)
+
+
+def test_unaligned_elements_are_copied_and_no_others(mapped):
+    x, values = mapped
+    assert not x.flags.aligned
+    found = aligned(x)
+    assert found.flags.aligned and aligned(found) is found
+    np.testing.assert_array_equal(found, values)
+
+
+@pytest.mark.parametrize("access", [mmap.ACCESS_COPY, mmap.ACCESS_WRITE])
+def test_what_was_written_into_a_mapping_stays(tmp_path, access):
+    path = tmp_path / "x"
+    path.write_bytes(bytes(4 * mmap.PAGESIZE))
+    with path.open("r+b") as file:
+        mapping = mmap.mmap(file.fileno(), 0, access=access)
+    x = np.frombuffer(mapping, "u1")
+    x[:] = 7
+    x.flags.writeable = False
+    assert mapping_of(x) is None
+    forget(x)
+    assert (x == 7).all()
+
+
+def test_an_array_in_memory_is_left_alone():
+    x = np.arange(8.0)
+    forget(x)
+    assert mapping_of(x) is None and in_c_order(x) is x and aligned(x) is x
