@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from cgraph.kernels.calls.bands import band_of, banded_tasks
 from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
 from cgraph.kernels.calls.lowered import chunk_of
 from cgraph.kernels.kernel import Call, Kernel, Pointer, View
@@ -13,7 +14,19 @@ def to_blocked_calls(out: Blocked, x: View) -> list[Call]:
     """``out`` (its interior) = plain images `x` ``[n, c, h, w]`` of any strides with pixels side by side."""
     require_whole_blocks(out)
     steps = plain_steps(x, (out.n, out.c, out.h, out.w))
-    args: Arguments = (out.c, out.h, out.w, out.blocks, x.at, *steps, out.origin, out.image, out.plane, out.row)
+    args: Arguments = (
+        out.c,
+        out.h,
+        out.w,
+        out.blocks,
+        band_of(out.h, out.w),
+        x.at,
+        *steps,
+        out.origin,
+        out.image,
+        out.plane,
+        out.row,
+    )
     return [row_call("to_blocked", out, args)]
 
 
@@ -21,7 +34,7 @@ def to_plain_calls(out: View, x: Blocked) -> list[Call]:
     """``out``, a view ``[n, c, h, w]`` with pixels side by side, = a blocked value."""
     require_whole_blocks(x)
     steps = plain_steps(out, (x.n, x.c, x.h, x.w))
-    args: Arguments = (x.c, x.h, x.w, x.blocks, x.origin, x.image, x.plane, x.row, out.at, *steps)
+    args: Arguments = (x.c, x.h, x.w, x.blocks, band_of(x.h, x.w), x.origin, x.image, x.plane, x.row, out.at, *steps)
     return [row_call("to_plain", x, args)]
 
 
@@ -33,7 +46,7 @@ def plain_steps(x: View, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def row_call(name: str, x: Blocked, args: Arguments) -> Call:
-    tasks = x.n * x.blocks * x.h
+    tasks = banded_tasks(x.n, x.blocks, x.h, band_of(x.h, x.w))
     return Call(Kernel(f"blocked_copy.{name}", (x.dtype,)), args, tasks, chunk_of(tasks, x.w * x.lanes * 0.4))
 
 
@@ -42,9 +55,11 @@ def zero_halo_calls(x: Blocked) -> list[Call]:
     top, left, bottom, right = x.halo
     if not x.has_halo:
         return []
-    tasks = x.n * x.buffer_blocks
-    args: Arguments = (x.at, top, bottom, x.h, left, right, x.w)
-    nanoseconds = (x.plane - x.h * x.w * x.lanes) / x.lanes
+    rows, columns = top + x.h + bottom, left + x.w + right
+    band = band_of(rows, columns)
+    tasks = banded_tasks(x.n, x.buffer_blocks, rows, band)
+    args: Arguments = (x.at, top, bottom, x.h, left, right, x.w, x.buffer_blocks, band)
+    nanoseconds = 10 + (left + right) * 2.0
     return [Call(Kernel("blocked_copy.zero_halo", (x.dtype,)), args, tasks, chunk_of(tasks, nanoseconds))]
 
 
@@ -59,11 +74,12 @@ def copy_channels_calls(out: Blocked, x: Blocked, fill: bool = False) -> list[Ca
     x_shift, o_shift = x.channel_offset % x.lanes, out.channel_offset % out.lanes
     stored = x.c + (-(o_shift + x.c) % x.lanes if fill else 0)
     blocks = -(-stored // x.lanes)
+    band = band_of(x.h, x.w)
     args: Arguments = (
-        x.c, stored, x.h, x.w, blocks, x_shift, o_shift,
+        x.c, stored, x.h, x.w, blocks, band, x_shift, o_shift,
         x.origin, x.image, x.plane, x.row, out.origin, out.image, out.plane, out.row,
     )  # fmt: skip
-    tasks = x.n * blocks * x.h
+    tasks = banded_tasks(x.n, blocks, x.h, band)
     kernel = Kernel("blocked_copy.channels", (x.dtype, bool(x_shift or o_shift)))
     return [Call(kernel, args, tasks, chunk_of(tasks, x.w * 3.0))]
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from cgraph.kernels.calls.activation import NONE, Activation
+from cgraph.kernels.calls.bands import BANDS
 from cgraph.kernels.calls.blocked import Blocked, require_first_lane, require_whole_blocks
 from cgraph.kernels.calls.conv_shape import ConvShape, pixels_for
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
@@ -162,12 +163,11 @@ def tile_calls(
     """
     if source.n * grid.rows * grid.columns == 0:
         return Lowered()
-    pixels = pixels_for(grid.columns, shape.vectors, shape.target)
-    across = -(-grid.columns // pixels)
-    tiles = across * grid.rows
     weights_nbytes = shape.weights_nbytes * (source.n if weights_step else 1)
-    block = NEAR_TILES if shape.window.taps == 1 and weights_nbytes <= NEAR_BYTES and tiles > 64 else tiles
-    ahead = lines_ahead(tiles) if block == tiles and weights_nbytes >= NEAR_BYTES else 0
+    t = tiling_of(shape, grid, source.n, weights_nbytes)
+    pixels, blocks = t.pixels, -(-t.tiles // t.block)
+    turns = (source.n, 1) if weights_step and t.is_banded else (blocks, 0)
+    ahead = lines_ahead(t.block) if weights_nbytes >= NEAR_BYTES else 0
     touch = len(shape.steps) * shape.unroll <= SHORT_REDUCTION
     zeros = np.zeros(shape.panels * shape.panel_channels, np.dtype(shape.dtype))
     r = residual or out
@@ -177,10 +177,10 @@ def tile_calls(
         weights, weights_step, shape.panel_weights, bias or Pointer(zeros),
         residual.at if residual else 0, r.image, r.plane, r.row,
         out.at, out.image, out.plane, out.row,
-        grid.columns, across, tiles, block, shape.panels, *activation.args,
+        grid.columns, t.across, t.tiles, t.block, shape.panels, *turns, *activation.args,
     )  # fmt: skip
     kernel = tile_kernel(shape.dtype, pixels, shape.vectors, shape.unroll, source.step, out.step, ahead, touch)
-    tasks = source.n * -(-tiles // block) * block * shape.panels
+    tasks = source.n * blocks * t.block * shape.panels
     chunk = chunk_of(tasks, tile_ns(shape.target, pixels * shape.vectors * len(shape.steps) * shape.unroll))
     constants = (source.offsets, source.panel_offsets, *(() if bias else (zeros,)))
     return Lowered((Call(kernel, args, tasks, chunk),), constants)
@@ -188,6 +188,36 @@ def tile_calls(
 
 def tile_kernel(dtype, pixels, vectors, unroll, x_step, out_step, ahead, touch) -> Kernel:
     return Kernel("conv.tile", (dtype, pixels, vectors, unroll, x_step, out_step, ahead, touch))
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """How the pixels of a grid are cut.
+
+    Fields
+        pixels: of a tile
+        across, tiles: tiles in a row, and in an image
+        block: tiles over which all panels pass before the next ones
+        is_banded: blocks are bands of rows, since filters are smaller than the images they pass over
+    """
+
+    pixels: int
+    across: int
+    tiles: int
+    block: int
+    is_banded: bool
+
+
+def tiling_of(shape: ConvShape, grid: Grid, n: int, weights_nbytes: int) -> Tiling:
+    """The tiles of `n` images with `weights_nbytes` of filters in all."""
+    pixels = pixels_for(grid.columns, shape.vectors, shape.target)
+    across = -(-grid.columns // pixels)
+    tiles = across * grid.rows
+    values = n * (shape.c * shape.h * shape.w + shape.k * grid.rows * grid.columns)
+    is_banded = weights_nbytes < values * int(shape.dtype[1:])
+    if shape.window.taps == 1 and weights_nbytes <= NEAR_BYTES and tiles > 64:
+        return Tiling(pixels, across, tiles, NEAR_TILES, is_banded)
+    return Tiling(pixels, across, tiles, -(-tiles // BANDS) if is_banded else tiles, is_banded)
 
 
 def lines_ahead(tiles: int) -> int:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from cgraph.kernels.calls.activation import NONE, Activation
+from cgraph.kernels.calls.bands import band_of, banded_tasks
 from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
 from cgraph.kernels.calls.conv import check_result, tile_ns
 from cgraph.kernels.calls.conv_shape import ConvShape
@@ -45,14 +46,14 @@ def depthwise_calls(
     if not x.covers(window.halo(x.h, x.w)):
         raise ValueError(f"a halo of {x.halo} is narrower than {window.halo(x.h, x.w)}, which the filter reads")
     zeros = np.zeros(shape.blocks * shape.lanes, np.dtype(shape.dtype))
-    pixels = pixels_of(out.w, shape.target)
+    pixels, band = pixels_of(out.w, shape.target), band_of(out.h, out.w)
     args = (
         x.pixel(-window.pad[0], -window.pad[1]), x.image, x.plane, x.row * window.stride[0],
         x.row * window.dilation[0], x.lanes * window.dilation[1],
         weights, bias or Pointer(zeros), *window.kernel,
-        out.origin, out.image, out.plane, out.row, out.h, out.w, out.blocks, *activation.args,
+        out.origin, out.image, out.plane, out.row, out.h, out.w, out.blocks, band, *activation.args,
     )  # fmt: skip
-    tasks = out.n * out.blocks * out.h
+    tasks = banded_tasks(out.n, out.blocks, out.h, band)
     chunk = chunk_of(tasks, tile_ns(shape.target, out.w * window.taps))
     constants = () if bias else (zeros,)
     return Lowered((Call(depthwise_kernel(shape, pixels), args, tasks, chunk),) if tasks else (), constants)

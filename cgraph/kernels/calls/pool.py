@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cgraph.kernels.calls.bands import band_of, banded_tasks
 from cgraph.kernels.calls.blocked import Blocked
 from cgraph.kernels.calls.images import Images, same_planes
 from cgraph.kernels.calls.lowered import Lowered, chunk_of
@@ -35,13 +36,14 @@ def pool_calls(out: Images, x: Images, window: Window, kind: str, count_include_
         raise ValueError(f"some window of {window} has no tap inside an image of {source.rows} x {source.columns}")
     for table, step in zip(tables, (source.row, source.column)):
         table[:, 3] *= step
+    band = band_of(to.rows, to.columns)
     args = (
         Pointer(tables[0]), Pointer(tables[1]), source.at, source.image, source.plane,
         source.row * window.dilation[0], source.column * window.dilation[1],
-        to.at, to.image, to.plane, to.row, to.column, to.rows, to.columns, to.count,
+        to.at, to.image, to.plane, to.row, to.column, to.rows, to.columns, to.count, band,
     )  # fmt: skip
     kernel = Kernel("pool.window", (x.dtype, isinstance(x, Blocked), kind))
-    tasks = to.n * to.count * to.rows
+    tasks = banded_tasks(to.n, to.count, to.rows, band)
     chunk = chunk_of(tasks, to.columns * (window.taps * 0.5 + 5))
     return Lowered((Call(kernel, args, tasks, chunk),) if tasks else (), tuple(tables))
 

@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from cgraph.kernels.calls.activation import NONE, Activation
+from cgraph.kernels.calls.bands import banded_tasks
 from cgraph.kernels.calls.blocked import Blocked, require_first_lane
-from cgraph.kernels.calls.conv import Grid, Place, Source, check_result, tile_calls, tile_ns
+from cgraph.kernels.calls.conv import Grid, Place, Source, check_result, tile_calls, tile_ns, tiling_of
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.gemm_tile import evenly, rounded, spans
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, joined, table
@@ -106,6 +107,11 @@ class Winograd(Record):
     def weights_nbytes(self) -> int:
         return self.points * self.product.weights_nbytes
 
+    def band(self, count: int) -> int:
+        """Tiles of a band, of `count`: those of a block of the product where that goes by bands, else all."""
+        tiling = tiling_of(self.product, Grid(1, count), self.points, self.weights_nbytes)
+        return min(count, tiling.block * tiling.pixels) if tiling.is_banded else count
+
 
 def is_winograd(shape: ConvShape) -> bool:
     """3 x 3 filters, stride 1, no dilation, one group, blocked."""
@@ -144,9 +150,11 @@ def winograd_calls(
     biases = np.zeros(shape.blocks * shape.lanes, np.dtype(shape.dtype))
     parts = [Lowered((), (biases,))]
     for first, count in spans(plan.tiles, plan.block):
-        grid = (first, count, plan.across, plan.per_image)
-        parts.append(Lowered((input_call(plan, grid, x, scratch),)))
+        tiles = (first, count, plan.across, plan.per_image)
+        band = plan.band(count)
+        parts.append(Lowered((input_call(plan, (*tiles, plan.in_blocks, band), x, scratch),)))
         parts.append(product_calls(plan, count, weights, scratch))
+        grid = (*tiles, shape.blocks, band)
         parts.append(Lowered((output_call(plan, grid, bias or Pointer(biases), residual, out, activation, scratch),)))
     return joined(parts)
 
@@ -171,7 +179,7 @@ def input_call(plan: Winograd, grid: tuple[int, ...], x: Blocked, v: Pointer) ->
         plan.v_step,
         plane,
     )
-    tasks = plan.in_blocks * grid[1]
+    tasks = banded_tasks(1, plan.in_blocks, grid[1], grid[-1])
     kernel = Kernel("winograd.input_transform", (x.dtype, plan.m))
     return Call(kernel, args, tasks, chunk_of(tasks, plan.points * 4.0))
 
@@ -205,7 +213,7 @@ def output_call(
         residual.origin if residual else 0, r.image, r.plane, r.row,
         out.origin, out.image, out.plane, out.row, out.h, out.w, *activation.args,
     )  # fmt: skip
-    tasks = plan.shape.blocks * grid[1]
+    tasks = banded_tasks(1, plan.shape.blocks, grid[1], grid[-1])
     kernel = Kernel("winograd.output_transform", (out.dtype, plan.m))
     return Call(kernel, args, tasks, chunk_of(tasks, tile_ns(plan.shape.target, plan.points * 8)))
 

@@ -4,31 +4,22 @@ from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.compile import final
-from cgraph.kernels.llvm.conv import divided
-from cgraph.kernels.llvm.flow import first_lanes, masked_load, masked_store, transposed
+from cgraph.kernels.llvm.flow import banded_rows, first_lanes, masked_load, masked_store, transposed
 
 CONVERT_ARGS = {
     # strides in elements; the plain side has one element from pixel to pixel
-    "c": "i8", "h": "i8", "w": "i8", "blocks": "i8",
+    "c": "i8", "h": "i8", "w": "i8", "blocks": "i8", "band": "i8",
     "x": "T*", "x_image": "i8", "x_plane": "i8", "x_row": "i8",
     "out": "T*", "o_image": "i8", "o_plane": "i8", "o_row": "i8",
 }  # fmt: skip
 
 
-def each_row(k: Builder, a: SimpleNamespace, task: Val) -> tuple[Val, Val, Val]:
-    """Image, block and row of a task."""
-    plane, row = divided(task, a.h)
-    return *divided(plane, a.blocks), row
-
-
 @final
 def to_blocked(k: Builder, dtype: str) -> None:
-    """Plain to blocked; lanes beyond the channels become zero. Task: one row of one block of an image."""
+    """Plain to blocked; lanes beyond the channels become zero. Task: one row of one block of an image, by bands."""
     a = k.args(**{n: kind.replace("T", dtype) for n, kind in CONVERT_ARGS.items()})
     lanes = k.target.lanes_of(dtype)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
-        image, block, row = each_row(k, a, task)
+    with banded_rows(k, a.blocks, a.h, a.band) as (image, block, row):
         x = a.x + (image * a.x_image + row * a.x_row)
         out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row)
         used = first_lanes(k, a.c - block * lanes, lanes)
@@ -51,12 +42,10 @@ def to_blocked(k: Builder, dtype: str) -> None:
 
 @final
 def to_plain(k: Builder, dtype: str) -> None:
-    """Blocked to plain. Task: one row of one block of an image."""
+    """Blocked to plain. Task: one row of one block of an image, by bands."""
     a = k.args(**{n: kind.replace("T", dtype) for n, kind in CONVERT_ARGS.items()})
     lanes = k.target.lanes_of(dtype)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
-        image, block, row = each_row(k, a, task)
+    with banded_rows(k, a.blocks, a.h, a.band) as (image, block, row):
         x = a.x + (image * a.x_image + block * a.x_plane + row * a.x_row)
         out = a.out + (image * a.o_image + row * a.o_row)
         count = k.smaller(a.c - block * lanes, lanes)
@@ -85,20 +74,19 @@ def in_squares(k: Builder, count: Val, lanes: int, square, single) -> None:
 
 @final
 def zero_halo(k: Builder, dtype: str) -> None:
-    """Zero the frame of a plane. Task: one block of an image. Sizes in pixels, `above` and `below` in rows."""
-    a = k.args(out=f"{dtype}*", above="i8", below="i8", h="i8", before="i8", after="i8", w="i8")
+    """Zero the frame of a plane. Task: one row of one block of an image, frame included, by bands.
+
+    Sizes in pixels, `above` and `below` in rows.
+    """
+    args = dict.fromkeys(("above", "below", "h", "before", "after", "w", "blocks", "band"), "i8")
+    a = k.args(out=f"{dtype}*", **args)
     lanes = k.target.lanes_of(dtype)
-    first, last = k.tasks()
-    columns = a.before + a.w + a.after
-    with k.loop(first, last) as task:
-        plane = a.out + task * (a.above + a.h + a.below) * columns * lanes
-        clear(k, plane, a.above * columns, lanes)
-        body = plane + a.above * columns * lanes
-        with k.loop(0, a.h) as row:
-            line = body + row * columns * lanes
-            clear(k, line, a.before, lanes)
-            clear(k, line + (a.before + a.w) * lanes, a.after, lanes)
-        clear(k, body + a.h * columns * lanes, a.below * columns, lanes)
+    rows, columns = a.above + a.h + a.below, a.before + a.w + a.after
+    with banded_rows(k, a.blocks, rows, a.band) as (image, block, row):
+        line = a.out + ((image * a.blocks + block) * rows + row) * columns * lanes
+        is_outside = (row < a.above) | (row >= a.above + a.h)
+        clear(k, line, k.select(is_outside, columns, a.before), lanes)
+        clear(k, line + (a.before + a.w) * lanes, k.select(is_outside, 0, a.after), lanes)
 
 
 def clear(k: Builder, at: Ptr, pixels: Val, lanes: int) -> None:
@@ -108,7 +96,7 @@ def clear(k: Builder, at: Ptr, pixels: Val, lanes: int) -> None:
 
 CHANNEL_ARGS = {
     # shifts: the lane of the first channel, of its block, on either side; stored: channels written, those beyond c zero
-    "c": "i8", "stored": "i8", "h": "i8", "w": "i8", "blocks": "i8", "x_shift": "i8", "o_shift": "i8",
+    "c": "i8", "stored": "i8", "h": "i8", "w": "i8", "blocks": "i8", "band": "i8", "x_shift": "i8", "o_shift": "i8",
     "x": "T*", "x_image": "i8", "x_plane": "i8", "x_row": "i8",
     "out": "T*", "o_image": "i8", "o_plane": "i8", "o_row": "i8",
 }  # fmt: skip
@@ -119,12 +107,10 @@ def channels(k: Builder, dtype: str, is_shifted: bool) -> None:
     """Copy channels from one lane to another: a vector is read from two blocks under masks, written to two.
 
     `is_shifted`: either side starts inside a block; else whole blocks are copied as they are.
-    Task: one row of one block of an image, counted from the first channel copied.
+    Task: one row of one block of an image, by bands, counted from the first channel copied.
     """
     a = k.args(**{n: kind.replace("T", dtype) for n, kind in CHANNEL_ARGS.items()})
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
-        image, block, row = each_row(k, a, task)
+    with banded_rows(k, a.blocks, a.h, a.band) as (image, block, row):
         x = a.x + (image * a.x_image + block * a.x_plane + row * a.x_row)
         out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row)
         if is_shifted:

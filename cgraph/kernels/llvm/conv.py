@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.epilogue import ACTIVATION_ARGS, Activation
-from cgraph.kernels.llvm.flow import changed_if, fold, prefetch
+from cgraph.kernels.llvm.flow import changed_if, divided, each_task, fold, prefetch
 from cgraph.kernels.llvm.multiply import first_sums, multiply_add
 from cgraph.record import Record
 
@@ -22,6 +22,8 @@ TILE_ARGS = {
     "out": "T*", "o_image": "i8", "o_plane": "i8", "o_row": "i8",
     # the grid: rows x columns pixels in `across` tiles a row, `tiles` in all, in blocks of `block`; panels of channels
     "columns": "i8", "across": "i8", "tiles": "i8", "block": "i8", "panels": "i8",
+    # blocks of an image come one after another (turns: their number), or images of a block (turns: the images)
+    "turns": "i8", "by_block": "i8",
 }  # fmt: skip
 
 
@@ -62,16 +64,14 @@ def tile(k: Builder, *params) -> None:
     """``out[v, q] = activation(bias[v] + residual[v, q] + sum over steps, u of x[q, step + u] * w[step, u, v])``
 
     Task: one tile of `pixels` neighbouring pixels of a row and `vectors` blocks of channels; the order of tasks is
-    image, block of tiles, panel, tile. The last tile of a row ends with the row and repeats pixels of its neighbour.
+    image, block of tiles, panel, tile, or with image and block exchanged. The last tile of a row ends with the row and
+    repeats pixels of its neighbour.
     """
     p = Tile(*params)
     a = k.args(**{n: kind.replace("T", p.dtype) for n, kind in (TILE_ARGS | ACTIVATION_ARGS).items()})
-    blocks = (a.tiles + (a.block - 1)) // a.block
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
-        image, rest = divided(task, blocks * a.block * a.panels)
-        start, rest = divided(rest, a.block * a.panels)
-        panel, t = divided(rest, a.block)
+    with each_task(k, a.turns, a.panels, a.block) as (outer, inner, panel, t):
+        by_block = a.by_block != 0
+        image, start = k.select(by_block, inner, outer), k.select(by_block, outer, inner)
         with k.if_(start * a.block + t < a.tiles):
             row, column = divided(start * a.block + t, a.across)
             column = k.smaller(column * p.pixels, a.columns - p.pixels)
@@ -123,9 +123,3 @@ def next_panel_share(k: Builder, a: SimpleNamespace, t: Val, elements: int) -> V
     """Where tile `t` begins to ask for its share of the next panel; the present panel when there is none left."""
     share = t * a.steps * elements
     return k.select(share < a.w_panel, a.w_panel + share, 0)
-
-
-def divided(x: Val, y: Val) -> tuple[Val, Val]:
-    """Quotient and remainder."""
-    quotient = x // y
-    return quotient, x - quotient * y

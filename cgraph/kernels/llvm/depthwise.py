@@ -9,20 +9,20 @@ from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.compile import final
-from cgraph.kernels.llvm.conv import divided
 from cgraph.kernels.llvm.epilogue import ACTIVATION_ARGS, Activation
-from cgraph.kernels.llvm.flow import fold
+from cgraph.kernels.llvm.flow import banded_rows, fold
 
 ARGS = {
     "x": "T*", "x_image": "i8", "x_plane": "i8", "x_row": "i8", "tap_row": "i8", "tap_column": "i8",
     "w": "T*", "bias": "T*", "kernel_rows": "i8", "kernel_columns": "i8",
-    "out": "T*", "o_image": "i8", "o_plane": "i8", "o_row": "i8", "rows": "i8", "columns": "i8", "blocks": "i8",
+    "out": "T*", "o_image": "i8", "o_plane": "i8", "o_row": "i8",
+    "rows": "i8", "columns": "i8", "blocks": "i8", "band": "i8",
 }  # fmt: skip
 
 
 @final
 def small(k: Builder, dtype: str, pixels: int, r: int, s: int, stride: int, dilation: int) -> None:
-    """Filters of r x s taps. Task: one row of one block of an image; the last tile of a row overlaps its neighbour."""
+    """Filters of r x s taps. Task: one row of one block of an image, by bands; last tiles overlap their neighbours."""
     lanes = k.target.lanes_of(dtype)
 
     def sums(a: SimpleNamespace, x: Ptr, weights: list[Val], bias: Val) -> list[Val]:
@@ -47,7 +47,7 @@ def taps_of_column(column: int, pixels: int, s: int, stride: int, dilation: int)
 
 @final
 def taps(k: Builder, dtype: str, pixels: int, stride: int) -> None:
-    """Filters of any size and dilation. Task: one row of one block of an image."""
+    """Filters of any size and dilation. Task: one row of one block of an image, by bands."""
     lanes = k.target.lanes_of(dtype)
 
     def sums(a: SimpleNamespace, x: Ptr, w: Ptr, bias: Val) -> list[Val]:
@@ -68,10 +68,7 @@ def each_tile(k: Builder, dtype: str, pixels: int, stride: int, held: int, sums)
     lanes = k.target.lanes_of(dtype)
     a = k.args(**{n: kind.replace("T", dtype) for n, kind in (ARGS | ACTIVATION_ARGS).items()})
     activation = Activation(k, len(ARGS), dtype, lanes)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
-        plane, row = divided(task, a.rows)
-        image, block = divided(plane, a.blocks)
+    with banded_rows(k, a.blocks, a.rows, a.band) as (image, block, row):
         x = a.x + (image * a.x_image + block * a.x_plane + row * a.x_row)
         out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row)
         w = a.w + block * a.kernel_rows * a.kernel_columns * lanes

@@ -9,8 +9,7 @@ from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.compile import final
-from cgraph.kernels.llvm.conv import divided
-from cgraph.kernels.llvm.flow import fold
+from cgraph.kernels.llvm.flow import divided, fold
 from cgraph.record import Record
 
 ARGS = {

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 from llvmlite import ir
 
-from cgraph.kernels.llvm.build import BOOL, INDEX, POINTER, VOID, Builder, Ptr, Val, vector_type
+from cgraph.kernels.llvm.build import BOOL, INDEX, POINTER, VOID, Builder, Ptr, Slot, Val, vector_type
 
 Carried = Val | Ptr
 
@@ -40,6 +40,50 @@ def fold(k: Builder, low, high, init: Sequence[Carried], step=1) -> Iterator[Sim
     i.add_incoming(k.b.add(i, step.v), k.b.block)
     k.b.branch(head)
     k.b.position_at_end(end)
+
+
+@contextmanager
+def banded_rows(k: Builder, planes: Val, rows: Val, band: Val) -> Iterator[tuple[Val, Val, Val]]:
+    """Image, plane and row of each task of a call, in the order of `cgraph.kernels.calls.bands`."""
+    with each_task(k, (rows + band - 1) // band, planes, band) as (image, number, plane, row):
+        row = number * band + row
+        with k.if_(row < rows):
+            yield image, plane, row
+
+
+@contextmanager
+def each_task(k: Builder, *sizes: Val) -> Iterator[list[Val]]:
+    """The tasks of a call as numbers of several digits, the last one fastest; before them a first digit, of no size.
+
+    Counted, not divided: short tasks would feel four divisions each.
+    """
+    first, last = k.tasks()
+    rest, slots = first, []
+    for size in reversed(sizes):
+        rest, digit = divided(rest, size)
+        slots.append((k.slot(digit), size))
+    outermost = k.slot(rest)
+    with k.loop(first, last):
+        values = [slot.value for slot, _ in slots]
+        found = [outermost.value, *values[::-1]]
+        count_up(k, [*slots, (outermost, None)])
+        yield found
+
+
+def count_up(k: Builder, digits: Sequence[tuple[Slot, Val | None]]) -> None:
+    """One more, the first digit fastest; a digit that reaches its size returns to 0 and moves the next one."""
+    (slot, size), *others = digits
+    slot.value = slot.value + 1
+    if size is not None:
+        with k.if_(slot.value == size, likely=False):
+            slot.value = 0
+            count_up(k, others)
+
+
+def divided(x: Val, y: Val) -> tuple[Val, Val]:
+    """Quotient and remainder."""
+    quotient = x // y
+    return quotient, x - quotient * y
 
 
 @contextmanager

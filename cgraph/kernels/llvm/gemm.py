@@ -12,9 +12,8 @@ from typing import Any
 
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.compile import final
-from cgraph.kernels.llvm.conv import divided
 from cgraph.kernels.llvm.epilogue import ACTIVATION_ARGS, Activation
-from cgraph.kernels.llvm.flow import changed_if, first_lanes, fold, masked_load, masked_store
+from cgraph.kernels.llvm.flow import changed_if, divided, first_lanes, fold, masked_load, masked_store
 from cgraph.kernels.llvm.multiply import multiply_add
 from cgraph.record import Record
 

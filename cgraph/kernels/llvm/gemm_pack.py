@@ -9,8 +9,7 @@ from contextlib import contextmanager
 
 from cgraph.kernels.llvm.build import Builder, Ptr
 from cgraph.kernels.llvm.compile import final
-from cgraph.kernels.llvm.conv import divided
-from cgraph.kernels.llvm.flow import transposed
+from cgraph.kernels.llvm.flow import divided, transposed
 
 ARGS = {
     "lines": "i8", "k": "i8", "x": "T*", "x_batch": "i8", "line": "i8", "step": "i8",

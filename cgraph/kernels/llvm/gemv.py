@@ -8,9 +8,8 @@ from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.compile import final
-from cgraph.kernels.llvm.conv import divided
 from cgraph.kernels.llvm.epilogue import ACTIVATION_ARGS, Activation
-from cgraph.kernels.llvm.flow import changed_if, first_lanes, fold, masked_load, masked_store, total
+from cgraph.kernels.llvm.flow import changed_if, divided, first_lanes, fold, masked_load, masked_store, total
 from cgraph.kernels.llvm.gemm import put_masked
 
 DOT_ARGS = {

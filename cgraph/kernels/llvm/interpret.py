@@ -3,15 +3,15 @@
 Table: int64 ``[rows, 4]``, each row the kernel's address, the address of its arguments, its tasks, its chunk. A row is
 cut into shares of `chunk` tasks.
 
-A team shares a few words of memory. Its one *word* holds ``epoch << 32 | limit << 24 | shares``: a row is out, for members
-up to `limit` (255: the run is over). Each member has a word of its own, ``epoch << 32 | left``: it counts down the shares
-of that member's part of the row, which is the same part of every row, so that a thread finds in its core's cache what it
-wrote there in the row before. Whoever lowers a member's word in a compare-and-swap has taken a share, and knows that the
-row's fields are valid and stay so until the share is reported; members first take their own part, then what the others
-have left. Threads report to `finished`; the one that reports the last share of a row owns the table until it publishes
-the next row with a new epoch. So nobody waits for a thread that has taken nothing (a full barrier would wait for one that
-lost its core), rows of one share are run by the owner without telling anyone, and between runs threads wait exactly as
-between rows: spin, yield, then sleep on the epoch (futex; where there is none, naps).
+A team shares a few words of memory. Its one *word* holds ``epoch << 32 | limit << 24 | shares``: a row is out, for
+members up to `limit` (255: the run is over). Each member has a word of its own, ``epoch << 32 | left``: it counts down
+the shares of that member's part of the row, which is the same part of every row, so that a thread finds in its core's
+cache what it wrote there in the row before. Whoever lowers a member's word in a compare-and-swap has taken a share, and
+knows that the row's fields are valid and stay so until the share is reported; members first take their own part, then
+what the others have left. Threads report to `finished`; the one that reports the last share of a row owns the table
+until it publishes the next row with a new epoch. So nobody waits for a thread that has taken nothing (a full barrier
+would wait for one that lost its core), rows of one share are run by the owner without telling anyone, and between runs
+threads wait exactly as between rows: spin, yield, then sleep on the epoch (futex; where there is none, naps).
 
 The owner also decides to stop: the table has ended, the stop word is set, or the run's time slice is over, after which
 the caller goes back to Python and returns, so that signals are handled.

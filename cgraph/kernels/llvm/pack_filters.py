@@ -2,7 +2,7 @@
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.compile import final
-from cgraph.kernels.llvm.conv import divided
+from cgraph.kernels.llvm.flow import divided
 
 ARGS = {
     # per step: its first channel counted from the panel's first block; elements from a filter's first tap to its tap

@@ -8,15 +8,14 @@ from llvmlite import ir
 
 from cgraph.kernels.llvm.build import Builder, Val, vector_type
 from cgraph.kernels.llvm.compile import final
-from cgraph.kernels.llvm.conv import divided
-from cgraph.kernels.llvm.flow import fold
+from cgraph.kernels.llvm.flow import banded_rows, fold
 
 ARGS = {
     # table rows: first tap, last tap, divisor, elements from the image's corner to the first tap
     "row_table": "i8*", "column_table": "i8*",
     "x": "T*", "x_image": "i8", "x_plane": "i8", "tap_row": "i8", "tap_column": "i8",
     "out": "T*", "o_image": "i8", "o_plane": "i8", "o_row": "i8", "o_column": "i8",
-    "rows": "i8", "columns": "i8", "planes": "i8",
+    "rows": "i8", "columns": "i8", "planes": "i8", "band": "i8",
 }  # fmt: skip
 
 
@@ -24,15 +23,12 @@ ARGS = {
 def window(k: Builder, dtype: str, is_blocked: bool, kind: str) -> None:
     """`kind`: ``max`` (a NaN wins) or ``mean``.
 
-    Task: one row of one plane (channel or block of channels) of an image.
+    Task: one row of one plane (channel or block of channels) of an image, by bands.
     """
     a = k.args(**{n: kind_.replace("T", dtype) for n, kind_ in ARGS.items()})
     lanes = k.target.lanes_of(dtype) if is_blocked else 0
     empty = k.const(0, dtype, lanes) if kind == "mean" else least(k, dtype, lanes)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
-        plane, row = divided(task, a.rows)
-        image, channel = divided(plane, a.planes)
+    with banded_rows(k, a.planes, a.rows, a.band) as (image, channel, row):
         r = [(a.row_table + row * 4).load(i) for i in range(4)]
         x = a.x + (image * a.x_image + channel * a.x_plane + r[3])
         out = a.out + (image * a.o_image + channel * a.o_plane + row * a.o_row)

@@ -5,8 +5,7 @@ On blocked images a vector is a block's channels, each of which has a place of i
 
 from cgraph.kernels.llvm.build import Builder, Val
 from cgraph.kernels.llvm.compile import final
-from cgraph.kernels.llvm.conv import divided
-from cgraph.kernels.llvm.flow import fold
+from cgraph.kernels.llvm.flow import divided, fold
 from cgraph.kernels.llvm.pool import least
 
 ARGS = {

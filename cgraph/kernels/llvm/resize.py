@@ -2,7 +2,7 @@
 
 from cgraph.kernels.llvm.build import Builder, Val
 from cgraph.kernels.llvm.compile import final
-from cgraph.kernels.llvm.conv import divided
+from cgraph.kernels.llvm.flow import divided
 
 ARGS = {
     # tables hold element offsets: of the row (column) to read, for `linear` two of them; weights those of the second

@@ -12,13 +12,12 @@ import numpy as np
 
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.compile import final
-from cgraph.kernels.llvm.conv import divided
 from cgraph.kernels.llvm.epilogue import ACTIVATION_ARGS, Activation
-from cgraph.kernels.llvm.flow import changed_if, choose
+from cgraph.kernels.llvm.flow import banded_rows, changed_if, choose, divided
 from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
 
-# tiles first .. first + count of all; `across` in a row, `per_image` in an image
-GRID_ARGS = {"first": "i8", "count": "i8", "across": "i8", "per_image": "i8"}
+# tiles first .. first + count of all; `across` in a row, `per_image` in an image, `band` in a band
+GRID_ARGS = {"first": "i8", "count": "i8", "across": "i8", "per_image": "i8", "blocks": "i8", "band": "i8"}
 INPUT_ARGS = GRID_ARGS | {
     # x: the first pixel; bounds of what may be read around it, zero halo included, and of the image
     "x": "T*", "x_image": "i8", "x_plane": "i8", "x_row": "i8", "top": "i8", "left": "i8",
@@ -34,14 +33,13 @@ OUTPUT_ARGS = GRID_ARGS | {
 
 @final
 def input_transform(k: Builder, dtype: str, m: int) -> None:
-    """V = BT d B for tiles of m + 2 pixels. Task: one tile of one block of channels; blocks, then tiles."""
+    """V = BT d B for tiles of m + 2 pixels. Task: one tile of one block of channels, by bands of tiles."""
     a = k.args(**{n: kind.replace("T", dtype) for n, kind in INPUT_ARGS.items()})
     lanes, n = k.target.lanes_of(dtype), m + 2
     bt = winograd_matrices(m)[2]
     copy = k.stack_ptr(dtype, n * n * lanes)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
-        block, t, image, row, column = tile_place(k, a, task, m)
+    with banded_rows(k, a.blocks, a.count, a.band) as (_, block, t):
+        image, row, column = tile_place(a, t, m)
         row, column = row - a.top, column - a.left
         x = a.x + (image * a.x_image + block * a.x_plane)
         inside = (row >= a.low_row) & (row + n <= a.high_row) & (column >= a.low_column) & (column + n <= a.high_column)
@@ -57,12 +55,11 @@ def input_transform(k: Builder, dtype: str, m: int) -> None:
                 v.store(y, a.v_xi * (i * n + j))
 
 
-def tile_place(k: Builder, a: SimpleNamespace, task: Val, m: int) -> tuple[Val, Val, Val, Val, Val]:
-    """Block and tile of a task, and the tile's image, first row and first column."""
-    block, t = divided(task, a.count)
+def tile_place(a: SimpleNamespace, t: Val, m: int) -> tuple[Val, Val, Val]:
+    """Image, first row and first column of a tile."""
     image, rest = divided(a.first + t, a.per_image)
     row, column = divided(rest, a.across)
-    return block, t, image, row * m, column * m
+    return image, row * m, column * m
 
 
 def copy_tile(k: Builder, a: SimpleNamespace, x: Ptr, row: Val, column: Val, copy: Ptr, n: int) -> None:
@@ -78,14 +75,13 @@ def copy_tile(k: Builder, a: SimpleNamespace, x: Ptr, row: Val, column: Val, cop
 
 @final
 def output_transform(k: Builder, dtype: str, m: int) -> None:
-    """out = AT M A + bias + residual, activated. Task: one tile of one block of channels; blocks, then tiles."""
+    """out = AT M A + bias + residual, activated. Task: one tile of one block of channels, by bands of tiles."""
     a = k.args(**{n: kind.replace("T", dtype) for n, kind in (OUTPUT_ARGS | ACTIVATION_ARGS).items()})
     lanes, n = k.target.lanes_of(dtype), m + 2
     at = winograd_matrices(m)[0]
     copy = k.stack_ptr(dtype, m * m * lanes)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
-        block, t, image, row, column = tile_place(k, a, task, m)
+    with banded_rows(k, a.blocks, a.count, a.band) as (_, block, t):
+        image, row, column = tile_place(a, t, m)
         source = a.m + (block * a.m_block + t * lanes)
         loads = [[(source + a.m_xi * (i * n + j)).load(lanes=lanes) for i in range(n)] for j in range(n)]
         columns = [linear(k, at, column_of) for column_of in loads]
