@@ -190,8 +190,7 @@ def tile_kernel(dtype, pixels, vectors, unroll, x_step, out_step, ahead, touch) 
     return Kernel("conv.tile", (dtype, pixels, vectors, unroll, x_step, out_step, ahead, touch))
 
 
-@dataclass(frozen=True)
-class Tiling:
+class Tiling(Record):
     """How the pixels of a grid are cut.
 
     Fields
