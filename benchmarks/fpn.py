@@ -3,7 +3,7 @@
 Source: Lin et al. 2016, arXiv:1612.03144; Ren et al. 2015, arXiv:1506.01497.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import cgraph as cg
 import nn
@@ -14,17 +14,16 @@ WIDTH, ANCHORS = 256, 3
 BEFORE = (256, 512, 1024, 2048)
 
 
-@dataclass(frozen=True, eq=False)
 class Pyramid(Layer):
     """Class scores and box offsets of all anchors on five levels of an image of `size` x `size` pixels."""
 
     size: int = 1024
-    trunk: Layer = field(init=False, repr=False)
-    lateral: tuple[nn.Conv2d, ...] = field(init=False, repr=False)
-    smooth: tuple[nn.Conv2d, ...] = field(init=False, repr=False)
-    head: nn.Conv2d = field(init=False, repr=False)
-    scores: nn.Conv2d = field(init=False, repr=False)
-    boxes: nn.Conv2d = field(init=False, repr=False)
+    trunk: Layer = field(init=False)
+    lateral: tuple[nn.Conv2d, ...] = field(init=False)
+    smooth: tuple[nn.Conv2d, ...] = field(init=False)
+    head: nn.Conv2d = field(init=False)
+    scores: nn.Conv2d = field(init=False)
+    boxes: nn.Conv2d = field(init=False)
 
     def __post_init__(self) -> None:
         self.hold(trunk=nn.models.ResNet((3, 4, 23, 3), bottleneck=True))

@@ -23,6 +23,7 @@ from cgraph.errors import (
 from cgraph.function import Function, compile
 from cgraph.ir.graph import OPS, Node
 from cgraph.ops.leaf import Const, Var
+from cgraph.record import Record
 
 __version__ = "0.1.0"
 
@@ -60,6 +61,7 @@ __all__ = [
     "NotEvaluatedError",
     "PlanError",
     "PositionError",
+    "Record",
     "ShapeError",
     "UnassignedError",
     "Var",

@@ -13,7 +13,7 @@ The same as a frozen dataclass to whoever reads, calls or type-checks it. The di
 
 from dataclasses import Field, field
 from operator import attrgetter
-from typing import Any, ClassVar, TypeVar, dataclass_transform, get_origin
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 Some = TypeVar("Some", bound="Record")
 
@@ -23,7 +23,8 @@ class Record:
     """A frozen value: equal to another of its class with equal fields, and hashed by them.
 
     A subclass keeps its parent's fields and adds its own; ``class Name(Record, eq=False)`` is equal to itself alone. A
-    name annotated as ClassVar is no field. `__post_init__` may refuse the values.
+    name annotated as ClassVar is no field. ``field(default_factory=...)`` makes a default for each record;
+    ``field(init=False)`` declares what `__post_init__` sets, which may also refuse the values.
     """
 
     _fields: ClassVar[tuple[str, ...]] = ()
@@ -32,7 +33,7 @@ class Record:
     """The class and the fields' values: what equality and hash go by."""
 
     def __init_subclass__(cls, eq: bool = True) -> None:
-        own = [name for name, kind in cls.__annotations__.items() if get_origin(kind) is not ClassVar]
+        own = [name for name, kind in cls.__annotations__.items() if is_given(kind, vars(cls).get(name))]
         cls._fields = tuple(dict.fromkeys((*cls._fields, *own)))
         cls._defaults = {name: getattr(cls, name) for name in cls._fields if hasattr(cls, name)}
         cls._compared = attrgetter("__class__", *cls._fields)
@@ -69,6 +70,11 @@ def replace(record: Some, **changes: Any) -> Some:
     """The same record with other values for some fields."""
     values = [changes.pop(name) if name in changes else getattr(record, name) for name in record._fields]
     return type(record)(*values, **changes)
+
+
+def is_given(kind: Any, default: Any) -> bool:
+    """Whether a name annotated as `kind`, which may be text, is a value that the record is made of."""
+    return "ClassVar[" not in str(kind) and (not isinstance(default, Field) or default.init)
 
 
 def completed(cls: type[Record], values: tuple, named: dict[str, Any]) -> tuple:

@@ -8,21 +8,19 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cgraph import FormatError
+from cgraph import FormatError, Record
 from nn.files import remove_others, write_whole
 from nn.weights import packed, read_arrays
 
 VERSION = 1
 
 
-@dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(Record):
     """Where and when to write.
 
     Fields

@@ -1,13 +1,13 @@
 """History: loss and learning rate of every step, and a picture of them."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from cgraph import Record
 
-@dataclass(frozen=True)
-class History:
+
+class History(Record):
     """What training went through.
 
     Fields

@@ -4,15 +4,15 @@ Fans: a matrix ``[inputs, outputs]`` has its two axes; filters ``[k, c, ...windo
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod, sqrt
 from typing import Any
 
 import numpy as np
 
+from cgraph import Record
 
-@dataclass(frozen=True)
-class Initialiser:
+
+class Initialiser(Record):
     """Makes the first value of a weight."""
 
     def __call__(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -20,7 +20,6 @@ class Initialiser:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
 class Constant(Initialiser):
     """One number everywhere."""
 
@@ -30,7 +29,6 @@ class Constant(Initialiser):
         return np.full(shape, self.value, np.float32) if self.value else np.zeros(shape, np.float32)
 
 
-@dataclass(frozen=True)
 class Uniform(Initialiser):
     """Evenly between `low` and `high`."""
 
@@ -41,7 +39,6 @@ class Uniform(Initialiser):
         return uniform(shape, rng, self.low, self.high)
 
 
-@dataclass(frozen=True)
 class Gaussian(Initialiser):
     """Normal with this mean and deviation."""
 
@@ -53,7 +50,6 @@ class Gaussian(Initialiser):
         return found + np.float32(self.mean) if self.mean else found
 
 
-@dataclass(frozen=True)
 class TruncatedNormal(Initialiser):
     """Normal with this deviation; what lies beyond two deviations is drawn again."""
 
@@ -66,7 +62,6 @@ class TruncatedNormal(Initialiser):
         return found * np.float32(self.deviation)
 
 
-@dataclass(frozen=True)
 class Scaled(Initialiser):
     """Mean 0 and a variance of ``gain / fan``, so that values keep their size from layer to layer.
 
@@ -91,7 +86,6 @@ class Scaled(Initialiser):
         return uniform(shape, rng, -sqrt(3) * deviation, sqrt(3) * deviation)
 
 
-@dataclass(frozen=True)
 class Orthogonal(Initialiser):
     """Rows or columns orthonormal, times `gain`. Source: Saxe et al. 2013, arXiv:1312.6120."""
 
@@ -105,7 +99,6 @@ class Orthogonal(Initialiser):
         return (self.gain * (q if rows >= columns else q.T)).reshape(shape).astype(np.float32)
 
 
-@dataclass(frozen=True)
 class Identity(Initialiser):
     """Ones on the diagonal of a matrix, times `gain`."""
 
@@ -115,7 +108,6 @@ class Identity(Initialiser):
         return np.eye(*shape, dtype=np.float32) * np.float32(self.gain)
 
 
-@dataclass(frozen=True)
 class Custom(Initialiser):
     """What a function of shape and generator returns."""
 

@@ -1,17 +1,16 @@
-"""Layer: a frozen dataclass of parameters and layers. Calling it on nodes builds its part of the graph.
+"""Layer: a record of parameters and layers. Calling it on nodes builds its part of the graph.
 
 A model is a tree of layers. It holds no graph and no state of its own: values live in its Vars, whose names are their
 paths in the tree. A layer that occurs twice is one layer with one set of weights.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
 
 import numpy as np
 
-from cgraph import Node, Var
+from cgraph import Node, Record, Var
 from nn.init import GLOROT_UNIFORM, Initialiser
 from nn.mode import Mode
 
@@ -46,9 +45,9 @@ class Parameter(Var):
         object.__setattr__(self.op, "label", name)
 
 
-@dataclass(frozen=True, eq=False)
-class Layer:
-    """A part of a network. A subclass has its sizes as fields, makes Parameters in ``__post_init__``, and has `build`.
+class Layer(Record, eq=False):
+    """A part of a network. A subclass has its sizes as fields, makes its Parameters (declared by
+    ``field(init=False)``) in ``__post_init__``, and has `build`.
 
     ``layer(x)`` builds for inference, ``layer(x, mode=Mode(training=True))`` for training.
     """
@@ -102,9 +101,9 @@ class Layer:
 
 
 def members(layer: Layer, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Parameters and layers of a tree with their paths, depth first in the order of the fields."""
-    for field in fields(layer):
-        yield from found_in(getattr(layer, field.name, None), prefix + field.name)
+    """Parameters and layers of a tree with their paths, depth first in the order in which each layer was given them."""
+    for name, value in vars(layer).items():
+        yield from found_in(value, prefix + name)
 
 
 def found_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -154,8 +153,7 @@ def _mapped(value: Any, change: Callable[[Parameter], Any], known: dict[int, Any
         known[id(value)] = change(value)
     elif isinstance(value, Layer):
         copy = known[id(value)] = object.__new__(type(value))
-        for field in fields(value):
-            object.__setattr__(copy, field.name, _mapped(getattr(value, field.name), change, known))
+        copy.hold(**{name: _mapped(x, change, known) for name, x in vars(value).items()})
     elif isinstance(value, tuple):
         return tuple(_mapped(x, change, known) for x in value)
     else:

@@ -1,16 +1,14 @@
 """Loaders: which samples each step of training sees. The order of an epoch depends on seed and epoch alone."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from cgraph import InputError
+from cgraph import InputError, Record
 
 
-@dataclass(frozen=True, eq=False)
-class Loader:
+class Loader(Record, eq=False):
     """Batches of arrays that lie in memory (or are mapped into it).
 
     Fields

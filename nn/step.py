@@ -1,12 +1,11 @@
 """A training step as one compiled Function: forward, loss, gradients, and an update edge for all that changes."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import cgraph as cg
-from cgraph import Function, Var
+from cgraph import Function, Record, Var
 from nn.layer import Layer, Parameter
 from nn.losses import Loss
 from nn.mode import Mode
@@ -14,8 +13,7 @@ from nn.optim.optimiser import Optimiser
 from nn.weights import check_assigned
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Record):
     """One step of training. Calling it runs the Function once: nothing else is computed per step.
 
     Fields

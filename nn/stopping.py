@@ -1,18 +1,17 @@
 """When training stops before its last step."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from cgraph import Record
 
 
-@dataclass(frozen=True)
-class Stopping:
+class Stopping(Record):
     """Asked after every epoch, with the losses so far: validation losses if there are any, else means of epochs."""
 
     def stops(self, losses: Sequence[float]) -> bool:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
 class Below(Stopping):
     """Stop when the loss is below `loss`."""
 
@@ -22,7 +21,6 @@ class Below(Stopping):
         return bool(losses) and losses[-1] < self.loss
 
 
-@dataclass(frozen=True)
 class Early(Stopping):
     """Stop when the best loss is `patience` epochs old.
 

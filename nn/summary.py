@@ -1,17 +1,15 @@
 """summary: shapes, parameters and multiply-adds of every layer of a model, as text."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from cgraph import InputError, Node, Var
+from cgraph import InputError, Node, Record, Var
 from nn.layer import Layer, Sample
 from nn.mode import Mode
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Record):
     """A layer without layers of its own, in one use of it.
 
     Fields

@@ -27,6 +27,15 @@ class OwnToo(Own):
     y: int = 0
 
 
+class Square(Record):
+    unit: "ClassVar[str]" = "m"
+    side: "float"
+    area: "float" = field(init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "area", self.side * self.side)
+
+
 class Positive(Record):
     x: float
 
@@ -83,6 +92,12 @@ def test_replace_makes_another_with_the_same_checks():
         replace(Point(1), z=5)
     with pytest.raises(ValueError, match="positive"):
         replace(Positive(1.0), x=-1.0)
+
+
+def test_a_field_that_is_computed_is_not_given_nor_compared():
+    assert Square(2.0).area == 4.0 and Square(side=2.0) == Square(2.0)
+    with pytest.raises(TypeError, match=r"Square\(side\)"):
+        Square(2.0, 4.0)
 
 
 def test_it_is_written_as_it_is_made():

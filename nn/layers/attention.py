@@ -1,6 +1,6 @@
 """Attention: each position mixes the values of all positions, by how well its query fits their keys."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import cgraph as cg
 from cgraph import Node, ShapeError
@@ -9,7 +9,6 @@ from nn.layers.linear import Linear
 from nn.mode import Mode
 
 
-@dataclass(frozen=True, eq=False)
 class MultiHeadAttention(Layer):
     """``softmax(q k^T / sqrt(d)) v`` in several heads of ``d = features / heads``, joined by a Linear.
 
@@ -28,10 +27,10 @@ class MultiHeadAttention(Layer):
     features: int
     heads: int
     causal: bool = False
-    query: Linear = field(init=False, repr=False)
-    key: Linear = field(init=False, repr=False)
-    value: Linear = field(init=False, repr=False)
-    output: Linear = field(init=False, repr=False)
+    query: Linear = field(init=False)
+    key: Linear = field(init=False)
+    value: Linear = field(init=False)
+    output: Linear = field(init=False)
 
     def __post_init__(self) -> None:
         if self.features % self.heads:

@@ -1,6 +1,6 @@
 """The block of which convolutional networks are made: convolution, batch norm, activation."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from cgraph import Node
 from nn.init import HE_NORMAL
@@ -12,7 +12,6 @@ from nn.layers.window import Pad, Sizes
 from nn.mode import Mode
 
 
-@dataclass(frozen=True, eq=False)
 class ConvNorm(Layer):
     """A Conv2d without bias, BatchNorm, and an activation.
 
@@ -32,8 +31,8 @@ class ConvNorm(Layer):
     function: Function = "relu"
     eps: float = 1e-5
     scaled: bool = True
-    conv: Conv2d = field(init=False, repr=False)
-    norm: BatchNorm = field(init=False, repr=False)
+    conv: Conv2d = field(init=False)
+    norm: BatchNorm = field(init=False)
 
     def __post_init__(self) -> None:
         sizes = (self.inputs, self.outputs, self.window, self.stride, self.pad, self.dilation, self.groups)

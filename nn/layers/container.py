@@ -1,6 +1,5 @@
 """Layers made of layers."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from cgraph import Node
@@ -8,7 +7,6 @@ from nn.layer import Layer, Sample
 from nn.mode import Mode
 
 
-@dataclass(frozen=True, eq=False)
 class Sequential(Layer):
     """One layer after another; several results of one are the operands of the next."""
 
@@ -28,7 +26,6 @@ class Sequential(Layer):
         return found[0] if isinstance(found, tuple) and len(found) == 1 else found
 
 
-@dataclass(frozen=True, eq=False)
 class Residual(Layer):
     """``body(x) + shortcut(x)``; without a shortcut x itself."""
 
@@ -40,7 +37,6 @@ class Residual(Layer):
         return own + (xs[0] if self.shortcut is None else self.shortcut(*xs, mode=mode))
 
 
-@dataclass(frozen=True, eq=False)
 class Branches(Layer):
     """Several layers on the same operands: one result each, or those joined by `merge`."""
 

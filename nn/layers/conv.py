@@ -4,7 +4,7 @@ A dilated convolution is `dilation` > 1, a depthwise one ``groups=inputs``.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 import cgraph as cg
@@ -15,7 +15,6 @@ from nn.layers.window import Pad, Sizes, pads, sizes
 from nn.mode import Mode
 
 
-@dataclass(frozen=True, eq=False)
 class Conv2d(Layer):
     """Cross-correlation of images with `outputs` filters.
 
@@ -43,8 +42,8 @@ class Conv2d(Layer):
     groups: int = 1
     use_bias: bool = True
     start: Initialiser = GLOROT_UNIFORM
-    weight: Parameter = field(init=False, repr=False)
-    bias: Parameter | None = field(init=False, repr=False)
+    weight: Parameter = field(init=False)
+    bias: Parameter | None = field(init=False)
 
     def __post_init__(self) -> None:
         window = sizes(self.window, self.axes)
@@ -60,21 +59,18 @@ class Conv2d(Layer):
         return y if self.bias is None else y + cg.reshape(self.bias, (-1, *[1] * self.axes))
 
 
-@dataclass(frozen=True, eq=False)
 class Conv1d(Conv2d):
     """Cross-correlation of sequences ``[n, inputs, w]`` with filters; see Conv2d."""
 
     axes: ClassVar[int] = 1
 
 
-@dataclass(frozen=True, eq=False)
 class Conv3d(Conv2d):
     """Cross-correlation of volumes ``[n, inputs, d, h, w]`` with filters; see Conv2d."""
 
     axes: ClassVar[int] = 3
 
 
-@dataclass(frozen=True, eq=False)
 class TransposeConv2d(Layer):
     """The adjoint of a convolution: every pixel spreads its filter over the result.
 
@@ -97,8 +93,8 @@ class TransposeConv2d(Layer):
     groups: int = 1
     use_bias: bool = True
     start: Initialiser = GLOROT_UNIFORM
-    weight: Parameter = field(init=False, repr=False)
-    bias: Parameter | None = field(init=False, repr=False)
+    weight: Parameter = field(init=False)
+    bias: Parameter | None = field(init=False)
 
     def __post_init__(self) -> None:
         window = sizes(self.window, self.axes)
@@ -114,14 +110,12 @@ class TransposeConv2d(Layer):
         return y if self.bias is None else y + cg.reshape(self.bias, (-1, *[1] * self.axes))
 
 
-@dataclass(frozen=True, eq=False)
 class TransposeConv1d(TransposeConv2d):
     """The adjoint of a Conv1d, for sequences ``[n, inputs, w]``."""
 
     axes: ClassVar[int] = 1
 
 
-@dataclass(frozen=True, eq=False)
 class TransposeConv3d(TransposeConv2d):
     """The adjoint of a Conv3d, for volumes ``[n, inputs, d, h, w]``."""
 

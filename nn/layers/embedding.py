@@ -1,6 +1,6 @@
 """Embedding: a trained row for each of a number of symbols."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import cgraph as cg
 from cgraph import Node
@@ -9,7 +9,6 @@ from nn.layer import Layer, Parameter
 from nn.mode import Mode
 
 
-@dataclass(frozen=True, eq=False)
 class Embedding(Layer):
     """Row ``weight[x]`` for every symbol.
 
@@ -22,7 +21,7 @@ class Embedding(Layer):
     symbols: int
     features: int
     start: Initialiser = Uniform()
-    weight: Parameter = field(init=False, repr=False)
+    weight: Parameter = field(init=False)
 
     def __post_init__(self) -> None:
         self.hold(weight=Parameter((self.symbols, self.features), self.start))

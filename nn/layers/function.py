@@ -1,7 +1,6 @@
 """Layers without weights that apply a function."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import cgraph as cg
@@ -41,7 +40,6 @@ def activation(function: Function) -> Callable[[Any], Node]:
     return ACTIVATIONS[function]
 
 
-@dataclass(frozen=True, eq=False)
 class Activation(Layer):
     """A pointwise function or softmax, by name or as a function of a node."""
 
@@ -54,7 +52,6 @@ class Activation(Layer):
         return activation(self.function)(xs[0])
 
 
-@dataclass(frozen=True, eq=False)
 class Lambda(Layer):
     """Any function of one node that builds a graph."""
 
@@ -64,7 +61,6 @@ class Lambda(Layer):
         return self.function(xs[0])
 
 
-@dataclass(frozen=True, eq=False)
 class LambdaArray(Layer):
     """Any function of several nodes that builds a graph."""
 

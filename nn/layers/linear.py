@@ -1,6 +1,6 @@
 """Fully connected layers."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import cgraph as cg
 from cgraph import Node
@@ -9,7 +9,6 @@ from nn.layer import Layer, Parameter
 from nn.mode import Mode
 
 
-@dataclass(frozen=True, eq=False)
 class Linear(Layer):
     """``x @ weight + bias`` over the last axis.
 
@@ -23,8 +22,8 @@ class Linear(Layer):
     outputs: int
     use_bias: bool = True
     start: Initialiser = GLOROT_UNIFORM
-    weight: Parameter = field(init=False, repr=False)
-    bias: Parameter | None = field(init=False, repr=False)
+    weight: Parameter = field(init=False)
+    bias: Parameter | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.hold(weight=Parameter((self.inputs, self.outputs), self.start))
@@ -35,7 +34,6 @@ class Linear(Layer):
         return y if self.bias is None else y + self.bias
 
 
-@dataclass(frozen=True, eq=False)
 class FullyConnected(Linear):
     """A Linear over all axes of a sample at once.
 

@@ -1,7 +1,6 @@
 """Layers that make one node of several."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 
 import cgraph as cg
@@ -10,7 +9,6 @@ from nn.layer import Layer
 from nn.mode import Mode
 
 
-@dataclass(frozen=True, eq=False)
 class Add(Layer):
     """The sum of all operands."""
 
@@ -18,7 +16,6 @@ class Add(Layer):
         return folded(lambda x, y: x + y, xs)
 
 
-@dataclass(frozen=True, eq=False)
 class Mul(Layer):
     """The product of all operands, element by element."""
 
@@ -26,7 +23,6 @@ class Mul(Layer):
         return folded(lambda x, y: x * y, xs)
 
 
-@dataclass(frozen=True, eq=False)
 class Dot(Layer):
     """The matrix product of two operands."""
 
@@ -34,7 +30,6 @@ class Dot(Layer):
         return cg.matmul(*xs)
 
 
-@dataclass(frozen=True, eq=False)
 class Max(Layer):
     """The largest of all operands, element by element."""
 
@@ -42,7 +37,6 @@ class Max(Layer):
         return folded(cg.maximum, xs)
 
 
-@dataclass(frozen=True, eq=False)
 class Average(Layer):
     """The mean of all operands, element by element."""
 
@@ -50,7 +44,6 @@ class Average(Layer):
         return folded(lambda x, y: x + y, xs) * (1 / len(xs))
 
 
-@dataclass(frozen=True, eq=False)
 class Concatenate(Layer):
     """Operands one after another along an axis, the channels by default."""
 

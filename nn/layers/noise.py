@@ -1,7 +1,5 @@
 """Layers that disturb their operand in training, and pass it on in inference."""
 
-from dataclasses import dataclass
-
 import cgraph as cg
 from cgraph import Node
 from nn.layer import Layer
@@ -11,7 +9,6 @@ SELU_FLOOR = -1.7580993408473766
 """What selu tends to far below zero: ``-gamma * alpha``."""
 
 
-@dataclass(frozen=True, eq=False)
 class Dropout(Layer):
     """Elements set to zero with probability `rate`, the others divided by ``1 - rate``.
 
@@ -30,7 +27,6 @@ class Dropout(Layer):
         return cg.dropout(x, mode.next_key(), self.rate)
 
 
-@dataclass(frozen=True, eq=False)
 class AlphaDropout(Layer):
     """Dropout that keeps mean 0 and variance 1 behind selu. Source: Klambauer et al. 2017, arXiv:1706.02515."""
 
@@ -49,7 +45,6 @@ class AlphaDropout(Layer):
         return dropped * scale - scale * self.rate * SELU_FLOOR
 
 
-@dataclass(frozen=True, eq=False)
 class GaussianNoise(Layer):
     """Normal noise of this deviation added."""
 
@@ -60,7 +55,6 @@ class GaussianNoise(Layer):
         return x + self.deviation * cg.random_normal(mode.next_key(), x.shape) if mode.training else x
 
 
-@dataclass(frozen=True, eq=False)
 class GaussianDropout(Layer):
     """Multiplied with normal noise of mean 1 and the variance of a Dropout of this rate."""
 

@@ -1,6 +1,6 @@
 """Normalisation: of each channel over the batch, and of each sample over its own elements."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import cgraph as cg
 from cgraph import Node
@@ -9,7 +9,6 @@ from nn.layer import Layer, Parameter
 from nn.mode import Mode
 
 
-@dataclass(frozen=True, eq=False)
 class BatchNorm(Layer):
     """Each channel brought to mean 0 and variance 1, then scaled and shifted.
 
@@ -30,10 +29,10 @@ class BatchNorm(Layer):
     eps: float = 1e-5
     decay: float = 0.9
     scaled: bool = True
-    scale: Parameter | None = field(init=False, repr=False)
-    shift: Parameter = field(init=False, repr=False)
-    mean: Parameter = field(init=False, repr=False)
-    variance: Parameter = field(init=False, repr=False)
+    scale: Parameter | None = field(init=False)
+    shift: Parameter = field(init=False)
+    mean: Parameter = field(init=False)
+    variance: Parameter = field(init=False)
 
     def __post_init__(self) -> None:
         shape = (self.channels,)
@@ -56,7 +55,6 @@ class BatchNorm(Layer):
             mode.update(running, self.decay * mode.latest(running) + (1 - self.decay) * found)
 
 
-@dataclass(frozen=True, eq=False)
 class GroupNorm(Layer):
     """Each group of channels of each sample brought to mean 0 and variance 1, then scaled and shifted per channel.
 
@@ -69,8 +67,8 @@ class GroupNorm(Layer):
     groups: int
     channels: int
     eps: float = 1e-5
-    scale: Parameter = field(init=False, repr=False)
-    shift: Parameter = field(init=False, repr=False)
+    scale: Parameter = field(init=False)
+    shift: Parameter = field(init=False)
 
     def __post_init__(self) -> None:
         self.hold(scale=Parameter((self.channels,), ONES), shift=Parameter((self.channels,), ZEROS))
@@ -84,14 +82,13 @@ def InstanceNorm(channels: int, eps: float = 1e-5) -> GroupNorm:
     return GroupNorm(channels, channels, eps)
 
 
-@dataclass(frozen=True, eq=False)
 class LayerNorm(Layer):
     """The last axis brought to mean 0 and variance 1, then scaled and shifted. Source: Ba et al. 2016, 1607.06450."""
 
     features: int
     eps: float = 1e-5
-    scale: Parameter = field(init=False, repr=False)
-    shift: Parameter = field(init=False, repr=False)
+    scale: Parameter = field(init=False)
+    shift: Parameter = field(init=False)
 
     def __post_init__(self) -> None:
         self.hold(scale=Parameter((self.features,), ONES), shift=Parameter((self.features,), ZEROS))

@@ -1,6 +1,5 @@
 """Pooling over windows and over whole axes, and the way back up."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import cgraph as cg
@@ -10,7 +9,6 @@ from nn.layers.window import Pad, Sizes, pads, sizes
 from nn.mode import Mode
 
 
-@dataclass(frozen=True, eq=False)
 class MaxPool2d(Layer):
     """The largest element of each window of ``[n, c, h, w]``.
 
@@ -33,21 +31,18 @@ class MaxPool2d(Layer):
         return pool(xs[0], window, stride=stride, pad=pad, ceil=self.ceil)
 
 
-@dataclass(frozen=True, eq=False)
 class MaxPool1d(MaxPool2d):
     """The largest element of each window of ``[n, c, w]``; see MaxPool2d."""
 
     axes: ClassVar[int] = 1
 
 
-@dataclass(frozen=True, eq=False)
 class MaxPool3d(MaxPool2d):
     """The largest element of each window of ``[n, c, d, h, w]``; see MaxPool2d."""
 
     axes: ClassVar[int] = 3
 
 
-@dataclass(frozen=True, eq=False)
 class AvgPool2d(Layer):
     """The mean of each window of ``[n, c, h, w]``.
 
@@ -69,21 +64,18 @@ class AvgPool2d(Layer):
         return pool(xs[0], window, stride=stride, pad=pad, ceil=self.ceil, count_pad=self.count_pad)
 
 
-@dataclass(frozen=True, eq=False)
 class AvgPool1d(AvgPool2d):
     """The mean of each window of ``[n, c, w]``; see AvgPool2d."""
 
     axes: ClassVar[int] = 1
 
 
-@dataclass(frozen=True, eq=False)
 class AvgPool3d(AvgPool2d):
     """The mean of each window of ``[n, c, d, h, w]``; see AvgPool2d."""
 
     axes: ClassVar[int] = 3
 
 
-@dataclass(frozen=True, eq=False)
 class GlobalMaxPool(Layer):
     """The largest element of each channel of ``[n, c, ...]``: ``[n, c]``, or with axes of one element kept."""
 
@@ -93,7 +85,6 @@ class GlobalMaxPool(Layer):
         return cg.max(xs[0], axis=tuple(range(2, xs[0].ndim)), keepdims=self.keep)
 
 
-@dataclass(frozen=True, eq=False)
 class GlobalAvgPool(Layer):
     """The mean of each channel of ``[n, c, ...]``: ``[n, c]``, or with axes of one element kept."""
 
@@ -103,7 +94,6 @@ class GlobalAvgPool(Layer):
         return cg.mean(xs[0], axis=tuple(range(2, xs[0].ndim)), keepdims=self.keep)
 
 
-@dataclass(frozen=True, eq=False)
 class UpSampling(Layer):
     """Every element of ``[n, c, ...]`` repeated `factor` times along each axis after the channels."""
 
@@ -116,7 +106,6 @@ class UpSampling(Layer):
         return x
 
 
-@dataclass(frozen=True, eq=False)
 class Padding(Layer):
     """Constant elements around ``[n, c, ...]``: `before` and `behind` per axis after the channels."""
 

@@ -6,7 +6,7 @@ sees every step. ``x W`` is computed step by step: of one product for all steps,
 would be as large as the product.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 import cgraph as cg
@@ -17,7 +17,6 @@ from nn.layers.function import Function, activation
 from nn.mode import Mode
 
 
-@dataclass(frozen=True, eq=False)
 class Cell(Layer):
     """What all cells have: weights of the operand and of the state, and a bias, for `gates` gates side by side."""
 
@@ -26,9 +25,9 @@ class Cell(Layer):
     units: int
     sequence: bool = False
     start: Initialiser = GLOROT_UNIFORM
-    weight: Parameter = field(init=False, repr=False)
-    state_weight: Parameter = field(init=False, repr=False)
-    bias: Parameter = field(init=False, repr=False)
+    weight: Parameter = field(init=False)
+    state_weight: Parameter = field(init=False)
+    bias: Parameter = field(init=False)
 
     def __post_init__(self) -> None:
         width = self.gates * self.units
@@ -53,7 +52,6 @@ class Cell(Layer):
         return cg.stack(found, axis=1) if self.sequence else found[-1]
 
 
-@dataclass(frozen=True, eq=False)
 class Recurrent(Cell):
     """``h = f(x W + h U + b)``. Source: Elman 1990."""
 
@@ -64,7 +62,6 @@ class Recurrent(Cell):
         return (activation(self.function)(both),)
 
 
-@dataclass(frozen=True, eq=False)
 class LSTM(Cell):
     """Gates in the order input, forget, cell, output: ``c = f * c + i * g``, ``h = o * tanh(c)``; see cg.lstm_cell."""
 
@@ -78,7 +75,6 @@ class LSTM(Cell):
         return cg.lstm_cell(x, *state, self.weight, self.state_weight, self.bias)
 
 
-@dataclass(frozen=True, eq=False)
 class GRU(Cell):
     """Gates in the order update, reset, candidate: ``h = z * h + (1 - z) * n``; see cg.gru_cell.
 
@@ -87,7 +83,7 @@ class GRU(Cell):
     """
 
     gates: ClassVar[int] = 3
-    state_bias: Parameter = field(init=False, repr=False)
+    state_bias: Parameter = field(init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -97,7 +93,6 @@ class GRU(Cell):
         return (cg.gru_cell(x, *state, self.weight, self.state_weight, self.bias, self.state_bias),)
 
 
-@dataclass(frozen=True, eq=False)
 class Bidirectional(Layer):
     """One layer along the sequence and one against it, side by side along the features."""
 

@@ -1,6 +1,5 @@
 """Layers that change shapes and compute nothing."""
 
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -10,7 +9,6 @@ from nn.layer import Layer, Sample
 from nn.mode import Mode
 
 
-@dataclass(frozen=True, eq=False)
 class Input(Layer):
     """Passes its operand on, and says which shape a sample has."""
 
@@ -27,7 +25,6 @@ class Input(Layer):
         return xs[0]
 
 
-@dataclass(frozen=True, eq=False)
 class Reshape(Layer):
     """Each sample under another shape of as many elements; one axis may be -1."""
 
@@ -40,7 +37,6 @@ class Reshape(Layer):
         return cg.reshape(x, (x.shape[0], *(missing if n == -1 else n for n in self.shape)))
 
 
-@dataclass(frozen=True, eq=False)
 class Flatten(Layer):
     """Each sample along one axis."""
 
@@ -48,7 +44,6 @@ class Flatten(Layer):
         return cg.reshape(xs[0], (xs[0].shape[0], prod(xs[0].shape[1:])))
 
 
-@dataclass(frozen=True, eq=False)
 class Slice(Layer):
     """Part of each sample: an index as in NumPy, without the batch axis."""
 

@@ -4,7 +4,7 @@ back camera's 256×256 and smaller ones too.
 Source: Bazarevsky et al. 2019, arXiv:1907.05047; MediaPipe's face_detection_front and face_detection_back for sizes.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import cgraph as cg
 from cgraph import Node
@@ -22,7 +22,6 @@ NUMBERS = 16
 """Per anchor: centre, size, and six points."""
 
 
-@dataclass(frozen=True, eq=False)
 class BlazeBlock(Layer):
     """Depthwise 3×3 and pointwise convolution beside x, whose channels are filled up with zeros.
 
@@ -34,8 +33,8 @@ class BlazeBlock(Layer):
     outputs: int
     stride: int = 1
     residual: bool = True
-    depthwise: Conv2d = field(init=False, repr=False)
-    pointwise: Conv2d = field(init=False, repr=False)
+    depthwise: Conv2d = field(init=False)
+    pointwise: Conv2d = field(init=False)
 
     def __post_init__(self) -> None:
         c = self.inputs
@@ -62,7 +61,6 @@ def blocks(before: int, sizes: tuple[tuple[int, int], ...], residual: bool = Tru
     return tuple(found)
 
 
-@dataclass(frozen=True, eq=False)
 class BlazeFace(Layer):
     """Images ``[n, 3, h, w]`` with values from -1 to 1 to raw boxes ``[n, 896, 16]`` and scores ``[n, 896, 1]``.
 
@@ -73,13 +71,13 @@ class BlazeFace(Layer):
     """
 
     back: bool = False
-    stem: Conv2d = field(init=False, repr=False)
-    first: tuple[BlazeBlock, ...] = field(init=False, repr=False)
-    second: tuple[BlazeBlock, ...] = field(init=False, repr=False)
-    scores_8: Conv2d = field(init=False, repr=False)
-    scores_16: Conv2d = field(init=False, repr=False)
-    boxes_8: Conv2d = field(init=False, repr=False)
-    boxes_16: Conv2d = field(init=False, repr=False)
+    stem: Conv2d = field(init=False)
+    first: tuple[BlazeBlock, ...] = field(init=False)
+    second: tuple[BlazeBlock, ...] = field(init=False)
+    scores_8: Conv2d = field(init=False)
+    scores_16: Conv2d = field(init=False)
+    boxes_8: Conv2d = field(init=False)
+    boxes_16: Conv2d = field(init=False)
 
     def __post_init__(self) -> None:
         first, second = (BACK_FIRST, BACK_SECOND) if self.back else (FIRST, SECOND)

@@ -4,7 +4,7 @@ Source: Chen et al. 2017, arXiv:1706.05587; the head has the 1×1 branch and the
 not rounded to multiples of 8 but of 4, as in the published deeplabv3_257_mv_gpu.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import cgraph as cg
 from cgraph import Node
@@ -33,18 +33,17 @@ def atrous_body() -> tuple[Layer, ...]:
     return tuple(parts)
 
 
-@dataclass(frozen=True, eq=False)
 class DeepLabV3(Layer):
     """Images ``[n, 3, h, w]`` to class scores of every pixel ``[n, classes, h, w]``."""
 
     classes: int = 21
     image: tuple[int, int, int] = (3, 257, 257)
-    parts: tuple[Layer, ...] = field(init=False, repr=False)
-    pool: GlobalAvgPool = field(init=False, repr=False)
-    pooled: ConvNorm = field(init=False, repr=False)
-    aspp: ConvNorm = field(init=False, repr=False)
-    projection: ConvNorm = field(init=False, repr=False)
-    logits: Conv2d = field(init=False, repr=False)
+    parts: tuple[Layer, ...] = field(init=False)
+    pool: GlobalAvgPool = field(init=False)
+    pooled: ConvNorm = field(init=False)
+    aspp: ConvNorm = field(init=False)
+    projection: ConvNorm = field(init=False)
+    logits: Conv2d = field(init=False)
 
     def __post_init__(self) -> None:
         features = int(GROUPS[-1][1] * WIDTH)

@@ -1,6 +1,6 @@
 """DenseNet-121 and -201. Source: Huang et al. 2016, arXiv:1608.06993 (with bottlenecks and compression one half)."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import cgraph as cg
 from cgraph import Node
@@ -17,15 +17,14 @@ GROWTH = 32
 BOTTLENECK = 4 * GROWTH
 
 
-@dataclass(frozen=True, eq=False)
 class NormConv(Layer):
     """BatchNorm, relu, then a convolution without bias: the order of dense blocks."""
 
     inputs: int
     outputs: int
     window: int
-    norm: BatchNorm = field(init=False, repr=False)
-    conv: Conv2d = field(init=False, repr=False)
+    norm: BatchNorm = field(init=False)
+    conv: Conv2d = field(init=False)
 
     def __post_init__(self) -> None:
         same = self.window // 2
@@ -36,13 +35,12 @@ class NormConv(Layer):
         return self.conv(cg.relu(self.norm(*xs, mode=mode)), mode=mode)
 
 
-@dataclass(frozen=True, eq=False)
 class Dense(Layer):
     """x with GROWTH new channels behind it."""
 
     inputs: int
-    narrow: NormConv = field(init=False, repr=False)
-    grow: NormConv = field(init=False, repr=False)
+    narrow: NormConv = field(init=False)
+    grow: NormConv = field(init=False)
 
     def __post_init__(self) -> None:
         self.hold(narrow=NormConv(self.inputs, BOTTLENECK, 1), grow=NormConv(BOTTLENECK, GROWTH, 3))
@@ -51,17 +49,16 @@ class Dense(Layer):
         return cg.concat([xs[0], self.grow(self.narrow(*xs, mode=mode), mode=mode)], axis=1)
 
 
-@dataclass(frozen=True, eq=False)
 class DenseNet(Layer):
     """Images ``[n, 3, h, w]`` to class scores (logits) ``[n, classes]``."""
 
     depths: tuple[int, ...]
     classes: int = 1000
     image: tuple[int, int, int] = (3, 224, 224)
-    stem: ConvNorm = field(init=False, repr=False)
-    parts: tuple[Layer, ...] = field(init=False, repr=False)
-    norm: BatchNorm = field(init=False, repr=False)
-    classifier: Linear = field(init=False, repr=False)
+    stem: ConvNorm = field(init=False)
+    parts: tuple[Layer, ...] = field(init=False)
+    norm: BatchNorm = field(init=False)
+    classifier: Linear = field(init=False)
 
     def __post_init__(self) -> None:
         parts: list[Layer] = []

@@ -1,14 +1,13 @@
 """From BlazeFace's raw numbers to faces: boxes and points in picture coordinates, overlapping ones blended."""
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from cgraph import Record
 
 MOST_SCORE = 100.0
 
 
-@dataclass(frozen=True)
-class Face:
+class Face(Record):
     """A face in coordinates from 0 to 1.
 
     Fields

@@ -3,7 +3,7 @@
 Every concatenation joins all branches of its block at once, also those of the forks inside a branch.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import cgraph as cg
 from cgraph import Node
@@ -19,15 +19,14 @@ from nn.mode import Mode
 EPS = 1e-3
 
 
-@dataclass(frozen=True, eq=False)
 class Forked(Layer):
     """Both a 1×3 and a 3×1 convolution of what `stem` gives, or of x itself."""
 
     stem: Sequential
     inputs: int
     outputs: int
-    wide: ConvNorm = field(init=False, repr=False)
-    tall: ConvNorm = field(init=False, repr=False)
+    wide: ConvNorm = field(init=False)
+    tall: ConvNorm = field(init=False)
 
     def __post_init__(self) -> None:
         wide = conv(self.inputs, self.outputs, (1, 3), pad="same")
@@ -38,7 +37,6 @@ class Forked(Layer):
         return self.wide(x, mode=mode), self.tall(x, mode=mode)
 
 
-@dataclass(frozen=True, eq=False)
 class Flat(Layer):
     """All results of all branches, joined along the channels."""
 
@@ -118,16 +116,15 @@ def blocks() -> tuple[Layer, ...]:
     )
 
 
-@dataclass(frozen=True, eq=False)
 class InceptionV3(Layer):
     """Images ``[n, 3, 299, 299]`` to class probabilities ``[n, classes]``."""
 
     classes: int = 1000
     image: tuple[int, int, int] = (3, 299, 299)
-    stem: Sequential = field(init=False, repr=False)
-    parts: tuple[Layer, ...] = field(init=False, repr=False)
-    pool: GlobalAvgPool = field(init=False, repr=False)
-    classifier: Conv2d = field(init=False, repr=False)
+    stem: Sequential = field(init=False)
+    parts: tuple[Layer, ...] = field(init=False)
+    pool: GlobalAvgPool = field(init=False)
+    classifier: Conv2d = field(init=False)
 
     def __post_init__(self) -> None:
         first = (conv(3, 32, 3, 2), conv(32, 32, 3), conv(32, 64, 3, pad="same"), MaxPool2d(3, 2))

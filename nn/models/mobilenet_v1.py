@@ -1,6 +1,6 @@
 """MobileNet v1. Source: Howard et al. 2017, arXiv:1704.04861; TensorFlow's slim for padding and the 1×1 classifier."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import cgraph as cg
 from cgraph import Node
@@ -19,7 +19,6 @@ BLOCKS = (
 EPS = 1e-3
 
 
-@dataclass(frozen=True, eq=False)
 class Separable(Layer):
     """A 3×3 depthwise convolution, then a 1×1 one that mixes the channels."""
 
@@ -27,8 +26,8 @@ class Separable(Layer):
     outputs: int
     stride: int = 1
     dilation: int = 1
-    depthwise: ConvNorm = field(init=False, repr=False)
-    pointwise: ConvNorm = field(init=False, repr=False)
+    depthwise: ConvNorm = field(init=False)
+    pointwise: ConvNorm = field(init=False)
 
     def __post_init__(self) -> None:
         c, k = self.inputs, self.outputs
@@ -50,16 +49,15 @@ def body(width: float, blocks: tuple[tuple[int, int], ...] = BLOCKS) -> tuple[La
     return tuple(parts)
 
 
-@dataclass(frozen=True, eq=False)
 class MobileNetV1(Layer):
     """Images ``[n, 3, h, w]`` to class probabilities ``[n, classes]``."""
 
     classes: int = 1000
     width: float = 1.0
     image: tuple[int, int, int] = (3, 224, 224)
-    parts: tuple[Layer, ...] = field(init=False, repr=False)
-    pool: GlobalAvgPool = field(init=False, repr=False)
-    classifier: Conv2d = field(init=False, repr=False)
+    parts: tuple[Layer, ...] = field(init=False)
+    pool: GlobalAvgPool = field(init=False)
+    classifier: Conv2d = field(init=False)
 
     def __post_init__(self) -> None:
         features = int(BLOCKS[-1][0] * self.width)

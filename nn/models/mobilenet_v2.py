@@ -1,6 +1,6 @@
 """MobileNet v2. Source: Sandler et al. 2018, arXiv:1801.04381; TensorFlow's slim for padding and the 1×1 classifier."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import cgraph as cg
 from cgraph import Node
@@ -16,7 +16,6 @@ GROUPS = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3,
 EPS = 1e-3
 
 
-@dataclass(frozen=True, eq=False)
 class InvertedResidual(Layer):
     """1×1 convolution that widens, 3×3 depthwise, 1×1 that narrows without activation; adds x when it can."""
 
@@ -25,9 +24,9 @@ class InvertedResidual(Layer):
     expansion: int
     stride: int = 1
     dilation: int = 1
-    expand: ConvNorm | None = field(init=False, repr=False)
-    depthwise: ConvNorm = field(init=False, repr=False)
-    project: ConvNorm = field(init=False, repr=False)
+    expand: ConvNorm | None = field(init=False)
+    depthwise: ConvNorm = field(init=False)
+    project: ConvNorm = field(init=False)
 
     def __post_init__(self) -> None:
         wide = self.inputs * self.expansion
@@ -61,23 +60,22 @@ def body(width: float) -> tuple[Layer, ...]:
     return tuple(parts)
 
 
-@dataclass(frozen=True, eq=False)
 class MobileNetV2(Layer):
     """Images ``[n, 3, h, w]`` to class probabilities ``[n, classes]``."""
 
     classes: int = 1000
     width: float = 1.0
     image: tuple[int, int, int] = (3, 224, 224)
-    parts: tuple[Layer, ...] = field(init=False, repr=False)
-    last: ConvNorm = field(init=False, repr=False)
-    pool: GlobalAvgPool = field(init=False, repr=False)
-    classifier: Conv2d = field(init=False, repr=False)
+    parts: tuple[Layer, ...] = field(init=False)
+    last: ConvNorm = field(init=False)
+    pool: GlobalAvgPool = field(init=False)
+    classifier: Conv2d = field(init=False)
 
     def __post_init__(self) -> None:
         wide = max(LAST, channels(LAST, self.width))
-        self.hold(parts=body(self.width), pool=GlobalAvgPool(keep=True))
+        self.hold(parts=body(self.width))
         self.hold(last=ConvNorm(channels(GROUPS[-1][1], self.width), wide, 1, function="relu6", eps=EPS))
-        self.hold(classifier=Conv2d(wide, self.classes, 1))
+        self.hold(pool=GlobalAvgPool(keep=True), classifier=Conv2d(wide, self.classes, 1))
 
     @property
     def samples(self) -> tuple[Sample, ...]:

@@ -4,7 +4,7 @@ Source: Papandreou et al. 2018, arXiv:1803.08225. The last two blocks are 384 wi
 multi_person_mobilenet_v1_075 imply (Pisarchyk and Lee 2020).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import cgraph as cg
 from cgraph import Node
@@ -17,7 +17,6 @@ WIDTH, KEYPOINTS, EDGES = 0.75, 17, 16
 LAST = ((512, 1), (512, 1))
 
 
-@dataclass(frozen=True, eq=False)
 class PoseNet(Layer):
     """Images ``[n, 3, h, w]`` to maps at a sixteenth of the size.
 
@@ -27,12 +26,12 @@ class PoseNet(Layer):
     """
 
     image: tuple[int, int, int] = (3, 353, 257)
-    parts: tuple[Layer, ...] = field(init=False, repr=False)
-    heatmap: Conv2d = field(init=False, repr=False)
-    offset: Conv2d = field(init=False, repr=False)
-    forward: Conv2d = field(init=False, repr=False)
-    backward: Conv2d = field(init=False, repr=False)
-    segments: Conv2d = field(init=False, repr=False)
+    parts: tuple[Layer, ...] = field(init=False)
+    heatmap: Conv2d = field(init=False)
+    offset: Conv2d = field(init=False)
+    forward: Conv2d = field(init=False)
+    backward: Conv2d = field(init=False)
+    segments: Conv2d = field(init=False)
 
     def __post_init__(self) -> None:
         features = int(LAST[-1][0] * WIDTH)

@@ -3,7 +3,7 @@
 The networks for CIFAR-10 have 3 groups of 16, 32 and 64 channels and shortcuts without weights (option A).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import cgraph as cg
 from cgraph import Node
@@ -16,7 +16,6 @@ from nn.mode import Mode
 CHANNELS = (64, 128, 256, 512)
 
 
-@dataclass(frozen=True, eq=False)
 class Basic(Layer):
     """Two 3×3 convolutions beside a shortcut.
 
@@ -28,9 +27,9 @@ class Basic(Layer):
     outputs: int
     stride: int = 1
     subsampled: bool = False
-    first: ConvNorm = field(init=False, repr=False)
-    second: ConvNorm = field(init=False, repr=False)
-    shortcut: ConvNorm | None = field(init=False, repr=False)
+    first: ConvNorm = field(init=False)
+    second: ConvNorm = field(init=False)
+    shortcut: ConvNorm | None = field(init=False)
 
     def __post_init__(self) -> None:
         c, k = self.inputs, self.outputs
@@ -47,17 +46,16 @@ class Basic(Layer):
         return cg.relu(y + x)
 
 
-@dataclass(frozen=True, eq=False)
 class Bottleneck(Layer):
     """1×1, 3×3 and 1×1 convolution beside a shortcut; the result has four times `width` channels."""
 
     inputs: int
     width: int
     stride: int = 1
-    first: ConvNorm = field(init=False, repr=False)
-    second: ConvNorm = field(init=False, repr=False)
-    third: ConvNorm = field(init=False, repr=False)
-    shortcut: ConvNorm | None = field(init=False, repr=False)
+    first: ConvNorm = field(init=False)
+    second: ConvNorm = field(init=False)
+    third: ConvNorm = field(init=False)
+    shortcut: ConvNorm | None = field(init=False)
 
     def __post_init__(self) -> None:
         c, w, k = self.inputs, self.width, 4 * self.width
@@ -81,7 +79,6 @@ def subsample(x: Node, stride: int, missing: int) -> Node:
     return cg.pad(x[:, :, ::stride, ::stride], [(0, 0), (missing // 2, missing - missing // 2), (0, 0), (0, 0)])
 
 
-@dataclass(frozen=True, eq=False)
 class ResNet(Layer):
     """Images ``[n, 3, h, w]`` to class scores (logits) ``[n, classes]``.
 
@@ -96,10 +93,10 @@ class ResNet(Layer):
     small: bool = False
     classes: int = 1000
     image: tuple[int, int, int] = (3, 224, 224)
-    stem: ConvNorm = field(init=False, repr=False)
-    groups: tuple[tuple[Layer, ...], ...] = field(init=False, repr=False)
-    pool: GlobalAvgPool = field(init=False, repr=False)
-    classifier: Linear = field(init=False, repr=False)
+    stem: ConvNorm = field(init=False)
+    groups: tuple[tuple[Layer, ...], ...] = field(init=False)
+    pool: GlobalAvgPool = field(init=False)
+    classifier: Linear = field(init=False)
 
     def __post_init__(self) -> None:
         first = 16 if self.small else CHANNELS[0]

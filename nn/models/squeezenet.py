@@ -1,6 +1,6 @@
 """SqueezeNet 1.0 and 1.1. Source: Iandola et al. 2016, arXiv:1602.07360; 1.1 from the authors' repository."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import cgraph as cg
 from cgraph import Node
@@ -15,16 +15,15 @@ from nn.layers.shape import Input
 from nn.mode import Mode
 
 
-@dataclass(frozen=True, eq=False)
 class Fire(Layer):
     """A 1×1 convolution to few channels, then 1×1 and 3×3 ones side by side to `wide` channels each."""
 
     inputs: int
     few: int
     wide: int
-    squeeze: Conv2d = field(init=False, repr=False)
-    expand1: Conv2d = field(init=False, repr=False)
-    expand3: Conv2d = field(init=False, repr=False)
+    squeeze: Conv2d = field(init=False)
+    expand1: Conv2d = field(init=False)
+    expand3: Conv2d = field(init=False)
 
     def __post_init__(self) -> None:
         self.hold(squeeze=Conv2d(self.inputs, self.few, 1, start=HE_NORMAL))

@@ -8,10 +8,9 @@ Source: the rules that reproduce the tables of Pisarchyk and Lee 2020, arXiv:200
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
-from cgraph import Node, Var
+from cgraph import Node, Record, Var
 from nn.layer import Parameter
 
 REDUCTIONS = frozenset(("sum", "mean", "max"))
@@ -22,8 +21,7 @@ OWN_STEP = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Record):
     """One step: what it computes last, and the steps whose results it reads.
 
     Fields

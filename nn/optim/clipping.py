@@ -1,21 +1,18 @@
 """Clipping: bounds on gradients."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import cgraph as cg
-from cgraph import Node
+from cgraph import Node, Record
 
 
-@dataclass(frozen=True)
-class Clipping:
+class Clipping(Record):
     """Gradients held within bounds."""
 
     def clipped(self, gradients: Sequence[Node]) -> list[Node]:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
 class ClipValue(Clipping):
     """Each element held between `low` and `high`."""
 
@@ -26,7 +23,6 @@ class ClipValue(Clipping):
         return [cg.clip(g, self.low, self.high) for g in gradients]
 
 
-@dataclass(frozen=True)
 class ClipL2(Clipping):
     """All gradients together shortened to a Euclidean norm of at most `limit`."""
 

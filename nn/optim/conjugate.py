@@ -12,17 +12,15 @@ learning rate is the step along the direction. Noise of small batches is held ag
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import cgraph as cg
-from cgraph import Node
+from cgraph import Node, Record
 from nn.optim.methods import Method, Slots
 
 TINY = 1e-30
 
 
-@dataclass(frozen=True)
 class ConjugateGradient(Method):
     """What all variants share.
 
@@ -75,8 +73,7 @@ class DaiYuan(ConjugateGradient):
         return g.now_now, g.along_change
 
 
-@dataclass(frozen=True)
-class Sums:
+class Sums(Record):
     """Inner products over all weights."""
 
     gradients: list[Node]

@@ -1,18 +1,16 @@
 """Gradient methods: from gradients to directions. A new weight is the old one minus rate times direction."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import cgraph as cg
-from cgraph import Node
+from cgraph import Node, Record
 
 Slots = dict[str, Node]
 """What a method remembers of one weight, by name; in the shape of the weight."""
 
 
-@dataclass(frozen=True)
-class Method:
+class Method(Record):
     """How a step follows from gradients."""
 
     remembers: ClassVar[tuple[str, ...]] = ()
@@ -29,7 +27,6 @@ class Method:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
 class GradientDescent(Method):
     """The gradient itself."""
 
@@ -37,7 +34,6 @@ class GradientDescent(Method):
         return gradient, {}
 
 
-@dataclass(frozen=True)
 class Adagrad(Method):
     """Divided by the root of the sum of all squared gradients. Source: Duchi et al. 2011."""
 
@@ -49,7 +45,6 @@ class Adagrad(Method):
         return gradient / (cg.sqrt(squares) + self.eps), {"squares": squares}
 
 
-@dataclass(frozen=True)
 class RMSprop(Method):
     """Divided by the root of a running mean of squared gradients. Source: Hinton, lecture 6e, 2012."""
 
@@ -62,7 +57,6 @@ class RMSprop(Method):
         return gradient / (cg.sqrt(squares) + self.eps), {"squares": squares}
 
 
-@dataclass(frozen=True)
 class Adam(Method):
     """Running mean over root of running mean of squares, both corrected for their start at zero.
 
@@ -81,7 +75,6 @@ class Adam(Method):
         return (mean / first) / (cg.sqrt(squares / second) + self.eps), {"mean": mean, "squares": squares}
 
 
-@dataclass(frozen=True)
 class AdamW(Adam):
     """Adam whose weights shrink by `decay` besides, apart from the gradient.
 

@@ -1,12 +1,9 @@
 """Momentum: part of the last change of a weight goes on."""
 
-from dataclasses import dataclass
-
-from cgraph import Node
+from cgraph import Node, Record
 
 
-@dataclass(frozen=True)
-class Momentum:
+class Momentum(Record):
     """From the last change and the wanted one to what is remembered and what is subtracted from the weight.
 
     Fields

@@ -1,12 +1,11 @@
 """Optimiser: gradient method, learning rate, momentum, clipping and regularisation, as update edges of the graph."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 import cgraph as cg
-from cgraph import Node, Var
+from cgraph import Node, Record, Var
 from nn.layer import Parameter
 from nn.optim.clipping import Clipping
 from nn.optim.methods import Adam, Method, Slots
@@ -15,8 +14,7 @@ from nn.optim.regularisation import Regularisation
 from nn.optim.schedules import Const, Rate
 
 
-@dataclass(frozen=True)
-class Optimiser:
+class Optimiser(Record):
     """How weights follow from gradients. Everything is built into the graph of a training step.
 
     Fields

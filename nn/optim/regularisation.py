@@ -1,20 +1,16 @@
 """Regularisation: a penalty on weights."""
 
-from dataclasses import dataclass
-
 import cgraph as cg
-from cgraph import Node
+from cgraph import Node, Record
 
 
-@dataclass(frozen=True)
-class Regularisation:
+class Regularisation(Record):
     """What a weight adds to the loss."""
 
     def penalty(self, weight: Node) -> Node:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
 class L1(Regularisation):
     """`factor` times the sum of absolute values."""
 
@@ -24,7 +20,6 @@ class L1(Regularisation):
         return self.factor * cg.sum(cg.abs(weight))
 
 
-@dataclass(frozen=True)
 class L2(Regularisation):
     """`factor` times the sum of squares."""
 
@@ -34,7 +29,6 @@ class L2(Regularisation):
         return self.factor * cg.sum(cg.square(weight))
 
 
-@dataclass(frozen=True)
 class Elastic(Regularisation):
     """Both: `absolute` times the sum of absolute values, `square` times the sum of squares."""
 

@@ -1,14 +1,12 @@
 """Learning rates as functions of the real number of the step, which is a Var of the graph."""
 
-from dataclasses import dataclass
 from math import pi
 
 import cgraph as cg
-from cgraph import Node
+from cgraph import Node, Record
 
 
-@dataclass(frozen=True)
-class Rate:
+class Rate(Record):
     """A learning rate, computed in the graph."""
 
     def at(self, step: Node) -> Node:
@@ -16,7 +14,6 @@ class Rate:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
 class Const(Rate):
     """The same at every step."""
 
@@ -26,7 +23,6 @@ class Const(Rate):
         return step * 0.0 + self.rate
 
 
-@dataclass(frozen=True)
 class Decay(Rate):
     """``rate / (1 + k * step)``."""
 
@@ -37,7 +33,6 @@ class Decay(Rate):
         return self.rate / (1.0 + self.k * step)
 
 
-@dataclass(frozen=True)
 class ExpDecay(Rate):
     """``rate * exp(-k * step)``."""
 
@@ -48,7 +43,6 @@ class ExpDecay(Rate):
         return self.rate * cg.exp(-self.k * step)
 
 
-@dataclass(frozen=True)
 class Schedule(Rate):
     """One rate after another; the last one stays."""
 
@@ -61,7 +55,6 @@ class Schedule(Rate):
         return found
 
 
-@dataclass(frozen=True)
 class Cosine(Rate):
     """Up in a line for `warmup` steps, then down half a cosine until `steps`, then `floor`.
 
