@@ -23,8 +23,7 @@ def block_lower_bound(problem: Problem) -> int:
 
 def operator_breadths(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
     """Steps at which an operand starts, rising, and the bytes in use at each: two int64 arrays ``[m]``."""
-    steps = np.unique(problem.first)
-    return steps, breadths_at(problem, steps)
+    return problem.starts, breadths_at(problem, problem.starts)
 
 
 def breadths_at(problem: Problem, steps: np.ndarray) -> np.ndarray:
@@ -36,7 +35,7 @@ def breadths_at(problem: Problem, steps: np.ndarray) -> np.ndarray:
 
 def operator_profiles(problem: Problem) -> list[list[int]]:
     """For each step of `operator_breadths`, the positions of the operands in use, rising."""
-    profiles: list[list[int]] = [[] for _ in np.unique(problem.first)]
+    profiles: list[list[int]] = [[] for _ in problem.starts]
     for i, (first, last) in enumerate(zip(*start_ranks(problem))):
         for rank in range(first, last + 1):
             profiles[rank].append(i)
@@ -63,9 +62,8 @@ def positional_maximums(problem: Problem) -> list[int]:
 
 def start_ranks(problem: Problem) -> tuple[list[int], list[int]]:
     """Usage intervals counted in starting steps instead of steps: the same intervals meet, none is longer than n."""
-    steps = np.unique(problem.first)
-    first = np.searchsorted(steps, problem.first)
-    last = np.searchsorted(steps, problem.last, "right") - 1
+    first = np.searchsorted(problem.starts, problem.first)
+    last = np.searchsorted(problem.starts, problem.last, "right") - 1
     return first.tolist(), last.tolist()
 
 

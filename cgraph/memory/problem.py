@@ -75,6 +75,11 @@ class Problem(Record):
         """Last step of each operand (included), int64 ``[n]``."""
         return np.fromiter((x.interval.last for x in self.operands), np.int64, len(self.operands))
 
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """Steps at which an operand starts, rising, each once, int64 ``[m]``."""
+        return distinct(self.first)
+
 
 class Plan(Record):
     """Where every operand lives: byte offsets in one arena of `nbytes` bytes.
@@ -90,6 +95,11 @@ class Plan(Record):
 
 
 Strategy = Callable[[Problem], Plan]
+
+
+def distinct(steps: np.ndarray) -> np.ndarray:
+    """Rising, each once. Not by `np.unique`: it imports `numpy.ma`, 20 ms of a process that plans a graph."""
+    return np.array(sorted(set(steps.tolist())), np.int64)
 
 
 def problem_of(rows: Sequence[tuple[int, int, int]], alignment: int = 1) -> Problem:

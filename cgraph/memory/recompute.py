@@ -105,8 +105,8 @@ class Recompute:
         """Per value and workspace its segments ``low..high`` (excluded), and how many segments there are."""
         usage, plan, values = self.compiled.usage, self.compiled.plan, self.layout.values
         low = [usage.offset(plan, i) for i in range(len(values))]
-        edges = np.unique([x for a, v in zip(low, values) for x in (a, a + v.nbytes)])
-        at = {int(x): i for i, x in enumerate(edges)}
+        edges = sorted({x for a, v in zip(low, values) for x in (a, a + v.nbytes)})
+        at = {x: i for i, x in enumerate(edges)}
         return [(at[a], at[a + v.nbytes]) for a, v in zip(low, values)], len(edges)
 
     def _written(self, t: int) -> list[tuple[int, int]]:

@@ -76,8 +76,8 @@ class _Replay:
         if missing:
             raise PlanError(f"{missing[0]!r} has no workspace")
         self.workspace_of = {node: within((at, at + sizes[node]), nbytes, node) for node, at in workspaces.items()}
-        edges = np.unique([x for span in (*self.bytes_of.values(), *self.workspace_of.values()) for x in span])
-        index = {int(x): i for i, x in enumerate(edges)}
+        edges = sorted({x for span in (*self.bytes_of.values(), *self.workspace_of.values()) for x in span})
+        index = {x: i for i, x in enumerate(edges)}
         self.segments = {node: (index[low], index[high]) for node, (low, high) in self.bytes_of.items()}
         self.workspace_segments = {node: (index[low], index[high]) for node, (low, high) in self.workspace_of.items()}
         self.writer = np.full(len(edges), NOBODY, np.int64)

@@ -44,7 +44,7 @@ class ConvShape(Record):
         if self.is_plain and self.groups != 1:
             raise ValueError("plain images are read with one group only")
 
-    @property
+    @cached_property
     def lanes(self) -> int:
         return self.target.lanes_of(self.dtype)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cgraph.memory.problem import Problem
+from cgraph.memory.problem import Problem, distinct
 
 
 class Instance(NamedTuple):
@@ -53,7 +53,7 @@ def sections(first: np.ndarray, stop: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
     A section starts at a step where an interval starts, if one stops before the next such step.
     """
-    starts, stops = np.unique(first), np.unique(stop)
+    starts, stops = distinct(first), distinct(stop)
     stopped = np.searchsorted(stops, starts, side="right")  # how many stop at or before each start
     stopped = np.append(stopped, len(stops))
     marks = starts[stopped[1:] > stopped[:-1]]

@@ -51,7 +51,7 @@ def measures_of(instance: Instance) -> dict[str, np.ndarray]:
     return {"length": length, "size": instance.size, "area": area, "total": greatest}
 
 
-def mixture(measures: dict[str, np.ndarray], rng: np.random.Generator) -> np.ndarray:
+def mixture(measures: dict[str, np.ndarray], rng: "np.random.Generator") -> np.ndarray:
     """Product of random powers, as a logarithm; the total varies least from one operand to the next."""
     length, size, total = rng.uniform(-0.3, 1.7, 3)
     return length * np.log(measures["length"]) + size * np.log(measures["size"]) + 3 * total * np.log(measures["total"])

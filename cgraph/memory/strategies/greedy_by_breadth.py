@@ -14,7 +14,7 @@ import numpy as np
 
 from cgraph.memory.bounds import breadths_at
 from cgraph.memory.place import place_each
-from cgraph.memory.problem import Plan, Problem
+from cgraph.memory.problem import Plan, Problem, distinct
 
 
 def greedy_by_breadth(problem: Problem) -> Plan:
@@ -26,7 +26,7 @@ def breadth_order(problem: Problem) -> list[int]:
     """Positions of the operands: those of the broadest operator, then the rest of the next one's, and so on."""
     if not problem.operands:
         return []
-    steps = np.unique(np.concatenate((problem.first, problem.last)))
+    steps = distinct(np.concatenate((problem.first, problem.last)))
     turns = np.empty(len(steps), np.int64)
     turns[_by_falling_breadth(breadths_at(problem, steps).tolist())] = np.arange(len(steps))
     first, last = np.searchsorted(steps, problem.first), np.searchsorted(steps, problem.last)
