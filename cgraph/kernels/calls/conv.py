@@ -13,7 +13,7 @@ from cgraph.kernels.target import Target
 from cgraph.record import Record
 
 NEAR_BYTES = 300_000  # weights up to this size stay in L2 beside the tiles that read them
-NEAR_TILES = 16  # tiles whose input stays near while all panels pass over them
+NEAR_INPUT = 448 << 10  # input of a block of tiles: it stays in L2 while all panels pass over it
 SHORT_REDUCTION = 600  # below this the reduction is too short to hide the misses of the result
 
 
@@ -208,15 +208,21 @@ class Tiling(Record):
 
 
 def tiling_of(shape: ConvShape, grid: Grid, n: int, weights_nbytes: int) -> Tiling:
-    """The tiles of `n` images with `weights_nbytes` of filters in all."""
+    """The tiles of `n` images with `weights_nbytes` of filters in all.
+
+    A block is a band, or the whole image, where its input stays in L2 from panel to panel; else it is as many tiles as
+    do: up to 1.4 times as fast on images of 64 x 64 pixels and 1024 channels.
+    """
     pixels = pixels_for(grid.columns, shape.vectors, shape.target)
     across = -(-grid.columns // pixels)
     tiles = across * grid.rows
     values = n * (shape.c * shape.h * shape.w + shape.k * grid.rows * grid.columns)
     is_banded = weights_nbytes < values * int(shape.dtype[1:])
-    if shape.window.taps == 1 and weights_nbytes <= NEAR_BYTES and tiles > 64:
-        return Tiling(pixels, across, tiles, NEAR_TILES, is_banded)
-    return Tiling(pixels, across, tiles, -(-tiles // BANDS) if is_banded else tiles, is_banded)
+    block = -(-tiles // BANDS) if is_banded else tiles
+    tile_nbytes = max(1, shape.c * shape.h * shape.w * int(shape.dtype[1:]) // tiles)
+    if block * tile_nbytes > 2 * NEAR_INPUT:
+        block = max(4, NEAR_INPUT // tile_nbytes)
+    return Tiling(pixels, across, tiles, min(block, tiles), is_banded)
 
 
 def lines_ahead(tiles: int) -> int:
