@@ -1,16 +1,12 @@
 """Compile kernels, keep their machine code on disk, look them up.
 
 A kernel's object code is kept in a file named by a hash of: its family and params, the text of every emitter, the
-target, and the versions of LLVM and Python's llvmlite. The folder belongs to the user alone (mode 0700); a file that
-is cut off, changed or foreign fails its checksum, is ignored and written anew; writing is by rename, so two processes
-may compile at once. Loading needs no emitter: a warm process imports `llvmlite.binding` only.
+target, and the versions of LLVM and Python's llvmlite; `cgraph.kernels.cache` says how. A process that compiles nothing
+imports neither emitters nor, where `cgraph.kernels.objects` can place the code, LLVM.
 """
 
 import hashlib
-import os
 import re
-import stat
-import tempfile
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -19,10 +15,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from cgraph.kernels.cache import cache_folder, prune, read_entry, write_entry
+from cgraph.kernels.host import host
 from cgraph.kernels.kernel import Kernel
+from cgraph.kernels.objects import UnknownCode, placed
 from cgraph.kernels.target import Target, host_target, new_target_machine
-
-MAGIC = b"cgraph-kernel-1\n"
 
 
 @dataclass
@@ -40,6 +37,7 @@ class KernelStore:
     misses: int = 0
     compile_seconds: float = 0.0
     _addresses: dict[tuple[Kernel, Target], int] = field(default_factory=dict)
+    _memory: list[Any] = field(default_factory=list)
     _engines: dict[Target, Any] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -58,15 +56,26 @@ class KernelStore:
             return {k: self._addresses[k, target] for k in wanted}
 
     def _add(self, kernels: list[Kernel], target: Target) -> None:
+        is_warm = not self.misses
+        symbols = {kernel: symbol_of(kernel, target) for kernel in kernels}
+        code = {symbol: self._object_code(kernel, symbol, target) for kernel, symbol in symbols.items()}
+        try:
+            memory, addresses = placed(code)
+            self._memory.append(memory)
+        except UnknownCode:
+            addresses = self._placed_by_llvm(code, target)
+        self._addresses.update(((kernel, target), addresses[symbol]) for kernel, symbol in symbols.items())
+        if self.folder and is_warm and self.misses:  # the first time that this process compiles anything
+            prune(self.folder)
+
+    def _placed_by_llvm(self, code: dict[str, bytes], target: Target) -> dict[str, int]:
         import llvmlite.binding as llvm
 
         engine = self._engine(target)
-        symbols = {kernel: symbol_of(kernel, target) for kernel in kernels}
-        for kernel, symbol in symbols.items():
-            engine.add_object_file(llvm.ObjectFileRef.from_data(self._object_code(kernel, symbol, target)))
+        for raw in code.values():
+            engine.add_object_file(llvm.ObjectFileRef.from_data(raw))
         engine.finalize_object()
-        for kernel, symbol in symbols.items():
-            self._addresses[kernel, target] = engine.get_function_address(symbol)
+        return {symbol: engine.get_function_address(symbol) for symbol in code}
 
     def _engine(self, target: Target) -> Any:
         if target not in self._engines:
@@ -78,7 +87,7 @@ class KernelStore:
 
     def _object_code(self, kernel: Kernel, symbol: str, target: Target) -> bytes:
         path = self.folder / f"{symbol}.o" if self.folder else None
-        found = read_object(path) if path else None
+        found = read_entry(path) if path else None
         if found is not None:
             self.hits += 1
             return found
@@ -86,7 +95,7 @@ class KernelStore:
         self.misses += 1
         self.compile_seconds += seconds
         if path:
-            write_object(path, made)
+            write_entry(path, made)
         return made
 
 
@@ -98,11 +107,8 @@ def store() -> KernelStore:
 
 def symbol_of(kernel: Kernel, target: Target) -> str:
     """The name under which a kernel is kept: readable family, then a hash of all that shapes its code."""
-    import llvmlite
-    import llvmlite.binding as llvm
-
     emitter = emitter_hash(kernel.family.split(".")[0])
-    parts = (kernel.family, kernel.params, target, llvmlite.__version__, llvm.llvm_version_info, emitter)
+    parts = (kernel.family, kernel.params, target, host().version, emitter)
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
     return f"{kernel.family.replace('.', '_')}_{digest}"
 
@@ -124,42 +130,3 @@ def emitter_hash(module: str) -> str:
         names = re.findall(r"from cgraph\.kernels\.([\w.]+) import", seen[path])
         todo += [folder / (name.replace(".", "/") + ".py") for name in names]
     return hashlib.sha256(repr(sorted(text for text in seen.values())).encode()).hexdigest()
-
-
-def cache_folder() -> Path | None:
-    """The user's own cache folder, made when missing; None when it is not theirs alone."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = base / "cgraph" / "kernels"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        seen = folder.lstat()
-    except OSError:
-        return None
-    if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid():
-        return None
-    if seen.st_mode & 0o077:
-        folder.chmod(0o700)
-    return folder
-
-
-def read_object(path: Path) -> bytes | None:
-    """The object code in a file, or None when the file is absent, cut off or changed."""
-    try:
-        raw = path.read_bytes()
-    except OSError:
-        return None
-    body = raw[len(MAGIC) + 32 :]
-    if not raw.startswith(MAGIC) or hashlib.sha256(body).digest() != raw[len(MAGIC) : len(MAGIC) + 32]:
-        return None
-    return body
-
-
-def write_object(path: Path, body: bytes) -> None:
-    """Write by rename; a full or read-only disk costs the cache, not the run."""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(MAGIC + hashlib.sha256(body).digest() + body)
-        os.replace(temporary, path)
-    except OSError:
-        return

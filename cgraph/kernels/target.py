@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
+from cgraph.kernels.host import host
 from cgraph.record import Record
 
 
@@ -43,15 +44,12 @@ AVX2 = Target("avx2", "haswell", _AVX2, 8, 16, True)
 @cache
 def host_target() -> Target:
     """The widest target that this machine runs."""
-    import llvmlite.binding as llvm
-
-    features = llvm.get_host_cpu_features()
-    if not llvm.get_process_triple().startswith("x86_64"):
-        return Target("portable", llvm.get_host_cpu_name(), features.flatten(), 4, 32, True)
-    if features.get("avx512f") and features.get("avx512dq") and features.get("avx512vl"):
-        flat = features.flatten() + ",-prefer-256-bit"
-        return Target("avx512", llvm.get_host_cpu_name(), flat, 16, 32, True)
-    if features.get("avx2") and features.get("fma"):
+    x = host()
+    if not x.triple.startswith("x86_64"):
+        return Target("portable", x.cpu, x.features, 4, 32, True)
+    if x.has("avx512f", "avx512dq", "avx512vl"):
+        return Target("avx512", x.cpu, f"{x.features},-prefer-256-bit", 16, 32, True)
+    if x.has("avx2", "fma"):
         return AVX2
     return PORTABLE
 

@@ -2,18 +2,25 @@
 
 import ctypes
 import os
+import platform
 import stat
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
+import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from cgraph.kernels import store as store_module
+from cgraph.kernels.cache import DAY, cache_folder, prune
 from cgraph.kernels.calls.pointwise import pointwise_calls
 from cgraph.kernels.expression import Trace
 from cgraph.kernels.kernel import Kernel, Pointer, contiguous
-from cgraph.kernels.store import KernelStore, cache_folder, emitter_hash, symbol_of
-from cgraph.kernels.target import host_target
+from cgraph.kernels.objects import UnknownCode, placed
+from cgraph.kernels.store import KernelStore, emitter_hash, symbol_of
+from cgraph.kernels.target import host_target, new_target_machine
 
 KERNEL = Kernel("blocked_copy.zero_halo", ("f4",))
 
@@ -102,7 +109,25 @@ def test_two_processes_may_compile_at_once(tmp_path):
     assert all(run.returncode == 0 for run in runs)
 
 
-def test_the_code_runs():
+def test_a_process_that_compiles_nothing_loads_no_llvm(tmp_path):
+    code = (
+        "import sys, cgraph as cg; cg.Const([0.5, 1.5]).eval(); (cg.tanh(cg.Var((50,)).assign([0.5] * 50)) * 3).eval()"
+    )
+    code += "; print('llvmlite.binding' in sys.modules)"
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
+    command = [sys.executable, "-c", code]
+    runs = [subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2)]
+    own = sys.platform == "linux" and platform.machine() == "x86_64"
+    assert [run.stdout.strip() for run in runs] == ["True", str(not own)]
+
+
+def refuse(objects):
+    raise UnknownCode("by the test")
+
+
+@pytest.mark.parametrize("place", [placed, refuse])
+def test_the_code_runs_whoever_places_it(place, monkeypatch):
+    monkeypatch.setattr(store_module, "placed", place)
     m = Trace()
     program = m.program(m.load(0, "f4") + m.load(1, "f4"))
     arrays = [np.zeros(9, "f4"), np.arange(9, dtype="f4"), np.ones(9, "f4")]
@@ -113,3 +138,74 @@ def test_the_code_runs():
     address = store.address(call.kernel)
     ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(address)(args.ctypes.data, 0, call.tasks)
     np.testing.assert_array_equal(arrays[0], arrays[1] + 1)
+
+
+@pytest.mark.parametrize("code", [b"", b"\x7fELF", bytes(64), b"\x7fELF\x02\x01\x01" + bytes(57)])
+def test_only_object_code_of_this_machine_is_placed(code):
+    with pytest.raises(UnknownCode):
+        placed({"f": code})
+
+
+def calling(name):
+    """Object code of a function `f` that returns what a C function returns."""
+    text = f"declare i32 @{name}()\ndefine i32 @f() {{ %x = call i32 @{name}() ret i32 %x }}"
+    return new_target_machine(host_target()).emit_object(llvm.parse_assembly(text))
+
+
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="LLVM places the code")
+def test_code_that_calls_a_c_function_is_placed_if_there_is_one():
+    memory, addresses = placed({"f": calling("getpid")})
+    assert ctypes.CFUNCTYPE(ctypes.c_int)(addresses["f"])() == os.getpid() and len(memory)
+    with pytest.raises(UnknownCode, match="get_nothing"):
+        placed({"f": calling("get_nothing")})
+
+
+def aged(folder, days):
+    """Files of 100 bytes by name, which were last used so many days ago."""
+    for name, age in days.items():
+        (folder / name).write_bytes(bytes(100))
+        os.utime(folder / name, (time.time() - age * DAY,) * 2)
+
+
+def test_what_is_long_unused_is_removed_then_what_is_too_much(folder):
+    aged(folder, {"a": 100, "b": 5, "c": 3, "d": 0})
+    prune(folder)
+    assert {path.name for path in folder.iterdir()} == {"b", "c", "d"}
+    prune(folder, largest=250)
+    assert {path.name for path in folder.iterdir()} == {"c", "d"}
+
+
+def test_what_is_used_stays(folder):
+    KernelStore(folder).address(KERNEL)
+    os.utime(file_of(folder), (time.time() - 100 * DAY,) * 2)
+    aged(folder, {"old": 100})
+    assert KernelStore(folder).address(KERNEL)
+    prune(folder)
+    assert file_of(folder).exists() and not (folder / "old").exists()
+
+
+def test_a_process_that_compiles_removes_what_is_long_unused(folder):
+    aged(folder, {"old": 100, "new": 1})
+    KernelStore(folder).address(KERNEL)
+    assert (folder / "new").exists() and not (folder / "old").exists()
+
+
+def test_removing_while_others_compile_costs_nobody_a_result(folder):
+    stores = [KernelStore(folder) for _ in range(4)]
+    kernels = [Kernel("gemm_pack.any_stride", ("f4", width)) for width in range(1, 7)]
+    end = time.monotonic() + 2
+    with ThreadPoolExecutor(5) as pool:
+
+        def remove():
+            while time.monotonic() < end:
+                prune(folder, largest=0)
+
+        remover = pool.submit(remove)
+        found = list(pool.map(lambda store: store.load(kernels), stores))
+        remover.result()
+    assert all(all(addresses.values()) and len(addresses) == len(kernels) for addresses in found)
+
+
+def test_a_missing_folder_is_not_pruned(tmp_path):
+    prune(tmp_path / "gone")
+    assert not (tmp_path / "gone").exists()

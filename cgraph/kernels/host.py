@@ -1,0 +1,64 @@
+"""What LLVM knows of this machine and of itself, remembered on disk: a process that compiles nothing needs no LLVM."""
+
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+
+from cgraph.kernels.cache import cache_folder, read_entry, write_entry
+from cgraph.record import Record
+
+DESCRIBED_BY = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")  # lines of /proc/cpuinfo
+
+
+class Host(Record):
+    """The processor's name and features, and the system, as LLVM calls them; LLVM's version."""
+
+    cpu: str
+    features: str
+    triple: str
+    version: str
+
+    def has(self, *features: str) -> bool:
+        return {f"+{x}" for x in features} <= set(self.features.split(","))
+
+
+@cache
+def host() -> Host:
+    """This machine."""
+    folder, key = cache_folder(), host_key()
+    path = folder / f"host_{key}" if folder and key else None
+    known = read_entry(path) if path else None
+    if known is not None:
+        return Host(*json.loads(known))
+    found = asked()
+    if path:
+        write_entry(path, json.dumps([found.cpu, found.features, found.triple, found.version]).encode())
+    return found
+
+
+def asked() -> Host:
+    """What LLVM says."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    version = f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
+    return Host(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvm.get_process_triple(), version)
+
+
+def host_key() -> str | None:
+    """A hash that is another one when the processor, LLVM's library or Python's llvmlite is another one."""
+    import llvmlite
+
+    library = Path(llvmlite.__file__).parent / "binding" / "libllvmlite.so"
+    try:
+        with open("/proc/cpuinfo", "rb", buffering=0) as file:
+            lines = file.read(1 << 14).decode().split("\n\n")[0].splitlines()
+        seen = library.stat()
+    except OSError:
+        return None
+    processor = [line for line in lines if line.split("\t")[0] in DESCRIBED_BY]
+    if len(processor) < len(DESCRIBED_BY):
+        return None
+    parts = (Host._fields, processor, llvmlite.__version__, str(library), seen.st_size, seen.st_mtime_ns)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
