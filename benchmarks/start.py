@@ -1,10 +1,12 @@
 """Table 4: from nothing to the first result, and memory: a new process for each measurement.
 
     python -m benchmarks.start [networks]
+    python -m benchmarks.start import
 
-*Cold* has an empty kernel cache, *warm* a filled one. Seconds are from the start of the process to the first result,
-the model's weights read from the ONNX file (peers) or from a safetensors file (ours). *Peak* is the largest resident
-size, less that after the imports.
+*Cold* has an empty kernel cache, *warm* a filled one; both have Python's byte code, as installed packages do. Seconds
+are from the start of the process to the first result, the model's weights read from the ONNX file (peers) or from a
+safetensors file (ours). *Peak* is the largest resident size, less that after the imports. *import* is a process that
+imports a package and ends.
 """
 
 import json
@@ -20,7 +22,7 @@ import numpy as np
 
 ENGINES = ("cgraph", "onnxruntime", "openvino")
 NETWORKS = ("resnet50", "vgg16", "mobilenet_v2")
-THREADS, WARM_ROUNDS = 2, 9
+THREADS, WARM_ROUNDS, IMPORT_ROUNDS = 2, 9, 21
 
 
 def first_result(engine: str, name: str, file: str) -> dict[str, float]:
@@ -91,10 +93,10 @@ def files_of(name: str, folder: Path) -> dict[str, str]:
     return {"cgraph": str(ours), "onnxruntime": theirs, "openvino": theirs}
 
 
-def measured(engine: str, name: str, file: str, shape: str, cache: str) -> dict[str, float]:
-    """One fresh process."""
-    environment = os.environ | {
-        "XDG_CACHE_HOME": cache,
+def measured(engine: str, name: str, file: str, shape: str, cache: Path) -> dict[str, float]:
+    """One fresh process; byte code is kept beside the folder `cache`."""
+    environment = with_byte_code(cache.parent) | {
+        "XDG_CACHE_HOME": str(cache),
         "BENCHMARK_SHAPE": shape,
         "BENCHMARK_START": str(time.time()),
     }
@@ -103,14 +105,34 @@ def measured(engine: str, name: str, file: str, shape: str, cache: str) -> dict[
     return json.loads(output.splitlines()[-1])
 
 
+def with_byte_code(folder: Path) -> dict[str, str]:
+    """The environment of a process that keeps and finds Python's byte code below `folder`."""
+    return os.environ | {"PYTHONPYCACHEPREFIX": str(folder / "bytecode"), "PYTHONDONTWRITEBYTECODE": ""}
+
+
+def compare_imports(folder: Path) -> None:
+    """Processes that import one package, in turns; the first of each writes the byte code and is not counted."""
+    found: dict[str, list[float]] = {package: [] for package in ("numpy", "cgraph", "nn")}
+    for _ in range(1 + IMPORT_ROUNDS):
+        for package, seconds in found.items():
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", f"import {package}"], env=with_byte_code(folder), check=True)
+            seconds.append(time.perf_counter() - start)
+    for package, seconds in found.items():
+        kept = sorted(seconds[1:])
+        print(f"import {package}: {statistics.median(kept):.3f} s ({kept[0]:.3f}–{kept[-1]:.3f})", flush=True)
+
+
 def compare(name: str, folder: Path) -> None:
-    files, shape = files_of(name, folder), ""
+    files, cache = files_of(name, folder), folder / f"cache_{name}"
     shape = (folder / f"{name}.shape").read_text()
-    cold = measured("cgraph", name, files["cgraph"], shape, str(folder / f"cache_{name}"))
+    for engine in ENGINES:  # not counted: writes the byte code
+        measured(engine, name, files[engine], shape, folder / "other_cache")
+    cold = measured("cgraph", name, files["cgraph"], shape, cache)
     found: dict[str, list[dict[str, float]]] = {engine: [] for engine in ENGINES}
     for _ in range(WARM_ROUNDS):
         for engine in ENGINES:
-            found[engine].append(measured(engine, name, files[engine], shape, str(folder / f"cache_{name}")))
+            found[engine].append(measured(engine, name, files[engine], shape, cache))
     for engine, rows in found.items():
         seconds = sorted(row["seconds"] for row in rows)
         peak, total = (statistics.median(row[kind] for row in rows) / 2**20 for kind in ("peak", "total"))
@@ -120,9 +142,12 @@ def compare(name: str, folder: Path) -> None:
 
 
 def main(names: list[str]) -> None:
-    print("| network | engine | cold s | warm s | peak MiB above imports | whole process MiB |")
-    print("|---|---|---:|---:|---:|---:|")
     with tempfile.TemporaryDirectory() as folder:
+        if "import" in names:
+            compare_imports(Path(folder))
+            return
+        print("| network | engine | cold s | warm s | peak MiB above imports | whole process MiB |")
+        print("|---|---|---:|---:|---:|---:|")
         for name in names or NETWORKS:
             compare(name, Path(folder))
 

@@ -78,15 +78,18 @@ def is_given(kind: Any, default: Any) -> bool:
 
 
 def completed(cls: type[Record], values: tuple, named: dict[str, Any]) -> tuple:
-    """The values of all fields in their order, defaults among them.
+    """The values of all fields in their order, defaults among them; uses up `named`.
 
     Raises
-        TypeError: a value for no field or for a field that has one, or none for a field without default
+        TypeError: no value for a field without default, or one for no field or for a field that has one
     """
-    given = dict(zip(cls._fields, values), **named)
-    found = cls._defaults | given
-    if len(given) != len(values) + len(named) or found.keys() != set(cls._fields):
-        by_name = f" and {', '.join(named)}" if named else ""
-        raise TypeError(f"{cls.__name__}({', '.join(cls._fields)}) was given {len(values)} values{by_name}")
-    in_order = (found[name] for name in cls._fields)
-    return tuple(x.default_factory() if isinstance(x, Field) else x for x in in_order)  # type: ignore[operator]
+    found = list(values)
+    for name in cls._fields[len(values) :]:
+        if name not in named and name not in cls._defaults:
+            raise TypeError(f"{cls.__name__}({', '.join(cls._fields)}) needs {name}")
+        x = named.pop(name) if name in named else cls._defaults[name]
+        found.append(x.default_factory() if isinstance(x, Field) else x)  # type: ignore[operator]
+    if named or len(values) > len(cls._fields):
+        extra = ", ".join(named) or f"{len(values)} values"
+        raise TypeError(f"{cls.__name__}({', '.join(cls._fields)}) does not take {extra}")
+    return tuple(found)

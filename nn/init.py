@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import prod, sqrt
 from typing import Any
 
-import numpy as np
+import numpy as np  # its `random` is imported when first named: annotations quote it
 
 from cgraph import Record
 
@@ -15,7 +15,7 @@ from cgraph import Record
 class Initialiser(Record):
     """Makes the first value of a weight."""
 
-    def __call__(self, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    def __call__(self, shape: tuple[int, ...], rng: "np.random.Generator") -> np.ndarray:
         """A float32 array of `shape`."""
         raise NotImplementedError
 
@@ -111,7 +111,7 @@ class Identity(Initialiser):
 class Custom(Initialiser):
     """What a function of shape and generator returns."""
 
-    function: Callable[[tuple[int, ...], np.random.Generator], Any]
+    function: Callable[[tuple[int, ...], "np.random.Generator"], Any]
 
     def __call__(self, shape, rng):
         return np.asarray(self.function(shape, rng), np.float32)
@@ -136,13 +136,13 @@ def fans(shape: tuple[int, ...]) -> tuple[int, int]:
     return shape[1] * window, shape[0] * window
 
 
-def normal(shape: tuple[int, ...], rng: np.random.Generator, deviation: float) -> np.ndarray:
+def normal(shape: tuple[int, ...], rng: "np.random.Generator", deviation: float) -> np.ndarray:
     found = rng.standard_normal(shape, np.float32)
     found *= np.float32(deviation)
     return found
 
 
-def uniform(shape: tuple[int, ...], rng: np.random.Generator, low: float, high: float) -> np.ndarray:
+def uniform(shape: tuple[int, ...], rng: "np.random.Generator", low: float, high: float) -> np.ndarray:
     found = rng.random(shape, np.float32)
     found *= np.float32(high - low)
     found += np.float32(low)

@@ -26,7 +26,7 @@ class Loader(Record, eq=False):
     batch: int = 100
     order: str = "shuffled"
     seed: int = 0
-    change: Callable[[tuple[np.ndarray, ...], np.random.Generator], tuple[np.ndarray, ...]] | None = None
+    change: Callable[[tuple[np.ndarray, ...], "np.random.Generator"], tuple[np.ndarray, ...]] | None = None
 
     def __post_init__(self) -> None:
         counts = {len(x) for x in self.arrays}
@@ -54,10 +54,10 @@ class Loader(Record, eq=False):
         return found if self.change is None else self.change(found, np.random.default_rng([self.seed, step, 1]))
 
 
-def shifted(pixels: int) -> Callable[[tuple[np.ndarray, ...], np.random.Generator], tuple[np.ndarray, ...]]:
+def shifted(pixels: int) -> Callable[[tuple[np.ndarray, ...], "np.random.Generator"], tuple[np.ndarray, ...]]:
     """A change of batches: every picture ``[c, h, w]`` of the first array moved by up to `pixels`, zeros come in."""
 
-    def change(arrays: tuple[np.ndarray, ...], rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+    def change(arrays: tuple[np.ndarray, ...], rng: "np.random.Generator") -> tuple[np.ndarray, ...]:
         images = arrays[0]
         n, _, h, w = images.shape
         padded = np.pad(images, [(0, 0), (0, 0), (pixels, pixels), (pixels, pixels)])

@@ -1,17 +1,55 @@
-"""`import cgraph` loads nothing heavy: those packages are imported when they are first needed."""
+"""An import, and a run whose kernels are in the cache, load no module that they do not need."""
 
+import os
 import subprocess
 import sys
 
-HEAVY = "numba scipy llvmlite h5py onnx onnxruntime PIL matplotlib rich safetensors distributed torch".split()
+import pytest
+
+HEAVY = "numba scipy h5py onnx onnxruntime PIL matplotlib rich distributed torch".split()
+LATE = "numpy.ma numpy.random tempfile threadpoolctl cgraph.formats cgraph.view".split()  # each takes milliseconds
+
+RUN = """
+import numpy as np, cgraph as cg, nn
+x = cg.Var((2, 8), name="x")
+cg.compile(cg.relu(cg.exp(x) @ np.ones((8, 4), "float32")), x)(np.ones((2, 8), "float32"))
+net = nn.Sequential(nn.Input((3, 8, 8)), nn.Conv2d(3, 16, 3), nn.BatchNorm(16), nn.Activation("relu"), nn.MaxPool2d(2))
+nn.compile(nn.initialise(net, "zeros"), batch=1)(np.ones((1, 3, 8, 8), "float32"))
+"""
 
 
-def test_import_loads_no_heavy_package():
-    code = f"import sys, cgraph; print([m for m in {HEAVY} if m in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+def loaded(code: str, names: list[str], **environment: str) -> str:
+    """Which of the modules `names` a process has after `code`."""
+    code += f"\nimport sys; print([m for m in {names} if m in sys.modules])"
+    return output(code, **environment)
+
+
+def output(code: str, **environment: str) -> str:
+    command = [sys.executable, "-c", code]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | environment)
+    return run.stdout.strip()
+
+
+@pytest.mark.parametrize("package", ["cgraph", "nn"])
+def test_an_import_loads_what_a_run_needs_and_nothing_heavy(package):
+    assert loaded(f"import {package}", [*HEAVY, *LATE, "llvmlite"]) == "[]"
+
+
+def test_a_run_whose_kernels_are_in_the_cache_loads_no_more(tmp_path):
+    cache = {"XDG_CACHE_HOME": str(tmp_path)}
+    loaded(RUN, [], **cache)
+    emitters = [f"cgraph.kernels.llvm.{name}" for name in ("build", "compile", "pointwise", "conv")]
+    assert loaded(RUN, [*HEAVY, *LATE, *emitters], **cache) == "[]"
+
+
+def test_no_class_of_an_import_is_a_frozen_dataclass():
+    """Frozen values are Records: docs/decisions/0008."""
+    code = "import nn, sys; from dataclasses import is_dataclass"
+    code += "; modules = [m for name, m in sys.modules.items() if name.startswith(('cgraph', 'nn'))]"
+    code += "; classes = {x for m in modules for x in vars(m).values() if isinstance(x, type) and is_dataclass(x)}"
+    code += "; print([x for x in classes if x.__dataclass_params__.frozen])"
+    assert output(code) == "[]"
 
 
 def test_every_public_name_is_there():
-    code = "import cgraph; [getattr(cgraph, name) for name in cgraph.__all__]; cgraph.conv2d, cgraph.compile"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    output("import cgraph; [getattr(cgraph, name) for name in cgraph.__all__]; cgraph.conv2d, cgraph.compile")

@@ -8,7 +8,6 @@ Bits. bfloat16 has no NumPy dtype and is widened to float32; the 8-bit floats ar
 
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
@@ -143,6 +142,8 @@ def write_safetensors(path: str | Path, arrays: Mapping[str, Any], metadata: Map
 
 def replace_file(path: Path, parts: list[Any]) -> None:
     """Write a new file beside, bring it to the disk, and put it in the old one's place."""
+    import tempfile  # a process that only reads does without it and the modules that it needs
+
     fd, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(fd, "wb") as file:

@@ -7,7 +7,6 @@ number of processes may read, write and remove at once: each finds a file whole 
 import hashlib
 import os
 import stat
-import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -51,6 +50,8 @@ def read_entry(path: Path) -> bytes | None:
 
 def write_entry(path: Path, body: bytes) -> None:
     """Write by rename; a full or read-only disk costs the cache, not the run."""
+    import tempfile  # a process that compiles nothing does without it and the modules that it needs
+
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent)
         with os.fdopen(handle, "wb") as file:
