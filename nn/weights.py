@@ -24,13 +24,16 @@ def save_weights(path: str | Path, model: Layer) -> None:
     write_whole(path, packed(values_of(model)))
 
 
-def load_weights(path: str | Path, model: L) -> L:
+def load_weights(path: str | Path, model: L, mapped: bool = False) -> L:
     """Give every Parameter its value from a file.
 
+    Parameters
+        mapped: leave the values in the file, which must then stay as it is, until they are assigned anew. What
+            `nn.compile` packs is read once, so that a model takes the memory of its weights once
     Raises
         FormatError: no safetensors file, or its names or shapes are not the model's
     """
-    set_values(model, read_arrays(path), str(path))
+    set_values(model, read_arrays(path), str(path), copy=not mapped)
     return model
 
 
@@ -47,8 +50,8 @@ def check_assigned(model: Layer) -> None:
         raise UnassignedError(f"{len(missing)} Parameters have no value, {missing[0]} first; see nn.initialise")
 
 
-def set_values(model: Layer, values: Mapping[str, np.ndarray], source: str = "values") -> None:
-    """Assign every Parameter from `values`, whose names and shapes must be the model's."""
+def set_values(model: Layer, values: Mapping[str, np.ndarray], source: str = "values", copy: bool = True) -> None:
+    """Assign every Parameter from `values`, whose names and shapes must be the model's; `copy` as for `Var.assign`."""
     wanted = model.variables()
     for kind, names in (("lacks", wanted.keys() - values.keys()), ("has unknown", values.keys() - wanted.keys())):
         if names:
@@ -57,7 +60,7 @@ def set_values(model: Layer, values: Mapping[str, np.ndarray], source: str = "va
         if values[path].shape != x.shape:
             raise FormatError(f"{source}: {path} has shape {list(values[path].shape)}, the model's {list(x.shape)}")
     for path, x in wanted.items():
-        x.assign(values[path].astype(x.dtype, copy=False))
+        x.assign(values[path].astype(x.dtype, copy=False), copy)
 
 
 def packed(arrays: Mapping[str, np.ndarray]) -> bytes:

@@ -8,8 +8,8 @@ import mmap
 
 import numpy as np
 
-PIECE = 1 << 20  # bytes read before they are forgotten
-AROUND = 1 << 16  # bytes that Linux maps around a page that is asked for (fault_around_bytes)
+PIECE = 1 << 18  # bytes read before they are forgotten
+AROUND = 1 << 21  # bytes that the system may map around one that is asked for: a huge page
 
 
 def forget(x: np.ndarray) -> None:

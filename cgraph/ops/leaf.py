@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from cgraph.errors import DTypeError, GraphError, InputError, UnassignedError
 from cgraph.ir.graph import Node, Op, apply, user_line
 from cgraph.ir.spec import Spec, dtype_of, shape_of
-from cgraph.kernels.mapped import copy_to
+from cgraph.kernels.mapped import aligned, copy_to, in_c_order
 
 _ALIGNMENT = 64
 _HASHED_NBYTES = 1 << 16
@@ -23,7 +24,7 @@ class Cell:
     Fields
         array: the value, or None
         version: counts the changes
-        shared: a constant uses these very bytes, so the next change goes to new ones
+        shared: these very bytes are used elsewhere or may not be written, so the next change goes to new ones
     """
 
     array: np.ndarray | None = None
@@ -44,6 +45,11 @@ class Cell:
                 self.array[...] = old
         self.version += 1
         return self.array  # type: ignore[return-value]
+
+    def hold(self, array: np.ndarray) -> None:
+        """Take an array as it is; it will not change."""
+        self.array, self.shared = array, True
+        self.version += 1
 
 
 class VarOp(Op, eq=False):
@@ -94,10 +100,17 @@ class Var(Node):
     def is_assigned(self) -> bool:
         return self.cell.array is not None
 
-    def assign(self, value: Any) -> "Var":
-        """Copy `value` into the Var; shape and dtype must be its own. Numbers and lists take its dtype."""
+    def assign(self, value: Any, copy: bool = True) -> "Var":
+        """Give the Var a value, whose shape and dtype must be its own; numbers and lists take its dtype.
+
+        It is copied, unless `copy` is false: then the array, perhaps one in a mapped file, must not change any more.
+        The Var's next value takes new bytes.
+        """
         value = fitting_array(value, self.spec, self.name)
-        copy_to(self.cell.change(self.spec), value)
+        if copy:
+            copy_to(self.cell.change(self.spec), value)
+        else:
+            self.cell.hold(aligned(in_c_order(value)))
         return self
 
 
@@ -117,8 +130,9 @@ class ConstOp(Op):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ConstOp) and self._key == other._key
 
-    @property
+    @cached_property
     def _key(self) -> tuple:
+        """What equal constants have in common, found once: the array may lie in a file."""
         a = self.array
         if a.nbytes > _HASHED_NBYTES:
             return (id(a), self.label)

@@ -135,3 +135,20 @@ def test_one_input_needs_no_list_and_a_function_says_what_it_is():
 def test_item_is_a_python_number():
     x = cg.Var((3,), "int64").assign([1, 2, 3])
     assert cg.sum(x).item() == 6 and type(cg.sum(x).item()) is int
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_an_array_that_is_assigned_without_a_copy_is_read_and_never_written(turned):
+    given = np.arange(12, dtype="float32").reshape(3, 4)
+    given = given.T if turned else given
+    kept = given.copy()
+    given.flags.writeable = False
+    x = cg.Var(given.shape).assign(given, copy=False)
+    assert (x.cell.array is given) != turned
+    step = cg.compile(cg.sum(x), updates={x: x * 2})
+    assert [float(step()) for _ in range(3)] == [66, 132, 264]
+    np.testing.assert_array_equal(x.value, kept * 8)
+    np.testing.assert_array_equal(given, kept)
+    x.assign(given, copy=False).assign(kept + 1)
+    np.testing.assert_array_equal(given, kept)
+    np.testing.assert_array_equal(x.value, kept + 1)

@@ -5,8 +5,10 @@ import json
 import numpy as np
 import pytest
 
+import cgraph as cg
 import nn
 from cgraph.errors import FormatError
+from cgraph.kernels.mapped import mapping_of
 from nn.files import write_whole
 from tests.nn.support import draw, run
 
@@ -17,6 +19,23 @@ def test_saved_weights_come_back(tmp_path):
     nn.load_weights(tmp_path / "w.safetensors", two)
     x = draw(3, 6)
     np.testing.assert_array_equal(run(one, x), run(two, x))
+
+
+def test_mapped_weights_are_the_same_and_the_file_is_never_written(tmp_path):
+    path = tmp_path / "w.safetensors"
+    one, two = nn.models.mlp(0, (6, 4, 2)), nn.models.mlp(None, (6, 4, 2))
+    nn.save_weights(path, one)
+    saved = path.read_bytes()
+    nn.load_weights(path, two, mapped=True)
+    assert all(mapping_of(x.cell.array) is not None for x in two.variables().values())
+    x = draw(3, 6)
+    np.testing.assert_array_equal(run(one, x), run(two, x))
+    for model in (one, two):  # in place, where the values' own bytes allow it
+        step = cg.compile([], updates={w: w * 0.5 for w in model.variables().values()})
+        step()
+        step()
+    np.testing.assert_array_equal(run(one, x), run(two, x))
+    assert path.read_bytes() == saved
 
 
 def test_weights_of_another_model_are_refused(tmp_path):

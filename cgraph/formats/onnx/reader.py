@@ -56,6 +56,7 @@ def build_model(opened: Source, shapes: Mapping[str, Any], constants: Mapping[st
             raise FormatError(
                 f"output {name!r} is {'empty' if x is None else 'a sequence'}; only tensors can be outputs"
             )
+    opened.forget()
     inputs = tuple(x for x in leaves(given.values()))
     return Model(inputs, tuple(outputs.values()), tuple(outputs), scope, fixed=known.used)
 

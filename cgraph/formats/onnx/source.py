@@ -10,6 +10,7 @@ from cgraph.errors import FormatError, UnavailableError
 from cgraph.formats.mapped import beside, map_file
 from cgraph.formats.onnx.tensors import array_of, dtype_of_number, raw_array, shape_of_proto
 from cgraph.formats.onnx.wire import split_model
+from cgraph.kernels.mapped import forget
 
 ENTRIES = {"location", "offset", "length", "checksum"}
 _STORED = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data")
@@ -43,6 +44,11 @@ class Source:
             return array_of(proto)
         dtype = dtype_of_number(proto.data_type, f"tensor {proto.name!r}")
         return raw_array(self.data[span.start : span.stop], dtype, shape_of_proto(proto), proto.name)
+
+    def forget(self) -> None:
+        """Give back what was read of the files meanwhile."""
+        for data in (self.data, *self.files.values()):
+            forget(np.frombuffer(data, np.uint8))
 
     def external(self, proto: Any) -> np.ndarray:
         """A tensor in another file: ONNX's rules for its place, and its range checked before anything is mapped."""
