@@ -11,7 +11,7 @@ from cgraph.memory.auto import auto
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.layout import Layout
 from cgraph.memory.problem import Plan, Strategy
-from cgraph.memory.usage import Usage, usage_of
+from cgraph.memory.usage import Usage, Value, usage_of
 from cgraph.record import Record
 
 
@@ -44,12 +44,55 @@ def smallest(ways: Sequence[Candidate], strategy: Strategy) -> Choice:
     for way in ways[1:]:
         if way.bound < best[1].nbytes:
             best = smaller(best, (way, cheap(way.usage.problem)))
-    if strategy is not auto:
-        return best
-    hopeful = min(ways, key=lambda way: way.bound)
-    if hopeful.bound < best[1].nbytes:
-        best = smaller(best, (hopeful, auto(hopeful.usage.problem)))
-    return best
+    if strategy is auto:
+        hopeful = min(ways, key=lambda way: way.bound)
+        if hopeful.bound < best[1].nbytes:
+            best = smaller(best, (hopeful, auto(hopeful.usage.problem)))
+    return joined_where_free(best, cheap)
+
+
+def joined_where_free(known: Choice, strategy: Strategy) -> Choice:
+    """The plan with as many parts made in place as make it no larger: each one saves a copy at run time.
+
+    Chains of concats are tried whole, then by halves, so that a few dozen trials do.
+    """
+    candidate, plan = known
+    usage = candidate.usage
+    values, alignment = usage.values, usage.problem.alignment
+    if not any(v.parts for v in values) or any(x >= 0 for x in usage.inside):
+        return known
+
+    def way(joined: set[int]) -> Candidate:
+        return Candidate(candidate.order, candidate.layout, usage_of(values, alignment, True, joined))
+
+    joined: set[int] = set()
+    waiting = chains_of(values)[::-1]
+    while waiting:
+        chain = waiting.pop()
+        if way(joined.union(chain)).bound <= plan.nbytes:
+            joined.update(chain)
+        elif len(chain) > 1:
+            half = len(chain) // 2
+            waiting += [chain[half:], chain[:half]]
+    found = way(joined)
+    better = strategy(found.usage.problem)
+    return (found, better) if joined and better.nbytes <= plan.nbytes else known
+
+
+def chains_of(values: Sequence[Value]) -> list[list[int]]:
+    """The values with parts, in order; those that are parts of one another, or share one, together."""
+    chain_of: dict[int, list[int]] = {}
+    chains = []
+    for i, value in enumerate(values):
+        if not value.parts:
+            continue
+        touched = [i, *(x for x, _ in value.parts)]
+        chain = next((chain_of[x] for x in touched if x in chain_of), [])
+        if not chain:
+            chains.append(chain)
+        chain.append(i)
+        chain_of |= dict.fromkeys(touched, chain)
+    return chains
 
 
 def smaller(one: Choice, other: Choice) -> Choice:

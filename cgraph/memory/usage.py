@@ -8,7 +8,7 @@ another's. Three relations save bytes:
 The last two are permissions of the op; `merge` applies them where they are legal, and `memory.check` looks again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from cgraph.memory.problem import Operand, Plan, Problem, UsageInterval
@@ -61,14 +61,18 @@ class Usage:
         return plan.offsets[self.operand_of[value]] + self.delta[value]
 
 
-def usage_of(values: Sequence[Value], alignment: int, overwrite: bool = True, join: bool = True) -> Usage:
+def usage_of(
+    values: Sequence[Value], alignment: int, overwrite: bool = True, join: bool | Collection[int] = True
+) -> Usage:
     """The planning problem of these values, in the order they are written.
 
-    `overwrite` and `join` say whether to use the permissions to overwrite and to make parts in place.
+    `overwrite` and `join` say whether to use the permissions to overwrite and to make parts in place; `join` may name
+    the values whose parts are made in place.
     """
+    joined = range(len(values) if join is True else 0) if isinstance(join, bool) else join
     groups = _Groups(values)
     for i, value in enumerate(values):
-        if join and value.parts:
+        if value.parts and i in joined:
             groups.join(i)
         if overwrite and value.overwritable:
             groups.overwrite(i)
@@ -120,8 +124,6 @@ class _Groups:
         for x, at in self.values[i].parts:
             if self.root[x] != x or x == i or self.values[x].nbytes == 0:
                 continue
-            if any(self.inside[m] == x for m in self.members[x]):
-                continue  # x is itself a concat result; its parts would have to move along
             self.inside[x] = i
             self._move(self.members[x], i, at)
 

@@ -43,3 +43,26 @@ def test_a_part_counts_once_however_many_results_hold_it():
     first = Value(128, 1, "first", 2, parts=((0, 0),))
     second = Value(128, 2, "second", 3, parts=((0, 64),))
     assert permitted_lower_bound([part, first, second], 64) == 256
+
+
+def test_a_chain_of_concats_lies_in_the_last_one():
+    x = cg.sin(cg.Var((64,)))
+    for _ in range(4):
+        x = cg.concat([x, cg.exp(x)])
+    compiled = planned(x)
+    parts = sum(len(v.parts) for v in compiled.layout.values)
+    assert sum(whole >= 0 for whole in compiled.usage.inside) == parts == 8
+    assert compiled.nbytes == compiled.lower_bound == x.nbytes
+
+
+def test_parts_are_made_in_place_where_that_costs_nothing_and_only_there():
+    early = cg.sin(cg.Var((256,)))
+    wide = cg.exp(cg.broadcast_to(cg.sum(early), (4096,)))
+    first = cg.concat([early, wide[:2048] + cg.sum(cg.sqrt(wide))])  # would stand beside all of `wide`
+    last = cg.concat([first, cg.exp(first)])
+    apart = cg.sum(cg.concat([cg.sin(last[:512]), cg.cos(last[512:1024])]))
+    compiled = planned(apart)
+    found = {compiled.layout.steps[whole].shape for whole in compiled.usage.inside if whole >= 0}
+    assert (1024,) in found and first.shape not in found
+    ways = [usage_of(compiled.layout.values, 64, True, join) for join in (True, False)]
+    assert compiled.nbytes <= min(lower_bound(way.problem) for way in ways)
