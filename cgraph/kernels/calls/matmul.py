@@ -19,6 +19,7 @@ from cgraph.kernels.target import Target, current_target
 from cgraph.record import Record
 
 DOT_ROWS = 4
+NEAR_B = 768 << 10  # bytes of b that stay in L2 while panels of rows pass over them, one after the other
 ROW_UNROLL = 8  # rows of b read at a time
 ROW_WIDTH = 512  # columns of a task, twice that when there are many
 
@@ -169,13 +170,15 @@ def tile_call(p: Part, activation: Activation, target: Target) -> Call:
     bias = x.bias.moved(p.first, p.row, p.column) if x.bias and not p.adds else None
     a_is_packed, b_is_packed = bool(p.blocks.a_nbytes), bool(p.blocks.b_nbytes or p.blocks.packed)
     row_panels, column_panels = -(-p.m // tile.rows), -(-p.n // tile.width)
+    by_row = p.k * p.n * x.out.itemsize <= NEAR_B
+    panels = (row_panels, column_panels) if by_row else (column_panels, row_panels)
     args = (
         p.m, p.n, p.k,
         p.a.at, p.a.batch, tile.rows * (p.k if a_is_packed else p.a.row), p.a.row,
         p.b.at, p.b.batch, tile.width * (p.k if b_is_packed else 1), tile.width if b_is_packed else p.b.row,
         *((bias.at, bias.batch, bias.row) if bias else (0, 0, 0)),
         out.at, out.batch, out.row,
-        int(p.adds), int(not b_is_packed), row_panels, column_panels, *activation.args,
+        int(p.adds), int(not b_is_packed), *panels, int(by_row), *activation.args,
     )  # fmt: skip
     tasks = p.count * row_panels * column_panels
     chunk = chunk_of(tasks, tile_ns(target, tile.rows * tile.vectors * p.k))

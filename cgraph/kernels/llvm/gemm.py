@@ -13,7 +13,7 @@ from typing import Any
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.epilogue import ACTIVATION_ARGS, Activation
-from cgraph.kernels.llvm.flow import changed_if, divided, first_lanes, fold, masked_load, masked_store
+from cgraph.kernels.llvm.flow import changed_if, divided, each_task, first_lanes, fold, masked_load, masked_store
 from cgraph.kernels.llvm.multiply import multiply_add
 from cgraph.record import Record
 
@@ -26,7 +26,9 @@ TILE_ARGS = {
     "bias": "i8", "bias_batch": "i8", "bias_row": "i8",
     "out": "T*", "o_batch": "i8", "o_row": "i8",
     # add: to what `out` holds; overlap: the last panel of columns ends with the matrix and repeats some
-    "add": "i8", "overlap": "i8", "row_panels": "i8", "column_panels": "i8",
+    "add": "i8", "overlap": "i8",
+    # panels of rows pass over one panel of columns (by_row 0; turns: panels of columns), or the other way round
+    "turns": "i8", "inner": "i8", "by_row": "i8",
 }  # fmt: skip
 
 
@@ -46,14 +48,13 @@ class Tile(Record):
 
 @final
 def tile(k: Builder, *params) -> None:
-    """One tile of `rows` rows and `vectors` vectors of columns. Task order: matrix, panel of columns, panel of rows."""
+    """One tile of `rows` rows and `vectors` vectors of columns. Task order: matrix, and panels in either order."""
     p = Tile(*params)
     a = k.args(**{n: kind.replace("T", p.dtype) for n, kind in (TILE_ARGS | ACTIVATION_ARGS).items()})
     width = p.vectors * k.target.lanes_of(p.dtype)
-    first, last = k.tasks()
-    with k.loop(first, last) as task:
-        rest, row_panel = divided(task, a.row_panels)
-        batch, panel = divided(rest, a.column_panels)
+    with each_task(k, a.turns, a.inner) as (batch, slow, fast):
+        by_row = a.by_row != 0
+        panel, row_panel = k.select(by_row, fast, slow), k.select(by_row, slow, fast)
         row, beyond = row_panel * p.rows, panel * width + width - a.n
         shift = k.select((a.overlap != 0) & (beyond > 0), beyond, 0)
         column = panel * width - shift
