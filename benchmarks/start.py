@@ -51,7 +51,7 @@ def import_cgraph():
 
     def load(name: str, file: str):
         model = getattr(nn.models, name)(None)
-        nn.load_weights(file, model)
+        nn.load_weights(file, model, mapped=True)
         return nn.compile(model, batch=1, threads=THREADS)
 
     return load

@@ -53,6 +53,15 @@ def copy_to(out: np.ndarray, x: np.ndarray) -> None:
         copy_to(out[piece], x[piece])
 
 
+def in_memory(x: np.ndarray) -> np.ndarray:
+    """The array itself unless it lies in a mapped file; then a copy, which maps nothing around it when it is read."""
+    if mapping_of(x) is None:
+        return x
+    found = x.copy()
+    forget(x)
+    return found
+
+
 def in_c_order(x: np.ndarray) -> np.ndarray:
     """The array itself if its elements follow one another in C order; else a copy."""
     if x.flags.c_contiguous:

@@ -11,7 +11,7 @@ import numpy as np
 from cgraph.errors import DTypeError, GraphError, InputError, UnassignedError
 from cgraph.ir.graph import Node, Op, apply, user_line
 from cgraph.ir.spec import Spec, dtype_of, shape_of
-from cgraph.kernels.mapped import aligned, copy_to, in_c_order
+from cgraph.kernels.mapped import aligned, copy_to, in_c_order, in_memory
 
 _ALIGNMENT = 64
 _HASHED_NBYTES = 1 << 16
@@ -132,7 +132,7 @@ class ConstOp(Op):
 
     @cached_property
     def _key(self) -> tuple:
-        """What equal constants have in common, found once: the array may lie in a file."""
+        """What equal constants have in common."""
         a = self.array
         if a.nbytes > _HASHED_NBYTES:
             return (id(a), self.label)
@@ -150,7 +150,8 @@ def Const(array: Any, dtype: Any = None, name: str | None = None, copy: bool = T
     """A value known for good.
 
     Parameters
-        array: anything NumPy makes an array of; copied unless `copy` is false, when it must not change any more
+        array: anything NumPy makes an array of; copied unless `copy` is false, when it must not change any more (small
+            ones that lie in a mapped file are copied all the same)
         dtype: the dtype to give it; its own by default
     Raises
         DTypeError: a dtype that is not supported
@@ -160,6 +161,7 @@ def Const(array: Any, dtype: Any = None, name: str | None = None, copy: bool = T
     found = np.asarray(array)
     found = np.array(found, dtype=dtype_of(dtype or found.dtype), copy=True if copy else None, order="C")
     found.flags.writeable = False if copy else found.flags.writeable
+    found = in_memory(found) if found.nbytes <= _HASHED_NBYTES else found
     return apply(ConstOp(found, name))
 
 

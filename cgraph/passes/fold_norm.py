@@ -3,7 +3,6 @@
 import numpy as np
 
 from cgraph.ir.graph import OPS, Node
-from cgraph.kernels.mapped import forget
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.norm import BatchNorm, per_channel
 from cgraph.ops.shape import broadcast_to
@@ -20,12 +19,9 @@ def fold_norm(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 def norm_of_constants(node: Node) -> Node | None:
     """batch_norm(x, s, h, mean, variance) -> x * a + b, where a = s / sqrt(variance + eps), b = h - mean * a"""
     x, *parameters = node.operands
-    arrays = [p.op.array for p in parameters if isinstance(p.op, ConstOp)]
-    if len(arrays) < len(parameters):
+    if not all(isinstance(p.op, ConstOp) for p in parameters):
         return None
-    scale, shift, mean, variance = (array.astype(np.float64) for array in arrays)
-    for array in arrays:
-        forget(array)
+    scale, shift, mean, variance = (p.op.array.astype(np.float64) for p in parameters)  # type: ignore[attr-defined]
     factor = scale / np.sqrt(variance + node.op.eps)  # type: ignore[attr-defined]
     shape = (-1, *[1] * (x.ndim - 2))
     a, b = (Const(v.astype(x.dtype).reshape(shape)) for v in (factor, shift - mean * factor))

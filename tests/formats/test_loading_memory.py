@@ -109,7 +109,7 @@ def saved(folder: Path, name: str, kind: str, channels) -> tuple[str, int]:
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    """By kind and whether Winograd is allowed: bytes of growth, arena and constants, a hash of the result; file sizes."""
+    """By kind and whether Winograd is allowed: bytes of growth, arena and constants, the result's hash; file sizes."""
     folder, found, sizes = tmp_path_factory.mktemp("models"), {}, {}
     for kind in KINDS:
         tiny, _ = saved(folder, "tiny", kind, (16, 16))

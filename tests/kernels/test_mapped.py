@@ -5,7 +5,8 @@ import mmap
 import numpy as np
 import pytest
 
-from cgraph.kernels.mapped import PIECE, aligned, copy_to, forget, in_c_order, mapping_of
+import cgraph as cg
+from cgraph.kernels.mapped import PIECE, aligned, copy_to, forget, in_c_order, in_memory, mapping_of
 
 SHAPE = (37, 150, 101)  # two pieces and a rest
 
@@ -73,7 +74,14 @@ def test_what_was_written_into_a_mapping_stays(tmp_path, access):
     assert (x == 7).all()
 
 
+def test_small_constants_do_not_stay_in_a_file(mapped):
+    x, values = mapped
+    small, large = (cg.Const(part, copy=False).op.array for part in (x[0], x))
+    assert mapping_of(small) is None and small.flags.aligned and mapping_of(large) is not None
+    np.testing.assert_array_equal(small, values[0])
+
+
 def test_an_array_in_memory_is_left_alone():
     x = np.arange(8.0)
     forget(x)
-    assert mapping_of(x) is None and in_c_order(x) is x and aligned(x) is x
+    assert mapping_of(x) is None and all(f(x) is x for f in (aligned, in_c_order, in_memory))
