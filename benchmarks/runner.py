@@ -45,25 +45,33 @@ class Times:
 
 @dataclass(frozen=True)
 class Row:
-    """One case. `absent` says why an engine is missing; `error` is the largest difference from ours, relative."""
+    """One case.
+
+    Fields
+        ratios: each peer's time over ours, the median over the turns: a neighbour who comes and goes meets both sides
+            of a turn alike
+        absent: why an engine is missing
+        error: the largest difference from ours, relative
+    """
 
     case: str
     threads: int
     times: dict[str, Times]
+    ratios: dict[str, float]
     absent: dict[str, str]
     error: dict[str, float]
 
     @property
     def best_peer(self) -> str | None:
         """The fastest of those that compute the same."""
-        peers = [name for name in self.times if name != OURS and self.error.get(name, 0.0) <= TOLERANCE]
-        return min(peers, key=lambda name: self.times[name].median, default=None)
+        peers = [name for name in self.ratios if self.error.get(name, 0.0) <= TOLERANCE]
+        return min(peers, key=lambda name: self.ratios[name], default=None)
 
     @property
     def ratio(self) -> float | None:
         """How many times as fast as the best peer."""
         peer = self.best_peer
-        return self.times[peer].median / self.times[OURS].median if peer and OURS in self.times else None
+        return self.ratios[peer] if peer else None
 
 
 class Worker:
@@ -125,9 +133,10 @@ def compare(module: str, case: str, engines: Sequence[str], threads: int, rounds
             for name, worker in ready.items():
                 times.setdefault(name, []).append(statistics.median(worker.seconds(runs[name])))
         errors = differences(ready)
-    return Row(
-        case, threads, {n: Times(statistics.median(t), min(t), max(t)) for n, t in times.items()}, absent, errors
-    )
+    found = {n: Times(statistics.median(t), min(t), max(t)) for n, t in times.items()}
+    ours = times.get(OURS, [])
+    ratios = {n: statistics.median(a / b for a, b in zip(t, ours)) for n, t in times.items() if n != OURS and ours}
+    return Row(case, threads, found, ratios, absent, errors)
 
 
 @contextlib.contextmanager
