@@ -1,5 +1,7 @@
 import json
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -54,3 +56,10 @@ def test_wrong_arguments_are_refused(arguments, capsys):
         main(arguments)
     assert stopped.value.code == 2
     assert "usage" in capsys.readouterr().err
+
+
+def test_the_package_runs_as_a_module():
+    found = subprocess.run(
+        [sys.executable, "-m", "cgraph", "info", "--json"], capture_output=True, text=True, check=True
+    )
+    assert json.loads(found.stdout)["cgraph"]
