@@ -4,7 +4,7 @@ import argparse
 import json
 from collections.abc import Callable
 from statistics import median
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from cgraph.engine.cpu.cores import cores
 from cgraph.errors import FormatError, UnavailableError, bytes_text
 
 Run = Callable[[], Any]
-WARM = 3  # runs before the first that counts
+WARM = 3  # turns before the first that counts
+REST = 0.05  # seconds after which another engine's threads no longer spin in wait for its next run
 TOLERANCE = 1e-3
 
 
@@ -96,10 +97,15 @@ def onnxruntime_run(path: str, values: dict[str, np.ndarray], threads: int) -> R
 
 
 def by_turns(runs: dict[str, Run], count: int) -> dict[str, list[float]]:
-    """Seconds of each run, one engine after the other, so that what disturbs one disturbs all."""
+    """Seconds of each run, one engine after the other, so that what disturbs one disturbs all.
+
+    Each turn rests first and runs once uncounted: threads of the engine before have gone to sleep, its own are awake.
+    """
     found: dict[str, list[float]] = {name: [] for name in runs}
     for i in range(WARM + count):
         for name, once in runs.items():
+            sleep(REST if len(runs) > 1 else 0)
+            once()
             begin = perf_counter()
             once()
             if i >= WARM:
