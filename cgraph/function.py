@@ -24,6 +24,7 @@ from cgraph.passes import PASSES
 from cgraph.passes.align_constants import align_constants
 from cgraph.passes.freeze import freeze as freeze_values
 from cgraph.passes.fuse_reductions import fuse_reductions
+from cgraph.passes.fuse_stencils import fuse_stencils
 from cgraph.passes.lower_cpu import lower_cpu
 from cgraph.passes.pack_matmul import pack_matmul
 from cgraph.planning import Compiled, plan_graph, strategy_named
@@ -122,7 +123,7 @@ def rewritten(roots: tuple[Node, ...], target: Target, winograd: bool) -> tuple[
     """All passes, then lowering, then what joins physical ops."""
     for rewrite in PASSES:
         roots = rewrite(roots)
-    return fuse_reductions(pack_matmul(lower_cpu(roots, target, winograd), target))
+    return fuse_stencils(fuse_reductions(pack_matmul(lower_cpu(roots, target, winograd), target)))
 
 
 def steps_of(compiled: Compiled) -> list[Step]:

@@ -8,7 +8,7 @@ import numpy as np
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
-from cgraph.kernels.calls.move import copy_calls, fill_calls, part
+from cgraph.kernels.calls.move import around, copy_calls, fill_calls
 from cgraph.kernels.kernel import View
 from cgraph.ops.family import plain
 from cgraph.ops.join import concat
@@ -39,18 +39,17 @@ class Pad(Op):
     def meaning(self, x):
         return np.pad(x, self.widths, constant_values=np.asarray(self.value, x.dtype))
 
+    def place(self, x: Spec | View) -> Slice:
+        """Where the operand lies in the result."""
+        return Slice(tuple(before for before, _ in self.widths), (1,) * len(x.shape), x.shape)
+
     def cpu(self, out: View, x: View, scratch: Any = None) -> list:
-        calls = []
-        for axis, (before, behind) in enumerate(self.widths):
-            n = x.shape[axis]
-            for start, count in ((0, before), (before + n, behind)):
-                calls += fill_calls(part(out, axis, start, count), self.value) if count else []
-            out = part(out, axis, before, n)
-        return calls + copy_calls(out, x)
+        place = self.place(x)
+        sides = around(out, place.starts, place.lengths)
+        return [call for side in sides for call in fill_calls(side, self.value)] + copy_calls(place.alias(out), x)
 
     def grad(self, node, g):
-        shape = node.operands[0].shape
-        return (apply(Slice(tuple(a for a, _ in self.widths), (1,) * len(shape), shape), g),)
+        return (apply(self.place(node.operands[0].spec), g),)
 
 
 @public

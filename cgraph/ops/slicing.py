@@ -61,28 +61,29 @@ class SetSlice(Op):
     def infer(self, x: Spec, y: Spec) -> Spec:
         if x.dtype != y.dtype:
             raise DTypeError(f"the slice of {x.dtype} cannot be set to {y.dtype}")
-        apply_slice = Slice(self.starts, self.steps, y.shape)
-        apply_slice.infer(x)
+        self.place(y).infer(x)
         return x
+
+    def place(self, y: Spec | View | np.ndarray) -> Slice:
+        """Where `y` lies in the result."""
+        return Slice(self.starts, self.steps, y.shape)
 
     def meaning(self, x, y):
         out = np.array(x)
-        out[Slice(self.starts, self.steps, y.shape).index] = y
+        out[self.place(y).index] = y
         return out
 
     def overwrites(self, x: Spec, y: Spec) -> tuple[int, ...]:
         return (0,)
 
     def cpu(self, out: View, x: View, y: View, scratch: Any = None) -> list:
-        place = Slice(self.starts, self.steps, y.shape).alias(out)
         first = [] if x == out else copy_calls(out, x)
-        return first + copy_calls(place, y)
+        return first + copy_calls(self.place(y).alias(out), y)
 
     def grad(self, node, g):
         y = node.operands[1]
-        whole = Slice(self.starts, self.steps, y.shape)
         zero = OPS["zeros"](y.shape, y.dtype)
-        return apply(self, g, zero), apply(whole, g)
+        return apply(self, g, zero), apply(self.place(y.spec), g)
 
 
 @public

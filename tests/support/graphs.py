@@ -10,7 +10,10 @@ from cgraph.ir.graph import Node
 
 UNARY = ("negative", "abs", "square", "sin", "cos", "tanh", "relu", "sigmoid", "floor", "exp_small")
 BINARY = ("add", "subtract", "multiply", "maximum", "minimum", "divide_safe", "less_where")
-MOVES = ("transpose", "reshape", "slice", "flip", "broadcast", "concat", "repeat", "set_slice", "expand", "stack")
+MOVES = (
+    "transpose", "reshape", "slice", "flip", "broadcast", "concat", "repeat", "set_slice", "expand", "stack", "pad",
+    "stencil",
+)  # fmt: skip
 REDUCTIONS = ("sum", "mean", "max", "min", "prod_small", "argmax")
 
 
@@ -102,11 +105,25 @@ def move(draw, name: str, x: Node, nodes: list[Node]) -> Node:
     if name == "set_slice" and x.ndim:
         index = tuple(draw(slices(n)) for n in x.shape)
         return cg.set_slice(x, index, x[index] * 2)
+    if name == "pad" and x.ndim:
+        return cg.pad(x, draw(st.integers(0, 1)), constant_values=draw(st.integers(0, 2)))
+    if name == "stencil" and x.ndim:
+        return stencil(draw, x)
     if name in ("concat", "stack") and x.ndim and x.ndim < 6:
         same = [y for y in nodes if y.shape == x.shape]
         other = draw(st.sampled_from(same))
         return getattr(cg, name)([x, other, x], draw(st.integers(0, x.ndim - 1)))
     return x + 1
+
+
+def stencil(draw, x: Node) -> Node:
+    """What is computed around some elements, in their place; around them a number, or what was there."""
+    margins = [(draw(st.integers(0, min(n, 1))), draw(st.integers(0, min(n - 1, 1)))) if n else (0, 0) for n in x.shape]
+    place = [slice(a, n - b) for n, (a, b) in zip(x.shape, margins)]
+    shifts = [[draw(st.integers(-a, b)) for a, b in margins] for _ in range(2)]
+    windows = [x[tuple(slice(s.start + by, s.stop + by) for s, by in zip(place, shift))] for shift in shifts]
+    inside = x[tuple(place)] * 0.5 + windows[0] * 0.25 - windows[1]
+    return cg.pad(inside, margins, constant_values=1) if draw(st.booleans()) else cg.set_slice(x, tuple(place), inside)
 
 
 @st.composite

@@ -59,6 +59,16 @@ def constant(value: int | float | bool, dtype: str) -> View:
     return View(Pointer(item), (), (), dtype)
 
 
+def around(x: View, starts: tuple[int, ...], lengths: tuple[int, ...]) -> list[View]:
+    """What lies around a box of `x`, in pieces: before and behind it along the first axes, of which it has places."""
+    found = []
+    for axis, (start, length) in enumerate(zip(starts, lengths)):
+        sides = ((0, start), (start + length, x.shape[axis] - start - length))
+        found += [part(x, axis, first, count) for first, count in sides if count]
+        x = part(x, axis, start, length)
+    return found
+
+
 def concat_calls(out: View, xs: list[View], axis: int) -> list[Call]:
     """``out`` = `xs` one after the other along `axis`."""
     calls, at = [], 0

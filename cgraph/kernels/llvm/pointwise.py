@@ -7,13 +7,20 @@ not depend on where a task ends, and the program is compiled once. A vector may 
 chains of operations overlap. An output may be one of the operands: a block is read before it is written.
 """
 
+from itertools import product
+
 from llvmlite import ir
 
 from cgraph.kernels.expression import Program
 from cgraph.kernels.llvm.build import Builder, Ptr, Val, nbytes_of
+from cgraph.kernels.llvm.flow import prefetch
+from cgraph.kernels.llvm.move import copy_bytes
 from cgraph.kernels.llvm.vmath import evaluate
 from cgraph.kernels.llvm.walk import load_strided, store_strided, walk
 from cgraph.record import Record, replace
+
+LONG_ROW = 8  # vectors; only such a row is worth aligning
+LINE = 64
 
 
 class Stream(Record):
@@ -48,13 +55,16 @@ def pointwise(
     streams = streams_of(k, table + 6, dtypes, ins + outs, lanes)
     axes = table + (6 + 2 * len(streams))
     row_kernel = Row(k, program, results, streams, len(ins), lanes, past_cache)
+    apart = k.const(not past_cache, "b1")
+    for x, out in product(streams[: len(ins)], streams[len(ins) :]):
+        apart = apart & (x.base != out.base)
     first, last = k.tasks()
     with k.loop(first, last) as task:
         low, start = (task // blocks) * rows_each, (task % blocks) * block
         high, end = k.smaller(low + rows_each, rows), k.smaller(start + block, columns)
 
         def row(_: Val, offsets: list[Val], start: Val = start, end: Val = end) -> None:
-            row_kernel.emit([s.base + o + start * s.stride for s, o in zip(streams, offsets)], end - start)
+            row_kernel.emit([s.base + o + start * s.stride for s, o in zip(streams, offsets)], end - start, apart)
 
         walk(k, axes, rank, len(streams), low, high, row)
 
@@ -103,20 +113,27 @@ class Row(Record):
     lanes: int
     past_cache: bool
 
-    def emit(self, starts: list[Val], count: Val) -> None:
+    def emit(self, starts: list[Val], count: Val, apart: Val, ahead: Val | None = None) -> None:
         """`count` columns from the addresses `starts`: up to where `out` is aligned, whole vectors, the rest.
 
-        The first and the last part go through the buffers; without stores past the cache there is no first part.
+        The first and the last part go through the buffers. Where `apart` says that the outputs share no bytes with the
+        operands, they are whole vectors too, which compute some elements of the middle a second time. A short row, or
+        one of strided items or with a repeated vector, has no first part. `ahead` is an address from which on as much
+        is fetched into the cache as is computed.
         """
         k = self.k
-        head = self.unaligned(starts[-1], count) if self.past_cache else k.const(0, "i8")
+        repeats = any(s.access == "p" for s in self.streams)
+        aligns = self.streams[-1].access == "v" and not repeats
+        head = self.unaligned(starts[-1], count) if aligns else k.const(0, "i8")
         whole = (count - head) // self.lanes
         splats = {i: self.repeated(s, starts[i]) for i, s in enumerate(self.streams) if s.access in "sp"}
-        with k.loop(0 if self.past_cache else 1, 3) as phase:
-            buffered = phase != 1
-            first = k.select(phase == 0, 0, k.select(phase == 1, head, head + whole * self.lanes))
-            left = k.select(phase == 0, head, count - first)
-            here = [at + first * s.stride for at, s in zip(starts, self.streams)]
+        twice = k.const(0, "b1") if repeats else apart & (count >= self.lanes)
+        with k.loop(0 if aligns else 1, 3) as phase:
+            tail = k.select(twice, count - self.lanes, head + whole * self.lanes)
+            first = k.select(phase == 0, 0, k.select(phase == 1, head, tail))
+            left = k.select(phase == 0, head, count - head - whole * self.lanes)
+            buffered = (phase != 1) & (left > 0) & ~twice
+            here = [at + first * self.step(s) for at, s in zip(starts, self.streams)]
             with k.if_(buffered):
                 self.copy(here, left, into_buffers=True)
             at = [
@@ -124,10 +141,16 @@ class Row(Record):
                 for a, s in zip(here, self.streams)
             ]
             strides = [k.select(buffered, nbytes_of(s.dtype), s.stride) for s in self.streams]
-            with k.loop(0, k.select(buffered, k.smaller(left, 1), whole)) as i:
+            with k.loop(0, k.select(phase == 1, whole, k.smaller(left, 1))) as i:
+                if ahead is not None:
+                    self.fetch(ahead, first + i * self.lanes)
                 self.block(at, strides, i * self.lanes, splats)
             with k.if_(buffered):
                 self.copy(here, left, into_buffers=False)
+
+    def step(self, s: Stream) -> Val | int:
+        """Bytes from one column to the next, known already where columns follow one another."""
+        return nbytes_of(s.dtype) if s.access == "v" else s.stride
 
     def repeated(self, s: Stream, address: Val) -> Val:
         """The vector that an operand holds along a whole row: one value in all lanes, or one register's vector."""
@@ -140,9 +163,19 @@ class Row(Record):
         return vector
 
     def unaligned(self, address: Val, count: Val) -> Val:
-        """Columns before the first address that is a multiple of a vector's bytes."""
+        """Columns before the first address that is a multiple of a register's bytes, or of a vector's past the cache.
+
+        Loads and stores across two lines of the cache cost twice as much as others. Short rows are left as they are.
+        """
         itemsize = nbytes_of(self.streams[-1].dtype)
-        return self.k.smaller((-address & (self.lanes * itemsize - 1)) // itemsize, count)
+        lanes = self.lanes if self.past_cache else lanes_for(self.k, self.program)
+        before = self.k.smaller((-address & (lanes * itemsize - 1)) // itemsize, count)
+        return before if self.past_cache else self.k.select(count < LONG_ROW * self.lanes, 0, before)
+
+    def fetch(self, ahead: Val, column: Val) -> None:
+        itemsize = nbytes_of(self.streams[-1].dtype)
+        for line in range(0, self.lanes * itemsize, LINE):
+            prefetch(self.k, self.k.pointer(ahead + column * itemsize + line, "u1"))
 
     def copy(self, here: list[Val], count: Val, into_buffers: bool) -> None:
         """Move the operands' columns from `here` on into the buffers, or the outputs' out of them."""
@@ -150,6 +183,11 @@ class Row(Record):
         for i in chosen:
             stream = self.streams[i]
             if stream.access in "sp":
+                continue
+            if stream.access == "v":
+                at = self.k.pointer(here[i], stream.dtype)
+                source, target = (at, stream.buffer) if into_buffers else (stream.buffer, at)
+                copy_bytes(self.k, target, source, count * nbytes_of(stream.dtype))
                 continue
             with self.k.loop(0, count) as j:
                 outside = self.k.pointer(here[i] + j * stream.stride, stream.dtype)

@@ -1,0 +1,107 @@
+"""A pointwise op whose result lies inside a larger array: it needs no bytes and no pass over memory of its own."""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import ShapeError
+from cgraph.ir.graph import Op
+from cgraph.ir.spec import Spec
+from cgraph.kernels.calls.move import around, copy_calls, fill_calls
+from cgraph.kernels.calls.pointwise import pointwise_calls
+from cgraph.kernels.calls.stencil import Sweep, stencil_calls, sweep_of
+from cgraph.kernels.kernel import View
+from cgraph.ops.family import Pointwise, scalar_program
+from cgraph.ops.slicing import Slice
+
+PAGE = 4096  # bytes of workspace that do not count
+SHARE = 4  # of an operand's bytes, one in so many may be spent on workspace that lets it be overwritten
+
+
+class Stencil(Op):
+    """``out[place] = inner(windows of the operands)``, and around it one number, or what operand 0 holds there.
+
+    An operand that is read around each element may be overwritten all the same: row by row, when nobody needs the old
+    one any more.
+
+    Fields
+        inner: what gives the elements
+        windows: per operand of `inner`, the operand that it reads, and which slice of it
+        place: the slice of the result that the elements are; its steps are 1
+        shape: of the result
+        border: the number around them; None for what operand 0 holds there
+    """
+
+    inner: Pointwise
+    windows: tuple[tuple[int, Slice], ...]
+    place: Slice
+    shape: tuple[int, ...]
+    border: float | int | bool | None
+    strided = True
+
+    @property
+    def name(self) -> str:
+        return f"{'set_slice' if self.border is None else 'pad'} of {self.inner.name}"
+
+    def infer(self, *specs: Spec) -> Spec:
+        inside = self.inner.infer(*(window.infer(specs[i]) for i, window in self.windows))
+        whole = Spec(self.shape, inside.dtype)
+        if self.place.infer(whole) != inside:
+            raise ShapeError(f"{inside} does not fit its place {self.place.lengths}")
+        if self.border is None and specs[0] != whole:
+            raise ShapeError(f"{specs[0]} is no border of {whole}")
+        return whole
+
+    def meaning(self, *xs):
+        inside = self.inner.meaning(*(window.meaning(xs[i]) for i, window in self.windows))
+        out = np.array(xs[0]) if self.border is None else np.full(self.shape, self.border, inside.dtype)
+        out[self.place.index] = inside
+        return out
+
+    def overwrites(self, *specs: Spec) -> tuple[int, ...]:
+        whole = self.infer(*specs)
+        allowed = range(len(specs)) if self.border is not None else (0,)
+        return tuple(i for i in allowed if specs[i] == whole and self.may_take(i, whole))
+
+    def may_take(self, i: int, whole: Spec) -> bool:
+        """Operand `i`, which is like the result, can be replaced while its windows are read."""
+        if any(step != 1 for k, window in self.windows for step in window.steps if k == i):
+            return False
+        sweep = self.sweep(i, whole.dtype.itemsize)
+        return sweep is None or sweep.nbytes <= max(PAGE, whole.nbytes // SHARE)
+
+    def sweep(self, i: int, itemsize: int) -> Sweep | None:
+        """How operand `i` is replaced; None when each element of it is read at its own place alone."""
+        starts = (window.starts for k, window in self.windows if k == i)
+        shifts = [tuple(a - b for a, b in zip(start, self.place.starts)) for start in starts]
+        return sweep_of(self.place.lengths, itemsize, shifts)
+
+    def scratch(self, *specs: Spec) -> int:
+        sweeps = (self.sweep(i, specs[i].dtype.itemsize) for i in self.overwrites(*specs))
+        return max((s.nbytes for s in sweeps if s), default=0)
+
+    def cpu(self, out: View, *xs: View, scratch: Any = None) -> list:
+        inside, views = self.place.alias(out), [window.alias(xs[i]) for i, window in self.windows]
+        program = scalar_program(self.inner, tuple(x.dtype for x in views))
+        taken = next((i for i, x in enumerate(xs) if x.shows_same(out)), None)
+        sweep = None if taken is None else self.sweep(taken, out.itemsize)
+        if sweep is None:
+            return pointwise_calls(program, inside, *views) + self.border_calls(out, xs, taken)
+        last = len(self.shape) - 1
+        if self.border is None or sweep.axis == last:
+            return stencil_calls(program, sweep, inside, views, scratch) + self.border_calls(out, xs, taken)
+        before = self.place.starts[last]
+        ends = before, self.shape[last] - before - self.place.lengths[last], self.border
+        calls = stencil_calls(program, sweep, inside, views, scratch, ends)
+        return calls + self.border_calls(out, xs, taken, last)
+
+    def border_calls(self, out: View, xs: tuple[View, ...], taken: int | None, axes: int | None = None) -> list:
+        """Calls that fill what lies around the elements along the first `axes`."""
+
+        def sides(x: View) -> list[View]:
+            return around(x, self.place.starts[:axes], self.place.lengths[:axes])
+
+        if self.border is not None:
+            return [call for side in sides(out) for call in fill_calls(side, self.border)]
+        pairs = zip(sides(out), sides(xs[0])) if taken is None else ()
+        return [call for side, x in pairs for call in copy_calls(side, x)]
