@@ -91,6 +91,27 @@ def test_out_may_be_an_operand(target):
     np.testing.assert_array_equal(x, want)
 
 
+@settings(max_examples=60)
+@given(
+    columns=st.integers(1, 700),
+    starts=st.tuples(*[st.integers(0, 17)] * 3),
+    in_place=st.booleans(),
+    target=st.sampled_from(TARGETS),
+    dtype=st.sampled_from(["f4", "f8"]),
+)
+def test_rows_may_begin_and_end_anywhere(columns, starts, in_place, target, dtype):
+    arrays = np.random.default_rng(6).standard_normal((3, 3, 720)).astype(dtype)
+    x, y, out = (a[:, start : start + columns] for a, start in zip(arrays, starts))
+    out = x if in_place else out
+    want = arrays.copy()
+    want[0 if in_place else 2, :, starts[0 if in_place else 2] :][:, :columns] = x * y - x * np.asarray(3, dtype) + y
+    calls = pointwise_calls(
+        traced(polynomial, dtype, dtype), view_of(out), view_of(x), view_of(y), target=target_named(target)
+    )
+    run_calls(calls, target_named(target))
+    np.testing.assert_array_equal(arrays, want)  # what lies beside a row stays, too
+
+
 @every_target
 def test_an_elements_bits_do_not_depend_on_its_place(target):
     values = np.random.default_rng(2).standard_normal(100).astype("f4")

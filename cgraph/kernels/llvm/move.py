@@ -18,12 +18,6 @@ from cgraph.record import Record
 SHORT_RUN = 32  # bytes; shorter runs are copied without a call
 UNROLL = 4
 LINE = 64  # bytes of a cache line
-LINE = 64  # bytes of a cache line
-LINE = 64  # bytes of a cache line
-LINE = 64  # bytes of a cache line
-LINE = 64  # bytes of a cache line
-LINE = 64  # bytes of a cache line
-LINE = 64  # bytes of a cache line
 
 
 class Run(Record):

@@ -1,10 +1,11 @@
 """One kernel for a scalar program over whole arrays: loads, arithmetic and stores of a vector at a time.
 
 A task is a range of rows times a range of columns. Along a row each operand is read as whole vectors (``v``), as one
-value for all (``s``, stride 0), as one vector again and again (``p``, stride 0) or element by element (``g``). The last
-columns of a row are copied to a small buffer on the stack and take the same code as the rest, so an element's bits do
-not depend on where a task ends, and the program is compiled once. A vector may be several registers wide, so that their
-chains of operations overlap. An output may be one of the operands: a block is read before it is written.
+value for all (``s``, stride 0), as one vector again and again (``p``, stride 0) or element by element (``g``). What
+does not fill a vector at the ends of a row takes the same code as the rest: in a vector that overlaps its neighbour
+or, where an output is one of the operands, in small buffers on the stack. So an element's bits do not depend on where
+a task ends, and the program is compiled once. A vector may be several registers wide, so that their chains of
+operations overlap. An output may be one of the operands: a block is read before it is written.
 """
 
 from itertools import product
