@@ -15,7 +15,7 @@ PIECES = 64  # of the last axis when it is swept, at least, as far as they have
 LEAST_PIECE, MOST_PIECE = 64, 2048  # columns
 BANDS = 8  # at least, as far as they have
 FEW = 5  # rows for each slot
-MANY = 24  # rows for each slot: slots cost little then, and more bands can be had
+MANY = 32  # rows for each slot: slots cost little then, and more bands can be had
 BAND_ELEMENTS = 16384  # at least
 
 Shift = tuple[int, ...]
