@@ -13,6 +13,8 @@ from typing import Any
 
 from cgraph.record import Record, replace
 
+LINE = 64  # bytes of a cache line
+
 Param = int | float | str | bool | tuple
 
 

@@ -80,7 +80,7 @@ def joined_where_free(known: Choice, strategy: Strategy) -> Choice:
 
 
 def chains_of(values: Sequence[Value]) -> list[list[int]]:
-    """The values with parts, in order; those that are parts of one another, or share one, together."""
+    """The values with parts, in order, each in the chain of the first earlier one that it shares bytes with."""
     chain_of: dict[int, list[int]] = {}
     chains = []
     for i, value in enumerate(values):

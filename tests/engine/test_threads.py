@@ -9,9 +9,11 @@ import time
 import numpy as np
 import pytest
 
+from cgraph.engine.cpu import threads as threads_module
 from cgraph.engine.cpu.threads import ThreadPool, run_table
 from cgraph.kernels.calls.move import copy_calls, fill_calls
 from cgraph.kernels.kernel import Call, Pointer, View
+from cgraph.kernels.llvm import interpret
 from tests.support.kernels import view_of
 from tests.support.tables import Table, table_of
 
@@ -82,6 +84,30 @@ def test_thousands_of_short_runs_with_changing_numbers_of_threads(four):
         out[...] = -1
         run(four, table, 1 + i % 4)
         assert (out == x).all(), i
+
+
+@pytest.mark.parametrize("threads", [2, 3, 4])
+def test_every_thread_begins_with_its_own_part_of_a_call(threads, four):
+    tasks, began, together = 24, {}, threading.Barrier(threads)
+
+    def enter(_args: int, first: int, _last: int) -> None:
+        if threading.get_ident() not in began:
+            began[threading.get_ident()] = first
+            together.wait(timeout=20)
+
+    kernel = KERNEL(enter)
+    rows = np.array([[ctypes.cast(kernel, ctypes.c_void_p).value, 0, tasks, 1]], np.int64)
+    for _ in range(3):
+        began.clear()
+        run(four, Table(rows, (kernel,)), threads)
+        assert sorted(began.values()) == [tasks * i // threads for i in range(threads)]
+        assert began[threading.get_ident()] == 0
+
+
+def test_both_sides_count_the_words_of_a_team_alike():
+    assert (threads_module.WORD, threads_module.QUIT) == (interpret.WORD, interpret.QUIT)
+    assert threads_module.TEAM_WORDS == interpret.TEAM_WORDS
+    assert threads_module.MOST_THREADS == interpret.MOST_MEMBERS
 
 
 def test_runs_from_several_python_threads_at_once(four):

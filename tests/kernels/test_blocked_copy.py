@@ -16,6 +16,8 @@ from cgraph.kernels.target import target_named
 from tests.support.images import assert_zero_frame, blocked, buffer, empty_blocked, interior, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
+pytestmark = pytest.mark.usefixtures("cuts")
+
 LANES = target_named("host").lanes
 SHAPES = [(1, 3, 5, 7), (2, 21, 4, LANES), (1, 64, 1, 17), (1, 85, 3, 65), (1, 1, 1, 1)]
 

@@ -23,6 +23,8 @@ from tests.support.images import (
 )
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
+pytestmark = pytest.mark.usefixtures("cuts")
+
 SAME = Window((3, 3), pad=(1, 1, 1, 1))
 # n, c, h, w, k, window, groups
 CASES = {

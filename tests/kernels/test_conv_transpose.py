@@ -13,6 +13,8 @@ from cgraph.kernels.target import target_named
 from tests.support.images import assert_zero_frame, blocked, empty_blocked, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls
 
+pytestmark = pytest.mark.usefixtures("cuts")
+
 # n, c, h, w, k, window, more, groups
 CASES = {
     "2x2, stride 2": (1, 20, 5, 7, 33, Window((2, 2), (2, 2)), (0, 0), 1),

@@ -15,6 +15,8 @@ from cgraph.kernels.target import target_named
 from tests.support.images import activated, assert_zero_frame, blocked, conv64, empty_blocked, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls
 
+pytestmark = pytest.mark.usefixtures("cuts")
+
 CASES = {
     "3x3": (1, 33, 15, 17, Window((3, 3), pad=(1, 1, 1, 1))),
     "3x3, stride 2": (2, 16, 14, 14, Window((3, 3), (2, 2), (1, 1, 1, 1))),

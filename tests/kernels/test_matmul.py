@@ -13,6 +13,8 @@ from cgraph.kernels.target import target_named
 from tests.support.images import activated, aligned
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
+pytestmark = pytest.mark.usefixtures("cuts")
+
 SIZES = [
     (1, 1, 1), (1, 40, 33), (1, 200, 300), (33, 1, 50), (3, 5, 7), (4, 64, 64), (14, 32, 20), (15, 33, 21),
     (29, 95, 64), (70, 3, 40), (100, 130, 1), (5, 17, 0), (200, 150, 90), (1, 5003, 20),

@@ -11,6 +11,8 @@ from cgraph.kernels.target import target_named
 from tests.support.images import assert_zero_frame, blocked, empty_blocked, plain, windows
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
+pytestmark = pytest.mark.usefixtures("cuts")
+
 CASES = {
     "3x3, stride 2": (2, 20, 13, 14, Window((3, 3), (2, 2), (1, 1, 1, 1)), (0, 0)),
     "2x2, stride 2": (1, 16, 8, 8, Window((2, 2), (2, 2)), (0, 0)),

@@ -16,6 +16,8 @@ from cgraph.kernels.target import target_named
 from tests.support.images import activated, aligned, assert_zero_frame, blocked, conv64, empty_blocked, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls
 
+pytestmark = pytest.mark.usefixtures("cuts")
+
 # largest error relative to the standard deviation of the result, from measurements on layers of 64 to 512 channels
 ERROR = {2: 4e-6, 4: 2e-5}
 

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 
 import cgraph as cg
-from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
 from cgraph.ops.family import Pointwise
 from cgraph.ops.fused import FusedReduction
 from cgraph.ops.reduce import Reduction
 from cgraph.passes.fuse_pointwise import fuse_pointwise
 from cgraph.passes.fuse_reductions import fuse_reductions
-from tests.support.graphs import draw_values, graphs
+from tests.support.graphs import graphs
+from tests.support.rewrites import assert_keeps_values, assert_leaves_nothing
 from tests.support.tolerance import assert_close
 
 KINDS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")
@@ -21,17 +21,13 @@ KINDS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")
 @settings(max_examples=60)
 @given(drawn=graphs())
 def test_joined_reductions_keep_the_values(drawn):
-    values = dict(zip(drawn.leaves, draw_values(drawn.leaves)))
-    joined = fuse_reductions(fuse_pointwise(tuple(drawn.outputs)))
-    for got, want in zip(evaluate(joined, values), evaluate(drawn.outputs, values)):
-        assert_close(got, want)
+    assert_keeps_values(lambda outputs: fuse_reductions(fuse_pointwise(outputs)), drawn)
 
 
 @settings(max_examples=30)
 @given(drawn=graphs())
 def test_nothing_is_left_to_join(drawn):
-    joined = fuse_reductions(fuse_pointwise(tuple(drawn.outputs)))
-    assert all(a is b for a, b in zip(fuse_reductions(joined), joined))
+    assert_leaves_nothing(lambda outputs: fuse_reductions(fuse_pointwise(outputs)), drawn)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool"])

@@ -1,8 +1,5 @@
 """Pointwise ops inside larger arrays: same bits, one pass over memory, and arrays overwritten while they are read."""
 
-import signal
-import threading
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +10,9 @@ from cgraph.engine.reference import evaluate
 from cgraph.ops.physical.stencil import PAGE, Stencil
 from cgraph.passes.fuse_pointwise import fuse_pointwise
 from cgraph.passes.fuse_stencils import fuse_stencils
-from tests.support.graphs import draw_values, graphs
+from tests.support.graphs import graphs
+from tests.support.interrupts import was_interrupted
+from tests.support.rewrites import assert_keeps_values, assert_leaves_nothing
 from tests.support.tolerance import assert_close
 
 TARGETS = ("host", "avx2", "portable")
@@ -22,17 +21,13 @@ TARGETS = ("host", "avx2", "portable")
 @settings(max_examples=60)
 @given(drawn=graphs())
 def test_joined_ops_keep_the_values(drawn):
-    values = dict(zip(drawn.leaves, draw_values(drawn.leaves)))
-    joined = fuse_stencils(fuse_pointwise(tuple(drawn.outputs)))
-    for got, want in zip(evaluate(joined, values), evaluate(drawn.outputs, values)):
-        assert_close(got, want)
+    assert_keeps_values(lambda outputs: fuse_stencils(fuse_pointwise(outputs)), drawn)
 
 
 @settings(max_examples=30)
 @given(drawn=graphs())
 def test_nothing_is_left_to_join(drawn):
-    joined = fuse_stencils(fuse_pointwise(tuple(drawn.outputs)))
-    assert all(a is b for a, b in zip(fuse_stencils(joined), joined))
+    assert_leaves_nothing(lambda outputs: fuse_stencils(fuse_pointwise(outputs)), drawn)
 
 
 def var(*shape: int, dtype: str = "float32", seed: int = 0) -> cg.Var:
@@ -182,15 +177,6 @@ def test_an_interrupt_leaves_a_whole_step():
     count = 0
     for i in range(40):
         before, after = x.value, evaluate([padded(x)])[0]
-        timer = threading.Timer(0.00002 * i, signal.raise_signal, [signal.SIGINT])
-        try:
-            timer.start()
-            function()
-        except KeyboardInterrupt:
-            count += 1
-        try:
-            timer.join()
-        except KeyboardInterrupt:
-            count += 1
+        count += was_interrupted(function, 0.00002 * i)
         assert np.array_equal(x.value, after) or np.array_equal(x.value, before)
     assert count

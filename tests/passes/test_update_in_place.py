@@ -1,12 +1,10 @@
 """Update edges that write straight into their Vars: same values as copies, fewer bytes, never half done."""
 
-import signal
-import threading
-
 import numpy as np
 import pytest
 
 import cgraph as cg
+from tests.support.interrupts import was_interrupted
 
 N = 1 << 16
 
@@ -102,16 +100,7 @@ def test_an_interrupt_leaves_all_updates_done_or_none():
     count = 0
     for i in range(30):
         before, ticks = x.value, y.value[0, 0]
-        timer = threading.Timer(0.0005 * i, signal.raise_signal, [signal.SIGINT])
-        try:
-            timer.start()
-            function()
-        except KeyboardInterrupt:
-            count += 1
-        try:
-            timer.join()
-        except KeyboardInterrupt:
-            count += 1
+        count += was_interrupted(function, 0.0005 * i)
         moved = not np.array_equal(x.value, before)
         assert moved == (y.value[0, 0] != ticks)
     assert count

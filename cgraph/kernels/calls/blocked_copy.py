@@ -14,28 +14,14 @@ def to_blocked_calls(out: Blocked, x: View) -> list[Call]:
     """``out`` (its interior) = plain images `x` ``[n, c, h, w]`` of any strides with pixels side by side."""
     require_whole_blocks(out)
     steps = plain_steps(x, (out.n, out.c, out.h, out.w))
-    args: Arguments = (
-        out.c,
-        out.h,
-        out.w,
-        out.blocks,
-        band_of(out.h, out.w),
-        x.at,
-        *steps,
-        out.origin,
-        out.image,
-        out.plane,
-        out.row,
-    )
-    return [row_call("to_blocked", out, args)]
+    return [row_call("to_blocked", out, (x.at, *steps, out.origin, out.image, out.plane, out.row))]
 
 
 def to_plain_calls(out: View, x: Blocked) -> list[Call]:
     """``out``, a view ``[n, c, h, w]`` with pixels side by side, = a blocked value."""
     require_whole_blocks(x)
     steps = plain_steps(out, (x.n, x.c, x.h, x.w))
-    args: Arguments = (x.c, x.h, x.w, x.blocks, band_of(x.h, x.w), x.origin, x.image, x.plane, x.row, out.at, *steps)
-    return [row_call("to_plain", x, args)]
+    return [row_call("to_plain", x, (x.origin, x.image, x.plane, x.row, out.at, *steps))]
 
 
 def plain_steps(x: View, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -45,8 +31,11 @@ def plain_steps(x: View, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(s // x.itemsize for s in x.strides[:3])
 
 
-def row_call(name: str, x: Blocked, args: Arguments) -> Call:
-    tasks = banded_tasks(x.n, x.blocks, x.h, band_of(x.h, x.w))
+def row_call(name: str, x: Blocked, places: Arguments) -> Call:
+    """A call over the rows of `x` in either direction; `places`: addresses and steps of both sides."""
+    band = band_of(x.h, x.w)
+    tasks = banded_tasks(x.n, x.blocks, x.h, band)
+    args = (x.c, x.h, x.w, x.blocks, band, *places)
     return Call(Kernel(f"blocked_copy.{name}", (x.dtype,)), args, tasks, chunk_of(tasks, x.w * x.lanes * 0.4))
 
 

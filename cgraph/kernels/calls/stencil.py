@@ -7,10 +7,9 @@ from cgraph.kernels.calls.layout import access_of
 from cgraph.kernels.calls.move import constant, outer_axes
 from cgraph.kernels.calls.pointwise import LONG, check_dtypes
 from cgraph.kernels.expression import Program
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View
+from cgraph.kernels.kernel import LINE, Call, Kernel, Pointer, View
 from cgraph.record import Record
 
-LINE = 64  # bytes of a cache line
 PIECES = 64  # of the last axis when it is swept, at least, as far as they have
 LEAST_PIECE, MOST_PIECE = 64, 2048  # columns
 BANDS = 8  # at least, as far as they have

@@ -27,8 +27,8 @@ TILE_ARGS = {
     "out": "T*", "o_batch": "i8", "o_row": "i8",
     # add: to what `out` holds; overlap: the last panel of columns ends with the matrix and repeats some
     "add": "i8", "overlap": "i8",
-    # panels of rows pass over one panel of columns (by_row 0; turns: panels of columns), or the other way round
-    "turns": "i8", "inner": "i8", "by_row": "i8",
+    # panels of the outer and of the inner loop; by_row: the outer ones are panels of rows, else of columns
+    "outer": "i8", "inner": "i8", "by_row": "i8",
 }  # fmt: skip
 
 
@@ -52,9 +52,9 @@ def tile(k: Builder, *params) -> None:
     p = Tile(*params)
     a = k.args(**{n: kind.replace("T", p.dtype) for n, kind in (TILE_ARGS | ACTIVATION_ARGS).items()})
     width = p.vectors * k.target.lanes_of(p.dtype)
-    with each_task(k, a.turns, a.inner) as (batch, slow, fast):
+    with each_task(k, a.outer, a.inner) as (batch, outer, inner):
         by_row = a.by_row != 0
-        panel, row_panel = k.select(by_row, fast, slow), k.select(by_row, slow, fast)
+        panel, row_panel = k.select(by_row, inner, outer), k.select(by_row, outer, inner)
         row, beyond = row_panel * p.rows, panel * width + width - a.n
         shift = k.select((a.overlap != 0) & (beyond > 0), beyond, 0)
         column = panel * width - shift

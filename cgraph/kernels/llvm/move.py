@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 from llvmlite import ir
 
+from cgraph.kernels.kernel import LINE
 from cgraph.kernels.llvm.build import POINTER, VOID, Builder, Ptr, Val
 from cgraph.kernels.llvm.flow import transposed
 from cgraph.kernels.llvm.walk import walk
@@ -17,7 +18,6 @@ from cgraph.record import Record
 
 SHORT_RUN = 32  # bytes; shorter runs are copied without a call
 UNROLL = 4
-LINE = 64  # bytes of a cache line
 
 
 class Run(Record):

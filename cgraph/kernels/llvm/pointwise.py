@@ -13,6 +13,7 @@ from itertools import product
 from llvmlite import ir
 
 from cgraph.kernels.expression import Program
+from cgraph.kernels.kernel import LINE
 from cgraph.kernels.llvm.build import Builder, Ptr, Val, nbytes_of
 from cgraph.kernels.llvm.flow import prefetch
 from cgraph.kernels.llvm.move import copy_bytes
@@ -21,7 +22,6 @@ from cgraph.kernels.llvm.walk import load_strided, store_strided, walk
 from cgraph.record import Record, replace
 
 LONG_ROW = 8  # vectors; only such a row is worth aligning
-LINE = 64
 
 
 class Stream(Record):

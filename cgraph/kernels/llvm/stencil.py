@@ -12,13 +12,13 @@ from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 
 from cgraph.kernels.expression import Program
+from cgraph.kernels.kernel import LINE
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.move import copy_bytes
 from cgraph.kernels.llvm.pointwise import Row, lanes_for, operand_dtypes, streams_of
 from cgraph.kernels.llvm.walk import offsets_of
 from cgraph.record import Record
 
-LINE = 64  # bytes of a cache line
 AHEAD = 1024  # bytes; so far ahead the front row is fetched
 HEAD = (
     "bands each rows up down columns last_columns before behind border slots slot_nbytes line_nbytes".split()

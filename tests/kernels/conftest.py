@@ -1,0 +1,16 @@
+"""Small arrays would meet only one side of the rules that cut work by size: `cuts` runs a module on both."""
+
+import pytest
+
+from cgraph.kernels.calls import bands, conv, matmul
+
+
+@pytest.fixture(scope="module", params=["cut as chosen", "cut finely"])
+def cuts(request):
+    """Images in bands and blocks of few tiles, panels of columns outermost in products: what large arrays get."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "cut finely":
+            patch.setattr(bands, "LEAST_PIXELS", 1)
+            patch.setattr(conv, "NEAR_INPUT", 64)
+            patch.setattr(matmul, "NEAR_B", 0)
+        yield
