@@ -20,6 +20,7 @@ from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.store import store
 
 SIZE, ROUNDS = 10_000_000, 7
+SUMS = [((4000, 2500), (0,)), ((4000, 2500), (1,)), ((100_000, 100), (0,)), ((32, 100, 3125), (0, 2))]
 RATE, VOLATILITY = 0.05, 0.2
 SIDES = ("1 thread", "2 threads", "numpy", "numexpr")
 
@@ -42,7 +43,7 @@ def black_scholes(m, s, k, t, erf=None):
 
 
 def main() -> None:
-    print(f"{'ms':24}" + "".join(f"{side:>12}" for side in SIDES) + f"{'GB/s of copy, 1, 2 threads':>30}")
+    print(f"{'ms':34}" + "".join(f"{side:>12}" for side in SIDES) + f"{'GB/s of copy, 1, 2 threads':>30}")
     for dtype in ("f4", "f8"):
         rng = np.random.default_rng(0)
         x, y, w = (fresh(rng.standard_normal(SIZE), dtype) for _ in range(3))
@@ -72,6 +73,18 @@ def main() -> None:
             (x, out, 4),
         )
 
+        for shape, axes in SUMS:
+            report_sum(x.reshape(shape), axes)
+
+
+def report_sum(x: np.ndarray, axes: tuple[int, ...]) -> None:
+    """A sum along some axes, which is bound by reading its operand."""
+    dtype, m = f"f{x.itemsize}", Trace()
+    out = x.sum(axes)
+    room = np.zeros(scratch_nbytes("sum", dtype, x.shape, axes), "u1")
+    calls = reduce_calls("sum", m.program(m.load(0, dtype)), view(out), view(x), axes=axes, scratch=view(room))
+    report(f"sum {x.shape} {axes} {dtype}", calls, lambda: x.sum(axes), None, (x, np.empty_like(x), 1))
+
 
 def traced(f: Callable, dtype: str) -> Program:
     m = Trace()
@@ -97,7 +110,7 @@ def report(name: str, calls: list[Call], numpy: Callable, peer: Callable | None,
     one, two, *peers, copy = medians([*sides, lambda: np.copyto(target, source)])
     rates = [2 * source.nbytes / copy / 1e9, *(moved * source.nbytes / t / 1e9 for t in (one, two))]
     cells = [f"{1e3 * t:12.1f}" for t in (one, two, *peers)]
-    print(f"{name:24}{''.join(cells)}{rates[0]:14.1f}{rates[1]:8.1f}{rates[2]:8.1f}", flush=True)
+    print(f"{name:34}{''.join(cells)}{rates[0]:14.1f}{rates[1]:8.1f}{rates[2]:8.1f}", flush=True)
     del kept
 
 
