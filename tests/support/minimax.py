@@ -5,6 +5,7 @@ Remez exchange in 90 digits: a polynomial whose weighted error takes its largest
 """
 
 from collections.abc import Callable
+from functools import reduce
 
 import mpmath
 from mpmath import mpf
@@ -46,7 +47,7 @@ def levelled(nodes: list[tuple[mpf, mpf, mpf]]) -> list[mpf]:
 
 
 def value(coefficients: list[mpf], x: mpf) -> mpf:
-    return mpmath.polyval(coefficients[::-1], x)
+    return reduce(lambda y, c: y * x + c, reversed(coefficients), mpmath.mpf(0))
 
 
 def alternating(errors: list[mpf], wanted: int) -> list[int]:
