@@ -16,7 +16,7 @@ from pathlib import Path
 import cgraph.passes  # noqa: F401 - every op, physical ones too
 import cgraph.view  # noqa: F401 - pictures are among the functions
 from benchmarks import memory_tables as tables
-from benchmarks import minimalloc
+from benchmarks import minimalloc, restructuring
 from cgraph.ir.graph import OPS, Op
 
 DOCS = Path(__file__).parent
@@ -69,6 +69,8 @@ BLOCKS: dict[str, Callable[[], list[str]]] = {
     "offsets": lambda: tables.table(tables.OFFSET_TABLE, tables.OWN_ROWS[2:]),
     "agreement": tables.agreement,
     "orders": tables.order_table,
+    "patches2": lambda: restructuring.table(restructuring.TABLE_2),
+    "patches3": lambda: restructuring.table(restructuring.TABLE_3),
     "sizes": sizes,
 }
 TIMED: dict[str, Callable[[], list[str]]] = {"timings": tables.timings, "minimalloc": minimalloc_rows}

@@ -7,6 +7,7 @@ from pathlib import Path
 from time import perf_counter
 
 from cgraph.cli.model import add_model, model_from
+from cgraph.cli.paper import paper_lines
 from cgraph.errors import bytes_text
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import block_lower_bound, lower_bound
@@ -34,6 +35,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_model(parser)
     parser.add_argument("--strategy", choices=CHOICES, metavar="NAME", help=f"only this one of {', '.join(CHOICES)}")
     parser.add_argument("--budget", type=byte_count, metavar="BYTES", help="exit status 1 if no plan is this small")
+    parser.add_argument(
+        "--paper", action="store_true", help="say instead what computing the peak in patches would save (DATE 2021)"
+    )
     parser.add_argument("--svg", type=Path, metavar="OUT", help="draw the smallest plan")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the smallest plan")
     parser.set_defaults(run=run)
@@ -41,6 +45,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(args: argparse.Namespace) -> int:
     """Print the table, write what was asked for, and say whether the budget is met."""
+    if args.paper:
+        print("\n".join(paper_lines(model_from(args))))
+        return 0
     problem, shown = _read(args)
     names = [args.strategy] if args.strategy else list(CHOICES)
     plans = {name: _timed(CHOICES[name], problem) for name in names}

@@ -3,6 +3,7 @@ import xml.etree.ElementTree as xml
 
 import pytest
 
+import cgraph as cg
 from cgraph.cli import main
 from cgraph.errors import FormatError
 from cgraph.memory.strategies import STRATEGIES
@@ -36,6 +37,23 @@ def test_a_budget_that_is_met_or_missed(records, capsys):
     assert "192 bytes are missing" in capsys.readouterr().err
     assert main(["plan", str(records), "--budget", "8192", "--strategy", "one_each"]) == 1
     assert "one_each needs 12 KiB" in capsys.readouterr().err
+
+
+def test_patches_around_the_peak_as_in_the_paper(capsys):
+    assert main(["plan", "benchmarks.restructuring:resnet18", "--paper"]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["0.4", "41.6", "11.9"] in rows
+    assert ["3h,", "3w", "48.8", "25.7"] in rows
+
+
+def test_a_model_without_images_has_no_patches(capsys):
+    assert main(["plan", "nn.models.no_such:model", "--paper"]) == 2
+    assert main(["plan", "tests.cli.test_plan_file:chain", "--paper"]) == 2
+    assert "no images to be cut" in capsys.readouterr().err
+
+
+def chain():
+    return cg.exp(cg.Var((4, 4)))
 
 
 def test_picture_and_plan_are_written(records, tmp_path, capsys):
