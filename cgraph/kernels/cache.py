@@ -1,7 +1,10 @@
 """The user's folder of machine code: small files with checksums, written by rename, removed when long unused.
 
-The folder belongs to the user alone (mode 0700). A file that is cut off, changed or foreign is taken for absent. Any
-number of processes may read, write and remove at once: each finds a file whole or not at all.
+Machine code is run, so only what nobody else can have written is read: the folder is the user's alone (mode 0700), each
+folder above belongs to the user or to root and lets nobody else rename what is in it, and a file is a regular one of
+the user's, with one name, which others cannot write. Its checksum is over its name, too, so that a file put in the
+place of another is taken for absent, as is one that is cut off, changed or foreign. Any number of processes may read,
+write and remove at once: each finds a file whole or not at all.
 """
 
 import hashlib
@@ -11,41 +14,88 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-MAGIC = b"cgraph-kernel-1\n"
+MAGIC = b"cgraph-kernel-2\n"
 DAY = 86400  # seconds
 UNUSED = 90 * DAY  # after which a file is removed
 LARGEST = 128 << 20  # bytes of all files; beyond it those go that have been unused for longest
+PART = ".part"  # what a file is called until it is whole
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_folder() -> Path | None:
-    """The user's own cache folder, made when missing; None when it is not theirs alone."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    """The user's own cache folder, made when missing; None when there can be none that is theirs alone."""
+    base = cache_base()
+    if base is None:
+        return None
     folder = base / "cgraph" / "kernels"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         seen = folder.lstat()
-    except OSError:
+        if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.geteuid():
+            return None
+        if not all(is_safe(above) for above in folder.resolve().parents):
+            return None
+        if seen.st_mode & 0o077:
+            folder.chmod(0o700)
+    except (OSError, RuntimeError):  # RuntimeError: links that lead to one another
         return None
-    if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid():
-        return None
-    if seen.st_mode & 0o077:
-        folder.chmod(0o700)
     return folder
 
 
-def read_entry(path: Path) -> bytes | None:
-    """What a file holds, or None when it is absent, cut off or changed. Its time says on which day it was last used."""
+def cache_base() -> Path | None:
+    """Where this user's caches are: as the XDG specification says, a relative path does not count."""
+    given = Path(os.environ.get("XDG_CACHE_HOME") or "")
+    if given.is_absolute():
+        return given
     try:
-        raw = path.read_bytes()
+        return Path.home() / ".cache"
+    except RuntimeError:  # no HOME, and a user whom the system does not know
+        return None
+
+
+def is_safe(folder: Path) -> bool:
+    """Only the user and root can rename what is in a folder: it is theirs, and closed or sticky as /tmp is.
+
+    Whoever owns ``/`` counts as root: in a container it may go by another number.
+    """
+    seen = folder.lstat()
+    others = seen.st_mode & OTHERS_WRITE and not seen.st_mode & stat.S_ISVTX
+    return seen.st_uid in (0, os.stat("/").st_uid, os.geteuid()) and not others
+
+
+def read_entry(path: Path) -> bytes | None:
+    """What a file holds, or None when it is absent, not the user's alone, cut off or changed.
+
+    Its time says on which day it was last used.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            seen = os.fstat(handle)
+            raw = file.read() if is_own(seen) else b""
     except OSError:
         return None
     with suppress(OSError):  # a read-only folder serves as well
-        if time.time() - path.stat().st_mtime > DAY:
+        if time.time() - seen.st_mtime > DAY:
             os.utime(path)
-    body = raw[len(MAGIC) + 32 :]
-    if not raw.startswith(MAGIC) or hashlib.sha256(body).digest() != raw[len(MAGIC) : len(MAGIC) + 32]:
-        return None
-    return body
+    start = len(MAGIC) + hashlib.sha256().digest_size
+    body = raw[start:]
+    return body if raw[:start] == MAGIC + checksum(path, body) else None
+
+
+def is_own(seen: os.stat_result) -> bool:
+    """A regular file of the user's that others cannot write, under one name."""
+    return (
+        stat.S_ISREG(seen.st_mode)
+        and seen.st_uid == os.geteuid()
+        and not seen.st_mode & OTHERS_WRITE
+        and seen.st_nlink == 1
+    )
+
+
+def checksum(path: Path, body: bytes) -> bytes:
+    """Of a file's name and what it holds."""
+    return hashlib.sha256(os.fsencode(path.name) + b"\0" + body).digest()
 
 
 def write_entry(path: Path, body: bytes) -> None:
@@ -53,23 +103,30 @@ def write_entry(path: Path, body: bytes) -> None:
     import tempfile  # a process that compiles nothing does without it and the modules that it needs
 
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(MAGIC + hashlib.sha256(body).digest() + body)
-        os.replace(temporary, path)
+        handle, temporary = tempfile.mkstemp(PART, dir=path.parent)
     except OSError:
         return
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(MAGIC + checksum(path, body) + body)
+        os.replace(temporary, path)
+    except BaseException as error:
+        with suppress(OSError):
+            os.unlink(temporary)
+        if not isinstance(error, OSError):
+            raise
 
 
 def prune(folder: Path, largest: int = LARGEST, unused: float = UNUSED) -> None:
     """Remove what was not used for `unused` seconds, then what was unused for longest, down to `largest` bytes.
 
-    A process that has read such a file keeps what it read; one that wants it later makes it anew.
+    So goes, after a day, what a writer that was killed has left. A process that has read a file keeps what it read; one
+    that wants it later makes it anew.
     """
     kept = 0
     for used, nbytes, path in sorted(entries_of(folder), reverse=True):
         kept += nbytes
-        if kept > largest or time.time() - used > unused:
+        if kept > largest or time.time() - used > (DAY if path.suffix == PART else unused):
             with suppress(OSError):
                 path.unlink()
 
@@ -80,6 +137,6 @@ def entries_of(folder: Path) -> list[tuple[float, int, Path]]:
     with suppress(OSError):
         for path in folder.iterdir():
             with suppress(OSError):
-                seen = path.stat()
+                seen = path.lstat()
                 found.append((seen.st_mtime, seen.st_size, path))
     return found

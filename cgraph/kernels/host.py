@@ -29,12 +29,22 @@ def host() -> Host:
     folder, key = cache_folder(), host_key()
     path = folder / f"host_{key}" if folder and key else None
     known = read_entry(path) if path else None
-    if known is not None:
-        return Host(*json.loads(known))
+    if known is not None and (parts := read_parts(known)) is not None:
+        return Host(*parts)
     found = asked()
     if path:
         write_entry(path, json.dumps([found.cpu, found.features, found.triple, found.version]).encode())
     return found
+
+
+def read_parts(known: bytes) -> list[str] | None:
+    """What was written of a Host; None for anything else."""
+    try:
+        found = json.loads(known)
+    except (ValueError, RecursionError):
+        return None
+    is_host = isinstance(found, list) and len(found) == len(Host._fields) and all(isinstance(x, str) for x in found)
+    return found if is_host else None
 
 
 def asked() -> Host:

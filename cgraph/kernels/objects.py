@@ -9,6 +9,7 @@ import mmap
 from collections.abc import Iterator, Mapping
 from functools import cache
 from struct import Struct
+from struct import error as StructError
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,10 @@ ALIGNMENT = 64
 
 class UnknownCode(Exception):
     """Object code of another machine, or with something in it that this loader does not know."""
+
+
+class MalformedCode(UnknownCode):
+    """What is no object file at all, or is cut off."""
 
 
 class Section(NamedTuple):
@@ -43,6 +48,8 @@ class Image:
     """An object file with a place in memory, from offset `start` to `stop`."""
 
     def __init__(self, code: bytes, start: int) -> None:
+        if len(code) < HEADER.size:
+            raise MalformedCode(f"{len(code)} bytes are no object file")
         if not code.startswith(START) or HEADER.unpack_from(code)[2] != X86_64:
             raise UnknownCode("no ELF object for x86-64")
         self.code, self.stop = code, start
@@ -97,17 +104,23 @@ def placed(objects: Mapping[str, bytes]) -> tuple[np.ndarray, dict[str, int]]:
         the memory, which must live as long as the functions, and the functions' addresses
     Raises
         UnknownCode: only LLVM can place these
+        MalformedCode: nobody can
     """
     images, nbytes = [], 0
-    for code in objects.values():
-        images.append(Image(code, nbytes))
-        nbytes = images[-1].stop
-    memory = np.frombuffer(mmap.mmap(-1, max(nbytes, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
     found: dict[str, int] = {}
-    for image in images:
-        found |= image.write(memory)
+    try:
+        for code in objects.values():
+            images.append(Image(code, nbytes))
+            nbytes = images[-1].stop
+        memory = np.frombuffer(mmap.mmap(-1, max(nbytes, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
+        for image in images:
+            found |= image.write(memory)
+    except (StructError, LookupError, ValueError, OverflowError, StopIteration) as error:
+        raise MalformedCode(f"no whole object file: {error}") from error
     if c_library().mprotect(memory.ctypes.data, len(memory), mmap.PROT_READ | mmap.PROT_EXEC):
         raise UnknownCode("the system makes no memory executable")
+    if not found.keys() >= objects.keys():
+        raise MalformedCode("an object file lacks its function")
     return memory, {name: found[name] for name in objects}
 
 

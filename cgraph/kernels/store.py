@@ -18,7 +18,7 @@ from typing import Any
 from cgraph.kernels.cache import cache_folder, prune, read_entry, write_entry
 from cgraph.kernels.host import host
 from cgraph.kernels.kernel import Kernel
-from cgraph.kernels.objects import UnknownCode, placed
+from cgraph.kernels.objects import MalformedCode, UnknownCode, placed
 from cgraph.kernels.target import Target, host_target, new_target_machine
 
 
@@ -60,13 +60,23 @@ class KernelStore:
         symbols = {kernel: symbol_of(kernel, target) for kernel in kernels}
         code = {symbol: self._object_code(kernel, symbol, target) for kernel, symbol in symbols.items()}
         try:
-            memory, addresses = placed(code)
-            self._memory.append(memory)
-        except UnknownCode:
-            addresses = self._placed_by_llvm(code, target)
+            addresses = self._placed(code, target)
+        except (MalformedCode, RuntimeError):  # RuntimeError: what LLVM raises
+            code = {symbol: self._compiled(kernel, symbol, target) for kernel, symbol in symbols.items()}
+            addresses = self._placed(code, target)
         self._addresses.update(((kernel, target), addresses[symbol]) for kernel, symbol in symbols.items())
         if self.folder and is_warm and self.misses:  # the first time that this process compiles anything
             prune(self.folder)
+
+    def _placed(self, code: dict[str, bytes], target: Target) -> dict[str, int]:
+        try:
+            memory, addresses = placed(code)
+        except MalformedCode:
+            raise
+        except UnknownCode:
+            return self._placed_by_llvm(code, target)
+        self._memory.append(memory)
+        return addresses
 
     def _placed_by_llvm(self, code: dict[str, bytes], target: Target) -> dict[str, int]:
         import llvmlite.binding as llvm
@@ -75,7 +85,10 @@ class KernelStore:
         for raw in code.values():
             engine.add_object_file(llvm.ObjectFileRef.from_data(raw))
         engine.finalize_object()
-        return {symbol: engine.get_function_address(symbol) for symbol in code}
+        found = {symbol: engine.get_function_address(symbol) for symbol in code}
+        if not all(found.values()):
+            raise MalformedCode("an object file lacks its function")
+        return found
 
     def _engine(self, target: Target) -> Any:
         if target not in self._engines:
@@ -86,16 +99,18 @@ class KernelStore:
         return self._engines[target]
 
     def _object_code(self, kernel: Kernel, symbol: str, target: Target) -> bytes:
-        path = self.folder / f"{symbol}.o" if self.folder else None
-        found = read_entry(path) if path else None
-        if found is not None:
-            self.hits += 1
-            return found
+        found = read_entry(self.folder / f"{symbol}.o") if self.folder else None
+        if found is None:
+            return self._compiled(kernel, symbol, target)
+        self.hits += 1
+        return found
+
+    def _compiled(self, kernel: Kernel, symbol: str, target: Target) -> bytes:
         made, seconds = import_module("cgraph.kernels.llvm.compile").compile_kernel(kernel, symbol, target)
         self.misses += 1
         self.compile_seconds += seconds
-        if path:
-            write_entry(path, made)
+        if self.folder:
+            write_entry(self.folder / f"{symbol}.o", made)
         return made
 
 

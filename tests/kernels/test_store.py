@@ -3,20 +3,23 @@
 import ctypes
 import os
 import platform
+import pwd
 import stat
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
 from cgraph.kernels import store as store_module
-from cgraph.kernels.cache import DAY, cache_folder, prune
+from cgraph.kernels.cache import DAY, MAGIC, cache_folder, checksum, prune, read_entry, write_entry
 from cgraph.kernels.calls.pointwise import pointwise_calls
 from cgraph.kernels.expression import Trace
+from cgraph.kernels.host import read_parts
 from cgraph.kernels.kernel import Kernel, Pointer, contiguous
 from cgraph.kernels.objects import UnknownCode, placed
 from cgraph.kernels.store import KernelStore, emitter_hash, symbol_of
@@ -44,10 +47,165 @@ def test_a_folder_that_others_may_read_is_closed(folder):
     assert stat.S_IMODE(cache_folder().stat().st_mode) == 0o700
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
-def test_a_folder_of_somebody_else_is_not_used(folder):
-    os.chown(folder, 12345, 12345)
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+SOMEBODY = 12345
+
+
+@as_root
+@pytest.mark.parametrize("above", range(3))
+def test_a_folder_of_somebody_else_is_not_used(folder, above):
+    """The folder itself, or one that it lies in."""
+    os.chown([folder, *folder.parents][above], SOMEBODY, SOMEBODY)
     assert cache_folder() is None
+
+
+@pytest.mark.parametrize(("mode", "used"), [(0o777, False), (0o770, False), (0o755, True), (0o1777, True)])
+def test_a_folder_in_one_that_others_can_change_is_not_used_unless_that_is_sticky(folder, mode, used):
+    folder.parent.chmod(mode)
+    assert (cache_folder() == folder) is used
+
+
+def given_away(path):
+    os.chown(path, SOMEBODY, SOMEBODY)
+
+
+def linked(path):
+    os.link(path, path.with_name("other"))
+
+
+def moved_behind_a_link(path):
+    path.rename(path.with_name("other"))
+    path.symlink_to("other")
+
+
+def replaced_by_a_pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def replaced_by_a_folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+def in_the_place_of_another(path):
+    write_entry(path.with_name("other"), read_entry(path))
+    path.with_name("other").replace(path)
+
+
+CHANGES = [
+    pytest.param(given_away, marks=as_root),
+    lambda path: path.chmod(0o620),
+    lambda path: path.chmod(0o602),
+    linked,
+    moved_behind_a_link,
+    replaced_by_a_pipe,
+    replaced_by_a_folder,
+    in_the_place_of_another,
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_that_others_may_have_written_is_not_run(folder, change):
+    path = folder / "entry"
+    write_entry(path, b"code")
+    assert read_entry(path) == b"code"
+    change(path)
+    assert read_entry(path) is None
+
+
+@pytest.mark.parametrize("code", [b"", b"\x7fELF\x02\x01\x01" + bytes(20), b"\x7fELF\x02\x01\x01" + bytes(57), "half"])
+def test_a_whole_file_that_holds_no_kernel_is_a_miss(folder, code):
+    KernelStore(folder).address(KERNEL)
+    path = file_of(folder)
+    good = read_entry(path)
+    write_entry(path, good[: len(good) // 2] if code == "half" else code)
+    again = KernelStore(folder)
+    assert again.address(KERNEL) and again.misses == 1 and read_entry(path) == good
+
+
+@pytest.mark.parametrize("text", [b"nonsense", b"[]", b"{}", b"[1, 2, 3, 4]", b"[" * 100_000])
+def test_a_whole_file_that_holds_no_host_is_a_miss(text):
+    assert read_parts(text) is None
+
+
+def test_a_checksum_is_over_the_name_too(tmp_path):
+    assert checksum(tmp_path / "a", b"code") != checksum(tmp_path / "b", b"code")
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing_behind(folder, monkeypatch):
+    def full(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "replace", full)
+    write_entry(folder / "a", b"code")
+    assert not list(folder.iterdir())
+
+
+def test_an_interrupt_while_writing_is_heard_and_leaves_nothing_behind(folder, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_entry(folder / "a", b"code")
+    assert not list(folder.iterdir())
+
+
+def test_a_file_is_whole_before_it_has_its_name(folder, monkeypatch):
+    replace, seen = os.replace, []
+
+    def looked_at(old, new):
+        seen.append((Path(old).read_bytes(), Path(new).exists()))
+        replace(old, new)
+
+    monkeypatch.setattr(os, "replace", looked_at)
+    path = folder / "a"
+    write_entry(path, b"code")
+    assert seen == [(MAGIC + checksum(path, b"code") + b"code", False)]
+
+
+@pytest.mark.parametrize("given", ["", "relative/folder", "."])
+def test_a_relative_cache_folder_does_not_count(monkeypatch, tmp_path, given):
+    monkeypatch.setenv("XDG_CACHE_HOME", given)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert cache_folder() == tmp_path / ".cache" / "cgraph" / "kernels"
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
+
+    def nobody(uid):
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    assert cache_folder() is None
+
+
+def test_links_that_lead_to_one_another_are_no_folder(monkeypatch, tmp_path):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a"))
+    assert cache_folder() is None
+
+
+def test_a_change_of_a_helper_that_an_emitter_imports_changes_the_key(monkeypatch):
+    """Every file that the text of `pointwise` imports, in turn, is part of its hash."""
+    read, seen = Path.read_text, []
+
+    def counted(path, *args, **kwargs):
+        seen.append(path)
+        return read(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "read_text", counted)
+    before = emitter_hash.__wrapped__("pointwise")
+    files = list(dict.fromkeys(seen))
+    assert len(files) > 4
+    for helper in files:
+        monkeypatch.setattr(Path, "read_text", lambda p, h=helper: read(p) + ("# more" if p == h else ""))
+        assert emitter_hash.__wrapped__("pointwise") != before, helper
 
 
 def test_a_link_in_place_of_the_folder_is_not_used(folder, tmp_path):
@@ -173,6 +331,12 @@ def test_what_is_long_unused_is_removed_then_what_is_too_much(folder):
     assert {path.name for path in folder.iterdir()} == {"b", "c", "d"}
     prune(folder, largest=250)
     assert {path.name for path in folder.iterdir()} == {"c", "d"}
+
+
+def test_what_a_killed_writer_left_goes_after_a_day(folder):
+    aged(folder, {"a": 2, "b.part": 2, "c.part": 0.5})
+    prune(folder)
+    assert {path.name for path in folder.iterdir()} == {"a", "c.part"}
 
 
 def test_what_is_used_stays(folder):
