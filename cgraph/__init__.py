@@ -23,6 +23,7 @@ from cgraph.errors import (
 from cgraph.function import Function, compile
 from cgraph.ir.graph import OPS, Node
 from cgraph.ops.leaf import Const, Var
+from cgraph.ops.pullback import pullback
 from cgraph.record import Record
 
 __version__ = "0.1.0"
@@ -70,6 +71,7 @@ __all__ = [
     "gradient",
     "hessian_vector_product",
     "jvp",
+    "pullback",
     *PICTURES,
     *OPS,
 ]

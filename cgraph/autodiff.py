@@ -8,12 +8,12 @@ carries a tangent forward, whatever `u` is (Townsend 2017, "A new trick for calc
 from collections.abc import Sequence
 from typing import Any, overload
 
-from cgraph.errors import DTypeError, NoGradientError, ShapeError
-from cgraph.ir.graph import OPS, Node, apply, public
-from cgraph.ir.spec import Bundle
-from cgraph.ir.traverse import descendants, post_order, rebuild
+from cgraph.errors import ShapeError
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.traverse import rebuild
 from cgraph.ops.leaf import Var
-from cgraph.ops.shape import Item, items
+from cgraph.ops.pullback import pullback, seed_of
+from cgraph.ops.shape import zeros_like
 
 
 @overload
@@ -36,84 +36,6 @@ def gradient(y: Node, xs: Node | Sequence[Node], seed: Node | None = None) -> An
     return result[0] if isinstance(xs, Node) else result
 
 
-@public
-def pullback(ys: Sequence[Node], seeds: Sequence[Node], xs: Sequence[Node]) -> list[Node]:
-    """The gradient of the sum of all ``ys * seeds`` with respect to each of `xs`: one walk for several results.
-
-    Parameters
-        ys: float nodes
-        seeds: for each of them the gradient with respect to it, of its shape
-        xs: float nodes; zeros for those that no result depends on
-    Raises
-        NoGradientError, ShapeError, DTypeError: as for `gradient`
-    """
-    for x in xs:
-        if x.dtype.kind != "f":
-            raise DTypeError(f"gradient: {x.name} {x.spec} is no float, so there is no gradient with respect to it")
-    sums: dict[Any, Node] = {}
-    for y, seed in zip(ys, seeds):
-        _add(sums, y, seed_of(y, seed))
-    found = gradients(ys, xs, sums)
-    return [found[x] if x in found else OPS["zeros_like"](x) for x in xs]
-
-
-def seed_of(y: Node, seed: Node | None) -> Node:
-    if y.dtype.kind != "f":
-        raise DTypeError(f"gradient: {y.name} {y.spec} is no float, so it has no gradient")
-    if seed is None:
-        if y.size != 1:
-            raise ShapeError(
-                f"gradient: {y.name} {y.spec} has {y.size} elements; give a seed, or take the gradient of its sum"
-            )
-        return OPS["ones_like"](y)
-    if seed.spec != y.spec:
-        raise ShapeError(f"gradient: seed {seed.spec} for {y.name} {y.spec}")
-    return seed
-
-
-def gradients(ys: Sequence[Node], xs: Sequence[Node], sums: dict[Any, Node]) -> dict[Any, Node]:
-    """`sums`, which has the gradients of `ys`, with those of every node between `xs` and `ys`."""
-    order = post_order(ys)
-    relevant = descendants(order, xs)
-    for node in reversed(order):
-        if not any(x in relevant for x in node.operands):
-            continue
-        g = _gradient_of(node, sums)
-        if g is None:
-            continue
-        if isinstance(node.op, Item):
-            _add(sums, (node.operands[0], node.op.index), g)
-            continue
-        for x, gx in zip(node.operands, operand_gradients(node, g)):
-            if gx is not None and x in relevant and x.dtype.kind == "f":
-                _add(sums, x, gx)
-    return sums
-
-
-def operand_gradients(node: Node, g: Any) -> "tuple[Node | None, ...]":
-    """What the op says. NoGradientError names the op, its operands and the user's line."""
-    try:
-        return node.op.grad(node, g)
-    except NoGradientError as error:
-        named = ", ".join(f"{x.name} {x.spec}" for x in node.operands)
-        raise NoGradientError(f"gradient: {error} (made at {node.where} of {named})") from None
-
-
-def _gradient_of(node: Node, sums: dict[Any, Node]) -> Any:
-    """What has been added up for a node; for a Bundle, one per result, zeros where nobody asked."""
-    if not isinstance(node.spec, Bundle):
-        return sums.get(node)
-    results = items(node)
-    given = [sums.get((node, i)) for i in range(len(results))]
-    if all(g is None for g in given):
-        return None
-    return tuple(OPS["zeros_like"](x) if g is None else g for g, x in zip(given, results))
-
-
-def _add(sums: dict[Any, Node], key: Any, g: Node) -> None:
-    sums[key] = sums[key] + g if key in sums else g
-
-
 def jvp(y: Node, xs: Sequence[Node], tangents: Sequence[Node]) -> Node:
     """The change of `y` when each of `xs` changes along its tangent: forward mode, a node of y's spec.
 
@@ -130,7 +52,7 @@ def jvp(y: Node, xs: Sequence[Node], tangents: Sequence[Node]) -> Node:
         if x.spec != t.spec:
             raise ShapeError(f"jvp: tangent {t.spec} for {x.name} {x.spec}")
     u = Var(y.shape, y.dtype, "cotangent")
-    return replaced(pullback(gradient(y, list(xs), u), tangents, [u])[0], u, OPS["zeros_like"](y))
+    return replaced(pullback(gradient(y, list(xs), u), tangents, [u])[0], u, zeros_like(y))
 
 
 def replaced(y: Node, old: Node, new: Node) -> Node:

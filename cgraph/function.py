@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from cgraph.errors import BudgetError, GraphError, InputError, ShapeError, Unass
 from cgraph.ir.check import check_graph
 from cgraph.ir.graph import Node, public
 from cgraph.ir.traverse import post_order
-from cgraph.ir.viewable import Viewable
 from cgraph.kernels.kernel import Pointer, View, contiguous
 from cgraph.kernels.target import Target, building_for, target_named
 from cgraph.memory.layout import ARENA
@@ -148,7 +148,7 @@ def budget_text(compiled: Compiled, budget: int) -> str:
     )
 
 
-class Function(Viewable):
+class Function:
     """A compiled graph: call it with arrays for its inputs. Changes: arenas, and the Vars of its update edges.
 
     Fields
@@ -196,6 +196,18 @@ class Function(Viewable):
         """Bytes of the arena."""
         return self.plan.nbytes
 
+    # -- pictures stand above this module: each is loaded when it is first asked for ------------------------------
+    def report(self) -> Any:
+        """Bytes by step, the peak and what is in use there; printing it gives a table: see `cgraph.view.report`."""
+        return import_module("cgraph.view.report").report(self)
+
+    def _repr_html_(self) -> str | None:
+        return import_module("cgraph.view.notebook").notebook_html(self)
+
+    def _repr_svg_(self) -> str | None:
+        return import_module("cgraph.view.notebook").notebook_svg(self)
+
+    # -- a run ----------------------------------------------------------------------------------------------------
     def __call__(self, *args: Any, out: Sequence[np.ndarray] | None = None, copy: bool = True, **named: Any) -> Any:
         """Run.
 

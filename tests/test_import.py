@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +54,18 @@ def test_no_class_of_an_import_is_a_frozen_dataclass():
 
 def test_every_public_name_is_there():
     output("import cgraph; [getattr(cgraph, name) for name in cgraph.__all__]; cgraph.conv2d, cgraph.compile")
+
+
+BY_NAME = {
+    "cgraph/__init__.py",
+    "cgraph/ir/graph.py",
+    "cgraph/cli/warmup.py",
+}  # users' names, operators, a file's names
+
+
+def test_ops_reach_one_another_by_import():
+    """Only operators, and what reads names from users or files, look an op up by name."""
+    root = Path(__file__).parents[1]
+    files = (path for path in root.glob("cgraph/**/*.py") if "formats" not in path.parts)
+    asking = {str(path.relative_to(root)) for path in files if "OPS[" in path.read_text()}
+    assert asking == BY_NAME

@@ -13,7 +13,12 @@ from cgraph.errors import FormatError
 from cgraph.formats.keras_apart import read_keras_apart
 from cgraph.formats.keras_h5 import KerasFile, read_keras
 from cgraph.ir.graph import OPS, Node
+from cgraph.ops import activation, conv, norm
+from cgraph.ops.arithmetic import minimum
+from cgraph.ops.join import concat
 from cgraph.ops.leaf import Const, Var
+from cgraph.ops.pad import pad
+from cgraph.ops.softmax import softmax
 from cgraph.record import Record
 
 Weights = dict[str, np.ndarray]
@@ -96,7 +101,7 @@ def channels_first(shape: list[int]) -> tuple[int, ...]:
 
 def channels_last(x: Node) -> Node:
     """In Keras' order of axes."""
-    return OPS["transpose"](x, (0, *range(2, x.ndim), 1)) if x.ndim > 2 else x
+    return x.transpose((0, *range(2, x.ndim), 1)) if x.ndim > 2 else x
 
 
 def activated(x: Node, name: str | None) -> Node:
@@ -104,7 +109,7 @@ def activated(x: Node, name: str | None) -> Node:
         return x
     if name not in ("relu", "relu6", "sigmoid", "tanh", "softmax", "elu", "selu", "softplus", "softsign"):
         raise FormatError(f"activation {name!r} is not known here")
-    return OPS[name](x) if name != "softmax" else OPS["softmax"](x, axis=1)
+    return OPS[name](x) if name != "softmax" else softmax(x, axis=1)
 
 
 def window_pad(config: dict, x: Node, window: list[int], dilation: list[int]) -> tuple[int, ...]:
@@ -129,7 +134,7 @@ def conv2d(config: dict, weights: Weights, xs: list[Node]) -> Node:
     pad = window_pad(config, xs[0], config["kernel_size"], dilation)
     filters = Const(weights["kernel"].transpose(3, 2, 0, 1))  # [r, s, c, k] -> [k, c, r, s]
     groups = config.get("groups", 1)
-    y = OPS["conv2d"](xs[0], filters, stride=config["strides"], pad=pad, dilation=dilation, groups=groups)
+    y = conv.conv2d(xs[0], filters, stride=config["strides"], pad=pad, dilation=dilation, groups=groups)
     return with_bias(y, weights)
 
 
@@ -139,20 +144,20 @@ def depthwise(config: dict, weights: Weights, xs: list[Node]) -> Node:
     dilation = config.get("dilation_rate", [1, 1])
     pad = window_pad(config, xs[0], [r, s], dilation)
     filters = Const(kernel.transpose(2, 3, 0, 1).reshape(c * m, 1, r, s))
-    y = OPS["conv2d"](xs[0], filters, stride=config["strides"], pad=pad, dilation=dilation, groups=c)
+    y = conv.conv2d(xs[0], filters, stride=config["strides"], pad=pad, dilation=dilation, groups=c)
     return with_bias(y, weights)
 
 
 def batch_norm(config: dict, weights: Weights, xs: list[Node]) -> Node:
     mean, variance = weights["moving_mean"], weights["moving_variance"]
     scale, shift = weights.get("gamma", np.ones_like(mean)), weights.get("beta", np.zeros_like(mean))
-    return OPS["batch_norm"](xs[0], *map(Const, (scale, shift, mean, variance)), config["epsilon"])
+    return norm.batch_norm(xs[0], *map(Const, (scale, shift, mean, variance)), config["epsilon"])
 
 
 def dense(config: dict, weights: Weights, xs: list[Node]) -> Node:
     if xs[0].ndim != 2:
         raise FormatError(f"a Dense layer on {xs[0].spec} is not supported")
-    return with_bias(OPS["matmul"](xs[0], Const(weights["kernel"])), weights)
+    return with_bias(xs[0] @ Const(weights["kernel"]), weights)
 
 
 def pool(name: str) -> Rule:
@@ -171,17 +176,17 @@ def whole(name: str) -> Rule:
 
 
 def flatten(config: dict, weights: Weights, xs: list[Node]) -> Node:
-    return OPS["reshape"](channels_last(xs[0]), (xs[0].shape[0], xs[0].size // xs[0].shape[0]))
+    return channels_last(xs[0]).reshape((xs[0].shape[0], xs[0].size // xs[0].shape[0]))
 
 
 def reshape(config: dict, weights: Weights, xs: list[Node]) -> Node:
-    y = OPS["reshape"](channels_last(xs[0]), (xs[0].shape[0], *config["target_shape"]))
-    return OPS["transpose"](y, (0, y.ndim - 1, *range(1, y.ndim - 1))) if y.ndim > 2 else y
+    y = channels_last(xs[0]).reshape((xs[0].shape[0], *config["target_shape"]))
+    return y.transpose((0, y.ndim - 1, *range(1, y.ndim - 1))) if y.ndim > 2 else y
 
 
 def joined(config: dict, weights: Weights, xs: list[Node]) -> Node:
     axis = config["axis"] % xs[0].ndim
-    return OPS["concat"](xs, axis=1 if axis == xs[0].ndim - 1 else axis + 1 if axis else 0)
+    return concat(xs, axis=1 if axis == xs[0].ndim - 1 else axis + 1 if axis else 0)
 
 
 def add(config: dict, weights: Weights, xs: list[Node]) -> Node:
@@ -192,14 +197,14 @@ def add(config: dict, weights: Weights, xs: list[Node]) -> Node:
 
 
 def zero_pad(config: dict, weights: Weights, xs: list[Node]) -> Node:
-    return OPS["pad"](xs[0], [(0, 0), (0, 0), *map(tuple, config["padding"])])
+    return pad(xs[0], [(0, 0), (0, 0), *map(tuple, config["padding"])])
 
 
 def relu(config: dict, weights: Weights, xs: list[Node]) -> Node:
     if config.get("negative_slope") or config.get("threshold"):
         raise FormatError("a ReLU with slope or threshold is not supported")
-    y = OPS["relu"](xs[0])
-    return y if config.get("max_value") is None else OPS["minimum"](y, config["max_value"])
+    y = activation.relu(xs[0])
+    return y if config.get("max_value") is None else minimum(y, config["max_value"])
 
 
 def passed(config: dict, weights: Weights, xs: list[Node]) -> Node:

@@ -4,9 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.ir.graph import OPS, Node, public
-from cgraph.ops.family import Pointwise, plain, unary
+from cgraph.ir.graph import Node, public
+from cgraph.ops.arithmetic import maximum, minimum
+from cgraph.ops.compare import where
+from cgraph.ops.elementary import erf, expm1, tanh
+from cgraph.ops.family import Pointwise, unary
 from cgraph.ops.leaf import as_node
+from cgraph.ops.shape import zeros_like
 
 
 class Relu(Pointwise):
@@ -19,7 +23,7 @@ class Relu(Pointwise):
         return m.max(x, m.const(0, x.dtype))
 
     def grad(self, node, g):
-        return (OPS["where"](node > 0, g, OPS["zeros_like"](g)),)
+        return (where(node > 0, g, zeros_like(g)),)
 
 
 class Sigmoid(Pointwise):
@@ -51,21 +55,21 @@ class Softplus(Pointwise):
 @public
 def relu6(x: Any) -> Node:
     """x held between 0 and 6."""
-    return OPS["clip"](x, 0, 6)
+    return as_node(x).clip(0, 6)
 
 
 @public
 def leaky_relu(x: Any, alpha: float = 0.01) -> Node:
     """x where it is >= 0, else alpha * x."""
-    x = as_node(plain(x))
-    return OPS["where"](x >= 0, x, x * alpha)
+    x = as_node(x)
+    return where(x >= 0, x, x * alpha)
 
 
 @public
 def elu(x: Any, alpha: float = 1.0) -> Node:
     """x where positive, else alpha * (exp(x) - 1)."""
-    x = as_node(plain(x))
-    return OPS["where"](x > 0, x, alpha * OPS["expm1"](OPS["minimum"](x, 0)))
+    x = as_node(x)
+    return where(x > 0, x, alpha * expm1(minimum(x, 0)))
 
 
 @public
@@ -77,14 +81,14 @@ def selu(x: Any, alpha: float = 1.6732632423543772, gamma: float = 1.05070098735
 @public
 def celu(x: Any, alpha: float = 1.0) -> Node:
     """x where positive, else alpha * (exp(x / alpha) - 1)."""
-    x = as_node(plain(x))
-    return OPS["maximum"](x, 0) + OPS["minimum"](alpha * OPS["expm1"](OPS["minimum"](x, 0) / alpha), 0)
+    x = as_node(x)
+    return maximum(x, 0) + minimum(alpha * expm1(minimum(x, 0) / alpha), 0)
 
 
 @public
 def hard_sigmoid(x: Any, alpha: float = 0.2, beta: float = 0.5) -> Node:
     """alpha * x + beta held between 0 and 1."""
-    return OPS["clip"](as_node(plain(x)) * alpha + beta, 0, 1)
+    return (as_node(x) * alpha + beta).clip(0, 1)
 
 
 @public
@@ -102,36 +106,37 @@ def swish(x: Any) -> Node:
 @public
 def mish(x: Any) -> Node:
     """x * tanh(softplus(x))."""
-    return x * OPS["tanh"](softplus(x))
+    return x * tanh(softplus(x))
 
 
 @public
 def softsign(x: Any) -> Node:
     """x / (1 + |x|)."""
-    return x / (1 + OPS["abs"](x))
+    x = as_node(x)
+    return x / (1 + abs(x))
 
 
 @public
 def thresholded_relu(x: Any, theta: float = 1.0) -> Node:
     """x where above theta, else 0."""
-    x = as_node(plain(x))
-    return OPS["where"](x > theta, x, 0)
+    x = as_node(x)
+    return where(x > theta, x, 0)
 
 
 @public
 def gelu(x: Any, approximate: bool = False) -> Node:
     """x times the normal distribution below x. Source: Hendrycks and Gimpel 2016, arXiv:1606.08415."""
-    x = as_node(plain(x))
+    x = as_node(x)
     if approximate:
-        return 0.5 * x * (1 + OPS["tanh"](0.7978845608028654 * (x + 0.044715 * x * x * x)))
-    return 0.5 * x * (1 + OPS["erf"](x * 0.7071067811865476))
+        return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+    return 0.5 * x * (1 + erf(x * 0.7071067811865476))
 
 
 @public
 def prelu(x: Any, slope: Any) -> Node:
     """x where it is >= 0, else slope * x; the slope broadcasts."""
-    x = as_node(plain(x))
-    return OPS["where"](x >= 0, x, x * slope)
+    x = as_node(x)
+    return where(x >= 0, x, x * slope)
 
 
 relu = unary(Relu)

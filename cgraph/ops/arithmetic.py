@@ -5,11 +5,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cgraph.errors import DTypeError
-from cgraph.ir.graph import OPS, Node, apply, public
+from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import dtype_of
 from cgraph.kernels.expression import code_of
-from cgraph.ops.family import Pointwise, binary, common_dtype, numeric_dtype, plain, quotient_dtype, together, unary
+from cgraph.ops.compare import equal, where
+from cgraph.ops.family import Pointwise, binary, numeric_dtype, quotient_dtype, unary
 from cgraph.ops.leaf import as_node
+from cgraph.ops.shape import zeros_like
 
 
 class Numeric(Pointwise):
@@ -111,7 +113,7 @@ class Remainder(Numeric):
 
     def grad(self, node, g):
         x, y = node.operands
-        return g, -g * OPS["rint"]((x - node) / y)  # the whole quotient, of a gradient that is 0
+        return g, -g * rint((x - node) / y)  # the whole quotient, of a gradient that is 0
 
 
 def _differs_in_sign(m: Any, rest: Any, y: Any) -> Any:
@@ -119,54 +121,6 @@ def _differs_in_sign(m: Any, rest: Any, y: Any) -> Any:
     if y.dtype[0] == "u":
         return m.lt(rest, rest)
     return m.ne(rest, 0) & ((rest < 0) ^ (y < 0))
-
-
-class Power(Pointwise):
-    """x to the power of y, floats."""
-
-    def meaning(self, x, y):
-        return np.power(x, y)
-
-    def scalar(self, m, x, y):
-        return m.pow(x, y)
-
-    def grad(self, node, g):
-        x, y = node.operands
-        # log of 0 would make the second gradient a NaN where 0 ** y has the gradient 0
-        log = OPS["log"](OPS["where"](x > 0, x, OPS["ones_like"](x)))
-        return g * y * OPS["power"](x, y - 1.0), g * node * log
-
-
-class IntegerPower(Numeric):
-    """x to the power of y, integers; wraps. Negative exponents have no integer result and give 0."""
-
-    def meaning(self, x, y):
-        return np.where(y < 0, 0, np.power(x, np.maximum(y, 0))).astype(x.dtype)
-
-    def scalar(self, m, x, y):
-        result, one, zero = m.const(1, x.dtype), m.const(1, x.dtype), m.const(0, x.dtype)
-        for bit in range(8 * int(x.dtype[1:]) - (x.dtype[0] == "i")):
-            odd = m.ne(m.apply("shr", y, bit) & one, zero)
-            result = m.where(odd, result * x, result)
-            x = x * x
-        return result if y.dtype[0] == "u" else m.where(y < 0, zero, result)
-
-
-@public
-def power(x: Any, y: Any) -> Node:
-    """x to the power of y, as ``np.power``; integers to a negative power give 0 (NumPy refuses them)."""
-    if isinstance(y, int | float) and not isinstance(y, bool):
-        x = as_node(plain(x))
-        if y == 1 and x.dtype != bool and common_dtype(x, y) == x.dtype:
-            return x
-        if y == 2 and common_dtype(x, y) == x.dtype:
-            return OPS["square"](x)
-        if y == 0.5 and x.dtype.kind == "f":
-            return OPS["sqrt"](x)
-    x, y = together(x, y)
-    if x.dtype == bool:
-        x, y = OPS["astype"](x, "int8"), OPS["astype"](y, "int8")
-    return apply(Power() if x.dtype.kind == "f" else IntegerPower(), x, y)
 
 
 class Negative(Numeric):
@@ -192,7 +146,7 @@ class Abs(Pointwise):
         return x if x.dtype[0] in "bu" else m.abs(x)
 
     def grad(self, node, g):
-        return (g * OPS["sign"](node.operands[0]),)
+        return (g * sign(node.operands[0]),)
 
 
 class Sign(Numeric):
@@ -206,7 +160,7 @@ class Sign(Numeric):
         return m.where(x > 0, m.const(1, x.dtype), m.where(m.eq(x, 0), m.const(0, x.dtype), signed))
 
     def grad(self, node, g):
-        return (OPS["zeros_like"](g),)
+        return (zeros_like(g),)
 
 
 class Square(Pointwise):
@@ -267,8 +221,7 @@ class Minimum(Pointwise):
 def _shared_gradient(node: Node, g: Node, first: Node) -> tuple[Node, Node]:
     """All of g to the operand that was taken, half to each where they are equal."""
     x, y = node.operands
-    where, zero = OPS["where"], OPS["zeros_like"](g)
-    to_x = where(first, g, where(OPS["equal"](x, y), 0.5 * g, zero))
+    to_x = where(first, g, where(equal(x, y), 0.5 * g, zeros_like(g)))
     return to_x, g - to_x
 
 
@@ -285,7 +238,7 @@ class Rounding(Pointwise):
         return m.apply(self.primitive, x) if x.dtype[0] == "f" else x
 
     def grad(self, node, g):
-        return (OPS["zeros_like"](g),)
+        return (zeros_like(g),)
 
 
 def _rounding(name: str, primitive: str, numpy: Any, doc: str) -> type[Rounding]:
@@ -301,13 +254,13 @@ Rint = _rounding("Rint", "rint", np.rint, "The nearest whole number, halves to e
 @public
 def round(x: Any, decimals: int = 0) -> Node:
     """To `decimals` places, halves to even, as ``np.round``."""
-    x = as_node(plain(x))
+    x = as_node(x)
     if x.dtype.kind != "f":
-        return OPS["astype"](x, "float32") if x.dtype.kind == "b" else x
+        return x.astype("float32") if x.dtype.kind == "b" else x
     if decimals == 0:
-        return OPS["rint"](x)
+        return rint(x)
     scale = 10.0 ** abs(decimals)
-    return OPS["rint"](x * scale) / scale if decimals > 0 else OPS["rint"](x / scale) * scale
+    return rint(x * scale) / scale if decimals > 0 else rint(x / scale) * scale
 
 
 class Cast(Pointwise):
@@ -329,26 +282,26 @@ class Cast(Pointwise):
 
     def grad(self, node, g):
         source = node.operands[0].dtype
-        return (OPS["astype"](g, source) if source.kind == "f" and self.to.kind == "f" else None,)
+        return (g.astype(source) if source.kind == "f" and self.to.kind == "f" else None,)
 
 
 @public
 def astype(x: Any, dtype: Any) -> Node:
     """`x` in another dtype; itself when it has that dtype already."""
-    x, dtype = as_node(plain(x)), dtype_of(dtype)
+    x, dtype = as_node(x), dtype_of(dtype)
     return x if x.dtype == dtype else apply(Cast(dtype), x)
 
 
 @public
 def positive(x: Any) -> Node:
     """`x` itself."""
-    return as_node(plain(x))
+    return as_node(x)
 
 
 @public
 def clip(x: Any, a_min: Any = None, a_max: Any = None) -> Node:
     """`x` held between two bounds; either may be None."""
-    x = as_node(plain(x))
+    x = as_node(x)
     x = x if a_min is None else maximum(x, a_min)
     return x if a_max is None else minimum(x, a_max)
 

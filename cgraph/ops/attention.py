@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.ir.graph import OPS, Node, public
-from cgraph.ops.family import plain
+from cgraph.ir.graph import Node, public
+from cgraph.ops.compare import where
 from cgraph.ops.leaf import as_node
 from cgraph.ops.linear import matmul
 from cgraph.ops.shape import swapaxes
@@ -29,12 +29,12 @@ def scaled_dot_product_attention(
     Source
         Vaswani et al. 2017, arXiv:1706.03762
     """
-    query, key, value = (as_node(plain(x)) for x in (query, key, value))
+    query, key, value = (as_node(x) for x in (query, key, value))
     products = matmul(query, swapaxes(key, -1, -2)) * (1 / sqrt(query.shape[-1]) if scale is None else scale)
     if causal:
-        products = OPS["where"](np.tri(*products.shape[-2:], dtype=bool), products, -np.inf)
+        products = where(np.tri(*products.shape[-2:], dtype=bool), products, -np.inf)
     if mask is not None:
-        mask = as_node(plain(mask))
+        mask = as_node(mask)
         seen = mask.dtype.kind == "b"
-        products = OPS["where"](mask, products, -np.inf) if seen else products + OPS["astype"](mask, products.dtype)
+        products = where(mask, products, -np.inf) if seen else products + mask.astype(products.dtype)
     return matmul(softmax(products, -1), value)

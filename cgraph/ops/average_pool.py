@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
-from cgraph.ir.graph import OPS, Node, apply, public
+from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.contract import in_parts_calls
 from cgraph.kernels.calls.pointwise import pointwise_calls
@@ -14,7 +14,6 @@ from cgraph.kernels.calls.pool import average_pool_calls
 from cgraph.kernels.calls.reduce import scratch_nbytes
 from cgraph.kernels.expression import Trace, code_of
 from cgraph.kernels.kernel import Pointer, View, contiguous
-from cgraph.ops.family import plain
 from cgraph.ops.leaf import Const, as_node
 from cgraph.ops.pool import Pool, pooled, sibling
 from cgraph.ops.window import Sizes, Windows, aligned, rooms, spread_nbytes, spread_view, window_view
@@ -138,4 +137,5 @@ def avg_pool3d(
 @public
 def global_avg_pool(x: Any) -> Node:
     """The mean of each channel of ``[n, c, ...]``: ``[n, c, 1, ...]``."""
-    return OPS["mean"](x, tuple(range(2, as_node(plain(x)).ndim)), keepdims=True)
+    x = as_node(x)
+    return x.mean(tuple(range(2, x.ndim)), keepdims=True)

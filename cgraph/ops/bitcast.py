@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError
-from cgraph.ir.graph import OPS, Node, apply, public
+from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import Spec, dtype_of
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import View
-from cgraph.ops.family import plain
+from cgraph.ops.compare import not_equal
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import ViewOp
 from cgraph.record import replace
@@ -38,7 +38,7 @@ def bitcast(x: Any, dtype: Any) -> Node:
 
     A bool holds 0 or 1, so to bool every other byte counts as 1.
     """
-    x, dtype = as_node(plain(x)), dtype_of(dtype)
+    x, dtype = as_node(x), dtype_of(dtype)
     if dtype.kind == "b" and x.dtype.itemsize == 1:
-        return OPS["not_equal"](x, 0) if x.dtype != dtype else x
+        return not_equal(x, 0) if x.dtype != dtype else x
     return x if x.dtype == dtype else apply(Bitcast(dtype), x)

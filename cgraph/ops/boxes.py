@@ -8,13 +8,18 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
-from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.kernels.calls.boxes import suppress_calls
 from cgraph.kernels.kernel import View
-from cgraph.ops.family import common_dtype, float_dtype, plain
+from cgraph.ops.arithmetic import floor, maximum, minimum
+from cgraph.ops.compare import logical_and
+from cgraph.ops.elementary import exp, log
+from cgraph.ops.family import common_dtype, float_dtype
+from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
-from cgraph.ops.shape import broadcast_to, items, moveaxis, reshape
+from cgraph.ops.shape import broadcast_to, expand_dims, items, moveaxis, reshape
+from cgraph.ops.sort import argsort
 from cgraph.ops.take import take
 
 PLACES = np.dtype("int64")
@@ -65,11 +70,9 @@ class NonMaximumSuppression(Op):
 
 def overlap(x: Any, y: Any) -> Any:
     """The area in common over the area together, of boxes whose last axis is four; arrays and nodes alike."""
-    ops = OPS if isinstance(x, Node) or isinstance(y, Node) else {"minimum": np.minimum, "maximum": np.maximum}
-    smaller, larger = ops["minimum"], ops["maximum"]
+    zero = np.zeros((), x.dtype)
     sides = [
-        larger(smaller(x[..., i + 2], y[..., i + 2]) - larger(x[..., i], y[..., i]), np.zeros((), x.dtype))
-        for i in (0, 1)
+        np.maximum(np.minimum(x[..., i + 2], y[..., i + 2]) - np.maximum(x[..., i], y[..., i]), zero) for i in (0, 1)
     ]
     inside = sides[0] * sides[1]
     areas = [(box[..., 2] - box[..., 0]) * (box[..., 3] - box[..., 1]) for box in (x, y)]
@@ -82,14 +85,14 @@ def overlap(x: Any, y: Any) -> Any:
 def floats(*xs: Any) -> list[Node]:
     """Operands in one float dtype."""
     dtype = float_dtype(common_dtype(*xs))
-    return [OPS["astype"](as_node(plain(x), dtype), dtype) for x in xs]
+    return [as_node(x, dtype).astype(dtype) for x in xs]
 
 
 @public
 def box_iou(x: Any, y: Any) -> Node:
     """The overlap of every box of ``[m, 4]`` with every one of ``[n, 4]``: ``[m, n]``, 1 for equal boxes."""
     x, y = floats(x, y)
-    return overlap(OPS["expand_dims"](x, -2), OPS["expand_dims"](y, -3))
+    return overlap(expand_dims(x, -2), expand_dims(y, -3))
 
 
 @public
@@ -104,7 +107,7 @@ def non_maximum_suppression(
         score_threshold: a chosen box has a higher score
     """
     boxes, scores = floats(boxes, scores)
-    order = OPS["argsort"](scores, descending=True)
+    order = argsort(scores, descending=True)
     op = NonMaximumSuppression(int(size), float(iou_threshold), float(score_threshold))
     places, count = items(apply(op, boxes, scores, order))
     return places, count
@@ -123,7 +126,7 @@ def box_encode(boxes: Any, anchors: Any, scales: Any = (1.0, 1.0, 1.0, 1.0)) -> 
     """
     boxes, anchors = floats(boxes, anchors)
     (centre, size), (start, base) = centre_and_size(boxes), centre_and_size(anchors)
-    found = OPS["concat"]([(centre - start) / base, OPS["log"](size / base)], -1)
+    found = concat([(centre - start) / base, log(size / base)], -1)
     return found * np.asarray(scales, found.dtype)
 
 
@@ -133,8 +136,8 @@ def box_decode(deltas: Any, anchors: Any, scales: Any = (1.0, 1.0, 1.0, 1.0)) ->
     deltas, anchors = floats(deltas, anchors)
     deltas = deltas / np.asarray(scales, deltas.dtype)
     start, base = centre_and_size(anchors)
-    centre, half = start + deltas[..., :2] * base, 0.5 * OPS["exp"](deltas[..., 2:]) * base
-    return OPS["concat"]([centre - half, centre + half], -1)
+    centre, half = start + deltas[..., :2] * base, 0.5 * exp(deltas[..., 2:]) * base
+    return concat([centre - half, centre + half], -1)
 
 
 @public
@@ -162,35 +165,35 @@ def roi_align(
     n, c, h, w = x.shape
     boxes = boxes * scale - (0.5 if aligned else 0.0)
     size = boxes[:, 2:] - boxes[:, :2]
-    size = size if aligned else OPS["maximum"](size, 1)
+    size = size if aligned else maximum(size, 1)
     y = samples_along(boxes[:, 1], size[:, 1], shape[0], samples)  # [k, rows * samples]
     z = samples_along(boxes[:, 0], size[:, 0], shape[1], samples)
     k, rows, columns = boxes.shape[0], y.shape[1], z.shape[1]
-    image = reshape(OPS["astype"](as_node(plain(batch)), PLACES), (k, 1, 1)) * (h * w)
+    image = reshape(as_node(batch).astype(PLACES), (k, 1, 1)) * (h * w)
     pixels = reshape(moveaxis(x, 1, -1), (n * h * w, c))
     total: Any = 0
     for y_place, y_weight in neighbours(y, h):
         for x_place, x_weight in neighbours(z, w):
-            place = image + OPS["expand_dims"](y_place, 2) * w + OPS["expand_dims"](x_place, 1)
-            weight = OPS["expand_dims"](y_weight, 2) * OPS["expand_dims"](x_weight, 1)
-            total = total + take(pixels, place, 0) * OPS["expand_dims"](weight, 3)
+            place = image + expand_dims(y_place, 2) * w + expand_dims(x_place, 1)
+            weight = expand_dims(y_weight, 2) * expand_dims(x_weight, 1)
+            total = total + take(pixels, place, 0) * expand_dims(weight, 3)
     total = broadcast_to(total, (k, rows, columns, c))
     cells = reshape(total, (k, shape[0], samples, shape[1], samples, c))
-    return moveaxis(OPS["mean"](cells, (2, 4)), -1, 1)
+    return moveaxis(cells.mean((2, 4)), -1, 1)
 
 
 def samples_along(start: Node, size: Node, cells: int, samples: int) -> Node:
     """Coordinates ``[k, cells * samples]`` of the samples along one axis."""
     steps = (np.arange(cells * samples) + 0.5) / (cells * samples)
-    return OPS["expand_dims"](start, 1) + OPS["expand_dims"](size, 1) * steps.astype(start.dtype)
+    return expand_dims(start, 1) + expand_dims(size, 1) * steps.astype(start.dtype)
 
 
 def neighbours(at: Node, n: int) -> list[tuple[Node, Node]]:
     """The two pixels around each coordinate of an axis of n, and their weights; 0 beyond one pixel outside."""
-    inside = OPS["astype"](OPS["logical_and"](at >= -1.0, at <= float(n)), at.dtype)
-    at = OPS["clip"](at, 0, n - 1)
-    low = OPS["floor"](at)
+    inside = logical_and(at >= -1.0, at <= float(n)).astype(at.dtype)
+    at = at.clip(0, n - 1)
+    low = floor(at)
     share = at - low
-    first = OPS["astype"](low, PLACES)
-    second = OPS["minimum"](first + 1, n - 1)
+    first = low.astype(PLACES)
+    second = minimum(first + 1, n - 1)
     return [(first, (1.0 - share) * inside), (second, share * inside)]

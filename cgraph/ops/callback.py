@@ -14,7 +14,6 @@ from cgraph.ir.graph import Node, Op, apply, public, user_line
 from cgraph.ir.spec import Spec, dtype_of, shape_of
 from cgraph.kernels.callback import callback_call
 from cgraph.kernels.kernel import View
-from cgraph.ops.family import plain
 from cgraph.ops.leaf import as_node
 from cgraph.record import Record
 
@@ -131,14 +130,14 @@ def here() -> str:
 @public
 def delay(function: Callable[..., Any], x: Any) -> Node:
     """``function(x)``, computed at each run; it returns an array of the operand's shape and dtype."""
-    x = as_node(plain(x))
+    x = as_node(x)
     return apply(Delay(function, x.spec, here()), x)
 
 
 @public
 def delay_array(shape: Any, dtype: Any, function: Callable[..., Any], *xs: Any) -> Node:
     """``function(*xs)``, computed at each run; it returns an array of this shape and dtype."""
-    return apply(Delay(function, Spec(shape_of(shape), dtype_of(dtype)), here()), *(as_node(plain(x)) for x in xs))
+    return apply(Delay(function, Spec(shape_of(shape), dtype_of(dtype)), here()), *(as_node(x) for x in xs))
 
 
 @public
@@ -152,6 +151,6 @@ def lazy_print(
         header: write name, spec and place first
         fmt: one element as text
     """
-    x = as_node(plain(x))
+    x = as_node(x)
     title = f"{x.name} {x.spec} at {here()}"
     return apply(LazyPrint(Printing(title, max_row, max_col, header, fmt), x.spec, here()), x)

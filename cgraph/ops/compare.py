@@ -5,9 +5,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cgraph.errors import DTypeError
-from cgraph.ir.graph import OPS, Node, apply, public
-from cgraph.ops.family import Pointwise, binary, broadcast, common_dtype, plain, together, unary
+from cgraph.ir.graph import Node, apply, public
+from cgraph.ops.family import Pointwise, binary, broadcast, common_dtype, together, unary
 from cgraph.ops.leaf import as_node
+from cgraph.ops.shape import zeros_like
 
 
 class Comparison(Pointwise):
@@ -103,25 +104,25 @@ right_shift = _shift("RightShift", "shr", np.right_shift, "x with its bits moved
 @public
 def logical_not(x: Any) -> Node:
     """Not, of x != 0."""
-    return invert(OPS["astype"](x, bool))
+    return invert(as_node(x).astype(bool))
 
 
 @public
 def logical_and(x: Any, y: Any) -> Node:
     """And, of x != 0 and y != 0."""
-    return bitwise_and(OPS["astype"](x, bool), OPS["astype"](y, bool))
+    return bitwise_and(as_node(x).astype(bool), as_node(y).astype(bool))
 
 
 @public
 def logical_or(x: Any, y: Any) -> Node:
     """Or, of x != 0 and y != 0."""
-    return bitwise_or(OPS["astype"](x, bool), OPS["astype"](y, bool))
+    return bitwise_or(as_node(x).astype(bool), as_node(y).astype(bool))
 
 
 @public
 def logical_xor(x: Any, y: Any) -> Node:
     """Either but not both, of x != 0 and y != 0."""
-    return bitwise_xor(OPS["astype"](x, bool), OPS["astype"](y, bool))
+    return bitwise_xor(as_node(x).astype(bool), as_node(y).astype(bool))
 
 
 class Isnan(Pointwise):
@@ -146,15 +147,15 @@ isnan = unary(Isnan)
 @public
 def isinf(x: Any) -> Node:
     """Is the element an infinity?"""
-    x = as_node(plain(x))
-    return OPS["abs"](x) == np.inf if x.dtype.kind == "f" else isnan(x)
+    x = as_node(x)
+    return abs(x) == np.inf if x.dtype.kind == "f" else isnan(x)
 
 
 @public
 def isfinite(x: Any) -> Node:
     """Is the element neither NaN nor an infinity?"""
-    x = as_node(plain(x))
-    return OPS["abs"](x) < np.inf if x.dtype.kind == "f" else invert(isnan(x))
+    x = as_node(x)
+    return abs(x) < np.inf if x.dtype.kind == "f" else invert(isnan(x))
 
 
 class Where(Pointwise):
@@ -173,14 +174,14 @@ class Where(Pointwise):
         return m.where(condition, x, y)
 
     def grad(self, node, g):
-        zero = OPS["zeros_like"](g)
+        zero = zeros_like(g)
         return None, where(node.operands[0], g, zero), where(node.operands[0], zero, g)
 
 
 @public
 def where(condition: Any, x: Any, y: Any) -> Node:
     """x where the condition holds, else y; all three broadcast."""
-    condition = OPS["astype"](condition, bool)
+    condition = as_node(condition).astype(bool)
     dtype = common_dtype(x, y)
-    x, y = (OPS["astype"](as_node(plain(v), dtype), dtype) for v in (x, y))
+    x, y = (as_node(v, dtype).astype(dtype) for v in (x, y))
     return apply(Where(), *broadcast(condition, x, y))

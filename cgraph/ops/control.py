@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cgraph.errors import GraphError, ShapeError
-from cgraph.ir.graph import OPS, Node, apply, public
+from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.traverse import descendants, post_order
-from cgraph.ops.family import plain
+from cgraph.ops.compare import where
 from cgraph.ops.join import stack
 from cgraph.ops.leaf import ConstOp, Var, as_node
 from cgraph.ops.loop import Body, Loop
-from cgraph.ops.shape import ViewOp, items, zeros
+from cgraph.ops.shape import ViewOp, items, reshape, zeros, zeros_like
 
 UNROLLED = 4  # rounds up to which a loop is written out: nodes that passes can join with their neighbours
 
@@ -124,12 +124,12 @@ def cond(p: Any, f: Callable[..., Values], g: Callable[..., Values], *xs: Any) -
     Raises
         ShapeError: `p` has several elements, or the results differ
     """
-    p = OPS["astype"](as_node(plain(p)), bool)
+    p = as_node(p).astype(bool)
     if p.size != 1:
         raise ShapeError(f"cond: {p.name} {p.spec} is not one bool")
-    p, where, nodes = OPS["reshape"](p, ()), OPS["where"], [as_node(plain(x)) for x in xs]
-    taken = f(*(where(p, x, OPS["zeros_like"](x)) for x in nodes))
-    other = g(*(where(p, OPS["zeros_like"](x), x) for x in nodes))
+    p, nodes = reshape(p, ()), [as_node(x) for x in xs]
+    taken = f(*(where(p, x, zeros_like(x)) for x in nodes))
+    other = g(*(where(p, zeros_like(x), x) for x in nodes))
     left, right = nodes_of(taken), nodes_of(other)
     if [x.spec for x in left] != [x.spec for x in right]:
         one, two = (", ".join(str(x.spec) for x in nodes) for nodes in (left, right))
@@ -141,7 +141,7 @@ def nodes_of(values: Values) -> list[Node]:
     """One node, several, or none, as a list."""
     if values is None:
         return []
-    return [as_node(plain(x)) for x in (values if isinstance(values, tuple | list) else (values,))]
+    return [as_node(x) for x in (values if isinstance(values, tuple | list) else (values,))]
 
 
 def like(pattern: Values, nodes: Sequence[Node]) -> Values:

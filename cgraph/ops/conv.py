@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
-from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.contract import reordered, repeated, split_axis
 from cgraph.kernels.calls.contraction import Contraction
 from cgraph.kernels.calls.move import fill_calls
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Pointer, View, contiguous
-from cgraph.ops.family import common_dtype, plain
+from cgraph.ops.family import common_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.window import (
     Sizes,
@@ -312,7 +312,7 @@ def convolved(axes: int, x: Any, f: Any, stride: Sizes, pad: Sizes, dilation: Si
 
 def same_dtype(x: Any, f: Any) -> list[Node]:
     dtype = common_dtype(x, f)
-    return [OPS["astype"](as_node(plain(v), dtype), dtype) for v in (x, f)]
+    return [as_node(v, dtype).astype(dtype) for v in (x, f)]
 
 
 @public

@@ -5,13 +5,12 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import ShapeError
-from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.index import triangle_calls
 from cgraph.kernels.kernel import View
-from cgraph.ops.family import plain
 from cgraph.ops.leaf import Const, as_node
-from cgraph.ops.shape import ViewOp, axis_of, moveaxis, reshape
+from cgraph.ops.shape import ViewOp, axis_of, moveaxis, reshape, zeros
 from cgraph.ops.slicing import set_slice
 
 
@@ -76,7 +75,7 @@ def on_diagonal(values: Node, shape: tuple[int, int], op: Diagonal) -> Node:
     """Zeros ``[..., *shape]`` with values on a diagonal."""
     row, column, n = op.place(shape)
     rows, columns = shape
-    flat = OPS["zeros"]((*values.shape[:-1], rows * columns), values.dtype)
+    flat = zeros((*values.shape[:-1], rows * columns), values.dtype)
     if n:
         first, step = row * columns + column, columns + 1
         flat = set_slice(flat, (..., slice(first, first + (n - 1) * step + 1, step)), values)
@@ -89,19 +88,19 @@ def on_diagonal(values: Node, shape: tuple[int, int], op: Diagonal) -> Node:
 @public
 def triu(x: Any, k: int = 0) -> Node:
     """The elements on and above the k-th diagonal of the last two axes, zeros below."""
-    return apply(Triangle(int(k), True), as_node(plain(x)))
+    return apply(Triangle(int(k), True), as_node(x))
 
 
 @public
 def tril(x: Any, k: int = 0) -> Node:
     """The elements on and below the k-th diagonal of the last two axes, zeros above."""
-    return apply(Triangle(int(k), False), as_node(plain(x)))
+    return apply(Triangle(int(k), False), as_node(x))
 
 
 @public
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
     """The elements of a diagonal of two axes, which become the last one, as ``np.diagonal``."""
-    x = as_node(plain(x))
+    x = as_node(x)
     if x.ndim < 2 or axis_of(axis1, x.ndim) == axis_of(axis2, x.ndim):
         raise ShapeError(f"axes {axis1} and {axis2} of {x.name} {x.spec} are not two axes")
     return apply(Diagonal(int(offset)), moveaxis(x, (axis1, axis2), (-2, -1)))
@@ -110,7 +109,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
 @public
 def diag(x: Any, k: int = 0) -> Node:
     """A vector on the k-th diagonal of a square matrix of zeros; of a matrix, its k-th diagonal."""
-    x = as_node(plain(x))
+    x = as_node(x)
     if x.ndim == 2:
         return diagonal(x, k)
     if x.ndim != 1:
@@ -122,7 +121,7 @@ def diag(x: Any, k: int = 0) -> Node:
 @public
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Node:
     """The sum of a diagonal of two axes, as ``np.trace``."""
-    return OPS["sum"](diagonal(x, offset, axis1, axis2), -1)
+    return diagonal(x, offset, axis1, axis2).sum(-1)
 
 
 @public

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import ShapeError
-from cgraph.ir.graph import OPS, Node, public
-from cgraph.ops.family import common_dtype, plain
+from cgraph.ir.graph import Node, public
+from cgraph.ops.diagonal import diagonal
+from cgraph.ops.family import common_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.linear import matmul
 from cgraph.ops.shape import broadcast_to, reshape, transpose
@@ -26,7 +27,7 @@ def einsum(subscripts: str, *operands: Any) -> Node:
         ShapeError: letters do not fit the operands, or one letter stands for different lengths
     """
     dtype = common_dtype(*operands)
-    nodes = [OPS["astype"](as_node(plain(x), dtype), dtype) for x in operands]
+    nodes = [as_node(x, dtype).astype(dtype) for x in operands]
     inputs, result = parse(subscripts, nodes)
     lengths = lengths_of(inputs, nodes)
     terms = [diagonals(x, letters) for x, letters in zip(nodes, inputs)]
@@ -90,7 +91,7 @@ def diagonals(x: Node, letters: str) -> Term:
         while letters.count(c) > 1:
             i = letters.index(c)
             j = letters.index(c, i + 1)
-            x = OPS["diagonal"](x, axis1=i, axis2=j)
+            x = diagonal(x, axis1=i, axis2=j)
             letters = letters[:i] + letters[i + 1 : j] + letters[j + 1 :] + c
     return x, letters
 
@@ -99,7 +100,7 @@ def summed(term: Term, wanted: set[str]) -> Term:
     """The term summed over the letters that nobody wants."""
     x, letters = term
     gone = tuple(i for i, c in enumerate(letters) if c not in wanted)
-    return (OPS["sum"](x, gone, dtype=x.dtype) if gone else x), "".join(c for c in letters if c in wanted)
+    return (x.sum(gone, dtype=x.dtype) if gone else x), "".join(c for c in letters if c in wanted)
 
 
 def product(left: Term, right: Term, wanted: set[str], lengths: dict[str, int]) -> Term:

@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cgraph.ir.graph import OPS
+from cgraph.ops.arithmetic import square, trunc
 from cgraph.ops.family import Pointwise, binary, float_dtype, numeric_dtype, unary
+from cgraph.ops.shape import ones_like, zeros_like
 
 
 class Elementary(Pointwise):
@@ -100,7 +101,7 @@ class Sin(Elementary):
     primitive, numpy = "sin", staticmethod(np.sin)
 
     def grad(self, node, g):
-        return (g * OPS["cos"](node.operands[0]),)
+        return (g * cos(node.operands[0]),)
 
 
 class Cos(Elementary):
@@ -109,7 +110,7 @@ class Cos(Elementary):
     primitive, numpy = "cos", staticmethod(np.cos)
 
     def grad(self, node, g):
-        return (-g * OPS["sin"](node.operands[0]),)
+        return (-g * sin(node.operands[0]),)
 
 
 class Tan(Elementary):
@@ -127,7 +128,7 @@ class Arcsin(Elementary):
     primitive, numpy = "asin", staticmethod(np.arcsin)
 
     def grad(self, node, g):
-        return (g / OPS["sqrt"](1.0 - OPS["square"](node.operands[0])),)
+        return (g / sqrt(1.0 - square(node.operands[0])),)
 
 
 class Arccos(Elementary):
@@ -136,7 +137,7 @@ class Arccos(Elementary):
     primitive, numpy = "acos", staticmethod(np.arccos)
 
     def grad(self, node, g):
-        return (-g / OPS["sqrt"](1.0 - OPS["square"](node.operands[0])),)
+        return (-g / sqrt(1.0 - square(node.operands[0])),)
 
 
 class Arctan(Elementary):
@@ -145,7 +146,7 @@ class Arctan(Elementary):
     primitive, numpy = "atan", staticmethod(np.arctan)
 
     def grad(self, node, g):
-        return (g / (1.0 + OPS["square"](node.operands[0])),)
+        return (g / (1.0 + square(node.operands[0])),)
 
 
 class Sinh(Elementary):
@@ -154,7 +155,7 @@ class Sinh(Elementary):
     primitive, numpy = "sinh", staticmethod(np.sinh)
 
     def grad(self, node, g):
-        return (g * OPS["cosh"](node.operands[0]),)
+        return (g * cosh(node.operands[0]),)
 
 
 class Cosh(Elementary):
@@ -163,7 +164,7 @@ class Cosh(Elementary):
     primitive, numpy = "cosh", staticmethod(np.cosh)
 
     def grad(self, node, g):
-        return (g * OPS["sinh"](node.operands[0]),)
+        return (g * sinh(node.operands[0]),)
 
 
 class Tanh(Elementary):
@@ -181,7 +182,7 @@ class Arcsinh(Elementary):
     primitive, numpy = "asinh", staticmethod(np.arcsinh)
 
     def grad(self, node, g):
-        return (g / OPS["sqrt"](OPS["square"](node.operands[0]) + 1.0),)
+        return (g / sqrt(square(node.operands[0]) + 1.0),)
 
 
 class Arccosh(Elementary):
@@ -190,7 +191,7 @@ class Arccosh(Elementary):
     primitive, numpy = "acosh", staticmethod(np.arccosh)
 
     def grad(self, node, g):
-        return (g / OPS["sqrt"](OPS["square"](node.operands[0]) - 1.0),)
+        return (g / sqrt(square(node.operands[0]) - 1.0),)
 
 
 class Arctanh(Elementary):
@@ -199,7 +200,7 @@ class Arctanh(Elementary):
     primitive, numpy = "atanh", staticmethod(np.arctanh)
 
     def grad(self, node, g):
-        return (g / (1.0 - OPS["square"](node.operands[0])),)
+        return (g / (1.0 - square(node.operands[0])),)
 
 
 class Arctan2(Elementary):
@@ -209,7 +210,7 @@ class Arctan2(Elementary):
 
     def grad(self, node, g):
         y, x = node.operands
-        scale = g / (OPS["square"](x) + OPS["square"](y))
+        scale = g / (square(x) + square(y))
         return scale * x, -scale * y
 
 
@@ -233,7 +234,7 @@ class Fmod(Elementary):
 
     def grad(self, node, g):
         x, y = node.operands
-        return g, -g * OPS["trunc"](x / y)
+        return g, -g * trunc(x / y)
 
 
 class Copysign(Elementary):
@@ -243,8 +244,8 @@ class Copysign(Elementary):
 
     def grad(self, node, g):
         x, y = node.operands
-        one = OPS["ones_like"](x)
-        return g * OPS["copysign"](one, x) * OPS["copysign"](one, y), OPS["zeros_like"](g)
+        one = ones_like(x)
+        return g * copysign(one, x) * copysign(one, y), zeros_like(g)
 
 
 def _scipy(name: str):
@@ -262,7 +263,7 @@ class Erf(Elementary):
     primitive, numpy = "erf", _scipy("erf")
 
     def grad(self, node, g):
-        return (g * OPS["exp"](-OPS["square"](node.operands[0])) * (2 / math.sqrt(math.pi)),)
+        return (g * exp(-square(node.operands[0])) * (2 / math.sqrt(math.pi)),)
 
 
 class Erfc(Elementary):
@@ -271,7 +272,7 @@ class Erfc(Elementary):
     primitive, numpy = "erfc", _scipy("erfc")
 
     def grad(self, node, g):
-        return (g * OPS["exp"](-OPS["square"](node.operands[0])) * (-2 / math.sqrt(math.pi)),)
+        return (g * exp(-square(node.operands[0])) * (-2 / math.sqrt(math.pi)),)
 
 
 exp, exp2, expm1 = unary(Exp, real=True), unary(Exp2, real=True), unary(Expm1, real=True)

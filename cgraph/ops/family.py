@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
-from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.pointwise import pointwise_calls
 from cgraph.kernels.expression import Program, Trace, code_of
 from cgraph.ops.leaf import as_node
+from cgraph.ops.shape import broadcast_to
 
 SMALL = frozenset(map(np.dtype, ("bool", "int8", "uint8", "int16", "uint16")))
 
@@ -95,7 +96,7 @@ def numeric_dtype(dtype: np.dtype) -> np.dtype:
 def together(*xs: Any, dtype: np.dtype | None = None) -> list[Node]:
     """Operands promoted to one dtype and broadcast to one shape, by explicit nodes."""
     dtype = dtype or common_dtype(*xs)
-    nodes = [OPS["astype"](as_node(plain(x), dtype), dtype) for x in xs]
+    nodes = [as_node(x, dtype).astype(dtype) for x in xs]
     return broadcast(*nodes)
 
 
@@ -108,15 +109,15 @@ def broadcast(*nodes: Node) -> list[Node]:
     except ValueError:
         named = ", ".join(f"{x.name} {x.spec}" for x in nodes)
         raise ShapeError(f"shapes do not broadcast together: {named}") from None
-    return [OPS["broadcast_to"](x, shape) for x in nodes]
+    return [broadcast_to(x, shape) for x in nodes]
 
 
 def unary(op: Callable[[], Op], real: bool = False) -> Callable[[Any], Node]:
     """The public function of a pointwise op of one operand; `real` ops compute in a float dtype."""
 
     def function(x: Any) -> Node:
-        x = as_node(plain(x))
-        return apply(op(), OPS["astype"](x, float_dtype(x.dtype)) if real else x)
+        x = as_node(x)
+        return apply(op(), x.astype(float_dtype(x.dtype)) if real else x)
 
     return named(function, op)
 

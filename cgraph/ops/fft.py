@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
-from cgraph.ir.graph import OPS, Node, apply, public
+from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import Spec
-from cgraph.ops.family import float_dtype, plain
+from cgraph.ops.family import float_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.linalg import Lapack
+from cgraph.ops.pad import pad
 from cgraph.ops.shape import axis_of, moveaxis
 
 
@@ -102,12 +103,12 @@ def fitted(x: Node, n: int | None) -> Node:
     have = x.shape[-1]
     if n is None or n == have:
         return x
-    return x[..., :n] if n < have else OPS["pad"](x, [(0, 0)] * (x.ndim - 1) + [(0, n - have)])
+    return x[..., :n] if n < have else pad(x, [(0, 0)] * (x.ndim - 1) + [(0, n - have)])
 
 
 def floats(x: Any) -> Node:
-    x = as_node(plain(x))
-    return OPS["astype"](x, float_dtype(x.dtype))
+    x = as_node(x)
+    return x.astype(float_dtype(x.dtype))
 
 
 def transformed(x: Any, n: int | None, axis: int, inverse: bool) -> Node:

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, PositionError, ShapeError
-from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Bundle, Spec, dtype_of
 from cgraph.kernels.calls.index import nonzero_calls, one_hot_calls
 from cgraph.kernels.kernel import Pointer, View
-from cgraph.ops.family import plain
+from cgraph.ops.compare import where
 from cgraph.ops.leaf import ConstOp, as_node
 from cgraph.ops.shape import axis_of, broadcast_to, items, moveaxis, reshape
 from cgraph.ops.take import check_positions, positions, take
@@ -94,15 +94,15 @@ def nonzero(x: Any, size: int, fill: int = 0) -> tuple[Node, Node]:
 
     The count may be more than `size`; then the rest is left out.
     """
-    x = as_node(plain(x))
-    places, count = items(apply(Nonzero(int(size), int(fill)), OPS["atleast_1d"](x)))
+    x = as_node(x)
+    places, count = items(apply(Nonzero(int(size), int(fill)), atleast_1d(x)))
     return places, count
 
 
 @public
 def atleast_1d(x: Any) -> Node:
     """The operand, with one axis if it has none."""
-    x = as_node(plain(x))
+    x = as_node(x)
     return x if x.ndim else reshape(x, (1,))
 
 
@@ -116,7 +116,7 @@ def gather_nd(x: Any, indices: Any, batch: int = 0) -> Node:
     Source
         ONNX operator GatherND
     """
-    x, indices = as_node(plain(x)), OPS["astype"](positions(indices), PLACES)
+    x, indices = as_node(x), positions(indices).astype(PLACES)
     k = indices.shape[-1] if indices.ndim else 0
     if batch + k > x.ndim or batch >= max(indices.ndim, 1) or x.shape[:batch] != indices.shape[:batch]:
         raise ShapeError(f"positions {indices.spec} do not fit {x.name} {x.spec}")
@@ -130,11 +130,11 @@ def gather_nd(x: Any, indices: Any, batch: int = 0) -> Node:
 @public
 def take_index(x: Any, parts: Any) -> Node:
     """``x[parts]`` with integer arrays among the parts, as NumPy's advanced indexing."""
-    x = as_node(plain(x))
+    x = as_node(x)
     parts = expanded(x, [p for part in parts for p in array_parts(part)])
     arrays = any_array(parts)
     basic = [slice(None) if i in arrays else p for i, p in enumerate(parts)]
-    x = OPS["getitem"](x, tuple(basic))
+    x = x[tuple(basic)]
     axes = list(arrays)
     indices = [arrays[i] for i in axes]
     try:
@@ -193,9 +193,9 @@ def flat_position(indices: list[Any], lengths: tuple[int, ...], shape: tuple[int
         known = index.op.array if isinstance(index, Node) and isinstance(index.op, ConstOp) else index
         if isinstance(known, np.ndarray) and ((known < -n) | (known >= n)).any():
             raise PositionError(f"a position is outside an axis of {n}")
-        index = known.astype(PLACES) if isinstance(known, np.ndarray) else OPS["astype"](index, PLACES)
+        index = known.astype(PLACES)
         inside = inside & (index >= -n) & (index < n)
         flat = flat * n + (np.where(index < 0, index + n, index) if isinstance(index, np.ndarray) else index % n)
     if isinstance(inside, Node):
-        flat = OPS["where"](inside, flat, prod(lengths))
+        flat = where(inside, flat, prod(lengths))
     return broadcast_to(as_node(flat), shape)

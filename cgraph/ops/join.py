@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import ShapeError
-from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec, shape_of
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.kernel import View
-from cgraph.ops.family import common_dtype, plain
+from cgraph.ops.family import common_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import axis_of, broadcast_to, expand_dims, ravel, reshape
 from cgraph.ops.slicing import Slice, split
@@ -64,7 +64,7 @@ def concat(xs: Sequence[Any], axis: int | None = 0) -> Node:
     if not len(xs):
         raise ShapeError("concat needs at least one operand")
     dtype = common_dtype(*xs)
-    nodes = [OPS["astype"](as_node(plain(x), dtype), dtype) for x in xs]
+    nodes = [as_node(x, dtype).astype(dtype) for x in xs]
     if axis is None:
         nodes, axis = [ravel(x) for x in nodes], 0
     axis = axis_of(axis, nodes[0].ndim)
@@ -74,14 +74,14 @@ def concat(xs: Sequence[Any], axis: int | None = 0) -> Node:
 @public
 def stack(xs: Sequence[Any], axis: int = 0) -> Node:
     """Operands along a new axis."""
-    nodes = [as_node(plain(x)) for x in xs]
+    nodes = [as_node(x) for x in xs]
     return concat([expand_dims(x, axis_of(axis, nodes[0].ndim + 1)) for x in nodes], axis)
 
 
 @public
 def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Node:
     """Elements moved along axes, those that leave come in at the other end."""
-    x = as_node(plain(x))
+    x = as_node(x)
     if axis is None:
         return reshape(roll(ravel(x), shift, 0), x.shape)
     for a, s in zip(np.atleast_1d(axis).tolist(), np.broadcast_to(shift, np.shape(np.atleast_1d(axis))).tolist()):
@@ -96,7 +96,7 @@ def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = 
 @public
 def tile(x: Any, reps: int | Sequence[int]) -> Node:
     """The whole repeated `reps` times along each axis."""
-    x = as_node(plain(x))
+    x = as_node(x)
     given = shape_of(np.atleast_1d(reps).tolist())
     times = (1,) * (x.ndim - len(given)) + given
     pairs = list(zip(times, (1,) * (len(times) - x.ndim) + x.shape))
@@ -108,7 +108,7 @@ def tile(x: Any, reps: int | Sequence[int]) -> Node:
 @public
 def repeat(x: Any, repeats: int, axis: int | None = None) -> Node:
     """Each element `repeats` times in a row."""
-    x = as_node(plain(x))
+    x = as_node(x)
     if axis is None:
         x, axis = ravel(x), 0
     axis = axis_of(axis, x.ndim)

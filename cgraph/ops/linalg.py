@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, NoGradientError, ShapeError
-from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.kernels.callback import callback_call
 from cgraph.kernels.kernel import View
-from cgraph.ops.family import common_dtype, plain
+from cgraph.ops.compare import equal, where
+from cgraph.ops.diagonal import diagonal, tril
+from cgraph.ops.family import common_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.linear import matmul
-from cgraph.ops.shape import expand_dims, items, reshape, swapaxes
+from cgraph.ops.shape import broadcast_to, expand_dims, items, reshape, swapaxes
 
 
 class Lapack(Op):
@@ -97,8 +99,8 @@ class Cholesky(Lapack):
         return np.linalg.cholesky(x)
 
     def grad(self, node, g):
-        inner = OPS["tril"](matmul(turned(node), g))
-        inner = inner - 0.5 * on_diagonal(diagonal(inner))
+        inner = tril(matmul(turned(node), g))
+        inner = inner - 0.5 * on_diagonal(diagonal(inner, axis1=-2, axis2=-1))
         inverse = apply(Inv(), node)
         return (to_lower(matmul(turned(inverse), matmul(inner, inverse))),)
 
@@ -106,11 +108,7 @@ class Cholesky(Lapack):
 def to_lower(g: Node) -> Node:
     """The gradient of a symmetric matrix of which only the lower triangle is read."""
     both = g + turned(g)
-    return OPS["tril"](both) - 0.5 * on_diagonal(diagonal(both))
-
-
-def diagonal(x: Node) -> Node:
-    return OPS["diagonal"](x, axis1=-2, axis2=-1)
+    return tril(both) - 0.5 * on_diagonal(diagonal(both, axis1=-2, axis2=-1))
 
 
 def on_diagonal(x: Node) -> Node:
@@ -139,7 +137,7 @@ class Qr(Lapack):
         q, r = items(node)
         to_q, to_r = g
         inner = matmul(r, turned(to_r)) - matmul(turned(to_q), q)
-        symmetric = OPS["tril"](inner) + turned(OPS["tril"](inner, -1))
+        symmetric = tril(inner) + turned(tril(inner, -1))
         whole = to_q + matmul(q, symmetric)
         return (turned(apply(Solve(), r, turned(whole))),)
 
@@ -192,8 +190,8 @@ def outside(u: Node, to_u: Node) -> Node:
 
 
 def reciprocal_or_zero(x: Node) -> Node:
-    zero = OPS["equal"](x, 0)
-    return OPS["where"](zero, 0, 1 / OPS["where"](zero, 1, x))
+    zero = equal(x, 0)
+    return where(zero, 0, 1 / where(zero, 1, x))
 
 
 class Eigh(Lapack):
@@ -250,8 +248,8 @@ class Slogdet(Lapack):
 
 def matrices(x: Any) -> Node:
     """The operand in a float dtype."""
-    x = as_node(plain(x))
-    return x if x.dtype.kind == "f" else OPS["astype"](x, "float64")
+    x = as_node(x)
+    return x if x.dtype.kind == "f" else x.astype("float64")
 
 
 @public
@@ -265,11 +263,11 @@ def solve(a: Any, b: Any) -> Node:
     """The x of ``a @ x = b``; `b` is one vector ``[n]`` or matrices ``[..., n, k]``."""
     dtype = common_dtype(a, b)
     dtype = dtype if dtype.kind == "f" else np.dtype("float64")
-    a, b = (OPS["astype"](as_node(plain(v), dtype), dtype) for v in (a, b))
+    a, b = (as_node(v, dtype).astype(dtype) for v in (a, b))
     if b.ndim == 1:
-        return OPS["squeeze"](solve(a, expand_dims(b, 1)), -1)
+        return solve(a, expand_dims(b, 1)).squeeze(-1)
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a, b = (OPS["broadcast_to"](v, (*batch, *v.shape[-2:])) for v in (a, b))
+    a, b = (broadcast_to(v, (*batch, *v.shape[-2:])) for v in (a, b))
     return apply(Solve(), a, b)
 
 

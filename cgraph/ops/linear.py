@@ -1,4 +1,4 @@
-"""Products of matrices, and all that is made of them: dot, outer, tensordot, einsum, kron, norm.
+"""Products of matrices, and all that is made of them: dot, outer, tensordot, kron.
 
 Transposes cost nothing: the product reads operands of any strides.
 """
@@ -6,21 +6,22 @@ Transposes cost nothing: the product reads operands of any strides.
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product as every
-from math import inf, prod
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
-from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.matmul import matmul_calls, matmul_scratch_nbytes
 from cgraph.kernels.calls.move import fill_calls
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Pointer, View
-from cgraph.ops.family import common_dtype, plain
+from cgraph.ops.arithmetic import multiply
+from cgraph.ops.family import common_dtype
 from cgraph.ops.leaf import as_node
-from cgraph.ops.shape import axis_of, broadcast_to, expand_dims, reshape, swapaxes, transpose
+from cgraph.ops.shape import axis_of, broadcast_to, expand_dims, ravel, reshape, swapaxes, transpose
 
 
 class Matmul(Op):
@@ -94,11 +95,11 @@ def laid_out(shape: tuple[int, ...], layout: str, code: str, spread: bool) -> Vi
 def matmul(x: Any, y: Any) -> Node:
     """Product of matrices, ``x @ y``: leading axes broadcast; a vector is a row on the left, a column on the right."""
     dtype = common_dtype(x, y)
-    x, y = (OPS["astype"](as_node(plain(v), dtype), dtype) for v in (x, y))
+    x, y = (as_node(v, dtype).astype(dtype) for v in (x, y))
     if x.ndim == 0 or y.ndim == 0:
         raise ShapeError(f"{x.name} {x.spec} and {y.name} {y.spec}; multiply by a number with *")
     if dtype.kind == "b":
-        return OPS["astype"](matmul(OPS["astype"](x, "int64"), OPS["astype"](y, "int64")), bool)
+        return matmul(x.astype("int64"), y.astype("int64")).astype(bool)
     left = x if x.ndim > 1 else expand_dims(x, 0)
     right = y if y.ndim > 1 else expand_dims(y, 1)
     if left.shape[-1] == right.shape[-2]:
@@ -123,9 +124,9 @@ def leading_shape(x: Node, y: Node) -> tuple[int, ...]:
 @public
 def dot(x: Any, y: Any) -> Node:
     """As ``np.dot``: over the last axis of x and the last but one (or only) axis of y; with a number, the product."""
-    x, y = as_node(plain(x)), as_node(plain(y))
+    x, y = as_node(x), as_node(y)
     if x.ndim == 0 or y.ndim == 0:
-        return OPS["multiply"](x, y)
+        return multiply(x, y)
     if x.ndim <= 2 and y.ndim <= 2:
         return matmul(x, y)
     return tensordot(x, y, ((x.ndim - 1,), (max(y.ndim - 2, 0),)))
@@ -134,28 +135,28 @@ def dot(x: Any, y: Any) -> Node:
 @public
 def inner(x: Any, y: Any) -> Node:
     """The sum of products over the last axis of both, as ``np.inner``."""
-    x, y = as_node(plain(x)), as_node(plain(y))
+    x, y = as_node(x), as_node(y)
     if x.ndim == 0 or y.ndim == 0:
-        return OPS["multiply"](x, y)
+        return multiply(x, y)
     return tensordot(x, y, ((x.ndim - 1,), (y.ndim - 1,)))
 
 
 @public
 def vdot(x: Any, y: Any) -> Node:
     """The sum of products of all elements."""
-    return matmul(OPS["ravel"](x), OPS["ravel"](y))
+    return matmul(ravel(x), ravel(y))
 
 
 @public
 def outer(x: Any, y: Any) -> Node:
     """Every element of x times every element of y: ``[x.size, y.size]``."""
-    return OPS["multiply"](expand_dims(OPS["ravel"](x), 1), expand_dims(OPS["ravel"](y), 0))
+    return multiply(expand_dims(ravel(x), 1), expand_dims(ravel(y), 0))
 
 
 @public
 def tensordot(x: Any, y: Any, axes: int | tuple[Sequence[int] | int, Sequence[int] | int] = 2) -> Node:
     """The sum of products over pairs of axes: `axes` of x with `axes` of y, or the last n with the first n."""
-    x, y = as_node(plain(x)), as_node(plain(y))
+    x, y = as_node(x), as_node(y)
     if isinstance(axes, int):
         axes = (range(x.ndim - axes, x.ndim), range(axes))
     over_x = [axis_of(a, x.ndim) for a in np.atleast_1d(axes[0]).tolist()]
@@ -173,58 +174,9 @@ def tensordot(x: Any, y: Any, axes: int | tuple[Sequence[int] | int, Sequence[in
 @public
 def kron(x: Any, y: Any) -> Node:
     """The Kronecker product: every element of x times the whole of y."""
-    x, y = as_node(plain(x)), as_node(plain(y))
+    x, y = as_node(x), as_node(y)
     ndim = max(x.ndim, y.ndim)
     xs, ys = (1,) * (ndim - x.ndim) + x.shape, (1,) * (ndim - y.ndim) + y.shape
     left = reshape(x, tuple(n for a in xs for n in (a, 1)))
     right = reshape(y, tuple(n for b in ys for n in (1, b)))
     return reshape(left * right, tuple(a * b for a, b in zip(xs, ys)))
-
-
-@public
-def norm(x: Any, ord: Any = None, axis: Any = None, *, keepdims: bool = False) -> Node:
-    """The norm of vectors along an axis, or of matrices over two, as ``np.linalg.norm``.
-
-    Parameters
-        ord: None is the root of the sum of squares; a number p, inf, -inf, 0 for vectors; "fro", "nuc", 1, -1, 2, -2,
-            inf, -inf for matrices
-    """
-    x = as_node(plain(x))
-    x = x if x.dtype.kind == "f" else OPS["astype"](x, "float64")
-    if ord is None:
-        return OPS["sqrt"](OPS["sum"](OPS["square"](x), axis, keepdims=keepdims))
-    axis = tuple(range(x.ndim)) if axis is None else axis
-    axes = tuple(axis_of(a, x.ndim) for a in np.atleast_1d(axis).tolist())
-    if len(axes) > 2:
-        raise ShapeError(f"{len(axes)} axes of {x.name} {x.spec}; a norm of order {ord} takes one or two")
-    return vector_norm(x, ord, axes, keepdims) if len(axes) == 1 else matrix_norm(x, ord, axes, keepdims)
-
-
-def vector_norm(x: Node, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Node:
-    size, total = OPS["abs"](x), OPS["sum"]
-    if ord in (inf, -inf):
-        return OPS["max" if ord > 0 else "min"](size, axes, keepdims=keepdims)
-    if ord == 0:
-        return total(OPS["astype"](OPS["not_equal"](x, 0), x.dtype), axes, keepdims=keepdims)
-    if ord == 1:
-        return total(size, axes, keepdims=keepdims)
-    if ord == 2:
-        return OPS["sqrt"](total(OPS["square"](x), axes, keepdims=keepdims))
-    return OPS["power"](total(OPS["power"](size, ord), axes, keepdims=keepdims), 1.0 / ord)
-
-
-def matrix_norm(x: Node, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Node:
-    row, column = axes
-    if ord == "fro":
-        return norm(x, None, axes, keepdims=keepdims)
-    if ord in (1, -1, inf, -inf):
-        over, then = (row, column) if ord in (1, -1) else (column, row)
-        sums = OPS["sum"](OPS["abs"](x), over, keepdims=True)
-        found = OPS["max" if ord > 0 else "min"](sums, then, keepdims=True)
-    elif ord in (2, -2, "nuc"):
-        values = OPS["svdvals"](OPS["moveaxis"](x, axes, (-2, -1)))
-        found = OPS["sum" if ord == "nuc" else "max" if ord > 0 else "min"](values, -1)
-        found = expand_dims(found, tuple(sorted(axes)))
-    else:
-        raise ShapeError(f"there is no matrix norm of order {ord!r}")
-    return found if keepdims else OPS["squeeze"](found, tuple(sorted(axes)))

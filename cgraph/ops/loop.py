@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import ShapeError
-from cgraph.ir.graph import OPS, Node, Op, apply
+from cgraph.ir.graph import Node, Op, apply
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.ops.leaf import Var, VarOp
 from cgraph.ops.loop_frame import Frame, frame_of, place_of
-from cgraph.ops.shape import items
+from cgraph.ops.pullback import pullback
+from cgraph.ops.shape import items, zeros_like
 from cgraph.record import Record, replace
 
 
@@ -142,9 +143,9 @@ class Loop(Op):
         with_states = node if self.states else apply(replace(self, states=True), *node.operands)
         states = items(with_states)[len(carry) + len(body.ys) :]
         to_last, to_ys = g[: len(carry)], g[len(carry) : len(carry) + len(body.ys)]
-        to_states = g[len(carry) + len(body.ys) :] or [OPS["zeros_like"](s) for s in states]
+        to_states = g[len(carry) + len(body.ys) :] or [zeros_like(s) for s in states]
         back = gradient_body(body)
-        totals = [OPS["zeros_like"](x) for x in shared]
+        totals = [zeros_like(x) for x in shared]
         given = [*floats(body.carry, to_last), *floats(body.shared, totals)]
         rows = [*states, *self.parts(node.operands)[1], *floats(body.ys, to_ys), *floats(body.carry, to_states)]
         found = items(apply(Loop(back, self.length, not self.backward), *given, *rows, *shared))
@@ -165,7 +166,7 @@ def gradient_body(body: Body) -> Body:
     to_states = [Var(x.shape, x.dtype, f"to_state_{x.name}") for x in floats(body.carry, body.carry)]
     results = [*floats(body.next, body.next), *floats(body.ys, body.ys)]
     wanted = [*floats(body.carry, body.carry), *floats(body.xs, body.xs), *floats(body.shared, body.shared)]
-    found = OPS["pullback"](results, [*to_next, *to_ys], wanted)
+    found = pullback(results, [*to_next, *to_ys], wanted)
     count = len(to_next)
     to_carry = [a + b for a, b in zip(found[:count], to_states)]
     rows, alike = found[count : len(found) - len(totals)], found[len(found) - len(totals) :]

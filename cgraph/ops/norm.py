@@ -6,14 +6,18 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
-from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.normalise import group_norm_calls, layer_norm_calls, local_response_calls
 from cgraph.kernels.calls.pointwise import pointwise_calls
 from cgraph.kernels.expression import Trace
 from cgraph.kernels.kernel import Pointer, View, contiguous
-from cgraph.ops.family import common_dtype, float_dtype, plain
+from cgraph.ops.arithmetic import reciprocal, square
+from cgraph.ops.elementary import sqrt
+from cgraph.ops.family import common_dtype, float_dtype
 from cgraph.ops.leaf import as_node
+from cgraph.ops.pad import pad
+from cgraph.ops.power import power
 from cgraph.ops.shape import reshape
 
 
@@ -68,9 +72,9 @@ class BatchNorm(Op):
     def grad(self, node, g):
         x, scale, _, mean, variance = node.operands
         axes = tuple(i for i in range(x.ndim) if i != 1)
-        factor = OPS["reciprocal"](OPS["sqrt"](variance + self.eps))
+        factor = reciprocal(sqrt(variance + self.eps))
         centred = x - per_channel(mean, x.ndim)
-        sums, products = OPS["sum"](g, axes), OPS["sum"](g * centred, axes)
+        sums, products = g.sum(axes), (g * centred).sum(axes)
         to_variance = products * scale * factor * factor * factor * -0.5
         return g * per_channel(scale * factor, x.ndim), products * factor, sums, -sums * scale * factor, to_variance
 
@@ -113,7 +117,7 @@ class LayerNorm(Op):
         x, scale, _ = node.operands
         to_x, unit = gradient_of_standard(x, g * scale, tuple(range(x.ndim - self.axes, x.ndim)), self.eps)
         over = tuple(range(x.ndim - self.axes))
-        return to_x, OPS["sum"](g * unit, over), OPS["sum"](g, over)
+        return to_x, (g * unit).sum(over), g.sum(over)
 
 
 class GroupNorm(Op):
@@ -156,7 +160,7 @@ class GroupNorm(Op):
         scaled = reshape(g * per_channel(scale, x.ndim), rows)
         to_x, unit = gradient_of_standard(reshape(x, rows), scaled, (2,), self.eps)
         over = tuple(i for i in range(x.ndim) if i != 1)
-        return reshape(to_x, x.shape), OPS["sum"](g * reshape(unit, x.shape), over), OPS["sum"](g, over)
+        return reshape(to_x, x.shape), (g * reshape(unit, x.shape)).sum(over), g.sum(over)
 
 
 def standardised(x: np.ndarray, axes: tuple[int, ...], eps: float) -> np.ndarray:
@@ -170,11 +174,10 @@ def standardised(x: np.ndarray, axes: tuple[int, ...], eps: float) -> np.ndarray
 
 def gradient_of_standard(x: Node, g: Node, axes: tuple[int, ...], eps: float) -> tuple[Node, Node]:
     """The gradient for `x` of ``(x - mean) / sqrt(variance + eps)`` over axes, and that value itself."""
-    mean = OPS["mean"]
-    centred = x - mean(x, axes, keepdims=True)
-    factor = OPS["reciprocal"](OPS["sqrt"](mean(OPS["square"](centred), axes, keepdims=True) + eps))
+    centred = x - x.mean(axes, keepdims=True)
+    factor = reciprocal(sqrt(square(centred).mean(axes, keepdims=True) + eps))
     unit = centred * factor
-    found = g - mean(g, axes, keepdims=True) - unit * mean(g * unit, axes, keepdims=True)
+    found = g - g.mean(axes, keepdims=True) - unit * (g * unit).mean(axes, keepdims=True)
     return found * factor, unit
 
 
@@ -214,16 +217,16 @@ class Lrn(Op):
     def grad(self, node, g):
         (x,) = node.operands
         before = (self.size - 1) // 2
-        base = self.bias + (self.alpha / self.size) * around(OPS["square"](x), before, self.size)
-        power = OPS["power"](base, -self.beta)
-        inner = around(g * x * power / base, self.size - 1 - before, self.size)
-        return (g * power - (2 * self.alpha * self.beta / self.size) * x * inner,)
+        base = self.bias + (self.alpha / self.size) * around(square(x), before, self.size)
+        scale = power(base, -self.beta)
+        inner = around(g * x * scale / base, self.size - 1 - before, self.size)
+        return (g * scale - (2 * self.alpha * self.beta / self.size) * x * inner,)
 
 
 def around(x: Node, before: int, size: int) -> Node:
     """The sum over `size` neighbouring channels, `before` of them before, zero outside."""
     c = x.shape[1]
-    padded = OPS["pad"](x, [(0, 0), (before, size - 1 - before), *[(0, 0)] * (x.ndim - 2)])
+    padded = pad(x, [(0, 0), (before, size - 1 - before), *[(0, 0)] * (x.ndim - 2)])
     total = padded[:, :c]
     for i in range(1, size):
         total = total + padded[:, i : i + c]
@@ -241,7 +244,7 @@ def check_floats(x: Spec, *others: Spec) -> None:
 def floats(*xs: Any) -> list[Node]:
     """Operands in one float dtype."""
     dtype = float_dtype(common_dtype(*xs))
-    return [OPS["astype"](as_node(plain(x), dtype), dtype) for x in xs]
+    return [as_node(x, dtype).astype(dtype) for x in xs]
 
 
 @public
@@ -255,7 +258,7 @@ def batch_norm_training(x: Any, scale: Any, shift: Any, eps: float = 1e-5) -> tu
     """Each channel of ``[n, c, ...]`` normalised by its own statistics: the result, the means, the variances."""
     x, scale, shift = floats(x, scale, shift)
     axes = tuple(i for i in range(x.ndim) if i != 1)
-    mean, variance = OPS["mean"](x, axes), OPS["var"](x, axes)
+    mean, variance = x.mean(axes), x.var(axes)
     return batch_norm(x, scale, shift, mean, variance, eps), mean, variance
 
 
@@ -275,7 +278,7 @@ def group_norm(x: Any, scale: Any, shift: Any, groups: int, eps: float = 1e-5) -
 @public
 def instance_norm(x: Any, scale: Any, shift: Any, eps: float = 1e-5) -> Node:
     """Each channel of each image of ``[n, c, ...]`` normalised by its own statistics."""
-    return group_norm(x, scale, shift, as_node(plain(x)).shape[1], eps)
+    return group_norm(x, scale, shift, as_node(x).shape[1], eps)
 
 
 @public

@@ -10,7 +10,6 @@ from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.move import around, copy_calls, fill_calls
 from cgraph.kernels.kernel import View
-from cgraph.ops.family import plain
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import broadcast_to
@@ -63,7 +62,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: float |
     Raises
         ShapeError: widths that do not fit, a mode that there is not, or nothing to repeat along an axis
     """
-    x = as_node(plain(x))
+    x = as_node(x)
     widths = pairs(pad_width, x)
     if not any(n for pair in widths for n in pair):
         return x

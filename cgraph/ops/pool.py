@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
-from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.contract import PLACE, chosen, in_parts_calls, repeated, window_places
 from cgraph.kernels.calls.pool import max_pool_calls
@@ -19,7 +19,6 @@ from cgraph.kernels.calls.reduce import scratch_nbytes
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.expression import Program, Trace, code_of
 from cgraph.kernels.kernel import Call, Pointer, View
-from cgraph.ops.family import plain
 from cgraph.ops.leaf import as_node
 from cgraph.ops.window import (
     Sizes,
@@ -261,7 +260,7 @@ def sibling(op: Pool, kind: Any, *rest: Any) -> Op:
 
 
 def pooled(op: Any, axes: int, x: Any, window: Sizes, stride: Any, pad: Sizes, dilation: Sizes, *rest: bool) -> Node:
-    x = as_node(plain(x))
+    x = as_node(x)
     size = sizes(window, axes, "window")
     step = size if stride is None else sizes(stride, axes, "stride")
     return apply(op(size, step, pads(pad, axes), sizes(dilation, axes, "dilation"), *rest), x)
@@ -294,4 +293,5 @@ def max_pool3d(
 @public
 def global_max_pool(x: Any) -> Node:
     """The largest element of each channel of ``[n, c, ...]``: ``[n, c, 1, ...]``."""
-    return OPS["max"](x, tuple(range(2, as_node(plain(x)).ndim)), keepdims=True)
+    x = as_node(x)
+    return x.max(tuple(range(2, x.ndim)), keepdims=True)

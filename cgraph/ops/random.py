@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
-from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec, dtype_of, shape_of
 from cgraph.kernels import philox
 from cgraph.kernels.calls.random import random_calls
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import View
-from cgraph.ops.family import plain
+from cgraph.ops.compare import where
 from cgraph.ops.leaf import as_node
 
 
@@ -120,27 +120,27 @@ def split_key(key: Any, count: int = 2) -> list[Node]:
 @public
 def random_bits(key: Any, shape: Any, dtype: Any = "uint32") -> Node:
     """Uniform integers of all bits, uint32 or uint64."""
-    return apply(Bits(shape_of(shape), dtype_of(dtype)), as_node(plain(key)))
+    return apply(Bits(shape_of(shape), dtype_of(dtype)), as_node(key))
 
 
 @public
 def random_uniform(key: Any, shape: Any, low: float = 0.0, high: float = 1.0, dtype: Any = "float32") -> Node:
     """Uniform floats in [low, high)."""
-    found = apply(Uniform(shape_of(shape), dtype_of(dtype)), as_node(plain(key)))
+    found = apply(Uniform(shape_of(shape), dtype_of(dtype)), as_node(key))
     return found if (low, high) == (0.0, 1.0) else found * (high - low) + low
 
 
 @public
 def random_normal(key: Any, shape: Any, mean: float = 0.0, std: float = 1.0, dtype: Any = "float32") -> Node:
     """Floats of the normal distribution."""
-    found = apply(Normal(shape_of(shape), dtype_of(dtype)), as_node(plain(key)))
+    found = apply(Normal(shape_of(shape), dtype_of(dtype)), as_node(key))
     return found if (mean, std) == (0.0, 1.0) else found * std + mean
 
 
 @public
 def random_bernoulli(key: Any, shape: Any, probability: float = 0.5) -> Node:
     """True with a probability, rounded to a multiple of 2**-32."""
-    return apply(Bernoulli(shape_of(shape), float(probability)), as_node(plain(key)))
+    return apply(Bernoulli(shape_of(shape), float(probability)), as_node(key))
 
 
 @public
@@ -151,7 +151,7 @@ def dropout(x: Any, key: Any, rate: float = 0.5) -> Node:
     """
     if not 0 <= rate < 1:
         raise ShapeError(f"a rate lies in [0, 1); {rate} does not")
-    x = as_node(plain(x))
+    x = as_node(x)
     if rate == 0:
         return x
-    return OPS["where"](random_bernoulli(key, x.shape, 1 - rate), x * (1 / (1 - rate)), 0)
+    return where(random_bernoulli(key, x.shape, 1 - rate), x * (1 / (1 - rate)), 0)

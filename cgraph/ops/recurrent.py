@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from cgraph.ir.graph import OPS, Node, public
+from cgraph.ir.graph import Node, public
+from cgraph.ops.activation import sigmoid
+from cgraph.ops.elementary import tanh
 from cgraph.ops.linear import matmul
 from cgraph.ops.slicing import split
 
@@ -16,7 +18,7 @@ def rnn_cell(x: Any, h: Any, w: Any, u: Any, b: Any) -> Node:
         h: the state before, ``[n, hidden]``
         w, u, b: ``[inputs, hidden]``, ``[hidden, hidden]``, ``[hidden]``
     """
-    return OPS["tanh"](matmul(x, w) + matmul(h, u) + b)
+    return tanh(matmul(x, w) + matmul(h, u) + b)
 
 
 @public
@@ -33,7 +35,6 @@ def lstm_cell(x: Any, h: Any, c: Any, w: Any, u: Any, b: Any) -> tuple[Node, Nod
     Source
         Hochreiter and Schmidhuber 1997; with forget gates, Gers et al. 2000
     """
-    sigmoid, tanh = OPS["sigmoid"], OPS["tanh"]
     i, f, g, o = split(matmul(x, w) + matmul(h, u) + b, 4, -1)
     after = sigmoid(f) * c + sigmoid(i) * tanh(g)
     return sigmoid(o) * tanh(after), after
@@ -54,8 +55,7 @@ def gru_cell(x: Any, h: Any, w: Any, u: Any, b: Any, b_hidden: Any = 0.0) -> Nod
     Source
         Cho et al. 2014, arXiv:1406.1078
     """
-    sigmoid = OPS["sigmoid"]
     xz, xr, xn = split(matmul(x, w) + b, 3, -1)
     hz, hr, hn = split(matmul(h, u), 3, -1)
     z, r = sigmoid(xz + hz), sigmoid(xr + hr)
-    return (1.0 - z) * OPS["tanh"](xn + r * (hn + b_hidden)) + z * h
+    return (1.0 - z) * tanh(xn + r * (hn + b_hidden)) + z * h

@@ -11,15 +11,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cgraph.errors import ShapeError
-from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.reduce import reduce_calls, scratch_nbytes
 from cgraph.kernels.expression import Program, Trace, code_of
 from cgraph.kernels.kernel import Pointer, View, contiguous
-from cgraph.ops.family import dtype_of_code, plain
+from cgraph.ops.arithmetic import square
+from cgraph.ops.compare import equal
+from cgraph.ops.elementary import sqrt
+from cgraph.ops.family import dtype_of_code
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
-from cgraph.ops.shape import axes_of, broadcast_to, reshape
+from cgraph.ops.shape import axes_of, broadcast_to, expand_dims, reshape, zeros
 
 Axis = int | Sequence[int] | None
 
@@ -100,9 +103,9 @@ class Prod(Reduction):
     def grad(self, node, g):
         x = node.operands[0]
         order = [i for i in range(x.ndim) if i not in self.axes] + list(self.axes)
-        flat = reshape(OPS["transpose"](x, order), (*node.shape, product(x.shape[a] for a in self.axes)))
+        flat = reshape(x.transpose(order), (*node.shape, product(x.shape[a] for a in self.axes)))
         found = reshape(product_gradient(flat, g), tuple(x.shape[a] for a in order))
-        return (OPS["transpose"](found, np.argsort(order).tolist()),)
+        return (found.transpose(np.argsort(order).tolist()),)
 
 
 def product_gradient(x: Node, g: Node) -> Node:
@@ -115,7 +118,7 @@ def product_gradient(x: Node, g: Node) -> Node:
         levels.append((x[..., :half], x[..., half : 2 * half], x.shape[-1] % 2))
         rest = [x[..., 2 * half :]] if x.shape[-1] % 2 else []
         x = concat([levels[-1][0] * levels[-1][1], *rest], -1)
-    g = OPS["expand_dims"](g, -1)
+    g = expand_dims(g, -1)
     for left, right, odd in reversed(levels):
         pairs = g[..., : left.shape[-1]]
         g = concat([pairs * right, pairs * left, *([g[..., -1:]] if odd else [])], -1)
@@ -127,7 +130,7 @@ class Extreme(Reduction):
 
     def grad(self, node, g):
         x = node.operands[0]
-        taken = OPS["astype"](OPS["equal"](x, spread(node, self.axes, x.shape)), x.dtype)
+        taken = equal(x, spread(node, self.axes, x.shape)).astype(x.dtype)
         share = g / sum(taken, self.axes)
         return (spread(share, self.axes, x.shape) * taken,)
 
@@ -192,23 +195,23 @@ class Argmax(Place):
 
 def reduced(op: type[Reduction], x: Any, axis: Axis, keepdims: bool) -> Node:
     """The node of a reduction; over no axes at all the operand in the result's dtype."""
-    x = as_node(plain(x))
+    x = as_node(x)
     axes = axes_of(axis, x.ndim)
     made = op(axes)
-    found = apply(made, x) if axes else OPS["astype"](x, made.infer(x.spec).dtype)
+    found = apply(made, x) if axes else x.astype(made.infer(x.spec).dtype)
     return reshape(found, kept(x.shape, axes)) if keepdims else found
 
 
 @public
 def sum(x: Any, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Node:
     """The sum along axes, all by default; whole numbers add up in 64 bits."""
-    return reduced(Sum, x if dtype is None else OPS["astype"](x, dtype), axis, keepdims)
+    return reduced(Sum, x if dtype is None else as_node(x).astype(dtype), axis, keepdims)
 
 
 @public
 def prod(x: Any, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Node:
     """The product along axes, all by default; whole numbers multiply in 64 bits."""
-    return reduced(Prod, x if dtype is None else OPS["astype"](x, dtype), axis, keepdims)
+    return reduced(Prod, x if dtype is None else as_node(x).astype(dtype), axis, keepdims)
 
 
 @public
@@ -248,9 +251,9 @@ def argmax(x: Any, axis: int | None = None, *, keepdims: bool = False) -> Node:
 
 
 def place(op: type[Place], x: Any, axis: int | None, keepdims: bool) -> Node:
-    x = as_node(plain(x))
+    x = as_node(x)
     if x.ndim == 0:
-        return OPS["zeros"]((), "int64")
+        return zeros((), "int64")
     return reduced(op, x, axis, keepdims)
 
 
@@ -262,8 +265,8 @@ def count(x: Node, axis: Axis) -> int:
 @public
 def mean(x: Any, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Node:
     """The mean along axes, all by default; float64 for whole numbers, NaN for no elements."""
-    x = as_node(plain(x))
-    x = OPS["astype"](x, dtype or (x.dtype if x.dtype.kind == "f" else "float64"))
+    x = as_node(x)
+    x = x.astype(dtype or (x.dtype if x.dtype.kind == "f" else "float64"))
     total = sum(x, axis, keepdims=keepdims)
     return total / np.asarray(count(x, axis), x.dtype)
 
@@ -271,9 +274,9 @@ def mean(x: Any, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False
 @public
 def var(x: Any, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False) -> Node:
     """The mean squared distance from the mean along axes; divided by the count less `ddof`."""
-    x = as_node(plain(x))
-    x = OPS["astype"](x, x.dtype if x.dtype.kind == "f" else "float64")
-    total = sum(OPS["square"](x - mean(x, axis, keepdims=True)), axis, keepdims=keepdims)
+    x = as_node(x)
+    x = x.astype(x.dtype if x.dtype.kind == "f" else "float64")
+    total = sum(square(x - mean(x, axis, keepdims=True)), axis, keepdims=keepdims)
     left = count(x, axis) - ddof
     return total / np.asarray(left if left > 0 else 0, x.dtype)
 
@@ -281,13 +284,13 @@ def var(x: Any, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False) -> 
 @public
 def std(x: Any, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False) -> Node:
     """The square root of the variance along axes."""
-    return OPS["sqrt"](var(x, axis, ddof=ddof, keepdims=keepdims))
+    return sqrt(var(x, axis, ddof=ddof, keepdims=keepdims))
 
 
 @public
 def count_nonzero(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
     """How many elements along the axes are not 0."""
-    return sum(OPS["astype"](x, bool), axis, keepdims=keepdims)
+    return sum(as_node(x).astype(bool), axis, keepdims=keepdims)
 
 
 @public

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
-from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec, shape_of
 from cgraph.kernels.calls.images import Images
 from cgraph.kernels.calls.resize import (
@@ -21,8 +21,10 @@ from cgraph.kernels.calls.resize import (
     rounded_positions,
 )
 from cgraph.kernels.kernel import View
-from cgraph.ops.family import float_dtype, plain
+from cgraph.ops.family import float_dtype
 from cgraph.ops.leaf import Const, as_node
+from cgraph.ops.linear import matmul
+from cgraph.ops.shape import swapaxes
 from cgraph.ops.take import take
 
 
@@ -80,7 +82,7 @@ class Resize(Op):
 
     def grad(self, node, g):
         rows, columns = (Const(self.matrix(i, n).astype(g.dtype)) for i, n in enumerate(node.operands[0].shape[2:]))
-        return (OPS["matmul"](OPS["matmul"](OPS["swapaxes"](rows, 0, 1), g), columns),)
+        return (matmul(matmul(swapaxes(rows, 0, 1), g), columns),)
 
 
 @public
@@ -106,13 +108,13 @@ def resize(
     Source
         ONNX operator Resize
     """
-    x, shape = as_node(plain(x)), shape_of(shape)
+    x, shape = as_node(x), shape_of(shape)
     if mode not in ("nearest", "linear") or coordinates not in COORDINATES or rounding not in ROUNDINGS:
         raise ShapeError(f"mode {mode!r}, coordinates {coordinates!r} and rounding {rounding!r} do not exist")
     if len(shape) != x.ndim - 2 or any(n < 1 for n in (*shape, *x.shape[2:])):
         raise ShapeError(f"{x.name} {x.spec} has no {len(shape)} axes to become {list(shape)}")
     if mode == "linear":
-        x = OPS["astype"](x, float_dtype(x.dtype))
+        x = x.astype(float_dtype(x.dtype))
     ratios = tuple(scales or (count / n for count, n in zip(shape, x.shape[2:])))
     if shape == x.shape[2:] and all(ratio == 1 for ratio in ratios):
         return x

@@ -4,15 +4,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.scan import scan_calls
 from cgraph.kernels.kernel import View
-from cgraph.ops.family import plain
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
 from cgraph.ops.reduce import wide
-from cgraph.ops.shape import axis_of, ravel
+from cgraph.ops.shape import axis_of, ravel, zeros_like
 from cgraph.ops.slicing import flip, getitem
 
 
@@ -62,7 +61,7 @@ class Cumprod(Scan):
         for y, step in reversed(levels):
             late = self.part(g, step, n)
             to_late = concat([self.part(g, 0, step), late * self.part(y, 0, n - step)], self.axis)
-            to_early = concat([late * self.part(y, step, n), OPS["zeros_like"](self.part(g, 0, step))], self.axis)
+            to_early = concat([late * self.part(y, step, n), zeros_like(self.part(g, 0, step))], self.axis)
             g = to_late + to_early
         return (g,)
 
@@ -72,9 +71,9 @@ class Cumprod(Scan):
 
 
 def scanned(op: type[Scan], x: Any, axis: int | None) -> Node:
-    x = as_node(plain(x))
+    x = as_node(x)
     x, axis = (ravel(x), 0) if axis is None else (x, axis)
-    return apply(op(axis_of(axis, x.ndim)), OPS["astype"](x, wide(x.dtype)))
+    return apply(op(axis_of(axis, x.ndim)), x.astype(wide(x.dtype)))
 
 
 @public

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import ShapeError
-from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Bundle, Spec, shape_of
 from cgraph.kernels.calls.move import copy_calls, fill_calls
 from cgraph.kernels.kernel import View, collapse
-from cgraph.ops.family import plain
 from cgraph.ops.leaf import Const, as_node
 from cgraph.record import replace
 
@@ -116,7 +115,7 @@ def sum_to(g: Node, shape: tuple[int, ...]) -> Node:
     """`g` summed over the axes along which `shape` was broadcast to it."""
     new = g.ndim - len(shape)
     axes = tuple(range(new)) + tuple(i + new for i, n in enumerate(shape) if n == 1 and g.shape[i + new] != 1)
-    return reshape(OPS["sum"](g, axis=axes), shape) if axes else g
+    return reshape(g.sum(axis=axes), shape) if axes else g
 
 
 class Item(ViewOp):
@@ -197,7 +196,7 @@ def axes_of(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
 @public
 def reshape(x: Any, *shape: Any) -> Node:
     """The same elements in C order under another shape; one axis may be -1."""
-    x = as_node(plain(x))
+    x = as_node(x)
     new = list(shape_of(shape[0] if len(shape) == 1 else shape))
     if new.count(-1) > 1 or any(n < -1 for n in new):
         raise ShapeError(f"shape {new} has more than one unknown axis or a negative one")
@@ -212,7 +211,7 @@ def reshape(x: Any, *shape: Any) -> Node:
 @public
 def ravel(x: Any) -> Node:
     """All elements along one axis."""
-    return reshape(x, -1) if as_node(plain(x)).size else reshape(x, 0)
+    return reshape(x, -1) if as_node(x).size else reshape(x, 0)
 
 
 @public
@@ -224,7 +223,7 @@ def flatten(x: Any) -> Node:
 @public
 def transpose(x: Any, *axes: Any) -> Node:
     """Axes in another order, reversed by default."""
-    x = as_node(plain(x))
+    x = as_node(x)
     order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
     order = tuple(axis_of(a, x.ndim) for a in order) if order else tuple(reversed(range(x.ndim)))
     return x if order == tuple(range(x.ndim)) else apply(Transpose(order), x)
@@ -239,7 +238,7 @@ def permute_dims(x: Any, axes: Sequence[int]) -> Node:
 @public
 def swapaxes(x: Any, axis1: int, axis2: int) -> Node:
     """Two axes exchanged."""
-    x = as_node(plain(x))
+    x = as_node(x)
     order = list(range(x.ndim))
     a, b = axis_of(axis1, x.ndim), axis_of(axis2, x.ndim)
     order[a], order[b] = order[b], order[a]
@@ -249,7 +248,7 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Node:
 @public
 def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Node:
     """Axes moved to other positions, the rest in their order."""
-    x = as_node(plain(x))
+    x = as_node(x)
     sources = [axis_of(a, x.ndim) for a in np.atleast_1d(source).tolist()]
     targets = [axis_of(a, x.ndim) for a in np.atleast_1d(destination).tolist()]
     order = [a for a in range(x.ndim) if a not in sources]
@@ -261,7 +260,7 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
 @public
 def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Node:
     """Without axes of one element: the named ones, or all."""
-    x = as_node(plain(x))
+    x = as_node(x)
     axes = [i for i, n in enumerate(x.shape) if n == 1] if axis is None else axes_of(axis, x.ndim)
     if any(x.shape[a] != 1 for a in axes):
         raise ShapeError(f"axis {axis} of {x.name} {x.spec} has more than one element")
@@ -271,7 +270,7 @@ def squeeze(x: Any, axis: int | Sequence[int] | None = None) -> Node:
 @public
 def expand_dims(x: Any, axis: int | Sequence[int]) -> Node:
     """With new axes of one element, at these positions of the result."""
-    x = as_node(plain(x))
+    x = as_node(x)
     ndim = x.ndim + len(np.atleast_1d(axis))
     axes = axes_of(axis if isinstance(axis, Sequence) else (axis,), ndim)
     old = iter(x.shape)
@@ -281,7 +280,7 @@ def expand_dims(x: Any, axis: int | Sequence[int]) -> Node:
 @public
 def broadcast_to(x: Any, shape: Any) -> Node:
     """Repeated along new leading axes and along axes of one element."""
-    x, shape = as_node(plain(x)), shape_of(shape)
+    x, shape = as_node(x), shape_of(shape)
     return x if x.shape == shape else apply(BroadcastTo(shape), x)
 
 
@@ -307,13 +306,13 @@ def ones(shape: Any, dtype: Any = "float32") -> Node:
 @public
 def zeros_like(x: Any) -> Node:
     """Zeros of the operand's shape and dtype."""
-    return broadcast_to(Const(np.zeros((), as_node(plain(x)).dtype)), as_node(plain(x)).shape)
+    return broadcast_to(Const(np.zeros((), as_node(x).dtype)), as_node(x).shape)
 
 
 @public
 def ones_like(x: Any) -> Node:
     """Ones of the operand's shape and dtype."""
-    return broadcast_to(Const(np.ones((), as_node(plain(x)).dtype)), as_node(plain(x)).shape)
+    return broadcast_to(Const(np.ones((), as_node(x).dtype)), as_node(x).shape)
 
 
 @public

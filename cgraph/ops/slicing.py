@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
-from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.kernel import View
-from cgraph.ops.family import plain
+from cgraph.ops.index import take_index
 from cgraph.ops.leaf import as_node
-from cgraph.ops.shape import ViewOp, axes_of, axis_of, broadcast_to, reshape
+from cgraph.ops.shape import ViewOp, axes_of, axis_of, broadcast_to, reshape, zeros
 
 
 class Slice(ViewOp):
@@ -47,7 +47,7 @@ class Slice(ViewOp):
         return View(x.at + offset, self.lengths, strides, x.dtype)
 
     def grad(self, node, g):
-        zero = OPS["zeros"](node.operands[0].shape, node.dtype)
+        zero = zeros(node.operands[0].shape, node.dtype)
         return (apply(SetSlice(self.starts, self.steps), zero, g),)
 
 
@@ -82,14 +82,14 @@ class SetSlice(Op):
 
     def grad(self, node, g):
         y = node.operands[1]
-        zero = OPS["zeros"](y.shape, y.dtype)
+        zero = zeros(y.shape, y.dtype)
         return apply(self, g, zero), apply(self.place(y.spec), g)
 
 
 @public
 def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Node]:
     """Cut along an axis: into equal parts, or before each position, as ``np.split``."""
-    x = as_node(plain(x))
+    x = as_node(x)
     axis = axis_of(axis, x.ndim)
     n = x.shape[axis]
     if isinstance(parts, int):
@@ -104,7 +104,7 @@ def split(x: Any, parts: int | Sequence[int], axis: int = 0) -> list[Node]:
 @public
 def flip(x: Any, axis: int | Sequence[int] | None = None) -> Node:
     """Elements in reverse order along the axes, all by default."""
-    x = as_node(plain(x))
+    x = as_node(x)
     axes = axes_of(axis, x.ndim)
     return getitem(x, tuple(slice(None, None, -1 if i in axes else 1) for i in range(x.ndim)))
 
@@ -112,10 +112,10 @@ def flip(x: Any, axis: int | Sequence[int] | None = None) -> Node:
 @public
 def getitem(x: Any, index: Any) -> Node:
     """Basic indexing: ints, slices, None and an ellipsis; an integer array or node takes along its axis."""
-    x = as_node(plain(x))
+    x = as_node(x)
     parts = list(index) if isinstance(index, tuple) else [index]
     if any(is_array_index(p) for p in parts):
-        return OPS["take_index"](x, parts)
+        return take_index(x, parts)
     slices, shape = basic_index(x, parts)
     op = Slice(*zip(*slices)) if slices else None
     identity = op is None or (op.lengths == x.shape and all(s == 1 for s in op.steps))
@@ -125,9 +125,9 @@ def getitem(x: Any, index: Any) -> Node:
 @public
 def set_slice(x: Any, index: Any, y: Any) -> Node:
     """`x` with ``x[index]`` replaced by `y`, which broadcasts; x itself stays as it is."""
-    x = as_node(plain(x))
+    x = as_node(x)
     slices, shape = basic_index(x, list(index) if isinstance(index, tuple) else [index])
-    y = broadcast_to(OPS["astype"](as_node(plain(y), x.dtype), x.dtype), shape)
+    y = broadcast_to(as_node(y, x.dtype).astype(x.dtype), shape)
     if not slices:
         return y
     starts, steps, lengths = zip(*slices)

@@ -6,14 +6,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cgraph.errors import DTypeError
-from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.move import fill_calls
 from cgraph.kernels.calls.softmax import softmax_calls
 from cgraph.kernels.kernel import View
-from cgraph.ops.family import float_dtype, plain
+from cgraph.ops.elementary import exp
+from cgraph.ops.family import float_dtype
 from cgraph.ops.leaf import as_node
-from cgraph.ops.shape import axes_of, axis_of, reshape, transpose
+from cgraph.ops.shape import axes_of, axis_of, expand_dims, reshape, transpose
 
 
 class Softmax(Op):
@@ -41,7 +42,7 @@ class Softmax(Op):
         return softmax_calls(self.kind, out, x, self.axis)
 
     def grad(self, node, g):
-        return (node * (g - OPS["sum"](g * node, self.axis, keepdims=True)),)
+        return (node * (g - (g * node).sum(self.axis, keepdims=True)),)
 
 
 class LogSoftmax(Softmax):
@@ -56,7 +57,7 @@ class LogSoftmax(Softmax):
         return x - np.log(np.exp(x).sum(self.axis, keepdims=True))
 
     def grad(self, node, g):
-        return (g - OPS["exp"](node) * OPS["sum"](g, self.axis, keepdims=True),)
+        return (g - exp(node) * g.sum(self.axis, keepdims=True),)
 
 
 class Logsumexp(Softmax):
@@ -78,8 +79,8 @@ class Logsumexp(Softmax):
 
     def grad(self, node, g):
         x = node.operands[0]
-        shares = OPS["exp"](x - OPS["expand_dims"](node, self.axis))
-        return (OPS["expand_dims"](g, self.axis) * shares,)
+        shares = exp(x - expand_dims(node, self.axis))
+        return (expand_dims(g, self.axis) * shares,)
 
 
 @public
@@ -95,15 +96,15 @@ def log_softmax(x: Any, axis: int = -1) -> Node:
 
 
 def along(op: type[Softmax], x: Any, axis: int) -> Node:
-    x = as_node(plain(x))
-    return apply(op(axis_of(axis, x.ndim)), OPS["astype"](x, float_dtype(x.dtype)))
+    x = as_node(x)
+    return apply(op(axis_of(axis, x.ndim)), x.astype(float_dtype(x.dtype)))
 
 
 @public
 def logsumexp(x: Any, axis: Any = None, *, keepdims: bool = False) -> Node:
     """The logarithm of the sum of exp(x) along axes, all by default, without overflow."""
-    x = as_node(plain(x))
-    x = OPS["astype"](x, float_dtype(x.dtype))
+    x = as_node(x)
+    x = x.astype(float_dtype(x.dtype))
     axes = axes_of(axis, x.ndim)
     if not axes:
         return x

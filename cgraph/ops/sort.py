@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import ShapeError
-from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.kernels.calls.sort import search_calls, sort_calls, sort_scratch, unique_calls, unique_scratch
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Pointer, View, contiguous
-from cgraph.ops.family import common_dtype, plain
+from cgraph.ops.family import common_dtype
 from cgraph.ops.leaf import as_node
-from cgraph.ops.shape import axis_of, items, ravel
+from cgraph.ops.shape import axis_of, items, ravel, zeros_like
 from cgraph.ops.take import PutAlongAxis
 
 PLACES = np.dtype("int64")
@@ -59,7 +59,7 @@ class TopK(Op):
 
     def grad(self, node, g):
         x = node.operands[0]
-        return (apply(PutAlongAxis(self.axis, "set"), OPS["zeros_like"](x), items(node)[1], g[0]),)
+        return (apply(PutAlongAxis(self.axis, "set"), zeros_like(x), items(node)[1], g[0]),)
 
 
 class Sort(Op):
@@ -87,7 +87,7 @@ class Sort(Op):
     def grad(self, node, g):
         x = node.operands[0]
         places = apply(Argsort(self.axis, self.descending), x)
-        return (apply(PutAlongAxis(self.axis, "set"), OPS["zeros_like"](x), places, g),)
+        return (apply(PutAlongAxis(self.axis, "set"), zeros_like(x), places, g),)
 
 
 class Argsort(Sort):
@@ -170,7 +170,7 @@ class Unique(Op):
 
 def flat_or(x: Any, axis: int | None) -> tuple[Node, int]:
     """The operand and a non-negative axis; all elements along one axis when it is None."""
-    x = as_node(plain(x))
+    x = as_node(x)
     return (ravel(x), 0) if axis is None else (x, axis_of(axis, x.ndim))
 
 
@@ -191,7 +191,7 @@ def argsort(x: Any, axis: int | None = -1, *, kind: Any = None, stable: Any = No
 @public
 def top_k(x: Any, k: int, axis: int = -1, largest: bool = True) -> tuple[Node, Node]:
     """The k largest (or smallest) elements along an axis in sorted order, and their places."""
-    x = as_node(plain(x))
+    x = as_node(x)
     values, places = items(apply(TopK(axis_of(axis, x.ndim), int(k), largest), x))
     return values, places
 
@@ -202,7 +202,7 @@ def searchsorted(row: Any, values: Any, side: str = "left") -> Node:
     if side not in ("left", "right"):
         raise ShapeError(f"side is 'left' or 'right', not {side!r}")
     dtype = common_dtype(row, values)
-    row, values = (OPS["astype"](as_node(plain(v), dtype), dtype) for v in (row, values))
+    row, values = (as_node(v, dtype).astype(dtype) for v in (row, values))
     return apply(Searchsorted(side == "right"), row, values)
 
 
@@ -215,6 +215,6 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Node:
 @public
 def unique(x: Any, size: int, fill: float | int | bool = 0) -> tuple[Node, Node]:
     """The distinct elements, ascending, at most `size`, then `fill`; and how many there are."""
-    x = as_node(plain(x))
+    x = as_node(x)
     values, count = items(apply(Unique(int(size), fill), x))
     return values, count

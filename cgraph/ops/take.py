@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
-from cgraph.ir.graph import OPS, Node, Op, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.kernels.callback import STOP
 from cgraph.kernels.calls.index import put_along_axis_calls, scatter_calls, take_along_axis_calls, take_calls
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.kernel import Pointer, View
-from cgraph.ops.family import plain
+from cgraph.ops.compare import equal, where
 from cgraph.ops.leaf import as_node
-from cgraph.ops.shape import axis_of, broadcast_to, ravel, reshape
+from cgraph.ops.shape import arange, axis_of, broadcast_to, ravel, reshape, zeros, zeros_like
 
 INDEX_DTYPES = (np.dtype("int32"), np.dtype("int64"))
 WRITES = {"set": "set", "add": "add", "multiply": "mul", "min": "min", "max": "max"}
@@ -59,7 +59,7 @@ class Take(Op):
 
     def grad(self, node, g):
         x, indices = node.operands
-        return apply(Scatter(self.axis, "add"), OPS["zeros_like"](x), indices, g), None
+        return apply(Scatter(self.axis, "add"), zeros_like(x), indices, g), None
 
 
 class Scatter(Op):
@@ -103,13 +103,13 @@ class Scatter(Op):
         x, indices, updates = node.operands
         take = Take(self.axis)
         if self.how == "set":
-            zero = OPS["zeros_like"](updates)
-            order = reshape(OPS["arange"](indices.size), indices.shape)
+            zero = zeros_like(updates)
+            order = reshape(arange(indices.size), indices.shape)
             order = reshape(order, (*indices.shape, *[1] * (x.ndim - self.axis - 1)))
             order = broadcast_to(order, updates.shape)
-            last = apply(self, OPS["zeros"](x.shape, "int64"), indices, order)
-            wins = OPS["equal"](apply(take, last, indices), order)
-            return apply(self, g, indices, zero), None, OPS["where"](wins, apply(take, g, indices), zero)
+            last = apply(self, zeros(x.shape, "int64"), indices, order)
+            wins = equal(apply(take, last, indices), order)
+            return apply(self, g, indices, zero), None, where(wins, apply(take, g, indices), zero)
         return write_gradient(self, take, node, g)
 
 
@@ -142,7 +142,7 @@ class TakeAlongAxis(Op):
 
     def grad(self, node, g):
         x, indices = node.operands
-        return apply(PutAlongAxis(self.axis, "add"), OPS["zeros_like"](x), indices, g), None
+        return apply(PutAlongAxis(self.axis, "add"), zeros_like(x), indices, g), None
 
 
 class PutAlongAxis(Op):
@@ -187,13 +187,13 @@ class PutAlongAxis(Op):
         x, indices, updates = node.operands
         take = TakeAlongAxis(self.axis)
         if self.how == "set":
-            zero = OPS["zeros_like"](updates)
-            steps = OPS["arange"](indices.shape[self.axis])
+            zero = zeros_like(updates)
+            steps = arange(indices.shape[self.axis])
             order = reshape(steps, [-1 if i == self.axis else 1 for i in range(x.ndim)])
-            order = broadcast_to(order, updates.shape) if updates.size else OPS["zeros"](updates.shape, "int64")
-            last = apply(self, OPS["zeros"](x.shape, "int64"), indices, order)
-            wins = OPS["equal"](apply(take, last, indices), order)
-            return apply(self, g, indices, zero), None, OPS["where"](wins, apply(take, g, indices), zero)
+            order = broadcast_to(order, updates.shape) if updates.size else zeros(updates.shape, "int64")
+            last = apply(self, zeros(x.shape, "int64"), indices, order)
+            wins = equal(apply(take, last, indices), order)
+            return apply(self, g, indices, zero), None, where(wins, apply(take, g, indices), zero)
         return write_gradient(self, take, node, g)
 
 
@@ -222,8 +222,8 @@ def write_gradient(op: Any, take: Op, node: Node, g: Node) -> tuple[Node, None, 
         return g, None, apply(take, g, indices)
     if op.how == "multiply":
         return apply(op, g, indices, updates), None, apply(take, g * node, indices) / updates
-    stays = OPS["astype"](OPS["equal"](x, node), x.dtype)
-    enters = OPS["astype"](OPS["equal"](updates, apply(take, node, indices)), x.dtype)
+    stays = equal(x, node).astype(x.dtype)
+    enters = equal(updates, apply(take, node, indices)).astype(x.dtype)
     adds = type(op)(op.axis, "add")
     share = g / apply(adds, stays, indices, enters)
     return share * stays, None, apply(take, share, indices) * enters
@@ -234,18 +234,18 @@ def write_gradient(op: Any, take: Op, node: Node, g: Node) -> tuple[Node, None, 
 
 def positions(indices: Any) -> Node:
     """Positions as int32 or int64. DTypeError for floats and bool."""
-    indices = as_node(plain(indices))
+    indices = as_node(indices)
     if indices.dtype.kind not in "iu":
         if indices.size == 0:
-            return OPS["zeros"](indices.shape, "int64")
+            return zeros(indices.shape, "int64")
         raise DTypeError(f"positions must be whole numbers, not {indices.name} {indices.spec}")
-    return indices if indices.dtype in INDEX_DTYPES else OPS["astype"](indices, "int64")
+    return indices if indices.dtype in INDEX_DTYPES else indices.astype("int64")
 
 
 @public
 def take(x: Any, indices: Any, axis: int | None = None) -> Node:
     """Elements at positions along an axis, of all elements by default, as ``np.take``."""
-    x = as_node(plain(x))
+    x = as_node(x)
     x, axis = (ravel(x), 0) if axis is None else (x, axis)
     return apply(Take(axis_of(axis, x.ndim)), x, positions(indices))
 
@@ -253,7 +253,7 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Node:
 @public
 def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Node:
     """For each place one element along an axis, as ``np.take_along_axis``; the other axes broadcast."""
-    x, indices = as_node(plain(x)), positions(indices)
+    x, indices = as_node(x), positions(indices)
     if axis is None:
         x, axis = ravel(x), 0
     axis = axis_of(axis, x.ndim)
@@ -281,9 +281,9 @@ def scatter(x: Any, indices: Any, updates: Any, how: str = "set", axis: int = 0)
         updates: broadcast to the shape of ``take(x, indices, axis)``
         how: ``set`` (of several the last stays), ``add``, ``multiply``, ``min`` or ``max``
     """
-    x, indices = as_node(plain(x)), positions(indices)
+    x, indices = as_node(x), positions(indices)
     axis = axis_of(axis, x.ndim)
-    updates = OPS["astype"](as_node(plain(updates), x.dtype), x.dtype)
+    updates = as_node(updates, x.dtype).astype(x.dtype)
     updates = broadcast_to(updates, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
     return apply(Scatter(axis, how), x, indices, updates)
 
@@ -300,8 +300,8 @@ def put_along_axis(x: Any, indices: Any, values: Any, axis: int = -1, how: str =
 
     x itself stays as it is. `how` as in `scatter`; positions and values broadcast along the other axes.
     """
-    x, indices = as_node(plain(x)), positions(indices)
+    x, indices = as_node(x), positions(indices)
     axis = axis_of(axis, x.ndim)
     indices = broadcast_to(indices, whole(axis, x.shape, indices.shape[axis]))
-    values = broadcast_to(OPS["astype"](as_node(plain(values), x.dtype), x.dtype), indices.shape)
+    values = broadcast_to(as_node(values, x.dtype).astype(x.dtype), indices.shape)
     return apply(PutAlongAxis(axis, how), x, indices, values)

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from cgraph.ir.graph import OPS, Node
+from cgraph.ir.graph import Node
+from cgraph.ops.elementary import sqrt
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.norm import BatchNorm, per_channel
 from cgraph.ops.shape import broadcast_to
@@ -31,7 +32,7 @@ def norm_of_constants(node: Node) -> Node | None:
 def norm_of_values(node: Node) -> Node:
     """batch_norm(x, s, h, mean, variance) -> (x - mean) * (s / sqrt(variance + eps)) + h"""
     x, scale, shift, mean, variance = node.operands
-    factor = scale / OPS["sqrt"](variance + node.op.eps)  # type: ignore[attr-defined]
+    factor = scale / sqrt(variance + node.op.eps)  # type: ignore[attr-defined]
     a, b, m = (broadcast_to(per_channel(v, x.ndim), x.shape) for v in (factor, shift, mean))
     return (x - m) * a + b
 

@@ -1,4 +1,4 @@
-"""Every picture, so that `cgraph.ir.graph.OPS` knows what answers `Function.report` and what notebooks ask for."""
+"""Every picture, so that `cgraph.ir.graph.OPS` knows those that are functions of the package: ``cgraph.page_html``."""
 
 from cgraph.view import dot, notebook, page, planned, report
 

@@ -1,0 +1,71 @@
+"""Norms of vectors and of matrices."""
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import ShapeError
+from cgraph.ir.graph import Node, public
+from cgraph.ops.arithmetic import square
+from cgraph.ops.compare import not_equal
+from cgraph.ops.elementary import sqrt
+from cgraph.ops.leaf import as_node
+from cgraph.ops.linalg import svdvals
+from cgraph.ops.power import power
+from cgraph.ops.shape import axis_of, expand_dims, moveaxis
+
+
+@public
+def norm(x: Any, ord: Any = None, axis: Any = None, *, keepdims: bool = False) -> Node:
+    """The norm of vectors along an axis, or of matrices over two, as ``np.linalg.norm``.
+
+    Parameters
+        ord: None is the root of the sum of squares; a number p, inf, -inf, 0 for vectors; "fro", "nuc", 1, -1, 2, -2,
+            inf, -inf for matrices
+    """
+    x = as_node(x)
+    x = x if x.dtype.kind == "f" else x.astype("float64")
+    if ord is None:
+        return sqrt(square(x).sum(axis, keepdims=keepdims))
+    axis = tuple(range(x.ndim)) if axis is None else axis
+    axes = tuple(axis_of(a, x.ndim) for a in np.atleast_1d(axis).tolist())
+    if len(axes) > 2:
+        raise ShapeError(f"{len(axes)} axes of {x.name} {x.spec}; a norm of order {ord} takes one or two")
+    return vector_norm(x, ord, axes, keepdims) if len(axes) == 1 else matrix_norm(x, ord, axes, keepdims)
+
+
+def vector_norm(x: Node, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Node:
+    size = abs(x)
+    if ord in (inf, -inf):
+        return extreme(size, ord)(axes, keepdims=keepdims)
+    if ord == 0:
+        return not_equal(x, 0).astype(x.dtype).sum(axes, keepdims=keepdims)
+    if ord == 1:
+        return size.sum(axes, keepdims=keepdims)
+    if ord == 2:
+        return sqrt(square(x).sum(axes, keepdims=keepdims))
+    return power(power(size, ord).sum(axes, keepdims=keepdims), 1.0 / ord)
+
+
+def extreme(x: Node, ord: Any) -> Callable[..., Node]:
+    """The largest of `x` for a positive order, else the smallest."""
+    return x.max if ord > 0 else x.min
+
+
+def matrix_norm(x: Node, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Node:
+    row, column = axes
+    if ord == "fro":
+        return norm(x, None, axes, keepdims=keepdims)
+    if ord in (1, -1, inf, -inf):
+        over, then = (row, column) if ord in (1, -1) else (column, row)
+        sums = abs(x).sum(over, keepdims=True)
+        found = extreme(sums, ord)(then, keepdims=True)
+    elif ord in (2, -2, "nuc"):
+        values = svdvals(moveaxis(x, axes, (-2, -1)))
+        found = values.sum(-1) if ord == "nuc" else extreme(values, ord)(-1)
+        found = expand_dims(found, tuple(sorted(axes)))
+    else:
+        raise ShapeError(f"there is no matrix norm of order {ord!r}")
+    return found if keepdims else found.squeeze(tuple(sorted(axes)))

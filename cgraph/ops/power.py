@@ -1,0 +1,60 @@
+"""Powers: of floats, and of whole numbers, which wrap."""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.ir.graph import Node, apply, public
+from cgraph.ops.arithmetic import Numeric, square
+from cgraph.ops.compare import where
+from cgraph.ops.elementary import log, sqrt
+from cgraph.ops.family import Pointwise, common_dtype, together
+from cgraph.ops.leaf import as_node
+from cgraph.ops.shape import ones_like
+
+
+class Power(Pointwise):
+    """x to the power of y, floats."""
+
+    def meaning(self, x, y):
+        return np.power(x, y)
+
+    def scalar(self, m, x, y):
+        return m.pow(x, y)
+
+    def grad(self, node, g):
+        x, y = node.operands
+        # log of 0 would make the second gradient a NaN where 0 ** y has the gradient 0
+        return g * y * power(x, y - 1.0), g * node * log(where(x > 0, x, ones_like(x)))
+
+
+class IntegerPower(Numeric):
+    """x to the power of y, integers; wraps. Negative exponents have no integer result and give 0."""
+
+    def meaning(self, x, y):
+        return np.where(y < 0, 0, np.power(x, np.maximum(y, 0))).astype(x.dtype)
+
+    def scalar(self, m, x, y):
+        result, one, zero = m.const(1, x.dtype), m.const(1, x.dtype), m.const(0, x.dtype)
+        for bit in range(8 * int(x.dtype[1:]) - (x.dtype[0] == "i")):
+            odd = m.ne(m.apply("shr", y, bit) & one, zero)
+            result = m.where(odd, result * x, result)
+            x = x * x
+        return result if y.dtype[0] == "u" else m.where(y < 0, zero, result)
+
+
+@public
+def power(x: Any, y: Any) -> Node:
+    """x to the power of y, as ``np.power``; integers to a negative power give 0 (NumPy refuses them)."""
+    if isinstance(y, int | float) and not isinstance(y, bool):
+        x = as_node(x)
+        if y == 1 and x.dtype != bool and common_dtype(x, y) == x.dtype:
+            return x
+        if y == 2 and common_dtype(x, y) == x.dtype:
+            return square(x)
+        if y == 0.5 and x.dtype.kind == "f":
+            return sqrt(x)
+    x, y = together(x, y)
+    if x.dtype == bool:
+        x, y = x.astype("int8"), y.astype("int8")
+    return apply(Power() if x.dtype.kind == "f" else IntegerPower(), x, y)
