@@ -29,12 +29,14 @@ from cgraph.ops import (
     random,
     recurrent,
     reduce,
+    regions,
     resize,
     scan,
     shape,
     slicing,
     softmax,
     sort,
+    stop,
     take,
 )
 
@@ -67,11 +69,13 @@ __all__ = [
     "random",
     "recurrent",
     "reduce",
+    "regions",
     "resize",
     "scan",
     "shape",
     "slicing",
     "softmax",
     "sort",
+    "stop",
     "take",
 ]

@@ -1,4 +1,4 @@
-"""Boxes ``[n, 4]`` by two corners: overlap, choice, coding by differences, and features of regions.
+"""Boxes ``[n, 4]`` by two corners: overlap, choice, coding by differences, and features of a region.
 
 A box is ``(y0, x0, y1, x1)`` or ``(x0, y0, x1, y1)``: all but `roi_align` treat both axes alike.
 """
@@ -12,7 +12,7 @@ from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.kernels.calls.boxes import suppress_calls
 from cgraph.kernels.kernel import View
-from cgraph.ops.arithmetic import floor, maximum, minimum
+from cgraph.ops.arithmetic import astype, floor, maximum, minimum
 from cgraph.ops.compare import logical_and
 from cgraph.ops.elementary import exp, log
 from cgraph.ops.family import common_dtype, float_dtype
@@ -26,46 +26,60 @@ PLACES = np.dtype("int64")
 
 
 class NonMaximumSuppression(Op):
-    """The places of boxes that stay: by falling score, those that no chosen one covers too much.
+    """The places of boxes that stay: by falling score, those that no chosen one of their group covers too much.
 
     Operands
-        boxes: floats ``[n, 4]``
-        scores: ``[n]``
-        order: int64 ``[n]``, places by falling score
+        boxes: floats ``[..., n, 4]``; every picture along the leading axes is a task of its own
+        scores: ``[..., n]``
+        order: int64 ``[..., n]``, places by falling score
+        groups: int64 ``[..., n]``; one group when it is left out
     Fields
         size: places in the result, -1 behind the last
         share: the largest area in common, over the area of both together, that two chosen boxes may have
         least: a chosen box has a higher score
     Result
-        int64 ``[size]``, and how many are chosen
+        int64 ``[..., size]``, and how many are chosen ``[...]``
     """
 
     size: int
     share: float
     least: float
 
-    def infer(self, boxes: Spec, scores: Spec, order: Spec) -> Bundle:
-        if boxes.dtype.kind != "f" or scores.dtype != boxes.dtype or order.dtype != PLACES:
-            raise DTypeError("boxes and scores must be floats of one dtype")
-        if boxes.shape != (*scores.shape, 4) or scores.ndim != 1 or order.shape != scores.shape:
-            raise ShapeError("boxes must be [n, 4], and scores [n]")
-        return Bundle((Spec((self.size,), PLACES), Spec((), PLACES)))
+    def infer(self, boxes: Spec, scores: Spec, order: Spec, *groups: Spec) -> Bundle:
+        if boxes.dtype.kind != "f" or scores.dtype != boxes.dtype or any(x.dtype != PLACES for x in (order, *groups)):
+            raise DTypeError("boxes and scores must be floats of one dtype, order and groups int64")
+        if (
+            boxes.shape != (*scores.shape, 4)
+            or not scores.ndim
+            or any(x.shape != scores.shape for x in (order, *groups))
+        ):
+            raise ShapeError("boxes must be [..., n, 4]; scores and groups [..., n]")
+        leading = scores.shape[:-1]
+        return Bundle((Spec((*leading, self.size), PLACES), Spec(leading, PLACES)))
 
-    def meaning(self, boxes, scores, order):
-        chosen: list[int] = []
+    def meaning(self, boxes, scores, order, *groups):
+        places = np.full((*scores.shape[:-1], self.size), -1, PLACES)
+        counts = np.zeros(scores.shape[:-1], PLACES)
+        for at in np.ndindex(counts.shape):
+            group = groups[0][at] if groups else np.zeros_like(order[at])
+            chosen = self.chosen(boxes[at], scores[at], order[at], group)
+            places[(*at, slice(len(chosen)))], counts[at] = chosen, len(chosen)
+        return places, counts
+
+    def chosen(self, boxes: np.ndarray, scores: np.ndarray, order: np.ndarray, groups: np.ndarray) -> list[int]:
+        """The places for one picture."""
+        found: list[int] = []
         least, share = np.asarray(self.least, boxes.dtype), np.asarray(self.share, boxes.dtype)
         for i in order:
-            if len(chosen) < self.size and scores[i] > least:
+            if len(found) < self.size and scores[i] > least:
                 with np.errstate(invalid="ignore", divide="ignore"):
-                    covered = overlap(boxes[i], boxes[chosen]) > share
-                if not covered.any():
-                    chosen.append(int(i))
-        places = np.full(self.size, -1, PLACES)
-        places[: len(chosen)] = chosen
-        return places, np.array(len(chosen))
+                    covered = overlap(boxes[i], boxes[found]) > share
+                if not (covered & (groups[found] == groups[i])).any():
+                    found.append(int(i))
+        return found
 
-    def cpu(self, out: tuple[View, View], boxes: View, scores: View, order: View, scratch: Any = None) -> list:
-        return suppress_calls(out[0], out[1], boxes, scores, order, self.share, self.least)
+    def cpu(self, out: tuple[View, View], boxes: View, scores: View, *rest: View, scratch: Any = None) -> list:
+        return suppress_calls(out, boxes, scores, rest, self.share, self.least)
 
 
 def overlap(x: Any, y: Any) -> Any:
@@ -97,19 +111,26 @@ def box_iou(x: Any, y: Any) -> Node:
 
 @public
 def non_maximum_suppression(
-    boxes: Any, scores: Any, size: int, iou_threshold: float = 0.5, score_threshold: float = -np.inf
+    boxes: Any,
+    scores: Any,
+    size: int,
+    iou_threshold: float = 0.5,
+    score_threshold: float = -np.inf,
+    groups: Any = None,
 ) -> tuple[Node, Node]:
     """The places of at most `size` boxes that stay, by falling score, then -1; and how many they are.
 
     Parameters
-        boxes, scores: ``[n, 4]`` and ``[n]``
-        iou_threshold: a box is left out when it overlaps a chosen one more than this
+        boxes, scores: ``[..., n, 4]`` and ``[..., n]``; leading axes count pictures
+        iou_threshold: a box is left out when it overlaps a chosen one of its group more than this
         score_threshold: a chosen box has a higher score
+        groups: whole numbers that broadcast to ``[..., n]``, such as classes; all boxes are one group by default
     """
     boxes, scores = floats(boxes, scores)
     order = argsort(scores, descending=True)
+    rest = [] if groups is None else [broadcast_to(astype(as_node(groups), PLACES), scores.shape)]
     op = NonMaximumSuppression(int(size), float(iou_threshold), float(score_threshold))
-    places, count = items(apply(op, boxes, scores, order))
+    places, count = items(apply(op, boxes, scores, order, *rest))
     return places, count
 
 
@@ -131,12 +152,13 @@ def box_encode(boxes: Any, anchors: Any, scales: Any = (1.0, 1.0, 1.0, 1.0)) -> 
 
 
 @public
-def box_decode(deltas: Any, anchors: Any, scales: Any = (1.0, 1.0, 1.0, 1.0)) -> Node:
-    """The inverse of `box_encode`."""
+def box_decode(deltas: Any, anchors: Any, scales: Any = (1.0, 1.0, 1.0, 1.0), most: float = np.inf) -> Node:
+    """The inverse of `box_encode`; `most` bounds the log of the ratio of sizes, so that no box becomes infinite."""
     deltas, anchors = floats(deltas, anchors)
     deltas = deltas / np.asarray(scales, deltas.dtype)
     start, base = centre_and_size(anchors)
-    centre, half = start + deltas[..., :2] * base, 0.5 * exp(deltas[..., 2:]) * base
+    ratio = deltas[..., 2:] if most == np.inf else minimum(deltas[..., 2:], most)
+    centre, half = start + deltas[..., :2] * base, 0.5 * exp(ratio) * base
     return concat([centre - half, centre + half], -1)
 
 

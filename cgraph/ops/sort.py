@@ -49,10 +49,10 @@ class TopK(Op):
         return np.take_along_axis(x, places, self.axis), places
 
     def scratch(self, x: Spec) -> int:
-        return sort_scratch(x.shape, self.axis, code_of(x.dtype), code_of(PLACES))
+        return sort_scratch(x.shape, self.axis, code_of(x.dtype), code_of(PLACES), self.count)
 
     def cpu(self, out: tuple[View, View], x: View, scratch: Pointer | None = None) -> list:
-        nbytes = sort_scratch(x.shape, self.axis, x.dtype, code_of(PLACES))
+        nbytes = sort_scratch(x.shape, self.axis, x.dtype, code_of(PLACES), self.count)
         if scratch is None:
             return []
         return sort_calls(out[0], out[1], x, self.axis, contiguous(scratch, (nbytes,), "u1"), self.descending)

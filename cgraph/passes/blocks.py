@@ -26,7 +26,9 @@ from cgraph.ops.physical.conv import BlockedConv, ConvEpilogue, pack_filters, pa
 from cgraph.ops.physical.conv_transpose import BlockedConvTranspose, BlockedResize, transposed_bias
 from cgraph.ops.physical.filters import BlockedConvFilters, PackFilters
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
+from cgraph.ops.physical.regions import BlockedRoiAlign, BlockedRoiAlignGrad
 from cgraph.ops.pool import MaxPool, MaxPoolPlaces, SpreadToPlaces
+from cgraph.ops.regions import RoiAlign, RoiAlignGrad
 from cgraph.ops.resize import Resize
 from cgraph.ops.shape import BroadcastTo, broadcast_to, reshape
 from cgraph.ops.slicing import Slice
@@ -87,6 +89,8 @@ class Builder:
             self._blocked[node] = self._concat(node)
         elif isinstance(node.op, Pointwise):
             self._blocked[node] = self._pointwise(node)
+        elif isinstance(node.op, RoiAlign | RoiAlignGrad):
+            self._blocked[node] = self._regions(node)
         else:
             self._blocked[node] = self._pool(node)
 
@@ -178,6 +182,16 @@ class Builder:
         g = node.operands[1]
         given = self._source_form(g, NO_HALO)
         return apply(BlockedSpread(window, self.forms[x], given, form), self._blocked[x], self.in_form(g, given))
+
+    def _regions(self, node: Node) -> Node:
+        """What boxes see of images of several sizes, or the gradient for those of one."""
+        op, (boxes, images) = node.op, (node.operands[:3], node.operands[3:])
+        operands = [*(self.plain(x) for x in boxes), *(self._blocked[x] for x in images)]
+        forms = tuple(self.forms[x] for x in images)
+        if isinstance(op, RoiAlign):
+            return apply(BlockedRoiAlign(op, forms, self.forms[node]), *operands)
+        assert isinstance(op, RoiAlignGrad)
+        return apply(BlockedRoiAlignGrad(op, forms[0], self.forms[node]), *operands)
 
     def _concat(self, node: Node) -> Node:
         forms = [self.forms[x] for x in node.operands]

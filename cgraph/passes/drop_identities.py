@@ -6,6 +6,7 @@ from cgraph.ir.graph import Node, apply
 from cgraph.ops.arithmetic import Add, Multiply, Negative, Subtract, TrueDivide
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.shape import BroadcastTo, Contiguous, Reshape, Transpose
+from cgraph.ops.stop import CustomGradient, StopGradient
 from cgraph.passes.rewrite import rewrite
 
 _MOST_LOOKED_AT = 1 << 16
@@ -90,6 +91,11 @@ def contiguous_of_const(node: Node) -> Node | None:
     return x if isinstance(x.op, Contiguous) else None
 
 
+def gradient_is_taken(node: Node) -> Node | None:
+    """stop_gradient(x) -> x, custom_gradient(x, ...) -> x: no gradient is taken of a graph that is compiled"""
+    return node.operands[0]
+
+
 RULES = [
     (Add, add_zero),
     (Subtract, subtract_zero),
@@ -100,4 +106,6 @@ RULES = [
     (Transpose, transpose_transpose),
     (BroadcastTo, broadcast_broadcast),
     (Contiguous, contiguous_of_const),
+    (StopGradient, gradient_is_taken),
+    (CustomGradient, gradient_is_taken),
 ]

@@ -1,9 +1,9 @@
 """Logical ops → physical ops for the CPU: which images lie in blocks, with which frame, and who converts.
 
 A convolution, transposed or not, and the gradient for its filters work on blocks; pools, resizes, pointwise ops,
-concats and sums over pixels that read such a value stay in blocks, so conversions are made only where a value enters or
-leaves a run of these ops. What a pointwise op or a concat reads and writes has one frame (halo), the widest that any
-convolution behind it reads.
+concats, features of boxes and sums over pixels that read such a value stay in blocks, so conversions are made only
+where a value enters or leaves a run of these ops. What a pointwise op or a concat reads and writes has one frame
+(halo), the widest that any convolution behind it reads.
 """
 
 from cgraph.ir.graph import Node
@@ -17,6 +17,7 @@ from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
 from cgraph.ops.pool import MaxPool, MaxPoolPlaces, SpreadToPlaces
 from cgraph.ops.reduce import Sum
+from cgraph.ops.regions import RoiAlign, RoiAlignGrad
 from cgraph.ops.resize import Resize
 from cgraph.ops.shape import BroadcastTo
 from cgraph.passes.blocks import Builder, is_finite_beyond
@@ -73,6 +74,8 @@ def stays_blocked(node: Node, blocked: set[Node], target: Target) -> bool:
         return x in blocked and len(op.window) == 2
     if isinstance(op, Resize | SpreadToPlaces):
         return x in blocked
+    if isinstance(op, RoiAlign | RoiAlignGrad):
+        return all(x in blocked for x in node.operands[3:])
     if isinstance(op, Concat):
         return op.axis == 1 and all(x in blocked for x in node.operands)
     if not isinstance(op, Pointwise) or node.ndim != 4:

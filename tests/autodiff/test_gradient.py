@@ -199,3 +199,26 @@ def test_tangents_that_do_not_fit_are_refused():
         cg.jvp(cg.sin(x), [x], [cg.Const(np.ones(2))])
     with pytest.raises(ShapeError, match="direction"):
         cg.hessian_vector_product(cg.sum(x), x, cg.Const(np.ones(2)))
+
+
+def test_no_gradient_flows_through_what_stops_it():
+    x = filled(3)
+    (g,) = evaluate([cg.gradient(cg.sum(cg.stop_gradient(cg.sin(x)) * x), x)])
+    np.testing.assert_allclose(g, np.sin(x.value))
+
+
+def test_a_gradient_of_the_users_own():
+    x, w = filled(3), filled(3, seed=1)
+    rounded = cg.custom_gradient(cg.round(x * w), [x, w], lambda g: [g * w, g * 2.0])
+    found = evaluate([rounded, *cg.gradient(cg.sum(rounded * 3.0), [x, w])])
+    np.testing.assert_array_equal(found[0], np.round(x.value * w.value))
+    np.testing.assert_allclose(found[1], 3 * w.value)
+    np.testing.assert_allclose(found[2], np.full(3, 6.0))
+    np.testing.assert_array_equal(rounded.eval(), found[0])
+
+
+@pytest.mark.parametrize("backward", [lambda g: [g], lambda g: [g, g[:1]]])
+def test_a_gradient_of_the_users_own_that_does_not_fit_is_refused(backward):
+    x, w = filled(3), filled(3, seed=1)
+    with pytest.raises(ShapeError, match="test_gradient.py"):
+        cg.gradient(cg.sum(cg.custom_gradient(x * w, [x, w], backward)), [x, w])

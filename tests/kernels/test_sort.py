@@ -57,7 +57,7 @@ def test_long_rows_are_sorted(n):
     np.testing.assert_array_equal(places, np.argsort(x, 1, kind="stable"))
 
 
-@given(data=st.data(), shape=SHAPES, dtype=st.sampled_from(["f4", "i8"]), order=st.sampled_from(ORDERS))
+@given(data=st.data(), shape=SHAPES, dtype=st.sampled_from(["f4", "i4", "i8"]), order=st.sampled_from(ORDERS))
 def test_the_largest_come_first_equal_ones_in_order_and_nan_last(data, shape, dtype, order):
     axis = data.draw(st.integers(0, len(shape) - 1))
     most = data.draw(st.integers(1, shape[axis]))
@@ -65,10 +65,31 @@ def test_the_largest_come_first_equal_ones_in_order_and_nan_last(data, shape, dt
     keys = -x.astype("f8")
     want = np.take(np.argsort(keys, axis, kind="stable"), np.arange(most), axis)
     values, places = np.zeros(want.shape, dtype), np.full(want.shape, -1)
-    scratch = scratch_for(sort_scratch(shape, axis, dtype, "i8"))
+    scratch = scratch_for(sort_scratch(shape, axis, dtype, "i8", most))
     run_calls(sort_calls(view_of(values), view_of(places), view_of(x), axis, scratch, descending=True), order=order)
     np.testing.assert_array_equal(places, want)
     np.testing.assert_array_equal(values, np.take_along_axis(x, want, axis))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "i4", "i8", "u1", "u8", "b1"])
+def test_few_of_many_are_selected_as_if_all_were_sorted(dtype, descending, target):
+    x = numbers((3, 2000), dtype)
+    if dtype[0] in "fi":
+        x[1] = np.random.default_rng(1).normal(0, 40, 2000).astype(dtype)
+    most = 300
+    results = []
+    for wanted in (most, 2000):
+        values, places = filled(x[:, :wanted]), np.full((3, wanted), -1)
+        room = sort_scratch(x.shape, 1, dtype, "i8", wanted)
+        calls = sort_calls(view_of(values), view_of(places), view_of(x), 1, scratch_for(room), descending)
+        run_calls(calls, target_named(target))
+        results.append((values[:, :most], places[:, :most], room))
+    (values, places, room), (all_values, all_places, more) = results
+    np.testing.assert_array_equal(places, all_places)
+    assert values.tobytes() == np.ascontiguousarray(all_values).tobytes()
+    assert room < more / 6
 
 
 @given(

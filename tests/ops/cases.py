@@ -250,6 +250,9 @@ INDEXING = [
     case("sort", lambda x: cg.sort(x, 0, descending=True), apart(3, 7), twice=False, label="falling"),
     case("argsort", lambda x: [cg.argsort(x, 0), cg.argsort(x, 1, descending=True)], whole(5, 7), smooth=False),
     case("top_k", lambda x: cg.top_k(x, 3, 1), apart(4, 7), twice=False),
+    case("top_k", lambda x: cg.top_k(x, 5, 0, False), apart(40, 3), twice=False, label="few"),
+    case("stop_gradient", lambda x: cg.stop_gradient(x) * x, SHAPE, smooth=False),
+    case("custom_gradient", lambda x, w: cg.custom_gradient(x * w, [x, w], lambda g: [g * w, g * x]), SHAPE, SHAPE),
     case("searchsorted", lambda x, y: cg.searchsorted(cg.sort(x), y, "right"), (9,), (3, 4), smooth=False),
     case("digitize", lambda x: cg.digitize(x, [-1.0, 0.0, 1.5]), SHAPE, smooth=False),
     *[case(n, lambda x, n=n: OPS[n](x, -1), (2, 4, 5)) for n in "triu tril".split()],
@@ -350,10 +353,31 @@ def corners(low: Node, size: Node) -> Node:
     return cg.concat([low, low + size], 1)
 
 
+def pictures(low: Node, size: Node) -> Node:
+    """Four boxes in each of three pictures."""
+    return cg.reshape(corners(low, size), (3, 4, 4))
+
+
+def regions_case(grid: str) -> Case:
+    """Boxes in two images of two sizes, some of them beyond the border, one without width."""
+    low = np.random.default_rng(5).uniform(-3, 12, (7, 2))
+    size = np.random.default_rng(6).uniform(0, 12, (7, 2)) * np.array([1] * 6 + [0])[:, None]
+    boxes = np.concatenate([low, low + size], 1)
+
+    def build(x: Node, y: Node, batch: Node, level: Node) -> Node:
+        samples = 1 if grid == "corners" else 2
+        given = boxes.astype(x.dtype)
+        return cg.roi_align_levels([x, y], given, batch, level, (3, 2), (0.5, 0.25), samples, grid)
+
+    draws = whole(7, low=0, high=2), whole(7, low=0, high=2)
+    return case("roi_align_levels", build, (2, 3, 6, 7), (2, 3, 4, 3), *draws, label=grid)
+
+
 REST = [
     case("box_iou", lambda a, s: cg.box_iou(corners(a, s), corners(a, s)[:5]), BOXES, SIZES, twice=False),
     case("box_encode", lambda a, s: cg.box_encode(corners(a, s), corners(a, s)[::-1], (10, 10, 5, 5)), BOXES, SIZES),
     case("box_decode", lambda d, a, s: cg.box_decode(d, corners(a, s), (10, 10, 5, 5)), (12, 4), BOXES, SIZES),
+    case("box_decode", lambda d, a, s: cg.box_decode(d, corners(a, s), most=0.7), (12, 4), BOXES, SIZES, label="most"),
     case(
         "non_maximum_suppression",
         lambda a, s, p: cg.non_maximum_suppression(corners(a, s), p, 8, 0.2, -1.5),
@@ -361,6 +385,16 @@ REST = [
         SIZES,
         apart(12),
         smooth=False,
+    ),
+    case(
+        "non_maximum_suppression",
+        lambda a, s, p, g: cg.non_maximum_suppression(pictures(a, s), p, 4, 0.2, -1.5, groups=g),
+        BOXES,
+        SIZES,
+        apart(3, 4),
+        whole(4, low=0, high=2),
+        smooth=False,
+        label="groups",
     ),
     case(
         "roi_align",
@@ -371,6 +405,7 @@ REST = [
         whole(12, low=0, high=2),
         twice=False,
     ),
+    *[regions_case(grid) for grid in ("cells", "aligned", "corners")],
     case(
         "scaled_dot_product_attention",
         lambda q, k, v: cg.scaled_dot_product_attention(q, k, v, causal=True),

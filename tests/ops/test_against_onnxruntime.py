@@ -22,7 +22,8 @@ def onnx_result(kind: str, xs: list[np.ndarray], outputs: int = 1, **attributes)
     ]
     untyped = [onnx.ValueInfoProto(name=name) for name in results]
     graph = onnx.helper.make_graph([node], "one", typed, untyped)
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 20)], ir_version=9)
+    imports = [onnx.helper.make_opsetid("", 20), onnx.helper.make_opsetid("com.microsoft", 1)]
+    model = onnx.helper.make_model(graph, opset_imports=imports, ir_version=9)
     return onnxruntime.InferenceSession(model.SerializeToString()).run(None, given)
 
 
@@ -107,6 +108,20 @@ def test_roi_align(aligned):
         coordinate_transformation_mode=mode,
     )[0]  # fmt: skip
     assert_same(cg.roi_align(x, boxes, batch, (2, 3), 2, 0.5, aligned), want)
+    grid = "aligned" if aligned else "cells"
+    assert_same(cg.roi_align_levels([x * 0, x], boxes, batch, [1, 1, 1], (2, 3), (1.0, 0.5), 2, grid), want)
+
+
+def test_regions_from_corner_to_corner():
+    (x,) = drawn((2, 3, 8, 9))
+    boxes = np.array([[0.3, 0.2, 6.1, 5.9], [-4, 1, 12, 14.5], [2, 2, 2.2, 2.1]], "float32")
+    batch, level = np.array([1, 0, 1]), np.zeros(3, "int64")
+    parts = (boxes / [8, 7, 8, 7])[:, [1, 0, 3, 2]].astype("float32")
+    want = onnx_result(
+        "CropAndResize", [np.ascontiguousarray(x), parts, batch.astype("int32"), np.array([4, 5], "int32")],
+        domain="com.microsoft", extrapolation_value=0.0,
+    )[0]  # fmt: skip
+    assert_same(cg.roi_align_levels([x], boxes, batch, level, (4, 5), (1.0,), 1, "corners"), want)
 
 
 def test_non_maximum_suppression():
@@ -121,6 +136,30 @@ def test_non_maximum_suppression():
     places, count = cg.non_maximum_suppression(boxes, scores, 20, 0.3, 0.2)
     assert_same(count, np.array(len(want)))
     assert_same(places, np.concatenate([want, np.full(20 - len(want), -1)]))
+
+
+def test_non_maximum_suppression_of_pictures_and_classes_at_once():
+    rng = np.random.default_rng(4)
+    low = rng.uniform(0, 10, (2, 60, 2)).astype("float32")
+    boxes = np.concatenate([low, low + rng.uniform(1, 5, (2, 60, 2)).astype("float32")], 2)
+    kinds, scores = rng.integers(0, 3, (2, 60)), rng.random((2, 60)).astype("float32")
+    places, count = cg.non_maximum_suppression(boxes, scores, 60, 0.3, 0.2, groups=kinds)
+    each = np.where(kinds[:, None] == np.arange(3)[:, None], scores[:, None], 0)
+    threshold = [np.array([60]), np.array([0.3], "float32"), np.array([0.2], "float32")]
+    rows = onnx_result("NonMaxSuppression", [boxes, each, *threshold])[0]
+    for i in range(2):
+        want = rows[rows[:, 0] == i, 2]
+        want = want[np.argsort(-scores[i, want], kind="stable")]
+        assert_same(count[i], np.array(len(want)))
+        assert_same(places[i], np.concatenate([want, np.full(60 - len(want), -1)]))
+
+
+@pytest.mark.parametrize("largest", [False, True])
+def test_few_of_many(largest):
+    (x,) = drawn((3, 500))
+    want = onnx_result("TopK", [x, np.array([20])], 2, largest=int(largest))
+    for got, one in zip(cg.top_k(x, 20, 1, largest), want):
+        assert_same(got, one)
 
 
 def test_lstm_cell():

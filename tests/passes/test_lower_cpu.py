@@ -17,7 +17,7 @@ from cgraph.ops.physical.filters import BlockedConvFilters
 CHANNELS = (1, 3, 4, 8, 16, 17, 21, 32, 40)
 
 
-KINDS = "conv conv conv depthwise transposed pool average resize add upsampled concat gate act divide".split()
+KINDS = "conv conv conv depthwise transposed pool average resize add upsampled concat gate act divide regions".split()
 ACTIVATIONS = (cg.sigmoid, cg.tanh, cg.relu6, lambda v: cg.exp(-cg.abs(v)))
 
 
@@ -56,6 +56,8 @@ def draw_layer(draw, rng, nodes, kinds):
     if kind == "upsampled":
         lateral = draw(st.sampled_from([y for y in nodes if y.shape[1] == c]))
         return lateral + draw_resized(draw, x, lateral.shape[2:])
+    if kind == "regions":
+        return draw_regions(draw, rng, x, draw(st.sampled_from([y for y in nodes if y.shape[:2] == x.shape[:2]])))
     same = [y for y in nodes if y.shape == x.shape]
     if kind == "concat":
         return cg.concat([x, draw(st.sampled_from(same)), x], 1)
@@ -74,6 +76,16 @@ def draw_layer(draw, rng, nodes, kinds):
 def draw_resized(draw, x, shape):
     mode = draw(st.sampled_from(("nearest", "linear")))
     return cg.resize(x, shape, mode, draw(st.sampled_from(("half_pixel", "asymmetric", "align_corners"))))
+
+
+def draw_regions(draw, rng, x, y):
+    """What some boxes see of two sizes of images, which may be the same."""
+    count = draw(st.integers(1, 4))
+    low = rng.uniform(-2, 9, (count, 2))
+    boxes = np.concatenate([low, low + rng.uniform(0, 9, (count, 2))], 1).astype(x.dtype)
+    batch, level = rng.integers(0, x.shape[0], count), rng.integers(0, 2, count)
+    shape = draw(st.integers(3, 5)), draw(st.integers(3, 5))
+    return cg.roi_align_levels([x, y], boxes, batch, level, shape, (1.0, 0.5))
 
 
 def draw_conv(draw, rng, x, depthwise, nodes):

@@ -13,6 +13,7 @@ from cgraph.record import replace
 MOST_GROUPS = 64
 GROUP_ITEMS = 4096
 SEARCH_BLOCK = 1024
+LEADING_SHARE = 4  # the first items are selected, not sorted, when they are at most one in so many
 
 
 def sort_calls(
@@ -30,21 +31,36 @@ def sort_calls(
         return []
     n, most = x.shape[axis], out.shape[axis]
     index = places.dtype if places else ""
+    few = selects(index, most, n)
     lines = ordered(*(without(v, axis) for v in (out, values or x, places or x, x)))[1:]
     steps = [v.strides[axis] for v in (values or x, places or x, x)]
     views = tuple(replace(v, shape=(*v.shape, n), strides=(*v.strides, step)) for v, step in zip(lines, steps))
     key = key_dtype(x)
-    kernel = Kernel("sort.rows", (key, index, descending, values is not None))
+    if few:
+        kernel = Kernel("sort.leading_rows", (key, descending, values is not None))
+    else:
+        kernel = Kernel("sort.rows", (key, index, descending, values is not None))
     each = rows_of_group(prod(views[0].shape[:-1]), n)
-    more = (most, scratch.at, group_bytes(n, x.itemsize, index))
+    more = (most, scratch.at, group_bytes(most if few else n, x.itemsize, index))
     return [run_call(kernel, views, n, each * n, more)]
 
 
-def sort_scratch(shape: tuple[int, ...], axis: int, dtype: str, index: str) -> int:
-    """Bytes of scratch for sorting; `index` is the dtype of the places, empty when they are not wanted."""
+def sort_scratch(shape: tuple[int, ...], axis: int, dtype: str, index: str, most: int | None = None) -> int:
+    """Bytes of scratch for sorting.
+
+    Parameters
+        index: the dtype of the places, empty when they are not wanted
+        most: how many are wanted, the first ones; all by default
+    """
     n = shape[axis]
     rows = prod(shape) // n if n else 0
-    return -(-rows // rows_of_group(rows, n)) * group_bytes(n, int(dtype[1:]), index) if rows else 0
+    some = most if most is not None and selects(index, most, n) else n
+    return -(-rows // rows_of_group(rows, n)) * group_bytes(some, int(dtype[1:]), index) if rows else 0
+
+
+def selects(index: str, most: int, n: int) -> bool:
+    """Whether the first `most` of n items are few enough to be selected before they are sorted."""
+    return index == "i8" and most * LEADING_SHARE <= n
 
 
 def rows_of_group(rows: int, n: int) -> int:

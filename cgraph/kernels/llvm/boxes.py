@@ -3,31 +3,39 @@
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
 
 
-def suppress(k: Builder, dtype: str) -> None:
-    """Places of the boxes that stay, at most `most`, and their count. One task.
+def suppress(k: Builder, dtype: str, grouped: bool) -> None:
+    """Places of the boxes that stay, at most `most`, and their count. Task: one picture.
 
-    Arguments: boxes ``[n, 4]``, scores ``[n]``, order int64 ``[n]``, places int64 ``[most]``, count int64, n, most, the
-    largest share that two chosen boxes may have in common, the score that a chosen box must exceed.
+    Arguments: of each picture boxes ``[n, 4]``, scores ``[n]``, order int64 ``[n]``, groups int64 ``[n]`` (read when
+    `grouped`), places int64 ``[most]`` and count int64; n, most, the largest share that two chosen boxes of a group may
+    have in common, the score that a chosen box must exceed.
     """
     a = k.args(
-        boxes=f"{dtype}*", scores=f"{dtype}*", order="i8*", places="i8*", count="i8*",
+        boxes=f"{dtype}*", scores=f"{dtype}*", order="i8*", groups="i8*", places="i8*", counts="i8*",
         n="i8", most="i8", share="f8", least="f8",
     )  # fmt: skip
     share, least = k.cast(a.share, dtype), k.cast(a.least, dtype)
-    chosen = k.slot(0, "i8")
-    with k.loop(0, a.n) as i:
-        place = a.order.load(i)
-        with k.if_((a.scores.load(place) > least) & (chosen.value < a.most)):
-            covered = k.slot(0, "i8")
-            with k.loop(0, chosen.value) as j:
-                common = overlap(k, a.boxes + place * 4, a.boxes + a.places.load(j) * 4)
-                covered.value = covered.value | k.cast(common > share, "i8")
-            with k.if_(covered.value == 0):
-                a.places.store(place, chosen.value)
-                chosen.value = chosen.value + 1
-    with k.loop(chosen.value, a.most) as j:
-        a.places.store(-1, j)
-    a.count.store(chosen.value)
+    first, last = k.tasks()
+    with k.loop(first, last) as picture:
+        boxes, places = a.boxes + picture * a.n * 4, a.places + picture * a.most
+        scores, order, groups = (x + picture * a.n for x in (a.scores, a.order, a.groups))
+        chosen = k.slot(0, "i8")
+        with k.loop(0, a.n) as i:
+            place = order.load(i)
+            with k.if_((scores.load(place) > least) & (chosen.value < a.most)):
+                covered = k.slot(0, "i8")
+                with k.loop(0, chosen.value) as j:
+                    other = places.load(j)
+                    hidden = overlap(k, boxes + place * 4, boxes + other * 4) > share
+                    if grouped:
+                        hidden = hidden & (groups.load(place) == groups.load(other))
+                    covered.value = covered.value | k.cast(hidden, "i8")
+                with k.if_(covered.value == 0):
+                    places.store(place, chosen.value)
+                    chosen.value = chosen.value + 1
+        with k.loop(chosen.value, a.most) as j:
+            places.store(-1, j)
+        a.counts.store(chosen.value, picture)
 
 
 def overlap(k: Builder, x: Ptr, y: Ptr) -> Val:

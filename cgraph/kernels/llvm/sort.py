@@ -5,6 +5,7 @@ pieces in order already are copied whole, and NaNs are put aside first. O(n log 
 row is one thread's work. NaN comes last in either direction; -0 equals 0.
 """
 
+from collections.abc import Callable
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder, Ptr, Slot, Val
@@ -12,6 +13,7 @@ from cgraph.kernels.llvm.move import Run, copy_bytes, each_run
 from cgraph.record import Record
 
 PIECE = 8  # items sorted by insertion
+DIGITS = 256
 
 
 class Items(Record):
@@ -74,6 +76,81 @@ def rows(k: Builder, dtype: str, index: str, descending: bool, values: bool):
                 run.item(1, index, i).store(now.place(i).load(), align=1)
 
     each_run(k, ("values", "places", "x"), body, most="i8", scratch="i8", group_bytes="i8")
+
+
+def leading_rows(k: Builder, dtype: str, descending: bool, values: bool):
+    """The first `most` of `n` items in sorted order, when they are few: values (when `values`) and places.
+
+    The key of the last one that belongs to them is found digit by digit, 8 bits at a time, by counting; then those
+    before it are taken, and of its equals the first ones, and only they are sorted. Time O(n) and O(most log most).
+    Every group of rows has `group_bytes` of scratch for two buffers of `most` keys and places. Task: a group of rows.
+    """
+    key = f"u{dtype[1:]}"
+
+    def body(run: Run, a: SimpleNamespace) -> None:
+        at, row = run.row // a.each * a.group_bytes + a.scratch, run.items(2, "u1")
+        now, then = (
+            Items(k, k.slot(at + a.most * 16 + a.most * int(key[1:]) * i), k.slot(at + a.most * 8 * i), key, "i8")
+            for i in (0, 1)
+        )
+
+        def key_of(i: Val) -> Val:
+            return ordered_key(k, row.plus_bytes(i * a.x_step).as_dtype(dtype).load(align=1), descending)
+
+        last, equals = last_key(k, key_of, a.columns, a.most)
+        to, left = k.slot(0, "i8"), k.slot(equals)
+        with k.loop(0, a.columns) as i:
+            item = key_of(i)
+            equal = (item == last) & (left.value > 0)
+            with k.if_((item > last) | equal, likely=False):
+                now.key(to.value).store(item)
+                now.place(to.value).store(i)
+                to.value, left.value = to.value + 1, left.value - k.cast(equal, "i8")
+        insert(k, now, a.most, True)
+        merge_all(k, now, then, a.most, True)
+        with k.loop(0, a.most) as i:
+            place = now.place(i).load()
+            run.item(1, "i8", i).store(place, align=1)
+            if values:
+                item = row.plus_bytes(place * a.x_step).as_dtype(dtype).load(align=1)
+                run.item(0, dtype, i).store(item, align=1)
+
+    each_run(k, ("values", "places", "x"), body, most="i8", scratch="i8", group_bytes="i8")
+
+
+def ordered_key(k: Builder, x: Val, descending: bool) -> Val:
+    """A whole number without sign that is the larger, the earlier an item comes; equal for equal items, 0 for NaN."""
+    key, top = f"u{x.dtype[1:]}", 1 << (8 * int(x.dtype[1:]) - 1)
+    if not x.is_float:
+        bits = k.cast(x, key) ^ top if x.dtype[0] == "i" else x
+        return bits if descending else ~bits
+    bits = k.bits(x + 0.0, key)  # -0 becomes 0
+    bits = k.select((bits & top) != 0, ~bits, bits | top)
+    return k.select(k.is_nan(x), k.const(0, key), bits if descending else ~bits)
+
+
+def last_key(k: Builder, key_of: Callable[[Val], Val], n: Val, most: Val) -> tuple[Val, Val]:
+    """The key at place ``most - 1`` of `n` keys in falling order, and how many equal to it are before place `most`."""
+    counts = k.stack_ptr("i8", DIGITS)
+    dtype = key_of(k.const(0, "i8")).dtype
+    found, left = k.slot(0, dtype), k.slot(most)
+    top = 8 * int(dtype[1:]) - 8
+    for shift in range(top, -1, -8):
+        with k.loop(0, DIGITS) as i:
+            counts.store(0, i)
+        with k.loop(0, n) as i:
+            item = key_of(i)
+            is_like_it = (item ^ found.value) >> shift < DIGITS if shift < top else k.const(1, "b1")
+            with k.if_(is_like_it):
+                at = counts + k.cast((item >> shift) & (DIGITS - 1), "i8")
+                at.store(at.load() + 1)
+        digit = k.slot(DIGITS - 1, "i8")
+        with k.loop_while() as w:
+            some = counts.load(digit.value)
+            w.until(left.value <= some)
+            left.value, digit.value = left.value - some, digit.value - 1
+        found.value = found.value | (k.cast(digit.value, dtype) << shift)
+    return found.value, left.value
 
 
 def gather_row(k: Builder, items: Items, row: Ptr, a: SimpleNamespace, start: Val, nan: bool) -> Val:

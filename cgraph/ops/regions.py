@@ -1,0 +1,197 @@
+"""Features of boxes: what a grid over each box sees of images of several sizes, and the gradient for the images."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.spec import Spec
+from cgraph.kernels.callback import STOP
+from cgraph.kernels.calls.images import Images
+from cgraph.kernels.calls.regions import Boxes, Grid, align_calls, spread_calls
+from cgraph.kernels.kernel import Pointer, View
+from cgraph.ops.arithmetic import astype
+from cgraph.ops.boxes import PLACES, floats
+from cgraph.ops.compare import equal, where
+from cgraph.ops.leaf import as_node
+from cgraph.ops.shape import reshape, zeros_like
+from cgraph.ops.stop import stop_gradient
+
+KINDS = ("cells", "aligned", "corners")
+
+
+class RoiAlign(Op):
+    """The mean of bilinear samples in each cell of a grid over each box, in the images of the box's own size.
+
+    ``out[i, c] = rows @ levels[level[i]][batch[i], c] @ columns.T`` with matrices that depend on box i.
+
+    Operands
+        boxes: ``[k, 4]`` as ``(x0, y0, x1, y1)``; they have no gradient
+        batch: which image each box lies in, int64 ``[k]``
+        level: which of the images' sizes it is read from, int64 ``[k]``
+        levels: images ``[n, c, h, w]`` of one or several sizes
+    Fields
+        shape: rows and columns of the grid
+        grid: where samples lie. ``cells``: the box is at least one pixel large, its cells have `samples` points along
+            each axis, and points further than one pixel outside are 0. ``aligned``: the same, but pixels are points
+            half a pixel inside, and boxes may be smaller. ``corners``: one point a cell, from corner to corner, both
+            included; those outside are 0
+    Result
+        ``[k, c, *shape]``
+    Source
+        He et al. 2017, arXiv:1703.06870; ONNX operator RoiAlign; TensorFlow's crop_and_resize
+    """
+
+    shape: tuple[int, int]
+    grid: Grid
+    can_fail = True
+
+    def infer(self, boxes: Spec, batch: Spec, level: Spec, *levels: Spec) -> Spec:
+        check_boxes(self.grid, boxes, batch, level)
+        first = levels[0]
+        if len(levels) != len(self.grid.scales):
+            raise ShapeError(f"{len(levels)} sizes of images and {len(self.grid.scales)} scales")
+        if any(x.ndim != 4 or x.shape[:2] != first.shape[:2] or 0 in x.shape for x in levels):
+            raise ShapeError("images must be [n, c, h, w] with as many images and channels in every size")
+        if any(x.dtype != boxes.dtype for x in levels):
+            raise DTypeError("images and boxes must be floats of one dtype")
+        return Spec((boxes.shape[0], first.shape[1], *self.shape), boxes.dtype)
+
+    def meaning(self, boxes, batch, level, *levels):
+        out = np.zeros((len(boxes), levels[0].shape[1], *self.shape), boxes.dtype)
+        for i, box in enumerate(boxes):
+            x = levels[level[i]][batch[i]]
+            rows, columns = matrices(self.grid, box, self.grid.scales[level[i]], self.shape, x.shape[1:])
+            out[i] = rows @ x @ columns.T
+        return out
+
+    def calls(self, out: Images, boxes: View, batch: View, level: View, levels: Sequence[Images]) -> list:
+        """The calls, for images in blocks or plain ones."""
+        return align_calls(out, Boxes(boxes, batch, level), levels, self.grid, Pointer(STOP))
+
+    def cpu(self, out: View, boxes: View, batch: View, level: View, *levels: View, scratch: Any = None) -> list:
+        return self.calls(out, boxes, batch, level, levels)
+
+    def grad(self, node, g):
+        boxes, batch, level, *levels = node.operands
+        found = [
+            apply(RoiAlignGrad(i, (x.shape[0], *x.shape[2:]), self.grid), boxes, batch, level, g)
+            for i, x in enumerate(levels)
+        ]
+        return None, None, None, *found
+
+
+class RoiAlignGrad(Op):
+    """The gradient of `RoiAlign` for the images of one size: the sum of all cells over the pixels they were read from.
+
+    Operands
+        boxes, batch, level: those of `RoiAlign`
+        g: the gradient for its result ``[k, c, p, q]``
+    Fields
+        which: the number of the size
+        images: how many images there are, their rows and columns
+    """
+
+    which: int
+    images: tuple[int, int, int]
+    grid: Grid
+
+    def infer(self, boxes: Spec, batch: Spec, level: Spec, g: Spec) -> Spec:
+        check_boxes(self.grid, boxes, batch, level)
+        n, h, w = self.images
+        return Spec((n, g.shape[1], h, w), g.dtype)
+
+    def meaning(self, boxes, batch, level, g):
+        n, h, w = self.images
+        out = np.zeros((n, g.shape[1], h, w), g.dtype)
+        for i in np.flatnonzero(level == self.which):
+            rows, columns = matrices(self.grid, boxes[i], self.grid.scales[self.which], g.shape[2:], (h, w))
+            out[batch[i]] += rows.T @ g[i] @ columns
+        return out
+
+    def calls(self, out: Images, boxes: View, batch: View, level: View, g: Images) -> list:
+        """The calls, for images in blocks or plain ones."""
+        return spread_calls(out, Boxes(boxes, batch, level), g, self.which, self.grid)
+
+    def cpu(self, out: View, boxes: View, batch: View, level: View, g: View, scratch: Any = None) -> list:
+        return self.calls(out, boxes, batch, level, g)
+
+    def grad(self, node, g):
+        boxes, batch, level, cells = node.operands
+        here = equal(level, self.which)
+        one = Grid(self.grid.kind, self.grid.samples, (self.grid.scales[self.which],))
+        found = apply(RoiAlign(cells.shape[2:], one), boxes, batch, zeros_like(level), g)
+        return None, None, None, where(reshape(here, (-1, 1, 1, 1)), found, zeros_like(found))
+
+
+def check_boxes(grid: Grid, boxes: Spec, batch: Spec, level: Spec) -> None:
+    """ShapeError or DTypeError when boxes, their images and their sizes do not fit together."""
+    if boxes.ndim != 2 or boxes.shape[1] != 4 or batch.shape != boxes.shape[:1] or level.shape != boxes.shape[:1]:
+        raise ShapeError("boxes must be [k, 4], batch and level [k]")
+    if boxes.dtype.kind != "f" or batch.dtype != PLACES or level.dtype != PLACES:
+        raise DTypeError("boxes must be floats, batch and level int64")
+    if grid.kind not in KINDS or grid.samples < 1 or (grid.kind == "corners" and grid.samples != 1):
+        raise ShapeError(f"grid is one of {', '.join(KINDS)}, the last with one sample, not {grid}")
+
+
+def matrices(
+    grid: Grid, box: np.ndarray, scale: float, cells: tuple[int, int], image: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """How much of each pixel is in each cell of a box: by rows ``[p, h]`` and by columns ``[q, w]``."""
+    corners = box * np.asarray(scale, box.dtype)
+    down, across = (matrix(grid, corners[[i, i + 2]], cells[1 - i], image[1 - i]) for i in (1, 0))
+    return down, across
+
+
+def matrix(grid: Grid, span: np.ndarray, cells: int, n: int) -> np.ndarray:
+    """The same along one axis of `n` pixels: ``[cells, n]``."""
+    (low, high), one = span, span.dtype.type(1)
+    i = np.arange(cells * grid.samples, dtype=span.dtype)
+    if grid.kind == "corners":
+        at = low + (high - low) * (i / (len(i) * one - 1) if cells > 1 else i + one / 2)
+        inside = (at >= 0) & (at <= n - 1)
+    else:
+        start, length = (low, max(high - low, one)) if grid.kind == "cells" else (low - one / 2, high - low)
+        at = start + length * ((i + one / 2) / (len(i) * one))
+        inside = (at >= -1) & (at <= n)
+    at = np.clip(np.where(inside, at, 0), 0, n - 1)
+    first = at.astype(np.int64)
+    share, every = at - first, np.arange(len(i))
+    found = np.zeros((len(i), n), span.dtype)
+    np.add.at(found, (every, first), (1 - share) * inside)
+    np.add.at(found, (every, np.minimum(first + 1, n - 1)), share * inside)
+    return found.reshape(cells, grid.samples, n).mean(1, dtype=span.dtype)
+
+
+@public
+def roi_align_levels(
+    levels: Sequence[Any],
+    boxes: Any,
+    batch: Any,
+    level: Any,
+    shape: tuple[int, int],
+    scales: Sequence[float],
+    samples: int = 2,
+    grid: str = "cells",
+) -> Node:
+    """The mean of bilinear samples in each cell of a grid over each box, in the images of the box's own size.
+
+    Parameters
+        levels: images ``[n, c, h, w]`` of one or several sizes
+        boxes: ``[k, 4]`` as ``(x0, y0, x1, y1)``; no gradient flows to them
+        batch, level: which image each box lies in, and which of the sizes it is read from, ``[k]``
+        shape: rows and columns of the grid
+        scales: from the boxes' coordinates to pixels, for each size
+        samples: points of a cell along each axis
+        grid: ``cells`` (torchvision's), ``aligned`` (half a pixel moved) or ``corners`` (TensorFlow's crop_and_resize)
+    Result
+        ``[k, c, *shape]``
+    Raises
+        PositionError, at the run: a number in `batch` or `level` that is not there
+    """
+    boxes, *images = floats(boxes, *levels)
+    batch, level = (astype(as_node(x), PLACES) for x in (batch, level))
+    how = Grid(grid, int(samples), tuple(float(s) for s in scales))
+    return apply(RoiAlign((int(shape[0]), int(shape[1])), how), stop_gradient(boxes), batch, level, *images)

@@ -1,0 +1,82 @@
+"""What boxes see, and the gradient for the images, on blocked images and on plain views, against the op's meaning."""
+
+import numpy as np
+import pytest
+
+from cgraph.kernels.calls.regions import Boxes, Grid, align_calls, spread_calls
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.target import target_named
+from cgraph.ops.regions import RoiAlign, RoiAlignGrad
+from tests.support.images import assert_zero_frame, blocked, empty_blocked, plain
+from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+
+GRIDS = [("cells", 2), ("cells", 1), ("cells", 3), ("aligned", 2), ("corners", 1)]
+SCALES = (0.5, 0.25)
+
+
+def drawn(channels: int, count: int = 30):
+    """Boxes around two images of two sizes: larger than them, without area, outside, and of no number at all."""
+    rng = np.random.default_rng(2)
+    low = rng.uniform(-6, 24, (count, 2))
+    boxes = np.concatenate([low, low + rng.uniform(0, 14, (count, 2))], 1).astype("f4")
+    boxes[0], boxes[1], boxes[2], boxes[3] = (-50, -50, 90, 90), (3, 3, 3, 3), (100, 4, 120, 9), np.nan
+    batch, level = rng.integers(0, 2, count), rng.integers(0, 2, count)
+    images = [rng.standard_normal((2, channels, *size)).astype("f4") for size in ((9, 11), (5, 6))]
+    return boxes, batch, level, images
+
+
+def views(boxes, batch, level) -> Boxes:
+    return Boxes(view_of(boxes), view_of(batch), view_of(level))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(("kind", "samples"), GRIDS)
+def test_cells_of_blocked_and_plain_images_are_the_meaning(kind, samples, order, target):
+    boxes, batch, level, images = drawn(20)
+    grid = Grid(kind, samples, SCALES)
+    with np.errstate(invalid="ignore"):
+        want = RoiAlign((3, 4), grid).meaning(boxes, batch, level, *images)
+    machine = target_named(target)
+    lanes = machine.lanes_of("f4")
+    out = empty_blocked(want.shape, lanes, (1, 0, 2, 1))
+    sources = [blocked(x, lanes, halo) for x, halo in zip(images, [(1, 1, 1, 1), (0, 2, 0, 0)])]
+    run_calls(align_calls(out, views(boxes, batch, level), sources, grid), machine, order)
+    assert_zero_frame(out)
+    np.testing.assert_allclose(plain(out), want, rtol=1e-5, atol=1e-5)
+    dense = np.full(want.shape, np.nan, "f4")
+    turned = [view_of(np.ascontiguousarray(x.swapaxes(1, 3)).swapaxes(1, 3)) for x in images]
+    run_calls(align_calls(view_of(dense), views(boxes, batch, level), turned, grid), machine, order)
+    np.testing.assert_allclose(dense, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(("kind", "samples"), GRIDS)
+def test_gradients_of_blocked_and_plain_images_are_the_meaning(kind, samples, order, target):
+    boxes, batch, level, images = drawn(20)
+    boxes[3] = 1
+    g = np.random.default_rng(3).standard_normal((len(boxes), 20, 3, 4)).astype("f4")
+    machine, grid = target_named(target), Grid(kind, samples, SCALES)
+    lanes = machine.lanes_of("f4")
+    for which, x in enumerate(images):
+        want = RoiAlignGrad(which, (2, *x.shape[2:]), grid).meaning(boxes, batch, level, g)
+        out = empty_blocked(x.shape, lanes, (1, 0, 2, 1))
+        given = blocked(g, lanes, (0, 1, 0, 0))
+        run_calls(spread_calls(out, views(boxes, batch, level), given, which, grid), machine, order)
+        assert_zero_frame(out)
+        np.testing.assert_allclose(plain(out), want, rtol=1e-5, atol=2e-5)
+        dense = np.full(x.shape, np.nan, "f4")
+        run_calls(spread_calls(view_of(dense), views(boxes, batch, level), view_of(g), which, grid), machine, order)
+        np.testing.assert_allclose(dense, want, rtol=1e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize(("batch", "level"), [(2, 0), (-1, 0), (0, 2), (0, -1)])
+def test_an_image_or_a_size_that_is_not_there_sets_the_error(batch, level):
+    boxes, _, _, images = drawn(3, 4)
+    error, out = np.zeros(1, np.int64), np.zeros((4, 3, 1, 1), "f4")
+    places = np.array([0, batch, 0, 0]), np.array([0, level, 0, 0])
+    sources = [view_of(x) for x in images]
+    grid = Grid("cells", 2, SCALES)
+    run_calls(align_calls(view_of(out), views(boxes, *places), sources, grid, Pointer(error)))
+    assert error[0] == 1 and np.isfinite(out[2]).all()
