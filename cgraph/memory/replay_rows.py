@@ -1,0 +1,161 @@
+"""Does every band find the rows that it reads? A replay of a region over the bytes of its frame, row by row.
+
+`memory.rows` works out bands, ring heights and slides. This check sees none of them: it is given what kernels get, views
+of rows at addresses, and the tables that say which rows a row reads. Every piece of the frame knows which row of which
+value was written there last, so a row is there as long as nothing else was written into any of its bytes.
+Time O(bytes touched / piece).
+"""
+
+from collections.abc import Sequence
+from math import gcd
+
+import numpy as np
+
+from cgraph.errors import PlanError
+from cgraph.kernels.kernel import View
+from cgraph.memory.rows import Rows
+from cgraph.record import Record
+
+NOTHING = -1
+MOST_ROWS = 1 << 32
+
+
+class Lines(Record):
+    """Consecutive rows of a value where a kernel finds or puts them.
+
+    Fields
+        value: position in the region; for what is outside, -1
+        first: the first of the rows, which lie along axis 2 of the view
+    """
+
+    value: int
+    first: int
+    view: View
+
+
+class Act(Record):
+    """What the calls of one band, or of one slide, read and write.
+
+    Fields
+        out: the rows that are written
+        reads: the rows that are read
+        workspace: address in the frame and bytes of what is overwritten besides
+        slides: the rows are not computed, but moved
+    """
+
+    out: Lines
+    reads: tuple[Lines, ...] = ()
+    workspace: tuple[int, int] = (0, 0)
+    slides: bool = False
+
+
+def check_rows(values: Sequence[Rows], acts: Sequence[Act], frame: object, nbytes: int) -> None:
+    """Return if every band reads exactly the rows that it should, and all rows of the join are made once.
+
+    Parameters
+        values: names, rows and tables; the last is the join
+        acts: in running order
+        frame: the base of addresses in the frame
+        nbytes: bytes of the frame
+    Raises
+        PlanError: the first thing that is wrong
+    """
+    replay = _Replay(values, acts, frame, nbytes)
+    for act in acts:
+        replay.run(act)
+    made = replay.made[len(values) - 1]
+    if made != values[-1].rows:
+        raise PlanError(f"{made} of {values[-1].rows} rows of {values[-1].name} are made")
+
+
+class _Replay:
+    """What is in every piece of the frame. Changes as bands run.
+
+    Fields
+        holds: per piece, value and row written last, or NOTHING
+        made: rows of each value that are computed
+    """
+
+    def __init__(self, values: Sequence[Rows], acts: Sequence[Act], frame: object, nbytes: int) -> None:
+        self.values, self.frame, self.nbytes = values, frame, nbytes
+        places = [lines.view for act in acts for lines in (act.out, *act.reads) if self.is_inside(lines)]
+        self.piece = gcd(nbytes, *(x for view in places for x in measures(view))) or 1
+        self.holds = np.full(nbytes // self.piece, NOTHING, np.int64)
+        self.made = [0] * len(values)
+
+    def is_inside(self, lines: Lines) -> bool:
+        return lines.view.at.base is self.frame
+
+    def run(self, act: Act) -> None:
+        """Look at what the band reads, then write."""
+        for lines in act.reads:
+            self.require(act, lines)
+        if act.slides:
+            self.check_slide(act)
+        else:
+            self.check_wanted(act)
+        at, size = act.workspace
+        self.holds[at // self.piece : -(-(at + size) // self.piece)] = NOTHING
+        if self.is_inside(act.out):
+            pieces, rows = self.pieces(act.out)
+            if size and ((pieces >= at // self.piece) & (pieces < -(-(at + size) // self.piece))).any():
+                raise PlanError(f"the workspace of {self.name(act.out)} lies in its rows")
+            self.holds[pieces] = act.out.value * MOST_ROWS + rows
+        for lines in act.reads:  # nothing was overwritten before it was read
+            self.require(act, lines)
+
+    def check_wanted(self, act: Act) -> None:
+        """The band is the next one of its value, and what it must read is read."""
+        value, first = act.out.value, act.out.first
+        stop = first + act.out.view.shape[2]
+        if first != self.made[value] or not first < stop <= self.values[value].rows:
+            raise PlanError(f"rows {first} to {stop} of {self.name(act.out)} follow {self.made[value]} rows")
+        self.made[value] = stop
+        given = {(x.value, x.first, x.first + x.view.shape[2]) for x in act.reads}
+        for read in self.values[value].reads:
+            rows = read.first[first], read.stop[stop - 1]
+            if not any(v == read.source and a <= rows[0] and rows[1] <= b for v, a, b in given):
+                source = self.values[read.source].name
+                raise PlanError(f"{self.name(act.out)} needs rows {rows[0]} to {rows[1]} of {source}, and reads others")
+
+    def check_slide(self, act: Act) -> None:
+        """The rows stay what they are, and are moved inside the frame."""
+        (source,) = act.reads
+        same = (source.value, source.first, source.view.shape) == (act.out.value, act.out.first, act.out.view.shape)
+        if not same or not self.is_inside(act.out) or not self.is_inside(source):
+            raise PlanError(f"rows of {self.name(act.out)} do not slide inside the frame")
+
+    def require(self, act: Act, lines: Lines) -> None:
+        """Refuse if some of the rows are not there."""
+        if not self.is_inside(lines):
+            return
+        pieces, rows = self.pieces(lines)
+        wrong = self.holds[pieces] != lines.value * MOST_ROWS + rows
+        if wrong.any():
+            row = int(np.broadcast_to(rows, wrong.shape)[wrong][0])
+            raise PlanError(f"{self.name(act.out)} reads row {row} of {self.name(lines)}, which is not there")
+
+    def pieces(self, lines: Lines) -> tuple[np.ndarray, np.ndarray]:
+        """The pieces of some rows, and which row each belongs to: int64 ``[n, planes, rows, pieces]``."""
+        view = lines.view
+        n, planes, count = view.shape[:3]
+        row = row_nbytes(view)
+        starts = [np.arange(size) * step for size, step in zip((n, planes, count), view.strides)]
+        at = view.at.offset + starts[0][:, None, None] + starts[1][:, None] + starts[2]
+        if at.size and (at.min() < 0 or at.max() + row > self.nbytes):
+            raise PlanError(f"rows of {self.name(lines)} leave the frame of {self.nbytes} bytes")
+        pieces = at[..., None] // self.piece + np.arange(row // self.piece)
+        return pieces, (lines.first + np.arange(count))[:, None]
+
+    def name(self, lines: Lines) -> str:
+        return self.values[lines.value].name if lines.value >= 0 else "what is outside"
+
+
+def row_nbytes(view: View) -> int:
+    """Bytes of a row, from its first to its last element."""
+    return view.itemsize + sum((n - 1) * step for n, step in zip(view.shape[3:], view.strides[3:]))
+
+
+def measures(view: View) -> tuple[int, ...]:
+    """Everything that the pieces of a view are multiples of."""
+    return view.at.offset, *(s for n, s in zip(view.shape[:3], view.strides) if n > 1), row_nbytes(view)

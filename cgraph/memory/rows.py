@@ -1,0 +1,181 @@
+"""Values computed a band of rows at a time: which bands run when, and how many rows of each value are held at once.
+
+Idea: the last value of a region, its *join*, is made band by band. Before a band runs, it asks the values that it reads
+for the rows that are missing, they ask theirs, and so on: every row is computed once. A value inside holds the rows
+that somebody has yet to read, and the band that is being written, in a *ring*: when a band does not fit behind the
+rows that are there, those that are still wanted slide to its front.
+
+Rows count along one axis of an array, frame included: the first band has the frame above, the last the frame below.
+Nothing here knows an op: which rows a row of a value reads are tables.
+
+Source: line buffers, as in Goetschalckx and Verhelst 2019 (depth-first execution), here for graphs with forks and joins.
+Time O(bands × reads).
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from cgraph.errors import PlanError
+from cgraph.record import Record
+
+
+class Read(Record):
+    """The rows of another value that a value reads.
+
+    Fields
+        source: position of the other value in the region
+        first, stop: per row, the first row that is read, and the one behind the last; neither falls
+    """
+
+    source: int
+    first: tuple[int, ...]
+    stop: tuple[int, ...]
+
+
+class Rows(Record):
+    """A value of a region.
+
+    Fields
+        name: for messages
+        rows: all of them, frame included
+        row_nbytes: bytes of one in a ring
+        reads: what it reads of other values of the region
+        above, below: rows of the frame, which belong to the first and to the last band
+        step: rows of a band are a multiple of it
+    Raises
+        PlanError: a table has not an entry for each row, or falls; there is no row inside the frame
+    """
+
+    name: str
+    rows: int
+    row_nbytes: int
+    reads: tuple[Read, ...] = ()
+    above: int = 0
+    below: int = 0
+    step: int = 1
+
+    def __post_init__(self) -> None:
+        if self.inside < 1 or self.step < 1 or self.row_nbytes < 0:
+            raise PlanError(f"{self.name} has {self.inside} rows of {self.row_nbytes} bytes, {self.step} a step")
+        for read in self.reads:
+            if len(read.first) != self.rows or len(read.stop) != self.rows:
+                raise PlanError(f"{self.name} has {self.rows} rows, its table {len(read.first)} and {len(read.stop)}")
+            if any(a > b for t in (read.first, read.stop) for a, b in zip(t, t[1:])):
+                raise PlanError(f"{self.name} reads rows that fall from one to the next")
+
+    @cached_property
+    def inside(self) -> int:
+        """Rows without the frame."""
+        return self.rows - self.above - self.below
+
+    def band(self, rows: int) -> int:
+        """Rows of a band of at least so many, whole steps; all of them at most."""
+        return min(-(-max(rows, 1) // self.step) * self.step, self.inside)
+
+    def stop(self, first: int, band: int) -> int:
+        """The row behind the band that begins at row `first`."""
+        stop = max(first, self.above) + band
+        return self.rows if stop >= self.rows - self.below else stop
+
+
+class Event(Record):
+    """A band: rows ``first..stop`` (excluded) of a value are computed."""
+
+    value: int
+    first: int
+    stop: int
+
+
+class Slide(Record):
+    """Rows of a ring that move to its front: `count` rows from row `slot` of the ring."""
+
+    slot: int
+    count: int
+
+
+class Move(Record):
+    """An event in its ring.
+
+    Fields
+        event: the band
+        slot: the ring's row in which its first row lies
+        slide: what moves before it, or None
+        base: per value that it reads, the row that lies at the front of its ring
+    """
+
+    event: Event
+    slot: int
+    slide: Slide | None
+    base: tuple[int, ...]
+
+
+def pulled(values: Sequence[Rows], bands: Sequence[int]) -> list[Event]:
+    """The bands of a region in running order; the join, whose rows are all wanted, is the last value.
+
+    Parameters
+        values: operands before users
+        bands: rows of a band of each value, as `Rows.band` gives them
+    Raises
+        PlanError: a row is read that there is not
+    """
+    done = [0] * len(values)
+    found: list[Event] = []
+    join = len(values) - 1
+    while done[join] < values[join].rows:
+        waiting = [join]
+        while waiting:
+            i = waiting[-1]
+            if done[i] == values[i].rows:
+                raise PlanError(f"{values[i].name} has {values[i].rows} rows, more are read")
+            stop = values[i].stop(done[i], bands[i])
+            source = next((r.source for r in values[i].reads if done[r.source] < r.stop[stop - 1]), None)
+            if source is not None:
+                waiting.append(source)
+                continue
+            found.append(Event(i, done[i], stop))
+            done[i] = stop
+            waiting.pop()
+    return found
+
+
+def heights(values: Sequence[Rows], events: Sequence[Event]) -> list[int]:
+    """The rows that each ring must have; 0 for the join."""
+    found = [0] * len(values)
+    for event, low in wanted(values, events):
+        found[event.value] = max(found[event.value], event.stop - low)
+    found[-1] = 0
+    return found
+
+
+def wanted(values: Sequence[Rows], events: Sequence[Event]) -> Iterator[tuple[Event, int]]:
+    """Each event, and the first row of its value that somebody reads from then on."""
+    readers: list[list[tuple[int, Read]]] = [[] for _ in values]
+    for i, value in enumerate(values):
+        for read in value.reads:
+            readers[read.source].append((i, read))
+    done = [0] * len(values)
+    for event in events:
+        left = [read.first[done[i]] for i, read in readers[event.value] if done[i] < values[i].rows]
+        yield event, min([event.first, *left])
+        done[event.value] = event.stop
+
+
+def moves(values: Sequence[Rows], events: Sequence[Event], heights: Sequence[int]) -> list[Move]:
+    """Where every band lies in its ring, and what slides before it.
+
+    Raises
+        PlanError: a ring has too few rows
+    """
+    join = len(values) - 1
+    base, done = [0] * len(values), [0] * len(values)
+    found = []
+    for event, low in wanted(values, events):
+        i, slide = event.value, None
+        if i != join and event.stop - base[i] > heights[i]:
+            if event.stop - low > heights[i]:
+                raise PlanError(f"the ring of {values[i].name} has {heights[i]} rows, {event.stop - low} are in use")
+            slide = Slide(low - base[i], done[i] - low) if done[i] > low else None
+            base[i] = low
+        found.append(Move(event, event.first - base[i], slide, tuple(base[r.source] for r in values[i].reads)))
+        done[i] = event.stop
+    return found
