@@ -15,7 +15,7 @@ from cgraph.ir.traverse import post_order
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.check import check_plan
-from cgraph.memory.layout import Layout, is_leaf, layout_of, owner_of, producers_of, views_of
+from cgraph.memory.layout import Facts, Layout, is_leaf, layout_of, owner_of, producers_of
 from cgraph.memory.permissions import permitted_lower_bound
 from cgraph.memory.problem import Plan, Strategy
 from cgraph.memory.replay import check_replay
@@ -104,19 +104,18 @@ def plan_graph(
         alignment: bytes that offsets are multiples of
         order: one of `ORDERS`
     """
-    roots = make_contiguous((*outputs, *updates.values()))
-    split = len(outputs)
-    views = views_of(post_order(roots))
-    edges = dict(zip(updates, (detached(x, views) for x in roots[split:])))
-    outputs, edges = update_in_place(roots[:split], edges, set(updates) - set(inputs))
+    facts, split = Facts(), len(outputs)
+    roots = make_contiguous((*outputs, *updates.values()), facts)
+    edges = dict(zip(updates, (detached(x, facts.views) for x in roots[split:])))
+    outputs, edges = update_in_place(roots[:split], edges, set(updates) - set(inputs), facts)
     ends = (*outputs, *edges.values())
     nodes = post_order(ends)
     always = kept_for(changing, nodes)
-    given = layout_of(nodes, ends, always)
-    found = [(name, given if run is None else layout_of(run, ends, always)) for name, run in runs(given, order)]
+    given = layout_of(nodes, ends, always, facts)
+    found = [(name, given if run is None else layout_of(run, ends, always, facts)) for name, run in runs(given, order)]
     best, plan = smallest([way for name, layout in found for way in candidates(name, layout, alignment)], strategy)
     if recompute:
-        best, plan = recomputed((best, plan), recompute, strategy, alignment)
+        best, plan = recomputed((best, plan), recompute, strategy, alignment, facts)
         ends, always = best.layout.kept, set(best.layout.always)
     check_plan(best.usage.problem, plan)
     places = best.layout.place(best.usage, plan)
@@ -126,7 +125,7 @@ def plan_graph(
     return Compiled(ends[:split], ends[split:], tuple(updates), best.layout, best.usage, plan, places, best.order)
 
 
-def recomputed(known: Choice, recompute: bool | int, strategy: Strategy, alignment: int) -> Choice:
+def recomputed(known: Choice, recompute: bool | int, strategy: Strategy, alignment: int, facts: Facts) -> Choice:
     """A plan in which forward values are computed again.
 
     Parameters
@@ -138,18 +137,18 @@ def recomputed(known: Choice, recompute: bool | int, strategy: Strategy, alignme
     quick = partial(auto, nodes=0) if strategy is auto else strategy
     best, worse, segments = known, 0, 2
     while best[1].nbytes > room and worse < PATIENCE and segments <= len(known[0].layout.steps):
-        ways = [way for way in in_segments(known[0], segments, alignment) if way.bound < best[1].nbytes]
+        ways = [way for way in in_segments(known[0], segments, alignment, facts) if way.bound < best[1].nbytes]
         found = smaller(best, smallest(ways, quick)) if ways else best
         worse = worse + 1 if found is best else 0
         best, segments = found, max(segments + 1, segments * 4 // 3)
     return smaller(best, smallest([best[0]], strategy))
 
 
-def in_segments(known: Candidate, segments: int, alignment: int) -> list[Candidate]:
+def in_segments(known: Candidate, segments: int, alignment: int, facts: Facts) -> list[Candidate]:
     """The ways to arrange a graph whose forward values are computed again, in so many segments."""
     order, new = in_order_again(known.layout, segments)
     kept, always = known.layout.kept, known.layout.always
-    layout = layout_of(order, [new[x] for x in kept], {new[x] for x in always})
+    layout = layout_of(order, [new[x] for x in kept], {new[x] for x in always}, facts)
     return candidates(f"{known.order}, recomputing {segments - 1} of {segments} segments", layout, alignment)
 
 

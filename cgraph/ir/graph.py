@@ -8,8 +8,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
+from functools import cache, wraps
 from itertools import count
+from os.path import basename
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -149,7 +150,7 @@ class Node:
     @property
     def where(self) -> str:
         """The user's file and line, as ``train.py:41``."""
-        return f"{Path(self.origin[0]).name}:{self.origin[1]}"
+        return f"{basename(self.origin[0])}:{self.origin[1]}"
 
     def __repr__(self) -> str:
         return f"<{self.name} {self.spec} at {self.where}>"
@@ -272,22 +273,23 @@ def message_at(op: Op, operands: tuple[Node, ...], origin: tuple[str, int], prob
     return f"{op.name} at {Path(origin[0]).name}:{origin[1]}: {problem}" + (f" ({named})" if named else "")
 
 
-_PLACE: ContextVar[tuple[str, int] | None] = ContextVar("place", default=None)
+PLACE: ContextVar[tuple[str, int] | None] = ContextVar("place", default=None)
+"""File and line that nodes made now come from; None for that of the user's code that makes them."""
 
 
 @contextmanager
 def made_at(file: str, line: int) -> Iterator[None]:
     """Nodes made inside come from this line of a file that describes a graph, not from a line of Python."""
-    token = _PLACE.set((file, line))
+    token = PLACE.set((file, line))
     try:
         yield
     finally:
-        _PLACE.reset(token)
+        PLACE.reset(token)
 
 
 def user_line() -> tuple[str, int]:
     """File and line of the innermost frame that is not this library's or NumPy's; or what `made_at` says."""
-    place = _PLACE.get()
+    place = PLACE.get()
     if place is not None:
         return place
     frame = sys._getframe(1)
@@ -296,6 +298,7 @@ def user_line() -> tuple[str, int]:
     return frame.f_code.co_filename, frame.f_lineno
 
 
+@cache
 def snake_case(name: str) -> str:
     """``snake_case("Conv2d") == "conv2d"``, ``snake_case("LogSumExp") == "log_sum_exp"``."""
     return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from cgraph.ir.graph import Node, made_at
+from cgraph.ir.graph import PLACE, Node
 
 
 def post_order(outputs: Iterable[Node], before: Mapping[Node, Sequence[Node]] | None = None) -> list[Node]:
@@ -14,20 +14,23 @@ def post_order(outputs: Iterable[Node], before: Mapping[Node, Sequence[Node]] | 
     order: list[Node] = []
     done: set[Node] = set()
     for output in outputs:
-        stack = [(output, 0)]
+        stack = [] if output in done else [(output, earlier_than(output, before))]
         while stack:
-            node, i = stack.pop()
-            if node in done:
-                continue
-            earlier = (*node.operands, *before[node]) if node in before else node.operands
-            if i < len(earlier):
-                stack.append((node, i + 1))
-                if earlier[i] not in done:
-                    stack.append((earlier[i], 0))
+            node, rest = stack[-1]
+            for x in rest:
+                if x not in done:
+                    stack.append((x, earlier_than(x, before)))
+                    break
             else:
+                stack.pop()
                 done.add(node)
                 order.append(node)
     return order
+
+
+def earlier_than(node: Node, before: Mapping[Node, Sequence[Node]]) -> Iterator[Node]:
+    """Operands of a node, and what else comes before it."""
+    return iter((*node.operands, *before[node]) if node in before else node.operands)
 
 
 def users_of(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
@@ -51,14 +54,25 @@ def descendants(nodes: Iterable[Node], sources: Iterable[Node]) -> set[Node]:
 
 def located(nodes: Iterable[Node]) -> Iterator[Node]:
     """Each node in turn; what is made meanwhile comes from its line of the user's code, not from that of compile."""
-    for node in nodes:
-        with made_at(*node.origin):
+    outside = PLACE.set(None)
+    try:
+        for node in nodes:
+            PLACE.set(node.origin)
             yield node
+    finally:
+        PLACE.reset(outside)
 
 
-def rebuild(outputs: tuple[Node, ...], change: Callable[[Node, tuple[Node, ...]], Node]) -> tuple[Node, ...]:
-    """The graph with every node replaced, bottom-up, by ``change(node, new_operands)``."""
+def rebuild(
+    outputs: tuple[Node, ...],
+    change: Callable[[Node, tuple[Node, ...]], Node],
+    order: Sequence[Node] | None = None,
+) -> tuple[Node, ...]:
+    """The graph with every node replaced, bottom-up, by ``change(node, new_operands)``.
+
+    `order` is the `post_order` of the outputs, for a caller who knows it.
+    """
     new: dict[Node, Node] = {}
-    for node in located(post_order(outputs)):
-        new[node] = change(node, tuple(new[x] for x in node.operands))
+    for node in located(post_order(outputs) if order is None else order):
+        new[node] = change(node, tuple([new[x] for x in node.operands]))
     return tuple(new[x] for x in outputs)

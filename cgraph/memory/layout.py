@@ -53,6 +53,50 @@ class Layout(Record):
         return None if i is None else Pointer(ARENA, usage.offset(plan, i))
 
 
+class Sharing(Record):
+    """What a step may share bytes with, and what it needs, in whatever order steps run.
+
+    Fields
+        overwritable: owners whose exact bytes it may take
+        parts: owners that may be made inside its result, with their byte offsets
+        scratch: bytes of its workspace
+    """
+
+    overwritable: tuple[Node, ...]
+    parts: tuple[tuple[Node, int], ...]
+    scratch: int
+
+
+class Facts:
+    """What is known of nodes, in whatever order they run. Changes: a node is looked at when it is first asked for.
+
+    One of these goes through the planning of a graph, so that each node is looked at once, however many orders and
+    rewritings are tried.
+    """
+
+    def __init__(self) -> None:
+        self.views: dict[Node, View | tuple[View, ...]] = {}
+        self.sharing: dict[Node, Sharing] = {}
+
+    def view(self, node: Node) -> View | tuple[View, ...]:
+        """Where the node's value lies; that of its operands is known."""
+        if node not in self.views:
+            self.views[node] = view_of(node, self.views)
+        return self.views[node]
+
+    def views_of(self, order: Iterable[Node]) -> dict[Node, View | tuple[View, ...]]:
+        """The views of all nodes, in their order; operands come before users."""
+        return {node: self.view(node) for node in order}
+
+    def sharing_of(self, node: Node) -> Sharing:
+        """What a step may share and needs; the views of its operands are known."""
+        if node not in self.sharing:
+            scratch = node.op.scratch(*(x.spec for x in node.operands))
+            found = tuple(overwritable(node, self.views)), tuple(parts(node, self.views)), scratch
+            self.sharing[node] = Sharing(*found)
+        return self.sharing[node]
+
+
 def is_leaf(node: Node) -> bool:
     return isinstance(node.op, VarOp | ConstOp)
 
@@ -67,14 +111,6 @@ def view_of(node: Node, views: dict[Node, View | tuple[View, ...]]) -> View | tu
         pairs = zip(node.spec.specs, node.spec.offsets)
         return tuple(own_view(spec, Pointer(node, at)) for spec, at in pairs)
     return own_view(node.spec, Pointer(node))
-
-
-def views_of(order: Sequence[Node]) -> dict[Node, View | tuple[View, ...]]:
-    """The views of all nodes; operands come before users."""
-    views: dict[Node, View | tuple[View, ...]] = {}
-    for node in order:
-        views[node] = view_of(node, views)
-    return views
 
 
 def own_view(spec: Spec, at: Pointer) -> View:
@@ -100,16 +136,19 @@ def owner_of(view: View | tuple[View, ...]) -> Node:
     return first.at.base  # type: ignore[return-value]
 
 
-def layout_of(order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node] = ()) -> Layout:
+def layout_of(
+    order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node] = (), facts: Facts | None = None
+) -> Layout:
     """The layout of a schedule.
 
     Parameters
         order: nodes, operands before users
         kept: nodes whose bytes stay to the end: outputs and sources of update edges
         always: nodes whose bytes are nobody else's at any step, so that later runs find them
+        facts: what is known of nodes already; what is not is added
     """
-    kept, always = tuple(kept), frozenset(always)
-    views = views_of(order)
+    kept, always, facts = tuple(kept), frozenset(always), facts or Facts()
+    views = facts.views_of(order)
     owners = {node: owner_of(views[node]) for node in order}
     steps = tuple(n for n in order if computes(n, views))
     step_of = {n: t for t, n in enumerate(steps)}
@@ -130,12 +169,12 @@ def layout_of(order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node
     for node in steps:
         if node in whole:
             continue
-        value = values[step_of[node]]
-        value.overwritable = tuple(step_of[x] for x in overwritable(node, views) if x in step_of)
-        value.parts = tuple((step_of[x], at) for x, at in parts(node, views) if x in step_of and x not in whole)
+        value, sharing = values[step_of[node]], facts.sharing_of(node)
+        value.overwritable = tuple(step_of[x] for x in sharing.overwritable if x in step_of)
+        value.parts = tuple((step_of[x], at) for x, at in sharing.parts if x in step_of and x not in whole)
     scratch_of = {}
     for node in steps:
-        nbytes = node.op.scratch(*(x.spec for x in node.operands))
+        nbytes = facts.sharing_of(node).scratch
         if nbytes:
             scratch_of[node] = len(values)
             values.append(Value(nbytes, step_of[node], f"{node.name} workspace", step_of[node]))

@@ -12,9 +12,10 @@ def align_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
     The last pass: what is packed is read where it lies and needs no copy.
     """
-    if not any(is_unaligned(x) for x in post_order(outputs)):
+    order = post_order(outputs)
+    if not any(is_unaligned(x) for x in order):
         return outputs
-    return rebuild(outputs, lambda node, operands: moved(node) if is_unaligned(node) else remade(node, operands))
+    return rebuild(outputs, lambda node, operands: moved(node) if is_unaligned(node) else remade(node, operands), order)
 
 
 def is_unaligned(node: Node) -> bool:

@@ -23,24 +23,36 @@ def fold_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     folded: a broadcast, and a large matrix that is transposed for products alone, which cost nothing as they are; ops
     that are not pure. The value is the op's meaning, which may differ in the last place from the kernel's.
     """
-    users = users_of(post_order(outputs))
+    order = post_order(outputs)
+    if not any(is_of_constants(n.operands) and not isinstance(n.op, BroadcastTo) for n in order):
+        return outputs
+    users = users_of(order)
 
     def change(node: Node, operands: tuple[Node, ...]) -> Node:
-        free, node = is_free(node, users), remade(node, operands)
-        if not operands or not node.op.pure or isinstance(node.spec, Bundle) or free:
-            return node
-        values = [v for v in map(constant_of, operands) if v is not None]
-        if len(values) < len(operands):
-            return node
+        if not is_of_constants(operands) or not node.op.pure or isinstance(node.spec, Bundle) or is_free(node, users):
+            return remade(node, operands)
         if node.nbytes > max(_SMALL, sum(source_of(x).nbytes for x in operands)):
-            return node
+            return remade(node, operands)
+        values = [v for v in map(constant_of, operands) if v is not None]
         with np.errstate(all="ignore"):
             value = in_c_order(np.asarray(node.op.meaning(*values), node.dtype))
         for x in values:
             forget(x)
         return Const(value, copy=False)
 
-    return rebuild(outputs, change)
+    return rebuild(outputs, change, order)
+
+
+def is_of_constants(operands: tuple[Node, ...]) -> bool:
+    """There are operands, and all of them are known."""
+    return bool(operands) and all(map(is_constant, operands))
+
+
+def is_constant(node: Node) -> bool:
+    """A constant, broadcast or transposed or as it is."""
+    while isinstance(node.op, BroadcastTo | Transpose):
+        node = node.operands[0]
+    return isinstance(node.op, ConstOp)
 
 
 def is_free(node: Node, users: Mapping[Node, Sequence[Node]]) -> bool:

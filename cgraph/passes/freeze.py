@@ -19,4 +19,6 @@ def freeze(outputs: tuple[Node, ...], variables: Iterable[Var]) -> tuple[Node, .
         if x.cell.array is None:
             raise UnassignedError(f"{x.name} {x.spec} (made at {x.where}) cannot be frozen: it has no value")
         new[x] = Const(x.cell.share(), name=x.name, copy=False)
+    if not new:
+        return outputs
     return rebuild(outputs, lambda node, operands: new[node] if node in new else remade(node, operands))

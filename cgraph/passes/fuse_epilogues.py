@@ -51,13 +51,14 @@ def fuse_epilogues(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     relu and bounds around 0, and residuals of depthwise and transposed convolutions, whose kernels add none.
     """
     order = post_order(outputs)
+    fusible = [node for node in order if is_fusible(node)]
+    if not fusible:
+        return outputs
     users = users_of(order)
     ends = set(outputs)
     chains: dict[Node, Chain] = {}
     inside: set[Node] = set()
-    for node in order:
-        if not is_fusible(node):
-            continue
+    for node in fusible:
         chain, seen = Chain(node, node), []
         while chain.last not in ends and len(users[chain.last]) == 1:
             longer = extended(chain, users[chain.last][0])
@@ -72,7 +73,7 @@ def fuse_epilogues(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
         if node in chains:
             new[node] = built(chains[node], new)
         elif node not in inside:
-            new[node] = remade(node, tuple(new[x] for x in node.operands))
+            new[node] = remade(node, tuple([new[x] for x in node.operands]))
     return tuple(new[x] for x in outputs)
 
 

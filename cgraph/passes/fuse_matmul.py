@@ -19,12 +19,13 @@ def fuse_matmul(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     Values change in the last places: the sum begins with what is added. Not taken in: activations other than relu.
     """
     order = post_order(outputs)
+    if not any(isinstance(node.op, Matmul | MatmulEpilogue) for node in order):
+        return outputs
     users, ends = users_of(order), set(outputs)
     new: dict[Node, Node] = {}
     for node in located(order):
-        operands, rule = tuple(new[x] for x in node.operands), RULES.get(type(node.op))
-        own = tuple(len(users[x]) == 1 and x not in ends for x in node.operands)
-        found = rule(operands, own) if rule else None
+        operands, rule = tuple([new[x] for x in node.operands]), RULES.get(type(node.op))
+        found = rule(operands, tuple(len(users[x]) == 1 and x not in ends for x in node.operands)) if rule else None
         new[node] = remade(node, operands) if found is None else found
     return tuple(new[x] for x in outputs)
 

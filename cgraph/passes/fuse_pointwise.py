@@ -34,7 +34,7 @@ def fuse_pointwise(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
             members[head], operands[head] = [], set(node.operands)
         group[node] = head
         members[head].append(node)
-    return _build(outputs, order, members)
+    return _build(outputs, order, members) if any(len(inside) > 1 for inside in members.values()) else outputs
 
 
 def _fits(node: Node, head: Node, inside: list[Node], reads: set[Node]) -> bool:
@@ -58,7 +58,7 @@ def _build(outputs: tuple[Node, ...], order: list[Node], members: dict[Node, lis
         if inside is not None and len(inside) > 1:
             new[node] = _fused(inside[::-1], new)
         elif inside is not None or not isinstance(node.op, Pointwise):
-            new[node] = remade(node, tuple(new[x] for x in node.operands))
+            new[node] = remade(node, tuple([new[x] for x in node.operands]))
     return tuple(new[x] for x in outputs)
 
 

@@ -16,10 +16,13 @@ def fuse_reductions(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """
     order = post_order(outputs)
     users, ends = users_of(order), set(outputs)
+    joined = {n for n in order if isinstance(n.op, Reduction) and is_joined(n.operands[0], users, ends)}
+    if not joined:
+        return outputs
     new: dict[Node, Node] = {}
     for node in located(order):
-        operands = tuple(new[x] for x in node.operands)
-        if isinstance(node.op, Reduction) and is_joined(node.operands[0], users, ends):
+        operands = tuple([new[x] for x in node.operands])
+        if node in joined:
             inner = operands[0]
             new[node] = apply(FusedReduction(node.op, inner.op), *inner.operands)  # type: ignore[arg-type]
         else:

@@ -4,7 +4,7 @@ from collections import Counter
 
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.traverse import located, post_order, users_of
-from cgraph.memory.layout import is_leaf, owner_of, views_of
+from cgraph.memory.layout import Facts, is_leaf, owner_of
 from cgraph.ops.family import Pointwise
 from cgraph.ops.pad import Pad
 from cgraph.ops.physical.stencil import PAGE, Stencil
@@ -27,7 +27,7 @@ def fuse_stencils(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     found = {node: joined(node) for node in order if has_inner(node, users, ends)}
     if not found:
         return outputs
-    views = views_of(order)
+    views = Facts().views_of(order)
     owners = {node: owner_of(views[node]) for node in order}
     readers, shown = readers_of(order, views), {owners[x] for x in outputs}
 
@@ -47,7 +47,7 @@ def fuse_stencils(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
             op, sources = found[node]
             new[node] = apply(op, *(new[x] for x in sources))
         else:
-            new[node] = remade(node, tuple(new[x] for x in node.operands))
+            new[node] = remade(node, tuple([new[x] for x in node.operands]))
     return tuple(new[x] for x in outputs)
 
 

@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.traverse import rebuild
+from cgraph.ir.traverse import post_order, rebuild
 from cgraph.kernels.calls.activation import NONE
 from cgraph.kernels.calls.gemm_blocks import pack_b
 from cgraph.kernels.target import Target
@@ -22,6 +22,9 @@ def pack_matmul(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
     May worsen: bytes kept for good, when the constant has other users. Not packed: for one row, which reads the
     constant in the order in which it lies; whole numbers, which have no tiled kernel; constants that differ by batch.
     """
+    order = post_order(outputs)
+    if not any(isinstance(node.op, Matmul | MatmulEpilogue) for node in order):
+        return outputs
 
     def change(node: Node, operands: tuple[Node, ...]) -> Node:
         y = constant_matrix(operands[1]) if isinstance(node.op, Matmul | MatmulEpilogue) else None
@@ -33,7 +36,7 @@ def pack_matmul(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
         packed = PackedMatmul(*y.shape, tile, has_addend, activation)  # type: ignore[call-arg, misc]
         return apply(packed, operands[0], Const(panels, copy=False), *operands[2:])
 
-    return rebuild(outputs, change)
+    return rebuild(outputs, change, order)
 
 
 def constant_matrix(node: Node) -> np.ndarray | None:

@@ -1,9 +1,10 @@
 """Apply local rules bottom-up until none fires."""
 
 from collections.abc import Callable, Sequence
+from operator import is_
 
 from cgraph.ir.graph import Node, Op, apply
-from cgraph.ir.traverse import rebuild
+from cgraph.ir.traverse import post_order, rebuild
 
 Rule = tuple[type[Op], Callable[[Node], Node | None]]
 _MOST_FIRINGS = 100
@@ -11,7 +12,7 @@ _MOST_FIRINGS = 100
 
 def remade(node: Node, operands: tuple[Node, ...]) -> Node:
     """The node on new operands; itself when they are its own."""
-    if all(new is old for new, old in zip(operands, node.operands)):
+    if all(map(is_, operands, node.operands)):
         return node
     return apply(node.op, *operands)
 
@@ -25,6 +26,9 @@ def rewrite(outputs: tuple[Node, ...], rules: Sequence[Rule]) -> tuple[Node, ...
     by_op: dict[type[Op], list[Callable[[Node], Node | None]]] = {}
     for op, rule in rules:
         by_op.setdefault(op, []).append(rule)
+    order = post_order(outputs)
+    if by_op.keys().isdisjoint(type(node.op) for node in order):
+        return outputs
 
     def change(node: Node, operands: tuple[Node, ...]) -> Node:
         node = remade(node, operands)
@@ -35,4 +39,4 @@ def rewrite(outputs: tuple[Node, ...], rules: Sequence[Rule]) -> tuple[Node, ...
             node = found
         raise RuntimeError(f"rules do not come to an end at {node!r}")
 
-    return rebuild(outputs, change)
+    return rebuild(outputs, change, order)

@@ -53,7 +53,7 @@ def tidy_loops(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
             return apply(Item(found[key_of(node.operands[0])].places[node.op.index]), *operands)
         return remade(node, operands)
 
-    return rebuild(outputs, change)
+    return rebuild(outputs, change, order)
 
 
 def key_of(loop: Node) -> tuple:

@@ -6,7 +6,7 @@ from cgraph.ir.graph import Node, apply
 from cgraph.ir.spec import Bundle
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.kernel import View
-from cgraph.memory.layout import computes, owner_of, views_of
+from cgraph.memory.layout import Facts, computes, owner_of
 from cgraph.ops.leaf import Var
 from cgraph.ops.physical.in_place import InPlace
 
@@ -16,20 +16,22 @@ Extra = dict[Node, list[Node]]
 
 
 def update_in_place(
-    outputs: tuple[Node, ...], updates: Mapping[Var, Node], allowed: Collection[Var]
+    outputs: tuple[Node, ...], updates: Mapping[Var, Node], allowed: Collection[Var], facts: Facts
 ) -> tuple[tuple[Node, ...], dict[Var, Node]]:
     """Outputs and update edges with sources in their Vars' bytes, where nobody reads the old value afterwards.
 
     Every reader of the old value either runs before the source anyway or is made to; a Var whose source would have to
     run both before and after a reader keeps its copy. Not done: Vars that an output shows; Vars outside `allowed`,
     since an input's bytes are the caller's; and graphs with an op that may fail, since a failed run must leave all
-    Vars as they were.
+    Vars as they were. `facts` may know the views of nodes already.
     """
+    if not updates:
+        return outputs, {}
     roots = (*outputs, *updates.values())
     order = post_order(roots)
     if any(n.op.can_fail for n in order) or len(order) * len(updates) > MOST_WORK:
         return outputs, dict(updates)
-    views = views_of(order)
+    views = facts.views_of(order)
     readers = readers_of(order, views)
     shown = {owner_of(views[n]) for n in outputs}
     chosen: dict[Node, Var] = {}
