@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import cgraph as cg
+from cgraph.alignment import ALIGNMENT
 from cgraph.function import rewritten
 from cgraph.kernels.target import building_for, target_named
 from cgraph.memory.auto import auto
@@ -28,7 +29,6 @@ NETWORKS = (
 ).split()
 GRAPHS = ("built", "lowered")
 TARGET = "avx2"
-ALIGNMENT = 64
 HEAD = f"{'network':14} {'graph':8} {'steps':>5} {'arena':>10} {'bound':>10} {'ratio':>6}  {'order':12} strategy"
 
 

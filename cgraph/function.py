@@ -14,9 +14,8 @@ from cgraph.errors import BudgetError, GraphError, InputError, ShapeError, Unass
 from cgraph.ir.check import check_graph
 from cgraph.ir.graph import Node, public
 from cgraph.ir.traverse import post_order
-from cgraph.kernels.kernel import Pointer, View, contiguous
+from cgraph.kernels.kernel import ARENA, Pointer, View, contiguous
 from cgraph.kernels.target import Target, building_for, target_named
-from cgraph.memory.layout import ARENA
 from cgraph.memory.problem import Plan, Strategy
 from cgraph.memory.recompute import Recompute
 from cgraph.ops.leaf import ConstOp, Var, fitting_array

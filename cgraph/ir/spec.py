@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.alignment import aligned
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.record import Record
 
 DTYPES = tuple(np.dtype(t) for t in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split())
 LARGEST = 2**63 - 1
-RESULT_ALIGNMENT = 64
 
 
 class Spec(Record):
@@ -52,7 +52,7 @@ class Spec(Record):
 
 
 class Bundle(Record):
-    """Several results of one op, laid one after another, each at a multiple of 64 bytes."""
+    """Several results of one op, laid one after another, each aligned."""
 
     specs: tuple[Spec, ...]
 
@@ -62,7 +62,7 @@ class Bundle(Record):
         at, found = 0, []
         for spec in self.specs:
             found.append(at)
-            at += -(-spec.nbytes // RESULT_ALIGNMENT) * RESULT_ALIGNMENT
+            at += aligned(spec.nbytes)
         return (*found, at)
 
     @property

@@ -13,6 +13,7 @@ from typing import Any
 
 from cgraph.record import Record, replace
 
+ARENA = "arena"  # the base of addresses in the one buffer of a function
 LINE = 64  # bytes of a cache line
 
 Param = int | float | str | bool | tuple

@@ -14,11 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cgraph.alignment import aligned
+
 START = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian
 HEADER, SECTION, SYMBOL, RELOCATION = map(Struct, ("<16s2HI3QI6H", "<2I4Q2I2Q", "<I2BH2Q", "<Q2Iq"))
 X86_64, SYMBOLS, RELOCATIONS, UNWINDING, ADDRESS = 62, 2, 4, 0x70000001, 1
 WRITTEN, IN_MEMORY = 1, 2  # flags of a section
-ALIGNMENT = 64
 
 
 class UnknownCode(Exception):
@@ -60,7 +61,7 @@ class Image:
             if s.flags & IN_MEMORY and s.nbytes and s.kind != UNWINDING:
                 if s.flags & WRITTEN:
                     raise UnknownCode("a section that is written")
-                self.places[i] = -(-self.stop // ALIGNMENT) * ALIGNMENT
+                self.places[i] = aligned(self.stop)
                 self.stop = self.places[i] + s.nbytes
 
     def write(self, memory: np.ndarray) -> dict[str, int]:

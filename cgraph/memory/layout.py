@@ -5,14 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.kernels.expression import code_of
-from cgraph.kernels.kernel import Pointer, View, contiguous
+from cgraph.kernels.kernel import ARENA, Pointer, View, contiguous
 from cgraph.memory.problem import Plan
 from cgraph.memory.usage import Usage, Value
 from cgraph.ops.join import Concat
 from cgraph.ops.leaf import ConstOp, VarOp
 from cgraph.record import Record
-
-ARENA = "arena"
 
 
 class Layout(Record):

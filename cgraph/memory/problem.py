@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from cgraph.alignment import ALIGNMENT
 from cgraph.errors import PlanError
 from cgraph.record import Record
 
@@ -47,7 +48,7 @@ class Problem(Record):
     """
 
     operands: tuple[Operand, ...]
-    alignment: int = 64
+    alignment: int = ALIGNMENT
 
     def __post_init__(self) -> None:
         if self.alignment < 1:

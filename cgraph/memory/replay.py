@@ -17,8 +17,8 @@ import numpy as np
 
 from cgraph.errors import PlanError
 from cgraph.ir.graph import Node
-from cgraph.kernels.kernel import Pointer
-from cgraph.memory.layout import ARENA, is_leaf, own_view
+from cgraph.kernels.kernel import ARENA, Pointer
+from cgraph.memory.layout import is_leaf, own_view
 from cgraph.memory.recompute import cut_out
 from cgraph.ops.join import Concat
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.alignment import aligned
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import Spec
@@ -16,7 +17,7 @@ from cgraph.kernels.expression import Trace, code_of
 from cgraph.kernels.kernel import Pointer, View, contiguous
 from cgraph.ops.leaf import Const, as_node
 from cgraph.ops.pool import Pool, pooled, sibling
-from cgraph.ops.window import Sizes, Windows, aligned, rooms, spread_nbytes, spread_view, window_view
+from cgraph.ops.window import Sizes, Windows, rooms, spread_nbytes, spread_view, window_view
 
 
 class AvgPool(Pool):

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.alignment import aligned_memory
 from cgraph.errors import DTypeError, GraphError, InputError, UnassignedError
 from cgraph.ir.graph import Node, Op, apply, user_line
 from cgraph.ir.spec import Spec, dtype_of, shape_of
 from cgraph.kernels.mapped import aligned, copy_to, in_c_order, in_memory
 
-_ALIGNMENT = 64
 _HASHED_NBYTES = 1 << 16
 
 
@@ -204,7 +204,5 @@ def fitting_array(value: Any, spec: Spec, name: str) -> np.ndarray:
 
 
 def aligned_empty(spec: Spec) -> np.ndarray:
-    """An uninitialised array whose first byte lies at a multiple of 64."""
-    raw = np.empty(spec.nbytes + _ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % _ALIGNMENT
-    return raw[start : start + spec.nbytes].view(spec.dtype).reshape(spec.shape)
+    """An uninitialised array whose first byte is aligned."""
+    return aligned_memory(spec.nbytes).view(spec.dtype).reshape(spec.shape)

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cgraph.alignment import aligned as aligned_nbytes
 from cgraph.ir.graph import Node
-from cgraph.ir.spec import RESULT_ALIGNMENT, Bundle, Spec
+from cgraph.ir.spec import Bundle, Spec
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous
@@ -176,7 +177,7 @@ def placed(rooms: Sequence[Room]) -> int:
         for other in sorted((o for o in done if o.last >= room.first and o.first <= room.last), key=lambda o: o.at):
             if other.at >= at + room.nbytes:
                 break
-            at = max(at, -(-(other.at + other.nbytes) // RESULT_ALIGNMENT) * RESULT_ALIGNMENT)
+            at = max(at, aligned_nbytes(other.at + other.nbytes))
         room.at = at
         done.append(room)
     return max((room.at + room.nbytes for room in rooms), default=0)

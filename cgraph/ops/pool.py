@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cgraph.alignment import aligned
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
@@ -23,7 +24,6 @@ from cgraph.ops.leaf import as_node
 from cgraph.ops.window import (
     Sizes,
     Windows,
-    aligned,
     backward,
     padded_nbytes,
     padded_view,

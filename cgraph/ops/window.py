@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.alignment import aligned
 from cgraph.errors import ShapeError
 from cgraph.kernels.calls.move import copy_calls, fill_calls
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous
@@ -203,13 +204,8 @@ def pads(value: Sizes, axes: int) -> tuple[int, ...]:
     return found
 
 
-def aligned(nbytes: int) -> int:
-    """Bytes up to the next multiple of 64."""
-    return -(-nbytes // 64) * 64
-
-
 def rooms(scratch: Pointer | None, *nbytes: int) -> list[Pointer | None]:
-    """Addresses in a workspace for pieces of so many bytes, each at a multiple of 64; None for empty pieces."""
+    """Addresses in a workspace for pieces of so many bytes, each aligned; None for empty pieces."""
     found: list[Pointer | None] = []
     at = 0
     for n in nbytes:

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from cgraph.ir.graph import Node
-from cgraph.kernels.kernel import View
-from cgraph.memory.layout import ARENA, is_leaf, owner_of
+from cgraph.kernels.kernel import ARENA, View
+from cgraph.memory.layout import is_leaf, owner_of
 from cgraph.memory.replay import check_replay
 from cgraph.ops.join import Concat
 from cgraph.planning import Compiled

@@ -3,7 +3,8 @@
 import os
 from collections.abc import Sequence
 
-from cgraph.engine.cpu.program import ALIGNMENT, CpuProgram, code_of_calls
+from cgraph.alignment import ALIGNMENT
+from cgraph.engine.cpu.program import CpuProgram, code_of_calls
 from cgraph.engine.cpu.threads import cores
 from cgraph.engine.engine import Step
 from cgraph.kernels.calls.move import fill_calls

@@ -10,15 +10,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from cgraph.alignment import aligned_memory
 from cgraph.engine.cpu.threads import run_table
 from cgraph.errors import PositionError
 from cgraph.kernels.callback import STOP, taken_failure
-from cgraph.kernels.kernel import Call, Callback, Kernel, Pointer
+from cgraph.kernels.kernel import ARENA, Call, Callback, Kernel, Pointer
 from cgraph.kernels.store import store
 from cgraph.kernels.target import Target
 from cgraph.record import Record
-
-ALIGNMENT = 64
 
 
 class Relocation(Record):
@@ -100,9 +99,7 @@ class CpuProgram:
         self.code = code
         shared = (code.table[:, 2] > code.table[:, 3]).any()  # some call has more than one share of tasks to hand out
         self.threads = threads if shared else 1
-        raw = np.empty(nbytes + ALIGNMENT, np.uint8)
-        start = -raw.ctypes.data % ALIGNMENT
-        self.arena = raw[start : start + nbytes]
+        self.arena = aligned_memory(nbytes)
         self.args = code.args.copy()
         self.table = code.table.copy()
         self.table[:, 1] = self.args.ctypes.data + 8 * code.table[:, 1]
@@ -114,7 +111,7 @@ class CpuProgram:
             if isinstance(relocation.key, np.ndarray):
                 self.bind({id(relocation.key): relocation.key.ctypes.data})
         self.stop = np.zeros(1, np.int64)
-        self.bind({id(ARENA_KEY): self.arena.ctypes.data, id(STOP): self.stop.ctypes.data})
+        self.bind({id(ARENA): self.arena.ctypes.data, id(STOP): self.stop.ctypes.data})
 
     def bind(self, addresses: Mapping[int, int]) -> None:
         """Write the addresses of the memory that these keys name."""
@@ -169,6 +166,3 @@ class CpuProgram:
             rows = [r for s in steps for r in range(edges[s], edges[s + 1])]
             self._tables[steps] = np.ascontiguousarray(self.table[rows])
         return self._tables[steps]
-
-
-ARENA_KEY = "arena"

@@ -9,6 +9,7 @@ in one workspace, and a long sum is added up from parts.
 from collections.abc import Iterator
 from math import prod
 
+from cgraph.alignment import aligned
 from cgraph.kernels.calls.contract import in_parts_calls, reordered
 from cgraph.kernels.calls.matmul import matmul_calls, matmul_scratch_nbytes
 from cgraph.kernels.calls.move import copy_calls
@@ -18,7 +19,6 @@ from cgraph.kernels.kernel import Call, Pointer, View, collapse, contiguous
 from cgraph.record import Record, replace
 
 MOST_COPIED = 8 << 20  # bytes of copied windows at a time: near the caches, and far from the size of the arena
-ALIGNMENT = 64
 
 
 class Sides(Record):
@@ -86,7 +86,7 @@ class Contraction(Record):
         if is_even(v, rows) and is_even(v, columns):
             return 0
         n = prod(v.shape[i] for i in range(len(v.shape)) if v.strides[i])
-        return rounded(n * v.itemsize)
+        return aligned(n * v.itemsize)
 
     @property
     def pieces(self) -> int:
@@ -122,7 +122,7 @@ class Contraction(Record):
             return 0
         shape = (self.pieces, *self.out.shape)
         n = prod(shape) * self.out.itemsize
-        return rounded(n) + rounded(scratch_nbytes("sum", self.out.dtype, shape, (0,)))
+        return aligned(n) + aligned(scratch_nbytes("sum", self.out.dtype, shape, (0,)))
 
     def _product_nbytes(self) -> int:
         return matmul_scratch_nbytes(*self._matrices(Pointer(None))[:3])
@@ -143,7 +143,7 @@ class Contraction(Record):
             shape = (len(pieces), *self.out.shape)
             parts = contiguous(at, shape, self.out.dtype)
             nbytes = scratch_nbytes("sum", self.out.dtype, shape, (0,))
-            room = at + rounded(parts.size * parts.itemsize)
+            room = at + aligned(parts.size * parts.itemsize)
             m = Trace()
             calls += in_parts_calls("sum", m.program(m.load(0, self.out.dtype)), self.out, (parts,), (0,), room, nbytes)
         return calls
@@ -215,7 +215,3 @@ def part_of(v: View, axis: int, first: int, last: int) -> View:
     """Some of an axis."""
     shape = (*v.shape[:axis], last - first, *v.shape[axis + 1 :])
     return replace(v, at=v.at + first * v.strides[axis], shape=shape)
-
-
-def rounded(nbytes: int) -> int:
-    return -(-nbytes // ALIGNMENT) * ALIGNMENT

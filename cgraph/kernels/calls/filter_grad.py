@@ -13,6 +13,7 @@ from itertools import product
 
 import numpy as np
 
+from cgraph.alignment import aligned
 from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
 from cgraph.kernels.calls.contract import in_parts_calls
 from cgraph.kernels.calls.conv import tile_ns
@@ -25,7 +26,6 @@ from cgraph.kernels.kernel import Call, Kernel, Pointer, View
 from cgraph.record import Record
 
 PART_NBYTES = 400_000  # images and gradients of one part: near the core, in L2
-ALIGNMENT = 64
 
 
 class FilterGrad(Record):
@@ -203,7 +203,3 @@ def check_shapes(plan: FilterGrad, out: View, x: Blocked | View, g: Blocked) -> 
 
 def divisors(n: int) -> list[int]:
     return [i for i in range(1, n + 1) if n % i == 0]
-
-
-def aligned(nbytes: int) -> int:
-    return -(-nbytes // ALIGNMENT) * ALIGNMENT

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cgraph.alignment import aligned
 from cgraph.kernels.calls.gemm_tile import BLOCK_A, BLOCK_B, BLOCK_K, GemmTile, evenly, gemm_tile, rounded, spans
 from cgraph.kernels.calls.matrices import Matrices
 from cgraph.kernels.kernel import Pointer
@@ -79,8 +80,8 @@ class Blocks(Record):
         fitting = (BLOCK_A + BLOCK_B) // max(a_size + b_size, 1)
         count = min(x.count, max(fitting, 1)) if whole else 1
         a_count, b_count = (count if y.batch else 1 for y in (x.a, x.b))
-        a_nbytes = rounded(a_size * a_count * x.out.itemsize, 64)
-        b_nbytes = rounded(b_size * b_count * x.out.itemsize, 64)
+        a_nbytes = aligned(a_size * a_count * x.out.itemsize)
+        b_nbytes = aligned(b_size * b_count * x.out.itemsize)
         return Blocks(tile, m, n, k, count, a_nbytes, b_nbytes, packed)
 
 

@@ -5,6 +5,7 @@ Stable; NaN comes last in either direction. Rows are sorted at once on several t
 
 from math import prod
 
+from cgraph.alignment import aligned
 from cgraph.kernels.calls.index import without
 from cgraph.kernels.calls.move import copy_calls, fill_calls, ordered, run_call
 from cgraph.kernels.kernel import Call, Kernel, View, contiguous
@@ -68,8 +69,8 @@ def rows_of_group(rows: int, n: int) -> int:
 
 
 def group_bytes(n: int, itemsize: int, index: str) -> int:
-    """Two buffers of keys and two of places, in multiples of a cache line."""
-    return -(-2 * n * (itemsize + (int(index[1:]) if index else 0)) // 64) * 64
+    """Two buffers of keys and two of places, aligned."""
+    return aligned(2 * n * (itemsize + (int(index[1:]) if index else 0)))
 
 
 def key_dtype(x: View) -> str:
@@ -107,4 +108,4 @@ def unique_scratch(size: int, dtype: str) -> int:
 
 
 def dense_bytes(size: int, itemsize: int) -> int:
-    return -(-size * itemsize // 64) * 64
+    return aligned(size * itemsize)

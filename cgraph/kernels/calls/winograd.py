@@ -8,12 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
+from cgraph.alignment import aligned
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.bands import banded_tasks
 from cgraph.kernels.calls.blocked import Blocked, require_first_lane
 from cgraph.kernels.calls.conv import Grid, Place, Source, check_result, tile_calls, tile_ns, tiling_of
 from cgraph.kernels.calls.conv_shape import ConvShape
-from cgraph.kernels.calls.gemm_tile import evenly, rounded, spans
+from cgraph.kernels.calls.gemm_tile import evenly, spans
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, joined, table
 from cgraph.kernels.calls.pack import runs_of
 from cgraph.kernels.calls.window import Window
@@ -92,7 +93,7 @@ class Winograd(Record):
 
     @property
     def v_nbytes(self) -> int:
-        return rounded(self.points * self.v_step * self.itemsize, 64)
+        return aligned(self.points * self.v_step * self.itemsize)
 
     @property
     def m_nbytes(self) -> int:
