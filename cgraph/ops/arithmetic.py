@@ -266,7 +266,10 @@ def round(x: Any, decimals: int = 0) -> Node:
 class Cast(Pointwise):
     """Conversion to another dtype: floats to integers towards zero, integers wrap, to bool is != 0.
 
-    A float that the integer dtype cannot hold, NaN included, gives an unspecified value, as in NumPy.
+    A float that the integer dtype cannot hold becomes what x86-64 and NumPy's code for one element there make of it,
+    on every machine: first an int32 (for int32 and dtypes of less than 32 bits) or an int64, the smallest one when that
+    cannot hold it, NaN included; then the low bits of that. To uint64, 2**63 and more become an int64 less 2**63, whose
+    highest bit is turned over.
     """
 
     to: np.dtype
@@ -275,7 +278,7 @@ class Cast(Pointwise):
         return self.to
 
     def meaning(self, x):
-        return x.astype(self.to)
+        return to_integers(x, self.to) if x.dtype.kind == "f" and self.to.kind in "iu" else x.astype(self.to)
 
     def scalar(self, m, x):
         return m.cast(x, code_of(self.to))
@@ -283,6 +286,17 @@ class Cast(Pointwise):
     def grad(self, node, g):
         source = node.operands[0].dtype
         return (g.astype(source) if source.kind == "f" and self.to.kind == "f" else None,)
+
+
+def to_integers(x: np.ndarray, to: np.dtype) -> np.ndarray:
+    """Floats as integers; see `Cast`."""
+    if to == np.uint64:
+        high = x >= 2.0**63
+        low_bits = to_integers(np.where(high, x - x.dtype.type(2.0**63), x), np.dtype("int64")).astype(to)
+        return np.where(high, low_bits ^ to.type(1 << 63), low_bits)
+    first = np.dtype("int32" if to == np.int32 or to.itemsize < 4 else "int64")
+    least = x.dtype.type(np.iinfo(first).min)
+    return np.where((x >= least) & (x < -least), x, least).astype(first).astype(to)
 
 
 @public

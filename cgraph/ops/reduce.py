@@ -174,7 +174,8 @@ class Place(Reduction):
 
     def meaning(self, x):
         rest = [i for i in range(x.ndim) if i not in self.axes]
-        flat = x.transpose(*rest, *self.axes).reshape(*(x.shape[i] for i in rest), -1)
+        count = product(x.shape[i] for i in self.axes)
+        flat = x.transpose(*rest, *self.axes).reshape(*(x.shape[i] for i in rest), count)
         return type(self).numpy(flat, axis=-1)
 
 

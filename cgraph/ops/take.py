@@ -89,7 +89,7 @@ class Scatter(Op):
         rank = indices.ndim
         rows = np.array(np.moveaxis(x, self.axis, 0))
         values = np.moveaxis(updates, range(self.axis, self.axis + rank), range(rank))
-        write(rows, indices.ravel(), values.reshape(-1, *rows.shape[1:]), self.how)
+        write(rows, indices.ravel(), values.reshape(indices.size, *rows.shape[1:]), self.how)
         return np.moveaxis(rows, 0, self.axis)
 
     def overwrites(self, x: Spec, indices: Spec, updates: Spec) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ lane; those functions are thread-safe.
 from collections.abc import Callable
 
 from cgraph.kernels.expression import Program, constant_of
-from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.build import Builder, Val, nbytes_of
 from cgraph.kernels.llvm.varc import acos, asin, atan, atan2
 from cgraph.kernels.llvm.verf import erf, erfc
 from cgraph.kernels.llvm.vexp import exp, exp2, expm1, sigmoid
@@ -41,12 +41,24 @@ def primitive(k: Builder, name: str, dtype: str, *xs: Val) -> Val:
     if name == "select":
         return k.select(*xs)
     if name == "cast":
-        return k.cast(xs[0], dtype)
+        return to_integer(k, xs[0], dtype) if xs[0].is_float and dtype[0] in "iu" else k.cast(xs[0], dtype)
     if name == "bits":
         return k.bits(xs[0], dtype)
     if xs[0].is_float:
         return FLOAT[name](k, *xs)
     return (INTEGER if name in INTEGER else FLOAT)[name](k, *xs)
+
+
+def to_integer(k: Builder, x: Val, dtype: str) -> Val:
+    """A float as an integer; what a float is that the dtype cannot hold: `cgraph.ops.arithmetic.Cast`."""
+    if dtype == "u8":
+        high, top = x >= 2.0**63, k.const(1 << 63, "u8", x.lanes)
+        low_bits = k.cast(to_integer(k, k.select(high, x - 2.0**63, x), "i8"), "u8")
+        return k.select(high, low_bits ^ top, low_bits)
+    first = "i4" if dtype == "i4" or nbytes_of(dtype) < 4 else "i8"
+    least = -(2.0 ** (8 * nbytes_of(first) - 1))
+    is_held = (x >= least) & (x < -least)
+    return k.cast(k.cast(k.select(is_held, x, least), first), dtype)
 
 
 def intrinsic(name: str) -> Emit:
