@@ -98,19 +98,30 @@ class KernelStore:
             self._engines[target] = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         return self._engines[target]
 
+    def ptx(self, kernel: Kernel, words: int, target: Target) -> tuple[str, bytes]:
+        """The symbol and the text of a kernel for a GPU that takes `words` arguments."""
+        symbol = f"{symbol_of(kernel, target)}_{words}"
+        with self._lock:
+            found = self._kept(f"{symbol}.ptx")
+            return symbol, found or self._made(f"{symbol}.ptx", "compile_ptx", kernel, symbol, words, target)
+
     def _object_code(self, kernel: Kernel, symbol: str, target: Target) -> bytes:
-        found = read_entry(self.folder / f"{symbol}.o") if self.folder else None
-        if found is None:
-            return self._compiled(kernel, symbol, target)
-        self.hits += 1
-        return found
+        return self._kept(f"{symbol}.o") or self._compiled(kernel, symbol, target)
 
     def _compiled(self, kernel: Kernel, symbol: str, target: Target) -> bytes:
-        made, seconds = import_module("cgraph.kernels.llvm.compile").compile_kernel(kernel, symbol, target)
+        return self._made(f"{symbol}.o", "compile_kernel", kernel, symbol, target)
+
+    def _kept(self, file: str) -> bytes | None:
+        found = read_entry(self.folder / file) if self.folder else None
+        self.hits += found is not None
+        return found
+
+    def _made(self, file: str, compiler: str, *args: Any) -> bytes:
+        made, seconds = getattr(import_module("cgraph.kernels.llvm.compile"), compiler)(*args)
         self.misses += 1
         self.compile_seconds += seconds
         if self.folder:
-            write_entry(self.folder / f"{symbol}.o", made)
+            write_entry(self.folder / file, made)
         return made
 
 
@@ -122,7 +133,7 @@ def store() -> KernelStore:
 
 def symbol_of(kernel: Kernel, target: Target) -> str:
     """The name under which a kernel is kept: readable family, then a hash of all that shapes its code."""
-    emitter = emitter_hash(kernel.family.split(".")[0])
+    emitter = emitter_hash(kernel.family.rpartition(".")[0])
     parts = (kernel.family, kernel.params, target, host().version, emitter)
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
     return f"{kernel.family.replace('.', '_')}_{digest}"
@@ -136,7 +147,7 @@ def emitter_hash(module: str) -> str:
     """
     folder = Path(__file__).parent
     seen: dict[Path, str] = {}
-    todo = [folder / "llvm" / f"{name}.py" for name in ("compile", "build", module)]
+    todo = [folder / "llvm" / f"{name.replace('.', '/')}.py" for name in ("compile", "build", module)]
     while todo:
         path = todo.pop()
         if path in seen or not path.exists():

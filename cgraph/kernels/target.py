@@ -17,7 +17,7 @@ class Target(Record):
     """A processor as the emitters see it.
 
     Fields
-        name: ``avx512``, ``avx2`` or ``portable``
+        name: ``avx512``, ``avx2``, ``portable`` or ``gpu``
         cpu, features: as LLVM names them
         lanes: float32 values in one vector register
         registers: vector registers
@@ -31,9 +31,20 @@ class Target(Record):
     registers: int
     fma: bool
 
+    @property
+    def is_gpu(self) -> bool:
+        """Kernels are PTX: a task is a thread, or a block of them."""
+        return self.name == "gpu"
+
     def lanes_of(self, dtype: str) -> int:
         """Values of `dtype` (``f4``, ``i8``…) in one vector register."""
         return max(1, self.lanes * 4 // int(dtype[1:]))
+
+
+def gpu_target(major: int, minor: int) -> Target:
+    """A GPU of this compute capability."""
+    features = "+ptx80" if major <= 9 else ""  # PTX 8.0 runs on drivers since CUDA 12.0; newer devices need newer text
+    return Target("gpu", f"sm_{major}{minor}", features, 1, 255, True)
 
 
 _AVX2 = "+sse4.2,+popcnt,+avx,+avx2,+fma,+bmi,+bmi2,+f16c,+lzcnt,+movbe"
@@ -95,5 +106,10 @@ def new_target_machine(target: Target) -> Any:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    if target.is_gpu:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        made = llvm.Target.from_triple("nvptx64-nvidia-cuda")
+        return made.create_target_machine(cpu=target.cpu, features=target.features, opt=3)
     made = llvm.Target.from_default_triple()
     return made.create_target_machine(cpu=target.cpu, features=target.features, opt=3, jit=True)

@@ -276,6 +276,8 @@ class Builder:
             return self.wrap(getattr(b, name)(x.v, y.v), d, x.lanes)
         if name == "shr":
             return self.wrap((b.ashr if d[0] == "i" else b.lshr)(x.v, y.v), d, x.lanes)
+        if d[0] == "f" and name == "rem":
+            return self.float_remainder(x, y)
         if d[0] == "f":
             return self.wrap(getattr(b, "f" + name)(x.v, y.v), d, x.lanes)
         if name in ("div", "rem"):
@@ -363,10 +365,30 @@ class Builder:
         return Ptr(self, self.b.inttoptr(address.v, POINTER), dtype)
 
     # -- functions ------------------------------------------------------------------------------------------------
+    def copy_bytes(self, out: Ptr, x: Ptr, nbytes: Val) -> None:
+        """libc's memcpy."""
+        size = ir.IntType(64)
+        self.b.call(self.declare("memcpy", POINTER, [POINTER, POINTER, size]), [out.v, x.v, nbytes.v])
+
+    def c_function(self, name: str, *xs: Val) -> Val:
+        """A function of float64 numbers in the C library that is thread-safe and returns one."""
+        kind = scalar_type("f8")
+        return self.wrap(self.b.call(self.declare(name, kind, [kind] * len(xs)), [x.v for x in xs]), "f8")
+
     def declare(self, name: str, result: ir.Type, operands: list[ir.Type]) -> ir.Function:
         """A function of this module, of libc or of LLVM, by name."""
         found = self.module.globals.get(name)
         return found or ir.Function(self.module, ir.FunctionType(result, operands), name)
+
+    def float_remainder(self, x: Val, y: Val) -> Val:
+        """fmod, for which LLVM calls the C library."""
+        return self.wrap(self.b.frem(x.v, y.v), x.dtype, x.lanes)
+
+    def lgamma(self, x: Val) -> Val:
+        """libc's lgamma_r: its lgamma writes the sign to a variable that threads share."""
+        kind = scalar_type("f8")
+        f = self.declare("lgamma_r", kind, [kind, POINTER])
+        return self.wrap(self.b.call(f, [x.v, self.stack("i4", 0, 2)]), "f8")
 
     # -- control --------------------------------------------------------------------------------------------------
     def slot(self, init, dtype: str | None = None, lanes: int = 0) -> Slot:

@@ -15,6 +15,7 @@ from llvmlite import ir
 
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.llvm.build import KERNEL_TYPE, Builder
+from cgraph.kernels.llvm.gpu_build import GPU_KERNEL_TYPE, TASK_THREADS, GpuBuilder
 from cgraph.kernels.target import Target, target_machine
 
 
@@ -36,8 +37,7 @@ def signature(kind: ir.FunctionType) -> Callable[[Callable], Callable]:
 
 def emit_text(kernel: Kernel, symbol: str, target: Target) -> tuple[str, bool]:
     """The LLVM IR of a kernel, and whether it is final."""
-    module_name, function_name = kernel.family.split(".")
-    emit = getattr(import_module(f"cgraph.kernels.llvm.{module_name}"), function_name)
+    emit = emitter_of(kernel)
     module = ir.Module(symbol)
     module.triple = target_machine(target).triple
     function = ir.Function(module, getattr(emit, "signature", KERNEL_TYPE), symbol)
@@ -45,6 +45,39 @@ def emit_text(kernel: Kernel, symbol: str, target: Target) -> tuple[str, bool]:
     emit(k, *kernel.params)
     k.finish()
     return str(module), getattr(emit, "is_final", False)
+
+
+def emitter_of(kernel: Kernel) -> Callable:
+    """The function that writes a kernel's body."""
+    module_name, _, function_name = kernel.family.rpartition(".")
+    return getattr(import_module(f"cgraph.kernels.llvm.{module_name}"), function_name)
+
+
+def emit_gpu_text(kernel: Kernel, symbol: str, words: int, target: Target) -> str:
+    """The LLVM IR of a kernel for a GPU, which takes `words` arguments by value."""
+    emit = emitter_of(kernel)
+    module = ir.Module(symbol)
+    module.triple = target_machine(target).triple
+    function = ir.Function(module, GPU_KERNEL_TYPE, symbol)
+    k = GpuBuilder(module, function, target)
+    emit(k, *kernel.params)
+    k.finish()
+    threads = getattr(emit, "block_threads", TASK_THREADS)
+    head = (
+        f'define ptx_kernel void @"{symbol}"(ptr byval([{words} x i64]) align 8 %".1", i64 %".2") '
+        f'"nvvm.reqntid"="{threads},1,1"'
+    )
+    return str(module).replace(f'define void @"{symbol}"(ptr %".1", i64 %".2")', head)  # llvmlite writes no such types
+
+
+def compile_ptx(kernel: Kernel, symbol: str, words: int, target: Target) -> tuple[bytes, float]:
+    """PTX of `kernel`, whose entry is called `symbol` and takes `words` int64 arguments, and the seconds it took."""
+    start = time.perf_counter()
+    module = llvm.parse_assembly(emit_gpu_text(kernel, symbol, words, target))
+    module.verify()
+    machine = target_machine(target)
+    optimise(module, machine)
+    return machine.emit_assembly(module).encode(), time.perf_counter() - start
 
 
 def compile_kernel(kernel: Kernel, symbol: str, target: Target) -> tuple[bytes, float]:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from llvmlite import ir
 
 from cgraph.kernels.kernel import LINE
-from cgraph.kernels.llvm.build import POINTER, VOID, Builder, Ptr, Val
+from cgraph.kernels.llvm.build import VOID, Builder, Ptr, Val
 from cgraph.kernels.llvm.flow import transposed
 from cgraph.kernels.llvm.walk import walk
 from cgraph.record import Record
@@ -188,14 +188,9 @@ def copy_items(k: Builder, out: Ptr, x: Ptr, count: Val) -> None:
     nbytes = count * int(out.dtype[1:])
     with k.if_else(nbytes >= SHORT_RUN) as (long, short):
         with long:
-            copy_bytes(k, out, x, nbytes)
+            k.copy_bytes(out, x, nbytes)
         with short, k.loop(0, count) as i:
             out.store(x.load(i, align=1), i, align=1)
-
-
-def copy_bytes(k: Builder, out: Ptr, x: Ptr, nbytes: Val) -> None:
-    """libc's memcpy."""
-    k.b.call(k.declare("memcpy", POINTER, [POINTER, POINTER, ir.IntType(64)]), [out.v, x.v, nbytes.v])
 
 
 def stream_run(k: Builder, out: Ptr, count: Val, value: Callable[[Val, int], Val]) -> None:

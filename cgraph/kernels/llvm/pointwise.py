@@ -16,7 +16,6 @@ from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import LINE
 from cgraph.kernels.llvm.build import Builder, Ptr, Val, nbytes_of
 from cgraph.kernels.llvm.flow import prefetch
-from cgraph.kernels.llvm.move import copy_bytes
 from cgraph.kernels.llvm.vmath import evaluate
 from cgraph.kernels.llvm.walk import load_strided, store_strided, walk
 from cgraph.record import Record, replace
@@ -188,7 +187,7 @@ class Row(Record):
             if stream.access == "v":
                 at = self.k.pointer(here[i], stream.dtype)
                 source, target = (at, stream.buffer) if into_buffers else (stream.buffer, at)
-                copy_bytes(self.k, target, source, count * nbytes_of(stream.dtype))
+                self.k.copy_bytes(target, source, count * nbytes_of(stream.dtype))
                 continue
             with self.k.loop(0, count) as j:
                 outside = self.k.pointer(here[i] + j * stream.stride, stream.dtype)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder, Ptr, Slot, Val
-from cgraph.kernels.llvm.move import Run, copy_bytes, each_run
+from cgraph.kernels.llvm.move import Run, each_run
 from cgraph.record import Record
 
 PIECE = 8  # items sorted by insertion
@@ -38,9 +38,9 @@ class Items(Record):
             self.place(i).store(other.place(j).load())
 
     def copy_from(self, i: Val, other: "Items", j: Val, count: Val) -> None:
-        copy_bytes(self.k, self.key(i), other.key(j), count * int(self.dtype[1:]))
+        self.k.copy_bytes(self.key(i), other.key(j), count * int(self.dtype[1:]))
         if self.places is not None:
-            copy_bytes(self.k, self.place(i), other.place(j), count * int(self.index[1:]))
+            self.k.copy_bytes(self.place(i), other.place(j), count * int(self.index[1:]))
 
     def swap(self, other: "Items") -> None:
         for mine, its in ((self.keys, other.keys), (self.places, other.places)):

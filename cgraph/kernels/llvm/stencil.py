@@ -14,7 +14,6 @@ from types import SimpleNamespace
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import LINE
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
-from cgraph.kernels.llvm.move import copy_bytes
 from cgraph.kernels.llvm.pointwise import Row, lanes_for, operand_dtypes, streams_of
 from cgraph.kernels.llvm.walk import offsets_of
 from cgraph.record import Record
@@ -138,7 +137,7 @@ def copy_line(k: Builder, out: Ptr, x: Ptr, nbytes: Val) -> None:
     width = k.target.lanes_of("u1")
     with k.if_else(nbytes < width) as (short, long):
         with short:
-            copy_bytes(k, out, x, nbytes)
+            k.copy_bytes(out, x, nbytes)
         with long:
             address = k.wrap(k.b.ptrtoint(out.v, nbytes.v.type), "i8")
             out.store(x.load(0, width), 0)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
-from cgraph.kernels.llvm.build import Builder, Val, scalar_type
+from cgraph.kernels.llvm.build import Builder, Val
 from cgraph.record import Record
 
 
@@ -188,9 +188,7 @@ def libm(k: Builder, name: str, *xs: Val) -> Val:
     """A function of the C library, lane by lane; float32 calls the float64 function and rounds."""
     if xs[0].dtype == "f4":
         return wide(k, lambda k, *ys: libm(k, name, *ys), *xs)
-    kind = scalar_type("f8")
-    f = k.declare(name, kind, [kind] * len(xs))
-    return lane_by_lane(k, lambda *ys: k.wrap(k.b.call(f, [y.v for y in ys]), "f8"), *xs)
+    return lane_by_lane(k, lambda *ys: k.c_function(name, *ys), *xs)
 
 
 def lane_by_lane(k: Builder, f: Callable[..., Val], *xs: Val) -> Val:

@@ -1,0 +1,295 @@
+"""Each instruction as a Python function of a run: what it reads and writes is looked up once, when a kernel is loaded.
+
+All threads of a run take an instruction together, as NumPy operations over arrays with one element a thread; `run.mask`
+says which of them are there.
+"""
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from cgraph.engine.cuda.simulator import meaning
+from cgraph.engine.cuda.simulator.text import Fault, Instruction, Kernel, constant_of, dtype_of, parts_of
+from cgraph.kernels.kernel import Kernel as KernelName
+from cgraph.kernels.store import store
+
+Do = Callable[[Any], None]
+U4, U8, PREDICATE = np.dtype("u4"), np.dtype("u8"), np.dtype(bool)
+NATIVE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+def decoded(i: Instruction, kernel: Kernel) -> Do:
+    """What an instruction that is no branch does to a run. Fault for one that is not known."""
+    if i.guard:
+        raise Fault(f"a guard before another instruction than a branch: {i.line}")
+    if i.name in MAKERS:
+        return MAKERS[i.name](i, kernel)
+    if i.name in meaning.UFUNCS:
+        return one_ufunc(i, kernel)
+    if i.name in meaning.FUNCTIONS:
+        return one_function(i, kernel)
+    raise Fault(f"an instruction that is not known: {i.line}")
+
+
+def one_ufunc(i: Instruction, kernel: Kernel) -> Do:
+    if "cc" in i.modifiers:
+        return with_carry(i, kernel)
+    f, dtype = meaning.UFUNCS[i.name], dtype_of(i.kind)
+    out, *xs = ((x, dtype) for x in i.operands)
+
+    def do(run: Any) -> None:
+        values = run.values
+        f(*(values[x] for x in xs), out=values[out], where=run.mask)
+
+    return do
+
+
+def one_function(i: Instruction, kernel: Kernel) -> Do:
+    f, dtype = meaning.FUNCTIONS[i.name], dtype_of(i.kind)
+    return applied(i.operands[0], f, [(x, dtype) for x in i.operands[1:]])
+
+
+def applied(out: str, f: Callable, xs: list[tuple[str, np.dtype]]) -> Do:
+    """``out = f(*xs)``, whatever dtype `f` gives."""
+
+    def do(run: Any) -> None:
+        run.put(out, f(*(run.values[x] for x in xs)))
+
+    return do
+
+
+def with_carry(i: Instruction, kernel: Kernel) -> Do:
+    """Sums and differences of long integers, word by word."""
+    out, *xs = i.operands
+    dtype = np.dtype(f"u{int(i.kind[1:]) // 8}")
+    takes, down = i.name.endswith("c"), i.name.startswith("sub")
+
+    def do(run: Any) -> None:
+        a, b = (run.values[x, dtype] for x in xs)
+        carry = run.carry.astype(dtype) if takes else dtype.type(0)
+        found = a - b - carry if down else a + b + carry
+        over = (a < b) | ((a == b) & (carry > 0)) if down else (found < a) | ((found == a) & (carry > 0))
+        run.put(out, found)
+        if "cc" in i.modifiers:
+            np.copyto(run.carry, over, where=run.mask)
+
+    return do
+
+
+def move(i: Instruction, kernel: Kernel) -> Do:
+    """Also from and to the parts of a wide register."""
+    out, x = i.operands
+    dtype = dtype_of(i.kind)
+    if out[0] == "{":
+        outs = parts_of(out)
+        part = np.dtype(f"u{dtype.itemsize // len(outs)}")
+
+        def split(run: Any) -> None:
+            wide = np.array(np.broadcast_to(run.values[x, dtype], run.threads)).view(part).reshape(run.threads, -1)
+            for j, name in enumerate(outs):
+                if name != "_":
+                    run.put(name, wide[:, j])
+
+        return split
+    if x[0] == "{":
+        xs = parts_of(x)
+        part = np.dtype(f"u{dtype.itemsize // len(xs)}")
+
+        def join(run: Any) -> None:
+            parts = [np.broadcast_to(run.values[y, part], run.threads) for y in xs]
+            run.put(out, np.stack(parts, 1).view(dtype).reshape(-1))
+
+        return join
+    return applied(out, lambda value: value, [(x, dtype)])
+
+
+def compare(i: Instruction, kernel: Kernel) -> Do:
+    if len(i.modifiers) > 2 or "|" in i.operands[0]:
+        raise Fault(f"a comparison that is not simulated: {i.line}")
+    dtype = dtype_of(i.kind)
+    return applied(i.operands[0], meaning.COMPARE[i.modifiers[0]], [(x, dtype) for x in i.operands[1:]])
+
+
+def select(i: Instruction, kernel: Kernel) -> Do:
+    out, x, y, condition = i.operands
+    dtype = dtype_of(i.kind)
+    return applied(out, lambda c, a, b: np.where(c, a, b), [(condition, PREDICATE), (x, dtype), (y, dtype)])
+
+
+def convert(i: Instruction, kernel: Kernel) -> Do:
+    to, source = (dtype_of(kind) for kind in i.modifiers[-2:])
+    how = i.modifiers[0] if len(i.modifiers) > 2 else ""
+    return applied(i.operands[0], lambda x: meaning.converted(x, to, how), [(i.operands[1], source)])
+
+
+def shift(i: Instruction, kernel: Kernel) -> Do:
+    out, x, by = i.operands
+    return applied(out, meaning.SHIFT[i.name], [(x, dtype_of(i.kind)), (by, U4)])
+
+
+def product(i: Instruction, kernel: Kernel) -> Do:
+    """``mul`` and ``mad``."""
+    out, *xs = i.operands
+    dtype = dtype_of(i.kind)
+    f = meaning.PRODUCT[i.modifiers[0]]
+    if len(xs) == 2:
+        return applied(out, f, [(x, dtype) for x in xs])
+    last = np.dtype(f"{dtype.kind}{2 * dtype.itemsize}") if i.modifiers[0] == "wide" else dtype
+    return applied(out, lambda a, b, c: f(a, b) + c, [(xs[0], dtype), (xs[1], dtype), (xs[2], last)])
+
+
+def fused(i: Instruction, kernel: Kernel) -> Do:
+    """``fma``: one rounding."""
+    out, *xs = i.operands
+    dtype = dtype_of(i.kind)
+
+    def prepared(run: Any) -> tuple[Any, ...]:
+        arrays = [np.asarray(run.values[x, dtype]) for x in xs]
+        found = np.empty(run.threads, dtype)
+        words = [w for a in arrays for w in (a.ctypes.data, a.strides[0] if a.ndim else 0)]
+        table = np.array([*words, found.ctypes.data], np.int64)
+        return native_fma(f"f{dtype.itemsize}"), table.ctypes.data, found, (table, arrays)
+
+    def do(run: Any) -> None:
+        if i not in run.prepared:
+            run.prepared[i] = prepared(run)
+        f, table, found, _ = run.prepared[i]
+        f(table, 0, run.threads)
+        run.put(out, found)
+
+    return do
+
+
+@cache
+def native_fma(dtype: str) -> Any:
+    """The processor's fused multiply-add over arrays."""
+    return NATIVE(store().address(KernelName("simulate.fma", (dtype,))))
+
+
+def test_class(i: Instruction, kernel: Kernel) -> Do:
+    return applied(i.operands[0], meaning.CLASS[i.modifiers[0]], [(i.operands[1], dtype_of(i.kind))])
+
+
+def bit_field(i: Instruction, kernel: Kernel) -> Do:
+    out, x, at, count = i.operands
+    return applied(out, meaning.bit_field, [(x, dtype_of(i.kind)), (at, U4), (count, U4)])
+
+
+def permute(i: Instruction, kernel: Kernel) -> Do:
+    out, *xs = i.operands
+    return applied(out, meaning.permuted, [(x, U4) for x in xs])
+
+
+def shuffle(i: Instruction, kernel: Kernel) -> Do:
+    """``shfl.sync``: what another lane of the warp holds."""
+    if i.modifiers[1] != "bfly":
+        raise Fault(f"a shuffle that is not simulated: {i.line}")
+    out, x, mask = i.operands[0].split("|")[0], i.operands[1], int(i.operands[2])
+
+    def do(run: Any) -> None:
+        there = np.broadcast_to(run.mask, run.threads).reshape(-1, 32)
+        if (there.any(1) != there.all(1)).any():
+            raise Fault("a shuffle without the whole warp")
+        run.put(out, np.broadcast_to(run.values[x, U4], run.threads)[np.arange(run.threads) ^ mask])
+
+    return do
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------
+
+
+def address(operand: str) -> tuple[tuple[str, np.dtype], int]:
+    """What an operand in brackets names: a register or symbol, and the bytes behind it."""
+    name, _, plus = operand[1:-1].partition("+")
+    return (name, np.dtype("i8")), int(plus or 0)
+
+
+def load(i: Instruction, kernel: Kernel) -> Do:
+    dtype, names = dtype_of(i.kind), parts_of(i.operands[0])
+    base, plus = address(i.operands[1])
+    nbytes = dtype.itemsize * len(names)
+
+    def do(run: Any) -> None:
+        memory, at = run.places(base, plus, nbytes, False)
+        found, first = memory.view(dtype), at // dtype.itemsize
+        for j, name in enumerate(names):
+            if name != "_":
+                run.put_active(name, found[first + j])
+
+    return do
+
+
+def parameter(i: Instruction, kernel: Kernel) -> Do:
+    """A load whose address is known: the same value for all threads."""
+    (name, _), plus = address(i.operands[1])
+    if name not in kernel.symbols:
+        return load(i, kernel)
+    dtype, names = dtype_of(i.kind), parts_of(i.operands[0])
+    start = kernel.parameter_offset(name) + plus
+
+    def do(run: Any) -> None:
+        for j, out in enumerate(names):
+            at = start + j * dtype.itemsize
+            run.put(out, run.param[at : at + dtype.itemsize].view(dtype)[0])
+
+    return do
+
+
+def load_any(i: Instruction, kernel: Kernel) -> Do:
+    return parameter(i, kernel) if i.modifiers[0] == "param" else load(i, kernel)
+
+
+def store_any(i: Instruction, kernel: Kernel) -> Do:
+    dtype, names = dtype_of(i.kind), parts_of(i.operands[1])
+    base, plus = address(i.operands[0])
+    nbytes = dtype.itemsize * len(names)
+
+    def do(run: Any) -> None:
+        memory, at = run.places(base, plus, nbytes, True)
+        written, first = memory.view(dtype), at // dtype.itemsize
+        for j, name in enumerate(names):
+            written[first + j] = run.active(run.values[name, dtype])
+
+    return do
+
+
+class Values(dict):
+    """Registers, symbols and constants as arrays by (text, dtype). Changes: made when first asked for."""
+
+    def __init__(self, kernel: Kernel, threads: int, special: dict[str, np.ndarray], symbols: dict[str, int]) -> None:
+        self.kernel, self.threads, self.special, self.symbols = kernel, threads, special, symbols
+        self.registers: dict[str, np.ndarray] = {}
+
+    def __missing__(self, key: tuple[str, np.dtype]) -> Any:
+        text, dtype = key
+        if text in self.symbols:
+            found: Any = np.array(self.symbols[text], np.uint64).view(dtype)
+        elif text[0] != "%":
+            found = constant_of(text, dtype)
+        else:
+            found = self.register(text)
+            if found.dtype.itemsize < dtype.itemsize:
+                raise Fault(f"{text} is narrower than what is read of it")
+            step = found.dtype.itemsize // dtype.itemsize
+            found = found.view(dtype)[::step] if step > 1 else found.view(dtype)
+        self[key] = found
+        return found
+
+    def register(self, name: str) -> np.ndarray:
+        """The bits of a register, an element a thread."""
+        if name in self.special:
+            return self.special[name]
+        if name not in self.registers:
+            width = self.kernel.width(name)
+            self.registers[name] = np.zeros(self.threads, f"u{width}" if width else bool)
+        return self.registers[name]
+
+
+MAKERS: dict[str, Callable[[Instruction, Kernel], Do]] = {
+    "mov": move, "cvta": move, "setp": compare, "selp": select, "cvt": convert, "shl": shift, "shr": shift,
+    "mul": product, "mad": product, "fma": fused, "testp": test_class, "bfe": bit_field, "prmt": permute,
+    "shfl": shuffle, "ld": load_any, "st": store_any, "addc": with_carry, "subc": with_carry,
+}  # fmt: skip

@@ -1,0 +1,221 @@
+"""Runs PTX text on the processor, all threads of a launch in step: the text is the very one that a GPU's driver gets.
+
+Where threads have gone different ways, those at the earliest basic block go first, so they meet again behind a branch.
+Found, and raised as `Fault` with the PTX line: accesses outside every allocation or misaligned; races, within a block
+and between blocks; shared memory that nobody wrote; barriers that not all threads of a block reach; shuffles without
+the whole warp; instructions that are not known. Not simulated: time, caches, fences, asynchronous copies, mma.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.engine.cuda.simulator.decode import Do, Values, decoded
+from cgraph.engine.cuda.simulator.memory import (
+    BLOCK_AT,
+    DEVICE,
+    LAUNCH_AT,
+    SEVERAL_THREADS,
+    THREAD_BITS,
+    WORD,
+    Memory,
+    Watch,
+)
+from cgraph.engine.cuda.simulator.text import BRANCHES, LOCAL, PARAM, SHARED, Fault, Instruction, kernel_of
+
+MOST_THREADS = 1 << 14  # that run together
+ALL = slice(None)
+
+
+class Loaded:
+    """A kernel that can be launched."""
+
+    def __init__(self, text: str, symbol: str, memory: Memory) -> None:
+        self.kernel = kernel_of(text, symbol)
+        if self.kernel.threads >= SEVERAL_THREADS:
+            raise Fault(f"{self.kernel.threads} threads in a block; fewer than {SEVERAL_THREADS} are simulated")
+        self.steps = [self._steps(block) for block in self.kernel.blocks]
+        self.symbols = dict(self.kernel.symbols)
+        for name, raw in self.kernel.constants.items():
+            self.symbols[name] = memory.take(len(raw))
+            memory.bytes_at(self.symbols[name], len(raw))[:] = np.frombuffer(raw, np.uint8)
+
+    def _steps(self, block: tuple[Instruction, ...]) -> list[tuple[Do, str]]:
+        return [(decoded(i, self.kernel), i.line) for i in block if i.name not in BRANCHES]
+
+
+class Simulator:
+    """A simulated device. Changes: memory; launches are counted."""
+
+    def __init__(self) -> None:
+        self.memory = Memory()
+        self.launches = 0
+
+    def load(self, text: str, symbol: str) -> Loaded:
+        """The kernel `symbol` of a PTX module."""
+        return Loaded(text, symbol, self.memory)
+
+    def launch(self, loaded: Loaded, blocks: int, words: np.ndarray, tasks: int) -> None:
+        """Run `blocks` blocks of a kernel: the int64 `words` by value, then the number of tasks."""
+        kernel = loaded.kernel
+        param = np.zeros(kernel.param_nbytes, np.uint8)
+        param[: words.nbytes] = words.view(np.uint8)
+        param[-8:].view(np.int64)[0] = tasks
+        self.launches += 1
+        together = max(1, MOST_THREADS // kernel.threads)
+        with np.errstate(all="ignore"):
+            for first in range(0, blocks, together):
+                Run(self, loaded, range(first, min(blocks, first + together)), blocks, param).go()
+
+
+class Run:
+    """Some blocks of a launch under way. Changes: registers, arrays, and where each thread is.
+
+    Fields
+        threads: how many there are
+        mask: which of them take the present instruction; True is all
+        values: registers and constants
+        carry: the carry of each thread
+        prepared: what instructions keep from one time to the next
+    """
+
+    def __init__(self, device: Simulator, loaded: Loaded, numbers: range, grid: int, param: np.ndarray) -> None:
+        kernel = loaded.kernel
+        self.memory, self.loaded, self.param = device.memory, loaded, param
+        n = self.threads = len(numbers) * kernel.threads
+        lane = np.arange(n)
+        self.block = lane // kernel.threads
+        thread, number = lane % kernel.threads, self.block + numbers.start
+        special = {"%tid.x": thread, "%ctaid.x": number, "%laneid": thread % 32}
+        special |= {"%ntid.x": np.full(n, kernel.threads), "%nctaid.x": np.full(n, grid)}
+        special = {name: x.astype(np.uint32) for name, x in special.items()}
+        self.values = Values(kernel, n, special, loaded.symbols)
+        self.carry = np.zeros(n, bool)
+        self.prepared: dict[Instruction, Any] = {}
+        self.local = np.full(n * kernel.local_nbytes, 0xFF, np.uint8)
+        self.shared = np.full(len(numbers) * kernel.shared_nbytes, 0xFF, np.uint8)
+        self.watch = Watch(len(self.shared) // WORD)
+        self.stamp = (device.launches << LAUNCH_AT) | number << BLOCK_AT | thread
+        self.mask: Any = True
+        self.lanes: Any = ALL
+        self.at, self.waiting = np.zeros(n, np.int64), np.zeros(n, bool)
+        self.end = len(kernel.blocks)
+
+    def go(self) -> None:
+        """Until every thread has returned."""
+        while self._next_threads():
+            number = int(self.at[self.lanes][0])
+            for do, line in self.loaded.steps[number]:
+                try:
+                    do(self)
+                except Fault as fault:
+                    raise Fault(f"{fault}; {self.loaded.kernel.symbol}: {line}") from None
+            self._leave(number)
+
+    # -- which threads go on --------------------------------------------------------------------------------------
+    def _next_threads(self) -> bool:
+        """Choose the threads at the earliest block; False when all have returned."""
+        at = np.where(self.waiting, self.end, self.at)
+        first = at.min()
+        if first == self.end:
+            if not self.waiting.any():
+                return False
+            self._pass_barrier()
+            return self._next_threads()
+        mask = at == first
+        self.mask, self.lanes = (True, ALL) if mask.all() else (mask, np.flatnonzero(mask))
+        return True
+
+    def _pass_barrier(self) -> None:
+        """Let all blocks go on, when all threads of each stand at one barrier."""
+        at = self.at.reshape(-1, self.loaded.kernel.threads)
+        if (at != at[:, :1]).any():
+            raise Fault(f"a barrier that not all threads of a block reach; {self.loaded.kernel.symbol}")
+        self.stamp[self.waiting] += 1 << THREAD_BITS
+        self.waiting[:] = False
+
+    def _leave(self, number: int) -> None:
+        """Where the threads go from the end of a basic block."""
+        block = self.loaded.kernel.blocks[number]
+        last = block[-1] if block and block[-1].name in BRANCHES else None
+        to: Any = number + 1
+        if last is not None and last.name == "bra":
+            to = self.loaded.kernel.labels[last.operands[0]]
+            if last.guard:
+                taken = self.values[last.guard.lstrip("@!"), np.dtype(bool)] ^ ("!" in last.guard)
+                to = np.where(self.active(taken), to, number + 1)
+        elif last is not None and last.name in ("ret", "exit"):
+            to = self.end
+        elif last is not None and last.name in ("bar", "barrier"):
+            self.waiting[self.lanes] = True
+        elif last is not None:
+            raise Fault(f"a kernel gives up: {last.line}; {self.loaded.kernel.symbol}")
+        self.at[self.lanes] = to
+
+    # -- registers and memory -------------------------------------------------------------------------------------
+    def put(self, name: str, value: Any) -> None:
+        """Write a register where `mask` holds; `value` has an element for each thread, or is one for all."""
+        register = self.values.register(name)
+        np.copyto(register, bits(value, register.dtype), where=self.mask, casting="unsafe")
+
+    def put_active(self, name: str, value: np.ndarray) -> None:
+        """Write a register; `value` has an element for each active thread."""
+        register = self.values.register(name)
+        register[self.lanes] = bits(value, register.dtype)
+
+    def active(self, x: Any) -> Any:
+        """The elements of the active threads."""
+        return x[self.lanes] if np.ndim(x) else x
+
+    def places(self, base: tuple, plus: int, nbytes: int, write: bool) -> tuple[np.ndarray, np.ndarray]:
+        """The memory that addresses lie in, and the byte of it for each active thread; Fault outside of it."""
+        known = self.values[base]
+        at = (self.active(known) if known.ndim else np.full(self.threads, known)[self.lanes]) + plus
+        if (at & (nbytes - 1)).any():
+            raise Fault("misaligned")
+        low, high = int(at.min()), int(at.max())
+        if low >= DEVICE:
+            at = at - DEVICE
+            self.memory.check(at, nbytes)
+            self.memory.touch(at, nbytes, self.stamp[self.lanes], write)
+            return self.memory.data, at
+        start = low >> 32 << 32
+        memory, row = self._own_memory(start)
+        if high - start + nbytes > row:
+            raise Fault("outside every allocation")
+        if start == PARAM:
+            return memory, at - start
+        at = at - start + row * (self.block if start == SHARED else np.arange(self.threads))[self.lanes]
+        if start == SHARED:
+            self._watch_shared(at, nbytes, write)
+        return memory, at
+
+    def _own_memory(self, start: int) -> tuple[np.ndarray, int]:
+        """A kernel's own memory by its first address, and the bytes that a thread sees of it."""
+        kernel = self.loaded.kernel
+        if start == SHARED:
+            return self.shared, kernel.shared_nbytes
+        if start == LOCAL:
+            return self.local, kernel.local_nbytes
+        return self.param, kernel.param_nbytes if start == PARAM else 0
+
+    def _watch_shared(self, at: np.ndarray, nbytes: int, write: bool) -> None:
+        """Races in shared memory, and reads of what nobody wrote."""
+        if nbytes < WORD:
+            return
+        stamps = self.stamp[self.lanes]
+        for i in range(nbytes // WORD):
+            words = at // WORD + i
+            if write:
+                self.watch.stored(words, stamps)
+                continue
+            if not self.watch.written[words].all():
+                raise Fault("shared memory that nobody wrote")
+            self.watch.loaded(words, stamps)
+
+
+def bits(value: Any, dtype: np.dtype) -> Any:
+    """A value as the bits of a register: floats as they are stored, narrower integers by value."""
+    if value.dtype.itemsize == dtype.itemsize and value.dtype != dtype:
+        return value.view(dtype)
+    return value

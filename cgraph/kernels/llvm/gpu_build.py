@@ -1,0 +1,92 @@
+"""`Builder` for a GPU: threads and blocks in the place of tasks, shared memory, barriers, warps.
+
+A kernel is ``ptx_kernel void k(ptr byval([words x i64]) args, i64 tasks)``: the int64 arguments of a CPU call, by
+value. Pointers stay generic in the language; `pointer` and `shared` cast from address spaces 1 and 3, and LLVM turns
+every access into ``ld.global`` or ``ld.shared`` again.
+
+An emitter of a CPU kernel is a kernel here too: each thread is given one task. Emitters marked `block` are written for
+GPUs: their task is a block of threads.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from llvmlite import ir
+
+from cgraph.kernels.llvm.build import INDEX, POINTER, VOID, Builder, Ptr, Val, scalar_type
+from cgraph.kernels.llvm.rare import RARE, lgamma, remainder
+from cgraph.kernels.llvm.vfloat import lane_by_lane
+
+GPU_KERNEL_TYPE = ir.FunctionType(VOID, [POINTER, INDEX])
+WORD = ir.IntType(32)
+TASK_THREADS = 32  # threads of a block whose tasks are single threads
+GLOBAL, SHARED = 1, 3  # address spaces
+
+
+def block(threads: int) -> Callable[[Callable], Callable]:
+    """Mark an emitter whose tasks are blocks of so many threads."""
+
+    def mark(emit: Callable) -> Callable:
+        emit.block_threads = threads  # type: ignore[attr-defined]
+        return emit
+
+    return mark
+
+
+class GpuBuilder(Builder):
+    """The function under construction, for a GPU. Changes as it is used."""
+
+    def pointer(self, address: Val, dtype: str) -> Ptr:
+        at = self.b.inttoptr(address.v, ir.PointerType(addrspace=GLOBAL))
+        return Ptr(self, self.b.addrspacecast(at, POINTER), dtype)
+
+    def tasks(self) -> tuple[Val, Val]:
+        """The one task of this thread, as a range that is empty for threads beyond the last task."""
+        block, threads, thread = (self.cast(self.special(x), "i8") for x in ("ctaid.x", "ntid.x", "tid.x"))
+        task = block * threads + thread
+        return task, self.smaller(task + 1, self.wrap(self.function.args[1], "i8"))
+
+    def copy_bytes(self, out: Ptr, x: Ptr, nbytes: Val) -> None:
+        """A loop: there is no C library."""
+        out, x = out.as_dtype("u1"), x.as_dtype("u1")
+        with self.loop(0, nbytes) as i:
+            out.store(x.load(i), i)
+
+    def c_function(self, name: str, *xs: Val) -> Val:
+        """Own code in the place of the C library's."""
+        return RARE[name](self, *xs)
+
+    def lgamma(self, x: Val) -> Val:
+        return lgamma(self, x)
+
+    def float_remainder(self, x: Val, y: Val) -> Val:
+        return lane_by_lane(self, partial(remainder, self), x, y)
+
+    # -- threads --------------------------------------------------------------------------------------------------
+    def special(self, name: str) -> Val:
+        """A special register: ``tid.x``, ``ctaid.x``, ``ntid.x`` …"""
+        return self.wrap(self.b.call(self.declare(f"llvm.nvvm.read.ptx.sreg.{name}", WORD, []), []), "u4")
+
+    def shared(self, dtype: str, count: int) -> Ptr:
+        """An array that the threads of a block share, 16-byte aligned; undefined until written."""
+        name = self.module.get_unique_name("shared")
+        made = ir.GlobalVariable(self.module, ir.ArrayType(scalar_type(dtype), count), name, SHARED)
+        made.linkage, made.initializer, made.align = "internal", ir.Constant(made.value_type, ir.Undefined), 16
+        return Ptr(self, self.b.addrspacecast(made, POINTER), dtype)
+
+    def barrier(self) -> None:
+        """All threads of the block reach this line before any goes on; not in divergent code."""
+        self.b.call(self.declare("llvm.nvvm.barrier.cta.sync.aligned.all", VOID, [WORD]), [ir.Constant(WORD, 0)])
+
+    def from_lane(self, x: Val, mask: int) -> Val:
+        """What lane ``own ^ mask`` of the warp holds, 4 or 8 bytes; all 32 lanes must reach this line."""
+        if x.dtype[1] == "8":
+            halves = self.b.bitcast(self.bits(x, "u8").v, ir.VectorType(WORD, 2))
+            parts = [self.wrap(self.b.extract_element(halves, ir.Constant(WORD, i)), "u4") for i in range(2)]
+            for i, part in enumerate(parts):
+                halves = self.b.insert_element(halves, self.from_lane(part, mask).v, ir.Constant(WORD, i))
+            return self.bits(self.wrap(self.b.bitcast(halves, INDEX), "u8"), x.dtype)
+        number = [ir.Constant(WORD, i) for i in (-1, mask, 31)]
+        shuffle = self.declare("llvm.nvvm.shfl.sync.bfly.i32", WORD, [WORD] * 4)
+        found = self.b.call(shuffle, [number[0], self.bits(x, "u4").v, *number[1:]])
+        return self.bits(self.wrap(found, "u4"), x.dtype)

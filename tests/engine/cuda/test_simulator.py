@@ -1,0 +1,189 @@
+"""What the simulator of GPUs finds, each fault planted in a few lines of PTX; and what it computes."""
+
+import math
+
+import numpy as np
+import pytest
+
+from cgraph.engine.cuda.simulator.launch import Simulator
+from cgraph.engine.cuda.simulator.text import Fault
+
+THREADS = 64
+HEAD = """
+.visible .entry k(
+	.param .align 8 .b8 k_param_0[16],
+	.param .u64 k_param_1
+)
+.reqntid 64, 1, 1
+{
+	.shared .align 16 .b8 room[256];
+	.reg .pred 	%p<9>;
+	.reg .b16 	%rs<9>;
+	.reg .b32 	%r<19>;
+	.reg .b64 	%rd<19>;
+	ld.param.b64 	%rd1, [k_param_0];
+	ld.param.b64 	%rd2, [k_param_0+8];
+	mov.u32 	%r1, %tid.x;
+	mov.u32 	%r2, %ctaid.x;
+	shl.b32 	%r3, %r1, 2;
+	cvt.u64.u32 	%rd3, %r3;
+	mov.b64 	%rd4, room;
+	add.s64 	%rd5, %rd4, %rd3;
+	add.s64 	%rd6, %rd2, %rd3;
+"""
+
+
+def run(body, x=None, blocks=1, nbytes=4 * THREADS, words=None):
+    """What a kernel leaves in memory: %rd1 is the address of `x`, %rd2 that of the result, whose bytes are given."""
+    device = Simulator()
+    x = np.zeros(1, np.uint32) if x is None else x
+    source, out = device.memory.take(x.nbytes), device.memory.take(nbytes)
+    device.memory.bytes_at(source, x.nbytes)[:] = x.view(np.uint8)
+    kernel = device.load(f"{HEAD}{body}\tret;\n\n}}\n", "k")
+    device.launch(kernel, blocks, np.array([source, out], np.int64), 0)
+    return device.memory.bytes_at(out, nbytes)
+
+
+NEIGHBOUR = """
+	xor.b32 	%r4, %r3, 4;
+	cvt.u64.u32 	%rd7, %r4;
+	add.s64 	%rd8, %rd4, %rd7;
+	ld.shared.b32 	%r5, [%rd8];
+	st.global.b32 	[%rd6], %r5;
+"""
+
+
+def test_threads_exchange_values_through_shared_memory():
+    found = run(f"\tst.shared.b32 \t[%rd5], %r1;\n\tbar.sync \t0;\n{NEIGHBOUR}").view(np.uint32)
+    assert found.tolist() == [i ^ 1 for i in range(THREADS)]
+
+
+PLANTED = {
+    "a race in a block": ("a race", f"\tst.shared.b32 \t[%rd5], %r1;\n{NEIGHBOUR}"),
+    "a write after a read of another": (
+        "a race",
+        f"\tst.shared.b32 \t[%rd5], %r1;\n\tbar.sync \t0;\n{NEIGHBOUR}\tst.shared.b32 \t[%rd5], %r1;\n",
+    ),
+    "two threads write one shared word": ("two threads write", "\tst.shared.b32 \t[%rd4], %r1;\n"),
+    "shared memory that nobody wrote": ("nobody wrote", NEIGHBOUR),
+    "a barrier that some threads pass by": (
+        "a barrier",
+        "\tsetp.lt.u32 \t%p1, %r1, 5;\n\t@%p1 bra \t$L_end;\n\tbar.sync \t0;\n$L_end:\n",
+    ),
+    "an element too many": ("outside every allocation", "\tst.global.b32 \t[%rd6+4], %r1;\n"),
+    "an element before": ("outside every allocation", "\tst.global.b32 \t[%rd6+-4], %r1;\n"),
+    "an address that is no multiple of the size": ("misaligned", "\tst.global.b32 \t[%rd6+2], %r1;\n"),
+    "past the end of shared memory": ("outside every allocation", "\tst.shared.b32 \t[%rd5+4], %r1;\n"),
+    "past the parameters": (
+        "outside every allocation",
+        "\tmov.b64 \t%rd9, k_param_0;\n\tld.param.b64 \t%rd7, [%rd9+24];\n",
+    ),
+    "two threads write one word": ("two threads write", "\tst.global.b32 \t[%rd2], %r1;\n"),
+    "a shuffle with half a warp": (
+        "without the whole warp",
+        "\tsetp.lt.u32 \t%p1, %r1, 16;\n\t@%p1 bra \t$L_end;\n"
+        "\tshfl.sync.bfly.b32 \t%r4, %r1, 16, 31, -1;\n$L_end:\n",
+    ),
+    "an instruction that is not known": ("not known", "\tfrobnicate.b32 \t%r4, %r1;\n"),
+    "a trap": ("gives up", "\ttrap;\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", PLANTED)
+def test_planted_fault_is_found(fault):
+    text, body = PLANTED[fault]
+    with pytest.raises(Fault, match=text):
+        run(body)
+
+
+def test_blocks_that_write_the_same_word_race():
+    with pytest.raises(Fault, match="a race"):
+        run("\tst.global.b32 \t[%rd6], %r1;\n", blocks=2)
+    with pytest.raises(Fault, match="a race"):
+        run("\tst.global.b32 \t[%rd6], %r1;\n", blocks=1000)  # too many to run together
+
+
+def test_reading_what_another_block_writes_races():
+    read = "\tsetp.eq.b32 \t%p1, %r2, 0;\n\t@%p1 bra \t$L_write;\n\tld.global.b32 \t%r4, [%rd6];\n\tbra.uni \t$L_end;\n"
+    with pytest.raises(Fault, match="a race"):
+        run(f"{read}$L_write:\n\tst.global.b32 \t[%rd6], %r1;\n$L_end:\n", blocks=2)
+
+
+def test_many_blocks_may_read_one_word():
+    run("\tld.global.b32 \t%r4, [%rd1];\n\tld.global.b32 \t%r4, [%rd1];\n", blocks=4)
+
+
+def test_memory_that_was_given_back_is_nobodys():
+    device = Simulator()
+    at = device.memory.take(100)
+    device.memory.free(at)
+    with pytest.raises(Fault, match="outside every allocation"):
+        device.memory.bytes_at(at, 100)
+
+
+def test_threads_that_went_different_ways_meet_again():
+    body = """
+	mov.b32 	%r4, 0;
+	mov.b32 	%r5, 0;
+$L_loop:
+	add.s32 	%r5, %r5, %r4;
+	add.s32 	%r4, %r4, 1;
+	setp.le.u32 	%p1, %r4, %r1;
+	@%p1 bra 	$L_loop;
+	bar.sync 	0;
+	st.global.b32 	[%rd6], %r5;
+"""
+    assert run(body).view(np.uint32).tolist() == [n * (n + 1) // 2 for n in range(THREADS)]
+
+
+INTEGERS = np.array([0, 1, 2, 3, 5, 7, 31, 32, 63, 64, 255, 1 << 31, (1 << 31) - 1, (1 << 32) - 1], np.uint32)
+PAIRS = np.array([(a, b) for a in (0, 1, 7, 1 << 31, (1 << 32) - 1, 12345678) for b in INTEGERS], np.uint32)
+
+
+def signed(x, bits=32):
+    return x - (1 << bits) if x >> (bits - 1) else x
+
+
+BINARY = {
+    "add.s32": lambda a, b: a + b,
+    "sub.s32": lambda a, b: a - b,
+    "mul.lo.s32": lambda a, b: a * b,
+    "mul.hi.u32": lambda a, b: a * b >> 32,
+    "mul.hi.s32": lambda a, b: signed(a) * signed(b) >> 32,
+    "div.u32": lambda a, b: a // b if b else -1,
+    "div.s32": lambda a, b: int(math.trunc(signed(a) / signed(b))) if b else -1,
+    "rem.s32": lambda a, b: signed(a) - int(math.trunc(signed(a) / signed(b))) * signed(b) if b else None,
+    "shl.b32": lambda a, b: a << b if b < 32 else 0,
+    "shr.u32": lambda a, b: a >> b if b < 32 else 0,
+    "shr.s32": lambda a, b: signed(a) >> min(b, 31),
+    "min.s32": lambda a, b: min(signed(a), signed(b)),
+    "max.u32": max,
+    "and.b32": lambda a, b: a & b,
+    "or.b32": lambda a, b: a | b,
+    "xor.b32": lambda a, b: a ^ b,
+}
+
+
+@pytest.mark.parametrize("op", BINARY)
+def test_integer_instructions(op):
+    load = "\tadd.s64 \t%rd7, %rd1, %rd3;\n\tld.global.b32 \t%r4, [%rd7];\n\tld.global.b32 \t%r5, [%rd7+256];\n"
+    for start in range(0, len(PAIRS), THREADS):
+        rows = np.resize(PAIRS[start : start + THREADS], (THREADS, 2))
+        found = run(f"{load}\t{op} \t%r6, %r4, %r5;\n\tst.global.b32 \t[%rd6], %r6;\n", rows.T.ravel())
+        for (a, b), got in zip(rows.tolist(), found.view(np.uint32).tolist()):
+            want = BINARY[op](a, b)
+            assert want is None or got == want % (1 << 32), (op, a, b)
+
+
+def test_products_of_64_bits_have_their_upper_half():
+    rng = np.random.default_rng(0)
+    xs = rng.integers(0, 1 << 64, THREADS * 2, np.uint64)
+    for op, own in (("mul.hi.u64", lambda x: x), ("mul.hi.s64", lambda x: signed(x, 64))):
+        body = (
+            "\tadd.s64 \t%rd7, %rd3, %rd3;\n\tadd.s64 \t%rd8, %rd1, %rd7;\n\tld.global.b64 \t%rd9, [%rd8];\n"
+            f"\tld.global.b64 \t%rd10, [%rd8+512];\n\t{op} \t%rd11, %rd9, %rd10;\n"
+            "\tadd.s64 \t%rd12, %rd2, %rd7;\n\tst.global.b64 \t[%rd12], %rd11;\n"
+        )
+        found = run(body, xs, nbytes=8 * THREADS).view(np.uint64).tolist()
+        want = [own(a) * own(b) >> 64 for a, b in zip(xs[:THREADS].tolist(), xs[THREADS:].tolist())]
+        assert found == [w % (1 << 64) for w in want]

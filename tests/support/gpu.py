@@ -1,0 +1,50 @@
+"""Run kernel calls over NumPy arrays on a simulated GPU, without an engine."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from cgraph.engine.cuda.simulator.launch import Simulator
+from cgraph.kernels.callback import STOP
+from cgraph.kernels.kernel import Call, Kernel, Pointer
+from cgraph.kernels.store import store
+from cgraph.kernels.target import gpu_target
+from tests.support.kernels import STOP_WORD, argument
+
+GPU = gpu_target(9, 0)
+
+
+def run_on_gpu(calls: Iterable[Call]) -> None:
+    """Run `calls` one after the other; every array they name is copied there and back."""
+    device, places = Simulator(), {}
+    calls = tuple(calls)
+    for array in {id(root_of(a)): root_of(a) for call in calls for a in call.args if isinstance(a, Pointer)}.values():
+        places[id(array)] = (array, device.memory.take(array.nbytes, array is not STOP_WORD))
+        device.memory.bytes_at(places[id(array)][1], array.nbytes)[:] = bytes_of(array)
+    for call in calls:
+        assert isinstance(call.kernel, Kernel)
+        words = [address(a, places) if isinstance(a, Pointer) else argument(a) for a in call.args]
+        symbol, text = store().ptx(call.kernel, -(-len(words) // 8) * 8, GPU)
+        kernel = device.load(text.decode(), symbol)
+        blocks = call.tasks if call.kernel.family.startswith("gpu.") else -(-call.tasks // kernel.kernel.threads)
+        device.launch(kernel, blocks, np.array(words, np.int64), call.tasks)
+    for array, at in places.values():
+        if array.flags.writeable:
+            bytes_of(array)[:] = device.memory.bytes_at(at, array.nbytes)
+
+
+def root_of(pointer: Pointer) -> np.ndarray:
+    """The array that owns the bytes."""
+    found = STOP_WORD if pointer.base is STOP else pointer.base
+    while isinstance(found.base, np.ndarray):
+        found = found.base
+    return found
+
+
+def bytes_of(array: np.ndarray) -> np.ndarray:
+    return array.reshape(-1).view(np.uint8)
+
+
+def address(pointer: Pointer, places: dict[int, tuple[np.ndarray, int]]) -> int:
+    root, at = places[id(root_of(pointer))]
+    return at + argument(pointer) - root.ctypes.data
