@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from cgraph.memory.auto import auto
 from cgraph.memory.check import check_plan
-from cgraph.memory.problem import Operand, Plan, Problem, UsageInterval
+from cgraph.memory.problem import Operand, Problem, UsageInterval
 from cgraph.memory.rows import Move, Rows, heights, moves, pulled
 from cgraph.record import Record
 

@@ -1,8 +1,8 @@
 """Does every band find the rows that it reads? A replay of a region over the bytes of its frame, row by row.
 
-`memory.rows` works out bands, ring heights and slides. This check sees none of them: it is given what kernels get, views
-of rows at addresses, and the tables that say which rows a row reads. Every piece of the frame knows which row of which
-value was written there last, so a row is there as long as nothing else was written into any of its bytes.
+`memory.rows` works out bands, ring heights and slides. This check sees none of them: it is given what kernels get,
+views of rows at addresses, and the tables that say which rows a row reads. Every piece of the frame knows which row of
+which value was written there last, so a row is there as long as nothing else was written into any of its bytes.
 Time O(bytes touched / piece).
 """
 

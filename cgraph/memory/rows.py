@@ -8,7 +8,8 @@ rows that are there, those that are still wanted slide to its front.
 Rows count along one axis of an array, frame included: the first band has the frame above, the last the frame below.
 Nothing here knows an op: which rows a row of a value reads are tables.
 
-Source: line buffers, as in Goetschalckx and Verhelst 2019 (depth-first execution), here for graphs with forks and joins.
+Source: line buffers, as in Goetschalckx and Verhelst 2019 (depth-first execution), here for graphs with forks and
+joins.
 Time O(bands × reads).
 """
 

@@ -1,4 +1,4 @@
-"""Bands of rows: what is held in rings is what is read; an independent replay must accept it, and catch every change."""
+"""Bands of rows: what is held in rings is what is read; an independent replay must accept it, and catch changes."""
 
 import numpy as np
 import pytest
