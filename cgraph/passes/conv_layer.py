@@ -10,7 +10,7 @@ from cgraph.ops.conv import ConvFilters, ConvTranspose
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.form import Halo
 
-PLAIN_CHANNELS = 4  # images of so few channels are read as they are: in blocks most lanes would be empty
+PLAIN_CHANNELS = 4  # images of so few channels are read as they are: most lanes would be empty
 LEAST_FILTERS = 4  # fewer leave most lanes of a filters' gradient empty
 
 
@@ -32,7 +32,7 @@ def gradient_layer_of(node: Node, target: Target, is_plain: bool) -> ConvShape:
 
 
 def is_filter_grad(node: Node) -> bool:
-    """A gradient for filters that blocked images serve: over two axes, of one group, with channels enough."""
+    """A gradient for filters that images in lanes serve: over two axes, of one group, with channels enough."""
     op = node.op
     if not isinstance(op, ConvFilters) or len(op.window) != 2 or op.groups != 1 or node.dtype.kind != "f":
         return False
@@ -59,16 +59,19 @@ def is_transposed(node: Node) -> bool:
     return isinstance(node.op, ConvEpilogue) and isinstance(node.op.conv, ConvTranspose)
 
 
-def halo_read(node: Node, target: Target) -> Halo:
-    """The frame that a ConvEpilogue or a ConvFilters reads around its images."""
-    if isinstance(node.op, ConvFilters):
-        return gradient_layer_of(node, target, False).window.halo(*node.operands[0].shape[2:])
+def epilogue_halo(node: Node, target: Target) -> Halo:
+    """The frame that a ConvEpilogue reads around its images."""
     if is_transposed(node):
         return transposed_of(node, target).halo()
     return layer_of(node, target).window.halo(*node.operands[0].shape[2:])
 
 
+def filter_grad_halo(node: Node, target: Target) -> Halo:
+    """The frame that a ConvFilters reads around its images."""
+    return gradient_layer_of(node, target, False).window.halo(*node.operands[0].shape[2:])
+
+
 def reads_plain(node: Node) -> bool:
-    """The layer reads images that do not lie in blocks."""
+    """The layer reads images that do not lie in lanes."""
     few = node.operands[0].shape[1] <= PLAIN_CHANNELS
     return few and node.op.conv.groups == 1 and not is_transposed(node)  # type: ignore[attr-defined]

@@ -1,0 +1,51 @@
+"""The physical graph under construction: every node as a plain value, one in lanes, or both where both are read."""
+
+from cgraph.ir.graph import Node, apply
+from cgraph.kernels.expression import code_of
+from cgraph.kernels.target import Target
+from cgraph.ops.leaf import Const, ConstOp
+from cgraph.ops.physical.blocked import ToBlocked, ToPlain
+from cgraph.ops.physical.form import Form, Halo
+
+
+class Builder:
+    """The physical graph under construction. Changes: nodes are added in running order.
+
+    Fields
+        forms: the form of each logical node that lies in lanes
+        target: for which kernels
+        winograd: allow it where it is faster
+    """
+
+    def __init__(self, forms: dict[Node, Form], target: Target, winograd: bool) -> None:
+        self.forms, self.target, self.winograd = forms, target, winograd
+        self._plain: dict[Node, Node] = {}
+        self._laned: dict[Node, Node] = {}
+
+    def add(self, node: Node, made: Node) -> None:
+        """The physical node of a logical one."""
+        (self._laned if node in self.forms else self._plain)[node] = made
+
+    def plain(self, node: Node) -> Node:
+        """The node's value as ``[n, c, h, w]``, converted once."""
+        if node not in self._plain:
+            self._plain[node] = apply(ToPlain(self.forms[node]), self._laned[node])
+        return self._plain[node]
+
+    def laned(self, node: Node) -> Node:
+        """The value, in its own form, of a node that lies in lanes."""
+        return self._laned[node]
+
+    def in_form(self, node: Node, form: Form) -> Node:
+        """The node's value in lanes, of this form; converted once per form."""
+        if self.forms.get(node) == form:
+            return self._laned[node]
+        x = self.plain(node)
+        return Const(form.block(x.op.array), copy=False) if isinstance(x.op, ConstOp) else apply(ToBlocked(form), x)
+
+    def form_of(self, x: Node, halo: Halo) -> Form:
+        """The form in which `x` is read: the one it has, or one with the frame that is read."""
+        if x in self.forms:
+            return self.forms[x]
+        code = code_of(x.dtype)
+        return Form(*x.shape, self.target.lanes_of(code), code, halo)  # type: ignore[call-arg,arg-type]

@@ -1,0 +1,279 @@
+"""How each op is lowered that works on images in lanes: one table."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cgraph.ir.graph import Node, Op, apply
+from cgraph.kernels.calls.conv_transpose import pack_transposed
+from cgraph.kernels.calls.filter_grad import FilterGrad
+from cgraph.kernels.calls.window import Window
+from cgraph.kernels.calls.winograd_rule import winograd_rule
+from cgraph.kernels.expression import code_of
+from cgraph.kernels.target import Target
+from cgraph.ops.average_pool import AvgPool
+from cgraph.ops.conv import ConvFilters
+from cgraph.ops.family import Pointwise
+from cgraph.ops.join import Concat
+from cgraph.ops.leaf import Const, ConstOp
+from cgraph.ops.physical.blocked import BlockedConcat, BlockedPlaces, BlockedPool, BlockedSpread, ClearFrame, ToBlocked
+from cgraph.ops.physical.conv import BlockedConv, ConvEpilogue, pack_filters, packed_bias
+from cgraph.ops.physical.conv_transpose import BlockedConvTranspose, BlockedResize, transposed_bias
+from cgraph.ops.physical.filters import BlockedConvFilters, PackFilters
+from cgraph.ops.physical.form import NO_HALO, Form, Halo
+from cgraph.ops.pool import MaxPool, MaxPoolPlaces, Pool, SpreadToPlaces
+from cgraph.ops.reduce import Sum
+from cgraph.ops.resize import Resize
+from cgraph.ops.shape import BroadcastTo, broadcast_to, reshape
+from cgraph.ops.slicing import Slice
+from cgraph.passes.conv_layer import (
+    PLAIN_CHANNELS,
+    epilogue_halo,
+    filter_grad_halo,
+    gradient_layer_of,
+    is_filter_grad,
+    is_transposed,
+    layer_of,
+    reads_plain,
+    transposed_of,
+)
+from cgraph.passes.image_builder import Builder
+from cgraph.passes.zeros import keeps_frame, keeps_rest
+from cgraph.record import Record, replace
+
+PIXELS = ((2, 3), (0, 2, 3))
+
+
+class Seen(Record, eq=False):
+    """What is known of the graph so far.
+
+    Fields
+        laned: nodes whose values lie in lanes; grows
+        users, shown: each node's users; outputs
+        target: for which kernels
+    """
+
+    laned: set[Node]
+    users: dict[Node, list[Node]]
+    shown: set[Node]
+    target: Target
+
+
+class Lowering(Record, eq=False):
+    """How the nodes of one op are lowered.
+
+    Fields
+        takes: whether a node is lowered at all
+        build: its physical node
+        laned: the result lies in lanes; else it is a plain value
+        halo: the frame that it reads around its first operand; None reads none
+        alike: operands in lanes have the frame of the result
+    """
+
+    takes: Callable[[Node, Seen], bool]
+    build: Callable[[Builder, Node], Node]
+    laned: bool = True
+    halo: Callable[[Node, Target], Halo] | None = None
+    alike: bool = False
+
+
+def lowering_of(node: Node, seen: Seen) -> Lowering | None:
+    """The row of the table that takes a node."""
+    kind = Pointwise if isinstance(node.op, Pointwise) else type(node.op)
+    row = LOWERINGS.get(kind)
+    return row if row and row.takes(node, seen) else None
+
+
+# -- which nodes are taken ---------------------------------------------------------------------------------------------
+
+
+def always(node: Node, seen: Seen) -> bool:
+    return True
+
+
+def reads_lanes(node: Node, seen: Seen) -> bool:
+    return node.operands[0] in seen.laned
+
+
+def pools_images(node: Node, seen: Seen) -> bool:
+    assert isinstance(node.op, Pool)
+    return reads_lanes(node, seen) and len(node.op.window) == 2
+
+
+def is_served(node: Node, seen: Seen) -> bool:
+    return is_filter_grad(node)
+
+
+def is_for_gradient(node: Node, seen: Seen) -> bool:
+    """Places of largest elements, which none but pooling's gradient reads."""
+    inner = node not in seen.shown and all(isinstance(u.op, SpreadToPlaces) for u in seen.users[node])
+    return inner and pools_images(node, seen)
+
+
+def joins_channels(node: Node, seen: Seen) -> bool:
+    return node.op.axis == 1 and all(x in seen.laned for x in node.operands)  # type: ignore[attr-defined]
+
+
+def sums_pixels(node: Node, seen: Seen) -> bool:
+    """The sum over all pixels, perhaps of all images."""
+    return reads_lanes(node, seen) and node.op.axes in PIXELS  # type: ignore[attr-defined]
+
+
+def is_filled(node: Node, seen: Seen) -> bool:
+    """A pointwise op on images in lanes, whose result is 0 in lanes without a channel."""
+    if node.ndim != 4 or all(x not in seen.laned for x in node.operands):
+        return False
+    if any(x.dtype != node.dtype or not fits(x) for x in node.operands):
+        return False
+    return node.shape[1] % seen.target.lanes_of(code_of(node.dtype)) == 0 or keeps_rest(node)
+
+
+def fits(x: Node) -> bool:
+    """An operand of a pointwise op that is as large as the result, or spread over pixels."""
+    if not isinstance(x.op, BroadcastTo):
+        return True
+    source = x.operands[0]
+    return ((1,) * (4 - source.ndim) + source.shape)[2:] == (1, 1)
+
+
+# -- how they are built ------------------------------------------------------------------------------------------------
+
+
+def convolution(b: Builder, node: Node) -> Node:
+    return transposed(b, node) if is_transposed(node) else direct(b, node)
+
+
+def direct(b: Builder, node: Node) -> Node:
+    op, x = node.op, node.operands[0]
+    assert isinstance(op, ConvEpilogue)
+    scale, bias, residual = op.operands(node.operands)
+    plain = reads_plain(node) and x not in b.forms
+    shape = layer_of(node, b.target, plain)
+    source = None if plain else b.form_of(x, shape.window.halo(*x.shape[2:]))
+    given = node.operands[1].op
+    tile = winograd_rule(shape, x.shape[0]) if b.winograd and isinstance(given, ConstOp) else 0
+    if isinstance(given, ConstOp):
+        packed = pack_filters(shape, x.shape[0], tile, given.array, array_of(scale))
+        filters: Node = Const(packed, copy=False)
+    else:
+        filters = apply(PackFilters(shape), b.plain(node.operands[1]))
+    images = b.plain(x) if source is None else b.in_form(x, source)
+    operands = [images, filters, Const(packed_bias(shape, array_of(bias)), copy=False)]
+    result, kept = b.forms[node], None
+    if residual is not None:
+        kept = b.forms.get(residual, replace(result, halo=NO_HALO))
+        operands.append(b.in_form(residual, kept))
+    return apply(BlockedConv(shape, tile, x.shape[0], source, result, kept, op.activation), *operands)
+
+
+def transposed(b: Builder, node: Node) -> Node:
+    op, x = node.op, node.operands[0]
+    assert isinstance(op, ConvEpilogue)
+    scale, bias, _ = op.operands(node.operands)
+    shape = transposed_of(node, b.target)
+    source = b.form_of(x, shape.halo())
+    if isinstance(node.operands[1].op, ConstOp):
+        packed = pack_transposed(shape, node.operands[1].op.array, array_of(scale))
+        filters: Node = Const(packed, copy=False)
+    else:
+        filters = apply(PackFilters(shape), b.plain(node.operands[1]))
+    made = BlockedConvTranspose(shape, source, b.forms[node], op.activation)
+    return apply(made, b.in_form(x, source), filters, Const(transposed_bias(shape, array_of(bias)), copy=False))
+
+
+def filter_grad(b: Builder, node: Node) -> Node:
+    x, g = node.operands
+    plain = x.shape[1] <= PLAIN_CHANNELS and x not in b.forms
+    shape = gradient_layer_of(node, b.target, plain)
+    source = None if plain else b.form_of(x, shape.window.halo(*x.shape[2:]))
+    given = b.form_of(g, NO_HALO)
+    images = b.plain(x) if source is None else b.in_form(x, source)
+    return apply(BlockedConvFilters(FilterGrad(shape, x.shape[0]), source, given), images, b.in_form(g, given))
+
+
+def pooled(b: Builder, node: Node) -> Node:
+    op, x = node.op, node.operands[0]
+    kind, include = ("mean", op.count_pad) if isinstance(op, AvgPool) else ("max", False)
+    return apply(BlockedPool(kind, window_of(op), include, b.forms[x], b.forms[node]), b.laned(x))
+
+
+def places(b: Builder, node: Node) -> Node:
+    x = node.operands[0]
+    return apply(BlockedPlaces(window_of(node.op), b.forms[x], b.forms[node]), b.laned(x))
+
+
+def spread(b: Builder, node: Node) -> Node:
+    x, g = node.operands
+    given = b.form_of(g, NO_HALO)
+    made = BlockedSpread(window_of(node.op), b.forms[x], given, b.forms[node])
+    return apply(made, b.laned(x), b.in_form(g, given))
+
+
+def resized(b: Builder, node: Node) -> Node:
+    op, x = node.op, node.operands[0]
+    assert isinstance(op, Resize)
+    return apply(BlockedResize(op, b.forms[x], b.forms[node]), b.laned(x))
+
+
+def concat(b: Builder, node: Node) -> Node:
+    forms, parts = [b.forms[x] for x in node.operands], [b.laned(x) for x in node.operands]
+    if all(f.c % f.lanes == 0 for f in forms[:-1]):
+        return apply(Concat(1), *parts)
+    return apply(BlockedConcat(tuple(forms), b.forms[node]), *parts)
+
+
+def pixel_sum(b: Builder, node: Node) -> Node:
+    """The frame is summed too: it is 0."""
+    form = b.forms[node.operands[0]]
+    total = apply(node.op, b.laned(node.operands[0]))
+    flat = reshape(total, (-1, form.shape[1] * form.lanes))
+    sliced = apply(Slice((0, 0), (1, 1), (flat.shape[0], form.c)), flat) if flat.shape[1] != form.c else flat
+    return reshape(sliced, node.shape)
+
+
+def pointwise(b: Builder, node: Node) -> Node:
+    form = b.forms[node]
+    made = apply(node.op, *(operand(b, x, form) for x in node.operands))
+    return made if form.halo == NO_HALO or keeps_frame(node) else apply(ClearFrame(form), made)
+
+
+def operand(b: Builder, x: Node, form: Form) -> Node:
+    """An operand of a pointwise op in lanes: whole, or spread over pixels."""
+    if not isinstance(x.op, BroadcastTo):
+        return b.in_form(x, form)
+    source = x.operands[0]
+    if source.size == 1:
+        return apply(BroadcastTo(form.shape), reshape(b.plain(source), ()))
+    if source in b.forms and source.shape[1] == form.c:
+        return apply(BroadcastTo(form.shape), b.in_form(source, replace(b.forms[source], halo=NO_HALO)))
+    shape = (1,) * (4 - source.ndim) + source.shape
+    thin = replace(form, n=shape[0], h=1, w=1, halo=NO_HALO)
+    if isinstance(source.op, ConstOp):
+        channels = Const(thin.block(np.broadcast_to(source.op.array.reshape(shape), thin.logical)))
+    else:
+        channels = apply(ToBlocked(thin), broadcast_to(reshape(b.plain(source), shape), thin.logical))
+    return apply(BroadcastTo(form.shape), channels)
+
+
+def window_of(op: Op) -> Window:
+    assert isinstance(op, Pool)
+    return Window(op.window, op.stride, op.pad, op.dilation)  # type: ignore[arg-type]
+
+
+def array_of(node: Node | None) -> np.ndarray | None:
+    """The value of a constant, None for no node."""
+    return None if node is None else node.op.array  # type: ignore[attr-defined]
+
+
+LOWERINGS: dict[type[Op], Lowering] = {
+    ConvEpilogue: Lowering(always, convolution, halo=epilogue_halo),
+    ConvFilters: Lowering(is_served, filter_grad, laned=False, halo=filter_grad_halo),
+    MaxPool: Lowering(pools_images, pooled),
+    AvgPool: Lowering(pools_images, pooled),
+    MaxPoolPlaces: Lowering(is_for_gradient, places),
+    SpreadToPlaces: Lowering(reads_lanes, spread),
+    Resize: Lowering(reads_lanes, resized),
+    Concat: Lowering(joins_channels, concat, alike=True),
+    Sum: Lowering(sums_pixels, pixel_sum, laned=False),
+    Pointwise: Lowering(is_filled, pointwise, alike=True),
+}

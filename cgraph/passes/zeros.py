@@ -1,0 +1,113 @@
+"""Does a pointwise op give 0 where images hold 0: a proof by its scalar program.
+
+Idea: carry through the program what is known of every instruction's value: some exact numbers, or nothing. Images hold
+0, constants their numbers; what else an operand may hold, NaN and infinities included, is not known, and neither is
+what is computed of it, but for a choice whose condition is known. Functions that kernels round are known at `POINTS`
+only, where their values are such points too, and kernels give NumPy's.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cgraph.ir.graph import Node
+from cgraph.kernels.expression import Program, code_of, constant_of, operands_of
+from cgraph.ops.family import Pointwise, dtype_of_code, scalar_program
+from cgraph.ops.leaf import ConstOp
+from cgraph.ops.shape import BroadcastTo
+
+Known = np.ndarray | None
+"""Exact numbers, ``[n, c, 1, 1]`` or one; None where nothing is known."""
+
+CORRECT: dict[str, Any] = {
+    "neg": np.negative, "abs": np.abs, "not": np.invert, "floor": np.floor, "ceil": np.ceil, "rint": np.rint,
+    "trunc": np.trunc, "sqrt": np.sqrt, "add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum,
+    "max": np.maximum, "copysign": np.copysign, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+    "is_nan": np.isnan, "div": np.divide, "cast": np.asarray,
+}  # fmt: skip
+ROUNDED: dict[str, Any] = {
+    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10,
+    "log1p": np.log1p, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos,
+    "atan": np.arctan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
+    "atanh": np.arctanh, "erf": np.vectorize(math.erf), "erfc": np.vectorize(math.erfc), "pow": np.power,
+    "hypot": np.hypot, "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+}  # fmt: skip
+POINTS = (0.0, 0.5, 1.0, math.inf, -math.inf)
+
+
+def keeps_frame(node: Node) -> bool:
+    """The result's frame is 0 where the frames of the operands in lanes are, whatever is spread over pixels."""
+    return is_zero(node, [in_frame(x) for x in node.operands])
+
+
+def keeps_rest(node: Node) -> bool:
+    """The result is 0 in the lanes that have no channel, where the operands are."""
+    return is_zero(node, [without_channel(x) for x in node.operands])
+
+
+def in_frame(x: Node) -> Known:
+    """What an operand holds around an image: 0, or what is spread over all pixels."""
+    if not isinstance(x.op, BroadcastTo):
+        return np.zeros((), x.dtype)
+    source = x.operands[0]
+    return pixel_of(source.op.array) if isinstance(source.op, ConstOp) else None
+
+
+def pixel_of(x: np.ndarray) -> np.ndarray:
+    """What is spread over pixels, ``[n, c, 1, 1]``: one number for each channel, or for all."""
+    return x.reshape((1,) * (4 - x.ndim) + x.shape)
+
+
+def without_channel(x: Node) -> Known:
+    """What an operand holds in a lane without a channel: 0, or the one number that is spread over everything."""
+    if not isinstance(x.op, BroadcastTo) or x.operands[0].size > 1:
+        return np.zeros((), x.dtype)
+    return in_frame(x)
+
+
+def is_zero(node: Node, operands: Sequence[Known]) -> bool:
+    assert isinstance(node.op, Pointwise)
+    found = known_result(scalar_program(node.op, tuple(code_of(x.dtype) for x in node.operands)), operands)
+    return found is not None and not found.any()
+
+
+def known_result(program: Program, operands: Sequence[Known]) -> Known:
+    """What a program gives, if that is known, for operands of which some are."""
+    known: list[Known] = []
+    for instruction in program:
+        name, dtype = instruction[0], dtype_of_code(instruction[1])
+        if name == "load":
+            known.append(operands[instruction[2]])
+        elif name == "const":
+            known.append(np.asarray(constant_of(instruction), dtype))
+        else:
+            known.append(known_step(name, dtype, [known[i] for i in operands_of(instruction)]))
+    return known[-1]
+
+
+def known_step(name: str, dtype: np.dtype, xs: list[Known]) -> Known:
+    """One instruction: a choice, a conversion, or a primitive of known numbers."""
+    if name == "select":
+        return chosen(*xs)
+    if any(x is None for x in xs):
+        return None
+    with np.errstate(all="ignore"):
+        if name in ROUNDED:
+            found = ROUNDED[name](*xs).astype(dtype)
+            return found if all(np.isin(x, POINTS).all() for x in (*xs, found)) else None
+        if name in ("div", "cast") and dtype.kind != "f":  # of floats out of range, by 0: not NumPy's
+            return None
+        return CORRECT[name](*xs).astype(dtype) if name in CORRECT else None
+
+
+def chosen(condition: Known, x: Known, y: Known) -> Known:
+    if condition is None:
+        return None
+    if condition.all():
+        return x
+    if not condition.any():
+        return y
+    return None if x is None or y is None else np.where(condition, x, y)
