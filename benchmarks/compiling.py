@@ -63,10 +63,10 @@ def row(name: str) -> str:
     compiled = store().misses - before
     rounds = [compile_seconds(model)[:2] for _ in range(ROUNDS)]
     structure, weights = (sorted(r[i] for r in rounds) for i in (0, 1))
-    code = function._code.code
+    code = function.program.code
     span = f"{statistics.median(structure):.3f} ({structure[0]:.3f}–{structure[-1]:.3f})"
     steps = len(function.compiled.layout.steps)
-    counts = f"{steps} | {len(code.table)} | {code.kernels} | {compiled}"
+    counts = f"{steps} | {len(code.table)} | {len(code.compiled_kernels)} | {compiled}"
     return f"| {name:14} | {span} | {statistics.median(weights):.3f} | {counts} |"
 
 

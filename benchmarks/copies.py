@@ -9,12 +9,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from cgraph.engine.cpu.code import word_of
 from cgraph.engine.cpu.cores import cores
-from cgraph.engine.cpu.program import word_of
 from cgraph.engine.cpu.threads import run_table
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.store import store
+from cgraph.kernels.target import host_target
 
 ROUNDS = 15
 CASES = {
@@ -44,7 +45,7 @@ def rates(x: np.ndarray, seen: np.ndarray) -> str:
     """GB/s of each side copying `seen`, a view of `x`."""
     code = f"{x.dtype.kind}{x.itemsize}"
     out = np.zeros(seen.shape, seen.dtype)
-    table, keep = table_of(copy_calls(view(out), View(Pointer(x), seen.shape, seen.strides, code)))
+    table, keep = table_of(copy_calls(host_target(), view(out), View(Pointer(x), seen.shape, seen.strides, code)))
     sides: list[Callable[[], object]] = [
         lambda: run_table(table, 1),
         lambda: run_table(table, 0),

@@ -11,10 +11,10 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.prepared import aligned, alternate, prepare
+from benchmarks.prepared import aligned, alternate, prepare, workspace
 from cgraph.kernels.calls.activation import RELU
 from cgraph.kernels.calls.blocked import Blocked
-from cgraph.kernels.calls.conv import conv_calls, conv_scratch_nbytes
+from cgraph.kernels.calls.conv import conv_calls, conv_nbytes
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.depthwise import depthwise_calls, is_depthwise, pack_depthwise
 from cgraph.kernels.calls.pack import pack_bias, pack_conv
@@ -86,7 +86,7 @@ def direct(layer: Layer):
     out = blocked_of(1, shape.k, *shape.result, shape.lanes, 0)
     source = blocked_of(1, layer.c, layer.h, layer.h, shape.lanes, layer.size // 2)
     view = contiguous(Pointer(x), x.shape, "f4")
-    scratch = Pointer(aligned(conv_scratch_nbytes(shape, 1)))
+    scratch = workspace(conv_nbytes(shape, 1))
     lowered = conv_calls(
         shape,
         out,
@@ -119,7 +119,7 @@ def winograd(layer: Layer, m: int):
     packed[:] = pack_winograd(plan, filters).ravel()
     out = blocked_of(1, shape.k, *shape.result, shape.lanes, 0)
     source = blocked_of(1, layer.c, layer.h, layer.h, shape.lanes, 1)
-    scratch = Pointer(aligned(plan.scratch_nbytes))
+    scratch = workspace(plan.nbytes)
     biases = Pointer(pack_bias(shape, bias))
     return prepare(winograd_calls(plan, out, source, Pointer(packed), biases, None, RELU, scratch).calls)
 

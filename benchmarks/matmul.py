@@ -11,9 +11,10 @@ from statistics import median
 import numpy as np
 
 from benchmarks.peak import peak
-from benchmarks.prepared import aligned, alternate, prepare
-from cgraph.kernels.calls.matmul import matmul_calls, matmul_scratch_nbytes
+from benchmarks.prepared import aligned, alternate, prepare, workspace
+from cgraph.kernels.calls.matmul import matmul_calls, matmul_nbytes
 from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.target import host_target
 
 # m, n, k, a or b transposed
 SIZES = [
@@ -46,8 +47,8 @@ def row(size: tuple[int, int, int, str], dtype: str, best: float) -> str:
     m, n, k, turned = size
     a, b, out = operands(m, n, k, turned, dtype)
     views = view_of(out), view_of(a), view_of(b)
-    scratch = Pointer(aligned(matmul_scratch_nbytes(*views)))
-    ours = prepare(matmul_calls(*views, scratch=scratch))
+    scratch = workspace(matmul_nbytes(host_target(), *views))
+    ours = prepare(matmul_calls(host_target(), *views, workspace=scratch))
     want = np.empty_like(out)
     times = alternate({"ours": ours, "numpy": lambda: np.matmul(a, b, out=want)})
     flops = 2 * m * n * k / 1e9

@@ -15,9 +15,9 @@ import numpy as np
 
 import cgraph as cg
 from cgraph.alignment import ALIGNMENT
-from cgraph.function import rewritten
-from cgraph.kernels.target import building_for, target_named
+from cgraph.kernels.target import target_named
 from cgraph.memory.auto import auto
+from cgraph.passes import lowered, rewritten
 from cgraph.passes.freeze import freeze
 from cgraph.planning import Compiled, plan_graph
 from nn import models
@@ -53,9 +53,8 @@ def planned(name: str, graph: str) -> Compiled:
     outputs = built(model)
     target = target_named(TARGET)
     if graph == "lowered":
-        outputs = rewritten(freeze(outputs, frozen(model)), target, winograd=True)
-    with building_for(target):
-        return plan_graph(outputs, {}, auto, (), ALIGNMENT)
+        outputs = lowered(rewritten(freeze(outputs, frozen(model))), target, winograd=True)
+    return plan_graph(outputs, {}, target, auto, (), ALIGNMENT)
 
 
 def built(model: Layer) -> tuple[cg.Node, ...]:

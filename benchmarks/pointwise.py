@@ -14,10 +14,11 @@ from scipy.special import erf
 from benchmarks.prepared import aligned
 from cgraph.engine.cpu.threads import run_table
 from cgraph.kernels.calls.pointwise import pointwise_calls
-from cgraph.kernels.calls.reduce import reduce_calls, scratch_nbytes
+from cgraph.kernels.calls.reduce import reduce_calls, reduce_nbytes
 from cgraph.kernels.expression import Program, Trace
 from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.store import store
+from cgraph.kernels.target import host_target
 
 SIZE, ROUNDS = 10_000_000, 7
 SUMS = [((4000, 2500), (0,)), ((4000, 2500), (1,)), ((100_000, 100), (0,)), ((32, 100, 3125), (0, 2))]
@@ -51,15 +52,17 @@ def main() -> None:
         program, half = traced(waves, dtype), x.dtype.type(0.5)
         report(
             f"waves {dtype}",
-            pointwise_calls(program, view(out), view(x), view(y), view(w)),
+            pointwise_calls(host_target(), program, view(out), view(x), view(y), view(w)),
             lambda x=x, y=y, w=w: waves_numpy(x, y, w),
             lambda x=x, y=y, w=w, h=half: numexpr.evaluate("sin(x)*y+exp(-w)*x-h*x*y"),
             (x, out, 4),
         )
-        room = np.zeros(scratch_nbytes("sum", dtype, (SIZE,), (0,)), "u1")
+        room = np.zeros(reduce_nbytes("sum", dtype, (SIZE,), (0,)), "u1")
         report(
             f"sum of waves {dtype}",
-            reduce_calls("sum", program, view(total), view(x), view(y), view(w), axes=(0,), scratch=view(room)),
+            reduce_calls(
+                host_target(), "sum", program, view(total), view(x), view(y), view(w), axes=(0,), workspace=view(room)
+            ),
             lambda x=x, y=y, w=w: waves_numpy(x, y, w).sum(),
             lambda x=x, y=y, w=w, h=half: numexpr.evaluate("sum(sin(x)*y+exp(-w)*x-h*x*y)"),
             (x, out, 3),
@@ -67,7 +70,7 @@ def main() -> None:
         s, k, t = (fresh(rng.uniform(a, b, SIZE), dtype) for a, b in ((50, 150), (50, 150), (0.1, 2)))
         report(
             f"Black-Scholes {dtype}",
-            pointwise_calls(traced(black_scholes, dtype), view(out), view(s), view(k), view(t)),
+            pointwise_calls(host_target(), traced(black_scholes, dtype), view(out), view(s), view(k), view(t)),
             lambda s=s, k=k, t=t: black_scholes(np, s, k, t, erf),
             None,  # numexpr has no erf
             (x, out, 4),
@@ -81,8 +84,10 @@ def report_sum(x: np.ndarray, axes: tuple[int, ...]) -> None:
     """A sum along some axes, which is bound by reading its operand."""
     dtype, m = f"f{x.itemsize}", Trace()
     out = x.sum(axes)
-    room = np.zeros(scratch_nbytes("sum", dtype, x.shape, axes), "u1")
-    calls = reduce_calls("sum", m.program(m.load(0, dtype)), view(out), view(x), axes=axes, scratch=view(room))
+    room = np.zeros(reduce_nbytes("sum", dtype, x.shape, axes), "u1")
+    calls = reduce_calls(
+        host_target(), "sum", m.program(m.load(0, dtype)), view(out), view(x), axes=axes, workspace=view(room)
+    )
     report(f"sum {x.shape} {axes} {dtype}", calls, lambda: x.sum(axes), None, (x, np.empty_like(x), 1))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from cgraph.kernels.kernel import Call, Pointer
+from cgraph.kernels.kernel import Call, Pointer, View, contiguous
 from cgraph.kernels.store import store
 from cgraph.kernels.target import Target, host_target
 
@@ -43,6 +43,11 @@ def aligned(nbytes: int) -> np.ndarray:
     raw = np.zeros(nbytes + 4096, np.uint8)
     start = -raw.ctypes.data % 4096
     return raw[start : start + nbytes]
+
+
+def workspace(nbytes: int) -> View:
+    """A workspace that starts at a page."""
+    return contiguous(Pointer(aligned(nbytes)), (nbytes,), "u1")
 
 
 def alternate(

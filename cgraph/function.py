@@ -1,4 +1,4 @@
-"""compile: passes → schedule → plan → program; calling the Function that comes out; update edges."""
+"""compile: an engine lowers, plans and makes a program; calling the Function that comes out; update edges."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -7,26 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.engine.engine import Step
-from cgraph.engine.reference import evaluate
-from cgraph.errors import BudgetError, GraphError, InputError, ShapeError, UnassignedError, bytes_text
+from cgraph.engine.engine import Engine, Instance, Program
+from cgraph.engine.engines import engine_named
+from cgraph.errors import GraphError, InputError, ShapeError, UnassignedError, bytes_text
 from cgraph.ir.check import check_graph
 from cgraph.ir.graph import Node, public
 from cgraph.ir.traverse import post_order
-from cgraph.kernels.kernel import ARENA, Pointer, View, contiguous
-from cgraph.kernels.target import Target, building_for, target_named
-from cgraph.memory.problem import Plan, Strategy
-from cgraph.memory.recompute import Recompute
-from cgraph.ops.leaf import ConstOp, Var, fitting_array
-from cgraph.passes import PASSES
-from cgraph.passes.align_constants import align_constants
-from cgraph.passes.freeze import freeze as freeze_values
-from cgraph.passes.fuse_reductions import fuse_reductions
-from cgraph.passes.fuse_stencils import fuse_stencils
-from cgraph.passes.lower_cpu import lower_cpu
-from cgraph.passes.pack_matmul import pack_matmul
-from cgraph.planning import Compiled, plan_graph, strategy_named
+from cgraph.memory.problem import Plan
+from cgraph.memory.recompute import Recompute, Steps
+from cgraph.ops.leaf import Var, fitting_array
+from cgraph.passes.freeze import freeze
+from cgraph.planning import Compiled
+from cgraph.request import Request, options_of
 
 
 def compile(
@@ -34,16 +26,9 @@ def compile(
     inputs: Var | Sequence[Var] = (),
     updates: Mapping[Var, Node] | None = None,
     *,
-    memory: str | Strategy = "auto",
-    order: str = "auto",
-    changing: Sequence[Var] = (),
+    engine: str | Engine = "cpu",
     threads: int = 0,
-    budget: int | None = None,
-    engine: str | CpuEngine = "cpu",
-    passes: bool = True,
-    winograd: bool = True,
-    freeze: Sequence[Var] = (),
-    recompute: bool | int = False,
+    **options: Any,
 ) -> "Function":
     """Make a Function of a graph.
 
@@ -51,58 +36,31 @@ def compile(
         outputs: one node or several
         inputs: Vars that each call is given, in order (or one); the others are read from their cells
         updates: update edges: after a run each Var holds its node's value, all at once
-        memory: a strategy's name, ``auto`` by default; ``one_each`` shares nothing
-        order: in which order nodes run: ``depth_first``, ``breadth_first``, ``least_memory``, or ``auto``, which takes
-            the first and the last where that makes the plan smaller
-        changing: Vars that will change from run to run: what does not depend on them is kept, not recomputed
-        threads: 0 is all the cores this process may use; any number gives the same bits
-        budget: bytes that the arena may take at most
         engine: ``cpu``, ``reference`` (NumPy, unplanned), or an engine
-        passes: rewrite the graph first; False runs it as it was written
-        winograd: allow it where it is faster; False computes every convolution directly, which is the more exact
-        freeze: Vars whose present values become constants, which passes fold and pack: weights at inference
-        recompute: compute forward values again rather than keep them for the backward part: the same bits, less memory,
-            more time. True for the least memory; a number of bytes to do only as much as it takes to fit in them
+        threads: 0 is all the cores this process may use; any number gives the same bits
+        options: memory, order, changing, budget, passes, winograd, freeze, recompute: see `cgraph.request.Options`
     Raises
         GraphError: no outputs; an input or the target of an update is no Var; a name that there is not
         ShapeError: an update's node and Var differ
         BudgetError: no plan within the budget
     """
-    single = isinstance(outputs, Node)
-    wanted = (outputs,) if isinstance(outputs, Node) else tuple(outputs)
     given = (inputs,) if isinstance(inputs, Var) else tuple(inputs)
-    updates = dict(updates or {})
-    check_request(wanted, given, updates)
-    strategy = strategy_named(memory)
-    if engine == "reference":
-        return Function(wanted, given, updates, single, None, None)
-    chosen = CpuEngine(threads=threads) if engine == "cpu" else engine
-    if not isinstance(chosen, CpuEngine):
-        raise GraphError(f"there is no engine {engine!r}; use 'cpu', 'reference' or an engine")
-    roots = freeze_values((*wanted, *updates.values()), freeze)
-    target = target_named(chosen.target)
-    if passes:
-        roots = rewritten(roots, target, winograd)
-    roots = align_constants(roots)
-    split = len(wanted)
-    edges = dict(zip(updates, roots[split:]))
-    with building_for(target):
-        compiled = plan_graph(
-            roots[:split], edges, strategy, tuple(changing), chosen.alignment, order, given, recompute
-        )
-    limit = min((n for n in (budget, recompute) if n is not None and not isinstance(n, bool)), default=None)
-    if limit is not None and compiled.nbytes > limit:
-        raise BudgetError(budget_text(compiled, limit))
-    with building_for(target):
-        code = chosen.program(steps_of(compiled), compiled.nbytes)
-    return Function(wanted, given, updates, single, compiled, code)
+    wanted = (outputs,) if isinstance(outputs, Node) else tuple(outputs)
+    request = Request(wanted, given, dict(updates or {}))
+    check_request(request)
+    chosen, how = engine_named(engine, threads), options_of(options)
+    request = request.of(chosen.lower(freeze(request.roots, how.freeze), how))
+    compiled = chosen.plan(request, how)
+    program = chosen.program(chosen.code(request, compiled))
+    return Function(request, compiled, program, isinstance(outputs, Node))
 
 
-def check_request(outputs: tuple[Node, ...], inputs: tuple[Var, ...], updates: dict[Var, Node]) -> None:
+def check_request(request: Request) -> None:
     """Refuse what cannot be compiled, naming it."""
-    if not outputs and not updates:
+    inputs, updates = request.inputs, request.updates
+    if not request.roots:
         raise GraphError("compile needs at least one output or update edge")
-    for x in (*outputs, *updates.values()):
+    for x in request.roots:
         if not isinstance(x, Node):
             raise GraphError(f"compile makes nodes into a Function; {x!r:.60} is no node")
     for x in (*inputs, *updates):
@@ -115,36 +73,7 @@ def check_request(outputs: tuple[Node, ...], inputs: tuple[Var, ...], updates: d
     for x, node in updates.items():
         if x.spec != node.spec:
             raise ShapeError(f"update of {x.name} {x.spec} with {node.name} {node.spec} (made at {node.where})")
-    check_graph((*outputs, *updates.values()))
-
-
-def rewritten(roots: tuple[Node, ...], target: Target, winograd: bool) -> tuple[Node, ...]:
-    """All passes, then lowering, then what joins physical ops."""
-    for rewrite in PASSES:
-        roots = rewrite(roots)
-    return fuse_stencils(fuse_reductions(pack_matmul(lower_cpu(roots, target, winograd), target)))
-
-
-def steps_of(compiled: Compiled) -> list[Step]:
-    """What the engine makes kernel calls from."""
-    layout, usage, plan, views = compiled.layout, compiled.usage, compiled.plan, compiled.views
-    dead: dict[int, list[View]] = {}
-    kept = {usage.operand_of[i] for i, v in enumerate(layout.values) if v.kept}
-    for i, (x, at) in enumerate(zip(usage.problem.operands, plan.offsets)):
-        if i not in kept:
-            dead.setdefault(x.interval.last, []).append(contiguous(Pointer(ARENA, at), (x.nbytes,), "u1"))
-    return [
-        Step(n, views[n], [views[x] for x in n.operands], layout.scratch(n, usage, plan), dead.get(t, ()))
-        for t, n in enumerate(layout.steps)
-    ]
-
-
-def budget_text(compiled: Compiled, budget: int) -> str:
-    plan, bound = compiled.plan, compiled.lower_bound
-    return (
-        f"{plan.strategy or 'the plan'} needs {bytes_text(plan.nbytes)}, the budget is {bytes_text(budget)}; "
-        f"no plan of this graph needs less than {bytes_text(bound)}"
-    )
+    check_graph(request.roots)
 
 
 class Function:
@@ -152,28 +81,19 @@ class Function:
 
     Fields
         outputs, inputs, updates: those given to `compile`, after passes and lowering
-        compiled: schedule, plan and places; None on the reference engine
+        compiled: schedule, plan and places; None on an engine that plans nothing
+        program: what the engine made of it; its code can be shown
     """
 
-    def __init__(
-        self,
-        outputs: tuple[Node, ...],
-        inputs: tuple[Var, ...],
-        updates: dict[Var, Node],
-        single: bool,
-        compiled: Compiled | None,
-        code: Any,
-    ) -> None:
-        if compiled:  # the graph as it was written, with weights that were packed since, need not live on
-            outputs, updates = compiled.outputs, dict(zip(compiled.updated, compiled.sources))
-        self.outputs, self.inputs, self.updates, self.compiled = outputs, inputs, updates, compiled
-        self._single, self._code = single, code
-        order = post_order((*compiled.outputs, *compiled.sources) if compiled else (*outputs, *updates.values()))
-        self._vars = tuple(n for n in order if isinstance(n, Var))
-        given = set(inputs)
-        self._cells = tuple(v for v in self._vars if v not in given)
-        self._by_name = {v.name: v for v in inputs}
-        self._idle: list[_Instance] = []
+    def __init__(self, request: Request, compiled: Compiled | None, program: Program, single: bool) -> None:
+        if compiled:  # the graph as it was lowered, with weights that were packed since, need not live on
+            request = request.of((*compiled.outputs, *compiled.sources))
+        self.outputs, self.inputs, self.updates = request.outputs, request.inputs, dict(request.updates)
+        self.compiled, self.program, self._single = compiled, program, single
+        given = set(self.inputs)
+        self._cells = tuple(v for v in post_order(request.roots) if isinstance(v, Var) and v not in given)
+        self._by_name = {v.name: v for v in self.inputs}
+        self._idle: list[_Held] = []
         self._lock = threading.RLock()
         self._recompute = Recompute(compiled) if compiled else None
 
@@ -187,7 +107,7 @@ class Function:
     def plan(self) -> Plan:
         """The memory plan: offsets, and the arena's bytes."""
         if self.compiled is None:
-            raise GraphError("the reference engine has no plan")
+            raise GraphError("there is no plan, as on the reference engine")
         return self.compiled.plan
 
     @property
@@ -219,8 +139,6 @@ class Function:
             UnassignedError: a Var that is no input holds no value
         """
         values = self._values(args, named)
-        if self.compiled is None:
-            return self._finish(self._run_reference(values), out)
         if self.updates:
             with self._lock:
                 return self._run(values, out, copy)
@@ -243,45 +161,44 @@ class Function:
                 raise InputError(f"input {x.name} {x.spec} is missing")
         return {x: fitting_array(value, x.spec, x.name) for x, value in given.items()}
 
-    def _run_reference(self, values: dict[Node, np.ndarray]) -> list[np.ndarray]:
-        found = evaluate((*self.outputs, *self.updates.values()), values)
-        for x, value in zip(self.updates, found[len(self.outputs) :]):
-            x.assign(value)
-        return found[: len(self.outputs)]
-
     def _run(self, values: dict[Node, np.ndarray], out: Any, copy: bool) -> Any:
-        assert self._recompute is not None
-        instance = self._take()
+        held = self._take()
+        instance = held.instance
         try:
-            arrays = self._bind(instance, values)
-            changed = instance.changed(self._cells, self.inputs)
-            steps = self._recompute.steps(instance.state, changed)
-            instance.state = None
+            instance.bind(self._arrays(values))
+            steps = self._steps(held)
+            held.state = None
             try:
-                instance.program.run(steps.run)
+                instance.run(steps.run)
             except KeyboardInterrupt:
-                if instance.program.wrote:  # some Vars have their new values: give all of them theirs
-                    self._write_updates(instance, arrays)
+                if instance.wrote:  # some Vars have their new values: give all of them theirs
+                    self._write_updates(instance)
                 raise
-            instance.state = steps.after
-            found = [self._output(instance, x, arrays, copy and out is None) for x in self.compiled.outputs]  # type: ignore[union-attr]
-            self._write_updates(instance, arrays)
+            held.state = steps.after
+            found = [self._output(instance, x, copy and out is None) for x in self.outputs]
+            self._write_updates(instance)
             return self._finish(found, out)
         finally:
-            self._idle.append(instance)
+            self._idle.append(held)
 
-    def _output(self, instance: "_Instance", node: Node, arrays: dict[Node, np.ndarray], copy: bool) -> np.ndarray:
+    def _steps(self, held: "_Held") -> Steps:
+        """What must run, given what the instance holds."""
+        changed = held.changed(self._cells, self.inputs)
+        return self._recompute.steps(held.state, changed) if self._recompute else Steps(None, None)
+
+    def _output(self, instance: Instance, node: Node, copy: bool) -> np.ndarray:
         """One output's value; a copy where it lies in a Var or an input, whose bytes are not this Function's."""
-        value = instance.read(node, arrays)
-        return np.array(value) if copy or instance.is_outside(node) else value
+        value = instance.read(node)
+        return value if instance.owns(node) and not copy else np.array(value)
 
-    def _take(self) -> "_Instance":
+    def _take(self) -> "_Held":
         try:
             return self._idle.pop()
         except IndexError:
-            return _Instance(self.compiled, self._code.instance())  # type: ignore[arg-type]
+            return _Held(self.program.instance())
 
-    def _bind(self, instance: "_Instance", values: dict[Node, np.ndarray]) -> dict[Node, np.ndarray]:
+    def _arrays(self, values: dict[Node, np.ndarray]) -> dict[Node, np.ndarray]:
+        """The memory of every Var: inputs in C order, cells as they are."""
         arrays = {x: np.ascontiguousarray(v) for x, v in values.items()}
         for x in self._cells:
             if x.cell.array is None:
@@ -289,17 +206,11 @@ class Function:
             if x.cell.shared and x in self.updates:
                 x.cell.change(x.spec, keep=True)
             arrays[x] = x.cell.array
-        instance.program.bind({id(x): a.ctypes.data for x, a in arrays.items()})
         return arrays
 
-    def _write_updates(self, instance: "_Instance", arrays: dict[Node, np.ndarray]) -> None:
-        assert self.compiled is not None
-        for x, source in zip(self.compiled.updated, self.compiled.sources):
-            if source.op.writes and instance.base(source) is x:
-                x.cell.version += 1
-            else:
-                value = instance.read(source, arrays)
-                np.copyto(x.cell.change(x.spec), value)
+    def _write_updates(self, instance: Instance) -> None:
+        for x, source in self.updates.items():
+            instance.write(x, source)
 
     def _finish(self, found: list[np.ndarray], out: Sequence[np.ndarray] | None) -> Any:
         if out is not None:
@@ -314,49 +225,19 @@ class Function:
         return found[0] if self._single else found
 
 
-class _Instance:
-    """One arena with its program. Changes: which values it holds, and for which versions of the Vars."""
+class _Held:
+    """An instance and what it holds. Changes: the values of which run, for which versions of the Vars."""
 
-    def __init__(self, compiled: Compiled, program: Any) -> None:
-        self.compiled, self.program = compiled, program
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
         self.state: int | None = None
         self.versions: dict[Var, int] = {}
-        self._arrays: dict[Node, np.ndarray] = {}
-        constants = (n for n in compiled.views if isinstance(n.op, ConstOp))
-        program.bind({id(n): n.op.array.ctypes.data for n in constants})  # type: ignore[attr-defined]
 
     def changed(self, cells: tuple[Var, ...], inputs: tuple[Var, ...]) -> frozenset[Var]:
         """Vars whose value may differ from the last run's."""
         found = {x for x in cells if self.versions.get(x) != x.cell.version}
         self.versions.update((x, x.cell.version) for x in found)
         return frozenset(found.union(inputs))
-
-    def base(self, node: Node) -> object:
-        """What the node's bytes belong to: the arena, a Var, a Const."""
-        return self.compiled.views[node].at.base
-
-    def is_outside(self, node: Node) -> bool:
-        """The node's bytes are not in the arena."""
-        return self.base(node) is not ARENA
-
-    def read(self, node: Node, arrays: dict[Node, np.ndarray]) -> np.ndarray:
-        """A node's value where it lies."""
-        view = self.compiled.views[node]
-        if not self.is_outside(node):
-            if node not in self._arrays:
-                self._arrays[node] = array_at(self.program.arena, view)
-            return self._arrays[node]
-        base = view.at.base
-        memory = base.op.array if isinstance(base.op, ConstOp) else arrays[base]  # type: ignore[union-attr]
-        return array_at(np.ascontiguousarray(memory).reshape(-1).view(np.uint8), view)
-
-
-def array_at(memory: np.ndarray, view: View) -> np.ndarray:
-    """A view as a NumPy array over bytes."""
-    dtype = np.dtype("?" if view.dtype == "b1" else view.dtype)
-    if view.size == 0:
-        return np.empty(view.shape, dtype)
-    return np.ndarray(view.shape, dtype, memory.data, view.at.offset, view.strides)
 
 
 @public

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from cgraph.errors import GraphError
+from cgraph.errors import BudgetError, GraphError, bytes_text
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.traverse import post_order
 from cgraph.memory.auto import auto
@@ -28,6 +28,7 @@ from cgraph.passes.make_contiguous import make_contiguous
 from cgraph.passes.recompute import recompute as in_order_again
 from cgraph.passes.update_in_place import update_in_place
 from cgraph.record import Record
+from cgraph.request import Options, Request
 from cgraph.schedule.breadth_first import breadth_first
 from cgraph.schedule.costly_first import costly_first
 from cgraph.schedule.dag import Dag, least_peak, peak
@@ -86,9 +87,42 @@ class Compiled(Record):
         return sum(v.nbytes for v in self.layout.values)
 
 
+def planned(request: Request, target: Any, alignment: int, options: Options) -> Compiled:
+    """The plan of a physical graph for one target.
+
+    Raises
+        GraphError: there is no such strategy or order
+        BudgetError: no plan within the budget
+    """
+    strategy = strategy_named(options.memory)
+    compiled = plan_graph(
+        request.outputs,
+        request.updates,
+        target,
+        strategy,
+        tuple(options.changing),
+        alignment,
+        options.order,
+        request.inputs,
+        options.recompute,
+    )
+    if options.limit is not None and compiled.nbytes > options.limit:
+        raise BudgetError(budget_text(compiled, options.limit))
+    return compiled
+
+
+def budget_text(compiled: Compiled, budget: int) -> str:
+    plan, bound = compiled.plan, compiled.lower_bound
+    return (
+        f"{plan.strategy or 'the plan'} needs {bytes_text(plan.nbytes)}, the budget is {bytes_text(budget)}; "
+        f"no plan of this graph needs less than {bytes_text(bound)}"
+    )
+
+
 def plan_graph(
     outputs: tuple[Node, ...],
     updates: Mapping[Var, Node],
+    target: Any,
     strategy: Strategy,
     changing: tuple[Var, ...],
     alignment: int,
@@ -100,11 +134,13 @@ def plan_graph(
 
     Parameters
         outputs, updates, changing, inputs, recompute: as for `compile`
+        target: whose kernels run: asked once per node what it does for it
+        target: whose kernels run: asked once per node what it does for it
         strategy: what makes the plan
         alignment: bytes that offsets are multiples of
         order: one of `ORDERS`
     """
-    facts, split = Facts(), len(outputs)
+    facts, split = Facts(target), len(outputs)
     roots = make_contiguous((*outputs, *updates.values()), facts)
     edges = dict(zip(updates, (detached(x, facts.views) for x in roots[split:])))
     outputs, edges = update_in_place(roots[:split], edges, set(updates) - set(inputs), facts)
@@ -120,8 +156,8 @@ def plan_graph(
     check_plan(best.usage.problem, plan)
     places = best.layout.place(best.usage, plan)
     if len(best.layout.steps) <= MOST_REPLAYED:
-        workspaces = {node: best.usage.offset(plan, i) for node, i in best.layout.scratch_of.items()}
-        check_replay(best.layout.steps, places, workspaces, plan.nbytes, ends, always)
+        workspaces = {node: best.usage.offset(plan, i) for node, i in best.layout.workspace_of.items()}
+        check_replay(best.layout.steps, places, best.layout.works, workspaces, plan.nbytes, ends, always)
     return Compiled(ends[:split], ends[split:], tuple(updates), best.layout, best.usage, plan, places, best.order)
 
 
@@ -217,7 +253,7 @@ def dag_of(layout: Layout) -> Dag:
     made = producers_of(views, layout.value_of)
     owned = [[made[x] for x in node.operands] for node in layout.steps]
     scratch = [0] * count
-    for node, i in layout.scratch_of.items():
+    for node, i in layout.workspace_of.items():
         scratch[layout.value_of[node]] = values[i].nbytes
     return Dag(
         tuple(v.nbytes for v in values[:count]),

@@ -21,14 +21,7 @@ from cgraph.ir.graph import OPS, Op
 
 DOCS = Path(__file__).parent
 BLOCK = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-FACETS = {
-    "view": "alias",
-    "gradient": "grad",
-    "kernel": "cpu",
-    "overwrites": "overwrites",
-    "workspace": "scratch",
-    "slices": "cut",
-}
+FACETS = {"view": "alias", "gradient": "grad", "kernel": "work"}
 
 
 def main() -> None:
@@ -105,7 +98,7 @@ def ops_by_module() -> dict[str, list[type[Op]]]:
     while waiting:
         op = waiting.pop()
         waiting += op.__subclasses__()
-        if has(op, "infer") and (has(op, "meaning") or has(op, "cpu")) and op.__module__.startswith("cgraph."):
+        if has(op, "infer") and (has(op, "meaning") or has(op, "work")) and op.__module__.startswith("cgraph."):
             found.setdefault(op.__module__, []).append(op)
     return {module: sorted(ops, key=lambda op: op.__name__) for module, ops in found.items()}
 

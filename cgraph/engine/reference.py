@@ -1,4 +1,4 @@
-"""The oracle: every op by its meaning, in NumPy, unplanned."""
+"""The oracle: every op by its meaning, in NumPy, unplanned. An engine like any other."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,9 @@ import numpy as np
 from cgraph.errors import UnassignedError
 from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order
-from cgraph.ops.leaf import VarOp
+from cgraph.ops.leaf import Var, VarOp
+from cgraph.record import Record
+from cgraph.request import Options, Request
 
 
 def evaluate(outputs: Sequence[Node], values: Mapping[Node, np.ndarray] | None = None) -> list[np.ndarray]:
@@ -36,3 +38,58 @@ def value_of(node: Node, values: Mapping[Node, np.ndarray], known: Mapping[Node,
     if node.op.cell.array is None:
         raise UnassignedError(f"{node.name} {node.spec} (made at {node.where}) has no value; assign one first")
     return node.op.cell.array.copy()
+
+
+class ReferenceEngine(Record):
+    """Runs a graph as it was written, by `meaning`; plans nothing."""
+
+    name = "reference"
+    alignment = 1
+
+    def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
+        return roots
+
+    def plan(self, request: Request, options: Options) -> None:
+        """Nothing: NumPy allocates."""
+
+    def code(self, request: Request, compiled: None) -> tuple[Node, ...]:
+        """The nodes whose values are wanted."""
+        return request.roots
+
+    def program(self, code: tuple[Node, ...]) -> "ReferenceProgram":
+        return ReferenceProgram(code)
+
+
+class ReferenceProgram(Record, eq=False):
+    """The nodes whose values are wanted."""
+
+    code: tuple[Node, ...]
+
+    def instance(self) -> "ReferenceInstance":
+        return ReferenceInstance(self.code)
+
+
+class ReferenceInstance:
+    """Values of one run. Changes: the Vars' values are bound, a run fills in the others."""
+
+    wrote = False
+
+    def __init__(self, wanted: tuple[Node, ...]) -> None:
+        self.wanted = wanted
+        self.values: dict[Node, np.ndarray] = {}
+        self._vars: Mapping[Node, np.ndarray] = {}
+
+    def bind(self, arrays: Mapping[Node, np.ndarray]) -> None:
+        self._vars = arrays
+
+    def run(self, steps: tuple[int, ...] | None = None) -> None:
+        self.values = dict(zip(self.wanted, evaluate(self.wanted, self._vars)))
+
+    def owns(self, node: Node) -> bool:
+        return False
+
+    def read(self, node: Node) -> np.ndarray:
+        return self.values[node]
+
+    def write(self, x: Var, source: Node) -> None:
+        x.assign(self.values[source])

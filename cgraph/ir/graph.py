@@ -19,6 +19,7 @@ import numpy as np
 
 from cgraph.errors import CgraphError, NoGradientError, NoKernelError
 from cgraph.ir.spec import Bundle, Spec
+from cgraph.ir.work import Work
 from cgraph.record import Record
 
 OPS: dict[str, Callable[..., Any]] = {}
@@ -59,9 +60,6 @@ class Op(Record):
 
     pure = True
     """Equal ops on equal operands give equal values, so they are one node."""
-    strided = False
-    """Kernels read operands of any strides; otherwise lowering makes them contiguous first."""
-
     can_fail = False
     """A run may end in an error here: a user's function, a position outside its axis."""
     writes = False
@@ -83,21 +81,13 @@ class Op(Record):
         """The gradient for each operand, given `g`, the gradient for the result."""
         raise NoGradientError(f"{self.name} has no gradient")
 
-    def cpu(self, out: Any, *xs: Any, scratch: Any = None) -> list:
-        """Kernel calls that fill every element of `out`, given views of it, the operands and the workspace."""
-        raise NoKernelError(f"{self.name} has no CPU kernel")
+    def work(self, target: Any, *specs: Spec) -> Work:
+        """What `target` does for a node of this op on operands of these specs."""
+        raise NoKernelError(f"{self.name} has no kernel")
 
     def alias(self, *xs: Any) -> Any:
         """The result as a view into the bytes of operand 0, or None when it needs bytes of its own."""
         return None
-
-    def overwrites(self, *specs: Spec) -> tuple[int, ...]:
-        """Operands whose bytes the result may take: permission, not duty."""
-        return ()
-
-    def scratch(self, *specs: Spec) -> int:
-        """Bytes of workspace while the op runs."""
-        return 0
 
     def cut(self, rows: range, *specs: Spec) -> Any:
         """The op for some rows of the result, and the rows it reads of each operand; None when it is not split."""

@@ -8,9 +8,11 @@ All kernels have one signature, ``void kernel(const int64 *args, int64 first_tas
 """
 
 import ctypes
+from itertools import accumulate
 from math import prod
 from typing import Any
 
+from cgraph.alignment import aligned
 from cgraph.record import Record, replace
 
 ARENA = "arena"  # the base of addresses in the one buffer of a function
@@ -134,6 +136,27 @@ def contiguous(at: Pointer, shape: tuple[int, ...], dtype: str) -> View:
         strides.append(step)
         step *= n
     return View(at, tuple(shape), tuple(reversed(strides)), dtype)
+
+
+def room(workspace: View | None, nbytes: int) -> Pointer:
+    """Where a workspace of at least `nbytes` bytes begins. ValueError where there is none, or a smaller one."""
+    given = 0 if workspace is None else workspace.size * workspace.itemsize
+    if workspace is None or given < nbytes:
+        raise ValueError(f"these calls need a workspace of {nbytes} bytes, not of {given}")
+    return workspace.at
+
+
+def rooms(workspace: View | None, *nbytes: int) -> list[View | None]:
+    """A workspace in pieces of so many bytes, each aligned; None for empty pieces.
+
+    Raises
+        ValueError: the workspace is smaller than all of them
+    """
+    starts = list(accumulate((aligned(n) for n in nbytes), initial=0))
+    if not any(nbytes):
+        return [None] * len(nbytes)
+    at = room(workspace, max(start + n for start, n in zip(starts, nbytes) if n))
+    return [contiguous(at + start, (n,), "u1") if n else None for start, n in zip(starts, nbytes)]
 
 
 def collapse(shape: tuple[int, ...], *strides: tuple[int, ...]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:

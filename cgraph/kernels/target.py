@@ -3,9 +3,6 @@
 The emitters read nothing else of the machine, so AVX-512, AVX2 and a portable width come from one source.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -74,24 +71,6 @@ def target_named(name: str) -> Target:
     if name not in runnable:
         raise ValueError(f"target {name!r} does not run on this machine; these do: {', '.join(sorted(runnable))}")
     return runnable[name]
-
-
-_BUILDING_FOR: ContextVar["Target | None"] = ContextVar("building_for", default=None)
-
-
-@contextmanager
-def building_for(target: Target) -> Iterator[None]:
-    """Inside, kernel calls are made for this target unless they name one."""
-    token = _BUILDING_FOR.set(target)
-    try:
-        yield
-    finally:
-        _BUILDING_FOR.reset(token)
-
-
-def current_target() -> Target:
-    """The target that kernel calls are being made for; the host's widest by default."""
-    return _BUILDING_FOR.get() or host_target()
 
 
 @cache

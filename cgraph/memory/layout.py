@@ -1,9 +1,11 @@
 """Where each node's bytes are, before offsets are known: owners, views into them, and who reads whom until when."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import Bundle, Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import ARENA, Pointer, View, contiguous
 from cgraph.memory.problem import Plan
@@ -21,7 +23,8 @@ class Layout(Record):
         views: per node, its view; the base of its address is the node that owns the bytes (a tuple for a Bundle)
         values: what the planner sees; first the owners by step, then the workspaces
         value_of: the index in `values` of each owner
-        scratch_of: the index in `values` of each step's workspace
+        workspace_of: the index in `values` of each step's workspace
+        works: what the target does for each node
         kept, always: as given to `layout_of`
     """
 
@@ -29,7 +32,8 @@ class Layout(Record):
     views: dict[Node, View | tuple[View, ...]]
     values: tuple[Value, ...]
     value_of: dict[Node, int]
-    scratch_of: dict[Node, int]
+    workspace_of: dict[Node, int]
+    works: dict[Node, Work]
     kept: tuple[Node, ...] = ()
     always: frozenset[Node] = frozenset()
 
@@ -45,34 +49,36 @@ class Layout(Record):
 
         return {n: tuple(map(moved, v)) if isinstance(v, tuple) else moved(v) for n, v in self.views.items()}
 
-    def scratch(self, node: Node, usage: Usage, plan: Plan) -> Pointer | None:
-        """The workspace of a step."""
-        i = self.scratch_of.get(node)
-        return None if i is None else Pointer(ARENA, usage.offset(plan, i))
+    def workspace(self, node: Node, usage: Usage, plan: Plan) -> View | None:
+        """The workspace of a step, as bytes."""
+        i = self.workspace_of.get(node)
+        if i is None:
+            return None
+        return contiguous(Pointer(ARENA, usage.offset(plan, i)), (self.values[i].nbytes,), "u1")
 
 
 class Sharing(Record):
-    """What a step may share bytes with, and what it needs, in whatever order steps run.
+    """What a step may share bytes with, in whatever order steps run.
 
     Fields
         overwritable: owners whose exact bytes it may take
         parts: owners that may be made inside its result, with their byte offsets
-        scratch: bytes of its workspace
     """
 
     overwritable: tuple[Node, ...]
     parts: tuple[tuple[Node, int], ...]
-    scratch: int
 
 
 class Facts:
-    """What is known of nodes, in whatever order they run. Changes: a node is looked at when it is first asked for.
+    """What is known of nodes on one target, in whatever order they run. Changes: looks at a node when first asked.
 
     One of these goes through the planning of a graph, so that each node is looked at once, however many orders and
     rewritings are tried.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, target: Any) -> None:
+        self.target = target
+        self.works: dict[Node, Work] = {}
         self.views: dict[Node, View | tuple[View, ...]] = {}
         self.sharing: dict[Node, Sharing] = {}
 
@@ -86,12 +92,17 @@ class Facts:
         """The views of all nodes, in their order; operands come before users."""
         return {node: self.view(node) for node in order}
 
+    def work(self, node: Node) -> Work:
+        """What the target does for a step."""
+        if node not in self.works:
+            self.works[node] = node.op.work(self.target, *(x.spec for x in node.operands))
+        return self.works[node]
+
     def sharing_of(self, node: Node) -> Sharing:
-        """What a step may share and needs; the views of its operands are known."""
+        """What a step may share; the views of its operands are known."""
         if node not in self.sharing:
-            scratch = node.op.scratch(*(x.spec for x in node.operands))
-            found = tuple(overwritable(node, self.views)), tuple(parts(node, self.views)), scratch
-            self.sharing[node] = Sharing(*found)
+            taken, made = overwritable(node, self.work(node), self.views), parts(node, self.views)
+            self.sharing[node] = Sharing(tuple(taken), tuple(made))
         return self.sharing[node]
 
 
@@ -134,9 +145,7 @@ def owner_of(view: View | tuple[View, ...]) -> Node:
     return first.at.base  # type: ignore[return-value]
 
 
-def layout_of(
-    order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node] = (), facts: Facts | None = None
-) -> Layout:
+def layout_of(order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node], facts: Facts) -> Layout:
     """The layout of a schedule.
 
     Parameters
@@ -145,7 +154,7 @@ def layout_of(
         always: nodes whose bytes are nobody else's at any step, so that later runs find them
         facts: what is known of nodes already; what is not is added
     """
-    kept, always, facts = tuple(kept), frozenset(always), facts or Facts()
+    kept, always = tuple(kept), frozenset(always)
     views = facts.views_of(order)
     owners = {node: owner_of(views[node]) for node in order}
     steps = tuple(n for n in order if computes(n, views))
@@ -170,21 +179,21 @@ def layout_of(
         value, sharing = values[step_of[node]], facts.sharing_of(node)
         value.overwritable = tuple(step_of[x] for x in sharing.overwritable if x in step_of)
         value.parts = tuple((step_of[x], at) for x, at in sharing.parts if x in step_of and x not in whole)
-    scratch_of = {}
+    workspace_of = {}
     for node in steps:
-        nbytes = facts.sharing_of(node).scratch
+        nbytes = facts.work(node).nbytes
         if nbytes:
-            scratch_of[node] = len(values)
+            workspace_of[node] = len(values)
             values.append(Value(nbytes, step_of[node], f"{node.name} workspace", step_of[node]))
-    return Layout(steps, views, tuple(values), step_of, scratch_of, kept, always)
+    return Layout(steps, views, tuple(values), step_of, workspace_of, facts.works, kept, always)
 
 
-def overwritable(node: Node, views: dict) -> list[Node]:
+def overwritable(node: Node, work: Work, views: dict) -> list[Node]:
     """Owners whose exact bytes the node may take: whole, and read by it in no way but those that it may overwrite."""
     if isinstance(node.spec, Bundle) or node.op.writes:
         return []
     found = []
-    permitted = set(node.op.overwrites(*(x.spec for x in node.operands)))
+    permitted = set(work.overwrites)
     for i in sorted(permitted):
         view = views[node.operands[i]]
         owner = owner_of(view)

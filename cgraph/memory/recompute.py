@@ -113,7 +113,7 @@ class Recompute:
         """Segments that step t writes: its result, less the parts made in place, and its workspace."""
         spans = self.spans[0]
         found = cut_out(spans[t], sorted(spans[i] for i in self.parts.get(t, ())))
-        workspace = self.layout.scratch_of.get(self.layout.steps[t])
+        workspace = self.layout.workspace_of.get(self.layout.steps[t])
         return found if workspace is None else [*found, spans[workspace]]
 
     # -- the two questions ----------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import numpy as np
 
 from cgraph.errors import PlanError
 from cgraph.ir.graph import Node
+from cgraph.ir.work import Work
 from cgraph.kernels.kernel import ARENA, Pointer
 from cgraph.memory.layout import is_leaf, own_view
 from cgraph.memory.recompute import cut_out
@@ -30,6 +31,7 @@ Span = tuple[int, int]
 def check_replay(
     steps: Sequence[Node],
     views: Views,
+    works: Mapping[Node, Work],
     workspaces: Mapping[Node, int],
     nbytes: int,
     kept: Iterable[Node],
@@ -40,6 +42,7 @@ def check_replay(
     Parameters
         steps: nodes that compute, in running order
         views: where every node's value is, operands before users
+        works: what the target does for each step
         workspaces: the first byte of each workspace
         nbytes: of the arena
         kept: nodes whose values must be there at the end
@@ -47,7 +50,7 @@ def check_replay(
     Raises
         PlanError: the first thing that is wrong, with the nodes' names and places
     """
-    replay = _Replay(steps, views, workspaces, nbytes)
+    replay = _Replay(steps, views, works, workspaces, nbytes)
     own = {replay.owner[node] for node in always}
     for t, node in enumerate(steps):
         replay.run(t, node, node in own)
@@ -64,14 +67,21 @@ class _Replay:
         done: per step that has run, what `writer` was for its result: one number where all are alike
     """
 
-    def __init__(self, steps: Sequence[Node], views: Views, workspaces: Mapping[Node, int], nbytes: int) -> None:
-        self.steps, self.views = steps, views
+    def __init__(
+        self,
+        steps: Sequence[Node],
+        views: Views,
+        works: Mapping[Node, Work],
+        workspaces: Mapping[Node, int],
+        nbytes: int,
+    ) -> None:
+        self.steps, self.views, self.works = steps, views, works
         made = set(steps)
         self.owner = owners(views, made)
         vars_at = places_of_vars(steps, views, nbytes)
         self.bytes_of = {node: span_of(node, views[node], nbytes, vars_at) for node in steps}
         self.bytes_of |= {x: (at, at + x.spec.nbytes) for x, at in vars_at.items()}
-        sizes = {node: node.op.scratch(*(x.spec for x in node.operands)) for node in steps}
+        sizes = {node: works[node].nbytes for node in steps}
         missing = [node for node, size in sizes.items() if size and node not in workspaces]
         if missing:
             raise PlanError(f"{missing[0]!r} has no workspace")
@@ -134,7 +144,7 @@ class _Replay:
 
     def check_reads(self, node: Node, written: list[Span]) -> None:
         """Refuse if the step writes what it still reads, other than by permission, exactly in place."""
-        permitted = node.op.overwrites(*(x.spec for x in node.operands))
+        permitted = self.works[node].overwrites
         for i, x in enumerate(node.operands):
             owner = self.owner[x]
             if owner not in self.bytes_of or not any(overlap(self.bytes_of[owner], span) for span in written):

@@ -1,5 +1,6 @@
 """Average pooling over windows along one, two and three axes, and its adjoint."""
 
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -9,15 +10,17 @@ from cgraph.alignment import aligned
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import Spec
-from cgraph.kernels.calls.contract import in_parts_calls
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.pointwise import pointwise_calls
 from cgraph.kernels.calls.pool import average_pool_calls
-from cgraph.kernels.calls.reduce import scratch_nbytes
+from cgraph.kernels.calls.reduce import reduce_calls, reduce_nbytes
 from cgraph.kernels.expression import Trace, code_of
-from cgraph.kernels.kernel import Pointer, View, contiguous
+from cgraph.kernels.kernel import Call, Pointer, View, contiguous, rooms
+from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Const, as_node
 from cgraph.ops.pool import Pool, pooled, sibling
-from cgraph.ops.window import Sizes, Windows, rooms, spread_nbytes, spread_view, window_view
+from cgraph.ops.window import Sizes, Windows, spread_nbytes, spread_view, window_view
+from cgraph.record import replace
 
 
 class AvgPool(Pool):
@@ -43,18 +46,19 @@ class AvgPool(Pool):
     def meaning(self, x):
         return self.seen(x).sum(-1) / self.divisor(x)
 
-    def scratch(self, x: Spec) -> int:
-        return 0 if self.flat_window(x) else super().scratch(x)
-
-    def cpu(self, out: View, x: View, scratch: Pointer | None = None) -> list:
+    def work(self, target: Target, x: Spec) -> Work:
         window = self.flat_window(x)
-        if window:
-            return list(average_pool_calls(out, x, window, self.count_pad).calls)
-        counts = self.divisor(x)
+        if window is not None:
+            return Work(lambda out, x: list(average_pool_calls(out, x, window, self.count_pad).calls))
+        summed, counts, code = super().work(target, x), self.divisor(x), code_of(x.dtype)
         m = Trace()
-        quotient = m.program(m.load(0, x.dtype) / m.load(1, x.dtype))
-        by = contiguous(Pointer(counts), counts.shape, x.dtype)
-        return super().cpu(out, x, scratch) + pointwise_calls(quotient, out, out, by)
+        quotient = m.program(m.load(0, code) / m.load(1, code))
+        by = contiguous(Pointer(counts), counts.shape, code)
+
+        def calls(out: View, x: View, workspace: View | None = None) -> list[Call]:
+            return summed.calls(out, x, workspace=workspace) + pointwise_calls(target, quotient, out, out, by)
+
+        return replace(summed, calls=calls)
 
     def grad(self, node, g):
         x = node.operands[0]
@@ -84,23 +88,22 @@ class SpreadToWindows(Pool):
         """Bytes of the spread elements and of the reduction's parts."""
         shape = (*leading, *self.shape, *self.window)
         spread = spread_nbytes(self.moves, self.shape, leading, int(code[1:]))
-        return spread, scratch_nbytes("sum", code, shape, self.over)
+        return spread, reduce_nbytes("sum", code, shape, self.over)
 
-    def scratch(self, g: Spec) -> int:
-        return sum(aligned(n) for n in self.pieces(g.shape[:2], code_of(g.dtype)))
+    def work(self, target: Target, g: Spec) -> Work:
+        return Work(partial(self.calls, target), sum(map(aligned, self.pieces(g.shape[:2], code_of(g.dtype)))))
 
-    def cpu(self, out: View, g: View, scratch: Pointer | None = None) -> list:
+    def calls(self, target: Target, out: View, g: View, workspace: View | None = None) -> list[Call]:
+        """The elements spread, and a sum over the windows that see them."""
         if out.size == 0:
             return []
-        nbytes = self.pieces(g.shape[:2], g.dtype)
-        frame, parts = rooms(scratch, *nbytes)
-        assert frame is not None
-        calls, g = spread_view(self.moves, g, self.shape, 0, frame)
+        frame, parts = rooms(workspace, *self.pieces(g.shape[:2], g.dtype))
+        calls, g = spread_view(target, self.moves, g, self.shape, 0, frame)
         steps = Windows(self.window, (1,) * len(self.window), (0,) * len(self.pad), self.dilation)
         m = Trace()
-        views = (window_view(g, steps, self.shape),)
+        seen = window_view(g, steps, self.shape)
         program = m.program(m.load(0, g.dtype))
-        return calls + in_parts_calls("sum", program, out, views, self.over, parts, nbytes[1])
+        return calls + reduce_calls(target, "sum", program, out, seen, axes=self.over, workspace=parts)
 
     def grad(self, node, g):
         counts = self.moves.counts(self.shape, node.operands[0].shape[2:], False)

@@ -10,8 +10,10 @@ import numpy as np
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Bundle, Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.boxes import suppress_calls
-from cgraph.kernels.kernel import View
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.target import Target
 from cgraph.ops.arithmetic import astype, floor, maximum, minimum
 from cgraph.ops.compare import logical_and
 from cgraph.ops.elementary import exp, log
@@ -78,8 +80,11 @@ class NonMaximumSuppression(Op):
                     found.append(int(i))
         return found
 
-    def cpu(self, out: tuple[View, View], boxes: View, scores: View, *rest: View, scratch: Any = None) -> list:
-        return suppress_calls(out, boxes, scores, rest, self.share, self.least)
+    def work(self, target: Target, *specs: Spec) -> Work:
+        def calls(out: tuple[View, View], boxes: View, scores: View, *rest: View) -> list[Call]:
+            return suppress_calls(out, boxes, scores, rest, self.share, self.least)
+
+        return Work(calls)
 
 
 def overlap(x: Any, y: Any) -> Any:

@@ -12,10 +12,11 @@ import numpy as np
 from cgraph.errors import DTypeError, GraphError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public, user_line
 from cgraph.ir.spec import Spec, dtype_of, shape_of
+from cgraph.ir.work import Work
 from cgraph.kernels.callback import callback_call
-from cgraph.kernels.kernel import View
+from cgraph.kernels.target import Target
 from cgraph.ops.leaf import as_node
-from cgraph.record import Record
+from cgraph.record import Record, replace
 
 
 class Delay(Op, eq=False):
@@ -35,8 +36,6 @@ class Delay(Op, eq=False):
     spec: Spec
     where: str
     pure = False
-    strided = True
-
     can_fail = True
 
     def infer(self, *specs: Spec) -> Spec:
@@ -47,11 +46,11 @@ class Delay(Op, eq=False):
             found = self.function(*(np.array(x) for x in xs))
         return self.fitting(found)
 
-    def cpu(self, out: View, *xs: View, scratch: Any = None) -> list:
+    def work(self, target: Target, *specs: Spec) -> Work:
         def run(outs: tuple[np.ndarray, ...], values: tuple[np.ndarray, ...]) -> None:
             outs[0][...] = self.meaning(*values)
 
-        return [callback_call(run, [out], xs)]
+        return Work(lambda out, *xs: [callback_call(run, [out], xs)], strided=True)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -90,8 +89,8 @@ _running = threading.local()
 class LazyPrint(Delay):
     """The operand itself, written to standard output at each run."""
 
-    def overwrites(self, x: Spec) -> tuple[int, ...]:
-        return (0,)
+    def work(self, target: Target, *specs: Spec) -> Work:
+        return replace(super().work(target, *specs), overwrites=(0,))
 
     def grad(self, node, g):
         return (g,)

@@ -4,6 +4,7 @@ The kernels here are the plain ones, any shape and layout: a sum of products ove
 replaces them where faster ones fit.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ from cgraph.alignment import aligned
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.contract import reordered, repeated, split_axis
 from cgraph.kernels.calls.contraction import Contraction
 from cgraph.kernels.calls.move import fill_calls
 from cgraph.kernels.expression import code_of
-from cgraph.kernels.kernel import Pointer, View, contiguous
+from cgraph.kernels.kernel import Call, Pointer, View, contiguous, rooms
+from cgraph.kernels.target import Target
 from cgraph.ops.family import common_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.window import (
@@ -26,7 +29,6 @@ from cgraph.ops.window import (
     padded_nbytes,
     padded_view,
     pads,
-    rooms,
     sizes,
     spread_nbytes,
     spread_view,
@@ -84,38 +86,42 @@ class Conv(Op):
         )
         return found.reshape(x.shape[0], f.shape[0], *results)
 
-    def scratch(self, x: Spec, f: Spec) -> int:
-        return aligned(sum(aligned(n) for n in self.rooms(x, f)))
+    def work(self, target: Target, x: Spec, f: Spec) -> Work:
+        nbytes = self.rooms(target, x, f)
+        return Work(partial(self.calls, target, nbytes), sum(map(aligned, nbytes)))
 
-    def rooms(self, x: Spec, f: Spec) -> tuple[int, int]:
+    def rooms(self, target: Target, x: Spec, f: Spec) -> tuple[int, int]:
         """Bytes of the padded or spread images and of the products."""
         result = self.infer(x, f)
-        out, x_view, f_view = (unplaced(spec) for spec in (result, x, f))
-        image = self.image_nbytes(x, f)
         if result.size == 0 or x.size == 0 or f.size == 0:
             return 0, 0
-        return image, self.products(out, self.image(x_view, f_view, NOWHERE)[1], f_view).nbytes
+        out, x_view, f_view = (unplaced(spec) for spec in (result, x, f))
+        image = self.image_nbytes(x, f)
+        _, seen = self.image(target, x_view, f_view, contiguous(NOWHERE, (image,), "u1"))
+        return image, self.products(target, out, seen, f_view).nbytes
 
     def image_nbytes(self, x: Spec, f: Spec) -> int:
         moves = self.moves(f.shape[2:])
         return padded_nbytes(moves, x.shape, moves.result(x.shape[2:]), itemsize(x))
 
-    def image(self, x: View, f: View, at: Pointer) -> tuple[list, View]:
+    def image(self, target: Target, x: View, f: View, workspace: View | None) -> tuple[list[Call], View]:
         """Calls that pad the images, and the images to read."""
         moves = self.moves(f.shape[2:])
-        return padded_view(moves, x, moves.result(x.shape[2:]), 0, at)
+        return padded_view(target, moves, x, moves.result(x.shape[2:]), 0, workspace)
 
-    def cpu(self, out: View, x: View, f: View, scratch: Pointer | None = None) -> list:
+    def calls(
+        self, target: Target, nbytes: tuple[int, int], out: View, x: View, f: View, workspace: View | None = None
+    ) -> list[Call]:
+        """The images made ready, then the products."""
         if out.size == 0:
             return []
         if x.size == 0 or f.size == 0:
-            return fill_calls(out, 0)
-        specs = (Spec(v.shape, np.dtype(v.dtype)) for v in (x, f))
-        image, products = rooms(scratch, *self.rooms(*specs))
-        calls, x = self.image(x, f, image or NOWHERE)
-        return calls + self.products(out, x, f).calls(products)
+            return fill_calls(target, out, 0)
+        image, products = rooms(workspace, *nbytes)
+        calls, x = self.image(target, x, f, image)
+        return calls + self.products(target, out, x, f).calls(products)
 
-    def products(self, out: View, x: View, f: View) -> Contraction:
+    def products(self, target: Target, out: View, x: View, f: View) -> Contraction:
         """The sum of products over the windows of the padded images."""
         moves, results = self.moves(f.shape[2:]), out.shape[2:]
         seen = split_axis(window_view(x, moves, results), 1, self.groups)  # [n, g, c, p.., r..]
@@ -126,7 +132,7 @@ class Conv(Op):
         seen = repeated(reordered(seen, order), 2, k)  # [n, g, k, p.., c, r..]
         filters = repeated(repeated(filters, 2, *results), 0, x.shape[0])
         over = tuple(range(3 + axes, 4 + 2 * axes))
-        return Contraction(split_axis(out, 1, self.groups), seen, filters, over)
+        return Contraction(target, split_axis(out, 1, self.groups), seen, filters, over)
 
     def grad(self, node, g):
         x, f = node.operands
@@ -182,11 +188,11 @@ class ConvTranspose(Conv):
     def image_nbytes(self, x: Spec, f: Spec) -> int:
         return spread_nbytes(self.moves(f.shape[2:]), self.shape, x.shape[:2], itemsize(x))
 
-    def image(self, x: View, f: View, at: Pointer) -> tuple[list, View]:
+    def image(self, target: Target, x: View, f: View, workspace: View | None) -> tuple[list[Call], View]:
         """Calls that spread the elements apart, and what to read."""
-        return spread_view(self.moves(f.shape[2:]), x, self.shape, 0, at)
+        return spread_view(target, self.moves(f.shape[2:]), x, self.shape, 0, workspace)
 
-    def products(self, out: View, x: View, f: View) -> Contraction:
+    def products(self, target: Target, out: View, x: View, f: View) -> Contraction:
         """The sum of products over windows of the spread elements, with filters turned around."""
         moves = self.moves(f.shape[2:])
         ones = (1,) * len(self.shape)
@@ -200,7 +206,7 @@ class ConvTranspose(Conv):
         filters = reordered(filters, (0, 2, 1, *range(3, 3 + axes)))
         filters = repeated(repeated(filters, 2, *self.shape), 0, x.shape[0])
         over = tuple(range(3 + axes, 4 + 2 * axes))
-        return Contraction(split_axis(out, 1, self.groups), seen, filters, over)
+        return Contraction(target, split_axis(out, 1, self.groups), seen, filters, over)
 
     def grad(self, node, g):
         x, f = node.operands
@@ -243,11 +249,11 @@ class ConvFilters(Conv):
     def image_nbytes(self, x: Spec, g: Spec) -> int:
         return padded_nbytes(self.moves(self.window), x.shape, g.shape[2:], itemsize(x))
 
-    def image(self, x: View, g: View, at: Pointer) -> tuple[list, View]:
+    def image(self, target: Target, x: View, g: View, workspace: View | None) -> tuple[list[Call], View]:
         """Calls that pad the images, and the images to read."""
-        return padded_view(self.moves(self.window), x, g.shape[2:], 0, at)
+        return padded_view(target, self.moves(self.window), x, g.shape[2:], 0, workspace)
 
-    def products(self, out: View, x: View, g: View) -> Contraction:
+    def products(self, target: Target, out: View, x: View, g: View) -> Contraction:
         """The sum over images and windows of what the window sees times the result's gradient."""
         moves, results = self.moves(self.window), g.shape[2:]
         seen = split_axis(window_view(x, moves, results), 1, self.groups)  # [n, g, c, p.., r..]
@@ -257,7 +263,7 @@ class ConvFilters(Conv):
         given = reordered(split_axis(g, 1, self.groups), (1, 2, 0, *range(3, 3 + axes)))  # [g, k, n, p..]
         given = repeated(given, 2, x.shape[1] // self.groups, *self.window)
         over = tuple(range(3 + axes, 4 + 2 * axes))
-        return Contraction(split_axis(out, 0, self.groups), seen, given, over)
+        return Contraction(target, split_axis(out, 0, self.groups), seen, given, over)
 
     def grad(self, node, g):
         x, given = node.operands

@@ -7,8 +7,10 @@ import numpy as np
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.index import triangle_calls
 from cgraph.kernels.kernel import View
+from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Const, as_node
 from cgraph.ops.shape import ViewOp, axis_of, moveaxis, reshape, zeros
 from cgraph.ops.slicing import set_slice
@@ -24,7 +26,6 @@ class Triangle(Op):
 
     offset: int
     upper: bool
-    strided = True
 
     def infer(self, x: Spec) -> Spec:
         if x.ndim < 2:
@@ -34,11 +35,8 @@ class Triangle(Op):
     def meaning(self, x):
         return np.triu(x, self.offset) if self.upper else np.tril(x, self.offset)
 
-    def overwrites(self, x: Spec) -> tuple[int, ...]:
-        return (0,)
-
-    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
-        return triangle_calls(out, x, self.offset, self.upper)
+    def work(self, target: Target, x: Spec) -> Work:
+        return Work(lambda out, x: triangle_calls(out, x, self.offset, self.upper), overwrites=(0,), strided=True)
 
     def grad(self, node, g):
         return (apply(self, g),)

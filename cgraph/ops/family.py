@@ -5,7 +5,7 @@ A member gives `scalar` (one Python function of traced values, which becomes the
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,10 @@ import numpy as np
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.pointwise import pointwise_calls
 from cgraph.kernels.expression import Program, Trace, code_of
+from cgraph.kernels.target import Target
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import broadcast_to
 
@@ -23,8 +25,6 @@ SMALL = frozenset(map(np.dtype, ("bool", "int8", "uint8", "int16", "uint16")))
 
 class Pointwise(Op):
     """Each element of the result from the same element of the operands, which have one shape."""
-
-    strided = True
 
     def dtype(self, *dtypes: np.dtype) -> np.dtype:
         """The result's dtype, given the operands'; the first operand's unless the op says otherwise."""
@@ -39,12 +39,11 @@ class Pointwise(Op):
             raise ShapeError("operands differ in shape")
         return Spec(specs[0].shape, self.dtype(*(s.dtype for s in specs)))
 
-    def overwrites(self, *specs: Spec) -> tuple[int, ...]:
-        size = self.infer(*specs).dtype.itemsize
-        return tuple(i for i, s in enumerate(specs) if s.dtype.itemsize == size)
-
-    def cpu(self, out: Any, *xs: Any, scratch: Any = None) -> list:
-        return pointwise_calls(scalar_program(self, tuple(x.dtype for x in xs)), out, *xs)
+    def work(self, target: Target, *specs: Spec) -> Work:
+        size = self.dtype(*(s.dtype for s in specs)).itemsize
+        program = scalar_program(self, tuple(code_of(s.dtype) for s in specs))
+        overwrites = tuple(i for i, s in enumerate(specs) if s.dtype.itemsize == size)
+        return Work(partial(pointwise_calls, target, program), overwrites=overwrites, strided=True)
 
 
 @lru_cache(maxsize=4096)

@@ -8,8 +8,9 @@ import numpy as np
 
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.expression import Program, Trace, code_of
-from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.target import Target
 from cgraph.ops.family import Pointwise, dtype_of_code
 from cgraph.ops.reduce import Reduction
 
@@ -60,7 +61,6 @@ class FusedReduction(Op):
 
     reduction: Reduction
     inner: Pointwise
-    strided = True
 
     @property
     def name(self) -> str:
@@ -72,12 +72,9 @@ class FusedReduction(Op):
     def meaning(self, *xs):
         return self.reduction.meaning(self.inner.meaning(*xs))
 
-    def scratch(self, *specs: Spec) -> int:
-        return self.reduction.scratch(self.inner.infer(*specs))
-
-    def cpu(self, out: View, *xs: View, scratch: Pointer | None = None) -> list:
-        program = reduced_program(self.inner, self.reduction, tuple(x.dtype for x in xs))
-        return self.reduction.calls(program, out, xs, scratch)
+    def work(self, target: Target, *specs: Spec) -> Work:
+        program = reduced_program(self.inner, self.reduction, tuple(code_of(x.dtype) for x in specs))
+        return self.reduction.work_of(target, program, specs[0].shape)
 
 
 @lru_cache(maxsize=4096)

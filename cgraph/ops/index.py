@@ -8,8 +8,9 @@ import numpy as np
 from cgraph.errors import DTypeError, PositionError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Bundle, Spec, dtype_of
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.index import nonzero_calls, one_hot_calls
-from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.target import Target
 from cgraph.ops.compare import where
 from cgraph.ops.leaf import ConstOp, as_node
 from cgraph.ops.shape import axis_of, broadcast_to, items, moveaxis, reshape
@@ -33,7 +34,6 @@ class OneHot(Op):
     dtype: np.dtype
     on: float | int | bool
     off: float | int | bool
-    strided = True
 
     def infer(self, indices: Spec) -> Spec:
         check_positions(indices)
@@ -44,8 +44,8 @@ class OneHot(Op):
         steps = np.arange(self.depth).reshape(-1, *[1] * (indices.ndim - self.axis))
         return np.where(places == steps, self.on, self.off).astype(self.dtype)
 
-    def cpu(self, out: View, indices: View, scratch: Any = None) -> list:
-        return one_hot_calls(out, indices, self.axis, self.off, self.on)
+    def work(self, target: Target, indices: Spec) -> Work:
+        return Work(lambda out, x: one_hot_calls(target, out, x, self.axis, self.off, self.on), strided=True)
 
     def grad(self, node, g):
         return (None,)
@@ -67,8 +67,8 @@ class Nonzero(Op):
         out[:, :count] = found[:, : self.size]
         return out, np.array(count)
 
-    def cpu(self, out: tuple[View, View], x: View, scratch: Pointer | None = None) -> list:
-        return nonzero_calls(out[0], out[1], x, fill=self.fill)
+    def work(self, target: Target, x: Spec) -> Work:
+        return Work(lambda out, x: nonzero_calls(target, out[0], out[1], x, fill=self.fill))
 
 
 # -- public functions -------------------------------------------------------------------------------------------------

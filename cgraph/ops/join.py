@@ -8,8 +8,10 @@ import numpy as np
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec, shape_of
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.move import copy_calls
-from cgraph.kernels.kernel import View
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.target import Target
 from cgraph.ops.family import common_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import axis_of, broadcast_to, expand_dims, ravel, reshape
@@ -20,7 +22,6 @@ class Concat(Op):
     """Operands one after another along an axis."""
 
     axis: int
-    strided = True
 
     def infer(self, *xs: Spec) -> Spec:
         first = xs[0]
@@ -45,9 +46,12 @@ class Concat(Op):
             at += x.shape[self.axis]
         return found
 
-    def cpu(self, out: View, *xs: View, scratch: Any = None) -> list:
-        pairs = zip(self.places(out, *xs), xs)
-        return [call for place, x in pairs if not place.shows_same(x) for call in copy_calls(place, x)]
+    def work(self, target: Target, *specs: Spec) -> Work:
+        def calls(out: View, *xs: View) -> list[Call]:
+            pairs = zip(self.places(out, *xs), xs)
+            return [call for place, x in pairs if not place.shows_same(x) for call in copy_calls(target, place, x)]
+
+        return Work(calls, strided=True)
 
     def grad(self, node, g):
         at, found = 0, []

@@ -11,8 +11,10 @@ import numpy as np
 from cgraph.errors import DTypeError, NoGradientError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Bundle, Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.callback import callback_call
-from cgraph.kernels.kernel import View
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.target import Target
 from cgraph.ops.compare import equal, where
 from cgraph.ops.diagonal import diagonal, tril
 from cgraph.ops.family import common_dtype
@@ -24,11 +26,10 @@ from cgraph.ops.shape import broadcast_to, expand_dims, items, reshape, swapaxes
 class Lapack(Op):
     """An op whose kernel is its meaning."""
 
-    strided = True
     can_fail = True
 
-    def cpu(self, out: Any, *xs: View, scratch: Any = None) -> list:
-        single = isinstance(out, View)
+    def work(self, target: Target, *specs: Spec) -> Work:
+        single = isinstance(self.infer(*specs), Spec)
 
         def run(outs: tuple[np.ndarray, ...], values: tuple[np.ndarray, ...]) -> None:
             with np.errstate(all="ignore"):
@@ -36,7 +37,10 @@ class Lapack(Op):
             for place, value in zip(outs, (found,) if single else found):
                 place[...] = value
 
-        return [callback_call(run, (out,) if single else out, xs, blas=True)]
+        def calls(out: Any, *xs: View) -> list[Call]:
+            return [callback_call(run, (out,) if single else out, xs, blas=True)]
+
+        return Work(calls, strided=True)
 
 
 def check_matrices(x: Spec, square: bool = True) -> None:

@@ -4,7 +4,7 @@ Transposes cost nothing: the product reads operands of any strides.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product as every
 from math import prod
 from typing import Any
@@ -14,10 +14,12 @@ import numpy as np
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
-from cgraph.kernels.calls.matmul import matmul_calls, matmul_scratch_nbytes
+from cgraph.ir.work import Work
+from cgraph.kernels.calls.matmul import matmul_calls, matmul_nbytes
 from cgraph.kernels.calls.move import fill_calls
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.target import Target
 from cgraph.ops.arithmetic import multiply
 from cgraph.ops.family import common_dtype
 from cgraph.ops.leaf import as_node
@@ -35,8 +37,6 @@ class Matmul(Op):
         ShapeError: k or the leading axes differ
     """
 
-    strided = True
-
     def infer(self, x: Spec, y: Spec) -> Spec:
         if x.dtype != y.dtype or x.dtype.kind == "b":
             raise DTypeError("the operands must be numbers of one dtype")
@@ -49,11 +49,11 @@ class Matmul(Op):
     def meaning(self, x, y):
         return np.matmul(x, y)
 
-    def scratch(self, x: Spec, y: Spec) -> int:
-        return workspace_nbytes(x.shape, y.shape, code_of(x.dtype))
-
-    def cpu(self, out: View, x: View, y: View, scratch: Pointer | None = None) -> list:
-        return fill_calls(out, 0) if x.shape[-1] == 0 else matmul_calls(out, x, y, scratch=scratch)
+    def work(self, target: Target, x: Spec, y: Spec) -> Work:
+        if x.shape[-1] == 0:
+            return Work(lambda out, x, y: fill_calls(target, out, 0), strided=True)
+        nbytes = workspace_nbytes(target, x.shape, y.shape, code_of(x.dtype))
+        return Work(partial(matmul_calls, target), nbytes, strided=True)
 
     def grad(self, node, g):
         x, y = node.operands
@@ -61,7 +61,7 @@ class Matmul(Op):
 
 
 @lru_cache(maxsize=4096)
-def workspace_nbytes(x: tuple[int, ...], y: tuple[int, ...], code: str, adds: bool = False) -> int:
+def workspace_nbytes(target: Target, x: tuple[int, ...], y: tuple[int, ...], code: str, adds: bool = False) -> int:
     """Bytes that suffice for a product of these shapes, whatever the strides: the most over the ways they can lie."""
     if prod(x) == 0 or prod(y) == 0:
         return 0
@@ -70,7 +70,7 @@ def workspace_nbytes(x: tuple[int, ...], y: tuple[int, ...], code: str, adds: bo
         a = laid_out((count, *x[-2:]), left, code, False)
         b = laid_out((count, *y[-2:]), right, code, spread)
         out = laid_out((count, m, n), "rows", code, False)
-        most = max(most, matmul_scratch_nbytes(out, a, b, adds=adds))
+        most = max(most, matmul_nbytes(target, out, a, b, adds=adds))
     return most
 
 

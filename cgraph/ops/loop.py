@@ -1,7 +1,7 @@
 """A loop over a sub-graph: one node, whose body is planned once and whose kernel calls are repeated."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,12 @@ from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.traverse import post_order
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.kernel import Call, Pointer, View
+from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Var, VarOp
-from cgraph.ops.loop_frame import Frame, frame_of, place_of
+from cgraph.ops.loop_frame import Frame, place_of
 from cgraph.ops.pullback import pullback
 from cgraph.ops.shape import items, zeros_like
 from cgraph.record import Record, replace
@@ -111,29 +113,32 @@ class Loop(Op):
         return (*(np.array(x) for x in carry), *stacked)
 
     # -- kernels --------------------------------------------------------------------------------------------------
-    def scratch(self, *specs: Spec) -> int:
-        return frame_of(self.body).nbytes
+    def work(self, target: Target, *specs: Spec) -> Work:
+        frame = Frame(self.body, target)
+        return Work(partial(self.calls, target, frame), frame.nbytes)
 
-    def cpu(self, out: tuple[View, ...], *operands: View, scratch: Pointer | None = None) -> list[Call]:
+    def calls(
+        self, target: Target, frame: Frame, out: tuple[View, ...], *operands: View, workspace: View | None = None
+    ) -> list[Call]:
+        """The calls of all rounds."""
         carry, xs, shared = self.parts(operands)
-        frame = frame_of(self.body)
         states, stacked = out[: len(carry)], out[len(carry) :]
         fixed: dict[int, Any] = {id(x): view.at for x, view in zip(self.body.carry, states)}
         fixed |= {id(x): view.at for x, view in zip(self.body.shared, shared)}
-        fixed[id(frame)] = scratch
+        fixed[id(frame)] = workspace.at if workspace else None
         moving = [*zip(self.body.xs, xs), *zip(frame.slots, stacked)]
-        one_round = [*self.state_calls(frame), *frame.calls()]
-        calls = [call for to, x in zip(states, carry) for call in copy_calls(to, x)]
+        one_round = [*self.state_calls(target, frame), *frame.calls()]
+        calls = [call for to, x in zip(states, carry) for call in copy_calls(target, to, x)]
         for i in self.rounds:
             places = fixed | {id(key): row(view, i, self.length) for key, view in moving}
             calls += [call_at(call, places) for call in one_round]
         return calls
 
-    def state_calls(self, frame: Frame) -> list[Call]:
+    def state_calls(self, target: Target, frame: Frame) -> list[Call]:
         """Keep the state before a round."""
         slots = frame.slots[len(self.body.ys) :] if self.states else ()
         pairs = ((place_of(slot, x.spec), place_of(x, x.spec)) for slot, x in zip(slots, self.body.carry))
-        return [call for to, x in pairs for call in copy_calls(to, x)]
+        return [call for to, x in pairs for call in copy_calls(target, to, x)]
 
     # -- gradient -------------------------------------------------------------------------------------------------
     def grad(self, node, g):

@@ -12,10 +12,12 @@ from typing import Any
 from cgraph.alignment import aligned as aligned_nbytes
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import Bundle, Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous
 from cgraph.kernels.mapped import aligned
+from cgraph.kernels.target import Target
 from cgraph.ops.leaf import ConstOp, VarOp
 
 
@@ -45,13 +47,14 @@ class Frame:
         inside: per base, the Var of the state whose bytes it takes
     """
 
-    def __init__(self, body: Any) -> None:
-        self.body = body
+    def __init__(self, body: Any, target: Target) -> None:
+        self.body, self.target = body, target
+        self.works: dict[Node, Work] = {}
         self.slots = [Slot() for _ in (*body.ys, *body.carry)]
         self.views: dict[Node, Any] = {}
         self.rooms: dict[int, Room] = {}
         self.keys: list[object] = []
-        self.steps: list[tuple[Node, list[tuple[View, View]], list[Any], Pointer | None]] = []
+        self.steps: list[tuple[Node, list[tuple[View, View]], list[Any], View | None]] = []
         self.last_read: dict[int, int] = {}
         self.inside: dict[int, Node] = {}
         self.staged: list[View] = []
@@ -86,15 +89,17 @@ class Frame:
 
     def add_step(self, node: Node, xs: list[Any]) -> Any:
         """A step that computes the node."""
+        work = self.works[node] = node.op.work(self.target, *(x.spec for x in node.operands))
         copies = []
         for i, x in enumerate(xs):
             self.use(x)
-            if not node.op.strided and isinstance(x, View) and not x.is_contiguous:
+            if not work.strided and isinstance(x, View) and not x.is_contiguous:
                 xs[i] = contiguous(self.room(x.size * x.itemsize), x.shape, x.dtype)
                 copies.append((xs[i], x))
         out = self.result_of(node.spec)
-        nbytes = node.op.scratch(*(x.spec for x in node.operands))
-        self.steps.append((node, copies, [out, *xs], self.room(nbytes) if nbytes else None))
+        nbytes = work.nbytes
+        workspace = contiguous(self.room(nbytes), (nbytes,), "u1") if nbytes else None
+        self.steps.append((node, copies, [out, *xs], workspace))
         return out
 
     def result_of(self, spec: Spec | Bundle) -> Any:
@@ -124,18 +129,18 @@ class Frame:
         if room is None or room.nbytes != node.nbytes or view != place_of(view.at.base, node.spec) or last > room.first:
             return False
         maker, _, (_, *xs), _ = self.steps[room.first]
-        permitted = maker.op.overwrites(*(y.spec for y in maker.operands))
+        permitted = self.works[maker].overwrites
         reads = [(i, v) for i, v in enumerate(xs) if not isinstance(v, tuple) and v.at.base is x]
         return last < room.first or all(i in permitted and v == place_of(x, x.spec) for i, v in reads)
 
     def calls(self) -> list[Call]:
         """The calls of one round."""
         calls: list[Call] = []
-        for node, copies, (out, *xs), scratch in self.steps:
+        for node, copies, (out, *xs), workspace in self.steps:
             for to, x in copies:
-                calls += copy_calls(self.moved(to), self.moved(x))
-            workspace = {"scratch": self.moved_pointer(scratch)} if scratch else {}
-            calls += node.op.cpu(self.moved(out), *map(self.moved, xs), **workspace)
+                calls += copy_calls(self.target, self.moved(to), self.moved(x))
+            room = self.moved(workspace) if workspace else None
+            calls += self.works[node].placed(self.moved(out), tuple(map(self.moved, xs)), room)
         body = self.body
         pairs = [(place_of(slot, y.spec), self.views[y]) for slot, y in zip(self.slots, body.ys)]
         pairs += [(to, self.views[n]) for to, n in zip(self.staged, body.next) if to is not self.views[n]]
@@ -143,7 +148,7 @@ class Frame:
         for to, x in pairs:
             if self.moved(to) == self.moved(x):
                 continue
-            calls += copy_calls(self.moved(to), self.moved(x))
+            calls += copy_calls(self.target, self.moved(to), self.moved(x))
         return calls
 
     def moved(self, view: Any) -> Any:
@@ -157,11 +162,6 @@ class Frame:
             return Pointer(self.inside[id(at.base)], at.offset)
         room = self.rooms.get(id(at.base))
         return at if room is None else Pointer(self, room.at + at.offset)
-
-
-def frame_of(body: Any) -> Frame:
-    """The frame of a body, for the target that is being built for."""
-    return Frame(body)
 
 
 def place_of(base: object, spec: Spec, offset: int = 0) -> View:

@@ -1,5 +1,6 @@
 """Normalisation: of channels by given statistics, of rows and groups by their own, and across channels."""
 
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -8,10 +9,12 @@ import numpy as np
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.normalise import group_norm_calls, layer_norm_calls, local_response_calls
 from cgraph.kernels.calls.pointwise import pointwise_calls
 from cgraph.kernels.expression import Trace
-from cgraph.kernels.kernel import Pointer, View, contiguous
+from cgraph.kernels.kernel import Call, View, contiguous, room
+from cgraph.kernels.target import Target
 from cgraph.ops.arithmetic import reciprocal, square
 from cgraph.ops.elementary import sqrt
 from cgraph.ops.family import common_dtype, float_dtype
@@ -37,7 +40,6 @@ class BatchNorm(Op):
     """
 
     eps: float
-    strided = True
 
     def infer(self, x: Spec, *parameters: Spec) -> Spec:
         check_floats(x, *parameters)
@@ -49,25 +51,23 @@ class BatchNorm(Op):
         scale, shift, mean, variance = (per_channel(p, x.ndim) for p in (scale, shift, mean, variance))
         return (x - mean) / np.sqrt(variance + np.asarray(self.eps, x.dtype)) * scale + shift
 
-    def overwrites(self, x: Spec, *parameters: Spec) -> tuple[int, ...]:
-        return (0,)
+    def work(self, target: Target, x: Spec, *parameters: Spec) -> Work:
+        nbytes = x.shape[1] * x.dtype.itemsize if x.size else 0
+        return Work(partial(self.calls, target), nbytes, overwrites=(0,), strided=True)
 
-    def scratch(self, x: Spec, *parameters: Spec) -> int:
-        return x.shape[1] * x.dtype.itemsize
-
-    def cpu(self, out: View, x: View, *parameters: View, scratch: Pointer | None = None) -> list:
+    def calls(self, target: Target, out: View, x: View, *parameters: View, workspace: View | None = None) -> list[Call]:
+        """A factor for each channel in the workspace, then every element."""
         if x.size == 0:
             return []
-        assert scratch is not None
         scale, shift, mean, variance = parameters
-        factor = contiguous(scratch, scale.shape, x.dtype)
+        factor = contiguous(room(workspace, x.shape[1] * x.itemsize), scale.shape, x.dtype)
         m = Trace()
         first = m.program(m.load(0, x.dtype) / m.sqrt(m.load(1, x.dtype) + self.eps))
         m = Trace()
         x_, mean_, factor_, shift_ = (m.load(i, x.dtype) for i in range(4))
         second = m.program((x_ - mean_) * factor_ + shift_)
         views = (along_channels(v, len(x.shape)) for v in (mean, factor, shift))
-        return pointwise_calls(first, factor, scale, variance) + pointwise_calls(second, out, x, *views)
+        return pointwise_calls(target, first, factor, scale, variance) + pointwise_calls(target, second, out, x, *views)
 
     def grad(self, node, g):
         x, scale, _, mean, variance = node.operands
@@ -107,11 +107,8 @@ class LayerNorm(Op):
     def meaning(self, x, scale, shift):
         return standardised(x, tuple(range(x.ndim - self.axes, x.ndim)), self.eps) * scale + shift
 
-    def overwrites(self, x: Spec, *parameters: Spec) -> tuple[int, ...]:
-        return (0,)
-
-    def cpu(self, out: View, x: View, scale: View, shift: View, scratch: Any = None) -> list:
-        return layer_norm_calls(out, x, scale, shift, self.axes, self.eps)
+    def work(self, target: Target, *specs: Spec) -> Work:
+        return Work(partial(layer_norm_calls, axes=self.axes, epsilon=self.eps), overwrites=(0,))
 
     def grad(self, node, g):
         x, scale, _ = node.operands
@@ -148,11 +145,8 @@ class GroupNorm(Op):
         unit = standardised(rows, (2,), self.eps).reshape(x.shape)
         return unit * per_channel(scale, x.ndim) + per_channel(shift, x.ndim)
 
-    def overwrites(self, x: Spec, *parameters: Spec) -> tuple[int, ...]:
-        return (0,)
-
-    def cpu(self, out: View, x: View, scale: View, shift: View, scratch: Any = None) -> list:
-        return group_norm_calls(out, x, scale, shift, self.groups, self.eps)
+    def work(self, target: Target, *specs: Spec) -> Work:
+        return Work(partial(group_norm_calls, groups=self.groups, epsilon=self.eps), overwrites=(0,))
 
     def grad(self, node, g):
         x, scale, _ = node.operands
@@ -211,8 +205,9 @@ class Lrn(Op):
         base = np.asarray(self.bias, x.dtype) + np.asarray(self.alpha / self.size, x.dtype) * sums
         return x / base ** np.asarray(self.beta, x.dtype)
 
-    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
-        return local_response_calls(out, x, self.size, self.alpha, self.beta, self.bias)
+    def work(self, target: Target, x: Spec) -> Work:
+        numbers = self.size, self.alpha, self.beta, self.bias
+        return Work(lambda out, x: local_response_calls(target, out, x, *numbers))
 
     def grad(self, node, g):
         (x,) = node.operands

@@ -8,8 +8,10 @@ import numpy as np
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.move import around, copy_calls, fill_calls
-from cgraph.kernels.kernel import View
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.target import Target
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import broadcast_to
@@ -28,7 +30,6 @@ class Pad(Op):
 
     widths: Pairs
     value: float | int | bool
-    strided = True
 
     def infer(self, x: Spec) -> Spec:
         if len(self.widths) != x.ndim or any(n < 0 for pair in self.widths for n in pair):
@@ -42,10 +43,15 @@ class Pad(Op):
         """Where the operand lies in the result."""
         return Slice(tuple(before for before, _ in self.widths), (1,) * len(x.shape), x.shape)
 
-    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
+    def work(self, target: Target, x: Spec) -> Work:
         place = self.place(x)
-        sides = around(out, place.starts, place.lengths)
-        return [call for side in sides for call in fill_calls(side, self.value)] + copy_calls(place.alias(out), x)
+
+        def calls(out: View, x: View) -> list[Call]:
+            sides = around(out, place.starts, place.lengths)
+            filled = [call for side in sides for call in fill_calls(target, side, self.value)]
+            return filled + copy_calls(target, place.alias(out), x)
+
+        return Work(calls, strided=True)
 
     def grad(self, node, g):
         return (apply(self.place(node.operands[0].spec), g),)

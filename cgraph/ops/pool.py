@@ -4,6 +4,7 @@ Max pooling hands its gradient to the place of the largest element, the first of
 own, and spreading to places and taking from them are each other's gradients.
 """
 
+from functools import partial
 from math import prod
 from typing import Any, ClassVar
 
@@ -13,13 +14,15 @@ from cgraph.alignment import aligned
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
-from cgraph.kernels.calls.contract import PLACE, chosen, in_parts_calls, repeated, window_places
+from cgraph.ir.work import Work
+from cgraph.kernels.calls.contract import PLACE, chosen, repeated, window_places
 from cgraph.kernels.calls.pool import max_pool_calls
 from cgraph.kernels.calls.pool_places import place_calls, spread_calls
-from cgraph.kernels.calls.reduce import scratch_nbytes
+from cgraph.kernels.calls.reduce import reduce_calls, reduce_nbytes
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.expression import Program, Trace, code_of
-from cgraph.kernels.kernel import Call, Pointer, View
+from cgraph.kernels.kernel import Call, View, rooms
+from cgraph.kernels.target import Target
 from cgraph.ops.leaf import as_node
 from cgraph.ops.window import (
     Sizes,
@@ -28,12 +31,12 @@ from cgraph.ops.window import (
     padded_nbytes,
     padded_view,
     pads,
-    rooms,
     sizes,
     spread_nbytes,
     spread_view,
     window_view,
 )
+from cgraph.record import replace
 
 
 class Pool(Op):
@@ -86,7 +89,7 @@ class Pool(Op):
         results = self.results(x.shape)
         code, size = (code_of(x.dtype), x.dtype.itemsize) if isinstance(x, Spec) else (x.dtype, x.itemsize)
         shape = (*x.shape[:2], *results, *self.window)
-        parts = scratch_nbytes(self.kind, code, shape, self.over)
+        parts = reduce_nbytes(self.kind, code, shape, self.over)
         return padded_nbytes(self.moves, x.shape, results, size), parts
 
     def flat_window(self, x: Spec | View) -> Window | None:
@@ -101,22 +104,20 @@ class Pool(Op):
         axes = len(self.window)
         return tuple(range(2 + axes, 2 + 2 * axes))
 
-    def scratch(self, x: Spec) -> int:
-        return sum(aligned(n) for n in self.rooms(x))
+    def work(self, target: Target, x: Spec) -> Work:
+        m = Trace()
+        program = m.program(m.load(0, code_of(x.dtype)))
+        return Work(partial(self.reduced, target, program), sum(map(aligned, self.rooms(x))))
 
-    def cpu(self, out: View, x: View, scratch: Pointer | None = None) -> list:
-        program = Trace()
-        return self.reduced(program.program(program.load(0, x.dtype)), out, x, scratch)
-
-    def reduced(self, program: Program, out: View, x: View, scratch: Pointer | None, *more: View) -> list[Call]:
+    def reduced(
+        self, target: Target, program: Program, out: View, x: View, *more: View, workspace: View | None = None
+    ) -> list[Call]:
         """The reduction over every window of `x`; `more` views of all windows are further operands."""
-        nbytes = self.rooms(x)
-        frame, parts = rooms(scratch, *nbytes)
-        dtype = np.dtype(x.dtype)
+        frame, parts = rooms(workspace, *self.rooms(x))
         results = self.results(x.shape)
-        calls, x = padded_view(self.moves, x, results, self.outside(dtype), frame)
+        calls, x = padded_view(target, self.moves, x, results, self.outside(np.dtype(x.dtype)), frame)
         seen = window_view(x, self.moves, results)
-        return calls + in_parts_calls(self.kind, program, out, (seen, *more), self.over, parts, nbytes[1])
+        return calls + reduce_calls(target, self.kind, program, out, seen, *more, axes=self.over, workspace=parts)
 
 
 class MaxPool(Pool):
@@ -130,12 +131,11 @@ class MaxPool(Pool):
     def meaning(self, x):
         return self.seen(x).max(-1)
 
-    def scratch(self, x: Spec) -> int:
-        return 0 if self.flat_window(x) else super().scratch(x)
-
-    def cpu(self, out: View, x: View, scratch: Pointer | None = None) -> list:
+    def work(self, target: Target, x: Spec) -> Work:
         window = self.flat_window(x)
-        return list(max_pool_calls(out, x, window).calls) if window else super().cpu(out, x, scratch)
+        if window is None:
+            return super().work(target, x)
+        return Work(lambda out, x: list(max_pool_calls(out, x, window).calls))
 
     def grad(self, node, g):
         x = node.operands[0]
@@ -154,9 +154,11 @@ class MaxPoolPlaces(MaxPool):
     def meaning(self, x):
         return self.seen(x).argmax(-1).astype(PLACE)
 
-    def cpu(self, out: View, x: View, scratch: Pointer | None = None) -> list:
+    def work(self, target: Target, x: Spec) -> Work:
         window = self.flat_window(x)
-        return list(place_calls(out, x, window).calls) if window else Pool.cpu(self, out, x, scratch)
+        if window is None:
+            return Pool.work(self, target, x)
+        return Work(lambda out, x: list(place_calls(out, x, window).calls))
 
     def grad(self, node, g):
         return (None,)
@@ -181,12 +183,14 @@ class TakeFromPlaces(Pool):
     def meaning(self, places, x):
         return np.take_along_axis(self.seen(x), places[..., None], -1)[..., 0]
 
-    def scratch(self, places: Spec, x: Spec) -> int:  # type: ignore[override]
-        return super().scratch(x)
+    def work(self, target: Target, places: Spec, x: Spec) -> Work:  # type: ignore[override]
+        program = chosen(code_of(x.dtype))
 
-    def cpu(self, out: View, places: View, x: View, scratch: Pointer | None = None) -> list:  # type: ignore[override]
-        wanted = repeated(places, len(places.shape), *self.window)
-        return self.reduced(chosen(x.dtype), out, x, scratch, wanted, window_places(self.window))
+        def calls(out: View, places: View, x: View, workspace: View | None = None) -> list[Call]:
+            wanted = repeated(places, len(places.shape), *self.window)
+            return self.reduced(target, program, out, x, wanted, window_places(self.window), workspace=workspace)
+
+        return replace(super().work(target, x), calls=calls)
 
     def grad(self, node, g):
         places, x = node.operands
@@ -220,32 +224,29 @@ class SpreadToPlaces(Pool):
         """Bytes of the spread places and elements, and of the reduction's parts."""
         shape = (*leading, *self.shape, *self.window)
         spread = (spread_nbytes(self.moves, self.shape, leading, n) for n in (PLACE.itemsize, int(code[1:])))
-        return (*spread, scratch_nbytes("sum", code, shape, self.over))  # type: ignore[return-value]
+        return (*spread, reduce_nbytes("sum", code, shape, self.over))  # type: ignore[return-value]
 
-    def scratch(self, places: Spec, g: Spec) -> int:  # type: ignore[override]
-        return 0 if self.flat_window(g) else sum(aligned(n) for n in self.pieces(g.shape[:2], code_of(g.dtype)))
+    def work(self, target: Target, places: Spec, g: Spec) -> Work:  # type: ignore[override]
+        window = self.flat_window(g)
+        if window is not None:
+            return Work(lambda out, places, g: list(spread_calls(out, places, g, window).calls if out.size else ()))
+        return Work(partial(self.calls, target), sum(map(aligned, self.pieces(g.shape[:2], code_of(g.dtype)))))
 
-    def cpu(self, out: View, places: View, g: View, scratch: Pointer | None = None) -> list:  # type: ignore[override]
+    def calls(self, target: Target, out: View, places: View, g: View, workspace: View | None = None) -> list[Call]:
+        """Places and elements spread, and a sum over the windows that see them."""
         if out.size == 0:
             return []
-        window = self.flat_window(g)
-        if window:
-            return list(spread_calls(out, places, g, window).calls)
-        nbytes = self.pieces(g.shape[:2], g.dtype)
-        first, second, parts = rooms(scratch, *nbytes)
-        assert first is not None and second is not None
-        place_calls, places = spread_view(self.moves, places, self.shape, -1, first)
-        calls, g = spread_view(self.moves, g, self.shape, 0, second)
+        first, second, parts = rooms(workspace, *self.pieces(g.shape[:2], g.dtype))
+        place_calls, places = spread_view(target, self.moves, places, self.shape, -1, first)
+        calls, g = spread_view(target, self.moves, g, self.shape, 0, second)
         ones = (1,) * len(self.window)
         steps = Windows(self.window, ones, (0,) * len(self.pad), self.dilation)
         axes = range(len(self.window))
         views = (window_view(g, steps, self.shape), window_view(places, steps, self.shape))
         order = backward(window_places(self.window), axes)
-        return (
-            place_calls
-            + calls
-            + in_parts_calls("sum", chosen(g.dtype), out, (*views, order), self.over, parts, nbytes[2])
-        )
+        program = chosen(g.dtype)
+        sums = reduce_calls(target, "sum", program, out, *views, order, axes=self.over, workspace=parts)
+        return place_calls + calls + sums
 
     def grad(self, node, g):
         return None, apply(sibling(self, TakeFromPlaces), node.operands[0], g)

@@ -4,6 +4,7 @@ A key is two uint32. Nothing advances it behind the scenes: split it into keys f
 carry one of them to the next run.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ import numpy as np
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec, dtype_of, shape_of
+from cgraph.ir.work import Work
 from cgraph.kernels import philox
 from cgraph.kernels.calls.random import random_calls
 from cgraph.kernels.expression import code_of
-from cgraph.kernels.kernel import View
+from cgraph.kernels.target import Target
 from cgraph.ops.compare import where
 from cgraph.ops.leaf import as_node
 
@@ -37,8 +39,8 @@ class Random(Op):
             raise ShapeError(f"a key is uint32[2], not {key}; make one with random_key or split_key")
         return Spec(self.shape, self.result_dtype)
 
-    def cpu(self, out: View, key: View, scratch: Any = None) -> list:
-        return random_calls(self.name, out, key)
+    def work(self, target: Target, key: Spec) -> Work:
+        return Work(partial(random_calls, self.name))
 
     def grad(self, node, g):
         return (None,)
@@ -98,8 +100,8 @@ class Bernoulli(Random):
     def meaning(self, key):
         return philox.bernoulli(key, int(np.prod(self.shape)), self.probability).reshape(self.shape)
 
-    def cpu(self, out: View, key: View, scratch: Any = None) -> list:
-        return random_calls("bernoulli", out, key, self.probability)
+    def work(self, target: Target, key: Spec) -> Work:
+        return Work(lambda out, key: random_calls(self.name, out, key, self.probability))
 
 
 @public

@@ -5,6 +5,7 @@ NumPy's: whole numbers and bool add up in 64 bits, their mean is float64.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod as product
 from typing import Any, ClassVar
 
@@ -13,9 +14,10 @@ import numpy as np
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
-from cgraph.kernels.calls.reduce import reduce_calls, scratch_nbytes
+from cgraph.ir.work import Work
+from cgraph.kernels.calls.reduce import reduce_calls, reduce_nbytes
 from cgraph.kernels.expression import Program, Trace, code_of
-from cgraph.kernels.kernel import Pointer, View, contiguous
+from cgraph.kernels.target import Target
 from cgraph.ops.arithmetic import square
 from cgraph.ops.compare import equal
 from cgraph.ops.elementary import sqrt
@@ -33,7 +35,6 @@ class Reduction(Op):
     axes: tuple[int, ...]
     kind: ClassVar[str] = ""
     numpy: ClassVar[Any] = None
-    strided = True
 
     def dtype(self, dtype: np.dtype) -> np.dtype:
         """The result's dtype, given the operand's."""
@@ -52,17 +53,13 @@ class Reduction(Op):
         m = Trace()
         return m.program(m.cast(m.load(0, code), code_of(self.dtype(dtype_of_code(code)))))
 
-    def scratch(self, x: Spec) -> int:
-        return scratch_nbytes(self.kind, self.program(code_of(x.dtype))[-1][1], x.shape, self.axes)
+    def work(self, target: Target, x: Spec) -> Work:
+        return self.work_of(target, self.program(code_of(x.dtype)), x.shape)
 
-    def cpu(self, out: View, x: View, scratch: Pointer | None = None) -> list:
-        return self.calls(self.program(x.dtype), out, (x,), scratch)
-
-    def calls(self, program: Program, out: View, xs: tuple[View, ...], scratch: Pointer | None) -> list:
-        """The reduction of what `program` computes of an element of each of `xs`, which have one shape."""
-        nbytes = scratch_nbytes(self.kind, program[-1][1], xs[0].shape, self.axes)
-        room = contiguous(scratch, (nbytes,), "u1") if scratch else None
-        return reduce_calls(self.kind, program, out, *xs, axes=self.axes, scratch=room)
+    def work_of(self, target: Target, program: Program, shape: tuple[int, ...]) -> Work:
+        """The reduction of what `program` computes of an element of each operand, all of one shape."""
+        nbytes = reduce_nbytes(self.kind, program[-1][1], shape, self.axes)
+        return Work(partial(reduce_calls, target, self.kind, program, axes=self.axes), nbytes, strided=True)
 
 
 def wide(dtype: np.dtype) -> np.dtype:

@@ -8,10 +8,12 @@ import numpy as np
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.callback import STOP
 from cgraph.kernels.calls.images import Images
 from cgraph.kernels.calls.regions import Boxes, Grid, align_calls, spread_calls
 from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.target import Target
 from cgraph.ops.arithmetic import astype
 from cgraph.ops.boxes import PLACES, floats
 from cgraph.ops.compare import equal, where
@@ -71,8 +73,8 @@ class RoiAlign(Op):
         """The calls, for images in blocks or plain ones."""
         return align_calls(out, Boxes(boxes, batch, level), levels, self.grid, Pointer(STOP))
 
-    def cpu(self, out: View, boxes: View, batch: View, level: View, *levels: View, scratch: Any = None) -> list:
-        return self.calls(out, boxes, batch, level, levels)
+    def work(self, target: Target, *specs: Spec) -> Work:
+        return Work(lambda out, boxes, batch, level, *levels: self.calls(out, boxes, batch, level, levels))
 
     def grad(self, node, g):
         boxes, batch, level, *levels = node.operands
@@ -115,8 +117,8 @@ class RoiAlignGrad(Op):
         """The calls, for images in blocks or plain ones."""
         return spread_calls(out, Boxes(boxes, batch, level), g, self.which, self.grid)
 
-    def cpu(self, out: View, boxes: View, batch: View, level: View, g: View, scratch: Any = None) -> list:
-        return self.calls(out, boxes, batch, level, g)
+    def work(self, target: Target, *specs: Spec) -> Work:
+        return Work(self.calls)
 
     def grad(self, node, g):
         boxes, batch, level, cells = node.operands

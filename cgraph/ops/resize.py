@@ -11,6 +11,7 @@ import numpy as np
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec, shape_of
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.images import Images
 from cgraph.kernels.calls.resize import (
     COORDINATES,
@@ -20,7 +21,7 @@ from cgraph.kernels.calls.resize import (
     positions,
     rounded_positions,
 )
-from cgraph.kernels.kernel import View
+from cgraph.kernels.target import Target
 from cgraph.ops.family import float_dtype
 from cgraph.ops.leaf import Const, as_node
 from cgraph.ops.linear import matmul
@@ -45,7 +46,6 @@ class Resize(Op):
     coordinates: str
     rounding: str
     scales: tuple[float, float]
-    strided = True
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype.kind != "f" or x.ndim != 4:
@@ -77,8 +77,8 @@ class Resize(Op):
             return list(nearest_calls(out, x, self.coordinates, self.rounding, self.scales).calls)
         return list(linear_calls(out, x, self.coordinates, self.scales).calls)
 
-    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
-        return self.calls(out, x)
+    def work(self, target: Target, x: Spec) -> Work:
+        return Work(self.calls, strided=True)
 
     def grad(self, node, g):
         rows, columns = (Const(self.matrix(i, n).astype(g.dtype)) for i, n in enumerate(node.operands[0].shape[2:]))

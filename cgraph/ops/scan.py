@@ -6,8 +6,9 @@ import numpy as np
 
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.scan import scan_calls
-from cgraph.kernels.kernel import View
+from cgraph.kernels.target import Target
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
 from cgraph.ops.reduce import wide
@@ -21,7 +22,6 @@ class Scan(Op):
     axis: int
     how: ClassVar[str] = ""
     numpy: ClassVar[Any] = None
-    strided = True
 
     def infer(self, x: Spec) -> Spec:
         return x
@@ -29,11 +29,8 @@ class Scan(Op):
     def meaning(self, x):
         return type(self).numpy(x, axis=self.axis, dtype=x.dtype)
 
-    def overwrites(self, x: Spec) -> tuple[int, ...]:
-        return (0,)
-
-    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
-        return scan_calls(out, x, self.axis, self.how)
+    def work(self, target: Target, x: Spec) -> Work:
+        return Work(lambda out, x: scan_calls(out, x, self.axis, self.how), overwrites=(0,), strided=True)
 
 
 class Cumsum(Scan):

@@ -1,6 +1,7 @@
 """Ops that move elements and compute none: views where the bytes allow it, copies elsewhere."""
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -9,8 +10,10 @@ import numpy as np
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Bundle, Spec, shape_of
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.move import copy_calls, fill_calls
-from cgraph.kernels.kernel import View, collapse
+from cgraph.kernels.kernel import Call, View, collapse
+from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Const, as_node
 from cgraph.record import replace
 
@@ -18,11 +21,12 @@ from cgraph.record import replace
 class ViewOp(Op):
     """An op whose result is another view of its operand's bytes."""
 
-    strided = True
+    def work(self, target: Target, *specs: Spec) -> Work:
+        def calls(out: View, x: View) -> list[Call]:
+            seen = self.alias(x)
+            return copy_calls(target, out.with_shape(*x.shape), x) if seen is None else copy_calls(target, out, seen)
 
-    def cpu(self, out: View, *xs: View, scratch: Any = None) -> list:
-        seen = self.alias(xs[0])
-        return copy_calls(out, seen) if seen is not None else copy_calls(out.with_shape(*xs[0].shape), xs[0])
+        return Work(calls, strided=True)
 
 
 class Reshape(ViewOp):
@@ -151,14 +155,12 @@ class Full(Op):
     def meaning(self):
         return np.full(self.shape, self.value, self.dtype)
 
-    def cpu(self, out: View, scratch: Any = None) -> list:
-        return fill_calls(out, self.value)
+    def work(self, target: Target) -> Work:
+        return Work(lambda out: fill_calls(target, out, self.value))
 
 
 class Contiguous(Op):
     """A copy in C order."""
-
-    strided = True
 
     def infer(self, x: Spec) -> Spec:
         return x
@@ -166,8 +168,8 @@ class Contiguous(Op):
     def meaning(self, x):
         return np.ascontiguousarray(x)
 
-    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
-        return copy_calls(out, x)
+    def work(self, target: Target, x: Spec) -> Work:
+        return Work(partial(copy_calls, target), strided=True)
 
     def grad(self, node, g):
         return (g,)

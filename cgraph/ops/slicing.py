@@ -9,8 +9,10 @@ import numpy as np
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.move import copy_calls
-from cgraph.kernels.kernel import View
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.target import Target
 from cgraph.ops.index import take_index
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import ViewOp, axes_of, axis_of, broadcast_to, reshape, zeros
@@ -56,7 +58,6 @@ class SetSlice(Op):
 
     starts: tuple[int, ...]
     steps: tuple[int, ...]
-    strided = True
 
     def infer(self, x: Spec, y: Spec) -> Spec:
         if x.dtype != y.dtype:
@@ -73,12 +74,12 @@ class SetSlice(Op):
         out[self.place(y).index] = y
         return out
 
-    def overwrites(self, x: Spec, y: Spec) -> tuple[int, ...]:
-        return (0,)
+    def work(self, target: Target, *specs: Spec) -> Work:
+        def calls(out: View, x: View, y: View) -> list[Call]:
+            first = [] if x == out else copy_calls(target, out, x)
+            return first + copy_calls(target, self.place(y).alias(out), y)
 
-    def cpu(self, out: View, x: View, y: View, scratch: Any = None) -> list:
-        first = [] if x == out else copy_calls(out, x)
-        return first + copy_calls(self.place(y).alias(out), y)
+        return Work(calls, overwrites=(0,), strided=True)
 
     def grad(self, node, g):
         y = node.operands[1]

@@ -8,13 +8,15 @@ import numpy as np
 from cgraph.errors import DTypeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.move import fill_calls
 from cgraph.kernels.calls.softmax import softmax_calls
-from cgraph.kernels.kernel import View
+from cgraph.kernels.target import Target
 from cgraph.ops.elementary import exp
 from cgraph.ops.family import float_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import axes_of, axis_of, expand_dims, reshape, transpose
+from cgraph.record import replace
 
 
 class Softmax(Op):
@@ -22,7 +24,6 @@ class Softmax(Op):
 
     axis: int
     kind: ClassVar[str] = "softmax"
-    strided = True
 
     def infer(self, x: Spec) -> Spec:
         if x.dtype.kind != "f":
@@ -35,11 +36,8 @@ class Softmax(Op):
         e = np.exp(x - x.max(self.axis, keepdims=True))
         return e / e.sum(self.axis, keepdims=True)
 
-    def overwrites(self, x: Spec) -> tuple[int, ...]:
-        return (0,)
-
-    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
-        return softmax_calls(self.kind, out, x, self.axis)
+    def work(self, target: Target, x: Spec) -> Work:
+        return Work(lambda out, x: softmax_calls(target, self.kind, out, x, self.axis), overwrites=(0,), strided=True)
 
     def grad(self, node, g):
         return (node * (g - (g * node).sum(self.axis, keepdims=True)),)
@@ -71,11 +69,10 @@ class Logsumexp(Softmax):
     def meaning(self, x):
         return np.logaddexp.reduce(x, self.axis)
 
-    def overwrites(self, x: Spec) -> tuple[int, ...]:
-        return ()
-
-    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
-        return super().cpu(out, x) if x.size else fill_calls(out, -np.inf)
+    def work(self, target: Target, x: Spec) -> Work:
+        if not x.size:
+            return Work(lambda out, x: fill_calls(target, out, -np.inf), strided=True)
+        return replace(super().work(target, x), overwrites=())
 
     def grad(self, node, g):
         x = node.operands[0]

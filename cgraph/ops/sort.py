@@ -7,9 +7,11 @@ import numpy as np
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Bundle, Spec
-from cgraph.kernels.calls.sort import search_calls, sort_calls, sort_scratch, unique_calls, unique_scratch
+from cgraph.ir.work import Work
+from cgraph.kernels.calls.sort import search_calls, sort_calls, sort_nbytes, unique_calls, unique_nbytes
 from cgraph.kernels.expression import code_of
-from cgraph.kernels.kernel import Pointer, View, contiguous
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.target import Target
 from cgraph.ops.family import common_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import axis_of, items, ravel, zeros_like
@@ -36,7 +38,6 @@ class TopK(Op):
     axis: int
     count: int
     descending: bool
-    strided = True
 
     def infer(self, x: Spec) -> Bundle:
         if not 0 <= self.count <= x.shape[self.axis]:
@@ -48,14 +49,12 @@ class TopK(Op):
         places = np.take(order_of(x, self.axis, self.descending), range(self.count), self.axis)
         return np.take_along_axis(x, places, self.axis), places
 
-    def scratch(self, x: Spec) -> int:
-        return sort_scratch(x.shape, self.axis, code_of(x.dtype), code_of(PLACES), self.count)
+    def work(self, target: Target, x: Spec) -> Work:
+        def calls(out: tuple[View, View], x: View, workspace: View | None = None) -> list[Call]:
+            return sort_calls(*out, x, self.axis, workspace, self.descending)
 
-    def cpu(self, out: tuple[View, View], x: View, scratch: Pointer | None = None) -> list:
-        nbytes = sort_scratch(x.shape, self.axis, x.dtype, code_of(PLACES), self.count)
-        if scratch is None:
-            return []
-        return sort_calls(out[0], out[1], x, self.axis, contiguous(scratch, (nbytes,), "u1"), self.descending)
+        nbytes = sort_nbytes(x.shape, self.axis, code_of(x.dtype), code_of(PLACES), self.count)
+        return Work(calls, nbytes, strided=True)
 
     def grad(self, node, g):
         x = node.operands[0]
@@ -67,7 +66,6 @@ class Sort(Op):
 
     axis: int
     descending: bool
-    strided = True
 
     def infer(self, x: Spec) -> Spec:
         return x
@@ -75,14 +73,11 @@ class Sort(Op):
     def meaning(self, x):
         return np.take_along_axis(x, order_of(x, self.axis, self.descending), self.axis)
 
-    def scratch(self, x: Spec) -> int:
-        return sort_scratch(x.shape, self.axis, code_of(x.dtype), "")
+    def work(self, target: Target, x: Spec) -> Work:
+        def calls(out: View, x: View, workspace: View | None = None) -> list[Call]:
+            return sort_calls(out, None, x, self.axis, workspace, self.descending)
 
-    def cpu(self, out: View, x: View, scratch: Pointer | None = None) -> list:
-        nbytes = sort_scratch(x.shape, self.axis, x.dtype, "")
-        if scratch is None:
-            return []
-        return sort_calls(out, None, x, self.axis, contiguous(scratch, (nbytes,), "u1"), self.descending)
+        return Work(calls, sort_nbytes(x.shape, self.axis, code_of(x.dtype), ""), strided=True)
 
     def grad(self, node, g):
         x = node.operands[0]
@@ -99,14 +94,11 @@ class Argsort(Sort):
     def meaning(self, x):
         return order_of(x, self.axis, self.descending)
 
-    def scratch(self, x: Spec) -> int:
-        return sort_scratch(x.shape, self.axis, code_of(x.dtype), code_of(PLACES))
+    def work(self, target: Target, x: Spec) -> Work:
+        def calls(out: View, x: View, workspace: View | None = None) -> list[Call]:
+            return sort_calls(None, out, x, self.axis, workspace, self.descending)
 
-    def cpu(self, out: View, x: View, scratch: Pointer | None = None) -> list:
-        nbytes = sort_scratch(x.shape, self.axis, x.dtype, code_of(PLACES))
-        if scratch is None:
-            return []
-        return sort_calls(None, out, x, self.axis, contiguous(scratch, (nbytes,), "u1"), self.descending)
+        return Work(calls, sort_nbytes(x.shape, self.axis, code_of(x.dtype), code_of(PLACES)), strided=True)
 
     def grad(self, node, g):
         return (None,)
@@ -123,7 +115,6 @@ class Searchsorted(Op):
     """
 
     right: bool
-    strided = True
 
     def infer(self, row: Spec, values: Spec) -> Spec:
         if row.ndim != 1 or row.dtype != values.dtype:
@@ -133,8 +124,8 @@ class Searchsorted(Op):
     def meaning(self, row, values):
         return np.searchsorted(row, values, "right" if self.right else "left")
 
-    def cpu(self, out: View, row: View, values: View, scratch: Any = None) -> list:
-        return search_calls(out, row, values, self.right)
+    def work(self, target: Target, *specs: Spec) -> Work:
+        return Work(lambda out, row, values: search_calls(out, row, values, self.right), strided=True)
 
     def grad(self, node, g):
         return None, None
@@ -145,7 +136,6 @@ class Unique(Op):
 
     size: int
     fill: float | int | bool
-    strided = True
 
     def infer(self, x: Spec) -> Bundle:
         return Bundle((Spec((self.size,), x.dtype), Spec((), PLACES)))
@@ -156,13 +146,11 @@ class Unique(Op):
         out[: len(found)] = found[: self.size]
         return out, np.array(len(found))
 
-    def scratch(self, x: Spec) -> int:
-        return unique_scratch(x.size, code_of(x.dtype)) + 64
+    def work(self, target: Target, x: Spec) -> Work:
+        def calls(out: tuple[View, View], x: View, workspace: View | None = None) -> list[Call]:
+            return unique_calls(target, *out, x, workspace, self.fill)
 
-    def cpu(self, out: tuple[View, View], x: View, scratch: Pointer | None = None) -> list:
-        assert scratch is not None
-        room = contiguous(scratch, (unique_scratch(x.size, x.dtype),), "u1")
-        return unique_calls(out[0], out[1], x, room, self.fill)
+        return Work(calls, unique_nbytes(x.size, code_of(x.dtype)), strided=True)
 
 
 # -- public functions -------------------------------------------------------------------------------------------------

@@ -10,10 +10,12 @@ import numpy as np
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.callback import STOP
 from cgraph.kernels.calls.index import put_along_axis_calls, scatter_calls, take_along_axis_calls, take_calls
 from cgraph.kernels.calls.move import copy_calls
-from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.kernel import Call, Pointer, View
+from cgraph.kernels.target import Target
 from cgraph.ops.compare import equal, where
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import arange, axis_of, broadcast_to, ravel, reshape, zeros, zeros_like
@@ -42,7 +44,6 @@ class Take(Op):
     """
 
     axis: int
-    strided = True
     can_fail = True
 
     def infer(self, x: Spec, indices: Spec) -> Spec:
@@ -54,8 +55,8 @@ class Take(Op):
     def meaning(self, x, indices):
         return np.take(x, indices, self.axis)
 
-    def cpu(self, out: View, x: View, indices: View, scratch: Any = None) -> list:
-        return take_calls(out, x, indices, self.axis, Pointer(STOP))
+    def work(self, target: Target, *specs: Spec) -> Work:
+        return Work(lambda out, x, indices: take_calls(out, x, indices, self.axis, Pointer(STOP)), strided=True)
 
     def grad(self, node, g):
         x, indices = node.operands
@@ -92,12 +93,12 @@ class Scatter(Op):
         write(rows, indices.ravel(), values.reshape(indices.size, *rows.shape[1:]), self.how)
         return np.moveaxis(rows, 0, self.axis)
 
-    def overwrites(self, x: Spec, indices: Spec, updates: Spec) -> tuple[int, ...]:
-        return (0,)
+    def work(self, target: Target, *specs: Spec) -> Work:
+        def calls(out: View, x: View, indices: View, updates: View) -> list[Call]:
+            first = [] if x == out else copy_calls(target, out, x)
+            return first + scatter_calls(out, indices, updates, self.axis, WRITES[self.how], Pointer(STOP))
 
-    def cpu(self, out: View, x: View, indices: View, updates: View, scratch: Any = None) -> list:
-        first = [] if x == out else copy_calls(out, x)
-        return first + scatter_calls(out, indices, updates, self.axis, WRITES[self.how], Pointer(STOP))
+        return Work(calls, overwrites=(0,))
 
     def grad(self, node, g):
         x, indices, updates = node.operands
@@ -122,7 +123,6 @@ class TakeAlongAxis(Op):
     """
 
     axis: int
-    strided = True
     can_fail = True
 
     def infer(self, x: Spec, indices: Spec) -> Spec:
@@ -137,8 +137,10 @@ class TakeAlongAxis(Op):
     def meaning(self, x, indices):
         return np.take_along_axis(x, indices, self.axis)
 
-    def cpu(self, out: View, x: View, indices: View, scratch: Any = None) -> list:
-        return take_along_axis_calls(out, x, indices, self.axis, Pointer(STOP))
+    def work(self, target: Target, *specs: Spec) -> Work:
+        return Work(
+            lambda out, x, places: take_along_axis_calls(out, x, places, self.axis, Pointer(STOP)), strided=True
+        )
 
     def grad(self, node, g):
         x, indices = node.operands
@@ -157,7 +159,6 @@ class PutAlongAxis(Op):
 
     axis: int
     how: str
-    strided = True
     can_fail = True
 
     def infer(self, x: Spec, indices: Spec, updates: Spec) -> Spec:
@@ -176,12 +177,12 @@ class PutAlongAxis(Op):
             write(rows, (i, *others), value, self.how)
         return np.moveaxis(rows, 0, self.axis)
 
-    def overwrites(self, x: Spec, indices: Spec, updates: Spec) -> tuple[int, ...]:
-        return (0,)
+    def work(self, target: Target, *specs: Spec) -> Work:
+        def calls(out: View, x: View, indices: View, updates: View) -> list[Call]:
+            first = [] if x == out else copy_calls(target, out, x)
+            return first + put_along_axis_calls(out, indices, updates, self.axis, WRITES[self.how], Pointer(STOP))
 
-    def cpu(self, out: View, x: View, indices: View, updates: View, scratch: Any = None) -> list:
-        first = [] if x == out else copy_calls(out, x)
-        return first + put_along_axis_calls(out, indices, updates, self.axis, WRITES[self.how], Pointer(STOP))
+        return Work(calls, overwrites=(0,), strided=True)
 
     def grad(self, node, g):
         x, indices, updates = node.operands

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.alignment import aligned
 from cgraph.errors import ShapeError
 from cgraph.kernels.calls.move import copy_calls, fill_calls
-from cgraph.kernels.kernel import Call, Pointer, View, contiguous
+from cgraph.kernels.kernel import Call, View, contiguous, room
+from cgraph.kernels.target import Target
 from cgraph.record import Record, replace
 
 Sizes = int | Sequence[int]
@@ -121,20 +121,19 @@ def padded_nbytes(moves: Windows, shape: tuple[int, ...], results: tuple[int, ..
 
 
 def padded_view(
-    moves: Windows, x: View, results: tuple[int, ...], value: float | int, at: Pointer | None
+    target: Target, moves: Windows, x: View, results: tuple[int, ...], value: float | int, workspace: View | None
 ) -> tuple[list[Call], View]:
-    """The calls that write a padded copy of `x` at `at`, and its view; `x` itself when the windows stay inside."""
-    if not padded_nbytes(moves, x.shape, results, x.itemsize):
+    """The calls that write a padded copy of `x` in a workspace, and its view; `x` itself where windows stay inside."""
+    nbytes = padded_nbytes(moves, x.shape, results, x.itemsize)
+    if not nbytes:
         return [], x
-    if at is None:
-        raise ValueError("a padded copy needs scratch")
-    frame = contiguous(at, (*x.shape[:2], *moves.covered(results)), x.dtype)
+    frame = contiguous(room(workspace, nbytes), (*x.shape[:2], *moves.covered(results)), x.dtype)
     place, taken = moves.inside(x.shape[2:], results)
-    return fill_calls(frame, value) + copy_calls(cropped(frame, place), cropped(x, taken)), frame
+    return fill_calls(target, frame, value) + copy_calls(target, cropped(frame, place), cropped(x, taken)), frame
 
 
 def spread_view(
-    moves: Windows, g: View, shape: tuple[int, ...], value: float | int, at: Pointer
+    target: Target, moves: Windows, g: View, shape: tuple[int, ...], value: float | int, workspace: View | None
 ) -> tuple[list[Call], View]:
     """`g`, one element per window, laid out so that the windows of step 1 over it are its adjoint.
 
@@ -142,6 +141,7 @@ def spread_view(
     element i of the operand of `shape` was read by the windows at ``i .. i + (window - 1) * dilation``, last tap first.
     """
     lengths = tuple(n + e - 1 for n, e in zip(shape, moves.extent))
+    at = room(workspace, spread_nbytes(moves, shape, g.shape[:2], g.itemsize))
     frame = contiguous(at, (*g.shape[:2], *lengths), g.dtype)
     place, taken = [], []
     for n, length, s, e, (before, _) in zip(g.shape[2:], lengths, moves.stride, moves.extent, moves.pairs):
@@ -151,7 +151,7 @@ def spread_view(
         count = max(last - first, 0)
         place.append(slice(first * s + origin, first * s + origin + max(count - 1, 0) * s + (count > 0), s))
         taken.append(slice(first, first + count))
-    return fill_calls(frame, value) + copy_calls(cropped(frame, place), cropped(g, taken)), frame
+    return fill_calls(target, frame, value) + copy_calls(target, cropped(frame, place), cropped(g, taken)), frame
 
 
 def spread_nbytes(moves: Windows, shape: tuple[int, ...], leading: tuple[int, ...], itemsize: int) -> int:
@@ -201,14 +201,4 @@ def pads(value: Sizes, axes: int) -> tuple[int, ...]:
     found = found * 2 if len(found) == axes else found
     if len(found) != 2 * axes or any(n < 0 for n in found):
         raise ShapeError(f"pad {list(found)} for {axes} axes; give one number >= 0, one per axis, or two per axis")
-    return found
-
-
-def rooms(scratch: Pointer | None, *nbytes: int) -> list[Pointer | None]:
-    """Addresses in a workspace for pieces of so many bytes, each aligned; None for empty pieces."""
-    found: list[Pointer | None] = []
-    at = 0
-    for n in nbytes:
-        found.append(scratch + at if scratch is not None and n else None)
-        at += aligned(n)
     return found

@@ -1,11 +1,30 @@
-"""Passes in the order in which `compile` runs them; each is ``outputs -> outputs``. `lower_cpu` comes after them."""
+"""The whole way from a graph as it was written to one that kernels compute, in order."""
 
+from cgraph.ir.graph import Node
+from cgraph.kernels.target import Target
 from cgraph.passes.drop_identities import drop_identities
 from cgraph.passes.fold_constants import fold_constants
 from cgraph.passes.fold_norm import fold_norm
 from cgraph.passes.fuse_epilogues import fuse_epilogues
 from cgraph.passes.fuse_matmul import fuse_matmul
 from cgraph.passes.fuse_pointwise import fuse_pointwise
+from cgraph.passes.fuse_reductions import fuse_reductions
+from cgraph.passes.fuse_stencils import fuse_stencils
+from cgraph.passes.lower_cpu import lower_cpu
+from cgraph.passes.pack_matmul import pack_matmul
 from cgraph.passes.tidy_loops import tidy_loops
 
 PASSES = (tidy_loops, fold_constants, fold_norm, drop_identities, fuse_epilogues, fuse_matmul, fuse_pointwise)
+
+
+def rewritten(roots: tuple[Node, ...]) -> tuple[Node, ...]:
+    """All passes."""
+    for rewrite in PASSES:
+        roots = rewrite(roots)
+    return roots
+
+
+def lowered(roots: tuple[Node, ...], target: Target, winograd: bool) -> tuple[Node, ...]:
+    """Physical layouts for one target, then what joins physical ops."""
+    roots = pack_matmul(lower_cpu(roots, target, winograd), target)
+    return fuse_stencils(fuse_reductions(roots), target)

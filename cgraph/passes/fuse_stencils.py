@@ -1,21 +1,26 @@
 """Let pointwise ops compute straight into the larger arrays that they are put into."""
 
 from collections import Counter
+from functools import partial
 
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.traverse import located, post_order, users_of
+from cgraph.ir.work import Work
+from cgraph.kernels.target import Target
 from cgraph.memory.layout import Facts, is_leaf, owner_of
 from cgraph.ops.family import Pointwise
+from cgraph.ops.loop import Loop
 from cgraph.ops.pad import Pad
 from cgraph.ops.physical.stencil import PAGE, Stencil
 from cgraph.ops.slicing import SetSlice, Slice
+from cgraph.passes.in_bodies import in_bodies
 from cgraph.passes.rewrite import remade
 from cgraph.passes.update_in_place import readers_of
 
-Joined = tuple[Stencil, tuple[Node, ...]]
+Joined = tuple[Stencil, tuple[Node, ...], Work]
 
 
-def fuse_stencils(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
+def fuse_stencils(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
     """A pointwise op that only a pad or a set slice reads becomes part of it: same bits, one pass over memory for two.
 
     Slices of arrays like the result become windows of the op, which may overwrite the array that it reads around each
@@ -23,28 +28,30 @@ def fuse_stencils(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     array in another way too, so that it could not overwrite them.
     """
     order = post_order(outputs)
+    if any(isinstance(node.op, Loop) for node in order):
+        outputs = in_bodies(outputs, partial(fuse_stencils, target=target))
+        order = post_order(outputs)
     users, ends = users_of(order), set(outputs)
-    found = {node: joined(node) for node in order if has_inner(node, users, ends)}
+    found = {node: joined(node, target) for node in order if has_inner(node, users, ends)}
     if not found:
         return outputs
-    views = Facts().views_of(order)
+    views = Facts(target).views_of(order)
     owners = {node: owner_of(views[node]) for node in order}
     readers, shown = readers_of(order, views), {owners[x] for x in outputs}
 
     def pays(node: Node) -> bool:
         """The op needs no more bytes than the pad or set slice that read the inner op's result, or a page more."""
-        inner, (op, sources) = node.operands[-1], found[node]
-        specs = [x.spec for x in sources]
-        taken = {owners[sources[i]] for i in op.overwrites(*specs)}
+        inner, (_, sources, work) = node.operands[-1], found[node]
+        taken = {owners[sources[i]] for i in work.overwrites}
         read = {x for x in (owners[s] for s in sources) if x not in shown and not is_leaf(x)}
         dying = {x for x in read if {inner, node}.issuperset(readers[x])}
-        needed = sum(x.nbytes for x in dying) + op.scratch(*specs) + (node.nbytes if taken.isdisjoint(dying) else 0)
+        needed = sum(x.nbytes for x in dying) + work.nbytes + (node.nbytes if taken.isdisjoint(dying) else 0)
         return needed <= inner.nbytes + node.nbytes + PAGE
 
     new: dict[Node, Node] = {}
     for node in located(order):
         if node in found and may_overwrite(node, found[node], owners) and pays(node):
-            op, sources = found[node]
+            op, sources, _ = found[node]
             new[node] = apply(op, *(new[x] for x in sources))
         else:
             new[node] = remade(node, tuple([new[x] for x in node.operands]))
@@ -59,8 +66,8 @@ def has_inner(node: Node, users: dict[Node, list[Node]], ends: set[Node]) -> boo
     return isinstance(inner.op, Pointwise) and len(users[inner]) == 1 and inner not in ends.union(node.operands[:-1])
 
 
-def joined(node: Node) -> Joined:
-    """The op that computes both, and what it reads."""
+def joined(node: Node, target: Target) -> Joined:
+    """The op that computes both, what it reads, and what the target does for it."""
     inner, op = node.operands[-1], node.op
     assert isinstance(inner.op, Pointwise) and isinstance(op, Pad | SetSlice)
     sources = {x: i for i, x in enumerate(node.operands[:-1])}
@@ -71,13 +78,13 @@ def joined(node: Node) -> Joined:
             x, window = y.operands[0], y.op
         windows.append((sources.setdefault(x, len(sources)), window))
     border = op.value if isinstance(op, Pad) else None
-    return Stencil(inner.op, tuple(windows), op.place(inner.spec), node.shape, border), tuple(sources)
+    stencil = Stencil(inner.op, tuple(windows), op.place(inner.spec), node.shape, border)
+    return stencil, tuple(sources), stencil.work(target, *(x.spec for x in sources))
 
 
 def may_overwrite(node: Node, found: Joined, owners: dict[Node, Node]) -> bool:
     """The op has permission to overwrite what the pad or the set slice might have: every array like the result."""
-    op, sources = found
+    op, sources, work = found
     alike = range(1) if op.border is None else [i for i, x in enumerate(sources) if x.spec == node.spec]
     reads = Counter(owners[x] for x in sources)
-    permitted = op.overwrites(*(x.spec for x in sources))
-    return all(i in permitted and reads[owners[sources[i]]] == 1 for i in alike)
+    return all(i in work.overwrites and reads[owners[sources[i]]] == 1 for i in alike)

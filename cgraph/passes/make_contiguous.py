@@ -18,7 +18,7 @@ def make_contiguous(outputs: tuple[Node, ...], facts: Facts) -> tuple[Node, ...]
         operands = []
         for x in (new[x] for x in node.operands):
             view = facts.view(x)
-            fits = node.op.strided or isinstance(view, tuple) or view.is_contiguous
+            fits = isinstance(view, tuple) or view.is_contiguous or facts.work(node).strided
             operands.append(x if fits else apply(Contiguous(), x))
             facts.view(operands[-1])
         new[node] = remade(node, tuple(operands))

@@ -31,7 +31,7 @@ def pack_matmul(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
         rows = prod(node.shape[:-1]) if y is not None else 0
         if y is None or rows < 2 or node.dtype.kind != "f" or node.size == 0 or len(y) == 0:
             return remade(node, operands)
-        panels, tile = pack_b(y, rows, target)
+        panels, tile = pack_b(target, y, rows)
         has_addend, activation = getattr(node.op, "has_addend", False), getattr(node.op, "activation", NONE)
         packed = PackedMatmul(*y.shape, tile, has_addend, activation)  # type: ignore[call-arg, misc]
         return apply(packed, operands[0], Const(panels, copy=False), *operands[2:])

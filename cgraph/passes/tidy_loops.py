@@ -9,11 +9,10 @@ from cgraph.ops.shape import Item
 from cgraph.passes.drop_identities import drop_identities
 from cgraph.passes.fold_constants import fold_constants
 from cgraph.passes.fuse_pointwise import fuse_pointwise
-from cgraph.passes.fuse_stencils import fuse_stencils
 from cgraph.passes.rewrite import remade
 from cgraph.record import Record, replace
 
-INSIDE = (fold_constants, drop_identities, fuse_pointwise, fuse_stencils)
+INSIDE = (fold_constants, drop_identities, fuse_pointwise)
 
 
 class Tidy(Record):

@@ -37,7 +37,7 @@ def update_in_place(
     chosen: dict[Node, Var] = {}
     extra: Extra = {}
     for x, source in updates.items():
-        if x in allowed and x in views and x not in shown and source not in chosen and may_write(source, x, views):
+        if x in allowed and x in views and x not in shown and source not in chosen and may_write(source, x, facts):
             late = must_run_before(source, readers.get(x, []), extra)
             if late is not None:
                 chosen[source] = x
@@ -57,13 +57,13 @@ def readers_of(order: list[Node], views: Mapping[Node, View | tuple[View, ...]])
     return found
 
 
-def may_write(source: Node, x: Var, views: Mapping[Node, View | tuple[View, ...]]) -> bool:
+def may_write(source: Node, x: Var, facts: Facts) -> bool:
     """The source computes bytes of its own, and reads the Var only as an operand that it may overwrite."""
-    if isinstance(source.spec, Bundle) or source.op.writes or not computes(source, views):
+    if isinstance(source.spec, Bundle) or source.op.writes or not computes(source, facts.views):
         return False
-    permitted = source.op.overwrites(*(y.spec for y in source.operands))
+    permitted = facts.work(source).overwrites
     for i, y in enumerate(source.operands):
-        if owner_of(views[y]) is x and (i not in permitted or views[y] != views[x]):
+        if owner_of(facts.views[y]) is x and (i not in permitted or facts.views[y] != facts.views[x]):
             return False
     return True
 

@@ -27,7 +27,7 @@ def memory_of(shown: Shown) -> Memory:
     blocks = blocks_of(compiled.usage.problem, compiled.plan)
     views = views_by_owner(compiled)
     count = len(compiled.layout.steps)
-    nodes = [*compiled.layout.steps, *compiled.layout.scratch_of]
+    nodes = [*compiled.layout.steps, *compiled.layout.workspace_of]
     boxes = [_box(compiled, i, node, blocks, views[node] if i < count else None) for i, node in enumerate(nodes)]
     problem, reserved = compiled.usage.problem, _reserved(compiled, blocks)
     return memory_with(problem, compiled.plan, boxes, reserved, compiled.lower_bound)

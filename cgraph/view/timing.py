@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
+from cgraph.engine.engine import Instance
 from cgraph.errors import GraphError
 from cgraph.function import Function
 from cgraph.view.planned import compiled_of
@@ -23,30 +24,32 @@ def step_seconds(function: Function, args: tuple, named: Mapping[str, Any], repe
     if repeats < 1:
         raise GraphError(f"a timed report repeats at least once, not {repeats} times")
     steps = range(len(compiled_of(function).layout.steps))
-    instance = function._take()
+    held = function._take()
     try:
-        arrays = function._bind(instance, function._values(args, dict(named)))
-        instance.state = None  # what the arena holds afterwards belongs to no version of the Vars
-        instance.versions.clear()
+        arrays = function._arrays(function._values(args, dict(named)))
+        held.instance.bind(arrays)
+        held.state = None  # what the arena holds afterwards belongs to no version of the Vars
+        held.versions.clear()
         written = {x: arrays[x].copy() for x in function.updates if x in arrays}
         try:
-            runs = [[_seconds(instance.program, t) for t in steps] for _ in range(repeats + 1)]
+            runs = [[_seconds(held.instance, t) for t in steps] for _ in range(repeats + 1)]
         finally:
             for x, value in written.items():  # update edges may write straight into their Vars
                 arrays[x][...] = value
     finally:
-        function._idle.append(instance)
+        function._idle.append(held)
     return [min(times) for times in zip(*runs[1:])]
 
 
 def program_size(function: Function) -> tuple[int, int] | None:
     """Different kernels and kernel calls of the program; None when there is no program."""
-    if function._code is None:
+    if function.compiled is None:
         return None
-    return function._code.code.kernels, len(function._code.code.table)
+    code = function.program.code
+    return len(code.compiled_kernels), len(code.table)
 
 
-def _seconds(program: Any, step: int) -> float:
+def _seconds(instance: Instance, step: int) -> float:
     start = perf_counter()
-    program.run((step,))
+    instance.run((step,))
     return perf_counter() - start

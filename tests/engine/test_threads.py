@@ -14,6 +14,7 @@ from cgraph.engine.cpu.threads import ThreadPool, run_table
 from cgraph.kernels.calls.move import copy_calls, fill_calls
 from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.llvm import interpret
+from cgraph.kernels.target import host_target
 from tests.support.kernels import view_of
 from tests.support.tables import Table, table_of
 
@@ -24,7 +25,7 @@ SIDE = 48
 def transpose_calls(out: np.ndarray, x: np.ndarray) -> list[Call]:
     """``out = x.T``, in as many tasks as rows: each task reads what many tasks of the call before wrote."""
     calls = []
-    for call in copy_calls(view_of(out), View(Pointer(x), x.shape[::-1], x.strides[::-1], "f8")):
+    for call in copy_calls(host_target(), view_of(out), View(Pointer(x), x.shape[::-1], x.strides[::-1], "f8")):
         lanes = 2
         side = SIDE // lanes
         args = (*call.args[:6], lanes, side, lanes, side, *call.args[10:])
@@ -37,7 +38,7 @@ def chain(x: np.ndarray, length: int) -> tuple[Table, np.ndarray]:
     arrays = [x, *(np.zeros_like(x) for _ in range(length))]
     calls = []
     for before, after in zip(arrays, arrays[1:]):
-        calls += fill_calls(view_of(after), -1.0) + transpose_calls(after, before)
+        calls += fill_calls(host_target(), view_of(after), -1.0) + transpose_calls(after, before)
     return table_of(calls), arrays[-1]
 
 
@@ -203,7 +204,7 @@ def test_the_stop_word_ends_the_run_after_the_current_call(threads, four):
 def test_more_tasks_than_the_shared_word_counts_are_put_together(four):
     n = (1 << 24) + 5
     out = np.zeros(n, np.uint8)
-    call = fill_calls(view_of(out), 1)[0]
+    call = fill_calls(host_target(), view_of(out), 1)[0]
     one_byte_each = (*call.args[:5], 1, n, *call.args[7:])
     assert run(four, table_of([Call(call.kernel, one_byte_each, n)]), 2) == 1
     assert out.all()

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 import cgraph as cg
 from cgraph.engine.reference import evaluate
 from cgraph.errors import GraphError
+from cgraph.kernels.target import host_target
 from cgraph.memory.auto import auto
 from cgraph.planning import ORDERS, plan_graph
 from tests.support.graphs import draw_values, graphs
@@ -28,7 +29,9 @@ def test_every_order_gives_the_same_values(order, drawn):
 @settings(max_examples=60)
 @given(drawn=graphs())
 def test_auto_is_never_larger_than_the_order_of_the_walk(drawn):
-    walked, chosen = (plan_graph(tuple(drawn.outputs), {}, auto, (), 64, order) for order in ("depth_first", "auto"))
+    walked, chosen = (
+        plan_graph(tuple(drawn.outputs), {}, host_target(), auto, (), 64, order) for order in ("depth_first", "auto")
+    )
     assert chosen.nbytes <= walked.nbytes
     assert chosen.lower_bound <= chosen.nbytes
 
@@ -41,7 +44,7 @@ def waiting():
 
 def test_auto_takes_another_order_where_the_plan_gets_smaller():
     x, wide, y = waiting()
-    walked, chosen = (plan_graph((y,), {}, auto, (), 64, order) for order in ("depth_first", "auto"))
+    walked, chosen = (plan_graph((y,), {}, host_target(), auto, (), 64, order) for order in ("depth_first", "auto"))
     assert (walked.order, walked.nbytes) == ("depth_first", 256 + 4096 + 64)
     assert (chosen.order, chosen.nbytes) == ("least_memory", 4096 + 64)
     values = {x: np.linspace(0, 1, 64, dtype="float32"), wide: np.linspace(0, 1, 1024, dtype="float32")}
@@ -52,7 +55,7 @@ def test_auto_keeps_the_walk_where_nothing_is_gained():
     x = cg.Var((64,))
     for _ in range(20):
         x = cg.tanh(cg.sin(x))
-    assert plan_graph((x,), {}, auto, (), 64).order == "depth_first"
+    assert plan_graph((x,), {}, host_target(), auto, (), 64).order == "depth_first"
 
 
 def test_an_unknown_order_is_refused():

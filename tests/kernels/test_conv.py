@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cgraph.kernels.calls.activation import NONE, RELU, RELU6, clip, leaky
-from cgraph.kernels.calls.conv import conv_calls, conv_overwrites_residual, conv_scratch_nbytes
+from cgraph.kernels.calls.conv import conv_calls, conv_nbytes, conv_overwrites_residual
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.pack import pack_bias, pack_conv
 from cgraph.kernels.calls.window import Window
@@ -14,12 +14,12 @@ from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import target_named
 from tests.support.images import (
     activated,
-    aligned,
     assert_zero_frame,
     blocked,
     conv64,
     empty_blocked,
     plain,
+    workspace,
 )
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
@@ -70,7 +70,7 @@ def check(rng, case, target, dtype="f4", is_plain=False, activation=RELU, order=
     assert packed.nbytes == shape.weights_nbytes
     lowered = conv_calls(
         shape, out, source, Pointer(packed), Pointer(pack_bias(shape, bias)),
-        blocked(residual, shape.lanes, (0, 1, 1, 0)), activation, Pointer(aligned(conv_scratch_nbytes(shape, n))),
+        blocked(residual, shape.lanes, (0, 1, 1, 0)), activation, workspace(conv_nbytes(shape, n)),
     )  # fmt: skip
     run_calls(lowered.calls, target, order)
     np.testing.assert_allclose(plain(out), activated(want + residual, activation), **tolerance(dtype, filters))

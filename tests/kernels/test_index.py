@@ -15,7 +15,7 @@ from cgraph.kernels.calls.index import (
     triangle_calls,
 )
 from cgraph.kernels.kernel import Pointer, View
-from cgraph.kernels.target import target_named
+from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.strided import filled, strided
 
@@ -118,13 +118,13 @@ def test_one_hot_marks_the_index_and_nothing_else(axis):
     indices = np.random.default_rng(9).integers(-7, 7, (5, 4))
     want = np.moveaxis(np.where(np.eye(7, dtype=bool)[indices], 2.5, -1.0), -1, axis).astype("f4")
     out = np.full(want.shape, np.nan, "f4")
-    run_calls(one_hot_calls(view_of(out), view_of(indices), axis, -1.0, 2.5))
+    run_calls(one_hot_calls(host_target(), view_of(out), view_of(indices), axis, -1.0, 2.5))
     np.testing.assert_array_equal(out, want)
 
 
 def test_one_hot_of_an_index_outside_is_off():
     out = np.full((2, 3), np.nan)
-    run_calls(one_hot_calls(view_of(out), view_of(np.array([3, 1])), 1))
+    run_calls(one_hot_calls(host_target(), view_of(out), view_of(np.array([3, 1])), 1))
     assert out.tolist() == [[0, 0, 0], [0, 1, 0]]
 
 
@@ -139,7 +139,7 @@ def test_nonzero_gives_the_first_places_and_the_count(dtype, most):
     for given_x in (x, turned):
         owner = given_x if given_x.base is None else given_x.base
         view = View(Pointer(owner), given_x.shape, given_x.strides, dtype)
-        run_calls(nonzero_calls(view_of(out), view_of(count), view, view_of(scratch), fill=-1))
+        run_calls(nonzero_calls(host_target(), view_of(out), view_of(count), view, view_of(scratch), fill=-1))
         n = want.shape[1]
         assert count == n
         np.testing.assert_array_equal(out[:, : min(n, most)], want[:, :most])

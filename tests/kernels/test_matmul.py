@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from cgraph.kernels.calls.activation import NONE, RELU
 from cgraph.kernels.calls.gemm_blocks import PackedB, pack_b
-from cgraph.kernels.calls.matmul import matmul_calls, matmul_scratch_nbytes
+from cgraph.kernels.calls.matmul import matmul_calls, matmul_nbytes
 from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.target import target_named
-from tests.support.images import activated, aligned
+from cgraph.kernels.target import host_target, target_named
+from tests.support.images import activated, workspace
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
 pytestmark = pytest.mark.usefixtures("cuts")
@@ -41,10 +41,9 @@ def product(a, b, out, bias=None, activation=NONE, target="host", order="all"):
     target = target_named(target)
     views = [view_of(v) for v in (out, a, b)]
     spread = view_of(np.broadcast_to(bias, out.shape)) if bias is not None else None
-    scratch = Pointer(aligned(matmul_scratch_nbytes(*views, spread, target)))
+    room = workspace(matmul_nbytes(target, *views, spread))
     # NaN in the workspace: what is read must have been written
-    scratch.base[: scratch.base.size // 8 * 8].view("f8")[:] = np.nan
-    run_calls(matmul_calls(*views, spread, activation, scratch, target), target, order)
+    run_calls(matmul_calls(target, *views, spread, activation, room), target, order)
     return out
 
 
@@ -122,22 +121,22 @@ def test_product_of_booleans_is_or_of_and():
 def test_product_with_a_constant_in_panels(m, target):
     rng, target = np.random.default_rng(8), target_named(target)
     a, b, bias = values(rng, (m, 1500), "f4"), values(rng, (1500, 301), "f4"), values(rng, (301,), "f4")
-    array, tile = pack_b(b, m, target)
+    array, tile = pack_b(target, b, m)
     packed = PackedB(Pointer(array), 1500, 301, tile)
     assert packed.nbytes == array.nbytes
     out = np.full((m, 301), np.nan, "f4")
     views = view_of(out), view_of(a), packed, view_of(np.broadcast_to(bias, out.shape))
-    scratch = Pointer(aligned(matmul_scratch_nbytes(*views, target=target)))
-    run_calls(matmul_calls(*views, RELU, scratch, target), target)
+    room = workspace(matmul_nbytes(target, *views))
+    run_calls(matmul_calls(target, *views, RELU, room), target)
     assert_product(out, a, b, bias, RELU)
 
 
 def test_product_of_columns_with_a_constant_column():
     rng = np.random.default_rng(11)
     a, b, out = values(rng, (20, 30), "f4").T, values(rng, (20, 1), "f4"), np.full((30, 1), np.nan, "f4")
-    array, tile = pack_b(b, 30)
+    array, tile = pack_b(host_target(), b, 30)
     views = view_of(out), view_of(a), PackedB(Pointer(array), 20, 1, tile)
-    run_calls(matmul_calls(*views, scratch=Pointer(aligned(matmul_scratch_nbytes(*views)))))
+    run_calls(matmul_calls(host_target(), *views, workspace=workspace(matmul_nbytes(host_target(), *views))))
     assert_product(out, a, b)
 
 
@@ -145,7 +144,7 @@ def test_rows_in_a_batch_are_one_matrix():
     rng = np.random.default_rng(12)
     a, b = values(rng, (9, 2, 20), "f4")[:, :1], np.broadcast_to(values(rng, (20, 33), "f4"), (9, 20, 33))
     out = np.full((9, 1, 33), np.nan, "f4")
-    assert len(matmul_calls(view_of(out), view_of(a), view_of(b))) == 1
+    assert len(matmul_calls(host_target(), view_of(out), view_of(a), view_of(b))) == 1
     assert_product(product(a, b, out), a, b)
 
 
@@ -155,8 +154,8 @@ def test_product_added_to_what_is_there(size):
     a, b, before = values(rng, (m, k), "f4"), values(rng, (k, n), "f4"), values(rng, (m, n), "f4")
     out = before.copy()
     views = view_of(out), view_of(a), view_of(b)
-    scratch = Pointer(aligned(matmul_scratch_nbytes(*views, adds=True)))
-    run_calls(matmul_calls(*views, scratch=scratch, adds=True))
+    room = workspace(matmul_nbytes(host_target(), *views, adds=True))
+    run_calls(matmul_calls(host_target(), *views, workspace=room, adds=True))
     assert_product(out, a, b, before)
 
 
@@ -178,4 +177,4 @@ def test_product_adds_a_whole_matrix():
 def test_product_refuses_shapes_that_disagree():
     a, b = np.zeros((3, 4)), np.zeros((5, 6))
     with pytest.raises(ValueError, match="no product"):
-        matmul_calls(view_of(np.zeros((3, 6))), view_of(a), view_of(b))
+        matmul_calls(host_target(), view_of(np.zeros((3, 6))), view_of(a), view_of(b))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cgraph.kernels.calls.move import copy_calls, fill_calls
 from cgraph.kernels.kernel import Pointer, View
-from cgraph.kernels.target import target_named
+from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.strided import strided
 
@@ -26,7 +26,7 @@ def test_a_copy_is_numpys_assignment(data, target, order):
     want = base.copy()
     start = want.reshape(-1)[out_view.at.offset // out.itemsize :]
     np.lib.stride_tricks.as_strided(start, shape, out.strides)[...] = x
-    run_calls(copy_calls(out_view, x_view, target_named(target)), target_named(target), order)
+    run_calls(copy_calls(target_named(target), out_view, x_view), target_named(target), order)
     assert base.tobytes() == want.tobytes()
 
 
@@ -43,7 +43,7 @@ def test_a_transpose_is_numpys(shape, axes, dtype, target, order):
     for seen, offset in ((x.transpose(axes), 0), (flipped, (shape[0] - 1) * x.strides[0])):
         out = np.full(seen.shape, 101, dtype)
         view = View(Pointer(x, offset), seen.shape, seen.strides, dtype)
-        run_calls(copy_calls(view_of(out), view, target_named(target)), target_named(target), order)
+        run_calls(copy_calls(target_named(target), view_of(out), view), target_named(target), order)
         np.testing.assert_array_equal(out, seen)
 
 
@@ -54,9 +54,9 @@ def test_results_larger_than_the_cache_are_written_past_it(start, target, monkey
     x = np.random.default_rng(SEED).random(100_003, np.float32)
     raw = np.zeros(x.nbytes + 16, np.uint8)
     view = View(Pointer(raw, start), x.shape, x.strides, "f4")
-    run_calls(copy_calls(view, view_of(x)), target_named(target), "single")
+    run_calls(copy_calls(host_target(), view, view_of(x)), target_named(target), "single")
     np.testing.assert_array_equal(raw[start : start + x.nbytes].view("f4"), x)
-    run_calls(fill_calls(view, 3.0), target_named(target), "single")
+    run_calls(fill_calls(host_target(), view, 3.0), target_named(target), "single")
     assert (raw[start : start + x.nbytes].view("f4") == 3.0).all()
     assert not raw[:start].any() and not raw[start + x.nbytes :].any()
 
@@ -64,11 +64,11 @@ def test_results_larger_than_the_cache_are_written_past_it(start, target, monkey
 @pytest.mark.parametrize(("dtype", "value"), [("b1", True), ("u1", 255), ("i4", -3), ("f8", 0.1), ("f4", np.nan)])
 def test_a_fill_writes_the_value_converted(dtype, value):
     out = np.zeros((3, 40, 5), np.dtype(dtype if dtype != "b1" else "bool"))
-    run_calls(fill_calls(view_of(out), value))
+    run_calls(fill_calls(host_target(), view_of(out), value))
     np.testing.assert_array_equal(out, np.full_like(out, value))
 
 
 def test_items_of_another_size_are_refused():
     out, x = np.zeros(3, "f8"), np.zeros(3, "f4")
     with pytest.raises(ValueError, match="items of 8 and 4 bytes"):
-        copy_calls(view_of(out), view_of(x))
+        copy_calls(host_target(), view_of(out), view_of(x))

@@ -72,7 +72,7 @@ def test_local_response(target, dtype, size, beta):
         low, high = max(0, c - (size - 1) // 2), min(6, c + -(-(size - 1) // 2))
         squares[:, c] = (x[:, low : high + 1].astype("f8") ** 2).sum(1)
     out = np.full(x.shape, np.nan, dtype)
-    calls = local_response_calls(view_of(out), view_of(x), size, 0.3, beta, 1.5, target_named(target))
+    calls = local_response_calls(target_named(target), view_of(out), view_of(x), size, 0.3, beta, 1.5)
     run_calls(calls, target_named(target))
     close(out, x / (1.5 + 0.3 / size * squares) ** beta)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cgraph.kernels.calls.pointwise import fused_calls, pointwise_calls
 from cgraph.kernels.expression import Trace
-from cgraph.kernels.target import target_named
+from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
 every_target = pytest.mark.parametrize("target", TARGETS)
@@ -45,7 +45,7 @@ def test_any_strides_give_the_bits_of_numpy(data, shape, dtype, target):
     out = data.draw(strided(dtype, shape).filter(lambda a: a.shape == shape))
     out[...] = np.nan
     calls = pointwise_calls(
-        traced(polynomial, dtype, dtype), view_of(out), view_of(x), view_of(y), target=target_named(target)
+        target_named(target), traced(polynomial, dtype, dtype), view_of(out), view_of(x), view_of(y)
     )
     run_calls(calls, target_named(target), data.draw(st.sampled_from(ORDERS)))
     np.testing.assert_array_equal(out, np.broadcast_to(x * y - x * np.asarray(3, dtype) + y, shape))
@@ -61,7 +61,7 @@ def test_blocked_images_beside_values_of_their_channels(shape, dtype, target):
     y = rng.standard_normal((1, shape[1], 1, 1, lanes)).astype(dtype)
     out = np.full_like(x, np.nan)
     calls = pointwise_calls(
-        traced(polynomial, dtype, dtype), view_of(out), view_of(x), view_of(y), target=target_named(target)
+        target_named(target), traced(polynomial, dtype, dtype), view_of(out), view_of(x), view_of(y)
     )
     run_calls(calls, target_named(target))
     np.testing.assert_array_equal(out, x * y - x * np.asarray(3, dtype) + y)
@@ -72,9 +72,7 @@ def test_blocked_images_beside_values_of_their_channels(shape, dtype, target):
 def test_many_tasks_along_a_long_row_fill_all_of_it(target, order):
     x = np.arange(150_001, dtype="f4")
     out = np.full_like(x, np.nan)
-    calls = pointwise_calls(
-        traced(lambda m, x: x * 2.0 + 1.0, "f4"), view_of(out), view_of(x), target=target_named(target)
-    )
+    calls = pointwise_calls(target_named(target), traced(lambda m, x: x * 2.0 + 1.0, "f4"), view_of(out), view_of(x))
     assert calls[0].tasks > 2
     run_calls(calls, target_named(target), order)
     np.testing.assert_array_equal(out, x * 2 + 1)
@@ -84,9 +82,7 @@ def test_many_tasks_along_a_long_row_fill_all_of_it(target, order):
 def test_out_may_be_an_operand(target):
     x, y = np.random.default_rng(1).standard_normal((2, 1000)).astype("f4")
     want = x * y - x * np.float32(3) + y
-    calls = pointwise_calls(
-        traced(polynomial, "f4", "f4"), view_of(x), view_of(x), view_of(y), target=target_named(target)
-    )
+    calls = pointwise_calls(target_named(target), traced(polynomial, "f4", "f4"), view_of(x), view_of(x), view_of(y))
     run_calls(calls, target_named(target))
     np.testing.assert_array_equal(x, want)
 
@@ -106,7 +102,7 @@ def test_rows_may_begin_and_end_anywhere(columns, starts, in_place, target, dtyp
     want = arrays.copy()
     want[0 if in_place else 2, :, starts[0 if in_place else 2] :][:, :columns] = x * y - x * np.asarray(3, dtype) + y
     calls = pointwise_calls(
-        traced(polynomial, dtype, dtype), view_of(out), view_of(x), view_of(y), target=target_named(target)
+        target_named(target), traced(polynomial, dtype, dtype), view_of(out), view_of(x), view_of(y)
     )
     run_calls(calls, target_named(target))
     np.testing.assert_array_equal(arrays, want)  # what lies beside a row stays, too
@@ -119,10 +115,12 @@ def test_an_elements_bits_do_not_depend_on_its_place(target):
     whole, tail = np.full(1037, np.nan, "f4"), np.full(100, np.nan, "f4")
     longer = np.resize(values, 1037)
     run_calls(
-        pointwise_calls(program, view_of(whole), view_of(longer), target=target_named(target)), target_named(target)
+        pointwise_calls(target_named(target), program, view_of(whole), view_of(longer)),
+        target_named(target),
     )
     run_calls(
-        pointwise_calls(program, view_of(tail), view_of(values), target=target_named(target)), target_named(target)
+        pointwise_calls(target_named(target), program, view_of(tail), view_of(values)),
+        target_named(target),
     )
     np.testing.assert_array_equal(whole, np.resize(tail, 1037))
 
@@ -139,7 +137,7 @@ def test_dtypes_mix_in_one_program(target):
     out = np.full(77, np.nan)
     views = [view_of(a) for a in (x, y, n, c)]
     run_calls(
-        pointwise_calls(traced(f, "f4", "f8", "i8", "b1"), view_of(out), *views, target=target_named(target)),
+        pointwise_calls(target_named(target), traced(f, "f4", "f8", "i8", "b1"), view_of(out), *views),
         target_named(target),
     )
     np.testing.assert_array_equal(out, np.where(c & (n > 2), x.astype("f8") * y, n))
@@ -154,11 +152,11 @@ def test_several_results_come_from_one_kernel(target):
     a, b = np.random.default_rng(4).standard_normal((2, 3, 50)).astype("f4")
     outs = np.full((3, 50), np.nan, "f4"), np.zeros((3, 50), bool)
     calls = fused_calls(
+        target_named(target),
         program,
         (total.position, less.position),
         tuple(map(view_of, outs)),
         (view_of(a), view_of(b)),
-        target_named(target),
     )
     run_calls(calls, target_named(target))
     np.testing.assert_array_equal(outs[0], a + b)
@@ -167,13 +165,13 @@ def test_several_results_come_from_one_kernel(target):
 
 def test_no_elements_need_no_call():
     out = np.empty((3, 0), "f4")
-    assert pointwise_calls(traced(lambda m, x: x + 1.0, "f4"), view_of(out), view_of(out)) == []
+    assert pointwise_calls(host_target(), traced(lambda m, x: x + 1.0, "f4"), view_of(out), view_of(out)) == []
 
 
 def test_a_shape_that_does_not_broadcast_is_refused():
     out, x = np.empty((3, 4), "f4"), np.empty((3, 3), "f4")
     with pytest.raises(ValueError, match="does not broadcast"):
-        pointwise_calls(traced(lambda m, x: x + 1.0, "f4"), view_of(out), view_of(x))
+        pointwise_calls(host_target(), traced(lambda m, x: x + 1.0, "f4"), view_of(out), view_of(x))
 
 
 @every_target
@@ -184,9 +182,7 @@ def test_large_results_written_past_the_cache_are_whole(monkeypatch, target, fir
     x = np.random.default_rng(5).standard_normal((3, 70_005)).astype("f4")
     out = np.full(x.shape, np.nan, "f4")
     x, out = x[:, first:], out[:, first:]
-    calls = pointwise_calls(
-        traced(lambda m, x: x * 2.0 + 1.0, "f4"), view_of(out), view_of(x), target=target_named(target)
-    )
+    calls = pointwise_calls(target_named(target), traced(lambda m, x: x * 2.0 + 1.0, "f4"), view_of(out), view_of(x))
     assert calls[0].kernel.params[-1] is True
     for order in ORDERS:
         out[...] = np.nan

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.calls.reduce import KINDS, reduce_calls, scratch_nbytes
+from cgraph.kernels.calls.reduce import KINDS, reduce_calls, reduce_nbytes
 from cgraph.kernels.expression import Trace
-from cgraph.kernels.target import target_named
+from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
 every_target = pytest.mark.parametrize("target", TARGETS)
@@ -21,15 +21,13 @@ def identity(dtype):
 
 
 def reduced(kind, x, axes, target="host", order="all", keepdims=False, program=None):
-    """The kernel's result; scratch is as large as promised, and full of NaN."""
+    """The kernel's result; the workspace is as large as promised, and full of NaN."""
     dtype = x.dtype.str[1:]
     kept = tuple(1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes)
     out = np.full(kept, -7, "i8" if kind.startswith("arg") else x.dtype)
-    scratch = np.full(scratch_nbytes(kind, dtype, x.shape, axes), 255, "u1")
-    calls = reduce_calls(
-        kind, program or identity(dtype), view_of(out), view_of(x), axes=axes, scratch=view_of(scratch),
-        target=target_named(target),
-    )  # fmt: skip
+    room = view_of(np.full(reduce_nbytes(kind, dtype, x.shape, axes), 255, "u1"))
+    given = view_of(out), view_of(x)
+    calls = reduce_calls(target_named(target), kind, program or identity(dtype), *given, axes=axes, workspace=room)
     run_calls(calls, target_named(target), order)
     return out
 
@@ -123,7 +121,7 @@ def test_a_program_runs_in_the_load(target):
     a = np.random.default_rng(2).standard_normal((40, 33)).astype("f4")
     b = np.random.default_rng(3).standard_normal((40, 1)).astype("f4")
     out = np.full(40, np.nan)
-    calls = reduce_calls("sum", program, view_of(out), view_of(a), view_of(b), axes=(1,), target=target_named(target))
+    calls = reduce_calls(target_named(target), "sum", program, view_of(out), view_of(a), view_of(b), axes=(1,))
     run_calls(calls, target_named(target))
     np.testing.assert_allclose(out, (a * b).astype("f8").sum(1), rtol=1e-14)
 
@@ -140,4 +138,4 @@ def test_an_empty_sum_is_zero():
 def test_an_output_of_another_shape_is_refused():
     x, out = np.empty((3, 4)), np.empty(4)
     with pytest.raises(ValueError, match="has shape"):
-        reduce_calls("sum", identity("f8"), view_of(out), view_of(x), axes=(1,))
+        reduce_calls(host_target(), "sum", identity("f8"), view_of(out), view_of(x), axes=(1,))

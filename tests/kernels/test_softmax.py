@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cgraph.kernels.calls.softmax import softmax_calls
-from cgraph.kernels.target import target_named
+from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
 every_target = pytest.mark.parametrize("target", TARGETS)
@@ -33,7 +33,9 @@ def test_every_axis_agrees_with_the_formula(target, kind, dtype, shape, axis):
     for order in ORDERS:
         out = np.full(want.shape, np.nan, dtype)
         run_calls(
-            softmax_calls(kind, view_of(out), view_of(x), axis, target_named(target)), target_named(target), order
+            softmax_calls(target_named(target), kind, view_of(out), view_of(x), axis),
+            target_named(target),
+            order,
         )
         eps = np.finfo(dtype).eps
         np.testing.assert_allclose(out, want, rtol=8 * eps, atol=8 * eps * np.abs(x).max())
@@ -45,7 +47,7 @@ def test_every_axis_agrees_with_the_formula(target, kind, dtype, shape, axis):
 def test_out_may_be_x(target, axis, kind):
     x = np.random.default_rng(1).standard_normal((77, 45)).astype("f4")
     want = formula(kind, x, axis)
-    run_calls(softmax_calls(kind, view_of(x), view_of(x), axis, target_named(target)), target_named(target))
+    run_calls(softmax_calls(target_named(target), kind, view_of(x), view_of(x), axis), target_named(target))
     np.testing.assert_allclose(x, want, rtol=1e-5, atol=1e-6)
 
 
@@ -54,7 +56,10 @@ def test_strided_views_of_both_sides(target):
     x = np.random.default_rng(2).standard_normal((40, 60)).astype("f4")[::2, ::-3]
     out = np.full((20, 40), np.nan, "f4")[:, ::2]
     for axis in (0, 1):
-        run_calls(softmax_calls("softmax", view_of(out), view_of(x), axis, target_named(target)), target_named(target))
+        run_calls(
+            softmax_calls(target_named(target), "softmax", view_of(out), view_of(x), axis),
+            target_named(target),
+        )
         np.testing.assert_allclose(out, formula("softmax", x, axis), rtol=1e-5, atol=1e-7)
 
 
@@ -65,7 +70,10 @@ def test_logsumexp_of_infinities(target, axis):
     x[:, 3] = x[3, :] = -np.inf
     x[0, 0], x[1, 1] = np.inf, np.nan
     out = np.zeros(30, "f4")
-    run_calls(softmax_calls("logsumexp", view_of(out), view_of(x), axis, target_named(target)), target_named(target))
+    run_calls(
+        softmax_calls(target_named(target), "logsumexp", view_of(out), view_of(x), axis),
+        target_named(target),
+    )
     assert out[0] == np.inf and np.isnan(out[1]) and out[3] == -np.inf
     np.testing.assert_allclose(out[4:], np.log(29), rtol=1e-6)
 
@@ -73,4 +81,4 @@ def test_logsumexp_of_infinities(target, axis):
 def test_an_output_of_another_shape_is_refused():
     x, out = np.empty((3, 4), "f4"), np.empty((3, 5), "f4")
     with pytest.raises(ValueError, match="does not fit"):
-        softmax_calls("softmax", view_of(out), view_of(x), 1)
+        softmax_calls(host_target(), "softmax", view_of(out), view_of(x), 1)

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cgraph.kernels.calls.sort import search_calls, sort_calls, sort_scratch, unique_calls, unique_scratch
+from cgraph.kernels.calls.sort import search_calls, sort_calls, sort_nbytes, unique_calls, unique_nbytes
 from cgraph.kernels.kernel import Pointer, View
-from cgraph.kernels.target import target_named
+from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.strided import filled, strided
 
@@ -36,12 +36,12 @@ def test_sort_and_argsort_are_numpys_stable_ones(data, shape, dtype, target, ord
     view = View(Pointer(base), x.shape, x.strides, dtype)
     index = data.draw(st.sampled_from(["i4", "i8"]))
     values, places = filled(np.ascontiguousarray(x)), np.full(shape, -1, index)
-    scratch = scratch_for(sort_scratch(shape, axis, dtype, index))
+    scratch = scratch_for(sort_nbytes(shape, axis, dtype, index))
     run_calls(sort_calls(view_of(values), view_of(places), view, axis, scratch), target_named(target), order)
     np.testing.assert_array_equal(places, np.argsort(x, axis, kind="stable"))
     assert values.tobytes() == np.take_along_axis(x, places.astype(np.int64), axis).tobytes()
     alone = filled(values)
-    scratch = scratch_for(sort_scratch(shape, axis, dtype, ""))
+    scratch = scratch_for(sort_nbytes(shape, axis, dtype, ""))
     run_calls(sort_calls(view_of(alone), None, view, axis, scratch), target_named(target), order)
     assert alone.tobytes() == values.tobytes()
 
@@ -51,7 +51,7 @@ def test_long_rows_are_sorted(n):
     x = np.random.default_rng(13).random((2, n)).astype("f4")
     out, places = filled(x), np.zeros(x.shape, np.int64)
     run_calls(
-        sort_calls(view_of(out), view_of(places), view_of(x), 1, scratch_for(sort_scratch(x.shape, 1, "f4", "i8")))
+        sort_calls(view_of(out), view_of(places), view_of(x), 1, scratch_for(sort_nbytes(x.shape, 1, "f4", "i8")))
     )
     np.testing.assert_array_equal(out, np.sort(x, 1))
     np.testing.assert_array_equal(places, np.argsort(x, 1, kind="stable"))
@@ -65,7 +65,7 @@ def test_the_largest_come_first_equal_ones_in_order_and_nan_last(data, shape, dt
     keys = -x.astype("f8")
     want = np.take(np.argsort(keys, axis, kind="stable"), np.arange(most), axis)
     values, places = np.zeros(want.shape, dtype), np.full(want.shape, -1)
-    scratch = scratch_for(sort_scratch(shape, axis, dtype, "i8", most))
+    scratch = scratch_for(sort_nbytes(shape, axis, dtype, "i8", most))
     run_calls(sort_calls(view_of(values), view_of(places), view_of(x), axis, scratch, descending=True), order=order)
     np.testing.assert_array_equal(places, want)
     np.testing.assert_array_equal(values, np.take_along_axis(x, want, axis))
@@ -82,7 +82,7 @@ def test_few_of_many_are_selected_as_if_all_were_sorted(dtype, descending, targe
     results = []
     for wanted in (most, 2000):
         values, places = filled(x[:, :wanted]), np.full((3, wanted), -1)
-        room = sort_scratch(x.shape, 1, dtype, "i8", wanted)
+        room = sort_nbytes(x.shape, 1, dtype, "i8", wanted)
         calls = sort_calls(view_of(values), view_of(places), view_of(x), 1, scratch_for(room), descending)
         run_calls(calls, target_named(target))
         results.append((values[:, :most], places[:, :most], room))
@@ -121,8 +121,8 @@ def test_unique_gives_the_first_distinct_values_and_the_count(shape, dtype, most
     want = np.unique(x)
     out, count = np.zeros(most, x.dtype), np.zeros((), np.int64)
     turned = View(Pointer(x), x.shape[::-1], x.strides[::-1], dtype)
-    scratch = scratch_for(unique_scratch(x.size, dtype))
-    run_calls(unique_calls(view_of(out), view_of(count), turned, scratch, fill=1))
+    scratch = scratch_for(unique_nbytes(x.size, dtype))
+    run_calls(unique_calls(host_target(), view_of(out), view_of(count), turned, scratch, fill=1))
     assert count == len(want)
     np.testing.assert_array_equal(out[: len(want)], want[:most])
     assert (out[len(want) :] == 1).all()

@@ -9,7 +9,6 @@ from cgraph.ir.spec import Spec
 from cgraph.kernels.calls import stencil
 from cgraph.kernels.calls.stencil import stencil_calls, sweep_of
 from cgraph.kernels.expression import Trace
-from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.ops import filled
@@ -61,7 +60,7 @@ def test_an_array_takes_what_is_computed_around_its_elements(target, data, dtype
         slots = filled(Spec((sweep.nbytes,), np.dtype("u1")))
         views = [view_of(array[window]) for window in moved]
         calls = stencil_calls(
-            weighted(dtype), sweep, view_of(array[place]), [*views, view_of(other)], Pointer(slots), ends
+            weighted(dtype), sweep, view_of(array[place]), [*views, view_of(other)], view_of(slots), ends
         )
     run_calls(calls, target_named(target), order)
     np.testing.assert_array_equal(array, want)

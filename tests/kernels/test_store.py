@@ -289,7 +289,7 @@ def test_the_code_runs_whoever_places_it(place, monkeypatch):
     m = Trace()
     program = m.program(m.load(0, "f4") + m.load(1, "f4"))
     arrays = [np.zeros(9, "f4"), np.arange(9, dtype="f4"), np.ones(9, "f4")]
-    (call,) = pointwise_calls(program, *(contiguous(Pointer(a), (9,), "f4") for a in arrays))
+    (call,) = pointwise_calls(host_target(), program, *(contiguous(Pointer(a), (9,), "f4") for a in arrays))
     words = [a.base.ctypes.data + a.offset if isinstance(a, Pointer) else a for a in call.args]
     args = np.array(words, np.int64)
     store = KernelStore(None)  # machine code lives as long as its store

@@ -53,7 +53,7 @@ def computed(name, target, *xs, dtype=None):
     program = m.program(getattr(m, name)(*operands))
     out = np.zeros(xs[0].shape, dtype or ("?" if program[-1][1] == "b1" else xs[0].dtype))
     t = target_named(target)
-    run_calls(pointwise_calls(program, view_of(out), *map(view_of, xs), target=t), t)
+    run_calls(pointwise_calls(t, program, view_of(out), *map(view_of, xs)), t)
     return out
 
 
@@ -228,5 +228,5 @@ def test_conversions_agree_with_numpy(target):
             program = m.program(m.cast(m.load(0, source), dtype))
             values = x.astype(bool if source == "b1" else source)
             out = np.zeros(7, bool if dtype == "b1" else dtype)
-            run_calls(pointwise_calls(program, view_of(out), view_of(values), target=t), t)
+            run_calls(pointwise_calls(t, program, view_of(out), view_of(values)), t)
             np.testing.assert_array_equal(out, values.astype(out.dtype))

@@ -13,7 +13,7 @@ from cgraph.kernels.calls.winograd import Winograd, pack_winograd, winograd_call
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
 from cgraph.kernels.target import target_named
-from tests.support.images import activated, aligned, assert_zero_frame, blocked, conv64, empty_blocked, plain
+from tests.support.images import activated, assert_zero_frame, blocked, conv64, empty_blocked, plain, workspace
 from tests.support.kernels import ORDERS, TARGETS, run_calls
 
 pytestmark = pytest.mark.usefixtures("cuts")
@@ -34,11 +34,10 @@ def run(case, m, target="host", order="all", pad=(1, 1, 1, 1), in_halo=(1, 1, 1,
     add = rng.standard_normal((n, k, *shape.result)).astype("f4") if residual else np.zeros(1, "f4")
     packed = pack_winograd(plan, filters)
     assert packed.nbytes == plan.weights_nbytes
-    scratch = aligned(plan.scratch_nbytes)
-    scratch.view("f4")[:] = np.nan
+    room = workspace(plan.nbytes)
     lowered = winograd_calls(
         plan, out, blocked(x, shape.lanes, in_halo), Pointer(packed), Pointer(pack_bias(shape, bias)),
-        blocked(add, shape.lanes) if residual else None, activation, Pointer(scratch),
+        blocked(add, shape.lanes) if residual else None, activation, room,
     )  # fmt: skip
     run_calls(lowered.calls, target, order)
     assert_zero_frame(out)

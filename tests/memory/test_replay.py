@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 
 import cgraph as cg
 from cgraph.errors import PlanError
+from cgraph.kernels.target import host_target
 from cgraph.memory.auto import auto
 from cgraph.memory.replay import check_replay
 from cgraph.memory.strategies import STRATEGIES
 from cgraph.planning import ORDERS, plan_graph
 from tests.support.graphs import graphs
+from tests.support.ops import work_of
 from tests.support.planned import planned
 from tests.support.replays import is_sound, run_of
 
@@ -35,7 +37,7 @@ def refused(run, text):
 @given(drawn=graphs())
 def test_every_order_and_every_strategy_gives_a_sound_run(order, drawn):
     for strategy in (auto, STRATEGIES["one_each"], STRATEGIES["greedy_in_order_blocks"]):
-        run = run_of(plan_graph(tuple(drawn.outputs), {}, strategy, (), 64, order))
+        run = run_of(plan_graph(tuple(drawn.outputs), {}, host_target(), strategy, (), 64, order))
         run.check()
         assert is_sound(run)
 
@@ -125,7 +127,7 @@ def test_a_concat_of_parts_in_their_places_copies_nothing(shape):
     axis = sum(n == 1 for n in shape)
     whole = cg.concat([cg.sin(cg.Var(shape)), cg.exp(cg.Var(shape))], axis)
     views = run_of(planned(whole)).views
-    assert whole.op.cpu(views[whole], *(views[x] for x in whole.operands)) == []
+    assert work_of(whole).placed(views[whole], tuple(views[x] for x in whole.operands)) == []
 
 
 def test_a_part_in_another_ones_place_is_refused():
@@ -209,7 +211,7 @@ def test_bytes_of_a_value_that_is_always_there_are_nobody_elses():
     run = replace(run.moved(a, run.views[exp].at.offset), steps=order)
     run.check()
     with pytest.raises(PlanError, match="should be its own at every step"):
-        check_replay(run.steps, run.views, run.workspaces, run.nbytes, run.kept, always=(a,))
+        check_replay(run.steps, run.views, run.works, run.workspaces, run.nbytes, run.kept, always=(a,))
 
 
 def test_a_replay_of_a_long_chain_is_accepted():

@@ -10,13 +10,16 @@ import cgraph as cg
 from cgraph.autodiff import gradient
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
+from cgraph.errors import PlanError
 from cgraph.ir.graph import OPS, Node, Op
 from cgraph.ir.spec import Bundle
 from cgraph.ir.traverse import post_order
+from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.target import target_named
 from cgraph.ops.leaf import Var
 from tests.ops.cases import CASES, Case
-from tests.support.kernels import ORDERS
-from tests.support.ops import computing, contiguous, kernel_result, scattered, values_of
+from tests.support.kernels import ORDERS, TARGETS
+from tests.support.ops import computing, contiguous, kernel_result, scattered, values_of, work_of
 from tests.support.tolerance import assert_close
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
@@ -85,11 +88,27 @@ def test_kernels_equal_meaning_whatever_the_order_of_tasks(case):
 
 
 @every_case
+@pytest.mark.parametrize("name", TARGETS)
+def test_every_target_asks_for_the_workspace_that_it_uses(case, name):
+    drawn, target = Drawn(case), target_named(name)
+    known = values_of(nodes_of(drawn, case.smooth), drawn.given)
+    for node in computing(known):
+        if name != "host":
+            got = kernel_result(node, [contiguous(known[x]) for x in node.operands], "all", target=target)
+            for one, want in zip(got, results_of(known[node])):
+                assert_close(one, want, case.scale)
+        work = work_of(node, target)
+        if work.nbytes:
+            with pytest.raises(PlanError, match="workspace"):
+                work.placed(None, (), View(Pointer("arena"), (work.nbytes - 1,), (1,), "u1"))
+
+
+@every_case
 def test_kernels_read_operands_of_any_strides(case):
     drawn = Drawn(case)
     known = values_of(nodes_of(drawn, case.smooth), drawn.given)
     for node in computing(known):
-        if not node.op.strided or any(isinstance(x.spec, Bundle) for x in node.operands):
+        if not work_of(node).strided or any(isinstance(x.spec, Bundle) for x in node.operands):
             continue
         got = kernel_result(node, [scattered(known[x]) for x in node.operands], "all")
         for one, want in zip(got, results_of(known[node])):
@@ -101,7 +120,7 @@ def test_a_result_may_take_the_bytes_that_it_has_permission_for(case):
     drawn = Drawn(case)
     known = values_of(nodes_of(drawn, case.smooth), drawn.given)
     for node in computing(known):
-        for i in node.op.overwrites(*(x.spec for x in node.operands)):
+        for i in work_of(node).overwrites:
             xs = [contiguous(known[x]) for x in node.operands]
             want = kernel_result(node, xs, "all")[0]
             out = xs[i].reshape(-1).view(np.uint8).view(node.dtype).reshape(node.shape)

@@ -12,6 +12,7 @@ from cgraph.ops.control import UNROLLED
 from cgraph.ops.loop import Loop
 from cgraph.passes.tidy_loops import tidy_loops
 from tests.autodiff.differences import check_first, check_second
+from tests.support.ops import work_of
 from tests.support.tolerance import assert_close
 
 LENGTHS = (1, UNROLLED, UNROLLED + 1, 12)
@@ -69,7 +70,7 @@ def test_the_length_of_a_loop_changes_neither_nodes_nor_workspace():
         xs = [cg.Var(shape) for shape in ((2, 3), (length, 2, 4), (3, 3), (4, 3))]
         (loop,) = loops_in(recurrent(*xs)[0])
         nodes.append(len(post_order(recurrent(*xs))))
-        sizes.append(loop.op.scratch())
+        sizes.append(work_of(loop).nbytes)
     assert nodes[0] == nodes[1]
     assert sizes[0] == sizes[1] > 0
 
@@ -122,7 +123,7 @@ def test_a_running_total_needs_no_workspace():
     x = cg.Var((9, 4), "float64").assign(rng.normal(size=(9, 4)))
     last, _ = cg.scan(lambda s, row: (s + row, None), np.zeros(4), x)
     (loop,) = loops_in(last)
-    assert loop.op.scratch() == 0
+    assert work_of(loop).nbytes == 0
     assert_close(cg.compile(last)(), x.value.sum(0))
 
 

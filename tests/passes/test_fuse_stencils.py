@@ -7,6 +7,7 @@ from hypothesis import given, settings
 import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
+from cgraph.kernels.target import host_target
 from cgraph.ops.physical.stencil import PAGE, Stencil
 from cgraph.passes.fuse_pointwise import fuse_pointwise
 from cgraph.passes.fuse_stencils import fuse_stencils
@@ -21,13 +22,13 @@ TARGETS = ("host", "avx2", "portable")
 @settings(max_examples=60)
 @given(drawn=graphs())
 def test_joined_ops_keep_the_values(drawn):
-    assert_keeps_values(lambda outputs: fuse_stencils(fuse_pointwise(outputs)), drawn)
+    assert_keeps_values(lambda outputs: fuse_stencils(fuse_pointwise(outputs), host_target()), drawn)
 
 
 @settings(max_examples=30)
 @given(drawn=graphs())
 def test_nothing_is_left_to_join(drawn):
-    assert_leaves_nothing(lambda outputs: fuse_stencils(fuse_pointwise(outputs)), drawn)
+    assert_leaves_nothing(lambda outputs: fuse_stencils(fuse_pointwise(outputs), host_target()), drawn)
 
 
 def var(*shape: int, dtype: str = "float32", seed: int = 0) -> cg.Var:

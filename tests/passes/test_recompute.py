@@ -10,7 +10,8 @@ import nn
 from cgraph import BudgetError
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
-from cgraph.memory.layout import layout_of
+from cgraph.kernels.target import host_target
+from cgraph.memory.layout import Facts, layout_of
 from cgraph.ops.physical.again import Again
 from cgraph.passes.recompute import recompute as in_order_again
 from nn.layer import initialise
@@ -120,7 +121,7 @@ def test_the_new_order_is_one_and_means_the_same(drawn, segments):
     place = {node: i for i, node in enumerate(order)}
     assert len(place) == len(order)
     assert all(place[x] < i for node, i in place.items() for x in node.operands)
-    steps = layout_of(order, [new[x] for x in layout.kept]).steps
+    steps = layout_of(order, [new[x] for x in layout.kept], (), Facts(host_target())).steps
     assert len(layout.steps) <= len(steps) <= 2 * len(layout.steps)
     values = dict(zip(drawn.leaves, draw_values(drawn.leaves)))
     for a, b in zip(evaluate([new[x] for x in layout.kept], values), evaluate(layout.kept, values)):

@@ -5,7 +5,7 @@ import numpy as np
 from cgraph.kernels.calls.activation import Activation
 from cgraph.kernels.calls.blocked import Blocked
 from cgraph.kernels.calls.window import Window
-from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.kernel import Pointer, View, contiguous
 
 
 def aligned(nbytes: int) -> np.ndarray:
@@ -13,6 +13,13 @@ def aligned(nbytes: int) -> np.ndarray:
     raw = np.zeros(nbytes + 64, np.uint8)
     start = -raw.ctypes.data % 64
     return raw[start : start + nbytes]
+
+
+def workspace(nbytes: int) -> View:
+    """A workspace at a cache line, all its bytes ones: NaN in floats."""
+    bytes_ = aligned(nbytes)
+    bytes_[:] = 0xFF
+    return contiguous(Pointer(bytes_), (nbytes,), "u1")
 
 
 def empty_blocked(shape, lanes, halo=(0, 0, 0, 0), dtype="f4", channels=0, channel_offset=0) -> Blocked:

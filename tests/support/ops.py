@@ -7,11 +7,13 @@ import numpy as np
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.traverse import post_order
-from cgraph.kernels.kernel import Pointer
+from cgraph.ir.work import Work
+from cgraph.kernels.target import Target, host_target
 from cgraph.ops.leaf import ConstOp, VarOp
 from tests.support.kernels import run_calls, view_of
 
 Value = np.ndarray | tuple[np.ndarray, ...]
+GUARD = 4096  # bytes on either side of a workspace
 
 
 def values_of(outputs: list[Node], given: dict[Node, np.ndarray]) -> dict[Node, Value]:
@@ -42,17 +44,28 @@ def computing(nodes: dict[Node, Value]) -> list[Node]:
     return [node for node in nodes if not isinstance(node.op, ConstOp | VarOp)]
 
 
-def kernel_result(node: Node, xs: list[Value], order: str, out: np.ndarray | None = None) -> list[np.ndarray]:
-    """The results of a node's kernels, tasks in `order`; into `out`, or into arrays whose bytes are all ones."""
+def work_of(node: Node, target: Target | None = None) -> Work:
+    """What a target, by default this machine's widest, does for a node."""
+    return node.op.work(target or host_target(), *(x.spec for x in node.operands))
+
+
+def kernel_result(
+    node: Node, xs: list[Value], order: str, out: np.ndarray | None = None, target: Target | None = None
+) -> list[np.ndarray]:
+    """The results of a node's kernels, tasks in `order`; into `out`, or into arrays whose bytes are all ones.
+
+    The workspace is exactly as large as was asked for, and what lies around it must stay as it is.
+    """
     bundle = isinstance(node.spec, Bundle)
     specs = node.spec.specs if bundle else (node.spec,)
     outs = [filled(spec) for spec in specs] if out is None else [out]
-    nbytes = node.op.scratch(*(x.spec for x in node.operands))
-    room = filled(Spec((nbytes,), np.dtype("uint8")))
+    work = work_of(node, target)
+    guarded = filled(Spec((work.nbytes + 2 * GUARD,), np.dtype("uint8")))
+    room = guarded[GUARD : GUARD + work.nbytes]
     views = [tuple(map(view_of, x)) if isinstance(x, tuple) else view_of(x) for x in xs]
     written: Any = tuple(map(view_of, outs)) if bundle else view_of(outs[0])
-    more = {"scratch": Pointer(room)} if nbytes else {}
-    run_calls(node.op.cpu(written, *views, **more), order=order)
+    run_calls(work.placed(written, tuple(views), view_of(room)), target, order)
+    assert (guarded[:GUARD] == 0xFF).all() and (guarded[GUARD + work.nbytes :] == 0xFF).all(), node
     return outs
 
 

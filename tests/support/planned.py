@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from cgraph.ir.graph import Node
+from cgraph.kernels.target import host_target
 from cgraph.memory.auto import auto
 from cgraph.memory.problem import Strategy
 from cgraph.ops.leaf import Var
@@ -11,4 +12,4 @@ from cgraph.planning import Compiled, plan_graph
 
 def planned(*outputs: Node, updates: Mapping[Var, Node] | None = None, strategy: Strategy = auto) -> Compiled:
     """The plan of a graph at an alignment of 64 bytes."""
-    return plan_graph(outputs, updates or {}, strategy, (), 64)
+    return plan_graph(outputs, updates or {}, host_target(), strategy, (), 64)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.ir.graph import Node
+from cgraph.ir.work import Work
 from cgraph.kernels.kernel import ARENA, View
 from cgraph.memory.layout import is_leaf, owner_of
 from cgraph.memory.replay import check_replay
@@ -19,13 +20,14 @@ class Run:
 
     steps: tuple[Node, ...]
     views: dict[Node, Any]
+    works: dict[Node, Work]
     workspaces: dict[Node, int]
     nbytes: int
     kept: tuple[Node, ...]
     owners: dict[Node, Node]
 
     def check(self) -> None:
-        check_replay(self.steps, self.views, self.workspaces, self.nbytes, self.kept)
+        check_replay(self.steps, self.views, self.works, self.workspaces, self.nbytes, self.kept)
 
     def moved(self, node: Node, offset: int) -> "Run":
         """The same run with a step's result, and all views of it, at another place; the arena grows if need be."""
@@ -34,7 +36,7 @@ class Run:
         return replace(self, views=views, nbytes=max(self.nbytes, offset + node.spec.nbytes))
 
     def with_workspace(self, node: Node, offset: int) -> "Run":
-        nbytes = node.op.scratch(*(x.spec for x in node.operands))
+        nbytes = self.works[node].nbytes
         workspaces = {**self.workspaces, node: offset}
         return replace(self, workspaces=workspaces, nbytes=max(self.nbytes, offset + nbytes))
 
@@ -42,10 +44,10 @@ class Run:
 def run_of(compiled: Compiled) -> Run:
     """What a compiled graph runs."""
     layout, usage, plan = compiled.layout, compiled.usage, compiled.plan
-    workspaces = {node: usage.offset(plan, i) for node, i in layout.scratch_of.items()}
+    workspaces = {node: usage.offset(plan, i) for node, i in layout.workspace_of.items()}
     owners = {node: owner_of(view) for node, view in layout.views.items()}
     kept = (*compiled.outputs, *compiled.sources)
-    return Run(layout.steps, compiled.views, workspaces, plan.nbytes, kept, owners)
+    return Run(layout.steps, compiled.views, layout.works, workspaces, plan.nbytes, kept, owners)
 
 
 def first_view(view: Any) -> View:
@@ -69,14 +71,14 @@ def is_sound(run: Run) -> bool:
             pieces = [names_of(run, memory, k, x) for k, x in enumerate(node.operands)]
             names = np.concatenate(pieces, node.op.axis).reshape(-1)
         changed = out[memory[out] != names]
-        permitted = node.op.overwrites(*(x.spec for x in node.operands))
+        permitted = run.works[node].overwrites
         for i, owner in sources:
             exact = i in permitted and np.array_equal(addresses(run.views[node.operands[i]]), out)
             if np.intersect1d(changed, bytes_of(run, owner)).size and not exact:
                 return False
         if node in run.workspaces:
             at = run.workspaces[node]
-            workspace = np.arange(at, at + node.op.scratch(*(x.spec for x in node.operands)))
+            workspace = np.arange(at, at + run.works[node].nbytes)
             if any(np.intersect1d(workspace, bytes_of(run, x)).size for x in (node, *(o for _, o in sources))):
                 return False
             memory[workspace] = -1

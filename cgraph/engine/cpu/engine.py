@@ -1,16 +1,23 @@
-"""The CPU engine: kernel calls from placed nodes, over one arena."""
+"""The CPU engine: kernels of one target, on some threads, over one arena."""
 
 import os
-from collections.abc import Sequence
 
-from cgraph.alignment import ALIGNMENT
-from cgraph.engine.cpu.program import CpuProgram, code_of_calls
+from cgraph.engine.cpu.code import Code, code_of
+from cgraph.engine.cpu.program import CpuProgram
 from cgraph.engine.cpu.threads import cores
-from cgraph.engine.engine import Step
+from cgraph.engine.steps import steps_of
+from cgraph.ir.graph import Node
 from cgraph.kernels.calls.move import fill_calls
-from cgraph.kernels.kernel import Call
+from cgraph.kernels.kernel import LINE, Call
+from cgraph.kernels.store import store
 from cgraph.kernels.target import target_named
+from cgraph.passes import lowered, rewritten
+from cgraph.passes.align_constants import align_constants
+from cgraph.planning import Compiled, planned
 from cgraph.record import Record
+from cgraph.request import Options, Request
+
+POISON = 0xFF
 
 
 class CpuEngine(Record):
@@ -26,40 +33,32 @@ class CpuEngine(Record):
     threads: int = 0
     poison: bool = False
     name = "cpu"
-    alignment = ALIGNMENT
+    alignment = LINE
 
-    def program(self, steps: Sequence[Step], nbytes: int) -> "CpuCode":
-        """The code of these steps, from which instances are made."""
-        calls = [self._calls(step) for step in steps]
-        labels = [f"{step.node.name} at {step.node.where}" for step in steps]
-        writes = (t for t, step in enumerate(steps) if step.node.op.writes)
-        code = code_of_calls(calls, labels, target_named(self.target), next(writes, len(steps)))
-        return CpuCode(code, nbytes, self.threads or cores(), self.poison)
+    def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
+        """All passes, then the layouts that this target's kernels are fastest on."""
+        if options.passes:
+            roots = lowered(rewritten(roots), target_named(self.target), options.winograd)
+        return align_constants(roots)
 
-    def _calls(self, step: Step) -> list[Call]:
-        calls = step.node.op.cpu(step.out, *step.xs, **({"scratch": step.scratch} if step.scratch else {}))
-        if self.poison:
-            calls = calls + [call for view in step.dead for call in fill_calls(view, POISON)]
-        return calls
+    def plan(self, request: Request, options: Options) -> Compiled:
+        """A plan for this target's workspaces, at multiples of a cache line."""
+        return planned(request, target_named(self.target), self.alignment, options)
 
+    def code(self, request: Request, compiled: Compiled) -> Code:
+        """The kernel calls of all steps, by name and over symbolic addresses."""
+        calls: list[list[Call]] = []
+        for step in steps_of(compiled):
+            made = step.work.placed(step.out, step.xs, step.workspace)
+            if self.poison:
+                made = made + [c for view in step.dead for c in fill_calls(target_named(self.target), view, POISON)]
+            calls.append(made)
+        return code_of(calls, compiled)
 
-class CpuCode(Record):
-    """What all instances of a function share."""
-
-    code: object
-    nbytes: int
-    threads: int
-    poison: bool
-
-    def instance(self) -> CpuProgram:
-        """A program with an arena of its own."""
-        made = CpuProgram(self.code, self.nbytes, self.threads)  # type: ignore[arg-type]
-        if self.poison:
-            made.arena[...] = POISON
-        return made
-
-
-POISON = 0xFF
+    def program(self, code: Code) -> CpuProgram:
+        """The code with its kernels, compiled where they are not in the cache."""
+        addresses = store().load(code.compiled_kernels, target_named(self.target))
+        return CpuProgram(code, addresses, self.threads or cores(), POISON if self.poison else None)
 
 
 def cpu_name() -> str:

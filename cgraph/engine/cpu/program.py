@@ -1,126 +1,117 @@
-"""The flat table of kernel calls of a function, and the addresses in it.
+"""Code with its kernels, and instances of it: an arena, addresses, and runs.
 
-Table: int64 ``[calls, 4]``, each row the kernel's address, the address of its arguments, its tasks, its chunk.
-Arguments of all calls lie in one int64 array. Addresses are written when memory is bound: per key (the arena, a Var, a
-constant) the positions in that array and the offsets are known, so binding is one addition per key.
+The table of an instance: int64 ``[calls, 4]``, each row the kernel's address, the address of its arguments, its tasks,
+its chunk. Binding memory is one vector addition per piece of it.
 """
 
-import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from cgraph.alignment import aligned_memory
+from cgraph.engine.cpu.code import Code, Symbol
 from cgraph.engine.cpu.threads import run_table
 from cgraph.errors import PositionError
-from cgraph.kernels.callback import STOP, taken_failure
-from cgraph.kernels.kernel import ARENA, Call, Callback, Kernel, Pointer
-from cgraph.kernels.store import store
-from cgraph.kernels.target import Target
+from cgraph.ir.graph import Node
+from cgraph.kernels.callback import taken_failure
+from cgraph.kernels.kernel import ARENA, Callback, Kernel, View
+from cgraph.ops.leaf import ConstOp, Var
 from cgraph.record import Record
 
-
-class Relocation(Record):
-    """Where the addresses into one piece of memory stand in the arguments."""
-
-    key: object
-    positions: np.ndarray
-    offsets: np.ndarray
+ARENA_SYMBOL, STOP_SYMBOL = Symbol("arena"), Symbol("stop")
 
 
-class Code(Record):
-    """A program without addresses: what all instances of a function share.
+class CpuProgram(Record, eq=False):
+    """What all instances of a function share.
 
     Fields
-        table: rows with the position of their arguments in place of the address
-        args: arguments, addresses left 0
-        relocations: what to fill in
-        first_row: per step, its first row; one more at the end
-        first_write: the first step that writes into a Var; as many as there are steps when none does
-        callbacks: Python functions whose addresses stand in the table
-        labels: what each step is, for messages
+        code: without addresses
+        addresses: of the kernels
+        threads: that a run may use
+        poison: what the arena is filled with at first; None leaves it as it is
     """
 
-    table: np.ndarray
-    args: np.ndarray
-    relocations: tuple[Relocation, ...]
-    first_row: np.ndarray
-    first_write: int
-    kernels: int
-    callbacks: tuple[Callback, ...]
-    labels: tuple[str, ...]
+    code: Code
+    addresses: Mapping[Kernel, int]
+    threads: int
+    poison: int | None = None
+
+    def instance(self) -> "CpuInstance":
+        """A program with an arena of its own."""
+        return CpuInstance(self)
+
+    def table(self) -> np.ndarray:
+        """The table with the addresses of the kernels, and the positions of their arguments."""
+        found = self.code.table.copy()
+        kernels = [k.address if isinstance(k, Callback) else self.addresses[k] for k in self.code.kernels]
+        found[:, 0] = np.array(kernels, np.int64)[found[:, 0]]
+        return found
 
 
-def code_of_calls(
-    calls_by_step: Sequence[Sequence[Call]], labels: Sequence[str], target: Target, first_write: int
-) -> Code:
-    """Look up the kernels and lay out the arguments; `labels` say what each step is."""
-    calls = [call for calls in calls_by_step for call in calls]
-    wanted = [call.kernel for call in calls if isinstance(call.kernel, Kernel)]
-    addresses = store().load(wanted, target)
-    table = np.zeros((len(calls), 4), np.int64)
-    args: list[int] = []
-    places: dict[int, tuple[object, list[int], list[int]]] = {}
-    for row, call in enumerate(calls):
-        table[row] = (
-            call.kernel.address if isinstance(call.kernel, Callback) else addresses[call.kernel],
-            len(args),
-            call.tasks,
-            max(call.chunk, 1),
-        )
-        for arg in call.args:
-            if isinstance(arg, Pointer):
-                _, positions, offsets = places.setdefault(id(arg.base), (arg.base, [], []))
-                positions.append(len(args))
-                offsets.append(arg.offset)
-            args.append(0 if isinstance(arg, Pointer) else word_of(arg))
-    relocations = tuple(
-        Relocation(key, np.array(positions, np.int64), np.array(offsets, np.int64))
-        for key, positions, offsets in places.values()
-    )
-    first_row = np.cumsum([0, *map(len, calls_by_step)])
-    callbacks = tuple(call.kernel for call in calls if isinstance(call.kernel, Callback))
-    return Code(
-        table, np.array(args, np.int64), relocations, first_row, first_write, len(set(wanted)), callbacks, tuple(labels)
-    )
+class CpuInstance:
+    """A program with an arena. Changes: addresses when memory is bound, and the arena. One run at a time."""
 
-
-def word_of(arg: int | float) -> int:
-    """An argument as an int64: floats by their bits."""
-    if isinstance(arg, float):
-        return struct.unpack("q", struct.pack("d", arg))[0]
-    return int(arg)
-
-
-class CpuProgram:
-    """Code with an arena and addresses. Changes: addresses when memory is bound. One run at a time."""
-
-    def __init__(self, code: Code, nbytes: int, threads: int) -> None:
-        self.code = code
-        shared = (code.table[:, 2] > code.table[:, 3]).any()  # some call has more than one share of tasks to hand out
-        self.threads = threads if shared else 1
-        self.arena = aligned_memory(nbytes)
+    def __init__(self, program: CpuProgram) -> None:
+        code = self.code = program.code
+        self.views = code.compiled.views
+        self.arena = aligned_memory(code.compiled.nbytes)
+        if program.poison is not None:
+            self.arena[...] = program.poison
         self.args = code.args.copy()
-        self.table = code.table.copy()
-        self.table[:, 1] = self.args.ctypes.data + 8 * code.table[:, 1]
-        self.wrote = False
-        self._tables: dict[tuple[int, ...], np.ndarray] = {}
-        self._bound: dict[int, int] = {}
-        self._keys = {id(r.key): r for r in code.relocations}
-        for relocation in code.relocations:
-            if isinstance(relocation.key, np.ndarray):
-                self.bind({id(relocation.key): relocation.key.ctypes.data})
+        self.table = program.table()
+        shared = (self.table[:, 2] > self.table[:, 3]).any()  # some call has more than one share of tasks to hand out
+        self.threads = program.threads if shared else 1
+        self.table[:, 1] = self.args.ctypes.data + 8 * self.table[:, 1]
         self.stop = np.zeros(1, np.int64)
-        self.bind({id(ARENA): self.arena.ctypes.data, id(STOP): self.stop.ctypes.data})
+        self.wrote = False
+        self._arrays: dict[Node, np.ndarray] = {}
+        self._vars: Mapping[Node, np.ndarray] = {}
+        self._tables: dict[tuple[int, ...], np.ndarray] = {}
+        self._bound: dict[Symbol, int] = {}
+        self._relocations = {r.symbol: r for r in code.relocations}
+        self._move(ARENA_SYMBOL, self.arena)
+        self._move(STOP_SYMBOL, self.stop)
+        for i, array in enumerate(code.constants):
+            self._move(Symbol("constant", i), array)
 
-    def bind(self, addresses: Mapping[int, int]) -> None:
-        """Write the addresses of the memory that these keys name."""
-        for key, address in addresses.items():
-            relocation = self._keys.get(key)
-            if relocation is not None and self._bound.get(key) != address:
-                self.args[relocation.positions] = address + relocation.offsets
-                self._bound[key] = address
+    def bind(self, arrays: Mapping[Node, np.ndarray]) -> None:
+        """The memory of Vars for the runs that follow; arrays in C order."""
+        self._vars = arrays
+        for i, x in enumerate(self.code.variables):
+            self._move(Symbol("variable", i), arrays[x])
 
+    def _move(self, symbol: Symbol, memory: np.ndarray) -> None:
+        """Write the addresses that begin at a symbol."""
+        relocation, address = self._relocations.get(symbol), memory.ctypes.data
+        if relocation is not None and self._bound.get(symbol) != address:
+            self.args[relocation.positions] = address + relocation.offsets
+            self._bound[symbol] = address
+
+    # -- values -----------------------------------------------------------------------------------------------------
+    def owns(self, node: Node) -> bool:
+        """The node's bytes are in the arena."""
+        return self.views[node].at.base is ARENA
+
+    def read(self, node: Node) -> np.ndarray:
+        """A node's value where it lies."""
+        view = self.views[node]
+        if not self.owns(node):
+            base = view.at.base
+            memory = base.op.array if isinstance(base.op, ConstOp) else self._vars[base]
+            return array_at(np.ascontiguousarray(memory).reshape(-1).view(np.uint8), view)
+        if node not in self._arrays:
+            self._arrays[node] = array_at(self.arena, view)
+        return self._arrays[node]
+
+    def write(self, x: Var, source: Node) -> None:
+        """The value of an update edge's source into its Var; only counted where a kernel wrote it there."""
+        if source.op.writes and self.views[source].at.base is x:
+            x.cell.version += 1
+        else:
+            value = self.read(source)
+            np.copyto(x.cell.change(x.spec), value)
+
+    # -- runs -------------------------------------------------------------------------------------------------------
     def run(self, steps: tuple[int, ...] | None = None) -> None:
         """Run every step, or those named. What a Python function among them raises is raised here.
 
@@ -130,7 +121,7 @@ class CpuProgram:
         table = self.table if steps is None else self._table_of(steps)
         if not len(table):
             return
-        if id(STOP) not in self._keys:
+        if STOP_SYMBOL not in self._relocations:
             self._run_all(table, self._rows_before_writes(steps))
             return
         ran = run_table(table, self.threads, self.stop, any(c.blas for c in self.code.callbacks))
@@ -166,3 +157,11 @@ class CpuProgram:
             rows = [r for s in steps for r in range(edges[s], edges[s + 1])]
             self._tables[steps] = np.ascontiguousarray(self.table[rows])
         return self._tables[steps]
+
+
+def array_at(memory: np.ndarray, view: View) -> np.ndarray:
+    """A view as a NumPy array over bytes."""
+    dtype = np.dtype("?" if view.dtype == "b1" else view.dtype)
+    if view.size == 0:
+        return np.empty(view.shape, dtype)
+    return np.ndarray(view.shape, dtype, memory.data, view.at.offset, view.strides)

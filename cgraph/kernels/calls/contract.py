@@ -1,28 +1,13 @@
-"""Reductions in a workspace given by its address, and the views that windows and groups of channels are."""
+"""The views that windows and groups of channels are, and what is computed over them."""
 
 from math import prod
 
 import numpy as np
 
-from cgraph.kernels.calls.reduce import reduce_calls
 from cgraph.kernels.expression import Program, Trace, code_of
-from cgraph.kernels.kernel import Call, Pointer, View, contiguous
+from cgraph.kernels.kernel import Pointer, View, contiguous
 
 PLACE = np.dtype("int32")
-
-
-def in_parts_calls(
-    kind: str,
-    program: Program,
-    out: View,
-    xs: tuple[View, ...],
-    axes: tuple[int, ...],
-    scratch: Pointer | None,
-    nbytes: int,
-) -> list[Call]:
-    """A reduction whose workspace of `nbytes` bytes is given by its address."""
-    room = contiguous(scratch, (nbytes,), "u1") if scratch else None
-    return reduce_calls(kind, program, out, *xs, axes=axes, scratch=room)
 
 
 def chosen(dtype: str) -> Program:

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from math import prod
 
 from cgraph.alignment import aligned
-from cgraph.kernels.calls.contract import in_parts_calls, reordered
-from cgraph.kernels.calls.matmul import matmul_calls, matmul_scratch_nbytes
+from cgraph.kernels.calls.contract import reordered
+from cgraph.kernels.calls.matmul import matmul_calls, matmul_nbytes
 from cgraph.kernels.calls.move import copy_calls
-from cgraph.kernels.calls.reduce import scratch_nbytes
+from cgraph.kernels.calls.reduce import reduce_calls, reduce_nbytes
 from cgraph.kernels.expression import Trace
-from cgraph.kernels.kernel import Call, Pointer, View, collapse, contiguous
+from cgraph.kernels.kernel import Call, Pointer, View, collapse, contiguous, room
+from cgraph.kernels.target import Target
 from cgraph.record import Record, replace
 
 MOST_COPIED = 8 << 20  # bytes of copied windows at a time: near the caches, and far from the size of the arena
@@ -34,11 +35,13 @@ class Contraction(Record):
     """``out = sum of x * y over axes``, for views of one shape; a view repeats along axes with stride 0.
 
     Fields
+        target: whose products they are
         out: a view without the summed axes
         x, y: views of the common shape
         axes: the summed axes
     """
 
+    target: Target
     out: View
     x: View
     y: View
@@ -122,15 +125,15 @@ class Contraction(Record):
             return 0
         shape = (self.pieces, *self.out.shape)
         n = prod(shape) * self.out.itemsize
-        return aligned(n) + aligned(scratch_nbytes("sum", self.out.dtype, shape, (0,)))
+        return aligned(n) + aligned(reduce_nbytes("sum", self.out.dtype, shape, (0,)))
 
     def _product_nbytes(self) -> int:
-        return matmul_scratch_nbytes(*self._matrices(Pointer(None))[:3])
+        return matmul_nbytes(self.target, *self._matrices(Pointer(None))[:3])
 
     # -- calls ----------------------------------------------------------------------------------------------------
-    def calls(self, scratch: Pointer | None) -> list[Call]:
-        """The calls; `scratch` has `nbytes` bytes."""
-        at = scratch or Pointer(None)
+    def calls(self, workspace: View | None) -> list[Call]:
+        """The calls, in a workspace of at least `nbytes` bytes; ValueError where it is smaller."""
+        at = room(workspace, self.nbytes) if self.nbytes else Pointer(None)
         axis = self.cut_axis
         if axis is None:
             return self._whole(at)
@@ -138,14 +141,15 @@ class Contraction(Record):
         pieces = list(self._cuts(at))
         start = at + self._parts_nbytes(axis)
         for _, piece in pieces:
-            calls += piece.calls(start)
+            calls += piece.calls(contiguous(start, (piece.nbytes,), "u1"))
         if axis in self.axes:
             shape = (len(pieces), *self.out.shape)
             parts = contiguous(at, shape, self.out.dtype)
-            nbytes = scratch_nbytes("sum", self.out.dtype, shape, (0,))
-            room = at + aligned(parts.size * parts.itemsize)
+            rest = at + aligned(parts.size * parts.itemsize)
+            sums = contiguous(rest, (reduce_nbytes("sum", self.out.dtype, shape, (0,)),), "u1")
             m = Trace()
-            calls += in_parts_calls("sum", m.program(m.load(0, self.out.dtype)), self.out, (parts,), (0,), room, nbytes)
+            program = m.program(m.load(0, self.out.dtype))
+            calls += reduce_calls(self.target, "sum", program, self.out, parts, axes=(0,), workspace=sums)
         return calls
 
     def _cuts(self, at: Pointer) -> Iterator[tuple[int, "Contraction"]]:
@@ -162,11 +166,12 @@ class Contraction(Record):
                 out = View(parts.at + i * parts.strides[0], self.out.shape, parts.strides[1:], parts.dtype)
             else:
                 out = part_of(self.out, self.kept.index(axis), first, last)
-            yield i, Contraction(out, x, y, self.axes)
+            yield i, replace(self, out=out, x=x, y=y)
 
     def _whole(self, at: Pointer) -> list[Call]:
         out, a, b, copies, end = self._matrices(at)
-        return [*copies, *matmul_calls(out, a, b, scratch=end)]
+        rest = contiguous(end, (self._product_nbytes(),), "u1")
+        return [*copies, *matmul_calls(self.target, out, a, b, workspace=rest)]
 
     def _matrices(self, at: Pointer) -> tuple[View, View, View, list[Call], Pointer]:
         """Result ``[batch, m, n]``, y ``[batch, m, k]``, x ``[batch, k, n]``, the copies, and what room is left."""
@@ -193,7 +198,7 @@ class Contraction(Record):
         strides = [0] * len(v.shape)
         for i, step in zip(order, made.strides):
             strides[i] = step
-        return View(at, v.shape, tuple(strides), v.dtype), copy_calls(made, thin), at + nbytes
+        return View(at, v.shape, tuple(strides), v.dtype), copy_calls(self.target, made, thin), at + nbytes
 
 
 def is_even(v: View, axes: tuple[int, ...]) -> bool:

@@ -25,7 +25,7 @@ def conv_calls(
     bias: Pointer | None = None,
     residual: Blocked | None = None,
     activation: Activation = NONE,
-    scratch: Pointer | None = None,
+    workspace: View | None = None,
 ) -> Lowered:
     """``out = activation(conv(x, weights) + bias + residual)``
 
@@ -34,15 +34,15 @@ def conv_calls(
             ``[n, c, h, w]`` with pixels side by side
         weights: as `pack_conv` writes them; bias: as `pack_bias` writes it, or None
         residual: of the result's shape; it may be `out` itself when `conv_overwrites_residual`
-        scratch: `conv_scratch_nbytes` bytes
+        workspace: at least `conv_nbytes` bytes
     Raises
         ValueError: shapes disagree, the halo is too narrow, or a value shares a block of channels
     """
     check_result(shape, out, residual)
     before = Lowered()
     if isinstance(x, View):
-        if conv_scratch_nbytes(shape, x.shape[0]):
-            padded = padded_plain(x, shape.window.pad, scratch)
+        if conv_nbytes(shape, x.shape[0]):
+            padded = padded_plain(x, shape.window.pad, workspace)
             before = Lowered(tuple(pad_plain_calls(padded, x, shape.window.pad)))
             x = padded
         source = plain_source(shape, x)
@@ -57,7 +57,7 @@ def conv_calls(
     return before + tile_calls(shape, grid, source, weights, bias, *places, activation)
 
 
-def conv_scratch_nbytes(shape: ConvShape, n: int) -> int:
+def conv_nbytes(shape: ConvShape, n: int) -> int:
     """Bytes of workspace for `n` images: a padded copy of plain images."""
     if not shape.is_plain or shape.window.pad == (0, 0, 0, 0):
         return 0

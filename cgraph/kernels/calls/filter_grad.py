@@ -3,9 +3,9 @@
     df[k, c, i, j] = sum over n, p, q of
         g[n, k, p, q] * x[n, c, p*stride + i*dilation - top, q*stride + j*dilation - left]
 
-The images are cut into parts that stay near the core; each part's sums go to scratch and are added up in order, so any
-number of threads gives the same bits. What it does not do well: large filters on few small images, where the sums that
-are kept outweigh the images.
+The images are cut into parts that stay near the core; each part's sums go to the workspace and are added up in order,
+so any number of threads gives the same bits. What it does not do well: large filters on few small images, where the
+sums that are kept outweigh the images.
 """
 
 from functools import cached_property
@@ -15,14 +15,13 @@ import numpy as np
 
 from cgraph.alignment import aligned
 from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
-from cgraph.kernels.calls.contract import in_parts_calls
 from cgraph.kernels.calls.conv import tile_ns
 from cgraph.kernels.calls.conv_shape import ConvShape, sums
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
 from cgraph.kernels.calls.plain import pad_plain_calls, padded_plain
-from cgraph.kernels.calls.reduce import scratch_nbytes
+from cgraph.kernels.calls.reduce import reduce_calls, reduce_nbytes
 from cgraph.kernels.expression import Trace
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View
+from cgraph.kernels.kernel import Call, Kernel, Pointer, View, rooms
 from cgraph.record import Record
 
 PART_NBYTES = 400_000  # images and gradients of one part: near the core, in L2
@@ -90,27 +89,27 @@ class FilterGrad(Record):
         if s.is_plain and s.window.pad != (0, 0, 0, 0):
             padded = self.n * s.c * (s.h + top + bottom) * (s.w + left + right) * self.itemsize
         shape = (self.parts, s.k, s.c, *s.window.kernel)
-        return padded, self.parts * self.part_size * self.itemsize, scratch_nbytes("sum", s.dtype, shape, (0,))
+        return padded, self.parts * self.part_size * self.itemsize, reduce_nbytes("sum", s.dtype, shape, (0,))
 
     @property
-    def scratch_nbytes(self) -> int:
+    def nbytes(self) -> int:
         """Bytes of workspace."""
         return sum(map(aligned, self.rooms))
 
 
-def filter_grad_calls(plan: FilterGrad, out: View, x: Blocked | View, g: Blocked, scratch: Pointer) -> Lowered:
+def filter_grad_calls(plan: FilterGrad, out: View, x: Blocked | View, g: Blocked, workspace: View) -> Lowered:
     """``out[k, c, r, s]`` = the gradient, of any strides, for images `x` and the result's gradient `g`.
 
     Operands
         x: blocked images whose halo is at least ``shape.window.halo(h, w)``; or, when ``shape.is_plain``, a view
             ``[n, c, h, w]`` with pixels side by side
-        scratch: ``plan.scratch_nbytes`` bytes
+        workspace: at least ``plan.nbytes`` bytes
     Raises
         ValueError: shapes disagree, there are groups or no images, or the halo is too narrow
     """
     s = plan.shape
     check_shapes(plan, out, x, g)
-    padded, totals, rest = places_in(plan, scratch)
+    padded, totals, rest = rooms(workspace, *plan.rooms)
     before: list[Call] = []
     if isinstance(x, View) and plan.rooms[0]:
         whole = padded_plain(x, s.window.pad, padded)
@@ -118,17 +117,10 @@ def filter_grad_calls(plan: FilterGrad, out: View, x: Blocked | View, g: Blocked
     source = plain_source(plan, x) if isinstance(x, View) else blocked_source(plan, x)
     m = Trace()
     program = m.program(m.load(0, s.dtype))
-    joining = in_parts_calls("sum", program, out, (parts_view(plan, totals),), (0,), rest, plan.rooms[2])
-    return Lowered((*before, tile_call(plan, source, g, totals), *joining), (source.tiles,))
-
-
-def places_in(plan: FilterGrad, scratch: Pointer) -> list[Pointer]:
-    """Where each of the plan's rooms begins."""
-    found, at = [], scratch
-    for nbytes in plan.rooms:
-        found.append(at)
-        at = at + aligned(nbytes)
-    return found
+    assert totals is not None
+    parts = parts_view(plan, totals.at)
+    joining = reduce_calls(s.target, "sum", program, out, parts, axes=(0,), workspace=rest)
+    return Lowered((*before, tile_call(plan, source, g, totals.at), *joining), (source.tiles,))
 
 
 class Source(Record):

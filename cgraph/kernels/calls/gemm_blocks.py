@@ -7,7 +7,7 @@ from cgraph.kernels.calls.gemm_tile import BLOCK_A, BLOCK_B, BLOCK_K, GemmTile, 
 from cgraph.kernels.calls.matrices import Matrices
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.mapped import copy_to
-from cgraph.kernels.target import Target, current_target
+from cgraph.kernels.target import Target
 from cgraph.record import Record
 
 DIRECT_ROWS = 24  # b is read where it lies when no more rows of the result share it
@@ -85,11 +85,11 @@ class Blocks(Record):
         return Blocks(tile, m, n, k, count, a_nbytes, b_nbytes, packed)
 
 
-def pack_b(b: np.ndarray, m: int, target: Target | None = None) -> tuple[np.ndarray, GemmTile]:
+def pack_b(target: Target, b: np.ndarray, m: int) -> tuple[np.ndarray, GemmTile]:
     """A constant ``[k, n]`` in panels, for results of `m` rows: the array for a `PackedB`, and its tile."""
     k, n = b.shape
     dtype = f"{b.dtype.kind}{b.dtype.itemsize}"
-    tile = gemm_tile(m, n, dtype, target or current_target())
+    tile = gemm_tile(m, n, dtype, target)
     out = np.zeros(k * rounded(n, tile.width), b.dtype)
     whole = n // tile.width  # panels
     split = whole * tile.width

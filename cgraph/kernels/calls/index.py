@@ -8,7 +8,8 @@ from math import prod
 
 from cgraph.kernels.calls.layout import broadcast
 from cgraph.kernels.calls.move import TASK_BYTES, constant, copy_calls, fill_calls, ordered, run_call
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View, collapse
+from cgraph.kernels.kernel import Call, Kernel, Pointer, View, collapse, contiguous, room
+from cgraph.kernels.target import Target
 from cgraph.record import replace
 
 GATHER_BLOCK = 4096  # columns with an index each
@@ -102,7 +103,7 @@ def scatter_calls(
     return put_along_axis_calls(out, positions, View(updates.at, whole, u_strides, updates.dtype), axis, how, error)
 
 
-def one_hot_calls(out: View, indices: View, axis: int, off: float = 0, on: float = 1) -> list[Call]:
+def one_hot_calls(target: Target, out: View, indices: View, axis: int, off: float = 0, on: float = 1) -> list[Call]:
     """`on` at the index along `axis` of `out`, `off` elsewhere; an index outside gives `off` everywhere.
 
     `indices` has the shape of `out` without `axis`.
@@ -110,23 +111,25 @@ def one_hot_calls(out: View, indices: View, axis: int, off: float = 0, on: float
     shape = (*out.shape[:axis], 1, *out.shape[axis + 1 :])
     strides = (*indices.strides[:axis], 0, *indices.strides[axis:])
     positions = View(indices.at, shape, strides, indices.dtype)
-    return fill_calls(out, off) + put_along_axis_calls(out, positions, broadcast(constant(on, out.dtype), shape), axis)
+    return fill_calls(target, out, off) + put_along_axis_calls(
+        out, positions, broadcast(constant(on, out.dtype), shape), axis
+    )
 
 
-def nonzero_calls(out: View, count: View, x: View, scratch: View | None = None, fill: int = 0) -> list[Call]:
+def nonzero_calls(
+    target: Target, out: View, count: View, x: View, workspace: View | None = None, fill: int = 0
+) -> list[Call]:
     """The places of the elements of `x` that are not zero, in C order, and how many there are.
 
     Parameters
         out: int64 ``[rank, most]``, contiguous; after `count` columns, `fill`
         count: one int64; may be more than `most`
-        scratch: contiguous, as large as `x`, when `x` is not contiguous
+        workspace: as large as `x`, when `x` is not contiguous
     """
-    calls = fill_calls(out, fill)
+    calls = fill_calls(target, out, fill)
     if not x.is_contiguous:
-        if scratch is None:
-            raise ValueError(f"nonzero of a strided view {x.shape} {x.strides} needs scratch")
-        dense = replace(scratch.with_shape(*x.shape), dtype=x.dtype)
-        calls += copy_calls(dense, x)
+        dense = contiguous(room(workspace, x.size * x.itemsize), x.shape, x.dtype)
+        calls += copy_calls(target, dense, x)
         x = dense
     args: tuple[int | Pointer, ...] = (out.at, count.at, x.at, x.size, out.shape[1], len(x.shape), *x.shape)
     return [*calls, Call(Kernel("index.nonzero", (x.dtype,)), args, 1)]

@@ -1,8 +1,8 @@
 """Calls of matrix products ``out = activation(a @ b + bias)`` of any size, strides and number of matrices.
 
 Four ways, chosen by shape and strides: *dot* (one column, elements along k side by side), *row* (one row, columns side
-by side), *simple* (integers, odd strides of the result) and *tiled*, where each side is read from panels in scratch, or
-where it lies when few share it.
+by side), *simple* (integers, odd strides of the result) and *tiled*, where each side is read from panels in a workspace
+or, when few share it, where it lies.
 Sums run over k in one order whatever the threads.
 """
 
@@ -14,8 +14,8 @@ from cgraph.kernels.calls.gemm_blocks import Blocks, PackedB
 from cgraph.kernels.calls.gemm_tile import evenly, spans
 from cgraph.kernels.calls.lowered import chunk_of
 from cgraph.kernels.calls.matrices import Matrices, Operand, each_matrices, oriented
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View
-from cgraph.kernels.target import Target, current_target
+from cgraph.kernels.kernel import Call, Kernel, Pointer, View, room
+from cgraph.kernels.target import Target
 from cgraph.record import Record
 
 DOT_ROWS = 4
@@ -25,13 +25,13 @@ ROW_WIDTH = 512  # columns of a task, twice that when there are many
 
 
 def matmul_calls(
+    target: Target,
     out: View,
     a: View,
     b: View | PackedB,
     bias: View | None = None,
     activation: Activation = NONE,
-    scratch: Pointer | None = None,
-    target: Target | None = None,
+    workspace: View | None = None,
     adds: bool = False,
 ) -> list[Call]:
     """``out[..., i, j] = activation(sum over k of a[..., i, k] * b[..., k, j] + bias[..., i, j])``
@@ -40,19 +40,19 @@ def matmul_calls(
         out, a, b: ``[..., m, n]``, ``[..., m, k]``, ``[..., k, n]`` with the batch shape of `out` (stride 0 where
             broadcast) and any strides
         bias: of the shape of `out`, not in its bytes; strides of 0 spread a row over all rows
-        scratch: `matmul_scratch_nbytes` bytes
+        workspace: at least `matmul_nbytes` bytes
         adds: the product is added to what `out` holds; floats, no bias
     Raises
-        ValueError: shapes disagree; bias, activation or adding with integers, or with a result of odd strides
+        ValueError: shapes disagree; bias, activation or adding with integers, or with a result of odd strides;
+            the workspace is too small
     """
-    target = target or current_target()
     packed = b if isinstance(b, PackedB) else None
     calls: list[Call] = []
     for x in all_products(out, a, b, bias):
         if packed:
             if is_simple(x):
                 raise ValueError("a constant in panels needs a result whose rows lie side by side")
-            calls += tiled_calls(x, Blocks.of_packed(x, packed), activation, scratch, target, adds)
+            calls += tiled_calls(x, Blocks.of_packed(x, packed), activation, workspace, target, adds)
         elif is_simple(x):
             calls.append(simple_call(x, activation, adds))
         elif is_dot(x) and not adds:
@@ -60,20 +60,14 @@ def matmul_calls(
         elif is_row(x) and not adds:
             calls.append(row_call(x, activation, target))
         else:
-            calls += tiled_calls(x, Blocks.of(x, target, adds), activation, scratch, target, adds)
+            calls += tiled_calls(x, Blocks.of(x, target, adds), activation, workspace, target, adds)
     return calls
 
 
-def matmul_scratch_nbytes(
-    out: View,
-    a: View,
-    b: View | PackedB,
-    bias: View | None = None,
-    target: Target | None = None,
-    adds: bool = False,
+def matmul_nbytes(
+    target: Target, out: View, a: View, b: View | PackedB, bias: View | None = None, adds: bool = False
 ) -> int:
     """Bytes of workspace that `matmul_calls` needs."""
-    target = target or current_target()
     for x in all_products(out, a, b, bias):
         if isinstance(b, PackedB):
             return Blocks.of_packed(x, b).nbytes
@@ -119,15 +113,12 @@ def tiled_calls(
     x: Matrices,
     blocks: Blocks,
     activation: Activation,
-    scratch: Pointer | None,
+    workspace: View | None,
     target: Target,
     adds: bool = False,
 ) -> list[Call]:
     """Pack and multiply block by block; blocks of one sum follow one another, so that it grows in order of k."""
-    if scratch is None:
-        if blocks.nbytes:
-            raise ValueError(f"this product needs {blocks.nbytes} bytes of scratch")
-        scratch = x.out.at
+    panels = room(workspace, blocks.nbytes) if blocks.nbytes else x.out.at
     calls = []
     outer = product(spans(x.count, blocks.count), spans(x.k, blocks.k), spans(x.n, blocks.n))
     for (first, count), (k0, k), (j0, n) in outer:
@@ -135,12 +126,12 @@ def tiled_calls(
         if blocks.packed:
             b = in_panels(blocks.packed.at + k0 * blocks.packed.padded * b.itemsize, 0, b)
         elif blocks.b_nbytes:
-            b, call = packed_side(b.transposed, scratch + blocks.a_nbytes, count, n, k, blocks.tile.width)
+            b, call = packed_side(b.transposed, panels + blocks.a_nbytes, count, n, k, blocks.tile.width)
             calls.append(call)
         for i0, m in spans(x.m, blocks.m):
             a = x.a.moved(first, i0, k0)
             if blocks.a_nbytes:
-                a, call = packed_side(a, scratch, count, m, k, blocks.tile.rows)
+                a, call = packed_side(a, panels, count, m, k, blocks.tile.rows)
                 calls.append(call)
             part = Part(x, blocks, count, m, n, k, a, b, first, i0, j0, adds or k0 > 0)
             calls.append(tile_call(part, activation if k0 + k == x.k else NONE, target))

@@ -11,7 +11,7 @@ import numpy as np
 
 from cgraph.kernels.calls.layout import broadcast, merged, permuted, unflipped
 from cgraph.kernels.kernel import Call, Kernel, Pointer, View
-from cgraph.kernels.target import Target, current_target
+from cgraph.kernels.target import Target
 from cgraph.record import replace
 
 TASK_BYTES = 128 * 1024
@@ -21,7 +21,7 @@ STRIDED_BLOCK = 1024  # items; so many lines of either side stay in the first ca
 ITEM_SIZES = (1, 2, 4, 8)
 
 
-def copy_calls(out: View, x: View, target: Target | None = None) -> list[Call]:
+def copy_calls(target: Target, out: View, x: View) -> list[Call]:
     """``out[...] = x``, with `x` broadcast to the shape of `out`; only the size of an item matters, not the dtype.
 
     No two elements of `out` may share bytes, and `out` and `x` may not overlap.
@@ -39,7 +39,7 @@ def copy_calls(out: View, x: View, target: Target | None = None) -> list[Call]:
         if step in (itemsize, 0):
             name = "move.runs" if step else "move.fills"
             return [run_call(Kernel(name, (itemsize, streams(out))), (out, x), each, each)]
-        lanes = tile_lanes(itemsize, target or current_target())
+        lanes = tile_lanes(itemsize, target)
         axis = transposed_axis(out, x, lanes)
         if axis is not None:
             return [tile_call(out, x, axis, lanes)]
@@ -48,9 +48,9 @@ def copy_calls(out: View, x: View, target: Target | None = None) -> list[Call]:
     return [run_call(Kernel("move.strided", (itemsize,)), longest_last(out, x), STRIDED_BLOCK, each)]
 
 
-def fill_calls(out: View, value: int | float | bool) -> list[Call]:
+def fill_calls(target: Target, out: View, value: int | float | bool) -> list[Call]:
     """``out[...] = value``, converted to the dtype of `out`."""
-    return copy_calls(out, constant(value, out.dtype))
+    return copy_calls(target, out, constant(value, out.dtype))
 
 
 def constant(value: int | float | bool, dtype: str) -> View:
@@ -69,11 +69,11 @@ def around(x: View, starts: tuple[int, ...], lengths: tuple[int, ...]) -> list[V
     return found
 
 
-def concat_calls(out: View, xs: list[View], axis: int) -> list[Call]:
+def concat_calls(target: Target, out: View, xs: list[View], axis: int) -> list[Call]:
     """``out`` = `xs` one after the other along `axis`."""
     calls, at = [], 0
     for x in xs:
-        calls += copy_calls(part(out, axis, at, x.shape[axis]), x)
+        calls += copy_calls(target, part(out, axis, at, x.shape[axis]), x)
         at += x.shape[axis]
     return calls
 

@@ -4,7 +4,7 @@ from math import prod
 
 from cgraph.kernels.calls.layout import TASK_ELEMENTS
 from cgraph.kernels.kernel import Call, Kernel, Pointer, View
-from cgraph.kernels.target import Target, current_target
+from cgraph.kernels.target import Target
 
 
 def layer_norm_calls(
@@ -78,7 +78,7 @@ def check(out: View, x: View, scale: View | None, shift: View | None, parameters
 
 
 def local_response_calls(
-    out: View, x: View, size: int, alpha: float, beta: float, bias: float, target: Target | None = None
+    target: Target, out: View, x: View, size: int, alpha: float, beta: float, bias: float
 ) -> list[Call]:
     """``x / (bias + alpha / size * s)**beta``, with s the sum of the squares of the `size` channels around.
 
@@ -92,7 +92,7 @@ def local_response_calls(
     check(out, x, None, None, 0)
     if x.size == 0:
         return []
-    lanes = (target or current_target()).lanes_of(x.dtype)
+    lanes = target.lanes_of(x.dtype)
     n, c = x.shape[:2]
     positions = prod(x.shape[2:])
     block = min(positions, max(lanes, TASK_ELEMENTS // (4 * c) // 64 * 64))

@@ -1,15 +1,16 @@
 """Calls that copy plain images ``[n, c, h, w]`` with padding."""
 
+from math import prod
+
 from cgraph.kernels.calls.lowered import chunk_of
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View, contiguous
+from cgraph.kernels.kernel import Call, Kernel, Pointer, View, contiguous, room
 
 
-def padded_plain(x: View, pad: tuple[int, int, int, int], at: Pointer | None) -> View:
-    """The contiguous view at `at` that holds `x` and its padding. ValueError without an address."""
-    if at is None:
-        raise ValueError("padding plain images needs scratch")
+def padded_plain(x: View, pad: tuple[int, int, int, int], workspace: View | None) -> View:
+    """The contiguous view in a workspace that holds `x` and its padding. ValueError where it is too small."""
     n, c, h, w = x.shape
-    return contiguous(at, (n, c, pad[0] + h + pad[2], pad[1] + w + pad[3]), x.dtype)
+    shape = (n, c, pad[0] + h + pad[2], pad[1] + w + pad[3])
+    return contiguous(room(workspace, prod(shape) * x.itemsize), shape, x.dtype)
 
 
 def pad_plain_calls(out: View, x: View, pad: tuple[int, int, int, int]) -> list[Call]:

@@ -3,7 +3,7 @@
 from cgraph.kernels.calls.layout import broadcast, cut, pointwise_walk
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import Call, Kernel, View
-from cgraph.kernels.target import Target, current_target
+from cgraph.kernels.target import Target
 
 # programs of at most this many instructions keep two registers' worth of elements under way at once
 LONG = 64
@@ -13,7 +13,7 @@ PAST_CACHE = 32 << 20
 LONG_ROW = 16384
 
 
-def pointwise_calls(program: Program, out: View, *xs: View, target: Target | None = None) -> list[Call]:
+def pointwise_calls(target: Target, program: Program, out: View, *xs: View) -> list[Call]:
     """``out[...] = program(xs[...])``, the last instruction being the result.
 
     Operands are broadcast to `out`; any strides, of `out` too. `out` may be the very view of an operand, but no other
@@ -22,21 +22,16 @@ def pointwise_calls(program: Program, out: View, *xs: View, target: Target | Non
     Raises
         ValueError: an operand does not broadcast, or a dtype is not the program's
     """
-    return fused_calls(program, (len(program) - 1,), (out,), xs, target)
+    return fused_calls(target, program, (len(program) - 1,), (out,), xs)
 
 
 def fused_calls(
-    program: Program,
-    results: tuple[int, ...],
-    outs: tuple[View, ...],
-    xs: tuple[View, ...],
-    target: Target | None = None,
+    target: Target, program: Program, results: tuple[int, ...], outs: tuple[View, ...], xs: tuple[View, ...]
 ) -> list[Call]:
     """Several results of one program at once: ``outs[i][...]`` is instruction ``results[i]``; `outs` share a shape."""
     check_dtypes(program, results, outs, xs)
     if outs[0].size == 0:
         return []
-    target = target or current_target()
     lanes = min(target.lanes_of(instruction[1]) for instruction in program)
     views = tuple(broadcast(x, outs[0].shape) for x in xs) + outs
     walk = pointwise_walk(views, len(xs), lanes)

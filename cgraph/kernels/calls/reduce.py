@@ -1,7 +1,7 @@
 """Calls of reductions: sums, products, extremes and their places, over any axes of any layout.
 
-A reduction with few outputs is cut into parts, whose results go to scratch and are reduced by a second call. Into how
-many follows from sizes alone, never from the number of threads.
+A reduction with few outputs is cut into parts, whose results go to a workspace and are reduced by a second call. Into
+how many follows from sizes alone, never from the number of threads.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ import numpy as np
 
 from cgraph.kernels.calls.layout import TASK_ELEMENTS, access_of, broadcast, merged, permuted
 from cgraph.kernels.expression import Program
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View, contiguous
-from cgraph.kernels.target import Target, current_target
+from cgraph.kernels.kernel import Call, Kernel, Pointer, View, contiguous, room
+from cgraph.kernels.target import Target
 from cgraph.record import Record, replace
 
 KINDS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")
@@ -27,13 +27,13 @@ SHORT = 6
 
 
 def reduce_calls(
+    target: Target,
     kind: str,
     program: Program,
     out: View,
     *xs: View,
     axes: tuple[int, ...],
-    scratch: View | None = None,
-    target: Target | None = None,
+    workspace: View | None = None,
 ) -> list[Call]:
     """``out = kind of program(xs) over axes``, accumulated in the dtype that the program gives, stored in `out`'s.
 
@@ -42,9 +42,9 @@ def reduce_calls(
     order over the reduced axes, the first one among equals, a NaN before all.
 
     Operands
-        scratch: at least `scratch_nbytes` bytes
+        workspace: at least `reduce_nbytes` bytes
     Raises
-        ValueError: an unknown kind, a shape of `out` that does not fit, a missing scratch
+        ValueError: an unknown kind, a shape of `out` that does not fit, a workspace that is missing or too small
     """
     if kind not in KINDS:
         raise ValueError(f"no reduction is called {kind!r}; these are: {', '.join(KINDS)}")
@@ -54,12 +54,12 @@ def reduce_calls(
     expected = tuple(n for axis, n in enumerate(shape) if axis not in axes)
     if out.shape != expected:
         raise ValueError(f"{kind} of {shape} over {axes} has shape {expected}, the output has {out.shape}")
-    work = Work(kind, program, (len(program) - 1,), views, axes, target or current_target())
-    return work_calls(work, out, scratch)
+    work = Work(kind, program, (len(program) - 1,), views, axes, target)
+    return work_calls(work, out, workspace)
 
 
-def scratch_nbytes(kind: str, dtype: str, shape: tuple[int, ...], axes: Sequence[int]) -> int:
-    """Bytes of scratch that suffice for values of `dtype` and `shape` reduced over `axes`, in any layout."""
+def reduce_nbytes(kind: str, dtype: str, shape: tuple[int, ...], axes: Sequence[int]) -> int:
+    """Bytes of workspace that suffice for values of `dtype` and `shape` reduced over `axes`, in any layout."""
     outputs = prod(n for axis, n in enumerate(shape) if axis not in axes)
     parts = most_parts(prod(shape), outputs)
     places = parts * outputs * 8 if kind.startswith("arg") else 0
@@ -102,22 +102,21 @@ class Work(Record):
         return min(self.target.lanes_of(instruction[1]) for instruction in self.program)
 
 
-def work_calls(work: Work, out: View, scratch: View | None) -> list[Call]:
+def work_calls(work: Work, out: View, workspace: View | None) -> list[Call]:
     """One call, or one for the parts and those that join them."""
     outputs = out.size
     if outputs == 0:
         return []
     most = most_parts(prod(work.xs[0].shape), outputs)
     if most > 1:
-        places = Pointer("scratch") if scratch is None else scratch.at
+        places = Pointer("workspace") if workspace is None else workspace.at
         values = contiguous(places, out.shape, work.dtype)
         partials: tuple[View, ...] = (values,)
         if work.finds_index:
             partials = (values, contiguous(places + values_nbytes(most, outputs, work.dtype), out.shape, "i8"))
         call, parts = split_call(work, partials, most)
         if parts > 1:
-            if scratch is None:
-                raise ValueError(f"{work.kind} over {work.xs[0].shape} needs scratch; scratch_nbytes says how much")
+            room(workspace, reduce_nbytes(work.kind, work.dtype, work.xs[0].shape, work.axes))
             return [call, *joining_calls(work, partials, parts, out)]
     return [split_call(work, (out,), 1)[0]]
 

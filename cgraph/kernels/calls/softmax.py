@@ -4,14 +4,14 @@ from math import prod
 
 from cgraph.kernels.calls.layout import TASK_ELEMENTS, access_of, merged, permuted
 from cgraph.kernels.kernel import Call, Kernel, View
-from cgraph.kernels.target import Target, current_target
+from cgraph.kernels.target import Target
 from cgraph.record import replace
 
 # columns whose sums a kernel keeps at once (as in the emitter)
 COLUMNS = 256
 
 
-def softmax_calls(kind: str, out: View, x: View, axis: int, target: Target | None = None) -> list[Call]:
+def softmax_calls(target: Target, kind: str, out: View, x: View, axis: int) -> list[Call]:
     """``softmax``, ``log_softmax`` or ``logsumexp`` of `x` along `axis` (>= 0).
 
     `out` has the shape of `x` (and may be `x`); for logsumexp it lacks `axis` or has one element there.
@@ -26,7 +26,6 @@ def softmax_calls(kind: str, out: View, x: View, axis: int, target: Target | Non
         raise ValueError(f"{kind} of {x.dtype}{x.shape} does not fit {out.dtype}{out.shape}")
     if x.size == 0:
         return []
-    target = target or current_target()
     kept = [a for a in range(len(x.shape)) if a != axis]
     kept.sort(key=lambda a: -abs(x.strides[a]))
     over_kept = merged(permuted((x, out), kept))

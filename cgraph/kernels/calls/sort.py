@@ -8,7 +8,8 @@ from math import prod
 from cgraph.alignment import aligned
 from cgraph.kernels.calls.index import without
 from cgraph.kernels.calls.move import copy_calls, fill_calls, ordered, run_call
-from cgraph.kernels.kernel import Call, Kernel, View, contiguous
+from cgraph.kernels.kernel import Call, Kernel, View, contiguous, room, rooms
+from cgraph.kernels.target import Target
 from cgraph.record import replace
 
 MOST_GROUPS = 64
@@ -18,14 +19,16 @@ LEADING_SHARE = 4  # the first items are selected, not sorted, when they are at 
 
 
 def sort_calls(
-    values: View | None, places: View | None, x: View, axis: int, scratch: View, descending: bool = False
+    values: View | None, places: View | None, x: View, axis: int, workspace: View | None, descending: bool = False
 ) -> list[Call]:
     """``np.sort(x, axis)`` and ``np.argsort(x, axis, kind="stable")``, either or both.
 
     Parameters
         values, places: shape of `x`, but `axis` may be shorter: then only the first items, the top k
         places: int32 or int64
-        scratch: contiguous, at least `sort_scratch` bytes; needs no alignment beyond 8
+        workspace: at least `sort_nbytes` bytes; needs no alignment beyond 8
+    Raises
+        ValueError: the workspace is too small
     """
     out = values or places
     if out is None or out.size == 0:
@@ -42,12 +45,13 @@ def sort_calls(
     else:
         kernel = Kernel("sort.rows", (key, index, descending, values is not None))
     each = rows_of_group(prod(views[0].shape[:-1]), n)
-    more = (most, scratch.at, group_bytes(most if few else n, x.itemsize, index))
+    nbytes = sort_nbytes(x.shape, axis, x.dtype, index, most)
+    more = (most, room(workspace, nbytes), group_bytes(most if few else n, x.itemsize, index))
     return [run_call(kernel, views, n, each * n, more)]
 
 
-def sort_scratch(shape: tuple[int, ...], axis: int, dtype: str, index: str, most: int | None = None) -> int:
-    """Bytes of scratch for sorting.
+def sort_nbytes(shape: tuple[int, ...], axis: int, dtype: str, index: str, most: int | None = None) -> int:
+    """Bytes of workspace for sorting.
 
     Parameters
         index: the dtype of the places, empty when they are not wanted
@@ -86,26 +90,27 @@ def search_calls(out: View, row: View, v: View, right: bool = False) -> list[Cal
     return [run_call(kernel, ordered(out, v), SEARCH_BLOCK, SEARCH_BLOCK, more)]
 
 
-def unique_calls(out: View, count: View, x: View, scratch: View, fill: float = 0) -> list[Call]:
+def unique_calls(
+    target: Target, out: View, count: View, x: View, workspace: View | None, fill: float = 0
+) -> list[Call]:
     """``np.unique(x)``, ascending, at most as many as `out` holds, then `fill`; NaNs are equal to one another.
 
     Parameters
         out: contiguous, dtype of `x`
         count: one int64: how many there are, which may be more than fit
-        scratch: contiguous, at least `unique_scratch` bytes
+        workspace: at least `unique_nbytes` bytes
     """
-    dense = contiguous(scratch.at, (x.size,), x.dtype)
-    rest = scratch.moved(dense_bytes(x.size, x.itemsize))
-    calls = fill_calls(out, fill) + copy_calls(contiguous(scratch.at, x.shape, x.dtype), x)
+    if x.size == 0:
+        return fill_calls(target, out, fill) + fill_calls(target, count, 0)
+    first, rest = rooms(workspace, x.size * x.itemsize, sort_nbytes((x.size,), 0, x.dtype, ""))
+    assert first is not None
+    dense = contiguous(first.at, (x.size,), x.dtype)
+    calls = fill_calls(target, out, fill) + copy_calls(target, contiguous(first.at, x.shape, x.dtype), x)
     calls += sort_calls(dense, None, dense, 0, rest)
     args = (out.at, count.at, dense.at, x.size, out.size)
     return [*calls, Call(Kernel("sort.distinct", (key_dtype(x),)), args, 1)]
 
 
-def unique_scratch(size: int, dtype: str) -> int:
-    """Bytes of scratch for `unique_calls` of this many elements."""
-    return dense_bytes(size, int(dtype[1:])) + sort_scratch((size,), 0, dtype, "")
-
-
-def dense_bytes(size: int, itemsize: int) -> int:
-    return aligned(size * itemsize)
+def unique_nbytes(size: int, dtype: str) -> int:
+    """Bytes of workspace for `unique_calls` of this many elements."""
+    return aligned(size * int(dtype[1:])) + sort_nbytes((size,), 0, dtype, "")

@@ -7,7 +7,7 @@ from cgraph.kernels.calls.layout import access_of
 from cgraph.kernels.calls.move import constant, outer_axes
 from cgraph.kernels.calls.pointwise import LONG, check_dtypes
 from cgraph.kernels.expression import Program
-from cgraph.kernels.kernel import LINE, Call, Kernel, Pointer, View
+from cgraph.kernels.kernel import LINE, Call, Kernel, Pointer, View, room
 from cgraph.record import Record
 
 PIECES = 64  # of the last axis when it is swept, at least, as far as they have
@@ -92,16 +92,17 @@ def sweep_of(shape: tuple[int, ...], itemsize: int, shifts: Sequence[Shift]) -> 
 
 
 def stencil_calls(
-    program: Program, sweep: Sweep, out: View, xs: Sequence[View], slots: Pointer, ends: Ends = (0, 0, 0)
+    program: Program, sweep: Sweep, out: View, xs: Sequence[View], workspace: View | None, ends: Ends = (0, 0, 0)
 ) -> list[Call]:
     """``out[...] = program(xs[...])``, where some of `xs` are shifted views of the array that `out` lies in.
 
     Parameters
         out: contiguous along its last axis
         xs: of the shape of `out`
-        slots: ``sweep.nbytes`` bytes, from the beginning of a cache line on
+        workspace: at least ``sweep.nbytes`` bytes, from the beginning of a cache line on
         ends: elements of the array before and behind each line of `out`, and the number that they become
     """
+    slots = room(workspace, sweep.nbytes)
     check_dtypes(program, (len(program) - 1,), (out,), tuple(xs))
     ins = "".join(access_of(x) for x in xs)
     registers = 1 if "g" in ins or len(program) > LONG else 2
@@ -121,8 +122,8 @@ def arguments(s: Sweep, views: tuple[View, ...], slots: Pointer, ends: Ends) -> 
     rest = views[0].shape[last] - (s.rows - 1) * s.columns if in_pieces else s.columns
     before, behind, value = ends
     head = (s.bands, s.each, s.rows, s.up, s.down, s.columns, rest, before, behind)
-    room = (constant(value, views[-1].dtype).at, slots, s.lines * s.line_nbytes, s.line_nbytes)
+    inside = (constant(value, views[-1].dtype).at, slots, s.lines * s.line_nbytes, s.line_nbytes)
     arrays = [part for v in views for part in (v.at, v.strides[last])]
     steps = [v.strides[s.axis] * (s.columns if in_pieces else 1) for v in views]
     inner, outer = (outer_axes(views, axes) for axes in (range(s.axis + 1, last), range(s.axis - 1, -1, -1)))
-    return (*head, *room, *arrays, *steps, *inner, s.axis, *outer)
+    return (*head, *inside, *arrays, *steps, *inner, s.axis, *outer)

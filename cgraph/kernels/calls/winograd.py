@@ -18,7 +18,7 @@ from cgraph.kernels.calls.gemm_tile import evenly, spans
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, joined, table
 from cgraph.kernels.calls.pack import runs_of
 from cgraph.kernels.calls.window import Window
-from cgraph.kernels.kernel import Call, Kernel, Pointer
+from cgraph.kernels.kernel import Call, Kernel, Pointer, View, room
 from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
 from cgraph.record import Record, replace
 
@@ -100,7 +100,7 @@ class Winograd(Record):
         return self.points * self.m_step * self.itemsize
 
     @property
-    def scratch_nbytes(self) -> int:
+    def nbytes(self) -> int:
         """Workspace: transformed inputs and products of one block of tiles."""
         return self.v_nbytes + self.m_nbytes
 
@@ -129,7 +129,7 @@ def winograd_calls(
     bias: Pointer | None = None,
     residual: Blocked | None = None,
     activation: Activation = NONE,
-    scratch: Pointer | None = None,
+    workspace: View | None = None,
 ) -> Lowered:
     """``out = activation(conv(x, weights) + bias + residual)``
 
@@ -137,7 +137,7 @@ def winograd_calls(
         x: blocked images; a halo is not needed, one as wide as the padding saves copies at the border
         weights: as `pack_winograd` writes them; bias: as `pack_bias` writes it
         residual: of the result's shape; it may be `out` itself
-        scratch: `plan.scratch_nbytes` bytes
+        workspace: at least ``plan.nbytes`` bytes
     Raises
         ValueError: shapes disagree, or a value shares a block of channels
     """
@@ -146,17 +146,16 @@ def winograd_calls(
     check_result(shape, out, residual)
     if (x.n, x.c, x.h, x.w, x.lanes) != (plan.n, shape.c, shape.h, shape.w, shape.lanes) or out.n != plan.n:
         raise ValueError(f"images [{x.n}, {x.c}, {x.h}, {x.w}] are not those of {plan}")
-    if scratch is None:
-        raise ValueError(f"Winograd needs {plan.scratch_nbytes} bytes of scratch")
+    inside = room(workspace, plan.nbytes)
     biases = np.zeros(shape.blocks * shape.lanes, np.dtype(shape.dtype))
     parts = [Lowered((), (biases,))]
     for first, count in spans(plan.tiles, plan.block):
         tiles = (first, count, plan.across, plan.per_image)
         band = plan.band(count)
-        parts.append(Lowered((input_call(plan, (*tiles, plan.in_blocks, band), x, scratch),)))
-        parts.append(product_calls(plan, count, weights, scratch))
+        parts.append(Lowered((input_call(plan, (*tiles, plan.in_blocks, band), x, inside),)))
+        parts.append(product_calls(plan, count, weights, inside))
         grid = (*tiles, shape.blocks, band)
-        parts.append(Lowered((output_call(plan, grid, bias or Pointer(biases), residual, out, activation, scratch),)))
+        parts.append(Lowered((output_call(plan, grid, bias or Pointer(biases), residual, out, activation, inside),)))
     return joined(parts)
 
 
@@ -185,14 +184,14 @@ def input_call(plan: Winograd, grid: tuple[int, ...], x: Blocked, v: Pointer) ->
     return Call(kernel, args, tasks, chunk_of(tasks, plan.points * 4.0))
 
 
-def product_calls(plan: Winograd, count: int, weights: Pointer, scratch: Pointer) -> Lowered:
+def product_calls(plan: Winograd, count: int, weights: Pointer, inside: Pointer) -> Lowered:
     """M = U V for every point: images of `conv.tile` are points here, pixels are tiles."""
     shape = plan.product
     plane = plan.block * shape.lanes
     c = np.array(shape.steps)[:, 0]
     offsets = table(c // shape.lanes * plane + c % shape.lanes)
-    source = Source(scratch, plan.points, plan.v_step, 0, shape.lanes, offsets, table([0] * shape.panels))
-    m = scratch + plan.v_nbytes
+    source = Source(inside, plan.points, plan.v_step, 0, shape.lanes, offsets, table([0] * shape.panels))
+    m = inside + plan.v_nbytes
     out = Place(m, plan.m_step, plane, 0, shape.lanes)
     weights_step = plan.product.weights_nbytes // plan.itemsize
     return tile_calls(shape, Grid(1, count), source, weights, None, out, None, NONE, weights_step)
@@ -205,12 +204,12 @@ def output_call(
     residual: Blocked | None,
     out: Blocked,
     activation: Activation,
-    scratch: Pointer,
+    inside: Pointer,
 ) -> Call:
     plane = plan.block * out.lanes
     r = residual or out
     args = (
-        *grid, scratch + plan.v_nbytes, plan.m_step, plane, bias,
+        *grid, inside + plan.v_nbytes, plan.m_step, plane, bias,
         residual.origin if residual else 0, r.image, r.plane, r.row,
         out.origin, out.image, out.plane, out.row, out.h, out.w, *activation.args,
     )  # fmt: skip

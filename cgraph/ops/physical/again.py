@@ -4,6 +4,8 @@ from typing import Any
 
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Bundle, Spec
+from cgraph.ir.work import Work
+from cgraph.kernels.target import Target
 
 
 class Again(Op):
@@ -19,10 +21,6 @@ class Again(Op):
         return f"{self.op.name}_again"
 
     @property
-    def strided(self) -> bool:  # type: ignore[override]
-        return self.op.strided
-
-    @property
     def can_fail(self) -> bool:  # type: ignore[override]
         return self.op.can_fail
 
@@ -32,11 +30,5 @@ class Again(Op):
     def meaning(self, *xs: Any) -> Any:
         return self.op.meaning(*xs)
 
-    def overwrites(self, *specs: Spec) -> tuple[int, ...]:
-        return self.op.overwrites(*specs)
-
-    def scratch(self, *specs: Spec) -> int:
-        return self.op.scratch(*specs)
-
-    def cpu(self, out: Any, *xs: Any, scratch: Any = None) -> list:
-        return self.op.cpu(out, *xs, **({"scratch": scratch} if scratch else {}))
+    def work(self, target: Target, *specs: Spec) -> Work:
+        return self.op.work(target, *specs)

@@ -1,18 +1,18 @@
 """Blocked images below lowering: conversions, pooling, concat of odd channels, and clearing the frame."""
 
-from typing import Any
-
 import numpy as np
 
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.blocked_copy import concat_calls, to_blocked_calls, to_plain_calls, zero_halo_calls
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.calls.pool import pool_calls
 from cgraph.kernels.calls.pool_places import place_calls, spread_calls
 from cgraph.kernels.calls.window import Window
-from cgraph.kernels.kernel import View
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.target import Target
 from cgraph.ops.physical.form import Form
 
 
@@ -35,9 +35,12 @@ class ToBlocked(Op):
     def meaning(self, x):
         return self.form.block(x)
 
-    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
-        blocked = self.form.at(out.at)
-        return [*zero_halo_calls(blocked), *to_blocked_calls(blocked, x)]
+    def work(self, target: Target, x: Spec) -> Work:
+        def calls(out: View, x: View) -> list[Call]:
+            blocked = self.form.at(out.at)
+            return [*zero_halo_calls(blocked), *to_blocked_calls(blocked, x)]
+
+        return Work(calls)
 
 
 class ToPlain(Op):
@@ -52,8 +55,8 @@ class ToPlain(Op):
     def meaning(self, x):
         return self.form.unblock(x)
 
-    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
-        return to_plain_calls(out, self.form.at(x.at))
+    def work(self, target: Target, x: Spec) -> Work:
+        return Work(lambda out, x: to_plain_calls(out, self.form.at(x.at)))
 
 
 class ClearFrame(Op):
@@ -68,12 +71,12 @@ class ClearFrame(Op):
     def meaning(self, x):
         return self.form.block(self.form.unblock(x))
 
-    def overwrites(self, x: Spec) -> tuple[int, ...]:
-        return (0,)
+    def work(self, target: Target, x: Spec) -> Work:
+        def calls(out: View, x: View) -> list[Call]:
+            first = [] if x == out else copy_calls(target, out, x)
+            return [*first, *zero_halo_calls(self.form.at(out.at))]
 
-    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
-        first = [] if x == out else copy_calls(out, x)
-        return [*first, *zero_halo_calls(self.form.at(out.at))]
+        return Work(calls, overwrites=(0,))
 
 
 class BlockedPool(Op):
@@ -89,12 +92,12 @@ class BlockedPool(Op):
         require(x, self.source)
         return self.result.spec
 
-    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
-        target, source = self.result.at(out.at), self.source.at(x.at)
-        return [
-            *zero_halo_calls(target),
-            *pool_calls(target, source, self.window, self.kind, self.include_pad).calls,
-        ]
+    def work(self, target: Target, x: Spec) -> Work:
+        def calls(out: View, x: View) -> list[Call]:
+            to, source = self.result.at(out.at), self.source.at(x.at)
+            return [*zero_halo_calls(to), *pool_calls(to, source, self.window, self.kind, self.include_pad).calls]
+
+        return Work(calls)
 
 
 class BlockedPlaces(Op):
@@ -112,8 +115,8 @@ class BlockedPlaces(Op):
         require(x, self.source)
         return self.result.spec
 
-    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
-        return list(place_calls(self.result.at(out.at), self.source.at(x.at), self.window).calls)
+    def work(self, target: Target, x: Spec) -> Work:
+        return Work(lambda out, x: list(place_calls(self.result.at(out.at), self.source.at(x.at), self.window).calls))
 
 
 class BlockedSpread(Op):
@@ -133,10 +136,13 @@ class BlockedSpread(Op):
         require(g, self.given)
         return self.result.spec
 
-    def cpu(self, out: View, places: View, g: View, scratch: Any = None) -> list:
-        target = self.result.at(out.at)
-        made = spread_calls(target, self.places.at(places.at), self.given.at(g.at), self.window)
-        return [*zero_halo_calls(target), *made.calls]
+    def work(self, target: Target, *specs: Spec) -> Work:
+        def calls(out: View, places: View, g: View) -> list[Call]:
+            to = self.result.at(out.at)
+            made = spread_calls(to, self.places.at(places.at), self.given.at(g.at), self.window)
+            return [*zero_halo_calls(to), *made.calls]
+
+        return Work(calls)
 
 
 class BlockedConcat(Op):
@@ -154,7 +160,10 @@ class BlockedConcat(Op):
         plain = [form.unblock(x) for form, x in zip(self.sources, xs)]
         return self.result.block(np.concatenate(plain, axis=1))
 
-    def cpu(self, out: View, *xs: View, scratch: Any = None) -> list:
-        target = self.result.at(out.at)
-        parts = [form.at(x.at) for form, x in zip(self.sources, xs)]
-        return [*zero_halo_calls(target), *concat_calls(target, parts)]
+    def work(self, target: Target, *specs: Spec) -> Work:
+        def calls(out: View, *xs: View) -> list[Call]:
+            to = self.result.at(out.at)
+            parts = [form.at(x.at) for form, x in zip(self.sources, xs)]
+            return [*zero_halo_calls(to), *concat_calls(to, parts)]
+
+        return Work(calls)

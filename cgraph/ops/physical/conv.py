@@ -6,14 +6,16 @@ import numpy as np
 
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.blocked_copy import zero_halo_calls
-from cgraph.kernels.calls.conv import conv_calls, conv_overwrites_residual, conv_scratch_nbytes
+from cgraph.kernels.calls.conv import conv_calls, conv_nbytes, conv_overwrites_residual
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.depthwise import depthwise_calls, is_depthwise, pack_depthwise
 from cgraph.kernels.calls.pack import pack_bias, pack_conv
 from cgraph.kernels.calls.winograd import Winograd, pack_winograd, winograd_calls
-from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.target import Target
 from cgraph.ops.conv import Conv2d, ConvTranspose
 from cgraph.ops.physical.blocked import require
 from cgraph.ops.physical.form import Form
@@ -94,39 +96,37 @@ class BlockedConv(Op):
             require(spec, self.residual)  # type: ignore[arg-type]
         return self.result.spec
 
-    def scratch(self, *specs: Spec) -> int:
-        return self.winograd.scratch_nbytes if self.tile else conv_scratch_nbytes(self.shape, self.n)
+    def work(self, target: Target, *specs: Spec) -> Work:
+        nbytes = self.winograd.nbytes if self.tile else conv_nbytes(self.shape, self.n)
+        return Work(self.calls, nbytes, self.overwrites)
 
     @property
     def winograd(self) -> Winograd:
         return Winograd(self.shape, self.n, self.tile)
 
-    def overwrites(self, *specs: Spec) -> tuple[int, ...]:
+    @property
+    def overwrites(self) -> tuple[int, ...]:
+        """The residual, where every pixel of it is read before it is written."""
         if self.residual is None or self.residual != self.result or is_depthwise(self.shape):
             return ()
         halo = self.result.halo != (0, 0, 0, 0) or (self.source is not None and self.source.halo != (0, 0, 0, 0))
         return (3,) if self.tile or conv_overwrites_residual(self.shape, halo) else ()
 
-    def cpu(self, out: View, x: View, filters: View, bias: View, *rest: View, scratch: Pointer | None = None) -> list:
-        target = self.result.at(out.at)
+    def calls(
+        self, out: View, x: View, filters: View, bias: View, *rest: View, workspace: View | None = None
+    ) -> list[Call]:
+        """The frame of the result, then its pixels."""
+        to = self.result.at(out.at)
         source: Any = x if self.source is None else self.source.at(x.at)
         residual = self.residual.at(rest[0].at) if self.residual is not None else None
-        frame = [] if rest and rest[0] == out else zero_halo_calls(target)
+        frame = [] if rest and rest[0] == out else zero_halo_calls(to)
+        places = to, source, filters.at, bias.at
         if self.tile:
-            made = winograd_calls(
-                self.winograd,
-                target,
-                source,
-                filters.at,
-                bias.at,
-                residual,
-                self.activation,
-                scratch,  # type: ignore[arg-type]
-            )
+            made = winograd_calls(self.winograd, *places, residual, self.activation, workspace)
         elif is_depthwise(self.shape):
-            made = depthwise_calls(self.shape, target, source, filters.at, bias.at, self.activation)  # type: ignore[arg-type]
+            made = depthwise_calls(self.shape, *places, self.activation)
         else:
-            made = conv_calls(self.shape, target, source, filters.at, bias.at, residual, self.activation, scratch)
+            made = conv_calls(self.shape, *places, residual, self.activation, workspace)
         return [*frame, *made.calls]
 
 

@@ -1,15 +1,15 @@
 """Transposed convolution and resizing below lowering, on blocked images."""
 
-from typing import Any
-
 import numpy as np
 
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.blocked_copy import zero_halo_calls
 from cgraph.kernels.calls.conv_transpose import TransposedShape, conv_transpose_calls
-from cgraph.kernels.kernel import View
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.target import Target
 from cgraph.ops.physical.blocked import require
 from cgraph.ops.physical.form import Form
 from cgraph.ops.resize import Resize
@@ -40,10 +40,13 @@ class BlockedConvTranspose(Op):
         require(x, self.source)
         return self.result.spec
 
-    def cpu(self, out: View, x: View, filters: View, bias: View, scratch: Any = None) -> list:
-        target, source = self.result.at(out.at), self.source.at(x.at)
-        made = conv_transpose_calls(self.shape, target, source, filters.at, bias.at, self.activation)
-        return [*zero_halo_calls(target), *made.calls]
+    def work(self, target: Target, *specs: Spec) -> Work:
+        def calls(out: View, x: View, filters: View, bias: View) -> list[Call]:
+            to, source = self.result.at(out.at), self.source.at(x.at)
+            made = conv_transpose_calls(self.shape, to, source, filters.at, bias.at, self.activation)
+            return [*zero_halo_calls(to), *made.calls]
+
+        return Work(calls)
 
 
 def transposed_bias(shape: TransposedShape, bias: np.ndarray | None) -> np.ndarray:
@@ -69,6 +72,9 @@ class BlockedResize(Op):
         require(x, self.source)
         return self.result.spec
 
-    def cpu(self, out: View, x: View, scratch: Any = None) -> list:
-        target = self.result.at(out.at)
-        return [*zero_halo_calls(target), *self.resize.calls(target, self.source.at(x.at))]
+    def work(self, target: Target, x: Spec) -> Work:
+        def calls(out: View, x: View) -> list[Call]:
+            to = self.result.at(out.at)
+            return [*zero_halo_calls(to), *self.resize.calls(to, self.source.at(x.at))]
+
+        return Work(calls)

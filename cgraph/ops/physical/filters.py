@@ -6,12 +6,14 @@ import numpy as np
 
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.conv_transpose import TransposedShape, pack_transposed
 from cgraph.kernels.calls.filter_grad import FilterGrad, filter_grad_calls
 from cgraph.kernels.calls.pack import pack_conv
 from cgraph.kernels.calls.pack_filters import pack_conv_calls, pack_transposed_calls
-from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.target import Target
 from cgraph.ops.physical.blocked import require
 from cgraph.ops.physical.form import Form
 
@@ -20,7 +22,6 @@ class PackFilters(Op):
     """Filters ``[k, c / groups, r, s]`` in the order in which a convolution's kernel reads them."""
 
     shape: ConvShape | TransposedShape
-    strided = True
 
     def infer(self, f: Spec) -> Spec:
         dtype = np.dtype(self.shape.dtype)
@@ -30,10 +31,13 @@ class PackFilters(Op):
         packed = pack_conv if isinstance(self.shape, ConvShape) else pack_transposed
         return packed(self.shape, f).ravel()  # type: ignore[arg-type]
 
-    def cpu(self, out: View, f: View, scratch: Any = None) -> list:
-        if isinstance(self.shape, ConvShape):
-            return list(pack_conv_calls(self.shape, out.at, f).calls)
-        return list(pack_transposed_calls(self.shape, out.at, f).calls)
+    def work(self, target: Target, f: Spec) -> Work:
+        def calls(out: View, f: View) -> list[Call]:
+            if isinstance(self.shape, ConvShape):
+                return list(pack_conv_calls(self.shape, out.at, f).calls)
+            return list(pack_transposed_calls(self.shape, out.at, f).calls)
+
+        return Work(calls, strided=True)
 
 
 class BlockedConvFilters(Op):
@@ -61,10 +65,9 @@ class BlockedConvFilters(Op):
         s = self.plan.shape
         return Spec((s.k, s.c, *s.window.kernel), x.dtype)
 
-    def scratch(self, x: Spec, g: Spec) -> int:
-        return self.plan.scratch_nbytes
+    def work(self, target: Target, *specs: Spec) -> Work:
+        def calls(out: View, x: View, g: View, workspace: View) -> list[Call]:
+            source: Any = x if self.source is None else self.source.at(x.at)
+            return list(filter_grad_calls(self.plan, out, source, self.given.at(g.at), workspace).calls)
 
-    def cpu(self, out: View, x: View, g: View, scratch: Pointer | None = None) -> list:
-        assert scratch is not None
-        source: Any = x if self.source is None else self.source.at(x.at)
-        return list(filter_grad_calls(self.plan, out, source, self.given.at(g.at), scratch).calls)
+        return Work(calls, self.plan.nbytes)

@@ -4,7 +4,10 @@ from typing import Any
 
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Bundle, Spec
-from cgraph.kernels.kernel import View
+from cgraph.ir.work import Work
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.target import Target
+from cgraph.record import replace
 
 
 class InPlace(Op):
@@ -26,21 +29,16 @@ class InPlace(Op):
     def name(self) -> str:
         return self.op.name
 
-    @property
-    def strided(self) -> bool:  # type: ignore[override]
-        return self.op.strided
-
     def infer(self, *specs: Spec) -> Spec | Bundle:
         return self.op.infer(*specs[: self.count])
 
     def alias(self, *xs: Any) -> Any:
         return xs[self.target]
 
-    def overwrites(self, *specs: Spec) -> tuple[int, ...]:
-        return (*self.op.overwrites(*specs[: self.count]), self.target)
+    def work(self, target: Target, *specs: Spec) -> Work:
+        inner = self.op.work(target, *specs[: self.count])
 
-    def scratch(self, *specs: Spec) -> int:
-        return self.op.scratch(*specs[: self.count])
+        def calls(out: View, *xs: View, **workspace: View) -> list[Call]:
+            return inner.calls(out, *xs[: self.count], **workspace)
 
-    def cpu(self, out: View, *xs: View, scratch: Any = None) -> list:
-        return self.op.cpu(out, *xs[: self.count], **({"scratch": scratch} if scratch else {}))
+        return replace(inner, calls=calls, overwrites=(*inner.overwrites, self.target))

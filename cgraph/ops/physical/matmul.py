@@ -1,18 +1,21 @@
 """Products of matrices below lowering: with a sum and an activation in the epilogue, and with a packed right side."""
 
+from functools import partial
 from itertools import product
 
 import numpy as np
 
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.gemm_blocks import PackedB
 from cgraph.kernels.calls.gemm_tile import GemmTile
-from cgraph.kernels.calls.matmul import matmul_calls, matmul_scratch_nbytes, takes_bias
+from cgraph.kernels.calls.matmul import matmul_calls, matmul_nbytes, takes_bias
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.expression import code_of
-from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.kernel import Call, Pointer, View
+from cgraph.kernels.target import Target
 from cgraph.ops.linear import LAYOUTS, Matmul, laid_out, runs, workspace_nbytes
 
 
@@ -29,7 +32,6 @@ class MatmulEpilogue(Op):
 
     has_addend: bool = False
     activation: Activation = NONE
-    strided = True
 
     def infer(self, x: Spec, y: Spec, *addend: Spec) -> Spec:
         return Matmul().infer(x, y)
@@ -37,12 +39,10 @@ class MatmulEpilogue(Op):
     def meaning(self, x, y, *addend):
         return activated(sum(addend, np.matmul(x, y)), self.activation)
 
-    def scratch(self, x: Spec, y: Spec, *addend: Spec) -> int:
+    def work(self, target: Target, x: Spec, y: Spec, *addend: Spec) -> Work:
         code = code_of(x.dtype)
-        return max(workspace_nbytes(x.shape, y.shape, code, adds) for adds in {False, self.has_addend})
-
-    def cpu(self, out: View, x: View, y: View, *addend: View, scratch: Pointer | None = None) -> list:
-        return with_addend(self.activation, out, x, y, addend, scratch)
+        nbytes = max(workspace_nbytes(target, x.shape, y.shape, code, adds) for adds in {False, self.has_addend})
+        return Work(partial(with_addend, target, self.activation), nbytes, strided=True)
 
 
 class PackedMatmul(Op):
@@ -62,7 +62,6 @@ class PackedMatmul(Op):
     tile: GemmTile
     has_addend: bool = False
     activation: Activation = NONE
-    strided = True
 
     @property
     def name(self) -> str:
@@ -71,37 +70,46 @@ class PackedMatmul(Op):
     def infer(self, x: Spec, panels: Spec, *addend: Spec) -> Spec:
         return Spec((*x.shape[:-1], self.n), x.dtype)
 
-    def scratch(self, x: Spec, panels: Spec, *addend: Spec) -> int:
+    def work(self, target: Target, x: Spec, panels: Spec, *addend: Spec) -> Work:
+        def calls(out: View, x: View, panels: View, *addend: View, workspace: View | None = None) -> list[Call]:
+            y = self.panels(panels.at, x.dtype)
+            return with_addend(target, self.activation, out, x, y, *addend, workspace=workspace)
+
+        return Work(calls, self.workspace_nbytes(target, x), strided=True)
+
+    def workspace_nbytes(self, target: Target, x: Spec) -> int:
+        """Bytes that suffice, whatever the strides of `x`."""
         m, code, most = x.shape[-2], code_of(x.dtype), 0
         for count, layout in product(runs(x.shape[:-2]), LAYOUTS):
             out, a = (
                 laid_out((count, m, self.n), "rows", code, False),
                 laid_out((count, m, self.k), layout, code, False),
             )
-            most = max(most, matmul_scratch_nbytes(out, a, self.panels(Pointer(None), code)))
+            most = max(most, matmul_nbytes(target, out, a, self.panels(Pointer(None), code)))
         return most
-
-    def cpu(self, out: View, x: View, panels: View, *addend: View, scratch: Pointer | None = None) -> list:
-        return with_addend(self.activation, out, x, self.panels(panels.at, x.dtype), addend, scratch)
 
     def panels(self, at: Pointer, code: str) -> PackedB:
         return PackedB(at, self.k, self.n, self.tile, code)
 
 
 def with_addend(
+    target: Target,
     activation: Activation,
     out: View,
     x: View,
     y: View | PackedB,
-    addend: tuple[View, ...],
-    scratch: Pointer | None,
-) -> list:
+    *addend: View,
+    workspace: View | None = None,
+) -> list[Call]:
     """The calls of a product. An addend of other strides is copied first, and the product added to it."""
     if not addend:
-        return matmul_calls(out, x, y, None, activation, scratch)
+        return matmul_calls(target, out, x, y, None, activation, workspace)
     if takes_bias(out, x, y, addend[0]):
-        return matmul_calls(out, x, y, addend[0], activation, scratch)
-    return [*copy_calls(out, addend[0]), *matmul_calls(out, x, y, None, activation, scratch, adds=True)]
+        return matmul_calls(target, out, x, y, addend[0], activation, workspace)
+    return [
+        *copy_calls(target, out, addend[0]),
+        *matmul_calls(target, out, x, y, None, activation, workspace, adds=True),
+    ]
 
 
 def activated(x: np.ndarray, a: Activation) -> np.ndarray:

@@ -1,11 +1,11 @@
 """Features of boxes below lowering, on blocked images."""
 
-from typing import Any
-
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.blocked_copy import zero_halo_calls
-from cgraph.kernels.kernel import View
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.target import Target
 from cgraph.ops.physical.blocked import require
 from cgraph.ops.physical.form import Form
 from cgraph.ops.regions import RoiAlign, RoiAlignGrad
@@ -28,10 +28,13 @@ class BlockedRoiAlign(Op):
             require(x, form)
         return self.result.spec
 
-    def cpu(self, out: View, boxes: View, batch: View, level: View, *levels: View, scratch: Any = None) -> list:
-        target = self.result.at(out.at)
-        sources = [form.at(x.at) for form, x in zip(self.sources, levels)]
-        return [*zero_halo_calls(target), *self.align.calls(target, boxes, batch, level, sources)]
+    def work(self, target: Target, *specs: Spec) -> Work:
+        def calls(out: View, boxes: View, batch: View, level: View, *levels: View) -> list[Call]:
+            to = self.result.at(out.at)
+            sources = [form.at(x.at) for form, x in zip(self.sources, levels)]
+            return [*zero_halo_calls(to), *self.align.calls(to, boxes, batch, level, sources)]
+
+        return Work(calls)
 
 
 class BlockedRoiAlignGrad(Op):
@@ -49,6 +52,9 @@ class BlockedRoiAlignGrad(Op):
         require(g, self.source)
         return self.result.spec
 
-    def cpu(self, out: View, boxes: View, batch: View, level: View, g: View, scratch: Any = None) -> list:
-        target = self.result.at(out.at)
-        return [*zero_halo_calls(target), *self.spread.calls(target, boxes, batch, level, self.source.at(g.at))]
+    def work(self, target: Target, *specs: Spec) -> Work:
+        def calls(out: View, boxes: View, batch: View, level: View, g: View) -> list[Call]:
+            to = self.result.at(out.at)
+            return [*zero_halo_calls(to), *self.spread.calls(to, boxes, batch, level, self.source.at(g.at))]
+
+        return Work(calls)

@@ -1,16 +1,18 @@
 """A pointwise op whose result lies inside a larger array: it needs no bytes and no pass over memory of its own."""
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
 from cgraph.kernels.calls.move import around, copy_calls, fill_calls
 from cgraph.kernels.calls.pointwise import pointwise_calls
 from cgraph.kernels.calls.stencil import Sweep, stencil_calls, sweep_of
-from cgraph.kernels.kernel import View
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.target import Target
 from cgraph.ops.family import Pointwise, scalar_program
 from cgraph.ops.slicing import Slice
 
@@ -37,7 +39,6 @@ class Stencil(Op):
     place: Slice
     shape: tuple[int, ...]
     border: float | int | bool | None
-    strided = True
 
     @property
     def name(self) -> str:
@@ -58,10 +59,12 @@ class Stencil(Op):
         out[self.place.index] = inside
         return out
 
-    def overwrites(self, *specs: Spec) -> tuple[int, ...]:
+    def work(self, target: Target, *specs: Spec) -> Work:
         whole = self.infer(*specs)
         allowed = range(len(specs)) if self.border is not None else (0,)
-        return tuple(i for i in allowed if specs[i] == whole and self.may_take(i, whole))
+        taken = tuple(i for i in allowed if specs[i] == whole and self.may_take(i, whole))
+        sweeps = (self.sweep(i, specs[i].dtype.itemsize) for i in taken)
+        return Work(partial(self.calls, target), max((s.nbytes for s in sweeps if s), default=0), taken, strided=True)
 
     def may_take(self, i: int, whole: Spec) -> bool:
         """Operand `i`, which is like the result, can be replaced while its windows are read."""
@@ -76,32 +79,31 @@ class Stencil(Op):
         shifts = [tuple(a - b for a, b in zip(start, self.place.starts)) for start in starts]
         return sweep_of(self.place.lengths, itemsize, shifts)
 
-    def scratch(self, *specs: Spec) -> int:
-        sweeps = (self.sweep(i, specs[i].dtype.itemsize) for i in self.overwrites(*specs))
-        return max((s.nbytes for s in sweeps if s), default=0)
-
-    def cpu(self, out: View, *xs: View, scratch: Any = None) -> list:
+    def calls(self, target: Target, out: View, *xs: View, workspace: View | None = None) -> list[Call]:
+        """The elements, then what lies around them."""
         inside, views = self.place.alias(out), [window.alias(xs[i]) for i, window in self.windows]
         program = scalar_program(self.inner, tuple(x.dtype for x in views))
         taken = next((i for i, x in enumerate(xs) if x.shows_same(out)), None)
         sweep = None if taken is None else self.sweep(taken, out.itemsize)
         if sweep is None:
-            return pointwise_calls(program, inside, *views) + self.border_calls(out, xs, taken)
+            return pointwise_calls(target, program, inside, *views) + self.border_calls(target, out, xs, taken)
         last = len(self.shape) - 1
         if self.border is None or sweep.axis == last:
-            return stencil_calls(program, sweep, inside, views, scratch) + self.border_calls(out, xs, taken)
+            return stencil_calls(program, sweep, inside, views, workspace) + self.border_calls(target, out, xs, taken)
         before = self.place.starts[last]
         ends = before, self.shape[last] - before - self.place.lengths[last], self.border
-        calls = stencil_calls(program, sweep, inside, views, scratch, ends)
-        return calls + self.border_calls(out, xs, taken, last)
+        calls = stencil_calls(program, sweep, inside, views, workspace, ends)
+        return calls + self.border_calls(target, out, xs, taken, last)
 
-    def border_calls(self, out: View, xs: tuple[View, ...], taken: int | None, axes: int | None = None) -> list:
+    def border_calls(
+        self, target: Target, out: View, xs: tuple[View, ...], taken: int | None, axes: int | None = None
+    ) -> list[Call]:
         """Calls that fill what lies around the elements along the first `axes`."""
 
         def sides(x: View) -> list[View]:
             return around(x, self.place.starts[:axes], self.place.lengths[:axes])
 
         if self.border is not None:
-            return [call for side in sides(out) for call in fill_calls(side, self.border)]
+            return [call for side in sides(out) for call in fill_calls(target, side, self.border)]
         pairs = zip(sides(out), sides(xs[0])) if taken is None else ()
-        return [call for side, x in pairs for call in copy_calls(side, x)]
+        return [call for side, x in pairs for call in copy_calls(target, side, x)]

@@ -1,0 +1,165 @@
+"""A program without addresses: kernels by name, memory by symbols. It can be shown, and bound as often as one likes."""
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from cgraph.ir.graph import Node
+from cgraph.kernels.callback import STOP
+from cgraph.kernels.kernel import ARENA, Call, Callback, Kernel, Pointer
+from cgraph.ops.leaf import ConstOp, Var
+from cgraph.planning import Compiled
+from cgraph.record import Record
+
+
+class Symbol(Record):
+    """Memory whose address is known when a program is bound.
+
+    Fields
+        kind: ``arena``, ``stop`` (the word that ends a run), ``variable`` or ``constant``
+        number: which variable or constant of the code
+    """
+
+    kind: str
+    number: int = 0
+
+    def __str__(self) -> str:
+        return self.kind if self.kind in ("arena", "stop") else f"{self.kind}{self.number}"
+
+
+class Relocation(Record, eq=False):
+    """Where the addresses into one piece of memory stand in the arguments.
+
+    Fields
+        symbol: the memory
+        positions: of the words that hold its addresses, int64
+        offsets: in bytes from its beginning, int64, one for each
+    """
+
+    symbol: Symbol
+    positions: np.ndarray
+    offsets: np.ndarray
+
+
+class Code(Record, eq=False):
+    """What all instances of a function share.
+
+    Fields
+        kernels: each once
+        table: int64 ``[calls, 4]``: the number of the kernel, where its arguments begin, tasks, chunk
+        args: int64, the arguments of all calls; addresses are 0
+        relocations: what to fill in
+        variables, constants: the memory that symbols name
+        first_row: per step, its first row; one more at the end
+        first_write: the first step that writes into a Var; as many as there are steps when none does
+        labels: what each step is, for messages
+        compiled: the plan that it carries out
+    """
+
+    kernels: tuple[Kernel | Callback, ...]
+    table: np.ndarray
+    args: np.ndarray
+    relocations: tuple[Relocation, ...]
+    variables: tuple[Var, ...]
+    constants: tuple[np.ndarray, ...]
+    first_row: np.ndarray
+    first_write: int
+    labels: tuple[str, ...]
+    compiled: Compiled
+
+    @property
+    def compiled_kernels(self) -> list[Kernel]:
+        """Those that are machine code of ours; the others are Python functions."""
+        return [k for k in self.kernels if isinstance(k, Kernel)]
+
+    @property
+    def callbacks(self) -> list[Callback]:
+        """The Python functions among the kernels."""
+        return [k for k in self.kernels if isinstance(k, Callback)]
+
+    def text(self) -> str:
+        """Every call on a line of its own: the step, the kernel, its arguments, with memory by symbols."""
+        return "\n".join(self.lines())
+
+    def lines(self) -> Iterator[str]:
+        symbol_at = {
+            int(position): f"{r.symbol}+{offset}"
+            for r in self.relocations
+            for position, offset in zip(r.positions, r.offsets)
+        }
+        ends = [*self.table[1:, 1], len(self.args)]
+        for row, (number, first, tasks, _) in enumerate(self.table):
+            step = int(np.searchsorted(self.first_row, row, "right")) - 1
+            words = (symbol_at.get(i, str(self.args[i])) for i in range(first, ends[row]))
+            yield f"{self.labels[step]}: {self.kernels[number]} [{', '.join(words)}] in {tasks} tasks"
+
+
+def code_of(calls_by_step: Sequence[Sequence[Call]], compiled: Compiled) -> Code:
+    """The calls of all steps as one table, every base of an address a symbol."""
+    steps = compiled.layout.steps
+    writes = (t for t, node in enumerate(steps) if node.op.writes)
+    first_row = np.cumsum([0, *map(len, calls_by_step)])
+    labels = tuple(f"{node.name} at {node.where}" for node in steps)
+    maker = _Maker()
+    for call in (call for calls in calls_by_step for call in calls):
+        maker.add(call)
+    return maker.code(first_row, next(writes, len(steps)), labels, compiled)
+
+
+class _Maker:
+    """Calls on their way into a table. Changes: grows by a call at a time."""
+
+    def __init__(self) -> None:
+        self.kernels: dict[Any, int] = {}
+        self.rows: list[tuple[int, int, int, int]] = []
+        self.args: list[int] = []
+        self.variables: list[Var] = []
+        self.constants: list[np.ndarray] = []
+        self.symbols: dict[int, Symbol] = {}
+        self.places: dict[Symbol, tuple[list[int], list[int]]] = {}
+
+    def add(self, call: Call) -> None:
+        number = self.kernels.setdefault(call.kernel, len(self.kernels))
+        self.rows.append((number, len(self.args), call.tasks, max(call.chunk, 1)))
+        for arg in call.args:
+            if isinstance(arg, Pointer):
+                positions, offsets = self.places.setdefault(self.symbol_of(arg.base), ([], []))
+                positions.append(len(self.args))
+                offsets.append(arg.offset)
+            self.args.append(0 if isinstance(arg, Pointer) else word_of(arg))
+
+    def symbol_of(self, base: Any) -> Symbol:
+        """The symbol of what an address begins at: the arena, the stop word, a Var, a constant, or an array."""
+        found = self.symbols.get(id(base))
+        if found is None:
+            found = self.symbols[id(base)] = self.new_symbol(base)
+        return found
+
+    def new_symbol(self, base: Any) -> Symbol:
+        if base in (ARENA, STOP) if isinstance(base, str) else False:
+            return Symbol("arena" if base == ARENA else "stop")
+        if isinstance(base, Var):
+            self.variables.append(base)
+            return Symbol("variable", len(self.variables) - 1)
+        self.constants.append(base.op.array if isinstance(base, Node) and isinstance(base.op, ConstOp) else base)
+        return Symbol("constant", len(self.constants) - 1)
+
+    def code(self, first_row: np.ndarray, first_write: int, labels: tuple[str, ...], compiled: Compiled) -> Code:
+        """What has been added."""
+        relocations = tuple(
+            Relocation(symbol, np.array(positions, np.int64), np.array(offsets, np.int64))
+            for symbol, (positions, offsets) in self.places.items()
+        )
+        table = np.array(self.rows, np.int64).reshape(len(self.rows), 4)
+        args = np.array(self.args, np.int64)
+        memory = tuple(self.variables), tuple(self.constants)
+        return Code(tuple(self.kernels), table, args, relocations, *memory, first_row, first_write, labels, compiled)
+
+
+def word_of(arg: int | float) -> int:
+    """An argument as an int64: floats by their bits."""
+    if isinstance(arg, float):
+        return struct.unpack("q", struct.pack("d", arg))[0]
+    return int(arg)

@@ -1,0 +1,74 @@
+"""What `compile` is asked for: a graph with its inputs and update edges, and how to compile it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cgraph.errors import GraphError
+from cgraph.ir.graph import Node
+from cgraph.memory.problem import Strategy
+from cgraph.ops.leaf import Var
+from cgraph.record import Record
+
+
+class Request(Record, eq=False):
+    """A graph to be made into a Function.
+
+    Fields
+        outputs: the nodes whose values a call returns
+        inputs: Vars that each call is given, in order
+        updates: update edges: per Var the node whose value it holds after a run
+    """
+
+    outputs: tuple[Node, ...]
+    inputs: tuple[Var, ...]
+    updates: Mapping[Var, Node]
+
+    @property
+    def roots(self) -> tuple[Node, ...]:
+        """Outputs, then the sources of the update edges."""
+        return (*self.outputs, *self.updates.values())
+
+    def of(self, roots: tuple[Node, ...]) -> "Request":
+        """The same request with other nodes for the same values."""
+        split = len(self.outputs)
+        return Request(roots[:split], self.inputs, dict(zip(self.updates, roots[split:])))
+
+
+class Options(Record):
+    """The choices of one `compile`.
+
+    Fields
+        memory: a strategy's name, ``auto`` by default; ``one_each`` shares nothing
+        order: in which order nodes run: ``depth_first``, ``breadth_first``, ``least_memory``, or ``auto``, which takes
+            the first and the last where that makes the plan smaller
+        changing: Vars that will change from run to run: what does not depend on them is kept, not recomputed
+        budget: bytes that the arena may take at most
+        passes: rewrite the graph first; False runs it as it was written
+        winograd: allow it where it is faster; False computes every convolution directly, which is the more exact
+        freeze: Vars whose present values become constants, which passes fold and pack: weights at inference
+        recompute: compute forward values again rather than keep them for the backward part: the same bits, less memory,
+            more time. True for the least memory; a number of bytes to do only as much as it takes to fit in them
+    """
+
+    memory: str | Strategy = "auto"
+    order: str = "auto"
+    changing: Sequence[Var] = ()
+    budget: int | None = None
+    passes: bool = True
+    winograd: bool = True
+    freeze: Sequence[Var] = ()
+    recompute: bool | int = False
+
+    @property
+    def limit(self) -> int | None:
+        """The most bytes that the arena may take."""
+        given = (self.budget, self.recompute)
+        return min((n for n in given if n is not None and not isinstance(n, bool)), default=None)
+
+
+def options_of(chosen: dict[str, Any]) -> Options:
+    """Options by name. GraphError for a name that there is not."""
+    for name in chosen:
+        if name not in Options._fields:
+            raise GraphError(f"compile has no option {name!r}; there are {', '.join(Options._fields)}")
+    return Options(**chosen)
