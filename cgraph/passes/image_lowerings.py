@@ -21,8 +21,10 @@ from cgraph.ops.physical.conv import BlockedConv, ConvEpilogue, pack_filters, pa
 from cgraph.ops.physical.conv_transpose import BlockedConvTranspose, BlockedResize, transposed_bias
 from cgraph.ops.physical.filters import BlockedConvFilters, PackFilters
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
+from cgraph.ops.physical.regions import BlockedRoiAlign, BlockedRoiAlignGrad
 from cgraph.ops.pool import MaxPool, MaxPoolPlaces, Pool, SpreadToPlaces
 from cgraph.ops.reduce import Sum
+from cgraph.ops.regions import RoiAlign, RoiAlignGrad
 from cgraph.ops.resize import Resize
 from cgraph.ops.shape import BroadcastTo, broadcast_to, reshape
 from cgraph.ops.slicing import Slice
@@ -112,6 +114,11 @@ def is_for_gradient(node: Node, seen: Seen) -> bool:
 
 def joins_channels(node: Node, seen: Seen) -> bool:
     return node.op.axis == 1 and all(x in seen.laned for x in node.operands)  # type: ignore[attr-defined]
+
+
+def sees_lanes(node: Node, seen: Seen) -> bool:
+    """Boxes are given first, then images of one or several sizes."""
+    return all(x in seen.laned for x in node.operands[3:])
 
 
 def sums_pixels(node: Node, seen: Seen) -> bool:
@@ -215,6 +222,21 @@ def resized(b: Builder, node: Node) -> Node:
     return apply(BlockedResize(op, b.forms[x], b.forms[node]), b.laned(x))
 
 
+def regions(b: Builder, node: Node) -> Node:
+    """What boxes see of images of several sizes."""
+    boxes, images = node.operands[:3], node.operands[3:]
+    assert isinstance(node.op, RoiAlign)
+    made = BlockedRoiAlign(node.op, tuple(b.forms[x] for x in images), b.forms[node])
+    return apply(made, *map(b.plain, boxes), *map(b.laned, images))
+
+
+def regions_grad(b: Builder, node: Node) -> Node:
+    """The gradient of `regions` for images of one size."""
+    boxes, g = node.operands[:3], node.operands[3]
+    assert isinstance(node.op, RoiAlignGrad)
+    return apply(BlockedRoiAlignGrad(node.op, b.forms[g], b.forms[node]), *map(b.plain, boxes), b.laned(g))
+
+
 def concat(b: Builder, node: Node) -> Node:
     forms, parts = [b.forms[x] for x in node.operands], [b.laned(x) for x in node.operands]
     if all(f.c % f.lanes == 0 for f in forms[:-1]):
@@ -273,6 +295,8 @@ LOWERINGS: dict[type[Op], Lowering] = {
     MaxPoolPlaces: Lowering(is_for_gradient, places),
     SpreadToPlaces: Lowering(reads_lanes, spread),
     Resize: Lowering(reads_lanes, resized),
+    RoiAlign: Lowering(sees_lanes, regions),
+    RoiAlignGrad: Lowering(sees_lanes, regions_grad),
     Concat: Lowering(joins_channels, concat, alike=True),
     Sum: Lowering(sums_pixels, pixel_sum, laned=False),
     Pointwise: Lowering(is_filled, pointwise, alike=True),

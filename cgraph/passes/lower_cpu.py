@@ -1,9 +1,9 @@
 """Logical ops → physical ops for the CPU: which images lie in lanes, with which frame, and who converts.
 
 A convolution, transposed or not, and the gradient for its filters work on images in lanes; pools, resizes, pointwise
-ops, concats and sums over pixels that read such a value stay there, so conversions are made only where a value enters
-or leaves a run of these ops. What a pointwise op or a concat reads and writes has one frame (halo), the widest that any
-convolution behind it reads. How each op is lowered stands in `cgraph.passes.image_lowerings`.
+ops, concats, features of boxes and sums over pixels that read such a value stay there, so conversions are made only
+where a value enters or leaves a run of these ops. What a pointwise op or a concat reads and writes has one frame
+(halo), the widest that any convolution behind it reads. How each op is lowered: `cgraph.passes.image_lowerings`.
 """
 
 from cgraph.ir.graph import Node

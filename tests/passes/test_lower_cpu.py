@@ -13,6 +13,7 @@ from cgraph.ops.physical.blocked import BlockedPlaces, ToBlocked, ToPlain
 from cgraph.ops.physical.conv import BlockedConv
 from cgraph.ops.physical.conv_transpose import BlockedConvTranspose
 from cgraph.ops.physical.filters import BlockedConvFilters
+from cgraph.ops.physical.regions import BlockedRoiAlign, BlockedRoiAlignGrad
 
 CHANNELS = (1, 3, 4, 8, 16, 17, 21, 32, 40)
 
@@ -212,3 +213,16 @@ def test_a_training_step_stays_in_blocks_between_its_convolutions():
     moved = [n.op for n in steps if isinstance(n.op, (ToBlocked, ToPlain))]
     assert len(moved) == 1  # of x, which is given in no blocks
     assert {type(n.op) for n in steps} > {BlockedConv, BlockedConvTranspose, BlockedConvFilters, BlockedPlaces}
+
+
+def test_features_of_boxes_and_their_gradient_stay_in_lanes():
+    x = cg.Var((2, 8, 12, 12), name="x")
+    rng = np.random.default_rng(0)
+    first, second = (normal(rng, x, 0.1, (8, 8, 3, 3)) for _ in range(2))
+    y = cg.conv2d(x, first, 1, 1)
+    boxes, batch, level = np.array([[1, 1, 9, 9]], "float32"), np.zeros(1, np.int64), np.zeros(1, np.int64)
+    seen = cg.conv2d(cg.roi_align_levels([y], boxes, batch, level, (6, 6), (1.0,)), second, 1, 1)
+    steps = cg.compile(cg.gradient(cg.sum(cg.square(seen)), x), [x]).compiled.layout.steps
+    moved = [n.op for n in steps if isinstance(n.op, (ToBlocked, ToPlain))]
+    assert len(moved) == 2  # of x and of its gradient
+    assert {type(n.op) for n in steps} > {BlockedRoiAlign, BlockedRoiAlignGrad}
