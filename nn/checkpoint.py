@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from cgraph import FormatError, Record
-from nn.files import remove_others, write_whole
+from cgraph.files import replace_file
+from nn.files import remove_others
 from nn.weights import packed, read_arrays
 
 VERSION = 1
@@ -54,9 +55,9 @@ def write_checkpoint(path: str | Path, arrays: Mapping[str, np.ndarray], facts: 
     contents = packed(arrays)
     digest = hashlib.sha256(contents).hexdigest()
     name = f"{path.stem}-{digest[:16]}.safetensors"
-    write_whole(path.parent / name, contents)
+    replace_file(path.parent / name, [contents])
     text = json.dumps({"version": VERSION, "arrays": name, "sha256": digest, **facts}, indent=1)
-    write_whole(path, text.encode())
+    replace_file(path, [text.encode()])
     remove_others(path.parent, re.escape(path.stem) + r"-[0-9a-f]{16}\.safetensors", kept=name)
     remove_others(path.parent, re.escape(path.name), kept=path.name)
 

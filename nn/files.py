@@ -1,39 +1,9 @@
-"""Writing a file so that at any moment the old one or the new one is whole."""
+"""What killed writers and earlier checkpoints have left in a folder is removed."""
 
-import os
 import re
-import secrets
 from pathlib import Path
 
-SUFFIX = ".part"
-
-
-def write_whole(path: str | Path, contents: bytes) -> None:
-    """Replace `path`: temporary file beside it, flushed to the disk, renamed, and the folder flushed.
-
-    A process that is killed leaves at worst a ``.part`` file, which `remove_others` clears away.
-    """
-    path = Path(path)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}{SUFFIX}")
-    try:
-        with part.open("wb") as file:
-            file.write(contents)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    flush_folder(path.parent)
-
-
-def flush_folder(folder: Path) -> None:
-    """Make a rename in `folder` survive a loss of power."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+from cgraph.files import SUFFIX
 
 
 def remove_others(folder: Path, names: str, kept: str = "") -> None:

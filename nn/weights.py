@@ -9,7 +9,7 @@ import safetensors.numpy
 
 import cgraph as cg
 from cgraph import FormatError, UnassignedError
-from nn.files import write_whole
+from cgraph.files import replace_file
 from nn.layer import Layer
 
 L = TypeVar("L", bound=Layer)
@@ -21,7 +21,7 @@ def save_weights(path: str | Path, model: Layer) -> None:
     Raises
         UnassignedError: a Parameter has no value
     """
-    write_whole(path, packed(values_of(model)))
+    replace_file(path, [packed(values_of(model))])
 
 
 def load_weights(path: str | Path, model: L, mapped: bool = False) -> L:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from cgraph.errors import FormatError
+from cgraph.formats.mapped import map_file
 
 CODES = 256
 
@@ -27,7 +28,7 @@ def read_deep_compression(path: str | Path, shapes: Sequence[tuple[int, ...]]) -
     Raises
         FormatError: the file is cut off, too long, or an entry lies outside its filters
     """
-    raw = memoryview(Path(path).read_bytes())
+    raw = map_file(path)
     reader = _Reader(raw, str(path))
     counts = reader.take(len(shapes), np.uint32)
     found = [_layer(reader, shape, int(count)) for shape, count in zip(shapes, counts)]

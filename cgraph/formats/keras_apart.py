@@ -1,75 +1,117 @@
 """Reading a Keras file that nobody vouches for: in a process of its own, with bounded memory and time.
 
 The HDF5 library is written in C and has been made to crash by crafted files. Here only the child can crash; it hands
-back JSON and safetensors, which are checked again.
+back where arrays lie, and those that do not lie in the file as they are, which is checked again.
 """
 
 import json
+import os
 import resource
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
-import safetensors.numpy
-from safetensors import SafetensorError
 
 from cgraph.errors import CgraphError, FormatError
-from cgraph.formats.keras_h5 import MOST_NBYTES, KerasFile, read_keras
+from cgraph.formats.allowance import Allowance
+from cgraph.formats.json_text import parse_json
+from cgraph.formats.keras_h5 import Contents, KerasFile, Stored, read_contents
+from cgraph.formats.mapped import map_file
 
 SECONDS = 60
-MEMORY = 2 * MOST_NBYTES
-SEPARATOR = "\t"
+MEMORY, TIMES = 2 << 30, 4  # bytes of address space: so many, and so many for each of the file's
+SENT, SENT_TIMES = 1 << 20, 4  # bytes that the child may hand back
+NUMBERS = "biuf"
 
 
 def read_keras_apart(path: str | Path, seconds: float = SECONDS) -> KerasFile:
-    """As `read_keras`, in a child process.
+    """As `read_keras`, in a child process. What lies in the file as it is, is not handed over but mapped here.
 
     Raises
         FormatError: as `read_keras`; or the child crashed, took too long, or needed too much memory
     """
+    data = map_file(path)
     command = [sys.executable, "-m", "cgraph.formats.keras_apart", str(path)]
+    with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as complaint:
+        try:
+            status = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=answer, stderr=complaint, timeout=seconds
+            ).returncode
+        except subprocess.TimeoutExpired:
+            raise FormatError(f"{path}: reading it took more than {seconds} s") from None
+        if status < 0:
+            raise FormatError(f"{path}: reading it ended by {signal.Signals(-status).name}")
+        if status:
+            raise FormatError(f"{path}: {last_line(complaint)}")
+        try:
+            return received(answer, Allowance(len(data))).file(data)
+        except FormatError as error:
+            raise FormatError(f"{path}: {error}") from None
+
+
+def last_line(file: IO[bytes]) -> str:
+    """What the child says last."""
+    file.seek(max(file.seek(0, os.SEEK_END) - 1000, 0))
+    lines = file.read().decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "reading it failed"
+
+
+def send(contents: Contents, out: IO[bytes]) -> None:
+    """Write the length of a JSON text, the text, and the arrays that do not lie in the file as they are."""
+    rows: list[list[Any]] = []
+    for key, x in contents.arrays.items():
+        dtype, offset = (x.dtype, x.offset) if isinstance(x, Stored) else (x.dtype.str, None)
+        rows.append([*key, dtype, list(x.shape), offset])
+    text = json.dumps({"config": contents.config, "arrays": rows}).encode()
+    out.write(len(text).to_bytes(8, "little") + text)
+    for x in contents.arrays.values():
+        if not isinstance(x, Stored):
+            out.write(np.ascontiguousarray(x).data)
+
+
+def received(file: IO[bytes], allowance: Allowance) -> Contents:
+    """What the child has written, checked: it read a file that nobody vouches for."""
+    file.seek(0)
+    length = int.from_bytes(file.read(8), "little")
+    if length > SENT + SENT_TIMES * allowance.file_nbytes:
+        raise FormatError("the reader handed back too much")
+    found = parse_json(file.read(length), allowance, "its description")
+    arrays: dict[tuple[str, str], Stored | np.ndarray] = {}
     try:
-        done = subprocess.run(command, capture_output=True, timeout=seconds)
-    except subprocess.TimeoutExpired:
-        raise FormatError(f"{path}: reading it took more than {seconds} s") from None
-    if done.returncode < 0:
-        raise FormatError(f"{path}: reading it ended by {signal.Signals(-done.returncode).name}")
-    if done.returncode:
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
-        raise FormatError(lines[-1] if lines else f"{path}: reading it failed")
-    return unpacked(done.stdout, path)
+        for layer, name, code, shape, offset in found["arrays"]:
+            dtype = np.dtype(code)
+            if dtype.kind not in NUMBERS or min(shape, default=0) < 0 or not isinstance(offset, int | None):
+                raise FormatError(f"the reader handed back {code!r:.40} {shape!r:.40}")
+            if offset is not None:
+                arrays[layer, name] = Stored(offset, code, tuple(shape))
+                continue
+            x = np.empty(shape, dtype)
+            if file.readinto(x.reshape(-1).view(np.uint8)) != x.nbytes:  # type: ignore[attr-defined]
+                raise FormatError("the reader handed back too little")
+            arrays[layer, name] = x
+        return Contents(found["config"], arrays)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise FormatError(f"the reader handed back something else: {error}") from error
 
 
-def packed(file: KerasFile) -> bytes:
-    """Length of the JSON text, the text, and the arrays as safetensors."""
-    arrays = {f"{layer}{SEPARATOR}{name}": x for layer, own in file.weights.items() for name, x in own.items()}
-    text = json.dumps(file.config).encode()
-    return len(text).to_bytes(8, "little") + text + safetensors.numpy.save(arrays)
-
-
-def unpacked(contents: bytes, path: str | Path) -> KerasFile:
-    """The file that the child packed."""
-    length = int.from_bytes(contents[:8], "little")
-    try:
-        config = json.loads(contents[8 : 8 + length])
-        arrays = safetensors.numpy.load(contents[8 + length :])
-    except (ValueError, SafetensorError) as error:
-        raise FormatError(f"{path}: the reader handed back something else: {error}") from error
-    weights: dict[str, dict[str, np.ndarray]] = {}
-    for name, x in arrays.items():
-        layer, _, own = name.partition(SEPARATOR)
-        weights.setdefault(layer, {})[own] = x
-    return KerasFile(config, weights)
+def limit_memory(nbytes: int) -> None:
+    """Take no more address space than this, or than somebody has allowed already."""
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = nbytes if hard == resource.RLIM_INFINITY else min(nbytes, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def main() -> int:
-    """The child: read the named file, write it to the standard output."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    """The child: read the named file, write what is in it to the standard output."""
+    path = sys.argv[1]
+    limit_memory(MEMORY + TIMES * os.stat(path).st_size)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        sys.stdout.buffer.write(packed(read_keras(sys.argv[1])))
+        send(read_contents(path), sys.stdout.buffer)
     except (CgraphError, MemoryError) as error:
         sys.stderr.write(f"{error or 'it needs too much memory'}\n")
         return 1

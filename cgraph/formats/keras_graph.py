@@ -4,15 +4,16 @@ Keras keeps images as ``[n, h, w, c]``; the graph keeps them as ``[n, c, h, w]``
 order of elements shows: at a Flatten or Reshape.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
-from cgraph.errors import FormatError
-from cgraph.formats.keras_apart import read_keras_apart
+from cgraph.errors import CgraphError, FormatError
+from cgraph.formats.keras_apart import SECONDS, read_keras_apart
 from cgraph.formats.keras_h5 import KerasFile, read_keras
 from cgraph.ir.graph import OPS, Node
+from cgraph.kernels.mapped import in_c_order
 from cgraph.ops import activation, conv, norm
 from cgraph.ops.arithmetic import minimum
 from cgraph.ops.join import concat
@@ -23,6 +24,8 @@ from cgraph.record import Record
 
 Weights = dict[str, np.ndarray]
 Rule = Callable[[dict, Weights, list[Node]], Node]
+EXPECTED = (CgraphError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+"""What layers meet when an entry of their description is of another kind than Keras writes."""
 
 
 class KerasGraph(Record):
@@ -32,19 +35,20 @@ class KerasGraph(Record):
     outputs: list[Node]
 
 
-def load_keras(path: str | Path, n: int = 1, apart: bool = False) -> KerasGraph:
+def load_keras(path: str | Path, n: int = 1, apart: bool = False, seconds: float = SECONDS) -> KerasGraph:
     """The graph of a Keras ``.h5`` file for `n` samples at a time.
 
     Parameters
         apart: read it in a process of its own, for a file that nobody vouches for
+        seconds: that this may take
     Raises
         FormatError: not a functional or sequential network of known layers; as `read_keras`
     """
-    file = read_keras_apart(path) if apart else read_keras(path)
+    file = read_keras_apart(path, seconds) if apart else read_keras(path)
     try:
         return graph_of(file, n)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise FormatError(f"{path}: {error}") from error
+    except EXPECTED as error:
+        raise FormatError(f"{path}: {error or type(error).__name__}") from error
 
 
 def graph_of(file: KerasFile, n: int) -> KerasGraph:
@@ -53,22 +57,34 @@ def graph_of(file: KerasFile, n: int) -> KerasGraph:
     if file.config.get("class_name") not in ("Functional", "Model"):
         raise FormatError(f"{file.config.get('class_name')!r} is no functional network")
     known: dict[str, Node] = {}
-    waiting = list(config["layers"])
-    while waiting:
-        later = []
-        for layer in waiting:
-            names = operand_names(layer)
-            if all(name in known for name in names):
-                known[layer["name"]] = built(layer, file.weights, [known[name] for name in names], n)
-            else:
-                later.append(layer)
-        if len(later) == len(waiting):
-            raise FormatError("its layers wait for each other")
-        waiting = later
+    for layer in in_order(config["layers"]):
+        xs = [known[name] for name in operand_names(layer)]
+        known[layer["name"]] = built(layer, file.weights, xs, n)
     inputs = [known[name] for name, *_ in entries(config["input_layers"])]
     return KerasGraph(
         [x for x in inputs if isinstance(x, Var)], [known[k] for k, *_ in entries(config["output_layers"])]
     )
+
+
+def in_order(layers: list[dict]) -> Iterator[dict]:
+    """Every layer after those that it reads. FormatError when they wait for each other, or two have one name."""
+    by_name = {layer["name"]: layer for layer in layers}
+    if len(by_name) != len(layers):
+        raise FormatError("two layers have one name")
+    done: dict[str, bool] = {}
+    waiting = list(reversed(by_name))
+    while waiting:
+        name = waiting[-1]
+        missing = [x for x in operand_names(by_name[name]) if not done.get(x)]
+        if not missing:
+            if not done.get(name):
+                yield by_name[name]
+            done[waiting.pop()] = True
+        elif name in done or any(x not in by_name for x in missing):
+            raise FormatError("its layers wait for each other")
+        else:
+            done[name] = False
+            waiting += missing
 
 
 def entries(value: list) -> list:
@@ -124,6 +140,11 @@ def window_pad(config: dict, x: Node, window: list[int], dilation: list[int]) ->
     return (*before, *behind)
 
 
+def constant(x: np.ndarray) -> Node:
+    """A Const of an array in a mapped file; where its order is another one, it is copied piece by piece."""
+    return Const(in_c_order(x), copy=False)
+
+
 def with_bias(x: Node, weights: Weights) -> Node:
     bias = weights.get("bias")
     return x if bias is None else x + Const(bias.reshape(-1, *[1] * (x.ndim - 2)))
@@ -132,7 +153,7 @@ def with_bias(x: Node, weights: Weights) -> Node:
 def conv2d(config: dict, weights: Weights, xs: list[Node]) -> Node:
     dilation = config.get("dilation_rate", [1, 1])
     pad = window_pad(config, xs[0], config["kernel_size"], dilation)
-    filters = Const(weights["kernel"].transpose(3, 2, 0, 1))  # [r, s, c, k] -> [k, c, r, s]
+    filters = constant(weights["kernel"].transpose(3, 2, 0, 1))  # [r, s, c, k] -> [k, c, r, s]
     groups = config.get("groups", 1)
     y = conv.conv2d(xs[0], filters, stride=config["strides"], pad=pad, dilation=dilation, groups=groups)
     return with_bias(y, weights)
@@ -143,7 +164,7 @@ def depthwise(config: dict, weights: Weights, xs: list[Node]) -> Node:
     r, s, c, m = kernel.shape
     dilation = config.get("dilation_rate", [1, 1])
     pad = window_pad(config, xs[0], [r, s], dilation)
-    filters = Const(kernel.transpose(2, 3, 0, 1).reshape(c * m, 1, r, s))
+    filters = constant(kernel.transpose(2, 3, 0, 1)).reshape((c * m, 1, r, s))
     y = conv.conv2d(xs[0], filters, stride=config["strides"], pad=pad, dilation=dilation, groups=c)
     return with_bias(y, weights)
 
@@ -157,7 +178,7 @@ def batch_norm(config: dict, weights: Weights, xs: list[Node]) -> Node:
 def dense(config: dict, weights: Weights, xs: list[Node]) -> Node:
     if xs[0].ndim != 2:
         raise FormatError(f"a Dense layer on {xs[0].spec} is not supported")
-    return with_bias(xs[0] @ Const(weights["kernel"]), weights)
+    return with_bias(xs[0] @ constant(weights["kernel"]), weights)
 
 
 def pool(name: str) -> Rule:

@@ -6,7 +6,9 @@ refused, and so is a dataset that declares more than the file could hold. Needs 
 Source: the layout of Keras' ``model.save``; CVE-2026-1669 for links and declared sizes, CVE-2025-9905 for Lambda.
 """
 
-import json
+import math
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,18 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import FormatError, bytes_text
+from cgraph.formats.allowance import Allowance
+from cgraph.formats.json_text import parse_json
+from cgraph.formats.mapped import map_file
+from cgraph.kernels.mapped import aligned
 from cgraph.record import Record
 
-MOST_NBYTES = 4 << 30
-MOST_RATIO = 1000
 MOST_DEPTH = 32
-MOST_OBJECTS = 100_000
+MOST_RATIO = 1000  # times as many bytes declared as stored
+OBJECT = 4096  # bytes in memory of what HDF5 and Python know of a group or array
+
+UNREADABLE = (OSError, KeyError, ValueError, RuntimeError, TypeError, AttributeError, OverflowError)
+"""What h5py raises over damaged files."""
 
 
 class KerasFile(Record):
@@ -34,37 +42,89 @@ class KerasFile(Record):
     weights: dict[str, dict[str, np.ndarray]]
 
 
+class Stored(Record):
+    """An array that lies in the file as it is.
+
+    Fields
+        offset: its first byte
+        dtype: as NumPy writes it, ``<f4``
+    """
+
+    offset: int
+    dtype: str
+    shape: tuple[int, ...]
+
+    def array(self, data: memoryview) -> np.ndarray:
+        """The array in the mapped file. FormatError when it is not all there."""
+        dtype, count = np.dtype(self.dtype), math.prod(self.shape)
+        stop = self.offset + count * dtype.itemsize
+        if not 0 <= self.offset <= stop <= len(data):
+            raise FormatError(f"an array of {count} × {dtype} at byte {self.offset} lies outside the file")
+        found = aligned(np.frombuffer(data[self.offset : stop], dtype))
+        return found.astype(dtype.newbyteorder("="), copy=False).reshape(self.shape)
+
+
+class Contents(Record):
+    """What a file holds, with arrays still in it.
+
+    Fields
+        config: as in KerasFile
+        arrays: by layer and name; what is compressed or in pieces has been read
+    """
+
+    config: dict[str, Any]
+    arrays: dict[tuple[str, str], Stored | np.ndarray]
+
+    def file(self, data: memoryview) -> KerasFile:
+        weights: dict[str, dict[str, np.ndarray]] = {}
+        for (layer, name), x in self.arrays.items():
+            weights.setdefault(layer, {})[name] = x.array(data) if isinstance(x, Stored) else x
+        return KerasFile(self.config, weights)
+
+
 def read_keras(path: str | Path) -> KerasFile:
-    """Description and weights of a Keras ``.h5`` file.
+    """Description and weights of a Keras ``.h5`` file. Arrays are read-only and stay in the mapped file where they can.
 
     Raises
-        FormatError: no HDF5 file, or it links elsewhere, or declares more bytes than it could hold
+        FormatError: no HDF5 file, or it links elsewhere, or declares more bytes than a file of its size may cost
         ImportError: h5py is not installed
     """
-    import h5py
-
-    path = Path(path)
     try:
-        size = path.stat().st_size
-        with h5py.File(path, "r") as file:
-            config = described(file)
-            root = file["model_weights"] if kind_of(file, "model_weights", h5py) else file
-            return KerasFile(config, layers_of(root, size, h5py))
+        return read_contents(path).file(map_file(path))
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
-    except (OSError, KeyError, ValueError, RuntimeError, TypeError) as error:
-        raise FormatError(f"{path}: no readable Keras file: {error}") from error
 
 
-def described(file: Any) -> dict[str, Any]:
+def read_contents(path: str | Path) -> Contents:
+    """What a file holds. FormatError as in `read_keras`, without the path."""
+    import h5py
+
+    try:
+        seen = os.stat(path)
+        if not stat.S_ISREG(seen.st_mode):
+            raise FormatError("it is no regular file")
+        allowance = Allowance(seen.st_size)
+        with h5py.File(path, "r") as file:
+            config = described(file, seen.st_size, allowance)
+            root = file["model_weights"] if kind_of(file, "model_weights", h5py) else file
+            return Contents(config, arrays_of(root, file.userblock_size, allowance, h5py))
+    except FormatError:
+        raise
+    except UNREADABLE as error:
+        raise FormatError(f"no readable Keras file: {error}") from error
+
+
+def described(file: Any, size: int, allowance: Allowance) -> dict[str, Any]:
     """The JSON text of the attribute ``model_config``."""
-    text = file.attrs.get("model_config")
-    if text is None:
+    if "model_config" not in file.attrs:
         return {}
-    found = json.loads(text if isinstance(text, str) else bytes(text).decode())
-    if not isinstance(found, dict):
-        raise FormatError("model_config is no JSON object")
-    return found
+    attribute = file.attrs.get_id("model_config")
+    if attribute.shape != () or attribute.dtype.kind not in "OS" or attribute.dtype.itemsize > size:
+        raise FormatError("model_config is no text")
+    text = file.attrs["model_config"]
+    if not isinstance(text, str | bytes):
+        raise FormatError("model_config is no text")
+    return parse_json(text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text), allowance, "its text")
 
 
 def kind_of(group: Any, name: str, h5py: Any) -> Any:
@@ -73,41 +133,42 @@ def kind_of(group: Any, name: str, h5py: Any) -> Any:
     if link is None:
         return None
     if not isinstance(link, h5py.HardLink):
-        raise FormatError(f"{name!r} is a {type(link).__name__}, which may lead anywhere; only plain contents are read")
+        raise FormatError(
+            f"{name!r:.80} is a {type(link).__name__}, which may lead anywhere; only plain contents are read"
+        )
     return group.get(name, getclass=True)
 
 
-def layers_of(root: Any, size: int, h5py: Any) -> dict[str, dict[str, np.ndarray]]:
-    """Arrays of every layer by their last name, without Keras' ``:0``."""
-    found: dict[str, dict[str, np.ndarray]] = {}
-    total = 0
-    for path, dataset in datasets(root, h5py):
-        total += checked_nbytes(path, dataset, size)
-        if total > MOST_NBYTES:
-            raise FormatError(f"its weights take more than {bytes_text(MOST_NBYTES)}")
+def arrays_of(
+    root: Any, userblock: int, allowance: Allowance, h5py: Any
+) -> dict[tuple[str, str], "Stored | np.ndarray"]:
+    """Arrays by layer and their last name, without Keras' ``:0``."""
+    found: dict[tuple[str, str], Stored | np.ndarray] = {}
+    for path, dataset in datasets(root, allowance, h5py):
+        check_stored(path, dataset)
         layer, _, name = path.partition("/")
         short = name.rpartition("/")[2].partition(":")[0]
-        if short in found.setdefault(layer, {}):
-            short = name.partition(":")[0]
-        found[layer][short] = dataset[()]
+        key = (layer, short if (layer, short) not in found else name.partition(":")[0])
+        offset = None if userblock or dataset.chunks else dataset.id.get_offset()
+        if offset is not None:
+            found[key] = Stored(offset, dataset.dtype.str, dataset.shape)
+        else:
+            found[key] = unpacked(path, dataset, allowance)
     return found
 
 
-def datasets(root: Any, h5py: Any) -> Iterator[tuple[str, Any]]:
+def datasets(root: Any, allowance: Allowance, h5py: Any) -> Iterator[tuple[str, Any]]:
     """Every dataset below a group with its path; each group is entered once."""
     waiting = [("", root, 0)]
     entered = set()
-    count = 0
     while waiting:
         path, group, depth = waiting.pop()
         address = h5py.h5o.get_info(group.id).addr
         if address in entered or depth > MOST_DEPTH:
-            raise FormatError(f"group {path!r} contains itself, or lies too deep")
+            raise FormatError(f"group {path!r:.80} contains itself, or lies too deep")
         entered.add(address)
         for name in group:
-            count += 1
-            if count > MOST_OBJECTS:
-                raise FormatError(f"it has more than {MOST_OBJECTS} objects")
+            allowance.spend("its table of contents", nbytes=OBJECT + len(path) + len(name))
             kind = kind_of(group, name, h5py)
             if kind is h5py.Dataset:
                 yield path + name, group[name]
@@ -115,15 +176,20 @@ def datasets(root: Any, h5py: Any) -> Iterator[tuple[str, Any]]:
                 waiting.append((f"{path}{name}/", group[name], depth + 1))
 
 
-def checked_nbytes(path: str, dataset: Any, size: int) -> int:
-    """Bytes of a dataset whose contents may be read. FormatError when they may not."""
+def check_stored(path: str, dataset: Any) -> None:
+    """FormatError unless a dataset holds numbers, in this file, as many as it declares."""
     if dataset.is_virtual or dataset.external:
-        raise FormatError(f"{path} keeps its contents in other files")
+        raise FormatError(f"{path:.80} keeps its contents in other files")
     if dataset.dtype.kind not in "fiub" or dataset.shape is None:
-        raise FormatError(f"{path} holds {dataset.dtype}, no numbers")
+        raise FormatError(f"{path:.80} holds {dataset.dtype!s:.80}, no numbers")
     nbytes, stored = dataset.size * dataset.dtype.itemsize, dataset.id.get_storage_size()
-    if nbytes > MOST_NBYTES or nbytes > MOST_RATIO * max(stored, 1) or stored > size:
-        raise FormatError(f"{path} declares {bytes_text(nbytes)} and stores {bytes_text(stored)}")
-    if dataset.chunks is None and nbytes != stored:
-        raise FormatError(f"{path} declares {bytes_text(nbytes)} and stores {bytes_text(stored)}")
-    return nbytes
+    if nbytes > MOST_RATIO * max(stored, 1) or (dataset.chunks is None and nbytes != stored):
+        raise FormatError(f"{path:.80} declares {bytes_text(nbytes)} and stores {bytes_text(stored)}")
+
+
+def unpacked(path: str, dataset: Any, allowance: Allowance) -> np.ndarray:
+    """The contents of a dataset that is kept in pieces, perhaps compressed."""
+    piece = math.prod(dataset.chunks or ())
+    allowance.spend(f"{path:.80}", nbytes=(dataset.size + piece) * dataset.dtype.itemsize)
+    found = dataset[()]
+    return np.asarray(found, found.dtype.newbyteorder("="))

@@ -14,12 +14,14 @@ from pathlib import Path, PurePosixPath
 from cgraph.errors import FormatError
 
 
-def map_file(path: Path) -> memoryview:
-    """A file that the user named himself: links are followed."""
+def map_file(path: str | Path) -> memoryview:
+    """A file that the user named himself: links are followed. FormatError when it cannot be read."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         raise FormatError(f"{path}: {error.strerror}") from None
+    except ValueError as error:  # a zero byte in the path
+        raise FormatError(f"{str(path)!r}: {error}") from None
     return map_descriptor(fd, str(path))
 
 

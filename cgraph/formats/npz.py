@@ -1,11 +1,12 @@
 """npz: arrays in a zip archive, read without pickle and without trusting what the archive declares.
 
-Every member is checked before its bytes are read: its name, compression and declared sizes, that no two members share
-bytes of the file, that the array's shape and dtype need exactly the member's bytes. An archive that declares far more
-than it stores is taken for a bomb. Format: numpy.lib.format.
+Every member is checked before its bytes are read: its name, compression, declared sizes and place, that the array's
+shape and dtype need exactly the member's bytes. An archive that declares far more than it stores is taken for a bomb.
+Arrays that are stored plain stay in the mapped file. Format: numpy.lib.format.
 """
 
 import io
+import re
 import zipfile
 from math import prod
 from pathlib import Path
@@ -13,119 +14,108 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, bytes_text
+from cgraph.files import replace_file
+from cgraph.formats.allowance import Allowance
+from cgraph.formats.mapped import map_file
+from cgraph.formats.zip_archive import Member, members_of, unpacked
+from cgraph.ir.spec import LARGEST
+from cgraph.kernels.mapped import aligned
 
-LARGEST = 4 << 30  # bytes of all arrays
+LARGEST_FILE = 4 << 30  # bytes of all arrays
 SMALL = 64 << 20  # bytes; below it any ratio is fine
 BOMB = 100  # times as many bytes declared as stored
 LONGEST_HEADER = 10_000
-ENCRYPTED = 1
+MOST_AXES = 64
+MAGIC = b"\x93NUMPY"
+LENGTHS = {MAGIC + b"\1\0": 2, MAGIC + b"\2\0": 4}  # bytes of the header's length, by version
+NUMBER = r"-?\d{1,20}"
+HEADER = re.compile(
+    r"\{'descr': '(?P<dtype>[<>|=]?\w+)', 'fortran_order': (?P<order>True|False), "
+    rf"'shape': \((?P<shape>(?:{NUMBER}L?,? ?)*)\),? ?\}}\s*"
+)
 
 
-def read_npz(path: str | Path, largest: int = LARGEST) -> dict[str, np.ndarray]:
-    """Arrays by name.
+def read_npz(path: str | Path, largest: int = LARGEST_FILE) -> dict[str, np.ndarray]:
+    """Arrays by name; they are read-only, and lie in the mapped file unless they are compressed or not aligned.
 
     Parameters
         largest: bytes that all arrays may need together
     Raises
         FormatError: the file is no npz file, holds objects, or declares sizes that do not fit
     """
+    data = map_file(path)
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-            check_members(members, Path(path).stat().st_size, largest)
-            return {name_of(member): member_array(archive, member) for member in members}
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, NotImplementedError, RuntimeError, OSError) as error:
-        raise FormatError(f"{path}: {error}") from None
+        members = members_of(data, Allowance(len(data)))
+        check_sizes(list(members.values()), largest)
+        return {name.removesuffix(".npy"): member_array(data, member) for name, member in members.items()}
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
 
 
-def name_of(member: zipfile.ZipInfo) -> str:
-    return member.filename.removesuffix(".npy")
-
-
-def check_members(members: list[zipfile.ZipInfo], nbytes: int, largest: int) -> None:
-    """FormatError unless names, sizes and places of all members are sound."""
-    names = [member.filename for member in members]
-    if len(set(names)) != len(names):
-        raise FormatError("two members have one name")
+def check_sizes(members: list[Member], largest: int) -> None:
+    """FormatError unless all members are arrays, and together not too large."""
     for member in members:
-        if not member.filename.endswith(".npy") or member.flag_bits & ENCRYPTED:
-            raise FormatError(f"member {member.filename!r:.80} is no plain .npy file")
-        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise FormatError(f"member {member.filename!r:.80} is compressed by an unknown method")
-        if member.compress_type == zipfile.ZIP_STORED and member.file_size != member.compress_size:
-            raise FormatError(
-                f"member {member.filename!r:.80} declares {member.file_size}, {member.compress_size} are stored"
-            )
-    declared, stored = (sum(getattr(m, key) for m in members) for key in ("file_size", "compress_size"))
+        if not member.name.endswith(".npy"):
+            raise FormatError(f"member {member.name!r:.80} is no .npy file")
+    declared, stored = sum(m.nbytes for m in members), sum(len(m.place) for m in members)
     if declared > largest or (declared > SMALL and declared > BOMB * stored):
         raise FormatError(
-            f"{declared} bytes are declared, {stored} stored; at most {largest}, and {BOMB} times, are read"
+            f"{bytes_text(declared)} are declared, {bytes_text(stored)} stored; at most {bytes_text(largest)}, "
+            f"and {BOMB} times, are read"
         )
-    at = 0
-    for member in sorted(members, key=lambda m: m.header_offset):
-        if member.header_offset < at or member.header_offset + member.compress_size > nbytes:
-            raise FormatError(f"member {member.filename!r:.80} shares bytes with another, or lies outside the file")
-        at = member.header_offset + member.compress_size
 
 
-def member_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
-    """One member as an array, read once its header is known to fit."""
-    with archive.open(member) as file:
-        shape, fortran, dtype, length = npy_header(file, member.filename)
-        need = prod(shape) * dtype.itemsize
-        if need != member.file_size - length:
-            raise FormatError(
-                f"member {member.filename!r:.80} {dtype}{list(shape)} needs {need} bytes, "
-                f"{member.file_size - length} are declared"
-            )
-        found = np.empty(prod(shape), dtype)
-        into: Any = found.view(np.uint8)
-        at = 0
-        while at < need:
-            count = file.readinto(into[at:])  # type: ignore[attr-defined]
-            if not count:
-                raise FormatError(f"member {member.filename!r:.80} ends after {at} of {need} bytes")
-            at += count
-        if file.read(1):
-            raise FormatError(f"member {member.filename!r:.80} has more than the {need} bytes it declares")
+def member_array(data: memoryview, member: Member) -> np.ndarray:
+    """One member as an array."""
+    body = unpacked(data, member)
+    shape, dtype, fortran, start = npy_header(body, member.name)
+    need = prod(shape) * dtype.itemsize
+    if need != len(body) - start:
+        raise FormatError(
+            f"member {member.name!r:.80} {dtype}{list(shape)} needs {need} bytes, {len(body) - start} are stored"
+        )
+    found = aligned(np.frombuffer(body[start:], dtype))
     return found.reshape(shape, order="F" if fortran else "C")
 
 
-def npy_header(file: Any, name: str) -> tuple[tuple[int, ...], bool, np.dtype, int]:
-    """Shape, order, dtype, and the header's bytes. FormatError for objects and what cannot be."""
+def npy_header(body: memoryview, name: str) -> tuple[tuple[int, ...], np.dtype, bool, int]:
+    """Shape, dtype, whether the first axis runs fastest, where the data begin. FormatError for what is no numbers.
+
+    The header is the text of a Python dictionary; only what NumPy writes is known, and nothing is evaluated.
+    """
+    width = LENGTHS.get(bytes(body[: len(MAGIC) + 2]), 0)
+    start = len(MAGIC) + 2 + width
+    length = int.from_bytes(body[start - width : start], "little")
+    if not width or not 0 < length <= min(LONGEST_HEADER, len(body) - start):
+        raise FormatError(f"member {name!r:.80} has no header of a .npy file")
+    text = str(body[start : start + length], "latin1")
+    found = HEADER.fullmatch(text)
+    if found is None:
+        raise FormatError(f"member {name!r:.80} has the header {text!r:.120}; only numbers are read")
+    shape = tuple(int(n) for n in re.findall(NUMBER, found["shape"]))
+    return *checked(shape, found["dtype"], name), found["order"] == "True", start + length
+
+
+def checked(shape: tuple[int, ...], code: str, name: str) -> tuple[tuple[int, ...], np.dtype]:
+    """A shape and dtype that an array can have, or FormatError."""
     try:
-        version = np.lib.format.read_magic(file)
-        read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
-        counted: Any = CountedReader(file)
-        shape, fortran, dtype = read(counted, max_header_size=LONGEST_HEADER)
-    except (ValueError, KeyError, TypeError, SyntaxError, RecursionError, MemoryError, EOFError) as error:
-        raise FormatError(f"member {name!r:.80} has no header of a .npy file: {error!r:.120}") from None
+        dtype = np.dtype(code)
+    except (TypeError, ValueError):
+        raise FormatError(f"member {name!r:.80} holds {code!r:.40}, which is no dtype") from None
     if dtype.hasobject or dtype.names or dtype.kind not in "biufc":
-        raise FormatError(f"member {name!r:.80} holds {dtype}; only numbers are read")
-    if any(n < 0 for n in shape) or prod(n for n in shape if n) * dtype.itemsize >= 2**63:
-        raise FormatError(f"member {name!r:.80} has the impossible shape {list(shape)}")
-    return shape, fortran, dtype, counted.count + len(np.lib.format.MAGIC_PREFIX) + 2
-
-
-class CountedReader:
-    """Reads from a file and counts. Changes: `count` grows."""
-
-    def __init__(self, file: Any) -> None:
-        self.file, self.count = file, 0
-
-    def read(self, size: int) -> bytes:
-        found = self.file.read(size)
-        self.count += len(found)
-        return found
+        raise FormatError(f"member {name!r:.80} holds {dtype!s:.80}; only numbers are read")
+    if len(shape) > MOST_AXES or min(shape, default=0) < 0 or prod(n for n in shape if n) * dtype.itemsize > LARGEST:
+        raise FormatError(f"member {name!r:.80} has the impossible shape {list(shape)!s:.80}")
+    return shape, dtype
 
 
 def write_npz(path: str | Path, arrays: dict[str, Any]) -> None:
-    """Write arrays by name, uncompressed, so that the same arrays give the same bytes."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+    """Write arrays by name, uncompressed, so that the same arrays give the same bytes; at once or not at all."""
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as file:
         for name, x in arrays.items():
             buffer = io.BytesIO()
             np.lib.format.write_array(buffer, np.asarray(x), allow_pickle=False)
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), buffer.getvalue())
+            file.writestr(zipfile.ZipInfo(f"{name}.npy"), buffer.getvalue())
+    replace_file(path, [archive.getbuffer()])

@@ -1,17 +1,24 @@
 """The part of pickle that describes data: read instruction by instruction, calling nothing.
 
 A function call in the pickle becomes a `Call` record, a persistent object a `Stored` one. What a pickle may name is
-given by the caller; everything else is refused before anything is made of it.
+given by the caller; everything else is refused before anything is made of it. Values may share parts (so a few
+instructions describe a tuple of 2**40 elements): nothing here walks through a value, compares or prints it.
 """
 
 import pickletools
+import sys
 from collections.abc import Callable
-from typing import IO, Any
+from typing import Any
 
 from cgraph.errors import FormatError
+from cgraph.formats.allowance import Allowance
 from cgraph.record import Record
 
-MOST_INSTRUCTIONS = 10_000_000
+INSTRUCTION = 128  # bytes that what one instruction makes takes at most, beside text, numbers and tuples
+POINTER = 8
+LONGEST_TEXT = 16 << 20
+LONGEST_LINE = 1 << 12
+LARGEST_KEY = 1 << 48  # so that no two numbers share a hash
 
 
 class Global(Record):
@@ -49,16 +56,59 @@ TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 IGNORED = frozenset(("PROTO", "FRAME"))
 
 
+def described(x: Any) -> str:
+    """A value for a message: numbers and short text as they are, of anything else its kind and size alone."""
+    if x is None or isinstance(x, bool | float):
+        return repr(x)
+    if isinstance(x, int):
+        return repr(x) if abs(x) < 2**64 else "a huge number"
+    if isinstance(x, str):
+        return f"{x[:40]!r}"
+    if isinstance(x, Global):
+        return f"{x.module}.{x.name}"
+    if isinstance(x, tuple | list | dict):
+        return f"a {type(x).__name__} of {len(x)}"
+    return f"a {type(x).__name__}"
+
+
+class Stream:
+    """Bytes of a file, read from front to back. Changes: its position."""
+
+    def __init__(self, data: memoryview) -> None:
+        self.data, self.at = data, 0
+
+    def read(self, count: int) -> bytes:
+        """The next bytes; fewer at the end."""
+        if count > LONGEST_TEXT:
+            raise FormatError(f"it has a text or number of {count} bytes; at most {LONGEST_TEXT} are read")
+        found = bytes(self.data[self.at : self.at + count])
+        self.at += len(found)
+        return found
+
+    def readline(self) -> bytes:
+        """The next bytes up to a line's end."""
+        head = bytes(self.data[self.at : self.at + LONGEST_LINE])
+        found = head[: head.find(b"\n") + 1]
+        if not found:
+            raise FormatError(f"it has a line of over {len(head)} bytes")
+        self.at += len(found)
+        return found
+
+    def tell(self) -> int:
+        return self.at
+
+
 class Reader:
     """A stack and a memo. Changes: with every instruction."""
 
-    def __init__(self, allowed: frozenset[Global]) -> None:
-        self.allowed = allowed
+    def __init__(self, allowed: frozenset[Global], allowance: Allowance) -> None:
+        self.allowed, self.allowance = allowed, allowance
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
 
     def step(self, name: str, arg: Any) -> None:
         """Carry out one instruction. FormatError when it is not one that describes data."""
+        self.allowance.spend("its description", nbytes=INSTRUCTION + (0 if arg is None else sys.getsizeof(arg)))
         if name in IGNORED:
             return
         if name in LITERALS:
@@ -104,14 +154,13 @@ class Reader:
             raise FormatError(f"instruction {name} does not describe data")
 
     def named(self, module: Any, name: Any) -> Global:
-        found = Global(module, name)
-        if not isinstance(module, str) or not isinstance(name, str) or found not in self.allowed:
-            raise FormatError(f"it names {module}.{name}, which is not allowed")
-        return found
+        if not isinstance(module, str) or not isinstance(name, str) or Global(module, name) not in self.allowed:
+            raise FormatError(f"it names {described(module)}.{described(name)}, which is not allowed")
+        return Global(module, name)
 
     def called(self, function: Any, args: Any) -> Any:
         if not isinstance(function, Global) or not isinstance(args, tuple):
-            raise FormatError(f"it calls {function!r:.60}")
+            raise FormatError(f"it calls {described(function)}")
         if function != DICT:
             return Call(function, args)
         if args:
@@ -119,13 +168,13 @@ class Reader:
         return {}
 
     def set_items(self, values: list) -> None:
-        if len(values) % 2 or not all(isinstance(key, str | int) for key in values[::2]):
+        if len(values) % 2 or not all(map(is_key, values[::2])):
             raise FormatError("a dictionary has keys that are neither text nor numbers")
         self.container(dict).update(zip(values[::2], values[1::2]))
 
     def container(self, kind: type) -> Any:
         if type(self.top()) is not kind:
-            raise FormatError(f"{self.top()!r:.60} is no {kind.__name__}")
+            raise FormatError(f"{described(self.top())} is no {kind.__name__}")
         return self.top()
 
     def top(self) -> Any:
@@ -143,22 +192,25 @@ class Reader:
         at = next((i for i in reversed(range(len(self.stack))) if self.stack[i] is MARK), None)
         if at is None:
             raise FormatError("it has no mark")
+        self.allowance.spend("its description", nbytes=POINTER * (len(self.stack) - at))
         found = self.stack[at + 1 :]
         del self.stack[at:]
         return found
 
 
-def read_pickle(file: IO[bytes], allowed: frozenset[Global]) -> Any:
-    """The value of the next pickle in `file`, which may name nothing but `allowed`.
+def is_key(x: Any) -> bool:
+    return isinstance(x, str) or (isinstance(x, int) and abs(x) < LARGEST_KEY)
+
+
+def read_pickle(stream: Stream, allowed: frozenset[Global], allowance: Allowance) -> Any:
+    """The value of the next pickle in `stream`, which may name nothing but `allowed`.
 
     Raises
-        FormatError: it is malformed, or holds more than data
+        FormatError: it is malformed, holds more than data, or takes too much memory
     """
-    reader = Reader(allowed)
+    reader = Reader(allowed, allowance)
     try:
-        for count, (opcode, arg, _) in enumerate(pickletools.genops(file)):
-            if count > MOST_INSTRUCTIONS:
-                raise FormatError(f"it has more than {MOST_INSTRUCTIONS} instructions")
+        for opcode, arg, _ in pickletools.genops(stream):  # type: ignore[arg-type]
             if opcode.name == "STOP":
                 break
             reader.step(opcode.name, arg)

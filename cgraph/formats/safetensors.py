@@ -7,7 +7,6 @@ Bits. bfloat16 has no NumPy dtype and is widened to float32; the 8-bit floats ar
 """
 
 import json
-import os
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
@@ -16,8 +15,12 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import FormatError
+from cgraph.files import replace_file
+from cgraph.formats.allowance import Allowance
+from cgraph.formats.json_text import parse_json
 from cgraph.formats.mapped import map_file
-from cgraph.kernels.mapped import aligned
+from cgraph.ir.spec import LARGEST
+from cgraph.kernels.mapped import aligned, copy_to
 
 LARGEST_HEADER = 100_000_000
 MOST_AXES = 64
@@ -35,7 +38,7 @@ def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
         FormatError: the file is no safetensors file, or breaks one of the rules above
     """
     try:
-        return read_arrays(map_file(Path(path)))
+        return read_arrays(map_file(path))
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
 
@@ -47,7 +50,7 @@ def read_arrays(data: memoryview) -> dict[str, np.ndarray]:
     length = int.from_bytes(data[:8], "little")
     if length > min(LARGEST_HEADER, len(data) - 8):
         raise FormatError(f"a header of {length} bytes is declared, the file has {len(data)}")
-    header = parsed(bytes(data[8 : 8 + length]))
+    header = parsed(bytes(data[8 : 8 + length]), Allowance(len(data)))
     header.pop("__metadata__", None)
     start = 8 + length
     ranges = {name: checked(name, entry, len(data) - start) for name, entry in header.items()}
@@ -59,24 +62,11 @@ def read_arrays(data: memoryview) -> dict[str, np.ndarray]:
     return found
 
 
-def parsed(raw: bytes) -> dict[str, Any]:
+def parsed(raw: bytes, allowance: Allowance) -> dict[str, Any]:
     """The header as a dictionary, or FormatError."""
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise FormatError("the header has a name twice")
-        return found
-
     if not raw.startswith(b"{"):
         raise FormatError("the header does not begin with {")
-    try:
-        found = json.loads(raw, object_pairs_hook=unique)
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"the header is no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise FormatError("the header is no object")
-    return found
+    return parse_json(raw, allowance, "the header")
 
 
 def checked(name: str, entry: Any, nbytes: int) -> range:
@@ -89,7 +79,10 @@ def checked(name: str, entry: Any, nbytes: int) -> range:
     if not is_whole_numbers(shape) or len(shape) > MOST_AXES or not is_whole_numbers(offsets) or len(offsets) != 2:
         raise FormatError(f"{name!r:.80} has the shape {shape!r:.80} at {offsets!r:.80}")
     begin, end = offsets
-    need = prod(shape) * np.dtype(DTYPES[dtype]).itemsize
+    itemsize = np.dtype(DTYPES[dtype]).itemsize
+    need = prod(shape) * itemsize
+    if prod(n for n in shape if n) * itemsize > LARGEST:
+        raise FormatError(f"{name!r:.80} has the impossible shape {shape!r:.80}")
     if not begin <= end <= nbytes or end - begin != need:
         raise FormatError(f"{name!r:.80} {dtype}{shape} needs {need} bytes, its range is {begin} to {end} of {nbytes}")
     return range(begin, end)
@@ -114,8 +107,15 @@ def array_at(data: memoryview, entry: dict[str, Any], span: range) -> np.ndarray
     """One array where it lies in the file; a copy where its elements do not lie aligned or are widened."""
     raw = np.frombuffer(data[span.start : span.stop], np.dtype(DTYPES[entry["dtype"]]))
     if entry["dtype"] == "BF16":
-        return (raw.astype(np.uint32) << 16).view(np.float32).reshape(entry["shape"])
+        return widened(raw).reshape(entry["shape"])
     return aligned(raw).reshape(entry["shape"])
+
+
+def widened(raw: np.ndarray) -> np.ndarray:
+    """bfloat16 as float32, of which it is the upper half."""
+    out = np.zeros(raw.size, "<f4")
+    copy_to(out.view("<u2")[1::2], raw)
+    return out
 
 
 def write_safetensors(path: str | Path, arrays: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> None:
@@ -137,21 +137,4 @@ def write_safetensors(path: str | Path, arrays: Mapping[str, Any], metadata: Map
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     bodies = [named[name].reshape(-1).view(np.uint8) for name in order]
-    replace_file(Path(path), [len(text).to_bytes(8, "little"), text, *bodies])
-
-
-def replace_file(path: Path, parts: list[Any]) -> None:
-    """Write a new file beside, bring it to the disk, and put it in the old one's place."""
-    import tempfile  # a process that only reads does without it and the modules that it needs
-
-    fd, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    replace_file(path, [len(text).to_bytes(8, "little"), text, *bodies])

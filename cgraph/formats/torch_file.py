@@ -2,21 +2,25 @@
 
 Such a file is a pickle, which is a program. Here its instructions are read one by one: numbers, text, containers and
 calls of four named functions, which only describe tensors, are understood; any other instruction or name is refused.
-Sizes are checked against the file before memory is taken for them.
+Sizes are checked against the file before anything is made; tensors stay in the mapped file.
 
 Source: the layout of torch.save, from its documentation and from files; CVE-2025-32434 for why not to unpickle.
 """
 
-import zipfile
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from cgraph.errors import FormatError
-from cgraph.formats.plain_pickle import Call, Global, Stored, read_pickle
+from cgraph.formats.allowance import Allowance
+from cgraph.formats.mapped import map_file
+from cgraph.formats.plain_pickle import Call, Global, Stored, Stream, described, read_pickle
+from cgraph.formats.zip_archive import STORED, members_of
+from cgraph.ir.spec import LARGEST
+from cgraph.kernels.mapped import aligned
 from cgraph.record import Record
 
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
@@ -34,9 +38,14 @@ DTYPES = {
 DICT = Global("collections", "OrderedDict")
 TENSORS = (Global("torch._utils", "_rebuild_tensor"), Global("torch._utils", "_rebuild_tensor_v2"))
 PARAMETER = Global("torch._utils", "_rebuild_parameter")
-UNREADABLE = (OSError, EOFError, ValueError, OverflowError, NotImplementedError, RuntimeError, zipfile.BadZipFile)
-"""What NumPy and zipfile raise over damaged files."""
+ZIP = b"PK\x03\x04"
+MOST_AXES = 16
+PATH = 100  # bytes in memory of a tensor's path, beside its letters
 ALLOWED = frozenset((DICT, *TENSORS, PARAMETER, *(Global("torch", name) for name in DTYPES)))
+
+
+Storages = dict[str, tuple[np.dtype, int]]
+"""Dtype and length of each storage by key."""
 
 
 class Place(Record):
@@ -46,117 +55,120 @@ class Place(Record):
     count: int
     dtype: np.dtype
 
+    def array(self, data: memoryview) -> np.ndarray:
+        """Its elements in the file, or a copy where they do not lie aligned."""
+        return aligned(np.frombuffer(data[self.offset :], self.dtype, self.count))
+
 
 def read_torch(path: str | Path) -> dict[str, np.ndarray]:
     """Every tensor of a file written by ``torch.save``, by its path: keys of nested dictionaries joined with dots.
+
+    They are read-only and lie in the mapped file, in which tensors may share bytes; a storage whose elements do not lie
+    aligned is copied once.
 
     Raises
         FormatError: no such file of either layout, or it holds what is not allowed: other functions, other types,
             tensors that reach beyond their storage, storages that reach beyond the file
     """
-    path = Path(path)
+    data = map_file(path)
+    allowance = Allowance(len(data))
     try:
-        with path.open("rb") as file:
-            size = path.stat().st_size
-            if zipfile.is_zipfile(file):
-                tree, places = zipped(file, size)
-            else:
-                file.seek(0)
-                tree, places = legacy(file, size)
-            return {name: tensor(call, places, file) for name, call in tensors_of(tree).items()}
+        tensors, places = (zipped if data[: len(ZIP)] == ZIP else legacy)(data, allowance)
+        storages = {key: place.array(data) for key, place in places.items()}
+        return {name: tensor(call, storages) for name, call in tensors.items()}
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
-    except UNREADABLE as error:
-        raise FormatError(f"{path}: no readable torch file: {error}") from error
 
 
-def legacy(file: IO[bytes], size: int) -> tuple[Any, dict[str, Place]]:
+def legacy(data: memoryview, allowance: Allowance) -> tuple[dict[str, Call], dict[str, Place]]:
     """Five pickles one after another – magic, protocol, machine, tree, keys – and then the storages."""
-    if read_pickle(file, frozenset()) != MAGIC:
+    stream = Stream(data)
+
+    def plain() -> Any:
+        return read_pickle(stream, frozenset(), allowance)
+
+    if plain() != MAGIC:
         raise FormatError("it does not begin like a torch file")
-    protocol, machine = read_pickle(file, frozenset()), read_pickle(file, frozenset())
+    protocol, machine = plain(), plain()
     if protocol != PROTOCOL or not isinstance(machine, dict) or machine.get("little_endian") is not True:
-        raise FormatError(f"protocol {protocol!r:.40} or byte order is not supported")
-    tree = read_pickle(file, ALLOWED)
-    keys = read_pickle(file, frozenset())
-    declared = storages_of(tree)
-    if not isinstance(keys, list) or sorted(map(str, keys)) != sorted(declared):
+        raise FormatError(f"protocol {described(protocol)} or byte order is not supported")
+    tensors = tensors_of(read_pickle(stream, ALLOWED, allowance), allowance)
+    keys = plain()
+    declared = storages_of(tensors)
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys) or sorted(keys) != sorted(declared):
         raise FormatError("the list of storages does not agree with the tensors")
     places = {}
-    for key in map(str, keys):
+    for key in keys:
         dtype, count = declared[key]
-        if int.from_bytes(file.read(8), "little") != count:
-            raise FormatError(f"storage {key} has another length than its tensors say")
-        places[key] = checked_place(key, file.tell(), count, dtype, size)
-        file.seek(count * dtype.itemsize, 1)
-    return tree, places
+        if int.from_bytes(stream.read(8), "little") != count:
+            raise FormatError(f"storage {key!r:.40} has another length than its tensors say")
+        places[key] = checked_place(key, stream.at, count, dtype, len(data))
+        stream.at += count * dtype.itemsize
+    return tensors, places
 
 
-def zipped(file: IO[bytes], size: int) -> tuple[Any, dict[str, Place]]:
-    """A zip archive of ``data.pkl`` and a stored, uncompressed entry for each storage."""
-    with zipfile.ZipFile(file) as archive:
-        entries = {info.filename.partition("/")[2]: info for info in archive.infolist()}
-        if len(entries) != len(archive.infolist()) or "data.pkl" not in entries:
-            raise FormatError("it has no data.pkl, or two entries of one name")
-        if sum(info.file_size for info in entries.values()) > size:
-            raise FormatError(f"its entries claim more than the {size} bytes of the file")
-        if any(info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 for info in entries.values()):
-            raise FormatError("an entry is compressed or encrypted; torch stores them plain")
-        if "byteorder" in entries and archive.read(entries["byteorder"]) != b"little":
-            raise FormatError("its byte order is not supported")
-        with archive.open(entries["data.pkl"]) as pickle_file:
-            tree = read_pickle(pickle_file, ALLOWED)
-        places = {}
-        for key, (dtype, count) in storages_of(tree).items():
-            info = entries.get(f"data/{key}")
-            if info is None or info.file_size != count * dtype.itemsize:
-                raise FormatError(f"storage {key} is missing or has another length than its tensors say")
-            with archive.open(info):  # checks the entry's own header
-                places[key] = checked_place(key, first_byte(file, info), count, dtype, size)
-    return tree, places
+def zipped(data: memoryview, allowance: Allowance) -> tuple[dict[str, Call], dict[str, Place]]:
+    """A zip archive of ``data.pkl`` and a stored, uncompressed member for each storage, all in one folder."""
+    members = members_of(data, allowance)
+    inner = {name.partition("/")[2]: member for name, member in members.items()}
+    if len(inner) != len(members) or "data.pkl" not in inner:
+        raise FormatError("it has no data.pkl, or two members of one name")
+    if any(member.method != STORED for member in members.values()):
+        raise FormatError("a member is compressed; torch stores them plain")
 
+    def body(name: str) -> memoryview:
+        return data[inner[name].place.start : inner[name].place.stop]
 
-def first_byte(file: IO[bytes], info: zipfile.ZipInfo) -> int:
-    """Where an entry's bytes begin: behind its local header, whose name and extra field have lengths of their own."""
-    file.seek(info.header_offset + 26)
-    lengths = file.read(4)
-    return info.header_offset + 30 + int.from_bytes(lengths[:2], "little") + int.from_bytes(lengths[2:], "little")
+    if "byteorder" in inner and body("byteorder") != b"little":
+        raise FormatError("its byte order is not supported")
+    tensors = tensors_of(read_pickle(Stream(body("data.pkl")), ALLOWED, allowance), allowance)
+    places = {}
+    for key, (dtype, count) in storages_of(tensors).items():
+        member = inner.get(f"data/{key}")
+        if member is None or member.nbytes != count * dtype.itemsize:
+            raise FormatError(f"storage {key!r:.40} is missing or has another length than its tensors say")
+        places[key] = checked_place(key, member.place.start, count, dtype, len(data))
+    return tensors, places
 
 
 def checked_place(key: str, offset: int, count: int, dtype: np.dtype, size: int) -> Place:
     if offset + count * dtype.itemsize > size:
-        raise FormatError(f"storage {key} of {count} × {dtype} reaches beyond the {size} bytes of the file")
+        raise FormatError(f"storage {key!r:.40} of {count} × {dtype} reaches beyond the {size} bytes of the file")
     return Place(offset, count, dtype)
 
 
-def storages_of(tree: Any) -> dict[str, tuple[np.dtype, int]]:
-    """Dtype and length of every storage that a tensor names, by key."""
-    found: dict[str, tuple[np.dtype, int]] = {}
-    for call in tensors_of(tree).values():
+def storages_of(tensors: Mapping[str, Call]) -> Storages:
+    """Every storage that a tensor names."""
+    found: Storages = {}
+    for call in tensors.values():
         key, dtype, count = storage(call.args[0] if call.args else None)
         if found.setdefault(key, (dtype, count)) != (dtype, count):
-            raise FormatError(f"storage {key} is described in two ways")
+            raise FormatError(f"storage {key!r:.40} is described in two ways")
     return found
 
 
 def storage(given: Any) -> tuple[str, np.dtype, int]:
     """Key, dtype and elements of ``("storage", type, key, device, elements)``."""
     record = given.record if isinstance(given, Stored) else None
-    if not isinstance(record, tuple) or len(record) not in (5, 6) or record[0] != "storage":
-        raise FormatError(f"{given!r:.60} is no storage")
+    if not isinstance(record, tuple) or len(record) not in (5, 6) or not is_text(record[0], "storage"):
+        raise FormatError(f"{described(given)} is no storage")
     kind, key, count = record[1], record[2], record[4]
     if not isinstance(kind, Global) or kind.name not in DTYPES or not isinstance(key, str) or not natural(count):
-        raise FormatError(f"{record!r:.80} is no storage")
+        raise FormatError(f"{', '.join(map(described, record))} is no storage")
     if len(record) == 6 and record[5] is not None:
-        raise FormatError(f"storage {key} is a view of another one, which is not supported")
+        raise FormatError(f"storage {key!r:.40} is a view of another one, which is not supported")
     return key, np.dtype(DTYPES[kind.name]), count
+
+
+def is_text(x: Any, text: str) -> bool:
+    return isinstance(x, str) and x == text
 
 
 def natural(x: Any) -> bool:
     return isinstance(x, int) and not isinstance(x, bool) and 0 <= x < 2**48
 
 
-def tensors_of(tree: Any) -> dict[str, Call]:
+def tensors_of(tree: Any, allowance: Allowance) -> dict[str, Call]:
     """Calls that describe tensors, by path; each dictionary is entered once."""
     found: dict[str, Call] = {}
     waiting: list[tuple[str, Any]] = [("", tree)]
@@ -169,26 +181,32 @@ def tensors_of(tree: Any) -> dict[str, Call]:
             found[path or "tensor"] = value
         elif isinstance(value, Mapping) and id(value) not in entered:
             entered.add(id(value))
-            items = [(f"{path}.{key}" if path else str(key), x) for key, x in value.items()]
-            waiting.extend(reversed(items))
+            for key in reversed(value):
+                allowance.spend("the paths of its tensors", nbytes=PATH + len(path) + len(str(key)))
+                waiting.append((f"{path}.{key}" if path else str(key), value[key]))
     return found
 
 
-def tensor(call: Call, places: Mapping[str, Place], file: IO[bytes]) -> np.ndarray:
-    """The array of ``_rebuild_tensor(storage, offset, size, stride, …)``."""
+def tensor(call: Call, storages: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The array of ``_rebuild_tensor(storage, offset, size, stride, …)``: a view of its storage."""
     if len(call.args) < 4:
         raise FormatError("a tensor lacks its size or strides")
     key, dtype, count = storage(call.args[0])
     offset, shape, strides = call.args[1:4]
-    numbers = (*shape, *strides) if isinstance(shape, tuple) and isinstance(strides, tuple) else (-1,)
-    if not natural(offset) or not all(map(natural, numbers)) or len(shape) != len(strides) or len(shape) > 16:
-        raise FormatError(f"tensor of storage {key} has an impossible size {shape!r:.40} or strides {strides!r:.40}")
+    if not natural(offset) or not is_size(shape) or not is_size(strides) or len(shape) != len(strides):
+        raise FormatError(f"tensor of storage {key!r:.40} has an impossible offset, size or strides")
     last = offset + sum((n - 1) * step for n, step in zip(shape, strides))
+    if prod(n for n in shape if n) * dtype.itemsize > LARGEST:
+        raise FormatError(f"tensor of storage {key!r:.40} has the impossible size {list(shape)}")
     if prod(shape) > count or (prod(shape) and last >= count):
-        raise FormatError(f"tensor {list(shape)} reaches beyond the {count} elements of storage {key}")
-    file.seek(places[key].offset)
-    flat = np.frombuffer(file.read(count * dtype.itemsize), dtype)
-    if flat.size != count:
-        raise FormatError(f"storage {key} ends early")
+        raise FormatError(f"tensor {list(shape)} reaches beyond the {count} elements of storage {key!r:.40}")
+    if not prod(shape):
+        return np.empty(shape, dtype)
     steps = tuple(step * dtype.itemsize for step in strides)
-    return np.ascontiguousarray(np.lib.stride_tricks.as_strided(flat[offset:], shape, steps)).reshape(shape)
+    found: np.ndarray = np.ndarray(shape, dtype, storages[key], offset * dtype.itemsize, steps)
+    found.flags.writeable = False
+    return found
+
+
+def is_size(x: Any) -> bool:
+    return isinstance(x, tuple) and len(x) <= MOST_AXES and all(map(natural, x))

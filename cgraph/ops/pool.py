@@ -63,7 +63,7 @@ class Pool(Op):
     def results(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Windows along each axis of ``[n, c, ...]``."""
         found = (self.moves.ceil_result if self.ceil else self.moves.result)(shape[2:])
-        if (self.moves.counts(shape[2:], found, False) == 0).any():
+        if self.moves.leave_out(shape[2:], found):
             raise ShapeError(f"a window {list(self.window)} lies in the padding {list(self.pad)} alone")
         return found
 

@@ -16,6 +16,7 @@ from cgraph.kernels.target import Target
 from cgraph.record import Record, replace
 
 Sizes = int | Sequence[int]
+MOST_BEFORE = 1 << 16
 
 
 class Windows(Record):
@@ -69,6 +70,26 @@ class Windows(Record):
             low, high = (-before, n + behind) if with_pad else (0, n)
             found = found[..., None] * ((at >= low) & (at < high)).sum(1)
         return found
+
+    def leave_out(self, shape: tuple[int, ...], results: tuple[int, ...]) -> bool:
+        """A window sees padding alone.
+
+        Only one that begins before the axis can, with all its elements before it or with a step over all of it, or one
+        that begins behind it. ShapeError when more windows than MOST_BEFORE would have to be looked at.
+        """
+        if 0 in results:
+            return False
+        for n, p, e, s, d, (before, _) in zip(shape, results, self.extent, self.stride, self.dilation, self.pairs):
+            if e <= before or (p - 1) * s - before >= n:
+                return True
+            if n >= d:  # no step leads over the axis
+                continue
+            early = min(p, -(-before // s))
+            if early > MOST_BEFORE:
+                raise ShapeError(f"{early} windows of {e} begin in the padding of {before}; at most {MOST_BEFORE} may")
+            if any((i * s - before) % d >= n for i in range(early)):
+                return True
+        return False
 
     def covered(self, results: tuple[int, ...]) -> tuple[int, ...]:
         """Elements along each padded axis that so many windows reach over."""

@@ -204,3 +204,33 @@ def test_flipped_bytes_give_a_network_or_a_typed_error(tmp_path_factory, flips):
     path = tmp_path_factory.mktemp("flips") / "net.cfg"
     path.write_bytes(flipped(EXAMPLE, flips))
     harmless(darknet.load, path)
+
+
+def test_a_route_takes_one_group_of_the_channels(tmp_path):
+    text = "[net]\nheight=2\nwidth=2\nchannels=6\n[dropout]\n[route]\nlayers=-1\ngroups=3\ngroup_id=1\n"
+    x = np.arange(24, dtype="float32").reshape(1, 6, 2, 2)
+    np.testing.assert_array_equal(run(network(tmp_path, text), x), x[:, 2:4])
+    with pytest.raises(FormatError, match="4 groups do not divide 6 channels"):
+        network(tmp_path, text.replace("groups=3", "groups=4"))
+    with pytest.raises(FormatError, match="group 3 of 3"):
+        network(tmp_path, text.replace("group_id=1", "group_id=3"))
+
+
+def test_parameters_are_drawn_up_to_a_limit(tmp_path):
+    text = "[net]\nheight=4\nwidth=4\nchannels=2\n[convolutional]\nfilters=8\nsize=3\n"
+    assert network(tmp_path, text, seed=0, drawn=4 * (8 + 8 * 2 * 9)).outputs[0].shape == (1, 8, 2, 2)
+    with pytest.raises(FormatError, match="would draw 576 B, 575 B are left; more with drawn="):
+        network(tmp_path, text, seed=0, drawn=4 * (8 + 8 * 2 * 9) - 1)
+
+
+@pytest.mark.parametrize("path", ["a\0b", "missing.cfg", "."])
+def test_a_path_that_is_no_file_is_refused(path):
+    with pytest.raises(FormatError):
+        darknet.load(path)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_may_end_as_on_any_system(tmp_path, end):
+    text = "[net]\nheight=2\nwidth=2\nchannels=6\n# comment\n[dropout]\n"
+    (tmp_path / "net.cfg").write_bytes(text.replace("\n", end).encode())
+    assert darknet.load(tmp_path / "net.cfg").outputs[0].shape == (1, 6, 2, 2)

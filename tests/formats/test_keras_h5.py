@@ -1,6 +1,9 @@
 """Keras files: the MLPerf-Tiny networks equal NumPy, crafted files are refused."""
 
+import io
 import json
+import os
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +11,11 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import FormatError
-from cgraph.formats.keras_apart import read_keras_apart
-from cgraph.formats.keras_graph import graph_of, load_keras
-from cgraph.formats.keras_h5 import KerasFile, read_keras
+from cgraph.formats.allowance import Allowance
+from cgraph.formats.keras_apart import read_keras_apart, received
+from cgraph.formats.keras_graph import graph_of, in_order, load_keras
+from cgraph.formats.keras_h5 import KerasFile, Stored, read_keras
+from cgraph.kernels.mapped import mapping_of
 from tests.formats.keras_numpy import evaluate_keras
 from tests.support.data import shared
 
@@ -40,6 +45,77 @@ def test_weights_come_back_by_layer_and_name(tmp_path):
     kernel = np.arange(6, dtype=np.float32).reshape(2, 3)
     path = weights_file(tmp_path, lambda g: g.create_dataset("kernel:0", data=kernel))
     np.testing.assert_array_equal(read_keras(path).weights["dense"]["kernel"], kernel)
+
+
+KERNEL = np.arange(600, dtype=np.float32).reshape(20, 30)
+
+
+@pytest.mark.parametrize("read", [read_keras, read_keras_apart])
+@pytest.mark.parametrize(
+    ("options", "is_mapped"),
+    [({}, True), ({"chunks": (7, 11)}, False), ({"chunks": (20, 30), "compression": "gzip", "shuffle": True}, False)],
+)
+def test_arrays_stay_in_the_file_where_they_lie_there_whole(tmp_path, read, options, is_mapped):
+    path = weights_file(tmp_path, lambda g: g.create_dataset("kernel:0", data=KERNEL, **options))
+    found = read(path).weights["dense"]["kernel"]
+    assert (mapping_of(found) is not None) is is_mapped
+    np.testing.assert_array_equal(found, KERNEL)
+
+
+@pytest.mark.parametrize("read", [read_keras, read_keras_apart])
+@pytest.mark.parametrize("code", [">f4", "<f8", "<f2", "i1", ">i8"])
+@pytest.mark.parametrize("userblock", [0, 512])
+def test_arrays_of_any_dtype_come_back_in_this_machines_order(tmp_path, read, code, userblock):
+    path = tmp_path / "x.h5"
+    with h5py.File(path, "w", userblock_size=userblock) as file:
+        file.create_dataset("model_weights/dense/dense/kernel:0", data=KERNEL[0].astype(code))
+    found = read(path).weights["dense"]["kernel"]
+    assert found.dtype == np.dtype(code).newbyteorder("=") and found.dtype.isnative
+    np.testing.assert_array_equal(found, KERNEL[0].astype(code))
+
+
+def test_a_place_outside_the_file_is_refused():
+    for offset, shape in ((-4, (2,)), (0, (3,)), (8, (1,)), (2**62, (1,))):
+        with pytest.raises(FormatError, match="outside the file"):
+            Stored(offset, "<f4", shape).array(memoryview(bytes(8)))
+
+
+ROWS = {
+    "nothing": {},
+    "another kind of rows": {"config": {}, "arrays": [1]},
+    "objects": {"config": {}, "arrays": [["a", "b", "|O", [1], None]]},
+    "a negative size": {"config": {}, "arrays": [["a", "b", "<f4", [-1], None]]},
+    "more than was sent": {"config": {}, "arrays": [["a", "b", "<f4", [9], None]]},
+    "a place that is no number": {"config": {}, "arrays": [["a", "b", "<f4", [1], "x"]]},
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_what_a_broken_child_hands_back_is_refused(name):
+    text = json.dumps(ROWS[name]).encode()
+    with pytest.raises(FormatError, match="handed back|lies outside"):
+        received(io.BytesIO(len(text).to_bytes(8, "little") + text), Allowance(100)).file(memoryview(bytes(8)))
+
+
+@pytest.mark.parametrize("read", [read_keras, read_keras_apart])
+@pytest.mark.parametrize("path", ["a\0b", "missing.h5", "."])
+def test_a_path_that_is_no_file_is_refused(read, path):
+    with pytest.raises(FormatError):
+        read(path)
+
+
+def test_a_pipe_is_refused_without_waiting_for_it(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FormatError, match="no regular file"):
+        read_keras(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("value", [np.zeros(3), 7, np.bytes_(b"[]"), "[" * 50_000, "{"])
+def test_a_description_that_is_no_text_of_an_object_is_refused(tmp_path, value):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.attrs["model_config"] = value
+    with pytest.raises(FormatError):
+        read_keras(tmp_path / "x.h5")
 
 
 def soft(group):
@@ -136,6 +212,31 @@ def test_layers_in_any_order_and_keras_order_of_elements():
     x = np.random.default_rng(0).normal(size=(3, 2, 4, 4)).astype(np.float32)
     got = cg.compile(graph.outputs[0], graph.inputs, engine="reference")(x)
     np.testing.assert_array_equal(got, x.transpose(0, 2, 3, 1).reshape(3, 2, 8, 2).transpose(0, 3, 1, 2))
+
+
+def test_layers_of_any_number_in_any_order_take_time_in_proportion():
+    """Each of 3,000 layers in the worst order is looked at a few times."""
+    count = 3000
+    layers = [{"name": "0", "inbound_nodes": []}]
+    layers += [{"name": str(i), "inbound_nodes": [[[str(i - 1), 0, 0, {}]]]} for i in range(1, count)]
+    looks = Counter()
+
+    class Counted(dict):
+        def get(self, *args):
+            looks["all"] += 1
+            return super().get(*args)
+
+    for turned in (layers, layers[::-1]):
+        found = [layer["name"] for layer in in_order([Counted(layer) for layer in turned])]
+        assert found == [str(i) for i in range(count)]
+    assert looks["all"] < 8 * count
+
+
+def test_two_layers_of_one_name_are_refused():
+    file = network({"class_name": "ReLU", "name": "a", "config": {}})
+    file.config["config"]["layers"].append(file.config["config"]["layers"][1])
+    with pytest.raises(FormatError, match="one name"):
+        graph_of(file, 1)
 
 
 def test_layers_that_wait_for_each_other_are_refused():

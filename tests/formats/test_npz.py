@@ -1,6 +1,7 @@
 """npz: what NumPy writes is read, objects and bombs are refused before anything is allocated."""
 
 import io
+import warnings
 import zipfile
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cgraph.formats.npz import read_npz, write_npz
+from cgraph.kernels.mapped import mapping_of
 from tests.support.hostile import flipped, harmless, refused
 
 ARRAYS = {
@@ -66,13 +68,13 @@ MEMBERS = {
         [("a.npy", npy("{'descr': [('x', '<f4')], 'fortran_order': False, 'shape': (1,)}", bytes(4)))],
         "only",
     ),
-    "more declared than stored": ([("a.npy", npy(HEADER.format("<f4", (1 << 40,)), bytes(4)))], "declared"),
-    "less declared than stored": ([("a.npy", npy(HEADER.format("<f4", (1,)), bytes(8)))], "declared"),
+    "more declared than stored": ([("a.npy", npy(HEADER.format("<f4", (1 << 40,)), bytes(4)))], "stored"),
+    "less declared than stored": ([("a.npy", npy(HEADER.format("<f4", (1,)), bytes(8)))], "stored"),
     "an overflowing shape": ([("a.npy", npy(HEADER.format("<f8", (1 << 40, 1 << 40)), bytes(8)))], "impossible"),
     "a negative axis": ([("a.npy", npy(HEADER.format("<f4", (-1,)), bytes(4)))], "impossible"),
     "code as a header": ([("a.npy", npy("__import__('os').getcwd()"))], "header"),
     "no array at all": ([("a.npy", b"nothing")], "header"),
-    "another name": ([("../a.txt", b"nothing")], "no plain"),
+    "another name": ([("../a.txt", b"nothing")], "no .npy"),
 }
 
 
@@ -92,14 +94,14 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
 
 def test_more_than_the_limit_is_refused(tmp_path):
     np.savez(tmp_path / "x.npz", a=np.zeros(1000))
-    refused(lambda p: read_npz(p, largest=4000), tmp_path / "x.npz", "at most 4000")
+    refused(lambda p: read_npz(p, largest=4000), tmp_path / "x.npz", "at most 3.91 KiB")
 
 
 def test_two_members_of_one_name_are_refused(tmp_path):
     body = npy(HEADER.format("|i1", (1,)), bytes(1))
     with pytest.warns(UserWarning):
         path = archive(tmp_path / "x.npz", [("a.npy", body), ("a.npy", body)])
-    refused(read_npz, path, "one name")
+    refused(read_npz, path, "two members")
 
 
 def test_members_that_share_bytes_are_refused(tmp_path):
@@ -110,6 +112,43 @@ def test_members_that_share_bytes_are_refused(tmp_path):
     raw[second + 42 : second + 46] = raw[first + 42 : first + 46]  # both entries point at the first member
     path.write_bytes(raw)
     refused(read_npz, path)
+
+
+def test_arrays_that_are_stored_plain_lie_in_the_mapped_file(tmp_path):
+    x = np.asfortranarray(np.arange(6, dtype="i1").reshape(2, 3))  # bytes, which lie aligned anywhere
+    np.savez(tmp_path / "plain.npz", x=x)
+    np.savez_compressed(tmp_path / "packed.npz", x=x)
+    for name, is_mapped in (("plain.npz", True), ("packed.npz", False)):
+        found = read_npz(tmp_path / name)["x"]
+        assert (mapping_of(found) is not None) is is_mapped
+        assert found.flags.f_contiguous and not found.flags.writeable
+
+
+HEADERS = {  # a header, and what of its array is as NumPy says
+    "version 2": b"\x93NUMPY\x02\x00\x46\x00\x00\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }"
+    + b" " * 12
+    + b"\n",
+    "another order of bytes": npy("{'descr': '>i4', 'fortran_order': False, 'shape': (1,), }"),
+    "the old long": npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1L,), }"),
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_headers_that_numpy_reads_are_read(name, tmp_path):
+    body = HEADERS[name] + b"\x00\x00\x80\x3f"
+    found = read_npz(archive(tmp_path / "x.npz", [("a.npy", body)]))["a"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy's own, about the old long
+        np.testing.assert_array_equal(found, np.load(tmp_path / "x.npz")["a"])
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "x.npz"
+    write_npz(path, ARRAYS)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="allow_pickle"):
+        write_npz(path, {"a": np.zeros(3), "b": np.array([{}], object)})
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 
 
 def test_no_archive_is_refused(tmp_path):

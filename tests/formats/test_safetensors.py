@@ -1,14 +1,17 @@
 """safetensors: round trips, agreement with the safetensors package, and what its rules refuse."""
 
 import json
+import os
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cgraph.errors import FormatError
+from cgraph.formats import safetensors
 from cgraph.formats.safetensors import read_safetensors, write_safetensors
-from tests.support.hostile import flipped, harmless, refused
+from tests.support.hostile import flipped, harmless, limited, refused
 
 ARRAYS = {
     "weights": np.arange(12, dtype="float32").reshape(3, 4),
@@ -85,7 +88,7 @@ ATTACKS = {
     "a range behind the file": (packed({"a": entry(offsets=(0, 1 << 50))}, bytes(8)), "range"),
     "a negative range": (packed({"a": entry(offsets=(-8, 0))}, bytes(8)), "shape"),
     "a shape of more than is stored": (packed({"a": entry(shape=(1 << 40,))}, bytes(8)), "needs"),
-    "a shape that overflows": (packed({"a": entry(shape=(1 << 33, 1 << 33, 0))}, bytes(8)), "needs"),
+    "a shape that overflows": (packed({"a": entry(shape=(1 << 33, 1 << 33, 0))}, bytes(8)), "impossible"),
     "a negative axis": (packed({"a": entry(shape=(-2,))}, bytes(8)), "shape"),
     "a number that is no integer": (packed({"a": entry(shape=(2.0,))}, bytes(8)), "shape"),
     "true as a size": (packed({"a": entry(shape=(True, 2))}, bytes(8)), "shape"),
@@ -100,6 +103,41 @@ def test_a_malformed_file_is_refused(name, tmp_path):
     path = tmp_path / "x"
     path.write_bytes(body)
     refused(read_safetensors, path, match)
+
+
+def test_a_header_may_have_100_megabytes_and_no_more(tmp_path, monkeypatch):
+    """The limit made small: a file that holds the header it declares is refused for its header alone."""
+    assert safetensors.LARGEST_HEADER == 100_000_000
+    body = packed({"a": entry()}, bytes(8))
+    length = len(body) - 16
+    path = tmp_path / "x"
+    path.write_bytes(body)
+    monkeypatch.setattr(safetensors, "LARGEST_HEADER", length)
+    assert list(read_safetensors(path)) == ["a"]
+    monkeypatch.setattr(safetensors, "LARGEST_HEADER", length - 1)
+    refused(read_safetensors, path, f"a header of {length} bytes")
+
+
+def test_bfloat16_takes_the_memory_of_its_result(tmp_path):
+    count = 30 << 20
+    path = tmp_path / "x"
+    path.write_bytes(packed({"a": entry("BF16", (count,), (0, 2 * count))}))
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size + 2 * count)
+    with limited(path, room=8 << 20):
+        assert read_safetensors(path)["a"].nbytes == 4 * count
+
+
+@pytest.mark.parametrize("path", ["a\0b", "missing", "."])
+def test_a_path_that_is_no_file_is_refused(path):
+    with pytest.raises(FormatError):
+        read_safetensors(path)
+
+
+def test_a_pipe_is_refused_without_waiting_for_it(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FormatError, match="no regular file"):
+        read_safetensors(tmp_path / "pipe")
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(1, 255)), min_size=1, max_size=4))

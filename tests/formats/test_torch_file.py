@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cgraph.errors import FormatError
-from cgraph.formats.plain_pickle import MARK, Global, Reader, read_pickle
+from cgraph.formats.allowance import Allowance
+from cgraph.formats.plain_pickle import MARK, Global, Reader, Stream, read_pickle
 from cgraph.formats.torch_file import MAGIC, PROTOCOL, read_torch
+from cgraph.kernels.mapped import mapping_of
 from tests.support.data import shared
 
 NAMES = {
@@ -140,7 +142,7 @@ def test_other_names_are_refused(tmp_path, name):
 @pytest.mark.parametrize("code", [b"ios\nsystem\n.", b"(cos\nsystem\no.", b"\x82\x01.", b"\x85P1\n.", b"}\x94\x81."])
 def test_other_instructions_are_refused(code):
     with pytest.raises(FormatError):
-        read_pickle(io.BytesIO(b"\x80\x02N" + code), frozenset())
+        read_pickle(Stream(memoryview(b"\x80\x02N" + code)), frozenset(), Allowance(100))
 
 
 @LAYOUTS
@@ -177,6 +179,64 @@ def test_a_storage_in_two_dtypes_is_refused(tmp_path):
         read(tmp_path, legacy(tree(a=tensor(), b=tensor(kind="Long")), {"0": SIX}))
 
 
+def test_tensors_lie_in_the_mapped_file_and_share_their_storage(tmp_path):
+    for more in range(4):
+        name = "a" + "x" * more
+        turned, part = tensor(shape=(3, 2), strides=(1, 3)), tensor(shape=(4,), strides=(1,), offset=2)
+        raw = zipped(tree(**{name: tensor(), "b": turned, "c": part}), {"0": SIX})
+        if raw.index(SIX.tobytes()) % 4 == 0:
+            break
+    found = read(tmp_path, raw)
+    assert all(mapping_of(x) is not None and not x.flags.writeable for x in found.values())
+    assert np.shares_memory(found[name], found["b"]) and np.shares_memory(found[name], found["c"])
+
+
+def test_a_storage_that_lies_unaligned_is_copied_once(tmp_path):
+    for more in range(4):
+        name = "a" + "x" * more  # so that the storage begins at each remainder of 4
+        found = read(tmp_path, legacy(tree(**{name: tensor(), "b": tensor()}), {"0": SIX}))
+        assert np.shares_memory(found[name], found["b"]) and found[name].flags.aligned
+        np.testing.assert_array_equal(found[name], SIX.reshape(2, 3))
+
+
+@pytest.mark.parametrize("order", [b"big", b"", b"little\n"])
+def test_another_byte_order_is_refused(tmp_path, order):
+    raw = zipped(tree(a=tensor()), {"0": SIX})
+    out = io.BytesIO(raw)
+    with zipfile.ZipFile(out, "a") as archive:
+        archive.writestr("archive/byteorder", order)
+    with pytest.raises(FormatError, match="byte order"):
+        read(tmp_path, out.getvalue())
+
+
+def test_another_byte_order_of_the_old_layout_is_refused(tmp_path):
+    raw = legacy(tree(a=tensor()), {"0": SIX})
+    at = raw.index(b"\x88", raw.index(b"little_endian"))  # true
+    with pytest.raises(FormatError, match="byte order"):
+        read(tmp_path, raw[:at] + b"\x89" + raw[at + 1 :])
+
+
+def test_a_member_that_claims_more_than_the_file_is_refused(tmp_path):
+    raw = bytearray(zipped(tree(a=tensor(count=2**20, shape=(1,), strides=(1,))), {"0": SIX}))
+    at = raw.rindex(b"PK\x01\x02")
+    raw[at + 20 : at + 28] = struct.pack("<2I", 2**22, 2**22)
+    with pytest.raises(FormatError, match="outside the file"):
+        read(tmp_path, bytes(raw))
+
+
+@LAYOUTS
+def test_a_file_cut_in_its_last_storage_is_refused(tmp_path, layout):
+    whole = layout(tree(a=tensor()), {"0": SIX})
+    with pytest.raises(FormatError):
+        read(tmp_path, whole[:-1])
+
+
+@pytest.mark.parametrize("path", ["a\0b", "missing.pt", "."])
+def test_a_path_that_is_no_file_is_refused(path):
+    with pytest.raises(FormatError):
+        read_torch(path)
+
+
 def test_a_compressed_entry_is_refused(tmp_path):
     with pytest.raises(FormatError, match="compressed"):
         read(tmp_path, zipped(tree(a=tensor()), {"0": np.zeros(6, np.float32)}, zipfile.ZIP_DEFLATED))
@@ -186,7 +246,7 @@ def test_two_entries_of_one_name_are_refused(tmp_path):
     out = io.BytesIO(zipped(tree(a=tensor()), {"0": SIX}))
     with zipfile.ZipFile(out, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr("archive/data/0", SIX.tobytes())
-    with pytest.raises(FormatError, match="two entries"):
+    with pytest.raises(FormatError, match="two members"):
         read(tmp_path, out.getvalue())
 
 
@@ -217,7 +277,7 @@ def test_dictionaries_that_contain_each_other_end(tmp_path):
 
 
 def test_a_huge_memo_number_takes_no_memory():
-    reader = Reader(frozenset({Global("a", "b")}))
+    reader = Reader(frozenset({Global("a", "b")}), Allowance(100))
     reader.step("EMPTY_DICT", None)
     reader.step("LONG_BINPUT", 2**32 - 1)
     assert len(reader.memo) == 1

@@ -1,6 +1,8 @@
 """Weight files and checkpoints: whole, checked, and refused when they do not fit."""
 
 import json
+import os
+import stat
 
 import numpy as np
 import pytest
@@ -8,9 +10,15 @@ import pytest
 import cgraph as cg
 import nn
 from cgraph.errors import FormatError
+from cgraph.files import replace_file
+from cgraph.formats.npz import write_npz
+from cgraph.formats.safetensors import write_safetensors
 from cgraph.kernels.mapped import mapping_of
-from nn.files import write_whole
 from tests.nn.support import draw, run
+
+
+def nn_weights(path, arrays):
+    nn.save_weights(path, nn.models.mlp(0, (6, 4, 2)))
 
 
 def test_saved_weights_come_back(tmp_path):
@@ -60,18 +68,43 @@ def test_a_damaged_weight_file_is_refused(tmp_path, cut):
 
 def test_a_failed_write_leaves_the_old_file_and_no_part(tmp_path, monkeypatch):
     path = tmp_path / "x"
-    write_whole(path, b"old")
+    replace_file(path, [b"old"])
 
     def fail(*args):
         raise OSError("disk is full")
 
     for name in ("fsync", "replace"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"nn.files.os.{name}", fail)
+            patch.setattr(f"cgraph.files.os.{name}", fail)
             with pytest.raises(OSError, match="disk is full"):
-                write_whole(path, b"new")
+                replace_file(path, [b"new"])
         assert path.read_bytes() == b"old"
         assert [x.name for x in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize("write", [nn.write_checkpoint, write_safetensors, write_npz, nn_weights])
+def test_bytes_are_on_the_disk_before_a_name_is_and_the_name_is_before_it_returns(tmp_path, monkeypatch, write):
+    """In this order: the new file is flushed with all its bytes, takes the old one's name, the folder is flushed."""
+    log, fsync, replace = [], os.fsync, os.replace
+
+    def flushed(handle):
+        seen = os.fstat(handle)
+        fsync(handle)
+        log.append("folder" if stat.S_ISDIR(seen.st_mode) else (seen.st_ino, seen.st_size))
+
+    def renamed(old, new):
+        seen = os.stat(old)
+        replace(old, new)
+        log.append(("named", seen.st_ino, seen.st_size))
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(os, "replace", renamed)
+    arguments = ({"a": np.zeros(4)}, {}) if write is nn.write_checkpoint else ({"a": np.zeros(4)},)
+    write(tmp_path / "x", *arguments)
+    assert log
+    for i in range(0, len(log), 3):
+        whole, named, folder = log[i : i + 3]
+        assert named == ("named", *whole) and whole[1] > 0 and folder == "folder"
 
 
 def test_a_checkpoint_clears_away_its_own_leftovers_only(tmp_path):
@@ -106,7 +139,7 @@ def test_a_checkpoint_survives_a_failure_at_any_point(tmp_path, monkeypatch):
         calls = {"left": point}
         with monkeypatch.context() as patch:
             for name in ("fsync", "replace", "open"):
-                patch.setattr(f"nn.files.os.{name}", failing(getattr(__import__("os"), name), calls))
+                patch.setattr(f"cgraph.files.os.{name}", failing(getattr(__import__("os"), name), calls))
             try:
                 nn.write_checkpoint(path, {"a": np.full(4, point)}, {"step": point})
             except OSError:

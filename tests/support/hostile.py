@@ -26,10 +26,10 @@ def harmless(read, path):
 
 
 class limited:
-    """Within, no more than twice the file and ROOM is allocated at once."""
+    """Within, no more than twice the file and `room` is allocated at once."""
 
-    def __init__(self, path):
-        self.most = 2 * (Path(path).stat().st_size if isinstance(path, Path) else len(path)) + ROOM
+    def __init__(self, path, room=ROOM):
+        self.most = 2 * (Path(path).stat().st_size if isinstance(path, Path) else len(path)) + room
 
     def __enter__(self):
         tracemalloc.start()

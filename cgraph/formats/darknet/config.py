@@ -1,12 +1,16 @@
 """A ``.cfg`` file as sections of options. Source: parse_network_cfg of github.com/pjreddie/darknet."""
 
 from collections.abc import Mapping
+from io import StringIO
 from pathlib import Path
 
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, bytes_text
+from cgraph.formats.allowance import Allowance
+from cgraph.formats.mapped import map_file
 from cgraph.record import Record
 
 LARGEST_FILE = 16 << 20
+SECTION, OPTION = 600, 240  # bytes in memory of a section and of an option
 MOST_SECTIONS = 10_000
 
 
@@ -34,9 +38,9 @@ class Section(Record):
         try:
             value = int(float(found or ""))
         except (ValueError, OverflowError):
-            raise self.error(f"{name}={found} is no whole number") from None
+            raise self.error(f"{name}={str(found):.40} is no whole number") from None
         if not -(2**31) <= value < 2**31:
-            raise self.error(f"{name}={found} is out of range")
+            raise self.error(f"{name}={str(found):.40} is out of range")
         return value
 
     def size(self, name: str, default: int | None = None) -> int:
@@ -51,51 +55,52 @@ class Section(Record):
         try:
             return float(self.options.get(name, default))
         except ValueError:
-            raise self.error(f"{name}={self.options[name]} is no number") from None
+            raise self.error(f"{name}={self.options[name]:.40} is no number") from None
 
     def ints(self, name: str) -> list[int]:
         """Whole numbers between commas, or FormatError."""
         try:
             return [int(n) for n in self.options[name].split(",") if n.strip()]
         except (KeyError, ValueError):
-            raise self.error(f"{name}={self.options.get(name)} must be whole numbers") from None
+            raise self.error(f"{name}={self.text(name):.40} must be whole numbers") from None
 
     def error(self, problem: str) -> FormatError:
         return FormatError(f"[{self.kind}] in line {self.line} (layer {self.index}): {problem}")
 
 
-def read_config(path: Path) -> list[Section]:
+def read_config(path: str | Path, allowance: Allowance) -> list[Section]:
     """The sections of a file, ``[net]`` first. FormatError when it is no such file."""
+    raw = map_file(path)
     try:
-        size = path.stat().st_size
-        if size > LARGEST_FILE:
-            raise FormatError(f"{path} has {size} bytes; a network description has at most {LARGEST_FILE}")
-        text = path.read_bytes().decode("utf-8")
+        if len(raw) > LARGEST_FILE:
+            raise FormatError(
+                f"it has {bytes_text(len(raw))}; a network description has at most {bytes_text(LARGEST_FILE)}"
+            )
+        allowance.grow(len(raw))
+        return parse(bytes(raw).decode("utf-8"), allowance)
     except UnicodeDecodeError:
-        raise FormatError(f"{path} is no text") from None
-    except OSError as error:
-        raise FormatError(f"{path}: {error.strerror}") from None
-    try:
-        return parse(text)
+        raise FormatError(f"{path}: it is no text") from None
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
 
 
-def parse(text: str) -> list[Section]:
+def parse(text: str, allowance: Allowance) -> list[Section]:
     """Sections from text: ``[kind]`` lines, ``name=value`` lines, comments after # or ;."""
     found: list[tuple[str, int, dict[str, str]]] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(StringIO(text, newline=None), start=1):
         line = line.strip()
         if not line or line[0] in "#;":
             continue
         if line.startswith("["):
             if not line.endswith("]") or len(found) >= MOST_SECTIONS:
                 raise FormatError(f"line {number}: {line!r:.60} begins no section")
+            allowance.spend("its sections", nbytes=SECTION + len(line))
             found.append((line[1:-1].strip(), number, {}))
             continue
         name, equals, value = line.partition("=")
         if not equals or not found:
             raise FormatError(f"line {number}: {line!r:.60} is no option of a section")
+        allowance.spend("its options", nbytes=OPTION + len(line))
         found[-1][2][name.strip()] = value.split("#")[0].strip()
     if not found or found[0][0] not in ("net", "network"):
         raise FormatError("the first section must be [net]")

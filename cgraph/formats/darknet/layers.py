@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from cgraph.formats.allowance import Allowance
 from cgraph.formats.darknet.config import Section
 from cgraph.formats.darknet.parameters import Parameters
 from cgraph.ir.graph import OPS, Node
@@ -22,6 +23,7 @@ class Net:
 
     Fields
         parameters: where layers take theirs from
+        allowance: what reading the files may still cost
         steps: steps of time in one run, for recurrent layers
         results: each layer's result
         outputs: layers whose result is an output
@@ -29,6 +31,7 @@ class Net:
     """
 
     parameters: Parameters
+    allowance: Allowance
     steps: int = 1
     results: list[Node] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
@@ -166,6 +169,7 @@ def local(net: Net, s: Section, x: Node) -> Node:
     bias = net.parameters.take((count, rows, columns), f"{s.index}.local.bias", 0.0)
     filters = net.parameters.take((rows * columns, count, c * size * size), f"{s.index}.local.filters", None)
     padded = op("pad", x, [(0, 0), (0, 0), (pad, pad), (pad, pad)])
+    net.allowance.spend(f"a filter of {size} x {size} pixels", nodes=size * size)
     seen = []
     for i in range(size):
         for j in range(size):
@@ -205,20 +209,31 @@ def earlier(net: Net, s: Section, place: int) -> Node:
 
 @layer("route")
 def route(net: Net, s: Section, x: Node) -> Node:
-    parts = [image(s, earlier(net, s, place)) for place in s.ints("layers")]
+    places = s.ints("layers")
+    net.allowance.spend(f"a route of {len(places)} layers", nodes=len(places))
+    parts = [image(s, earlier(net, s, place)) for place in places]
     groups, number = s.size("groups", 1), s.whole("group_id", 0)
     if groups > 1:
         if not 0 <= number < groups:
             raise s.error(f"group {number} of {groups}")
-        parts = [op("split", p, groups, 1)[number] for p in parts]
+        parts = [group_of(s, p, groups, number) for p in parts]
     return op("concat", parts, 1)
+
+
+def group_of(s: Section, x: Node, groups: int, number: int) -> Node:
+    """One of equal parts of the channels."""
+    each, rest = divmod(x.shape[1], groups)
+    if rest:
+        raise s.error(f"{groups} groups do not divide {x.shape[1]} channels")
+    return x[:, number * each : (number + 1) * each]
 
 
 @layer("shortcut")
 def shortcut(net: Net, s: Section, x: Node) -> Node:
     """The result of an earlier layer added; where sizes differ, every so-many-th pixel of the channels both have."""
-    x = image(s, x)
-    for place in s.ints("from"):
+    x, places = image(s, x), s.ints("from")
+    net.allowance.spend(f"a shortcut of {len(places)} layers", nodes=len(places))
+    for place in places:
         x = added(s, x, image(s, earlier(net, s, place)))
     return activated(s, x, "linear")
 

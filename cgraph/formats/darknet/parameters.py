@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, bytes_text
+from cgraph.formats.allowance import Allowance
 from cgraph.formats.mapped import map_file
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const, Var
@@ -20,9 +21,10 @@ class Weights:
     0.2 on, int32 before. Then float32, layer after layer. The arrays are views of the mapped file.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str | Path, allowance: Allowance) -> None:
         self.path = path
         self.data = data = map_file(path)
+        allowance.grow(len(data))
         if len(data) < 16:
             raise FormatError(f"{path}: {len(data)} bytes are no weights")
         major, minor = (int.from_bytes(data[i : i + 4], "little", signed=True) for i in (0, 4))
@@ -51,14 +53,25 @@ class Weights:
 
 
 class Random:
-    """Filters of a normal distribution, the rest as training begins; for plans and timings. Changes: its state."""
+    """Filters of a normal distribution, the rest as training begins; for plans and timings. Changes: its state.
+
+    Parameters
+        drawn: bytes that all parameters may need together; the file does not tell how many are right
+    """
 
     transposed = False
 
-    def __init__(self, seed: int) -> None:
-        self.generator = np.random.default_rng(seed)
+    def __init__(self, seed: int, drawn: int) -> None:
+        self.generator, self.left = np.random.default_rng(seed), drawn
 
     def take(self, shape: tuple[int, ...], name: str, start: float | None) -> Node:
+        nbytes = prod(shape) * 4
+        if nbytes > self.left:
+            raise FormatError(
+                f"{name} {list(shape)} would draw {bytes_text(nbytes)}, {bytes_text(self.left)} are left; "
+                f"more with drawn=, and without seed= parameters take no bytes"
+            )
+        self.left -= nbytes
         if start is not None:
             return Const(np.full(shape, start, np.float32), name=name)
         values = self.generator.standard_normal(shape, np.float32)

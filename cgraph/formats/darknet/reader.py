@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from cgraph.errors import CgraphError, FormatError, ShapeError
+from cgraph.formats.allowance import Allowance
 from cgraph.formats.darknet import heads, recurrent  # noqa: F401 - both fill LAYERS
 from cgraph.formats.darknet.config import Section, read_config
 from cgraph.formats.darknet.layers import LAYERS, Net
@@ -12,8 +13,17 @@ from cgraph.formats.model import Model
 from cgraph.ir.graph import Node, made_at
 from cgraph.ops.leaf import Var
 
+DRAWN = 1 << 30  # bytes
 
-def load(config: str | Path, weights: str | Path | None = None, *, batch: int = 1, seed: int | None = None) -> Model:
+
+def load(
+    config: str | Path,
+    weights: str | Path | None = None,
+    *,
+    batch: int = 1,
+    seed: int | None = None,
+    drawn: int = DRAWN,
+) -> Model:
     """Read a network.
 
     Parameters
@@ -21,21 +31,24 @@ def load(config: str | Path, weights: str | Path | None = None, *, batch: int = 
         weights: the ``.weights`` file, whose arrays stay memory-mapped
         batch: images in one run
         seed: without weights, draw parameters from this seed, for plans and timings; without both they are Vars
+        drawn: bytes of parameters that may be drawn
     Returns
         a model of one input, ``[batch, c, h, w]`` or ``[steps * batch, inputs]``; its outputs are the results of the
         yolo, region and detection layers, or of the last layer where there are none
     Raises
         FormatError: a file is malformed, has layers that are not supported, or the weights are not this network's
     """
-    net, *sections = read_config(Path(config))
+    allowance = Allowance(0)
+    options, *sections = read_config(config, allowance)
     check_supported(sections, config)
     parameters: Parameters
     if weights is not None:
-        parameters = Weights(Path(weights))
+        parameters = Weights(weights, allowance)
     else:
-        parameters = Open() if seed is None else Random(seed)
+        parameters = Open() if seed is None else Random(seed, drawn)
     try:
-        return build(net, sections, parameters, batch, Path(config).name)
+        net = Net(parameters, allowance, options.size("time_steps", 1))
+        return build(options, sections, net, batch, Path(config).name)
     except FormatError as error:
         raise FormatError(f"{config}: {error}") from None
 
@@ -50,9 +63,8 @@ def check_supported(sections: list[Section], config: str | Path) -> None:
         raise FormatError(f"{config}: there are no layers")
 
 
-def build(options: Section, sections: list[Section], parameters: Parameters, batch: int, file: str) -> Model:
+def build(options: Section, sections: list[Section], net: Net, batch: int, file: str) -> Model:
     """The graph of all layers; `file` is the description's name, for messages."""
-    net = Net(parameters, options.size("time_steps", 1))
     start = input_of(options, net.steps * batch)
     x: Node = start
     for s in sections:
@@ -64,7 +76,7 @@ def build(options: Section, sections: list[Section], parameters: Parameters, bat
         except CgraphError as error:
             raise s.error(str(error)) from None
         net.results.append(x)
-    parameters.finish()
+    net.parameters.finish()
     places = net.outputs or [len(sections) - 1]
     names = tuple(f"{i}.{sections[i].kind}" for i in places)
     values = {f"{s.index}.{s.kind}": found for s, found in zip(sections, net.results)}

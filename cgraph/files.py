@@ -1,0 +1,40 @@
+"""Writing a file so that at any moment the old one or the new one is whole."""
+
+import os
+import secrets
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+SUFFIX = ".part"
+
+
+def replace_file(path: str | Path, parts: Iterable[Any]) -> None:
+    """Write `parts` one after another to a new file, bring it to the disk, and put it in the place of the old one.
+
+    A process that is killed leaves at worst a ``.part`` file.
+    """
+    path = Path(path)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}{SUFFIX}")
+    try:
+        with part.open("xb") as file:
+            for content in parts:
+                file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise
+    flush_folder(path.parent)
+
+
+def flush_folder(folder: Path) -> None:
+    """Make a rename in `folder` survive a loss of power."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

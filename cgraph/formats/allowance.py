@@ -1,0 +1,59 @@
+"""Allowance: what reading one file may cost, in proportion to its size.
+
+Whoever makes arrays, computes values or adds nodes while a file is read says so first, with `spend`. So a small file
+that describes something huge is refused before anything huge is made, whichever way it takes.
+"""
+
+from cgraph.errors import FormatError, bytes_text
+
+NBYTES, NBYTES_AT_LEAST = 2, 64 << 20  # bytes in memory: so many for each of the file's, and so many more
+WORK, WORK_AT_LEAST = 64, 1 << 28  # elements computed
+NODES, NODES_AT_LEAST = 1 / 256, 50_000  # nodes of a graph
+NODE = 650  # bytes in memory of a node
+
+
+class Allowance:
+    """What is left of it. Changes: it falls with everything that is spent.
+
+    Parameters
+        file_nbytes: bytes of the file, and of those that belong to it
+    """
+
+    def __init__(self, file_nbytes: int) -> None:
+        self.file_nbytes = 0
+        self.nbytes, self.work, self.nodes = NBYTES_AT_LEAST, WORK_AT_LEAST, NODES_AT_LEAST
+        self.grow(file_nbytes)
+
+    def grow(self, file_nbytes: int) -> None:
+        """Another file belongs to it."""
+        self.file_nbytes += file_nbytes
+        self.nbytes += NBYTES * file_nbytes
+        self.work += WORK * file_nbytes
+        self.nodes += int(NODES * file_nbytes)
+
+    def spend(self, what: str, nbytes: float = 0, work: float = 0, nodes: float = 0) -> None:
+        """Say what is about to be made.
+
+        Parameters
+            what: its name, for the message
+            nbytes: bytes that it takes in memory
+            work: elements that are computed
+            nodes: nodes that join the graph
+        Raises
+            FormatError: more than is left
+        """
+        nbytes += NODE * nodes
+        self.check(what, nodes, self.nodes, "nodes")
+        self.check(what, work, self.work, "computed elements")
+        self.check(what, nbytes, self.nbytes, "bytes")
+        self.nbytes -= int(nbytes)
+        self.work -= int(work)
+        self.nodes -= int(nodes)
+
+    def check(self, what: str, cost: float, left: int, unit: str) -> None:
+        """FormatError unless a cost is within what is left; one that is no number is not."""
+        if not cost <= left:
+            raise FormatError(
+                f"{what} would take {cost:,.0f} {unit} while reading; {left:,} are left of what a file of "
+                f"{bytes_text(self.file_nbytes)} may cost"
+            )

@@ -1,0 +1,182 @@
+"""Zip archives in a mapped file: where each member lies, so that what is stored plain need not be copied.
+
+The central directory at the end is the only thing that is believed, and only as far as it agrees with the file: every
+member lies before it, under a header of its own name, and shares no byte with another. Source: PKWARE's APPNOTE 6.3,
+sections 4.3 and 4.5.3.
+"""
+
+import zlib
+from collections.abc import Iterator
+from struct import Struct
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.allowance import Allowance
+from cgraph.kernels.mapped import forget
+from cgraph.record import Record
+
+LOCAL, CENTRAL, END = Struct("<4s5H3I2H"), Struct("<4s6H3I5H2I"), Struct("<4s4H2IH")
+LOCATOR_64, END_64 = Struct("<4sIQI"), Struct("<4sQ2H2I4Q")
+LARGE = 0xFFFFFFFF  # the number is in the extra field, as 64 bits
+EXTRA_64 = 1
+LONGEST_COMMENT = 1 << 16
+ENTRY = 800  # bytes in memory of what is known of a member
+ENCRYPTED, UTF8 = 1, 1 << 11  # flags
+STORED, DEFLATED = 0, 8
+PIECE = 1 << 20  # bytes
+
+
+class Member(Record):
+    """One file in the archive.
+
+    Fields
+        name: with its folders
+        method: STORED or DEFLATED
+        crc: checksum of its bytes
+        place: where its stored bytes lie in the archive
+        nbytes: bytes when it is unpacked
+    """
+
+    name: str
+    method: int
+    crc: int
+    place: range
+    nbytes: int
+
+
+def members_of(data: memoryview, allowance: Allowance) -> dict[str, Member]:
+    """Every member by name, in the archive's order.
+
+    Raises
+        FormatError: no such archive; members that share bytes, lie outside, have one name, are encrypted or packed in
+            another way
+    """
+    where, count = directory_of(data)
+    allowance.spend("its table of members", nbytes=ENTRY * count)
+    found: dict[str, Member] = {}
+    spans = []
+    at = where.start
+    for _ in range(count):
+        if at + CENTRAL.size > where.stop or data[at : at + 4] != b"PK\x01\x02":
+            raise FormatError(f"its table of members is cut off at byte {at}")
+        member, begin, at = member_at(data, at, where)
+        if member.name in found:
+            raise FormatError(f"two members have the name {member.name!r:.80}")
+        found[member.name] = member
+        spans.append((begin, member.place.stop, member.name))
+    if at != where.stop:
+        raise FormatError(f"its table of members ends at byte {at}, not {where.stop}")
+    for (_, stop, _), (start, _, name) in zip(sorted(spans), sorted(spans)[1:]):
+        if start < stop:
+            raise FormatError(f"member {name!r:.80} shares bytes with another")
+    return found
+
+
+def directory_of(data: memoryview) -> tuple[range, int]:
+    """Where the table of members lies, and how many it has."""
+    tail = bytes(data[-(END.size + LONGEST_COMMENT) :])
+    at = tail.rfind(b"PK\x05\x06")
+    if at < 0 or at + END.size > len(tail):
+        raise FormatError("it has no end of a zip archive")
+    _, disk, first, _, count, nbytes, start, comment = END.unpack_from(tail, at)
+    if disk or first or at + END.size + comment != len(tail):
+        raise FormatError("its end is no end of a zip archive")
+    stop = len(data) - len(tail) + at
+    locator = stop - LOCATOR_64.size
+    if locator >= 0 and data[locator : locator + 4] == b"PK\x06\x07":
+        stop = LOCATOR_64.unpack_from(data, locator)[2]
+        if stop + END_64.size > locator or data[stop : stop + 4] != b"PK\x06\x06":
+            raise FormatError("its end of 64 bits is not where it should be")
+        count, nbytes, start = END_64.unpack_from(data, stop)[7:10]
+    if start + nbytes != stop or count * CENTRAL.size > nbytes:
+        raise FormatError(f"its table of {count} members from byte {start} on does not fill the room up to {stop}")
+    return range(start, stop), count
+
+
+def member_at(data: memoryview, at: int, where: range) -> tuple[Member, int, int]:
+    """The member whose entry in the table begins at a byte, where its header begins, and where the next entry does."""
+    entry = CENTRAL.unpack_from(data, at)
+    _, _, _, flags, method, _, _, crc, stored, nbytes, name_length, extra_length, comment_length, *_, begin = entry
+    name_at = at + CENTRAL.size
+    extra_at = name_at + name_length
+    end = extra_at + extra_length + comment_length
+    if end > where.stop:
+        raise FormatError(f"its table of members is cut off at byte {at}")
+    raw = bytes(data[name_at:extra_at])
+    name = raw.decode("utf-8" if flags & UTF8 else "cp437", "replace")
+    extra = bytes(data[extra_at : extra_at + extra_length])
+    nbytes, stored, begin = in_64_bits(extra, [nbytes, stored, begin], name)
+    if flags & ENCRYPTED or method not in (STORED, DEFLATED):
+        raise FormatError(f"member {name!r:.80} is encrypted, or compressed by an unknown method")
+    if begin + LOCAL.size > where.start or data[begin : begin + 4] != b"PK\x03\x04":
+        raise FormatError(f"member {name!r:.80} has no header at byte {begin}")
+    lengths = LOCAL.unpack_from(data, begin)[-2:]
+    start = begin + LOCAL.size + sum(lengths)
+    if start + stored > where.start or bytes(data[begin + LOCAL.size :][: lengths[0]]) != raw:
+        raise FormatError(f"member {name!r:.80} lies outside the file, or under another name")
+    if method == STORED and stored != nbytes:
+        raise FormatError(f"member {name!r:.80} declares {nbytes} bytes, {stored} are stored")
+    return Member(name, method, crc, range(start, start + stored), nbytes), begin, end
+
+
+def in_64_bits(extra: bytes, numbers: list[int], name: str) -> list[int]:
+    """Numbers that are too large for 32 bits, from the extra field."""
+    wide: Iterator[int] = iter(())
+    while len(extra) >= 4:
+        kind, length = int.from_bytes(extra[:2], "little"), int.from_bytes(extra[2:4], "little")
+        if kind == EXTRA_64:
+            field = extra[4 : 4 + length]
+            wide = iter([int.from_bytes(field[i : i + 8], "little") for i in range(0, len(field) - 7, 8)])
+        extra = extra[4 + length :]
+    try:
+        return [next(wide) if n == LARGE else n for n in numbers]
+    except StopIteration:
+        raise FormatError(f"member {name!r:.80} lacks its size in 64 bits") from None
+
+
+def unpacked(data: memoryview, member: Member) -> memoryview:
+    """A member's bytes, where they lie in the file when they are stored plain. FormatError when they are damaged."""
+    if member.method == STORED:
+        body = data[member.place.start : member.place.stop]
+        crc = 0
+        for start in range(0, len(body), PIECE):
+            piece = body[start : start + PIECE]
+            crc = zlib.crc32(piece, crc)
+            forget(np.frombuffer(piece, np.uint8))
+    else:
+        body = inflated(data, member)
+        crc = zlib.crc32(body)
+    if crc != member.crc:
+        raise FormatError(f"member {member.name!r:.80} is damaged: its checksum is another one")
+    return body
+
+
+def inflated(data: memoryview, member: Member) -> memoryview:
+    """The bytes of a compressed member, which has declared how many they are; the caller has allowed so many."""
+    out = np.empty(member.nbytes, np.uint8)
+    at = 0
+    try:
+        for piece in pieces_of(data[member.place.start : member.place.stop]):
+            if at + len(piece) > member.nbytes:
+                raise FormatError(f"member {member.name!r:.80} has more than the {member.nbytes} bytes it declares")
+            out[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
+            at += len(piece)
+    except zlib.error as error:
+        raise FormatError(f"member {member.name!r:.80} is damaged: {error}") from None
+    if at != member.nbytes:
+        raise FormatError(f"member {member.name!r:.80} ends after {at} of {member.nbytes} bytes")
+    return memoryview(out).toreadonly()  # type: ignore[arg-type]
+
+
+def pieces_of(source: memoryview) -> Iterator[bytes]:
+    """What compressed bytes unpack to, at most PIECE bytes at a time."""
+    machine = zlib.decompressobj(-zlib.MAX_WBITS)
+    for start in range(0, len(source), PIECE):
+        waiting = bytes(source[start : start + PIECE])
+        while not machine.eof:
+            piece = machine.decompress(waiting, PIECE)
+            waiting = machine.unconsumed_tail
+            yield piece
+            if not waiting and len(piece) < PIECE:
+                break

@@ -1,0 +1,53 @@
+"""What reading may cost is charged before it is spent, whatever makes it."""
+
+import math
+
+import pytest
+
+from cgraph.errors import FormatError
+from cgraph.formats.allowance import NBYTES, NBYTES_AT_LEAST, NODE, NODES_AT_LEAST, WORK_AT_LEAST, Allowance
+from cgraph.formats.json_text import parse_json
+
+
+def test_a_file_may_cost_twice_its_bytes_and_some_more():
+    allowance = Allowance(1000)
+    allowance.spend("all of it", nbytes=NBYTES_AT_LEAST + NBYTES * 1000)
+    with pytest.raises(
+        FormatError, match="one byte would take 1 bytes while reading; 0 are left of what a file of 1000 B"
+    ):
+        allowance.spend("one byte", nbytes=1)
+    allowance.grow(1)
+    allowance.spend("two for another file's byte", nbytes=2)
+
+
+@pytest.mark.parametrize("cost", [{"work": WORK_AT_LEAST + 1}, {"nodes": NODES_AT_LEAST + 1}, {"nbytes": math.inf}])
+def test_too_much_of_anything_is_refused_and_not_counted(cost):
+    allowance = Allowance(0)
+    with pytest.raises(FormatError):
+        allowance.spend("too much", **cost)
+    with pytest.raises(FormatError):
+        allowance.spend("no number", nbytes=math.nan)
+    allowance.spend("as much as there is", work=WORK_AT_LEAST, nodes=NODES_AT_LEAST)
+
+
+def test_nodes_take_bytes():
+    allowance = Allowance(0)
+    allowance.spend("most of the bytes", nbytes=NBYTES_AT_LEAST - 10 * NODE)
+    allowance.spend("ten nodes", nodes=10)
+    with pytest.raises(FormatError, match="650 bytes"):
+        allowance.spend("one more", nodes=1)
+
+
+@pytest.mark.parametrize(
+    "raw", [b"[]", b"1", b"{", b'{"a": 1, "a": 2}', b'{"x": {"a": 1, "a": 2}}', b"\xff{}", b"[" * 99_999]
+)
+def test_text_that_is_no_object_of_unique_names_is_refused(raw):
+    with pytest.raises(FormatError, match="the text"):
+        parse_json(raw, Allowance(len(raw)), "the text")
+
+
+@pytest.mark.parametrize("item", [b'"%06x":{}', b'"%06x":[]', b'"%06x":0'])
+def test_small_text_that_becomes_large_objects_is_refused(item):
+    raw = b"{" + b",".join(item % i for i in range(500_000)) + b"}"
+    with pytest.raises(FormatError, match="the text would take"):
+        parse_json(raw, Allowance(len(raw)), "the text")

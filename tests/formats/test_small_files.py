@@ -1,0 +1,109 @@
+"""Small files that describe something huge: refused, within seconds and little memory, whichever way they take.
+
+Each is read by a child with limits, so a fault costs this test alone.
+"""
+
+import io
+import struct
+import zipfile
+
+import pytest
+
+from benchmarks.fuzz.archives import packed, tensor, text
+from benchmarks.fuzz.child import Child, Outcome
+
+NET = b"[net]\nwidth=8\nheight=8\nchannels=3\n"
+DOUBLED = b"\x80\x02K\x01K\x02\x86q\x00" + b"h\x00h\x00\x86q\x00" * 40
+"""A tuple of 2**40 numbers, in 42 instructions."""
+
+
+def torch_file(instructions: bytes, storages: dict[str, bytes] | None = None) -> bytes:
+    bodies = {f"a/data/{key}": body for key, body in (storages or {}).items()}
+    return packed([("a/data.pkl", instructions), *bodies.items()])
+
+
+def shared_storage(count: int) -> bytes:
+    """Tensors of one element, all in one storage of 8 MB."""
+    one = b"".join(text(f"{i:05d}") + tensor("0", 255, (1,), (1,)) for i in range(count))
+    wide = one.replace(b"K\xfftQ", b"J" + struct.pack("<i", 2 << 20) + b"tQ")
+    return torch_file(b"\x80\x02}(" + wide + b"u.", {"0": bytes(8 << 20)})
+
+
+def nested_keys(depth: int) -> bytes:
+    """Dictionaries within one another, under one key of 1 MB."""
+    key = b"X" + struct.pack("<I", 1 << 20) + b"k" * (1 << 20)
+    return torch_file(b"\x80\x02}" + key + b"q\x00" + b"}h\x00" * depth + b"}" + b"s" * (depth + 1) + b".")
+
+
+def equal_hashes(count: int) -> bytes:
+    """A dictionary whose keys have one hash: building it takes the square of their number."""
+    step = (1 << 61) - 1
+    keys = b"".join(b"\x8a\x0b" + (i * step).to_bytes(11, "little") + b"N" for i in range(count))
+    return torch_file(b"\x80\x02}(" + keys + b"u.")
+
+
+def deflated(size: int) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        head = b"{'descr': '|i1', 'fortran_order': False, 'shape': (%d,), }\n" % size
+        archive.writestr("a.npy", b"\x93NUMPY\1\0" + struct.pack("<H", len(head)) + head + bytes(size))
+    return out.getvalue()
+
+
+def headed(header: bytes, data: bytes = b"") -> bytes:
+    return struct.pack("<Q", len(header)) + header + data
+
+
+FILES: dict[str, tuple[str, bytes]] = {
+    "doubled tuple called": ("torch", torch_file(DOUBLED + b")R.")),
+    "doubled tuple as a name": ("torch", torch_file(DOUBLED + b"h\x00\x93.")),
+    "doubled tuple appended to": ("torch", torch_file(DOUBLED + b"K\x01a.")),
+    "doubled tuple as a storage": ("torch", torch_file(DOUBLED + tensor("0", 1, (), ())[:-60] + b"h\x00QR.")),
+    "doubled tuple as a list of storages": ("torch", DOUBLED + b"." + DOUBLED + b"." + DOUBLED + b"." + DOUBLED + b"."),
+    "many tensors of one storage": ("torch", shared_storage(300)),
+    "nested keys": ("torch", nested_keys(3000)),
+    "keys of one hash": ("torch", equal_hashes(100_000)),
+    "a million dictionaries": ("torch", torch_file(b"\x80\x02" + b"}" * 1_000_000 + b".")),
+    "a million marks": ("torch", torch_file(b"\x80\x02" + b"(" * 1_000_000 + b".")),
+    "deep tuples": ("torch", torch_file(b"\x80\x02)" + b"\x85" * 400_000 + b".")),
+    "a text longer than the file": ("torch", torch_file(b"\x80\x02\x8d" + struct.pack("<Q", 1 << 40) + b"k.")),
+    "shape of a missing axis": (
+        "safetensors", headed(b'{"a":{"dtype":"F64","shape":[0,4611686018427387904],"data_offsets":[0,0]}}')
+    ),
+    "many small objects": ("safetensors", headed(b"{" + b",".join(b'"%x":{}' % i for i in range(500_000)) + b"}")),
+    "many small lists": ("safetensors", headed(b'{"a":[' + b",".join([b"[]"] * 1_000_000) + b"]}")),
+    "many numbers": ("safetensors", headed(b'{"a":[' + b",".join([b"300"] * 1_000_000) + b"]}")),
+    "wide letters": ("safetensors", headed(b'{"a":"' + "\U0001f600".encode() + b"x" * 20_000_000 + b'"}')),
+    "bfloat16": (
+        "safetensors",
+        headed(b'{"a":{"dtype":"BF16","shape":[25165824],"data_offsets":[0,50331648]}}', bytes(50331648)),
+    ),
+    "compressed zeros": ("npz", deflated(200 << 20)),
+    "many filters": ("darknet", NET + b"[convolutional]\nfilters=2000000000\nsize=3\n"),
+    "many drawn filters": ("darknet_drawn", NET + b"[convolutional]\nfilters=2000000000\nsize=3\n"),
+    "wide padding": ("darknet", NET + b"[maxpool]\nsize=2000000000\nstride=1\npadding=2000000000\n"),
+    "many groups": ("darknet", NET + b"[convolutional]\nfilters=2000000000\n[route]\nlayers=-1\ngroups=2000000000\n"),
+    "a large local filter": ("darknet", b"[net]\nwidth=99999\nheight=99999\n[local]\nsize=9999\n"),
+    "many steps": ("darknet", b"[net]\ninputs=10\ntime_steps=1000000\n[rnn]\noutput=4\n"),
+    "many options": ("darknet", NET + b"\n".join(b"o%d=" % i for i in range(1_000_000))),
+    "a route of a million layers": ("darknet", NET + b"[dropout]\n[route]\nlayers=" + b"-1," * 1_000_000),
+    "huge steps": ("csv", b"id,first_op,last_op,size_bytes\n" + b"1,0,4611686018427387904,4611686018427387904\n" * 1),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def children():
+    """A child for each reader."""
+    found: dict[str, Child] = {}
+    yield lambda reader: found.setdefault(reader, Child(reader))
+    for child in found.values():
+        child.stop()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_small_file_costs_little(name, children, tmp_path):
+    reader, contents = FILES[name]
+    path = tmp_path / "input"
+    path.write_bytes(contents)
+    found: Outcome = children(reader).outcome(path)
+    assert not found.is_trouble, found

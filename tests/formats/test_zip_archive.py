@@ -1,0 +1,158 @@
+"""Zip archives: what zipfile writes is read where it lies; tables that lie are refused."""
+
+import io
+import zipfile
+import zlib
+
+import numpy as np
+import pytest
+
+from cgraph.errors import FormatError
+from cgraph.formats import zip_archive
+from cgraph.formats.allowance import Allowance
+from cgraph.formats.zip_archive import members_of, unpacked
+
+BODIES = {"a": b"first", "b/c": bytes(3000), "é": b"", "d": np.random.default_rng(0).bytes(5000)}
+
+
+def archive(bodies, method=zipfile.ZIP_STORED, comment=b""):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as file:
+        file.comment = comment
+        for name, body in bodies.items():
+            file.writestr(name, body)
+    return out.getvalue()
+
+
+def members(raw):
+    return members_of(memoryview(raw), Allowance(len(raw)))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("comment", [b"", b"PK\x05\x06 a comment"])
+def test_what_zipfile_writes_is_read(method, comment):
+    raw = archive(BODIES, method, comment if method == zipfile.ZIP_STORED else b"")
+    if comment and method == zipfile.ZIP_STORED:
+        with pytest.raises(FormatError):  # its end is not where it seems to be
+            members(raw)
+        return
+    found = members(raw)
+    assert {name: bytes(unpacked(memoryview(raw), member)) for name, member in found.items()} == BODIES
+
+
+def test_sizes_of_64_bits_are_read():
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file, file.open("a", "w", force_zip64=True) as member:
+        member.write(b"body")
+    raw = bytearray(out.getvalue())
+    at = raw.find(b"PK\x01\x02")
+    extra = b"\x01\x00\x18\x00" + b"".join(n.to_bytes(8, "little") for n in (4, 4, 0))
+    raw[at + 20 : at + 28] = raw[at + 42 : at + 46] * 0 + b"\xff" * 8
+    raw[at + 42 : at + 46] = b"\xff" * 4
+    raw[at + 30 : at + 32] = len(extra).to_bytes(2, "little")
+    raw[at + 47 : at + 47] = extra
+    end = raw.find(b"PK\x05\x06")
+    raw[end + 12 : end + 16] = (end - at).to_bytes(4, "little")
+    assert bytes(unpacked(memoryview(raw), members(bytes(raw))["a"])) == b"body"
+    del raw[at + 47 + 20 : at + 47 + len(extra)]
+    with pytest.raises(FormatError):
+        members(bytes(raw))
+
+
+def table_of(raw):
+    """Where the entries of the table begin."""
+    found = [raw.find(b"PK\x01\x02")]
+    while (at := raw.find(b"PK\x01\x02", found[-1] + 1)) > 0:
+        found.append(at)
+    return found
+
+
+OVERLAPS = {  # of the second member: bytes from where to where in its entry, and their value
+    "its header is the first one's": (42, 46, 0, "under another name"),
+    "its header is behind the table": (42, 46, 10**6, "has no header"),
+    "its size reaches into the table": (20, 28, None, "outside"),
+}
+
+
+@pytest.mark.parametrize("name", OVERLAPS)
+def test_members_outside_their_place_are_refused(name):
+    start, stop, value, match = OVERLAPS[name]
+    raw = bytearray(archive({"a": bytes(40), "b": bytes(40)}))
+    at = table_of(raw)[1]
+    raw[at + start : at + stop] = (10**5 * (1 + 2**32) if value is None else value).to_bytes(stop - start, "little")
+    with pytest.raises(FormatError, match=match):
+        members(bytes(raw))
+
+
+def test_members_that_share_bytes_are_refused():
+    """The second begins within the first, under a header of its own name."""
+    inner = archive({"b": b"x"})
+    inner = inner[: inner.find(b"PK\x01\x02")]
+    raw = bytearray(archive({"a": inner, "b": b"x"}))
+    at = table_of(raw)[1]
+    raw[at + 42 : at + 46] = bytes(raw).find(inner).to_bytes(4, "little")
+    with pytest.raises(FormatError, match="shares bytes"):
+        members(bytes(raw))
+
+
+def test_two_members_of_one_name_are_refused():
+    with pytest.warns(UserWarning, match="Duplicate"):
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as file:
+            file.writestr("a", b"1")
+            file.writestr("a", b"2")
+    with pytest.raises(FormatError, match="two members"):
+        members(out.getvalue())
+
+
+@pytest.mark.parametrize("flag", [1])
+def test_an_encrypted_member_is_refused(flag):
+    raw = bytearray(archive({"a": b"body"}))
+    raw[table_of(raw)[0] + 8] |= flag
+    with pytest.raises(FormatError, match="encrypted"):
+        members(bytes(raw))
+
+
+def test_a_table_of_many_members_is_refused_before_it_is_made():
+    raw = archive({f"{i:05d}": b"" for i in range(100)})
+    with pytest.raises(FormatError, match="its table of members would take"):
+        members_of(memoryview(raw), poor())
+
+
+def poor():
+    allowance = Allowance(0)
+    allowance.spend("nearly everything", nbytes=allowance.nbytes - 1000)
+    return allowance
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_damaged_bytes_are_noticed(method):
+    raw = bytearray(archive({"a": b"0123456789" * 10}, method))
+    member = members(bytes(raw))["a"]
+    raw[member.place.start + len(member.place) // 2] ^= 1
+    with pytest.raises(FormatError, match="damaged|ends after|more than"):
+        unpacked(memoryview(raw), member)
+
+
+@pytest.mark.parametrize("declared", [99, 101])
+def test_a_compressed_member_of_another_size_than_it_declares_is_refused(declared):
+    raw = bytearray(archive({"a": bytes(100)}, zipfile.ZIP_DEFLATED))
+    at = table_of(raw)[0]
+    raw[at + 24 : at + 28] = declared.to_bytes(4, "little")
+    with pytest.raises(FormatError, match="ends after 100 of 101|more than the 99"):
+        unpacked(memoryview(raw), members(bytes(raw))["a"])
+
+
+@pytest.mark.parametrize("piece", [1, 2, 7, 64, 1 << 20])
+def test_pieces_of_any_size_unpack_to_the_same(piece, monkeypatch):
+    monkeypatch.setattr(zip_archive, "PIECE", piece)
+    raw = archive({"a": bytes(2000) + b"end" * 100}, zipfile.ZIP_DEFLATED)
+    body = bytes(unpacked(memoryview(raw), members(raw)["a"]))
+    assert body == bytes(2000) + b"end" * 100 and zlib.crc32(body) == members(raw)["a"].crc
+
+
+def test_every_truncation_is_refused():
+    raw = archive(BODIES)
+    for length in range(0, len(raw), 37):
+        with pytest.raises(FormatError):
+            members(raw[:length])
