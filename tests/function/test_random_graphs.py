@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
+from cgraph.ir.traverse import post_order
 from cgraph.memory.strategies import STRATEGIES
 from tests.support.graphs import draw_values, graphs
 from tests.support.tolerance import assert_close
 
 
 @settings(max_examples=60)
-@given(drawn=graphs())
+@given(drawn=graphs(impure=True))
 def test_compiled_equals_reference(drawn):
     values = draw_values(drawn.leaves)
     got = cg.compile(drawn.outputs, drawn.leaves)(*values)
@@ -64,6 +65,22 @@ def test_passes_keep_the_values(drawn):
         assert_close(a, b)
 
 
+@settings(max_examples=30)
+@given(drawn=graphs(zero_size=False, impure=True), changing=st.booleans(), changes=st.lists(st.integers(0, 15)))
+def test_impure_nodes_run_once_in_every_run(drawn, changing, changes):
+    for x, value in zip(drawn.leaves, draw_values(drawn.leaves)):
+        x.assign(value)
+    function = cg.compile(drawn.outputs, changing=drawn.leaves[:1] * changing)
+    impure = [n.op.function for n in post_order(drawn.outputs) if not n.op.pure]
+    for mask in [15, *changes]:
+        for i, (x, value) in enumerate(zip(drawn.leaves, draw_values(drawn.leaves, mask))):
+            if mask >> i & 1:
+                x.assign(value)
+        before = [f.calls for f in impure]
+        function()
+        assert [f.calls for f in impure] == [n + 1 for n in before]
+
+
 @settings(max_examples=60)
 @given(drawn=graphs(zero_size=False), seed=st.integers(0, 99), changes=st.lists(st.integers(0, 15), max_size=6))
 def test_incremental_runs_equal_full_ones(drawn, seed, changes):
@@ -80,7 +97,11 @@ def test_incremental_runs_equal_full_ones(drawn, seed, changes):
 
 
 @settings(max_examples=40)
-@given(drawn=graphs(zero_size=False), changing=st.integers(0, 3), changes=st.lists(st.integers(0, 15), max_size=5))
+@given(
+    drawn=graphs(zero_size=False, impure=True),
+    changing=st.integers(0, 3),
+    changes=st.lists(st.integers(0, 15), max_size=5),
+)
 def test_incremental_runs_with_changing_vars_equal_full_ones(drawn, changing, changes):
     for x, value in zip(drawn.leaves, draw_values(drawn.leaves)):
         x.assign(value)
@@ -101,7 +122,8 @@ def test_update_edges_write_all_at_once(drawn, data):
     updates = {}
     for x in drawn.leaves:
         fitting = [n for n in drawn.nodes if n.spec == x.spec]
-        updates[x] = data.draw(st.sampled_from(fitting))
+        same = [n for n in updates.values() if n.spec == x.spec]
+        updates[x] = data.draw(st.sampled_from(same if same and data.draw(st.booleans()) else fitting))
     function = cg.compile(drawn.outputs, updates=updates)
     for _ in range(3):
         want = evaluate([*drawn.outputs, *updates.values()])

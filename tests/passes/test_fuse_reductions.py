@@ -12,7 +12,7 @@ from cgraph.ops.reduce import Reduction
 from cgraph.passes.fuse_pointwise import fuse_pointwise
 from cgraph.passes.fuse_reductions import fuse_reductions
 from tests.support.graphs import graphs
-from tests.support.rewrites import assert_keeps_values, assert_leaves_nothing
+from tests.support.rewrites import assert_keeps_values, assert_leaves_nothing, assert_left, assert_same_values, ops_of
 from tests.support.tolerance import assert_close
 
 KINDS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")
@@ -61,3 +61,26 @@ def test_a_value_that_somebody_else_reads_is_not_computed_twice():
     assert sum(isinstance(n.op, Reduction) for n in nodes) == 1
     assert sum(isinstance(n.op, FusedReduction) for n in nodes) == 1
     assert any(isinstance(n.op, Pointwise) and n.name == "exp" for n in nodes)
+
+
+X = cg.Var((3, 4), "float64", "x")
+SIN = cg.sin(X)
+APART = {
+    "an output that is read": (SIN, cg.sum(SIN, 0)),
+    "two reductions": (cg.sum(SIN, 0), cg.max(SIN, 1)),
+    "a reduction and another op": (cg.sum(SIN, 0), cg.cumsum(SIN, 0)),
+    "no pointwise op": (cg.sum(cg.cumsum(X, 0), 1),),
+    "a view of a pointwise op": (cg.sum(SIN[::2], 0), cg.max(cg.exp(X).T, 0)),
+    "a Var": (cg.sum(X),),
+    "another op that adds up": (cg.cumsum(SIN, 0),),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_not_joined(name):
+    assert_left(fuse_reductions, *APART[name])
+
+
+def test_joined_where_the_reduction_alone_reads_it():
+    assert ops_of(fuse_reductions((cg.sum(SIN, 0), cg.max(cg.exp(X)))))["sin"] == 0
+    assert_same_values(fuse_reductions, cg.sum(SIN, 0), cg.max(cg.exp(X)))

@@ -13,7 +13,7 @@ from cgraph.passes.fuse_pointwise import fuse_pointwise
 from cgraph.passes.fuse_stencils import fuse_stencils
 from tests.support.graphs import graphs
 from tests.support.interrupts import was_interrupted
-from tests.support.rewrites import assert_keeps_values, assert_leaves_nothing
+from tests.support.rewrites import assert_keeps_values, assert_leaves_nothing, assert_left, assert_same_values
 from tests.support.tolerance import assert_close
 
 TARGETS = ("host", "avx2", "portable")
@@ -181,3 +181,38 @@ def test_an_interrupt_leaves_a_whole_step():
         count += was_interrupted(function, 0.00002 * i)
         assert np.array_equal(x.value, after) or np.array_equal(x.value, before)
     assert count
+
+
+A = cg.Var((8, 8), "float64", "a")
+MIDDLE = (slice(1, 7), slice(1, 7))
+DOUBLE = A[MIDDLE] * 2.0
+OTHER = cg.Var((6, 6), "float64", "other")
+APART = {
+    "a place with steps": (cg.set_slice(A, (slice(0, 8, 2), slice(0, 8, 2)), A[::2, ::2] * 2.0),),
+    "a place backwards": (cg.set_slice(A, (slice(6, 0, -1), slice(1, 7)), DOUBLE),),
+    "what somebody else reads": (cg.pad(DOUBLE, 1), cg.exp(DOUBLE)),
+    "an output": (cg.pad(DOUBLE, 1), DOUBLE),
+    "no pointwise op": (cg.pad(cg.cumsum(OTHER, 0), 1), cg.set_slice(A, MIDDLE, OTHER)),
+    "windows with steps of the array that is overwritten": (
+        cg.set_slice(A, (slice(0, 4), slice(0, 4)), A[::2, ::2] * 2.0),
+    ),
+    "the same bytes turned": (cg.set_slice(A, MIDDLE, DOUBLE + A.T[MIDDLE]),),
+}
+JOINED = {
+    "a pad": cg.pad(DOUBLE, 1),
+    "a set slice": cg.set_slice(A, MIDDLE, DOUBLE),
+    "a set slice at an edge": cg.set_slice(A, (slice(0, 6), slice(2, 8)), A[:6, :6] + OTHER),
+    "a pad of another array": cg.pad(cg.sin(OTHER), 1, constant_values=3),
+    "windows with steps of another array": cg.pad(cg.Var((16, 16), "float64", "w")[2:14:2, 2:14:2] * 2.0, 1),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_not_joined(name):
+    assert_left(fuse_stencils, *APART[name])
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_joined(name):
+    assert isinstance(fuse_stencils((JOINED[name],))[0].op, Stencil)
+    assert_same_values(fuse_stencils, JOINED[name])

@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
+from cgraph.kernels.target import host_target
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
 from cgraph.passes.fold_constants import fold_constants
 from cgraph.passes.fuse_matmul import fuse_matmul
+from cgraph.passes.pack_matmul import pack_matmul
 from tests.support.graphs import draw_values, graphs
+from tests.support.rewrites import assert_left, assert_same_values, ops_of
 from tests.support.tolerance import assert_close
 
 SIZES = st.integers(1, 40)
@@ -80,6 +83,82 @@ def test_one_row_reads_the_constant_where_it_lies():
     x, w = cg.Var((1, 30), name="x"), cg.Const(np.ones((30, 20), "float32"))
     (op,) = steps(x @ w + np.ones(20, "float32"))
     assert isinstance(op, MatmulEpilogue)
+
+
+X, Y, Z = (cg.Var((4, 4), "float64", name) for name in "xyz")
+WHOLE = cg.Var((4, 4), "int32", "n")
+PRODUCT = X @ Y
+APART = {
+    "a product and itself": (PRODUCT + PRODUCT,),
+    "a product that is an output": (PRODUCT, PRODUCT + Z),
+    "a product that is read twice": (PRODUCT + Z, cg.sin(PRODUCT)),
+    "a product of whole numbers": (WHOLE @ WHOLE + WHOLE,),
+    "a product of nothing": (X[:, :0] @ Y[:0] + Z,),
+    "relu of a product of whole numbers": (cg.relu(WHOLE @ WHOLE),),
+    "another activation": (cg.tanh(PRODUCT),),
+    "a product taken away": (Z - PRODUCT,),
+    "a factor": (PRODUCT * Z,),
+    "a view of a product": (PRODUCT.T + Z,),
+    "no product": (cg.relu(X + Y),),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_not_joined(name):
+    assert_left(fuse_matmul, *APART[name])
+
+
+def test_relu_is_taken_by_a_sum_that_nobody_else_reads_and_once():
+    total = PRODUCT + Z
+    assert ops_of(fuse_matmul((cg.relu(total),))) == {"matmul_epilogue": 1}
+    assert ops_of(fuse_matmul((total, cg.relu(total)))) == {"matmul_epilogue": 1, "relu": 1}
+    assert ops_of(fuse_matmul((cg.relu(total), cg.tanh(total)))) == {"matmul_epilogue": 1, "relu": 1, "tanh": 1}
+    assert ops_of(fuse_matmul((cg.relu(cg.relu(total)),))) == {"matmul_epilogue": 1, "relu": 1}
+    assert ops_of(fuse_matmul((total + X,))) == {"matmul_epilogue": 1, "add": 1}
+    for outputs in ((cg.relu(total),), (total, cg.relu(total)), (cg.relu(cg.relu(total)),), (Z + PRODUCT,)):
+        assert_same_values(fuse_matmul, *outputs)
+
+
+def test_of_two_products_that_are_added_one_is_taken():
+    outputs = (PRODUCT + Y @ Z,)
+    assert ops_of(fuse_matmul(outputs)) == {"matmul_epilogue": 1, "matmul": 1}
+    assert_same_values(fuse_matmul, *outputs)
+
+
+CONSTANT = cg.Const(np.random.default_rng(3).normal(size=(4, 4)))
+BATCHES = cg.Const(np.random.default_rng(3).normal(size=(3, 4, 4)))
+MANY = cg.Var((3, 4, 4), "float64", "many")
+UNPACKED = {
+    "a Var": X @ Y,
+    "the left side": CONSTANT @ X,
+    "one row": X[:1] @ CONSTANT,
+    "one row, joined": fuse_matmul((cg.relu(X[:1] @ CONSTANT),))[0],
+    "constants that differ by batch": MANY @ BATCHES,
+    "whole numbers": WHOLE @ np.ones((4, 4), "int32"),
+    "no rows": X[:0] @ CONSTANT,
+    "no columns": X @ CONSTANT.op.array[:, :0],
+    "nothing to add up": X[:, :0] @ CONSTANT.op.array[:0],
+}
+PACKED = {
+    "two rows": X[:2] @ CONSTANT,
+    "a turned constant": X @ CONSTANT.T,
+    "one constant for all batches": MANY @ CONSTANT,
+    "one row in each batch": MANY[:, :1] @ CONSTANT,
+    "a sum and an activation": fuse_matmul((cg.relu(X @ CONSTANT + Z),))[0],
+}
+
+
+@pytest.mark.parametrize("name", UNPACKED)
+def test_not_packed(name):
+    assert_left(lambda outputs: pack_matmul(outputs, host_target()), UNPACKED[name])
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_packed(name):
+    def rewrite(outputs):
+        return pack_matmul(outputs, host_target())
+
+    assert isinstance(rewrite((PACKED[name],))[0].op, PackedMatmul)
 
 
 def test_a_product_that_is_read_twice_stays_alone():

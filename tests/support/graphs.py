@@ -1,4 +1,8 @@
-"""Random graphs: forks, joins, views, broadcasting, several dtypes, zero-size arrays, rank 0 to 6."""
+"""Random graphs: forks, joins, views, broadcasting, several dtypes, zero-size arrays, rank 0 to 6.
+
+Among them what planning goes wrong at: values in two concats, parts read beside their concat, Vars of equal specs (so
+that one node may be the source of two update edges), outputs that are read, and, where asked for, impure nodes.
+"""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +16,7 @@ UNARY = ("negative", "abs", "square", "sin", "cos", "tanh", "relu", "sigmoid", "
 BINARY = ("add", "subtract", "multiply", "maximum", "minimum", "divide_safe", "less_where")
 MOVES = (
     "transpose", "reshape", "slice", "flip", "broadcast", "concat", "repeat", "set_slice", "expand", "stack", "pad",
-    "stencil",
+    "stencil", "two_concats", "part_beside", "cumsum", "take",
 )  # fmt: skip
 REDUCTIONS = ("sum", "mean", "max", "min", "prod_small", "argmax")
 
@@ -26,9 +30,24 @@ class Drawn:
     outputs: list = field(default_factory=list)
 
 
+class Negative:
+    """The negative of an array, computed by Python. Changes: `calls`, how often it was asked for."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        self.calls += 1
+        return -x
+
+
 @st.composite
 def graphs(
-    draw, most_nodes: int = 25, zero_size: bool = True, dtypes: tuple[str, ...] = ("float32", "float64")
+    draw,
+    most_nodes: int = 25,
+    zero_size: bool = True,
+    dtypes: tuple[str, ...] = ("float32", "float64"),
+    impure: bool = False,
 ) -> Drawn:
     """A graph of up to `most_nodes` nodes over one to four Vars, with one to four outputs."""
     drawn = Drawn()
@@ -36,10 +55,12 @@ def graphs(
     axis = st.integers(0 if zero_size else 1, 4)
     for i in range(draw(st.integers(1, 4))):
         shape = tuple(draw(st.lists(axis, max_size=draw(st.sampled_from((2, 3, 6))))))
+        if drawn.leaves and draw(st.booleans()):
+            shape = drawn.leaves[-1].shape
         drawn.leaves.append(cg.Var(shape, dtype, f"v{i}"))
     drawn.nodes = list(drawn.leaves)
     for _ in range(draw(st.integers(1, most_nodes))):
-        node = draw_node(draw, drawn.nodes)
+        node = draw_node(draw, drawn.nodes, impure)
         if node.dtype.kind != "f":
             node = node.astype(dtype)
         if node.size <= 4096:
@@ -49,10 +70,12 @@ def graphs(
     return drawn
 
 
-def draw_node(draw, nodes: list[Node]) -> Node:
+def draw_node(draw, nodes: list[Node], impure: bool = False) -> Node:
     """One more node on some of these."""
     x = draw(st.sampled_from(nodes))
-    kind = draw(st.sampled_from(("unary", "binary", "move", "reduce", "matmul")))
+    kind = draw(st.sampled_from(("unary", "binary", "move", "reduce", "matmul", *["impure"] * impure)))
+    if kind == "impure":
+        return cg.delay(Negative(), x)
     if kind == "unary":
         return unary(draw(st.sampled_from(UNARY)), x)
     if kind == "binary":
@@ -109,11 +132,27 @@ def move(draw, name: str, x: Node, nodes: list[Node]) -> Node:
         return cg.pad(x, draw(st.integers(0, 1)), constant_values=draw(st.integers(0, 2)))
     if name == "stencil" and x.ndim:
         return stencil(draw, x)
+    if name == "cumsum" and x.ndim:
+        return cg.cumsum(x * 0.25, draw(st.integers(0, x.ndim - 1)))
+    if name == "take" and x.size:
+        axis = draw(st.integers(0, x.ndim - 1)) if x.ndim else None
+        return cg.take(x, np.array([x.shape[axis] - 1, 0]), axis) if x.ndim else x
+    if name in ("two_concats", "part_beside") and x.ndim:
+        return concats(draw, name, x, nodes)
     if name in ("concat", "stack") and x.ndim and x.ndim < 6:
         same = [y for y in nodes if y.shape == x.shape]
         other = draw(st.sampled_from(same))
         return getattr(cg, name)([x, other, x], draw(st.integers(0, x.ndim - 1)))
     return x + 1
+
+
+def concats(draw, name: str, x: Node, nodes: list[Node]) -> Node:
+    """A value in two concats, both of them read later; or one that a step reads beside its concat."""
+    part, axis = cg.tanh(x), draw(st.integers(0, x.ndim - 1))
+    whole = cg.concat([part, draw(st.sampled_from([y for y in nodes if y.shape == x.shape]))], axis)
+    if name == "two_concats":
+        return cg.concat([part, x], axis) - whole
+    return cg.set_slice(whole, tuple(slice(0, n) for n in x.shape), part)
 
 
 def stencil(draw, x: Node) -> Node:

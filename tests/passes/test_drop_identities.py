@@ -1,0 +1,89 @@
+"""Where a node is its operand, and where it only looks like it."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import cgraph as cg
+from cgraph.ir.graph import apply
+from cgraph.ops.shape import Contiguous
+from cgraph.passes.drop_identities import drop_identities
+from tests.support.graphs import graphs
+from tests.support.rewrites import assert_keeps_values, assert_leaves_nothing, assert_left, assert_same_values
+
+X = cg.Var((2, 3, 4), "float64", "x")
+ROW = cg.Var((4,), "float64", "row")
+
+DROPPED = {
+    "x + 0": (X + 0.0, X),
+    "0 + x": (0.0 + X, X),
+    "x + zeros": (X + np.zeros((3, 1)), X),
+    "x - 0": (X - 0.0, X),
+    "x * 1": (X * 1.0, X),
+    "1 * x": (1.0 * X, X),
+    "x / 1": (X / 1.0, X),
+    "-(-x)": (cg.negative(-X), X),
+    "reshape of reshape": (cg.reshape(cg.reshape(X, (6, 4)), (8, 3)), cg.reshape(X, (8, 3))),
+    "reshape back": (cg.reshape(cg.reshape(X, (6, 4)), X.shape), X),
+    "transpose of transpose": (cg.transpose(cg.transpose(X, (1, 2, 0)), (0, 2, 1)), cg.transpose(X, (1, 0, 2))),
+    "transpose back": (cg.transpose(cg.transpose(X, (1, 2, 0)), (2, 0, 1)), X),
+    "broadcast of broadcast": (
+        cg.broadcast_to(cg.broadcast_to(ROW, (3, 4)), X.shape),
+        cg.broadcast_to(ROW, X.shape),
+    ),
+    "copy of a copy": (apply(Contiguous(), apply(Contiguous(), X.T)), apply(Contiguous(), X.T)),
+}
+LEFT = {
+    "0 - x": 0.0 - X,
+    "1 / x": 1.0 / X,
+    "x * 0": X * 0.0,
+    "x * 2": X * 2.0,
+    "x + 1": X + 1.0,
+    "x - 1": X - 1.0,
+    "x / 2": X / 2.0,
+    "x ** 1": X**1.0,
+    "x + part of zeros": X + np.array([0.0, 0.0, 1.0, 0.0]),
+    "x * part of ones": X * np.array([1.0, 1.0, 0.0, 1.0]),
+    "x + a Var": X + ROW,
+    "-x": -X,
+    "-abs(-x)": -cg.abs(-X),
+    "reshape": cg.reshape(X, (6, 4)),
+    "reshape of transpose": cg.reshape(cg.transpose(X), (8, 3)),
+    "transpose": cg.transpose(X, (0, 2, 1)),
+    "transpose of a reshape": cg.transpose(cg.reshape(X, (6, 4))),
+    "broadcast": cg.broadcast_to(ROW, X.shape),
+    "a copy": apply(Contiguous(), X.T),
+}
+
+
+@pytest.mark.parametrize("name", DROPPED)
+def test_a_node_that_changes_nothing_is_dropped(name):
+    node, want = DROPPED[name]
+    assert drop_identities((node,))[0] is want
+    assert_same_values(drop_identities, node)
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_a_node_that_changes_something_is_left(name):
+    assert_left(drop_identities, LEFT[name])
+
+
+def test_constants_of_many_bytes_are_not_looked_at(monkeypatch):
+    node = X + np.zeros(X.shape)
+    monkeypatch.setitem(drop_identities.__globals__, "_MOST_LOOKED_AT", X.nbytes - 1)
+    assert_left(drop_identities, node)
+    monkeypatch.setitem(drop_identities.__globals__, "_MOST_LOOKED_AT", X.nbytes)
+    assert drop_identities((node,))[0] is X
+
+
+def test_whole_numbers_are_no_different():
+    x = cg.Var((3,), "int32", "n")
+    assert drop_identities((x * 1 + 0,))[0] is x
+    assert_left(drop_identities, x * 2 + 1)
+
+
+@settings(max_examples=30)
+@given(drawn=graphs(impure=True))
+def test_random_graphs_keep_their_values_and_nothing_is_left_to_drop(drawn):
+    assert_keeps_values(drop_identities, drawn)
+    assert_leaves_nothing(drop_identities, drawn)
