@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from cgraph.ir.graph import Node, public
-from cgraph.ops.arithmetic import maximum, minimum
 from cgraph.ops.compare import where
 from cgraph.ops.elementary import erf, expm1, tanh
 from cgraph.ops.family import Pointwise, unary
@@ -69,7 +68,7 @@ def leaky_relu(x: Any, alpha: float = 0.01) -> Node:
 def elu(x: Any, alpha: float = 1.0) -> Node:
     """x where positive, else alpha * (exp(x) - 1)."""
     x = as_node(x)
-    return where(x > 0, x, alpha * expm1(minimum(x, 0)))
+    return where(x > 0, x, alpha * expm1(where(x > 0, 0, x)))  # not minimum, which shares its gradient at 0
 
 
 @public
@@ -82,7 +81,7 @@ def selu(x: Any, alpha: float = 1.6732632423543772, gamma: float = 1.05070098735
 def celu(x: Any, alpha: float = 1.0) -> Node:
     """x where positive, else alpha * (exp(x / alpha) - 1)."""
     x = as_node(x)
-    return maximum(x, 0) + minimum(alpha * expm1(minimum(x, 0) / alpha), 0)
+    return where(x > 0, x, alpha * expm1(where(x > 0, 0, x) / alpha))
 
 
 @public

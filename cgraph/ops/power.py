@@ -6,7 +6,7 @@ import numpy as np
 
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ops.arithmetic import Numeric, square
-from cgraph.ops.compare import where
+from cgraph.ops.compare import equal, where
 from cgraph.ops.elementary import log, sqrt
 from cgraph.ops.family import Pointwise, common_dtype, together
 from cgraph.ops.leaf import as_node
@@ -24,8 +24,10 @@ class Power(Pointwise):
 
     def grad(self, node, g):
         x, y = node.operands
+        # 0 ** 0 is flat, but 0 times 0 ** -1 is a NaN
+        less = where(equal(x, 0) & equal(y, 0), y, y - 1.0)
         # log of 0 would make the second gradient a NaN where 0 ** y has the gradient 0
-        return g * y * power(x, y - 1.0), g * node * log(where(x > 0, x, ones_like(x)))
+        return g * y * power(x, less), g * node * log(where(x > 0, x, ones_like(x)))
 
 
 class IntegerPower(Numeric):

@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import signal
 import threading
 import time
 
@@ -15,6 +14,7 @@ from cgraph.kernels.calls.move import copy_calls, fill_calls
 from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.llvm import interpret
 from cgraph.kernels.target import host_target
+from tests.support.interrupts import interrupt_after
 from tests.support.kernels import view_of
 from tests.support.tables import Table, table_of
 
@@ -172,9 +172,7 @@ def test_an_interrupt_arrives_between_calls_and_the_pool_goes_on(threads, four):
     reached_the_end = []
     last = callback_table(lambda: reached_the_end.append(1))
     table = Table(np.concatenate([naps(2000), last.rows]), last.keep)
-    timer = threading.Timer(0.1, signal.raise_signal, (signal.SIGINT,))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), interrupt_after(0.1):
         run(four, table, threads)
     assert reached_the_end == []
     x = np.random.default_rng(3).random((SIDE, SIDE))

@@ -1,7 +1,6 @@
 """Calls: from several threads, interrupted, repeated; nothing is compiled or looked up in a run."""
 
 import gc
-import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,6 +10,9 @@ import pytest
 import cgraph as cg
 from cgraph.engine.cpu.cores import cores
 from cgraph.kernels.store import KernelStore
+from tests.support.interrupts import interrupt_after
+
+MOST_RUNS = 1000  # before an interrupt is heard, at the very most
 
 
 def script(n: int = 20_000):
@@ -61,10 +63,8 @@ def test_an_interrupt_is_heard_and_the_function_stays_usable():
     function = cg.compile(y, [x])
     value = np.random.default_rng(0).normal(size=x.shape)
     want = function(value)
-    timer = threading.Timer(0.1, signal.raise_signal, [signal.SIGINT])
-    with pytest.raises(KeyboardInterrupt):
-        timer.start()
-        while True:
+    with pytest.raises(KeyboardInterrupt), interrupt_after(0.1):
+        for _ in range(MOST_RUNS):
             function(value)
     np.testing.assert_array_equal(function(value), want)
 
