@@ -135,7 +135,6 @@ def plan_graph(
     Parameters
         outputs, updates, changing, inputs, recompute: as for `compile`
         target: whose kernels run: asked once per node what it does for it
-        target: whose kernels run: asked once per node what it does for it
         strategy: what makes the plan
         alignment: bytes that offsets are multiples of
         order: one of `ORDERS`
