@@ -5,13 +5,14 @@ finds is planned too, and the smaller plan is taken. What is searched is limited
 graph has one plan on every machine.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from cgraph.errors import BudgetError, GraphError, bytes_text
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.traverse import post_order
+from cgraph.ir.work import Step
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.check import check_plan
@@ -20,11 +21,15 @@ from cgraph.memory.permissions import permitted_lower_bound
 from cgraph.memory.problem import Plan, Strategy
 from cgraph.memory.replay import check_replay
 from cgraph.memory.smallest import Candidate, Choice, candidates, smaller, smallest
+from cgraph.memory.steps import steps_of
 from cgraph.memory.strategies import STRATEGIES
 from cgraph.memory.usage import Usage, usage_of
 from cgraph.ops.leaf import Var
+from cgraph.ops.loop import Body
+from cgraph.ops.physical.rounds import Round
 from cgraph.ops.shape import Contiguous
 from cgraph.passes.make_contiguous import make_contiguous
+from cgraph.passes.plan_bodies import plan_bodies
 from cgraph.passes.recompute import recompute as in_order_again
 from cgraph.passes.update_in_place import update_in_place
 from cgraph.record import Record
@@ -60,6 +65,17 @@ class Compiled(Record):
     plan: Plan
     views: dict[Node, Any]
     order: str = "depth_first"
+
+    @property
+    def steps(self) -> Iterator[Step]:
+        """The steps in running order, each with its places."""
+        return steps_of(self.layout, self.usage, self.plan, self.views)
+
+    @property
+    def inner(self) -> dict[Node, "Compiled"]:
+        """The plans of what steps do in their workspaces: the bodies of loops."""
+        works = ((node, self.layout.works[node]) for node in self.layout.steps)
+        return {node: work.inner for node, work in works if work.inner is not None}
 
     @property
     def nbytes(self) -> int:
@@ -140,7 +156,9 @@ def plan_graph(
         order: one of `ORDERS`
     """
     facts, split = Facts(target), len(outputs)
-    roots = make_contiguous((*outputs, *updates.values()), facts)
+    roots = (*outputs, *updates.values())
+    roots, walked = plan_bodies(roots, post_order(roots), partial(round_of, target, strategy, alignment, order))
+    roots = make_contiguous(roots, walked, facts)
     edges = dict(zip(updates, (detached(x, facts.views) for x in roots[split:])))
     outputs, edges = update_in_place(roots[:split], edges, set(updates) - set(inputs), facts)
     ends = (*outputs, *edges.values())
@@ -158,6 +176,14 @@ def plan_graph(
         workspaces = {node: best.usage.offset(plan, i) for node, i in best.layout.workspace_of.items()}
         check_replay(best.layout.steps, places, best.layout.works, workspaces, plan.nbytes, ends, always)
     return Compiled(ends[:split], ends[split:], tuple(updates), best.layout, best.usage, plan, places, best.order)
+
+
+def round_of(target: Any, strategy: Strategy, alignment: int, order: str, body: Body) -> Round:
+    """One round of a loop: a graph whose update edges give the state, planned as any other."""
+    changed = {x: node for x, node in zip(body.carry, body.next) if node is not x}
+    made = plan_graph(body.ys, changed, target, strategy, (), alignment, order)
+    ys, after = (tuple(made.views[x] for x in nodes) for nodes in (made.outputs, made.sources))
+    return Round(tuple(made.steps), made.nbytes, ys, tuple(zip(made.updated, after)), made)
 
 
 def recomputed(known: Choice, recompute: bool | int, strategy: Strategy, alignment: int, facts: Facts) -> Choice:

@@ -1,10 +1,24 @@
-"""What a device does for one node: the record that an op's device facet returns."""
+"""What a device does for one node: the record that an op's device facet returns, and the steps that engines run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from cgraph.errors import PlanError
 from cgraph.record import Record
+
+
+class Part(Record, eq=False):
+    """Some of the kernel calls of a step that is made of smaller ones.
+
+    Fields
+        label: what it is, for messages
+        calls: the kernel calls
+        dead: views whose bytes nobody reads afterwards; poisoned when asked for
+    """
+
+    label: str
+    calls: list
+    dead: Sequence[Any] = ()
 
 
 class Work(Record, eq=False):
@@ -12,22 +26,52 @@ class Work(Record, eq=False):
 
     Fields
         calls: given views of the result and the operands, and `workspace` (a view of bytes) where there is one, the
-            kernel calls that fill every element of the result
+            kernel calls that fill every element of the result; or, of an op made of steps of its own, their `Part`s
         nbytes: of the workspace while the node runs
         overwrites: operands whose bytes the result may take: permission, not duty
         strided: the calls read operands of any strides; otherwise these are made contiguous first
+        inner: the plan of what an op made of steps does in its workspace, for reports and pictures
     """
 
-    calls: Callable[..., list]
+    calls: Callable[..., Any]
     nbytes: int = 0
     overwrites: tuple[int, ...] = ()
     strided: bool = False
+    inner: Any = None
 
-    def placed(self, out: Any, xs: tuple[Any, ...], workspace: Any = None) -> list:
+    def placed(self, out: Any, xs: Sequence[Any], workspace: Any = None) -> list:
         """The kernel calls for these places. PlanError where the workspace is smaller than the calls need."""
-        if not self.nbytes:
-            return self.calls(out, *xs)
-        if workspace is None or workspace.size < self.nbytes:
+        return [call for part in self.parts("", out, xs, workspace) for call in part.calls]
+
+    def parts(self, label: str, out: Any, xs: Sequence[Any], workspace: Any = None) -> Iterator[Part]:
+        """The same in parts: one with this label, or those of the op's own steps."""
+        if self.nbytes and (workspace is None or workspace.size < self.nbytes):
             given = 0 if workspace is None else workspace.size
             raise PlanError(f"a workspace of {self.nbytes} bytes is needed, {given} are given")
-        return self.calls(out, *xs, workspace=workspace)
+        made = self.calls(out, *xs, workspace=workspace) if self.nbytes else self.calls(out, *xs)
+        return iter([Part(label, made)]) if isinstance(made, list) else made
+
+
+class Step(Record, eq=False):
+    """One node with its places: what every engine makes kernel calls from.
+
+    Fields
+        node: the op with its operands
+        work: what the target does for it
+        out, xs: views of the result and the operands
+        workspace: a view of its bytes, or None
+        dead: views whose bytes nobody reads after this step; poisoned when asked for
+    """
+
+    node: Any
+    work: Work
+    out: Any
+    xs: tuple[Any, ...]
+    workspace: Any
+    dead: Sequence[Any] = ()
+
+    def parts(self) -> Iterator[Part]:
+        """Its kernel calls, with what is dead after the last of them."""
+        yield from self.work.parts(f"{self.node.name} at {self.node.where}", self.out, self.xs, self.workspace)
+        if self.dead:
+            yield Part("", [], self.dead)

@@ -1,7 +1,7 @@
-"""A loop over a sub-graph: one node, whose body is planned once and whose kernel calls are repeated."""
+"""A loop over a sub-graph: one node. Planning makes it a step with steps inside; see `cgraph.ops.physical.rounds`."""
 
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,7 @@ from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.traverse import post_order
-from cgraph.ir.work import Work
-from cgraph.kernels.calls.move import copy_calls
-from cgraph.kernels.kernel import Call, Pointer, View
-from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Var, VarOp
-from cgraph.ops.loop_frame import Frame, place_of
 from cgraph.ops.pullback import pullback
 from cgraph.ops.shape import items, zeros_like
 from cgraph.record import Record, replace
@@ -80,6 +75,14 @@ class Loop(Op):
     states: bool = False
 
     @property
+    def pure(self) -> bool:  # type: ignore[override]
+        return all(node.op.pure for node in self.body.order)
+
+    @property
+    def can_fail(self) -> bool:  # type: ignore[override]
+        return any(node.op.can_fail for node in self.body.order)
+
+    @property
     def rounds(self) -> Sequence[int]:
         return range(self.length)[:: -1 if self.backward else 1]
 
@@ -111,34 +114,6 @@ class Loop(Op):
             for out, y in zip(stacked, ys):
                 out[i] = y
         return (*(np.array(x) for x in carry), *stacked)
-
-    # -- kernels --------------------------------------------------------------------------------------------------
-    def work(self, target: Target, *specs: Spec) -> Work:
-        frame = Frame(self.body, target)
-        return Work(partial(self.calls, target, frame), frame.nbytes)
-
-    def calls(
-        self, target: Target, frame: Frame, out: tuple[View, ...], *operands: View, workspace: View | None = None
-    ) -> list[Call]:
-        """The calls of all rounds."""
-        carry, xs, shared = self.parts(operands)
-        states, stacked = out[: len(carry)], out[len(carry) :]
-        fixed: dict[int, Any] = {id(x): view.at for x, view in zip(self.body.carry, states)}
-        fixed |= {id(x): view.at for x, view in zip(self.body.shared, shared)}
-        fixed[id(frame)] = workspace.at if workspace else None
-        moving = [*zip(self.body.xs, xs), *zip(frame.slots, stacked)]
-        one_round = [*self.state_calls(target, frame), *frame.calls()]
-        calls = [call for to, x in zip(states, carry) for call in copy_calls(target, to, x)]
-        for i in self.rounds:
-            places = fixed | {id(key): row(view, i, self.length) for key, view in moving}
-            calls += [call_at(call, places) for call in one_round]
-        return calls
-
-    def state_calls(self, target: Target, frame: Frame) -> list[Call]:
-        """Keep the state before a round."""
-        slots = frame.slots[len(self.body.ys) :] if self.states else ()
-        pairs = ((place_of(slot, x.spec), place_of(x, x.spec)) for slot, x in zip(slots, self.body.carry))
-        return [call for to, x in pairs for call in copy_calls(target, to, x)]
 
     # -- gradient -------------------------------------------------------------------------------------------------
     def grad(self, node, g):
@@ -188,16 +163,3 @@ def spread(of: Sequence[Node], values: Sequence[Node]) -> list[Node | None]:
     """`values`, one for each float of `of`, and None for the others."""
     rest = iter(values)
     return [next(rest) if x.dtype.kind == "f" else None for x in of]
-
-
-def row(view: View, i: int, length: int) -> Pointer:
-    """Where row i of a sequence begins."""
-    return view.at + i * (view.size // length) * view.itemsize
-
-
-def call_at(call: Call, places: dict[int, Any]) -> Call:
-    """A call of one round with its addresses."""
-    args = tuple(
-        places[id(a.base)] + a.offset if isinstance(a, Pointer) and id(a.base) in places else a for a in call.args
-    )
-    return Call(call.kernel, args, call.tasks, call.chunk)

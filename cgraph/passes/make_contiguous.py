@@ -1,20 +1,20 @@
 """Copy the operands that a kernel cannot read with their strides."""
 
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.traverse import located, post_order
+from cgraph.ir.traverse import located
 from cgraph.memory.layout import Facts
 from cgraph.ops.shape import Contiguous
 from cgraph.passes.rewrite import remade
 
 
-def make_contiguous(outputs: tuple[Node, ...], facts: Facts) -> tuple[Node, ...]:
+def make_contiguous(outputs: tuple[Node, ...], order: list[Node], facts: Facts) -> tuple[Node, ...]:
     """Insert a copy before every op that needs C order and would get a strided view: same values, more nodes.
 
-    The views that tell are added to `facts`. Not done: choosing, among several users, one copy for all; equal copies
-    are shared as nodes anyway.
+    `order` has all nodes, operands before users. The views that tell are added to `facts`. Not done: choosing, among
+    several users, one copy for all; equal copies are shared as nodes anyway.
     """
     new: dict[Node, Node] = {}
-    for node in located(post_order(outputs)):
+    for node in located(order):
         operands = []
         for x in (new[x] for x in node.operands):
             view = facts.view(x)

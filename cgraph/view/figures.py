@@ -54,6 +54,7 @@ class Figures(Record):
         var_nbytes, const_nbytes: outside the arena
         order, strategy: what made the schedule and the plan; `proved`: no plan of this schedule is smaller
         kernels: None when only the plan is known
+        inner: what steps do in their workspaces, by the step's name and line: the bodies of loops
     """
 
     steps: tuple[StepRow, ...]
@@ -70,6 +71,7 @@ class Figures(Record):
     strategy: str
     proved: bool
     kernels: Kernels | None
+    inner: tuple[tuple[str, "Figures"], ...] = ()
 
     @property
     def ratio(self) -> float:
@@ -90,6 +92,7 @@ class Figures(Record):
             "kernels": vars(self.kernels) if self.kernels else None,
             "ratio": self.ratio,
             "seconds": self.seconds,
+            "inner": [[name, figures.as_dict()] for name, figures in self.inner],
         }
 
     def json(self) -> str:

@@ -65,6 +65,7 @@ def _report(shown: Shown, seconds: Sequence[float] | None) -> Report:
         memory.strategy,
         memory.proved,
         _kernels(shown),
+        tuple((f"{node.name} at {node.where}", report(plan)) for node, plan in compiled.inner.items()),
     )
 
 

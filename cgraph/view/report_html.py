@@ -25,7 +25,9 @@ def report_html(report: Figures) -> str:
         _table((), [(_number(bytes_text(x.nbytes)), _cell(x.name), _cell(x.where)) for x in report.alive]),
         f"<details><summary>{len(report.steps)} steps</summary>",
         _steps(report),
-        "</details></div>",
+        "</details>",
+        *(f"<details><summary>inside {markup(name)}</summary>{report_html(x)}</details>" for name, x in report.inner),
+        "</div>",
     ]
     return "\n".join(parts)
 

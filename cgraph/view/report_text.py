@@ -16,6 +16,8 @@ def report_text(report: Figures, most: int | None) -> str:
     if len(rows) < len(report.steps):
         by = "bytes in use" if report.seconds is None else "time"
         lines.append(f"({len(report.steps) - len(rows)} of {len(report.steps)} steps with less {by} are left out)")
+    for name, inner in report.inner:
+        lines += ["", f"inside    {plain(name)}, in its workspace:", report_text(inner, most)]
     return "\n".join(lines)
 
 

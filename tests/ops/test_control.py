@@ -10,6 +10,7 @@ from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
 from cgraph.ops.control import UNROLLED
 from cgraph.ops.loop import Loop
+from cgraph.ops.physical.rounds import Rounds
 from cgraph.passes.tidy_loops import tidy_loops
 from tests.autodiff.differences import check_first, check_second
 from tests.support.ops import work_of
@@ -99,7 +100,7 @@ def test_a_training_graph_runs_each_loop_once():
     xs = [cg.Var(shape) for shape in ((2, 3), (9, 2, 4), (3, 3), (4, 3))]
     loss = cg.sum(joined(recurrent(*xs)))
     function = cg.compile([loss, *cg.gradient(loss, xs)], xs)
-    assert len([n for n in function.compiled.layout.steps if isinstance(n.op, Loop)]) == 2
+    assert len([n for n in function.compiled.layout.steps if isinstance(n.op, Rounds)]) == 2
 
 
 def test_what_nobody_asks_of_a_loop_is_dropped():
@@ -254,3 +255,41 @@ def test_cond_of_several_choices_or_unequal_results_is_refused():
         cg.cond(x > 0, lambda x: x, lambda x: x, x)
     with pytest.raises(ShapeError, match="one function returns"):
         cg.cond(True, lambda x: x, lambda x: x[1:], x)
+
+
+def test_the_steps_inside_a_loop_are_planned_checked_and_shown():
+    arrays = drawn((2, 3), (9, 2, 4), (3, 3), (4, 3))
+    xs = [cg.Var(a.shape, a.dtype) for a in arrays]
+    function = cg.compile(recurrent(*xs), xs)
+    (inner,) = function.compiled.inner.values()
+    assert inner.nbytes == inner.lower_bound > 0 and len(inner.layout.steps) > 1
+    names = {node.name for node in inner.layout.steps}
+    assert names <= {label.split(" at ")[0] for label in function.program.code.labels}
+    assert str(cg.report(inner)) in str(cg.report(function))
+    assert "<svg" in cg.function_svg(inner)
+
+
+def test_a_position_outside_inside_a_loop_names_the_step_and_leaves_vars_alone():
+    table, rows, seen = cg.Var((4,)), cg.Var((9,), "int64"), cg.Var((), "int64")
+    last, _ = cg.scan(lambda s, i: (s + cg.take(table, i), None), np.float32(0), rows)
+    function = cg.compile(last, [table, rows], updates={seen: seen + 1})
+    seen.assign(np.int64(0))
+    with pytest.raises(cg.PositionError, match="take at test_control.py"):
+        function(np.ones(4, "f4"), np.full(9, 7))
+    assert seen.value == 0
+    assert function(np.ones(4, "f4"), np.full(9, 3)) == 9 and seen.value == 1
+
+
+def test_a_loop_over_an_impure_body_runs_each_time():
+    calls = []
+    x = cg.Var((9, 2), "float64")
+
+    def noted(v):
+        calls.append(1)
+        return v
+
+    last, _ = cg.scan(lambda s, row: (s + cg.delay(noted, row), None), np.zeros(2), x)
+    function = cg.compile(last, [])
+    x.assign(np.ones((9, 2)))
+    assert function().tolist() == function().tolist() == [9, 9]
+    assert len(calls) == 18

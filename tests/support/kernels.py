@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from cgraph.ir.graph import Node
 from cgraph.kernels.callback import STOP
 from cgraph.kernels.kernel import Call, Kernel, Pointer, View
 from cgraph.kernels.store import store
@@ -38,8 +39,8 @@ def argument(value: int | float | Pointer) -> int:
     if isinstance(value, Pointer):
         if value.base is STOP:
             return STOP_WORD.ctypes.data
-        assert isinstance(value.base, np.ndarray)
-        return value.base.ctypes.data + value.offset
+        memory = value.base.op.array if isinstance(value.base, Node) else value.base  # a constant inside a loop
+        return memory.ctypes.data + value.offset
     if isinstance(value, float):
         return struct.unpack("q", struct.pack("d", value))[0]
     return int(value)

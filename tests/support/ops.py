@@ -1,15 +1,20 @@
 """Running one op alone: its meaning, strictly checked, and its kernels over arrays that were filled with rubbish."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from cgraph.alignment import ALIGNMENT
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.traverse import post_order
 from cgraph.ir.work import Work
 from cgraph.kernels.target import Target, host_target
+from cgraph.memory.auto import auto
 from cgraph.ops.leaf import ConstOp, VarOp
+from cgraph.passes.plan_bodies import plan_bodies
+from cgraph.planning import round_of
 from tests.support.kernels import run_calls, view_of
 
 Value = np.ndarray | tuple[np.ndarray, ...]
@@ -45,8 +50,10 @@ def computing(nodes: dict[Node, Value]) -> list[Node]:
 
 
 def work_of(node: Node, target: Target | None = None) -> Work:
-    """What a target, by default this machine's widest, does for a node."""
-    return node.op.work(target or host_target(), *(x.spec for x in node.operands))
+    """What a target, by default this machine's widest, does for a node; for a loop, once its body is planned."""
+    target = target or host_target()
+    (node,), _ = plan_bodies((node,), post_order((node,)), partial(round_of, target, auto, ALIGNMENT, "auto"))
+    return node.op.work(target, *(x.spec for x in node.operands))
 
 
 def kernel_result(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.ir.graph import Node
+from cgraph.ir.work import Part
 from cgraph.kernels.callback import STOP
 from cgraph.kernels.kernel import ARENA, Call, Callback, Kernel, Pointer
 from cgraph.ops.leaf import ConstOp, Var
@@ -54,7 +55,7 @@ class Code(Record, eq=False):
         variables, constants: the memory that symbols name
         first_row: per step, its first row; one more at the end
         first_write: the first step that writes into a Var; as many as there are steps when none does
-        labels: what each step is, for messages
+        labels, label_of: what there is to say of rows, and for each row which, int64 ``[calls]``
         compiled: the plan that it carries out
     """
 
@@ -67,6 +68,7 @@ class Code(Record, eq=False):
     first_row: np.ndarray
     first_write: int
     labels: tuple[str, ...]
+    label_of: np.ndarray
     compiled: Compiled
 
     @property
@@ -91,21 +93,21 @@ class Code(Record, eq=False):
         }
         ends = [*self.table[1:, 1], len(self.args)]
         for row, (number, first, tasks, _) in enumerate(self.table):
-            step = int(np.searchsorted(self.first_row, row, "right")) - 1
             words = (symbol_at.get(i, str(self.args[i])) for i in range(first, ends[row]))
-            yield f"{self.labels[step]}: {self.kernels[number]} [{', '.join(words)}] in {tasks} tasks"
+            yield f"{self.labels[self.label_of[row]]}: {self.kernels[number]} [{', '.join(words)}] in {tasks} tasks"
 
 
-def code_of(calls_by_step: Sequence[Sequence[Call]], compiled: Compiled) -> Code:
+def code_of(parts_by_step: Sequence[Sequence[Part]], compiled: Compiled) -> Code:
     """The calls of all steps as one table, every base of an address a symbol."""
     steps = compiled.layout.steps
     writes = (t for t, node in enumerate(steps) if node.op.writes)
-    first_row = np.cumsum([0, *map(len, calls_by_step)])
-    labels = tuple(f"{node.name} at {node.where}" for node in steps)
-    maker = _Maker()
-    for call in (call for calls in calls_by_step for call in calls):
-        maker.add(call)
-    return maker.code(first_row, next(writes, len(steps)), labels, compiled)
+    maker, first_row = _Maker(), [0]
+    for parts in parts_by_step:
+        for part in parts:
+            for call in part.calls:
+                maker.add(call, part.label)
+        first_row.append(len(maker.rows))
+    return maker.code(np.array(first_row), next(writes, len(steps)), compiled)
 
 
 class _Maker:
@@ -119,8 +121,11 @@ class _Maker:
         self.constants: list[np.ndarray] = []
         self.symbols: dict[int, Symbol] = {}
         self.places: dict[Symbol, tuple[list[int], list[int]]] = {}
+        self.labels: dict[str, int] = {}
+        self.label_of: list[int] = []
 
-    def add(self, call: Call) -> None:
+    def add(self, call: Call, label: str) -> None:
+        self.label_of.append(self.labels.setdefault(label, len(self.labels)))
         number = self.kernels.setdefault(call.kernel, len(self.kernels))
         self.rows.append((number, len(self.args), call.tasks, max(call.chunk, 1)))
         for arg in call.args:
@@ -146,7 +151,7 @@ class _Maker:
         self.constants.append(base.op.array if isinstance(base, Node) and isinstance(base.op, ConstOp) else base)
         return Symbol("constant", len(self.constants) - 1)
 
-    def code(self, first_row: np.ndarray, first_write: int, labels: tuple[str, ...], compiled: Compiled) -> Code:
+    def code(self, first_row: np.ndarray, first_write: int, compiled: Compiled) -> Code:
         """What has been added."""
         relocations = tuple(
             Relocation(symbol, np.array(positions, np.int64), np.array(offsets, np.int64))
@@ -155,7 +160,8 @@ class _Maker:
         table = np.array(self.rows, np.int64).reshape(len(self.rows), 4)
         args = np.array(self.args, np.int64)
         memory = tuple(self.variables), tuple(self.constants)
-        return Code(tuple(self.kernels), table, args, relocations, *memory, first_row, first_write, labels, compiled)
+        labels = tuple(self.labels), np.array(self.label_of, np.int64)
+        return Code(tuple(self.kernels), table, args, relocations, *memory, first_row, first_write, *labels, compiled)
 
 
 def word_of(arg: int | float) -> int:

@@ -5,16 +5,16 @@ import os
 from cgraph.engine.cpu.code import Code, code_of
 from cgraph.engine.cpu.program import CpuProgram
 from cgraph.engine.cpu.threads import cores
-from cgraph.engine.steps import steps_of
 from cgraph.ir.graph import Node
+from cgraph.ir.work import Part
 from cgraph.kernels.calls.move import fill_calls
-from cgraph.kernels.kernel import LINE, Call
+from cgraph.kernels.kernel import LINE
 from cgraph.kernels.store import store
 from cgraph.kernels.target import target_named
 from cgraph.passes import lowered, rewritten
 from cgraph.passes.align_constants import align_constants
 from cgraph.planning import Compiled, planned
-from cgraph.record import Record
+from cgraph.record import Record, replace
 from cgraph.request import Options, Request
 
 POISON = 0xFF
@@ -47,13 +47,14 @@ class CpuEngine(Record):
 
     def code(self, request: Request, compiled: Compiled) -> Code:
         """The kernel calls of all steps, by name and over symbolic addresses."""
-        calls: list[list[Call]] = []
-        for step in steps_of(compiled):
-            made = step.work.placed(step.out, step.xs, step.workspace)
-            if self.poison:
-                made = made + [c for view in step.dead for c in fill_calls(target_named(self.target), view, POISON)]
-            calls.append(made)
-        return code_of(calls, compiled)
+        return code_of([[self._poisoned(part) for part in step.parts()] for step in compiled.steps], compiled)
+
+    def _poisoned(self, part: Part) -> Part:
+        """The part, with what overwrites the dead bytes behind it in poison mode."""
+        if not self.poison:
+            return part
+        target = target_named(self.target)
+        return replace(part, calls=part.calls + [c for view in part.dead for c in fill_calls(target, view, POISON)])
 
     def program(self, code: Code) -> CpuProgram:
         """The code with its kernels, compiled where they are not in the cache."""

@@ -147,16 +147,18 @@ class CpuInstance:
 
     def _label(self, row: int, steps: tuple[int, ...] | None) -> str:
         """What made a row of the table."""
-        rows = np.diff(self.code.first_row)
-        order = np.arange(len(rows)) if steps is None else np.array(steps)
-        return self.code.labels[order[np.searchsorted(np.cumsum(rows[order]), row, "right")]]
+        rows = np.arange(len(self.table)) if steps is None else self._rows_of(steps)
+        return self.code.labels[self.code.label_of[rows[row]]]
 
     def _table_of(self, steps: tuple[int, ...]) -> np.ndarray:
         if steps not in self._tables:
-            edges = self.code.first_row
-            rows = [r for s in steps for r in range(edges[s], edges[s + 1])]
-            self._tables[steps] = np.ascontiguousarray(self.table[rows])
+            self._tables[steps] = np.ascontiguousarray(self.table[self._rows_of(steps)])
         return self._tables[steps]
+
+    def _rows_of(self, steps: tuple[int, ...]) -> np.ndarray:
+        """The rows of some steps in the whole table."""
+        edges = self.code.first_row
+        return np.array([r for s in steps for r in range(edges[s], edges[s + 1])], np.int64)
 
 
 def array_at(memory: np.ndarray, view: View) -> np.ndarray:

@@ -1,0 +1,136 @@
+"""A loop below planning: the steps of one round, with their places, repeated for every row."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from cgraph.ir.graph import Op
+from cgraph.ir.spec import Bundle, Spec
+from cgraph.ir.work import Part, Step, Work
+from cgraph.kernels.calls.move import copy_calls
+from cgraph.kernels.expression import code_of
+from cgraph.kernels.kernel import ARENA, Call, Pointer, View, contiguous
+from cgraph.kernels.target import Target
+from cgraph.ops.leaf import Var
+from cgraph.ops.loop import Loop
+from cgraph.record import Record
+
+Places = Mapping[int, Pointer]
+
+
+class Round(Record, eq=False):
+    """One round of a loop as it was planned.
+
+    Addresses are relative to the body's Vars, and to the arena of its plan, which is the loop's workspace.
+
+    Fields
+        steps: in running order
+        nbytes: of the arena
+        ys: where the rows of the stacked results are at the end of a round
+        updates: per Var of the state that changes, where its next value is; itself where a step has put it there
+        plan: schedule, plan and places, for reports and pictures
+    """
+
+    steps: tuple[Step, ...]
+    nbytes: int
+    ys: tuple[View, ...]
+    updates: tuple[tuple[Var, View], ...]
+    plan: Any
+
+
+class Slot:
+    """Stands for the present row of a stacked result."""
+
+
+class Rounds(Op):
+    """A loop whose body is planned: one step with steps inside.
+
+    Fields
+        loop: what is computed
+        round: how one round is computed
+    """
+
+    loop: Loop
+    round: Round
+
+    @property
+    def name(self) -> str:
+        return self.loop.name
+
+    @property
+    def pure(self) -> bool:  # type: ignore[override]
+        return self.loop.pure
+
+    @property
+    def can_fail(self) -> bool:  # type: ignore[override]
+        return self.loop.can_fail
+
+    def infer(self, *specs: Spec) -> Bundle:
+        return self.loop.infer(*specs)
+
+    def meaning(self, *xs: Any) -> Any:
+        return self.loop.meaning(*xs)
+
+    def work(self, target: Target, *specs: Spec) -> Work:
+        def parts(out: tuple[View, ...], *operands: View, workspace: View | None = None) -> Iterator[Part]:
+            return self.parts(target, out, operands, workspace)
+
+        return Work(parts, self.round.nbytes, inner=self.round.plan)
+
+    def parts(
+        self, target: Target, out: tuple[View, ...], operands: Sequence[View], workspace: View | None
+    ) -> Iterator[Part]:
+        """The state before the first round, then the parts of every round."""
+        loop, body = self.loop, self.loop.body
+        carry, xs, shared = loop.parts(operands)
+        states, stacked = out[: len(carry)], out[len(carry) :]
+        slots = [Slot() for _ in stacked]
+        fixed = {id(x): view.at for x, view in zip((*body.carry, *body.shared), (*states, *shared))}
+        if workspace is not None:
+            fixed[id(ARENA)] = workspace.at
+        moving: list[tuple[Any, View]] = [*zip(body.xs, xs), *zip(slots, stacked)]
+        one_round = list(self.one_round(target, slots))
+        yield Part("state of the loop", [call for to, x in zip(states, carry) for call in copy_calls(target, to, x)])
+        for i in loop.rounds:
+            places = fixed | {id(key): row(view, i, loop.length) for key, view in moving}
+            for part in one_round:
+                dead = [view_at(view, places) for view in part.dead]
+                yield Part(part.label, [call_at(call, places) for call in part.calls], dead)
+
+    def one_round(self, target: Target, slots: Sequence[Slot]) -> Iterator[Part]:
+        """The state before it where that is asked for, the steps, the rows of results, the state after it."""
+        body, count = self.loop.body, len(self.loop.body.ys)
+        before = [(place_of(slot, x.spec), place_of(x, x.spec)) for slot, x in zip(slots[count:], body.carry)]
+        after = [(place_of(slot, y.spec), view) for slot, y, view in zip(slots, body.ys, self.round.ys)]
+        after += [(place_of(x, x.spec), view) for x, view in self.round.updates if view != place_of(x, x.spec)]
+        yield Part("states of the loop", copies(target, before))
+        for step in self.round.steps:
+            yield from step.parts()
+        yield Part("results of a round", copies(target, after))
+
+
+def copies(target: Target, pairs: Sequence[tuple[View, View]]) -> list[Call]:
+    return [call for to, x in pairs for call in copy_calls(target, to, x)]
+
+
+def place_of(base: object, spec: Spec | Bundle) -> View:
+    """A value in C order at a base."""
+    return contiguous(Pointer(base), spec.shape, code_of(spec.dtype))  # type: ignore[union-attr]
+
+
+def row(view: View, i: int, length: int) -> Pointer:
+    """Where row i of a sequence begins."""
+    return view.at + i * (view.size // length) * view.itemsize
+
+
+def call_at(call: Call, places: Places) -> Call:
+    """A call of one round with its addresses."""
+    args = tuple(pointer_at(a, places) if isinstance(a, Pointer) else a for a in call.args)
+    return Call(call.kernel, args, call.tasks, call.chunk)
+
+
+def view_at(view: View, places: Places) -> View:
+    return View(pointer_at(view.at, places), view.shape, view.strides, view.dtype)
+
+
+def pointer_at(at: Pointer, places: Places) -> Pointer:
+    return places[id(at.base)] + at.offset if id(at.base) in places else at
