@@ -4,8 +4,8 @@ from cgraph.ir.graph import Node, apply
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Const, ConstOp
-from cgraph.ops.physical.blocked import ToBlocked, ToPlain
 from cgraph.ops.physical.form import Form, Halo
+from cgraph.ops.physical.lanes import ToLanes, ToPlain
 
 
 class Builder:
@@ -41,7 +41,7 @@ class Builder:
         if self.forms.get(node) == form:
             return self._laned[node]
         x = self.plain(node)
-        return Const(form.block(x.op.array), copy=False) if isinstance(x.op, ConstOp) else apply(ToBlocked(form), x)
+        return Const(form.laid(x.op.array), copy=False) if isinstance(x.op, ConstOp) else apply(ToLanes(form), x)
 
     def form_of(self, x: Node, halo: Halo) -> Form:
         """The form in which `x` is read: the one it has, or one with the frame that is read."""

@@ -7,7 +7,6 @@ import numpy as np
 from cgraph.ir.graph import Node, Op, apply
 from cgraph.kernels.calls.conv_transpose import pack_transposed
 from cgraph.kernels.calls.filter_grad import FilterGrad
-from cgraph.kernels.calls.window import Window
 from cgraph.kernels.calls.winograd_rule import winograd_rule
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.target import Target
@@ -16,12 +15,22 @@ from cgraph.ops.conv import ConvFilters
 from cgraph.ops.family import Pointwise
 from cgraph.ops.join import Concat
 from cgraph.ops.leaf import Const, ConstOp
-from cgraph.ops.physical.blocked import BlockedConcat, BlockedPlaces, BlockedPool, BlockedSpread, ClearFrame, ToBlocked
-from cgraph.ops.physical.conv import BlockedConv, ConvEpilogue, pack_filters, packed_bias
-from cgraph.ops.physical.conv_transpose import BlockedConvTranspose, BlockedResize, transposed_bias
-from cgraph.ops.physical.filters import BlockedConvFilters, PackFilters
+from cgraph.ops.physical.conv import ConvEpilogue, LanedConv, pack_filters, packed_bias
+from cgraph.ops.physical.conv_transpose import LanedConvTranspose, transposed_bias
+from cgraph.ops.physical.filters import LanedConvFilters, PackFilters
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
-from cgraph.ops.physical.regions import BlockedRoiAlign, BlockedRoiAlignGrad
+from cgraph.ops.physical.lanes import (
+    ClearFrame,
+    InLanes,
+    LanedConcat,
+    LanedPlaces,
+    LanedPool,
+    LanedResize,
+    LanedRoiAlign,
+    LanedRoiAlignGrad,
+    LanedSpread,
+    ToLanes,
+)
 from cgraph.ops.pool import MaxPool, MaxPoolPlaces, Pool, SpreadToPlaces
 from cgraph.ops.reduce import Sum
 from cgraph.ops.regions import RoiAlign, RoiAlignGrad
@@ -170,7 +179,7 @@ def direct(b: Builder, node: Node) -> Node:
     if residual is not None:
         kept = b.forms.get(residual, replace(result, halo=NO_HALO))
         operands.append(b.in_form(residual, kept))
-    return apply(BlockedConv(shape, tile, x.shape[0], source, result, kept, op.activation), *operands)
+    return apply(LanedConv(shape, tile, x.shape[0], source, result, kept, op.activation), *operands)
 
 
 def transposed(b: Builder, node: Node) -> Node:
@@ -184,7 +193,7 @@ def transposed(b: Builder, node: Node) -> Node:
         filters: Node = Const(packed, copy=False)
     else:
         filters = apply(PackFilters(shape), b.plain(node.operands[1]))
-    made = BlockedConvTranspose(shape, source, b.forms[node], op.activation)
+    made = LanedConvTranspose(shape, source, b.forms[node], op.activation)
     return apply(made, b.in_form(x, source), filters, Const(transposed_bias(shape, array_of(bias)), copy=False))
 
 
@@ -195,53 +204,48 @@ def filter_grad(b: Builder, node: Node) -> Node:
     source = None if plain else b.form_of(x, shape.window.halo(*x.shape[2:]))
     given = b.form_of(g, NO_HALO)
     images = b.plain(x) if source is None else b.in_form(x, source)
-    return apply(BlockedConvFilters(FilterGrad(shape, x.shape[0]), source, given), images, b.in_form(g, given))
+    return apply(LanedConvFilters(FilterGrad(shape, x.shape[0]), source, given), images, b.in_form(g, given))
 
 
 def pooled(b: Builder, node: Node) -> Node:
-    op, x = node.op, node.operands[0]
-    kind, include = ("mean", op.count_pad) if isinstance(op, AvgPool) else ("max", False)
-    return apply(BlockedPool(kind, window_of(op), include, b.forms[x], b.forms[node]), b.laned(x))
+    return in_lanes(b, node, LanedPool)
 
 
 def places(b: Builder, node: Node) -> Node:
-    x = node.operands[0]
-    return apply(BlockedPlaces(window_of(node.op), b.forms[x], b.forms[node]), b.laned(x))
+    return in_lanes(b, node, LanedPlaces)
+
+
+def resized(b: Builder, node: Node) -> Node:
+    return in_lanes(b, node, LanedResize)
+
+
+def regions(b: Builder, node: Node) -> Node:
+    return in_lanes(b, node, LanedRoiAlign)
+
+
+def regions_grad(b: Builder, node: Node) -> Node:
+    return in_lanes(b, node, LanedRoiAlignGrad)
+
+
+def in_lanes(b: Builder, node: Node, kind: type[InLanes]) -> Node:
+    """The op on operands as they are: in lanes, each in its own form, or plain."""
+    forms = tuple(b.forms.get(x) for x in node.operands)
+    operands = (b.plain(x) if form is None else b.laned(x) for x, form in zip(node.operands, forms))
+    return apply(kind(node.op, forms, b.forms[node]), *operands)
 
 
 def spread(b: Builder, node: Node) -> Node:
     x, g = node.operands
     given = b.form_of(g, NO_HALO)
-    made = BlockedSpread(window_of(node.op), b.forms[x], given, b.forms[node])
+    made = LanedSpread(node.op, (b.forms[x], given), b.forms[node])
     return apply(made, b.laned(x), b.in_form(g, given))
 
 
-def resized(b: Builder, node: Node) -> Node:
-    op, x = node.op, node.operands[0]
-    assert isinstance(op, Resize)
-    return apply(BlockedResize(op, b.forms[x], b.forms[node]), b.laned(x))
-
-
-def regions(b: Builder, node: Node) -> Node:
-    """What boxes see of images of several sizes."""
-    boxes, images = node.operands[:3], node.operands[3:]
-    assert isinstance(node.op, RoiAlign)
-    made = BlockedRoiAlign(node.op, tuple(b.forms[x] for x in images), b.forms[node])
-    return apply(made, *map(b.plain, boxes), *map(b.laned, images))
-
-
-def regions_grad(b: Builder, node: Node) -> Node:
-    """The gradient of `regions` for images of one size."""
-    boxes, g = node.operands[:3], node.operands[3]
-    assert isinstance(node.op, RoiAlignGrad)
-    return apply(BlockedRoiAlignGrad(node.op, b.forms[g], b.forms[node]), *map(b.plain, boxes), b.laned(g))
-
-
 def concat(b: Builder, node: Node) -> Node:
-    forms, parts = [b.forms[x] for x in node.operands], [b.laned(x) for x in node.operands]
+    forms = [b.forms[x] for x in node.operands]
     if all(f.c % f.lanes == 0 for f in forms[:-1]):
-        return apply(Concat(1), *parts)
-    return apply(BlockedConcat(tuple(forms), b.forms[node]), *parts)
+        return apply(Concat(1), *map(b.laned, node.operands))
+    return in_lanes(b, node, LanedConcat)
 
 
 def pixel_sum(b: Builder, node: Node) -> Node:
@@ -271,15 +275,10 @@ def operand(b: Builder, x: Node, form: Form) -> Node:
     shape = (1,) * (4 - source.ndim) + source.shape
     thin = replace(form, n=shape[0], h=1, w=1, halo=NO_HALO)
     if isinstance(source.op, ConstOp):
-        channels = Const(thin.block(np.broadcast_to(source.op.array.reshape(shape), thin.logical)))
+        channels = Const(thin.laid(np.broadcast_to(source.op.array.reshape(shape), thin.logical)))
     else:
-        channels = apply(ToBlocked(thin), broadcast_to(reshape(b.plain(source), shape), thin.logical))
+        channels = apply(ToLanes(thin), broadcast_to(reshape(b.plain(source), shape), thin.logical))
     return apply(BroadcastTo(form.shape), channels)
-
-
-def window_of(op: Op) -> Window:
-    assert isinstance(op, Pool)
-    return Window(op.window, op.stride, op.pad, op.dilation)  # type: ignore[arg-type]
 
 
 def array_of(node: Node | None) -> np.ndarray | None:

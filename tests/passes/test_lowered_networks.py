@@ -12,7 +12,7 @@ import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
-from cgraph.ops.physical.blocked import ClearFrame, ToBlocked, ToPlain
+from cgraph.ops.physical.lanes import ClearFrame, ToLanes, ToPlain
 from cgraph.ops.pool import MaxPoolPlaces
 from cgraph.record import Record
 from tests.passes.test_lower_cpu import assert_near
@@ -97,7 +97,7 @@ def test_lowered_equals_reference(name):
     for got, want in zip(function(value), evaluate(outputs, {image: value})):
         assert_near(got, want)
     steps = function.compiled.layout.steps
-    assert sum(isinstance(n.op, ToBlocked | ToPlain) for n in steps) == network.moved
+    assert sum(isinstance(n.op, ToLanes | ToPlain) for n in steps) == network.moved
     assert sum(isinstance(n.op, ClearFrame) for n in steps) == network.cleared
 
 

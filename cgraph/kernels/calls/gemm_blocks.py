@@ -87,9 +87,13 @@ class Blocks(Record):
 
 def pack_b(target: Target, b: np.ndarray, m: int) -> tuple[np.ndarray, GemmTile]:
     """A constant ``[k, n]`` in panels, for results of `m` rows: the array for a `PackedB`, and its tile."""
+    tile = gemm_tile(m, b.shape[1], f"{b.dtype.kind}{b.dtype.itemsize}", target)
+    return in_panels(b, tile), tile
+
+
+def in_panels(b: np.ndarray, tile: GemmTile) -> np.ndarray:
+    """A constant ``[k, n]`` in panels as wide as a tile."""
     k, n = b.shape
-    dtype = f"{b.dtype.kind}{b.dtype.itemsize}"
-    tile = gemm_tile(m, n, dtype, target)
     out = np.zeros(k * rounded(n, tile.width), b.dtype)
     whole = n // tile.width  # panels
     split = whole * tile.width
@@ -99,4 +103,4 @@ def pack_b(target: Target, b: np.ndarray, m: int) -> tuple[np.ndarray, GemmTile]
         copy_to(block[:whole].swapaxes(0, 1), rows[:, :split].reshape(depth, whole, tile.width))
         if split < n:
             copy_to(block[whole, :, : n - split], rows[:, split:])
-    return out, tile
+    return out

@@ -1,5 +1,6 @@
-"""Convolution below lowering: with bias, residual and activation in its epilogue, on blocked images."""
+"""Convolution below lowering: with bias, residual and activation in its epilogue, on images in lanes."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ from cgraph.kernels.calls.conv import conv_calls, conv_nbytes, conv_overwrites_r
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.depthwise import depthwise_calls, is_depthwise, pack_depthwise
 from cgraph.kernels.calls.pack import pack_bias, pack_conv
+from cgraph.kernels.calls.unpack import unpacked, unpacked_winograd
 from cgraph.kernels.calls.winograd import Winograd, pack_winograd, winograd_calls
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
 from cgraph.ops.conv import Conv2d, ConvTranspose
-from cgraph.ops.physical.blocked import require
 from cgraph.ops.physical.form import Form
+from cgraph.ops.physical.lanes import require
 
 
 class ConvEpilogue(Op):
@@ -60,8 +62,8 @@ class ConvEpilogue(Op):
         return scale, bias, residual
 
 
-class BlockedConv(Op):
-    """Convolution of blocked images with packed filters.
+class LanedConv(Op):
+    """Convolution of images in lanes with packed filters.
 
     Operands
         x: of form `source`, or plain images ``[n, c, h, w]`` when that is None
@@ -95,6 +97,15 @@ class BlockedConv(Op):
         for spec in residual:
             require(spec, self.residual)  # type: ignore[arg-type]
         return self.result.spec
+
+    def meaning(self, x, filters, bias, *residual):
+        shape, window = self.shape, self.shape.window
+        conv = Conv2d(window.stride, window.pad, window.dilation, shape.groups)
+        epilogue = ConvEpilogue(conv, False, True, bool(residual), self.activation)
+        images = x if self.source is None else self.source.plain(x)
+        rest = (self.residual.plain(r) for r in residual)  # type: ignore[union-attr]
+        f = unpacked_filters(shape, self.n, self.tile, filters)
+        return self.result.laid(epilogue.meaning(images, f, bias[: shape.k], *rest))
 
     def work(self, target: Target, *specs: Spec) -> Work:
         nbytes = self.winograd.nbytes if self.tile else conv_nbytes(self.shape, self.n)
@@ -135,6 +146,14 @@ def pack_filters(shape: ConvShape, n: int, tile: int, filters: np.ndarray, scale
     if tile:
         return pack_winograd(Winograd(shape, n, tile), filters, scale)
     return (pack_depthwise if is_depthwise(shape) else pack_conv)(shape, filters, scale)
+
+
+def unpacked_filters(shape: ConvShape, n: int, tile: int, packed: np.ndarray) -> np.ndarray:
+    """The filters ``[k, c / groups, r, s]`` of `pack_filters`."""
+    if tile:
+        return unpacked_winograd(Winograd(shape, n, tile), packed)
+    given = (shape.k, shape.c // shape.groups, *shape.window.kernel)
+    return unpacked(packed, given, partial(pack_depthwise if is_depthwise(shape) else pack_conv, shape))
 
 
 def packed_bias(shape: ConvShape, bias: np.ndarray | None) -> np.ndarray:

@@ -1,4 +1,6 @@
-"""Transposed convolution and resizing below lowering, on blocked images."""
+"""Transposed convolution below lowering, on images in lanes."""
+
+from functools import partial
 
 import numpy as np
 
@@ -7,16 +9,18 @@ from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.blocked_copy import zero_halo_calls
-from cgraph.kernels.calls.conv_transpose import TransposedShape, conv_transpose_calls
+from cgraph.kernels.calls.conv_transpose import TransposedShape, conv_transpose_calls, pack_transposed
+from cgraph.kernels.calls.unpack import unpacked
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
-from cgraph.ops.physical.blocked import require
+from cgraph.ops.conv import ConvTranspose
+from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.form import Form
-from cgraph.ops.resize import Resize
+from cgraph.ops.physical.lanes import require
 
 
-class BlockedConvTranspose(Op):
-    """Transposed convolution of blocked images with packed filters.
+class LanedConvTranspose(Op):
+    """Transposed convolution of images in lanes with packed filters.
 
     Operands
         x: of form `source`
@@ -40,6 +44,14 @@ class BlockedConvTranspose(Op):
         require(x, self.source)
         return self.result.spec
 
+    def meaning(self, x, filters, bias):
+        shape, window, image = self.shape, self.shape.window, (self.result.h, self.result.w)
+        conv = ConvTranspose(window.stride, window.pad, window.dilation, shape.groups, image)
+        given = (shape.c, shape.k // shape.groups, *window.kernel)
+        f = unpacked(filters, given, partial(pack_transposed, shape))
+        epilogue = ConvEpilogue(conv, has_bias=True, activation=self.activation)
+        return self.result.laid(epilogue.meaning(self.source.plain(x), f, bias[: shape.k]))
+
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, x: View, filters: View, bias: View) -> list[Call]:
             to, source = self.result.at(out.at), self.source.at(x.at)
@@ -50,31 +62,8 @@ class BlockedConvTranspose(Op):
 
 
 def transposed_bias(shape: TransposedShape, bias: np.ndarray | None) -> np.ndarray:
-    """The bias, zeros when there is none, up to the last block's end."""
+    """The bias, zeros when there is none, up to the last lane."""
     out = np.zeros(-(-shape.k // shape.lanes) * shape.lanes, np.dtype(shape.dtype))
     if bias is not None:
         out[: shape.k] = bias
     return out
-
-
-class BlockedResize(Op):
-    """Resizing of blocked images."""
-
-    resize: Resize
-    source: Form
-    result: Form
-
-    @property
-    def name(self) -> str:
-        return "resize"
-
-    def infer(self, x: Spec) -> Spec:
-        require(x, self.source)
-        return self.result.spec
-
-    def work(self, target: Target, x: Spec) -> Work:
-        def calls(out: View, x: View) -> list[Call]:
-            to = self.result.at(out.at)
-            return [*zero_halo_calls(to), *self.resize.calls(to, self.source.at(x.at))]
-
-        return Work(calls)

@@ -1,4 +1,4 @@
-"""Filters that change from run to run, below lowering: packing them, and their gradient on blocked images."""
+"""Filters that change from run to run, below lowering: packing them, and their gradient on images in lanes."""
 
 from typing import Any
 
@@ -14,8 +14,9 @@ from cgraph.kernels.calls.pack import pack_conv
 from cgraph.kernels.calls.pack_filters import pack_conv_calls, pack_transposed_calls
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
-from cgraph.ops.physical.blocked import require
+from cgraph.ops.conv import ConvFilters
 from cgraph.ops.physical.form import Form
+from cgraph.ops.physical.lanes import require
 
 
 class PackFilters(Op):
@@ -40,7 +41,7 @@ class PackFilters(Op):
         return Work(calls, strided=True)
 
 
-class BlockedConvFilters(Op):
+class LanedConvFilters(Op):
     """The gradient of a convolution for its filters ``[k, c, r, s]``.
 
     Operands
@@ -64,6 +65,11 @@ class BlockedConvFilters(Op):
         require(g, self.given)
         s = self.plan.shape
         return Spec((s.k, s.c, *s.window.kernel), x.dtype)
+
+    def meaning(self, x, g):
+        window = self.plan.shape.window
+        conv = ConvFilters(window.stride, window.pad, window.dilation, 1, window.kernel)
+        return conv.meaning(x if self.source is None else self.source.plain(x), self.given.plain(g))
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, x: View, g: View, workspace: View) -> list[Call]:

@@ -1,4 +1,4 @@
-"""Form: how an image lies in blocks, as a value of the graph."""
+"""Form: how images lie in lanes, as a value of the graph."""
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class Form(Record):
         """The value at an address, as kernels take it."""
         return Blocked(address, self.n, self.c, self.h, self.w, self.lanes, self.halo, dtype=self.dtype)
 
-    def block(self, x: np.ndarray) -> np.ndarray:
+    def laid(self, x: np.ndarray) -> np.ndarray:
         """A plain array in this form."""
         out = np.zeros(self.shape, x.dtype)
         top, left, _, _ = self.halo
@@ -55,8 +55,8 @@ class Form(Record):
             out[:, first // self.lanes, top : top + self.h, left : left + self.w, : some.shape[3]] = some
         return out
 
-    def unblock(self, x: np.ndarray) -> np.ndarray:
-        """The plain array of a blocked one."""
+    def plain(self, x: np.ndarray) -> np.ndarray:
+        """The plain array of one in this form."""
         top, left, _, _ = self.halo
         inside = x[:, :, top : top + self.h, left : left + self.w]
         return inside.transpose(0, 1, 4, 2, 3).reshape(self.n, -1, self.h, self.w)[:, : self.c]

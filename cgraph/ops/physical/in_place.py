@@ -32,6 +32,9 @@ class InPlace(Op):
     def infer(self, *specs: Spec) -> Spec | Bundle:
         return self.op.infer(*specs[: self.count])
 
+    def meaning(self, *xs: Any) -> Any:
+        return self.op.meaning(*xs[: self.count])
+
     def alias(self, *xs: Any) -> Any:
         return xs[self.target]
 

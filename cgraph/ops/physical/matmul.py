@@ -9,10 +9,11 @@ from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.calls.activation import NONE, Activation
-from cgraph.kernels.calls.gemm_blocks import PackedB
+from cgraph.kernels.calls.gemm_blocks import PackedB, in_panels
 from cgraph.kernels.calls.gemm_tile import GemmTile
 from cgraph.kernels.calls.matmul import matmul_calls, matmul_nbytes, takes_bias
 from cgraph.kernels.calls.move import copy_calls
+from cgraph.kernels.calls.unpack import unpacked
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.target import Target
@@ -69,6 +70,10 @@ class PackedMatmul(Op):
 
     def infer(self, x: Spec, panels: Spec, *addend: Spec) -> Spec:
         return Spec((*x.shape[:-1], self.n), x.dtype)
+
+    def meaning(self, x, panels, *addend):
+        y = unpacked(panels, (self.k, self.n), partial(in_panels, tile=self.tile))
+        return activated(sum(addend, np.matmul(x, y)), self.activation)
 
     def work(self, target: Target, x: Spec, panels: Spec, *addend: Spec) -> Work:
         def calls(out: View, x: View, panels: View, *addend: View, workspace: View | None = None) -> list[Call]:

@@ -1,0 +1,190 @@
+"""Images in lanes, below lowering: conversions, clearing the frame, and the ops that work on such images."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from cgraph.errors import ShapeError
+from cgraph.ir.graph import Op
+from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
+from cgraph.kernels.calls.blocked import Blocked
+from cgraph.kernels.calls.blocked_copy import concat_calls, to_blocked_calls, to_plain_calls, zero_halo_calls
+from cgraph.kernels.calls.move import copy_calls
+from cgraph.kernels.calls.pool import pool_calls
+from cgraph.kernels.calls.pool_places import place_calls, spread_calls
+from cgraph.kernels.calls.window import Window
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.target import Target
+from cgraph.ops.average_pool import AvgPool
+from cgraph.ops.physical.form import Form
+from cgraph.ops.pool import Pool
+from cgraph.ops.regions import RoiAlign, RoiAlignGrad
+from cgraph.ops.resize import Resize
+
+
+def require(spec: Spec, form: Form) -> None:
+    """ShapeError when a value is not of this form."""
+    if spec != form.spec:
+        raise ShapeError(f"a value {spec} is not of the form {form}")
+
+
+class ToLanes(Op):
+    """Plain images ``[n, c, h, w]`` in lanes, with a frame of zeros."""
+
+    form: Form
+
+    def infer(self, x: Spec) -> Spec:
+        if x.shape != self.form.logical:
+            raise ShapeError(f"images {x} are not those of {self.form}")
+        return self.form.spec
+
+    def meaning(self, x):
+        return self.form.laid(x)
+
+    def work(self, target: Target, x: Spec) -> Work:
+        def calls(out: View, x: View) -> list[Call]:
+            to = self.form.at(out.at)
+            return [*zero_halo_calls(to), *to_blocked_calls(to, x)]
+
+        return Work(calls)
+
+
+class ToPlain(Op):
+    """Images in lanes as ``[n, c, h, w]``."""
+
+    form: Form
+
+    def infer(self, x: Spec) -> Spec:
+        require(x, self.form)
+        return Spec(self.form.logical, x.dtype)
+
+    def meaning(self, x):
+        return self.form.plain(x)
+
+    def work(self, target: Target, x: Spec) -> Work:
+        return Work(lambda out, x: to_plain_calls(out, self.form.at(x.at)))
+
+
+class ClearFrame(Op):
+    """The same images with zeros in the frame, after an op that does not keep them."""
+
+    form: Form
+
+    def infer(self, x: Spec) -> Spec:
+        require(x, self.form)
+        return x
+
+    def meaning(self, x):
+        return self.form.laid(self.form.plain(x))
+
+    def work(self, target: Target, x: Spec) -> Work:
+        def calls(out: View, x: View) -> list[Call]:
+            first = [] if x == out else copy_calls(target, out, x)
+            return [*first, *zero_halo_calls(self.form.at(out.at))]
+
+        return Work(calls, overwrites=(0,))
+
+
+class InLanes(Op):
+    """A logical op on images in lanes: it means the same, in another layout. A member gives `pixels`.
+
+    Fields
+        op: what is computed
+        sources: the form of each operand; None for one that is no image
+        result: the form of the result
+    """
+
+    op: Any
+    sources: tuple[Form | None, ...]
+    result: Form
+
+    @property
+    def name(self) -> str:
+        return self.op.name
+
+    @property
+    def can_fail(self) -> bool:  # type: ignore[override]
+        return self.op.can_fail
+
+    def infer(self, *specs: Spec) -> Spec:
+        for spec, form in zip(specs, self.sources, strict=True):
+            if form is not None:
+                require(spec, form)
+        return self.result.spec
+
+    def meaning(self, *xs):
+        plain = (x if form is None else form.plain(x) for x, form in zip(xs, self.sources))
+        return self.result.laid(self.op.meaning(*plain))
+
+    def work(self, target: Target, *specs: Spec) -> Work:
+        def calls(out: View, *xs: View) -> list[Call]:
+            to = self.result.at(out.at)
+            sources = (x if form is None else form.at(x.at) for x, form in zip(xs, self.sources))
+            return [*zero_halo_calls(to), *self.pixels(to, *sources)]
+
+        return Work(calls)
+
+    def pixels(self, out: Blocked, *xs: Any) -> Sequence[Call]:
+        """Calls that fill the result but for its frame."""
+        raise NotImplementedError
+
+
+class LanedPool(InLanes):
+    """The largest element of each window, or their mean."""
+
+    def pixels(self, out: Blocked, x: Blocked) -> Sequence[Call]:
+        kind, include = ("mean", self.op.count_pad) if isinstance(self.op, AvgPool) else ("max", False)
+        return pool_calls(out, x, window_of(self.op), kind, include).calls
+
+
+class LanedPlaces(InLanes):
+    """The position of the largest element in each window: int32, as many channels side by side as of the images."""
+
+    def pixels(self, out: Blocked, x: Blocked) -> Sequence[Call]:
+        return place_calls(out, x, window_of(self.op)).calls
+
+
+class LanedSpread(InLanes):
+    """Elements added up at their places: the gradient of max pooling."""
+
+    def pixels(self, out: Blocked, places: Blocked, g: Blocked) -> Sequence[Call]:
+        return spread_calls(out, places, g, window_of(self.op)).calls
+
+
+class LanedResize(InLanes):
+    """Images with other rows and columns."""
+
+    op: Resize
+
+    def pixels(self, out: Blocked, x: Blocked) -> Sequence[Call]:
+        return self.op.calls(out, x)
+
+
+class LanedRoiAlign(InLanes):
+    """What boxes see of images of several sizes."""
+
+    op: RoiAlign
+
+    def pixels(self, out: Blocked, boxes: View, batch: View, level: View, *levels: Blocked) -> Sequence[Call]:
+        return self.op.calls(out, boxes, batch, level, levels)
+
+
+class LanedRoiAlignGrad(InLanes):
+    """The gradient of what boxes see, for the images of one size."""
+
+    op: RoiAlignGrad
+
+    def pixels(self, out: Blocked, boxes: View, batch: View, level: View, g: Blocked) -> Sequence[Call]:
+        return self.op.calls(out, boxes, batch, level, g)
+
+
+class LanedConcat(InLanes):
+    """Channels one after the other, when they do not all start with the first lane."""
+
+    def pixels(self, out: Blocked, *xs: Blocked) -> Sequence[Call]:
+        return concat_calls(out, list(xs))
+
+
+def window_of(op: Pool) -> Window:
+    """How a pool's window moves over images."""
+    return Window(op.window, op.stride, op.pad, op.dilation)  # type: ignore[arg-type]

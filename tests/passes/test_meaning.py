@@ -1,0 +1,149 @@
+"""The lowered graph, op by op: its meaning is the logical graph's, and its kernels compute its meaning."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cgraph as cg
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.engine.reference import evaluate
+from cgraph.ir.graph import Op
+from cgraph.ir.traverse import post_order
+from cgraph.kernels.target import target_named
+from cgraph.ops.physical.again import Again
+from cgraph.ops.physical.conv import ConvEpilogue, LanedConv
+from cgraph.ops.physical.conv_transpose import LanedConvTranspose
+from cgraph.ops.physical.filters import LanedConvFilters
+from cgraph.ops.physical.in_place import InPlace
+from cgraph.ops.physical.lanes import InLanes, LanedPlaces, ToPlain
+from cgraph.passes import lowered, rewritten
+from tests.support.graphs import draw_values, graphs
+from tests.support.networks import POOLED, SMOOTH, networks, normal
+from tests.support.tolerance import assert_close
+
+TARGETS = ("host", "avx2", "portable")
+
+
+def lowered_for(target, outputs):
+    return lowered(rewritten(tuple(outputs)), target_named(target), True)
+
+
+def values_of(outputs):
+    rng = np.random.default_rng(1)
+    return {x: normal(rng, x, 1, x.shape) for x in post_order(outputs) if isinstance(x, cg.Var) and not x.is_assigned}
+
+
+def images_read(node):
+    """The operands of a node that lie in lanes, each with its form."""
+    if isinstance(node.op, InLanes):
+        forms = node.op.sources
+    elif isinstance(node.op, LanedConv):
+        forms = (node.op.source, None, None, node.op.residual)
+    elif isinstance(node.op, LanedConvFilters):
+        forms = (node.op.source, node.op.given)
+    elif isinstance(node.op, LanedConvTranspose):
+        forms = (node.op.source,)
+    else:
+        forms = (node.op.form,) if isinstance(node.op, ToPlain) else ()
+    return [(x, form) for x, form in zip(node.operands, forms) if form is not None]
+
+
+def check(target, outputs, scale):
+    """The meaning of the lowered graph, and what kernels make of each of its images; those are 0 outside."""
+    values, roots = values_of(outputs), lowered_for(target, outputs)
+    images = dict(pair for node in post_order(roots) for pair in images_read(node))
+    nodes = [*images, *roots]
+    meant, wanted = evaluate(nodes, values), evaluate(outputs, values)
+    given = [x for x in post_order(nodes) if x in values]
+    computed = cg.compile(nodes, given, passes=False, engine=CpuEngine(target=target))(*(values[x] for x in given))
+    for want, meaning, got in zip(wanted, meant[len(images) :], computed[len(images) :]):
+        assert_close(meaning, want, scale)
+        assert_close(got, want, scale)
+    for (node, form), meaning, got in zip(images.items(), meant, computed):
+        assert_close(form.plain(got), form.plain(meaning), scale)
+        np.testing.assert_array_equal(meaning, form.laid(form.plain(meaning)), err_msg=repr(node))
+        if not isinstance(node.op, LanedPlaces):  # a lane without a channel has places, too, which nobody reads
+            np.testing.assert_array_equal(got, form.laid(form.plain(got)), err_msg=repr(node))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+@settings(max_examples=25)
+@given(network=networks())
+def test_networks(target, network):
+    check(target, network[1], scale=10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+@settings(max_examples=15)
+@given(network=st.sampled_from((SMOOTH, POOLED)).flatmap(networks))
+def test_gradients_of_networks(target, network):
+    result = network[1][0]
+    total = cg.sum(result * normal(np.random.default_rng(2), result, 1, result.shape))
+    check(target, cg.gradient(total, [x for x in post_order([result]) if isinstance(x, cg.Var)]), scale=100)
+
+
+@settings(max_examples=40)
+@given(drawn=graphs(), target=st.sampled_from(TARGETS))
+def test_random_graphs(drawn, target):
+    values = dict(zip(drawn.leaves, draw_values(drawn.leaves)))
+    for got, want in zip(evaluate(lowered_for(target, drawn.outputs), values), evaluate(drawn.outputs, values)):
+        assert_close(got, want)
+
+
+def layer(x, channels=17, window=3, name=None):
+    """A convolution with constant filters, or with those of a Var."""
+    shape = (channels, x.shape[1], window, window)
+    f = normal(np.random.default_rng(0), x, 0.1, shape)
+    return cg.conv2d(x, f if name is None else cg.Var(shape, name=name), 1, window // 2)
+
+
+def boxed(x):
+    boxes, zero = np.array([[1, 1, 9, 9]], "float32"), np.zeros(1, np.int64)
+    return cg.roi_align_levels([x], boxes, zero, zero, (6, 6), (1.0,))
+
+
+def every_op():
+    """Small networks that together are lowered to every physical op there is."""
+    x, v = cg.Var((2, 17, 12, 12), name="x"), cg.Var((5, 40), name="v")
+    y = layer(x)
+    joined = cg.concat([y, cg.resize(layer(x), (12, 12), scales=(1.0, 2.0)), y], 1)
+    up = cg.conv_transpose2d(y, normal(np.random.default_rng(0), x, 0.1, (17, 8, 2, 2)), 2)
+    wide = layer(cg.Var((2, 64, 12, 12), name="wide"), 64)  # Winograd
+    single = cg.conv2d(y, normal(np.random.default_rng(0), x, 0.1, (17, 1, 3, 3)), 1, 1, 1, 17)  # depthwise
+    yield [
+        layer(joined, 8),
+        layer(up, 8),
+        layer(wide, 64),
+        single,
+        layer(cg.avg_pool2d(y, 3, 2, 1, ceil=True), 8),
+        layer(cg.tanh(wide + 1.0), 8),
+    ]
+    trained = layer(boxed(cg.max_pool2d(layer(x, 16, name="f"), 2)), 8, name="g")
+    yield cg.gradient(cg.sum(cg.square(trained)), [n for n in post_order([trained]) if isinstance(n, cg.Var)])
+    w = normal(np.random.default_rng(0), v, 0.1, (40, 24))
+    yield [cg.relu(v @ w + 1.0), cg.relu(v @ cg.Var((40, 24), name="w") + 1.0), cg.pad(cg.exp(v[1:-1]), 1)]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_physical_op(target):
+    met = set()
+    for outputs in every_op():
+        check(target, outputs, scale=20)
+        met.update(type(node.op) for node in post_order(lowered_for(target, outputs)))
+    physical = {op for op in subclasses(Op) if op.__module__.startswith("cgraph.ops.physical")}
+    assert physical - met == {InLanes, ConvEpilogue, InPlace, Again}  # a base; what is lowered; what planning makes
+
+
+def subclasses(kind):
+    found = set(kind.__subclasses__())
+    return found.union(*map(subclasses, found))
+
+
+def test_an_op_in_place_and_one_computed_again_mean_what_the_op_does():
+    x, y = np.ones((2, 2)), np.full((2, 2), 3.0)
+    add = (cg.Var((2, 2)) + cg.Var((2, 2))).op
+    np.testing.assert_array_equal(InPlace(add, 2, 0).meaning(x, y, y), x + y)
+    np.testing.assert_array_equal(Again(add).meaning(x, y), x + y)
