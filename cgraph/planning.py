@@ -28,8 +28,8 @@ from cgraph.ops.leaf import Var
 from cgraph.ops.loop import Body
 from cgraph.ops.physical.rounds import Round
 from cgraph.ops.shape import Contiguous
+from cgraph.passes.bodies import plan_bodies
 from cgraph.passes.make_contiguous import make_contiguous
-from cgraph.passes.plan_bodies import plan_bodies
 from cgraph.passes.recompute import recompute as in_order_again
 from cgraph.passes.update_in_place import update_in_place
 from cgraph.record import Record

@@ -4,8 +4,7 @@ from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order, rebuild
 from cgraph.kernels.mapped import aligned
 from cgraph.ops.leaf import Const, ConstOp
-from cgraph.ops.loop import Loop
-from cgraph.passes.in_bodies import in_bodies
+from cgraph.passes.bodies import in_bodies
 from cgraph.passes.rewrite import remade
 
 
@@ -14,10 +13,7 @@ def align_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
     The last pass: what is packed is read where it lies and needs no copy.
     """
-    order = post_order(outputs)
-    if any(isinstance(node.op, Loop) for node in order):
-        outputs = in_bodies(outputs, align_constants)
-        order = post_order(outputs)
+    outputs, order = in_bodies(outputs, post_order(outputs), align_constants)
     if not any(is_unaligned(x) for x in order):
         return outputs
     return rebuild(outputs, lambda node, operands: moved(node) if is_unaligned(node) else remade(node, operands), order)

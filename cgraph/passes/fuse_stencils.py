@@ -9,11 +9,10 @@ from cgraph.ir.work import Work
 from cgraph.kernels.target import Target
 from cgraph.memory.layout import Facts, is_leaf, owner_of
 from cgraph.ops.family import Pointwise
-from cgraph.ops.loop import Loop
 from cgraph.ops.pad import Pad
 from cgraph.ops.physical.stencil import PAGE, Stencil
 from cgraph.ops.slicing import SetSlice, Slice
-from cgraph.passes.in_bodies import in_bodies
+from cgraph.passes.bodies import in_bodies
 from cgraph.passes.rewrite import remade
 from cgraph.passes.update_in_place import readers_of
 
@@ -27,10 +26,7 @@ def fuse_stencils(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]
     element. No more bytes, but for a page. Not joined: a set slice with steps; an op that reads the bytes of such an
     array in another way too, so that it could not overwrite them.
     """
-    order = post_order(outputs)
-    if any(isinstance(node.op, Loop) for node in order):
-        outputs = in_bodies(outputs, partial(fuse_stencils, target=target))
-        order = post_order(outputs)
+    outputs, order = in_bodies(outputs, post_order(outputs), partial(fuse_stencils, target=target))
     users, ends = users_of(order), set(outputs)
     found = {node: joined(node, target) for node in order if has_inner(node, users, ends)}
     if not found:

@@ -13,7 +13,7 @@ from cgraph.ir.work import Work
 from cgraph.kernels.target import Target, host_target
 from cgraph.memory.auto import auto
 from cgraph.ops.leaf import ConstOp, VarOp
-from cgraph.passes.plan_bodies import plan_bodies
+from cgraph.passes.bodies import plan_bodies
 from cgraph.planning import round_of
 from tests.support.kernels import run_calls, view_of
 
