@@ -8,8 +8,9 @@ import time
 import numpy as np
 
 from benchmarks.prepared import prepare
-from cgraph.kernels.kernel import Call, Kernel, Pointer
+from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.llvm.peak import CHAINS
+from cgraph.kernels.signatures.peak import MULTIPLY_ADD
 from cgraph.kernels.target import host_target
 
 TASKS = 500_000
@@ -18,7 +19,7 @@ TASKS = 500_000
 def peak(dtype: str) -> float:
     """Operations per second, in units of 1e9: the best of 20 runs of about 0.02 s."""
     lanes = host_target().lanes_of(dtype)
-    run = prepare([Call(Kernel("peak.multiply_add", (dtype,)), (Pointer(np.zeros(CHAINS * lanes, dtype)),), TASKS)])
+    run = prepare([MULTIPLY_ADD.call((dtype,), TASKS, x=Pointer(np.zeros(CHAINS * lanes, dtype)))])
     best = float("inf")
     for _ in range(20):
         start = time.perf_counter()

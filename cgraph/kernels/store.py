@@ -141,13 +141,15 @@ def symbol_of(kernel: Kernel, target: Target) -> str:
 
 @cache
 def emitter_hash(module: str) -> str:
-    """A hash of the text of an emitter's file and of every file below `cgraph.kernels` that it imports, in turn.
+    """A hash of the text of an emitter's file, its signatures, and all files below `cgraph.kernels` that they import.
 
     The text is read, not imported: a warm process needs no emitter.
     """
     folder = Path(__file__).parent
     seen: dict[Path, str] = {}
-    todo = [folder / "llvm" / f"{name.replace('.', '/')}.py" for name in ("compile", "build", module)]
+    place = module.replace(".", "/")
+    todo = [folder / "llvm" / f"{name}.py" for name in ("compile", "build", place)]
+    todo.append(folder / "signatures" / f"{place}.py")
     while todo:
         path = todo.pop()
         if path in seen or not path.exists():

@@ -13,6 +13,7 @@ from cgraph.engine.cpu.threads import ThreadPool, run_table
 from cgraph.kernels.calls.move import copy_calls, fill_calls
 from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.llvm import interpret
+from cgraph.kernels.signatures.move import FILLS, TILES
 from cgraph.kernels.target import host_target
 from tests.support.interrupts import interrupt_after
 from tests.support.kernels import view_of
@@ -28,8 +29,8 @@ def transpose_calls(out: np.ndarray, x: np.ndarray) -> list[Call]:
     for call in copy_calls(host_target(), view_of(out), View(Pointer(x), x.shape[::-1], x.strides[::-1], "f8")):
         lanes = 2
         side = SIDE // lanes
-        args = (*call.args[:6], lanes, side, lanes, side, *call.args[10:])
-        calls.append(Call(type(call.kernel)("move.tiles", (8, lanes)), args, side * side))
+        blocks = {"block_i": lanes, "blocks_i": side, "block_j": lanes, "blocks_j": side}
+        calls.append(TILES.call((8, lanes), side * side, **(TILES.named(call) | blocks)))
     return calls
 
 
@@ -203,8 +204,8 @@ def test_more_tasks_than_the_shared_word_counts_are_put_together(four):
     n = (1 << 24) + 5
     out = np.zeros(n, np.uint8)
     call = fill_calls(host_target(), view_of(out), 1)[0]
-    one_byte_each = (*call.args[:5], 1, n, *call.args[7:])
-    assert run(four, table_of([Call(call.kernel, one_byte_each, n)]), 2) == 1
+    one_byte_each = FILLS.named(call) | {"block": 1, "blocks": n}
+    assert run(four, table_of([FILLS.call(call.kernel.params, n, **one_byte_each)]), 2) == 1
     assert out.all()
 
 

@@ -22,10 +22,10 @@ class Activation(Record):
             raise ValueError(f"bounds [{self.low}, {self.high}] do not hold 0: unused lanes would not stay zero")
 
     @property
-    def args(self) -> tuple[int | float, ...]:
-        """As kernels read it: is more than the lower bound needed, low, high, slope."""
+    def args(self) -> dict[str, int | float]:
+        """The arguments of `cgraph.kernels.signatures.activation`."""
         general = int(self.high != inf or self.slope != 1.0)
-        return general, float(self.low), float(self.high), float(self.slope)
+        return {"general": general, "low": float(self.low), "high": float(self.high), "slope": float(self.slope)}
 
 
 NONE = Activation()

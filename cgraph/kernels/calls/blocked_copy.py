@@ -1,27 +1,35 @@
 """Calls that change a layout: plain to blocked and back, frames of zeros, channels to other lanes (concat, slices)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cgraph.kernels.calls.bands import band_of, banded_tasks
 from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
 from cgraph.kernels.calls.lowered import chunk_of
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View
-
-Arguments = tuple[int | float | Pointer, ...]
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.signature import Signature
+from cgraph.kernels.signatures.blocked_copy import CHANNELS, TO_BLOCKED, TO_PLAIN, ZERO_HALO
 
 
 def to_blocked_calls(out: Blocked, x: View) -> list[Call]:
     """``out`` (its interior) = plain images `x` ``[n, c, h, w]`` of any strides with pixels side by side."""
     require_whole_blocks(out)
     steps = plain_steps(x, (out.n, out.c, out.h, out.w))
-    return [row_call("to_blocked", out, (x.at, *steps, out.origin, out.image, out.plane, out.row))]
+    sides = {
+        "x": x.at, **dict(zip(("x_image", "x_plane", "x_row"), steps)),
+        "out": out.origin, "o_image": out.image, "o_plane": out.plane, "o_row": out.row,
+    }  # fmt: skip
+    return [row_call(TO_BLOCKED, out, sides)]
 
 
 def to_plain_calls(out: View, x: Blocked) -> list[Call]:
     """``out``, a view ``[n, c, h, w]`` with pixels side by side, = a blocked value."""
     require_whole_blocks(x)
     steps = plain_steps(out, (x.n, x.c, x.h, x.w))
-    return [row_call("to_plain", x, (x.origin, x.image, x.plane, x.row, out.at, *steps))]
+    sides = {
+        "x": x.origin, "x_image": x.image, "x_plane": x.plane, "x_row": x.row,
+        "out": out.at, **dict(zip(("o_image", "o_plane", "o_row"), steps)),
+    }  # fmt: skip
+    return [row_call(TO_PLAIN, x, sides)]
 
 
 def plain_steps(x: View, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -31,12 +39,12 @@ def plain_steps(x: View, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(s // x.itemsize for s in x.strides[:3])
 
 
-def row_call(name: str, x: Blocked, places: Arguments) -> Call:
-    """A call over the rows of `x` in either direction; `places`: addresses and steps of both sides."""
+def row_call(family: Signature, x: Blocked, sides: Mapping[str, object]) -> Call:
+    """A call over the rows of `x` in either direction; `sides`: addresses and steps of both."""
     band = band_of(x.h, x.w)
     tasks = banded_tasks(x.n, x.blocks, x.h, band)
-    args = (x.c, x.h, x.w, x.blocks, band, *places)
-    return Call(Kernel(f"blocked_copy.{name}", (x.dtype,)), args, tasks, chunk_of(tasks, x.w * x.lanes * 0.4))
+    chunk = chunk_of(tasks, x.w * x.lanes * 0.4)
+    return family.call((x.dtype,), tasks, chunk, c=x.c, h=x.h, w=x.w, blocks=x.blocks, band=band, **sides)
 
 
 def zero_halo_calls(x: Blocked) -> list[Call]:
@@ -47,9 +55,11 @@ def zero_halo_calls(x: Blocked) -> list[Call]:
     rows, columns = top + x.h + bottom, left + x.w + right
     band = band_of(rows, columns)
     tasks = banded_tasks(x.n, x.buffer_blocks, rows, band)
-    args: Arguments = (x.at, top, bottom, x.h, left, right, x.w, x.buffer_blocks, band)
-    nanoseconds = 10 + (left + right) * 2.0
-    return [Call(Kernel("blocked_copy.zero_halo", (x.dtype,)), args, tasks, chunk_of(tasks, nanoseconds))]
+    call = ZERO_HALO.call(
+        (x.dtype,), tasks, chunk_of(tasks, 10 + (left + right) * 2.0),
+        out=x.at, above=top, below=bottom, h=x.h, before=left, after=right, w=x.w, blocks=x.buffer_blocks, band=band,
+    )  # fmt: skip
+    return [call]
 
 
 def copy_channels_calls(out: Blocked, x: Blocked, fill: bool = False) -> list[Call]:
@@ -64,13 +74,14 @@ def copy_channels_calls(out: Blocked, x: Blocked, fill: bool = False) -> list[Ca
     stored = x.c + (-(o_shift + x.c) % x.lanes if fill else 0)
     blocks = -(-stored // x.lanes)
     band = band_of(x.h, x.w)
-    args: Arguments = (
-        x.c, stored, x.h, x.w, blocks, band, x_shift, o_shift,
-        x.origin, x.image, x.plane, x.row, out.origin, out.image, out.plane, out.row,
-    )  # fmt: skip
     tasks = banded_tasks(x.n, blocks, x.h, band)
-    kernel = Kernel("blocked_copy.channels", (x.dtype, bool(x_shift or o_shift)))
-    return [Call(kernel, args, tasks, chunk_of(tasks, x.w * 3.0))]
+    call = CHANNELS.call(
+        (x.dtype, bool(x_shift or o_shift)), tasks, chunk_of(tasks, x.w * 3.0),
+        c=x.c, stored=stored, h=x.h, w=x.w, blocks=blocks, band=band, x_shift=x_shift, o_shift=o_shift,
+        x=x.origin, x_image=x.image, x_plane=x.plane, x_row=x.row,
+        out=out.origin, o_image=out.image, o_plane=out.plane, o_row=out.row,
+    )  # fmt: skip
+    return [call]
 
 
 def concat_calls(out: Blocked, parts: Sequence[Blocked]) -> list[Call]:

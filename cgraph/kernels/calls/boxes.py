@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from math import prod
 
-from cgraph.kernels.kernel import Call, Kernel, View
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.signatures.boxes import SUPPRESS
 
 
 def suppress_calls(
@@ -17,7 +18,10 @@ def suppress_calls(
     """
     places, counts = out
     pictures = prod(counts.shape)
-    groups = rest[1].at if len(rest) > 1 else 0
-    pointers = (boxes.at, scores.at, rest[0].at, groups, places.at, counts.at)
-    args = (*pointers, boxes.shape[-2], places.shape[-1], float(share), float(least))
-    return [Call(Kernel("boxes.suppress", (boxes.dtype, len(rest) > 1)), args, pictures)] if pictures else []
+    call = SUPPRESS.call(
+        (boxes.dtype, len(rest) > 1), pictures,
+        boxes=boxes.at, scores=scores.at, order=rest[0].at, groups=rest[1].at if len(rest) > 1 else None,
+        places=places.at, counts=counts.at,
+        n=boxes.shape[-2], most=places.shape[-1], share=float(share), least=float(least),
+    )  # fmt: skip
+    return [call] if pictures else []

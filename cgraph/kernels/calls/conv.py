@@ -8,7 +8,8 @@ from cgraph.kernels.calls.blocked import Blocked, require_first_lane, require_wh
 from cgraph.kernels.calls.conv_shape import ConvShape, pixels_for
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
 from cgraph.kernels.calls.plain import pad_plain_calls, padded_plain
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View
+from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.signatures.conv import TILE
 from cgraph.kernels.target import Target
 from cgraph.record import Record
 
@@ -166,28 +167,24 @@ def tile_calls(
     weights_nbytes = shape.weights_nbytes * (source.n if weights_step else 1)
     t = tiling_of(shape, grid, source.n, weights_nbytes)
     pixels, blocks = t.pixels, -(-t.tiles // t.block)
-    turns = (source.n, 1) if weights_step and t.is_banded else (blocks, 0)
+    turns, by_block = (source.n, 1) if weights_step and t.is_banded else (blocks, 0)
     ahead = lines_ahead(t.block) if weights_nbytes >= NEAR_BYTES else 0
     touch = len(shape.steps) * shape.unroll <= SHORT_REDUCTION
     zeros = np.zeros(shape.panels * shape.panel_channels, np.dtype(shape.dtype))
     r = residual or out
-    args = (
-        Pointer(source.offsets), len(source.offsets), Pointer(source.panel_offsets),
-        source.at, source.image, source.row,
-        weights, weights_step, shape.panel_weights, bias or Pointer(zeros),
-        residual.at if residual else 0, r.image, r.plane, r.row,
-        out.at, out.image, out.plane, out.row,
-        grid.columns, t.across, t.tiles, t.block, shape.panels, *turns, *activation.args,
-    )  # fmt: skip
-    kernel = tile_kernel(shape.dtype, pixels, shape.vectors, shape.unroll, source.step, out.step, ahead, touch)
     tasks = source.n * blocks * t.block * shape.panels
     chunk = chunk_of(tasks, tile_ns(shape.target, pixels * shape.vectors * len(shape.steps) * shape.unroll))
-    constants = (source.offsets, source.panel_offsets, *(() if bias else (zeros,)))
-    return Lowered((Call(kernel, args, tasks, chunk),), constants)
-
-
-def tile_kernel(dtype, pixels, vectors, unroll, x_step, out_step, ahead, touch) -> Kernel:
-    return Kernel("conv.tile", (dtype, pixels, vectors, unroll, x_step, out_step, ahead, touch))
+    call = TILE.call(
+        (shape.dtype, pixels, shape.vectors, shape.unroll, source.step, out.step, ahead, touch), tasks, chunk,
+        offsets=Pointer(source.offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
+        x=source.at, x_image=source.image, x_row=source.row,
+        w=weights, w_image=weights_step, w_panel=shape.panel_weights, bias=bias or Pointer(zeros),
+        residual=residual.at if residual else None, r_image=r.image, r_plane=r.plane, r_row=r.row,
+        out=out.at, o_image=out.image, o_plane=out.plane, o_row=out.row,
+        columns=grid.columns, across=t.across, tiles=t.tiles, block=t.block, panels=shape.panels,
+        turns=turns, by_block=by_block, **activation.args,
+    )  # fmt: skip
+    return Lowered((call,), (source.offsets, source.panel_offsets, *(() if bias else (zeros,))))
 
 
 class Tiling(Record):

@@ -9,7 +9,8 @@ from cgraph.kernels.calls.conv import check_result, tile_ns
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.lowered import Lowered, chunk_of
 from cgraph.kernels.calls.pack import runs_of
-from cgraph.kernels.kernel import Call, Kernel, Pointer
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.signatures.depthwise import SMALL, TAPS
 from cgraph.kernels.target import Target
 
 MOST_HELD = 9  # taps whose weights stay in registers
@@ -47,23 +48,19 @@ def depthwise_calls(
         raise ValueError(f"a halo of {x.halo} is narrower than {window.halo(x.h, x.w)}, which the filter reads")
     zeros = np.zeros(shape.blocks * shape.lanes, np.dtype(shape.dtype))
     pixels, band = pixels_of(out.w, shape.target), band_of(out.h, out.w)
-    args = (
-        x.pixel(-window.pad[0], -window.pad[1]), x.image, x.plane, x.row * window.stride[0],
-        x.row * window.dilation[0], x.lanes * window.dilation[1],
-        weights, bias or Pointer(zeros), *window.kernel,
-        out.origin, out.image, out.plane, out.row, out.h, out.w, out.blocks, band, *activation.args,
-    )  # fmt: skip
     tasks = banded_tasks(out.n, out.blocks, out.h, band)
     chunk = chunk_of(tasks, tile_ns(shape.target, out.w * window.taps))
-    constants = () if bias else (zeros,)
-    return Lowered((Call(depthwise_kernel(shape, pixels), args, tasks, chunk),) if tasks else (), constants)
-
-
-def depthwise_kernel(shape: ConvShape, pixels: int) -> Kernel:
-    (r, s), stride, dilation = shape.window.kernel, shape.window.stride[1], shape.window.dilation[1]
-    if r * s <= MOST_HELD:
-        return Kernel("depthwise.small", (shape.dtype, pixels, r, s, stride, dilation))
-    return Kernel("depthwise.taps", (shape.dtype, pixels, stride))
+    (r, s), (down, across), (tall, wide) = window.kernel, window.stride, window.dilation
+    family, params = (SMALL, (r, s, across, wide)) if r * s <= MOST_HELD else (TAPS, (across,))
+    call = family.call(
+        (shape.dtype, pixels, *params), tasks, chunk,
+        x=x.pixel(-window.pad[0], -window.pad[1]), x_image=x.image, x_plane=x.plane, x_row=x.row * down,
+        tap_row=x.row * tall, tap_column=x.lanes * wide,
+        w=weights, bias=bias or Pointer(zeros), kernel_rows=r, kernel_columns=s,
+        out=out.origin, o_image=out.image, o_plane=out.plane, o_row=out.row,
+        rows=out.h, columns=out.w, blocks=out.blocks, band=band, **activation.args,
+    )  # fmt: skip
+    return Lowered((call,) if tasks else (), () if bias else (zeros,))
 
 
 def pixels_of(columns: int, target: Target) -> int:

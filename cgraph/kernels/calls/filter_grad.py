@@ -21,7 +21,8 @@ from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
 from cgraph.kernels.calls.plain import pad_plain_calls, padded_plain
 from cgraph.kernels.calls.reduce import reduce_calls, reduce_nbytes
 from cgraph.kernels.expression import Trace
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View, rooms
+from cgraph.kernels.kernel import Call, Pointer, View, rooms
+from cgraph.kernels.signatures.filter_grad import TILE
 from cgraph.record import Record
 
 PART_NBYTES = 400_000  # images and gradients of one part: near the core, in L2
@@ -157,17 +158,20 @@ def tile_call(plan: FilterGrad, x: Source, g: Blocked, out: Pointer) -> Call:
     """The sums of every part, filter and channel."""
     s, (rows, taps, channels, vectors) = plan.shape, plan.tile
     (down, across), (tall, wide), (r, columns) = s.window.stride, s.window.dilation, s.window.kernel
-    args: tuple[int | float | Pointer, ...] = (
-        x.at, Pointer(x.tiles), x.image, x.row * down, x.channel, x.row * tall,
-        g.origin, g.image, g.plane, g.row,
-        out, plan.part_size, s.window.taps * plan.padded_k, columns * plan.padded_k, plan.padded_k,
-        plan.n, plan.images, *s.result,
-        s.blocks // vectors, plan.channel_tiles, r // rows, columns // taps,
-    )  # fmt: skip
-    kernel = Kernel("filter_grad.tile", (s.dtype, *plan.tile, x.step * across, x.step * wide, s.is_plain))
     tasks = plan.parts * (s.blocks // vectors) * plan.channel_tiles * (r // rows) * (columns // taps)
     work = plan.images * s.result[0] * s.result[1] * rows * taps * channels * vectors
-    return Call(kernel, args, tasks, chunk_of(tasks, tile_ns(s.target, work)))
+    return TILE.call(
+        (s.dtype, *plan.tile, x.step * across, x.step * wide, s.is_plain),
+        tasks, chunk_of(tasks, tile_ns(s.target, work)),
+        x=x.at, x_tiles=Pointer(x.tiles), x_image=x.image, x_row=x.row * down, x_channel=x.channel,
+        tap_row=x.row * tall,
+        g=g.origin, g_image=g.image, g_plane=g.plane, g_row=g.row,
+        out=out, o_part=plan.part_size, o_channel=s.window.taps * plan.padded_k, o_row=columns * plan.padded_k,
+        o_tap=plan.padded_k,
+        n=plan.n, images=plan.images, g_rows=s.result[0], g_columns=s.result[1],
+        filter_tiles=s.blocks // vectors, channel_tiles=plan.channel_tiles, row_tiles=r // rows,
+        tap_tiles=columns // taps,
+    )  # fmt: skip
 
 
 def parts_view(plan: FilterGrad, at: Pointer) -> View:

@@ -8,7 +8,8 @@ from math import prod
 
 from cgraph.kernels.calls.layout import broadcast
 from cgraph.kernels.calls.move import TASK_BYTES, constant, copy_calls, fill_calls, ordered, run_call
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View, collapse, contiguous, room
+from cgraph.kernels.kernel import Call, Pointer, View, collapse, contiguous, room
+from cgraph.kernels.signatures.index import GATHER, NONZERO, SCATTER, TRIANGLE
 from cgraph.kernels.target import Target
 from cgraph.record import replace
 
@@ -50,9 +51,12 @@ def gather_calls(out: View, source: View, indices: View, x: View, axis: int, err
     how = "each"
     if indices.strides[-1] == 0:
         how = "run" if out.strides[-1] == source.strides[-1] == itemsize else "strided"
-    kernel = Kernel("index.gather", (itemsize, indices.dtype, how))
-    block, each = (GATHER_BLOCK, GATHER_BLOCK) if how == "each" else (TASK_BYTES // itemsize, TASK_BYTES // itemsize)
-    return [run_call(kernel, (out, source, indices), block, each, (x.shape[axis], x.strides[axis], error or 0))]
+    block = GATHER_BLOCK if how == "each" else TASK_BYTES // itemsize
+    call = run_call(
+        GATHER, (itemsize, indices.dtype, how), {"out": out, "x": source, "indices": indices}, block, block,
+        extent=x.shape[axis], stride=x.strides[axis], error=error,
+    )  # fmt: skip
+    return [call]
 
 
 def put_along_axis_calls(
@@ -73,11 +77,13 @@ def put_along_axis_calls(
     places, changes, positions = ordered(*off)
     same = positions.strides[-1] == 0 and places.strides[-1] == changes.strides[-1] == out.itemsize
     dtype = f"u{out.itemsize}" if how == "set" else out.dtype
-    more = (n, updates.strides[axis], indices.strides[axis], out.shape[axis], out.strides[axis], error or 0)
-    kernel = Kernel("index.scatter", (dtype, indices.dtype, how, same))
-    return [
-        run_call(kernel, (places, changes, positions), SCATTER_BLOCK, max(1, TASK_BYTES // out.itemsize // n), more)
-    ]
+    call = run_call(
+        SCATTER, (dtype, indices.dtype, how, same), {"out": places, "updates": changes, "indices": positions},
+        SCATTER_BLOCK, max(1, TASK_BYTES // out.itemsize // n),
+        n=n, updates_n=updates.strides[axis], indices_n=indices.strides[axis],
+        extent=out.shape[axis], stride=out.strides[axis], error=error,
+    )  # fmt: skip
+    return [call]
 
 
 def scatter_calls(
@@ -131,18 +137,21 @@ def nonzero_calls(
         dense = contiguous(room(workspace, x.size * x.itemsize), x.shape, x.dtype)
         calls += copy_calls(target, dense, x)
         x = dense
-    args: tuple[int | Pointer, ...] = (out.at, count.at, x.at, x.size, out.shape[1], len(x.shape), *x.shape)
-    return [*calls, Call(Kernel("index.nonzero", (x.dtype,)), args, 1)]
+    call = NONZERO.call(
+        (x.dtype,), 1,
+        out=out.at, count=count.at, x=x.at, size=x.size, most=out.shape[1], rank=len(x.shape), extents=x.shape,
+    )  # fmt: skip
+    return [*calls, call]
 
 
 def triangle_calls(out: View, x: View, diagonal: int, upper: bool) -> list[Call]:
     """``np.triu(x, diagonal)``, or ``np.tril``; the last two axes are the matrices."""
     if out.size == 0:
         return []
-    views = tuple(as_rows(v) for v in (out, broadcast(x, out.shape)))
-    kernel = Kernel("index.triangle", (out.itemsize, upper))
+    views = {"out": as_rows(out), "x": as_rows(broadcast(x, out.shape))}
     each = TASK_BYTES // out.itemsize
-    return [run_call(kernel, views, each, each, (out.shape[-2], diagonal))]
+    params = out.itemsize, upper
+    return [run_call(TRIANGLE, params, views, each, each, height=out.shape[-2], diagonal=diagonal)]
 
 
 def as_rows(x: View) -> View:

@@ -1,8 +1,9 @@
 """Arranging views before a call: broadcasting, the order of axes, merging them, and cutting rows into tasks."""
 
+from collections.abc import Iterable
 from math import prod
 
-from cgraph.kernels.kernel import View, collapse
+from cgraph.kernels.kernel import Pointer, View, collapse
 from cgraph.record import Record, replace
 
 TASK_ELEMENTS = 32768
@@ -133,6 +134,11 @@ def access_of(view: View) -> str:
     """How a kernel reads a row: ``v`` whole vectors, ``s`` one value, ``g`` element by element."""
     step = view.strides[-1]
     return "v" if step == view.itemsize else "s" if step == 0 else "g"
+
+
+def streams(views: Iterable[View]) -> list[int | Pointer]:
+    """What the emitters' `listed` reads: address and column stride of each view."""
+    return [word for view in views for word in (view.at, view.strides[-1])]
 
 
 class Cut(Record):

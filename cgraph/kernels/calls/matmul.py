@@ -14,7 +14,9 @@ from cgraph.kernels.calls.gemm_blocks import Blocks, PackedB
 from cgraph.kernels.calls.gemm_tile import evenly, spans
 from cgraph.kernels.calls.lowered import chunk_of
 from cgraph.kernels.calls.matrices import Matrices, Operand, each_matrices, oriented
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View, room
+from cgraph.kernels.kernel import Call, Pointer, View, room
+from cgraph.kernels.signatures import gemm, gemv
+from cgraph.kernels.signatures.gemm_pack import ALONG_K, ALONG_LINES, ANY_STRIDE
 from cgraph.kernels.target import Target
 from cgraph.record import Record
 
@@ -162,29 +164,39 @@ def tile_call(p: Part, activation: Activation, target: Target) -> Call:
     a_is_packed, b_is_packed = bool(p.blocks.a_nbytes), bool(p.blocks.b_nbytes or p.blocks.packed)
     row_panels, column_panels = -(-p.m // tile.rows), -(-p.n // tile.width)
     by_row = p.k * p.n * x.out.itemsize <= NEAR_B
-    panels = (row_panels, column_panels) if by_row else (column_panels, row_panels)
-    args = (
-        p.m, p.n, p.k,
-        p.a.at, p.a.batch, tile.rows * (p.k if a_is_packed else p.a.row), p.a.row,
-        p.b.at, p.b.batch, tile.width * (p.k if b_is_packed else 1), tile.width if b_is_packed else p.b.row,
-        *((bias.at, bias.batch, bias.row) if bias else (0, 0, 0)),
-        out.at, out.batch, out.row,
-        int(p.adds), int(not b_is_packed), *panels, int(by_row), *activation.args,
-    )  # fmt: skip
+    outer, inner = (row_panels, column_panels) if by_row else (column_panels, row_panels)
     tasks = p.count * row_panels * column_panels
     chunk = chunk_of(tasks, tile_ns(target, tile.rows * tile.vectors * p.k))
-    return Call(Kernel("gemm.tile", (x.dtype, tile.rows, tile.vectors, a_is_packed)), args, tasks, chunk)
+    return gemm.TILE.call(
+        (x.dtype, tile.rows, tile.vectors, a_is_packed), tasks, chunk,
+        m=p.m, n=p.n, k=p.k,
+        a=p.a.at, a_batch=p.a.batch, a_panel=tile.rows * (p.k if a_is_packed else p.a.row), a_row=p.a.row,
+        b=p.b.at, b_batch=p.b.batch, b_panel=tile.width * (p.k if b_is_packed else 1),
+        b_step=tile.width if b_is_packed else p.b.row,
+        **bias_args(bias), out=out.at, o_batch=out.batch, o_row=out.row,
+        add=int(p.adds), overlap=int(not b_is_packed), outer=outer, inner=inner, by_row=int(by_row),
+        **activation.args,
+    )  # fmt: skip
+
+
+def bias_args(bias: Operand | None) -> dict[str, int | Pointer | None]:
+    return {
+        "bias": bias.at if bias else None,
+        "bias_batch": bias.batch if bias else 0,
+        "bias_row": bias.row if bias else 0,
+    }
 
 
 def packed_side(x: Operand, to: Pointer, count: int, lines: int, k: int, width: int) -> tuple[Operand, Call]:
     """Panels of `width` rows of `x` at `to`, and the call that writes them; matrices that are one are packed once."""
     panels = -(-lines // width)
     batch = panels * width * k if x.batch else 0
-    how = "along_k" if x.column == 1 else "along_lines" if x.row == 1 else "any_stride"
-    dtype = f"f{x.itemsize}"
+    family = ALONG_K if x.column == 1 else ALONG_LINES if x.row == 1 else ANY_STRIDE
     tasks = panels * (count if x.batch else 1)
-    args = (lines, k, x.at, x.batch, x.row, x.column, to, batch, panels)
-    call = Call(Kernel(f"gemm_pack.{how}", (dtype, width)), args, tasks, chunk_of(tasks, k * width * 0.3))
+    call = family.call(
+        (f"f{x.itemsize}", width), tasks, chunk_of(tasks, k * width * 0.3),
+        lines=lines, k=k, x=x.at, x_batch=x.batch, line=x.row, step=x.column, out=to, o_batch=batch, panels=panels,
+    )  # fmt: skip
     return in_panels(to, batch, x), call
 
 
@@ -193,36 +205,38 @@ def in_panels(at: Pointer, batch: int, x: Operand) -> Operand:
 
 
 def dot_call(x: Matrices, activation: Activation, target: Target) -> Call:
-    bias = (x.bias.at, x.bias.batch, x.bias.row) if x.bias else (0, 0, 0)
     panels = -(-x.m // DOT_ROWS)
-    args = (
-        x.m, x.k, x.a.at, x.a.batch, x.a.row, x.b.at, x.b.batch, *bias,
-        x.out.at, x.out.batch, x.out.row, panels, *activation.args,
-    )  # fmt: skip
     tasks = x.count * panels
     nanoseconds = tile_ns(target, DOT_ROWS * x.k // target.lanes_of(x.dtype) * 2)
-    return Call(Kernel("gemv.dot", (x.dtype, DOT_ROWS)), args, tasks, chunk_of(tasks, nanoseconds))
+    return gemv.DOT.call(
+        (x.dtype, DOT_ROWS), tasks, chunk_of(tasks, nanoseconds),
+        m=x.m, k=x.k, a=x.a.at, a_batch=x.a.batch, a_row=x.a.row, b=x.b.at, b_batch=x.b.batch,
+        **bias_args(x.bias), out=x.out.at, o_batch=x.out.batch, o_row=x.out.row, row_panels=panels,
+        **activation.args,
+    )  # fmt: skip
 
 
 def row_call(x: Matrices, activation: Activation, target: Target) -> Call:
-    bias = (x.bias.at, x.bias.batch) if x.bias else (0, 0)
     width = evenly(x.n, ROW_WIDTH if x.n < 8 * ROW_WIDTH else 2 * ROW_WIDTH, target.lanes_of(x.dtype))
     panels = -(-x.n // width)
-    args = (
-        x.n, x.k, x.a.at, x.a.batch, x.a.column, x.b.at, x.b.batch, x.b.row, *bias,
-        x.out.at, x.out.batch, width, panels, *activation.args,
-    )  # fmt: skip
     tasks = x.count * panels
     nanoseconds = tile_ns(target, width * x.k // target.lanes_of(x.dtype) * 2)
-    return Call(Kernel("gemv.row", (x.dtype, ROW_UNROLL)), args, tasks, chunk_of(tasks, nanoseconds))
+    return gemv.ROW.call(
+        (x.dtype, ROW_UNROLL), tasks, chunk_of(tasks, nanoseconds),
+        n=x.n, k=x.k, a=x.a.at, a_batch=x.a.batch, a_step=x.a.column, b=x.b.at, b_batch=x.b.batch, b_step=x.b.row,
+        bias=x.bias.at if x.bias else None, bias_batch=x.bias.batch if x.bias else 0,
+        out=x.out.at, o_batch=x.out.batch, width=width, panels=panels, **activation.args,
+    )  # fmt: skip
 
 
 def simple_call(x: Matrices, activation: Activation, adds: bool) -> Call:
     if x.bias or activation != NONE or adds:
         raise ValueError("bias, activation and adding need floats and a result whose rows lie side by side")
-    args = (
-        x.m, x.n, x.k, x.a.at, x.a.batch, x.a.row, x.a.column, x.b.at, x.b.batch, x.b.row, x.b.column,
-        x.out.at, x.out.batch, x.out.row, x.out.column,
-    )  # fmt: skip
     tasks = x.count * x.m
-    return Call(Kernel("gemm.simple", (x.dtype,)), args, tasks, chunk_of(tasks, x.n * x.k * 1.0))
+    return gemm.SIMPLE.call(
+        (x.dtype,), tasks, chunk_of(tasks, x.n * x.k * 1.0),
+        m=x.m, n=x.n, k=x.k,
+        a=x.a.at, a_batch=x.a.batch, a_row=x.a.row, a_step=x.a.column,
+        b=x.b.at, b_batch=x.b.batch, b_step=x.b.row, b_column=x.b.column,
+        out=x.out.at, o_batch=x.out.batch, o_row=x.out.row, o_column=x.out.column,
+    )  # fmt: skip

@@ -5,12 +5,15 @@ Axes are put in the order in which `out` lies in memory and merged. Then either 
 is left is copied item by item, in blocks whose lines stay in the first cache.
 """
 
+from collections.abc import Mapping
 from math import prod
 
 import numpy as np
 
 from cgraph.kernels.calls.layout import broadcast, merged, permuted, unflipped
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View
+from cgraph.kernels.kernel import Call, Param, Pointer, View
+from cgraph.kernels.signature import Signature
+from cgraph.kernels.signatures.move import BACKWARD, FILLS, RUNS, STRIDED, TILES
 from cgraph.kernels.target import Target
 from cgraph.record import replace
 
@@ -37,15 +40,16 @@ def copy_calls(target: Target, out: View, x: View) -> list[Call]:
     itemsize, step, each = out.itemsize, x.strides[-1], TASK_BYTES // out.itemsize
     if out.strides[-1] == itemsize:
         if step in (itemsize, 0):
-            name = "move.runs" if step else "move.fills"
-            return [run_call(Kernel(name, (itemsize, streams(out))), (out, x), each, each)]
+            family = RUNS if step else FILLS
+            return [run_call(family, (itemsize, streams(out)), {"out": out, "x": x}, each, each)]
         lanes = tile_lanes(itemsize, target)
         axis = transposed_axis(out, x, lanes)
         if axis is not None:
             return [tile_call(out, x, axis, lanes)]
         if step == -itemsize:
-            return [run_call(Kernel("move.backward", (itemsize,)), (out, x), each, each)]
-    return [run_call(Kernel("move.strided", (itemsize,)), longest_last(out, x), STRIDED_BLOCK, each)]
+            return [run_call(BACKWARD, (itemsize,), {"out": out, "x": x}, each, each)]
+    out, x = longest_last(out, x)
+    return [run_call(STRIDED, (itemsize,), {"out": out, "x": x}, STRIDED_BLOCK, each)]
 
 
 def fill_calls(target: Target, out: View, value: int | float | bool) -> list[Call]:
@@ -126,23 +130,32 @@ def streams(out: View) -> bool:
 
 
 def run_call(
-    kernel: Kernel, views: tuple[View, ...], limit: int, each: int = TASK_BYTES, more: tuple[int | Pointer, ...] = ()
+    family: Signature,
+    params: tuple[Param, ...],
+    named: Mapping[str, View],
+    limit: int,
+    each: int,
+    **more: int | Pointer | None,
 ) -> Call:
     """A call of an emitter that uses `each_run`: rows along the last axis of the views.
 
     Parameters
+        named: the views by the names that the family gives its arrays
         limit: columns of a block, at least
         each: items of a task, about
-        more: the kernel's own arguments
+        more: the family's own arguments
     """
+    views = tuple(named.values())
     shape = views[0].shape
     columns, rows = shape[-1], prod(shape[:-1])
     block, blocks = cut_axis(columns, limit)
     rows_each = min(rows, max(1, each // block))
-    steps = (v.strides[-1] for v in views)
-    head: tuple[int | Pointer, ...] = (*(v.at for v in views), columns, *steps, block, blocks, rows_each, rows)
-    axes = outer_axes(views, range(len(shape) - 2, -1, -1))
-    return Call(kernel, (*head, *more, len(shape) - 1, *axes), -(-rows // rows_each) * blocks)
+    places = {name: v.at for name, v in named.items()} | {f"{name}_step": v.strides[-1] for name, v in named.items()}
+    return family.call(
+        params, -(-rows // rows_each) * blocks,
+        columns=columns, block=block, blocks=blocks, each=rows_each, rows=rows, **places, **more,
+        rank=len(shape) - 1, axes=outer_axes(views, range(len(shape) - 2, -1, -1)),
+    )  # fmt: skip
 
 
 def cut_axis(count: int, limit: int) -> tuple[int, int]:
@@ -180,6 +193,9 @@ def tile_call(out: View, x: View, axis: int, lanes: int) -> Call:
     each = min(rows, max(1, TASK_BYTES // (itemsize * block_i * block_j)))
     outer = [a for a in range(len(out.shape) - 2, -1, -1) if a != axis]
     axes = outer_axes((out, x), outer) or [1, 0, 0]
-    head = (out.at, x.at, ni, nj, out.strides[axis], x.strides[-1], block_i, blocks_i, block_j, blocks_j, each, rows)
-    tasks = -(-rows // each) * blocks_i * blocks_j
-    return Call(Kernel("move.tiles", (itemsize, lanes)), (*head, max(1, len(outer)), *axes), tasks)
+    return TILES.call(
+        (itemsize, lanes), -(-rows // each) * blocks_i * blocks_j,
+        out=out.at, x=x.at, ni=ni, nj=nj, out_j=out.strides[axis], x_i=x.strides[-1],
+        block_i=block_i, blocks_i=blocks_i, block_j=block_j, blocks_j=blocks_j, each=each, rows=rows,
+        rank=max(1, len(outer)), axes=axes,
+    )  # fmt: skip

@@ -3,7 +3,8 @@
 from math import prod
 
 from cgraph.kernels.calls.layout import TASK_ELEMENTS
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.signatures.normalise import CHANNELS, ROWS
 from cgraph.kernels.target import Target
 
 
@@ -58,13 +59,15 @@ def rows_calls(
     if scales == "element" and scale is not None and scale.size != length:
         scales = "segment"
     each = max(1, TASK_ELEMENTS // (2 * row))
-    parameters = [p.at if p is not None else x.at for p in (scale, shift)]
-    streams: list[int | Pointer] = []
-    for at in (x.at, out.at, *parameters):
-        streams += [at, x.itemsize]
     step = row * x.itemsize
-    args = (rows, each, groups, segments, length, step, step, *streams, float(epsilon))
-    return [Call(Kernel("normalise.rows", (x.dtype, scales)), args, -(-rows // each))]
+    call = ROWS.call(
+        (x.dtype, scales), -(-rows // each),
+        rows=rows, each=each, groups=groups, segments=segments, length=length, x_row=step, out_row=step,
+        x=x.at, x_step=x.itemsize, out=out.at, out_step=x.itemsize,
+        scale=(scale or x).at, scale_step=x.itemsize, shift=(shift or x).at, shift_step=x.itemsize,
+        epsilon=float(epsilon),
+    )  # fmt: skip
+    return [call]
 
 
 def check(out: View, x: View, scale: View | None, shift: View | None, parameters: int) -> None:
@@ -99,7 +102,10 @@ def local_response_calls(
     blocks = -(-positions // block)
     before = (size - 1) // 2
     channel, image = positions * x.itemsize, c * positions * x.itemsize
-    sizes = (blocks, block, positions, c, before, size - 1 - before, image, channel, image, channel)
-    numbers = (float(alpha) / size, float(beta), float(bias))
-    kernel = Kernel("normalise.channels", (x.dtype, beta == 0.75))
-    return [Call(kernel, (*sizes, x.at, out.at, *numbers), n * blocks)]
+    call = CHANNELS.call(
+        (x.dtype, beta == 0.75), n * blocks,
+        blocks=blocks, block=block, positions=positions, channels=c, before=before, after=size - 1 - before,
+        x_image=image, x_channel=channel, out_image=image, out_channel=channel, x=x.at, out=out.at,
+        alpha=float(alpha) / size, beta=float(beta), bias=float(bias),
+    )  # fmt: skip
+    return [call]

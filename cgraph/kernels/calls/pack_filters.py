@@ -5,7 +5,8 @@ import numpy as np
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.conv_transpose import TransposedShape
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, joined, table
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View
+from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.signatures.pack_filters import PACK
 
 
 def pack_conv_calls(shape: ConvShape, out: Pointer, filters: View) -> Lowered:
@@ -46,10 +47,13 @@ def pack_call(
     steps: tuple[int, int, int],
 ) -> Lowered:
     tables = table(channels), table(taps), table([first * shape.lanes for first in shape.panel_blocks[0]])
-    args = (
-        Pointer(tables[0]), Pointer(tables[1]), len(shape.steps), Pointer(tables[2]), filters, *steps,
-        shape.k, shape.k // shape.groups, shape.c // shape.groups, out,
-    )  # fmt: skip
+    group, k_step, c_step = steps
     tasks = shape.panels * len(shape.steps)
-    kernel = Kernel("pack_filters.pack", (shape.dtype, shape.unroll, shape.panel_channels))
-    return Lowered((Call(kernel, args, tasks, chunk_of(tasks, shape.unroll * shape.panel_channels * 1.5)),), tables)
+    call = PACK.call(
+        (shape.dtype, shape.unroll, shape.panel_channels),
+        tasks, chunk_of(tasks, shape.unroll * shape.panel_channels * 1.5),
+        channels=Pointer(tables[0]), taps=Pointer(tables[1]), steps=len(shape.steps),
+        panel_channels=Pointer(tables[2]), f=filters, group=group, k_step=k_step, c_step=c_step,
+        k=shape.k, k_per_group=shape.k // shape.groups, c_per_group=shape.c // shape.groups, out=out,
+    )  # fmt: skip
+    return Lowered((call,), tables)

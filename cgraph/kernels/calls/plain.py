@@ -3,7 +3,8 @@
 from math import prod
 
 from cgraph.kernels.calls.lowered import chunk_of
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View, contiguous, room
+from cgraph.kernels.kernel import Call, View, contiguous, room
+from cgraph.kernels.signatures.plain import PAD_ROWS
 
 
 def padded_plain(x: View, pad: tuple[int, int, int, int], workspace: View | None) -> View:
@@ -20,5 +21,9 @@ def pad_plain_calls(out: View, x: View, pad: tuple[int, int, int, int]) -> list[
         raise ValueError(f"pixels {x.strides[3]} bytes apart; plain images need them side by side")
     rows, columns = out.shape[2:]
     tasks = n * c * rows
-    args: tuple[int | Pointer, ...] = (x.at, *x.strides[:3], c, h, w, pad[0], pad[1], out.at, rows, columns)
-    return [Call(Kernel("plain.pad_rows", (x.itemsize,)), args, tasks, chunk_of(tasks, columns * x.itemsize / 20))]
+    call = PAD_ROWS.call(
+        (x.itemsize,), tasks, chunk_of(tasks, columns * x.itemsize / 20),
+        x=x.at, x_image=x.strides[0], x_plane=x.strides[1], x_row=x.strides[2], c=c, h=h, w=w,
+        top=pad[0], left=pad[1], out=out.at, rows=rows, columns=columns,
+    )  # fmt: skip
+    return [call]

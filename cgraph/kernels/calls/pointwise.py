@@ -1,8 +1,9 @@
 """Calls of pointwise kernels: a scalar program applied to every element of broadcast views."""
 
-from cgraph.kernels.calls.layout import broadcast, cut, pointwise_walk
+from cgraph.kernels.calls.layout import broadcast, cut, pointwise_walk, streams
 from cgraph.kernels.expression import Program
-from cgraph.kernels.kernel import Call, Kernel, View
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.signatures.pointwise import POINTWISE
 from cgraph.kernels.target import Target
 
 # programs of at most this many instructions keep two registers' worth of elements under way at once
@@ -39,12 +40,13 @@ def fused_calls(
     ins, written = access[: len(xs)], access[len(xs) :].replace("s", "g")
     registers = 1 if "g" in access or len(program) > LONG else 2
     past_cache = not set("gp") & set(access) and walk.columns >= LONG_ROW and goes_past_cache(program, outs, xs)
-    kernel = Kernel("pointwise.pointwise", (program, results, ins, written, registers, past_cache))
     parts = cut(walk.rows, walk.columns)
-    args: list = [walk.rows, walk.columns, parts.block, parts.blocks, parts.rows_each, walk.rank]
-    for view in walk.views:
-        args += [view.at, view.strides[-1]]
-    return [Call(kernel, (*args, *walk.table()), parts.tasks)]
+    call = POINTWISE.call(
+        (program, results, ins, written, registers, past_cache), parts.tasks,
+        rows=walk.rows, columns=walk.columns, block=parts.block, blocks=parts.blocks, rows_each=parts.rows_each,
+        rank=walk.rank, streams=streams(walk.views), axes=walk.table(),
+    )  # fmt: skip
+    return [call]
 
 
 def goes_past_cache(program: Program, outs: tuple[View, ...], xs: tuple[View, ...]) -> bool:

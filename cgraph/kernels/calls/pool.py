@@ -7,7 +7,8 @@ from cgraph.kernels.calls.blocked import Blocked
 from cgraph.kernels.calls.images import Images, same_planes
 from cgraph.kernels.calls.lowered import Lowered, chunk_of
 from cgraph.kernels.calls.window import Window
-from cgraph.kernels.kernel import Call, Kernel, Pointer
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.signatures.pool import WINDOW
 
 
 def max_pool_calls(out: Images, x: Images, window: Window) -> Lowered:
@@ -37,15 +38,17 @@ def pool_calls(out: Images, x: Images, window: Window, kind: str, count_include_
     for table, step in zip(tables, (source.row, source.column)):
         table[:, 3] *= step
     band = band_of(to.rows, to.columns)
-    args = (
-        Pointer(tables[0]), Pointer(tables[1]), source.at, source.image, source.plane,
-        source.row * window.dilation[0], source.column * window.dilation[1],
-        to.at, to.image, to.plane, to.row, to.column, to.rows, to.columns, to.count, band,
-    )  # fmt: skip
-    kernel = Kernel("pool.window", (x.dtype, isinstance(x, Blocked), kind))
     tasks = banded_tasks(to.n, to.count, to.rows, band)
     chunk = chunk_of(tasks, to.columns * (window.taps * 0.5 + 5))
-    return Lowered((Call(kernel, args, tasks, chunk),) if tasks else (), tuple(tables))
+    call = WINDOW.call(
+        (x.dtype, isinstance(x, Blocked), kind), tasks, chunk,
+        row_table=Pointer(tables[0]), column_table=Pointer(tables[1]),
+        x=source.at, x_image=source.image, x_plane=source.plane,
+        tap_row=source.row * window.dilation[0], tap_column=source.column * window.dilation[1],
+        out=to.at, o_image=to.image, o_plane=to.plane, o_row=to.row, o_column=to.column,
+        rows=to.rows, columns=to.columns, planes=to.count, band=band,
+    )  # fmt: skip
+    return Lowered((call,) if tasks else (), tuple(tables))
 
 
 def taps_inside(

@@ -7,9 +7,8 @@ from cgraph.kernels.calls.images import Images, Planes, planes_of, same_planes
 from cgraph.kernels.calls.lowered import Lowered, chunk_of
 from cgraph.kernels.calls.pool import taps_inside
 from cgraph.kernels.calls.window import Window
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View
-
-Arguments = tuple[int | Pointer, ...]
+from cgraph.kernels.kernel import Call, Pointer, View
+from cgraph.kernels.signatures.pool_places import PLACES, SPREAD, SPREAD_BLOCKED
 
 
 def place_calls(out: Images, x: Images, window: Window) -> Lowered:
@@ -17,9 +16,8 @@ def place_calls(out: Images, x: Images, window: Window) -> Lowered:
     to, source = same_planes(out, x)
     tables = tables_of(to, source, window)
     tasks = to.n * to.count * to.rows
-    kernel = Kernel("pool_places.places", (x.dtype, isinstance(x, Blocked)))
-    args = window_args(to, source, window, tables)
-    call = Call(kernel, args, tasks, chunk_of(tasks, to.columns * (window.taps * 0.8 + 5)))
+    chunk = chunk_of(tasks, to.columns * (window.taps * 0.8 + 5))
+    call = PLACES.call((x.dtype, isinstance(x, Blocked)), tasks, chunk, **window_args(to, source, window, tables))
     return Lowered((call,) if tasks * to.columns else (), tables)
 
 
@@ -32,12 +30,13 @@ def spread_calls(out: Images, places: Images, g: Images, window: Window) -> Lowe
     given = planes_of(g)
     tables = tables_of(to, source, window)
     tasks = to.n * to.count
-    args = (
-        *window_args(to, source, window, tables),
-        given.at, given.image, given.plane, given.row, source.rows, source.columns, source.row,
+    call = SPREAD_BLOCKED.call(
+        (out.dtype,), tasks, chunk_of(tasks, to.rows * to.columns * window.taps * 1.0),
+        **window_args(to, source, window, tables),
+        g=given.at, g_image=given.image, g_plane=given.plane, g_row=given.row,
+        height=source.rows, width=source.columns, x_row=source.row,
     )  # fmt: skip
-    chunk = chunk_of(tasks, to.rows * to.columns * window.taps * 1.0)
-    return Lowered((Call(Kernel("pool_places.spread_blocked", (out.dtype,)), args, tasks, chunk),), tables)
+    return Lowered((call,), tables)
 
 
 def tables_of(to: Planes, source: Planes, window: Window) -> tuple[np.ndarray, np.ndarray]:
@@ -50,18 +49,25 @@ def tables_of(to: Planes, source: Planes, window: Window) -> tuple[np.ndarray, n
     return rows, columns
 
 
-def window_args(to: Planes, source: Planes, window: Window, tables: tuple[np.ndarray, np.ndarray]) -> Arguments:
-    return (
-        Pointer(tables[0]), Pointer(tables[1]), window.kernel[1],
-        source.at, source.image, source.plane, source.row * window.dilation[0], source.column * window.dilation[1],
-        to.at, to.image, to.plane, to.row, to.column, to.rows, to.columns, to.count,
-    )  # fmt: skip
+def window_args(
+    to: Planes, source: Planes, window: Window, tables: tuple[np.ndarray, np.ndarray]
+) -> dict[str, int | Pointer]:
+    return {
+        "row_table": Pointer(tables[0]), "column_table": Pointer(tables[1]), "taps": window.kernel[1],
+        "x": source.at, "x_image": source.image, "x_plane": source.plane,
+        "tap_row": source.row * window.dilation[0], "tap_column": source.column * window.dilation[1],
+        "p": to.at, "p_image": to.image, "p_plane": to.plane, "p_row": to.row, "p_column": to.column,
+        "rows": to.rows, "columns": to.columns, "planes": to.count,
+    }  # fmt: skip
 
 
 def plain_spread_calls(out: View, places: View, g: View, window: Window) -> list[Call]:
     (r, s), (top, left, _, _) = window.kernel, window.pad
-    geometry = (*out.shape[2:], *g.shape[2:], r, s, *window.stride, top, left, *window.dilation)
-    tasks = out.shape[0] * out.shape[1]
-    kernel = Kernel("pool_places.spread", (g.dtype,))
-    args: Arguments = (places.at, g.at, out.at, *geometry)
-    return [Call(kernel, args, tasks, chunk_of(tasks, g.shape[2] * g.shape[3] * 3.0))] if out.size else []
+    (n, c, h, w), (rows, columns) = out.shape, g.shape[2:]
+    call = SPREAD.call(
+        (g.dtype,), n * c, chunk_of(n * c, rows * columns * 3.0),
+        places=places.at, g=g.at, out=out.at, h=h, w=w, rows=rows, columns=columns, r=r, s=s,
+        down=window.stride[0], across=window.stride[1], top=top, left=left,
+        tall=window.dilation[0], wide=window.dilation[1],
+    )  # fmt: skip
+    return [call] if out.size else []

@@ -1,7 +1,8 @@
 """Calls that fill a view with random numbers; `cgraph.kernels.philox` defines them."""
 
 from cgraph.kernels.calls.layout import TASK_ELEMENTS
-from cgraph.kernels.kernel import Call, Kernel, View
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.signatures.random import FILL
 
 DTYPES = {"bits": ("u4", "u8"), "uniform": ("f4", "f8"), "normal": ("f4", "f8"), "bernoulli": ("b1",)}
 
@@ -23,5 +24,8 @@ def random_calls(kind: str, out: View, key: View, probability: float = 0.0) -> l
     group = 32 if out.itemsize == 8 else 64
     each = max(1, TASK_ELEMENTS // (2 * group))
     groups = -(-out.size // group)
-    args = (out.size, each, key.at, out.at, float(probability))
-    return [Call(Kernel("random.fill", (kind, out.dtype)), args, -(-groups // each))]
+    call = FILL.call(
+        (kind, out.dtype), -(-groups // each),
+        count=out.size, each=each, key=key.at, out=out.at, probability=float(probability),
+    )  # fmt: skip
+    return [call]

@@ -9,9 +9,10 @@ from math import prod
 
 import numpy as np
 
-from cgraph.kernels.calls.layout import TASK_ELEMENTS, access_of, broadcast, merged, permuted
+from cgraph.kernels.calls.layout import TASK_ELEMENTS, access_of, broadcast, merged, permuted, streams
 from cgraph.kernels.expression import Program
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View, contiguous, room
+from cgraph.kernels.kernel import Call, Pointer, View, contiguous, room
+from cgraph.kernels.signatures.reduce import ACROSS, ALONG, MOST_COLUMNS
 from cgraph.kernels.target import Target
 from cgraph.record import Record, replace
 
@@ -20,8 +21,6 @@ KINDS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")
 MANY_OUTPUTS = 64
 # partial results kept at most
 MOST_PARTIALS = 65536
-# columns whose accumulators a kernel keeps at once (as in the emitter)
-ACROSS = 1024
 # programs of at most this many instructions use four registers of accumulators, or four rows at a time
 SHORT = 6
 
@@ -177,25 +176,17 @@ def along_call(work: Work, kept: tuple[View, ...], reduced: tuple[View, ...], mo
     each = max(1, TASK_ELEMENTS // max(reduced[0].size, 1)) if parts == 1 else 1
     access = "".join(map(access_of, reduced))
     registers = 1 if "g" in access else 4 if len(work.program) <= SHORT and not work.finds_index else 2
-    dtypes = tuple(v.dtype for v in kept[len(reduced) :])
-    kernel = Kernel("reduce.along", (work.kind, work.program, work.results, access, dtypes, registers))
-    sizes = [
-        outputs,
-        each,
-        parts,
-        blocks,
-        block,
-        rows_each,
-        rows,
-        columns,
-        len(kept[0].shape),
-        len(reduced[0].shape) - 1,
-    ]
-    streams = [(v.at, v.strides[-1]) for v in reduced] + [(v.at, 0) for v in kept[len(reduced) :]]
-    args: list[int | Pointer] = [*sizes, *steps_of(kept[len(reduced) :])]
-    args += [x for stream in streams for x in stream]
-    args += table_of(kept, len(kept[0].shape)) + table_of(reduced, len(reduced[0].shape) - 1)
-    return Call(kernel, tuple(args), -(-outputs // each) * parts), parts
+    outs = kept[len(reduced) :]
+    kept_rank, reduced_rank = len(kept[0].shape), len(reduced[0].shape) - 1
+    call = ALONG.call(
+        (work.kind, work.program, work.results, access, tuple(v.dtype for v in outs), registers),
+        -(-outputs // each) * parts,
+        outputs=outputs, each=each, parts=parts, blocks=blocks, block=block, rows_each=rows_each,
+        rows=rows, columns=columns, kept_rank=kept_rank, reduced_rank=reduced_rank, part_steps=steps_of(outs),
+        streams=streams(reduced) + [word for v in outs for word in (v.at, 0)],
+        kept_axes=table_of(kept, kept_rank), reduced_axes=table_of(reduced, reduced_rank),
+    )  # fmt: skip
+    return call, parts
 
 
 def across_call(work: Work, kept: tuple[View, ...], reduced: tuple[View, ...], most: int) -> tuple[Call, int]:
@@ -207,19 +198,23 @@ def across_call(work: Work, kept: tuple[View, ...], reduced: tuple[View, ...], m
     each = max(1, TASK_ELEMENTS // max(rows * block, 1)) if parts == 1 else 1
     access = "".join(map(access_of, kept[: len(reduced)]))
     written = "".join(map(access_of, kept[len(reduced) :])).replace("s", "g")
-    dtypes = tuple(v.dtype for v in kept[len(reduced) :])
     group = 4 if len(work.program) <= SHORT else 1
-    kernel = Kernel("reduce.across", (work.kind, work.program, work.results, access, dtypes, written, group))
-    sizes = [kept_rows, each, parts, blocks, block, rows_each, rows, columns, len(kept[0].shape) - 1]
-    args: list[int | Pointer] = [*sizes, len(reduced[0].shape), *steps_of(kept[len(reduced) :])]
-    args += [x for v in kept for x in (v.at, v.strides[-1])]
-    args += table_of(kept, len(kept[0].shape) - 1) + table_of(reduced, len(reduced[0].shape))
-    return Call(kernel, tuple(args), -(-kept_rows // each) * blocks * parts), parts
+    outs = kept[len(reduced) :]
+    kept_rank, reduced_rank = len(kept[0].shape) - 1, len(reduced[0].shape)
+    call = ACROSS.call(
+        (work.kind, work.program, work.results, access, tuple(v.dtype for v in outs), written, group),
+        -(-kept_rows // each) * blocks * parts,
+        kept_rows=kept_rows, each=each, parts=parts, blocks=blocks, block=block, rows_each=rows_each,
+        rows=rows, columns=columns, kept_rank=kept_rank, reduced_rank=reduced_rank, part_steps=steps_of(outs),
+        streams=streams(kept),
+        kept_axes=table_of(kept, kept_rank), reduced_axes=table_of(reduced, reduced_rank),
+    )  # fmt: skip
+    return call, parts
 
 
 def block_of(columns: int) -> int:
     """Columns of one block: as many as fit, so that the last block is no narrower than 64."""
-    return next(b for b in range(ACROSS, 0, -64) if columns <= b or columns % b == 0 or columns % b >= 64)
+    return next(b for b in range(MOST_COLUMNS, 0, -64) if columns <= b or columns % b == 0 or columns % b >= 64)
 
 
 def steps_of(outs: tuple[View, ...]) -> list[int]:

@@ -6,12 +6,11 @@ Images and cells are both blocked, or both plain.
 from collections.abc import Sequence
 
 from cgraph.kernels.calls.blocked import Blocked
-from cgraph.kernels.calls.images import Images, planes_of
+from cgraph.kernels.calls.images import Images, Planes, planes_of
 from cgraph.kernels.calls.lowered import chunk_of
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View
+from cgraph.kernels.kernel import Param, Pointer, View
+from cgraph.kernels.signatures.regions import ALIGN, IMAGES, SPREAD
 from cgraph.record import Record
-
-Argument = int | float | Pointer
 
 
 class Grid(Record):
@@ -36,37 +35,50 @@ class Boxes(Record):
     level: View
 
     @property
-    def args(self) -> tuple[Argument, ...]:
-        return self.corners.at, self.batch.at, self.level.at, self.corners.shape[0]
+    def args(self) -> dict[str, int | Pointer]:
+        count = self.corners.shape[0]
+        return {"boxes": self.corners.at, "batch": self.batch.at, "level": self.level.at, "count": count}
 
 
 def align_calls(out: Images, boxes: Boxes, levels: Sequence[Images], grid: Grid, error: Pointer | None = None) -> list:
     """The cells of every box; an image or a size that is not there sets the word at `error`, and reads the first."""
     cells = planes_of(out)
-    sizes = [argument for x, scale in zip(levels, grid.scales) for argument in images_args(x, scale)]
-    more = (cells.count, planes_of(levels[0]).n, len(levels), error or 0)
-    args = (*boxes.args, *cells_args(out), *more, *sizes)
-    reads = cells.count * cells.rows * cells.columns * grid.samples**2
-    return call("align", out, grid, args, cells.n, reads)
+    if not cells.n:
+        return []
+    call = ALIGN.call(
+        params_of(out, grid), cells.n, chunk_of(cells.n, cells.count * cells.rows * cells.columns * grid.samples**2),
+        **boxes.args, **cells_args(cells), planes=cells.count, n=planes_of(levels[0]).n, sizes=len(levels),
+        error=error, images=[word for x, scale in zip(levels, grid.scales) for word in images_words(x, scale)],
+    )  # fmt: skip
+    return [call]
 
 
 def spread_calls(out: Images, boxes: Boxes, cells: Images, which: int, grid: Grid) -> list:
     """The sum of all cells of the boxes of one size, each spread over the pixels it was read from."""
     to = planes_of(out)
-    args = (*boxes.args, *cells_args(cells), to.count, which, *images_args(out, grid.scales[which]))
-    return call("spread", out, grid, args, to.n * to.count, to.rows * to.columns)
+    tasks = to.n * to.count
+    if not tasks:
+        return []
+    call = SPREAD.call(
+        params_of(out, grid), tasks, chunk_of(tasks, to.rows * to.columns),
+        **boxes.args, **cells_args(planes_of(cells)), planes=to.count, which=which,
+        images=images_words(out, grid.scales[which]),
+    )  # fmt: skip
+    return [call]
 
 
-def call(name: str, out: Images, grid: Grid, args: tuple[Argument, ...], tasks: int, nanoseconds: float) -> list[Call]:
-    kernel = Kernel(f"regions.{name}", (out.dtype, grid.samples, grid.kind, isinstance(out, Blocked)))
-    return [Call(kernel, args, tasks, chunk_of(tasks, nanoseconds))] if tasks else []
+def params_of(out: Images, grid: Grid) -> tuple[Param, ...]:
+    return out.dtype, grid.samples, grid.kind, isinstance(out, Blocked)
 
 
-def cells_args(x: Images) -> tuple[Argument, ...]:
-    cells = planes_of(x)
-    return cells.at, cells.image, cells.plane, cells.row, cells.column, cells.rows, cells.columns
+def cells_args(x: Planes) -> dict[str, int | Pointer]:
+    return {
+        "cells": x.at, "box": x.image, "plane": x.plane, "row": x.row, "column": x.column,
+        "rows": x.rows, "columns": x.columns,
+    }  # fmt: skip
 
 
-def images_args(x: Images, scale: float) -> tuple[Argument, ...]:
-    seen = planes_of(x)
-    return seen.at, seen.image, seen.plane, seen.row, seen.column, seen.rows, seen.columns, float(scale)
+def images_words(x: Images, scale: float) -> list[int | float | Pointer]:
+    """The words of one size in the list `images`."""
+    planes = planes_of(x)
+    return [float(scale) if name == "scale" else getattr(planes, name) for name in IMAGES]

@@ -3,12 +3,15 @@
 Which pixels a result reads stands in tables. Coordinates and rounding are those of the ONNX operator Resize.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from cgraph.kernels.calls.blocked import Blocked
 from cgraph.kernels.calls.images import Images, same_planes
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
-from cgraph.kernels.kernel import Call, Kernel, Pointer
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.signatures.resize import LINEAR, NEAREST
 
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
 ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
@@ -26,7 +29,7 @@ def nearest_calls(
     for size, count, scale in axes(out, x, scales):
         at = rounded_positions(positions(count, size, coordinates, scale), rounding)
         picked.append(np.clip(at, 0, size - 1))
-    return resize_calls("nearest", out, x, picked, [np.zeros(1, "f4")] * 2)
+    return resize_calls(out, x, picked)
 
 
 def linear_calls(
@@ -39,7 +42,7 @@ def linear_calls(
         low = np.floor(at).astype(np.int64)
         picked.append(np.stack([low, np.minimum(low + 1, size - 1)], axis=1))
         weights.append((at - low).astype(x.dtype))
-    return resize_calls("linear", out, x, picked, weights)
+    return resize_calls(out, x, picked, weights)
 
 
 def axes(out: Images, x: Images, scales: tuple[float, float] | None) -> list[tuple[int, int, float]]:
@@ -76,15 +79,17 @@ def rounded_positions(at: np.ndarray, rounding: str) -> np.ndarray:
     return how[rounding]().astype(np.int64)
 
 
-def resize_calls(kind: str, out: Images, x: Images, picked: list[np.ndarray], weights: list[np.ndarray]) -> Lowered:
-    """One call that reads the rows and columns `picked`."""
+def resize_calls(out: Images, x: Images, picked: list[np.ndarray], weights: Sequence[np.ndarray] = ()) -> Lowered:
+    """One call that reads the rows and columns `picked`; two of each where there are weights."""
     to, source = same_planes(out, x)
     tables = table(picked[0].ravel() * source.row), table(picked[1].ravel() * source.column)
-    args: tuple[int | float | Pointer, ...] = (
-        *(Pointer(array) for array in (*tables, *weights)), source.at, source.image, source.plane,
-        to.at, to.image, to.plane, to.row, to.column, to.rows, to.columns, to.count,
-    )  # fmt: skip
     tasks = to.n * to.count * to.rows
-    kernel = Kernel(f"resize.{kind}", (x.dtype, isinstance(x, Blocked)))
-    call = Call(kernel, args, tasks, chunk_of(tasks, to.columns * 2.0))
+    call = (LINEAR if weights else NEAREST).call(
+        (x.dtype, isinstance(x, Blocked)), tasks, chunk_of(tasks, to.columns * 2.0),
+        row_table=Pointer(tables[0]), column_table=Pointer(tables[1]),
+        **dict(zip(("row_weights", "column_weights"), map(Pointer, weights))),
+        x=source.at, x_image=source.image, x_plane=source.plane,
+        out=to.at, o_image=to.image, o_plane=to.plane, o_row=to.row, o_column=to.column,
+        rows=to.rows, columns=to.columns, planes=to.count,
+    )  # fmt: skip
     return Lowered((call,) if tasks else (), (*tables, *weights))

@@ -2,7 +2,8 @@
 
 from cgraph.kernels.calls.index import without
 from cgraph.kernels.calls.move import TASK_BYTES, ordered, run_call
-from cgraph.kernels.kernel import Call, Kernel, View
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.signatures.scan import ACROSS, ALONG
 
 COLUMN_BLOCK = 64  # columns of a task, at least: the axis itself is never cut
 
@@ -14,6 +15,9 @@ def scan_calls(out: View, x: View, axis: int, how: str = "add") -> list[Call]:
     n = out.shape[axis]
     places, items = ordered(without(out, axis), without(x, axis))
     beside = places.strides[-1] == items.strides[-1] == out.itemsize
-    kernel = Kernel("scan.across" if beside else "scan.along", (out.dtype, how))
-    each = max(1, TASK_BYTES // out.itemsize // n)
-    return [run_call(kernel, (places, items), COLUMN_BLOCK, each, (n, out.strides[axis], x.strides[axis]))]
+    call = run_call(
+        ACROSS if beside else ALONG, (out.dtype, how), {"out": places, "x": items},
+        COLUMN_BLOCK, max(1, TASK_BYTES // out.itemsize // n),
+        n=n, out_n=out.strides[axis], x_n=x.strides[axis],
+    )  # fmt: skip
+    return [call]

@@ -3,12 +3,10 @@
 from math import prod
 
 from cgraph.kernels.calls.layout import TASK_ELEMENTS, access_of, merged, permuted
-from cgraph.kernels.kernel import Call, Kernel, View
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.signatures.softmax import COLUMNS, MOST_COLUMNS, ROWS
 from cgraph.kernels.target import Target
 from cgraph.record import replace
-
-# columns whose sums a kernel keeps at once (as in the emitter)
-COLUMNS = 256
 
 
 def softmax_calls(target: Target, kind: str, out: View, x: View, axis: int) -> list[Call]:
@@ -48,24 +46,31 @@ def rows_call(kind: str, over_kept: tuple[View, ...], steps: tuple[int, int], le
     itemsize, count = over_kept[0].itemsize, over_kept[0].size
     access = "".join("v" if step == itemsize else "g" for step in steps)
     each = max(1, TASK_ELEMENTS // (2 * length))
-    kernel = Kernel("softmax.rows", (kind, over_kept[0].dtype, access))
-    streams = [x for view, step in zip(over_kept, steps) for x in (view.at, step)]
-    table = walk_table(over_kept, len(over_kept[0].shape))
-    args = (count, each, length, len(over_kept[0].shape), *streams, *table)
-    return Call(kernel, args, -(-count // each))
+    x, out = over_kept
+    rank = len(x.shape)
+    return ROWS.call(
+        (kind, x.dtype, access), -(-count // each),
+        rows=count, each=each, columns=length, rank=rank,
+        x=x.at, x_step=steps[0], out=out.at, out_step=steps[1], axes=walk_table(over_kept, rank),
+    )  # fmt: skip
 
 
 def columns_call(kind: str, over_kept: tuple[View, ...], steps: tuple[int, int], length: int) -> Call:
     """Vectors across the axis; blocks of columns so narrow that a block stays in the cache between passes."""
     count, kept_rows = over_kept[0].shape[-1], prod(over_kept[0].shape[:-1])
-    block = next(b for b in (COLUMNS, COLUMNS - 64, 128, 64) if count <= b or count % b == 0 or count % b >= 64)
+    block = next(
+        b for b in (MOST_COLUMNS, MOST_COLUMNS - 64, 128, 64) if count <= b or count % b == 0 or count % b >= 64
+    )
     blocks = -(-count // block)
     access = "".join(access_of(v).replace("s", "g") for v in over_kept)
-    kernel = Kernel("softmax.columns", (kind, over_kept[0].dtype, access))
-    streams = [x for view in over_kept for x in (view.at, view.strides[-1])]
-    rank = len(over_kept[0].shape) - 1
-    args = (kept_rows, blocks, block, count, length, *steps, rank, *streams, *walk_table(over_kept, rank))
-    return Call(kernel, args, kept_rows * blocks)
+    x, out = over_kept
+    rank = len(x.shape) - 1
+    return COLUMNS.call(
+        (kind, x.dtype, access), kept_rows * blocks,
+        rows=kept_rows, blocks=blocks, block=block, columns=count, length=length,
+        x_along=steps[0], out_along=steps[1], rank=rank,
+        x=x.at, x_step=x.strides[-1], out=out.at, out_step=out.strides[-1], axes=walk_table(over_kept, rank),
+    )  # fmt: skip
 
 
 def walk_table(views: tuple[View, ...], axes: int) -> list[int]:

@@ -8,7 +8,8 @@ from math import prod
 from cgraph.alignment import aligned
 from cgraph.kernels.calls.index import without
 from cgraph.kernels.calls.move import copy_calls, fill_calls, ordered, run_call
-from cgraph.kernels.kernel import Call, Kernel, View, contiguous, room, rooms
+from cgraph.kernels.kernel import Call, View, contiguous, room, rooms
+from cgraph.kernels.signatures.sort import DISTINCT, LEADING_ROWS, ROWS, SEARCH
 from cgraph.kernels.target import Target
 from cgraph.record import replace
 
@@ -38,16 +39,16 @@ def sort_calls(
     few = selects(index, most, n)
     lines = ordered(*(without(v, axis) for v in (out, values or x, places or x, x)))[1:]
     steps = [v.strides[axis] for v in (values or x, places or x, x)]
-    views = tuple(replace(v, shape=(*v.shape, n), strides=(*v.strides, step)) for v, step in zip(lines, steps))
-    key = key_dtype(x)
-    if few:
-        kernel = Kernel("sort.leading_rows", (key, descending, values is not None))
-    else:
-        kernel = Kernel("sort.rows", (key, index, descending, values is not None))
+    views = [replace(v, shape=(*v.shape, n), strides=(*v.strides, step)) for v, step in zip(lines, steps)]
+    wanted = values is not None
+    family, params = (LEADING_ROWS, (descending, wanted)) if few else (ROWS, (index, descending, wanted))
     each = rows_of_group(prod(views[0].shape[:-1]), n)
     nbytes = sort_nbytes(x.shape, axis, x.dtype, index, most)
-    more = (most, room(workspace, nbytes), group_bytes(most if few else n, x.itemsize, index))
-    return [run_call(kernel, views, n, each * n, more)]
+    call = run_call(
+        family, (key_dtype(x), *params), dict(zip(("values", "places", "x"), views)), n, each * n,
+        most=most, scratch=room(workspace, nbytes), group_bytes=group_bytes(most if few else n, x.itemsize, index),
+    )  # fmt: skip
+    return [call]
 
 
 def sort_nbytes(shape: tuple[int, ...], axis: int, dtype: str, index: str, most: int | None = None) -> int:
@@ -85,9 +86,12 @@ def search_calls(out: View, row: View, v: View, right: bool = False) -> list[Cal
     """``np.searchsorted(row, v, side)``: `row` ascending with NaN last, `out` int64 of the shape of `v`."""
     if out.size == 0:
         return []
-    kernel = Kernel("sort.search", (key_dtype(row), right))
-    more = (row.at, row.strides[0], row.shape[0])
-    return [run_call(kernel, ordered(out, v), SEARCH_BLOCK, SEARCH_BLOCK, more)]
+    views = dict(zip(("out", "v"), ordered(out, v)))
+    call = run_call(
+        SEARCH, (key_dtype(row), right), views, SEARCH_BLOCK, SEARCH_BLOCK,
+        row=row.at, row_step=row.strides[0], n=row.shape[0],
+    )  # fmt: skip
+    return [call]
 
 
 def unique_calls(
@@ -107,8 +111,7 @@ def unique_calls(
     dense = contiguous(first.at, (x.size,), x.dtype)
     calls = fill_calls(target, out, fill) + copy_calls(target, contiguous(first.at, x.shape, x.dtype), x)
     calls += sort_calls(dense, None, dense, 0, rest)
-    args = (out.at, count.at, dense.at, x.size, out.size)
-    return [*calls, Call(Kernel("sort.distinct", (key_dtype(x),)), args, 1)]
+    return [*calls, DISTINCT.call((key_dtype(x),), 1, out=out.at, count=count.at, x=dense.at, n=x.size, most=out.size)]
 
 
 def unique_nbytes(size: int, dtype: str) -> int:

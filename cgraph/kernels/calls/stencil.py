@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
-from cgraph.kernels.calls.layout import access_of
+from cgraph.kernels.calls.layout import access_of, streams
 from cgraph.kernels.calls.move import constant, outer_axes
 from cgraph.kernels.calls.pointwise import LONG, check_dtypes
 from cgraph.kernels.expression import Program
-from cgraph.kernels.kernel import LINE, Call, Kernel, Pointer, View, room
+from cgraph.kernels.kernel import LINE, Call, Pointer, View, room
+from cgraph.kernels.signatures.stencil import FINISH, SWEEP
 from cgraph.record import Record
 
 PIECES = 64  # of the last axis when it is swept, at least, as far as they have
@@ -107,23 +109,25 @@ def stencil_calls(
     ins = "".join(access_of(x) for x in xs)
     registers = 1 if "g" in ins or len(program) > LONG else 2
     axes = max(0, len(out.shape) - 2 - sweep.axis)
-    sweeping = Kernel("stencil.sweep", (program, ins, registers, axes))
-    finishing = Kernel("stencil.finish", (out.itemsize, axes))
     return [
-        Call(sweeping, arguments(sweep, (*xs, out), slots, ends), sweep.tasks),
-        Call(finishing, arguments(sweep, (out,), slots, ends), sweep.tasks),
+        SWEEP.call((program, ins, registers, axes), sweep.tasks, **arguments(sweep, (*xs, out), slots, ends)),
+        FINISH.call((out.itemsize, axes), sweep.tasks, **arguments(sweep, (out,), slots, ends)),
     ]
 
 
-def arguments(s: Sweep, views: tuple[View, ...], slots: Pointer, ends: Ends) -> tuple:
-    """The arguments of a call over these arrays, as `cgraph.kernels.llvm.stencil` reads them."""
+def arguments(s: Sweep, views: tuple[View, ...], slots: Pointer, ends: Ends) -> dict[str, Any]:
+    """The arguments of a call over these arrays."""
     last = len(views[0].shape) - 1
     in_pieces = s.axis == last
     rest = views[0].shape[last] - (s.rows - 1) * s.columns if in_pieces else s.columns
     before, behind, value = ends
-    head = (s.bands, s.each, s.rows, s.up, s.down, s.columns, rest, before, behind)
-    inside = (constant(value, views[-1].dtype).at, slots, s.lines * s.line_nbytes, s.line_nbytes)
-    arrays = [part for v in views for part in (v.at, v.strides[last])]
-    steps = [v.strides[s.axis] * (s.columns if in_pieces else 1) for v in views]
-    inner, outer = (outer_axes(views, axes) for axes in (range(s.axis + 1, last), range(s.axis - 1, -1, -1)))
-    return (*head, *inside, *arrays, *steps, *inner, s.axis, *outer)
+    return {
+        "bands": s.bands, "each": s.each, "rows": s.rows, "up": s.up, "down": s.down,
+        "columns": s.columns, "last_columns": rest, "before": before, "behind": behind,
+        "border": constant(value, views[-1].dtype).at,
+        "slots": slots, "slot_nbytes": s.lines * s.line_nbytes, "line_nbytes": s.line_nbytes,
+        "streams": streams(views),
+        "row_steps": [v.strides[s.axis] * (s.columns if in_pieces else 1) for v in views],
+        "inner": outer_axes(views, range(s.axis + 1, last)),
+        "outer_rank": s.axis, "outer": outer_axes(views, range(s.axis - 1, -1, -1)),
+    }  # fmt: skip

@@ -18,8 +18,9 @@ from cgraph.kernels.calls.gemm_tile import evenly, spans
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, joined, table
 from cgraph.kernels.calls.pack import runs_of
 from cgraph.kernels.calls.window import Window
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View, room
+from cgraph.kernels.kernel import Call, Pointer, View, room
 from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
+from cgraph.kernels.signatures.winograd import INPUT_TRANSFORM, OUTPUT_TRANSFORM
 from cgraph.record import Record, replace
 
 BLOCK_BYTES = 2 << 20  # V and M of one block of tiles
@@ -150,38 +151,25 @@ def winograd_calls(
     biases = np.zeros(shape.blocks * shape.lanes, np.dtype(shape.dtype))
     parts = [Lowered((), (biases,))]
     for first, count in spans(plan.tiles, plan.block):
-        tiles = (first, count, plan.across, plan.per_image)
-        band = plan.band(count)
-        parts.append(Lowered((input_call(plan, (*tiles, plan.in_blocks, band), x, inside),)))
+        tiles = {"first": first, "count": count, "across": plan.across, "per_image": plan.per_image}
+        tiles["band"] = plan.band(count)
+        parts.append(Lowered((input_call(plan, tiles, x, inside),)))
         parts.append(product_calls(plan, count, weights, inside))
-        grid = (*tiles, shape.blocks, band)
-        parts.append(Lowered((output_call(plan, grid, bias or Pointer(biases), residual, out, activation, inside),)))
+        parts.append(Lowered((output_call(plan, tiles, bias or Pointer(biases), residual, out, activation, inside),)))
     return joined(parts)
 
 
-def input_call(plan: Winograd, grid: tuple[int, ...], x: Blocked, v: Pointer) -> Call:
+def input_call(plan: Winograd, tiles: dict[str, int], x: Blocked, v: Pointer) -> Call:
     top, left = plan.shape.window.pad[:2]
     above, before, below, after = x.halo
-    bounds = (-above, x.h + below, -before, x.w + after)
-    plane = plan.block * x.lanes
-    args: tuple[int | Pointer, ...] = (
-        *grid,
-        x.origin,
-        x.image,
-        x.plane,
-        x.row,
-        top,
-        left,
-        *bounds,
-        x.h,
-        x.w,
-        v,
-        plan.v_step,
-        plane,
-    )
-    tasks = banded_tasks(1, plan.in_blocks, grid[1], grid[-1])
-    kernel = Kernel("winograd.input_transform", (x.dtype, plan.m))
-    return Call(kernel, args, tasks, chunk_of(tasks, plan.points * 4.0))
+    tasks = banded_tasks(1, plan.in_blocks, tiles["count"], tiles["band"])
+    return INPUT_TRANSFORM.call(
+        (x.dtype, plan.m), tasks, chunk_of(tasks, plan.points * 4.0),
+        **tiles, blocks=plan.in_blocks,
+        x=x.origin, x_image=x.image, x_plane=x.plane, x_row=x.row, top=top, left=left,
+        low_row=-above, high_row=x.h + below, low_column=-before, high_column=x.w + after, h=x.h, w=x.w,
+        v=v, v_xi=plan.v_step, v_block=plan.block * x.lanes,
+    )  # fmt: skip
 
 
 def product_calls(plan: Winograd, count: int, weights: Pointer, inside: Pointer) -> Lowered:
@@ -199,23 +187,22 @@ def product_calls(plan: Winograd, count: int, weights: Pointer, inside: Pointer)
 
 def output_call(
     plan: Winograd,
-    grid: tuple[int, ...],
+    tiles: dict[str, int],
     bias: Pointer,
     residual: Blocked | None,
     out: Blocked,
     activation: Activation,
     inside: Pointer,
 ) -> Call:
-    plane = plan.block * out.lanes
     r = residual or out
-    args = (
-        *grid, inside + plan.v_nbytes, plan.m_step, plane, bias,
-        residual.origin if residual else 0, r.image, r.plane, r.row,
-        out.origin, out.image, out.plane, out.row, out.h, out.w, *activation.args,
+    tasks = banded_tasks(1, plan.shape.blocks, tiles["count"], tiles["band"])
+    return OUTPUT_TRANSFORM.call(
+        (out.dtype, plan.m), tasks, chunk_of(tasks, tile_ns(plan.shape.target, plan.points * 8)),
+        **tiles, blocks=plan.shape.blocks,
+        products=inside + plan.v_nbytes, p_xi=plan.m_step, p_block=plan.block * out.lanes, bias=bias,
+        residual=residual.origin if residual else None, r_image=r.image, r_plane=r.plane, r_row=r.row,
+        out=out.origin, o_image=out.image, o_plane=out.plane, o_row=out.row, h=out.h, w=out.w, **activation.args,
     )  # fmt: skip
-    tasks = banded_tasks(1, plan.shape.blocks, grid[1], grid[-1])
-    kernel = Kernel("winograd.output_transform", (out.dtype, plan.m))
-    return Call(kernel, args, tasks, chunk_of(tasks, tile_ns(plan.shape.target, plan.points * 8)))
 
 
 def pack_winograd(plan: Winograd, filters: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:

@@ -6,18 +6,11 @@ from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.flow import banded_rows, first_lanes, masked_load, masked_store, transposed
 
-CONVERT_ARGS = {
-    # strides in elements; the plain side has one element from pixel to pixel
-    "c": "i8", "h": "i8", "w": "i8", "blocks": "i8", "band": "i8",
-    "x": "T*", "x_image": "i8", "x_plane": "i8", "x_row": "i8",
-    "out": "T*", "o_image": "i8", "o_plane": "i8", "o_row": "i8",
-}  # fmt: skip
-
 
 @final
 def to_blocked(k: Builder, dtype: str) -> None:
     """Plain to blocked; lanes beyond the channels become zero. Task: one row of one block of an image, by bands."""
-    a = k.args(**{n: kind.replace("T", dtype) for n, kind in CONVERT_ARGS.items()})
+    a = k.args()
     lanes = k.target.lanes_of(dtype)
     with banded_rows(k, a.blocks, a.h, a.band) as (image, block, row):
         x = a.x + (image * a.x_image + row * a.x_row)
@@ -43,7 +36,7 @@ def to_blocked(k: Builder, dtype: str) -> None:
 @final
 def to_plain(k: Builder, dtype: str) -> None:
     """Blocked to plain. Task: one row of one block of an image, by bands."""
-    a = k.args(**{n: kind.replace("T", dtype) for n, kind in CONVERT_ARGS.items()})
+    a = k.args()
     lanes = k.target.lanes_of(dtype)
     with banded_rows(k, a.blocks, a.h, a.band) as (image, block, row):
         x = a.x + (image * a.x_image + block * a.x_plane + row * a.x_row)
@@ -74,12 +67,8 @@ def in_squares(k: Builder, count: Val, lanes: int, square, single) -> None:
 
 @final
 def zero_halo(k: Builder, dtype: str) -> None:
-    """Zero the frame of a plane. Task: one row of one block of an image, frame included, by bands.
-
-    Sizes in pixels, `above` and `below` in rows.
-    """
-    args = dict.fromkeys(("above", "below", "h", "before", "after", "w", "blocks", "band"), "i8")
-    a = k.args(out=f"{dtype}*", **args)
+    """Zero the frame of a plane. Task: one row of one block of an image, frame included, by bands."""
+    a = k.args()
     lanes = k.target.lanes_of(dtype)
     rows, columns = a.above + a.h + a.below, a.before + a.w + a.after
     with banded_rows(k, a.blocks, rows, a.band) as (image, block, row):
@@ -94,14 +83,6 @@ def clear(k: Builder, at: Ptr, pixels: Val, lanes: int) -> None:
         at.store(k.const(0, at.dtype, lanes), i * lanes)
 
 
-CHANNEL_ARGS = {
-    # shifts: the lane of the first channel, of its block, on either side; stored: channels written, those beyond c zero
-    "c": "i8", "stored": "i8", "h": "i8", "w": "i8", "blocks": "i8", "band": "i8", "x_shift": "i8", "o_shift": "i8",
-    "x": "T*", "x_image": "i8", "x_plane": "i8", "x_row": "i8",
-    "out": "T*", "o_image": "i8", "o_plane": "i8", "o_row": "i8",
-}  # fmt: skip
-
-
 @final
 def channels(k: Builder, dtype: str, is_shifted: bool) -> None:
     """Copy channels from one lane to another: a vector is read from two blocks under masks, written to two.
@@ -109,7 +90,7 @@ def channels(k: Builder, dtype: str, is_shifted: bool) -> None:
     `is_shifted`: either side starts inside a block; else whole blocks are copied as they are.
     Task: one row of one block of an image, by bands, counted from the first channel copied.
     """
-    a = k.args(**{n: kind.replace("T", dtype) for n, kind in CHANNEL_ARGS.items()})
+    a = k.args()
     with banded_rows(k, a.blocks, a.h, a.band) as (image, block, row):
         x = a.x + (image * a.x_image + block * a.x_plane + row * a.x_row)
         out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row)

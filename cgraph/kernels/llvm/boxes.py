@@ -4,21 +4,14 @@ from cgraph.kernels.llvm.build import Builder, Ptr, Val
 
 
 def suppress(k: Builder, dtype: str, grouped: bool) -> None:
-    """Places of the boxes that stay, at most `most`, and their count. Task: one picture.
-
-    Arguments: of each picture boxes ``[n, 4]``, scores ``[n]``, order int64 ``[n]``, groups int64 ``[n]`` (read when
-    `grouped`), places int64 ``[most]`` and count int64; n, most, the largest share that two chosen boxes of a group may
-    have in common, the score that a chosen box must exceed.
-    """
-    a = k.args(
-        boxes=f"{dtype}*", scores=f"{dtype}*", order="i8*", groups="i8*", places="i8*", counts="i8*",
-        n="i8", most="i8", share="f8", least="f8",
-    )  # fmt: skip
+    """Places of the boxes that stay, at most `most`, and their count. Task: one picture."""
+    a = k.args()
     share, least = k.cast(a.share, dtype), k.cast(a.least, dtype)
     first, last = k.tasks()
     with k.loop(first, last) as picture:
         boxes, places = a.boxes + picture * a.n * 4, a.places + picture * a.most
-        scores, order, groups = (x + picture * a.n for x in (a.scores, a.order, a.groups))
+        scores, order = (x + picture * a.n for x in (a.scores, a.order))
+        groups = k.pointer(a.groups, "i8") + picture * a.n
         chosen = k.slot(0, "i8")
         with k.loop(0, a.n) as i:
             place = order.load(i)

@@ -12,6 +12,8 @@ from types import SimpleNamespace
 
 from llvmlite import ir
 
+from cgraph.kernels.kernel import Kernel
+from cgraph.kernels.signature import Words, signature_of
 from cgraph.kernels.target import Target
 
 BOOL, INDEX, VOID = ir.IntType(1), ir.IntType(64), ir.VoidType()
@@ -186,8 +188,8 @@ class Slot:
 class Builder:
     """The function under construction, and the instructions that are no operator. Changes as it is used."""
 
-    def __init__(self, module: ir.Module, function: ir.Function, target: Target) -> None:
-        self.module, self.function, self.target = module, function, target
+    def __init__(self, module: ir.Module, function: ir.Function, kernel: Kernel, target: Target) -> None:
+        self.module, self.function, self.kernel, self.target = module, function, kernel, target
         self.entry = function.append_basic_block("entry")
         self.b = ir.IRBuilder(function.append_basic_block("body"))
 
@@ -202,18 +204,31 @@ class Builder:
         """First and last task (excluded) of this call."""
         return self.wrap(self.function.args[1], "i8"), self.wrap(self.function.args[2], "i8")
 
-    def args(self, **kinds: str) -> SimpleNamespace:
-        """The arguments by name, in order: ``"f4*"`` a pointer, ``"i8"`` an integer, ``"f8"`` a float."""
-        table = Ptr(self, self.function.args[0], "i8")
-        found: dict[str, Val | Ptr] = {}
-        for i, (name, kind) in enumerate(kinds.items()):
-            if kind.endswith("*"):
-                found[name] = self.pointer(table.load(i), kind[:-1])
-            elif kind == "f8":
-                found[name] = table.as_dtype("f8").load(i)
-            else:
-                found[name] = table.load(i)
-        return SimpleNamespace(**found)
+    def args(self) -> SimpleNamespace:
+        """The arguments by the names of the family's signature; of a list, the address of its first word."""
+        signature = signature_of(self.kernel.family)
+        params = signature.scope(self.kernel.params)
+        known, found = SimpleNamespace(**vars(params)), SimpleNamespace()
+        words, at = Ptr(self, self.function.args[0], "i8"), 0
+        for name, kind in signature.args.items():
+            place = words + at
+            value = place if isinstance(kind, Words) else self.word(place, kind, params)
+            at = at + (kind.size(known) if isinstance(kind, Words) else 1)
+            setattr(known, name, value)
+            setattr(found, name, value)
+        return found
+
+    def word(self, place: Ptr, kind: str, params: SimpleNamespace) -> Val | Ptr:
+        """The argument of this kind at `place`."""
+        if kind.endswith("*"):
+            return self.pointer(place.load(), getattr(params, kind[:-1], kind[:-1]))
+        return place.as_dtype("f8" if kind == "f8" else "i8").load()
+
+    def number(self, name: str) -> Val:
+        """An argument that is a number, loaded here instead of at the beginning; no list stands before it."""
+        args = signature_of(self.kernel.family).args
+        place = Ptr(self, self.function.args[0], "i8") + list(args).index(name)
+        return place.as_dtype("f8" if args[name] == "f8" else "i8").load()
 
     # -- values ---------------------------------------------------------------------------------------------------
     def wrap(self, v: ir.Value, dtype: str, lanes: int = 0) -> Val:

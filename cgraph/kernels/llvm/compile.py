@@ -1,8 +1,9 @@
 """From an emitter to object code.
 
-An emitter is a function ``emit(k: Builder, *params)`` that writes the body of one kernel. `family` registers nothing:
-the family's name *is* its place, ``module.function`` below `cgraph.kernels.llvm`. Emitters whose code is final
-(register-tiled kernels) say ``@final``: they skip LLVM's middle end, which halves their compile time.
+An emitter is a function ``emit(k: Builder, *params)`` that writes the body of one kernel; ``k.args()`` are the
+arguments of its family's signature. `family` registers nothing: the family's name *is* its place, ``module.function``
+below `cgraph.kernels.llvm`. Emitters whose code is final (register-tiled kernels) say ``@final``: they skip LLVM's
+middle end, which halves their compile time.
 """
 
 import time
@@ -25,11 +26,11 @@ def final(emit: Callable) -> Callable:
     return emit
 
 
-def signature(kind: ir.FunctionType) -> Callable[[Callable], Callable]:
+def called_as(kind: ir.FunctionType) -> Callable[[Callable], Callable]:
     """Mark an emitter of a function that is no kernel, such as the interpreter."""
 
     def mark(emit: Callable) -> Callable:
-        emit.signature = kind  # type: ignore[attr-defined]
+        emit.function_type = kind  # type: ignore[attr-defined]
         return emit
 
     return mark
@@ -40,8 +41,8 @@ def emit_text(kernel: Kernel, symbol: str, target: Target) -> tuple[str, bool]:
     emit = emitter_of(kernel)
     module = ir.Module(symbol)
     module.triple = target_machine(target).triple
-    function = ir.Function(module, getattr(emit, "signature", KERNEL_TYPE), symbol)
-    k = Builder(module, function, target)
+    function = ir.Function(module, getattr(emit, "function_type", KERNEL_TYPE), symbol)
+    k = Builder(module, function, kernel, target)
     emit(k, *kernel.params)
     k.finish()
     return str(module), getattr(emit, "is_final", False)

@@ -8,23 +8,10 @@ from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.compile import final
-from cgraph.kernels.llvm.epilogue import ACTIVATION_ARGS, Activation
+from cgraph.kernels.llvm.epilogue import Activation
 from cgraph.kernels.llvm.flow import changed_if, divided, each_task, fold, prefetch
 from cgraph.kernels.llvm.multiply import first_sums, multiply_add
 from cgraph.record import Record
-
-TILE_ARGS = {
-    # offsets: elements from a pixel to its `unroll` operands; panel_offsets: from the image to a panel's channels
-    "offsets": "i8*", "steps": "i8", "panel_offsets": "i8*",
-    "x": "T*", "x_image": "i8", "x_row": "i8",
-    "w": "T*", "w_image": "i8", "w_panel": "i8", "bias": "T*",
-    "residual": "i8", "r_image": "i8", "r_plane": "i8", "r_row": "i8",
-    "out": "T*", "o_image": "i8", "o_plane": "i8", "o_row": "i8",
-    # the grid: rows x columns pixels in `across` tiles a row, `tiles` in all, in blocks of `block`; panels of channels
-    "columns": "i8", "across": "i8", "tiles": "i8", "block": "i8", "panels": "i8",
-    # blocks of an image come one after another (turns: their number), or images of a block (turns: the images)
-    "turns": "i8", "by_block": "i8",
-}  # fmt: skip
 
 
 class Tile(Record):
@@ -68,7 +55,7 @@ def tile(k: Builder, *params) -> None:
     repeats pixels of its neighbour.
     """
     p = Tile(*params)
-    a = k.args(**{n: kind.replace("T", p.dtype) for n, kind in (TILE_ARGS | ACTIVATION_ARGS).items()})
+    a = k.args()
     with each_task(k, a.turns, a.panels, a.block) as (outer, inner, panel, t):
         by_block = a.by_block != 0
         image, start = k.select(by_block, inner, outer), k.select(by_block, outer, inner)
@@ -99,7 +86,7 @@ def one_tile(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> No
         q, v = p.sums[i]
         (out + (a.o_plane * v + q * p.out_step)).store(y)
 
-    Activation(k, len(TILE_ARGS), p.dtype, k.target.lanes_of(p.dtype)).store(s.values, put)
+    Activation(k, p.dtype, k.target.lanes_of(p.dtype)).store(s.values, put)
 
 
 def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond: Ptr, panel: Val) -> list[Val]:

@@ -9,15 +9,8 @@ from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.compile import final
-from cgraph.kernels.llvm.epilogue import ACTIVATION_ARGS, Activation
+from cgraph.kernels.llvm.epilogue import Activation
 from cgraph.kernels.llvm.flow import banded_rows, fold
-
-ARGS = {
-    "x": "T*", "x_image": "i8", "x_plane": "i8", "x_row": "i8", "tap_row": "i8", "tap_column": "i8",
-    "w": "T*", "bias": "T*", "kernel_rows": "i8", "kernel_columns": "i8",
-    "out": "T*", "o_image": "i8", "o_plane": "i8", "o_row": "i8",
-    "rows": "i8", "columns": "i8", "blocks": "i8", "band": "i8",
-}  # fmt: skip
 
 
 @final
@@ -66,8 +59,8 @@ def taps(k: Builder, dtype: str, pixels: int, stride: int) -> None:
 def each_tile(k: Builder, dtype: str, pixels: int, stride: int, held: int, sums) -> None:
     """Run over the tiles of each task's row; `held` weights are loaded once for the row."""
     lanes = k.target.lanes_of(dtype)
-    a = k.args(**{n: kind.replace("T", dtype) for n, kind in (ARGS | ACTIVATION_ARGS).items()})
-    activation = Activation(k, len(ARGS), dtype, lanes)
+    a = k.args()
+    activation = Activation(k, dtype, lanes)
     with banded_rows(k, a.blocks, a.rows, a.band) as (image, block, row):
         x = a.x + (image * a.x_image + block * a.x_plane + row * a.x_row)
         out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row)

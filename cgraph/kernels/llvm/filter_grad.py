@@ -12,15 +12,6 @@ from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.flow import divided, fold
 from cgraph.record import Record
 
-ARGS = {
-    # x_tiles: elements from an image to the first channel of each tile; x_row: from one result row to the next
-    "x": "T*", "x_tiles": "i8*", "x_image": "i8", "x_row": "i8", "x_channel": "i8", "tap_row": "i8",
-    "g": "T*", "g_image": "i8", "g_plane": "i8", "g_row": "i8",
-    "out": "T*", "o_part": "i8", "o_channel": "i8", "o_row": "i8", "o_tap": "i8",
-    "n": "i8", "images": "i8", "rows": "i8", "columns": "i8",
-    "filter_tiles": "i8", "channel_tiles": "i8", "row_tiles": "i8", "tap_tiles": "i8",
-}  # fmt: skip
-
 
 class Tile(Record):
     """The params of `tile`.
@@ -49,7 +40,7 @@ def tile(k: Builder, *params) -> None:
     Task: one tile for the images of one part; the order of tasks is part, filters, channels, filter row, taps.
     """
     p = Tile(*params)
-    a = k.args(**{n: kind.replace("T", p.dtype) for n, kind in ARGS.items()})
+    a = k.args()
     lanes = k.target.lanes_of(p.dtype)
     first, last = k.tasks()
     with k.loop(first, last) as task:
@@ -76,10 +67,10 @@ def sums_of(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, g: Ptr, part: Val) 
     start = part * a.images
     zeros = [k.const(0, p.dtype, lanes)] * len(places(p))
     with fold(k, start, k.smaller(start + a.images, a.n), zeros) as images:
-        with fold(k, 0, a.rows, images.values) as rows:
+        with fold(k, 0, a.g_rows, images.values) as rows:
             source = x + (images.i * a.x_image + rows.i * a.x_row)
             given = g + (images.i * a.g_image + rows.i * a.g_row)
-            with fold(k, 0, a.columns, rows.values) as s:
+            with fold(k, 0, a.g_columns, rows.values) as s:
                 s.next = multiplied(k, p, a, source + s.i * p.x_step, given + s.i * lanes, s.values)
             rows.next = s.values
         images.next = rows.values

@@ -12,24 +12,12 @@ from typing import Any
 
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.compile import final
-from cgraph.kernels.llvm.epilogue import ACTIVATION_ARGS, Activation
+from cgraph.kernels.llvm.epilogue import Activation
 from cgraph.kernels.llvm.flow import changed_if, divided, each_task, first_lanes, fold, masked_load, masked_store
 from cgraph.kernels.llvm.multiply import multiply_add
 from cgraph.record import Record
 
 UNROLL, UNROLL_ROWS = 8, 4  # steps written out, with `a` in panels and in rows
-TILE_ARGS = {
-    "m": "i8", "n": "i8", "k": "i8",
-    # strides in elements: from a matrix, a panel, a row (`b_step`: a row of a panel of b) to the next
-    "a": "T*", "a_batch": "i8", "a_panel": "i8", "a_row": "i8",
-    "b": "T*", "b_batch": "i8", "b_panel": "i8", "b_step": "i8",
-    "bias": "i8", "bias_batch": "i8", "bias_row": "i8",
-    "out": "T*", "o_batch": "i8", "o_row": "i8",
-    # add: to what `out` holds; overlap: the last panel of columns ends with the matrix and repeats some
-    "add": "i8", "overlap": "i8",
-    # panels of the outer and of the inner loop; by_row: the outer ones are panels of rows, else of columns
-    "outer": "i8", "inner": "i8", "by_row": "i8",
-}  # fmt: skip
 
 
 class Tile(Record):
@@ -50,7 +38,7 @@ class Tile(Record):
 def tile(k: Builder, *params) -> None:
     """One tile of `rows` rows and `vectors` vectors of columns. Task order: matrix, and panels in either order."""
     p = Tile(*params)
-    a = k.args(**{n: kind.replace("T", p.dtype) for n, kind in (TILE_ARGS | ACTIVATION_ARGS).items()})
+    a = k.args()
     width = p.vectors * k.target.lanes_of(p.dtype)
     with each_task(k, a.outer, a.inner) as (batch, outer, inner):
         by_row = a.by_row != 0
@@ -108,7 +96,7 @@ def store_whole(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, su
     with changed_if(k, a.bias != 0, s.values) as t:
         biases = [(at.bias + a.bias_row * i).load(v * lanes, lanes) for i, v in p.sums]
         t.next = [y + bias for y, bias in zip(s.values, biases)]
-    Activation(k, len(TILE_ARGS), p.dtype, lanes).store(t.values, lambda i, y: places[i].store(y))
+    Activation(k, p.dtype, lanes).store(t.values, lambda i, y: places[i].store(y))
 
 
 def store_partial(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, sums: list[Val]) -> None:
@@ -126,24 +114,17 @@ def store_partial(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, 
         with changed_if(k, a.bias != 0, added.values) as biased:
             biased.next = [added.values[0] + masked_load(k, at.bias + (i * a.bias_row + v * lanes), mask)]
         masked_put = partial(put_masked, k, place, mask)
-        Activation(k, len(TILE_ARGS), p.dtype, lanes).store(biased.values, masked_put)
+        Activation(k, p.dtype, lanes).store(biased.values, masked_put)
 
 
 def put_masked(k: Builder, place: Ptr, mask: Val, _: int, y: Val) -> None:
     masked_store(k, place, y, mask)
 
 
-SIMPLE_ARGS = {
-    "m": "i8", "n": "i8", "k": "i8", "a": "T*", "a_batch": "i8", "a_row": "i8", "a_step": "i8",
-    "b": "T*", "b_batch": "i8", "b_step": "i8", "b_column": "i8",
-    "out": "T*", "o_batch": "i8", "o_row": "i8", "o_column": "i8",
-}  # fmt: skip
-
-
 @final
 def simple(k: Builder, dtype: str) -> None:
     """Any dtype and any strides, one element after the other; ``b1`` is "or" of "and". Task: one row of a matrix."""
-    a = k.args(**{n: kind.replace("T", dtype) for n, kind in SIMPLE_ARGS.items()})
+    a = k.args()
     first, last = k.tasks()
     with k.loop(first, last) as task, k.loop(0, a.n) as j:
         batch, row = divided(task, a.m)

@@ -11,11 +11,6 @@ from cgraph.kernels.llvm.build import Builder, Ptr
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.flow import divided, transposed
 
-ARGS = {
-    "lines": "i8", "k": "i8", "x": "T*", "x_batch": "i8", "line": "i8", "step": "i8",
-    "out": "T*", "o_batch": "i8", "panels": "i8",
-}  # fmt: skip
-
 
 @final
 def along_k(k: Builder, dtype: str, width: int) -> None:
@@ -73,7 +68,7 @@ def any_stride(k: Builder, dtype: str, width: int) -> None:
 @contextmanager
 def each_panel(k: Builder, dtype: str, width: int) -> Iterator[tuple]:
     """For each task: the arguments, the panel's first line, its first element and its place."""
-    a = k.args(**{n: kind.replace("T", dtype) for n, kind in ARGS.items()})
+    a = k.args()
     first, last = k.tasks()
     with k.loop(first, last) as task:
         batch, panel = divided(task, a.panels)

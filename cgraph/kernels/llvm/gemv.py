@@ -8,21 +8,16 @@ from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.compile import final
-from cgraph.kernels.llvm.epilogue import ACTIVATION_ARGS, Activation
+from cgraph.kernels.llvm.epilogue import Activation
 from cgraph.kernels.llvm.flow import changed_if, divided, first_lanes, fold, masked_load, masked_store, total
 from cgraph.kernels.llvm.gemm import put_masked
-
-DOT_ARGS = {
-    "m": "i8", "k": "i8", "a": "T*", "a_batch": "i8", "a_row": "i8", "b": "T*", "b_batch": "i8",
-    "bias": "i8", "bias_batch": "i8", "bias_row": "i8", "out": "T*", "o_batch": "i8", "o_row": "i8", "row_panels": "i8",
-}  # fmt: skip
 
 
 @final
 def dot(k: Builder, dtype: str, rows: int) -> None:
     """``out[i] = sum over k of a[i, k] * b[k]`` with k side by side in both. Task: `rows` rows of a matrix."""
-    a = k.args(**{n: kind.replace("T", dtype) for n, kind in (DOT_ARGS | ACTIVATION_ARGS).items()})
-    activation = Activation(k, len(DOT_ARGS), dtype, 0)
+    a = k.args()
+    activation = Activation(k, dtype, 0)
     first, last = k.tasks()
     with k.loop(first, last) as task:
         batch, panel = divided(task, a.row_panels)
@@ -58,19 +53,13 @@ def dot_sums(k: Builder, count: Val, starts: list[Ptr], b: Ptr) -> list[Val]:
     return [total(k, y) for y in rest.values]
 
 
-ROW_ARGS = {
-    "n": "i8", "k": "i8", "a": "T*", "a_batch": "i8", "a_step": "i8", "b": "T*", "b_batch": "i8", "b_step": "i8",
-    "bias": "i8", "bias_batch": "i8", "out": "T*", "o_batch": "i8", "width": "i8", "panels": "i8",
-}  # fmt: skip
-
-
 @final
 def row(k: Builder, dtype: str, unroll: int) -> None:
     """``out[j] = sum over k of a[k] * b[k, j]``, reading `unroll` rows of `b` at a time, each in sequence.
 
     Task: `width` columns of a matrix, whose sums stay in L1, in `out` itself.
     """
-    a = k.args(**{n: kind.replace("T", dtype) for n, kind in (ROW_ARGS | ACTIVATION_ARGS).items()})
+    a = k.args()
     lanes = k.target.lanes_of(dtype)
     first, last = k.tasks()
     with k.loop(first, last) as task:
@@ -111,7 +100,7 @@ def add_rows(k: Builder, out: Ptr, b: Ptr, step: Val, scalars: list[Val], count:
 def finish_row(k: Builder, a: SimpleNamespace, dtype: str, batch: Val, start: Val, out: Ptr, count: Val) -> None:
     """Bias and activation of a finished row."""
     lanes = k.target.lanes_of(dtype)
-    activation = Activation(k, len(ROW_ARGS), dtype, lanes)
+    activation = Activation(k, dtype, lanes)
     bias = k.pointer(a.bias, dtype) + (batch * a.bias_batch + start)
     with k.loop(0, count, lanes) as j:
         mask = first_lanes(k, count - j, lanes)

@@ -6,7 +6,7 @@ address is 0); reading then takes the nearest element, writing leaves it out, so
 
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.build import Builder, Val
 from cgraph.kernels.llvm.move import UNROLL, Run, copy_items, each_run
 
 
@@ -42,7 +42,7 @@ def gather(k: Builder, itemsize: int, index: str, how: str):
                 item(i, moved)
         complain(k, bad.value, a.error)
 
-    each_run(k, ("out", "x", "indices"), body, extent="i8", stride="i8", error="i8")
+    each_run(k, ("out", "x", "indices"), body)
 
 
 def scatter(k: Builder, dtype: str, index: str, how: str, same: bool):
@@ -76,8 +76,7 @@ def scatter(k: Builder, dtype: str, index: str, how: str, same: bool):
                 with k.if_(inside):
                     put(i, 0, j, at)
 
-    more = ("n", "updates_n", "indices_n", "extent", "stride", "error")
-    each_run(k, ("out", "updates", "indices"), body, **dict.fromkeys(more, "i8"))
+    each_run(k, ("out", "updates", "indices"), body)
 
 
 def triangle(k: Builder, itemsize: int, upper: bool):
@@ -96,7 +95,7 @@ def triangle(k: Builder, itemsize: int, upper: bool):
         with k.loop(*((edge, run.count) if upper else (0, edge))) as i:
             run.item(0, dtype, i).store(run.item(1, dtype, i).load(align=1), align=1)
 
-    each_run(k, ("out", "x"), body, height="i8", diagonal="i8")
+    each_run(k, ("out", "x"), body)
 
 
 def nonzero(k: Builder, dtype: str):
@@ -104,8 +103,7 @@ def nonzero(k: Builder, dtype: str):
 
     `out` is int64 ``[rank, most]``; what is beyond the count is left as it is. One task.
     """
-    a = k.args(out="i8*", count="i8*", x=f"{dtype}*", size="i8", most="i8", rank="i8")
-    extents = Ptr(k, k.function.args[0], "i8") + 6
+    a = k.args()
     found = k.slot(0, "i8")
     with k.loop(0, a.size) as i, k.if_(a.x.load(i) != 0):
         n = found.value
@@ -114,7 +112,7 @@ def nonzero(k: Builder, dtype: str):
             rest = k.slot(i)
             with k.loop(0, a.rank) as step:
                 axis = a.rank - 1 - step
-                extent = extents.load(axis)
+                extent = a.extents.load(axis)
                 a.out.store(rest.value % extent, axis * a.most + n)
                 rest.value = rest.value // extent
     a.count.store(found.value)

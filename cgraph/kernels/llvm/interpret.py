@@ -22,7 +22,7 @@ from types import SimpleNamespace
 from llvmlite import ir
 
 from cgraph.kernels.llvm.build import INDEX, KERNEL_TYPE, POINTER, VOID, Builder, Ptr, Val
-from cgraph.kernels.llvm.compile import signature
+from cgraph.kernels.llvm.compile import called_as
 
 # Words of a team, 16 to a pair of cache lines.
 WORD, FINISHED, ASLEEP, QUIT = 0, 16, 32, 48
@@ -38,7 +38,7 @@ FUTEX_WAIT, FUTEX_WAKE = 9 | 128, 10 | 128  # by bit set, private to the process
 INT = ir.IntType(32)
 
 
-@signature(ir.FunctionType(INDEX, [INDEX] * 5))
+@called_as(ir.FunctionType(INDEX, [INDEX] * 5))
 def alone(k: Builder, clock: int):
     """``row = alone(table, row, rows, stop, nanoseconds)``: run rows on this thread, without atomics.
 
@@ -66,7 +66,7 @@ def alone(k: Builder, clock: int):
     k.b.ret(row.value.v)
 
 
-@signature(ir.FunctionType(INDEX, [INDEX] * 8))
+@called_as(ir.FunctionType(INDEX, [INDEX] * 8))
 def crew(k: Builder, clock: int, futex: int):
     """``row = crew(team, member, limit, table, row, rows, stop, nanoseconds)``: take part in the team's runs.
 

@@ -1,8 +1,7 @@
 """Copying arrays of any strides: contiguous runs, fills, strided runs, and two-dimensional transposes in registers.
 
-Dtypes do not matter, only the size of an item. Arguments, after those that a kernel names, are the outer axes as
-`cgraph.kernels.llvm.walk` reads them (extent, stride of out, stride of x), fastest first; strides are bytes. Kernels
-that are told to ``stream`` write around the cache, for results larger than it.
+Dtypes do not matter, only the size of an item. Kernels that are told to ``stream`` write around the cache, for results
+larger than it.
 """
 
 from collections.abc import Callable
@@ -123,11 +122,7 @@ def tiles(k: Builder, itemsize: int, lanes: int):
     of i and j.
     """
     dtype = f"u{itemsize}"
-    a = k.args(
-        out="u1*", x="u1*", ni="i8", nj="i8", out_j="i8", x_i="i8",
-        block_i="i8", blocks_i="i8", block_j="i8", blocks_j="i8", each="i8", rows="i8", rank="i8",
-    )  # fmt: skip
-    axes = Ptr(k, k.function.args[0], "i8") + 13
+    a = k.args()
     first, last = k.tasks()
     line = max(lanes, LINE // itemsize)
     with k.loop(first, last) as task:
@@ -153,19 +148,12 @@ def tiles(k: Builder, itemsize: int, lanes: int):
             ):
                 square(out, x, k.smaller(i, high_i - lanes), k.smaller(j, high_j - lanes))
 
-        walk(k, axes, a.rank, 2, row, k.smaller(row + a.each, a.rows), matrix)
+        walk(k, a.axes, a.rank, 2, row, k.smaller(row + a.each, a.rows), matrix)
 
 
-def each_run(k: Builder, arrays: tuple[str, ...], body: Callable[[Run, SimpleNamespace], None], **more: str) -> None:
-    """``body(run, args)`` for each row and block of columns of this call's tasks.
-
-    Arguments: the arrays, the columns, a step for each array, block, blocks, each (rows of a task), rows, then `more`
-    (as in `Builder.args`), the rank and the axes.
-    """
-    pointers, steps = dict.fromkeys(arrays, "u1*"), {f"{name}_step": "i8" for name in arrays}
-    kinds = pointers | {"columns": "i8"} | steps | dict.fromkeys(("block", "blocks", "each", "rows"), "i8") | more
-    a = k.args(**kinds, rank="i8")
-    axes = Ptr(k, k.function.args[0], "i8") + (len(kinds) + 1)
+def each_run(k: Builder, arrays: tuple[str, ...], body: Callable[[Run, SimpleNamespace], None]) -> None:
+    """``body(run, args)`` for each row and block of columns of this call's tasks; the signature is made by `run`."""
+    a = k.args()
     first, last = k.tasks()
     with k.loop(first, last) as task:
         low, high = block_of(k, task % a.blocks, a.block, a.blocks, a.columns)
@@ -173,9 +161,9 @@ def each_run(k: Builder, arrays: tuple[str, ...], body: Callable[[Run, SimpleNam
 
         def run(position: Val, offsets: list[Val]) -> None:
             at = [getattr(a, name).plus_bytes(offset) for name, offset in zip(arrays, offsets)]
-            body(Run(at, [getattr(a, name) for name in steps], position, low, high - low), a)
+            body(Run(at, [getattr(a, f"{name}_step") for name in arrays], position, low, high - low), a)
 
-        walk(k, axes, a.rank, len(arrays), row, k.smaller(row + a.each, a.rows), run)
+        walk(k, a.axes, a.rank, len(arrays), row, k.smaller(row + a.each, a.rows), run)
 
 
 def block_of(k: Builder, i: Val, block: Val, blocks: Val, whole: Val) -> tuple[Val, Val]:

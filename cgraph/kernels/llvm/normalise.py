@@ -17,31 +17,29 @@ from cgraph.record import Record
 
 
 def rows(k: Builder, dtype: str, scales: str) -> None:
-    """Arguments: rows, rows per task, groups, segments, length, bytes from one row to the next (x, out), addresses of
-    x, out, scale and shift, epsilon.
+    """Scale and shift by ``element`` are as long as a row, by ``segment`` one value for each, or ``none``.
 
-    Row r has the segments ``(r % groups) * segments + s`` of the scale; with ``element``, scale and shift are as long
-    as a row. `out` may be `x`.
+    `out` may be `x`. Task: some rows.
     """
     lanes = 2 * k.target.lanes_of(dtype)
-    table = Ptr(k, k.function.args[0], "i8")
-    count, step, groups, segments, length, x_step, out_step = (table.load(i) for i in range(7))
-    epsilon = k.cast((table + 15).as_dtype("f8").load(), dtype)
-    streams = streams_of(k, table + 7, [dtype] * 4, "vvvv", lanes)
+    a = k.args()
+    segments, length, epsilon = a.segments, a.length, k.cast(a.epsilon, dtype)
+    places = [(a.x, a.x_step), (a.out, a.out_step), (a.scale, a.scale_step), (a.shift, a.shift_step)]
+    streams = streams_of(k, places, [dtype] * 4, "vvvv", lanes)
     moments = Moments(k, streams, segments * length, lanes)
     first, last = k.tasks()
-    with k.loop(first * step, k.smaller(last * step, count)) as row:
-        starts = [streams[0].base + row * x_step, streams[1].base + row * out_step]
+    with k.loop(first * a.each, k.smaller(last * a.each, a.rows)) as row:
+        starts = [a.x + row * a.x_row, a.out + row * a.out_row]
         mean, inverse = moments.of(starts, epsilon)
         if scales == "segment":
             with k.loop(0, segments) as s:
-                at = (row % groups) * segments + s
-                scale, shift = (k.pointer(streams[i].base, dtype).load(at) for i in (2, 3))
-                here = [a + s * length * streams[0].stride for a in starts]
+                at = (row % a.groups) * segments + s
+                scale, shift = (k.pointer(x, dtype).load(at) for x in (a.scale, a.shift))
+                here = [x + s * length * a.x_step for x in starts]
                 factor = inverse * scale
                 each(k, streams, here, length, lanes, (0,), (1,), normalised(mean, factor, shift))
         else:
-            all_starts = [*starts, streams[2].base, streams[3].base]
+            all_starts = [*starts, a.scale, a.shift]
             reads = (0, 2, 3) if scales == "element" else (0,)
             body = normalised(mean, inverse, None, scales == "element")
             each(k, streams, all_starts, segments * length, lanes, reads, (1,), body)
@@ -90,30 +88,26 @@ class Moments:
 def channels(k: Builder, dtype: str, root: bool) -> None:
     """``out = x * (bias + alpha * sum of squares of the channels c - before .. c + after) ** -beta``
 
-    Arguments: blocks of positions, positions per block, positions, channels, before, after, bytes from one image and
-    one channel to the next (x, then out), addresses of x and out, alpha, beta, bias. `root` says that beta is 3/4. A
-    task is one block of one image. `out` is not `x`.
+    `root` says that beta is 3/4. `out` is not `x`. Task: one block of positions of one image.
     """
     lanes = k.target.lanes_of(dtype)
-    table = Ptr(k, k.function.args[0], "i8")
-    blocks, block, positions, count, before, after, *steps = (table.load(i) for i in range(10))
-    x_base, out_base = table.load(10), table.load(11)
-    alpha, beta, bias = (k.cast((table + 12 + i).as_dtype("f8").load(), dtype) for i in range(3))
+    a = k.args()
+    alpha, beta, bias = (k.cast(x, dtype) for x in (a.alpha, a.beta, a.bias))
     response = Response(k, dtype, alpha, beta, bias, root)
     first, last = k.tasks()
     with k.loop(first, last) as task:
-        image, start = task // blocks, (task % blocks) * block
-        width = k.smaller(start + block, positions) - start
-        x = (k.pointer(x_base, dtype) + start).plus_bytes(image * steps[0])
-        out = (k.pointer(out_base, dtype) + start).plus_bytes(image * steps[2])
-        with k.loop(0, count) as c:
-            window = k.larger(c - before, 0), k.smaller(c + after + 1, count)
-            here, there = x.plus_bytes(c * steps[1]), out.plus_bytes(c * steps[3])
+        image, start = task // a.blocks, (task % a.blocks) * a.block
+        width = k.smaller(start + a.block, a.positions) - start
+        x = (k.pointer(a.x, dtype) + start).plus_bytes(image * a.x_image)
+        out = (k.pointer(a.out, dtype) + start).plus_bytes(image * a.out_image)
+        with k.loop(0, a.channels) as c:
+            window = k.larger(c - a.before, 0), k.smaller(c + a.after + 1, a.channels)
+            here, there = x.plus_bytes(c * a.x_channel), out.plus_bytes(c * a.out_channel)
             k.tail_loop(
                 width,
                 lanes,
                 lambda at, n, x=x, here=here, there=there, window=window: there.store(
-                    response.of(here.load(at, n), x + at, steps[1], window), at
+                    response.of(here.load(at, n), x + at, a.x_channel, window), at
                 ),
             )
 

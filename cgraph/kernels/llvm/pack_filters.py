@@ -4,19 +4,11 @@ from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.flow import divided
 
-ARGS = {
-    # per step: its first channel counted from the panel's first block; elements from a filter's first tap to its tap
-    "channels": "i8*", "taps": "i8*", "steps": "i8", "panel_channels": "i8*",
-    # strides in elements: from one group, result channel in it and input channel to the next
-    "f": "T*", "group": "i8", "k_step": "i8", "c_step": "i8",
-    "k": "i8", "k_per_group": "i8", "c_per_group": "i8", "out": "T*",
-}  # fmt: skip
-
 
 @final
 def pack(k: Builder, dtype: str, unroll: int, width: int) -> None:
     """``[panels, steps, unroll, width]``, zero where a filter has no such channel. Task: one step of one panel."""
-    a = k.args(**{n: kind.replace("T", dtype) for n, kind in ARGS.items()})
+    a = k.args()
     first, last = k.tasks()
     with k.loop(first, last) as task:
         panel, step = divided(task, a.steps)

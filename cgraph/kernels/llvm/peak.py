@@ -9,9 +9,9 @@ CHAINS = 12  # independent sums, more than the latency of a multiply-add
 
 @final
 def multiply_add(k: Builder, dtype: str) -> None:
-    """Each task: ``CHAINS * 4`` vector multiply-adds. Argument: one vector, which takes the sums."""
+    """Each task: ``CHAINS * 4`` vector multiply-adds."""
     lanes = k.target.lanes_of(dtype)
-    a = k.args(x=f"{dtype}*")
+    a = k.args()
     x = a.x.load(lanes=lanes)
     first, last = k.tasks()
     with fold(k, first, last, [x] * CHAINS) as s:

@@ -10,13 +10,10 @@ from cgraph.kernels.llvm.compile import final
 def pad_rows(k: Builder, itemsize: int):
     """Copy images ``[n, c, h, w]`` into the middle of a contiguous ``[n, c, rows, columns]`` of zeros.
 
-    Task: one row of `out`. Sizes are elements, strides bytes.
+    Task: one row of `out`.
     """
     dtype = f"u{itemsize}"
-    a = k.args(
-        x="u1*", x_image="i8", x_plane="i8", x_row="i8", c="i8", h="i8", w="i8",
-        top="i8", left="i8", out="u1*", rows="i8", columns="i8",
-    )  # fmt: skip
+    a = k.args()
     first, last = k.tasks()
     with k.loop(first, last) as task:
         plane, row = task // a.rows, task % a.rows - a.top

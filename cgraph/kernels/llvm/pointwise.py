@@ -8,6 +8,7 @@ a task ends, and the program is compiled once. A vector may be several registers
 operations overlap. An output may be one of the operands: a block is read before it is written.
 """
 
+from collections.abc import Iterable, Iterator
 from itertools import product
 
 from llvmlite import ir
@@ -46,27 +47,25 @@ def pointwise(
     """`registers`: how many of them make one vector of the widest dtype; `past_cache`: the one output, of that dtype,
     is written to memory without being read into the cache first.
 
-    Arguments: rows, columns, columns per task, blocks of columns, rows per task, rank; per stream (operands, then
-    outputs) address and column stride; then the table of `walk`."""
+    The streams are the operands, then the outputs. Task: some rows, one block of columns.
+    """
     lanes = lanes_for(k, program) * registers
     dtypes = operand_dtypes(program, len(ins)) + [program[i][1] for i in results]
-    table = Ptr(k, k.function.args[0], "i8")
-    rows, columns, block, blocks, rows_each, rank = (table.load(i) for i in range(6))
-    streams = streams_of(k, table + 6, dtypes, ins + outs, lanes)
-    axes = table + (6 + 2 * len(streams))
+    a = k.args()
+    streams = streams_of(k, listed(a.streams, len(dtypes)), dtypes, ins + outs, lanes)
     row_kernel = Row(k, program, results, streams, len(ins), lanes, past_cache)
     apart = k.const(not past_cache, "b1")
     for x, out in product(streams[: len(ins)], streams[len(ins) :]):
         apart = apart & (x.base != out.base)
     first, last = k.tasks()
     with k.loop(first, last) as task:
-        low, start = (task // blocks) * rows_each, (task % blocks) * block
-        high, end = k.smaller(low + rows_each, rows), k.smaller(start + block, columns)
+        low, start = (task // a.blocks) * a.rows_each, (task % a.blocks) * a.block
+        high, end = k.smaller(low + a.rows_each, a.rows), k.smaller(start + a.block, a.columns)
 
         def row(_: Val, offsets: list[Val], start: Val = start, end: Val = end) -> None:
             row_kernel.emit([s.base + o + start * s.stride for s, o in zip(streams, offsets)], end - start, apart)
 
-        walk(k, axes, rank, len(streams), low, high, row)
+        walk(k, a.axes, a.rank, len(streams), low, high, row)
 
 
 def lanes_for(k: Builder, program: Program) -> int:
@@ -80,12 +79,19 @@ def operand_dtypes(program: Program, count: int) -> list[str]:
     return [found.get(i, "u1") for i in range(count)]
 
 
-def streams_of(k: Builder, table: Ptr, dtypes: list[str], accesses: str, room: int) -> list[Stream]:
-    """Operands and outputs whose address and column stride start at `table`, with buffers for `room` elements."""
+def streams_of(
+    k: Builder, places: Iterable[tuple[Val, Val]], dtypes: list[str], accesses: str, room: int
+) -> list[Stream]:
+    """Operands and outputs with these addresses and column strides, and with buffers for `room` elements."""
     return [
-        Stream(d, a, table.load(2 * i), table.load(2 * i + 1), filled_buffer(k, d, room))
-        for i, (d, a) in enumerate(zip(dtypes, accesses))
+        Stream(d, access, base, stride, filled_buffer(k, d, room))
+        for (base, stride), d, access in zip(places, dtypes, accesses)
     ]
+
+
+def listed(streams: Ptr, count: int) -> Iterator[tuple[Val, Val]]:
+    """Address and column stride of each array in the list `streams` of the arguments."""
+    return ((streams.load(2 * i), streams.load(2 * i + 1)) for i in range(count))
 
 
 def filled_buffer(k: Builder, dtype: str, count: int) -> Ptr:

@@ -10,14 +10,6 @@ from cgraph.kernels.llvm.build import Builder, Val, vector_type
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.flow import banded_rows, fold
 
-ARGS = {
-    # table rows: first tap, last tap, divisor, elements from the image's corner to the first tap
-    "row_table": "i8*", "column_table": "i8*",
-    "x": "T*", "x_image": "i8", "x_plane": "i8", "tap_row": "i8", "tap_column": "i8",
-    "out": "T*", "o_image": "i8", "o_plane": "i8", "o_row": "i8", "o_column": "i8",
-    "rows": "i8", "columns": "i8", "planes": "i8", "band": "i8",
-}  # fmt: skip
-
 
 @final
 def window(k: Builder, dtype: str, is_blocked: bool, kind: str) -> None:
@@ -25,7 +17,7 @@ def window(k: Builder, dtype: str, is_blocked: bool, kind: str) -> None:
 
     Task: one row of one plane (channel or block of channels) of an image, by bands.
     """
-    a = k.args(**{n: kind_.replace("T", dtype) for n, kind_ in ARGS.items()})
+    a = k.args()
     lanes = k.target.lanes_of(dtype) if is_blocked else 0
     empty = k.const(0, dtype, lanes) if kind == "mean" else least(k, dtype, lanes)
     with banded_rows(k, a.planes, a.rows, a.band) as (image, channel, row):

@@ -8,23 +8,14 @@ from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.flow import divided, fold
 from cgraph.kernels.llvm.pool import least
 
-ARGS = {
-    # table rows: first tap, last tap (excluded), unused, elements from the image's corner to the first tap
-    "row_table": "i8*", "column_table": "i8*", "taps": "i8",
-    "x": "T*", "x_image": "i8", "x_plane": "i8", "tap_row": "i8", "tap_column": "i8",
-    "p": "i4*", "p_image": "i8", "p_plane": "i8", "p_row": "i8", "p_column": "i8",
-    "rows": "i8", "columns": "i8", "planes": "i8",
-}  # fmt: skip
-GIVEN = {"g": "T*", "g_image": "i8", "g_plane": "i8", "g_row": "i8", "height": "i8", "width": "i8", "x_row": "i8"}
-
 
 @final
 def places(k: Builder, dtype: str, is_blocked: bool) -> None:
     """The position of each window's largest element, in C order; the first of equal ones, the first NaN before all.
 
-    `taps`: of a window's row. Task: one row of windows of one plane.
+    Task: one row of windows of one plane.
     """
-    a = k.args(**{n: kind.replace("T", dtype) for n, kind in ARGS.items()})
+    a = k.args()
     lanes = k.target.lanes_of(dtype) if is_blocked else 0
     first, last = k.tasks()
     with k.loop(first, last) as task:
@@ -60,7 +51,7 @@ def kept_larger(k: Builder, value: Val, tap: Val, best: Val, place: Val) -> list
 @final
 def spread_blocked(k: Builder, dtype: str) -> None:
     """``x``: every window's element `g` added to its place `p`, zeros elsewhere. Task: one plane of an image."""
-    a = k.args(**{n: kind.replace("T", dtype) for n, kind in (ARGS | GIVEN).items()})
+    a = k.args()
     lanes = k.target.lanes_of(dtype)
     first, last = k.tasks()
     with k.loop(first, last) as task:
@@ -79,15 +70,9 @@ def spread_blocked(k: Builder, dtype: str) -> None:
                 at.store(at.load(0, lanes) + k.select(found, g, k.const(0, dtype, lanes)))
 
 
-PLAIN = {
-    "h": "i8", "w": "i8", "rows": "i8", "columns": "i8", "r": "i8", "s": "i8",
-    "down": "i8", "across": "i8", "top": "i8", "left": "i8", "tall": "i8", "wide": "i8",
-}  # fmt: skip
-
-
 def spread(k: Builder, dtype: str) -> None:
     """On plain images in C order: every window's element added to its place, zeros elsewhere. Task: one plane."""
-    a = k.args(places="i4*", g=dtype + "*", out=dtype + "*", **PLAIN)
+    a = k.args()
     first, last = k.tasks()
     lanes = k.target.lanes_of(dtype)
     with k.loop(first, last) as plane:

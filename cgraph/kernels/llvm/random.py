@@ -15,11 +15,8 @@ from cgraph.kernels.philox import LANES, MULTIPLIERS, ROUNDS, STEPS
 
 
 def fill(k: Builder, kind: str, dtype: str) -> None:
-    """Arguments: elements, groups per task, address of the key, address of out, probability.
-
-    `kind` is ``bits``, ``uniform``, ``normal`` or ``bernoulli`` (out ``b1``).
-    """
-    args = k.args(count="i8", each="i8", key="u4*", out="i8", probability="f8")
+    """`kind`: ``bits``, ``uniform``, ``normal`` or ``bernoulli`` (out ``b1``). Task: some groups."""
+    args = k.args()
     size = LANES * (2 if nbytes_of(dtype) == 8 else 4)
     key = (args.key.load(0), args.key.load(1))
     out, room = k.pointer(args.out, dtype), k.stack_ptr("u1" if dtype == "b1" else dtype, size).as_dtype(dtype)

@@ -13,67 +13,56 @@ from dataclasses import dataclass
 from cgraph.kernels.expression import Program
 from cgraph.kernels.llvm.accumulate import CHAIN, Reduction, State, get, put
 from cgraph.kernels.llvm.build import Builder, Ptr, Slot, Val
-from cgraph.kernels.llvm.pointwise import Stream, lanes_for, load_vector, operand_dtypes, streams_of
+from cgraph.kernels.llvm.pointwise import Stream, lanes_for, listed, load_vector, operand_dtypes, streams_of
 from cgraph.kernels.llvm.vmath import evaluate
 from cgraph.kernels.llvm.walk import store_strided, walk, walk_groups
-
-# columns whose accumulators lie on the stack at once
-ACROSS = 1024
+from cgraph.kernels.signatures.reduce import MOST_COLUMNS
 
 
-class Header:
-    """The arguments that both kernels share, in order: eight sizes, kept rank, reduced rank, bytes between the parts of
-    each output; address and column stride of each operand and output; the kept axes; the reduced axes."""
+class Arrays:
+    """The arrays of a call of either kernel, and the walk over the kept axes."""
 
     def __init__(self, k: Builder, program: Program, accesses: str, outs: tuple[str, ...], lanes: int) -> None:
-        self.k, self.count = k, len(accesses)
-        table = Ptr(k, k.function.args[0], "i8")
-        self.sizes = [table.load(i) for i in range(8)]
-        self.kept, self.rank = table.load(8), table.load(9)
-        self.steps = [table.load(10 + i) for i in range(len(outs))]
-        table = table + (10 + len(outs))
+        self.k, self.count, self.args = k, len(accesses), k.args()
+        self.steps = [self.args.part_steps.load(i) for i in range(len(outs))]
         operands = len(accesses) - len(outs)
-        streams = streams_of(k, table, operand_dtypes(program, operands) + list(outs), accesses, lanes)
+        dtypes = operand_dtypes(program, operands) + list(outs)
+        streams = streams_of(k, listed(self.args.streams, self.count), dtypes, accesses, lanes)
         self.operands, self.outs = streams[:operands], streams[operands:]
-        self.kept_axes = table + 2 * self.count
-        self.axes = self.kept_axes + self.kept * (self.count + 1)
 
     def walk_kept(self, low: Val, high: Val, body: Callable[[Val, list[Val]], None]) -> None:
-        walk(self.k, self.kept_axes, self.kept, self.count, low, high, body)
+        walk(self.k, self.args.kept_axes, self.args.kept_rank, self.count, low, high, body)
 
 
 def along(
     k: Builder, kind: str, program: Program, results: tuple[int, ...], ins: str, outs: tuple[str, ...], registers: int
 ) -> None:
-    """`registers`: how many of them make one vector of the widest dtype.
-
-    Sizes: outputs, outputs per task, parts, blocks of columns, columns per part, rows per part, rows, columns.
-    """
+    """`registers`: how many of them make one vector of the widest dtype."""
     lanes = lanes_for(k, program) * registers
-    h = Header(k, program, ins + "g" * len(outs), outs, lanes)
-    outputs, each, parts, blocks, block, rows_each, rows, columns = h.sizes
+    arrays = Arrays(k, program, ins + "g" * len(outs), outs, lanes)
+    a = arrays.args
     reduction = Reduction(k, kind, program[results[0]][1], len(results) > 1)
-    run = Along(k, reduction, program, results, h.operands, lanes)
+    run = Along(k, reduction, program, results, arrays.operands, lanes)
     first, last = k.tasks()
     with k.loop(first, last) as task:
-        part, group = task % parts, task // parts
-        low, start = (part // blocks) * rows_each, (part % blocks) * block
-        high, end = k.smaller(low + rows_each, rows), k.smaller(start + block, columns)
+        part, group = task % a.parts, task // a.parts
+        low, start = (part // a.blocks) * a.rows_each, (part % a.blocks) * a.block
+        high, end = k.smaller(low + a.rows_each, a.rows), k.smaller(start + a.block, a.columns)
 
         def output(_: Val, offsets: list[Val]) -> None:
             run.begin()
 
             def row(row: Val, inner: list[Val]) -> None:
-                at = [s.base + a + b + start * s.stride for s, a, b in zip(run.streams, offsets, inner)]
-                run.row(at, end - start, row * columns + start)
+                at = [s.base + x + y + start * s.stride for s, x, y in zip(run.streams, offsets, inner)]
+                run.row(at, end - start, row * a.columns + start)
 
-            walk(k, h.axes, h.rank, len(ins), low, high, row)
+            walk(k, a.reduced_axes, a.reduced_rank, len(ins), low, high, row)
             # an index alone is the last part of a state
             state = run.finish()[-len(outs) :]
-            for s, step, offset, value in zip(h.outs, h.steps, offsets[len(ins) :], state):
+            for s, step, offset, value in zip(arrays.outs, arrays.steps, offsets[len(ins) :], state):
                 k.pointer(s.base + offset + part * step, s.dtype).store(k.cast(value, s.dtype))
 
-        h.walk_kept(group * each, k.smaller(group * each + each, outputs), output)
+        arrays.walk_kept(group * a.each, k.smaller(group * a.each + a.each, a.outputs), output)
 
 
 @dataclass
@@ -170,33 +159,32 @@ def across(
     written: str,
     group: int,
 ) -> None:
-    """`group`: reduced rows that are read together.
-
-    Sizes: kept rows, kept rows per task, parts, blocks of columns, columns per block, reduced rows per part, reduced
-    rows, columns. A block has at least one vector of columns.
-    """
+    """`group`: reduced rows that are read together. A block has at least one vector of columns."""
     lanes = lanes_for(k, program)
-    h = Header(k, program, ins + written, outs, lanes)
-    kept_rows, each, parts, blocks, block, rows_each, rows, columns = h.sizes
+    arrays = Arrays(k, program, ins + written, outs, lanes)
+    a = arrays.args
     reduction = Reduction(k, kind, program[results[0]][1], len(results) > 1)
-    run = Across(k, reduction, program, results, h.operands, lanes)
+    run = Across(k, reduction, program, results, arrays.operands, lanes)
     first, last = k.tasks()
     with k.loop(first, last) as task:
-        part, place = task % parts, task // parts
-        kept_row, start = place // blocks * each, (place % blocks) * block
-        width = k.smaller(start + block, columns) - start
-        low = part * rows_each
-        high = k.smaller(low + rows_each, rows)
+        part, place = task % a.parts, task // a.parts
+        kept_row, start = place // a.blocks * a.each, (place % a.blocks) * a.block
+        width = k.smaller(start + a.block, a.columns) - start
+        low = part * a.rows_each
+        high = k.smaller(low + a.rows_each, a.rows)
 
         def outputs(_: Val, offsets: list[Val]) -> None:
-            at = [s.base + o + start * s.stride for s, o in zip(h.operands + h.outs, offsets)]
+            at = [s.base + o + start * s.stride for s, o in zip(arrays.operands + arrays.outs, offsets)]
             run.begin(width)
-            walk_groups(
-                k, h.axes, h.rank, len(ins), low, high, group, lambda row, inner: run.rows(at, inner, width, row)
-            )
-            run.finish(width, [(s, a + part * step) for s, a, step in zip(h.outs, at[len(ins) :], h.steps)])
 
-        h.walk_kept(kept_row, k.smaller(kept_row + each, kept_rows), outputs)
+            def rows(row: Val, inner: list[list[Val]]) -> None:
+                run.rows(at, inner, width, row)
+
+            walk_groups(k, a.reduced_axes, a.reduced_rank, len(ins), low, high, group, rows)
+            written_to = zip(arrays.outs, at[len(ins) :], arrays.steps)
+            run.finish(width, [(s, x + part * step) for s, x, step in written_to])
+
+        arrays.walk_kept(kept_row, k.smaller(kept_row + a.each, a.kept_rows), outputs)
 
 
 class Across:
@@ -216,8 +204,8 @@ class Across:
     ) -> None:
         self.k, self.reduction, self.program, self.results = k, reduction, program, results
         self.streams, self.lanes = streams, lanes
-        self.state = [k.stack_ptr(d, ACROSS) for d in reduction.dtypes]
-        self.total = [k.stack_ptr(d, ACROSS) for d in reduction.total_dtypes]
+        self.state = [k.stack_ptr(d, MOST_COLUMNS) for d in reduction.dtypes]
+        self.total = [k.stack_ptr(d, MOST_COLUMNS) for d in reduction.total_dtypes]
         self.passed = k.slot(0, "i8")
 
     def load(self, arrays: list[Ptr], at: Val) -> State:

@@ -11,29 +11,23 @@ from types import SimpleNamespace
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.flow import divided
 from cgraph.kernels.llvm.index import complain
+from cgraph.kernels.signatures.regions import IMAGES
 
-BOXES = {"boxes": "T*", "batch": "i8*", "level": "i8*", "count": "i8"}
-CELLS = {"cells": "T*", "box": "i8", "plane": "i8", "row": "i8", "column": "i8", "rows": "i8", "columns": "i8"}
-IMAGES = ("at", "image", "plane", "row", "column", "rows", "columns", "scale")
-"""Of one size: address, steps in elements, size, and (a float) the factor from the boxes' coordinates to pixels."""
 Taps = list[tuple[Val, Val]]
 """Offset and weight of every pixel that a cell reads."""
 
 
 def align(k: Builder, dtype: str, samples: int, grid: str, is_blocked: bool) -> None:
-    """``cells[box, plane, p, q]`` is the mean of its samples in the image of the box. Task: one box.
-
-    Arguments: BOXES, CELLS, planes, images, sizes, the address of an error word, and IMAGES of each size.
-    """
+    """``cells[box, plane, p, q]`` is the mean of its samples in the image of the box. Task: one box."""
     lanes = k.target.lanes_of(dtype) if is_blocked else 0
-    a, sizes = arguments(k, dtype, "planes", "images", "sizes", "error")
+    a = k.args()
     first, last = k.tasks()
     with k.loop(first, last) as box:
         level, image = a.level.load(box), a.batch.load(box)
-        outside = (level < 0) | (level >= a.sizes) | (image < 0) | (image >= a.images)
+        outside = (level < 0) | (level >= a.sizes) | (image < 0) | (image >= a.n)
         complain(k, outside, a.error)
         level, image = k.select(outside, 0, level), k.select(outside, 0, image)
-        x = images_at(k, sizes + level * len(IMAGES))
+        x = images_at(a.images + level * len(IMAGES))
         source = k.pointer(x.at, dtype) + image * x.image
         with each_cell(k, a, x, box, samples, grid) as (cell, taps), k.loop(0, a.planes) as plane:
             total, here = k.const(0, dtype, lanes), source + plane * x.plane
@@ -43,13 +37,10 @@ def align(k: Builder, dtype: str, samples: int, grid: str, is_blocked: bool) -> 
 
 
 def spread(k: Builder, dtype: str, samples: int, grid: str, is_blocked: bool) -> None:
-    """Add up every cell at its samples in the images of one size. Task: one plane of one image, all boxes.
-
-    Arguments: BOXES, CELLS, planes, which size it is, and IMAGES, whose `at` is the result.
-    """
+    """Add up every cell at its samples in the images of one size. Task: one plane of one image, all boxes."""
     lanes = k.target.lanes_of(dtype) if is_blocked else 0
-    a, sizes = arguments(k, dtype, "planes", "which")
-    x = images_at(k, sizes)
+    a = k.args()
+    x = images_at(a.images)
     first, last = k.tasks()
     with k.loop(first, last) as task:
         image, plane = divided(task, a.planes)
@@ -64,17 +55,10 @@ def spread(k: Builder, dtype: str, samples: int, grid: str, is_blocked: bool) ->
                     out.store(k.fma(g, weight, out.load(offset, lanes)), offset)
 
 
-def arguments(k: Builder, dtype: str, *more: str) -> tuple[SimpleNamespace, Ptr]:
-    """BOXES, CELLS and integers by name, and where the IMAGES begin."""
-    kinds = {name: kind.replace("T", dtype) for name, kind in (BOXES | CELLS).items()} | dict.fromkeys(more, "i8")
-    return k.args(**kinds), Ptr(k, k.function.args[0], "i8") + len(kinds)
-
-
-def images_at(k: Builder, entry: Ptr) -> SimpleNamespace:
-    """IMAGES that stand at `entry`."""
-    *names, scale = IMAGES
-    found = {name: entry.load(i) for i, name in enumerate(names)}
-    return SimpleNamespace(**found, **{scale: entry.as_dtype("f8").load(len(names))})
+def images_at(entry: Ptr) -> SimpleNamespace:
+    """The images of one size, whose words stand at `entry`."""
+    dtypes = {name: "f8" if kind == "f8" else "i8" for name, kind in IMAGES.items()}
+    return SimpleNamespace(**{name: entry.as_dtype(d).load(i) for i, (name, d) in enumerate(dtypes.items())})
 
 
 @contextmanager

@@ -4,20 +4,12 @@ from cgraph.kernels.llvm.build import Builder, Val
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.flow import divided
 
-ARGS = {
-    # tables hold element offsets: of the row (column) to read, for `linear` two of them; weights those of the second
-    "row_table": "i8*", "column_table": "i8*", "row_weights": "W*", "column_weights": "W*",
-    "x": "T*", "x_image": "i8", "x_plane": "i8",
-    "out": "T*", "o_image": "i8", "o_plane": "i8", "o_row": "i8", "o_column": "i8",
-    "rows": "i8", "columns": "i8", "planes": "i8",
-}  # fmt: skip
-
 
 @final
 def nearest(k: Builder, dtype: str, is_blocked: bool) -> None:
     """``out[p, q] = x[rows[p], columns[q]]``. Task: one row of one plane of an image."""
     lanes = k.target.lanes_of(dtype) if is_blocked else 0
-    a = k.args(**{n: kind.replace("T", dtype).replace("W", "f4") for n, kind in ARGS.items()})
+    a = k.args()
     first, last = k.tasks()
     with k.loop(first, last) as task:
         x, out, row = places(a, task)
@@ -30,7 +22,7 @@ def nearest(k: Builder, dtype: str, is_blocked: bool) -> None:
 def linear(k: Builder, dtype: str, is_blocked: bool) -> None:
     """Weighted means of two rows and two columns. Task: one row of one plane of an image."""
     lanes = k.target.lanes_of(dtype) if is_blocked else 0
-    a = k.args(**{n: kind.replace("T", dtype).replace("W", dtype) for n, kind in ARGS.items()})
+    a = k.args()
 
     def mean(x: Val, y: Val, weight: Val) -> Val:
         spread = k.splat(weight, lanes) if lanes else weight

@@ -22,7 +22,7 @@ def along(k: Builder, dtype: str, how: str):
                 value.value = combined(k, how, value.value, x.plus_bytes(j * a.x_n).load(align=1))
                 out.plus_bytes(j * a.out_n).store(value.value, align=1)
 
-    each_run(k, ("out", "x"), body, n="i8", out_n="i8", x_n="i8")
+    each_run(k, ("out", "x"), body)
 
 
 def across(k: Builder, dtype: str, how: str):
@@ -40,4 +40,4 @@ def across(k: Builder, dtype: str, how: str):
 
         k.tail_loop(run.count, lanes, columns)
 
-    each_run(k, ("out", "x"), body, n="i8", out_n="i8", x_n="i8")
+    each_run(k, ("out", "x"), body)

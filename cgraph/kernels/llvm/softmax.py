@@ -5,8 +5,10 @@ result. ``rows``: vectors hold neighbouring elements of one row. ``columns``: ve
 axis lying across memory. `out` may be `x`.
 """
 
+from types import SimpleNamespace
+
 from cgraph.kernels.llvm.accumulate import Reduction, State, get, put
-from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.build import Builder, Val
 from cgraph.kernels.llvm.pointwise import Stream, load_vector, streams_of
 from cgraph.kernels.llvm.rowwise import each
 from cgraph.kernels.llvm.vexp import exp
@@ -14,24 +16,19 @@ from cgraph.kernels.llvm.vfloat import magnitude, two_sum
 from cgraph.kernels.llvm.vlog import log
 from cgraph.kernels.llvm.vmath import largest
 from cgraph.kernels.llvm.walk import store_strided, walk
+from cgraph.kernels.signatures.softmax import MOST_COLUMNS
 
 INFINITY = float("inf")
-# columns whose maxima and sums lie on the stack at once
-COLUMNS = 256
 
 
 def rows(k: Builder, kind: str, dtype: str, access: str) -> None:
-    """Arguments: rows, rows per task, columns, rank; x and out (address, column stride); the rows' axes.
-
-    `kind` is ``softmax``, ``log_softmax`` or ``logsumexp``, whose out has one element per row.
-    """
+    """`kind`: ``softmax``, ``log_softmax`` or ``logsumexp``, whose out has one element per row. Task: some rows."""
     lanes = 2 * k.target.lanes_of(dtype)
-    table = Ptr(k, k.function.args[0], "i8")
-    count, step, columns, rank = (table.load(i) for i in range(4))
-    streams = streams_of(k, table + 4, [dtype, dtype], access, lanes)
-    row_sum = RowSum(k, streams, columns, lanes)
+    a = k.args()
+    streams = streams_of(k, places(a), [dtype, dtype], access, lanes)
+    row_sum = RowSum(k, streams, a.columns, lanes)
     first, last = k.tasks()
-    low, high = first * step, k.smaller(last * step, count)
+    low, high = first * a.each, k.smaller(last * a.each, a.rows)
 
     def row(_: Val, offsets: list[Val]) -> None:
         starts = [s.base + o for s, o in zip(streams, offsets)]
@@ -48,7 +45,12 @@ def rows(k: Builder, kind: str, dtype: str, access: str) -> None:
             last = log(k, total)
             row_sum.map(starts, 0, lambda x: (x - most) - last)
 
-    walk(k, table + 8, rank, 2, low, high, row)
+    walk(k, a.axes, a.rank, 2, low, high, row)
+
+
+def places(a: SimpleNamespace) -> list[tuple[Val, Val]]:
+    """Address and column stride of x and out."""
+    return [(a.x, a.x_step), (a.out, a.out_step)]
 
 
 def finite_or_zero(k: Builder, x: Val) -> Val:
@@ -113,23 +115,20 @@ def constant(k: Builder, x: float, like: Val) -> Val:
 
 
 def columns(k: Builder, kind: str, dtype: str, access: str) -> None:
-    """Arguments: kept rows, blocks of columns, columns per block, columns, length of the axis, strides of x and out
-    along it, rank; x and out (address, column stride); the kept rows' axes. A task is one block, a vector wide or more.
-    """
+    """`kind`: as in `rows`. Task: one block of columns, a vector wide or more, of one row."""
     lanes = k.target.lanes_of(dtype)
-    table = Ptr(k, k.function.args[0], "i8")
-    _, blocks, block, count, length, x_step, out_step, rank = (table.load(i) for i in range(8))
-    streams = streams_of(k, table + 8, [dtype, dtype], access, lanes)
-    run = ColumnSums(k, kind, streams, (x_step, out_step), length, lanes)
+    a = k.args()
+    streams = streams_of(k, places(a), [dtype, dtype], access, lanes)
+    run = ColumnSums(k, kind, streams, (a.x_along, a.out_along), a.length, lanes)
     first, last = k.tasks()
     with k.loop(first, last) as task:
-        start = (task % blocks) * block
-        width = k.smaller(start + block, count) - start
+        start = (task % a.blocks) * a.block
+        width = k.smaller(start + a.block, a.columns) - start
 
         def kept_row(_: Val, offsets: list[Val], start: Val = start, width: Val = width) -> None:
             run.emit([s.base + o + start * s.stride for s, o in zip(streams, offsets)], width)
 
-        walk(k, table + 12, rank, 2, task // blocks, task // blocks + 1, kept_row)
+        walk(k, a.axes, a.rank, 2, task // a.blocks, task // a.blocks + 1, kept_row)
 
 
 class ColumnSums:
@@ -144,7 +143,7 @@ class ColumnSums:
     ) -> None:
         self.k, self.kind, self.streams, self.steps, self.length, self.lanes = k, kind, streams, steps, length, lanes
         self.sum = Reduction(k, "sum", streams[0].dtype)
-        self.most, self.high, self.low = (k.stack_ptr(streams[0].dtype, COLUMNS) for _ in range(3))
+        self.most, self.high, self.low = (k.stack_ptr(streams[0].dtype, MOST_COLUMNS) for _ in range(3))
 
     def emit(self, starts: list[Val], width: Val) -> None:
         k = self.k

@@ -48,8 +48,8 @@ class Items(Record):
                 mine.value, its.value = its.value, mine.value
 
 
-def rows(k: Builder, dtype: str, index: str, descending: bool, values: bool):
-    """Sort rows of `n` items and write the first `most` values (when `values`) and places (when `index` is a dtype).
+def rows(k: Builder, dtype: str, index: str, descending: bool, wants_values: bool):
+    """Sort rows, and write the first `most` values (when `wants_values`) and places (when `index` is a dtype).
 
     Every group of rows has `group_bytes` of scratch for two buffers of keys and two of places. Task: a group of rows.
     """
@@ -70,16 +70,16 @@ def rows(k: Builder, dtype: str, index: str, descending: bool, values: bool):
         with k.if_(numbers < n):
             gather_row(k, now, row, a, numbers, True)
         with k.loop(0, a.most) as i:
-            if values:
+            if wants_values:
                 run.item(0, dtype, i).store(now.key(i).load(), align=1)
             if index:
                 run.item(1, index, i).store(now.place(i).load(), align=1)
 
-    each_run(k, ("values", "places", "x"), body, most="i8", scratch="i8", group_bytes="i8")
+    each_run(k, ("values", "places", "x"), body)
 
 
-def leading_rows(k: Builder, dtype: str, descending: bool, values: bool):
-    """The first `most` of `n` items in sorted order, when they are few: values (when `values`) and places.
+def leading_rows(k: Builder, dtype: str, descending: bool, wants_values: bool):
+    """The first `most` of `n` items in sorted order, when they are few: places and, when `wants_values`, values.
 
     The key of the last one that belongs to them is found digit by digit, 8 bits at a time, by counting; then those
     before it are taken, and of its equals the first ones, and only they are sorted. Time O(n) and O(most log most).
@@ -111,11 +111,11 @@ def leading_rows(k: Builder, dtype: str, descending: bool, values: bool):
         with k.loop(0, a.most) as i:
             place = now.place(i).load()
             run.item(1, "i8", i).store(place, align=1)
-            if values:
+            if wants_values:
                 item = row.plus_bytes(place * a.x_step).as_dtype(dtype).load(align=1)
                 run.item(0, dtype, i).store(item, align=1)
 
-    each_run(k, ("values", "places", "x"), body, most="i8", scratch="i8", group_bytes="i8")
+    each_run(k, ("values", "places", "x"), body)
 
 
 def ordered_key(k: Builder, x: Val, descending: bool) -> Val:
@@ -271,12 +271,12 @@ def search(k: Builder, dtype: str, right: bool):
                 low.value, high.value = k.select(above, middle + 1, low.value), k.select(above, high.value, middle)
             run.item(0, "i8", i).store(low.value, align=1)
 
-    each_run(k, ("out", "v"), body, row="i8", row_step="i8", n="i8")
+    each_run(k, ("out", "v"), body)
 
 
 def distinct(k: Builder, dtype: str):
     """The first of each group of equal items of an ascending contiguous `x`, at most `most`; how many. One task."""
-    a = k.args(out=f"{dtype}*", count="i8*", x=f"{dtype}*", n="i8", most="i8")
+    a = k.args()
     found = k.slot(0, "i8")
     with k.loop(0, a.n) as i:
         item, previous = a.x.load(i), a.x.load(k.larger(i - 1, 0))

@@ -9,33 +9,29 @@ the others are taken in turns. So memory is read once, and what is written is in
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from types import SimpleNamespace
 
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import LINE
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
-from cgraph.kernels.llvm.pointwise import Row, lanes_for, operand_dtypes, streams_of
+from cgraph.kernels.llvm.pointwise import Row, lanes_for, listed, operand_dtypes, streams_of
 from cgraph.kernels.llvm.walk import offsets_of
 from cgraph.record import Record
 
 AHEAD = 1024  # bytes; so far ahead the front row is fetched
-HEAD = (
-    "bands each rows up down columns last_columns before behind border slots slot_nbytes line_nbytes".split()
-)  # see `Bands`
 
 
-def sweep(k: Builder, program: Program, ins: str, registers: int, axes: int):
+def sweep(k: Builder, program: Program, ins: str, registers: int, inner_rank: int):
     """The new rows of some bands; those that another band reads are left in the slots.
 
     Parameters
         ins: how a line of each operand is read, as in `pointwise`; the result's lines are contiguous
         registers: as in `pointwise`
-        axes: of the lines of a row
+        inner_rank: axes of the lines of a row
     """
     lanes = lanes_for(k, program) * registers
     dtypes = [*operand_dtypes(program, len(ins)), program[-1][1]]
-    bands = Bands(k, len(dtypes), axes, int(dtypes[-1][1:]))
-    streams = streams_of(k, bands.arrays, dtypes, ins + "v", lanes)
+    bands = Bands(k, len(dtypes), inner_rank, int(dtypes[-1][1:]))
+    streams = streams_of(k, listed(bands.args.streams, len(dtypes)), dtypes, ins + "v", lanes)
     compute = Row(k, program, (len(program) - 1,), streams, len(ins), lanes, False)
     apart, ahead = k.const(1, "b1"), bands.down * bands.steps[-1] + AHEAD
     with bands.tasks() as band, k.loop(band.low, band.high) as i:
@@ -46,9 +42,9 @@ def sweep(k: Builder, program: Program, ins: str, registers: int, axes: int):
             bands.put(band, done)
 
 
-def finish(k: Builder, itemsize: int, axes: int):
+def finish(k: Builder, itemsize: int, inner_rank: int):
     """The rows that `sweep` left in the slots go into the array, which is the only one here."""
-    bands = Bands(k, 1, axes, itemsize)
+    bands = Bands(k, 1, inner_rank, itemsize)
     with bands.tasks() as band:
         middle = k.smaller(band.low + bands.down, band.high)
         with k.loop(band.low, middle) as i:
@@ -67,41 +63,30 @@ class Band(Record):
 
 
 class Bands:
-    """The arguments of a call, and the ways through memory that they describe.
+    """The arguments of a call on `count` arrays, and the ways through memory that they describe."""
 
-    Arguments: bands along the swept axis, rows of a band, rows; rows read above and below; columns, and those of the
-    last row; elements of the border before and behind a line, and the address of their value; the address of the slots,
-    bytes of a slot, and of a line in it; address and column stride of each array, the one that is written last; row
-    strides; for each axis of the lines, outermost first, its extent and strides; the rank and the axes, as `walk` reads
-    them, of what lies outside the swept axis.
-    """
-
-    def __init__(self, k: Builder, count: int, axes: int, itemsize: int) -> None:
-        self.k, self.itemsize = k, itemsize
-        table = Ptr(k, k.function.args[0], "i8")
-        self.head = SimpleNamespace(**{name: table.load(i) for i, name in enumerate(HEAD)})
-        self.up, self.down = self.head.up, self.head.down
-        self.arrays = table + len(HEAD)
-        self.bases = [self.arrays.load(2 * i) for i in range(count)]
-        self.steps = [self.arrays.load(2 * count + i) for i in range(count)]
-        inner = self.arrays + 3 * count
-        self.axes = [[inner.load(a * (count + 1) + i) for i in range(count + 1)] for a in range(axes)]
-        self.outer = inner + axes * (count + 1)
+    def __init__(self, k: Builder, count: int, inner_rank: int, itemsize: int) -> None:
+        self.k, self.itemsize, self.args = k, itemsize, k.args()
+        self.up, self.down = self.args.up, self.args.down
+        self.bases = [base for base, _ in listed(self.args.streams, count)]
+        self.steps = [self.args.row_steps.load(i) for i in range(count)]
+        inner = self.args.inner
+        self.inner = [[inner.load(a * (count + 1) + i) for i in range(count + 1)] for a in range(inner_rank)]
 
     @contextmanager
     def tasks(self) -> Iterator[Band]:
         """Each band of this call's tasks."""
-        k, head = self.k, self.head
+        k, a = self.k, self.args
         first, last = k.tasks()
         with k.loop(first, last) as task:
-            low = task % head.bands * head.each
-            slots = head.slots + task * (self.up + self.down + 1) * head.slot_nbytes
-            offsets = offsets_of(k, self.outer + 1, self.outer.load(0), len(self.bases), task // head.bands)
+            low = task % a.bands * a.each
+            slots = a.slots + task * (self.up + self.down + 1) * a.slot_nbytes
+            offsets = offsets_of(k, a.outer, a.outer_rank, len(self.bases), task // a.bands)
             at = [base + offset for base, offset in zip(self.bases, offsets)]
-            yield Band(low, k.smaller(low + head.each, head.rows), slots, at)
+            yield Band(low, k.smaller(low + a.each, a.rows), slots, at)
 
     def columns(self, i: Val) -> Val:
-        return self.k.select(i == self.head.rows - 1, self.head.last_columns, self.head.columns)
+        return self.k.select(i == self.args.rows - 1, self.args.last_columns, self.args.columns)
 
     @contextmanager
     def lines(self, band: Band, i: Val) -> Iterator[tuple[list[Val], Val]]:
@@ -111,24 +96,24 @@ class Bands:
         """
         n = i - band.low
         index = self.k.select(n < self.down, n, self.down + n % (self.up + 1))
-        slot = band.slots + index * self.head.slot_nbytes
+        slot = band.slots + index * self.args.slot_nbytes
         at, line = [x + i * step for x, step in zip(band.at, self.steps)], self.k.const(0, "i8")
         with ExitStack() as nest:
-            for extent, *steps in self.axes:
+            for extent, *steps in self.inner:
                 j = nest.enter_context(self.k.loop(0, extent))
                 at, line = [x + j * step for x, step in zip(at, steps)], line * extent + j
-            yield at, slot + line * self.head.line_nbytes + (at[-1] & (LINE - 1))
+            yield at, slot + line * self.args.line_nbytes + (at[-1] & (LINE - 1))
 
     def put(self, band: Band, i: Val) -> None:
         """Row `i` from its slot into the array, with the border before and behind each line."""
-        k, head, dtype = self.k, self.head, f"u{self.itemsize}"
-        columns, border = self.columns(i), k.pointer(head.border, dtype).load()
+        k, a, dtype = self.k, self.args, f"u{self.itemsize}"
+        columns, border = self.columns(i), k.pointer(a.border, dtype).load()
         with self.lines(band, i) as (at, slot):
             out = k.pointer(at[-1], dtype)
             copy_line(k, out.as_dtype("u1"), k.pointer(slot, "u1"), columns * self.itemsize)
-            with k.loop(-head.before, 0) as j:
+            with k.loop(-a.before, 0) as j:
                 out.store(border, j)
-            with k.loop(columns, columns + head.behind) as j:
+            with k.loop(columns, columns + a.behind) as j:
                 out.store(border, j)
 
 

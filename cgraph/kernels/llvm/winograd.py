@@ -12,29 +12,15 @@ import numpy as np
 
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.compile import final
-from cgraph.kernels.llvm.epilogue import ACTIVATION_ARGS, Activation
+from cgraph.kernels.llvm.epilogue import Activation
 from cgraph.kernels.llvm.flow import banded_rows, changed_if, choose, divided
 from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
-
-# tiles first .. first + count of all; `across` in a row, `per_image` in an image, `band` in a band
-GRID_ARGS = {"first": "i8", "count": "i8", "across": "i8", "per_image": "i8", "blocks": "i8", "band": "i8"}
-INPUT_ARGS = GRID_ARGS | {
-    # x: the first pixel; bounds of what may be read around it, zero halo included, and of the image
-    "x": "T*", "x_image": "i8", "x_plane": "i8", "x_row": "i8", "top": "i8", "left": "i8",
-    "low_row": "i8", "high_row": "i8", "low_column": "i8", "high_column": "i8", "h": "i8", "w": "i8",
-    "v": "T*", "v_xi": "i8", "v_block": "i8",
-}  # fmt: skip
-OUTPUT_ARGS = GRID_ARGS | {
-    "m": "T*", "m_xi": "i8", "m_block": "i8", "bias": "T*",
-    "residual": "i8", "r_image": "i8", "r_plane": "i8", "r_row": "i8",
-    "out": "T*", "o_image": "i8", "o_plane": "i8", "o_row": "i8", "h": "i8", "w": "i8",
-}  # fmt: skip
 
 
 @final
 def input_transform(k: Builder, dtype: str, m: int) -> None:
     """V = BT d B for tiles of m + 2 pixels. Task: one tile of one block of channels, by bands of tiles."""
-    a = k.args(**{n: kind.replace("T", dtype) for n, kind in INPUT_ARGS.items()})
+    a = k.args()
     lanes, n = k.target.lanes_of(dtype), m + 2
     bt = winograd_matrices(m)[2]
     copy = k.stack_ptr(dtype, n * n * lanes)
@@ -76,14 +62,14 @@ def copy_tile(k: Builder, a: SimpleNamespace, x: Ptr, row: Val, column: Val, cop
 @final
 def output_transform(k: Builder, dtype: str, m: int) -> None:
     """out = AT M A + bias + residual, activated. Task: one tile of one block of channels, by bands of tiles."""
-    a = k.args(**{n: kind.replace("T", dtype) for n, kind in (OUTPUT_ARGS | ACTIVATION_ARGS).items()})
+    a = k.args()
     lanes, n = k.target.lanes_of(dtype), m + 2
     at = winograd_matrices(m)[0]
     copy = k.stack_ptr(dtype, m * m * lanes)
     with banded_rows(k, a.blocks, a.count, a.band) as (_, block, t):
         image, row, column = tile_place(a, t, m)
-        source = a.m + (block * a.m_block + t * lanes)
-        loads = [[(source + a.m_xi * (i * n + j)).load(lanes=lanes) for i in range(n)] for j in range(n)]
+        source = a.products + (block * a.p_block + t * lanes)
+        loads = [[(source + a.p_xi * (i * n + j)).load(lanes=lanes) for i in range(n)] for j in range(n)]
         columns = [linear(k, at, column_of) for column_of in loads]
         bias = a.bias.load(block * lanes, lanes)
         sums = [y + bias for i in range(m) for y in linear(k, at, [c[i] for c in columns])]
@@ -113,7 +99,7 @@ def store_tile(k: Builder, a: SimpleNamespace, sums: list[Val], residual: Ptr, o
         i, j = each[index]
         (out + a.o_row * i).store(y, j * lanes)
 
-    Activation(k, len(OUTPUT_ARGS), out.dtype, lanes).store(s.values, put)
+    Activation(k, out.dtype, lanes).store(s.values, put)
 
 
 def linear(k: Builder, matrix: np.ndarray, xs: list[Val]) -> list[Val]:

@@ -1,6 +1,5 @@
 "use strict";
 
-const ITEM = ["name", "kind", "spec", "where", "value", "nbytes", "step", "box", "block", "operands", "output", "x", "y"];
 const NODE_WIDTH = 128, NODE_HEIGHT = 42, COLUMN = 146, ROW = 78;
 const NEAR = 0.3; // scale below which names cannot be read
 const LONG = 6; // layers; longer edges are paler
@@ -9,11 +8,12 @@ const LONG = 6; // layers; longer edges are paler
 class GraphPicture {
   constructor(page) {
     this.page = page;
-    this.items = page.data.items.map((row) => Object.fromEntries(row.map((value, i) => [ITEM[i], value])));
+    this.items = records(page.data.items);
+    this.updates = records(page.data.updates);
     this.users = this.items.map(() => []);
     this.items.forEach((item, i) => {
-      item.x *= COLUMN;
-      item.y *= ROW;
+      item.x = item.column * COLUMN;
+      item.y = item.layer * ROW;
       for (const x of item.operands) this.users[x].push(i);
     });
     this.margins = [0, 0, 0, 0];
@@ -127,12 +127,12 @@ class GraphPicture {
     pen.strokeStyle = this.page.ink("--peak");
     pen.setLineDash([6, 4]);
     pen.beginPath();
-    for (const [source, target] of this.page.data.updates) {
-      const a = this.items[source], b = this.items[target];
-      const side = Math.max(a.x, b.x) + COLUMN;
-      pen.moveTo(view.toX(a.x), view.toY(a.y));
+    for (const { source, target } of this.updates) {
+      const from = this.items[source], to = this.items[target];
+      const side = Math.max(from.x, to.x) + COLUMN;
+      pen.moveTo(view.toX(from.x), view.toY(from.y));
       pen.bezierCurveTo(
-        view.toX(side), view.toY(a.y), view.toX(side), view.toY(b.y), view.toX(b.x), view.toY(b.y),
+        view.toX(side), view.toY(from.y), view.toX(side), view.toY(to.y), view.toX(to.x), view.toY(to.y),
       );
     }
     pen.stroke();

@@ -1,12 +1,11 @@
 "use strict";
 
-const BOX = ["name", "spec", "where", "nbytes", "offset", "first", "last", "block", "workspace", "over", "inside", "until"];
-
 /** The plan of the memory: one rectangle for each value; below it the bytes in use. */
 class MemoryPicture {
   constructor(page) {
     this.page = page;
-    this.boxes = page.data.boxes.map((row) => Object.fromEntries(row.map((value, i) => [BOX[i], value])));
+    this.boxes = records(page.data.boxes);
+    this.reserved = records(page.data.reserved);
     this.margins = [74, 12, 14, 92];
     this.uniform = false;
     this.top = Math.max(page.data.nbytes, 1);
@@ -55,7 +54,7 @@ class MemoryPicture {
     pen.beginPath();
     pen.rect(left, top, width, height);
     pen.clip();
-    for (const [offset, nbytes, first, last, block] of this.page.data.reserved) {
+    for (const { offset, nbytes, first, last, block } of this.reserved) {
       pen.fillStyle = this.page.colour(block);
       pen.globalAlpha = 0.25;
       pen.fillRect(...this.place(view, offset, nbytes, first, last));
@@ -80,7 +79,7 @@ class MemoryPicture {
     const { step, ink } = this.page;
     const alive = b.first <= step && step <= b.last;
     pen.globalAlpha = alive ? 1 : 0.72;
-    pen.fillStyle = b.workspace ? this.page.stripes : this.page.colour(b.block);
+    pen.fillStyle = b.is_workspace ? this.page.stripes : this.page.colour(b.block);
     const gap = w > 4 && h > 4 ? 1 : 0;
     pen.fillRect(x, y, Math.max(w - gap, 0.6), Math.max(h - gap, 0.6));
     pen.globalAlpha = 1;
@@ -102,7 +101,7 @@ class MemoryPicture {
 
   drawMarks(pen, view) {
     const { data, ink, selected } = this.page;
-    const bound = view.toY(this.top - data.bound), { left, width } = view.inner;
+    const bound = view.toY(this.top - data.lower_bound), { left, width } = view.inner;
     for (const x of selected.item < 0 ? [] : this.page.graph.items[selected.item].operands) {
       const read = this.boxes[this.page.graph.items[x].box];
       if (read) this.outline(pen, ink("--accent"), 2, ...this.place(view, read.offset, read.nbytes, read.first, read.until));
@@ -150,7 +149,7 @@ class MemoryPicture {
   /** The strip of bytes in use, with the steps below it. */
   drawUse(pen, view) {
     const { data, ink } = this.page, { left, top, width, height } = view.inner;
-    const ground = top + height + 62, tall = 46 / Math.max(data.peakBytes, 1);
+    const ground = top + height + 62, tall = 46 / Math.max(data.peak_nbytes, 1);
     pen.save();
     pen.beginPath();
     pen.rect(left, top + height, width, 80);
@@ -161,7 +160,7 @@ class MemoryPicture {
     data.changes.forEach((step, i) => {
       const x = view.toX(step);
       pen.lineTo(x, y);
-      y = ground - data.inUse[i] * tall;
+      y = ground - data.in_use[i] * tall;
       pen.lineTo(x, y);
     });
     pen.fillStyle = ink("--use");

@@ -33,9 +33,9 @@ class Page {
   itemOfBox(i) { return this.itemOfStep.get(this.memory.boxes[i].first) ?? -1; }
 
   fill() {
-    const { data } = this, ratio = data.bound ? data.nbytes / data.bound : 1;
-    const figures = [["Arena", bytesText(data.nbytes)], ["Lower bound", bytesText(data.bound)], ["Ratio", ratio.toFixed(4)],
-      ["Unshared", bytesText(data.unshared)], ["Peak", `${bytesText(data.peakBytes)} at step ${data.peak}`], ["Graph", `${data.items.length} nodes, ${data.boxes.length} values`]];
+    const { data } = this, ratio = data.lower_bound ? data.nbytes / data.lower_bound : 1;
+    const figures = [["Arena", bytesText(data.nbytes)], ["Lower bound", bytesText(data.lower_bound)], ["Ratio", ratio.toFixed(4)],
+      ["Unshared", bytesText(data.unshared)], ["Peak", `${bytesText(data.peak_nbytes)} at step ${data.peak}`], ["Graph", `${this.graph.items.length} nodes, ${this.memory.boxes.length} values`]];
     for (const [name, value] of figures) {
       const group = add(byId("figures"), "div");
       add(group, "dt", name);
@@ -98,7 +98,7 @@ class Page {
       if (data.changes[middle] <= this.step) i = middle;
       else high = middle;
     }
-    byId("step-note").textContent = `step ${this.step} of ${data.last}: ${bytesText(data.inUse[i] || 0)} in use`;
+    byId("step-note").textContent = `step ${this.step} of ${data.last}: ${bytesText(data.in_use[i] || 0)} in use`;
     byId("alive-note").textContent = `${alive.length} values at step ${this.step}`;
     this.fillAlive(alive);
     this.redraw();
@@ -117,7 +117,7 @@ class Page {
     const rows = alive.slice(0, MOST_ROWS).map((i) => {
       const b = this.memory.boxes[i], row = document.createElement("tr");
       const swatch = add(add(row, "td", "", "swatch"), "i");
-      swatch.style.background = b.workspace ? "#9ca3af" : this.colour(b.block);
+      swatch.style.background = b.is_workspace ? "#9ca3af" : this.colour(b.block);
       add(row, "td", b.name, "name").title = `${b.name} ${b.spec}`;
       add(row, "td", bytesText(b.nbytes), "size");
       row.dataset.box = i;
@@ -150,7 +150,7 @@ class Page {
         + "(with Shift: steps only; with Alt: bytes only), dragging moves.", "hint");
       return;
     }
-    const [title, ...facts] = (item >= 0 && (box < 0 || !this.memory.boxes[box].workspace)
+    const [title, ...facts] = (item >= 0 && (box < 0 || !this.memory.boxes[box].is_workspace)
       ? this.aboutItem(item) : this.aboutBox(box)).split("\n");
     add(target, "h3", title);
     for (const fact of facts) add(target, "div", fact);
@@ -215,7 +215,7 @@ class Page {
         this.found.push([item.box, i]);
       });
       this.memory.boxes.forEach((b, i) => {
-        if (!b.workspace || !has(b)) return;
+        if (!b.is_workspace || !has(b)) return;
         this.matches.add(i);
         this.found.push([i, this.itemOfBox(i)]);
       });
@@ -232,6 +232,11 @@ class Page {
     const [box, item] = this.found[this.turn];
     this.select(box, item, "both");
   }
+}
+
+/** Objects of a table's rows, by the names that the table brings along. */
+function records({ fields, rows }) {
+  return rows.map((row) => Object.fromEntries(row.map((value, i) => [fields[i], value])));
 }
 
 function byId(id) { return document.getElementById(id); }

@@ -1,0 +1,14 @@
+"""Choosing boxes."""
+
+from cgraph.kernels.signature import Signature
+
+SUPPRESS = Signature(
+    "boxes.suppress",
+    ("dtype", "grouped"),
+    {
+        # of each picture: boxes [n, 4], scores, order and groups (when `grouped`) [n], places [most], one count
+        "boxes": "dtype*", "scores": "dtype*", "order": "i8*", "groups": "address?", "places": "i8*", "counts": "i8*",
+        # the largest share that two chosen boxes of a group may have in common; the score that a chosen box exceeds
+        "n": "i8", "most": "i8", "share": "f8", "least": "f8",
+    },
+)  # fmt: skip

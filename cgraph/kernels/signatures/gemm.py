@@ -1,0 +1,33 @@
+"""Matrix products of any size."""
+
+from cgraph.kernels.signature import Signature
+from cgraph.kernels.signatures.activation import ACTIVATION
+
+TILE = Signature(
+    "gemm.tile",
+    ("dtype", "rows", "vectors", "a_is_packed"),
+    {
+        "m": "i8", "n": "i8", "k": "i8",
+        # strides in elements: from a matrix, a panel, a row (`b_step`: a row of a panel of b) to the next
+        "a": "dtype*", "a_batch": "i8", "a_panel": "i8", "a_row": "i8",
+        "b": "dtype*", "b_batch": "i8", "b_panel": "i8", "b_step": "i8",
+        "bias": "address?", "bias_batch": "i8", "bias_row": "i8",
+        "out": "dtype*", "o_batch": "i8", "o_row": "i8",
+        # add: to what `out` holds; overlap: the last panel of columns ends with the matrix and repeats some
+        "add": "i8", "overlap": "i8",
+        # panels of the outer and of the inner loop; by_row: the outer ones are panels of rows, else of columns
+        "outer": "i8", "inner": "i8", "by_row": "i8",
+        **ACTIVATION,
+    },
+)  # fmt: skip
+
+SIMPLE = Signature(
+    "gemm.simple",
+    ("dtype",),
+    {
+        "m": "i8", "n": "i8", "k": "i8",
+        "a": "dtype*", "a_batch": "i8", "a_row": "i8", "a_step": "i8",
+        "b": "dtype*", "b_batch": "i8", "b_step": "i8", "b_column": "i8",
+        "out": "dtype*", "o_batch": "i8", "o_row": "i8", "o_column": "i8",
+    },
+)  # fmt: skip

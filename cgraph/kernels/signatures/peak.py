@@ -1,0 +1,6 @@
+"""Multiply-adds on registers alone."""
+
+from cgraph.kernels.signature import Signature
+
+# x: one vector for each sum, which take the results
+MULTIPLY_ADD = Signature("peak.multiply_add", ("dtype",), {"x": "dtype*"})

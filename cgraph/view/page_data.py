@@ -1,0 +1,168 @@
+"""What Python tells the page: records whose fields have the same names on both sides.
+
+`PageData` is an object in the page's JSON. A list of records is a table there, ``{"fields": names, "rows": values}``,
+so that names are written once; ``records`` in ``web/page.js`` makes objects of its rows.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from cgraph.record import Record
+from cgraph.view.boxes import WORKSPACE, Memory, drawn_until
+from cgraph.view.diagram import Diagram
+from cgraph.view.layered import layered
+from cgraph.view.text import plain
+
+
+class BoxRow(Record):
+    """A value's bytes; the fields are those of `Box`, and
+
+    Fields
+        is_workspace: of kind `WORKSPACE`
+        until: the last step at which it is drawn
+    """
+
+    name: str
+    spec: str
+    where: str
+    nbytes: int
+    offset: int
+    first: int
+    last: int
+    block: int
+    is_workspace: bool
+    over: int
+    inside: int
+    until: int
+
+
+class ReservedRow(Record):
+    """All bytes of an operand that several values share, as in `Memory.reserved`."""
+
+    nbytes: int
+    offset: int
+    first: int
+    last: int
+    block: int
+
+
+class ItemRow(Record):
+    """A node; the fields are those of `Item`, and its place: column, in units of one, and layer."""
+
+    name: str
+    kind: str
+    spec: str
+    where: str
+    value: str
+    nbytes: int
+    step: int
+    box: int
+    block: int
+    operands: tuple[int, ...]
+    output: bool
+    column: float
+    layer: int
+
+
+class UpdateRow(Record):
+    """An update edge: positions of items."""
+
+    source: int
+    target: int
+
+
+class PageData(Record):
+    """All that the page is made of; memory's fields are those of `Memory`.
+
+    Fields
+        summary: the figures in a line
+        unshared: bytes of all values when none shares
+        hues: of blocks, in degrees
+    """
+
+    summary: str
+    unshared: int
+    hues: Sequence[int]
+    boxes: Sequence[BoxRow]
+    reserved: Sequence[ReservedRow]
+    nbytes: int
+    lower_bound: int
+    peak: int
+    peak_nbytes: int
+    first: int
+    last: int
+    changes: Sequence[int]
+    in_use: Sequence[int]
+    items: Sequence[ItemRow]
+    updates: Sequence[UpdateRow]
+
+
+TABLES: dict[str, type[Record]] = {
+    "boxes": BoxRow,
+    "reserved": ReservedRow,
+    "items": ItemRow,
+    "updates": UpdateRow,
+}  # the fields of `PageData` that are lists of records
+
+
+def page_data(memory: Memory, diagram: Diagram, summary: str, unshared: int, hues: Sequence[int]) -> PageData:
+    """The data of a page. Time O(n log n) for the places of items."""
+    return PageData(
+        summary=summary,
+        unshared=unshared,
+        hues=hues,
+        boxes=box_rows(memory),
+        reserved=[ReservedRow(x.nbytes, x.offset, x.first, x.last, x.block) for x in memory.reserved],
+        nbytes=memory.nbytes,
+        lower_bound=memory.lower_bound,
+        peak=memory.peak,
+        peak_nbytes=memory.peak_nbytes,
+        first=memory.first,
+        last=memory.last,
+        changes=memory.changes.tolist(),
+        in_use=memory.in_use.tolist(),
+        items=item_rows(diagram),
+        updates=[UpdateRow(*edge) for edge in diagram.updates],
+    )
+
+
+def box_rows(memory: Memory) -> list[BoxRow]:
+    return [
+        BoxRow(
+            name=plain(x.name), spec=x.spec, where=plain(x.where), nbytes=x.nbytes, offset=x.offset,
+            first=x.first, last=x.last, block=x.block, is_workspace=x.kind == WORKSPACE,
+            over=x.over, inside=x.inside, until=until,
+        )
+        for x, until in zip(memory.boxes, drawn_until(memory.boxes))
+    ]  # fmt: skip
+
+
+def item_rows(diagram: Diagram) -> list[ItemRow]:
+    columns, layers = layered([x.operands for x in diagram.items])
+    return [
+        ItemRow(
+            name=plain(x.name), kind=x.kind, spec=x.spec, where=plain(x.where), value=x.value, nbytes=x.nbytes,
+            step=x.step, box=x.box, block=x.block, operands=x.operands, output=x.output,
+            column=round(column, 2), layer=layer,
+        )
+        for x, column, layer in zip(diagram.items, columns, layers)
+    ]  # fmt: skip
+
+
+def as_json(data: PageData) -> dict[str, Any]:
+    """What is written into the page."""
+    return {name: as_table(name, value) if name in TABLES else value for name, value in fields_of(data)}
+
+
+def as_table(name: str, rows: Sequence[Record]) -> dict[str, Any]:
+    fields = TABLES[name]._fields
+    return {"fields": fields, "rows": [[number_of(value) for _, value in fields_of(row)] for row in rows]}
+
+
+def fields_of(record: Record) -> list[tuple[str, Any]]:
+    return [(name, getattr(record, name)) for name in record._fields]
+
+
+def number_of(value: Any) -> Any:
+    """Truth as 0 or 1, which is shorter text."""
+    return int(value) if isinstance(value, bool) else value

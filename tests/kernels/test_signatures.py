@@ -1,0 +1,160 @@
+"""Signatures: both sides of a call name the same arguments, and what does not fit is refused by name."""
+
+import inspect
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cgraph.kernels.signatures as signatures
+from cgraph.kernels.calls.activation import RELU
+from cgraph.kernels.calls.matmul import matmul_calls, matmul_scratch_nbytes
+from cgraph.kernels.calls.move import copy_calls
+from cgraph.kernels.calls.pointwise import pointwise_calls
+from cgraph.kernels.calls.reduce import reduce_calls, scratch_nbytes
+from cgraph.kernels.calls.sort import sort_calls, sort_scratch
+from cgraph.kernels.calls.stencil import stencil_calls, sweep_of
+from cgraph.kernels.expression import Trace
+from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.signature import Signature, Words, signature_of, text_of
+from cgraph.kernels.signatures.gemm import TILE
+from cgraph.kernels.signatures.move import FILLS
+from cgraph.kernels.signatures.softmax import ROWS
+from tests.support.kernels import view_of
+
+MODULES = sorted(path.stem for path in Path(signatures.__path__[0]).glob("[a-z]*.py"))
+FAMILIES = [
+    found
+    for name in MODULES
+    for found in vars(import_module(f"cgraph.kernels.signatures.{name}")).values()
+    if isinstance(found, Signature)
+]
+every_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda x: x.family)
+
+
+def emitter_of(family: Signature):
+    module, name = family.family.split(".")
+    return getattr(import_module(f"cgraph.kernels.llvm.{module}"), name)
+
+
+@every_family
+def test_a_signature_stands_where_its_family_says_and_names_the_emitters_params(family):
+    assert signature_of(family.family) is family
+    _, *params = inspect.signature(emitter_of(family)).parameters.values()
+    if [x.kind for x in params] == [inspect.Parameter.VAR_POSITIONAL]:
+        module = import_module(f"cgraph.kernels.llvm.{family.family.split('.')[0]}")
+        assert module.Tile._fields == family.params
+    else:
+        assert tuple(x.name for x in params) == family.params
+    assert not set(family.params) & set(family.args)
+
+
+@every_family
+def test_the_kinds_of_arguments_are_known_ones(family):
+    kinds = [k for kind in family.args.values() for k in (kind.kinds if isinstance(kind, Words) else (kind,))]
+    for kind in kinds:
+        is_pointer = kind.endswith("*") and (kind[:-1] in family.params or np.dtype(kind[:-1]))
+        assert is_pointer or kind in ("i8", "f8", "address", "address?"), kind
+
+
+def test_every_emitter_that_reads_arguments_has_a_signature():
+    """Emitters take a Builder and the params of a kernel; those of the interpreter have a type of their own."""
+    folder = Path(import_module("cgraph.kernels.llvm.build").__file__).parent
+    named = {x.family.split(".")[0] for x in FAMILIES}
+    reading = {path.stem for path in folder.glob("*.py") if "k.args()" in path.read_text()}
+    helpers = {"compile"}  # its docstring
+    assert reading - helpers <= named
+    assert not any("function.args[0]" in path.read_text() for path in folder.glob("*.py") if path.stem != "build")
+
+
+def fill_args():
+    out = np.zeros(8)
+    (call,) = copy_calls(view_of(out), View(Pointer(np.ones(1)), (8,), (0,), "f8"))
+    return FILLS.named(call)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"block": None}, "argument block is None, no i8"),
+        ({"block": 1.0}, "argument block is 1.0, no i8"),
+        ({"block": np.int64(1)}, "argument block is .*, no i8"),
+        ({"block": Pointer("arena")}, "argument block is Pointer.*, no i8"),
+        ({"out": 0}, r"argument out is 0, no u1\*"),
+        ({"out": None}, r"argument out is None, no u1\*"),
+        ({"colums": 5}, r"^move.fills\(out, x, .*\) does not take colums"),
+        ({"axes": (1,)}, "argument axes has 1 words, not 3"),
+        ({"axes": (1, 2.0, 3)}, r"argument axes\[1\] is 2.0, no i8"),
+    ],
+)
+def test_an_argument_that_does_not_fit_is_refused_by_name(changes, message):
+    with pytest.raises(TypeError, match=f"move.fills.*{message}" if message[0] != "^" else message):
+        FILLS.call((8, False), 1, **(fill_args() | changes))
+
+
+def test_a_missing_argument_and_a_wrong_number_of_params_are_refused():
+    args = fill_args()
+    del args["rows"]
+    with pytest.raises(TypeError, match=r"move.fills\(.*\) needs rows"):
+        FILLS.call((8, False), 1, **args)
+    with pytest.raises(TypeError, match=r"move.fills has the params itemsize, stream, not \(8,\)"):
+        FILLS.call((8,), 1, **fill_args())
+
+
+def test_a_whole_number_is_no_float_and_an_address_may_be_absent_only_where_it_says_so():
+    a, b, out = np.ones((40, 40)), np.ones((40, 40)), np.zeros((40, 40))
+    calls = matmul_calls(view_of(out), view_of(a), view_of(b), activation=RELU, scratch=Pointer(np.zeros(1 << 16)))
+    args = TILE.named(calls[-1])
+    params = calls[-1].kernel.params
+    assert args["bias"] is None
+    with pytest.raises(TypeError, match="gemm.tile: argument low is 0, no f8"):
+        TILE.call(params, 1, **(args | {"low": 0}))
+    with pytest.raises(TypeError, match=r"gemm.tile: argument a is None, no dtype\*"):
+        TILE.call(params, 1, **(args | {"a": None}))
+    with pytest.raises(TypeError, match="softmax.rows: argument x is None, no address"):
+        ROWS.call(
+            ("softmax", "f4", "vv"), 1,
+            rows=1, each=1, columns=1, rank=1, x=None, x_step=4, out=Pointer(out), out_step=4, axes=(1, 4, 4),
+        )  # fmt: skip
+
+
+def some_calls():
+    """Calls with lists of every kind."""
+    m = Trace()
+    double = m.program(m.mul(m.load(0, "f4"), m.const(2.0, "f4")))
+    m = Trace()
+    same = m.program(m.load(0, "f4"))
+    x = np.ones((12, 300, 40), "f4")
+    out = np.zeros_like(x)
+    yield from copy_calls(view_of(np.zeros((48, 300, 40), "f4")), view_of(np.ones((40, 300, 48), "f4").T))
+    yield from copy_calls(view_of(out[:, :, ::2]), view_of(x[:, :, 1::2]))
+    yield from pointwise_calls(double, view_of(out[:, ::3]), view_of(x[:, ::3]))
+    for axes in ((0,), (1,), (2,), (0, 1, 2)):
+        kept = np.zeros([n for a, n in enumerate(x.shape) if a not in axes], "f4")
+        room = np.zeros(scratch_nbytes("sum", "f4", x.shape, axes) + 8, "u1")
+        yield from reduce_calls("sum", same, view_of(kept), view_of(x), axes=axes, scratch=view_of(room))
+    scratch = np.zeros(sort_scratch(x.shape, 1, "f4", "i8"), "u1")
+    yield from sort_calls(view_of(out), view_of(np.zeros(x.shape, "i8")), view_of(x), 1, view_of(scratch))
+    sweep = sweep_of((10, 300, 40), 4, [(1, 0, 0)])
+    yield from stencil_calls(double, sweep, view_of(x[1:-1]), [view_of(x[2:])], Pointer(np.zeros(sweep.nbytes, "u1")))
+    a, c = np.ones((64, 32), "f4"), np.zeros((64, 64), "f4")
+    room = np.zeros(matmul_scratch_nbytes(view_of(c), view_of(a), view_of(a.T)) + 64, "u1")
+    yield from matmul_calls(view_of(c), view_of(a), view_of(a.T), scratch=Pointer(room))
+
+
+def test_the_arguments_of_a_call_have_the_names_under_which_they_were_given():
+    families = set()
+    for call in some_calls():
+        family = signature_of(call.kernel.family)
+        again = family.call(call.kernel.params, call.tasks, call.chunk, **family.named(call))
+        assert again == call
+        families.add(call.kernel.family)
+    assert families >= {"move.tiles", "move.strided", "pointwise.pointwise", "reduce.along", "reduce.across"}
+    assert families >= {"sort.rows", "stencil.sweep", "stencil.finish", "gemm.tile"}
+
+
+def test_a_call_is_shown_with_the_names_of_its_params_and_arguments():
+    text = text_of(FILLS.call((4, False), 3, **(fill_args() | {"out": Pointer("arena", 64)})))
+    assert text.startswith("move.fills(itemsize=4 stream=False) out=arena+64 x=ndarray+0 columns=8 ")
+    assert text.endswith(" rank=1 axes=[1 0 0], 3 tasks")

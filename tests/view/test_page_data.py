@@ -1,0 +1,58 @@
+"""The page's scripts read the fields that Python writes, all of them and no others."""
+
+import json
+import re
+from importlib.resources import files
+
+import pytest
+
+from cgraph.view import diagram
+from cgraph.view.diagram import diagram_of
+from cgraph.view.page import SCRIPTS
+from cgraph.view.page_data import TABLES, BoxRow, ItemRow, PageData, ReservedRow, UpdateRow, as_json, page_data
+from cgraph.view.planned import memory_of
+from tests.view.test_page import example
+
+SCRIPT = "".join((files("cgraph.view") / "web" / name).read_text(encoding="utf-8") for name in SCRIPTS)
+# how the scripts name what they read: variables, and the lists in which records of this kind stand
+NAMES = {
+    PageData: ("data", "data"),
+    BoxRow: ("b|read|owner", "boxes"),
+    ItemRow: ("item|other|from|to", "items"),
+    ReservedRow: ("", "reserved"),
+    UpdateRow: ("", "updates"),
+}
+
+
+def fields_read(record) -> set[str]:
+    """The properties that the scripts read of records of one kind, without those that they set themselves."""
+    variables, name = NAMES[record]
+    found = set(re.findall(rf"\b(?:{variables})\.([a-z]\w*)", SCRIPT)) if variables else set()
+    found |= set(re.findall(rf"\b{name}\[[^\[\]]*\]\.([a-z]\w*)", SCRIPT))
+    for names, source in re.findall(r"(?:const|let) \{ ([\w, ]+) \} (?:=|of) ([\w.\[\]]+)", SCRIPT):
+        if re.search(rf"\b{name}(\[\w+\])?$", source) or source in variables.split("|"):
+            found |= set(names.split(", "))
+    own = set(re.findall(rf"\b(?:{variables})\.(\w+) =[^=]", SCRIPT)) if variables else set()
+    return found - own
+
+
+@pytest.mark.parametrize("record", NAMES, ids=lambda x: x.__name__)
+def test_every_field_that_a_script_reads_is_written_and_every_field_that_is_written_is_read(record):
+    assert fields_read(record) == set(record._fields)
+
+
+def test_the_data_of_a_page_is_the_records():
+    compiled = example()
+    data = page_data(memory_of(compiled), diagram_of(compiled), "summary", 5, [1, 2])
+    written = json.loads(json.dumps(as_json(data)))
+    assert set(written) == set(PageData._fields)
+    for name, record in TABLES.items():
+        table = written[name]
+        assert table["fields"] == list(record._fields)
+        rows = [json.loads(json.dumps([getattr(x, field) for field in record._fields])) for x in getattr(data, name)]
+        assert rows and table["rows"] == rows
+
+
+def test_the_kinds_of_items_are_those_that_the_scripts_tell_apart():
+    kinds = {diagram.OP, diagram.VIEW, diagram.VAR, diagram.CONST}
+    assert set(re.findall(r"\.kind === \"(\w+)\"", SCRIPT)) == kinds
