@@ -60,9 +60,14 @@ class Signature(Record, eq=False):
     args: Args
 
     @cached_property
-    def types(self) -> dict[str, tuple[type, ...]]:
-        """What a call may give for each argument of one word."""
-        return {name: types_of(kind) for name, kind in self.args.items() if isinstance(kind, str)}
+    def types(self) -> tuple[type | tuple[type, ...], ...]:
+        """What a call may give for each argument."""
+        return tuple(types_of(kind) for kind in self.args.values())
+
+    @cached_property
+    def lists(self) -> tuple[str, ...]:
+        """The arguments that are lists."""
+        return tuple(name for name, kind in self.args.items() if isinstance(kind, Words))
 
     def call(self, params: tuple[Param, ...], tasks: int, chunk: int = 1, /, **given: Any) -> Call:
         """A call of the kernel with these params.
@@ -72,40 +77,48 @@ class Signature(Record, eq=False):
         """
         if given.keys() != self.args.keys() or len(params) != len(self.params):
             raise TypeError(self.complaint(params, given))
-        known = self.scope(params)
-        words: list[int | float | Pointer] = []
-        for name, kind in self.args.items():
-            value = given[name]
-            if isinstance(kind, Words):
-                words += self.listed(name, kind, value, kind.size(known))
-            elif isinstance(given[name], self.types[name]):
-                words.append(0 if value is None else value)
-                setattr(known, name, value)
-            else:
-                raise TypeError(f"{self.family}: argument {name} is {value!r}, no {kind}")
-        return Call(Kernel(self.family, params), tuple(words), tasks, chunk)
+        values = list(map(given.__getitem__, self.args))
+        if not all(map(isinstance, values, self.types)):
+            raise TypeError(self.complaint(params, given))
+        if self.lists:
+            values = self.words(params, given)
+        return Call(Kernel(self.family, params), tuple(0 if x is None else x for x in values), tasks, chunk)
 
-    def listed(self, name: str, kind: Words, value: Sequence, size: int) -> Sequence:
-        """The words of a list, after a look at them."""
+    def words(self, params: tuple[Param, ...], given: Mapping[str, Any]) -> list[Any]:
+        """The words of all arguments, those of lists among them after a look at them."""
+        known, found = self.scope(params, given), []
+        for name, kind in self.args.items():
+            if isinstance(kind, Words):
+                self.check_list(name, kind, given[name], kind.size(known))
+                found += given[name]
+            else:
+                found.append(given[name])
+        return found
+
+    def check_list(self, name: str, kind: Words, value: Sequence, size: int) -> None:
+        """TypeError when a list is not `size` words of its kinds."""
         if len(value) != size:
             raise TypeError(f"{self.family}: argument {name} has {len(value)} words, not {size}")
-        for i, word in enumerate(value):
-            expected = kind.kinds[i % len(kind.kinds)]
+        kinds = kind.kinds * (size // len(kind.kinds))
+        for i, (word, expected) in enumerate(zip(value, kinds)):
             if not isinstance(word, types_of(expected)):
                 raise TypeError(f"{self.family}: argument {name}[{i}] is {word!r}, no {expected}")
-        return value
 
     def complaint(self, params: tuple[Param, ...], given: Mapping[str, Any]) -> str:
-        """What is wrong with the names of a call's arguments, or with the number of its params."""
+        """What is wrong with the params, the names or the types of a call."""
         if len(params) != len(self.params):
             return f"{self.family} has the params {', '.join(self.params)}, not {params}"
         missing, unknown = self.args.keys() - given.keys(), given.keys() - self.args.keys()
         wrong = [f"needs {x}" for x in sorted(missing)] + [f"does not take {x}" for x in sorted(unknown)]
-        return f"{self.family}({', '.join(self.args)}) {', '.join(wrong)}"
+        if wrong:
+            return f"{self.family}({', '.join(self.args)}) {', '.join(wrong)}"
+        name = next(name for name, types in zip(self.args, self.types) if not isinstance(given[name], types))
+        kind = "list" if isinstance(self.args[name], Words) else self.args[name]
+        return f"{self.family}: argument {name} is {given[name]!r}, no {kind}"
 
-    def scope(self, params: Sequence[Param]) -> SimpleNamespace:
-        """A kernel's params by name."""
-        return SimpleNamespace(**dict(zip(self.params, params)))
+    def scope(self, params: Sequence[Param], args: Mapping[str, Any] | None = None) -> SimpleNamespace:
+        """A kernel's params and the arguments of a call by name."""
+        return SimpleNamespace(**dict(zip(self.params, params)), **(args or {}))
 
     def named(self, call: Call) -> dict[str, Any]:
         """The arguments of a call of this family by name, lists as tuples: what `call` was given."""
@@ -121,11 +134,14 @@ class Signature(Record, eq=False):
         return found
 
 
-def types_of(kind: str) -> tuple[type, ...]:
-    """The types of what a call may give for a word of this kind."""
+@cache
+def types_of(kind: Kind) -> type | tuple[type, ...]:
+    """The types of what a call may give for an argument of this kind."""
+    if isinstance(kind, Words):
+        return list, tuple
     if kind in ("i8", "f8"):
-        return (int,) if kind == "i8" else (float,)
-    return (Pointer, NoneType) if kind.endswith("?") else (Pointer,)
+        return int if kind == "i8" else float
+    return (Pointer, NoneType) if kind.endswith("?") else Pointer
 
 
 @cache

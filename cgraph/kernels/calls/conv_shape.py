@@ -53,7 +53,7 @@ class ConvShape(Record):
         """Blocks of channels in the result."""
         return -(-self.k // self.lanes)
 
-    @property
+    @cached_property
     def result(self) -> tuple[int, int]:
         return self.window.result(self.h, self.w)
 
