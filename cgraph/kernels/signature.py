@@ -147,7 +147,7 @@ def types_of(kind: Kind) -> type | tuple[type, ...]:
 @cache
 def signature_of(family: str) -> Signature:
     """The signature of a family, by its place."""
-    module, name = family.split(".")
+    module, _, name = family.rpartition(".")
     return getattr(import_module(f"cgraph.kernels.signatures.{module}"), name.upper())
 
 

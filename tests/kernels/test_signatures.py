@@ -34,7 +34,7 @@ every_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda x: x.famil
 
 
 def emitter_of(family: Signature):
-    module, name = family.family.split(".")
+    module, _, name = family.family.rpartition(".")
     return getattr(import_module(f"cgraph.kernels.llvm.{module}"), name)
 
 
@@ -43,7 +43,7 @@ def test_a_signature_stands_where_its_family_says_and_names_the_emitters_params(
     assert signature_of(family.family) is family
     _, *params = inspect.signature(emitter_of(family)).parameters.values()
     if [x.kind for x in params] == [inspect.Parameter.VAR_POSITIONAL]:
-        module = import_module(f"cgraph.kernels.llvm.{family.family.split('.')[0]}")
+        module = import_module(f"cgraph.kernels.llvm.{family.family.rpartition('.')[0]}")
         assert module.Tile._fields == family.params
     else:
         assert tuple(x.name for x in params) == family.params

@@ -60,7 +60,7 @@ def emit_gpu_text(kernel: Kernel, symbol: str, words: int, target: Target) -> st
     module = ir.Module(symbol)
     module.triple = target_machine(target).triple
     function = ir.Function(module, GPU_KERNEL_TYPE, symbol)
-    k = GpuBuilder(module, function, target)
+    k = GpuBuilder(module, function, kernel, target)
     emit(k, *kernel.params)
     k.finish()
     threads = getattr(emit, "block_threads", TASK_THREADS)

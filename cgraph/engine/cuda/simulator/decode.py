@@ -13,7 +13,8 @@ import numpy as np
 
 from cgraph.engine.cuda.simulator import meaning
 from cgraph.engine.cuda.simulator.text import Fault, Instruction, Kernel, constant_of, dtype_of, parts_of
-from cgraph.kernels.kernel import Kernel as KernelName
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.signatures.simulate import FMA
 from cgraph.kernels.store import store
 
 Do = Callable[[Any], None]
@@ -149,9 +150,12 @@ def fused(i: Instruction, kernel: Kernel) -> Do:
     def prepared(run: Any) -> tuple[Any, ...]:
         arrays = [np.asarray(run.values[x, dtype]) for x in xs]
         found = np.empty(run.threads, dtype)
-        words = [w for a in arrays for w in (a.ctypes.data, a.strides[0] if a.ndim else 0)]
-        table = np.array([*words, found.ctypes.data], np.int64)
-        return native_fma(f"f{dtype.itemsize}"), table.ctypes.data, found, (table, arrays)
+        named = {name: Pointer(a) for name, a in zip("xyz", arrays)}
+        steps = {f"{name}_step": a.strides[0] if a.ndim else 0 for name, a in zip("xyz", arrays)}
+        call = FMA.call((f"f{dtype.itemsize}",), run.threads, **named, **steps, out=Pointer(found))
+        words = [w.base.ctypes.data if isinstance(w, Pointer) else w for w in call.args]  # type: ignore[attr-defined]
+        table = np.array(words, np.int64)
+        return native(call.kernel), table.ctypes.data, found, (table, arrays)
 
     def do(run: Any) -> None:
         if i not in run.prepared:
@@ -164,9 +168,9 @@ def fused(i: Instruction, kernel: Kernel) -> Do:
 
 
 @cache
-def native_fma(dtype: str) -> Any:
-    """The processor's fused multiply-add over arrays."""
-    return NATIVE(store().address(KernelName("simulate.fma", (dtype,))))
+def native(kernel: Any) -> Any:
+    """A kernel of the processor, as C calls it."""
+    return NATIVE(store().address(kernel))
 
 
 def test_class(i: Instruction, kernel: Kernel) -> Do:
