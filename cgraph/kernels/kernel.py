@@ -4,7 +4,7 @@ A kernel is compiled once for its `family` (an emitter, ``module.function`` belo
 `params` (what changes the machine code: dtype, tile, unroll). Everything else, sizes and strides included, is an
 argument at run time, so a new shape never compiles.
 
-All kernels have one signature, ``void kernel(const int64 *args, int64 first_task, int64 last_task)``.
+All kernels are called as ``void kernel(const int64 *args, int64 first_task, int64 last_task)``.
 """
 
 import ctypes
