@@ -15,9 +15,11 @@ An argument is a word of 64 bits, or several. Its kind says what a call gives an
     Words           a list of such words
 """
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, cached_property
 from importlib import import_module
+from itertools import cycle
 from types import NoneType, SimpleNamespace
 from typing import Any
 
@@ -120,14 +122,13 @@ class Signature(Record, eq=False):
         """A kernel's params and the arguments of a call by name."""
         return SimpleNamespace(**dict(zip(self.params, params)), **(args or {}))
 
-    def named(self, call: Call) -> dict[str, Any]:
-        """The arguments of a call of this family by name, lists as tuples: what `call` was given."""
-        assert isinstance(call.kernel, Kernel)
-        known, at = self.scope(call.kernel.params), 0
+    def named(self, params: Sequence[Param], words: Sequence[Any]) -> dict[str, Any]:
+        """The words of a call by the names of their arguments, lists as tuples: what `call` was given."""
+        known, at = self.scope(params), 0
         found: dict[str, Any] = {}
         for name, kind in self.args.items():
             size = kind.size(known) if isinstance(kind, Words) else 1
-            value: Any = call.args[at : at + size] if isinstance(kind, Words) else call.args[at]
+            value: Any = tuple(words[at : at + size]) if isinstance(kind, Words) else words[at]
             found[name] = None if kind == "address?" and value == 0 else value
             setattr(known, name, value)
             at += size
@@ -151,22 +152,22 @@ def signature_of(family: str) -> Signature:
     return getattr(import_module(f"cgraph.kernels.signatures.{module}"), name.upper())
 
 
-def text_of(call: Call) -> str:
-    """A call with the names of its params and arguments, for people: ``move.fills(itemsize=4 …) out=arena+64 …``."""
-    if not isinstance(call.kernel, Kernel):
-        return f"Python function, {len(call.args)} words"
-    signature = signature_of(call.kernel.family)
-    params = " ".join(f"{name}={value}" for name, value in zip(signature.params, call.kernel.params))
-    args = " ".join(f"{name}={word_text(value)}" for name, value in signature.named(call).items())
-    return f"{call.kernel.family}({params}) {args}, {call.tasks} tasks"
+def text_of(kernel: Kernel, words: Sequence[Any]) -> str:
+    """A kernel and the words of a call, with the names of params and arguments: ``move.fills(itemsize=4 …) out=… …``.
+
+    Words are those of a `Call`, or of a program: numbers as int64, floats by their bits, memory by any name.
+    """
+    signature = signature_of(kernel.family)
+    params = " ".join(f"{name}={value}" for name, value in zip(signature.params, kernel.params))
+    named = signature.named(kernel.params, words)
+    args = " ".join(f"{name}={word_text(kind, named[name])}" for name, kind in signature.args.items())
+    return f"{kernel.family}({params}) {args}"
 
 
-def word_text(value: Any) -> str:
-    """An argument as text; memory by its key, an array by its dtype and shape."""
-    if isinstance(value, tuple):
-        return f"[{' '.join(map(word_text, value))}]"
-    if not isinstance(value, Pointer):
-        return str(value)
-    base = value.base
-    key = base if isinstance(base, str) else getattr(base, "name", None) or type(base).__name__
-    return f"{key}+{value.offset}"
+def word_text(kind: Kind, value: Any) -> str:
+    """An argument of this kind as text."""
+    if isinstance(kind, Words):
+        return f"[{' '.join(map(word_text, cycle(kind.kinds), value))}]"
+    if kind == "f8" and isinstance(value, int):
+        value = struct.unpack("d", struct.pack("q", value))[0]
+    return str(value)

@@ -30,7 +30,7 @@ def transpose_calls(out: np.ndarray, x: np.ndarray) -> list[Call]:
         lanes = 2
         side = SIDE // lanes
         blocks = {"block_i": lanes, "blocks_i": side, "block_j": lanes, "blocks_j": side}
-        calls.append(TILES.call((8, lanes), side * side, **(TILES.named(call) | blocks)))
+        calls.append(TILES.call((8, lanes), side * side, **(TILES.named(call.kernel.params, call.args) | blocks)))
     return calls
 
 
@@ -204,7 +204,7 @@ def test_more_tasks_than_the_shared_word_counts_are_put_together(four):
     n = (1 << 24) + 5
     out = np.zeros(n, np.uint8)
     call = fill_calls(host_target(), view_of(out), 1)[0]
-    one_byte_each = FILLS.named(call) | {"block": 1, "blocks": n}
+    one_byte_each = FILLS.named(call.kernel.params, call.args) | {"block": 1, "blocks": n}
     assert run(four, table_of([FILLS.call(call.kernel.params, n, **one_byte_each)]), 2) == 1
     assert out.all()
 

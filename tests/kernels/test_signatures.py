@@ -1,26 +1,30 @@
 """Signatures: both sides of a call name the same arguments, and what does not fit is refused by name."""
 
 import inspect
+import re
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import cgraph as cg
 import cgraph.kernels.signatures as signatures
 from cgraph.kernels.calls.activation import RELU
-from cgraph.kernels.calls.matmul import matmul_calls, matmul_scratch_nbytes
+from cgraph.kernels.calls.matmul import matmul_calls, matmul_nbytes
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.calls.pointwise import pointwise_calls
-from cgraph.kernels.calls.reduce import reduce_calls, scratch_nbytes
-from cgraph.kernels.calls.sort import sort_calls, sort_scratch
+from cgraph.kernels.calls.reduce import reduce_calls, reduce_nbytes
+from cgraph.kernels.calls.sort import sort_calls, sort_nbytes
 from cgraph.kernels.calls.stencil import stencil_calls, sweep_of
 from cgraph.kernels.expression import Trace
-from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.kernel import Kernel, Pointer, View
 from cgraph.kernels.signature import Signature, Words, signature_of, text_of
 from cgraph.kernels.signatures.gemm import TILE
 from cgraph.kernels.signatures.move import FILLS
 from cgraph.kernels.signatures.softmax import ROWS
+from cgraph.kernels.target import host_target
+from tests.support.images import workspace
 from tests.support.kernels import view_of
 
 MODULES = sorted(path.stem for path in Path(signatures.__path__[0]).glob("[a-z]*.py"))
@@ -30,6 +34,7 @@ FAMILIES = [
     for found in vars(import_module(f"cgraph.kernels.signatures.{name}")).values()
     if isinstance(found, Signature)
 ]
+HOST = host_target()
 every_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda x: x.family)
 
 
@@ -70,8 +75,8 @@ def test_every_emitter_that_reads_arguments_has_a_signature():
 
 def fill_args():
     out = np.zeros(8)
-    (call,) = copy_calls(view_of(out), View(Pointer(np.ones(1)), (8,), (0,), "f8"))
-    return FILLS.named(call)
+    (call,) = copy_calls(HOST, view_of(out), View(Pointer(np.ones(1)), (8,), (0,), "f8"))
+    return FILLS.named(call.kernel.params, call.args)
 
 
 @pytest.mark.parametrize(
@@ -104,9 +109,9 @@ def test_a_missing_argument_and_a_wrong_number_of_params_are_refused():
 
 def test_a_whole_number_is_no_float_and_an_address_may_be_absent_only_where_it_says_so():
     a, b, out = np.ones((40, 40)), np.ones((40, 40)), np.zeros((40, 40))
-    calls = matmul_calls(view_of(out), view_of(a), view_of(b), activation=RELU, scratch=Pointer(np.zeros(1 << 16)))
-    args = TILE.named(calls[-1])
+    calls = matmul_calls(HOST, view_of(out), view_of(a), view_of(b), activation=RELU, workspace=workspace(1 << 19))
     params = calls[-1].kernel.params
+    args = TILE.named(params, calls[-1].args)
     assert args["bias"] is None
     with pytest.raises(TypeError, match="gemm.tile: argument low is 0, no f8"):
         TILE.call(params, 1, **(args | {"low": 0}))
@@ -127,27 +132,27 @@ def some_calls():
     same = m.program(m.load(0, "f4"))
     x = np.ones((12, 300, 40), "f4")
     out = np.zeros_like(x)
-    yield from copy_calls(view_of(np.zeros((48, 300, 40), "f4")), view_of(np.ones((40, 300, 48), "f4").T))
-    yield from copy_calls(view_of(out[:, :, ::2]), view_of(x[:, :, 1::2]))
-    yield from pointwise_calls(double, view_of(out[:, ::3]), view_of(x[:, ::3]))
+    yield from copy_calls(HOST, view_of(np.zeros((48, 300, 40), "f4")), view_of(np.ones((40, 300, 48), "f4").T))
+    yield from copy_calls(HOST, view_of(out[:, :, ::2]), view_of(x[:, :, 1::2]))
+    yield from pointwise_calls(HOST, double, view_of(out[:, ::3]), view_of(x[:, ::3]))
     for axes in ((0,), (1,), (2,), (0, 1, 2)):
         kept = np.zeros([n for a, n in enumerate(x.shape) if a not in axes], "f4")
-        room = np.zeros(scratch_nbytes("sum", "f4", x.shape, axes) + 8, "u1")
-        yield from reduce_calls("sum", same, view_of(kept), view_of(x), axes=axes, scratch=view_of(room))
-    scratch = np.zeros(sort_scratch(x.shape, 1, "f4", "i8"), "u1")
-    yield from sort_calls(view_of(out), view_of(np.zeros(x.shape, "i8")), view_of(x), 1, view_of(scratch))
+        room = workspace(reduce_nbytes("sum", "f4", x.shape, axes))
+        yield from reduce_calls(HOST, "sum", same, view_of(kept), view_of(x), axes=axes, workspace=room)
+    room = workspace(sort_nbytes(x.shape, 1, "f4", "i8"))
+    yield from sort_calls(view_of(out), view_of(np.zeros(x.shape, "i8")), view_of(x), 1, room)
     sweep = sweep_of((10, 300, 40), 4, [(1, 0, 0)])
-    yield from stencil_calls(double, sweep, view_of(x[1:-1]), [view_of(x[2:])], Pointer(np.zeros(sweep.nbytes, "u1")))
-    a, c = np.ones((64, 32), "f4"), np.zeros((64, 64), "f4")
-    room = np.zeros(matmul_scratch_nbytes(view_of(c), view_of(a), view_of(a.T)) + 64, "u1")
-    yield from matmul_calls(view_of(c), view_of(a), view_of(a.T), scratch=Pointer(room))
+    yield from stencil_calls(double, sweep, view_of(x[1:-1]), [view_of(x[2:])], workspace(sweep.nbytes))
+    a, c = view_of(np.ones((64, 32), "f4")), view_of(np.zeros((64, 64), "f4"))
+    b = view_of(np.ones((64, 32), "f4").T)
+    yield from matmul_calls(HOST, c, a, b, workspace=workspace(matmul_nbytes(HOST, c, a, b)))
 
 
 def test_the_arguments_of_a_call_have_the_names_under_which_they_were_given():
     families = set()
     for call in some_calls():
         family = signature_of(call.kernel.family)
-        again = family.call(call.kernel.params, call.tasks, call.chunk, **family.named(call))
+        again = family.call(call.kernel.params, call.tasks, call.chunk, **family.named(call.kernel.params, call.args))
         assert again == call
         families.add(call.kernel.family)
     assert families >= {"move.tiles", "move.strided", "pointwise.pointwise", "reduce.along", "reduce.across"}
@@ -155,6 +160,17 @@ def test_the_arguments_of_a_call_have_the_names_under_which_they_were_given():
 
 
 def test_a_call_is_shown_with_the_names_of_its_params_and_arguments():
-    text = text_of(FILLS.call((4, False), 3, **(fill_args() | {"out": Pointer("arena", 64)})))
-    assert text.startswith("move.fills(itemsize=4 stream=False) out=arena+64 x=ndarray+0 columns=8 ")
-    assert text.endswith(" rank=1 axes=[1 0 0], 3 tasks")
+    call = FILLS.call((4, False), 3, **fill_args())
+    text = text_of(call.kernel, ["arena+64", "constant0+0", *call.args[2:]])
+    assert text.startswith("move.fills(itemsize=4 stream=False) out=arena+64 x=constant0+0 columns=8 ")
+    assert text.endswith(" rank=1 axes=[1 0 0]")
+    words = [*(f"x{i}" for i in range(6)), 5, 3, 0.5, int(np.array(-1.0).view(np.int64))]
+    assert " share=0.5 least=-1.0" in text_of(Kernel("boxes.suppress", ("f4", False)), words)
+
+
+def test_the_code_of_a_function_is_shown_with_the_names_of_its_arguments():
+    x = cg.Var((40, 30), name="x")
+    text = cg.compile(cg.sum(x @ np.ones((30, 20), "f4"), axis=0), [x]).program.code.text()
+    for line in text.splitlines():
+        family = signature_of(re.search(r": (\w+\.\w+)\(", line)[1])
+        assert all(f" {name}=" in line for name in family.args)

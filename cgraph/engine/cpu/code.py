@@ -10,6 +10,7 @@ from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
 from cgraph.kernels.callback import STOP
 from cgraph.kernels.kernel import ARENA, Call, Callback, Kernel, Pointer
+from cgraph.kernels.signature import text_of
 from cgraph.ops.leaf import ConstOp, Var
 from cgraph.planning import Compiled
 from cgraph.record import Record
@@ -82,7 +83,7 @@ class Code(Record, eq=False):
         return [k for k in self.kernels if isinstance(k, Callback)]
 
     def text(self) -> str:
-        """Every call on a line of its own: the step, the kernel, its arguments, with memory by symbols."""
+        """Every call on a line of its own: the step, the kernel, its arguments by name, with memory by symbols."""
         return "\n".join(self.lines())
 
     def lines(self) -> Iterator[str]:
@@ -93,8 +94,10 @@ class Code(Record, eq=False):
         }
         ends = [*self.table[1:, 1], len(self.args)]
         for row, (number, first, tasks, _) in enumerate(self.table):
-            words = (symbol_at.get(i, str(self.args[i])) for i in range(first, ends[row]))
-            yield f"{self.labels[self.label_of[row]]}: {self.kernels[number]} [{', '.join(words)}] in {tasks} tasks"
+            words = [symbol_at.get(i, int(self.args[i])) for i in range(first, ends[row])]
+            kernel = self.kernels[number]
+            call = text_of(kernel, words) if isinstance(kernel, Kernel) else f"{kernel} {words}"
+            yield f"{self.labels[self.label_of[row]]}: {call} in {tasks} tasks"
 
 
 def code_of(parts_by_step: Sequence[Sequence[Part]], compiled: Compiled) -> Code:
