@@ -20,7 +20,7 @@ def computed(name, *xs, gpu=True):
     program = m.program(getattr(m, name)(*(m.load(i, x.dtype.str[1:]) for i, x in enumerate(xs))))
     out = np.empty_like(xs[0])
     target = GPU if gpu else host_target()
-    calls = pointwise_calls(program, view_of(out), *map(view_of, xs), target=target)
+    calls = pointwise_calls(target, program, view_of(out), *map(view_of, xs))
     run_on_gpu(calls) if gpu else run_calls(calls)
     return out
 
