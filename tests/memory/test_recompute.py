@@ -1,0 +1,130 @@
+"""Which steps run again: replayed over bytes that carry the name of what was written there, and when.
+
+A step that runs must find the present values of all that it reads, and callers those of all that is kept; nothing runs
+that could have stayed.
+"""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cgraph as cg
+from cgraph.ir.graph import Node
+from cgraph.kernels.target import host_target
+from cgraph.memory.auto import auto
+from cgraph.memory.layout import owner_of
+from cgraph.memory.problem import Strategy
+from cgraph.memory.recompute import FULL, Recompute, cut_out
+from cgraph.memory.strategies import STRATEGIES
+from cgraph.planning import Compiled, plan_graph
+from tests.support.graphs import graphs
+
+NOBODY = -1
+
+
+def plan(outputs: list[Node], changing: tuple = (), strategy: Strategy = auto) -> Compiled:
+    return plan_graph(tuple(outputs), {}, host_target(), strategy, changing, 4)
+
+
+class Memory:
+    """The arena of a graph; every byte holds the name of a value: its step, and the last run that could change it."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self.compiled, self.layout, self.usage = compiled, compiled.layout, compiled.usage
+        self.bytes = np.full(compiled.nbytes, NOBODY, np.int64)
+        self.run_count = 0
+        sources: dict[Node, set[Node]] = {}
+        for node in self.layout.views:
+            sources[node] = {node} if not node.operands or not node.op.pure else set()
+            sources[node].update(*(sources[x] for x in node.operands))
+        self.sources = [sources[node] for node in self.layout.steps]
+        self.since: dict[Node, int] = {}
+
+    def span(self, value: int) -> slice:
+        at = self.usage.offset(self.compiled.plan, value)
+        return slice(at, at + self.layout.values[value].nbytes)
+
+    def names(self, value: int) -> np.ndarray:
+        """What the bytes of a value hold when it is up to date; those of a part made inside it are the part's."""
+        since = max((self.since.get(x, 0) for x in self.sources[value]), default=0)
+        found = np.full(self.layout.values[value].nbytes, since * len(self.layout.values) + value, np.int64)
+        for part, whole in enumerate(self.usage.inside):
+            if whole == value:
+                at = self.span(part).start - self.span(value).start
+                found[at : at + self.layout.values[part].nbytes] = self.names(part)
+        return found
+
+    def holds(self, value: int) -> bool:
+        return np.array_equal(self.bytes[self.span(value)], self.names(value))
+
+    def run(self, steps: tuple[int, ...] | None, changed: frozenset[Node]) -> None:
+        self.run_count += 1
+        impure = {node for node in self.layout.views if not node.op.pure}
+        self.since |= dict.fromkeys(changed | impure, self.run_count)
+        for t in range(len(self.layout.steps)) if steps is None else steps:
+            node = self.layout.steps[t]
+            owners = (owner_of(self.layout.views[x]) for x in node.operands)
+            assert all(self.holds(self.layout.value_of[x]) for x in owners if x in self.layout.value_of), (t, node)
+            if node in self.layout.workspace_of:
+                self.bytes[self.span(self.layout.workspace_of[node])] = NOBODY
+            parts = [p for p, whole in enumerate(self.usage.inside) if whole == t]
+            kept = [(p, self.bytes[self.span(p)].copy()) for p in parts]
+            self.bytes[self.span(t)] = self.names(t)
+            for p, was in kept:
+                self.bytes[self.span(p)] = was
+        for node in self.layout.kept:
+            owner = owner_of(self.layout.views[node])
+            assert owner not in self.layout.value_of or self.holds(self.layout.value_of[owner]), node
+
+
+@settings(max_examples=80)
+@given(
+    drawn=graphs(impure=True),
+    changing=st.integers(0, 4),
+    strategy=st.sampled_from(("auto", "greedy_in_order_blocks", "one_each")),
+    changes=st.lists(st.integers(0, 15), min_size=1, max_size=8),
+)
+def test_every_step_finds_the_present_values_of_what_it_reads(drawn, changing, strategy, changes):
+    compiled = plan(drawn.outputs, tuple(drawn.leaves[changing : changing + 1]), STRATEGIES.get(strategy, auto))
+    recompute, memory = Recompute(compiled), Memory(compiled)
+    steps = recompute.steps(None, frozenset(drawn.leaves))
+    assert steps.run is None
+    memory.run(steps.run, frozenset(drawn.leaves))
+    for mask in changes:
+        changed = frozenset(x for i, x in enumerate(drawn.leaves) if mask >> i & 1)
+        steps = recompute.steps(steps.after, changed)
+        memory.run(steps.run, changed)
+        alone = strategy == "one_each" and set(compiled.usage.shared) <= {NOBODY}
+        if alone and steps.run is not None:  # nothing is overwritten, so what did not change stays
+            impure = {node for node in compiled.layout.views if not node.op.pure}
+            assert steps.run == tuple(t for t in range(recompute.count) if memory.sources[t] & (changed | impure))
+
+
+def test_what_is_remembered_is_asked_for_once_and_states_are_numbered():
+    x, w = cg.Var((8,), name="x"), cg.Var((8,), name="w")
+    recompute = Recompute(plan([cg.cumsum(x, 0), cg.sort(w)]))
+    first = recompute.steps(FULL, frozenset([x]))
+    assert recompute.steps(FULL, frozenset([x])) is first
+    assert {first.run, recompute.steps(first.after, frozenset([w])).run} == {(0,), (1,)}
+    assert recompute.steps(first.after, frozenset([x, w])).run is None
+    assert recompute.steps(first.after, frozenset()).run == ()
+    assert len(recompute.states) == 1
+
+
+def test_what_was_overwritten_runs_again_unless_it_was_to_be_kept():
+    x, w = cg.Var((64,), name="x"), cg.Var((64,), name="w")
+    y = cg.cumsum(w, 0)
+    outputs = [cg.cumsum(y, 0) + cg.cumsum(x, 0)]  # the second sum has the bytes of the first, or of `y`
+    assert Recompute(plan(outputs)).steps(FULL, frozenset([x])).run in (None, (0, 1, 2, 3))
+    kept = plan(outputs, (x,))
+    steps = Recompute(kept).steps(FULL, frozenset([x])).run
+    assert [kept.layout.steps[t].name for t in steps] == ["cumsum", "add"]
+
+
+def test_holes_are_cut_out_of_a_span():
+    assert cut_out((2, 9), []) == [(2, 9)]
+    assert cut_out((2, 9), [(2, 4), (5, 6)]) == [(4, 5), (6, 9)]
+    assert cut_out((2, 9), [(3, 9)]) == [(2, 3)]
+    assert cut_out((2, 9), [(2, 9)]) == []
+    assert cut_out((2, 9), [(3, 7), (4, 5)]) == [(2, 3), (7, 9)]
+    assert cut_out((2, 2), []) == []
