@@ -4,6 +4,7 @@ Images of floats have an op of their own; anything else is made of takes and wei
 """
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from cgraph.kernels.calls.resize import (
     rounded_positions,
 )
 from cgraph.kernels.target import Target
+from cgraph.ops.average_pool import avg_pool2d
 from cgraph.ops.family import float_dtype
 from cgraph.ops.leaf import Const, as_node
 from cgraph.ops.linear import matmul
@@ -71,6 +73,11 @@ class Resize(Op):
         rows, columns = (self.matrix(i, n) for i, n in enumerate(x.shape[2:]))
         return np.einsum("ph,nchw,qw->ncpq", rows, x, columns, optimize=True).astype(x.dtype)
 
+    def repeats(self, size: tuple[int, ...]) -> bool:
+        """Every pixel of images of this size becomes a rectangle of equal ones."""
+        exact = all(m % n == 0 and scale == m // n for m, n, scale in zip(self.shape, size, self.scales))
+        return exact and (self.mode, self.coordinates, self.rounding) == ("nearest", "asymmetric", "floor")
+
     def calls(self, out: Images, x: Images) -> list:
         """The calls, for images in blocks or plain ones."""
         if self.mode == "nearest":
@@ -81,7 +88,11 @@ class Resize(Op):
         return Work(self.calls, strided=True)
 
     def grad(self, node, g):
-        rows, columns = (Const(self.matrix(i, n).astype(g.dtype)) for i, n in enumerate(node.operands[0].shape[2:]))
+        x = node.operands[0]
+        if self.repeats(x.shape[2:]):
+            window = self.shape[0] // x.shape[2], self.shape[1] // x.shape[3]
+            return (avg_pool2d(g, window) * float(prod(window)),)
+        rows, columns = (Const(self.matrix(i, n).astype(g.dtype)) for i, n in enumerate(x.shape[2:]))
         return (matmul(matmul(swapaxes(rows, 0, 1), g), columns),)
 
 

@@ -342,6 +342,7 @@ IMAGES = [
     case("lrn", lambda x: cg.lrn(x, 3, 0.5, 0.75, 2.0), (2, 5, 3)),
     case("lrn", lambda x: cg.lrn(x, 4, 0.5, 0.6, 1.0), (1, 5, 3, 2), label="even"),
     case("resize", lambda x: cg.resize(x, (7, 3)), (2, 3, 4, 5)),
+    case("resize", lambda x: cg.resize(x, (8, 15), "nearest", "asymmetric", "floor"), (2, 3, 4, 5), label="repeated"),
     case("resize", lambda x: cg.resize(x, (7, 3), "linear", "align_corners"), (2, 3, 4, 5), label="linear"),
 ]
 
