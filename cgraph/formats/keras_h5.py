@@ -9,6 +9,7 @@ Source: the layout of Keras' ``model.save``; CVE-2026-1669 for links and declare
 import math
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -142,13 +143,17 @@ def kind_of(group: Any, name: str, h5py: Any) -> Any:
 def arrays_of(
     root: Any, userblock: int, allowance: Allowance, h5py: Any
 ) -> dict[tuple[str, str], "Stored | np.ndarray"]:
-    """Arrays by layer and their last name, without Keras' ``:0``."""
+    """Arrays by layer and their last name, without Keras' ``:0``; by their whole path in the layer where several share
+    that name, as in a network that is a layer of another."""
+    paths = dict(datasets(root, allowance, h5py))
+    keys = {path: path.partition(":")[0].partition("/")[::2] for path in paths}
+    last = Counter((layer, name.rpartition("/")[2]) for layer, name in keys.values())
     found: dict[tuple[str, str], Stored | np.ndarray] = {}
-    for path, dataset in datasets(root, allowance, h5py):
+    for path, dataset in paths.items():
         check_stored(path, dataset)
-        layer, _, name = path.partition("/")
-        short = name.rpartition("/")[2].partition(":")[0]
-        key = (layer, short if (layer, short) not in found else name.partition(":")[0])
+        layer, name = keys[path]
+        short = name.rpartition("/")[2]
+        key = (layer, short if last[layer, short] == 1 else name)
         offset = None if userblock or dataset.chunks else dataset.id.get_offset()
         if offset is not None:
             found[key] = Stored(offset, dataset.dtype.str, dataset.shape)
