@@ -1,5 +1,6 @@
 """History: loss and learning rate of every step, and a picture of them."""
 
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +16,14 @@ class History(Record):
         rate: learning rate of every step ``[steps]``
         checked_at: steps after which the validation loss was computed ``[checks]``
         validation: that loss ``[checks]``
+        parts: of the loss of every step, by name ``[steps]``; none when it is one number
     """
 
     loss: np.ndarray
     rate: np.ndarray
     checked_at: np.ndarray
     validation: np.ndarray
+    parts: dict[str, np.ndarray] = field(default_factory=dict)
 
     def plot(self, path: str | Path) -> None:
         """Write a picture of the losses, by steps, on a logarithmic scale. Needs matplotlib (extra `plot`)."""

@@ -82,9 +82,9 @@ class Layer(Record, eq=False):
                 found[path] = value
         return found
 
-    def parameters(self) -> dict[str, Parameter]:
-        """Every trained Parameter by its path."""
-        return {path: x for path, x in self.variables().items() if x.trained}
+    def parameters(self, frozen: tuple[str, ...] = ()) -> dict[str, Parameter]:
+        """Every trained Parameter by its path, but for those whose path begins as one of `frozen`."""
+        return {path: x for path, x in self.variables().items() if x.trained and not path.startswith(frozen)}
 
     def layers(self) -> dict[str, "Layer"]:
         """Every layer below this one, and this one with the empty path, each at its first path."""

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import cgraph as cg
 from cgraph import Node, ShapeError
 
-Loss = Callable[[Node, Node], Node]
+Loss = Callable[..., Node | dict[str, Node]]
+"""Of what a model predicts and what is wanted: one number, or parts by name, whose sum is minimised."""
 
 
 def cross_entropy(scores: Node, wanted: Node) -> Node:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 import cgraph as cg
-from cgraph import Function, Record, Var
+from cgraph import Function, Node, Record, Var
 from nn.layer import Layer, Parameter
 from nn.losses import Loss
 from nn.mode import Mode
@@ -17,19 +17,20 @@ class Step(Record):
     """One step of training. Calling it runs the Function once: nothing else is computed per step.
 
     Fields
-        function: given samples and what is wanted, returns loss and learning rate
+        function: given samples and what is wanted, returns loss, learning rate and the parts of the loss
         parameters: what the gradients change
         state: every Var that changes and is no Parameter, by name: step number, slots, random key
+        parts: names of the parts of which the loss is the sum; none when it is one number
     """
 
     function: Function
     parameters: dict[str, Parameter]
     state: dict[str, Var]
+    parts: tuple[str, ...] = ()
 
-    def __call__(self, *arrays: np.ndarray) -> tuple[float, float]:
-        """Loss before the step, and the rate with which it was made."""
-        loss, rate = self.function(*arrays)
-        return float(loss), float(rate)
+    def __call__(self, *arrays: np.ndarray) -> tuple[float, ...]:
+        """Loss before the step, the rate with which it was made, and the loss's parts."""
+        return tuple(float(x) for x in self.function(*arrays))
 
 
 def training_step(
@@ -38,6 +39,7 @@ def training_step(
     optimiser: Optimiser,
     samples: tuple[np.ndarray, ...],
     *,
+    targets: int = 1,
     seed: int = 0,
     trained: dict[str, Parameter] | None = None,
     **options: Any,
@@ -46,8 +48,10 @@ def training_step(
 
     Parameters
         model: its Parameters have values
-        loss: of what the model gives and of the last array
+        loss: of what the model gives and of the arrays behind its inputs: one number, or several by name, whose sum is
+            minimised and which are reported one by one
         samples: one batch: an array for each input of the model, then what is wanted; only shapes and dtypes count
+        targets: how many of them are what is wanted; none when the model's result is the loss's only operand
         seed: of dropout and noise
         trained: Parameters to change, by path; all trained ones of the model by default
         options: for ``cgraph.compile``
@@ -56,7 +60,10 @@ def training_step(
     mode = Mode(training=True, seed=seed)
     inputs = [Var(x.shape, x.dtype, f"batch{i}") for i, x in enumerate(samples)]
     parameters = model.parameters() if trained is None else trained
-    error = loss(model(*inputs[:-1], mode=mode), inputs[-1])
+    given = len(inputs) - targets
+    found = loss(model(*inputs[:given], mode=mode), *inputs[given:])
+    parts = found if isinstance(found, dict) else {}
+    error = sum_of(list(parts.values())) if isinstance(found, dict) else found
     penalty = optimiser.penalty(parameters)
     total = error if penalty is None else error + penalty
     gradients = cg.gradient(total, list(parameters.values()))
@@ -65,5 +72,13 @@ def training_step(
     edges.update(mode.updates)
     if mode.key is not None:
         state["random_key"] = mode.key
-    function = cg.compile([total, rate], inputs, updates=edges, **options)
-    return Step(function, parameters, state)
+    function = cg.compile([total, rate, *parts.values()], inputs, updates=edges, **options)
+    return Step(function, parameters, state, tuple(parts))
+
+
+def sum_of(nodes: list[Node]) -> Node:
+    """The sum of one node or several, in their order."""
+    found = nodes[0]
+    for node in nodes[1:]:
+        found = found + node
+    return found

@@ -19,7 +19,7 @@ from nn.loader import Loader
 from nn.losses import Loss, cross_entropy
 from nn.optim.optimiser import Optimiser
 from nn.progress import progress_bar
-from nn.step import Step, training_step
+from nn.step import Step, sum_of, training_step
 from nn.stopping import Stopping
 from nn.weights import set_values, values_of
 
@@ -32,8 +32,9 @@ def train(
     loss: Loss = cross_entropy,
     optimiser: Optimiser | None = None,
     *,
+    targets: int = 1,
     epochs: float = 1.0,
-    validation: Arrays | None = None,
+    validation: Arrays | Callable[[], float] | None = None,
     stopping: Stopping | None = None,
     checkpoint: Checkpoint | None = None,
     resume: bool = True,
@@ -47,10 +48,12 @@ def train(
     Parameters
         model: its Parameters have values
         data: the samples of each step
-        loss: of what the model gives and what is wanted
+        loss: of what the model gives and what is wanted: one number, or several by name, whose sum is minimised
         optimiser: Adam with a rate of 0.001 by default
+        targets: how many of the loader's arrays, the last ones, are what is wanted
         epochs: passes over the samples; a part of one is fine
-        validation: arrays like the loader's, whose loss is computed after every epoch, for inference
+        validation: arrays like the loader's, whose loss is computed after every epoch, for inference; or a function
+            that gives any number that training should lower, such as one less a precision
         stopping: when to stop before; asked after every epoch
         checkpoint: where and when to write checkpoints
         resume: go on from the checkpoint if there is one
@@ -62,8 +65,11 @@ def train(
         losses and rates of all steps, those before a resumption too
     """
     optimiser = optimiser or Optimiser()
-    step = training_step(model, loss, optimiser, data.at(0), seed=seed, trained=trained, **options)
-    checked = validation_loss(model, loss, validation, data.batch, options) if validation is not None else None
+    step = training_step(model, loss, optimiser, data.at(0), targets=targets, seed=seed, trained=trained, **options)
+    if validation is None or callable(validation):
+        checked = validation
+    else:
+        checked = validation_loss(model, loss, validation, data.batch, targets, options)
     run = Run(model, step, data, round(epochs * data.steps_per_epoch), checked, stopping, checkpoint)
     if checkpoint is not None and resume:
         run.resume()
@@ -75,6 +81,7 @@ class Run:
 
     Fields
         losses, rates: of the steps so far
+        parts: of the losses, by name
         checked_at, validation: steps after which the validation loss was computed, and that loss
         done: stopped before its last step
     """
@@ -93,6 +100,7 @@ class Run:
         self.check, self.stopping, self.checkpoint = check, stopping, checkpoint
         self.losses: list[float] = []
         self.rates: list[float] = []
+        self.parts: dict[str, list[float]] = {name: [] for name in step.parts}
         self.checked_at: list[int] = []
         self.validation: list[float] = []
         self.done = False
@@ -110,9 +118,11 @@ class Run:
 
     def one(self) -> None:
         """One step, and what is due after it."""
-        loss, rate = self.step(*self.data.at(len(self.losses)))
+        loss, rate, *parts = self.step(*self.data.at(len(self.losses)))
         self.losses.append(loss)
         self.rates.append(rate)
+        for name, part in zip(self.step.parts, parts):
+            self.parts[name].append(part)
         count = len(self.losses)
         if count % self.data.steps_per_epoch == 0:
             self.end_epoch()
@@ -139,6 +149,7 @@ class Run:
             np.array(self.rates, single),
             np.array(self.checked_at, places),
             np.array(self.validation, single),
+            {name: np.array(part, single) for name, part in self.parts.items()},
         )
 
     def save(self) -> None:
@@ -146,7 +157,9 @@ class Run:
         assert self.checkpoint is not None
         arrays = {f"model/{path}": x for path, x in values_of(self.model).items()}
         arrays |= {f"state/{name}": x.value for name, x in self.step.state.items()}
-        arrays |= {f"history/{name}": x for name, x in vars(self.history()).items()}
+        history = vars(self.history())
+        arrays |= {f"parts/{name}": x for name, x in history.pop("parts").items()}
+        arrays |= {f"history/{name}": x for name, x in history.items()}
         facts = {"step": len(self.losses), "of": self.total, "done": self.done}
         write_checkpoint(self.checkpoint.path, arrays, facts)
 
@@ -166,6 +179,7 @@ class Run:
             x.assign(state[name].reshape(x.shape))
         self.losses, self.rates = history["loss"].tolist(), history["rate"].tolist()
         self.checked_at, self.validation = history["checked_at"].tolist(), history["validation"].tolist()
+        self.parts = {name: x.tolist() for name, x in below(arrays, "parts/").items()}
         self.done = bool(facts.get("done"))
 
 
@@ -175,16 +189,20 @@ def below(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
 
 
 def validation_loss(
-    model: Layer, loss: Loss, arrays: Arrays, batch: int, options: dict[str, Any]
+    model: Layer, loss: Loss, arrays: Arrays, batch: int, targets: int, options: dict[str, Any]
 ) -> Callable[[], float]:
     """A function that computes the loss of all samples for inference, with the weights as they are when called."""
-    if len(arrays) < 2:
+    if len(arrays) <= targets:
         raise InputError("validation needs an array for each input of the model, and what is wanted")
-    inputs, wanted = arrays[:-1], arrays[-1]
+    given = len(arrays) - targets
+    inputs, wanted = arrays[:given], arrays[given:]
     samples = [Sample(x.shape[1:], str(x.dtype)) for x in inputs]
-    predict = compile_model(model, min(batch, len(wanted)), samples, frozen=False, **options)
-    (predicted,) = predict.function.outputs
-    given = Var((len(wanted), *predicted.shape[1:]), predicted.dtype, "predicted")
-    answers = Var(wanted.shape, wanted.dtype, "wanted")
-    error = cg.compile(loss(given, answers), [given, answers], **options)
-    return lambda: float(error(predict(*inputs), wanted))
+    predict = compile_model(model, min(batch, len(inputs[0])), samples, frozen=False, **options)
+    (found,) = predict.function.outputs
+    predicted = Var((len(inputs[0]), *found.shape[1:]), found.dtype, "predicted")
+    answers = [Var(x.shape, x.dtype, f"wanted{i}") for i, x in enumerate(wanted)]
+    parts = loss(predicted, *answers)
+    error = cg.compile(
+        sum_of(list(parts.values())) if isinstance(parts, dict) else parts, [predicted, *answers], **options
+    )
+    return lambda: float(error(predict(*inputs), *wanted))

@@ -18,7 +18,7 @@ class ConvNorm(Layer):
     Fields
         inputs … groups: as in Conv2d
         function: the activation; ``"none"`` for none
-        eps, scaled: as in BatchNorm
+        eps, scaled, frozen: as in BatchNorm
     """
 
     inputs: int
@@ -31,13 +31,14 @@ class ConvNorm(Layer):
     function: Function = "relu"
     eps: float = 1e-5
     scaled: bool = True
+    frozen: bool = False
     conv: Conv2d = field(init=False)
     norm: BatchNorm = field(init=False)
 
     def __post_init__(self) -> None:
         sizes = (self.inputs, self.outputs, self.window, self.stride, self.pad, self.dilation, self.groups)
         self.hold(conv=Conv2d(*sizes, use_bias=False, start=HE_NORMAL))
-        self.hold(norm=BatchNorm(self.outputs, self.eps, scaled=self.scaled))
+        self.hold(norm=BatchNorm(self.outputs, self.eps, scaled=self.scaled, frozen=self.frozen))
 
     def build(self, *xs: Node, mode: Mode) -> Node:
         return activation(self.function)(self.norm(self.conv(*xs, mode=mode), mode=mode))

@@ -21,6 +21,7 @@ class BatchNorm(Layer):
         eps: added to the variance
         decay: share of the running statistics that a training step keeps
         scaled: has a trained scale
+        frozen: nothing of it is trained, and the running statistics stay as they are, in training too
     Source
         Ioffe and Szegedy 2015, arXiv:1502.03167
     """
@@ -29,20 +30,23 @@ class BatchNorm(Layer):
     eps: float = 1e-5
     decay: float = 0.9
     scaled: bool = True
+    frozen: bool = False
     scale: Parameter | None = field(init=False)
     shift: Parameter = field(init=False)
     mean: Parameter = field(init=False)
     variance: Parameter = field(init=False)
 
     def __post_init__(self) -> None:
-        shape = (self.channels,)
-        self.hold(scale=Parameter(shape, ONES) if self.scaled else None, shift=Parameter(shape, ZEROS))
+        shape, trained = (self.channels,), not self.frozen
+        self.hold(
+            scale=Parameter(shape, ONES, trained) if self.scaled else None, shift=Parameter(shape, ZEROS, trained)
+        )
         self.hold(mean=Parameter(shape, ZEROS, trained=False), variance=Parameter(shape, ONES, trained=False))
 
     def build(self, *xs: Node, mode: Mode) -> Node:
         (x,) = xs
         scale = self.scale if self.scale is not None else cg.ones(self.channels)
-        if not mode.training:
+        if self.frozen or not mode.training:
             return cg.batch_norm(x, scale, self.shift, self.mean, self.variance, self.eps)
         y, mean, variance = cg.batch_norm_training(x, scale, self.shift, self.eps)
         self._follow(mode, mean, variance, x.size // self.channels)

@@ -4,6 +4,7 @@ The networks for CIFAR-10 have 3 groups of 16, 32 and 64 channels and shortcuts 
 """
 
 from dataclasses import field
+from typing import Any
 
 import cgraph as cg
 from cgraph import Node
@@ -47,11 +48,19 @@ class Basic(Layer):
 
 
 class Bottleneck(Layer):
-    """1×1, 3×3 and 1×1 convolution beside a shortcut; the result has four times `width` channels."""
+    """1×1, 3×3 and 1×1 convolution beside a shortcut; the result has four times `width` channels.
+
+    Fields
+        first_stride: the stride sits on the first 1×1 convolution, as in the paper and in Keras
+        eps, frozen: as in ConvNorm
+    """
 
     inputs: int
     width: int
     stride: int = 1
+    first_stride: bool = False
+    eps: float = 1e-5
+    frozen: bool = False
     first: ConvNorm = field(init=False)
     second: ConvNorm = field(init=False)
     third: ConvNorm = field(init=False)
@@ -59,8 +68,10 @@ class Bottleneck(Layer):
 
     def __post_init__(self) -> None:
         c, w, k = self.inputs, self.width, 4 * self.width
-        self.hold(first=ConvNorm(c, w, 1), second=ConvNorm(w, w, 3, self.stride, 1))
-        self.hold(third=ConvNorm(w, k, 1, function="none"), shortcut=shortcut(c, k, self.stride))
+        before, after = (self.stride, 1) if self.first_stride else (1, self.stride)
+        how: dict[str, Any] = {"eps": self.eps, "frozen": self.frozen}
+        self.hold(first=ConvNorm(c, w, 1, before, **how), second=ConvNorm(w, w, 3, after, 1, **how))
+        self.hold(third=ConvNorm(w, k, 1, function="none", **how), shortcut=shortcut(c, k, self.stride, **how))
 
     def build(self, *xs: Node, mode: Mode) -> Node:
         (x,) = xs
@@ -68,10 +79,10 @@ class Bottleneck(Layer):
         return cg.relu(y + (x if self.shortcut is None else self.shortcut(x, mode=mode)))
 
 
-def shortcut(inputs: int, outputs: int, stride: int) -> ConvNorm | None:
+def shortcut(inputs: int, outputs: int, stride: int, **how: Any) -> ConvNorm | None:
     """A 1×1 convolution where sizes differ, else nothing."""
     same = inputs == outputs and stride == 1
-    return None if same else ConvNorm(inputs, outputs, 1, stride, function="none")
+    return None if same else ConvNorm(inputs, outputs, 1, stride, function="none", **how)
 
 
 def subsample(x: Node, stride: int, missing: int) -> Node:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from nn.layer import Layer
 from nn.models.blazeface import BlazeFace
 from nn.models.resnet import Bottleneck, ResNet
 
@@ -20,8 +21,17 @@ def resnet_arrays(arrays: Arrays, model: ResNet, prefix: str = "") -> dict[str, 
     Parameters
         prefix: what stands before the names, such as ``"state_dict.module."``
     """
+    found = trunk_arrays(arrays, model.groups, prefix)
+    last = "linear" if f"{prefix}linear.weight" in arrays else "fc"
+    found["classifier.weight"] = arrays[f"{prefix}{last}.weight"].T
+    found["classifier.bias"] = arrays[f"{prefix}{last}.bias"]
+    return found
+
+
+def trunk_arrays(arrays: Arrays, groups: tuple[tuple[Layer, ...], ...], prefix: str) -> dict[str, np.ndarray]:
+    """Of a ResNet's stem and groups."""
     found = conv_norm(arrays, "stem", f"{prefix}conv1", f"{prefix}bn1")
-    for g, group in enumerate(model.groups):
+    for g, group in enumerate(groups):
         for i, block in enumerate(group):
             here, there = f"groups.{g}.{i}", f"{prefix}layer{g + 1}.{i}"
             parts = ("first", "second", "third") if isinstance(block, Bottleneck) else ("first", "second")
@@ -29,9 +39,6 @@ def resnet_arrays(arrays: Arrays, model: ResNet, prefix: str = "") -> dict[str, 
                 found |= conv_norm(arrays, f"{here}.{part}", f"{there}.conv{n}", f"{there}.bn{n}")
             if getattr(block, "shortcut", None) is not None:
                 found |= conv_norm(arrays, f"{here}.shortcut", f"{there}.downsample.0", f"{there}.downsample.1")
-    last = "linear" if f"{prefix}linear.weight" in arrays else "fc"
-    found["classifier.weight"] = arrays[f"{prefix}{last}.weight"].T
-    found["classifier.bias"] = arrays[f"{prefix}{last}.bias"]
     return found
 
 

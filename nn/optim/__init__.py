@@ -6,7 +6,7 @@ from nn.optim.methods import Adagrad, Adam, AdamW, GradientDescent, RMSprop
 from nn.optim.momentum import Nesterov, Standard
 from nn.optim.optimiser import Optimiser
 from nn.optim.regularisation import L1, L2, Elastic
-from nn.optim.schedules import Const, Cosine, Decay, ExpDecay, Schedule
+from nn.optim.schedules import Const, Cosine, Decay, ExpDecay, Schedule, Steps, Trapezoid
 
 __all__ = [
     "L1",
@@ -32,4 +32,6 @@ __all__ = [
     "RMSprop",
     "Schedule",
     "Standard",
+    "Steps",
+    "Trapezoid",
 ]

@@ -70,3 +70,36 @@ class Cosine(Rate):
         share = cg.clip((step - self.warmup) / max(self.steps - self.warmup, 1), 0.0, 1.0)
         down = self.floor + (self.rate - self.floor) * 0.5 * (1.0 + cg.cos(pi * share))
         return cg.where(step < self.warmup, self.rate * (step + 1.0) / max(self.warmup, 1), down)
+
+
+class Trapezoid(Rate):
+    """Up in a line for `warmup` steps, level, and down in a line over the last `fall` of `steps`.
+
+    Until it falls it does not depend on `steps`, so a run may be made longer from a checkpoint.
+
+    Source: Hu et al. 2024, arXiv:2404.06395, section 4.2.
+    """
+
+    rate: float
+    steps: int
+    warmup: int
+    fall: int
+
+    def at(self, step: Node) -> Node:
+        up, down = (step + 1.0) / max(self.warmup, 1), (self.steps - step) / max(self.fall, 1)
+        return self.rate * cg.clip(cg.minimum(up, down), 0.0, 1.0)
+
+
+class Steps(Rate):
+    """Up in a line for `warmup` steps, then level, and times `factor` at each of the steps `at_steps`."""
+
+    rate: float
+    at_steps: tuple[int, ...]
+    factor: float = 0.1
+    warmup: int = 0
+
+    def at(self, step: Node) -> Node:
+        found = self.rate * cg.clip((step + 1.0) / max(self.warmup, 1), 0.0, 1.0)
+        for at in self.at_steps:
+            found = cg.where(step < at - 0.5, found, found * self.factor)
+        return found

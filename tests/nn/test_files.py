@@ -29,6 +29,18 @@ def test_saved_weights_come_back(tmp_path):
     np.testing.assert_array_equal(run(one, x), run(two, x))
 
 
+def test_weights_in_half_precision_take_half_the_bytes(tmp_path):
+    model = nn.initialise(nn.Linear(64, 64), 3)
+    before = model.weight.value
+    for dtype in ("float32", "float16"):
+        nn.save_weights(tmp_path / dtype, model, dtype)
+    nn.load_weights(tmp_path / "float16", model)
+    assert model.weight.value.dtype == np.float32
+    np.testing.assert_array_equal(model.weight.value, before.astype(np.float16).astype(np.float32))
+    sizes = [(tmp_path / dtype).stat().st_size for dtype in ("float16", "float32")]
+    assert sizes[0] < 0.52 * sizes[1]
+
+
 def test_mapped_weights_are_the_same_and_the_file_is_never_written(tmp_path):
     path = tmp_path / "w.safetensors"
     one, two = nn.models.mlp(0, (6, 4, 2)), nn.models.mlp(None, (6, 4, 2))

@@ -115,6 +115,18 @@ def test_running_statistics_converge_to_those_of_the_data():
     assert abs(norm.variance.value[0] - 4) < 0.5
 
 
+def test_a_frozen_norm_stays_as_it_is_in_training():
+    norm = nn.initialise(nn.BatchNorm(3, frozen=True), 0)
+    assert norm.parameters() == {}
+    x = draw(10, 3)
+    mode = nn.Mode(training=True)
+    given = cg.Var(x.shape)
+    np.testing.assert_allclose(
+        cg.compile(norm(given, mode=mode), [given])(x), nn.compile(norm, 10, [nn.Sample((3,))])(x)
+    )
+    assert set(mode.updates) <= {mode.key}
+
+
 def test_a_norm_used_twice_updates_its_statistics_twice():
     norm = nn.initialise(nn.BatchNorm(1, decay=0.5), 0)
     run(nn.Branches((norm, norm)), np.full((4, 1), 8, np.float32), mode=nn.Mode(training=True))

@@ -139,6 +139,8 @@ RATES = {
     "schedule": (optim.Schedule((0.5, 0.2, 0.1)), lambda i: (0.5, 0.2, 0.1, 0.1, 0.1, 0.1)[i]),
     "cosine": (optim.Cosine(0.4, 4, floor=0.1), lambda i: 0.1 + 0.15 * (1 + cos(pi * min(i / 4, 1)))),
     "warmup": (optim.Cosine(0.4, 6, warmup=2), lambda i: 0.2 * (i + 1) if i < 2 else 0.2 * (1 + cos(pi * (i - 2) / 4))),
+    "trapezoid": (optim.Trapezoid(0.4, 6, 2, 2), lambda i: (0.2, 0.4, 0.4, 0.4, 0.4, 0.2)[i]),
+    "steps": (optim.Steps(0.4, (3, 5), 0.5, 2), lambda i: (0.2, 0.4, 0.4, 0.2, 0.2, 0.1)[i]),
 }
 
 

@@ -72,6 +72,33 @@ def test_several_inputs_and_every_option_at_once():
     assert history.validation[-1] < history.validation[0]
 
 
+def parted(scores, digit, sign):
+    return {"digit": nn.losses.cross_entropy(scores, digit), "sign": nn.losses.quadratic(scores[:, 0], sign)}
+
+
+def test_several_targets_and_a_loss_of_parts_that_are_reported(tmp_path):
+    x, y = data()
+    sign = np.sign(x[:, 0])
+    given = {"targets": 2, "progress": False, "engine": "reference"}
+    checkpoint = nn.Checkpoint(tmp_path / "run.json", steps=1)
+    network, loader = model(), nn.Loader((x, y, sign), 20)
+    history = nn.train(
+        network, loader, parted, fast(), epochs=3, validation=(x, y, sign), checkpoint=checkpoint, **given
+    )
+    assert list(history.parts) == ["digit", "sign"]
+    np.testing.assert_allclose(sum(history.parts.values()), history.loss, rtol=1e-5)
+    assert len(history.validation) == 3 and history.validation[-1] < history.validation[0]
+    longer = nn.train(model(), loader, parted, fast(), epochs=4, checkpoint=checkpoint, **given)
+    np.testing.assert_array_equal(longer.parts["sign"][:18], history.parts["sign"])
+    assert len(longer.parts["sign"]) == 24
+
+
+def test_validation_may_be_any_function():
+    found = iter([3.0, 2.0, 1.0])
+    history = run(model(), 3, validation=lambda: next(found))
+    assert history.validation.tolist() == [3, 2, 1]
+
+
 def test_the_loss_of_each_step_is_kept():
     history = run(model(), 2)
     assert len(set(history.loss.tolist())) == 12
