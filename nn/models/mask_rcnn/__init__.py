@@ -1,0 +1,20 @@
+"""Mask R-CNN: boxes, classes and masks of the objects in a picture; training; a small network that ships trained."""
+
+from nn.models.mask_rcnn.config import Config, matterport_config, torchvision_config
+from nn.models.mask_rcnn.known import mask_rcnn, mask_rcnn_matterport, mask_rcnn_owl
+from nn.models.mask_rcnn.losses import Training
+from nn.models.mask_rcnn.names import matterport_arrays, torchvision_arrays
+from nn.models.mask_rcnn.network import MaskRCNN
+
+__all__ = [
+    "Config",
+    "MaskRCNN",
+    "Training",
+    "mask_rcnn",
+    "mask_rcnn_matterport",
+    "mask_rcnn_owl",
+    "matterport_arrays",
+    "matterport_config",
+    "torchvision_arrays",
+    "torchvision_config",
+]

@@ -1,0 +1,75 @@
+"""Batches for training: pictures become numbers, and are mirrored and turned at random.
+
+Each function is for `nn.Loader.change`: it is given pictures uint8 ``[n, 3, h, w]``, windows, boxes, classes and
+owners, and gives the operands of `nn.models.mask_rcnn.losses.Training`.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nn.models.mask_rcnn.config import Config
+from nn.models.mask_rcnn.pictures import as_box, normalised
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
+Arrays = tuple[np.ndarray, ...]
+Change = Callable[[Arrays, "Generator"], Arrays]
+
+
+def positions(config: Config, turning: bool = False) -> Change:
+    """Each picture mirrored or not; with `turning` in one of the eight positions of a square."""
+
+    def change(arrays: Arrays, rng: "Generator") -> Arrays:
+        pictures, windows, boxes, classes, owner = (x.copy() for x in arrays)
+        steps = (mirrored, flipped, transposed) if turning else (mirrored,)
+        for i, chosen in enumerate(rng.integers(0, 2, (len(pictures), len(steps)))):
+            there = classes[i] > 0
+            for step, wanted in zip(steps, chosen):
+                if wanted:
+                    pictures[i], owner[i] = step(pictures[i]), step(owner[i])
+                    boxes[i, there] = BOXES[step](boxes[i, there], owner.shape[1:], config.far)
+                    windows[i] = BOXES[step](windows[i : i + 1], owner.shape[1:], 0)[0]
+        return as_operands(config, (pictures, windows, boxes, classes, owner))
+
+    return change
+
+
+def as_operands(config: Config, arrays: Arrays) -> Arrays:
+    """The same pictures as they are, in the network's range."""
+    pictures, windows, *truth = arrays
+    return normalised(pictures, windows, config), as_box(windows, config), *truth
+
+
+def mirrored(x: np.ndarray) -> np.ndarray:
+    """``[..., h, w]`` with its left on its right."""
+    return x[..., ::-1]
+
+
+def flipped(x: np.ndarray) -> np.ndarray:
+    """``[..., h, w]`` upside down."""
+    return x[..., ::-1, :]
+
+
+def transposed(x: np.ndarray) -> np.ndarray:
+    """``[..., h, w]`` with rows for columns."""
+    return x.swapaxes(-1, -2).copy()
+
+
+def mirrored_boxes(boxes: np.ndarray, shape: tuple[int, ...], far: int) -> np.ndarray:
+    width = shape[1] - far
+    return np.stack([width - boxes[:, 2], boxes[:, 1], width - boxes[:, 0], boxes[:, 3]], 1)
+
+
+def flipped_boxes(boxes: np.ndarray, shape: tuple[int, ...], far: int) -> np.ndarray:
+    height = shape[0] - far
+    return np.stack([boxes[:, 0], height - boxes[:, 3], boxes[:, 2], height - boxes[:, 1]], 1)
+
+
+def transposed_boxes(boxes: np.ndarray, shape: tuple[int, ...], far: int) -> np.ndarray:
+    return boxes[:, [1, 0, 3, 2]]
+
+
+BOXES = {mirrored: mirrored_boxes, flipped: flipped_boxes, transposed: transposed_boxes}

@@ -1,0 +1,176 @@
+"""Data sets in COCO's format: a JSON file of pictures and objects, whose masks are polygons or runs.
+
+Source: cocodataset.org/#format-data; for packed runs, pycocotools' ``maskApi.c``. Nothing is taken on trust: sizes come
+from the pictures' entries and are bounded, runs must fill them exactly, and no path leads out of the folder.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cgraph import FormatError
+from nn.models.mask_rcnn.config import Config
+from nn.models.mask_rcnn.pictures import resized, seen
+from nn.models.mask_rcnn.precision import Wanted
+
+MOST_PIXELS = 1 << 28
+MOST_BYTES = 4 << 30
+
+
+class Entry(NamedTuple):
+    """A picture: its file, its size, and its objects.
+
+    Fields
+        objects: class, box as corner and size, and segmentation, as they stand in the file
+    """
+
+    path: Path
+    rows: int
+    columns: int
+    objects: list[tuple[int, list[float], Any]]
+
+
+class DataSet(NamedTuple):
+    """Names of the classes, the background first, and the pictures in the file's order."""
+
+    names: list[str]
+    entries: list[Entry]
+
+
+def read_coco(annotations: str | Path, folder: str | Path) -> DataSet:
+    """The data set of a JSON file; groups of objects (``iscrowd``) are left out.
+
+    Parameters
+        annotations: the file, such as ``instances_train2017.json``
+        folder: where the pictures lie
+    Raises
+        FormatError: no such file, or it names a picture, a class or a size that cannot be
+    """
+    path = Path(annotations)
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise FormatError(f"{path} is larger than {MOST_BYTES} bytes")
+        found = json.loads(path.read_bytes())
+        kinds = {row["id"]: i for i, row in enumerate(found["categories"], 1)}
+        names = ["background", *(str(row["name"]) for row in found["categories"])]
+        entries = {row["id"]: entry(row, Path(folder)) for row in found["images"]}
+        for row in found["annotations"]:
+            if not row.get("iscrowd"):
+                box = [float(v) for v in row["bbox"]]
+                entries[row["image_id"]].objects.append((kinds[row["category_id"]], box, row["segmentation"]))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise FormatError(f"{path}: no COCO data set: {type(error).__name__} {error}") from error
+    return DataSet(names, list(entries.values()))
+
+
+def entry(row: dict[str, Any], folder: Path) -> Entry:
+    rows, columns, name = int(row["height"]), int(row["width"]), Path(str(row["file_name"]))
+    if rows < 1 or columns < 1 or rows * columns > MOST_PIXELS:
+        raise FormatError(f"{name} has {rows} × {columns} pixels")
+    if name.is_absolute() or ".." in name.parts:
+        raise FormatError(f"{name} leads out of the folder of the pictures")
+    return Entry(folder / name, rows, columns, [])
+
+
+def mask_of(segmentation: Any, rows: int, columns: int) -> np.ndarray:
+    """A mask bool ``[rows, columns]`` from polygons, from runs, or from packed runs."""
+    if isinstance(segmentation, list):
+        return filled(segmentation, rows, columns)
+    counts = segmentation["counts"]
+    return runs_filled(unpacked(counts) if isinstance(counts, str) else counts, rows, columns)
+
+
+def filled(polygons: list[list[float]], rows: int, columns: int) -> np.ndarray:
+    """Polygons ``[x0, y0, x1, y1, …]``, filled."""
+    from PIL import Image, ImageDraw
+
+    image = Image.new("1", (columns, rows))
+    pen = ImageDraw.Draw(image)
+    for corners in polygons:
+        if len(corners) >= 6 and np.isfinite(corners).all():
+            pen.polygon([float(v) for v in corners], fill=1)
+    return np.array(image, bool)
+
+
+def runs_filled(counts: Sequence[int], rows: int, columns: int) -> np.ndarray:
+    """Lengths of runs of 0 and 1 in turn, down the columns."""
+    lengths = np.asarray(counts, np.int64)
+    if lengths.ndim != 1 or (lengths < 0).any() or lengths.sum() != rows * columns:
+        raise FormatError(f"runs of {lengths.sum()} pixels for a picture of {rows} × {columns}")
+    values = np.arange(len(lengths)) % 2 == 1
+    return np.repeat(values, lengths).reshape(columns, rows).T
+
+
+def unpacked(text: str) -> list[int]:
+    """Lengths of runs from COCO's text: six bits a letter, five of number and one for more; from the fourth on each is
+    the difference from the one before the last."""
+    found: list[int] = []
+    value = shift = 0
+    for letter in text.encode("ascii"):
+        bits = letter - 48
+        if not 0 <= bits < 64 or shift > 60:
+            raise FormatError(f"{chr(letter)!r} is no letter of packed runs")
+        value |= (bits & 31) << shift
+        shift += 5
+        if not bits & 32:
+            value -= (1 << shift) if bits & 16 else 0
+            found.append(value + (found[-2] if len(found) > 2 else 0))
+            value = shift = 0
+    if shift:
+        raise FormatError("packed runs end within a number")
+    return found
+
+
+def picture_of(one: Entry) -> np.ndarray:
+    """The picture uint8 ``[rows, columns, 3]``. FormatError when the file is none of that size."""
+    from PIL import Image
+
+    try:
+        with Image.open(one.path) as image:
+            if image.size != (one.columns, one.rows):
+                raise FormatError(
+                    f"{one.path} has {image.size[1]} × {image.size[0]} pixels, not {one.rows} × {one.columns}"
+                )
+            return np.asarray(image.convert("RGB"))
+    except OSError as error:
+        raise FormatError(f"{one.path}: no readable picture: {error}") from error
+
+
+def wanted_of(one: Entry) -> Wanted:
+    """The objects of a picture in its own pixels."""
+    boxes = np.array([[x, y, x + w, y + h] for _, (x, y, w, h), _ in one.objects], np.float32).reshape(-1, 4)
+    masks = [mask_of(segmentation, one.rows, one.columns) for *_, segmentation in one.objects]
+    classes = np.array([kind for kind, *_ in one.objects], np.int64)
+    return Wanted(boxes, classes, np.array(masks, bool).reshape(-1, one.rows, one.columns))
+
+
+def arrays_of(data: DataSet, config: Config, objects: int) -> tuple[np.ndarray, ...]:
+    """All pictures with objects as a network sees them: pictures uint8, windows, boxes, classes, and owners.
+
+    An object keeps the pixels that no smaller one has. The largest `objects` of a picture are taken.
+    """
+    rows = list(training_rows(data, config, objects))
+    if not rows:
+        raise FormatError("no picture of the data set has an object")
+    return tuple(np.stack(x) for x in zip(*rows))
+
+
+def training_rows(data: DataSet, config: Config, objects: int) -> Iterator[tuple[np.ndarray, ...]]:
+    for one in data.entries:
+        truth = wanted_of(one)
+        if not len(truth.boxes):
+            continue
+        view = seen(picture_of(one), config)
+        left, top, right, bottom = view.window
+        boxes, classes = np.zeros((objects, 4), np.float32), np.zeros(objects, np.int64)
+        owner = np.zeros(config.image, np.uint8)
+        scale = np.array([(right - left) / one.columns, (bottom - top) / one.rows] * 2)
+        for i, j in enumerate(np.argsort(-truth.masks.sum((1, 2)), kind="stable")[:objects]):
+            boxes[i] = truth.boxes[j] * scale + [left, top, left, top] - [0, 0, config.far, config.far]
+            classes[i] = truth.classes[j]
+            mask = resized(truth.masks[j][None, None].astype(np.float32), (bottom - top, right - left))[0, 0] >= 0.5
+            owner[top:bottom, left:right][mask] = i + 1
+        yield np.round(view.pixels).astype(np.uint8), np.array(view.window), boxes, classes, owner

@@ -1,0 +1,88 @@
+"""Films as pictures: GIF, APNG and animated WebP by Pillow, anything else (H.264) by imageio-ffmpeg (extra `video`)."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cgraph import FormatError
+
+PILLOW = (".gif", ".png", ".apng", ".webp")
+FILMS = (*PILLOW, ".mp4", ".mov", ".mkv", ".avi", ".webm")
+
+
+class Film(NamedTuple):
+    """Frames one after the other, uint8 ``[h, w, 3]``.
+
+    Fields
+        length: how many there are, about
+        rate: frames a second
+        frames: can be walked once
+    """
+
+    length: int
+    rate: float
+    frames: Iterator[np.ndarray]
+
+
+def read_film(path: Path) -> Film:
+    """The frames of a file. FormatError when it is no film that can be read."""
+    if path.suffix.lower() in PILLOW:
+        return pillow_film(path)
+    try:
+        return ffmpeg_film(path)
+    except (OSError, RuntimeError, StopIteration) as error:
+        raise FormatError(f"{path}: no film that ffmpeg reads: {error}") from error
+
+
+def is_film(path: Path) -> bool:
+    """Whether a file has several frames, or a name as films have."""
+    if path.suffix.lower() not in PILLOW:
+        return path.suffix.lower() in FILMS
+    from PIL import Image
+
+    with Image.open(path) as image:
+        return getattr(image, "n_frames", 1) > 1
+
+
+def pillow_film(path: Path) -> Film:
+    from PIL import Image, ImageSequence
+
+    with Image.open(path) as image:
+        count, milliseconds = getattr(image, "n_frames", 1), image.info.get("duration") or 100
+
+    def frames() -> Iterator[np.ndarray]:
+        with Image.open(path) as image:
+            for frame in ImageSequence.Iterator(image):
+                yield np.asarray(frame.convert("RGB"))
+
+    return Film(count, 1000 / milliseconds, frames())
+
+
+def ffmpeg_film(path: Path) -> Film:
+    from imageio_ffmpeg import read_frames
+
+    reader = read_frames(str(path))
+    facts = next(reader)
+    columns, rows = facts["size"]
+    frames = (np.frombuffer(frame, np.uint8).reshape(rows, columns, 3) for frame in reader)
+    return Film(round(facts["fps"] * facts["duration"]), facts["fps"], frames)
+
+
+def write_film(path: Path, rate: float, images: Iterable[Any]) -> None:
+    """Write Pillow images as a film: their format follows from the name."""
+    if path.suffix.lower() in PILLOW:
+        first, *rest = list(images)
+        first.save(path, save_all=True, append_images=rest, duration=round(1000 / rate), loop=0)
+        return
+    from imageio_ffmpeg import write_frames
+
+    writer = None
+    for image in images:
+        if writer is None:
+            writer = write_frames(str(path), image.size, fps=rate, macro_block_size=2)
+            writer.send(None)
+        writer.send(np.ascontiguousarray(np.asarray(image)))
+    if writer is not None:
+        writer.close()

@@ -1,0 +1,99 @@
+"""Made pictures of discs, squares and triangles, with the truth about them; each follows from a seed and its number.
+
+Grounds have patches and a slope, objects colours and stripes; later objects cover earlier ones; everything is noisy.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+SIDE = 128
+MOST = 6
+"""Objects in a picture."""
+OBJECTS = 8
+"""Rows of boxes and classes; those behind the objects are zero."""
+LEAST_PIXELS = 40
+TRAINING, CHECK, TEST = 0, 1, 2
+"""Seeds: a network never sees pictures of the others."""
+Y, X = np.mgrid[:SIDE, :SIDE] + 0.5
+
+
+class Made(NamedTuple):
+    """Pictures and their truth.
+
+    Fields
+        pictures: uint8 ``[n, 3, SIDE, SIDE]``
+        windows: all of each ``[n, 4]``
+        boxes: around what is visible, far edges excluded ``[n, OBJECTS, 4]``
+        classes: 1 disc, 2 square, 3 triangle, 0 where there is no object ``[n, OBJECTS]``
+        owner: which object each pixel belongs to, from 1 on ``[n, SIDE, SIDE]``
+    """
+
+    pictures: np.ndarray
+    windows: np.ndarray
+    boxes: np.ndarray
+    classes: np.ndarray
+    owner: np.ndarray
+
+
+def made(seed: int, first: int, count: int) -> Made:
+    """The pictures `first` … of a seed."""
+    return Made(*(np.stack(x) for x in zip(*(picture(seed, first + i) for i in range(count)))))
+
+
+def picture(seed: int, number: int) -> Made:
+    """One picture, without the leading axis."""
+    rng = np.random.default_rng([seed, number])
+    image = ground(rng)
+    owner, kinds = np.zeros((SIDE, SIDE), np.uint8), []
+    for i in range(rng.integers(1, MOST + 1)):
+        kind = int(rng.integers(1, 4))
+        mask, along = shape(rng, kind)
+        image = np.where(mask, paint(rng, image, mask, along), image)
+        owner[mask] = i + 1
+        kinds.append(kind)
+    noisy = np.clip(image + rng.normal(0, 0.04, image.shape), 0, 1)
+    whole = np.array([0, 0, SIDE, SIDE])
+    return Made((noisy * 255).round().astype(np.uint8), whole, *truth(owner, kinds))
+
+
+def ground(rng: np.random.Generator) -> np.ndarray:
+    """A level, patches of 16 pixels, and a slope, for each colour."""
+    patches = np.kron(rng.normal(size=(3, 8, 8)), np.ones((SIDE // 8, SIDE // 8)))
+    slope = 0.15 * ((X * rng.normal() + Y * rng.normal()) / SIDE - 0.5)
+    return rng.uniform(0.2, 0.8, (3, 1, 1)) + 0.08 * patches + slope
+
+
+def shape(rng: np.random.Generator, kind: int) -> tuple[np.ndarray, np.ndarray]:
+    """The pixels of an object, and a coordinate along which its stripes go."""
+    size, (x, y), angle = rng.uniform(8, 28), rng.uniform(12, SIDE - 12, 2), rng.uniform(0, 2 * np.pi)
+    u = (X - x) * np.cos(angle) + (Y - y) * np.sin(angle)
+    v = -(X - x) * np.sin(angle) + (Y - y) * np.cos(angle)
+    if kind == 1:
+        return u * u + v * v < 0.8 * size * size, u
+    if kind == 2:
+        return np.maximum(abs(u), abs(v)) < 0.75 * size, u
+    return (v > -0.5 * size) & (v < size - 1.732 * abs(u)), u
+
+
+def paint(rng: np.random.Generator, image: np.ndarray, mask: np.ndarray, along: np.ndarray) -> np.ndarray:
+    """Stripes of a colour that differs from what lies below."""
+    colour = rng.uniform(0, 1, 3)
+    if not mask.any() or abs(colour - image[:, mask].mean(1)).max() < 0.25:
+        colour = 1 - colour
+    return colour[:, None, None] + 0.08 * np.sin(along * rng.uniform(0.3, 1) + rng.uniform(0, 6))
+
+
+def truth(owner: np.ndarray, kinds: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Boxes, classes and owners of the objects of which enough is visible, numbered anew."""
+    boxes, classes = np.zeros((OBJECTS, 4), np.float32), np.zeros(OBJECTS, np.int64)
+    found = np.zeros_like(owner)
+    for i, kind in enumerate(kinds, 1):
+        rows, columns = np.nonzero(owner == i)
+        if len(rows) < LEAST_PIXELS:
+            continue
+        n = int(found.max())
+        boxes[n] = columns.min(), rows.min(), columns.max() + 1, rows.max() + 1
+        classes[n] = kind
+        found[owner == i] = n + 1
+    return boxes, classes, found

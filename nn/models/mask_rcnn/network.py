@@ -1,0 +1,130 @@
+"""Mask R-CNN: trunk, pyramid, proposals, and heads for classes, boxes and masks, as one graph.
+
+Source: He et al. 2017, arXiv:1703.06870; rules and numbers in `nn.models.mask_rcnn.config`.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+import cgraph as cg
+from cgraph import Node
+from nn.layer import Layer, Sample
+from nn.mode import Mode
+from nn.models.mask_rcnn.anchors import anchors
+from nn.models.mask_rcnn.config import Config
+from nn.models.mask_rcnn.detections import detections
+from nn.models.mask_rcnn.proposals import proposals
+
+
+class Raw(NamedTuple):
+    """What the network says of every anchor.
+
+    Fields
+        maps: levels of the pyramid that boxes are read from
+        scores, deltas: logits ``[n, anchors]`` and coded boxes ``[n, anchors, 4]`` of each level
+        anchors: of each level
+    """
+
+    maps: list[Node]
+    scores: list[Node]
+    deltas: list[Node]
+    anchors: list[np.ndarray]
+
+
+class MaskRCNN(Layer):
+    """Pictures to objects: boxes, scores, classes, masks and how many there are.
+
+    Operands
+        image: ``[n, 3, *config.image]``, as `nn.models.mask_rcnn.pictures` prepares them
+        window: the part of each that is picture ``[n, 4]``, as ``(x0, y0, x1, y1)``
+    Fields
+        trunk: from images to maps, the finest first, each half as large as the one before
+        lateral, smooth: of the pyramid, for each of these maps
+        rpn: from a level of the pyramid to logits and coded boxes of its anchors
+        box: from what boxes see to class logits and coded boxes
+        mask: from what boxes see to mask logits of every class
+    Result
+        boxes ``[n, k, 4]``, scores and classes ``[n, k]``, masks ``[n, k, 28, 28]`` as probabilities, and counts
+        ``[n]``; behind the count all are zero
+
+    The pyramid has a level more than the trunk when there are anchors for it.
+    """
+
+    config: Config
+    trunk: Layer
+    lateral: tuple[Layer, ...]
+    smooth: tuple[Layer, ...]
+    rpn: Layer
+    box: Layer
+    mask: Layer
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return Sample((3, *self.config.image)), Sample((4,))
+
+    def build(self, *xs: Node, mode: Mode) -> tuple[Node, Node, Node, Node, Node]:
+        image, window = xs
+        config, n = self.config, image.shape[0]
+        raw = self.raw(image, mode)
+        boxes, counts = proposals(config, raw.scores, raw.deltas, raw.anchors, window, training=False)
+        scores, deltas = self.box(self.seen(raw.maps, boxes, config.cells), mode=mode)
+        several = (n, boxes.shape[1], config.classes)
+        scores, deltas = cg.reshape(scores, several), cg.reshape(deltas, (*several, 4))
+        found, score, kinds, count = detections(config, scores, deltas, boxes, counts, window)
+        logits = self.mask(self.seen(raw.maps, found, config.mask_cells), mode=mode)
+        masks = cg.sigmoid(of_class(logits, cg.reshape(kinds, (-1,))))
+        return found, score, kinds, cg.reshape(masks, (n, -1, *masks.shape[1:])), count
+
+    def raw(self, image: Node, mode: Mode) -> Raw:
+        """The pyramid, and what the network says of every anchor."""
+        maps = self.pyramid(image, mode)
+        scores, deltas = zip(*(self.rpn(x, mode=mode) for x in maps))
+        sizes = [(x.shape[2], x.shape[3]) for x in maps]
+        return Raw(maps[: len(self.lateral)], list(scores), list(deltas), anchors(self.config, sizes))
+
+    def pyramid(self, image: Node, mode: Mode) -> list[Node]:
+        """The levels, the finest first."""
+        maps = self.trunk(image, mode=mode)
+        found: list[Node] = []
+        for lateral, x in zip(reversed(self.lateral), reversed(maps)):
+            level = lateral(x, mode=mode)
+            if found:
+                level = level + cg.resize(found[0], level.shape[2:], "nearest", "asymmetric", "floor")
+            found.insert(0, level)
+        found = [smooth(x, mode=mode) for smooth, x in zip(self.smooth, found)]
+        if len(self.config.anchor_sides) > len(found):
+            found.append(found[-1][:, :, ::2, ::2])
+        return found
+
+    def seen(self, maps: Sequence[Node], boxes: Node, cells: int) -> Node:
+        """What a grid of `cells` × `cells` over each of ``[n, k, 4]`` boxes sees: ``[n * k, c, cells, cells]``."""
+        n, k = boxes.shape[:2]
+        grid, samples = self.config.grid
+        flat, batch = cg.reshape(boxes, (n * k, 4)), np.repeat(np.arange(n), k)
+        scales = [self.scale(x) for x in maps]
+        level = self.level(flat, len(maps))
+        return cg.roi_align_levels(maps, flat, batch, level, (cells, cells), scales, samples, grid)
+
+    def scale(self, x: Node) -> float:
+        """From coordinates of boxes to pixels of a level."""
+        far = self.config.far
+        return (x.shape[2] - far) / (self.config.image[0] - far)
+
+    def level(self, boxes: Node, levels: int) -> Node:
+        """The level that each of ``[k, 4]`` boxes is read from, by its area."""
+        config = self.config
+        area = cg.maximum(cg.prod(boxes[:, 2:] - boxes[:, :2], axis=1), 1e-12)
+        if config.is_torchvision:
+            step = cg.floor(cg.log2(cg.sqrt(area) / config.level_side) + 1e-6)
+        else:
+            whole = config.image[0] / (config.image[0] - config.far)
+            step = cg.round(cg.log2(cg.sqrt(area) * (whole / config.level_side)))
+        return cg.clip(cg.astype(step, "int64") + config.level, 0, levels - 1)
+
+
+def of_class(x: Node, kinds: Node) -> Node:
+    """Of ``[m, classes, ...]`` the rows of each one's class ``[m]``."""
+    places = cg.reshape(kinds, (-1, *[1] * (x.ndim - 1)))
+    return cg.reshape(cg.take_along_axis(x, places, 1), (x.shape[0], *x.shape[2:]))

@@ -1,0 +1,65 @@
+"""Pictures of any size as a network sees them: resized, put into its rectangle, and brought to its range."""
+
+import numpy as np
+
+import cgraph as cg
+from cgraph import InputError, Record
+from nn.models.mask_rcnn.config import Config
+
+
+class Seen(Record, eq=False):
+    """A picture in the rectangle that a network sees.
+
+    Fields
+        pixels: red, green and blue from 0 to 255, as floats ``[3, *config.image]``; zeros around the picture
+        window: where in it the picture lies: ``(x0, y0, x1, y1)``, ends excluded
+        size: rows and columns of the picture itself
+    """
+
+    pixels: np.ndarray
+    window: tuple[int, int, int, int]
+    size: tuple[int, int]
+
+    def operands(self, config: Config) -> tuple[np.ndarray, np.ndarray]:
+        """Image ``[3, h, w]`` and window ``[4]`` as `MaskRCNN` takes them."""
+        return normalised(self.pixels[None], [self.window], config)[0], as_box(self.window, config)
+
+
+def seen(picture: np.ndarray, config: Config) -> Seen:
+    """A picture uint8 ``[h, w, 3]`` as large as fits: at the upper left by torchvision's rule, else in the middle.
+
+    Raises
+        InputError: no picture of red, green and blue
+    """
+    if picture.ndim != 3 or picture.shape[2] != 3 or picture.dtype != np.uint8 or 0 in picture.shape:
+        raise InputError(f"a picture is uint8[rows, columns, 3], not {picture.dtype}{list(picture.shape)}")
+    size, whole = picture.shape[:2], config.image
+    share = min(n / m for n, m in zip(whole, size))
+    rows, columns = (max(1, min(n, round(m * share))) for n, m in zip(whole, size))
+    top, left = (0, 0) if config.is_torchvision else ((whole[0] - rows) // 2, (whole[1] - columns) // 2)
+    pixels = np.zeros((3, *whole), np.float32)
+    colours = np.ascontiguousarray(picture.transpose(2, 0, 1)[None], np.float32)
+    found = colours if (rows, columns) == size else resized(colours, (rows, columns))
+    pixels[:, top : top + rows, left : left + columns] = found[0]
+    return Seen(pixels, (left, top, left + columns, top + rows), (size[0], size[1]))
+
+
+def resized(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Images ``[n, c, h, w]`` of floats with other rows and columns, bilinear."""
+    x = cg.Var(images.shape, images.dtype)
+    return cg.compile(cg.resize(x, shape, "linear"), [x])(images)
+
+
+def normalised(pixels: np.ndarray, windows: "np.ndarray | list", config: Config) -> np.ndarray:
+    """Pixels ``[n, 3, h, w]`` from 0 to 255 in the network's range; by torchvision's rule 0 outside the windows."""
+    mean, deviation = (np.array(x, np.float32)[:, None, None] for x in (config.mean, config.deviation))
+    found = (pixels.astype(np.float32) - mean) / deviation
+    if config.is_torchvision:
+        for image, (left, top, right, bottom) in zip(found, np.asarray(windows, np.int64)):
+            image[:, :top], image[:, bottom:], image[:, :, :left], image[:, :, right:] = 0, 0, 0, 0
+    return found
+
+
+def as_box(window: "np.ndarray | tuple", config: Config) -> np.ndarray:
+    """A window, ends excluded, as boxes are by the network's rule."""
+    return np.asarray(window, np.float32) - np.array([0, 0, config.far, config.far], np.float32)

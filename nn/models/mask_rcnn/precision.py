@@ -1,0 +1,114 @@
+"""Average precision as COCO measures it, of boxes and of masks. Needs pycocotools (extra `examples`)."""
+
+import contextlib
+import io
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import nn.compile as compiling
+from nn.models.mask_rcnn.config import Config
+from nn.models.mask_rcnn.network import MaskRCNN
+from nn.models.mask_rcnn.objects import Found, find
+
+
+class Precision(NamedTuple):
+    """Of boxes or masks: the mean over overlaps from 0.5 to 0.95, and at 0.5 and at 0.75."""
+
+    mean: float
+    at_50: float
+    at_75: float
+
+
+class Wanted(NamedTuple):
+    """The objects that are in a picture: boxes ``[k, 4]``, classes ``[k]``, masks bool ``[k, rows, columns]``."""
+
+    boxes: np.ndarray
+    classes: np.ndarray
+    masks: np.ndarray
+
+
+def precision(found: Sequence[Sequence[Found]], wanted: Sequence[Wanted], classes: int) -> dict[str, Precision]:
+    """``boxes`` and ``masks``: how well what was found in each picture is what is there.
+
+    Source: COCO's evaluation, by pycocotools.
+    """
+    from pycocotools.coco import COCO
+    from pycocotools.cocoeval import COCOeval
+
+    annotations = [one for i, truth in enumerate(wanted) for one in truth_rows(i, truth)]
+    rows = [row for i, objects in enumerate(found) for row in found_rows(i, objects)]
+    if not rows:
+        return dict.fromkeys(("boxes", "masks"), Precision(0.0, 0.0, 0.0))
+    measured = {}
+    with contextlib.redirect_stdout(io.StringIO()):
+        truth = COCO()
+        truth.dataset = {
+            "info": {},
+            "images": [image_row(i, one) for i, one in enumerate(wanted)],
+            "annotations": [one | {"id": i + 1} for i, one in enumerate(annotations)],
+            "categories": [{"id": kind, "name": str(kind)} for kind in range(1, classes)],
+        }
+        truth.createIndex()
+        for name, kind in (("boxes", "bbox"), ("masks", "segm")):
+            key = "bbox" if kind == "bbox" else "segmentation"
+            results = truth.loadRes([{k: v for k, v in row.items() if k in (*SHARED, key)} for row in rows])
+            evaluation = COCOeval(truth, results, kind)
+            for step in (evaluation.evaluate, evaluation.accumulate, evaluation.summarize):
+                step()
+            measured[name] = Precision(*(float(x) for x in evaluation.stats[:3]))
+    return measured
+
+
+SHARED = ("image_id", "category_id", "score")
+
+
+def image_row(number: int, truth: Wanted) -> dict[str, int]:
+    rows, columns = truth.masks.shape[1:]
+    return {"id": number + 1, "height": rows, "width": columns}
+
+
+def truth_rows(number: int, truth: Wanted) -> list[dict[str, Any]]:
+    return [
+        {
+            "image_id": number + 1, "category_id": int(kind), "iscrowd": 0, "area": float(mask.sum()),
+            "bbox": corner_and_size(box), "segmentation": packed(mask),
+        }
+        for box, kind, mask in zip(*truth)
+    ]  # fmt: skip
+
+
+def found_rows(number: int, objects: Sequence[Found]) -> list[dict[str, Any]]:
+    return [
+        {
+            "image_id": number + 1, "category_id": one.kind, "score": one.score, "bbox": corner_and_size(one.box),
+            "segmentation": packed(one.pixels()),
+        }
+        for one in objects
+    ]  # fmt: skip
+
+
+def corner_and_size(box: Any) -> list[float]:
+    x0, y0, x1, y1 = (float(v) for v in box)
+    return [x0, y0, x1 - x0, y1 - y0]
+
+
+def packed(mask: np.ndarray) -> Any:
+    """A mask in runs, as COCO's files have it."""
+    from pycocotools import mask as runs
+
+    return runs.encode(np.asfortranarray(mask, np.uint8))
+
+
+def validation(
+    model: MaskRCNN, pictures: Sequence[np.ndarray], wanted: Sequence[Wanted], batch: int = 1
+) -> Callable[[], float]:
+    """For `nn.train`: one less the mean precision of masks, with the weights as they are when it is called."""
+    config: Config = model.config
+    predict = compiling.compile(model, batch, frozen=False)
+
+    def lack() -> float:
+        return 1.0 - precision(find(predict, config, pictures), wanted, config.classes)["masks"].mean
+
+    return lack

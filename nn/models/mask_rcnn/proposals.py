@@ -1,0 +1,69 @@
+"""From the numbers of every anchor to proposals: boxes that may hold an object."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+import cgraph as cg
+from cgraph import Node
+from nn.models.mask_rcnn.config import Config
+
+LEAST_SIDE = 1e-3
+"""Pixels; a smaller proposal is none, by torchvision's rule."""
+
+
+def proposals(
+    config: Config,
+    scores: Sequence[Node],
+    deltas: Sequence[Node],
+    anchors: Sequence[np.ndarray],
+    window: Node,
+    training: bool,
+) -> tuple[Node, Node]:
+    """The best boxes of each picture ``[n, after, 4]``, zeros behind the last, and how many they are ``[n]``.
+
+    Parameters
+        scores, deltas: logits ``[n, anchors]`` and coded boxes ``[n, anchors, 4]`` of each level
+        anchors: of each level
+        window: the picture's part of what the network sees ``[n, 4]``; boxes are cut off there
+    """
+    before, after = (config.training_before, config.training_after) if training else (config.before, config.after)
+    if not config.is_torchvision:
+        scores, deltas = [cg.concat(list(scores), 1)], [cg.concat(list(deltas), 1)]
+        anchors = [np.concatenate(list(anchors))]
+    found = [best(config, *level, before) for level in zip(scores, deltas, anchors)]
+    boxes = clipped(cg.concat([box for box, _ in found], 1), window)
+    best_scores = cg.concat([score for _, score in found], 1)
+    levels = np.repeat(np.arange(len(found)), [score.shape[1] for _, score in found])
+    if config.is_torchvision:
+        best_scores = cg.where(has_sides(boxes, LEAST_SIDE), best_scores, -np.inf)
+    places, counts = cg.non_maximum_suppression(
+        boxes, best_scores, after, config.proposal_share, groups=levels if len(found) > 1 else None
+    )
+    return chosen(boxes, places), counts
+
+
+def best(config: Config, scores: Node, deltas: Node, anchors: np.ndarray, count: int) -> tuple[Node, Node]:
+    """Boxes and scores of the anchors with the best scores of one level."""
+    values, places = cg.top_k(scores, min(count, scores.shape[1]), 1)
+    found = cg.take_along_axis(deltas, cg.expand_dims(places, 2), 1)
+    return cg.box_decode(found, cg.take(anchors, places, 0), config.anchor_scales, config.most), values
+
+
+def chosen(x: Node, places: Node) -> Node:
+    """Rows ``[n, size, ...]`` of ``[n, m, ...]`` at places ``[n, size]``; zeros where the place is -1."""
+    shape = (*places.shape, *[1] * (x.ndim - 2))
+    found = cg.take_along_axis(x, cg.reshape(cg.maximum(places, 0), shape), 1)
+    return cg.where(cg.reshape(places >= 0, shape), found, cg.zeros_like(found))
+
+
+def clipped(boxes: Node, window: Node) -> Node:
+    """Boxes ``[n, m, 4]`` cut off at the window of each picture ``[n, 4]``."""
+    low = cg.concat([window[:, :2], window[:, :2]], 1)
+    high = cg.concat([window[:, 2:], window[:, 2:]], 1)
+    return cg.minimum(cg.maximum(boxes, cg.expand_dims(low, 1)), cg.expand_dims(high, 1))
+
+
+def has_sides(boxes: Node, least: float) -> Node:
+    """Which boxes have both sides of at least so many pixels."""
+    return cg.all(boxes[..., 2:] - boxes[..., :2] >= least, axis=-1)

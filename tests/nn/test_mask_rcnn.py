@@ -1,0 +1,237 @@
+"""Mask R-CNN: anchors, levels, matching, sampling, masks, losses, batches, pictures and pasting."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+import nn
+from cgraph import InputError, ShapeError
+from cgraph.record import replace
+from nn.models.mask_rcnn import Training, matterport_config, torchvision_config
+from nn.models.mask_rcnn.anchors import anchors
+from nn.models.mask_rcnn.batches import as_operands, positions
+from nn.models.mask_rcnn.config import Config
+from nn.models.mask_rcnn.losses import PARTS, total
+from nn.models.mask_rcnn.made import MOST, OBJECTS, made
+from nn.models.mask_rcnn.objects import Found, as_json, in_picture, objects_of
+from nn.models.mask_rcnn.pictures import seen
+from nn.models.mask_rcnn.shapes import NAMES, optimiser, shapes_config, shapes_network
+from nn.models.mask_rcnn.targets import matched, owned, sampled
+
+
+def run(*nodes):
+    found = cg.compile(list(nodes))()
+    return found if len(nodes) > 1 else found[0]
+
+
+# -- anchors, levels ---------------------------------------------------------------------------------------------------
+
+
+def test_anchors_lie_at_whole_strides_with_the_area_of_their_side():
+    config = Config((64, 96), 2, anchor_sides=(32, 64))
+    first, second = anchors(config, [(8, 12), (4, 6)])
+    assert first.shape == (8 * 12 * 3, 4) and second.shape == (4 * 6 * 3, 4)
+    np.testing.assert_array_equal(first[1], [-16, -16, 16, 16])  # ratio 1 at the first pixel
+    np.testing.assert_array_equal(first[(2 * 12 + 5) * 3 + 1], [40 - 16, 16 - 16, 40 + 16, 16 + 16])
+    sides = second[0, 2:] - second[0, :2]  # ratio 0.5 of height over width
+    assert sides[0] > sides[1] and abs(sides.prod() - 64**2) < 64
+
+
+def test_matterports_anchors_are_not_rounded_and_end_a_pixel_before():
+    config = replace(matterport_config(128), anchor_sides=(32,))
+    (found,) = anchors(config, [(16, 16)])
+    wide = 32 * np.sqrt(2)
+    np.testing.assert_allclose(found[2], [-wide / 2, -wide / 4, wide / 2 - 1, wide / 4 - 1], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("rule", "side", "level"),
+    [("torchvision", 223.9, 1), ("torchvision", 224, 2), ("torchvision", 5, 0), ("torchvision", 4000, 3),
+     ("torchvision", 448, 3), ("matterport", 150, 1), ("matterport", 170, 2), ("matterport", 224, 2)],
+)  # fmt: skip
+def test_the_level_of_a_box_follows_from_its_area(rule, side, level):
+    config = torchvision_config() if rule == "torchvision" else matterport_config()
+    model = replace(shapes_network(None), config=config)
+    assert run(model.level(cg.Const(np.array([[7, 3, 7 + side, 3 + side]], "float32")), 4)) == level
+
+
+def test_a_rule_that_does_not_exist_is_refused():
+    with pytest.raises(ShapeError, match="torchvision, matterport"):
+        Config((8, 8), 2, "detectron")
+
+
+# -- targets -----------------------------------------------------------------------------------------------------------
+
+
+def test_matching_takes_the_best_object_and_all_that_are_best_for_an_object():
+    overlaps = np.array([[[0.8, 0.1], [0.5, 0.2], [0.1, 0.2], [0.29, 0.0]]], "float32")
+    whose, positive, negative = run(*matched(cg.Const(overlaps), cg.Const([[True, True]]), 0.3, 0.7, True))
+    np.testing.assert_array_equal(whose, [[0, 0, 1, 0]])
+    np.testing.assert_array_equal(positive, [[True, True, True, False]])  # both that share the second's best
+    np.testing.assert_array_equal(negative, [[False, False, False, True]])
+
+
+def test_without_objects_everything_is_negative():
+    overlaps = cg.Const(np.full((1, 5, 2), 0.9, "float32"))
+    _, positive, negative = run(*matched(overlaps, cg.Const([[False, False]]), 0.3, 0.7, True))
+    assert not positive.any() and negative.all()
+
+
+@pytest.mark.parametrize(("positives", "negatives"), [(30, 100), (3, 100), (0, 100), (10, 5), (0, 0)])
+def test_samples_have_no_repetition_and_positives_first(positives, negatives):
+    kinds = np.random.default_rng(1).permutation(
+        [1] * positives + [-1] * negatives + [0] * (200 - positives - negatives)
+    )
+    positive, negative = cg.Const(kinds[None] > 0), cg.Const(kinds[None] < 0)
+    key, size, most = cg.Const(cg.random_key(5)), 64, 16
+    places, hit, there = (x[0] for x in run(*sampled(positive, negative, key, size, most)))
+    again = run(*sampled(positive, negative, cg.Const(cg.random_key(5)), size, most))[0][0]
+    other = run(*sampled(positive, negative, cg.Const(cg.random_key(6)), size, most))[0][0]
+    assert len(set(places)) == size
+    assert hit.sum() == min(positives, most) and hit[: hit.sum()].all()
+    assert there.sum() == min(hit.sum() + negatives, size)
+    assert (kinds[places[hit]] == 1).all() and (kinds[places[there & ~hit]] == -1).all()
+    np.testing.assert_array_equal(places, again)
+    assert positives + negatives == 0 or (places != other).any()
+
+
+@pytest.mark.parametrize("kind", ["cells", "corners"])
+def test_the_share_of_an_object_in_each_cell_is_what_boxes_see_of_its_mask(kind):
+    data = made(0, 3, 2)
+    rng = np.random.default_rng(0)
+    low = rng.uniform(-5, 100, (2, 6, 2)).astype("float32")
+    boxes = np.concatenate([low, low + rng.uniform(1, 60, (2, 6, 2)).astype("float32")], 2)
+    whose = rng.integers(0, 3, (2, 6))
+    samples = 2 if kind == "cells" else 1
+    got = run(owned(cg.Const(data.owner), cg.Const(boxes), cg.Const(whose), 7, (kind, samples)))
+    masks = np.stack([data.owner == i + 1 for i in range(OBJECTS)], 1).reshape(-1, 1, 128, 128).astype("float32")
+    batch = (np.arange(2)[:, None] * OBJECTS + whose).ravel()
+    want = cg.roi_align_levels([masks], boxes.reshape(-1, 4), batch, batch * 0, (7, 7), (1.0,), samples, kind)
+    np.testing.assert_allclose(got.reshape(12, 1, 7, 7), run(want), atol=1e-5)
+
+
+# -- training ----------------------------------------------------------------------------------------------------------
+
+
+def operands(count: int, objects: bool = True):
+    data = made(0, 0, count)
+    arrays = as_operands(shapes_config(), tuple(data))
+    return arrays if objects else (*arrays[:2], *(np.zeros_like(x) for x in arrays[2:]))
+
+
+def small_step(rate: float = 0.002, **options):
+    model = Training(shapes_network(0), OBJECTS)
+    change = nn.Optimiser(nn.optim.Adam(), nn.optim.Const(rate), clipping=nn.optim.ClipL2(5.0))
+    return model, nn.training_step(model, total, change, operands(2), targets=0, **options)
+
+
+def test_a_step_reports_its_five_losses_and_pictures_without_objects_do_no_harm():
+    model, step = small_step()
+    assert step.parts == PARTS
+    for there in (True, False):
+        loss, _, *parts = step(*operands(2, there))
+        assert np.isfinite(parts).all() and abs(sum(parts) - loss) < 1e-4
+    assert parts[1] == parts[3] == parts[4] == 0  # no boxes, no masks
+    assert all(np.isfinite(x.value).all() for x in model.variables().values())
+
+
+def test_frozen_layers_stay_and_the_others_move():
+    frozen = ("model.trunk", "model.lateral")
+    model = Training(shapes_network(0), OBJECTS)
+    trained = model.parameters(frozen)
+    before = {path: x.value for path, x in model.parameters().items()}
+    step = nn.training_step(model, total, nn.Optimiser(), operands(2), targets=0, trained=trained)
+    step(*operands(2))
+    moved = {path for path, x in model.parameters().items() if (x.value != before[path]).any()}
+    assert moved and not any(path.startswith(frozen) for path in moved)
+    assert {path.split(".")[1] for path in moved} == {"smooth", "rpn", "box", "mask"}
+
+
+@pytest.mark.slow
+def test_a_batch_that_is_always_the_same_is_learned():
+    _, step = small_step()
+    given = operands(2)
+    losses = [step(*given)[0] for _ in range(60)]
+    assert np.mean(losses[-5:]) < losses[0] / 4
+
+
+@pytest.mark.slow
+def test_training_goes_on_with_the_same_bits(tmp_path):
+    def trained(epochs, where):
+        model = Training(shapes_network(0), OBJECTS)
+        data = nn.Loader(made(0, 0, 4), 2, change=positions(shapes_config(), turning=True))
+        checkpoint = nn.Checkpoint(tmp_path / where, steps=1)
+        history = nn.train(
+            model, data, total, optimiser(10), targets=0, epochs=epochs, checkpoint=checkpoint, progress=False
+        )
+        return history, {path: x.value.tobytes() for path, x in model.variables().items()}
+
+    whole, weights = trained(2, "whole.json")
+    trained(1, "parts.json")
+    resumed, others = trained(2, "parts.json")
+    assert weights == others
+    assert {name: x.tobytes() for name, x in whole.parts.items()} == {n: x.tobytes() for n, x in resumed.parts.items()}
+    assert set(whole.parts) == set(PARTS) and len(whole.parts[PARTS[0]]) == 4
+
+
+def test_a_picture_in_any_position_still_has_its_objects_where_it_says():
+    config = shapes_config()
+    data = made(0, 0, 40)
+    image, windows, boxes, classes, owner = positions(config, turning=True)(tuple(data), np.random.default_rng(3))
+    assert image.min() >= -1 and image.max() <= 1 and (windows == [0, 0, 128, 128]).all()
+    assert (owner != data.owner).any()
+    for i in range(40):
+        for j in np.flatnonzero(classes[i]):
+            rows, columns = np.nonzero(owner[i] == j + 1)
+            assert [*boxes[i, j]] == [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
+
+
+# -- pictures ----------------------------------------------------------------------------------------------------------
+
+
+def test_made_pictures_follow_from_their_number():
+    first, again = made(2, 5, 3), made(2, 6, 1)
+    np.testing.assert_array_equal(first.pictures[1], again.pictures[0])
+    assert (made(1, 6, 1).pictures != again.pictures).any()
+    assert ((first.classes > 0).sum(1) <= MOST).all() and first.owner.max(axis=(1, 2)).tolist() == (
+        first.classes > 0
+    ).sum(1).tolist()
+
+
+@pytest.mark.parametrize("rule", ["torchvision", "matterport"])
+def test_boxes_find_their_way_back_into_the_picture(rule):
+    config = replace(shapes_config(), rule=rule)
+    view = seen(np.full((60, 200, 3), 200, np.uint8), config)
+    left, top, right, bottom = view.window
+    assert (right - left, bottom - top) == (128, 38)
+    assert (left, top) == ((0, 0) if rule == "torchvision" else (0, 45))
+    assert (view.pixels[:, top:bottom, left:right] > 190).all() and view.pixels[:, bottom:].max() == 0
+    whole = np.array([left, top, right - config.far, bottom - config.far], "float32")
+    np.testing.assert_allclose(in_picture(whole, view, config), [0, 0, 200, 60], atol=1e-4)
+
+
+@pytest.mark.parametrize("picture", [np.zeros((4, 4), np.uint8), np.zeros((4, 4, 3)), np.zeros((0, 4, 3), np.uint8)])
+def test_what_is_no_picture_is_refused(picture):
+    with pytest.raises(InputError, match="a picture is"):
+        seen(picture, shapes_config())
+
+
+@pytest.mark.parametrize("rule", ["torchvision", "matterport"])
+@pytest.mark.parametrize("box", [(10.0, 5.0, 38.0, 33.0), (-14.0, -9.0, 14.0, 19.0), (40.0, 20.0, 68.0, 48.0)])
+def test_a_mask_is_pasted_where_its_box_is_and_cut_off_at_the_border(box, rule):
+    mask = np.zeros((28, 28), np.float32)
+    mask[7:21] = 1
+    pixels = Found(box, 0.9, 1, mask, (40, 60), rule).pixels()
+    rows, columns = np.mgrid[:40, :60] + 0.5
+    x0, y0, x1, y1 = box
+    want = (columns > x0) & (columns < x1) & (rows > y0 + 7) & (rows < y0 + 21)
+    assert (pixels != want).sum() <= 2 * (want.any(0).sum() + want.any(1).sum())  # the outline, by half a pixel
+    assert pixels.sum() > 0.8 * want.sum()
+
+
+def test_objects_of_a_batch_and_their_json():
+    config, view = shapes_config(), seen(np.zeros((64, 64, 3), np.uint8), shapes_config())
+    boxes = np.array([[[0, 0, 64, 64], [5, 5, 5, 9]]], "float32")
+    results = boxes, np.array([[0.9, 0.8]]), np.array([[2, 1]]), np.ones((1, 2, 28, 28), "float32"), np.array([2])
+    (found,) = objects_of(results, 0, view, config)
+    assert as_json([found], NAMES) == [{"name": "square", "score": 0.9, "box": [0, 0, 32, 32], "pixels": 33 * 33}]

@@ -1,0 +1,258 @@
+"""Weights from outside for Mask R-CNN, by files that are made here, and data sets in COCO's format."""
+
+import json
+
+import numpy as np
+import pytest
+
+import nn
+from cgraph import FormatError
+from cgraph.record import replace
+from nn.models.mask_rcnn import (
+    mask_rcnn,
+    mask_rcnn_matterport,
+    matterport_arrays,
+    matterport_config,
+    torchvision_arrays,
+    torchvision_config,
+)
+from nn.models.mask_rcnn.coco import arrays_of, mask_of, read_coco, unpacked, wanted_of
+
+CLASSES = 5
+
+
+def network(version: int):
+    return mask_rcnn(50, None, torchvision_config((64, 64), CLASSES), version)
+
+
+def torch_names(version: int) -> dict[str, tuple[int, ...]]:
+    """Names and shapes as torchvision writes them, from its documentation of the state dict."""
+    found = conv_norm("backbone.body.conv1", "backbone.body.bn1", 3, 64, 7)
+    before = 64
+    for g, depth in enumerate((3, 4, 6, 3)):
+        width = 64 << g
+        for i in range(depth):
+            here = f"backbone.body.layer{g + 1}.{i}"
+            for n, (c, k, size) in enumerate([(before, width, 1), (width, width, 3), (width, 4 * width, 1)], 1):
+                found |= conv_norm(f"{here}.conv{n}", f"{here}.bn{n}", c, k, size)
+            if i == 0:
+                found |= conv_norm(f"{here}.downsample.0", f"{here}.downsample.1", before, 4 * width, 1)
+            before = 4 * width
+    block = conv_pair if version == 2 else conv_bias
+    for i in range(4):
+        found |= block(f"backbone.fpn.inner_blocks.{i}", 256 << i, 256, 1)
+        found |= block(f"backbone.fpn.layer_blocks.{i}", 256, 256, 3)
+    for i in range(version):
+        found |= conv_bias(f"rpn.head.conv.{i}", 256, 256, 3)
+    found |= affine("rpn.head.cls_logits", (3, 256, 1, 1)) | affine("rpn.head.bbox_pred", (12, 256, 1, 1))
+    if version == 2:
+        for i in range(4):
+            found |= conv_pair(f"roi_heads.box_head.{i}", 256, 256, 3)
+        found |= affine("roi_heads.box_head.5", (1024, 12544))
+    else:
+        found |= affine("roi_heads.box_head.fc6", (1024, 12544)) | affine("roi_heads.box_head.fc7", (1024, 1024))
+    found |= affine("roi_heads.box_predictor.cls_score", (CLASSES, 1024))
+    found |= affine("roi_heads.box_predictor.bbox_pred", (4 * CLASSES, 1024))
+    for i in range(4):
+        found |= block(f"roi_heads.mask_head.{i}", 256, 256, 3)
+    found |= affine("roi_heads.mask_predictor.conv5_mask", (256, 256, 2, 2), 256)
+    return found | affine("roi_heads.mask_predictor.mask_fcn_logits", (CLASSES, 256, 1, 1))
+
+
+def affine(name, shape, bias=None):
+    return {f"{name}.weight": shape, f"{name}.bias": (bias or shape[0],)}
+
+
+def conv_bias(name, inputs, outputs, size):
+    return affine(f"{name}.0", (outputs, inputs, size, size))
+
+
+def conv_pair(name, inputs, outputs, size):
+    return conv_norm(f"{name}.0", f"{name}.1", inputs, outputs, size)
+
+
+def conv_norm(conv, norm, inputs, outputs, size):
+    found = {f"{norm}.{kind}": (outputs,) for kind in ("weight", "bias", "running_mean", "running_var")}
+    return found | {f"{conv}.weight": (outputs, inputs, size, size), f"{norm}.num_batches_tracked": ()}
+
+
+def filled(shapes):
+    return {name: np.full(shape, i, np.float32) for i, (name, shape) in enumerate(shapes.items())}
+
+
+def older(name: str) -> str:
+    """The name in files from before torchvision 0.14."""
+    for part in ("inner_blocks", "layer_blocks", "rpn.head.conv", "mask_head"):
+        if part in name:
+            head, _, kind = name.rpartition(".0.")
+            if part == "mask_head":
+                number = int(head.rpartition(".")[2])
+                return f"roi_heads.mask_head.mask_fcn{number + 1}.{kind}"
+            return f"rpn.head.conv.{kind}" if part == "rpn.head.conv" else f"{head}.{kind}"
+    return name
+
+
+@pytest.mark.parametrize(("version", "old"), [(1, False), (1, True), (2, False)])
+def test_every_array_of_a_torchvision_file_finds_its_place(version, old):
+    arrays = filled(torch_names(version))
+    arrays = {older(name) if old else name: x for name, x in arrays.items()}
+    model = network(version)
+    found = torchvision_arrays(arrays, model)
+    nn.set_values(model, found)
+    numbers = sorted(float(x.flat[0]) for x in found.values())
+    assert numbers == sorted(float(x.flat[0]) for name, x in arrays.items() if not name.endswith("tracked"))
+
+
+def test_a_file_that_lacks_an_array_or_has_another_network_s_is_refused():
+    arrays = filled(torch_names(1))
+    with pytest.raises(FormatError, match=r"has no roi_heads\.box_head\.fc6\.weight"):
+        torchvision_arrays({k: v for k, v in arrays.items() if "fc6" not in k}, network(1))
+    with pytest.raises(FormatError, match=r"which torchvision's network of this version and depth has not"):
+        torchvision_arrays(arrays | {"backbone.body.layer3.6.conv1.weight": np.zeros(1)}, network(1))
+    with pytest.raises(FormatError):
+        torchvision_arrays(arrays, network(2))
+
+
+def matterport_file(path, depths=(3, 4, 6, 3)):
+    """A file with matterport's layers and paths; every array is filled with a number of its own."""
+    h5py = pytest.importorskip("h5py")
+    rng = np.random.default_rng(0)
+    with h5py.File(path, "w") as file:
+
+        def put(layer, name, *shape, inside=None):
+            file[f"{inside or layer}/{layer}/{name}:0"] = rng.normal(size=shape).astype("f4")
+
+        def conv(layer, size, inputs, outputs, inside=None):
+            put(layer, "kernel", size, size, inputs, outputs, inside=inside)
+            put(layer, "bias", outputs, inside=inside)
+
+        def norm(layer, width):
+            for name in ("gamma", "beta", "moving_mean", "moving_variance"):
+                put(layer, name, width)
+
+        conv("conv1", 7, 3, 64), norm("bn_conv1", 64)
+        before = 64
+        for g, depth in enumerate(depths):
+            width = 64 << g
+            for b in range(depth):
+                name = f"{g + 2}{chr(97 + b)}_branch"
+                sizes = [("2a", 1, before, width), ("2b", 3, width, width), ("2c", 1, width, 4 * width)]
+                for branch, *size in sizes + ([("1", 1, before, 4 * width)] if b == 0 else []):
+                    conv(f"res{name}{branch}", *size), norm(f"bn{name}{branch}", size[2])
+                before = 4 * width
+        for i in range(2, 6):
+            conv(f"fpn_c{i}p{i}", 1, 64 << i, 256), conv(f"fpn_p{i}", 3, 256, 256)
+        for name, size, inputs, outputs in (
+            ("conv_shared", 3, 256, 512),
+            ("class_raw", 1, 512, 6),
+            ("bbox_pred", 1, 512, 12),
+        ):
+            conv(f"rpn_{name}", size, inputs, outputs, inside="rpn_model")
+        conv("mrcnn_class_conv1", 7, 256, 1024), conv("mrcnn_class_conv2", 1, 1024, 1024)
+        for i in (1, 2):
+            norm(f"mrcnn_class_bn{i}", 1024)
+        for name, width in (("class_logits", CLASSES), ("bbox_fc", 4 * CLASSES)):
+            put(f"mrcnn_{name}", "kernel", 1024, width), put(f"mrcnn_{name}", "bias", width)
+        for i in range(1, 5):
+            conv(f"mrcnn_mask_conv{i}", 3, 256, 256), norm(f"mrcnn_mask_bn{i}", 256)
+        put("mrcnn_mask_deconv", "kernel", 2, 2, 256, 256), put("mrcnn_mask_deconv", "bias", 256)
+        conv("mrcnn_mask", 1, 256, CLASSES)
+    return path
+
+
+def test_a_matterport_file_is_read_and_each_number_means_what_it_did(tmp_path):
+    from cgraph.formats.keras_h5 import read_keras
+
+    layers = read_keras(matterport_file(tmp_path / "mask_rcnn.h5")).weights
+    model = mask_rcnn_matterport(50, None, replace(matterport_config(64), classes=CLASSES))
+    nn.set_values(model, matterport_arrays(layers, model))
+    values = {path: x.value for path, x in model.variables().items()}
+    norm, conv = layers["bn3a_branch2b"], layers["res3a_branch2b"]
+    np.testing.assert_allclose(values["trunk.groups.1.0.second.norm.mean"], norm["moving_mean"] - conv["bias"])
+    np.testing.assert_array_equal(values["trunk.groups.1.0.second.conv.weight"], conv["kernel"].transpose(3, 2, 0, 1))
+    two = layers["rpn_model"]["rpn_class_raw/kernel"][0, 0]
+    np.testing.assert_allclose(values["rpn.scores.weight"][1, :, 0, 0], two[:, 3] - two[:, 2])
+    deltas = layers["rpn_model"]["rpn_bbox_pred/bias"]
+    np.testing.assert_array_equal(values["rpn.deltas.bias"][:4], deltas[[1, 0, 3, 2]])
+    whole = layers["mrcnn_class_conv1"]["kernel"]
+    cells = np.random.default_rng(1).normal(size=(256, 7, 7)).astype("f4")
+    want = np.einsum("chw,hwck->k", cells, whole)
+    np.testing.assert_allclose(cells.ravel() @ values["box.full.0.linear.weight"], want, rtol=1e-3, atol=1e-2)
+    del layers["mrcnn_mask"]
+    with pytest.raises(FormatError, match="has no mrcnn_mask/kernel"):
+        matterport_arrays(layers, model)
+
+
+# -- COCO's format -----------------------------------------------------------------------------------------------------
+
+
+def data_set(folder, **changes):
+    from PIL import Image
+
+    Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 60, 3), dtype=np.uint8)).save(folder / "one.png")
+    runs = np.zeros((40, 60), bool)
+    runs[5:9, 50:58] = True
+    lengths = np.diff(np.flatnonzero(np.diff(np.concatenate([[2], runs.T.ravel(), [2]])))).tolist()
+    objects = [
+        {"image_id": 7, "category_id": 18, "bbox": [10, 5, 20, 30], "segmentation": [[10, 5, 29, 5, 29, 34, 10, 34]]},
+        {"image_id": 7, "category_id": 3, "bbox": [50, 5, 8, 4], "segmentation": {"counts": lengths, "size": [40, 60]}},
+        {"image_id": 7, "category_id": 3, "bbox": [0, 0, 1, 1], "segmentation": [], "iscrowd": 1},
+    ]
+    found = {
+        "images": [{"id": 7, "file_name": "one.png", "height": 40, "width": 60}],
+        "categories": [{"id": 3, "name": "car"}, {"id": 18, "name": "dog"}],
+        "annotations": objects,
+    }
+    path = folder / "instances.json"
+    path.write_text(json.dumps(found | changes))
+    return path
+
+
+def test_a_data_set_becomes_arrays(tmp_path):
+    data = read_coco(data_set(tmp_path), tmp_path)
+    assert data.names == ["background", "car", "dog"]
+    truth = wanted_of(data.entries[0])
+    assert truth.classes.tolist() == [2, 1] and truth.masks.sum((1, 2)).tolist() == [600, 32]
+    config = torchvision_config((80, 128), 3)
+    pictures, windows, boxes, classes, owner = arrays_of(data, config, 4)
+    assert pictures.shape == (1, 3, 80, 128) and pictures.dtype == np.uint8 and windows.tolist() == [[0, 0, 120, 80]]
+    assert classes.tolist() == [[2, 1, 0, 0]]
+    np.testing.assert_array_equal(boxes[0, :2], [[20, 10, 60, 70], [100, 10, 116, 18]])
+    assert (owner[0] == 1).sum() == pytest.approx(2400, rel=0.1) and (owner[0] == 2).sum() == 128
+
+
+def test_packed_runs_are_those_of_pycocotools():
+    runs = pytest.importorskip("pycocotools.mask")
+    rng = np.random.default_rng(2)
+    for rows, columns, share in ((1, 1, 1.0), (30, 41, 0.5), (200, 100, 0.01)):
+        mask = rng.random((rows, columns)) < share
+        packed = runs.encode(np.asfortranarray(mask.astype(np.uint8)))
+        np.testing.assert_array_equal(mask_of({"counts": packed["counts"].decode()}, rows, columns), mask)
+
+
+@pytest.mark.parametrize("text", ["~", "é", "a", "o" * 40])
+def test_text_that_is_no_runs_is_refused(text):
+    with pytest.raises((FormatError, UnicodeEncodeError)):
+        unpacked(text)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"images": [{"id": 7, "file_name": "../one.png", "height": 40, "width": 60}]},
+        {"images": [{"id": 7, "file_name": "/one.png", "height": 40, "width": 60}]},
+        {"images": [{"id": 7, "file_name": "one.png", "height": 1 << 20, "width": 1 << 20}]},
+        {"images": [{"id": 8, "file_name": "one.png", "height": 40, "width": 60}]},
+        {"categories": []},
+        {"annotations": None},
+    ],
+)
+def test_a_data_set_that_cannot_be_is_refused(tmp_path, changes):
+    with pytest.raises(FormatError):
+        read_coco(data_set(tmp_path, **changes), tmp_path)
+
+
+@pytest.mark.parametrize("counts", [[10], [10, -5, 2395], [[1]], [1 << 62, 1 << 62]])
+def test_runs_that_do_not_fill_the_picture_are_refused(counts):
+    with pytest.raises(FormatError):
+        mask_of({"counts": counts}, 40, 60)
