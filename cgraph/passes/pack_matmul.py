@@ -8,6 +8,7 @@ from cgraph.ir.graph import Node, apply
 from cgraph.ir.traverse import post_order, rebuild
 from cgraph.kernels.calls.activation import NONE
 from cgraph.kernels.calls.gemm_blocks import pack_b
+from cgraph.kernels.calls.gemm_tile import GemmTile
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Const
 from cgraph.ops.linear import Matmul
@@ -26,15 +27,24 @@ def pack_matmul(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
     if not any(isinstance(node.op, Matmul | MatmulEpilogue) for node in order):
         return outputs
 
+    packed: dict[tuple, tuple[Node, GemmTile]] = {}  # products that read the same constant read the same panels
+
+    def panels_of(source: Node, y: np.ndarray, rows: int) -> tuple[Node, GemmTile]:
+        key = source, y.shape, rows
+        if key not in packed:
+            panels, tile = pack_b(target, y, rows)
+            packed[key] = Const(panels, copy=False), tile
+        return packed[key]
+
     def change(node: Node, operands: tuple[Node, ...]) -> Node:
         y = constant_matrix(operands[1]) if isinstance(node.op, Matmul | MatmulEpilogue) else None
         rows = prod(node.shape[:-1]) if y is not None else 0
         if y is None or rows < 2 or node.dtype.kind != "f" or node.size == 0 or len(y) == 0:
             return remade(node, operands)
-        panels, tile = pack_b(target, y, rows)
+        panels, tile = panels_of(source_of(operands[1]), y, rows)
         has_addend, activation = getattr(node.op, "has_addend", False), getattr(node.op, "activation", NONE)
-        packed = PackedMatmul(*y.shape, tile, has_addend, activation)  # type: ignore[call-arg, misc]
-        return apply(packed, operands[0], Const(panels, copy=False), *operands[2:])
+        op = PackedMatmul(*y.shape, tile, has_addend, activation)  # type: ignore[call-arg, misc]
+        return apply(op, operands[0], panels, *operands[2:])
 
     return rebuild(outputs, change, order)
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
+from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import host_target
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
 from cgraph.passes.fold_constants import fold_constants
@@ -172,3 +173,13 @@ def test_products_without_elements(shape):
     x, y = cg.Var((4, shape[0]), name="x"), cg.Const(np.ones(shape, "float32"))
     x.assign(np.ones(x.shape, "float32"))
     np.testing.assert_array_equal(cg.compile(x @ y + 1)(), np.ones((4, shape[1]), "float32"))
+
+
+def test_products_with_one_constant_share_its_panels():
+    w = cg.Const(np.random.default_rng(0).standard_normal((64, 64)).astype("f4"))
+    x = cg.Var((4, 64))
+    for _ in range(3):
+        x = cg.tanh(x @ w)
+    found = pack_matmul((x,), host_target())
+    panels = {node.operands[1] for node in post_order(found) if isinstance(node.op, PackedMatmul)}
+    assert len(panels) == 1
