@@ -35,10 +35,6 @@ class PositionError(CgraphError, IndexError):
     """A position that is data lies outside its axis."""
 
 
-class NotEvaluatedError(CgraphError, ValueError):
-    """A value is asked of a node that holds none."""
-
-
 class NoKernelError(CgraphError, NotImplementedError):
     """An op has no kernel on this engine."""
 

@@ -89,10 +89,6 @@ class Op(Record):
         """The result as a view into the bytes of operand 0, or None when it needs bytes of its own."""
         return None
 
-    def cut(self, rows: range, *specs: Spec) -> Any:
-        """The op for some rows of the result, and the rows it reads of each operand; None when it is not split."""
-        return None
-
 
 class Node:
     """One value of the graph: an op applied to operands. Immutable; holds no data.

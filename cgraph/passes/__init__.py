@@ -2,6 +2,7 @@
 
 from cgraph.ir.graph import Node
 from cgraph.kernels.target import Target
+from cgraph.passes.align_constants import align_constants
 from cgraph.passes.drop_identities import drop_identities
 from cgraph.passes.fold_constants import fold_constants
 from cgraph.passes.fold_norm import fold_norm
@@ -15,6 +16,13 @@ from cgraph.passes.pack_matmul import pack_matmul
 from cgraph.passes.tidy_loops import tidy_loops
 
 PASSES = (tidy_loops, fold_constants, fold_norm, drop_identities, fuse_epilogues, fuse_matmul, fuse_pointwise)
+
+
+def prepared(roots: tuple[Node, ...], target: Target, passes: bool, winograd: bool) -> tuple[Node, ...]:
+    """The whole way for the CPU; without passes, constants are made readable and nothing else."""
+    if passes:
+        roots = lowered(rewritten(roots), target, winograd)
+    return align_constants(roots)
 
 
 def rewritten(roots: tuple[Node, ...]) -> tuple[Node, ...]:

@@ -2,17 +2,16 @@
 
 import os
 
+from cgraph.alignment import ALIGNMENT
 from cgraph.engine.cpu.code import Code, code_of
 from cgraph.engine.cpu.program import CpuProgram
 from cgraph.engine.cpu.threads import cores
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
 from cgraph.kernels.calls.move import fill_calls
-from cgraph.kernels.kernel import LINE
 from cgraph.kernels.store import store
 from cgraph.kernels.target import target_named
-from cgraph.passes import lowered, rewritten
-from cgraph.passes.align_constants import align_constants
+from cgraph.passes import prepared
 from cgraph.planning import Compiled, planned
 from cgraph.record import Record, replace
 from cgraph.request import Options, Request
@@ -33,13 +32,11 @@ class CpuEngine(Record):
     threads: int = 0
     poison: bool = False
     name = "cpu"
-    alignment = LINE
+    alignment = ALIGNMENT
 
     def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
         """All passes, then the layouts that this target's kernels are fastest on."""
-        if options.passes:
-            roots = lowered(rewritten(roots), target_named(self.target), options.winograd)
-        return align_constants(roots)
+        return prepared(roots, target_named(self.target), options.passes, options.winograd)
 
     def plan(self, request: Request, options: Options) -> Compiled:
         """A plan for this target's workspaces, at multiples of a cache line."""
