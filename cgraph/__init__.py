@@ -6,12 +6,14 @@ from typing import Any
 import cgraph.ops  # noqa: F401 - fills OPS
 from cgraph.autodiff import gradient, hessian_vector_product, jvp
 from cgraph.errors import (
+    ArenaError,
     BudgetError,
     CgraphError,
     DTypeError,
     FormatError,
     GraphError,
     InputError,
+    MemoryWarning,
     NoGradientError,
     NoKernelError,
     PlanError,
@@ -47,6 +49,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "ArenaError",
     "BudgetError",
     "CgraphError",
     "Const",
@@ -55,6 +58,7 @@ __all__ = [
     "Function",
     "GraphError",
     "InputError",
+    "MemoryWarning",
     "NoGradientError",
     "NoKernelError",
     "Node",

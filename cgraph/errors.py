@@ -51,6 +51,14 @@ class BudgetError(CgraphError, MemoryError):
     """No plan within the byte budget."""
 
 
+class ArenaError(CgraphError, MemoryError):
+    """The machine does not give the bytes of a plan."""
+
+
+class MemoryWarning(UserWarning):
+    """A plan takes more bytes than this machine has."""
+
+
 class FormatError(CgraphError, ValueError):
     """A file is malformed, unsafe or not supported."""
 

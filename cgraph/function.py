@@ -1,6 +1,5 @@
 """compile: an engine lowers, plans and makes a program; calling the Function that comes out; update edges."""
 
-import threading
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -9,16 +8,17 @@ import numpy as np
 
 from cgraph.engine.engine import Engine, Instance, Program
 from cgraph.engine.engines import engine_named
-from cgraph.errors import GraphError, InputError, ShapeError, UnassignedError, bytes_text
+from cgraph.errors import ArenaError, GraphError, InputError, ShapeError, UnassignedError, bytes_text
 from cgraph.ir.check import check_graph
 from cgraph.ir.graph import Node, public
 from cgraph.ir.traverse import post_order
 from cgraph.memory.problem import Plan
 from cgraph.memory.recompute import Recompute, Steps
-from cgraph.ops.leaf import Var, fitting_array
+from cgraph.ops.leaf import Value, Var, fitting_array
 from cgraph.passes.freeze import freeze
-from cgraph.planning import Compiled
+from cgraph.planning import Compiled, needs_text
 from cgraph.request import Request, options_of
+from cgraph.turns import Turns
 
 
 def compile(
@@ -94,7 +94,7 @@ class Function:
         self._cells = tuple(v for v in post_order(request.roots) if isinstance(v, Var) and v not in given)
         self._by_name = {v.name: v for v in self.inputs}
         self._idle: list[_Held] = []
-        self._lock = threading.RLock()
+        self._turns = Turns()
         self._recompute = Recompute(compiled) if compiled else None
 
     def __repr__(self) -> str:
@@ -138,11 +138,10 @@ class Function:
             InputError: an input is unknown, missing, given twice, or of another shape or dtype
             UnassignedError: a Var that is no input holds no value
         """
-        values = self._values(args, named)
+        values, rooms = self._values(args, named), self._rooms(out)
         if self.updates:
-            with self._lock:
-                return self._run(values, out, copy)
-        return self._run(values, out, copy)
+            return self._turns.run(lambda: self._run(values, rooms, copy))
+        return self._run(values, rooms, copy)
 
     def _values(self, args: tuple, named: dict[str, Any]) -> dict[Node, np.ndarray]:
         if len(args) > len(self.inputs):
@@ -161,83 +160,114 @@ class Function:
                 raise InputError(f"input {x.name} {x.spec} is missing")
         return {x: fitting_array(value, x.spec, x.name) for x, value in given.items()}
 
-    def _run(self, values: dict[Node, np.ndarray], out: Any, copy: bool) -> Any:
+    def _rooms(self, out: Sequence[np.ndarray] | None) -> Sequence[np.ndarray] | None:
+        """The arrays that take the outputs, checked before anything is done."""
+        if out is None:
+            return None
+        rooms = [out] if self._single and isinstance(out, np.ndarray) else list(out)
+        if len(rooms) != len(self.outputs):
+            raise InputError(f"out has {len(rooms)} arrays for {len(self.outputs)} outputs")
+        for room, x in zip(rooms, self.outputs):
+            if not isinstance(room, np.ndarray):
+                raise InputError(f"out has {room!r:.60} for {x.spec}; it takes arrays")
+            if room.shape != x.shape or room.dtype != x.dtype:
+                raise InputError(f"out has {room.dtype}{list(room.shape)} for {x.spec}")
+            if not room.flags.writeable:
+                raise InputError(f"out has a read-only array for {x.spec}")
+        return rooms
+
+    def _run(self, given: dict[Node, np.ndarray], out: Sequence[np.ndarray] | None, copy: bool) -> Any:
         held = self._take()
-        instance = held.instance
         try:
-            instance.bind(self._arrays(values))
-            steps = self._steps(held)
-            held.state = None
-            try:
-                instance.run(steps.run)
-            except KeyboardInterrupt:
-                if instance.wrote:  # some Vars have their new values: give all of them theirs
-                    self._write_updates(instance)
-                raise
-            held.state = steps.after
-            found = [self._output(instance, x, copy and out is None) for x in self.outputs]
-            self._write_updates(instance)
-            return self._finish(found, out)
+            found = self._run_on(held, given, out, copy)
         finally:
             self._idle.append(held)
+        return found[0] if self._single else found
 
-    def _steps(self, held: "_Held") -> Steps:
+    def _run_on(
+        self, held: "_Held", given: dict[Node, np.ndarray], out: Sequence[np.ndarray | None] | None, copy: bool
+    ) -> Sequence[np.ndarray]:
+        """A run: all that may fail, then the run itself, which writes all update edges or none, then the results.
+
+        Whoever sees a Var's version may keep what is computed from it. So there is none while a run may be writing, and
+        what the instance holds is known only when the run is over.
+        """
+        instance = held.instance
+        cells = {x: x.cell.value for x in (*self._cells, *self.updates)}
+        versions = {x: cells[x].version for x in self._cells}
+        targets = self._targets(held, cells)  # first: they may move
+        instance.bind(given | self._arrays(cells), targets, held.done)
+        shown = {x: np.array(instance.read(x)) for x in self.outputs if not instance.makes(x)}
+        if out is None:
+            is_new = [x not in shown and (copy or not instance.owns(x)) for x in self.outputs]
+            out = [np.empty(x.shape, x.dtype) if new else None for new, x in zip(is_new, self.outputs)]
+        steps = self._steps(held, versions)
+        held.state = None
+        try:
+            for x in self.updates:
+                cells[x].version = None
+            instance.run(steps.run)
+            held.versions, held.state = versions, steps.after
+        finally:
+            for x in self.updates:
+                cells[x].renew()
+        values = (shown[x] if x in shown else instance.read(x) for x in self.outputs)
+        return [value if room is None else filled(room, value) for room, value in zip(out, values)]
+
+    def _steps(self, held: "_Held", versions: dict[Var, int | None]) -> Steps:
         """What must run, given what the instance holds."""
-        changed = held.changed(self._cells, self.inputs)
-        return self._recompute.steps(held.state, changed) if self._recompute else Steps(None, None)
+        if self._recompute is None:
+            return Steps(None, None)
+        changed = {x for x, now in versions.items() if now is None or held.versions.get(x) != now}
+        return self._recompute.steps(held.state, frozenset(changed.union(self.inputs)))
 
-    def _output(self, instance: Instance, node: Node, copy: bool) -> np.ndarray:
-        """One output's value; a copy where it lies in a Var or an input, whose bytes are not this Function's."""
-        value = instance.read(node)
-        return value if instance.owns(node) and not copy else np.array(value)
+    def _arrays(self, cells: Mapping[Var, Value]) -> dict[Node, np.ndarray]:
+        """The memory of the Vars that are read from their cells."""
+        for x in self._cells:
+            if not cells[x].is_there:
+                raise UnassignedError(f"{x.name} {x.spec} (made at {x.where}) has no value; assign one first")
+        return {x: cells[x].array for x in self._cells}  # type: ignore[misc]
+
+    def _targets(self, held: "_Held", cells: Mapping[Var, Value]) -> dict[Var, np.ndarray]:
+        """The memory that update edges are written into."""
+        if not all(cells[x].is_there for x in self.updates):
+            held.done = np.zeros(1, np.int64)
+        return {x: cells[x].writable(x.spec, held.done) for x in self.updates}
 
     def _take(self) -> "_Held":
+        """An idle instance, or a new one."""
         try:
             return self._idle.pop()
         except IndexError:
+            pass
+        try:
             return _Held(self.program.instance())
+        except MemoryError:
+            if self.compiled is None:
+                raise
+            raise ArenaError(needs_text(self.compiled, "which the machine does not give")) from None
 
-    def _arrays(self, values: dict[Node, np.ndarray]) -> dict[Node, np.ndarray]:
-        """The memory of every Var: inputs in C order, cells as they are."""
-        arrays = {x: np.ascontiguousarray(v) for x, v in values.items()}
-        for x in self._cells:
-            if x.cell.array is None:
-                raise UnassignedError(f"{x.name} {x.spec} (made at {x.where}) has no value; assign one first")
-            if x.cell.shared and x in self.updates:
-                x.cell.change(x.spec, keep=True)
-            arrays[x] = x.cell.array
-        return arrays
 
-    def _write_updates(self, instance: Instance) -> None:
-        for x, source in self.updates.items():
-            instance.write(x, source)
-
-    def _finish(self, found: list[np.ndarray], out: Sequence[np.ndarray] | None) -> Any:
-        if out is not None:
-            targets = [out] if self._single and isinstance(out, np.ndarray) else list(out)
-            if len(targets) != len(found):
-                raise InputError(f"out has {len(targets)} arrays for {len(found)} outputs")
-            for target, value in zip(targets, found):
-                if target.shape != value.shape or target.dtype != value.dtype:
-                    raise InputError(f"out has {target.dtype}{list(target.shape)} for {value.dtype}{list(value.shape)}")
-                np.copyto(target, value)
-            found = targets
-        return found[0] if self._single else found
+def filled(room: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """The array that takes a value, with it."""
+    np.copyto(room, value)
+    return room
 
 
 class _Held:
-    """An instance and what it holds. Changes: the values of which run, for which versions of the Vars."""
+    """An instance and what it holds. Changes: the values of which run, for which versions of the Vars.
+
+    Fields
+        state: which values, see `Recompute`; None: nobody knows of any
+        versions: of the Vars in the run that `state` is of
+        done: the word that a run sets when it has written its update edges
+    """
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.state: int | None = None
-        self.versions: dict[Var, int] = {}
-
-    def changed(self, cells: tuple[Var, ...], inputs: tuple[Var, ...]) -> frozenset[Var]:
-        """Vars whose value may differ from the last run's."""
-        found = {x for x in cells if self.versions.get(x) != x.cell.version}
-        self.versions.update((x, x.cell.version) for x in found)
-        return frozenset(found.union(inputs))
+        self.versions: dict[Var, int | None] = {}
+        self.done = np.zeros(1, np.int64)
 
 
 @public

@@ -123,16 +123,15 @@ def planned(request: Request, target: Any, alignment: int, options: Options) -> 
         options.recompute,
     )
     if options.limit is not None and compiled.nbytes > options.limit:
-        raise BudgetError(budget_text(compiled, options.limit))
+        raise BudgetError(needs_text(compiled, f"the budget is {bytes_text(options.limit)}"))
     return compiled
 
 
-def budget_text(compiled: Compiled, budget: int) -> str:
-    plan, bound = compiled.plan, compiled.lower_bound
-    return (
-        f"{plan.strategy or 'the plan'} needs {bytes_text(plan.nbytes)}, the budget is {bytes_text(budget)}; "
-        f"no plan of this graph needs less than {bytes_text(bound)}"
-    )
+def needs_text(compiled: Compiled, given: str) -> str:
+    """What a plan needs, what there is, and what any plan needs."""
+    plan, bound = compiled.plan, bytes_text(compiled.lower_bound)
+    needed = f"{plan.strategy or 'the plan'} needs {bytes_text(plan.nbytes)}"
+    return f"{needed}, {given}; no plan of this graph needs less than {bound}"
 
 
 def plan_graph(

@@ -12,28 +12,33 @@ from cgraph.request import Options, Request
 
 
 class Instance(Protocol):
-    """A program with memory of its own. One run at a time.
+    """A program with memory of its own. One run at a time."""
 
-    Fields
-        wrote: the last run has begun to write straight into Vars
-    """
+    def bind(self, arrays: Mapping[Node, np.ndarray], targets: Mapping[Var, np.ndarray], done: np.ndarray) -> None:
+        """The memory of Vars for the runs that follow, in C order.
 
-    wrote: bool
+        Parameters
+            arrays: what inputs are given and cells hold
+            targets: per Var with an update edge, what takes its new value: where the Var is read from its cell, the
+                same memory as in `arrays`
+            done: an int64 word that is set to 1 when all of them have been written
+        """
 
-    def bind(self, arrays: Mapping[Node, np.ndarray]) -> None:
-        """The memory of Vars for the runs that follow: what inputs are given and cells hold, in C order."""
+    def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
+        """Run all steps, or some of them in their order; then write what update edges are left, unless told not to.
 
-    def run(self, steps: tuple[int, ...] | None = None) -> None:
-        """Run all steps, or some of them in their order."""
+        What raises an exception before the first Var is written has written none. From then on no Python code runs
+        until all are written.
+        """
+
+    def makes(self, node: Node) -> bool:
+        """A run computes the node's value, which is there only afterwards."""
 
     def owns(self, node: Node) -> bool:
         """The node's value lies in this instance's memory, not in a Var, an input or a constant."""
 
     def read(self, node: Node) -> np.ndarray:
-        """The value of an output or of the source of an update edge, where it lies."""
-
-    def write(self, x: Var, source: Node) -> None:
-        """The value of an update edge's source into its Var; only counted as a change where a kernel wrote it there."""
+        """The value of an output where it lies, not to be written: if a run makes it, after the run, else before it."""
 
 
 class Program(Protocol):

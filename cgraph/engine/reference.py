@@ -1,6 +1,9 @@
 """The oracle: every op by its meaning, in NumPy, unplanned. An engine like any other."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
+from itertools import repeat
+from operator import setitem
 from typing import Any
 
 import numpy as np
@@ -52,18 +55,18 @@ class ReferenceEngine(Record):
     def plan(self, request: Request, options: Options) -> None:
         """Nothing: NumPy allocates."""
 
-    def code(self, request: Request, compiled: None) -> tuple[Node, ...]:
-        """The nodes whose values are wanted."""
-        return request.roots
+    def code(self, request: Request, compiled: None) -> Request:
+        """The request itself."""
+        return request
 
-    def program(self, code: tuple[Node, ...]) -> "ReferenceProgram":
+    def program(self, code: Request) -> "ReferenceProgram":
         return ReferenceProgram(code)
 
 
 class ReferenceProgram(Record, eq=False):
-    """The nodes whose values are wanted."""
+    """The request, whose nodes' values are wanted."""
 
-    code: tuple[Node, ...]
+    code: Request
 
     def instance(self) -> "ReferenceInstance":
         return ReferenceInstance(self.code)
@@ -72,24 +75,28 @@ class ReferenceProgram(Record, eq=False):
 class ReferenceInstance:
     """Values of one run. Changes: the Vars' values are bound, a run fills in the others."""
 
-    wrote = False
-
-    def __init__(self, wanted: tuple[Node, ...]) -> None:
-        self.wanted = wanted
+    def __init__(self, request: Request) -> None:
+        self.request = request
         self.values: dict[Node, np.ndarray] = {}
         self._vars: Mapping[Node, np.ndarray] = {}
+        self._targets: list[np.ndarray] = []
 
-    def bind(self, arrays: Mapping[Node, np.ndarray]) -> None:
+    def bind(self, arrays: Mapping[Node, np.ndarray], targets: Mapping[Var, np.ndarray], done: np.ndarray) -> None:
         self._vars = arrays
+        self._targets = [*(targets[x] for x in self.request.updates), done]
 
-    def run(self, steps: tuple[int, ...] | None = None) -> None:
-        self.values = dict(zip(self.wanted, evaluate(self.wanted, self._vars)))
+    def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
+        wanted = self.request.roots
+        self.values = {x: np.array(value) for x, value in zip(wanted, evaluate(wanted, self._vars))}
+        found: list[Any] = [*(self.values[x] for x in self.request.updates.values()), 1]
+        if write:  # in one call of C code, within which no signal is handled
+            deque(map(setitem, self._targets, repeat(...), found), maxlen=0)  # type: ignore[arg-type]
+
+    def makes(self, node: Node) -> bool:
+        return True
 
     def owns(self, node: Node) -> bool:
-        return False
+        return True
 
     def read(self, node: Node) -> np.ndarray:
         return self.values[node]
-
-    def write(self, x: Var, source: Node) -> None:
-        x.assign(self.values[source])

@@ -1,7 +1,7 @@
-"""A Python function as a kernel: it gets arrays over the program's own bytes, and what it raises reaches the caller.
+"""A Python function in the place of a kernel: it gets arrays over the program's own bytes.
 
-An exception cannot pass through compiled code. It is kept under the address of the program's stop word, which is the
-first argument of every such call; the word is set, so the run ends after this call, and the program raises it then.
+The interpreter goes back to Python at its row, where the run holds nothing; so what the function raises ends the run as
+any exception does, and the function may wait for what other threads compute.
 """
 
 import ctypes
@@ -10,11 +10,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from cgraph.kernels.kernel import Call, Callback, Pointer, View
+from cgraph.kernels.kernel import Call, Callback, View
 
-STOP = "stop word"  # the base of the pointer to it; a program binds it to a word of its own
-NATIVE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-_FAILURES: dict[int, BaseException] = {}
+STOP = "stop word"  # the base of the pointer to the word that a kernel sets to end its run
 
 
 def callback_call(
@@ -26,21 +24,12 @@ def callback_call(
     """A call of ``function(outs, xs)`` with arrays over the views; it fills `outs` and leaves `xs` as they are."""
     views = (*outs, *xs)
 
-    def enter(table: int, first: int, last: int) -> None:
-        words = (ctypes.c_int64 * (1 + len(views))).from_address(table)
-        try:
-            arrays = [array_at(at, view, i < len(outs)) for i, (at, view) in enumerate(zip(words[1:], views))]
-            function(tuple(arrays[: len(outs)]), tuple(arrays[len(outs) :]))
-        except BaseException as error:  # also an interrupt: it must reach the caller of the run
-            _FAILURES[words[0]] = error
-            ctypes.c_int64.from_address(words[0]).value = 1
+    def enter(args: int) -> None:
+        words = (ctypes.c_int64 * len(views)).from_address(args)
+        arrays = [array_at(at, view, i < len(outs)) for i, (at, view) in enumerate(zip(words, views))]
+        function(tuple(arrays[: len(outs)]), tuple(arrays[len(outs) :]))
 
-    return Call(Callback(NATIVE(enter), blas), (Pointer(STOP), *(v.at for v in views)), 1)
-
-
-def taken_failure(stop: int) -> BaseException | None:
-    """What a function raised in the run with this stop word; asked once."""
-    return _FAILURES.pop(stop, None)
+    return Call(Callback(enter, blas), tuple(v.at for v in views), 1)
 
 
 def array_at(address: int, view: View, writeable: bool) -> np.ndarray:

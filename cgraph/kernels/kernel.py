@@ -7,10 +7,9 @@ argument at run time, so a new shape never compiles.
 All kernels are called as ``void kernel(const int64 *args, int64 first_task, int64 last_task)``.
 """
 
-import ctypes
+from collections.abc import Callable
 from itertools import accumulate
 from math import prod
-from typing import Any
 
 from cgraph.alignment import aligned
 from cgraph.record import Record, replace
@@ -32,19 +31,15 @@ class Kernel(Record):
 
 
 class Callback(Record, eq=False):
-    """A Python function in the place of a kernel; see `cgraph.kernels.callback`. Whoever holds its address holds this.
+    """A Python function in the place of a kernel; see `cgraph.kernels.callback`.
 
     Fields
-        native: the function as C calls it
+        function: given the address of the call's arguments
         blas: it calls into BLAS or LAPACK
     """
 
-    native: Any
+    function: Callable[[int], None]
     blas: bool
-
-    @property
-    def address(self) -> int:
-        return ctypes.cast(self.native, ctypes.c_void_p).value or 0
 
 
 class Pointer(Record):

@@ -6,8 +6,8 @@ imports neither emitters nor, where `cgraph.kernels.objects` can place the code,
 """
 
 import hashlib
+import os
 import re
-import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,6 +20,7 @@ from cgraph.kernels.host import host
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.objects import MalformedCode, UnknownCode, placed
 from cgraph.kernels.target import Target, host_target, new_target_machine
+from cgraph.turns import Turn, Turns
 
 
 @dataclass
@@ -39,7 +40,8 @@ class KernelStore:
     _addresses: dict[tuple[Kernel, Target], int] = field(default_factory=dict)
     _memory: list[Any] = field(default_factory=list)
     _engines: dict[Target, Any] = field(default_factory=dict)
-    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _turns: Turns = field(default_factory=Turns)
+    _fork: Turn | None = None
 
     def address(self, kernel: Kernel, target: Target | None = None) -> int:
         """The address of one kernel's machine code, compiled when it is nowhere yet."""
@@ -49,14 +51,13 @@ class KernelStore:
         """The addresses of many kernels; those that are missing are compiled first."""
         target = target or host_target()
         wanted = list(dict.fromkeys(kernels))
-        with self._lock:
-            new = [k for k in wanted if (k, target) not in self._addresses]
-            if new:
-                self._add(new, target)
-            return {k: self._addresses[k, target] for k in wanted}
+        if any((k, target) not in self._addresses for k in wanted):
+            self._turns.run(lambda: self._add(wanted, target))
+        return {k: self._addresses[k, target] for k in wanted}
 
-    def _add(self, kernels: list[Kernel], target: Target) -> None:
+    def _add(self, wanted: list[Kernel], target: Target) -> None:
         is_warm = not self.misses
+        kernels = [k for k in wanted if (k, target) not in self._addresses]
         symbols = {kernel: symbol_of(kernel, target) for kernel in kernels}
         code = {symbol: self._object_code(kernel, symbol, target) for kernel, symbol in symbols.items()}
         try:
@@ -101,9 +102,8 @@ class KernelStore:
     def ptx(self, kernel: Kernel, words: int, target: Target) -> tuple[str, bytes]:
         """The symbol and the text of a kernel for a GPU that takes `words` arguments."""
         symbol = f"{symbol_of(kernel, target)}_{words}"
-        with self._lock:
-            found = self._kept(f"{symbol}.ptx")
-            return symbol, found or self._made(f"{symbol}.ptx", "compile_ptx", kernel, symbol, words, target)
+        made = (f"{symbol}.ptx", "compile_ptx", kernel, symbol, words, target)
+        return symbol, self._turns.run(lambda: self._kept(f"{symbol}.ptx") or self._made(*made))
 
     def _object_code(self, kernel: Kernel, symbol: str, target: Target) -> bytes:
         return self._kept(f"{symbol}.o") or self._compiled(kernel, symbol, target)
@@ -124,11 +124,23 @@ class KernelStore:
             write_entry(self.folder / file, made)
         return made
 
+    def pause(self) -> None:
+        """Wait until nobody compiles, and let nobody begin: before a fork, so that the child's LLVM is whole."""
+        self._fork = Turn()
+        self._turns.join(self._fork)
+
+    def resume(self) -> None:
+        if self._fork:
+            self._fork.end()
+
 
 @cache
 def store() -> KernelStore:
     """The store of this process."""
-    return KernelStore(cache_folder())
+    made = KernelStore(cache_folder())
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=made.pause, after_in_parent=made.resume, after_in_child=made.resume)
+    return made
 
 
 def symbol_of(kernel: Kernel, target: Target) -> str:

@@ -1,9 +1,8 @@
 """A user's own Python functions as nodes: delay, delay_array, lazy_print."""
 
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextvars import ContextVar, copy_context
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +41,7 @@ class Delay(Op, eq=False):
         return self.spec
 
     def meaning(self, *xs):
-        with self.running():
-            found = self.function(*(np.array(x) for x in xs))
-        return self.fitting(found)
+        return self.fitting(copy_context().run(self.called, xs))
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def run(outs: tuple[np.ndarray, ...], values: tuple[np.ndarray, ...]) -> None:
@@ -52,22 +49,22 @@ class Delay(Op, eq=False):
 
         return Work(lambda out, *xs: [callback_call(run, [out], xs)], strided=True)
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Refuse to run inside itself; say where the node is when the function raises."""
-        stack = _running.__dict__.setdefault("stack", [])
-        if any(op is self for op in stack):
+    def called(self, xs: tuple[np.ndarray, ...]) -> Any:
+        """What the function returns; refuse to run inside itself, say where the node is when it raises.
+
+        It runs in a context of its own, so that however it ends, nothing says that it is still running.
+        """
+        going_on = _RUNNING.get()
+        if any(op is self for op in going_on):
             raise GraphError(
                 f"{self.name} at {self.where}: its function asks for a value that depends on the {self.name} itself"
             )
-        stack.append(self)
+        _RUNNING.set((*going_on, self))
         try:
-            yield
+            return self.function(*(np.array(x) for x in xs))
         except Exception as error:
             error.add_note(f"in the function of {self.name} at {self.where}")
             raise
-        finally:
-            stack.pop()
 
     def fitting(self, found: Any) -> np.ndarray:
         """The returned value as an array of the declared spec."""
@@ -83,7 +80,7 @@ class Delay(Op, eq=False):
         return np.asarray(found)
 
 
-_running = threading.local()
+_RUNNING: ContextVar[tuple["Delay", ...]] = ContextVar("running", default=())
 
 
 class LazyPrint(Delay):

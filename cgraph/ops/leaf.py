@@ -1,8 +1,9 @@
 """Leaves: Var, whose value is given at each run, and Const, whose value is known when the graph is built."""
 
 import hashlib
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -17,39 +18,67 @@ from cgraph.kernels.mapped import aligned, copy_to, in_c_order, in_memory
 _HASHED_NBYTES = 1 << 16
 
 
-@dataclass(eq=False)
-class Cell:
-    """The one thing that changes: a Var's value.
+class Value:
+    """What a Var holds until it is assigned anew. Changes: runs with an update edge to the Var write into the array.
 
     Fields
-        array: the value, or None
-        version: counts the changes
-        shared: these very bytes are used elsewhere or may not be written, so the next change goes to new ones
+        array: its bytes, or None
+        version: a number that nothing else has, another one after each run that may have written; None while one may
+            be writing, when nobody may keep what was computed from the array
+        shared: these very bytes are used elsewhere or may not be written, so a run writes into a copy
+        done: a word that is 0 until a run has given the array its first contents; None where it has some
     """
 
-    array: np.ndarray | None = None
-    version: int = 0
-    shared: bool = False
+    __slots__ = ("array", "done", "shared", "version")
+
+    def __init__(self, array: np.ndarray | None = None, shared: bool = False) -> None:
+        self.array, self.shared = array, shared
+        self.done: np.ndarray | None = None
+        self.version: int | None = next(_VERSIONS)
+
+    @property
+    def is_there(self) -> bool:
+        return self.array is not None and (self.done is None or bool(self.done[0]))
+
+    def writable(self, spec: Spec, done: np.ndarray) -> np.ndarray:
+        """The array, for a run that writes all of it and then sets the word `done`; until then the Var is as it was."""
+        if not self.is_there:
+            self.done = done
+            self.array = aligned_empty(spec)
+        elif self.shared:
+            own = aligned_empty(spec)
+            copy_to(own, self.array)  # type: ignore[arg-type]
+            self.array = own
+            self.shared = False
+        return self.array  # type: ignore[return-value]
+
+    def renew(self) -> None:
+        """A run that may have written is over."""
+        self.version = next(_VERSIONS)
+
+
+_VERSIONS = itertools.count()
+
+
+class Cell:
+    """The one thing that changes: a Var's value. An assignment is one change of `value`, and so whole or not at all."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = Value()
+
+    @property
+    def array(self) -> np.ndarray | None:
+        """The present contents, or None; not to be written."""
+        value = self.value
+        return value.array if value.is_there else None
 
     def share(self) -> np.ndarray | None:
         """The array, for someone who keeps it: it will not change any more."""
-        self.shared = True
-        return self.array
-
-    def change(self, spec: Spec, keep: bool = False) -> np.ndarray:
-        """The array, to be written: a new one when there is none or it is shared. `keep`: with the value it has."""
-        old = self.array
-        if old is None or self.shared:
-            self.array, self.shared = aligned_empty(spec), False
-            if keep and old is not None:
-                self.array[...] = old
-        self.version += 1
-        return self.array  # type: ignore[return-value]
-
-    def hold(self, array: np.ndarray) -> None:
-        """Take an array as it is; it will not change."""
-        self.array, self.shared = array, True
-        self.version += 1
+        value = self.value
+        value.shared = True
+        return value.array if value.is_there else None
 
 
 class VarOp(Op, eq=False):
@@ -92,25 +121,28 @@ class Var(Node):
     @property
     def value(self) -> np.ndarray:
         """A copy of the value it holds. UnassignedError when it holds none."""
-        if self.cell.array is None:
+        array = self.cell.array
+        if array is None:
             raise UnassignedError(f"{self.name} {self.spec} (made at {self.where}) has no value; assign one first")
-        return self.cell.array.copy()
+        return array.copy()
 
     @property
     def is_assigned(self) -> bool:
-        return self.cell.array is not None
+        return self.cell.value.is_there
 
     def assign(self, value: Any, copy: bool = True) -> "Var":
         """Give the Var a value, whose shape and dtype must be its own; numbers and lists take its dtype.
 
         It is copied, unless `copy` is false: then the array, perhaps one in a mapped file, must not change any more.
-        The Var's next value takes new bytes.
+        A run that is going on keeps the bytes that it has begun with.
         """
         value = fitting_array(value, self.spec, self.name)
         if copy:
-            copy_to(self.cell.change(self.spec), value)
+            own = aligned_empty(self.spec)
+            copy_to(own, value)
+            self.cell.value = Value(own)
         else:
-            self.cell.hold(aligned(in_c_order(value)))
+            self.cell.value = Value(aligned(in_c_order(value)), shared=True)
         return self
 
 

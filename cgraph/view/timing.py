@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from cgraph.engine.engine import Instance
 from cgraph.errors import GraphError
 from cgraph.function import Function
@@ -24,18 +26,16 @@ def step_seconds(function: Function, args: tuple, named: Mapping[str, Any], repe
     if repeats < 1:
         raise GraphError(f"a timed report repeats at least once, not {repeats} times")
     steps = range(len(compiled_of(function).layout.steps))
+    given = function._values(args, dict(named))
     held = function._take()
     try:
-        arrays = function._arrays(function._values(args, dict(named)))
-        held.instance.bind(arrays)
+        cells = {x: x.cell.value for x in function._cells}
+        arrays = function._arrays(cells)
+        targets = {x: np.array(arrays[x]) if x in arrays else np.empty(x.shape, x.dtype) for x in function.updates}
+        arrays |= {x: own for x, own in targets.items() if x in arrays}  # steps that write into Vars write there
         held.state = None  # what the arena holds afterwards belongs to no version of the Vars
-        held.versions.clear()
-        written = {x: arrays[x].copy() for x in function.updates if x in arrays}
-        try:
-            runs = [[_seconds(held.instance, t) for t in steps] for _ in range(repeats + 1)]
-        finally:
-            for x, value in written.items():  # update edges may write straight into their Vars
-                arrays[x][...] = value
+        held.instance.bind(arrays | given, targets, held.done)
+        runs = [[_seconds(held.instance, t) for t in steps] for _ in range(repeats + 1)]
     finally:
         function._idle.append(held)
     return [min(times) for times in zip(*runs[1:])]
@@ -51,5 +51,5 @@ def program_size(function: Function) -> tuple[int, int] | None:
 
 def _seconds(instance: Instance, step: int) -> float:
     start = perf_counter()
-    instance.run((step,))
+    instance.run((step,), write=False)
     return perf_counter() - start

@@ -107,8 +107,8 @@ def test_every_thread_begins_with_its_own_part_of_a_call(threads, four):
 
 
 def test_both_sides_count_the_words_of_a_team_alike():
-    assert (threads_module.WORD, threads_module.QUIT) == (interpret.WORD, interpret.QUIT)
-    assert threads_module.TEAM_WORDS == interpret.TEAM_WORDS
+    for name in ("WORD", "QUIT", "BUSY", "TEAM_WORDS", "FREE", "WAITING", "CORES_WORDS", "TAKEN"):
+        assert getattr(threads_module, name) == getattr(interpret, name), name
     assert threads_module.MOST_THREADS == interpret.MOST_MEMBERS
 
 
@@ -209,11 +209,43 @@ def test_more_tasks_than_the_shared_word_counts_are_put_together(four):
     assert out.all()
 
 
-def test_a_run_inside_a_run_uses_the_same_thread():
-    one, ran = ThreadPool(1), []
-    inner = callback_table(lambda: ran.append(threading.get_ident()))
-    run(one, callback_table(lambda: run(one, inner, 1)), 1)
-    assert ran == [threading.get_ident()]
+def function_rows(*numbers: int) -> np.ndarray:
+    """Rows that call Python functions by their numbers."""
+    return np.array([[0, 100 + n, n, 1] for n in numbers], np.int64)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_python_functions_run_between_kernels_and_hold_no_core(threads, four):
+    ran = []
+    kernels = callback_table(*[lambda i=i: ran.append(("kernel", i)) for i in range(3)])
+    rows = np.concatenate([function_rows(1, 0), kernels.rows[:2], function_rows(1), kernels.rows[2:]])
+    functions = [lambda args, n=n: ran.append((n, args, four._free)) for n in range(2)]
+    assert four.run(rows.ctypes.data, len(rows), threads, 0, functions) == 6
+    assert ran == [(1, 101, 4), (0, 100, 4), ("kernel", 0), ("kernel", 1), (1, 101, 4), ("kernel", 2)]
+
+
+def test_what_a_python_function_raises_ends_the_run(four):
+    def fail(args):
+        raise LookupError(args)
+
+    ran = []
+    rows = np.concatenate([function_rows(0), callback_table(lambda: ran.append(1)).rows])
+    with pytest.raises(LookupError, match="100"):
+        four.run(rows.ctypes.data, len(rows), 2, 0, [fail])
+    assert ran == [] and four._free == 4
+
+
+def test_a_python_function_may_wait_for_a_run_of_another_thread():
+    one = ThreadPool(1)
+    inner, rows = naps(1), function_rows(0)
+
+    def wait_for_other(_args):
+        other = threading.Thread(target=one.run, args=(inner.ctypes.data, 1))
+        other.start()
+        other.join(timeout=20)
+        assert not other.is_alive()
+
+    assert one.run(rows.ctypes.data, 1, 1, 0, [wait_for_other]) == 1
 
 
 def test_a_call_without_tasks_is_skipped(four):
@@ -224,17 +256,6 @@ def test_a_call_without_tasks_is_skipped(four):
         assert run(four, table, threads) == 2
     assert ran == [1, 1]
     assert four.run(table.rows.ctypes.data, 0, 4) == 0
-
-
-def test_calls_into_blas_are_held_to_the_cores_of_the_run():
-    from threadpoolctl import threadpool_info
-
-    seen = []
-    before = [lib["num_threads"] for lib in threadpool_info()]
-    table = callback_table(lambda: seen.extend(lib["num_threads"] for lib in threadpool_info()))
-    run_table(table.rows, 1, blas=True)
-    assert seen == [1] * len(before)
-    assert [lib["num_threads"] for lib in threadpool_info()] == before
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -1,46 +1,59 @@
-"""Holding the threads of BLAS and OpenMP libraries to the cores that a run has."""
+"""Holding BLAS and OpenMP libraries to one thread meanwhile: more would change the bits."""
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+from weakref import WeakSet
+
+from cgraph.turns import Turn, Turns
+
+T = TypeVar("T")
 
 
-@dataclass
 class BlasLimit:
-    """What is set in the libraries of this process. Changes: runs come and go; the last one to go restores."""
+    """What is set in the libraries of this process. Changes: runs come and go; the last one to go restores.
 
-    runs: int = 0
-    saved: Any = None
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    Which runs are on, and what was set before, is written down before anything is set. So what an exception leaves
+    undone is done by the next one that comes or goes.
+    """
 
-    def enter(self, threads: int) -> None:
-        """The first run sets its own number; while there are several, each library call has one thread."""
-        from threadpoolctl import threadpool_limits
+    def __init__(self) -> None:
+        self._runs: WeakSet[Turn] = WeakSet()
+        self._before: list[tuple[Any, int]] | None = None
+        self._turns = Turns()
 
-        with self.lock:
-            self.runs += 1
-            if self.runs == 1:
-                self.saved = threadpool_limits(limits=threads)
-            elif self.runs == 2:
-                threadpool_limits(limits=1)
+    def run(self, work: Callable[[], T]) -> T:
+        """What `work` returns, called with one thread in each library; costs about a millisecond."""
+        run = Turn()
+        try:
+            try:
+                self._runs.add(run)
+                self._turns.run(self._settle)
+                return work()
+            finally:
+                self._leave(run)
+        finally:
+            self._leave(run)  # again: an exception may have come in the midst of it
 
-    def leave(self) -> None:
-        with self.lock:
-            self.runs -= 1
-            if self.runs == 0:
-                self.saved.restore_original_limits()
+    def _leave(self, run: Turn) -> None:
+        run.end()
+        self._turns.run(self._settle)
 
+    def _settle(self) -> None:
+        """Set what is due: one thread while a run is on, and what was set before when none is."""
+        is_on = any(not run.is_over for run in self._runs)
+        if is_on and self._before is None:
+            from threadpoolctl import ThreadpoolController
 
-@contextmanager
-def limited_blas(threads: int) -> Iterator[None]:
-    """BLAS and OpenMP libraries use at most `threads` threads meanwhile; costs about a millisecond."""
-    _limit.enter(threads)
-    try:
-        yield
-    finally:
-        _limit.leave()
+            self._before = [(library, library.num_threads) for library in ThreadpoolController().lib_controllers]
+        for library, count in self._before or ():
+            library.set_num_threads(1 if is_on else count)
+        if not is_on:
+            self._before = None
 
 
 _limit = BlasLimit()
+
+
+def with_one_thread(work: Callable[[], T]) -> T:
+    """What `work` returns, called while BLAS and OpenMP libraries use one thread."""
+    return _limit.run(work)

@@ -9,8 +9,10 @@ import numpy as np
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
 from cgraph.kernels.callback import STOP
-from cgraph.kernels.kernel import ARENA, Call, Callback, Kernel, Pointer
+from cgraph.kernels.calls.move import copy_calls, fill_calls
+from cgraph.kernels.kernel import ARENA, Call, Callback, Kernel, Pointer, contiguous
 from cgraph.kernels.signature import text_of
+from cgraph.kernels.target import Target as Machine
 from cgraph.ops.leaf import ConstOp, Var
 from cgraph.planning import Compiled
 from cgraph.record import Record
@@ -20,15 +22,16 @@ class Symbol(Record):
     """Memory whose address is known when a program is bound.
 
     Fields
-        kind: ``arena``, ``stop`` (the word that ends a run), ``variable`` or ``constant``
-        number: which variable or constant of the code
+        kind: ``arena``, ``stop`` (the word that ends a run), ``done`` (the word that says that all Vars are written),
+            ``variable``, ``target`` (what takes a Var's new value) or ``constant``
+        number: which variable, target or constant of the code
     """
 
     kind: str
     number: int = 0
 
     def __str__(self) -> str:
-        return self.kind if self.kind in ("arena", "stop") else f"{self.kind}{self.number}"
+        return self.kind if self.kind in SINGLE.values() else f"{self.kind}{self.number}"
 
 
 class Relocation(Record, eq=False):
@@ -53,9 +56,9 @@ class Code(Record, eq=False):
         table: int64 ``[calls, 4]``: the number of the kernel, where its arguments begin, tasks, chunk
         args: int64, the arguments of all calls; addresses are 0
         relocations: what to fill in
-        variables, constants: the memory that symbols name
-        first_row: per step, its first row; one more at the end
-        first_write: the first step that writes into a Var; as many as there are steps when none does
+        variables, targets, constants: the memory that symbols name
+        first_row: per step, its first row; one more at the end. The last step of all writes update edges
+        first_write: the first step that writes into a Var
         labels, label_of: what there is to say of rows, and for each row which, int64 ``[calls]``
         compiled: the plan that it carries out
     """
@@ -65,6 +68,7 @@ class Code(Record, eq=False):
     args: np.ndarray
     relocations: tuple[Relocation, ...]
     variables: tuple[Var, ...]
+    targets: tuple[Var, ...]
     constants: tuple[np.ndarray, ...]
     first_row: np.ndarray
     first_write: int
@@ -100,8 +104,18 @@ class Code(Record, eq=False):
             yield f"{self.labels[self.label_of[row]]}: {call} in {tasks} tasks"
 
 
+class Target(Record, eq=False):
+    """The base of what takes a Var's new value; the Var itself is that of the value which is read."""
+
+    variable: Var
+
+
+DONE = "done"
+SINGLE = {ARENA: "arena", STOP: "stop", DONE: "done"}
+
+
 def code_of(parts_by_step: Sequence[Sequence[Part]], compiled: Compiled) -> Code:
-    """The calls of all steps as one table, every base of an address a symbol."""
+    """The calls of all steps as one table, every base of an address a symbol; those of update edges are the last."""
     steps = compiled.layout.steps
     writes = (t for t, node in enumerate(steps) if node.op.writes)
     maker, first_row = _Maker(), [0]
@@ -113,6 +127,18 @@ def code_of(parts_by_step: Sequence[Sequence[Part]], compiled: Compiled) -> Code
     return maker.code(np.array(first_row), next(writes, len(steps)), compiled)
 
 
+def update_calls(machine: Machine, compiled: Compiled) -> list[Call]:
+    """Copy what no kernel has written into its Var, then say that all is done."""
+    calls: list[Call] = []
+    for x, source in zip(compiled.updated, compiled.sources):
+        view = compiled.views[source]
+        if not (source.op.writes and view.at.base is x):
+            calls += copy_calls(machine, contiguous(Pointer(Target(x)), view.shape, view.dtype), view)
+    if compiled.updated:
+        calls += fill_calls(machine, contiguous(Pointer(DONE), (1,), "i8"), 1)
+    return calls
+
+
 class _Maker:
     """Calls on their way into a table. Changes: grows by a call at a time."""
 
@@ -121,6 +147,7 @@ class _Maker:
         self.rows: list[tuple[int, int, int, int]] = []
         self.args: list[int] = []
         self.variables: list[Var] = []
+        self.targets: list[Var] = []
         self.constants: list[np.ndarray] = []
         self.symbols: dict[int, Symbol] = {}
         self.places: dict[Symbol, tuple[list[int], list[int]]] = {}
@@ -146,11 +173,14 @@ class _Maker:
         return found
 
     def new_symbol(self, base: Any) -> Symbol:
-        if base in (ARENA, STOP) if isinstance(base, str) else False:
-            return Symbol("arena" if base == ARENA else "stop")
+        if isinstance(base, str):
+            return Symbol(SINGLE[base])
         if isinstance(base, Var):
             self.variables.append(base)
             return Symbol("variable", len(self.variables) - 1)
+        if isinstance(base, Target):
+            self.targets.append(base.variable)
+            return Symbol("target", len(self.targets) - 1)
         self.constants.append(base.op.array if isinstance(base, Node) and isinstance(base.op, ConstOp) else base)
         return Symbol("constant", len(self.constants) - 1)
 
@@ -162,7 +192,7 @@ class _Maker:
         )
         table = np.array(self.rows, np.int64).reshape(len(self.rows), 4)
         args = np.array(self.args, np.int64)
-        memory = tuple(self.variables), tuple(self.constants)
+        memory = tuple(self.variables), tuple(self.targets), tuple(self.constants)
         labels = tuple(self.labels), np.array(self.label_of, np.int64)
         return Code(tuple(self.kernels), table, args, relocations, *memory, first_row, first_write, *labels, compiled)
 

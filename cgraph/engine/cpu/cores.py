@@ -25,22 +25,24 @@ def quota_of(groups: Path, mount: Path) -> float | None:
 
     Source: Linux, Documentation/admin-guide/cgroup-v2.rst (``cpu.max``), cgroup-v1 (``cpu.cfs_quota_us``).
     """
-    try:
-        lines = groups.read_text().splitlines()
-    except OSError:
-        return None
-    quotas = [q for line in lines for folder in folders_of(line, mount) if (q := folder_quota(folder)) is not None]
+    quotas = [q for folder in groups_of(groups, mount, "cpu") if (q := folder_quota(folder)) is not None]
     return min(quotas, default=None)
 
 
-def folders_of(line: str, mount: Path) -> Iterator[Path]:
+def groups_of(groups: Path, mount: Path, controller: str) -> Iterator[Path]:
+    """The folders of the groups listed in the file `groups`, and of their parents, that limit something."""
+    for line in (content(groups) or "").splitlines():
+        yield from folders_of(line, mount, controller)
+
+
+def folders_of(line: str, mount: Path, controller: str) -> Iterator[Path]:
     """The folders of one line ``number:controllers:path`` and of all its parents, where they exist."""
     number, controllers, path = line.split(":", 2)
-    if number != "0" and "cpu" not in controllers.split(","):
+    if number != "0" and controller not in controllers.split(","):
         return
     root = mount if number == "0" else mount / controllers
     if not root.is_dir():
-        root = mount / "cpu"
+        root = mount / controller
     inside = PurePosixPath(path.lstrip("/"))
     for part in (inside, *inside.parents):
         yield root / part

@@ -1,18 +1,21 @@
 """The CPU engine: kernels of one target, on some threads, over one arena."""
 
 import os
+import warnings
 
 from cgraph.alignment import ALIGNMENT
-from cgraph.engine.cpu.code import Code, code_of
+from cgraph.engine.cpu.code import Code, code_of, update_calls
+from cgraph.engine.cpu.memory import memory_nbytes
 from cgraph.engine.cpu.program import CpuProgram
 from cgraph.engine.cpu.threads import cores
+from cgraph.errors import MemoryWarning, bytes_text
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
 from cgraph.kernels.calls.move import fill_calls
 from cgraph.kernels.store import store
 from cgraph.kernels.target import target_named
 from cgraph.passes import prepared
-from cgraph.planning import Compiled, planned
+from cgraph.planning import Compiled, needs_text, planned
 from cgraph.record import Record, replace
 from cgraph.request import Options, Request
 
@@ -39,12 +42,17 @@ class CpuEngine(Record):
         return prepared(roots, target_named(self.target), options.passes, options.winograd)
 
     def plan(self, request: Request, options: Options) -> Compiled:
-        """A plan for this target's workspaces, at multiples of a cache line."""
-        return planned(request, target_named(self.target), self.alignment, options)
+        """A plan for this target's workspaces, at multiples of a cache line; a warning when it cannot run here."""
+        found = planned(request, target_named(self.target), self.alignment, options)
+        if found.nbytes > memory_nbytes():
+            there = f"this machine has {bytes_text(memory_nbytes())}"
+            warnings.warn(needs_text(found, there), MemoryWarning, stacklevel=3)
+        return found
 
     def code(self, request: Request, compiled: Compiled) -> Code:
         """The kernel calls of all steps, by name and over symbolic addresses."""
-        return code_of([[self._poisoned(part) for part in step.parts()] for step in compiled.steps], compiled)
+        parts = [[self._poisoned(part) for part in step.parts()] for step in compiled.steps]
+        return code_of([*parts, [Part("update edges", update_calls(target_named(self.target), compiled))]], compiled)
 
     def _poisoned(self, part: Part) -> Part:
         """The part, with what overwrites the dead bytes behind it in poison mode."""

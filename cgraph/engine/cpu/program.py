@@ -5,20 +5,21 @@ its chunk. Binding memory is one vector addition per piece of it.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from cgraph.alignment import aligned_memory
+from cgraph.engine.cpu.blas import with_one_thread
 from cgraph.engine.cpu.code import Code, Symbol
 from cgraph.engine.cpu.threads import run_table
 from cgraph.errors import PositionError
 from cgraph.ir.graph import Node
-from cgraph.kernels.callback import taken_failure
 from cgraph.kernels.kernel import ARENA, Callback, Kernel, View
 from cgraph.ops.leaf import ConstOp, Var
 from cgraph.record import Record
 
-ARENA_SYMBOL, STOP_SYMBOL = Symbol("arena"), Symbol("stop")
+ARENA_SYMBOL, STOP_SYMBOL, DONE_SYMBOL = Symbol("arena"), Symbol("stop"), Symbol("done")
 
 
 class CpuProgram(Record, eq=False):
@@ -41,10 +42,12 @@ class CpuProgram(Record, eq=False):
         return CpuInstance(self)
 
     def table(self) -> np.ndarray:
-        """The table with the addresses of the kernels, and the positions of their arguments."""
-        found = self.code.table.copy()
-        kernels = [k.address if isinstance(k, Callback) else self.addresses[k] for k in self.code.kernels]
-        found[:, 0] = np.array(kernels, np.int64)[found[:, 0]]
+        """The table with the addresses of the kernels, and the positions of their arguments; see `ThreadPool.run`."""
+        found, numbers = self.code.table.copy(), self.code.table[:, 0]
+        kernels = [self.addresses[k] if isinstance(k, Kernel) else 0 for k in self.code.kernels]
+        found[:, 0] = np.array(kernels, np.int64)[numbers]
+        for i, number in enumerate(n for n, k in enumerate(self.code.kernels) if isinstance(k, Callback)):
+            found[numbers == number, 2] = i
         return found
 
 
@@ -59,14 +62,17 @@ class CpuInstance:
             self.arena[...] = program.poison
         self.args = code.args.copy()
         self.table = program.table()
-        shared = (self.table[:, 2] > self.table[:, 3]).any()  # some call has more than one share of tasks to hand out
+        kernels = self.table[self.table[:, 0] != 0]
+        shared = (kernels[:, 2] > kernels[:, 3]).any()  # some call has more than one share of tasks to hand out
         self.threads = program.threads if shared else 1
         self.table[:, 1] = self.args.ctypes.data + 8 * self.table[:, 1]
         self.stop = np.zeros(1, np.int64)
-        self.wrote = False
+        self.functions = [c.function for c in code.callbacks]
         self._arrays: dict[Node, np.ndarray] = {}
-        self._vars: Mapping[Node, np.ndarray] = {}
-        self._tables: dict[tuple[int, ...], np.ndarray] = {}
+        self._vars: Mapping[Any, np.ndarray] = {}
+        self._targets: Mapping[Var, np.ndarray] = {}
+        self._written = {self.views[x].at.base for x in code.compiled.sources if x.op.writes}
+        self._tables: dict[tuple[tuple[int, ...] | None, bool], np.ndarray] = {}
         self._bound: dict[Symbol, int] = {}
         self._relocations = {r.symbol: r for r in code.relocations}
         self._move(ARENA_SYMBOL, self.arena)
@@ -74,20 +80,28 @@ class CpuInstance:
         for i, array in enumerate(code.constants):
             self._move(Symbol("constant", i), array)
 
-    def bind(self, arrays: Mapping[Node, np.ndarray]) -> None:
-        """The memory of Vars for the runs that follow; arrays in C order."""
-        self._vars = arrays
+    def bind(self, arrays: Mapping[Node, np.ndarray], targets: Mapping[Var, np.ndarray], done: np.ndarray) -> None:
+        """The memory of Vars for the runs that follow; see `cgraph.engine.engine.Instance`."""
+        self._vars, self._targets = arrays, targets
         for i, x in enumerate(self.code.variables):
             self._move(Symbol("variable", i), arrays[x])
+        for i, x in enumerate(self.code.targets):
+            self._move(Symbol("target", i), targets[x])
+        self._move(DONE_SYMBOL, done)
 
     def _move(self, symbol: Symbol, memory: np.ndarray) -> None:
         """Write the addresses that begin at a symbol."""
         relocation, address = self._relocations.get(symbol), memory.ctypes.data
         if relocation is not None and self._bound.get(symbol) != address:
+            self._bound[symbol] = -1  # until the new ones stand there, nobody knows which do
             self.args[relocation.positions] = address + relocation.offsets
             self._bound[symbol] = address
 
     # -- values -----------------------------------------------------------------------------------------------------
+    def makes(self, node: Node) -> bool:
+        """The node's bytes are in the arena, or in a Var that a kernel writes into."""
+        return self.owns(node) or self.views[node].at.base in self._written
+
     def owns(self, node: Node) -> bool:
         """The node's bytes are in the arena."""
         return self.views[node].at.base is ARENA
@@ -103,45 +117,32 @@ class CpuInstance:
             self._arrays[node] = array_at(self.arena, view)
         return self._arrays[node]
 
-    def write(self, x: Var, source: Node) -> None:
-        """The value of an update edge's source into its Var; only counted where a kernel wrote it there."""
-        if source.op.writes and self.views[source].at.base is x:
-            x.cell.version += 1
-        else:
-            value = self.read(source)
-            np.copyto(x.cell.change(x.spec), value)
-
     # -- runs -------------------------------------------------------------------------------------------------------
-    def run(self, steps: tuple[int, ...] | None = None) -> None:
-        """Run every step, or those named. What a Python function among them raises is raised here.
+    def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
+        """Run steps, and write update edges; see `cgraph.engine.engine.Instance`.
 
         Raises
             PositionError: a position that is data lies outside its axis
+            whatever a Python function among the kernels raises
         """
-        table = self.table if steps is None else self._table_of(steps)
-        if not len(table):
-            return
-        if STOP_SYMBOL not in self._relocations:
-            self._run_all(table, self._rows_before_writes(steps))
-            return
-        ran = run_table(table, self.threads, self.stop, any(c.blas for c in self.code.callbacks))
-        if self.stop[0]:
-            self.stop[0] = 0
-            where = self._label(ran - 1, steps)
-            raise taken_failure(self.stop.ctypes.data) or PositionError(f"{where}: a position is outside its axis")
+        self._vars = self._targets  # kernels know the addresses of the others, which are the caller's
+        if any(c.blas for c in self.code.callbacks):
+            with_one_thread(lambda: self._run(steps, write))
+        else:
+            self._run(steps, write)
 
-    def _run_all(self, table: np.ndarray, split: int) -> None:
-        """Run a table; what is behind `split` writes into Vars and is not interrupted once it has begun."""
-        self.wrote = False
-        if split:
-            run_table(table[:split], self.threads)
-        if split < len(table):
-            self.wrote = True
-            run_table(table[split:], self.threads, whole=True)
+    def _run(self, steps: tuple[int, ...] | None, write: bool) -> None:
+        """Run a table in two parts: the second writes into Vars, and is one call that goes on to its end."""
+        table, split = self._table_of(steps, write), self._rows_before_writes(steps)
+        self.stop[0] = 0
+        ran = run_table(table[:split], self.threads, self.stop, self.functions)
+        if self.stop[0]:
+            raise PositionError(f"{self._label(ran - 1, steps)}: a position is outside its axis")
+        run_table(table[split:], self.threads, whole=True)
 
     def _rows_before_writes(self, steps: tuple[int, ...] | None) -> int:
         first, edges = self.code.first_write, self.code.first_row
-        if steps is None or first == len(edges) - 1:
+        if steps is None:
             return int(edges[first])
         return int(sum(edges[s + 1] - edges[s] for s in steps if s < first))
 
@@ -150,10 +151,15 @@ class CpuInstance:
         rows = np.arange(len(self.table)) if steps is None else self._rows_of(steps)
         return self.code.labels[self.code.label_of[rows[row]]]
 
-    def _table_of(self, steps: tuple[int, ...]) -> np.ndarray:
-        if steps not in self._tables:
-            self._tables[steps] = np.ascontiguousarray(self.table[self._rows_of(steps)])
-        return self._tables[steps]
+    def _table_of(self, steps: tuple[int, ...] | None, write: bool) -> np.ndarray:
+        """The rows of these steps, and of those that write update edges."""
+        if steps is None and write:
+            return self.table
+        if (steps, write) not in self._tables:
+            last = len(self.code.first_row) - 2
+            order = (*(range(last) if steps is None else steps), *((last,) if write else ()))
+            self._tables[steps, write] = np.ascontiguousarray(self.table[self._rows_of(order)])
+        return self._tables[steps, write]
 
     def _rows_of(self, steps: tuple[int, ...]) -> np.ndarray:
         """The rows of some steps in the whole table."""
@@ -162,8 +168,8 @@ class CpuInstance:
 
 
 def array_at(memory: np.ndarray, view: View) -> np.ndarray:
-    """A view as a NumPy array over bytes."""
+    """A view as a NumPy array over bytes, which nobody can make writable."""
     dtype = np.dtype("?" if view.dtype == "b1" else view.dtype)
     if view.size == 0:
         return np.empty(view.shape, dtype)
-    return np.ndarray(view.shape, dtype, memory.data, view.at.offset, view.strides)
+    return np.ndarray(view.shape, dtype, memory.data.toreadonly(), view.at.offset, view.strides)

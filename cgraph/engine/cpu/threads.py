@@ -1,10 +1,13 @@
-"""Running a table of kernel calls on some threads, within one budget of cores for the whole process.
+"""Running tables of kernel calls on some threads, within one budget of cores for the whole process.
 
 A run takes cores from the budget and waits while none is free, so several functions and several Python threads
 together never keep more threads busy than there are cores. With one core the table runs on the caller's thread. With
 more, the caller leads a team: Python threads that enter native code once and stay there (see
-`cgraph.kernels.llvm.interpret`), kept for the next run. Python runs only when a run has lasted a slice of time,
-between two kernel calls, so that signals are handled.
+`cgraph.kernels.llvm.interpret`), kept for the next run.
+
+Cores and teams are taken and given back inside native code. So Python runs only while a run holds nothing: between two
+kernel calls when it has lasted a slice of time, so that signals are handled, and where the table calls a Python
+function, which may wait for what another thread runs.
 """
 
 import atexit
@@ -14,73 +17,65 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import numpy as np
 
-from cgraph.engine.cpu.blas import limited_blas
 from cgraph.engine.cpu.cores import cores
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.store import store
 from cgraph.record import Record
+from cgraph.turns import Turns
 
 SLICE_NANOSECONDS = 20_000_000
 NEVER_OVER = 1 << 60  # a slice that no run outlasts
+POLITE_SECONDS = 1e-4  # in which those who wait for a core are faster
 MOST_THREADS = 64
-# Words of a team; the same numbers as in cgraph.kernels.llvm.interpret, which a warm process does not import.
-WORD, QUIT, TEAM_WORDS = 0, 48, 96 + 16 * MOST_THREADS
+# Words of a team and of the cores; the same numbers as in cgraph.kernels.llvm.interpret, which a warm process does not
+# import.
+WORD, QUIT, BUSY, TEAM_WORDS = 0, 48, 49, 96 + 16 * MOST_THREADS
+FREE, WAITING, CORES_WORDS, TAKEN = 0, 16, 32, -1
 RUN_OVER = 255 << 24
 _NEVER = np.zeros(1, np.int64)
 NEVER = _NEVER.ctypes.data  # a stop word that nobody sets
 
-
-class Inside(threading.local):
-    """Whether this thread is inside a run. Changes: set and cleared by the run."""
-
-    run = False
-
-
-_inside = Inside()
+Function = Callable[[int], None]
 
 
 def run_table(
-    table: np.ndarray, threads: int = 0, stop: np.ndarray | None = None, blas: bool = False, whole: bool = False
+    table: np.ndarray,
+    threads: int = 0,
+    stop: np.ndarray | None = None,
+    functions: Sequence[Function] = (),
+    whole: bool = False,
 ) -> int:
     """Run an int64 table ``[rows, 4]``; see `ThreadPool.run`."""
     word = stop.ctypes.data if stop is not None else 0
-    return _pool.run(table.ctypes.data, len(table), threads, word, blas, NEVER_OVER if whole else SLICE_NANOSECONDS)
-
-
-def run(table_address: int, rows: int, threads: int = 0, stop: int = 0, blas: bool = False) -> int:
-    """Run `rows` rows at an address; see `ThreadPool.run`."""
-    return pool().run(table_address, rows, threads, stop, blas)
-
-
-def pool() -> "ThreadPool":
-    """The pool of this process."""
-    return _pool
+    return _pool.run(
+        table.ctypes.data, len(table), threads, word, functions, NEVER_OVER if whole else SLICE_NANOSECONDS
+    )
 
 
 class Native(Record):
-    """The interpreter's two functions: rows on this thread; a member of a team."""
+    """The interpreter's functions: rows on this thread; as a leader, and as another member, of a team; all cores."""
 
     alone: Callable[..., int]
-    crew: Callable[..., int]
+    lead: Callable[..., int]
+    follow: Callable[..., int]
+    hold: Callable[..., int]
+    release: Callable[..., int]
 
 
 @cache
 def native() -> Native:
     """Look up the interpreter, compiled when it is nowhere yet."""
     clock = 6 if sys.platform == "linux" else time.CLOCK_MONOTONIC  # CLOCK_MONOTONIC_COARSE: a few ns to read
-    on_own, in_team = Kernel("interpret.alone", (clock,)), Kernel("interpret.crew", (clock, futex_number()))
-    found = store().load([on_own, in_team])
-    words = [ctypes.c_int64]
-    return Native(
-        ctypes.CFUNCTYPE(ctypes.c_int64, *words * 5)(found[on_own]),
-        ctypes.CFUNCTYPE(ctypes.c_int64, *words * 8)(found[in_team]),
-    )
+    words = {"alone": 6, "lead": 8, "follow": 2, "hold": 2, "release": 1}
+    kernels = {name: Kernel(f"interpret.{name}", (clock, futex_number())) for name in words}
+    found = store().load(kernels.values())
+    types = {name: ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * n) for name, n in words.items()}
+    return Native(**{name: types[name](found[kernel]) for name, kernel in kernels.items()})
 
 
 def futex_number() -> int:
@@ -88,41 +83,73 @@ def futex_number() -> int:
     return {"x86_64": 202, "aarch64": 98}.get(platform.machine(), 0) if sys.platform == "linux" else 0
 
 
+def aligned_words(count: int) -> np.ndarray:
+    """Words of 0, from the beginning of a pair of cache lines on."""
+    raw = np.zeros(count + 16, np.int64)
+    start = -raw.ctypes.data % 128 // 8
+    return raw[start : start + count]
+
+
+def new_cores(count: int) -> np.ndarray:
+    """The words of so many free cores."""
+    words = aligned_words(CORES_WORDS)
+    words[FREE] = count
+    return words
+
+
 class Team:
     """Shared words and the threads that watch them. Changes: the words, and threads are added when first needed."""
 
     def __init__(self) -> None:
-        raw = np.zeros(TEAM_WORDS + 16, np.int64)
-        start = -raw.ctypes.data % 128 // 8
-        self.words = raw[start : start + TEAM_WORDS]
+        self.words = aligned_words(TEAM_WORDS)
         self.words[WORD] = RUN_OVER
         self.address = self.words.ctypes.data
         self.threads: list[threading.Thread] = []
+        self._grown, self._turns = 0, Turns()
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self.words[BUSY])
 
     def grow(self, workers: int) -> None:
-        for member in range(len(self.threads) + 1, workers + 1):
+        """Have so many threads, or as many as the system gives."""
+        if workers > self._grown:
+            self._turns.run(lambda: self._start(workers))
+
+    def _start(self, workers: int) -> None:
+        """Start the members that are missing. One that an exception kept from being counted is started again.
+
+        The second thread of a member goes home at once.
+        """
+        for member in range(self._grown + 1, workers + 1):
             thread = threading.Thread(target=self._work, args=(member,), name=f"cgraph-{member}", daemon=True)
-            thread.start()
             self.threads.append(thread)
+            try:
+                thread.start()
+            except RuntimeError:  # the system gives no more threads
+                return
+            self._grown = member
 
     def _work(self, member: int) -> None:
-        _inside.run = True
-        native().crew(self.address, member, 0, 0, 0, 0, 0, 0)
+        native().follow(self.address, member)
 
-    def lead(self, table: int, row: int, rows: int, workers: int, stop: int, slice_ns: int) -> int:
-        """Run rows with the first `workers` threads until the end or the end of the slice: the next row."""
-        return native().crew(self.address, 0, workers, table, row, rows, stop, slice_ns)
+    def lead(self, cores: int, most: int, table: int, row: int, rows: int, stop: int, slice_ns: int) -> int:
+        """Run rows with `most` threads until the end or the end of the slice: the next row, or TAKEN."""
+        return native().lead(cores, self.address, most, table, row, rows, stop, slice_ns)
 
     def close(self) -> None:
-        """Send the threads home; no run may be going on."""
+        """Send the threads home, unless a run is going on."""
+        if self.is_busy:
+            return
         self.words[QUIT] = 1
-        self.lead(0, 0, 0, 0, NEVER, SLICE_NANOSECONDS)
+        self.lead(new_cores(1).ctypes.data, 1, 0, 0, 0, NEVER, SLICE_NANOSECONDS)
         for thread in self.threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
 
 
 class ThreadPool:
-    """A budget of cores and the idle teams. Changes: cores are taken and given back; teams are made and kept."""
+    """A budget of cores, and teams. Changes: teams are made and kept; native code counts cores."""
 
     def __init__(self, size: int) -> None:
         self.size = max(1, size)
@@ -130,9 +157,13 @@ class ThreadPool:
 
     def forget(self) -> None:
         """Nothing is running and there are no threads: true of a new pool, and in a forked child."""
-        self._free = self.size
+        self._cores = new_cores(self.size)
         self._teams: list[Team] = []
-        self._changed = threading.Condition(threading.Lock())
+
+    @property
+    def _free(self) -> int:
+        """Cores that no run has."""
+        return int(self._cores[FREE])
 
     def run(
         self,
@@ -140,74 +171,71 @@ class ThreadPool:
         rows: int,
         threads: int = 0,
         stop: int = 0,
-        blas: bool = False,
+        functions: Sequence[Function] = (),
         slice_ns: int = SLICE_NANOSECONDS,
     ) -> int:
         """Run a table's rows in order and return how many were run.
 
         Parameters
-            table: address of int64 ``[rows, 4]``: function, arguments, tasks, chunk
+            table: address of int64 ``[rows, 4]``: function, arguments, tasks, chunk. Function 0 is a Python function:
+                the one of `functions` whose number stands in place of the tasks, called with the arguments' address
             threads: at most this many threads, the caller's included; 0 is all cores. Fewer run when cores are taken
             stop: address of a word; once it is not 0 the run ends after the call that is going on. 0: none
+            functions: the Python functions of the table; what they raise ends the run
             slice_ns: how long kernels run before Python looks for signals
-            blas: the table calls into BLAS or OpenMP, held to one thread: more would change the bits
-
-        A run inside a run (from a Python callback) uses the thread that it is on.
         """
+        most, row = max(1, min(threads or self.size, self.size, MOST_THREADS)), 0
         stop = stop or NEVER
-        if _inside.run:
-            return self._run_alone(table, rows, stop, slice_ns)
-        most, count = max(1, min(threads or self.size, MOST_THREADS)), 0
-        try:
-            with self._changed:
-                while self._free == 0:
-                    self._changed.wait()
-                count = min(most, self._free)
-                self._free -= count
-            _inside.run = True
-            with limited_blas(1) if blas else nullcontext():
-                if count == 1:
-                    return self._run_alone(table, rows, stop, slice_ns)
-                return self._run_team(table, rows, count - 1, stop, slice_ns)
-        finally:
-            _inside.run = False
-            with self._changed:
-                self._free += count
-                self._changed.notify_all()
-
-    def _run_alone(self, table: int, rows: int, stop: int, slice_ns: int) -> int:
-        function, row = native().alone, 0
-        while row < rows:
-            row = function(table, row, rows, stop, slice_ns)
-            if row < rows and is_set(stop):
-                break
+        while row < rows and not is_set(stop):
+            function, args, number = words_at(table + 32 * row) if functions else (-1, 0, 0)
+            if not function:
+                functions[number](args)
+                row += 1
+                continue
+            if self._cores[WAITING]:
+                time.sleep(POLITE_SECONDS)
+            row = self._slice(table, row, rows, most, stop, slice_ns)
         return row
 
-    def _run_team(self, table: int, rows: int, workers: int, stop: int, slice_ns: int) -> int:
-        team = self._team(workers)
-        try:
-            row = 0
-            while row < rows:
-                row = team.lead(table, row, rows, workers, stop, slice_ns)
-                if row < rows and is_set(stop):
-                    break
-            return row
-        finally:
-            self._teams.append(team)
+    def _slice(self, table: int, row: int, rows: int, most: int, stop: int, slice_ns: int) -> int:
+        """Run rows until the end, the end of the slice, or a Python function: the next row."""
+        team = self._idle_team() if most > 1 else None
+        if team is None:
+            return native().alone(self._cores.ctypes.data, table, row, rows, stop, slice_ns)
+        team.grow(most - 1)
+        found = team.lead(self._cores.ctypes.data, most, table, row, rows, stop, slice_ns)
+        return row if found == TAKEN else found
 
-    def _team(self, workers: int) -> Team:
-        """An idle team, or a new one, with at least this many threads."""
-        try:
-            team = self._teams.pop()
-        except IndexError:
-            team = Team()
-        team.grow(workers)
-        return team
+    def _idle_team(self) -> Team | None:
+        """A team that no run has; a new one only when there are cores for it."""
+        for team in self._teams:
+            if not team.is_busy:
+                return team
+        if self._free > 1:
+            self._teams.append(Team())
+            return self._teams[-1]
+        return None
+
+    def pause(self) -> None:
+        """Wait until no run is inside native code, and let none in: before a fork, so that no value is half written."""
+        if native.cache_info().currsize:
+            while native().hold(self._cores.ctypes.data, self.size) < self.size:
+                pass
+
+    def resume(self) -> None:
+        """Let runs go on."""
+        if native.cache_info().currsize:
+            native().release(self._cores.ctypes.data)
 
     def close(self) -> None:
         """End the threads of all idle teams."""
         while self._teams:
             self._teams.pop().close()
+
+
+def words_at(address: int) -> tuple[int, ...]:
+    """The first words of a table's row."""
+    return tuple((ctypes.c_int64 * 3).from_address(address))
 
 
 def is_set(stop: int) -> bool:
@@ -217,4 +245,4 @@ def is_set(stop: int) -> bool:
 _pool = ThreadPool(cores())
 atexit.register(_pool.close)  # threads leave native code before the interpreter frees it
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.forget)
+    os.register_at_fork(before=_pool.pause, after_in_parent=_pool.resume, after_in_child=_pool.forget)

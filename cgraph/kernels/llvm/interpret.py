@@ -13,8 +13,13 @@ until it publishes the next row with a new epoch. So nobody waits for a thread t
 would wait for one that lost its core), rows of one share are run by the owner without telling anyone, and between runs
 threads wait exactly as between rows: spin, yield, then sleep on the epoch (futex; where there is none, naps).
 
-The owner also decides to stop: the table has ended, the stop word is set, or the run's time slice is over, after which
-the caller goes back to Python and returns, so that signals are handled.
+The owner also decides to stop: the table has ended, the stop word is set, the next row is a Python function (its
+kernel is 0), or the run's time slice is over, after which the caller goes back to Python and returns, so that signals
+are handled.
+
+Cores of the process are a few words, too: how many are free, how many runs wait for one. They are taken on entry and
+given back on return, and so is a team: whatever happens to the caller in Python, it holds none. Without a free core
+the caller waits for one as long as a slice, and goes back to Python then, too.
 """
 
 from types import SimpleNamespace
@@ -25,62 +30,157 @@ from cgraph.kernels.llvm.build import INDEX, KERNEL_TYPE, POINTER, VOID, Builder
 from cgraph.kernels.llvm.compile import called_as
 
 # Words of a team, 16 to a pair of cache lines.
-WORD, FINISHED, ASLEEP, QUIT = 0, 16, 32, 48
+WORD, FINISHED, ASLEEP, QUIT, BUSY = 0, 16, 32, 48, 49
 TABLE, ROW, ROWS, LIMIT, STOP, DEADLINE = range(64, 70)
 FUNCTION, ARGS, TASKS, CHUNK, SHARES = range(80, 85)
 MEMBERS, MOST_MEMBERS = 96, 64
+PRESENT = 1  # beside the word of a member
 TEAM_WORDS = MEMBERS + 16 * MOST_MEMBERS
+# Words of the cores.
+FREE, WAITING, HELD, CORES_WORDS = 0, 16, 17, 32
+TAKEN = -1  # instead of a row: another run has the team
 
 PAUSES, YIELDS, NAP_MICROSECONDS = 500, 300, 50
 MOST_SHARES, OVER = 1 << 23, 255
 CREDIT = 4
+WAIT_NANOSECONDS = 20_000_000
 FUTEX_WAIT, FUTEX_WAKE = 9 | 128, 10 | 128  # by bit set, private to the process
+FUTEX_WAIT_FOR, ANY = 0 | 128, 0xFFFFFFFF  # for a time; whoever waits
 INT = ir.IntType(32)
 
 
-@called_as(ir.FunctionType(INDEX, [INDEX] * 5))
-def alone(k: Builder, clock: int):
-    """``row = alone(table, row, rows, stop, nanoseconds)``: run rows on this thread, without atomics.
+@called_as(ir.FunctionType(INDEX, [INDEX] * 6))
+def alone(k: Builder, clock: int, futex: int):
+    """``row = alone(cores, table, row, rows, stop, nanoseconds)``: run rows on this thread, without atomics.
 
-    Returns the next row: `rows`, or less when the word at `stop` is set or the time is over. The clock is read once
-    per few tasks. Params: the clock's number.
+    Returns the next row: `rows`, or less when there is no core, the next row is a Python function, the word at `stop`
+    is set or the time is over. The clock is read once per few tasks. Params: as of `lead`.
     """
-    start, first, rows, flag, slice_ = (k.wrap(x, "i8") for x in k.function.args)
-    table, stop = k.pointer(start, "i8"), k.pointer(flag, "i8")
-    deadline = now(k, clock) + slice_
-    row, credit = k.slot(first), k.slot(0, "i8")
-    with k.loop_while() as w:
-        w.until(row.value >= rows)
-        w.until(stop.load() != 0)
-        entry = table + row.value * 4
-        tasks = entry.load(2)
-        with k.if_(tasks > 0):
-            call(k, entry.load(0), entry.load(1), k.const(0, "i8"), tasks)
-        row.value = row.value + 1
-        credit.value = credit.value + tasks
-        over = k.slot(0, "b1")
-        with k.if_(credit.value >= CREDIT):
-            credit.value = 0
-            over.value = now(k, clock) > deadline
-        w.until(over.value)
+    cores, start, first, rows, flag, slice_ = (k.wrap(x, "i8") for x in k.function.args)
+    t = SimpleNamespace(cores=k.pointer(cores, "i8"), clock=clock, futex=futex)
+    table, stop, row = k.pointer(start, "i8"), k.pointer(flag, "i8"), k.slot(first)
+    with k.if_(take_cores(k, t, k.const(1, "i8")) > 0):
+        deadline, credit = now(k, clock) + slice_, k.slot(0, "i8")
+        with k.loop_while() as w:
+            w.until(row.value >= rows)
+            w.until(stop.load() != 0)
+            entry = table + row.value * 4
+            w.until(entry.load(0) == 0)
+            tasks = entry.load(2)
+            with k.if_(tasks > 0):
+                call(k, entry.load(0), entry.load(1), k.const(0, "i8"), tasks)
+            row.value = row.value + 1
+            credit.value = credit.value + tasks
+            over = k.slot(0, "b1")
+            with k.if_(credit.value >= CREDIT):
+                credit.value = 0
+                over.value = now(k, clock) > deadline
+            w.until(over.value)
+        give_cores(k, t, k.const(1, "i8"))
     k.b.ret(row.value.v)
 
 
 @called_as(ir.FunctionType(INDEX, [INDEX] * 8))
-def crew(k: Builder, clock: int, futex: int):
-    """``row = crew(team, member, limit, table, row, rows, stop, nanoseconds)``: take part in the team's runs.
+def lead(k: Builder, clock: int, futex: int):
+    """``row = lead(cores, team, most, table, row, rows, stop, nanoseconds)``: run rows as member 0 of a team.
 
-    Member 0 starts a run with members up to `limit` and returns the next row when it is over. The others need only the
-    first two arguments and return when QUIT is set. Params: the clock's number; the system call's number, 0 where
-    there is no futex.
+    Returns as `alone` does, or TAKEN. At most `most` threads take part, the caller's included. Params: the clock's
+    number; the system call's number, 0 where there is no futex.
     """
-    team, member, limit, table, row, rows, stop, slice_ = (k.wrap(x, "i8") for x in k.function.args)
+    cores, team, most, table, row, rows, stop, slice_ = (k.wrap(x, "i8") for x in k.function.args)
+    t = SimpleNamespace(cores=k.pointer(cores, "i8"), at=k.pointer(team, "i8"), clock=clock, futex=futex)
+    result, count = k.slot(row), take_cores(k, t, most)
+    with k.if_(count > 0):
+        result.value = k.const(TAKEN, "i8")
+        with k.if_(swap(k, t.at + BUSY, k.const(0, "i8"), k.const(1, "i8"))):
+            fields = ((LIMIT, count - 1), (TABLE, table), (ROW, row), (ROWS, rows), (STOP, stop))
+            for place, x in (*fields, (DEADLINE, now(k, clock) + slice_)):
+                t.at.store(x, place)
+            take_part(k, t, k.const(0, "i8"))
+            result.value = t.at.load(ROW)
+            store(k, t.at + BUSY, k.const(0, "i8"))
+        give_cores(k, t, count)
+    k.b.ret(result.value.v)
+
+
+@called_as(ir.FunctionType(INDEX, [INDEX] * 2))
+def follow(k: Builder, clock: int, futex: int):
+    """``follow(team, member)``: take part in the team's runs until QUIT is set; at once back if another is this member.
+
+    Params: as of `lead`.
+    """
+    team, member = (k.wrap(x, "i8") for x in k.function.args)
     t = SimpleNamespace(at=k.pointer(team, "i8"), clock=clock, futex=futex)
+    with k.if_(swap(k, t.at + (member * 16 + (MEMBERS + PRESENT)), k.const(0, "i8"), k.const(1, "i8"))):
+        take_part(k, t, member)
+    k.b.ret(member.v)
+
+
+@called_as(ir.FunctionType(INDEX, [INDEX] * 2))
+def hold(k: Builder, clock: int, futex: int):
+    """``count = hold(cores, wanted)``: take the cores that runs give back, and return how many are held now.
+
+    Fewer than `wanted` when others did not become free in a slice's time. Params: as of `lead`.
+    """
+    cores, wanted = (k.wrap(x, "i8") for x in k.function.args)
+    t = SimpleNamespace(cores=k.pointer(cores, "i8"), clock=clock, futex=futex)
+    more = wanted - load(k, t.cores + HELD)
+    with k.if_(more > 0):
+        add(k, t.cores + HELD, take_cores(k, t, more))
+    k.b.ret(load(k, t.cores + HELD).v)
+
+
+@called_as(ir.FunctionType(INDEX, [INDEX] * 1))
+def release(k: Builder, clock: int, futex: int):
+    """``count = release(cores)``: give back what is held. Params: as of `lead`."""
+    t = SimpleNamespace(cores=k.pointer(k.wrap(k.function.args[0], "i8"), "i8"), clock=clock, futex=futex)
+    count = k.wrap(k.b.atomic_rmw("xchg", (t.cores + HELD).v, k.const(0, "i8").v, "seq_cst"), "i8")
+    give_cores(k, t, count)
+    k.b.ret(count.v)
+
+
+def take_cores(k: Builder, t: SimpleNamespace, most: Val) -> Val:
+    """Take as many cores as are free, at most `most`, and return how many: 0 when none became free in time."""
+    count, deadline = k.slot(0, "i8"), now(k, t.clock) + WAIT_NANOSECONDS
+    with k.loop_while() as w:
+        free = load(k, t.cores + FREE)
+        with k.if_else(free > 0) as (some, none):
+            with some:
+                wanted = k.smaller(free, most)
+                with k.if_(swap(k, t.cores + FREE, free, free - wanted)):
+                    count.value = wanted
+            with none:
+                add(k, t.cores + WAITING, k.const(1, "i8"))
+                await_core(k, t)
+                add(k, t.cores + WAITING, k.const(-1, "i8"))
+        w.until((count.value > 0) | (now(k, t.clock) > deadline))
+    return count.value
+
+
+def await_core(k: Builder, t: SimpleNamespace) -> None:
+    """Sleep until cores are given back, for a slice's time at most."""
+    if not t.futex:
+        k.b.call(k.declare("usleep", INT, [INT]), [ir.Constant(INT, NAP_MICROSECONDS)])
+        return
+    time = k.stack_ptr("i8", 2)
+    time.store(0, 0)
+    time.store(WAIT_NANOSECONDS, 1)
+    at = k.wrap(k.b.ptrtoint(time.v, INDEX), "i8")
+    system_call(k, t.futex, t.cores + FREE, FUTEX_WAIT_FOR, 0, k.const(ANY, "i8"), at)
+
+
+def give_cores(k: Builder, t: SimpleNamespace, count: Val) -> None:
+    """Give cores back, and wake whoever waits for one."""
+    add(k, t.cores + FREE, count)
+    if not t.futex:
+        return
+    with k.if_(load(k, t.cores + WAITING) != 0, likely=False):
+        system_call(k, t.futex, t.cores + FREE, FUTEX_WAKE, 0x7FFFFFFF, k.const(ANY, "i8"))
+
+
+def take_part(k: Builder, t: SimpleNamespace, member: Val) -> None:
+    """Work on rows that are out: as member 0, who begins as the owner, until the run is over; as another until QUIT."""
     owner, spins, seen = k.slot(member == 0), k.slot(0, "i8"), k.slot(-1, "i8")
-    with k.if_(member == 0):
-        fields = ((LIMIT, limit), (TABLE, table), (ROW, row), (ROWS, rows), (STOP, stop))
-        for place, x in (*fields, (DEADLINE, now(k, clock) + slice_)):
-            t.at.store(x, place)
     with k.loop_while() as w:
         with k.if_(owner.value):
             advance(k, t)
@@ -97,7 +197,6 @@ def crew(k: Builder, clock: int, futex: int):
                 w.until((member == 0) & (limit_of(word) == OVER))
                 w.until((member != 0) & (load(k, t.at + QUIT) != 0))
                 wait(k, t, word, member, spins)
-    k.b.ret((t.at + ROW).load().v)
 
 
 def limit_of(word: Val) -> Val:
@@ -119,6 +218,7 @@ def advance(k: Builder, t: SimpleNamespace) -> None:
             over.value = now(k, t.clock) > deadline
         w.until(over.value)
         entry = table + row.value * 4
+        w.until(entry.load(0) == 0)
         tasks = entry.load(2)
         chunk = k.larger(entry.load(3), tasks // MOST_SHARES + 1)
         shares.value = (tasks + chunk - 1) // chunk
@@ -170,8 +270,7 @@ def work(k: Builder, t: SimpleNamespace, word: Val, member: Val) -> Val:
             seen = load(k, at)
             left = seen & 0xFFFFFFFF
             w.until(((seen >> 32) != epoch) | (left == 0))
-            taken = k.b.cmpxchg(at.v, seen.v, (seen - 1).v, "acq_rel", "acquire")
-            with k.if_(k.wrap(k.b.extract_value(taken, 1), "b1")):
+            with k.if_(swap(k, at, seen, seen - 1)):
                 function, args, tasks, chunk, shares = (t.at.load(i) for i in (FUNCTION, ARGS, TASKS, CHUNK, SHARES))
                 first = (first_share(shares, whose + 1, limit) - left) * chunk
                 call(k, function, args, first, k.smaller(first + chunk, tasks))
@@ -211,11 +310,12 @@ def sleep(k: Builder, t: SimpleNamespace, word: Val, member: Val) -> None:
     k.b.atomic_rmw("and", (t.at + ASLEEP).v, (~bit).v, "seq_cst")
 
 
-def system_call(k: Builder, number: int, at: Ptr, what: int, value, mask: Val) -> None:
-    """``futex(at, what, value, no timeout, nothing, mask)``"""
+def system_call(k: Builder, number: int, at: Ptr, what: int, value, mask: Val, timeout: Val | None = None) -> None:
+    """``futex(at, what, value, timeout, nothing, mask)``"""
     function = k.declare("syscall", INDEX, [INDEX, POINTER, INDEX, INDEX, INDEX, INDEX, INDEX])
     zero = k.const(0, "i8").v
-    operands = [k.const(number, "i8").v, at.v, k.const(what, "i8").v, k.val(value, "i8").v, zero, zero, mask.v]
+    time = timeout.v if timeout is not None else zero
+    operands = [k.const(number, "i8").v, at.v, k.const(what, "i8").v, k.val(value, "i8").v, time, zero, mask.v]
     k.b.call(function, operands)
 
 
@@ -231,6 +331,15 @@ def load(k: Builder, at: Ptr) -> Val:
 
 def store(k: Builder, at: Ptr, value: Val) -> None:
     k.b.atomic_rmw("xchg", at.v, value.v, "release")  # llvmlite has no atomic store through an untyped pointer
+
+
+def swap(k: Builder, at: Ptr, old: Val, new: Val) -> Val:
+    """Write `new` if the word is `old`; whether it was."""
+    return k.wrap(k.b.extract_value(k.b.cmpxchg(at.v, old.v, new.v, "acq_rel", "acquire"), 1), "b1")
+
+
+def add(k: Builder, at: Ptr, value: Val) -> None:
+    k.b.atomic_rmw("add", at.v, value.v, "seq_cst")
 
 
 def pause(k: Builder) -> None:

@@ -1,0 +1,309 @@
+"""A call happened or it did not: an exception at any line, or any allocation, of it leaves nothing in between.
+
+Afterwards the Vars hold what they held, or all that the call gives them; the Function and others that share the Vars
+give what the reference gives for that; and no core, thread or turn is lost.
+"""
+
+import gc
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+import cgraph as cg
+from cgraph.engine.cpu import threads as threads_module
+from cgraph.engine.reference import evaluate
+from cgraph.files import replace_file
+from cgraph.ops.leaf import Value
+from nn.files import remove_others
+from tests.support.injection import Lines, events, first_events, no_memory
+
+SAMPLED = 17  # every such line in the quick loop
+
+
+class Scenario:
+    """Vars, an act on them, and Functions that read them. Changes: the Vars, by each act.
+
+    Fields
+        act: what is cut off: a Function, or something else without arguments
+        updates: Vars, and what each holds after the act: a node, or an array
+        reads: nodes over the Vars
+        reader: their Function
+        kept: what holds always
+    """
+
+    def __init__(
+        self,
+        act: Callable[[], Any],
+        updates: Mapping[cg.Var, Any],
+        reads: Sequence[cg.Node],
+        reader: cg.Function | None = None,
+        kept: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.act, self.updates, self.reads, self.kept = act, updates, list(reads), kept
+        self.reader = reader or cg.compile(self.reads)
+
+    def outcomes(self) -> tuple[list[Any], list[Any]]:
+        """The Vars' values when the act does not happen, and when it does; readers know the present ones."""
+        now = values_of(self.updates)
+        if all(v is not None for v in now):
+            self.reader()
+        nodes = [x for x in self.updates.values() if isinstance(x, cg.Node)]
+        found = dict(zip(nodes, (np.array(v) for v in evaluate(nodes))))
+        return now, [found[x] if isinstance(x, cg.Node) else x for x in self.updates.values()]
+
+    def check(self, outcomes: tuple[list[Any], list[Any]]) -> None:
+        """What holds after the act, cut off or not."""
+        now = values_of(self.updates)
+        assert any(same(now, outcome) for outcome in outcomes), "some Vars have moved and others have not"
+        if all(v is not None for v in now):
+            got, want = in_time(self.reader), evaluate(self.reads)
+            for a, b in zip(got, want):
+                np.testing.assert_allclose(a, b, 1e-6)
+        assert self.kept()
+        assert threads_module._pool._free == threads_module._pool.size
+
+
+def values_of(held: Iterable[cg.Var]) -> list[np.ndarray | None]:
+    return [x.value if x.is_assigned else None for x in held]
+
+
+def same(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    return all((x is None and y is None) or (x is not None and y is not None and (x == y).all()) for x, y in zip(a, b))
+
+
+def in_time(call: Callable[[], Any]) -> Any:
+    """What it returns in another thread, which would wait for ever for a turn, a lock or a core that was lost."""
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(call()), daemon=True)
+    thread.start()
+    thread.join(timeout=60)
+    assert found, "a call fails, or waits for ever"
+    return found[0]
+
+
+def var(n: int, value: float, dtype: str = "float64") -> cg.Var:
+    return cg.Var((n,), dtype).assign(np.full(n, value, dtype))
+
+
+# -- scenarios: each makes Vars of its own -----------------------------------------------------------------------------
+
+
+def plain_run() -> Scenario:
+    x, y = cg.Var((50,), "float64", "x"), var(50, 2.0)
+    f = cg.compile([cg.sin(x) * y, cg.sum(y)], [x])
+    return Scenario(lambda: f(np.ones(50)), {y: y}, [y * 3])
+
+
+def incremental_run() -> Scenario:
+    held = [var(50, float(i)) for i in range(3)]
+    y = held[0]
+    for v in held[1:]:
+        y = cg.sort(y * 2 + v)[::-1]
+    f = cg.compile([y, cg.sum(held[0])], changing=[held[2]])
+    values = iter(range(10**6))
+
+    def act() -> None:
+        held[2].assign(np.linspace(0, next(values), 50))
+        held[1].assign(np.linspace(next(values), 0, 50))
+        f()
+
+    return Scenario(act, {}, [y, cg.sum(held[0])], f)
+
+
+def copied_updates(engine: str = "cpu") -> Scenario:
+    held = [var(40, float(i)) for i in range(4)]
+    updates = dict(zip(held, (*held[1:], held[0] + 0.5)))
+    return Scenario(cg.compile(held, updates=updates, engine=engine), updates, [cg.sum(cg.stack(held)), held[1] * 2])
+
+
+def reference_updates() -> Scenario:
+    return copied_updates("reference")
+
+
+def updates_in_place() -> Scenario:
+    x, slot, g = var(64, 1.0), var(64, 0.0), var(64, 3.0)
+    moved = slot * 0.5 + g
+    updates = {slot: moved, x: x - moved * 0.125, g: g + 1}
+    step = cg.compile([cg.sum(x)], updates=updates)
+    assert step.program.code.first_write < len(step.compiled.layout.steps)
+    return Scenario(step, updates, [x + slot, g * 2])
+
+
+def first_value() -> Scenario:
+    x, y = cg.Var((30,), "float64"), var(30, 4.0)
+    updates = {x: y * 2, y: y + 1}
+    step = cg.compile(cg.sum(y), updates=updates)
+
+    made = Scenario(step, updates, [x + y])
+
+    def outcomes() -> tuple[list[Any], list[Any]]:
+        x.cell.value = Value()  # as if it had never had one
+        return [None, y.value], [y.value * 2, y.value + 1]
+
+    made.outcomes = outcomes  # type: ignore[method-assign]
+    return made
+
+
+def shared_bytes() -> Scenario:
+    given = np.arange(30.0)
+    x, y = cg.Var((30,), "float64").assign(given, copy=False), var(30, 1.0)
+    frozen = cg.compile(x * 1, freeze=[x])
+    updates = {x: x + 2, y: x + y}
+    step = cg.compile([], updates=updates)
+
+    def act() -> None:
+        x.cell.share()
+        step()
+
+    return Scenario(act, updates, [x - y], kept=lambda: (given == np.arange(30.0)).all() and (frozen() == given).all())
+
+
+def assignment() -> Scenario:
+    x, new = var(80, 1.0), np.linspace(0, 1, 80)
+    return Scenario(lambda: x.assign(new), {x: new}, [cg.cumsum(x)])
+
+
+def python_functions() -> Scenario:
+    x = var(20, 2.0)
+    y = cg.delay(lambda v: v + 1, x * 2)
+    updates = {x: cg.delay(np.sqrt, y) + x}
+    return Scenario(cg.compile(cg.sum(y), updates=updates), updates, [cg.delay(np.negative, x)])
+
+
+def linear_algebra() -> Scenario:
+    x = cg.Var((4, 4), "float64").assign(np.eye(4) * 2)
+    updates = {x: cg.inv(x) + np.eye(4)}
+    threads = blas_threads()
+    step = cg.compile([], updates=updates)
+    return Scenario(step, updates, [cg.inv(x + np.eye(4))], kept=lambda: blas_threads() == threads)
+
+
+def blas_threads() -> list[int]:
+    return [library["num_threads"] for library in threadpool_info()]
+
+
+SCENARIOS = [
+    plain_run,
+    incremental_run,
+    copied_updates,
+    reference_updates,
+    updates_in_place,
+    first_value,
+    shared_bytes,
+    assignment,
+    python_functions,
+    linear_algebra,
+]
+every_scenario = pytest.mark.parametrize("make", SCENARIOS, ids=lambda make: make.__name__)
+
+
+def cut_off(scenario: Scenario, at: int) -> None:
+    """The act with an exception at one event, then what must hold; and after a whole one again."""
+    outcomes = scenario.outcomes()
+    Lines(at).during(scenario.act)
+    scenario.check(outcomes)
+    _, whole = scenario.outcomes()
+    scenario.act()
+    scenario.check((whole, whole))
+
+
+def check_lines(make: Callable[[], Scenario], each: int) -> None:
+    """Cut the act off at every so many events: of one that is the first of its Function, and of a later one."""
+    scenario = make()
+    lines = events(scenario.act)
+    for at in range(1, len(lines) + 1, each):
+        try:
+            cut_off(make() if at % 4 == 0 else scenario, at)
+        except BaseException as error:
+            error.add_note(f"cut off at event {at}: {lines[at - 1]}")
+            raise
+
+
+@every_scenario
+def test_an_exception_at_a_line_leaves_nothing_in_between(make):
+    check_lines(make, SAMPLED)
+
+
+@pytest.mark.slow
+@every_scenario
+def test_an_exception_at_any_line_leaves_nothing_in_between(make):
+    check_lines(make, 1)
+
+
+@every_scenario
+def test_an_allocation_that_fails_leaves_nothing_in_between(make, monkeypatch):
+    whole_one = make()
+    whole_one.outcomes()
+    with no_memory(monkeypatch, 0) as counted:
+        whole_one.act()
+    for at in range(1, len(counted) + 1):
+        scenario = make()
+        outcomes = scenario.outcomes()
+        with no_memory(monkeypatch, at), pytest.raises(MemoryError):
+            scenario.act()
+        scenario.check(outcomes)
+        _, whole = scenario.outcomes()
+        scenario.act()
+        scenario.check((whole, whole))
+
+
+def test_threads_are_not_lost():
+    x = cg.Var((200, 200), name="x")
+    f = cg.compile(cg.tanh(x @ x), [x])
+    a = np.ones((200, 200), "float32")
+    f(a)
+    before = [t for t in threading.enumerate() if t.name.startswith("cgraph-")]
+    for at in range(1, len(events(lambda: f(a))) + 1):
+        Lines(at).during(lambda: f(a))
+    assert [t for t in threading.enumerate() if t.name.startswith("cgraph-")] == before
+
+
+def test_arenas_are_not_lost():
+    x = var(1000, 1.0)
+    f = cg.compile(cg.sort(x))
+    for at in range(1, len(events(f)) + 1):
+        Lines(at).during(f)
+        f()
+    gc.collect()
+    assert len(f._idle) == 1
+
+
+def compiled_graph() -> Any:
+    x, w = cg.Var((3, 8), name="x"), var(8, 0.5, "float32")
+    return cg.compile(cg.sum(cg.tanh(x * w)), [x], updates={w: w * 0.9})
+
+
+def planned_exactly() -> Any:
+    x = cg.Var((64,), name="x")
+    y = x
+    for i in range(6):
+        y = cg.sort(y)[: 60 - 8 * i] if i % 2 else cg.stack([y, y * 2])[0]
+    return cg.compile(y, [x], memory="exact")
+
+
+def evaluated() -> Any:
+    x = var(20, 3.0)
+    return (cg.exp(x) - 1).eval()
+
+
+@pytest.mark.parametrize("make", [compiled_graph, planned_exactly, evaluated])
+@pytest.mark.parametrize("each", [97, pytest.param(11, marks=pytest.mark.slow)])
+def test_an_exception_while_compiling_leaves_later_compiles_as_they_were(make, each):
+    make()
+    for at in first_events(make)[::each]:
+        Lines(at).during(make)
+        in_time(make)
+
+
+def test_a_file_that_is_written_is_the_old_one_or_the_new_one(tmp_path):
+    path = tmp_path / "checkpoint"
+    for at in range(1, len(events(lambda: replace_file(path, [b"old"]))) + 1):
+        replace_file(path, [b"old"])
+        Lines(at).during(lambda: replace_file(path, [b"new"]))
+        assert path.read_bytes() in (b"old", b"new")
+        remove_others(tmp_path, "checkpoint", "checkpoint")
+        assert [p.name for p in tmp_path.iterdir()] == ["checkpoint"]

@@ -1,0 +1,92 @@
+"""An exception at a chosen Python line, or a chosen allocation, of this project's code."""
+
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+import cgraph
+import nn
+
+FOLDERS = tuple(str(Path(package.__file__).parent) for package in (cgraph, nn))
+ALLOCATING = ("empty", "zeros", "array", "ascontiguousarray")
+
+
+class Injected(BaseException):
+    """As little expected as an exception can be."""
+
+
+class Lines:
+    """Line events of a call. Changes: counts them, and raises at one.
+
+    Fields
+        at: raise at this event, counted from 1; 0 never raises
+        seen: per event its file and line
+    """
+
+    def __init__(self, at: int = 0) -> None:
+        self.at = at
+        self.seen: list[tuple[str, int]] = []
+
+    def during(self, act: Callable[[], Any]) -> bool:
+        """Do it; whether the exception was raised."""
+        before = sys.gettrace()
+        sys.settrace(self._called)
+        try:
+            act()
+        except Injected:
+            return True
+        finally:
+            sys.settrace(before)
+        return False
+
+    def _called(self, frame: FrameType, event: str, _arg: Any) -> Any:
+        return self._line if frame.f_code.co_filename.startswith(FOLDERS) else None
+
+    def _line(self, frame: FrameType, event: str, _arg: Any) -> Any:
+        if event == "line":
+            self.seen.append((frame.f_code.co_filename, frame.f_lineno))
+            if len(self.seen) == self.at:
+                raise Injected(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+        return self._line
+
+
+def events(act: Callable[[], Any]) -> list[tuple[str, int]]:
+    """The lines that a call runs, in order."""
+    lines = Lines()
+    assert not lines.during(act)
+    return lines.seen
+
+
+def first_events(act: Callable[[], Any]) -> list[int]:
+    """For each line that a call runs, the number of its first event."""
+    first: dict[tuple[str, int], int] = {}
+    for i, line in enumerate(events(act), 1):
+        first.setdefault(line, i)
+    return list(first.values())
+
+
+@contextmanager
+def no_memory(monkeypatch: Any, at: int):
+    """The allocation of this number, counted from 1, fails; yields a list that grows by each allocation."""
+    made: list[str] = []
+
+    def failing(name: str) -> Callable[..., Any]:
+        real = getattr(np, name)
+
+        def allocate(*args: Any, **named: Any) -> Any:
+            made.append(name)
+            if len(made) == at:
+                raise MemoryError(f"allocation {at}, of np.{name}")
+            return real(*args, **named)
+
+        return allocate
+
+    with monkeypatch.context() as patched:
+        for name in ALLOCATING:
+            patched.setattr(np, name, failing(name))
+        yield made
