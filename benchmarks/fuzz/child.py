@@ -23,7 +23,7 @@ from typing import Any
 from cgraph.errors import CgraphError
 from cgraph.record import Record
 
-CPU_SECONDS, WALL_SECONDS = 5, 120  # for one file; the second is generous, for machines that do other work
+CPU_SECONDS, WALL_SECONDS = 10, 120  # for one file; the second is generous, for machines that do other work
 ROOM, TIMES = 64 << 20, 2  # bytes of memory, and for each byte of the file
 SLACK = 8 << 20  # bytes that Python and its libraries may take on the way: lazily imported modules, allocators
 ADDRESSES = 1 << 30  # bytes of address space beside what the imports took

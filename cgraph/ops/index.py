@@ -116,15 +116,21 @@ def gather_nd(x: Any, indices: Any, batch: int = 0) -> Node:
     Source
         ONNX operator GatherND
     """
-    x, indices = as_node(x), positions(indices).astype(PLACES)
+    rows, flat = rows_at(as_node(x), positions(indices), batch)
+    return take(rows, flat, 0)
+
+
+def rows_at(x: Node, indices: Node, batch: int = 0) -> tuple[Node, Node]:
+    """`x` as rows, and which of them the last axis of `indices` names: ``[rows, *rest]`` and ``indices.shape[:-1]``."""
+    indices = indices.astype(PLACES)
     k = indices.shape[-1] if indices.ndim else 0
     if batch + k > x.ndim or batch >= max(indices.ndim, 1) or x.shape[:batch] != indices.shape[:batch]:
         raise ShapeError(f"positions {indices.spec} do not fit {x.name} {x.spec}")
     lengths = x.shape[: batch + k]
     grids = np.indices(x.shape[:batch], sparse=True)
     leading = [i.reshape(*i.shape, *[1] * (indices.ndim - 1 - batch)) for i in grids]
-    rows = flat_position([*leading, *(indices[..., i] for i in range(k))], lengths, indices.shape[:-1])
-    return take(reshape(x, (prod(lengths), *x.shape[batch + k :])), rows, 0)
+    flat = flat_position([*leading, *(indices[..., i] for i in range(k))], lengths, indices.shape[:-1])
+    return reshape(x, (prod(lengths), *x.shape[batch + k :])), flat
 
 
 @public

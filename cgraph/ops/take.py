@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import DTypeError, ShapeError
+from cgraph.errors import DTypeError, PositionError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
@@ -30,6 +30,13 @@ def check_positions(indices: Spec) -> None:
         raise DTypeError(f"positions must be int32 or int64, not {indices.dtype}")
 
 
+def check_inside(indices: np.ndarray, n: int) -> None:
+    """PositionError unless all positions lie within an axis of n; NumPy looks only at those whose element it moves."""
+    if indices.size and (indices.min() < -n or indices.max() >= n):
+        found = indices.flat[np.argmax((indices < -n) | (indices >= n))]
+        raise PositionError(f"position {found} is outside an axis of {n}")
+
+
 def whole(axis: int, shape: tuple[int, ...], n: int) -> tuple[int, ...]:
     """`shape` with n elements along `axis`."""
     return (*shape[:axis], n, *shape[axis + 1 :])
@@ -49,10 +56,11 @@ class Take(Op):
     def infer(self, x: Spec, indices: Spec) -> Spec:
         check_positions(indices)
         if indices.size and x.shape[self.axis] == 0:
-            raise ShapeError(f"axis {self.axis} has no element to take")
+            raise PositionError(f"axis {self.axis} has no element to take")
         return Spec((*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1 :]), x.dtype)
 
     def meaning(self, x, indices):
+        check_inside(indices, x.shape[self.axis])
         return np.take(x, indices, self.axis)
 
     def work(self, target: Target, *specs: Spec) -> Work:
@@ -87,6 +95,7 @@ class Scatter(Op):
         return x
 
     def meaning(self, x, indices, updates):
+        check_inside(indices, x.shape[self.axis])
         rank = indices.ndim
         rows = np.array(np.moveaxis(x, self.axis, 0))
         values = np.moveaxis(updates, range(self.axis, self.axis + rank), range(rank))
@@ -131,10 +140,11 @@ class TakeAlongAxis(Op):
         if indices.shape != whole(self.axis, x.shape, n):
             raise ShapeError(f"operand and positions differ along an axis other than {self.axis}")
         if indices.size and x.shape[self.axis] == 0:
-            raise ShapeError(f"axis {self.axis} has no element to take")
+            raise PositionError(f"axis {self.axis} has no element to take")
         return Spec(indices.shape, x.dtype)
 
     def meaning(self, x, indices):
+        check_inside(indices, x.shape[self.axis])
         return np.take_along_axis(x, indices, self.axis)
 
     def work(self, target: Target, *specs: Spec) -> Work:
@@ -170,6 +180,7 @@ class PutAlongAxis(Op):
         return x
 
     def meaning(self, x, indices, updates):
+        check_inside(indices, x.shape[self.axis])
         rows = np.array(np.moveaxis(x, self.axis, 0))
         places, values = np.moveaxis(indices, self.axis, 0), np.moveaxis(updates, self.axis, 0)
         others = np.indices(places.shape[1:], sparse=True)

@@ -8,6 +8,7 @@ from cgraph.ir.graph import Node
 from cgraph.ir.spec import Bundle
 from cgraph.ir.traverse import post_order, rebuild, users_of
 from cgraph.kernels.mapped import forget, in_c_order
+from cgraph.ops.conv import Conv, ConvTranspose
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.linear import Matmul
 from cgraph.ops.shape import BroadcastTo, Transpose
@@ -19,19 +20,20 @@ _SMALL = 1 << 16
 def fold_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """Replace pure nodes of constants by their value: fewer nodes.
 
-    May worsen: bytes kept for good, so a result larger than its operands (a fill) is folded only while it is small. Not
-    folded: a broadcast, and a large matrix that is transposed for products alone, which cost nothing as they are; ops
-    that are not pure. The value is the op's meaning, which may differ in the last place from the kernel's.
+    May worsen: bytes kept for good, so a result larger than its operands (a fill) is folded only while it is small, or
+    where a convolution packs it. Not folded: any other broadcast, and a large matrix that is transposed for products
+    alone, which cost nothing as they are; ops that are not pure. The value is the op's meaning, which may differ in the
+    last place from the kernel's.
     """
     order = post_order(outputs)
-    if not any(is_of_constants(n.operands) and not isinstance(n.op, BroadcastTo) for n in order):
-        return outputs
     users = users_of(order)
+    if not any(is_of_constants(n.operands) and not is_free(n, users) for n in order):
+        return outputs
 
     def change(node: Node, operands: tuple[Node, ...]) -> Node:
         if not is_of_constants(operands) or not node.op.pure or isinstance(node.spec, Bundle) or is_free(node, users):
             return remade(node, operands)
-        if node.nbytes > max(_SMALL, sum(source_of(x).nbytes for x in operands)):
+        if node.nbytes > max(_SMALL, sum(source_of(x).nbytes for x in operands)) and not are_filters(node, users):
             return remade(node, operands)
         values = [v for v in map(constant_of, operands) if v is not None]
         with np.errstate(all="ignore"):
@@ -58,8 +60,13 @@ def is_constant(node: Node) -> bool:
 def is_free(node: Node, users: Mapping[Node, Sequence[Node]]) -> bool:
     """A view that those who read it take as it is: a broadcast; a large matrix transposed for products of floats."""
     if isinstance(node.op, BroadcastTo):
-        return True
+        return not are_filters(node, users)
     return isinstance(node.op, Transpose) and node.nbytes > _SMALL and is_for_products(node, users)
+
+
+def are_filters(node: Node, users: Mapping[Node, Sequence[Node]]) -> bool:
+    """A convolution reads the node as its filters, which are packed once when they are known."""
+    return any(isinstance(u.op, Conv | ConvTranspose) and u.operands[1] is node for u in users[node])
 
 
 def is_for_products(node: Node, users: Mapping[Node, Sequence[Node]]) -> bool:

@@ -155,3 +155,24 @@ def test_triangles_are_numpys(data, upper, order):
     out = filled(want)
     run_calls(triangle_calls(view_of(out), x_view, diagonal, upper), order=order)
     assert out.tobytes() == want.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["i4", "i8"])
+@pytest.mark.parametrize(("places", "outside"), [([0, 2, -3], 0), ([0, 3, 1], 1), ([-4, 0, 0], 1)])
+@pytest.mark.parametrize("how", ["take", "take_along_axis", "put_along_axis", "scatter"])
+def test_positions_are_looked_at_where_nothing_is_moved(how, places, outside, dtype):
+    """Rows of no elements: along the axis the positions count all the same."""
+    x, out, error = np.zeros((3, 0)), np.zeros((3, 0)), np.zeros(1, np.int64)
+    indices = np.repeat(np.array(places, dtype), 2)[::2]  # strided
+    view, empty = view_of(indices), view_of(np.zeros((3, 0), dtype))
+    calls = {
+        "take": lambda: take_calls(view_of(out), view_of(x), view, 0, Pointer(error)),
+        "take_along_axis": lambda: take_along_axis_calls(view_of(out), view_of(x), empty, 0, Pointer(error)),
+        "put_along_axis": lambda: put_along_axis_calls(view_of(x), empty, view_of(out), 0, "set", Pointer(error)),
+        "scatter": lambda: scatter_calls(view_of(x), view, view_of(out), 0, "add", Pointer(error)),
+    }[how]()
+    for target in TARGETS:
+        error[0] = 0
+        run_calls(calls, target_named(target))
+        assert error[0] == (outside if how in ("take", "scatter") else 0)
+    assert not take_calls(view_of(out), view_of(x), view, 0)  # nobody listens

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.errors import DTypeError, PositionError, ShapeError
+from cgraph.errors import DTypeError, PositionError
 
 every_number_of_threads = pytest.mark.parametrize("threads", [1, 2])
 
@@ -60,7 +60,7 @@ def test_of_several_updates_of_one_place_the_last_stays():
 
 
 def test_an_empty_axis_has_nothing_to_take():
-    with pytest.raises(ShapeError, match="no element to take"):
+    with pytest.raises(PositionError, match="no element to take"):
         cg.take(cg.Var((0, 3)), [0])
     assert cg.take(cg.Var((0, 3)).assign(np.zeros((0, 3), "f4")), []).eval().shape == (0,)
 
@@ -86,3 +86,45 @@ def test_nan_sorts_last_in_either_direction(dtype):
     np.testing.assert_array_equal(places, [3, 0, 2, 4, 1])
     np.testing.assert_array_equal(top, falling[:4])
     np.testing.assert_array_equal(top_places, places[:4])
+
+
+X, EMPTY = np.arange(12, dtype="f4").reshape(3, 4), np.zeros((3, 0), "f4")
+WAYS = {  # a function of an array and positions, the array, and the shape of positions
+    "take": (lambda x, i: cg.take(x, i, 0), X, (2,)),
+    "take of rows without elements": (lambda x, i: cg.take(x, i, 0), EMPTY, (2,)),
+    "index": (lambda x, i: x[i], EMPTY, (2,)),
+    "two indices": (lambda x, i: x[i, i], X, (2,)),
+    "index behind an axis without elements": (lambda x, i: x[:, i], np.zeros((0, 3), "f4"), (2,)),
+    "scatter": (lambda x, i: cg.scatter(x, i, np.zeros((2, 4), "f4")), X, (2,)),
+    "scatter of rows without elements": (lambda x, i: cg.scatter(x, i, np.zeros((2, 0), "f4")), EMPTY, (2,)),
+    "take_along_axis": (lambda x, i: cg.take_along_axis(x, i, 0), X, (2, 4)),
+    "put_along_axis": (lambda x, i: cg.put_along_axis(x, i, np.zeros((2, 4), "f4"), 0), X, (2, 4)),
+    "gather_nd": (cg.gather_nd, X, (1, 2)),
+    "gather_nd of no elements": (cg.gather_nd, np.zeros((3, 3, 0), "f4"), (1, 2)),
+    "gather_nd in a batch": (lambda x, i: cg.gather_nd(x, i, 1), X[:, :3], (3, 1)),
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("bad", [-5, 4])
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+def test_a_position_outside_its_axis_is_refused_on_every_way(name, bad, engine):
+    """With and without elements to move, when it runs and while constants are computed; one inside is not."""
+    function, value, shape = WAYS[name]
+    for place in (bad, -3, 2):
+        places = np.zeros(shape, np.int64)
+        places.flat[-1] = place
+        x, i = cg.Var(value.shape, name="x"), cg.Var(shape, "int64", name="i")
+
+        def at_run(x=x, i=i, places=places):
+            return cg.compile(function(x, i), [x, i], engine=engine)(value, places)
+
+        def while_compiling(places=places):
+            return cg.compile(function(cg.Const(value), cg.Const(places)), engine=engine)()
+
+        if place == bad:
+            for way in (at_run, while_compiling):
+                with pytest.raises(PositionError):
+                    way()
+        else:
+            np.testing.assert_array_equal(at_run(), while_compiling())

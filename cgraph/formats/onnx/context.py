@@ -2,22 +2,31 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError
+from cgraph.formats.allowance import Allowance
 from cgraph.formats.onnx.tensors import array_of
 from cgraph.ir.graph import Node
+from cgraph.ir.spec import Spec
 from cgraph.ir.traverse import post_order
-from cgraph.ops.leaf import Var
+from cgraph.ops.family import Pointwise
+from cgraph.ops.join import Concat
+from cgraph.ops.leaf import ConstOp, Var
+from cgraph.ops.shape import BroadcastTo, Full, Transpose, ViewOp
+from cgraph.ops.take import Take, TakeAlongAxis
 from cgraph.record import Record
 
 Value = Any
 """A Node, a list of Nodes (a sequence), or None (an optional that is empty)."""
 Importer = Callable[["Context"], Value]
 OPERATORS: dict[str, Importer] = {}
+LINEAR = (Pointwise, ViewOp, Concat, Take, TakeAlongAxis, Full)
+"""Ops that compute in proportion to what they read and write."""
 
 
 def operator(*names: str) -> Callable[[Importer], Importer]:
@@ -30,32 +39,40 @@ def operator(*names: str) -> Callable[[Importer], Importer]:
     return register
 
 
-LARGEST_MADE = 1 << 30  # bytes of all constants that are made while building, not stored in the file
-
-
 @dataclass(eq=False)
 class Known:
-    """Values of inputs that are known while building. Changes: `used` and `made` grow.
+    """Values of inputs that are known while building. Changes: `used` grows, the allowance falls.
 
     Fields
+        allowance: what reading the file may still cost
         values: arrays by input name
         used: inputs whose value decided a shape; they must keep it, for the graph is right for no other
-        made: bytes of the constants that importers have made so far
+        opened: for nodes that were asked about, whether they depend on an input or on chance
     """
 
+    allowance: Allowance
     values: Mapping[str, np.ndarray] = field(default_factory=dict)
     used: dict[str, np.ndarray] = field(default_factory=dict)
-    made: int = 0
+    opened: dict[Node, bool] = field(default_factory=dict)
 
-    def allow(self, nbytes: float) -> None:
-        """Count a constant before it is made. FormatError when a small file asks for too many bytes."""
-        self.made += int(nbytes)
-        if self.made > LARGEST_MADE:
-            raise FormatError(f"constants of {self.made} bytes would be made while reading; at most {LARGEST_MADE} are")
+    def is_open(self, node: Node) -> bool:
+        """The value depends on an input, or is another one each time. Every node is looked at once."""
+        waiting = [node]
+        while waiting:
+            x = waiting[-1]
+            missing = [y for y in x.operands if y not in self.opened]
+            if missing:
+                waiting += missing
+            else:
+                self.opened[waiting.pop()] = (
+                    isinstance(x, Var) or not x.op.pure or any(self.opened[y] for y in x.operands)
+                )
+        return self.opened[node]
 
     def array(self, node: Node, why: str) -> np.ndarray:
         """The value of a node now. FormatError when it depends on an input of unknown value."""
-        leaves = [x for x in post_order([node]) if isinstance(x, Var)]
+        order = post_order([node])
+        leaves = [x for x in order if isinstance(x, Var)]
         missing = [x.name for x in leaves if x.name not in self.values]
         if missing:
             raise FormatError(
@@ -63,7 +80,33 @@ class Known:
                 f"give its value with constants={{{missing[0]!r}: array}}"
             )
         self.used.update((x.name, self.values[x.name]) for x in leaves)
-        return evaluate([node], {x: self.values[x.name] for x in leaves})[0]
+        return self.computed(node, order, {x: self.values[x.name] for x in leaves})
+
+    def computed(self, node: Node, order: Sequence[Node], values: Mapping[Node, np.ndarray]) -> np.ndarray:
+        """The value of a node, of which `order` is all that it depends on; its work and memory are charged first."""
+        if isinstance(node.op, ConstOp):
+            return node.op.array
+        self.allowance.spend("computing a constant", work=sum(map(work_of, order)))
+        self.allowance.check("computing a constant", sum(map(nbytes_of, order)), self.allowance.nbytes, "bytes")
+        return evaluate([node], values)[0]
+
+
+STEP = 32  # elements that could be computed while a node is looked at
+
+
+def work_of(node: Node) -> int:
+    """About how many elements are computed for a node: a bound for any op but those of linear families."""
+    sizes = [prod(x.spec.shape) for x in node.operands if isinstance(x.spec, Spec)]
+    results = [node.spec] if isinstance(node.spec, Spec) else node.spec.specs
+    size = sum(prod(spec.shape) for spec in results)
+    if isinstance(node.op, LINEAR):
+        return STEP + size + sum(sizes)
+    return STEP + max(size, 1) * max(sizes, default=1)
+
+
+def nbytes_of(node: Node) -> int:
+    """Bytes that a node's value takes; a constant's are there already."""
+    return 0 if isinstance(node.op, ConstOp | BroadcastTo | Transpose) else node.nbytes
 
 
 class Context(Record, eq=False):
@@ -141,6 +184,10 @@ class Context(Record, eq=False):
     def nodes(self) -> list[Node]:
         """All operands, which must all be there."""
         return [self[i] for i in range(len(self.operands))]
+
+    def spend(self, nbytes: float = 0, work: float = 0, nodes: float = 0) -> None:
+        """Say what this operator is about to make. FormatError when it is more than its file may cost."""
+        self.known.allowance.spend("it", nbytes, work, nodes)
 
     def asks(self, i: int) -> bool:
         """Is result i read?"""

@@ -1,39 +1,40 @@
 """From a GraphProto to nodes: values by name, one importer per operator, sub-graphs and functions built in place."""
 
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from cgraph.engine.reference import evaluate
-from cgraph.errors import CgraphError, FormatError
+from cgraph.errors import CgraphError, FormatError, PositionError
+from cgraph.formats.allowance import Allowance
 from cgraph.formats.onnx.context import OPERATORS, Context, Known, Value
 from cgraph.formats.onnx.tensors import sparse_array
 from cgraph.ir.graph import Node, made_at
 from cgraph.ir.traverse import post_order
-from cgraph.ops.leaf import Const, ConstOp, Var
+from cgraph.ops.leaf import Const, ConstOp
 
 DOMAINS = ("", "ai.onnx")
 FOLDED_SIZE = 4096  # elements: shape computations are far smaller, weights far larger
+NAMES = 1000  # elements that could be computed while the names of a node are looked at
 DEEPEST = 64  # sub-graphs and functions within one another
-MOST_NODES = 1_000_000  # after unrolling
 # what importers meet when an attribute is of another kind or size than its operator says
-EXPECTED = (CgraphError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, MemoryError)
+EXPECTED = (CgraphError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 
 
 @dataclass(eq=False)
 class Builder:
-    """Builds graphs of one model. Changes: it counts the nodes it has built.
+    """Builds graphs of one model. Changes: it knows how deep it is in sub-graphs.
 
     Fields
         opsets: version by domain
         functions: FunctionProto by (domain, name)
         arrays: how a TensorProto becomes an array
-        known: values of inputs that are known while building
+        known: values of inputs that are known while building, and what it may still cost
         file: the model's name, for messages
+        sizes: nodes of functions, with those of the functions that they call
     """
 
     opsets: Mapping[str, int]
@@ -41,16 +42,16 @@ class Builder:
     arrays: Any
     known: Known
     file: str = "model"
-    count: int = 0
     depth: int = 0
+    sizes: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def build(self, graph: Any, outer: Mapping[str, Value]) -> dict[str, Value]:
+    def build(self, graph: Any, outer: ChainMap[str, Value]) -> ChainMap[str, Value]:
         """Every named value of a graph; inputs, and names not defined inside, are looked up in `outer`."""
-        scope = dict(outer)
+        scope = outer.new_child()
         for proto in graph.initializer:
             scope[proto.name] = self.constant(proto)
         for sparse in graph.sparse_initializer:
-            scope[sparse.values.name] = Const(sparse_array(sparse))
+            scope[sparse.values.name] = Const(sparse_array(sparse, self.known.allowance))
         self.run(graph.node, scope, {v.name for v in graph.output})
         return scope
 
@@ -58,35 +59,35 @@ class Builder:
         """An initialiser as a Const that is named after it."""
         return Const(self.arrays(proto), name=proto.name or None, copy=False)
 
-    def results(self, graph: Any, given: Sequence[Value], outer: Mapping[str, Value]) -> list[Value]:
+    def results(self, graph: Any, given: Sequence[Value], outer: ChainMap[str, Value]) -> list[Value]:
         """A graph's results, from values for its inputs."""
         if len(given) != len(graph.input):
             raise FormatError(f"graph {graph.name!r} takes {len(graph.input)} inputs, {len(given)} are given")
         inputs = {v.name: x for v, x in zip(graph.input, given)}
-        scope = self.build(graph, {**outer, **inputs})
+        scope = self.build(graph, outer.new_child(inputs))
         return [lookup(scope, v.name, f"result of graph {graph.name!r}") for v in graph.output]
 
-    def run(self, protos: Sequence[Any], scope: dict[str, Value], outputs: set[str]) -> None:
+    def run(self, protos: Sequence[Any], scope: ChainMap[str, Value], outputs: set[str]) -> None:
         """Build node after node; `scope` gains their results."""
         if self.depth >= DEEPEST:
             raise FormatError(f"sub-graphs lie more than {DEEPEST} deep in one another")
         self.depth += 1
-        read = outputs.union(*(proto.input for proto in protos), *(names_inside(proto) for proto in protos))
+        inside = [names_inside(proto, self.known.allowance) for proto in protos]
+        read = outputs.union(*(proto.input for proto in protos), *inside)
         for number, proto in enumerate(protos):
-            self.count += 1
-            if self.count > MOST_NODES:
-                raise FormatError(f"the graph has more than {MOST_NODES} nodes when its loops are unrolled")
+            self.known.allowance.spend("the graph, with its loops unrolled,", nodes=1)
             try:
                 with made_at(self.file, number) if self.depth == 1 else nullcontext():
                     found = self.node(proto, scope, read)
             except EXPECTED as error:
-                raise FormatError(message(proto, error)) from error
+                kind = PositionError if isinstance(error, PositionError) else FormatError
+                raise kind(message(proto, error)) from error
             for name, x in zip(proto.output, found):
                 if name:
                     scope[name] = x
         self.depth -= 1
 
-    def node(self, proto: Any, scope: dict[str, Value], read: set[str]) -> list[Value]:
+    def node(self, proto: Any, scope: ChainMap[str, Value], read: set[str]) -> list[Value]:
         """The results of one node."""
         operands = [lookup(scope, name, "operand") if name else None for name in proto.input]
         function = self.functions.get((proto.domain, proto.op_type))
@@ -110,19 +111,29 @@ class Builder:
         listed = list(found) if isinstance(found, tuple | list) else [found]
         if len(listed) < len([name for name in proto.output if name in read]):
             raise FormatError(f"{len(listed)} results are supported, {len(proto.output)} are read")
-        return [folded(x, operands) for x in listed]
+        return [folded(x, operands, self.known) for x in listed]
+
+    def size_of(self, key: tuple[str, str], depth: int = 0) -> int:
+        """Nodes of a function with all that it calls, without building it; any number if that lies too deep."""
+        if key not in self.functions or depth > DEEPEST:
+            return 0
+        if key not in self.sizes:
+            self.sizes[key] = 0  # for one that calls itself
+            calls = [(node.domain, node.op_type) for node in self.functions[key].node]
+            self.sizes[key] = sum(1 + self.size_of(call, depth + 1) for call in calls)
+        return self.sizes[key]
 
     def function(self, proto: Any, operands: Sequence[Value], attributes: Mapping[str, Any]) -> list[Value]:
         """A model-local function, built in place."""
-        scope: dict[str, Value] = dict.fromkeys(proto.input)
+        size, left = self.size_of((proto.domain, proto.name)), self.known.allowance.nodes
+        self.known.allowance.check(f"the function {proto.name!r:.60}", size, left, "nodes")
+        scope: ChainMap[str, Value] = ChainMap(dict.fromkeys(proto.input))
         scope.update(zip(proto.input, operands))
         defaults = {a.name: a for a in proto.attribute_proto}
         nodes = [with_attributes(node, defaults | dict(attributes)) for node in proto.node]
         opsets = opsets_of(proto.opset_import) or self.opsets
-        inner = Builder(opsets, self.functions, self.arrays, self.known, self.file)
-        inner.depth = self.depth
+        inner = Builder(opsets, self.functions, self.arrays, self.known, self.file, self.depth, self.sizes)
         inner.run(nodes, scope, set(proto.output))
-        self.count += inner.count
         return [lookup(scope, name, "result of a function") for name in proto.output]
 
 
@@ -139,7 +150,7 @@ def operator_key(proto: Any) -> str:
 
 def message(proto: Any, error: Exception) -> str:
     """``Conv 'conv1': operand 1 is missing``; the innermost node's message alone when nodes are nested."""
-    if isinstance(error, FormatError) and str(error).startswith("in "):
+    if isinstance(error, FormatError | PositionError) and str(error).startswith("in "):
         return str(error)
     text = str(error) or type(error).__name__
     return f"in {operator_key(proto)} {proto.name!r} -> {', '.join(proto.output)}: {text}"
@@ -150,15 +161,15 @@ def opsets_of(imports: Sequence[Any]) -> dict[str, int]:
     return {"" if x.domain in DOMAINS else x.domain: int(x.version) for x in imports}
 
 
-def folded(x: Value, operands: Sequence[Value]) -> Value:
+def folded(x: Value, operands: Sequence[Value], known: Known) -> Value:
     """A small result of constants as a Const, so that shape computations end here."""
     if not isinstance(x, Node) or x.size > FOLDED_SIZE or isinstance(x.op, ConstOp):
         return x
     if any(y is not None and not is_small_constant(y) for y in operands):
         return x
-    if any(isinstance(n, Var) or not n.op.pure for n in post_order([x])):
+    if known.is_open(x):
         return x
-    return Const(np.array(evaluate([x])[0]))
+    return Const(np.array(known.computed(x, post_order([x]), {})))
 
 
 def is_small_constant(x: Value) -> bool:
@@ -167,12 +178,13 @@ def is_small_constant(x: Value) -> bool:
     return isinstance(x.op, ConstOp) and x.size <= FOLDED_SIZE
 
 
-def names_inside(proto: Any) -> set[str]:
+def names_inside(proto: Any, allowance: Allowance) -> set[str]:
     """Names that a node's sub-graphs read, themselves and further in."""
     found: set[str] = set()
     waiting = [*graphs_of(proto)]
     while waiting:
         graph = waiting.pop()
+        allowance.spend("the sub-graphs, each time that they are built,", work=NAMES * len(graph.node))
         found.update(v.name for v in graph.output)
         for node in graph.node:
             found.update(node.input)

@@ -4,6 +4,7 @@ Needs the extra `onnx`. Sizes must be known: symbolic dimensions are fixed by `s
 computed from must be constant, or an input whose value is given in `constants`.
 """
 
+from collections import ChainMap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,9 @@ def load(
         shapes: sizes of symbolic dimensions by name, ``{"N": 1}``; whole shapes of inputs by name, ``{"x": (1, 3)}``
         constants: values of inputs; one that decides a shape becomes part of the graph, and is listed in `fixed`
     Raises
-        FormatError: the file is malformed, unsafe, or needs an operator, dtype or version that is not supported
+        FormatError: the file is malformed, unsafe, needs an operator, dtype or version that is not supported, or would
+            cost more than a file of its size may
+        PositionError: a constant position lies outside its axis
     """
     opened = open_source(source)
     return build_model(opened, shapes or {}, constants or {})
@@ -45,11 +48,11 @@ def build_model(opened: Source, shapes: Mapping[str, Any], constants: Mapping[st
     graph = proto.graph
     functions = {(f.domain, f.name): f for f in proto.functions}
     check_supported(proto, functions)
-    known = Known(constants)
+    known = Known(opened.allowance(), constants)
     stored = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
     given = {v.name: input_value(v, shapes, constants) for v in graph.input if v.name not in stored}
     builder = Builder(opsets_of(proto.opset_import), functions, opened.array, known, opened.name)
-    scope = builder.build(graph, given)
+    scope = builder.build(graph, ChainMap(given))
     outputs = {v.name: lookup(scope, v.name, "output") for v in graph.output}
     for name, x in outputs.items():
         if not isinstance(x, Node):
@@ -58,7 +61,7 @@ def build_model(opened: Source, shapes: Mapping[str, Any], constants: Mapping[st
             )
     opened.forget()
     inputs = tuple(x for x in leaves(given.values()))
-    return Model(inputs, tuple(outputs.values()), tuple(outputs), scope, fixed=known.used)
+    return Model(inputs, tuple(outputs.values()), tuple(outputs), dict(scope), fixed=known.used)
 
 
 def leaves(values: Any) -> list[Var]:

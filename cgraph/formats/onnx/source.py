@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import FormatError, UnavailableError
+from cgraph.formats.allowance import Allowance
 from cgraph.formats.mapped import beside, map_file
 from cgraph.formats.onnx.tensors import array_of, dtype_of_number, raw_array, shape_of_proto
 from cgraph.formats.onnx.wire import split_model
@@ -26,6 +27,8 @@ class Source:
         spans: where in `data` the large initialisers lie
         folder: where external data may lie, in the folder itself or below; None allows none
         name: the file's name, for messages
+        files: those of external tensors, by location
+        budget: what the graph that is being built may still cost
     """
 
     proto: Any
@@ -34,6 +37,7 @@ class Source:
     folder: Path | None
     name: str = "model"
     files: dict[str, memoryview] = field(default_factory=dict)
+    budget: Allowance = field(default_factory=lambda: Allowance(0))
 
     def array(self, proto: Any) -> np.ndarray:
         """A TensorProto's array, in the mapped file when it is large. FormatError when anything does not fit."""
@@ -44,6 +48,11 @@ class Source:
             return array_of(proto)
         dtype = dtype_of_number(proto.data_type, f"tensor {proto.name!r}")
         return raw_array(self.data[span.start : span.stop], dtype, shape_of_proto(proto), proto.name)
+
+    def allowance(self) -> Allowance:
+        """What building the graph may cost; files of external tensors add to it when they are opened."""
+        self.budget = Allowance(len(self.data) + sum(map(len, self.files.values())))
+        return self.budget
 
     def forget(self) -> None:
         """Give back what was read of the files meanwhile."""
@@ -61,6 +70,7 @@ class Source:
         location = entries["location"]
         if location not in self.files:
             self.files[location] = beside(self.folder, location)
+            self.budget.grow(len(self.files[location]))
         file = self.files[location]
         start = whole_number(entries.get("offset", "0"), proto.name)
         rest = max(len(file) - start, 0)
@@ -82,7 +92,7 @@ def open_source(source: str | Path | bytes) -> Source:
     if isinstance(source, bytes | bytearray | memoryview):
         data, folder = memoryview(source).toreadonly().cast("B"), None
     else:
-        data, folder = map_file(Path(source)), Path(source).resolve().parent
+        data, folder = map_file(source), Path(source).resolve().parent
     try:
         split = split_model(data)
         name = "model" if folder is None else Path(str(source)).name

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import FormatError
+from cgraph.formats.allowance import Allowance
 from cgraph.ir.spec import DTYPES, LARGEST
 
 DTYPE = {
@@ -15,7 +16,6 @@ DTYPE = {
 NUMBER = {np.dtype(name): number for number, name in DTYPE.items()}
 _FIELD = {"float32": "float_data", "float64": "double_data", "int64": "int64_data", "uint64": "uint64_data"}
 _FIELD |= {"uint32": "uint64_data"}
-LARGEST_SPARSE = 1 << 30
 
 
 def dtype_of_number(number: int, what: str = "tensor") -> np.dtype:
@@ -68,14 +68,13 @@ def raw_array(raw: memoryview, dtype: np.dtype, shape: tuple[int, ...], name: st
     return np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
 
 
-def sparse_array(proto: Any) -> np.ndarray:
+def sparse_array(proto: Any, allowance: Allowance) -> np.ndarray:
     """A SparseTensorProto as a dense array. FormatError when an index lies outside."""
     values, indices = array_of(proto.values), array_of(proto.indices)
     shape = tuple(int(n) for n in proto.dims)
-    if any(n < 0 for n in shape) or prod(shape) * values.dtype.itemsize > LARGEST_SPARSE:
-        raise FormatError(
-            f"sparse tensor {proto.values.name!r} declares shape {list(shape)}: over {LARGEST_SPARSE} bytes"
-        )
+    if any(n < 0 for n in shape):
+        raise FormatError(f"sparse tensor {proto.values.name!r} has the impossible shape {list(shape)}")
+    allowance.spend(f"sparse tensor {proto.values.name!r} {list(shape)}", nbytes=prod(shape) * values.dtype.itemsize)
     flat = np.zeros(prod(shape), values.dtype)
     if indices.ndim == 2:
         if indices.shape[1] != len(shape) or np.any(indices < 0) or np.any(indices >= np.array(shape)):

@@ -9,7 +9,7 @@ from math import prod
 from cgraph.kernels.calls.layout import broadcast
 from cgraph.kernels.calls.move import TASK_BYTES, constant, copy_calls, fill_calls, ordered, run_call
 from cgraph.kernels.kernel import Call, Pointer, View, collapse, contiguous, room
-from cgraph.kernels.signatures.index import GATHER, NONZERO, SCATTER, TRIANGLE
+from cgraph.kernels.signatures.index import GATHER, INSIDE, NONZERO, SCATTER, TRIANGLE
 from cgraph.kernels.target import Target
 from cgraph.record import replace
 
@@ -23,6 +23,8 @@ def take_calls(out: View, x: View, indices: View, axis: int, error: Pointer | No
     Raises
         ValueError: `axis` of `x` is empty while `out` is not
     """
+    if out.size == 0:
+        return inside_calls(indices, x.shape[axis], error)
     after = len(x.shape) - axis - 1
     rank = len(indices.shape)
     x_strides = (*x.strides[:axis], *(0,) * rank, *x.strides[axis + 1 :])
@@ -33,6 +35,8 @@ def take_calls(out: View, x: View, indices: View, axis: int, error: Pointer | No
 
 def take_along_axis_calls(out: View, x: View, indices: View, axis: int, error: Pointer | None = None) -> list[Call]:
     """``out = np.take_along_axis(x, indices, axis)``: `x` and `indices` broadcast against one another off `axis`."""
+    if out.size == 0:
+        return inside_calls(indices, x.shape[axis], error)
     shape = (*out.shape[:axis], x.shape[axis], *out.shape[axis + 1 :])
     whole = broadcast(x, shape)
     strides = (*whole.strides[:axis], 0, *whole.strides[axis + 1 :])
@@ -42,8 +46,6 @@ def take_along_axis_calls(out: View, x: View, indices: View, axis: int, error: P
 
 def gather_calls(out: View, source: View, indices: View, x: View, axis: int, error: Pointer | None) -> list[Call]:
     """``out[p] = source[p]`` moved by ``indices[p]`` elements along `axis` of `x`; three views of one shape."""
-    if out.size == 0:
-        return []
     if x.shape[axis] == 0:
         raise ValueError(f"take from an axis of 0 elements: x {x.shape}, axis {axis}")
     out, source, indices = ordered(out, source, indices)
@@ -59,6 +61,15 @@ def gather_calls(out: View, source: View, indices: View, x: View, axis: int, err
     return [call]
 
 
+def inside_calls(indices: View, extent: int, error: Pointer | None) -> list[Call]:
+    """Set the word at `error` if a position lies outside an axis of which nothing is read or written."""
+    if error is None or not indices.size:
+        return []
+    (indices,) = ordered(indices)
+    arrays = {"indices": indices}
+    return [run_call(INSIDE, (indices.dtype,), arrays, GATHER_BLOCK, GATHER_BLOCK, extent=extent, error=error)]
+
+
 def put_along_axis_calls(
     out: View, indices: View, updates: View, axis: int, how: str = "set", error: Pointer | None = None
 ) -> list[Call]:
@@ -69,10 +80,10 @@ def put_along_axis_calls(
     """
     extents = [v.shape[axis] if len(v.shape) == len(out.shape) else 1 for v in (indices, updates)]
     shape = (*out.shape[:axis], max(extents) if 0 not in extents else 0, *out.shape[axis + 1 :])
+    if prod(shape) == 0 or out.size == 0:
+        return inside_calls(indices, out.shape[axis], error)
     indices, updates = broadcast(indices, shape), broadcast(updates, shape)
     n = shape[axis]
-    if prod(shape) == 0 or out.size == 0:
-        return []
     off = tuple(without(v, axis) for v in (out, updates, indices))
     places, changes, positions = ordered(*off)
     same = positions.strides[-1] == 0 and places.strides[-1] == changes.strides[-1] == out.itemsize
@@ -96,6 +107,8 @@ def scatter_calls(
     Raises
         ValueError: axes of `indices` cannot be seen as one, in it or in `updates`
     """
+    if out.size == 0:
+        return inside_calls(indices, out.shape[axis], error)
     rank = len(indices.shape)
     inner = updates.strides[axis : axis + rank]
     shape, (i_steps, u_steps) = collapse(indices.shape, indices.strides, inner)

@@ -79,6 +79,19 @@ def scatter(k: Builder, dtype: str, index: str, how: str, same: bool):
     each_run(k, ("out", "updates", "indices"), body)
 
 
+def inside(k: Builder, index: str):
+    """Complain of positions outside their axis. Task: some rows, one block of columns."""
+
+    def body(run: Run, a: SimpleNamespace) -> None:
+        bad = k.slot(0, "b1")
+        with k.loop(0, run.count) as i:
+            _, outside = placed(k, run.item(0, index, i).load(align=1), a.extent)
+            bad.value = bad.value | outside
+        complain(k, bad.value, a.error)
+
+    each_run(k, ("indices",), body)
+
+
 def triangle(k: Builder, itemsize: int, upper: bool):
     """Keep what is on and above the diagonal `diagonal` (or on and below it), zero elsewhere.
 

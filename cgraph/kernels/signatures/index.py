@@ -19,6 +19,8 @@ SCATTER = run(
     n="i8", updates_n="i8", indices_n="i8", extent="i8", stride="i8", error="address?",
 )  # fmt: skip
 
+INSIDE = run("index.inside", ("index",), ("indices",), extent="i8", error="address")
+
 # height: rows of a matrix
 TRIANGLE = run("index.triangle", ("itemsize", "upper"), ("out", "x"), height="i8", diagonal="i8")
 

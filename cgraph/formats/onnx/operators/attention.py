@@ -52,6 +52,7 @@ def attention(c: Context) -> tuple[Node, ...]:
 def with_mask(c: Context, scores: Node, past: int) -> Node:
     """Scores ``[batch, heads, queries, keys]`` with -inf, or a given number added, where a query must not look."""
     queries, keys = scores.shape[2:]
+    c.spend(nbytes=8 * (queries + keys) + (queries * keys if c.attribute("is_causal", 0) else 0))
     mask = c.get(3)
     hidden = np.asarray(-np.inf, scores.dtype)
     if mask is not None:
@@ -107,6 +108,7 @@ def linear_attention(c: Context) -> tuple[Node, Node]:
     beta = per_position(c.get(5), kv_heads)
     scale = c.attribute("scale", 0.0) or 1 / sqrt(size)
     found = []
+    c.spend(nodes=24 * length)
     for t in range(length):
         key, value = k[:, :, t, :, None], v[:, :, t, None, :]
         if "gated" in rule or not rule:

@@ -6,6 +6,8 @@ from cgraph.formats.onnx.context import Context, operator
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const
 
+PAIR = 1000  # elements that could be computed while two boxes are compared
+
 
 @operator("NonMaxSuppression")
 def non_max_suppression(c: Context) -> Node:
@@ -18,6 +20,8 @@ def non_max_suppression(c: Context) -> Node:
     overlap, least = float(c.number(3, 0.0)), c.number(4)
     corners = boxes if not c.attribute("center_point_box", 0) else from_centres(boxes)
     low, high = np.minimum(corners[..., :2], corners[..., 2:]), np.maximum(corners[..., :2], corners[..., 2:])
+    boxes_seen = boxes.shape[-2]
+    c.spend(work=PAIR * scores.shape[0] * scores.shape[1] * boxes_seen * min(boxes_seen, max(most, 0)))
     rows = []
     for batch in range(scores.shape[0]):
         for kind in range(scores.shape[1]):

@@ -5,27 +5,21 @@ from typing import Any
 import numpy as np
 
 from cgraph.autodiff import gradient
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, PositionError
 from cgraph.formats.onnx.context import Context, Value, operator
 from cgraph.formats.onnx.names import cg
 from cgraph.formats.onnx.tensors import dtype_of_number
 from cgraph.ir.graph import Node
-from cgraph.ir.traverse import post_order
-from cgraph.ops.leaf import Const, Var
+from cgraph.ops.leaf import Const
 
 MOST_TRIPS = 10_000
-
-
-def is_open(x: Node) -> bool:
-    """The value depends on an input."""
-    return any(isinstance(n, Var) for n in post_order([x]))
 
 
 @operator("If")
 def if_(c: Context) -> tuple[Value, ...]:
     """A condition that is open chooses between both branches' results, when they have the same specs."""
     branches = [c.required("else_branch"), c.required("then_branch")]
-    if is_open(c[0]):
+    if c.known.is_open(c[0]):
         results = [c.build(branch, []) for branch in branches]
         if all(same_spec(a, b) for a, b in zip(*results)):
             return tuple(cg.where(cg.reshape(c[0], ()), then, other) for other, then in zip(*results))
@@ -47,6 +41,7 @@ def loop(c: Context) -> tuple[Value, ...]:
     while (trips is None or turn < trips) and bool(c.known.array(going, "the condition of a loop").reshape(())):
         if turn >= MOST_TRIPS:
             raise FormatError(f"a loop of more than {MOST_TRIPS} turns")
+        c.spend(nodes=3)
         found = c.build(body, [Const(np.array(turn, np.int64)), going, *state])
         going, state, turn = found[0], found[1 : 1 + len(state)], turn + 1
         for values, x in zip(collected, found[1 + len(state) :]):
@@ -80,6 +75,7 @@ def scanned(c: Context, body: Any, operands: list[Node], count: int) -> tuple[No
         raise FormatError(
             f"scanned operands have lengths {[x.shape[0] for x in rows]}; one up to {MOST_TRIPS} is needed"
         )
+    c.spend(nodes=length * (len(rows) + 1))
     results = len(body.output) - len(states)
     collected: list[list[Node]] = [[] for _ in range(results)]
     for t in range(length):
@@ -99,6 +95,7 @@ def scan_of_batch(c: Context) -> tuple[Node, ...]:
     if c.value(0) is not None:
         raise FormatError("lengths of sequences are not supported")
     operands = [c[i] for i in range(1, len(c.operands))]
+    c.spend(nodes=operands[0].shape[0] * len(operands))
     found = [
         scanned(c, c.required("body"), [x[i] for x in operands], c.required("num_scan_inputs"))
         for i in range(operands[0].shape[0])
@@ -135,7 +132,16 @@ def sequence_empty(c: Context) -> Any:
 
 @operator("SequenceAt")
 def sequence_at(c: Context) -> Value:
-    return sequence(c)[c.number(1)]
+    found = sequence(c)
+    return found[place_in(found, c.number(1))]
+
+
+def place_in(found: list[Node], at: int, more: int = 0) -> int:
+    """A position in a sequence, `more` of them behind its end; negative ones count from the end."""
+    n = len(found)
+    if not -n <= at < n + more:
+        raise PositionError(f"position {at} is outside a sequence of {n}")
+    return at
 
 
 @operator("SequenceLength")
@@ -146,15 +152,14 @@ def sequence_length(c: Context) -> Node:
 @operator("SequenceInsert")
 def sequence_insert(c: Context) -> Any:
     found = list(sequence(c))
-    at = c.number(2, len(found))
-    found.insert(at, c[1])
+    found.insert(place_in(found, c.number(2, len(found)), 1), c[1])
     return [found]
 
 
 @operator("SequenceErase")
 def sequence_erase(c: Context) -> Any:
     found = list(sequence(c))
-    del found[c.number(1, -1)]
+    del found[place_in(found, c.number(1, -1))]
     return [found]
 
 
@@ -163,6 +168,7 @@ def split_to_sequence(c: Context) -> Any:
     """Pieces of given lengths, or of one length of which the last may be shorter; one by one by default."""
     x, axis = c[0], c.attribute("axis", 0) % c[0].ndim
     n = x.shape[axis]
+    c.spend(nodes=n if c.value(1) is None or c[1].ndim == 0 else c[1].size)
     lengths = c.ints(1, [1] * n)
     if c.value(1) is not None and c[1].ndim == 0:
         lengths = [min(lengths[0], n - i) for i in range(0, n, lengths[0])]

@@ -115,6 +115,8 @@ def max_pool(c: Context) -> Any:
 
 def places(x: Node, found: Node, c: Context, geometry: tuple[list[int], ...]) -> Node:
     """Where in the whole operand each window's largest element lies, in C or Fortran order of the image's axes."""
+    seen_elements = found.size * prod(geometry[0])
+    c.spend(nbytes=64 * (seen_elements + x.size), work=8 * seen_elements)
     index = window_index(x.shape[2:], found.shape[2:], *geometry)  # [*results, window], -1 in the padding
     inside = np.maximum(index, 0).reshape(-1)
     flat = cg.reshape(x, (*x.shape[:2], -1))
@@ -160,18 +162,18 @@ def average_pool(c: Context) -> Node:
     count_pad = bool(c.attribute("count_include_pad", 0))
     if max(dilation) == 1:
         return spatial("avg_pool", x)(x, window, stride=stride, pad=pad, ceil=ceil, count_pad=count_pad)
-    return windows_summed(x, (window, stride, pad, dilation, ceil), count_pad, lambda v: v)
+    return windows_summed(c, x, (window, stride, pad, dilation, ceil), count_pad)
 
 
 @operator("LpPool")
 def lp_pool(c: Context) -> Node:
     x, p = c[0], c.attribute("p", 2)
     window, stride, pad, dilation, ceil = pool_moves(c, x)
-    total = windows_summed(cg.power(cg.abs(x), float(p)), (window, stride, pad, dilation, ceil), None, lambda v: v)
+    total = windows_summed(c, cg.power(cg.abs(x), float(p)), (window, stride, pad, dilation, ceil), None)
     return cg.power(total, 1.0 / p)
 
 
-def windows_summed(x: Node, geometry: Any, count_pad: bool | None, function: Any) -> Node:
+def windows_summed(c: Context, x: Node, geometry: Any, count_pad: bool | None) -> Node:
     """Sums over windows (None), or means that count the padding or not, of any dilation."""
     window, stride, pad, dilation, ceil = geometry
     axes = len(window)
@@ -182,6 +184,8 @@ def windows_summed(x: Node, geometry: Any, count_pad: bool | None, function: Any
         if ceil and (count - 1) * stride[i] >= n + pad[i]:
             count -= 1
         results.append(count)
+    elements = prod(max(n, 0) for n in (*results, *window))
+    c.spend(nbytes=64 * elements, work=8 * elements)
     index = window_index(x.shape[2:], results, window, stride, pad, dilation)
     flat = cg.reshape(x, (*x.shape[:2], -1))
     seen = cg.reshape(cg.take(flat, np.maximum(index, 0).reshape(-1), 2), (*x.shape[:2], *index.shape))

@@ -27,6 +27,7 @@ def likelihood_loss(c: Context, log: Node, labels: Node) -> Node:
     `log` is ``[n, classes, ...]``, the labels ``[n, ...]``.
     """
     ignored = c.attribute("ignore_index")
+    c.spend(nbytes=8 * log.shape[1])
     classes = np.arange(log.shape[1]).reshape(-1, *[1] * (log.ndim - 2))
     chosen = cg.equal(cg.expand_dims(labels, 1), classes)
     picked = cg.sum(cg.where(chosen, log, cg.zeros_like(log)), 1)

@@ -1,5 +1,6 @@
 """Normalisation and softmax."""
 
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -89,7 +90,7 @@ def lp_norm(c: Context) -> Node:
 def softmax(c: Context) -> Node:
     """Before opset 13 over all axes from `axis` on, 1 by default; since then along one axis."""
     x = c[0]
-    function = {"Softmax": cg.softmax, "LogSoftmax": cg.log_softmax, "Hardmax": hardmax}[c.kind]
+    function = {"Softmax": cg.softmax, "LogSoftmax": cg.log_softmax, "Hardmax": partial(hardmax, c)}[c.kind]
     if c.opset >= 13:
         return function(x, c.attribute("axis", -1))
     axis = c.attribute("axis", 1)
@@ -98,8 +99,9 @@ def softmax(c: Context) -> Node:
     return cg.reshape(function(flat, 1), x.shape)
 
 
-def hardmax(x: Node, axis: int) -> Node:
+def hardmax(c: Context, x: Node, axis: int) -> Node:
     """1 at the first largest element along an axis, else 0."""
     axis = axis_of(axis, x.ndim)
+    c.spend(nbytes=8 * x.shape[axis])
     steps = np.arange(x.shape[axis]).reshape(-1, *[1] * (x.ndim - 1 - axis))
     return cg.astype(cg.equal(cg.argmax(x, axis, keepdims=True), steps), x.dtype)

@@ -14,6 +14,7 @@ from cgraph.record import Record
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 DEFAULT = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
 Function = Callable[[Node], Node]
+NODES_PER_STEP = 24
 
 
 def function_named(name: str, alpha: float | None, beta: float | None) -> Function:
@@ -116,8 +117,9 @@ def recurrent(c: Context) -> tuple[Node, ...]:
 
 def one_direction(c: Context, x: Node, i: int, turned: bool) -> tuple[Node, tuple[Node, ...]]:
     """Every step's result ``[length, batch, hidden]`` and the last state, over ``[length, batch, inputs]``."""
-    d = direction_of(c, i, x)
     length, batch = x.shape[:2]
+    c.spend(nodes=NODES_PER_STEP * length)
+    d = direction_of(c, i, x)
     hidden = d.r.shape[1]
     states = 2 if c.kind == "LSTM" else 1
     given = [c.get(5 + k) for k in range(states)]

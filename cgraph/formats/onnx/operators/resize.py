@@ -137,10 +137,12 @@ def resized(c: Context, x: Node, scales: Any, sizes: Any, region: Any, coordinat
     coordinates = coordinates or c.attribute("coordinate_transformation_mode", "half_pixel")
     axes = [axis_of(a, x.ndim) for a in c.attribute("axes", range(x.ndim))]
     found_axes = changes(c, x, axes, scales, sizes, coordinates)
-    c.known.allow(sum(128 * axis.m for axis in found_axes if axis.m != axis.n))
+    c.spend(sum(128 * axis.m for axis in found_axes if axis.m != axis.n))
     whole = at_once(c, x, dict(zip(axes, found_axes)), mode, coordinates, rounding)
     if whole is not None:
         return whole
+    reach = max([4, *(4 / axis.scale for axis in found_axes if c.attribute("antialias", 0))])
+    c.spend(nbytes=64 * reach * sum(axis.m for axis in found_axes), nodes=4 * reach * len(found_axes))
     outside = []
     dtype = x.dtype
     found = x if dtype.kind == "f" or mode == "nearest" else cg.astype(x, "float32")

@@ -99,7 +99,7 @@ def affine_grid(c: Context) -> Node:
     """Positions from -1 to 1 of every pixel of an image of a given size, moved by an affine map of each sample."""
     theta, size = c[0], c.ints(1)
     axes = size[2:]
-    c.known.allow(64 * prod(axes))
+    c.spend(64 * (prod(axes) + sum(axes)))
     lines = []
     for n in axes:
         step = np.arange(n)
@@ -131,8 +131,9 @@ def aligned(c: Context, x: Node, rois: Node, batch: Node, counts: tuple[int, int
     """Regions of one number of points per cell."""
     half = c.attribute("coordinate_transformation_mode", "half_pixel" if c.opset >= 16 else "output_half_pixel")
     offset = 0.5 if half == "half_pixel" else 0.0
-    corners = rois * c.attribute("spatial_scale", 1.0) - offset
     cells = c.attribute("output_height", 1), c.attribute("output_width", 1)
+    c.spend(nbytes=64 * (cells[0] * counts[0] + cells[1] * counts[1]), nodes=60)
+    corners = rois * c.attribute("spatial_scale", 1.0) - offset
     taps = []
     for axis in (0, 1):
         first, last = corners[:, 1 - axis], corners[:, 3 - axis]
@@ -179,6 +180,7 @@ def deform_conv(c: Context) -> Node:
     window, results = f.shape[2:], offset.shape[2:]
     points = prod(window) * prod(results)
     shifts = cg.reshape(offset, (n, parts, prod(window), 2, prod(results)))
+    c.spend(nbytes=64 * points, nodes=40 * parts)
     base = window_places(window, results, stride, dilation, pad)  # [window, 2, results]
     per_part = channels // parts
     seen = []

@@ -65,6 +65,7 @@ def split(c: Context) -> tuple[Node, ...]:
     lengths = c.ints(1, c.attribute("split"))
     if lengths is None:
         n, parts = x.shape[axis], c.attribute("num_outputs", count)
+        c.spend(nodes=parts)
         size = -(-n // parts)
         lengths = [max(min(size, n - i * size), 0) for i in range(parts)]
     if sum(lengths) != x.shape[axis] or min(lengths, default=0) < 0:
@@ -125,24 +126,23 @@ def constant(c: Context) -> Node:
 
 @operator("ConstantOfShape")
 def constant_of_shape(c: Context) -> Node:
-    """A constant, since the weights of test models are made so."""
-    shape, value = tuple(c.ints(0)), c.attribute("value", np.zeros(1, np.float32)).reshape(())
-    c.known.allow(Spec(shape, value.dtype).nbytes)
-    return Const(np.full(shape, value), copy=False)
+    """One value, which takes no more bytes than itself until something packs it."""
+    value = c.attribute("value", np.zeros(1, np.float32)).reshape(())
+    return cg.broadcast_to(Const(value), tuple(c.ints(0)))
 
 
 @operator("EyeLike")
 def eye_like(c: Context) -> Node:
     x = c[0]
     dtype = dtype_of_number(c.attribute("dtype")) if "dtype" in c.attributes else x.dtype
-    c.known.allow(Spec(x.shape, dtype).nbytes)
+    c.spend(Spec(x.shape, dtype).nbytes)
     return Const(np.eye(x.shape[0], x.shape[1], c.attribute("k", 0), dtype))
 
 
 @operator("Range")
 def range_(c: Context) -> Node:
     start, stop, step = c.number(0), c.number(1), c.number(2)
-    c.known.allow(max((stop - start) / step, 0) * 16)
+    c.spend(max((stop - start) / step, 0) * 16)
     return Const(np.arange(start, stop, step).astype(c[0].dtype))
 
 
@@ -150,9 +150,7 @@ def range_(c: Context) -> Node:
 def triangle(c: Context) -> Node:
     """The upper or lower triangle of matrices, from diagonal k on; 0 elsewhere."""
     x, k = c[0], c.number(1, 0)
-    rows, columns = np.indices(x.shape[-2:])
-    kept = columns - rows >= k if c.attribute("upper", 1) else columns - rows <= k
-    return cg.where(kept, x, cg.zeros_like(x))
+    return cg.triu(x, k) if c.attribute("upper", 1) else cg.tril(x, k)
 
 
 @operator("DepthToSpace")
@@ -186,6 +184,8 @@ def pad(c: Context) -> Node:
     widths = [(0, 0)] * x.ndim
     for i, a in enumerate(axes):
         widths[a] = (given[i], given[len(axes) + i])
+    if mode == "wrap":
+        c.spend(nbytes=32 * sum(max(n + before + behind, 0) for n, (before, behind) in zip(x.shape, widths)))
     return padded(x, widths, mode, value)
 
 
@@ -219,6 +219,7 @@ def center_crop_pad(c: Context) -> Node:
 def reverse_sequence(c: Context) -> Node:
     """For each position along the batch axis, the first elements along the time axis in reverse order."""
     x, batch, time = c[0], c.attribute("batch_axis", 1), c.attribute("time_axis", 0)
+    c.spend(nbytes=8 * x.shape[time])
     steps = np.arange(x.shape[time]).reshape(-1, 1)
     lengths = cg.expand_dims(cg.astype(c[1], "int64"), 0)
     index = cg.where(cg.less(steps, lengths), lengths - 1 - steps, steps)  # [time, batch]

@@ -18,7 +18,7 @@ WINDOWS = {"HannWindow": (0.5, 0.5, 0.0), "HammingWindow": (25 / 46, 21 / 46, 0.
 def window(c: Context) -> Node:
     """A sum of cosines over one period, or over one less for a symmetric window."""
     size = int(c.number(0))
-    c.known.allow(64 * max(size, 0))
+    c.spend(64 * max(size, 0))
     a, b, d = WINDOWS[c.kind]
     n = np.arange(size) / (size if c.attribute("periodic", 1) else size - 1)
     values = a - b * np.cos(2 * np.pi * n) + d * np.cos(4 * np.pi * n)
@@ -57,11 +57,11 @@ def dft(c: Context) -> Node:
     moved = cg.moveaxis(x, axis, -2)
     if inverse and onesided:
         length = int(c.number(1, 2 * (x.shape[axis] - 1)))
-        c.known.allow(64 * length * length)
+        c.spend(64 * length * length)
         found = real_inverse(moved, length)
     else:
         length = int(c.number(1, x.shape[axis]))
-        c.known.allow(64 * min(length, x.shape[axis]) * length)
+        c.spend(64 * min(length, x.shape[axis]) * length)
         found = transformed(moved, length, inverse, onesided)
     return cg.moveaxis(found, -2, axis)
 
@@ -86,7 +86,7 @@ def stft(c: Context) -> Node:
     if length > x.shape[1] or step < 1:
         raise FormatError(f"frames of {length} every {step} do not fit a signal of {x.shape[1]}")
     frames = (x.shape[1] - length) // step + 1
-    c.known.allow(64 * length * (length + frames))
+    c.spend(64 * length * (length + frames), work=64 * length * (length + frames))
     index = np.arange(frames)[:, None] * step + np.arange(length)
     seen: Any = cg.take(x, index, 1)  # [n, frames, length, 1 or 2]
     if shape is not None:
@@ -101,7 +101,7 @@ def mel_weights(c: Context) -> Node:
     As the operator's text has it, the step is the range over ``triangles + 2``, so that the last one ends below it.
     """
     count, length, rate = (int(c.number(i)) for i in range(3))
-    c.known.allow(64 * max(count, 0) * max(length, 0))
+    c.spend(64 * max(count, 0) * max(length, 0))
     low, high = (2595 * np.log10(1 + float(c.number(i)) / 700) for i in (3, 4))
     mel = np.linspace(low, high, count + 2, endpoint=False)
     edges = ((length + 1) * (700 * (10 ** (mel / 2595) - 1)) // rate).astype(np.int64)

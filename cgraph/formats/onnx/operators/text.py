@@ -17,12 +17,17 @@ def tf_idf(c: Context) -> Node:
         raise FormatError("runs of strings are not supported")
     x, places = c[0], c.required("ngram_indexes")
     lengths, pool, starts = runs(c), c.required("pool_int64s"), c.required("ngram_counts")
+    ends = [*starts[1:], len(pool)]
+    if min(places, default=-1) < 0 or any(not 0 <= a <= b <= len(pool) for a, b in zip(starts, ends)):
+        raise FormatError("ngram_counts or ngram_indexes do not fit the runs of pool_int64s")
+    skips = c.required("max_skip_count")
+    c.spend(nodes=max(places) + 1 + 6 * len(pool) * (max(skips, 0) + 1))
     columns: list[Any] = [None] * (max(places) + 1)
     number = 0
-    for n, (start, stop) in enumerate(zip(starts, [*starts[1:], len(pool)]), start=1):
+    for n, (start, stop) in enumerate(zip(starts, ends), start=1):
         for at in range(start, stop, n):
             if n in lengths:
-                columns[places[number]] = occurrences(x, pool[at : at + n], c.required("max_skip_count"))
+                columns[places[number]] = occurrences(x, pool[at : at + n], skips)
             number += 1
     zero = cg.zeros(x.shape[:-1], "float32")
     counts = cg.stack([zero if v is None else v for v in columns], -1)

@@ -7,7 +7,6 @@ import numpy as np
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.names import cg
 from cgraph.formats.onnx.operators.conv import spatial
-from cgraph.formats.onnx.operators.index import scattered
 from cgraph.ir.graph import Node
 
 
@@ -24,6 +23,7 @@ def col2im(c: Context) -> Node:
     ]
     channels = x.shape[1] // size
     blocks = cg.reshape(x, (x.shape[0], channels * size, *results))
+    c.spend(nbytes=3 * size * size * (channels + 1) * x.dtype.itemsize)
     one = np.tile(np.eye(size, dtype=x.dtype).reshape(size, 1, *block), (channels, *[1] * (axes + 1)))
     reach = [(r - 1) * s + (b - 1) * d + 1 for r, s, b, d in zip(results, stride, block, dilation)]
     extra = [n + pad[i] + pad[axes + i] - r for i, (n, r) in enumerate(zip(image, reach))]
@@ -39,8 +39,8 @@ def max_unpool(c: Context) -> Node:
     stride, pad = c.attribute("strides", [1] * axes), c.attribute("pads", [0] * 2 * axes)
     sizes = [(n - 1) * stride[i] - pad[i] - pad[axes + i] + window[i] for i, n in enumerate(x.shape[2:])]
     shape = (*x.shape[:2], *sizes)
-    flat = scattered(cg.zeros(prod(shape), x.dtype), cg.ravel(places), cg.ravel(x), (), "none")
-    found = cg.reshape(flat, shape)
+    at = cg.ravel(cg.where(cg.less(places, 0), prod(shape), places))  # negative places lie outside
+    found = cg.reshape(cg.scatter(cg.zeros(prod(shape), x.dtype), at, cg.ravel(x)), shape)
     wanted = c.ints(2)
     if wanted is None:
         return found
