@@ -9,18 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from cgraph.budget import Limits, fitted
 from cgraph.errors import BudgetError, GraphError, bytes_text
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.traverse import post_order
 from cgraph.ir.work import Step
 from cgraph.memory.auto import auto
-from cgraph.memory.bounds import lower_bound
+from cgraph.memory.bounds import lower_bound, operator_breadths
 from cgraph.memory.check import check_plan
 from cgraph.memory.layout import Facts, Layout, is_leaf, layout_of, owner_of, producers_of
 from cgraph.memory.permissions import permitted_lower_bound
 from cgraph.memory.problem import Plan, Strategy
 from cgraph.memory.replay import check_replay
-from cgraph.memory.smallest import Candidate, Choice, candidates, smaller, smallest
+from cgraph.memory.smallest import candidates, smallest
 from cgraph.memory.steps import steps_of
 from cgraph.memory.strategies import STRATEGIES
 from cgraph.memory.usage import Usage, usage_of
@@ -30,7 +31,6 @@ from cgraph.ops.physical.rounds import Round
 from cgraph.ops.shape import Contiguous
 from cgraph.passes.bodies import plan_bodies
 from cgraph.passes.make_contiguous import make_contiguous
-from cgraph.passes.recompute import recompute as in_order_again
 from cgraph.passes.update_in_place import update_in_place
 from cgraph.record import Record
 from cgraph.request import Options, Request
@@ -44,7 +44,6 @@ SCHEDULES = {"breadth_first": breadth_first, "least_memory": least_memory}
 ORDERS = ("auto", "depth_first", *SCHEDULES)
 MOST_REPLAYED = 20_000  # steps; beyond it the check of every value takes long
 STATES = 1_000  # of a search for an order that nobody asked for
-PATIENCE = 4  # numbers of segments that make no smaller plan, before no more are tried
 
 
 class Compiled(Record):
@@ -120,10 +119,10 @@ def planned(request: Request, target: Any, alignment: int, options: Options) -> 
         alignment,
         options.order,
         request.inputs,
-        options.recompute,
+        Limits(options.budget, options.bands, options.recompute),
     )
     if options.limit is not None and compiled.nbytes > options.limit:
-        raise BudgetError(needs_text(compiled, f"the budget is {bytes_text(options.limit)}"))
+        raise BudgetError(budget_text(compiled, options.limit))
     return compiled
 
 
@@ -132,6 +131,18 @@ def needs_text(compiled: Compiled, given: str) -> str:
     plan, bound = compiled.plan, bytes_text(compiled.lower_bound)
     needed = f"{plan.strategy or 'the plan'} needs {bytes_text(plan.nbytes)}"
     return f"{needed}, {given}; no plan of this graph needs less than {bound}"
+
+
+def budget_text(compiled: Compiled, budget: int) -> str:
+    """What the smallest plan that was found needs, and where: its bytes are the least budget that is met."""
+    plan, problem = compiled.plan, compiled.usage.problem
+    starts, breadths = operator_breadths(problem)
+    node = compiled.layout.steps[int(starts[breadths.argmax()])]
+    return (
+        f"{plan.strategy or 'the plan'} needs {bytes_text(plan.nbytes)}, the budget is {bytes_text(budget)}: "
+        f"{plan.nbytes - budget} bytes are missing; {node.name} at {node.where} has {bytes_text(int(breadths.max()))} "
+        f"in use; the least budget of this graph is {plan.nbytes} bytes"
+    )
 
 
 def plan_graph(
@@ -143,16 +154,17 @@ def plan_graph(
     alignment: int,
     order: str = "auto",
     inputs: Sequence[Var] = (),
-    recompute: bool | int = False,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
 ) -> Compiled:
     """Schedule, layout and plan of a physical graph, checked.
 
     Parameters
-        outputs, updates, changing, inputs, recompute: as for `compile`
+        outputs, updates, changing, inputs: as for `compile`
         target: whose kernels run: asked once per node what it does for it
         strategy: what makes the plan
         alignment: bytes that offsets are multiples of
         order: one of `ORDERS`
+        limits: what the plan is to fit into; it is the smallest that is found where nothing fits
     """
     facts, split = Facts(target), len(outputs)
     roots = (*outputs, *updates.values())
@@ -165,9 +177,9 @@ def plan_graph(
     always = kept_for(changing, nodes)
     given = layout_of(nodes, ends, always, facts)
     found = [(name, given if run is None else layout_of(run, ends, always, facts)) for name, run in runs(given, order)]
-    best, plan = smallest([way for name, layout in found for way in candidates(name, layout, alignment)], strategy)
-    if recompute:
-        best, plan = recomputed((best, plan), recompute, strategy, alignment, facts)
+    known = smallest([way for name, layout in found for way in candidates(name, layout, alignment)], strategy)
+    best, plan = fitted(known, limits, strategy, alignment, facts)
+    if best.layout is not known[0].layout:
         ends, always = best.layout.kept, set(best.layout.always)
     check_plan(best.usage.problem, plan)
     places = best.layout.place(best.usage, plan)
@@ -183,33 +195,6 @@ def round_of(target: Any, strategy: Strategy, alignment: int, order: str, body: 
     made = plan_graph(body.ys, changed, target, strategy, (), alignment, order)
     ys, after = (tuple(made.views[x] for x in nodes) for nodes in (made.outputs, made.sources))
     return Round(tuple(made.steps), made.nbytes, ys, tuple(zip(made.updated, after)), made)
-
-
-def recomputed(known: Choice, recompute: bool | int, strategy: Strategy, alignment: int, facts: Facts) -> Choice:
-    """A plan in which forward values are computed again.
-
-    Parameters
-        known: without
-        recompute: True for the smallest plan; a number of bytes for the fewest segments that fit in it, since each
-            further one has more computed again
-    """
-    room = -1 if recompute is True else int(recompute)
-    quick = partial(auto, nodes=0) if strategy is auto else strategy
-    best, worse, segments = known, 0, 2
-    while best[1].nbytes > room and worse < PATIENCE and segments <= len(known[0].layout.steps):
-        ways = [way for way in in_segments(known[0], segments, alignment, facts) if way.bound < best[1].nbytes]
-        found = smaller(best, smallest(ways, quick)) if ways else best
-        worse = worse + 1 if found is best else 0
-        best, segments = found, max(segments + 1, segments * 4 // 3)
-    return smaller(best, smallest([best[0]], strategy))
-
-
-def in_segments(known: Candidate, segments: int, alignment: int, facts: Facts) -> list[Candidate]:
-    """The ways to arrange a graph whose forward values are computed again, in so many segments."""
-    order, new = in_order_again(known.layout, segments)
-    kept, always = known.layout.kept, known.layout.always
-    layout = layout_of(order, [new[x] for x in kept], {new[x] for x in always}, facts)
-    return candidates(f"{known.order}, recomputing {segments - 1} of {segments} segments", layout, alignment)
 
 
 def strategy_named(memory: str | Strategy) -> Strategy:

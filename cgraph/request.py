@@ -48,6 +48,8 @@ class Options(Record):
         freeze: Vars whose present values become constants, which passes fold and pack: weights at inference
         recompute: compute forward values again rather than keep them for the backward part: the same bits, less memory,
             more time. True for the least memory; a number of bytes to do only as much as it takes to fit in them
+        bands: compute images in bands of rows of at least so many pixels, wherever that makes the plan smaller: the
+            same bits. A budget does so by itself where it must
     """
 
     memory: str | Strategy = "auto"
@@ -58,6 +60,7 @@ class Options(Record):
     winograd: bool = True
     freeze: Sequence[Var] = ()
     recompute: bool | int = False
+    bands: int | None = None
 
     @property
     def limit(self) -> int | None:

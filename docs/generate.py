@@ -21,7 +21,7 @@ from cgraph.ir.graph import OPS, Op
 
 DOCS = Path(__file__).parent
 BLOCK = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-FACETS = {"view": "alias", "gradient": "grad", "kernel": "work"}
+FACETS = {"view": "alias", "gradient": "grad", "kernel": "work", "bands": "cut"}
 
 
 def main() -> None:

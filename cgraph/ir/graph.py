@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from cgraph.errors import CgraphError, NoGradientError, NoKernelError
+from cgraph.ir.cut import Cut
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.work import Work
 from cgraph.record import Record
@@ -87,6 +88,10 @@ class Op(Record):
 
     def alias(self, *xs: Any) -> Any:
         """The result as a view into the bytes of operand 0, or None when it needs bytes of its own."""
+        return None
+
+    def cut(self, *specs: Spec) -> Cut | None:
+        """How some rows of the result are computed apart from the others; None when they are not."""
         return None
 
 

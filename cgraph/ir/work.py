@@ -27,10 +27,11 @@ class Work(Record, eq=False):
     Fields
         calls: given views of the result and the operands, and `workspace` (a view of bytes) where there is one, the
             kernel calls that fill every element of the result; or, of an op made of steps of its own, their `Part`s
-        nbytes: of the workspace while the node runs
+        nbytes: of the workspace while the node runs, at most
         overwrites: operands whose bytes the result may take: permission, not duty
         strided: the calls read operands of any strides; otherwise these are made contiguous first
         inner: the plan of what an op made of steps does in its workspace, for reports and pictures
+        exact: given views of the result and the operands, the bytes of workspace for these; None where it is `nbytes`
     """
 
     calls: Callable[..., Any]
@@ -38,6 +39,11 @@ class Work(Record, eq=False):
     overwrites: tuple[int, ...] = ()
     strided: bool = False
     inner: Any = None
+    exact: Callable[..., int] | None = None
+
+    def needs(self, out: Any, xs: Sequence[Any]) -> int:
+        """Bytes of workspace for these views, wherever they begin."""
+        return self.exact(out, *xs) if self.exact else self.nbytes
 
     def placed(self, out: Any, xs: Sequence[Any], workspace: Any = None) -> list:
         """The kernel calls for these places. PlanError where the workspace is smaller than the calls need."""
@@ -45,10 +51,11 @@ class Work(Record, eq=False):
 
     def parts(self, label: str, out: Any, xs: Sequence[Any], workspace: Any = None) -> Iterator[Part]:
         """The same in parts: one with this label, or those of the op's own steps."""
-        if self.nbytes and (workspace is None or workspace.size < self.nbytes):
+        nbytes = self.needs(out, xs)
+        if nbytes and (workspace is None or workspace.size < nbytes):
             given = 0 if workspace is None else workspace.size
-            raise PlanError(f"a workspace of {self.nbytes} bytes is needed, {given} are given")
-        made = self.calls(out, *xs, workspace=workspace) if self.nbytes else self.calls(out, *xs)
+            raise PlanError(f"a workspace of {nbytes} bytes is needed, {given} are given")
+        made = self.calls(out, *xs, workspace=workspace) if nbytes else self.calls(out, *xs)
         return iter([Part(label, made)]) if isinstance(made, list) else made
 
 

@@ -6,41 +6,22 @@ in one. Time that of `auto`.
 
 from collections.abc import Sequence
 
+from cgraph.ir.bands import Event, Frame
 from cgraph.memory.auto import auto
 from cgraph.memory.check import check_plan
 from cgraph.memory.problem import Operand, Problem, UsageInterval
-from cgraph.memory.rows import Move, Rows, heights, moves, pulled
-from cgraph.record import Record
+from cgraph.memory.rows import Rows, heights, moves
 
 
-class Frame(Record):
-    """Where everything of a region is.
-
-    Fields
-        moves: every band with its place
-        heights: rows of each ring; 0 for the join, which lies outside
-        rings: the first byte of each ring
-        workspace: the first byte of the workspace
-        nbytes: of the frame
-    """
-
-    moves: tuple[Move, ...]
-    heights: tuple[int, ...]
-    rings: tuple[int, ...]
-    workspace: int
-    nbytes: int
-
-
-def frame_of(values: Sequence[Rows], bands: Sequence[int], workspace: int, alignment: int) -> Frame:
+def frame_of(values: Sequence[Rows], events: Sequence[Event], workspace: int, alignment: int) -> Frame:
     """A checked frame.
 
     Parameters
         values: of a region, the join last
-        bands: rows of a band of each value
+        events: its bands in running order
         workspace: the most bytes that a band needs
     """
-    events = pulled(values, bands)
-    rows = heights(values, events)
+    rows = heights(values, ((e.value, e.first, e.stop) for e in events))
     run = moves(values, events, rows)
     problem = problem_of(values, [event.value for event in events], rows, workspace, alignment)
     plan = auto(problem)

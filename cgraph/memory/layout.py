@@ -181,7 +181,7 @@ def layout_of(order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node
         value.parts = tuple((step_of[x], at) for x, at in sharing.parts if x in step_of and x not in whole)
     workspace_of = {}
     for node in steps:
-        nbytes = facts.work(node).nbytes
+        nbytes = facts.work(node).needs(views[node], [views[x] for x in node.operands])
         if nbytes:
             workspace_of[node] = len(values)
             values.append(Value(nbytes, step_of[node], f"{node.name} workspace", step_of[node]))

@@ -81,7 +81,7 @@ class _Replay:
         vars_at = places_of_vars(steps, views, nbytes)
         self.bytes_of = {node: span_of(node, views[node], nbytes, vars_at) for node in steps}
         self.bytes_of |= {x: (at, at + x.spec.nbytes) for x, at in vars_at.items()}
-        sizes = {node: works[node].nbytes for node in steps}
+        sizes = {node: works[node].needs(views[node], [views[x] for x in node.operands]) for node in steps}
         missing = [node for node, size in sizes.items() if size and node not in workspaces]
         if missing:
             raise PlanError(f"{missing[0]!r} has no workspace")

@@ -14,39 +14,10 @@ import numpy as np
 from cgraph.errors import PlanError
 from cgraph.kernels.kernel import View
 from cgraph.memory.rows import Rows
-from cgraph.record import Record
+from cgraph.ops.physical.stream import Act, Lines
 
 NOTHING = -1
 MOST_ROWS = 1 << 32
-
-
-class Lines(Record):
-    """Consecutive rows of a value where a kernel finds or puts them.
-
-    Fields
-        value: position in the region; for what is outside, -1
-        first: the first of the rows, which lie along axis 2 of the view
-    """
-
-    value: int
-    first: int
-    view: View
-
-
-class Act(Record):
-    """What the calls of one band, or of one slide, read and write.
-
-    Fields
-        out: the rows that are written
-        reads: the rows that are read
-        workspace: address in the frame and bytes of what is overwritten besides
-        slides: the rows are not computed, but moved
-    """
-
-    out: Lines
-    reads: tuple[Lines, ...] = ()
-    workspace: tuple[int, int] = (0, 0)
-    slides: bool = False
 
 
 def check_rows(values: Sequence[Rows], acts: Sequence[Act], frame: object, nbytes: int) -> None:
@@ -94,7 +65,7 @@ class _Replay:
             self.check_slide(act)
         else:
             self.check_wanted(act)
-        at, size = act.workspace
+        at, size = (act.workspace.at.offset, act.workspace.size) if act.workspace else (0, 0)
         self.holds[at // self.piece : -(-(at + size) // self.piece)] = NOTHING
         if self.is_inside(act.out):
             pieces, rows = self.pieces(act.out)

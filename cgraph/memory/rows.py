@@ -8,15 +8,15 @@ rows that are there, those that are still wanted slide to its front.
 Rows count along one axis of an array, frame included: the first band has the frame above, the last the frame below.
 Nothing here knows an op: which rows a row of a value reads are tables.
 
-Source: line buffers, as in Goetschalckx and Verhelst 2019 (depth-first execution), here for graphs with forks and
-joins.
+Source: line buffers, as in Goetschalckx and Verhelst 2019 (depth-first execution); here with forks and joins.
 Time O(bands × reads).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from cgraph.errors import PlanError
+from cgraph.ir.bands import Event, Move, Slide
 from cgraph.record import Record
 
 
@@ -79,37 +79,6 @@ class Rows(Record):
         return self.rows if stop >= self.rows - self.below else stop
 
 
-class Event(Record):
-    """A band: rows ``first..stop`` (excluded) of a value are computed."""
-
-    value: int
-    first: int
-    stop: int
-
-
-class Slide(Record):
-    """Rows of a ring that move to its front: `count` rows from row `slot` of the ring."""
-
-    slot: int
-    count: int
-
-
-class Move(Record):
-    """An event in its ring.
-
-    Fields
-        event: the band
-        slot: the ring's row in which its first row lies
-        slide: what moves before it, or None
-        base: per value that it reads, the row that lies at the front of its ring
-    """
-
-    event: Event
-    slot: int
-    slide: Slide | None
-    base: tuple[int, ...]
-
-
 def pulled(values: Sequence[Rows], bands: Sequence[int]) -> list[Event]:
     """The bands of a region in running order; the join, whose rows are all wanted, is the last value.
 
@@ -119,46 +88,55 @@ def pulled(values: Sequence[Rows], bands: Sequence[int]) -> list[Event]:
     Raises
         PlanError: a row is read that there is not
     """
-    done = [0] * len(values)
-    found: list[Event] = []
+    return [Event(*found) for found in pull(values, bands)]
+
+
+def pull(values: Sequence[Rows], bands: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Each band as value, first row, and the row behind the last."""
+    reads = [[(r.source, r.stop) for r in value.reads] for value in values]
+    done, stops = [0] * len(values), [v.stop(0, band) for v, band in zip(values, bands)]
     join = len(values) - 1
     while done[join] < values[join].rows:
         waiting = [join]
         while waiting:
             i = waiting[-1]
-            if done[i] == values[i].rows:
+            first, stop = done[i], stops[i]
+            if first == stop:
                 raise PlanError(f"{values[i].name} has {values[i].rows} rows, more are read")
-            stop = values[i].stop(done[i], bands[i])
-            source = next((r.source for r in values[i].reads if done[r.source] < r.stop[stop - 1]), None)
-            if source is not None:
-                waiting.append(source)
-                continue
-            found.append(Event(i, done[i], stop))
-            done[i] = stop
-            waiting.pop()
-    return found
+            for source, table in reads[i]:
+                if done[source] < table[stop - 1]:
+                    waiting.append(source)
+                    break
+            else:
+                yield i, first, stop
+                done[i], stops[i] = stop, values[i].stop(stop, bands[i])
+                waiting.pop()
 
 
-def heights(values: Sequence[Rows], events: Sequence[Event]) -> list[int]:
+def heights(values: Sequence[Rows], events: Iterable[tuple[int, int, int]]) -> list[int]:
     """The rows that each ring must have; 0 for the join."""
     found = [0] * len(values)
-    for event, low in wanted(values, events):
-        found[event.value] = max(found[event.value], event.stop - low)
+    for i, _, stop, low in wanted(values, events):
+        if stop - low > found[i]:
+            found[i] = stop - low
     found[-1] = 0
     return found
 
 
-def wanted(values: Sequence[Rows], events: Sequence[Event]) -> Iterator[tuple[Event, int]]:
-    """Each event, and the first row of its value that somebody reads from then on."""
-    readers: list[list[tuple[int, Read]]] = [[] for _ in values]
+def wanted(values: Sequence[Rows], events: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, int, int]]:
+    """Each band with the first row of its value that somebody reads from then on."""
+    readers: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in values]
     for i, value in enumerate(values):
         for read in value.reads:
-            readers[read.source].append((i, read))
-    done = [0] * len(values)
-    for event in events:
-        left = [read.first[done[i]] for i, read in readers[event.value] if done[i] < values[i].rows]
-        yield event, min([event.first, *left])
-        done[event.value] = event.stop
+            readers[read.source].append((i, read.first))
+    rows, done = [value.rows for value in values], [0] * len(values)
+    for i, first, stop in events:
+        low = first
+        for k, table in readers[i]:
+            if done[k] < rows[k] and table[done[k]] < low:
+                low = table[done[k]]
+        yield i, first, stop, low
+        done[i] = stop
 
 
 def moves(values: Sequence[Rows], events: Sequence[Event], heights: Sequence[int]) -> list[Move]:
@@ -170,13 +148,13 @@ def moves(values: Sequence[Rows], events: Sequence[Event], heights: Sequence[int
     join = len(values) - 1
     base, done = [0] * len(values), [0] * len(values)
     found = []
-    for event, low in wanted(values, events):
-        i, slide = event.value, None
-        if i != join and event.stop - base[i] > heights[i]:
-            if event.stop - low > heights[i]:
-                raise PlanError(f"the ring of {values[i].name} has {heights[i]} rows, {event.stop - low} are in use")
+    for i, first, stop, low in wanted(values, ((e.value, e.first, e.stop) for e in events)):
+        slide = None
+        if i != join and stop - base[i] > heights[i]:
+            if stop - low > heights[i]:
+                raise PlanError(f"the ring of {values[i].name} has {heights[i]} rows, {stop - low} are in use")
             slide = Slide(low - base[i], done[i] - low) if done[i] > low else None
             base[i] = low
-        found.append(Move(event, event.first - base[i], slide, tuple(base[r.source] for r in values[i].reads)))
-        done[i] = event.stop
+        found.append(Move(Event(i, first, stop), first - base[i], slide))
+        done[i] = stop
     return found

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.cut import Cut, row_by_row
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
@@ -20,6 +21,7 @@ from cgraph.kernels.target import Target
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import broadcast_to
 
+ROWS_AXES = 4  # an image has as many axes, or more
 SMALL = frozenset(map(np.dtype, ("bool", "int8", "uint8", "int16", "uint16")))
 
 
@@ -44,6 +46,11 @@ class Pointwise(Op):
         program = scalar_program(self, tuple(code_of(s.dtype) for s in specs))
         overwrites = tuple(i for i, s in enumerate(specs) if s.dtype.itemsize == size)
         return Work(partial(pointwise_calls, target, program), overwrites=overwrites, strided=True)
+
+    def cut(self, *specs: Spec) -> Cut | None:
+        if specs[0].ndim < ROWS_AXES:
+            return None
+        return Cut((row_by_row(specs[0].shape[2]),) * len(specs), lambda first, stop: self)
 
 
 @lru_cache(maxsize=4096)

@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import ShapeError
+from cgraph.ir.cut import Cut, row_by_row
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec, shape_of
 from cgraph.ir.work import Work
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
-from cgraph.ops.family import common_dtype
+from cgraph.ops.family import ROWS_AXES, common_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import axis_of, broadcast_to, expand_dims, ravel, reshape
 from cgraph.ops.slicing import Slice, split
@@ -52,6 +53,11 @@ class Concat(Op):
             return [call for place, x in pairs if not place.shows_same(x) for call in copy_calls(target, place, x)]
 
         return Work(calls, strided=True)
+
+    def cut(self, *specs: Spec) -> Cut | None:
+        if self.axis != 1 or specs[0].ndim < ROWS_AXES:
+            return None
+        return Cut((row_by_row(specs[0].shape[2]),) * len(specs), lambda first, stop: self)
 
     def grad(self, node, g):
         at, found = 0, []

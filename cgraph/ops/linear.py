@@ -53,7 +53,7 @@ class Matmul(Op):
         if x.shape[-1] == 0:
             return Work(lambda out, x, y: fill_calls(target, out, 0), strided=True)
         nbytes = workspace_nbytes(target, x.shape, y.shape, code_of(x.dtype))
-        return Work(partial(matmul_calls, target), nbytes, strided=True)
+        return Work(partial(matmul_calls, target), nbytes, strided=True, exact=partial(matmul_nbytes, target))
 
     def grad(self, node, g):
         x, y = node.operands

@@ -1,14 +1,16 @@
-"""Bands of rows: what is held in rings is what is read; an independent replay must accept it, and catch changes."""
+"""Bands of rows: rings hold what is read; an independent replay must accept that, and catch every change."""
 
 import numpy as np
 import pytest
 
 from cgraph.errors import PlanError
+from cgraph.ir.bands import Frame
 from cgraph.kernels.calls.window import Window
-from cgraph.kernels.kernel import Pointer, View
-from cgraph.memory.frame import Frame, frame_of
-from cgraph.memory.replay_rows import Act, Lines, check_rows
-from cgraph.memory.rows import Read, Rows, heights, moves, pulled
+from cgraph.kernels.kernel import Pointer, View, contiguous
+from cgraph.memory.frame import frame_of
+from cgraph.memory.replay_rows import check_rows
+from cgraph.memory.rows import Read, Rows, heights, moves, pull, pulled
+from cgraph.ops.physical.stream import Act, Lines
 from cgraph.record import replace
 
 FRAME = "frame"
@@ -22,7 +24,7 @@ def test_every_band_finds_the_rows_that_it_reads(seed):
     for most in (1, 2, int(rng.integers(1, 9)), 99):
         bands = [value.band(most if rng.random() < 0.7 else int(rng.integers(1, 9))) for value in values]
         workspace = int(rng.integers(0, 3)) * 192
-        frame = frame_of(values, bands, workspace, 64)
+        frame = frame_of(values, pulled(values, bands), workspace, 64)
         check_rows(values, acts_of(values, frame, workspace), FRAME, frame.nbytes)
 
 
@@ -35,7 +37,7 @@ def test_no_row_is_computed_twice_and_rings_are_no_higher_than_needed(seed):
         rows = [row for e in events if e.value == i for row in range(e.first, e.stop)]
         assert rows == list(range(len(rows)))
         assert len(rows) <= value.rows
-    rows = heights(values, events)
+    rows = heights(values, pull(values, bands))
     moves(values, events, rows)
     for i in range(len(values) - 1):
         if rows[i]:
@@ -69,7 +71,7 @@ def test_the_replay_catches(change):
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         values = chain(rng)
-        frame = frame_of(values, [value.band(int(rng.integers(1, 3))) for value in values], 64, 64)
+        frame = frame_of(values, pulled(values, [value.band(int(rng.integers(1, 3))) for value in values]), 64, 64)
         wrong = CHANGES[change](rng, values, frame)
         if wrong is None:
             continue
@@ -81,7 +83,7 @@ def test_the_replay_catches(change):
 
 def test_the_replay_catches_reads_of_other_rows():
     values = chain(np.random.default_rng(3))
-    frame = frame_of(values, [value.band(2) for value in values], 64, 64)
+    frame = frame_of(values, pulled(values, [value.band(2) for value in values]), 64, 64)
     acts = acts_of(values, frame)
     check_rows(values, acts, FRAME, frame.nbytes)
     at = max(i for i, act in enumerate(acts) if act.reads and not act.slides)
@@ -183,11 +185,12 @@ def acts_of(values: list[Rows], frame: Frame, workspace: int = 64) -> list[Act]:
                 at, left = at + count, left - count
         base[i] = first - move.slot
         reads = []
-        for read, low in zip(values[i].reads, move.base):
+        for read in values[i].reads:
             rows = read.first[first], read.stop[stop - 1]
-            reads.append(lines(values, frame, read.source, rows[0], rows[0] - low, rows[1] - rows[0]))
+            reads.append(lines(values, frame, read.source, rows[0], rows[0] - base[read.source], rows[1] - rows[0]))
         out = lines(values, frame, i, first, move.slot, stop - first)
-        acts.append(Act(out, tuple(reads), (frame.workspace, workspace if i % 2 else 0)))
+        room = contiguous(Pointer(FRAME, frame.workspace), (workspace,), "u1") if workspace and i % 2 else None
+        acts.append(Act(out, tuple(reads), room))
     return acts
 
 

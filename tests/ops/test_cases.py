@@ -19,7 +19,7 @@ from cgraph.kernels.target import target_named
 from cgraph.ops.leaf import Var
 from tests.ops.cases import CASES, Case
 from tests.support.kernels import ORDERS, TARGETS
-from tests.support.ops import computing, contiguous, kernel_result, scattered, values_of, work_of
+from tests.support.ops import computing, contiguous, kernel_result, own_views, scattered, values_of, work_of
 from tests.support.tolerance import assert_close
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
@@ -97,10 +97,12 @@ def test_every_target_asks_for_the_workspace_that_it_uses(case, name):
             got = kernel_result(node, [contiguous(known[x]) for x in node.operands], "all", target=target)
             for one, want in zip(got, results_of(known[node])):
                 assert_close(one, want, case.scale)
-        work = work_of(node, target)
-        if work.nbytes:
+        work, out, xs = work_of(node, target), own_views(node), [own_views(x) for x in node.operands]
+        nbytes = work.needs(out, xs)
+        assert nbytes <= work.nbytes
+        if nbytes:
             with pytest.raises(PlanError, match="workspace"):
-                work.placed(None, (), View(Pointer("arena"), (work.nbytes - 1,), (1,), "u1"))
+                work.placed(out, tuple(xs), View(Pointer("arena"), (nbytes - 1,), (1,), "u1"))
 
 
 @every_case

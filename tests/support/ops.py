@@ -10,8 +10,10 @@ from cgraph.ir.graph import Node
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.traverse import post_order
 from cgraph.ir.work import Work
+from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import Target, host_target
 from cgraph.memory.auto import auto
+from cgraph.memory.layout import own_view
 from cgraph.ops.leaf import ConstOp, VarOp
 from cgraph.passes.bodies import plan_bodies
 from cgraph.planning import round_of
@@ -67,13 +69,22 @@ def kernel_result(
     specs = node.spec.specs if bundle else (node.spec,)
     outs = [filled(spec) for spec in specs] if out is None else [out]
     work = work_of(node, target)
-    guarded = filled(Spec((work.nbytes + 2 * GUARD,), np.dtype("uint8")))
-    room = guarded[GUARD : GUARD + work.nbytes]
     views = [tuple(map(view_of, x)) if isinstance(x, tuple) else view_of(x) for x in xs]
     written: Any = tuple(map(view_of, outs)) if bundle else view_of(outs[0])
+    nbytes = work.needs(written, views)
+    assert nbytes <= work.nbytes
+    guarded = filled(Spec((nbytes + 2 * GUARD,), np.dtype("uint8")))
+    room = guarded[GUARD : GUARD + nbytes]
     run_calls(work.placed(written, tuple(views), view_of(room)), target, order)
-    assert (guarded[:GUARD] == 0xFF).all() and (guarded[GUARD + work.nbytes :] == 0xFF).all(), node
+    assert (guarded[:GUARD] == 0xFF).all() and (guarded[GUARD + nbytes :] == 0xFF).all(), node
     return outs
+
+
+def own_views(node: Node) -> Any:
+    """The view of a node's result in bytes of its own; a tuple for a Bundle."""
+    if isinstance(node.spec, Bundle):
+        return tuple(own_view(spec, Pointer(node, at)) for spec, at in zip(node.spec.specs, node.spec.offsets))
+    return own_view(node.spec, Pointer(node))
 
 
 def filled(spec: Spec) -> np.ndarray:

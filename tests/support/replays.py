@@ -36,9 +36,14 @@ class Run:
         return replace(self, views=views, nbytes=max(self.nbytes, offset + node.spec.nbytes))
 
     def with_workspace(self, node: Node, offset: int) -> "Run":
-        nbytes = self.works[node].nbytes
+        nbytes = needs(self, node)
         workspaces = {**self.workspaces, node: offset}
         return replace(self, workspaces=workspaces, nbytes=max(self.nbytes, offset + nbytes))
+
+
+def needs(run: Run, node: Node) -> int:
+    """Bytes of a step's workspace."""
+    return run.works[node].needs(run.views[node], [run.views[x] for x in node.operands])
 
 
 def run_of(compiled: Compiled) -> Run:
@@ -78,7 +83,7 @@ def is_sound(run: Run) -> bool:
                 return False
         if node in run.workspaces:
             at = run.workspaces[node]
-            workspace = np.arange(at, at + run.works[node].nbytes)
+            workspace = np.arange(at, at + needs(run, node))
             if any(np.intersect1d(workspace, bytes_of(run, x)).size for x in (node, *(o for _, o in sources))):
                 return False
             memory[workspace] = -1

@@ -20,6 +20,7 @@ class Blocked(Record):
         channel_offset: first channel of this value in the buffer
         channels: channels of the whole buffer; 0 means that it ends with this value
         dtype: ``f4`` or ``f8``
+        stored: rows from one block of channels to the next, where that is not all of this value's with its halo
     """
 
     at: Pointer
@@ -32,6 +33,7 @@ class Blocked(Record):
     channel_offset: int = 0
     channels: int = 0
     dtype: str = "f4"
+    stored: int = 0
 
     @property
     def itemsize(self) -> int:
@@ -55,7 +57,7 @@ class Blocked(Record):
     @property
     def plane(self) -> int:
         """Elements from one block of channels to the next."""
-        return (self.h + self.halo[0] + self.halo[2]) * self.row
+        return (self.stored or self.h + self.halo[0] + self.halo[2]) * self.row
 
     @property
     def image(self) -> int:

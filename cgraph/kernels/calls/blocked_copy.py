@@ -57,7 +57,8 @@ def zero_halo_calls(x: Blocked) -> list[Call]:
     tasks = banded_tasks(x.n, x.buffer_blocks, rows, band)
     call = ZERO_HALO.call(
         (x.dtype,), tasks, chunk_of(tasks, 10 + (left + right) * 2.0),
-        out=x.at, above=top, below=bottom, h=x.h, before=left, after=right, w=x.w, blocks=x.buffer_blocks, band=band,
+        out=x.at, image=x.image, plane=x.plane, line=x.row, above=top, below=bottom, h=x.h, before=left, after=right,
+        w=x.w, blocks=x.buffer_blocks, band=band,
     )  # fmt: skip
     return [call]
 

@@ -26,6 +26,8 @@ class ConvShape(Record):
         is_plain: images lie as ``[n, c, h, w]`` (first layers of few channels), else blocked
         target: the machine
         dtype: ``f4`` or ``f8``
+        panel: blocks of result channels in a tile; 0 lets `vectors` choose. Packed filters depend on it, so a part of
+            a layer is given that of the whole
     """
 
     c: int
@@ -37,6 +39,7 @@ class ConvShape(Record):
     is_plain: bool = False
     target: Target = field(default_factory=host_target)
     dtype: str = "f4"
+    panel: int = 0
 
     def __post_init__(self) -> None:
         if self.c % self.groups or self.k % self.groups:
@@ -63,6 +66,8 @@ class ConvShape(Record):
 
         A tile of grouped filters reads the channels of all groups it touches, so it takes few blocks.
         """
+        if self.panel:
+            return self.panel
         pixels = self.result[0] * self.result[1] if self.window.is_point else self.result[1]
         most = min(8, sums(self.target) // max(pixels, 1))
         fitting = [v for v in (range(1, most + 1) if pixels < 4 else (1, 3, 2)) if self.blocks % v == 0]

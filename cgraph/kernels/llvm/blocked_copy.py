@@ -72,7 +72,7 @@ def zero_halo(k: Builder, dtype: str) -> None:
     lanes = k.target.lanes_of(dtype)
     rows, columns = a.above + a.h + a.below, a.before + a.w + a.after
     with banded_rows(k, a.blocks, rows, a.band) as (image, block, row):
-        line = a.out + ((image * a.blocks + block) * rows + row) * columns * lanes
+        line = a.out + (image * a.image + block * a.plane + row * a.line)
         is_outside = (row < a.above) | (row >= a.above + a.h)
         clear(k, line, k.select(is_outside, columns, a.before), lanes)
         clear(k, line + (a.before + a.w) * lanes, k.select(is_outside, 0, a.after), lanes)

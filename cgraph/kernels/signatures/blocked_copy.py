@@ -15,8 +15,9 @@ ZERO_HALO = Signature(
     "blocked_copy.zero_halo",
     ("dtype",),
     {
-        # sizes in pixels, `above` and `below` in rows
-        "out": "dtype*", "above": "i8", "below": "i8", "h": "i8", "before": "i8", "after": "i8", "w": "i8",
+        # sizes in pixels, `above` and `below` in rows; elements from one image, plane and row to the next
+        "out": "dtype*", "image": "i8", "plane": "i8", "line": "i8",
+        "above": "i8", "below": "i8", "h": "i8", "before": "i8", "after": "i8", "w": "i8",
         "blocks": "i8", "band": "i8",
     },
 )  # fmt: skip

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.ir.cut import Cut
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
@@ -21,6 +22,8 @@ from cgraph.kernels.target import Target
 from cgraph.ops.conv import Conv2d, ConvTranspose
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.lanes import require
+from cgraph.ops.physical.window_rows import WindowRows, rows_inside
+from cgraph.record import replace
 
 
 class ConvEpilogue(Op):
@@ -111,6 +114,29 @@ class LanedConv(Op):
         nbytes = self.winograd.nbytes if self.tile else conv_nbytes(self.shape, self.n)
         return Work(self.calls, nbytes, self.overwrites)
 
+    def cut(self, *specs: Spec) -> Cut:
+        seen = WindowRows(self.shape.window, self.shape.h, self.result, self.frame)
+        table = seen.table(self.frame[0])
+        beside = None if self.residual is None else rows_inside(self.result, self.residual.halo[0])
+        reads = (table, None, None, beside)[: len(specs)]
+        return Cut(reads, partial(self.band, seen), self.result.halo[0], self.result.halo[2], max(self.tile, 1))
+
+    @property
+    def frame(self) -> tuple[int, int]:
+        """Rows of zeros above and below the images."""
+        return (0, 0) if self.source is None else (self.source.halo[0], self.source.halo[2])
+
+    def band(self, seen: WindowRows, first: int, stop: int) -> "LanedConv":
+        """The convolution of the rows that some rows of the result read: the same filters in the same order."""
+        begin, end, above, below = seen.span(first, stop)
+        pad = (above, self.shape.window.pad[1], below, self.shape.window.pad[3])
+        panel = (self.winograd.product if self.tile else self.shape).vectors
+        shape = replace(self.shape, h=end - begin, window=replace(self.shape.window, pad=pad), panel=panel)
+        source = None if self.source is None else self.source.strip(end - begin)
+        result = self.result.rows(first, stop)
+        residual = None if self.residual is None else self.residual.strip(result.h)
+        return LanedConv(shape, self.tile, self.n, source, result, residual, self.activation)
+
     @property
     def winograd(self) -> Winograd:
         return Winograd(self.shape, self.n, self.tile)
@@ -127,9 +153,9 @@ class LanedConv(Op):
         self, out: View, x: View, filters: View, bias: View, *rest: View, workspace: View | None = None
     ) -> list[Call]:
         """The frame of the result, then its pixels."""
-        to = self.result.at(out.at)
-        source: Any = x if self.source is None else self.source.at(x.at)
-        residual = self.residual.at(rest[0].at) if self.residual is not None else None
+        to = self.result.at(out)
+        source: Any = x if self.source is None else self.source.at(x)
+        residual = self.residual.at(rest[0]) if self.residual is not None else None
         frame = [] if rest and rest[0] == out else zero_halo_calls(to)
         places = to, source, filters.at, bias.at
         if self.tile:

@@ -54,7 +54,7 @@ class LanedConvTranspose(Op):
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, x: View, filters: View, bias: View) -> list[Call]:
-            to, source = self.result.at(out.at), self.source.at(x.at)
+            to, source = self.result.at(out), self.source.at(x)
             made = conv_transpose_calls(self.shape, to, source, filters.at, bias.at, self.activation)
             return [*zero_halo_calls(to), *made.calls]
 

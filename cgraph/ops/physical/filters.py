@@ -73,7 +73,7 @@ class LanedConvFilters(Op):
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, x: View, g: View, workspace: View) -> list[Call]:
-            source: Any = x if self.source is None else self.source.at(x.at)
-            return list(filter_grad_calls(self.plan, out, source, self.given.at(g.at), workspace).calls)
+            source: Any = x if self.source is None else self.source.at(x)
+            return list(filter_grad_calls(self.plan, out, source, self.given.at(g), workspace).calls)
 
         return Work(calls, self.plan.nbytes)

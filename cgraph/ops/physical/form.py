@@ -4,8 +4,8 @@ import numpy as np
 
 from cgraph.ir.spec import Spec
 from cgraph.kernels.calls.blocked import Blocked
-from cgraph.kernels.kernel import Pointer
-from cgraph.record import Record
+from cgraph.kernels.kernel import View
+from cgraph.record import Record, replace
 
 Halo = tuple[int, int, int, int]
 NO_HALO: Halo = (0, 0, 0, 0)
@@ -42,9 +42,20 @@ class Form(Record):
     def spec(self) -> Spec:
         return Spec(self.shape, np.dtype(self.dtype))
 
-    def at(self, address: Pointer) -> Blocked:
-        """The value at an address, as kernels take it."""
-        return Blocked(address, self.n, self.c, self.h, self.w, self.lanes, self.halo, dtype=self.dtype)
+    def at(self, view: View) -> Blocked:
+        """The value where a view shows it, as kernels take it; its rows may be some of those of a larger array."""
+        stored = view.strides[1] // view.strides[2]
+        return Blocked(view.at, self.n, self.c, self.h, self.w, self.lanes, self.halo, dtype=self.dtype, stored=stored)
+
+    def rows(self, first: int, stop: int) -> "Form":
+        """The form of some rows of the array, counted with the frame, of which these keep their part."""
+        top, left, bottom, right = self.halo
+        above, below = max(top - first, 0), max(stop - top - self.h, 0)
+        return replace(self, h=stop - first - above - below, halo=(above, left, below, right))
+
+    def strip(self, count: int) -> "Form":
+        """The form of so many rows of the array, with no frame above and below."""
+        return replace(self, h=count, halo=(0, self.halo[1], 0, self.halo[3]))
 
     def laid(self, x: np.ndarray) -> np.ndarray:
         """A plain array in this form."""

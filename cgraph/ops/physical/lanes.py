@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cgraph.errors import ShapeError
+from cgraph.ir.cut import Cut, row_by_row
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
@@ -17,9 +18,11 @@ from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
 from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.physical.form import Form
+from cgraph.ops.physical.window_rows import WindowRows, rows_inside
 from cgraph.ops.pool import Pool
 from cgraph.ops.regions import RoiAlign, RoiAlignGrad
 from cgraph.ops.resize import Resize
+from cgraph.record import replace
 
 
 def require(spec: Spec, form: Form) -> None:
@@ -43,10 +46,16 @@ class ToLanes(Op):
 
     def work(self, target: Target, x: Spec) -> Work:
         def calls(out: View, x: View) -> list[Call]:
-            to = self.form.at(out.at)
+            to = self.form.at(out)
             return [*zero_halo_calls(to), *to_blocked_calls(to, x)]
 
         return Work(calls)
+
+    def cut(self, x: Spec) -> Cut:
+        form = self.form
+        return Cut(
+            (rows_inside(form),), lambda first, stop: ToLanes(form.rows(first, stop)), form.halo[0], form.halo[2]
+        )
 
 
 class ToPlain(Op):
@@ -62,7 +71,12 @@ class ToPlain(Op):
         return self.form.plain(x)
 
     def work(self, target: Target, x: Spec) -> Work:
-        return Work(lambda out, x: to_plain_calls(out, self.form.at(x.at)))
+        return Work(lambda out, x: to_plain_calls(out, self.form.at(x)))
+
+    def cut(self, x: Spec) -> Cut:
+        top, h = self.form.halo[0], self.form.h
+        table = tuple(range(top, top + h)), tuple(range(top + 1, top + h + 1))
+        return Cut((table,), lambda first, stop: ToPlain(self.form.strip(stop - first)))
 
 
 class ClearFrame(Op):
@@ -80,9 +94,14 @@ class ClearFrame(Op):
     def work(self, target: Target, x: Spec) -> Work:
         def calls(out: View, x: View) -> list[Call]:
             first = [] if x == out else copy_calls(target, out, x)
-            return [*first, *zero_halo_calls(self.form.at(out.at))]
+            return [*first, *zero_halo_calls(self.form.at(out))]
 
         return Work(calls, overwrites=(0,))
+
+    def cut(self, x: Spec) -> Cut:
+        form = self.form
+        same = row_by_row(x.shape[2])
+        return Cut((same,), lambda first, stop: ClearFrame(form.rows(first, stop)), form.halo[0], form.halo[2])
 
 
 class InLanes(Op):
@@ -118,8 +137,8 @@ class InLanes(Op):
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, *xs: View) -> list[Call]:
-            to = self.result.at(out.at)
-            sources = (x if form is None else form.at(x.at) for x, form in zip(xs, self.sources))
+            to = self.result.at(out)
+            sources = (x if form is None else form.at(x) for x, form in zip(xs, self.sources))
             return [*zero_halo_calls(to), *self.pixels(to, *sources)]
 
         return Work(calls)
@@ -135,6 +154,19 @@ class LanedPool(InLanes):
     def pixels(self, out: Blocked, x: Blocked) -> Sequence[Call]:
         kind, include = ("mean", self.op.count_pad) if isinstance(self.op, AvgPool) else ("max", False)
         return pool_calls(out, x, window_of(self.op), kind, include).calls
+
+    def cut(self, x: Spec) -> Cut:
+        (source,) = self.sources
+        assert source is not None
+        seen = WindowRows(window_of(self.op), source.h, self.result)
+
+        def band(first: int, stop: int) -> Op:
+            begin, end, above, below = seen.span(first, stop)
+            _, left, bottom, right = self.op.pad
+            op = replace(self.op, pad=(above, left, bottom if below else 0, right))
+            return LanedPool(op, (source.strip(end - begin),), self.result.rows(first, stop))
+
+        return Cut((seen.table(source.halo[0]),), band, self.result.halo[0], self.result.halo[2])
 
 
 class LanedPlaces(InLanes):
@@ -183,6 +215,14 @@ class LanedConcat(InLanes):
 
     def pixels(self, out: Blocked, *xs: Blocked) -> Sequence[Call]:
         return concat_calls(out, list(xs))
+
+    def cut(self, *specs: Spec) -> Cut:
+        def band(first: int, stop: int) -> Op:
+            sources = (form.rows(first, stop) for form in self.sources if form is not None)
+            return LanedConcat(self.op, tuple(sources), self.result.rows(first, stop))
+
+        same = row_by_row(self.result.shape[2])
+        return Cut((same,) * len(specs), band, self.result.halo[0], self.result.halo[2])
 
 
 def window_of(op: Pool) -> Window:

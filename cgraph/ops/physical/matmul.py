@@ -43,7 +43,8 @@ class MatmulEpilogue(Op):
     def work(self, target: Target, x: Spec, y: Spec, *addend: Spec) -> Work:
         code = code_of(x.dtype)
         nbytes = max(workspace_nbytes(target, x.shape, y.shape, code, adds) for adds in {False, self.has_addend})
-        return Work(partial(with_addend, target, self.activation), nbytes, strided=True)
+        exact = partial(addend_nbytes, target)
+        return Work(partial(with_addend, target, self.activation), nbytes, strided=True, exact=exact)
 
 
 class PackedMatmul(Op):
@@ -80,7 +81,10 @@ class PackedMatmul(Op):
             y = self.panels(panels.at, x.dtype)
             return with_addend(target, self.activation, out, x, y, *addend, workspace=workspace)
 
-        return Work(calls, self.workspace_nbytes(target, x), strided=True)
+        def exact(out: View, x: View, panels: View, *addend: View) -> int:
+            return addend_nbytes(target, out, x, self.panels(panels.at, x.dtype), *addend)
+
+        return Work(calls, self.workspace_nbytes(target, x), strided=True, exact=exact)
 
     def workspace_nbytes(self, target: Target, x: Spec) -> int:
         """Bytes that suffice, whatever the strides of `x`."""
@@ -115,6 +119,12 @@ def with_addend(
         *copy_calls(target, out, addend[0]),
         *matmul_calls(target, out, x, y, None, activation, workspace, adds=True),
     ]
+
+
+def addend_nbytes(target: Target, out: View, x: View, y: View | PackedB, *addend: View) -> int:
+    """Bytes of workspace that `with_addend` needs for these views."""
+    beside = addend[0] if addend and takes_bias(out, x, y, addend[0]) else None
+    return matmul_nbytes(target, out, x, y, beside, adds=bool(addend) and beside is None)
 
 
 def activated(x: np.ndarray, a: Activation) -> np.ndarray:

@@ -1,0 +1,122 @@
+"""Fitting a plan into a number of bytes: regions in bands of rows, forward values computed again, or both.
+
+Bands come first, since they compute nothing twice; then recomputation; then bands of what is computed again. All give
+the bits of the whole graph: the same kernels in the same order. The smallest plan of all means does not depend on the
+budget, so whatever is not below it is met.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from cgraph.memory.auto import auto
+from cgraph.memory.layout import Facts, layout_of
+from cgraph.memory.problem import Strategy
+from cgraph.memory.regions import PIXELS, Region, Search
+from cgraph.memory.smallest import Candidate, Choice, candidates, smaller, smallest
+from cgraph.passes.recompute import recompute as in_order_again
+from cgraph.passes.stream_rows import stages_of, stream_rows
+from cgraph.record import Record
+
+PATIENCE = 4  # numbers of segments that make no smaller plan, before no more are tried
+
+
+class Limits(Record):
+    """What a plan is to fit into, and by which means.
+
+    Fields
+        budget: bytes; None for any number
+        bands: pixels of a band at least, and bands wherever they make the plan smaller; None for a budget's sake alone
+        recompute: True for the least memory by computing again; a number of bytes to do only as much as it takes
+    """
+
+    budget: int | None = None
+    bands: int | None = None
+    recompute: bool | int = False
+
+
+def fitted(known: Choice, limits: Limits, strategy: Strategy, alignment: int, facts: Facts) -> Choice:
+    """A plan that fits, or the smallest that is found."""
+    if limits.recompute:
+        known = recomputed(known, limits.recompute, strategy, alignment, facts)
+    if limits.bands is not None:
+        known = in_bands(known, limits.budget, limits.bands, strategy, alignment, facts)
+    if limits.budget is None or known[1].nbytes <= limits.budget:
+        return known
+    best = known if limits.bands is not None else in_bands(known, limits.budget, None, strategy, alignment, facts)
+    if best[1].nbytes > limits.budget and not limits.recompute:
+        again = recomputed(known, limits.budget, strategy, alignment, facts)
+        best = smaller(best, again)
+        if best[1].nbytes > limits.budget:
+            again = smaller(again, recomputed(known, True, strategy, alignment, facts))
+            best = smaller(
+                smaller(best, again), in_bands(again, limits.budget, limits.bands, strategy, alignment, facts)
+            )
+    return best
+
+
+# -- recomputation -----------------------------------------------------------------------------------------------------
+
+
+def recomputed(known: Choice, recompute: bool | int, strategy: Strategy, alignment: int, facts: Facts) -> Choice:
+    """A plan in which forward values are computed again.
+
+    Parameters
+        known: without
+        recompute: True for the smallest plan; a number of bytes for the fewest segments that fit in it, since each
+            further one has more computed again
+    """
+    room = -1 if recompute is True else int(recompute)
+    quick = partial(auto, nodes=0) if strategy is auto else strategy
+    best, worse, segments = known, 0, 2
+    while best[1].nbytes > room and worse < PATIENCE and segments <= len(known[0].layout.steps):
+        ways = [way for way in in_segments(known[0], segments, alignment, facts) if way.bound < best[1].nbytes]
+        found = smaller(best, smallest(ways, quick)) if ways else best
+        worse = worse + 1 if found is best else 0
+        best, segments = found, max(segments + 1, segments * 4 // 3)
+    return smaller(best, smallest([best[0]], strategy))
+
+
+def in_segments(known: Candidate, segments: int, alignment: int, facts: Facts) -> list[Candidate]:
+    """The ways to arrange a graph whose forward values are computed again, in so many segments."""
+    order, new = in_order_again(known.layout, segments)
+    kept, always = known.layout.kept, known.layout.always
+    layout = layout_of(order, [new[x] for x in kept], {new[x] for x in always}, facts)
+    return candidates(f"{known.order}, recomputing {segments - 1} of {segments} segments", layout, alignment)
+
+
+# -- bands -------------------------------------------------------------------------------------------------------------
+
+
+def in_bands(
+    known: Choice, budget: int | None, bands: int | None, strategy: Strategy, alignment: int, facts: Facts
+) -> Choice:
+    """A plan in which regions are computed in bands of rows: the cheapest that fits, else the smallest that is found.
+
+    What the search counts leaves out how a strategy packs: what a plan has too much is taken off what is searched for.
+
+    Parameters
+        known: without
+        budget: bytes; None for the smallest plan
+        bands: pixels that a band has at least; None for any number
+    """
+    pixels = PIXELS if bands is None else (*(n for n in PIXELS if budget is not None and n > bands), bands)
+    search = Search(stages_of(known[0].layout, facts.target), alignment, pixels)
+    least = search.least()
+    room = least if budget is None else budget
+    best, most = known, room
+    while best[1].nbytes > room:
+        most = max(most, least)
+        found = smallest(regional(known[0], search.fitting(most), alignment, facts), strategy)
+        best = smaller(best, found)
+        if most == least:
+            break
+        most -= max(found[1].nbytes - room, alignment)
+    return best
+
+
+def regional(known: Candidate, regions: Sequence[Region], alignment: int, facts: Facts) -> list[Candidate]:
+    """The ways to arrange a graph with these regions."""
+    order, new = stream_rows(known.layout, regions, alignment, facts.target)
+    kept, always = known.layout.kept, known.layout.always
+    layout = layout_of(order, [new[x] for x in kept], {new[x] for x in always}, facts)
+    return candidates(f"{known.order}, {len(regions)} regions in bands", layout, alignment)

@@ -1,0 +1,34 @@
+"""How an op's result is computed a band of rows at a time: which rows it reads, and the op that makes some of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from cgraph.record import Record
+
+Table = tuple[tuple[int, ...], tuple[int, ...]]
+"""Per row of the result, the first row that is read and the one behind the last; neither falls."""
+
+
+class Cut(Record, eq=False):
+    """Rows are positions along axis 2, as in ``[n, c, h, w]`` and in blocks, frame included.
+
+    The op that makes a band reads its operands' rows, and writes its own, where they lie in larger arrays: views of it
+    may step over rows from one plane to the next. It gives the bits that the whole op gives.
+
+    Fields
+        reads: per operand, the table of its rows; None when every band reads it whole
+        band: given the rows ``first, stop`` of the result, the op that makes them of the rows that they read
+        above, below: rows of the frame, which are made with the first and the last band
+        step: a band's rows are a multiple of it
+    """
+
+    reads: tuple[Table | None, ...]
+    band: Callable[[int, int], Any]
+    above: int = 0
+    below: int = 0
+    step: int = 1
+
+
+def row_by_row(rows: int) -> Table:
+    """Each row reads the same row."""
+    return tuple(range(rows)), tuple(range(1, rows + 1))

@@ -1,0 +1,214 @@
+"""A region of images computed a band of rows at a time: one op, one step of the plan, with its rings as workspace."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from cgraph.errors import PlanError
+from cgraph.ir.bands import Frame, Move
+from cgraph.ir.cut import Cut
+from cgraph.ir.graph import Op
+from cgraph.ir.spec import Spec
+from cgraph.ir.work import Part, Work
+from cgraph.kernels.calls.move import copy_calls, part
+from cgraph.kernels.expression import code_of
+from cgraph.kernels.kernel import Call, Pointer, View, contiguous
+from cgraph.kernels.target import Target
+from cgraph.record import Record
+
+ROWS = 2  # the axis of rows
+
+
+class Inner(Record):
+    """An op of a region.
+
+    Fields
+        op: what it computes
+        reads: per operand, the position in the region of the value it reads; for operand i of the region, ``-1 - i``
+        label: for messages and pictures
+    """
+
+    op: Op
+    reads: tuple[int, ...]
+    label: str
+
+
+class Lines(Record):
+    """Rows of a value where a kernel finds or puts them.
+
+    Fields
+        value: position in the region; -1 for what is outside
+        first: the first of the rows, which lie along axis 2 of the view
+    """
+
+    value: int
+    first: int
+    view: View
+
+
+class Act(Record, eq=False):
+    """One band, or one slide of rows to the front of their ring.
+
+    Fields
+        out: the rows that are written
+        reads: the rows that are read
+        workspace: a view of what is overwritten besides, or None
+        slides: the rows are not computed, but moved
+        calls: the kernel calls
+        behind: of a slide, the rows of the ring behind those that were moved
+    """
+
+    out: Lines
+    reads: tuple[Lines, ...] = ()
+    workspace: View | None = None
+    slides: bool = False
+    calls: Callable[[], list[Call]] = list
+    behind: View | None = None
+
+    def dead(self) -> list[View]:
+        """What nobody reads afterwards, as bytes."""
+        return [bytes_of(view) for view in (self.workspace, self.behind) if view is not None]
+
+
+class Stream(Op, eq=False):
+    """The last value of a region, computed band by band: the same bits as its ops one after the other.
+
+    Operands
+        what the region reads from outside
+    Fields
+        inner: its ops, operands before users
+        frame: every band with its place
+    """
+
+    inner: tuple[Inner, ...]
+    frame: Frame
+
+    def infer(self, *specs: Spec) -> Spec:
+        return self.specs(specs)[-1]
+
+    def specs(self, outside: tuple[Spec, ...]) -> list[Spec]:
+        """The spec of every value."""
+        found: list[Spec] = []
+        for inner in self.inner:
+            found.append(inner.op.infer(*(found[i] if i >= 0 else outside[~i] for i in inner.reads)))  # type: ignore[arg-type]
+        return found
+
+    def meaning(self, *xs: Any) -> Any:
+        found: list[Any] = []
+        for inner in self.inner:
+            found.append(inner.op.meaning(*(found[i] if i >= 0 else xs[~i] for i in inner.reads)))
+        return found[-1]
+
+    def work(self, target: Target, *specs: Spec) -> Work:
+        def parts(out: View, *xs: View, workspace: View | None = None) -> Iterator[Part]:
+            for act in self.acts(target, specs, out, xs, workspace):
+                yield Part(self.inner[act.out.value].label, act.calls(), act.dead())
+
+        return Work(parts, self.frame.nbytes, strided=True)
+
+    def acts(
+        self, target: Target, outside: tuple[Spec, ...], out: View, xs: tuple[View, ...], workspace: View | None
+    ) -> Iterator[Act]:
+        """All bands and slides in running order."""
+        run = _Run(self, target, outside, out, xs, workspace)
+        for move in self.frame.moves:
+            yield from run.slides(move)
+            yield run.band(move)
+
+
+class _Run:
+    """Where everything of a region is while its bands run. Changes: the row at the front of each ring."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        target: Target,
+        outside: tuple[Spec, ...],
+        out: View,
+        xs: tuple[View, ...],
+        room: View | None,
+    ) -> None:
+        self.stream, self.target, self.outside, self.xs = stream, target, outside, xs
+        self.frame = (
+            room.at if room else Pointer(None)
+        )  # there is no room where a region has neither ring nor workspace
+        self.specs = stream.specs(outside)
+        self.cuts = [cut_of(inner.op, *map(self.spec, inner.reads)) for inner in stream.inner]
+        self.views = [*map(self.ring, range(len(self.specs) - 1)), out]
+        self.base = [0] * len(self.specs)
+
+    def spec(self, i: int) -> Spec:
+        return self.specs[i] if i >= 0 else self.outside[~i]
+
+    def ring(self, i: int) -> View:
+        """The buffer of a value's rows."""
+        shape, height = self.specs[i].shape, self.stream.frame.heights[i]
+        at = self.frame + self.stream.frame.rings[i]
+        return contiguous(at, (*shape[:ROWS], height, *shape[ROWS + 1 :]), code_of(self.specs[i].dtype))
+
+    def lines(self, i: int, first: int, stop: int) -> Lines:
+        """Some rows of a value of the region, or of an operand."""
+        if i < 0:
+            return Lines(-1, first, part(self.xs[~i], ROWS, first, stop - first))
+        return Lines(i, first, part(self.views[i], ROWS, first - self.base[i], stop - first))
+
+    def slides(self, move: Move) -> Iterator[Act]:
+        """Rows that move to the front, in pieces that do not overlap where they came from."""
+        if move.slide is None:
+            return
+        i, slot, count = move.event.value, move.slide.slot, move.slide.count
+        first = self.base[i] + slot
+        for at in range(0, count, slot):
+            rows = first + at, first + min(at + slot, count)
+            source = self.lines(i, *rows)
+            out = Lines(i, rows[0], part(self.views[i], ROWS, at, rows[1] - rows[0]))
+            calls = partial(copy_calls, self.target, out.view, source.view)
+            ended = rows[1] - first == count
+            behind = part(self.views[i], ROWS, count, self.stream.frame.heights[i] - count) if ended else None
+            yield Act(out, (source,), None, True, calls, behind)
+
+    def band(self, move: Move) -> Act:
+        """The calls of one band, over views of its rows."""
+        i, first, stop = move.event.value, move.event.first, move.event.stop
+        self.base[i] = first - move.slot
+        cut, reads = self.cuts[i], self.stream.inner[i].reads
+        out, found, views, specs = self.lines(i, first, stop), [], [], []
+        for k, table in zip(reads, cut.reads):
+            spec = self.spec(k)
+            if table is None:
+                views.append(self.xs[~k])
+            else:
+                found.append(self.lines(k, table[0][first], table[1][stop - 1]))
+                views.append(found[-1].view)
+                spec = Spec(views[-1].shape, spec.dtype)
+            specs.append(spec)
+        work = cut.band(first, stop).work(self.target, *specs)
+        room = contiguous(self.frame + self.stream.frame.workspace, (work.nbytes,), "u1") if work.nbytes else None
+        return Act(out, tuple(found), room, False, partial(work.placed, out.view, tuple(views), room))
+
+
+def bytes_of(view: View) -> View:
+    """The same bytes as numbers of one byte; elements along the last axis lie side by side."""
+    *shape, last = view.shape
+    return View(view.at, (*shape, last * view.itemsize), (*view.strides[:-1], 1), "u1")
+
+
+def cut_of(op: Op, *specs: Spec) -> Cut:
+    """How the op is cut. PlanError when it is not."""
+    found = op.cut(*specs)
+    if found is None:
+        raise PlanError(f"{op.name} is not computed in bands")
+    return found
+
+
+def band_nbytes(cut: Cut, specs: tuple[Spec, ...], target: Target, first: int, stop: int) -> int:
+    """Bytes of workspace of a band."""
+    some = (
+        spec if table is None else rows_of(spec, table[1][stop - 1] - table[0][first])
+        for spec, table in zip(specs, cut.reads)
+    )
+    return cut.band(first, stop).work(target, *some).nbytes
+
+
+def rows_of(spec: Spec, count: int) -> Spec:
+    return Spec((*spec.shape[:ROWS], count, *spec.shape[ROWS + 1 :]), spec.dtype)

@@ -1,0 +1,129 @@
+"""Regions computed in bands of rows: the bits of the whole, on every target, in any number of threads."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cgraph as cg
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.errors import BudgetError, PlanError
+from cgraph.ops.physical.stream import Stream
+from cgraph.passes import stream_rows
+from cgraph.record import replace
+from tests.support.networks import networks
+
+TARGETS = ("avx512", "avx2", "portable")
+
+
+def streams(function):
+    return [n for n in function.compiled.layout.steps if isinstance(n.op, Stream)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    drawn=networks(),
+    pixels=st.sampled_from((1, 5, 12, 30, 80)),
+    target=st.sampled_from(TARGETS),
+    seed=st.integers(0, 9),
+)
+def test_bands_give_the_bits_of_the_whole(drawn, pixels, target, seed):
+    image, outputs = drawn
+    value = np.random.default_rng(seed).standard_normal(image.shape).astype(image.dtype)
+    whole = cg.compile(outputs, [image], engine=CpuEngine(target, 1))(value)
+    for threads, poison in ((1, True), (3, False)):
+        function = cg.compile(outputs, [image], engine=CpuEngine(target, threads, poison), bands=pixels)
+        for got, want in zip(function(value), whole):
+            np.testing.assert_array_equal(got, want)
+
+
+def classifier(rng, kind="float32"):
+    """Convolutions direct and by Winograd, a fork of two lengths, a depthwise one, pools, a sum over pixels."""
+    x = cg.Var((1, 3, 40, 36), kind, name="image")
+    y = conv(rng, x, 16, 3, 2)
+    y = cg.max_pool2d(conv(rng, y, 32, 3, 1), 3, 2, ceil=True)
+    y = y + conv(rng, conv(rng, y, 32, 3, 1), 32, 5, 1)
+    y = cg.concat([conv(rng, y, 20, 1, 1), cg.avg_pool2d(y, 3, 1, pad=1)], 1)
+    y = conv(rng, y, y.shape[1], 3, 1, y.shape[1])
+    return x, cg.mean(y, (2, 3))
+
+
+def conv(rng, x, k, r, stride, groups=1):
+    filters = rng.standard_normal((k, x.shape[1] // groups, r, r)) * (x.shape[1] * r * r // groups) ** -0.5
+    return cg.relu(cg.conv2d(x, cg.Const(filters.astype(x.dtype)), stride, r // 2, groups=groups))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_twenty_budgets_from_refused_to_free(target):
+    rng = np.random.default_rng(0)
+    x, y = classifier(rng)
+    value = rng.standard_normal(x.shape).astype(x.dtype)
+    engine = CpuEngine(target, 2)
+    free = cg.compile(y, [x], engine=engine)
+    least = least_budget(y, [x], engine=engine)
+    assert least < free.nbytes / 3
+    want = free(value)
+    for budget in np.linspace(least, free.nbytes, 20).astype(int).tolist():
+        function = cg.compile(y, [x], engine=engine, budget=budget)
+        assert function.nbytes <= budget
+        np.testing.assert_array_equal(function(value), want)
+    assert streams(cg.compile(y, [x], engine=engine, budget=least))
+    assert not streams(cg.compile(y, [x], engine=engine, budget=free.nbytes))
+
+
+def least_budget(*graph, **options):
+    """What the refusal names; a byte less is refused."""
+    with pytest.raises(BudgetError, match="the least budget of this graph is") as refused:
+        cg.compile(*graph, budget=64, **options)
+    least = int(re.search(r"is (\d+) bytes", str(refused.value))[1])
+    with pytest.raises(BudgetError, match="1 bytes are missing"):
+        cg.compile(*graph, budget=least - 1, **options)
+    return least
+
+
+def test_a_budget_for_a_training_step_gives_the_same_bits():
+    graph = trained()
+    free = cg.compile(*graph).nbytes
+    least = least_budget(*graph)
+    assert least < 0.9 * free
+    losses = []
+    for budget in (free, (free + least) // 2, least):
+        loss, x, updates = trained()
+        function = cg.compile(loss, [x], updates, budget=budget)
+        value = np.random.default_rng(2).standard_normal(x.shape).astype("float32")
+        losses.append([function(value) for _ in range(10)])
+    np.testing.assert_array_equal(losses[1], losses[0])
+    np.testing.assert_array_equal(losses[2], losses[0])
+
+
+def trained():
+    """A loss, its images, and the update edges of six layers."""
+    rng = np.random.default_rng(1)
+    x = y = cg.Var((8, 8, 20, 20), name="x")
+    filters = [
+        cg.Var((8, 8, 3, 3)).assign((rng.standard_normal((8, 8, 3, 3)) * 0.2).astype("float32")) for _ in range(6)
+    ]
+    for w in filters:
+        y = cg.relu(cg.conv2d(y, w, pad=1))
+    loss = cg.mean(cg.square(y))
+    return loss, x, {w: w - 0.1 * g for w, g in zip(filters, cg.gradient(loss, filters))}
+
+
+def test_nothing_is_cut_where_some_vars_change():
+    x, y = classifier(np.random.default_rng(0))
+    assert not streams(cg.compile(y, [x], bands=1, changing=[x]))
+
+
+def test_a_region_with_a_wrong_place_is_refused(monkeypatch):
+    x, y = classifier(np.random.default_rng(0))
+    made = stream_rows.frame_of
+
+    def wrong(*args):
+        frame = made(*args)
+        return replace(frame, rings=(frame.rings[0],) * len(frame.rings))
+
+    monkeypatch.setattr(stream_rows, "frame_of", wrong)
+    with pytest.raises(PlanError):
+        cg.compile(y, [x], bands=1)
