@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 Some = TypeVar("Some", bound="Record")
+set_field = object.__setattr__  # past a record's own, which refuses
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -44,7 +45,7 @@ class Record:
         if named or len(values) != len(self._fields):
             values = completed(type(self), values, named)
         for name, value in zip(self._fields, values):
-            object.__setattr__(self, name, value)
+            set_field(self, name, value)
         self.__post_init__()
 
     def __post_init__(self) -> None:

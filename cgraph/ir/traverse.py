@@ -14,12 +14,12 @@ def post_order(outputs: Iterable[Node], before: Mapping[Node, Sequence[Node]] | 
     order: list[Node] = []
     done: set[Node] = set()
     for output in outputs:
-        stack = [] if output in done else [(output, earlier_than(output, before))]
+        stack = [] if output in done else [(output, iter(earlier_than(output, before)))]
         while stack:
             node, rest = stack[-1]
             for x in rest:
                 if x not in done:
-                    stack.append((x, earlier_than(x, before)))
+                    stack.append((x, iter(earlier_than(x, before) if before else x.operands)))
                     break
             else:
                 stack.pop()
@@ -28,9 +28,9 @@ def post_order(outputs: Iterable[Node], before: Mapping[Node, Sequence[Node]] | 
     return order
 
 
-def earlier_than(node: Node, before: Mapping[Node, Sequence[Node]]) -> Iterator[Node]:
+def earlier_than(node: Node, before: Mapping[Node, Sequence[Node]]) -> Sequence[Node]:
     """Operands of a node, and what else comes before it."""
-    return iter((*node.operands, *before[node]) if node in before else node.operands)
+    return (*node.operands, *before[node]) if node in before else node.operands
 
 
 def users_of(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
