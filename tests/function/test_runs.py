@@ -152,3 +152,34 @@ def test_an_array_that_is_assigned_without_a_copy_is_read_and_never_written(turn
     x.assign(given, copy=False).assign(kept + 1)
     np.testing.assert_array_equal(given, kept)
     np.testing.assert_array_equal(x.value, kept + 1)
+
+
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+def test_a_call_that_is_refused_for_its_out_has_changed_nothing(engine):
+    x = cg.Var((4,), "float64").assign(np.zeros(4))
+    step = cg.compile(cg.sum(x), updates={x: x + 1}, engine=engine)
+    read_only = np.zeros(())
+    read_only.flags.writeable = False
+    for out in (np.empty(3), np.zeros((), "float32"), read_only, [np.zeros(())] * 2, ["text"]):
+        with pytest.raises(cg.InputError, match="out has"):
+            step(out=out)
+    np.testing.assert_array_equal(x.value, np.zeros(4))
+
+
+def test_views_of_outputs_cannot_be_written():
+    x = cg.Var((4,), "float64").assign(np.ones(4))
+    function = cg.compile(x * 2)
+    view = function(copy=False)
+    with pytest.raises(ValueError, match="read-only"):
+        view -= 1
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        view.flags.writeable = True
+    np.testing.assert_array_equal(function(), np.full(4, 2.0))
+
+
+def test_an_arena_that_the_machine_does_not_give_is_refused_with_the_plan():
+    x = cg.Var((), "float32", "x")
+    with pytest.warns(cg.MemoryWarning, match=r"needs 16384 GiB, this machine has [\d.]+ [MG]iB"):
+        function = cg.compile(cg.sort(cg.exp(cg.broadcast_to(x, (1 << 40,)) * 2)), [x])
+    with pytest.raises(cg.ArenaError, match="needs 16384 GiB, which the machine does not give; no plan"):
+        function(np.float32(1))

@@ -172,4 +172,5 @@ def array_at(memory: np.ndarray, view: View) -> np.ndarray:
     dtype = np.dtype("?" if view.dtype == "b1" else view.dtype)
     if view.size == 0:
         return np.empty(view.shape, dtype)
-    return np.ndarray(view.shape, dtype, memory.data.toreadonly(), view.at.offset, view.strides)
+    fixed = np.frombuffer(memory.data.toreadonly(), np.uint8)
+    return np.ndarray(view.shape, dtype, fixed, view.at.offset, view.strides)
