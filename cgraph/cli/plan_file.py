@@ -8,7 +8,8 @@ from time import perf_counter
 
 from cgraph.cli.model import add_model, model_from
 from cgraph.cli.paper import paper_lines
-from cgraph.errors import bytes_text
+from cgraph.cli.sizes import byte_count
+from cgraph.errors import BudgetError, bytes_text
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import block_lower_bound, lower_bound
 from cgraph.memory.check import check_plan
@@ -22,7 +23,6 @@ from cgraph.view.report import report
 READERS: dict[str, Callable[[Path], Problem]] = {".csv": read_problem}  # by file ending
 CHOICES: dict[str, Strategy] = {"auto": auto, **STRATEGIES}
 QUICK = 1.0  # seconds
-UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -34,7 +34,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     add_model(parser)
     parser.add_argument("--strategy", choices=CHOICES, metavar="NAME", help=f"only this one of {', '.join(CHOICES)}")
-    parser.add_argument("--budget", type=byte_count, metavar="BYTES", help="exit status 1 if no plan is this small")
+    parser.add_argument(
+        "--budget", type=byte_count, metavar="BYTES", help="change the graph until it fits; exit status 1 if none does"
+    )
     parser.add_argument(
         "--paper", action="store_true", help="say instead what computing the peak in patches would save (DATE 2021)"
     )
@@ -59,23 +61,35 @@ def run(args: argparse.Namespace) -> int:
         args.svg.write_text(plan_svg(problem, best), encoding="utf-8")
     if args.json:
         write_plan(args.json, problem, best)
-    return 0 if args.budget is None else _compare_budget(best, args.budget, lower_bound(problem))
+    if args.budget is None or best.nbytes <= args.budget:
+        return 0
+    if is_problem(args):
+        return _say_missing(best, args.budget, lower_bound(problem))
+    return fit(args)
 
 
-def byte_count(text: str) -> int:
-    """A number of bytes, as ``4096`` or ``4KiB``."""
-    unit = next((unit for unit in UNITS if text.endswith(unit)), "")
-    number = text.removesuffix(unit).strip()
-    if not (number.isascii() and number.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes, such as 4096 or 4KiB")
-    return int(number) * UNITS.get(unit, 1)
+def fit(args: argparse.Namespace) -> int:
+    """Change the model's graph until it fits in the budget, and say how, or what is missing."""
+    options = {"memory": args.strategy} if args.strategy else {}
+    try:
+        function = model_from(args).compiled(budget=args.budget, **options)
+    except BudgetError as error:
+        print(error, file=sys.stderr)
+        return 1
+    assert function.compiled is not None
+    print(f"within the budget: {function.nbytes} bytes, {function.compiled.order}")
+    return 0
+
+
+def is_problem(args: argparse.Namespace) -> bool:
+    """MODEL is a planning file, no model."""
+    return Path(args.model).suffix.lower() in READERS
 
 
 def _read(args: argparse.Namespace) -> tuple[Problem, list[str]]:
     """The problem of a planning file or a model; for a model also what is alive at the peak."""
-    reader = READERS.get(Path(args.model).suffix.lower())
-    if reader is not None:
-        return reader(Path(args.model)), []
+    if is_problem(args):
+        return READERS[Path(args.model).suffix.lower()](Path(args.model)), []
     function = model_from(args).compiled()
     assert function.compiled is not None
     return function.compiled.usage.problem, peak_lines(report(function))
@@ -121,10 +135,8 @@ def _ratio(nbytes: int, bound: int) -> str:
     return f"{nbytes / bound:.4f}" if bound else "-"
 
 
-def _compare_budget(plan: Plan, budget: int, bound: int) -> int:
-    """Status 0 if the plan fits in the budget; else say what is missing."""
-    if plan.nbytes <= budget:
-        return 0
+def _say_missing(plan: Plan, budget: int, bound: int) -> int:
+    """Status 1, and what is missing."""
     print(
         f"{plan.strategy} needs {bytes_text(plan.nbytes)}, the budget is {bytes_text(budget)}: "
         f"{plan.nbytes - budget} bytes are missing; no plan needs less than {bytes_text(bound)} ({bound} bytes)",

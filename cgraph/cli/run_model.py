@@ -10,6 +10,7 @@ import numpy as np
 
 from cgraph.cli.arrays import SCALES, read_inputs
 from cgraph.cli.model import add_model, model_from
+from cgraph.cli.sizes import byte_count
 from cgraph.errors import FormatError, bytes_text
 from cgraph.formats.npz import write_npz
 from cgraph.function import Function
@@ -33,6 +34,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--labels", type=Path, metavar="FILE", help="names of the classes, one in a line")
     parser.add_argument("--top", type=int, default=5, metavar="K", help="how many classes to show")
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="0: every core this process may use")
+    parser.add_argument("--budget", type=byte_count, metavar="BYTES", help="bytes that the arena may take: same bits")
     parser.add_argument("--memory", default="auto", metavar="STRATEGY", help="plan by this strategy")
     parser.add_argument("--save", type=Path, metavar="OUT.npz", help="keep the outputs")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -46,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     model = model_from(args, invent=False)
     values = read_inputs(args.input, model.inputs, args.pixels, args.bgr)
     loaded = perf_counter()
-    function = model.compiled(memory=args.memory, threads=args.threads)
+    function = model.compiled(memory=args.memory, threads=args.threads, budget=args.budget)
     compiled = perf_counter()
     found = function(*(values[x.name] for x in model.inputs))
     done = perf_counter()

@@ -1,6 +1,7 @@
 import json
 import xml.etree.ElementTree as xml
 
+import numpy as np
 import pytest
 
 import cgraph as cg
@@ -37,6 +38,22 @@ def test_a_budget_that_is_met_or_missed(records, capsys):
     assert "192 bytes are missing" in capsys.readouterr().err
     assert main(["plan", str(records), "--budget", "8192", "--strategy", "one_each"]) == 1
     assert "one_each needs 12 KiB" in capsys.readouterr().err
+
+
+def test_a_model_is_changed_until_it_fits(capsys):
+    assert main(["plan", "tests.cli.test_plan_file:layers", "--budget", "256KiB", "--strategy", "auto"]) == 0
+    text = capsys.readouterr().out
+    assert "within the budget" in text
+    assert "in bands" in text
+    assert main(["plan", "tests.cli.test_plan_file:layers", "--budget", "1KiB", "--strategy", "auto"]) == 1
+    assert "the least budget of this graph is" in capsys.readouterr().err
+
+
+def layers():
+    x = y = cg.Var((1, 8, 64, 64), name="x")
+    for _ in range(3):
+        y = cg.relu(cg.conv2d(y, cg.Const(np.full((8, y.shape[1], 3, 3), 0.1, "float32")), pad=1))
+    return cg.compile(cg.max_pool2d(y, 8), [x])
 
 
 def test_patches_around_the_peak_as_in_the_paper(capsys):

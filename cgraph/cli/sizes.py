@@ -1,0 +1,14 @@
+"""Numbers of bytes on the command line."""
+
+import argparse
+
+UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+def byte_count(text: str) -> int:
+    """A number of bytes, as ``4096`` or ``4KiB``."""
+    unit = next((unit for unit in UNITS if text.endswith(unit)), "")
+    number = text.removesuffix(unit).strip()
+    if not (number.isascii() and number.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes, such as 4096 or 4KiB")
+    return int(number) * UNITS.get(unit, 1)
