@@ -130,3 +130,14 @@ def test_places_that_are_shown_are_whole_numbers_of_the_plain_image():
     np.testing.assert_array_equal(got[1], want[1])
     for a, b in zip((got[0], got[2]), (want[0], want[2])):
         assert_near(a, b)
+
+
+def test_what_is_made_of_a_plain_result_stays_plain():
+    """The gradient of filters is no image, though it has four axes; nor is what is made of it."""
+    image, filters = cg.Var((2, 8, 8, 8), name="image"), cg.Var((16, 8, 3, 3), name="f").assign(const(16, 8, 3, 3))
+    gradient = cg.gradient(cg.sum(cg.square(cg.conv2d(image, filters, 1, 1))), filters)
+    moved = []
+    for outputs in ([gradient], [cg.tanh(filters - 0.1 * gradient)]):
+        steps = cg.compile(outputs, [image]).compiled.layout.steps
+        moved.append(sum(isinstance(n.op, ToLanes | ToPlain) for n in steps))
+    assert moved[0] == moved[1]
