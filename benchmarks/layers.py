@@ -1,4 +1,4 @@
-"""Single convolution layers, one thread: ours on blocked values against onnxruntime's one-node models.
+"""Single convolution layers, one thread: ours on values in lanes against onnxruntime's one-node models.
 
     python -m benchmarks.layers [part of a layer's name]
 
@@ -13,10 +13,10 @@ import numpy as np
 
 from benchmarks.prepared import aligned, alternate, prepare, workspace
 from cgraph.kernels.calls.activation import RELU
-from cgraph.kernels.calls.blocked import Blocked
 from cgraph.kernels.calls.conv import conv_calls, conv_nbytes
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.depthwise import depthwise_calls, is_depthwise, pack_depthwise
+from cgraph.kernels.calls.laned import Laned
 from cgraph.kernels.calls.pack import pack_bias, pack_conv
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.calls.winograd import Winograd, is_winograd, pack_winograd, winograd_calls
@@ -64,11 +64,11 @@ LAYERS = {
 }
 
 
-def blocked_of(n: int, c: int, h: int, w: int, lanes: int, halo: int) -> Blocked:
-    value = Blocked(Pointer(None), n, c, h, w, lanes, (halo,) * 4)
+def laned_of(n: int, c: int, h: int, w: int, lanes: int, halo: int) -> Laned:
+    value = Laned(Pointer(None), n, c, h, w, lanes, (halo,) * 4)
     array = aligned(value.nbytes).view("f4")
     array[:] = np.random.default_rng(0).standard_normal(array.size, "f4")
-    return Blocked(Pointer(array), n, c, h, w, lanes, (halo,) * 4)
+    return Laned(Pointer(array), n, c, h, w, lanes, (halo,) * 4)
 
 
 def operands(layer: Layer) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -83,8 +83,8 @@ def direct(layer: Layer):
     x, filters, bias = operands(layer)
     packed = aligned(shape.weights_nbytes).view("f4")
     packed[:] = pack_conv(shape, filters).ravel()
-    out = blocked_of(1, shape.k, *shape.result, shape.lanes, 0)
-    source = blocked_of(1, layer.c, layer.h, layer.h, shape.lanes, layer.size // 2)
+    out = laned_of(1, shape.k, *shape.result, shape.lanes, 0)
+    source = laned_of(1, layer.c, layer.h, layer.h, shape.lanes, layer.size // 2)
     view = contiguous(Pointer(x), x.shape, "f4")
     scratch = workspace(conv_nbytes(shape, 1))
     lowered = conv_calls(
@@ -104,8 +104,8 @@ def depthwise(layer: Layer):
     """A function that runs the depthwise kernel once."""
     shape = layer.shape
     _, filters, bias = operands(layer)
-    out = blocked_of(1, shape.k, *shape.result, shape.lanes, 0)
-    source = blocked_of(1, layer.c, layer.h, layer.h, shape.lanes, layer.size // 2)
+    out = laned_of(1, shape.k, *shape.result, shape.lanes, 0)
+    source = laned_of(1, layer.c, layer.h, layer.h, shape.lanes, layer.size // 2)
     packed, biases = Pointer(pack_depthwise(shape, filters)), Pointer(pack_bias(shape, bias))
     return prepare(depthwise_calls(shape, out, source, packed, biases, RELU).calls)
 
@@ -117,8 +117,8 @@ def winograd(layer: Layer, m: int):
     plan = Winograd(shape, 1, m)
     packed = aligned(plan.weights_nbytes).view("f4")
     packed[:] = pack_winograd(plan, filters).ravel()
-    out = blocked_of(1, shape.k, *shape.result, shape.lanes, 0)
-    source = blocked_of(1, layer.c, layer.h, layer.h, shape.lanes, 1)
+    out = laned_of(1, shape.k, *shape.result, shape.lanes, 0)
+    source = laned_of(1, layer.c, layer.h, layer.h, shape.lanes, 1)
     scratch = workspace(plan.nbytes)
     biases = Pointer(pack_bias(shape, bias))
     return prepare(winograd_calls(plan, out, source, Pointer(packed), biases, None, RELU, scratch).calls)

@@ -7,7 +7,7 @@ import numpy as np
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.traverse import post_order, rebuild
 from cgraph.kernels.calls.activation import NONE
-from cgraph.kernels.calls.gemm_blocks import pack_b
+from cgraph.kernels.calls.gemm_portions import pack_b
 from cgraph.kernels.calls.gemm_tile import GemmTile
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Const

@@ -15,9 +15,9 @@ from cgraph.kernels.target import target_named
 from tests.support.images import (
     activated,
     assert_zero_frame,
-    blocked,
     conv64,
-    empty_blocked,
+    empty_laned,
+    laned,
     plain,
     workspace,
 )
@@ -64,13 +64,13 @@ def check(rng, case, target, dtype="f4", is_plain=False, activation=RELU, order=
     want = conv64(x, filters, window, shape.groups) + bias[:, None, None]
     residual = rng.standard_normal(want.shape).astype(dtype)
     halo = tuple(v + wide for v in window.halo(*x.shape[2:]))
-    source = view_of(x) if is_plain else blocked(x, shape.lanes, halo)
-    out = empty_blocked((n, shape.k, *shape.result), shape.lanes, out_halo, dtype)
+    source = view_of(x) if is_plain else laned(x, shape.lanes, halo)
+    out = empty_laned((n, shape.k, *shape.result), shape.lanes, out_halo, dtype)
     packed = pack_conv(shape, filters)
     assert packed.nbytes == shape.weights_nbytes
     lowered = conv_calls(
         shape, out, source, Pointer(packed), Pointer(pack_bias(shape, bias)),
-        blocked(residual, shape.lanes, (0, 1, 1, 0)), activation, workspace(conv_nbytes(shape, n)),
+        laned(residual, shape.lanes, (0, 1, 1, 0)), activation, workspace(conv_nbytes(shape, n)),
     )  # fmt: skip
     run_calls(lowered.calls, target, order)
     np.testing.assert_allclose(plain(out), activated(want + residual, activation), **tolerance(dtype, filters))
@@ -118,8 +118,8 @@ def test_conv_of_any_shape(sizes, is_plain, target):
 def test_conv_without_bias_or_residual():
     rng = np.random.default_rng(7)
     shape, x, filters, _ = draw_conv(rng, CASES["point, flattened"], target_named("host"))
-    out = empty_blocked((1, shape.k, *shape.result), shape.lanes)
-    lowered = conv_calls(shape, out, blocked(x, shape.lanes), Pointer(pack_conv(shape, filters)))
+    out = empty_laned((1, shape.k, *shape.result), shape.lanes)
+    lowered = conv_calls(shape, out, laned(x, shape.lanes), Pointer(pack_conv(shape, filters)))
     run_calls(lowered.calls)
     np.testing.assert_allclose(plain(out), conv64(x, filters, shape.window), **tolerance("f4", filters))
 
@@ -128,33 +128,33 @@ def test_conv_adds_to_its_own_bytes_where_every_pixel_is_written_once():
     rng = np.random.default_rng(8)
     shape, x, filters, _ = draw_conv(rng, (1, 32, 14, 14, 32, Window(), 1), target_named("host"))
     before = rng.standard_normal((1, 32, 14, 14)).astype("f4")
-    out = blocked(before, shape.lanes)
+    out = laned(before, shape.lanes)
     assert conv_overwrites_residual(shape, has_halo=False)
-    run_calls(conv_calls(shape, out, blocked(x, shape.lanes), Pointer(pack_conv(shape, filters)), residual=out).calls)
+    run_calls(conv_calls(shape, out, laned(x, shape.lanes), Pointer(pack_conv(shape, filters)), residual=out).calls)
     np.testing.assert_allclose(plain(out), conv64(x, filters, shape.window) + before, **tolerance("f4", filters))
 
 
 def test_conv_refuses_a_narrow_halo():
     shape, x, filters, _ = draw_conv(np.random.default_rng(9), CASES["3x3, odd channels"], target_named("host"))
-    out = empty_blocked((1, shape.k, *shape.result), shape.lanes)
+    out = empty_laned((1, shape.k, *shape.result), shape.lanes)
     with pytest.raises(ValueError, match="halo"):
-        conv_calls(shape, out, blocked(x, shape.lanes, (1, 1, 1, 0)), Pointer(pack_conv(shape, filters)))
+        conv_calls(shape, out, laned(x, shape.lanes, (1, 1, 1, 0)), Pointer(pack_conv(shape, filters)))
 
 
 def test_conv_refuses_to_write_the_block_of_another_value():
     shape, x, filters, _ = draw_conv(np.random.default_rng(9), CASES["point with stride"], target_named("host"))
-    out = empty_blocked((2, 3 * shape.k, *shape.result), shape.lanes).part(0, shape.k - 1)
+    out = empty_laned((2, 3 * shape.k, *shape.result), shape.lanes).part(0, shape.k - 1)
     with pytest.raises(ValueError, match="whole blocks"):
-        conv_calls(shape, out, blocked(x, shape.lanes), Pointer(pack_conv(shape, filters)))
+        conv_calls(shape, out, laned(x, shape.lanes), Pointer(pack_conv(shape, filters)))
 
 
 def test_conv_writes_a_part_of_a_buffer():
     rng = np.random.default_rng(11)
     target = target_named("host")
     shape, x, filters, _ = draw_conv(rng, (2, 2 * target.lanes, 6, 5, target.lanes, Window(), 1), target)
-    whole = blocked(rng.standard_normal((2, 3 * target.lanes, 6, 5)).astype("f4"), target.lanes, (1, 1, 0, 0))
+    whole = laned(rng.standard_normal((2, 3 * target.lanes, 6, 5)).astype("f4"), target.lanes, (1, 1, 0, 0))
     before, out = plain(whole).copy(), whole.part(target.lanes, target.lanes)
-    run_calls(conv_calls(shape, out, blocked(x, shape.lanes), Pointer(pack_conv(shape, filters))).calls)
+    run_calls(conv_calls(shape, out, laned(x, shape.lanes), Pointer(pack_conv(shape, filters))).calls)
     np.testing.assert_allclose(plain(out), conv64(x, filters, shape.window), **tolerance("f4", filters))
     np.testing.assert_array_equal(plain(whole)[:, : target.lanes], before[:, : target.lanes])
     np.testing.assert_array_equal(plain(whole)[:, 2 * target.lanes :], before[:, 2 * target.lanes :])
@@ -163,9 +163,9 @@ def test_conv_writes_a_part_of_a_buffer():
 def test_conv_keeps_a_nan():
     shape, x, filters, _ = draw_conv(np.random.default_rng(10), CASES["point, flattened"], target_named("host"))
     x[0, 3, 2, 4] = np.nan
-    out = empty_blocked((1, shape.k, *shape.result), shape.lanes)
+    out = empty_laned((1, shape.k, *shape.result), shape.lanes)
     lowered = conv_calls(
-        shape, out, blocked(x, shape.lanes), Pointer(pack_conv(shape, filters)), activation=clip(-1.0, 1.0)
+        shape, out, laned(x, shape.lanes), Pointer(pack_conv(shape, filters)), activation=clip(-1.0, 1.0)
     )
     run_calls(lowered.calls)
     assert (np.isnan(plain(out)).sum(axis=(2, 3)) == 1).all()

@@ -10,7 +10,7 @@ from cgraph.kernels.calls.conv_transpose import TransposedShape, conv_transpose_
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import target_named
-from tests.support.images import assert_zero_frame, blocked, empty_blocked, plain
+from tests.support.images import assert_zero_frame, empty_laned, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls
 
 pytestmark = pytest.mark.usefixtures("cuts")
@@ -52,8 +52,8 @@ def run(case, target="host", order="all", dtype="f4"):
     packed = pack_transposed(shape, filters)
     assert packed.nbytes == shape.weights_nbytes
     biases = np.pad(bias, (0, -k % shape.lanes))
-    out = empty_blocked((n, k, *shape.result), shape.lanes, (1, 0, 1, 1), dtype)
-    source = blocked(x, shape.lanes, shape.halo())
+    out = empty_laned((n, k, *shape.result), shape.lanes, (1, 0, 1, 1), dtype)
+    source = laned(x, shape.lanes, shape.halo())
     lowered = conv_transpose_calls(shape, out, source, Pointer(packed), Pointer(biases), RELU)
     run_calls(lowered.calls, target, order)
     assert_zero_frame(out)
@@ -90,6 +90,6 @@ def test_transposed_conv_does_not_depend_on_the_order_of_tasks(order):
 
 def test_transposed_conv_refuses_a_narrow_halo():
     shape = TransposedShape(16, 4, 4, 16, Window((3, 3), pad=(1, 1, 1, 1)))
-    x = blocked(np.zeros((1, 16, 4, 4), "f4"), shape.lanes)
+    x = laned(np.zeros((1, 16, 4, 4), "f4"), shape.lanes)
     with pytest.raises(ValueError, match="halo"):
-        conv_transpose_calls(shape, empty_blocked((1, 16, 4, 4), shape.lanes), x, Pointer(np.zeros(1, "f4")))
+        conv_transpose_calls(shape, empty_laned((1, 16, 4, 4), shape.lanes), x, Pointer(np.zeros(1, "f4")))

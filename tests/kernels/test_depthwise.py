@@ -12,7 +12,7 @@ from cgraph.kernels.calls.pack import pack_bias
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import target_named
-from tests.support.images import activated, assert_zero_frame, blocked, conv64, empty_blocked, plain
+from tests.support.images import activated, assert_zero_frame, conv64, empty_laned, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls
 
 pytestmark = pytest.mark.usefixtures("cuts")
@@ -38,8 +38,8 @@ def run(case, target="host", order="all", dtype="f4"):
         rng.standard_normal((c, 1, *window.kernel)).astype(dtype),
     )
     bias = rng.standard_normal(c).astype(dtype)
-    out = empty_blocked((n, c, *shape.result), shape.lanes, (1, 1, 1, 2), dtype)
-    source = blocked(x, shape.lanes, window.halo(h, w))
+    out = empty_laned((n, c, *shape.result), shape.lanes, (1, 1, 1, 2), dtype)
+    source = laned(x, shape.lanes, window.halo(h, w))
     packed, biases = Pointer(pack_depthwise(shape, filters)), Pointer(pack_bias(shape, bias))
     run_calls(depthwise_calls(shape, out, source, packed, biases, RELU6).calls, target, order)
     assert_zero_frame(out)
@@ -75,6 +75,6 @@ def test_depthwise_does_not_depend_on_the_order_of_tasks(order):
 
 def test_depthwise_refuses_groups_of_channels():
     shape = ConvShape(16, 8, 8, 16, Window((3, 3), pad=(1, 1, 1, 1)), 4)
-    x = blocked(np.zeros((1, 16, 8, 8), "f4"), shape.lanes, (1, 1, 1, 1))
+    x = laned(np.zeros((1, 16, 8, 8), "f4"), shape.lanes, (1, 1, 1, 1))
     with pytest.raises(ValueError, match="depthwise"):
-        depthwise_calls(shape, empty_blocked((1, 16, 8, 8), shape.lanes), x, Pointer(np.zeros(144, "f4")))
+        depthwise_calls(shape, empty_laned((1, 16, 8, 8), shape.lanes), x, Pointer(np.zeros(144, "f4")))

@@ -13,7 +13,7 @@ from cgraph.kernels.calls.pack_filters import pack_conv_calls, pack_transposed_c
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import target_named
-from tests.support.images import blocked, windows, workspace
+from tests.support.images import laned, windows, workspace
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
 SAME = Window((3, 3), pad=(1, 1, 1, 1))
@@ -42,8 +42,8 @@ def run(case, target="host", order="all", dtype="f4", is_plain=False):
     out = np.full((c, k, *window.kernel), np.nan, dtype).swapaxes(0, 1)
     plan = FilterGrad(shape, n)
     room = workspace(plan.nbytes)
-    source = view_of(x) if is_plain else blocked(x, shape.lanes, window.halo(h, w))
-    given = blocked(g, shape.lanes, (1, 0, 0, 1))
+    source = view_of(x) if is_plain else laned(x, shape.lanes, window.halo(h, w))
+    given = laned(g, shape.lanes, (1, 0, 0, 1))
     run_calls(filter_grad_calls(plan, view_of(out), source, given, room).calls, target, order)
     error = 50 * np.finfo(dtype).eps * (n * np.prod(g.shape[2:])) ** 0.5  # of a sum over so many pixels
     np.testing.assert_allclose(out, filter_grad64(x, g, window), rtol=error, atol=error)

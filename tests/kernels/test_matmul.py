@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cgraph.kernels.calls.activation import NONE, RELU
-from cgraph.kernels.calls.gemm_blocks import PackedB, pack_b
+from cgraph.kernels.calls.gemm_portions import PackedB, pack_b
 from cgraph.kernels.calls.matmul import matmul_calls, matmul_nbytes
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import host_target, target_named

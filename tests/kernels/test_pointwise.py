@@ -54,7 +54,7 @@ def test_any_strides_give_the_bits_of_numpy(data, shape, dtype, target):
 @every_target
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("shape", [(3, 1, 7, 5), (2, 3, 4, 1), (1, 2, 90, 90)])
-def test_blocked_images_beside_values_of_their_channels(shape, dtype, target):
+def test_images_in_lanes_beside_values_of_their_channels(shape, dtype, target):
     lanes = target_named(target).lanes_of(dtype)
     rng = np.random.default_rng(5)
     x = rng.standard_normal((*shape, lanes)).astype(dtype)

@@ -1,4 +1,4 @@
-"""Pooling against NumPy, on blocked images and on plain views."""
+"""Pooling against NumPy, on images in lanes and on plain views."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cgraph.kernels.calls.pool import average_pool_calls, max_pool_calls
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.target import target_named
-from tests.support.images import assert_zero_frame, blocked, empty_blocked, plain, windows
+from tests.support.images import assert_zero_frame, empty_laned, laned, plain, windows
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
 pytestmark = pytest.mark.usefixtures("cuts")
@@ -40,11 +40,11 @@ def seen(x, window, size, fill):
 
 
 def both_layouts(calls_of, x, size, target="host", order="all"):
-    """The result of the blocked and of the plain kernel."""
+    """The result of the laned and of the plain kernel."""
     target = target_named(target)
     lanes, shape = target.lanes_of(f"f{x.dtype.itemsize}"), (*x.shape[:2], *size)
-    out = empty_blocked(shape, lanes, (1, 0, 1, 2), f"f{x.dtype.itemsize}")
-    run_calls(calls_of(out, blocked(x, lanes, (0, 1, 2, 0))).calls, target, order)
+    out = empty_laned(shape, lanes, (1, 0, 1, 2), f"f{x.dtype.itemsize}")
+    run_calls(calls_of(out, laned(x, lanes, (0, 1, 2, 0))).calls, target, order)
     if not np.isnan(x).any():
         assert_zero_frame(out)
     dense = np.full(shape, np.nan, x.dtype)
@@ -130,4 +130,4 @@ def test_pool_does_not_depend_on_the_order_of_tasks(order):
 def test_pool_refuses_a_change_of_layout():
     x = np.zeros((1, 16, 4, 4), "f4")
     with pytest.raises(ValueError, match="layout"):
-        max_pool_calls(view_of(x), blocked(x, target_named("host").lanes), Window())
+        max_pool_calls(view_of(x), laned(x, target_named("host").lanes), Window())

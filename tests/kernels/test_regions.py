@@ -1,4 +1,4 @@
-"""What boxes see, and the gradient for the images, on blocked images and on plain views, against the op's meaning."""
+"""What boxes see, and the gradient for the images, on images in lanes and on plain views, against the op's meaning."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from cgraph.kernels.calls.regions import Boxes, Grid, align_calls, spread_calls
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import target_named
 from cgraph.ops.regions import RoiAlign, RoiAlignGrad
-from tests.support.images import assert_zero_frame, blocked, empty_blocked, plain
+from tests.support.images import assert_zero_frame, empty_laned, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
 GRIDS = [("cells", 2), ("cells", 1), ("cells", 3), ("aligned", 2), ("corners", 1)]
@@ -39,8 +39,8 @@ def test_cells_of_blocked_and_plain_images_are_the_meaning(kind, samples, order,
         want = RoiAlign((3, 4), grid).meaning(boxes, batch, level, *images)
     machine = target_named(target)
     lanes = machine.lanes_of("f4")
-    out = empty_blocked(want.shape, lanes, (1, 0, 2, 1))
-    sources = [blocked(x, lanes, halo) for x, halo in zip(images, [(1, 1, 1, 1), (0, 2, 0, 0)])]
+    out = empty_laned(want.shape, lanes, (1, 0, 2, 1))
+    sources = [laned(x, lanes, halo) for x, halo in zip(images, [(1, 1, 1, 1), (0, 2, 0, 0)])]
     run_calls(align_calls(out, views(boxes, batch, level), sources, grid), machine, order)
     assert_zero_frame(out)
     np.testing.assert_allclose(plain(out), want, rtol=1e-5, atol=1e-5)
@@ -61,8 +61,8 @@ def test_gradients_of_blocked_and_plain_images_are_the_meaning(kind, samples, or
     lanes = machine.lanes_of("f4")
     for which, x in enumerate(images):
         want = RoiAlignGrad(which, (2, *x.shape[2:]), grid).meaning(boxes, batch, level, g)
-        out = empty_blocked(x.shape, lanes, (1, 0, 2, 1))
-        given = blocked(g, lanes, (0, 1, 0, 0))
+        out = empty_laned(x.shape, lanes, (1, 0, 2, 1))
+        given = laned(g, lanes, (0, 1, 0, 0))
         run_calls(spread_calls(out, views(boxes, batch, level), given, which, grid), machine, order)
         assert_zero_frame(out)
         np.testing.assert_allclose(plain(out), want, rtol=1e-5, atol=2e-5)

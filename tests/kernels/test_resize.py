@@ -1,4 +1,4 @@
-"""Resizing against NumPy, on blocked images and on plain views."""
+"""Resizing against NumPy, on images in lanes and on plain views."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 
 from cgraph.kernels.calls.resize import COORDINATES, ROUNDINGS, linear_calls, nearest_calls
 from cgraph.kernels.target import target_named
-from tests.support.images import assert_zero_frame, blocked, empty_blocked, plain
+from tests.support.images import assert_zero_frame, empty_laned, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
 SIZES = [((1, 20, 5, 7), (10, 14)), ((2, 3, 8, 9), (5, 4)), ((1, 17, 1, 6), (1, 13)), ((1, 5, 4, 4), (1, 1))]
@@ -60,8 +60,8 @@ def linear64(x, size, coordinates):
 def both_layouts(calls_of, x, size, target="host", order="all"):
     target = target_named(target)
     lanes, shape, dtype = target.lanes_of(f"f{x.dtype.itemsize}"), (*x.shape[:2], *size), f"f{x.dtype.itemsize}"
-    out = empty_blocked(shape, lanes, (0, 1, 1, 0), dtype)
-    run_calls(calls_of(out, blocked(x, lanes, (1, 0, 0, 2))).calls, target, order)
+    out = empty_laned(shape, lanes, (0, 1, 1, 0), dtype)
+    run_calls(calls_of(out, laned(x, lanes, (1, 0, 0, 2))).calls, target, order)
     assert_zero_frame(out)
     dense = np.full(shape, np.nan, x.dtype)
     turned = np.ascontiguousarray(x.swapaxes(2, 3)).swapaxes(2, 3)

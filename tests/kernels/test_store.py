@@ -25,7 +25,7 @@ from cgraph.kernels.objects import UnknownCode, placed
 from cgraph.kernels.store import KernelStore, emitter_hash, symbol_of
 from cgraph.kernels.target import host_target, new_target_machine
 
-KERNEL = Kernel("blocked_copy.zero_halo", ("f4",))
+KERNEL = Kernel("laned_copy.zero_halo", ("f4",))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from cgraph.kernels.calls.winograd import Winograd, pack_winograd, winograd_call
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
 from cgraph.kernels.target import target_named
-from tests.support.images import activated, assert_zero_frame, blocked, conv64, empty_blocked, plain, workspace
+from tests.support.images import activated, assert_zero_frame, conv64, empty_laned, laned, plain, workspace
 from tests.support.kernels import ORDERS, TARGETS, run_calls
 
 pytestmark = pytest.mark.usefixtures("cuts")
@@ -30,14 +30,14 @@ def run(case, m, target="host", order="all", pad=(1, 1, 1, 1), in_halo=(1, 1, 1,
     x = np.maximum(rng.standard_normal((n, c, h, w)), 0).astype("f4")
     filters = (rng.standard_normal((k, c, 3, 3)) * (2 / (9 * c)) ** 0.5).astype("f4")
     bias = rng.standard_normal(k).astype("f4")
-    out = empty_blocked((n, k, *shape.result), shape.lanes, (1, 0, 2, 1))
+    out = empty_laned((n, k, *shape.result), shape.lanes, (1, 0, 2, 1))
     add = rng.standard_normal((n, k, *shape.result)).astype("f4") if residual else np.zeros(1, "f4")
     packed = pack_winograd(plan, filters)
     assert packed.nbytes == plan.weights_nbytes
     room = workspace(plan.nbytes)
     lowered = winograd_calls(
-        plan, out, blocked(x, shape.lanes, in_halo), Pointer(packed), Pointer(pack_bias(shape, bias)),
-        blocked(add, shape.lanes) if residual else None, activation, room,
+        plan, out, laned(x, shape.lanes, in_halo), Pointer(packed), Pointer(pack_bias(shape, bias)),
+        laned(add, shape.lanes) if residual else None, activation, room,
     )  # fmt: skip
     run_calls(lowered.calls, target, order)
     assert_zero_frame(out)

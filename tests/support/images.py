@@ -1,9 +1,9 @@
-"""Blocked images in NumPy, and what image kernels mean, in float64."""
+"""Laned images in NumPy, and what image kernels mean, in float64."""
 
 import numpy as np
 
 from cgraph.kernels.calls.activation import Activation
-from cgraph.kernels.calls.blocked import Blocked
+from cgraph.kernels.calls.laned import Laned
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Pointer, View, contiguous
 
@@ -22,42 +22,42 @@ def workspace(nbytes: int) -> View:
     return contiguous(Pointer(bytes_), (nbytes,), "u1")
 
 
-def empty_blocked(shape, lanes, halo=(0, 0, 0, 0), dtype="f4", channels=0, channel_offset=0) -> Blocked:
-    """A blocked value of NaN in a zero halo."""
-    x = Blocked(Pointer(np.empty(0)), *shape, lanes, halo, channel_offset, channels, dtype)
-    made = Blocked(Pointer(aligned(x.nbytes).view(dtype)), *shape, lanes, halo, channel_offset, channels, dtype)
+def empty_laned(shape, lanes, halo=(0, 0, 0, 0), dtype="f4", channels=0, channel_offset=0) -> Laned:
+    """A value in lanes of NaN in a zero halo."""
+    x = Laned(Pointer(np.empty(0)), *shape, lanes, halo, channel_offset, channels, dtype)
+    made = Laned(Pointer(aligned(x.nbytes).view(dtype)), *shape, lanes, halo, channel_offset, channels, dtype)
     interior(made)[...] = np.nan
     return made
 
 
-def blocked(x: np.ndarray, lanes: int, halo=(0, 0, 0, 0)) -> Blocked:
-    """Plain images ``[n, c, h, w]`` as a blocked value."""
+def laned(x: np.ndarray, lanes: int, halo=(0, 0, 0, 0)) -> Laned:
+    """Plain images ``[n, c, h, w]`` as a value in lanes."""
     n, c, h, w = x.shape
-    made = empty_blocked(x.shape, lanes, halo, f"{x.dtype.kind}{x.dtype.itemsize}")
+    made = empty_laned(x.shape, lanes, halo, f"{x.dtype.kind}{x.dtype.itemsize}")
     padded = np.zeros((n, made.buffer_blocks * lanes, h, w), x.dtype)
     padded[:, :c] = x
     interior(made)[...] = padded.reshape(n, -1, lanes, h, w).transpose(0, 1, 3, 4, 2)
     return made
 
 
-def buffer(x: Blocked) -> np.ndarray:
+def buffer(x: Laned) -> np.ndarray:
     """The whole buffer ``[n, blocks, rows, columns, lanes]``."""
     top, left, bottom, right = x.halo
     return x.at.base.reshape(x.n, x.buffer_blocks, x.h + top + bottom, x.w + left + right, x.lanes)
 
 
-def interior(x: Blocked) -> np.ndarray:
+def interior(x: Laned) -> np.ndarray:
     top, left = x.halo[:2]
     return buffer(x)[:, :, top : top + x.h, left : left + x.w]
 
 
-def plain(x: Blocked) -> np.ndarray:
+def plain(x: Laned) -> np.ndarray:
     """The value as ``[n, c, h, w]``."""
     channels = interior(x).transpose(0, 1, 4, 2, 3).reshape(x.n, -1, x.h, x.w)
     return channels[:, x.channel_offset : x.channel_offset + x.c]
 
 
-def assert_zero_frame(x: Blocked) -> None:
+def assert_zero_frame(x: Laned) -> None:
     """The halo and the unused lanes are zero."""
     assert not np.isnan(buffer(x)).any()
     frame = buffer(x).copy()

@@ -9,7 +9,7 @@ class Activation(Record):
     """``min(high, max(low, x if x > 0 else slope * x))``
 
     Fields
-        low, high: bounds with ``low <= 0 <= high``, so that the unused lanes of a blocked value stay zero
+        low, high: bounds with ``low <= 0 <= high``, so that the unused lanes of a value in lanes stay zero
         slope: factor of negative values; 1 leaves them
     """
 

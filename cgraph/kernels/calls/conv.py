@@ -1,11 +1,11 @@
-"""Calls of direct convolution on blocked images, or on plain images of few channels."""
+"""Calls of direct convolution on images in lanes, or on plain images of few channels."""
 
 import numpy as np
 
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.bands import BANDS
-from cgraph.kernels.calls.blocked import Blocked, require_first_lane, require_whole_blocks
 from cgraph.kernels.calls.conv_shape import ConvShape, pixels_for
+from cgraph.kernels.calls.laned import Laned, require_first_lane, require_whole_blocks
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
 from cgraph.kernels.calls.plain import pad_plain_calls, padded_plain
 from cgraph.kernels.kernel import Pointer, View
@@ -20,18 +20,18 @@ SHORT_REDUCTION = 600  # below this the reduction is too short to hide the misse
 
 def conv_calls(
     shape: ConvShape,
-    out: Blocked,
-    x: Blocked | View,
+    out: Laned,
+    x: Laned | View,
     weights: Pointer,
     bias: Pointer | None = None,
-    residual: Blocked | None = None,
+    residual: Laned | None = None,
     activation: Activation = NONE,
     workspace: View | None = None,
 ) -> Lowered:
     """``out = activation(conv(x, weights) + bias + residual)``
 
     Operands
-        x: blocked images whose halo is at least ``shape.window.halo(h, w)``; or, when ``shape.is_plain``, a view
+        x: images in lanes whose halo is at least ``shape.window.halo(h, w)``; or, when ``shape.is_plain``, a view
             ``[n, c, h, w]`` with pixels side by side
         weights: as `pack_conv` writes them; bias: as `pack_bias` writes it, or None
         residual: of the result's shape; it may be `out` itself when `conv_overwrites_residual`
@@ -48,13 +48,13 @@ def conv_calls(
             x = padded
         source = plain_source(shape, x)
     else:
-        source = blocked_source(shape, x)
+        source = laned_source(shape, x)
     grid = Grid(*shape.result)
     if source.is_flat and shape.window.is_point and not out.has_halo and not (residual and residual.has_halo):
         grid = Grid(1, grid.rows * grid.columns)
     if source.n != out.n:
         raise ValueError(f"{source.n} images do not make {out.n} results")
-    places = blocked_place(out), blocked_place(residual) if residual else None
+    places = laned_place(out), laned_place(residual) if residual else None
     return before + tile_calls(shape, grid, source, weights, bias, *places, activation)
 
 
@@ -113,13 +113,13 @@ class Place(Record):
     step: int
 
 
-def blocked_place(x: Blocked) -> Place:
-    """All pixels of a blocked value."""
+def laned_place(x: Laned) -> Place:
+    """All pixels of a value in lanes."""
     return Place(x.origin, x.image, x.plane, x.row, x.lanes)
 
 
-def blocked_source(shape: ConvShape, x: Blocked) -> Source:
-    """A blocked value as operand of `shape`."""
+def laned_source(shape: ConvShape, x: Laned) -> Source:
+    """A value in lanes as operand of `shape`."""
     require_first_lane(x)
     window = shape.window
     if (x.c, x.h, x.w) != (shape.c, shape.h, shape.w) or x.lanes != shape.lanes:
@@ -232,7 +232,7 @@ def tile_ns(target: Target, multiply_adds: int) -> float:
     return multiply_adds * (0.3 if target.fma else 0.6)
 
 
-def check_result(shape: ConvShape, out: Blocked, residual: Blocked | None) -> None:
+def check_result(shape: ConvShape, out: Laned, residual: Laned | None) -> None:
     """ValueError when a value is not the result of `shape`, or shares a block of channels with another."""
     require_whole_blocks(out, residual)
     for y in (out, residual or out):

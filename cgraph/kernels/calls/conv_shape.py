@@ -23,7 +23,7 @@ class ConvShape(Record):
         k: channels of the result
         window: filter size, stride, padding, dilation
         groups: groups of channels that do not meet
-        is_plain: images lie as ``[n, c, h, w]`` (first layers of few channels), else blocked
+        is_plain: images lie as ``[n, c, h, w]`` (first layers of few channels), else in lanes
         target: the machine
         dtype: ``f4`` or ``f8``
         panel: blocks of result channels in a tile; 0 lets `vectors` choose. Packed filters depend on it, so a part of

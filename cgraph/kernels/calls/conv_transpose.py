@@ -11,9 +11,9 @@ from dataclasses import field
 import numpy as np
 
 from cgraph.kernels.calls.activation import NONE, Activation
-from cgraph.kernels.calls.blocked import Blocked, require_first_lane, require_whole_blocks
 from cgraph.kernels.calls.conv import Grid, Place, Source, tile_calls
 from cgraph.kernels.calls.conv_shape import ConvShape
+from cgraph.kernels.calls.laned import Laned, require_first_lane, require_whole_blocks
 from cgraph.kernels.calls.lowered import Lowered, joined, table
 from cgraph.kernels.calls.pack import pack_conv
 from cgraph.kernels.calls.window import Window
@@ -128,8 +128,8 @@ class Phase(Record):
 
 def conv_transpose_calls(
     shape: TransposedShape,
-    out: Blocked,
-    x: Blocked,
+    out: Laned,
+    x: Laned,
     weights: Pointer,
     bias: Pointer | None = None,
     activation: Activation = NONE,
@@ -137,7 +137,7 @@ def conv_transpose_calls(
     """``out = activation(transposed convolution of x + bias)``
 
     Operands
-        x: blocked images whose halo is at least ``shape.halo()``
+        x: images in lanes whose halo is at least ``shape.halo()``
         weights: as `pack_transposed` writes them; bias: ``[k]`` with zeros up to whole blocks, or None
     Raises
         ValueError: shapes disagree, the halo is too narrow, or a value shares a block of channels
@@ -159,7 +159,7 @@ def conv_transpose_calls(
     return joined(parts)
 
 
-def phase_source(phase: Phase, x: Blocked) -> Source:
+def phase_source(phase: Phase, x: Laned) -> Source:
     shape = phase.shape
     c, _, tap = np.array(shape.steps).T
     shifts = np.array([(r, s) for (_, r), (_, s) in phase.taps])[tap]

@@ -4,9 +4,9 @@ import numpy as np
 
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.bands import band_of, banded_tasks
-from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
 from cgraph.kernels.calls.conv import check_result, tile_ns
 from cgraph.kernels.calls.conv_shape import ConvShape
+from cgraph.kernels.calls.laned import Laned, require_whole_blocks
 from cgraph.kernels.calls.lowered import Lowered, chunk_of
 from cgraph.kernels.calls.pack import runs_of
 from cgraph.kernels.kernel import Pointer
@@ -17,14 +17,14 @@ MOST_HELD = 9  # taps whose weights stay in registers
 
 
 def is_depthwise(shape: ConvShape) -> bool:
-    """One filter for each channel, blocked; several filters for a channel are a grouped convolution."""
+    """One filter for each channel, in lanes; several filters for a channel are a grouped convolution."""
     return shape.groups == shape.c == shape.k and not shape.is_plain
 
 
 def depthwise_calls(
     shape: ConvShape,
-    out: Blocked,
-    x: Blocked,
+    out: Laned,
+    x: Laned,
     weights: Pointer,
     bias: Pointer | None = None,
     activation: Activation = NONE,
@@ -32,7 +32,7 @@ def depthwise_calls(
     """``out[n, c] = activation(conv(x[n, c], filters[c]) + bias[c])``
 
     Operands
-        x: blocked images whose halo is at least ``shape.window.halo(h, w)``
+        x: images in lanes whose halo is at least ``shape.window.halo(h, w)``
         weights: as `pack_depthwise` writes them; bias: as `pack_bias` writes it, or None
     Raises
         ValueError: not depthwise, shapes disagree, the halo is too narrow, or a value shares a block of channels

@@ -14,9 +14,9 @@ from itertools import product
 import numpy as np
 
 from cgraph.alignment import aligned
-from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
 from cgraph.kernels.calls.conv import tile_ns
 from cgraph.kernels.calls.conv_shape import ConvShape, sums
+from cgraph.kernels.calls.laned import Laned, require_whole_blocks
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
 from cgraph.kernels.calls.plain import pad_plain_calls, padded_plain
 from cgraph.kernels.calls.reduce import reduce_calls, reduce_nbytes
@@ -98,11 +98,11 @@ class FilterGrad(Record):
         return sum(map(aligned, self.rooms))
 
 
-def filter_grad_calls(plan: FilterGrad, out: View, x: Blocked | View, g: Blocked, workspace: View) -> Lowered:
+def filter_grad_calls(plan: FilterGrad, out: View, x: Laned | View, g: Laned, workspace: View) -> Lowered:
     """``out[k, c, r, s]`` = the gradient, of any strides, for images `x` and the result's gradient `g`.
 
     Operands
-        x: blocked images whose halo is at least ``shape.window.halo(h, w)``; or, when ``shape.is_plain``, a view
+        x: images in lanes whose halo is at least ``shape.window.halo(h, w)``; or, when ``shape.is_plain``, a view
             ``[n, c, h, w]`` with pixels side by side
         workspace: at least ``plan.nbytes`` bytes
     Raises
@@ -115,7 +115,7 @@ def filter_grad_calls(plan: FilterGrad, out: View, x: Blocked | View, g: Blocked
     if isinstance(x, View) and plan.rooms[0]:
         whole = padded_plain(x, s.window.pad, padded)
         before, x = pad_plain_calls(whole, x, s.window.pad), whole
-    source = plain_source(plan, x) if isinstance(x, View) else blocked_source(plan, x)
+    source = plain_source(plan, x) if isinstance(x, View) else laned_source(plan, x)
     m = Trace()
     program = m.program(m.load(0, s.dtype))
     assert totals is not None
@@ -148,13 +148,13 @@ def plain_source(plan: FilterGrad, x: View) -> Source:
     return Source(x.at, tiles, image, row, 1, plane)
 
 
-def blocked_source(plan: FilterGrad, x: Blocked) -> Source:
+def laned_source(plan: FilterGrad, x: Laned) -> Source:
     top, left, _, _ = plan.shape.window.pad
     tiles = table([c // x.lanes * x.plane + c % x.lanes for c in range(0, x.c, plan.tile[2])])
     return Source(x.pixel(-top, -left), tiles, x.image, x.row, x.lanes, 1)
 
 
-def tile_call(plan: FilterGrad, x: Source, g: Blocked, out: Pointer) -> Call:
+def tile_call(plan: FilterGrad, x: Source, g: Laned, out: Pointer) -> Call:
     """The sums of every part, filter and channel."""
     s, (rows, taps, channels, vectors) = plan.shape, plan.tile
     (down, across), (tall, wide), (r, columns) = s.window.stride, s.window.dilation, s.window.kernel
@@ -181,7 +181,7 @@ def parts_view(plan: FilterGrad, at: Pointer) -> View:
     return View(at, (plan.parts, s.k, s.c, rows, taps), tuple(n * plan.itemsize for n in steps), s.dtype)
 
 
-def check_shapes(plan: FilterGrad, out: View, x: Blocked | View, g: Blocked) -> None:
+def check_shapes(plan: FilterGrad, out: View, x: Laned | View, g: Laned) -> None:
     s = plan.shape
     require_whole_blocks(g)
     images = x.shape if isinstance(x, View) else (x.n, x.c, x.h, x.w)
@@ -191,7 +191,7 @@ def check_shapes(plan: FilterGrad, out: View, x: Blocked | View, g: Blocked) -> 
         raise ValueError(f"images {images} and filters {out.shape} are not those of {s}")
     if (g.n, g.c, g.h, g.w) != (plan.n, s.k, *s.result):
         raise ValueError(f"a gradient [{g.n}, {g.c}, {g.h}, {g.w}] is not that of the result of {s}")
-    if isinstance(x, Blocked):
+    if isinstance(x, Laned):
         require_whole_blocks(x)
         if not x.covers(s.window.halo(x.h, x.w)):
             raise ValueError(f"a halo of {x.halo} is narrower than {s.window.halo(x.h, x.w)}, which the filter reads")

@@ -1,12 +1,12 @@
-"""How a matrix product is tiled: the register tile by the size of the result, the blocks by the caches."""
+"""How a matrix product is tiled: the register tile by the size of the result, the portions by the caches."""
 
 from cgraph.kernels.calls.conv_shape import sums
 from cgraph.kernels.target import Target
 from cgraph.record import Record
 
-BLOCK_K = 1024  # a panel of b, 32 columns by 1024, fills an eighth of a 1 MiB L2
-BLOCK_B = 1 << 20  # elements of b packed at once
-BLOCK_A = 1 << 19  # elements of a packed at once
+PORTION_K = 1024  # a panel of b, 32 columns by 1024, fills an eighth of a 1 MiB L2
+PORTION_B = 1 << 20  # elements of b packed at once
+PORTION_A = 1 << 19  # elements of a packed at once
 
 
 class GemmTile(Record):
@@ -37,7 +37,7 @@ def gemm_tile(m: int, n: int, dtype: str, target: Target) -> GemmTile:
 
 
 def evenly(total: int, most: int, multiple: int) -> int:
-    """The size of equal blocks, of `most` or one `multiple` at the most, that make up `total`."""
+    """The size of equal portions, of `most` or one `multiple` at the most, that make up `total`."""
     count = max(1, -(-total // max(most, multiple)))
     return rounded(-(-total // count), multiple)
 
@@ -48,5 +48,5 @@ def rounded(size: int, multiple: int) -> int:
 
 
 def spans(total: int, size: int) -> list[tuple[int, int]]:
-    """(start, length) of the blocks of `total`; one empty block when there is nothing."""
+    """(start, length) of the portions of `total`; one empty portion when there is nothing."""
     return [(i, min(size, total - i)) for i in range(0, total, max(size, 1))] or [(0, 0)]

@@ -1,10 +1,10 @@
-"""Images of either layout, blocked or plain ``[n, c, h, w]``, as kernels that treat planes alike see them."""
+"""Images of either layout, in lanes or plain ``[n, c, h, w]``, as kernels that treat planes alike see them."""
 
-from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
+from cgraph.kernels.calls.laned import Laned, require_whole_blocks
 from cgraph.kernels.kernel import Pointer, View
 from cgraph.record import Record
 
-Images = Blocked | View
+Images = Laned | View
 
 
 class Planes(Record):
@@ -22,8 +22,8 @@ class Planes(Record):
 
 
 def planes_of(x: Images) -> Planes:
-    """The planes of blocked images or of a plain view. ValueError when a value shares a block of channels."""
-    if isinstance(x, Blocked):
+    """The planes of images in lanes or of a plain view. ValueError when a value shares a block of channels."""
+    if isinstance(x, Laned):
         require_whole_blocks(x)
         return Planes(x.n, x.blocks, x.h, x.w, x.origin, x.image, x.plane, x.row, x.lanes)
     image, plane, row, column = (s // x.itemsize for s in x.strides)
@@ -34,8 +34,8 @@ def planes_of(x: Images) -> Planes:
 def same_planes(out: Images, x: Images) -> tuple[Planes, Planes]:
     """The planes of a result and of its operand. ValueError when layout, images or channels differ."""
     planes = planes_of(out), planes_of(x)
-    if isinstance(out, Blocked) != isinstance(x, Blocked):
-        raise ValueError("no change of layout here: both values blocked, or both plain")
+    if isinstance(out, Laned) != isinstance(x, Laned):
+        raise ValueError("no change of layout here: both values laned, or both plain")
     if (planes[0].n, planes[0].count) != (planes[1].n, planes[1].count):
         raise ValueError(f"images and planes differ: {planes[0]} and {planes[1]}")
     return planes

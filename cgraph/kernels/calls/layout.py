@@ -111,7 +111,7 @@ def pointwise_walk(views: tuple[View, ...], leader: int, lanes: int) -> Walk:
 def with_vectors_repeated(views: tuple[View, ...], leader: int, lanes: int) -> Walk:
     """Rows of one vector joined to longer ones: some operands go on through memory, others repeat the vector.
 
-    So lie blocked images beside values of their channels.
+    So lie images in lanes beside values of their channels.
     """
     if views[0].shape[-1] != lanes or lanes == 1:
         return Walk(views)

@@ -10,7 +10,7 @@ from itertools import product
 
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.conv import tile_ns
-from cgraph.kernels.calls.gemm_blocks import Blocks, PackedB
+from cgraph.kernels.calls.gemm_portions import PackedB, Portions
 from cgraph.kernels.calls.gemm_tile import evenly, spans
 from cgraph.kernels.calls.lowered import chunk_of
 from cgraph.kernels.calls.matrices import Matrices, Operand, each_matrices, oriented
@@ -54,7 +54,7 @@ def matmul_calls(
         if packed:
             if is_simple(x):
                 raise ValueError("a constant in panels needs a result whose rows lie side by side")
-            calls += tiled_calls(x, Blocks.of_packed(x, packed), activation, workspace, target, adds)
+            calls += tiled_calls(x, Portions.of_packed(x, packed), activation, workspace, target, adds)
         elif is_simple(x):
             calls.append(simple_call(x, activation, adds))
         elif is_dot(x) and not adds:
@@ -62,7 +62,7 @@ def matmul_calls(
         elif is_row(x) and not adds:
             calls.append(row_call(x, activation, target))
         else:
-            calls += tiled_calls(x, Blocks.of(x, target, adds), activation, workspace, target, adds)
+            calls += tiled_calls(x, Portions.of(x, target, adds), activation, workspace, target, adds)
     return calls
 
 
@@ -72,9 +72,9 @@ def matmul_nbytes(
     """Bytes of workspace that `matmul_calls` needs."""
     for x in all_products(out, a, b, bias):
         if isinstance(b, PackedB):
-            return Blocks.of_packed(x, b).nbytes
+            return Portions.of_packed(x, b).nbytes
         in_place = is_simple(x) or (not adds and (is_dot(x) or is_row(x)))
-        return 0 if in_place else Blocks.of(x, target, adds).nbytes
+        return 0 if in_place else Portions.of(x, target, adds).nbytes
     return 0
 
 
@@ -113,38 +113,38 @@ def is_row(x: Matrices) -> bool:
 
 def tiled_calls(
     x: Matrices,
-    blocks: Blocks,
+    portions: Portions,
     activation: Activation,
     workspace: View | None,
     target: Target,
     adds: bool = False,
 ) -> list[Call]:
-    """Pack and multiply block by block; blocks of one sum follow one another, so that it grows in order of k."""
-    panels = room(workspace, blocks.nbytes) if blocks.nbytes else x.out.at
+    """Pack and multiply portion by portion; portions of one sum follow one another, so that it grows in order of k."""
+    panels = room(workspace, portions.nbytes) if portions.nbytes else x.out.at
     calls = []
-    outer = product(spans(x.count, blocks.count), spans(x.k, blocks.k), spans(x.n, blocks.n))
+    outer = product(spans(x.count, portions.count), spans(x.k, portions.k), spans(x.n, portions.n))
     for (first, count), (k0, k), (j0, n) in outer:
         b = x.b.moved(first, k0, j0)
-        if blocks.packed:
-            b = in_panels(blocks.packed.at + k0 * blocks.packed.padded * b.itemsize, 0, b)
-        elif blocks.b_nbytes:
-            b, call = packed_side(b.transposed, panels + blocks.a_nbytes, count, n, k, blocks.tile.width)
+        if portions.packed:
+            b = in_panels(portions.packed.at + k0 * portions.packed.padded * b.itemsize, 0, b)
+        elif portions.b_nbytes:
+            b, call = packed_side(b.transposed, panels + portions.a_nbytes, count, n, k, portions.tile.width)
             calls.append(call)
-        for i0, m in spans(x.m, blocks.m):
+        for i0, m in spans(x.m, portions.m):
             a = x.a.moved(first, i0, k0)
-            if blocks.a_nbytes:
-                a, call = packed_side(a, panels, count, m, k, blocks.tile.rows)
+            if portions.a_nbytes:
+                a, call = packed_side(a, panels, count, m, k, portions.tile.rows)
                 calls.append(call)
-            part = Part(x, blocks, count, m, n, k, a, b, first, i0, j0, adds or k0 > 0)
+            part = Part(x, portions, count, m, n, k, a, b, first, i0, j0, adds or k0 > 0)
             calls.append(tile_call(part, activation if k0 + k == x.k else NONE, target))
     return calls
 
 
 class Part(Record):
-    """One block of products: sizes, the sides as they are read, where it begins, and whether it adds to `out`."""
+    """One portion of a product: sizes, the sides as they are read, where it begins, and whether it adds to `out`."""
 
     x: Matrices
-    blocks: Blocks
+    portions: Portions
     count: int
     m: int
     n: int
@@ -158,10 +158,10 @@ class Part(Record):
 
 
 def tile_call(p: Part, activation: Activation, target: Target) -> Call:
-    tile, x = p.blocks.tile, p.x
+    tile, x = p.portions.tile, p.x
     out = x.out.moved(p.first, p.row, p.column)
     bias = x.bias.moved(p.first, p.row, p.column) if x.bias and not p.adds else None
-    a_is_packed, b_is_packed = bool(p.blocks.a_nbytes), bool(p.blocks.b_nbytes or p.blocks.packed)
+    a_is_packed, b_is_packed = bool(p.portions.a_nbytes), bool(p.portions.b_nbytes or p.portions.packed)
     row_panels, column_panels = -(-p.m // tile.rows), -(-p.n // tile.width)
     by_row = p.k * p.n * x.out.itemsize <= NEAR_B
     outer, inner = (row_panels, column_panels) if by_row else (column_panels, row_panels)

@@ -1,10 +1,10 @@
-"""Calls of pooling on blocked images and on plain views ``[n, c, h, w]``."""
+"""Calls of pooling on images in lanes and on plain views ``[n, c, h, w]``."""
 
 import numpy as np
 
 from cgraph.kernels.calls.bands import band_of, banded_tasks
-from cgraph.kernels.calls.blocked import Blocked
 from cgraph.kernels.calls.images import Images, same_planes
+from cgraph.kernels.calls.laned import Laned
 from cgraph.kernels.calls.lowered import Lowered, chunk_of
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Pointer
@@ -14,7 +14,7 @@ from cgraph.kernels.signatures.pool import WINDOW
 def max_pool_calls(out: Images, x: Images, window: Window) -> Lowered:
     """The largest value of each window; padding never wins, a NaN always does.
 
-    `out` and `x` are both blocked, or both plain views of any dtype and strides. A result larger than
+    `out` and `x` are both laned, or both plain views of any dtype and strides. A result larger than
     ``window.result`` (ceil mode) has last windows that reach beyond the padding. ValueError when a window has no tap
     inside the image.
     """
@@ -41,7 +41,7 @@ def pool_calls(out: Images, x: Images, window: Window, kind: str, count_include_
     tasks = banded_tasks(to.n, to.count, to.rows, band)
     chunk = chunk_of(tasks, to.columns * (window.taps * 0.5 + 5))
     call = WINDOW.call(
-        (x.dtype, isinstance(x, Blocked), kind), tasks, chunk,
+        (x.dtype, isinstance(x, Laned), kind), tasks, chunk,
         row_table=Pointer(tables[0]), column_table=Pointer(tables[1]),
         x=source.at, x_image=source.image, x_plane=source.plane,
         tap_row=source.row * window.dilation[0], tap_column=source.column * window.dilation[1],

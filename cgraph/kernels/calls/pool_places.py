@@ -1,14 +1,14 @@
-"""Calls of max pooling's gradient, on blocked images and on plain ones in C order."""
+"""Calls of max pooling's gradient, on images in lanes and on plain ones in C order."""
 
 import numpy as np
 
-from cgraph.kernels.calls.blocked import Blocked
 from cgraph.kernels.calls.images import Images, Planes, planes_of, same_planes
+from cgraph.kernels.calls.laned import Laned
 from cgraph.kernels.calls.lowered import Lowered, chunk_of
 from cgraph.kernels.calls.pool import taps_inside
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Call, Pointer, View
-from cgraph.kernels.signatures.pool_places import PLACES, SPREAD, SPREAD_BLOCKED
+from cgraph.kernels.signatures.pool_places import PLACES, SPREAD, SPREAD_LANED
 
 
 def place_calls(out: Images, x: Images, window: Window) -> Lowered:
@@ -17,7 +17,7 @@ def place_calls(out: Images, x: Images, window: Window) -> Lowered:
     tables = tables_of(to, source, window)
     tasks = to.n * to.count * to.rows
     chunk = chunk_of(tasks, to.columns * (window.taps * 0.8 + 5))
-    call = PLACES.call((x.dtype, isinstance(x, Blocked)), tasks, chunk, **window_args(to, source, window, tables))
+    call = PLACES.call((x.dtype, isinstance(x, Laned)), tasks, chunk, **window_args(to, source, window, tables))
     return Lowered((call,) if tasks * to.columns else (), tables)
 
 
@@ -30,7 +30,7 @@ def spread_calls(out: Images, places: Images, g: Images, window: Window) -> Lowe
     given = planes_of(g)
     tables = tables_of(to, source, window)
     tasks = to.n * to.count
-    call = SPREAD_BLOCKED.call(
+    call = SPREAD_LANED.call(
         (out.dtype,), tasks, chunk_of(tasks, to.rows * to.columns * window.taps * 1.0),
         **window_args(to, source, window, tables),
         g=given.at, g_image=given.image, g_plane=given.plane, g_row=given.row,

@@ -1,12 +1,12 @@
 """Calls that read boxes from images of several sizes, and that add up the gradient for those of one size.
 
-Images and cells are both blocked, or both plain.
+Images and cells are both laned, or both plain.
 """
 
 from collections.abc import Sequence
 
-from cgraph.kernels.calls.blocked import Blocked
 from cgraph.kernels.calls.images import Images, Planes, planes_of
+from cgraph.kernels.calls.laned import Laned
 from cgraph.kernels.calls.lowered import chunk_of
 from cgraph.kernels.kernel import Param, Pointer, View
 from cgraph.kernels.signatures.regions import ALIGN, IMAGES, SPREAD
@@ -68,7 +68,7 @@ def spread_calls(out: Images, boxes: Boxes, cells: Images, which: int, grid: Gri
 
 
 def params_of(out: Images, grid: Grid) -> tuple[Param, ...]:
-    return out.dtype, grid.samples, grid.kind, isinstance(out, Blocked)
+    return out.dtype, grid.samples, grid.kind, isinstance(out, Laned)
 
 
 def cells_args(x: Planes) -> dict[str, int | Pointer]:

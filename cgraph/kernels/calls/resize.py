@@ -1,4 +1,4 @@
-"""Calls that resize images, on blocked values and on plain views ``[n, c, h, w]``.
+"""Calls that resize images, on values in lanes and on plain views ``[n, c, h, w]``.
 
 Which pixels a result reads stands in tables. Coordinates and rounding are those of the ONNX operator Resize.
 """
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cgraph.kernels.calls.blocked import Blocked
 from cgraph.kernels.calls.images import Images, same_planes
+from cgraph.kernels.calls.laned import Laned
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.signatures.resize import LINEAR, NEAREST
@@ -85,7 +85,7 @@ def resize_calls(out: Images, x: Images, picked: list[np.ndarray], weights: Sequ
     tables = table(picked[0].ravel() * source.row), table(picked[1].ravel() * source.column)
     tasks = to.n * to.count * to.rows
     call = (LINEAR if weights else NEAREST).call(
-        (x.dtype, isinstance(x, Blocked)), tasks, chunk_of(tasks, to.columns * 2.0),
+        (x.dtype, isinstance(x, Laned)), tasks, chunk_of(tasks, to.columns * 2.0),
         row_table=Pointer(tables[0]), column_table=Pointer(tables[1]),
         **dict(zip(("row_weights", "column_weights"), map(Pointer, weights))),
         x=source.at, x_image=source.image, x_plane=source.plane,

@@ -11,10 +11,10 @@ import numpy as np
 from cgraph.alignment import aligned
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.bands import banded_tasks
-from cgraph.kernels.calls.blocked import Blocked, require_first_lane
 from cgraph.kernels.calls.conv import Grid, Place, Source, check_result, tile_calls, tile_ns, tiling_of
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.gemm_tile import evenly, spans
+from cgraph.kernels.calls.laned import Laned, require_first_lane
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, joined, table
 from cgraph.kernels.calls.pack import runs_of
 from cgraph.kernels.calls.window import Window
@@ -32,7 +32,7 @@ class Winograd(Record):
     """A 3 x 3 convolution of stride 1 by tiles of m x m results.
 
     Fields
-        shape: the convolution; any padding, one group, blocked
+        shape: the convolution; any padding, one group, in lanes
         n: images
         m: 2 or 4; 4 needs fewer multiplications, its float32 error is four times that of 2 (largest errors relative
             to the standard deviation of the result: direct 1e-6, m = 2 2.5e-6, m = 4 1e-5)
@@ -44,7 +44,7 @@ class Winograd(Record):
 
     def __post_init__(self) -> None:
         if not is_winograd(self.shape):
-            raise ValueError(f"Winograd needs 3 x 3 filters, stride 1, one group, blocked images: {self.shape}")
+            raise ValueError(f"Winograd needs 3 x 3 filters, stride 1, one group, images in lanes: {self.shape}")
 
     @property
     def points(self) -> int:
@@ -116,7 +116,7 @@ class Winograd(Record):
 
 
 def is_winograd(shape: ConvShape) -> bool:
-    """3 x 3 filters, stride 1, no dilation, one group, blocked."""
+    """3 x 3 filters, stride 1, no dilation, one group, in lanes."""
     w = shape.window
     dense = w.kernel == (3, 3) and w.stride == (1, 1) and w.dilation == (1, 1)
     return dense and shape.groups == 1 and not shape.is_plain
@@ -124,18 +124,18 @@ def is_winograd(shape: ConvShape) -> bool:
 
 def winograd_calls(
     plan: Winograd,
-    out: Blocked,
-    x: Blocked,
+    out: Laned,
+    x: Laned,
     weights: Pointer,
     bias: Pointer | None = None,
-    residual: Blocked | None = None,
+    residual: Laned | None = None,
     activation: Activation = NONE,
     workspace: View | None = None,
 ) -> Lowered:
     """``out = activation(conv(x, weights) + bias + residual)``
 
     Operands
-        x: blocked images; a halo is not needed, one as wide as the padding saves copies at the border
+        x: images in lanes; a halo is not needed, one as wide as the padding saves copies at the border
         weights: as `pack_winograd` writes them; bias: as `pack_bias` writes it
         residual: of the result's shape; it may be `out` itself
         workspace: at least ``plan.nbytes`` bytes
@@ -159,7 +159,7 @@ def winograd_calls(
     return joined(parts)
 
 
-def input_call(plan: Winograd, tiles: dict[str, int], x: Blocked, v: Pointer) -> Call:
+def input_call(plan: Winograd, tiles: dict[str, int], x: Laned, v: Pointer) -> Call:
     top, left = plan.shape.window.pad[:2]
     above, before, below, after = x.halo
     tasks = banded_tasks(1, plan.in_blocks, tiles["count"], tiles["band"])
@@ -189,8 +189,8 @@ def output_call(
     plan: Winograd,
     tiles: dict[str, int],
     bias: Pointer,
-    residual: Blocked | None,
-    out: Blocked,
+    residual: Laned | None,
+    out: Laned,
     activation: Activation,
     inside: Pointer,
 ) -> Call:

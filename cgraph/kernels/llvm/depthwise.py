@@ -1,4 +1,4 @@
-"""Depthwise convolution on blocked images: one filter for each channel, a vector is the channels of a block.
+"""Depthwise convolution on images in lanes: one filter for each channel, a vector is the channels of a block.
 
 Bound by memory as a rule. Small filters are written out, so that a column of the image is loaded once for all the
 pixels it serves; others run over their taps.

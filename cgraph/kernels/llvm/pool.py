@@ -1,4 +1,4 @@
-"""Pooling over windows, on blocked images (a vector is a block's channels) or on plain views, value by value.
+"""Pooling over windows, on images in lanes (a vector is a block's channels) or on plain views, value by value.
 
 Which taps of a window lie inside the image stands in tables made for the geometry: per row and per column of the
 result the first and the last tap (excluded) and, for averages, what that axis adds to the divisor.
@@ -12,13 +12,13 @@ from cgraph.kernels.llvm.flow import banded_rows, fold
 
 
 @final
-def window(k: Builder, dtype: str, is_blocked: bool, kind: str) -> None:
+def window(k: Builder, dtype: str, is_laned: bool, kind: str) -> None:
     """`kind`: ``max`` (a NaN wins) or ``mean``.
 
     Task: one row of one plane (channel or block of channels) of an image, by bands.
     """
     a = k.args()
-    lanes = k.target.lanes_of(dtype) if is_blocked else 0
+    lanes = k.target.lanes_of(dtype) if is_laned else 0
     empty = k.const(0, dtype, lanes) if kind == "mean" else least(k, dtype, lanes)
     with banded_rows(k, a.planes, a.rows, a.band) as (image, channel, row):
         r = [(a.row_table + row * 4).load(i) for i in range(4)]

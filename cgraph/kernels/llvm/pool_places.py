@@ -1,6 +1,6 @@
 """Max pooling's gradient: where a window's largest element is, and adding there.
 
-On blocked images a vector is a block's channels, each of which has a place of its own; on plain ones it is one value.
+On images in lanes a vector is a block's channels, each of which has a place of its own; on plain ones it is one value.
 """
 
 from cgraph.kernels.llvm.build import Builder, Val
@@ -10,13 +10,13 @@ from cgraph.kernels.llvm.pool import least
 
 
 @final
-def places(k: Builder, dtype: str, is_blocked: bool) -> None:
+def places(k: Builder, dtype: str, is_laned: bool) -> None:
     """The position of each window's largest element, in C order; the first of equal ones, the first NaN before all.
 
     Task: one row of windows of one plane.
     """
     a = k.args()
-    lanes = k.target.lanes_of(dtype) if is_blocked else 0
+    lanes = k.target.lanes_of(dtype) if is_laned else 0
     first, last = k.tasks()
     with k.loop(first, last) as task:
         plane, row = divided(task, a.rows)
@@ -49,7 +49,7 @@ def kept_larger(k: Builder, value: Val, tap: Val, best: Val, place: Val) -> list
 
 
 @final
-def spread_blocked(k: Builder, dtype: str) -> None:
+def spread_laned(k: Builder, dtype: str) -> None:
     """``x``: every window's element `g` added to its place `p`, zeros elsewhere. Task: one plane of an image."""
     a = k.args()
     lanes = k.target.lanes_of(dtype)

@@ -17,9 +17,9 @@ Taps = list[tuple[Val, Val]]
 """Offset and weight of every pixel that a cell reads."""
 
 
-def align(k: Builder, dtype: str, samples: int, grid: str, is_blocked: bool) -> None:
+def align(k: Builder, dtype: str, samples: int, grid: str, is_laned: bool) -> None:
     """``cells[box, plane, p, q]`` is the mean of its samples in the image of the box. Task: one box."""
-    lanes = k.target.lanes_of(dtype) if is_blocked else 0
+    lanes = k.target.lanes_of(dtype) if is_laned else 0
     a = k.args()
     first, last = k.tasks()
     with k.loop(first, last) as box:
@@ -36,9 +36,9 @@ def align(k: Builder, dtype: str, samples: int, grid: str, is_blocked: bool) -> 
             cell.store(total, plane * a.plane)
 
 
-def spread(k: Builder, dtype: str, samples: int, grid: str, is_blocked: bool) -> None:
+def spread(k: Builder, dtype: str, samples: int, grid: str, is_laned: bool) -> None:
     """Add up every cell at its samples in the images of one size. Task: one plane of one image, all boxes."""
-    lanes = k.target.lanes_of(dtype) if is_blocked else 0
+    lanes = k.target.lanes_of(dtype) if is_laned else 0
     a = k.args()
     x = images_at(a.images)
     first, last = k.tasks()

@@ -1,4 +1,4 @@
-"""Resizing images by tables of rows and columns, on blocked images or plain views."""
+"""Resizing images by tables of rows and columns, on images in lanes or plain views."""
 
 from cgraph.kernels.llvm.build import Builder, Val
 from cgraph.kernels.llvm.compile import final
@@ -6,9 +6,9 @@ from cgraph.kernels.llvm.flow import divided
 
 
 @final
-def nearest(k: Builder, dtype: str, is_blocked: bool) -> None:
+def nearest(k: Builder, dtype: str, is_laned: bool) -> None:
     """``out[p, q] = x[rows[p], columns[q]]``. Task: one row of one plane of an image."""
-    lanes = k.target.lanes_of(dtype) if is_blocked else 0
+    lanes = k.target.lanes_of(dtype) if is_laned else 0
     a = k.args()
     first, last = k.tasks()
     with k.loop(first, last) as task:
@@ -19,9 +19,9 @@ def nearest(k: Builder, dtype: str, is_blocked: bool) -> None:
 
 
 @final
-def linear(k: Builder, dtype: str, is_blocked: bool) -> None:
+def linear(k: Builder, dtype: str, is_laned: bool) -> None:
     """Weighted means of two rows and two columns. Task: one row of one plane of an image."""
-    lanes = k.target.lanes_of(dtype) if is_blocked else 0
+    lanes = k.target.lanes_of(dtype) if is_laned else 0
     a = k.args()
 
     def mean(x: Val, y: Val, weight: Val) -> Val:

@@ -1,4 +1,4 @@
-"""The transforms of Winograd convolution of 3 x 3 filters, stride 1, on blocked images; a vector is a block's channels.
+"""The transforms of Winograd convolution, 3 x 3 filters of stride 1, on images in lanes; vectors are pixels.
 
     V[xi, block, tile] = BT d B      M[xi] = U[xi] V[xi] by `conv.tile`      out = activation(AT M A + bias + residual)
 

@@ -1,4 +1,4 @@
-"""Depthwise convolution on blocked images."""
+"""Depthwise convolution on images in lanes."""
 
 from cgraph.kernels.signature import Signature
 from cgraph.kernels.signatures.activation import ACTIVATION

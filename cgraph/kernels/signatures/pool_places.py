@@ -10,10 +10,10 @@ WINDOWS = {
     "p": "i4*", "p_image": "i8", "p_plane": "i8", "p_row": "i8", "p_column": "i8",
     "rows": "i8", "columns": "i8", "planes": "i8",
 }  # fmt: skip
-PLACES = Signature("pool_places.places", ("dtype", "is_blocked"), WINDOWS)
+PLACES = Signature("pool_places.places", ("dtype", "is_laned"), WINDOWS)
 
-SPREAD_BLOCKED = Signature(
-    "pool_places.spread_blocked",
+SPREAD_LANED = Signature(
+    "pool_places.spread_laned",
     ("dtype",),
     {
         **WINDOWS,

@@ -10,10 +10,10 @@ from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.calls.activation import NONE, Activation
-from cgraph.kernels.calls.blocked_copy import zero_halo_calls
 from cgraph.kernels.calls.conv import conv_calls, conv_nbytes, conv_overwrites_residual
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.depthwise import depthwise_calls, is_depthwise, pack_depthwise
+from cgraph.kernels.calls.laned_copy import zero_halo_calls
 from cgraph.kernels.calls.pack import pack_bias, pack_conv
 from cgraph.kernels.calls.unpack import unpacked, unpacked_winograd
 from cgraph.kernels.calls.winograd import Winograd, pack_winograd, winograd_calls

@@ -8,8 +8,8 @@ from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.calls.activation import NONE, Activation
-from cgraph.kernels.calls.blocked_copy import zero_halo_calls
 from cgraph.kernels.calls.conv_transpose import TransposedShape, conv_transpose_calls, pack_transposed
+from cgraph.kernels.calls.laned_copy import zero_halo_calls
 from cgraph.kernels.calls.unpack import unpacked
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cgraph.ir.spec import Spec
-from cgraph.kernels.calls.blocked import Blocked
+from cgraph.kernels.calls.laned import Laned
 from cgraph.kernels.kernel import View
 from cgraph.record import Record, replace
 
@@ -42,10 +42,10 @@ class Form(Record):
     def spec(self) -> Spec:
         return Spec(self.shape, np.dtype(self.dtype))
 
-    def at(self, view: View) -> Blocked:
+    def at(self, view: View) -> Laned:
         """The value where a view shows it, as kernels take it; its rows may be some of those of a larger array."""
         stored = view.strides[1] // view.strides[2]
-        return Blocked(view.at, self.n, self.c, self.h, self.w, self.lanes, self.halo, dtype=self.dtype, stored=stored)
+        return Laned(view.at, self.n, self.c, self.h, self.w, self.lanes, self.halo, dtype=self.dtype, stored=stored)
 
     def rows(self, first: int, stop: int) -> "Form":
         """The form of some rows of the array, counted with the frame, of which these keep their part."""

@@ -8,8 +8,8 @@ from cgraph.ir.cut import Cut, row_by_row
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.blocked import Blocked
-from cgraph.kernels.calls.blocked_copy import concat_calls, to_blocked_calls, to_plain_calls, zero_halo_calls
+from cgraph.kernels.calls.laned import Laned
+from cgraph.kernels.calls.laned_copy import concat_calls, to_lanes_calls, to_plain_calls, zero_halo_calls
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.calls.pool import pool_calls
 from cgraph.kernels.calls.pool_places import place_calls, spread_calls
@@ -47,7 +47,7 @@ class ToLanes(Op):
     def work(self, target: Target, x: Spec) -> Work:
         def calls(out: View, x: View) -> list[Call]:
             to = self.form.at(out)
-            return [*zero_halo_calls(to), *to_blocked_calls(to, x)]
+            return [*zero_halo_calls(to), *to_lanes_calls(to, x)]
 
         return Work(calls)
 
@@ -143,7 +143,7 @@ class InLanes(Op):
 
         return Work(calls)
 
-    def pixels(self, out: Blocked, *xs: Any) -> Sequence[Call]:
+    def pixels(self, out: Laned, *xs: Any) -> Sequence[Call]:
         """Calls that fill the result but for its frame."""
         raise NotImplementedError
 
@@ -151,7 +151,7 @@ class InLanes(Op):
 class LanedPool(InLanes):
     """The largest element of each window, or their mean."""
 
-    def pixels(self, out: Blocked, x: Blocked) -> Sequence[Call]:
+    def pixels(self, out: Laned, x: Laned) -> Sequence[Call]:
         kind, include = ("mean", self.op.count_pad) if isinstance(self.op, AvgPool) else ("max", False)
         return pool_calls(out, x, window_of(self.op), kind, include).calls
 
@@ -172,14 +172,14 @@ class LanedPool(InLanes):
 class LanedPlaces(InLanes):
     """The position of the largest element in each window: int32, as many channels side by side as of the images."""
 
-    def pixels(self, out: Blocked, x: Blocked) -> Sequence[Call]:
+    def pixels(self, out: Laned, x: Laned) -> Sequence[Call]:
         return place_calls(out, x, window_of(self.op)).calls
 
 
 class LanedSpread(InLanes):
     """Elements added up at their places: the gradient of max pooling."""
 
-    def pixels(self, out: Blocked, places: Blocked, g: Blocked) -> Sequence[Call]:
+    def pixels(self, out: Laned, places: Laned, g: Laned) -> Sequence[Call]:
         return spread_calls(out, places, g, window_of(self.op)).calls
 
 
@@ -188,7 +188,7 @@ class LanedResize(InLanes):
 
     op: Resize
 
-    def pixels(self, out: Blocked, x: Blocked) -> Sequence[Call]:
+    def pixels(self, out: Laned, x: Laned) -> Sequence[Call]:
         return self.op.calls(out, x)
 
 
@@ -197,7 +197,7 @@ class LanedRoiAlign(InLanes):
 
     op: RoiAlign
 
-    def pixels(self, out: Blocked, boxes: View, batch: View, level: View, *levels: Blocked) -> Sequence[Call]:
+    def pixels(self, out: Laned, boxes: View, batch: View, level: View, *levels: Laned) -> Sequence[Call]:
         return self.op.calls(out, boxes, batch, level, levels)
 
 
@@ -206,14 +206,14 @@ class LanedRoiAlignGrad(InLanes):
 
     op: RoiAlignGrad
 
-    def pixels(self, out: Blocked, boxes: View, batch: View, level: View, g: Blocked) -> Sequence[Call]:
+    def pixels(self, out: Laned, boxes: View, batch: View, level: View, g: Laned) -> Sequence[Call]:
         return self.op.calls(out, boxes, batch, level, g)
 
 
 class LanedConcat(InLanes):
     """Channels one after the other, when they do not all start with the first lane."""
 
-    def pixels(self, out: Blocked, *xs: Blocked) -> Sequence[Call]:
+    def pixels(self, out: Laned, *xs: Laned) -> Sequence[Call]:
         return concat_calls(out, list(xs))
 
     def cut(self, *specs: Spec) -> Cut:

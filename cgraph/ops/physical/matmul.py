@@ -9,7 +9,7 @@ from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.calls.activation import NONE, Activation
-from cgraph.kernels.calls.gemm_blocks import PackedB, in_panels
+from cgraph.kernels.calls.gemm_portions import PackedB, in_panels
 from cgraph.kernels.calls.gemm_tile import GemmTile
 from cgraph.kernels.calls.matmul import matmul_calls, matmul_nbytes, takes_bias
 from cgraph.kernels.calls.move import copy_calls

@@ -1,4 +1,4 @@
-"""Copies between plain images and blocked ones, frames of zeros, and channels that move to other lanes."""
+"""Copies between plain images and ones in lanes, frames of zeros, and channels that move to other lanes."""
 
 from types import SimpleNamespace
 
@@ -8,8 +8,8 @@ from cgraph.kernels.llvm.flow import banded_rows, first_lanes, masked_load, mask
 
 
 @final
-def to_blocked(k: Builder, dtype: str) -> None:
-    """Plain to blocked; lanes beyond the channels become zero. Task: one row of one block of an image, by bands."""
+def to_lanes(k: Builder, dtype: str) -> None:
+    """Plain to lanes; lanes beyond the channels become zero. Task: one row of one block of an image, by bands."""
     a = k.args()
     lanes = k.target.lanes_of(dtype)
     with banded_rows(k, a.blocks, a.h, a.band) as (image, block, row):
@@ -35,7 +35,7 @@ def to_blocked(k: Builder, dtype: str) -> None:
 
 @final
 def to_plain(k: Builder, dtype: str) -> None:
-    """Blocked to plain. Task: one row of one block of an image, by bands."""
+    """Laned to plain. Task: one row of one block of an image, by bands."""
     a = k.args()
     lanes = k.target.lanes_of(dtype)
     with banded_rows(k, a.blocks, a.h, a.band) as (image, block, row):

@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.calls.blocked_copy import (
+from cgraph.kernels.calls.laned_copy import (
     concat_calls,
     copy_channels_calls,
-    to_blocked_calls,
+    to_lanes_calls,
     to_plain_calls,
     zero_halo_calls,
 )
 from cgraph.kernels.target import target_named
-from tests.support.images import assert_zero_frame, blocked, buffer, empty_blocked, interior, plain
+from tests.support.images import assert_zero_frame, buffer, empty_laned, interior, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
 pytestmark = pytest.mark.usefixtures("cuts")
@@ -29,10 +29,10 @@ def images(shape, dtype="f4"):
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_blocked_and_back(shape, dtype, target):
+def test_in_lanes_and_back(shape, dtype, target):
     target, x = target_named(target), images(shape, dtype)
-    made = empty_blocked(shape, target.lanes_of(dtype), (1, 2, 0, 1), dtype)
-    run_calls(to_blocked_calls(made, view_of(x)), target)
+    made = empty_laned(shape, target.lanes_of(dtype), (1, 2, 0, 1), dtype)
+    run_calls(to_lanes_calls(made, view_of(x)), target)
     assert_zero_frame(made)
     np.testing.assert_array_equal(plain(made), x)
     out = np.full(shape, np.nan, dtype)
@@ -43,8 +43,8 @@ def test_blocked_and_back(shape, dtype, target):
 @pytest.mark.parametrize("order", ORDERS)
 def test_strided_views_become_blocked(order):
     x = images((2, 40, 9, 2, 18))[:, ::-1, ::2, 1]
-    made = empty_blocked(x.shape, LANES, (0, 0, 1, 0))
-    run_calls(to_blocked_calls(made, view_of(x)), None, order)
+    made = empty_laned(x.shape, LANES, (0, 0, 1, 0))
+    run_calls(to_lanes_calls(made, view_of(x)), None, order)
     np.testing.assert_array_equal(plain(made), x)
     wide = np.full((2, 50, 9, 18), np.nan, "f4")
     run_calls(to_plain_calls(view_of(wide[:, 4:44, ::2]), made), None, order)
@@ -56,7 +56,7 @@ def test_strided_views_become_blocked(order):
 @pytest.mark.parametrize("halo", [(1, 1, 1, 1), (0, 2, 3, 0), (2, 0, 0, 1)], ids=str)
 def test_zero_halo_clears_the_frame_and_nothing_else(halo, target):
     target, x = target_named(target), images((2, 20, 4, 5))
-    made = blocked(x, target.lanes, halo)
+    made = laned(x, target.lanes, halo)
     kept = interior(made).copy()
     buffer(made)[...] = np.nan
     interior(made)[...] = kept
@@ -66,7 +66,7 @@ def test_zero_halo_clears_the_frame_and_nothing_else(halo, target):
 
 
 def test_no_halo_needs_no_call():
-    assert zero_halo_calls(blocked(images((1, 4, 2, 2)), LANES)) == []
+    assert zero_halo_calls(laned(images((1, 4, 2, 2)), LANES)) == []
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -74,8 +74,8 @@ def test_no_halo_needs_no_call():
 def test_concat_at_any_channel(counts, target):
     target = target_named(target)
     parts = [images((2, c, 3, 5)) + i for i, c in enumerate(counts)]
-    out = empty_blocked((2, sum(counts), 3, 5), target.lanes, (1, 0, 0, 1))
-    sources = [blocked(p, target.lanes, (0, i % 2, 0, 0)) for i, p in enumerate(parts)]
+    out = empty_laned((2, sum(counts), 3, 5), target.lanes, (1, 0, 0, 1))
+    sources = [laned(p, target.lanes, (0, i % 2, 0, 0)) for i, p in enumerate(parts)]
     run_calls(concat_calls(out, sources), target)
     np.testing.assert_array_equal(plain(out), np.concatenate(parts, 1))
     assert_zero_frame(out)
@@ -87,20 +87,20 @@ def test_slices_of_channels(c, data, target, order):
     target, x = target_named(target), images((1, c, 2, 3))
     first = data.draw(st.integers(0, c - 1))
     count = data.draw(st.integers(1, c - first))
-    out = empty_blocked((1, count, 2, 3), target.lanes)
-    run_calls(copy_channels_calls(out, blocked(x, target.lanes).part(first, count), fill=True), target, order)
+    out = empty_laned((1, count, 2, 3), target.lanes)
+    run_calls(copy_channels_calls(out, laned(x, target.lanes).part(first, count), fill=True), target, order)
     np.testing.assert_array_equal(plain(out), x[:, first : first + count])
     assert_zero_frame(out)
 
 
 def test_a_part_leaves_its_neighbours_alone():
     x = images((1, 50, 2, 3))
-    out = blocked(x, LANES)
-    run_calls(copy_channels_calls(out.part(10, 21), blocked(np.ones((1, 21, 2, 3), "f4"), LANES)))
+    out = laned(x, LANES)
+    run_calls(copy_channels_calls(out.part(10, 21), laned(np.ones((1, 21, 2, 3), "f4"), LANES)))
     x[:, 10:31] = 1
     np.testing.assert_array_equal(plain(out), x)
 
 
 def test_concat_refuses_parts_that_do_not_fill():
     with pytest.raises(ValueError, match="channels"):
-        concat_calls(blocked(images((1, 5, 2, 2)), LANES), [blocked(images((1, 4, 2, 2)), LANES)])
+        concat_calls(laned(images((1, 5, 2, 2)), LANES), [laned(images((1, 4, 2, 2)), LANES)])

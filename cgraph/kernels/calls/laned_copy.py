@@ -1,16 +1,16 @@
-"""Calls that change a layout: plain to blocked and back, frames of zeros, channels to other lanes (concat, slices)."""
+"""Calls that change a layout: plain to lanes and back, frames of zeros, channels to other lanes (concat, slices)."""
 
 from collections.abc import Mapping, Sequence
 
 from cgraph.kernels.calls.bands import band_of, banded_tasks
-from cgraph.kernels.calls.blocked import Blocked, require_whole_blocks
+from cgraph.kernels.calls.laned import Laned, require_whole_blocks
 from cgraph.kernels.calls.lowered import chunk_of
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.signature import Signature
-from cgraph.kernels.signatures.blocked_copy import CHANNELS, TO_BLOCKED, TO_PLAIN, ZERO_HALO
+from cgraph.kernels.signatures.laned_copy import CHANNELS, TO_LANES, TO_PLAIN, ZERO_HALO
 
 
-def to_blocked_calls(out: Blocked, x: View) -> list[Call]:
+def to_lanes_calls(out: Laned, x: View) -> list[Call]:
     """``out`` (its interior) = plain images `x` ``[n, c, h, w]`` of any strides with pixels side by side."""
     require_whole_blocks(out)
     steps = plain_steps(x, (out.n, out.c, out.h, out.w))
@@ -18,11 +18,11 @@ def to_blocked_calls(out: Blocked, x: View) -> list[Call]:
         "x": x.at, **dict(zip(("x_image", "x_plane", "x_row"), steps)),
         "out": out.origin, "o_image": out.image, "o_plane": out.plane, "o_row": out.row,
     }  # fmt: skip
-    return [row_call(TO_BLOCKED, out, sides)]
+    return [row_call(TO_LANES, out, sides)]
 
 
-def to_plain_calls(out: View, x: Blocked) -> list[Call]:
-    """``out``, a view ``[n, c, h, w]`` with pixels side by side, = a blocked value."""
+def to_plain_calls(out: View, x: Laned) -> list[Call]:
+    """``out``, a view ``[n, c, h, w]`` with pixels side by side, = a value in lanes."""
     require_whole_blocks(x)
     steps = plain_steps(out, (x.n, x.c, x.h, x.w))
     sides = {
@@ -39,7 +39,7 @@ def plain_steps(x: View, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(s // x.itemsize for s in x.strides[:3])
 
 
-def row_call(family: Signature, x: Blocked, sides: Mapping[str, object]) -> Call:
+def row_call(family: Signature, x: Laned, sides: Mapping[str, object]) -> Call:
     """A call over the rows of `x` in either direction; `sides`: addresses and steps of both."""
     band = band_of(x.h, x.w)
     tasks = banded_tasks(x.n, x.blocks, x.h, band)
@@ -47,7 +47,7 @@ def row_call(family: Signature, x: Blocked, sides: Mapping[str, object]) -> Call
     return family.call((x.dtype,), tasks, chunk, c=x.c, h=x.h, w=x.w, blocks=x.blocks, band=band, **sides)
 
 
-def zero_halo_calls(x: Blocked) -> list[Call]:
+def zero_halo_calls(x: Laned) -> list[Call]:
     """Zero the frame around every plane of the whole buffer of `x`; no call when there is no frame."""
     top, left, bottom, right = x.halo
     if not x.has_halo:
@@ -63,7 +63,7 @@ def zero_halo_calls(x: Blocked) -> list[Call]:
     return [call]
 
 
-def copy_channels_calls(out: Blocked, x: Blocked, fill: bool = False) -> list[Call]:
+def copy_channels_calls(out: Laned, x: Laned, fill: bool = False) -> list[Call]:
     """``out = x`` where either may start inside a block: a part of a concatenation, or a slice of channels.
 
     Other lanes of the blocks of `out` keep their values, but with `fill` those after its last channel become zero: the
@@ -85,7 +85,7 @@ def copy_channels_calls(out: Blocked, x: Blocked, fill: bool = False) -> list[Ca
     return [call]
 
 
-def concat_calls(out: Blocked, parts: Sequence[Blocked]) -> list[Call]:
+def concat_calls(out: Laned, parts: Sequence[Laned]) -> list[Call]:
     """``out`` = the channels of `parts` one after the other."""
     if sum(p.c for p in parts) != out.c:
         raise ValueError(f"{[p.c for p in parts]} channels do not make {out.c}")
@@ -97,6 +97,6 @@ def concat_calls(out: Blocked, parts: Sequence[Blocked]) -> list[Call]:
     return calls
 
 
-def ends_buffer(x: Blocked) -> bool:
+def ends_buffer(x: Laned) -> bool:
     """No channel of the buffer comes after those of `x`."""
     return x.channel_offset + x.c == (x.channels or x.channel_offset + x.c)

@@ -9,8 +9,8 @@ from cgraph.kernels.kernel import Pointer
 from cgraph.record import Record, replace
 
 
-class Blocked(Record):
-    """Where a blocked value lives: a whole buffer, or some of the channels of one.
+class Laned(Record):
+    """Where a value in lanes lives: a whole buffer, or some of the channels of one.
 
     Fields
         at: first byte of the buffer, halo included
@@ -99,13 +99,13 @@ class Blocked(Record):
         """The frame of zeros is at least `halo` wide on every side."""
         return all(have >= need for have, need in zip(self.halo, halo))
 
-    def part(self, first: int, count: int) -> "Blocked":
+    def part(self, first: int, count: int) -> "Laned":
         """Some of the channels of this value."""
         whole = self.channels or self.channel_offset + self.c
         return replace(self, c=count, channel_offset=self.channel_offset + first, channels=whole)
 
 
-def require_whole_blocks(*values: Blocked | None) -> None:
+def require_whole_blocks(*values: Laned | None) -> None:
     """ValueError when a value shares a block with another: its channels need `copy_channels_calls` first."""
     for x in values:
         if x is not None and not (x.starts_a_block and x.ends_a_block):
@@ -113,7 +113,7 @@ def require_whole_blocks(*values: Blocked | None) -> None:
             raise ValueError(f"channels {x.channel_offset} to {end} do not fill whole blocks of {x.lanes}")
 
 
-def require_first_lane(x: Blocked) -> None:
+def require_first_lane(x: Laned) -> None:
     """ValueError when a value starts inside a block. A last block may be shared where filters are zero beyond `c`."""
     if not x.starts_a_block:
         raise ValueError(f"channel offset {x.channel_offset} is no multiple of {x.lanes} lanes")

@@ -1,9 +1,9 @@
-"""How a matrix product is cut into blocks, and constants that are packed for good."""
+"""How a matrix product is cut into portions that caches hold, and constants that are packed for good."""
 
 import numpy as np
 
 from cgraph.alignment import aligned
-from cgraph.kernels.calls.gemm_tile import BLOCK_A, BLOCK_B, BLOCK_K, GemmTile, evenly, gemm_tile, rounded, spans
+from cgraph.kernels.calls.gemm_tile import PORTION_A, PORTION_B, PORTION_K, GemmTile, evenly, gemm_tile, rounded, spans
 from cgraph.kernels.calls.matrices import Matrices
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.mapped import copy_to
@@ -15,7 +15,7 @@ DIRECT_COLUMNS = 128  # a is read where it lies when no more columns of the resu
 
 
 class PackedB(Record):
-    """A constant ``[k, n]`` in panels, as `pack_b` writes it: k in blocks, in each block panels of columns."""
+    """A constant ``[k, n]`` in panels, as `pack_b` writes it: k in portions, in each portion panels of columns."""
 
     at: Pointer
     k: int
@@ -33,12 +33,12 @@ class PackedB(Record):
         return self.k * self.padded * int(self.dtype[1:])
 
 
-class Blocks(Record):
+class Portions(Record):
     """How a product is cut, and which sides are packed.
 
     Fields
         tile: sums in registers
-        m, n, k: rows, columns and depth of a block
+        m, n, k: rows, columns and depth of a portion
         count: matrices at once
         a_nbytes, b_nbytes: scratch for panels of each side; 0 when it is read where it lies
         packed: `b` is packed for good
@@ -58,31 +58,31 @@ class Blocks(Record):
         return self.a_nbytes + self.b_nbytes
 
     @staticmethod
-    def of(x: Matrices, target: Target, adds: bool = False) -> "Blocks":
-        """The blocks of a product; panels of `b` that overlap would add some columns twice."""
+    def of(x: Matrices, target: Target, adds: bool = False) -> "Portions":
+        """The portions of a product; panels of `b` that overlap would add some columns twice."""
         tile = gemm_tile(x.m, x.n, x.dtype, target)
         pack_b = adds or x.b.column != 1 or x.n < tile.width or x.m > DIRECT_ROWS
-        k = evenly(x.k, BLOCK_K, 1) if pack_b else x.k
-        n = evenly(x.n, BLOCK_B // max(k, 1), tile.width) if pack_b else x.n
-        return Blocks.sized(x, tile, n, k, pack_b)
+        k = evenly(x.k, PORTION_K, 1) if pack_b else x.k
+        n = evenly(x.n, PORTION_B // max(k, 1), tile.width) if pack_b else x.n
+        return Portions.sized(x, tile, n, k, pack_b)
 
     @staticmethod
-    def of_packed(x: Matrices, b: PackedB) -> "Blocks":
-        return Blocks.sized(x, b.tile, x.n, evenly(x.k, BLOCK_K, 1), False, b)
+    def of_packed(x: Matrices, b: PackedB) -> "Portions":
+        return Portions.sized(x, b.tile, x.n, evenly(x.k, PORTION_K, 1), False, b)
 
     @staticmethod
-    def sized(x: Matrices, tile: GemmTile, n: int, k: int, pack_b: bool, packed: PackedB | None = None) -> "Blocks":
+    def sized(x: Matrices, tile: GemmTile, n: int, k: int, pack_b: bool, packed: PackedB | None = None) -> "Portions":
         pack_a = x.a.column != 1 or x.n > DIRECT_COLUMNS
-        m = evenly(x.m, BLOCK_A // max(k, 1), tile.rows) if pack_a else x.m
+        m = evenly(x.m, PORTION_A // max(k, 1), tile.rows) if pack_a else x.m
         a_size = rounded(m, tile.rows) * k if pack_a else 0
         b_size = rounded(n, tile.width) * k if pack_b else 0
         whole = m >= x.m and n >= x.n and k >= x.k
-        fitting = (BLOCK_A + BLOCK_B) // max(a_size + b_size, 1)
+        fitting = (PORTION_A + PORTION_B) // max(a_size + b_size, 1)
         count = min(x.count, max(fitting, 1)) if whole else 1
         a_count, b_count = (count if y.batch else 1 for y in (x.a, x.b))
         a_nbytes = aligned(a_size * a_count * x.out.itemsize)
         b_nbytes = aligned(b_size * b_count * x.out.itemsize)
-        return Blocks(tile, m, n, k, count, a_nbytes, b_nbytes, packed)
+        return Portions(tile, m, n, k, count, a_nbytes, b_nbytes, packed)
 
 
 def pack_b(target: Target, b: np.ndarray, m: int) -> tuple[np.ndarray, GemmTile]:
@@ -97,7 +97,7 @@ def in_panels(b: np.ndarray, tile: GemmTile) -> np.ndarray:
     out = np.zeros(k * rounded(n, tile.width), b.dtype)
     whole = n // tile.width  # panels
     split = whole * tile.width
-    for k0, depth in spans(k, evenly(k, BLOCK_K, 1)):
+    for k0, depth in spans(k, evenly(k, PORTION_K, 1)):
         block = out[k0 * rounded(n, tile.width) :][: depth * rounded(n, tile.width)].reshape(-1, depth, tile.width)
         rows = b[k0 : k0 + depth]
         copy_to(block[:whole].swapaxes(0, 1), rows[:, :split].reshape(depth, whole, tile.width))

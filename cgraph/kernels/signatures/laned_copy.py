@@ -1,4 +1,4 @@
-"""Copies between plain images and blocked ones, frames of zeros, and channels that move to other lanes."""
+"""Copies between plain images and ones in lanes, frames of zeros, and channels that move to other lanes."""
 
 from cgraph.kernels.signature import Signature
 
@@ -8,11 +8,11 @@ CONVERT = {
     "x": "dtype*", "x_image": "i8", "x_plane": "i8", "x_row": "i8",
     "out": "dtype*", "o_image": "i8", "o_plane": "i8", "o_row": "i8",
 }  # fmt: skip
-TO_BLOCKED = Signature("blocked_copy.to_blocked", ("dtype",), CONVERT)
-TO_PLAIN = Signature("blocked_copy.to_plain", ("dtype",), CONVERT)
+TO_LANES = Signature("laned_copy.to_lanes", ("dtype",), CONVERT)
+TO_PLAIN = Signature("laned_copy.to_plain", ("dtype",), CONVERT)
 
 ZERO_HALO = Signature(
-    "blocked_copy.zero_halo",
+    "laned_copy.zero_halo",
     ("dtype",),
     {
         # sizes in pixels, `above` and `below` in rows; elements from one image, plane and row to the next
@@ -23,7 +23,7 @@ ZERO_HALO = Signature(
 )  # fmt: skip
 
 CHANNELS = Signature(
-    "blocked_copy.channels",
+    "laned_copy.channels",
     ("dtype", "is_shifted"),
     {
         # shifts: the lane of the first channel, of its block, on either side
