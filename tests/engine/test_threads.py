@@ -106,6 +106,37 @@ def test_every_thread_begins_with_its_own_part_of_a_call(threads, four):
         assert began[threading.get_ident()] == 0
 
 
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize(("tasks", "chunk"), [(10, 4), (7, 2), (25, 8), (3, 5), (5, 5)])
+def test_no_share_of_a_call_reaches_beyond_its_tasks(tasks, chunk, threads, four):
+    shares = []
+    kernel = KERNEL(lambda _args, first, last: shares.append((first, last)))
+    rows = np.array([[ctypes.cast(kernel, ctypes.c_void_p).value, 0, tasks, chunk]] * 3, np.int64)
+    run(four, Table(rows, (kernel,)), threads)
+    assert sorted(i for share in shares for i in range(*share)) == sorted(3 * list(range(tasks)))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_run_on_fewer_threads_leaves_the_others_of_a_team_alone(threads, four):
+    everyone, seen = threading.Barrier(4), set()
+
+    def meet(_args: int, _first: int, _last: int) -> None:
+        everyone.wait(timeout=20)
+
+    def note(_args: int, _first: int, _last: int) -> None:
+        seen.add(threading.get_ident())
+        time.sleep(0.001)  # long enough for whoever is awake to take part
+
+    kernels = [KERNEL(meet), KERNEL(note)]
+    team, some = (
+        np.array([[ctypes.cast(k, ctypes.c_void_p).value, 0, n, 1]], np.int64) for k, n in zip(kernels, (4, 40))
+    )
+    for _ in range(3):
+        run(four, Table(team, tuple(kernels)), 4)
+        run(four, Table(some, tuple(kernels)), threads)
+    assert threading.get_ident() in seen and len(seen) <= threads
+
+
 def test_both_sides_count_the_words_of_a_team_alike():
     for name in ("WORD", "QUIT", "BUSY", "TEAM_WORDS", "FREE", "WAITING", "CORES_WORDS", "TAKEN"):
         assert getattr(threads_module, name) == getattr(interpret, name), name

@@ -40,6 +40,29 @@ def test_take_is_numpys(data, target, order):
     assert out.tobytes() == want.tobytes()
 
 
+PLACES = {
+    "transposed": lambda shape: (np.full(shape[::-1], -7.0, "f4"), lambda base: base.T),
+    "every second": lambda shape: (np.full((*shape[:-1], 2 * shape[-1]), -7.0, "f4"), lambda base: base[..., ::2]),
+    "backwards": lambda shape: (np.full(shape, -7.0, "f4"), lambda base: base[..., ::-1]),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("turned", [False, True])
+def test_results_of_a_take_may_lie_anywhere(place, axis, turned):
+    x = np.random.default_rng(8).random((6, 5, 7), "f4")
+    x = x.transpose(2, 0, 1) if turned else x
+    indices = np.array([[3, -1], [0, 2]])
+    want = np.take(x, indices, axis)
+    base, seen = PLACES[place](want.shape)
+    out = seen(base)
+    run_calls(take_calls(view_of(out), view_of(x), view_of(indices), axis))
+    assert out.tobytes() == want.tobytes()
+    out[...] = -7.0
+    assert (base == -7.0).all()  # what lies between
+
+
 @given(data=st.data(), target=st.sampled_from(TARGETS), order=st.sampled_from(ORDERS))
 def test_take_along_axis_is_numpys(data, target, order):
     shape = data.draw(SHAPES)
