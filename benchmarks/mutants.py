@@ -94,7 +94,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "kernels/llvm/winograd": (f"{KERNELS}/test_winograd.py",),
     "kernels/objects": (f"{KERNELS}/test_store.py",),
     "kernels/signature": (f"{KERNELS}/test_signatures.py", f"{KERNELS}/test_move.py", f"{KERNELS}/test_reduce.py"),
-    "kernels/store": (f"{KERNELS}/test_store.py",),
+    "kernels/store": (f"{KERNELS}/test_store.py", f"{KERNELS}/test_gpu.py"),
     "memory": ("tests/memory", "tests/function"),
     "passes": ("tests/passes", "tests/function"),
     "schedule": ("tests/schedule", "tests/function/test_orders.py"),
@@ -196,11 +196,14 @@ def faults_of(source: str) -> list[Fault]:
 
 
 def walked(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and all below it, without messages: places inside of formatted text are not exact."""
+    """A node and all below it, without annotations and messages: places inside of formatted text are not exact."""
     yield node
-    if not isinstance(node, ast.JoinedStr):
-        for child in ast.iter_child_nodes(node):
-            yield from walked(child)
+    if isinstance(node, ast.JoinedStr):
+        return
+    for name, value in ast.iter_fields(node):
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and name not in ("annotation", "returns"):
+                yield from walked(child)
 
 
 def changes(node: Any) -> Iterator[tuple[Any, ast.AST]]:

@@ -10,7 +10,7 @@ from benchmarks.mutants import TESTS, drawn, faults_of
 SOURCE = '''"""Words that stay."""
 
 
-def largest(xs, limit=3):
+def largest(xs, limit: int | None = 3):
     """Text that stays."""
     best = 0
     for i, x in enumerate(xs):
@@ -47,7 +47,7 @@ def test_every_fault_is_another_program():
         "    return None",
         "    return (best - 1) if best else None",
         "    best = (1)",
-        "def largest(xs, limit=(4)):",
+        "def largest(xs, limit: int | None = (4)):",
     ],
 )
 def test_the_faults_that_people_make_are_among_them(line):
@@ -71,3 +71,7 @@ def test_the_tests_of_a_module_are_those_of_its_longest_beginning():
     assert mutants.tests_of("kernels/calls/conv_shape") == TESTS["kernels/calls/conv"]
     assert mutants.tests_of("kernels/mapped") == TESTS["kernels"]
     assert mutants.tests_of("record") == TESTS[""]
+
+
+def test_annotations_are_left_alone():
+    assert not any("int & None" in changed(fault) for fault in faults_of(SOURCE))

@@ -299,6 +299,17 @@ def test_the_code_runs_whoever_places_it(place, monkeypatch):
     np.testing.assert_array_equal(arrays[0], arrays[1] + 1)
 
 
+def test_the_code_that_llvm_places_is_kept_by_one_engine_for_each_target(monkeypatch):
+    """An engine that went would take the code of earlier kernels with it."""
+    monkeypatch.setattr(store_module, "placed", refuse)
+    store = KernelStore(None)
+    first = store.address(KERNEL)
+    engine = store._engine(host_target())
+    second = store.address(Kernel("blocked_copy.zero_halo", ("f8",)))
+    assert store._engine(host_target()) is engine
+    assert engine.get_function_address(symbol_of(KERNEL, host_target())) == first != second
+
+
 @pytest.mark.parametrize("code", [b"", b"\x7fELF", bytes(64), b"\x7fELF\x02\x01\x01" + bytes(57)])
 def test_only_object_code_of_this_machine_is_placed(code):
     with pytest.raises(UnknownCode):
