@@ -1,4 +1,4 @@
-"""The main job, without a download: train a small network, use it, and look at where every byte lives.
+"""The main job, without a download: train a small network, find objects with one that ships, look where bytes live.
 
 make demo     writes pictures, pages and a report to out/
 """
@@ -12,8 +12,10 @@ import cgraph as cg
 import nn
 from cgraph.errors import bytes_text
 from cgraph.view.dot import render
+from nn.models.mask_rcnn.finder import finder
 
 sys.path.insert(0, str(Path(__file__).parent))
+from mask_rcnn import show_made  # noqa: E402
 from train_digits import HELD_OUT, OUT, digits  # noqa: E402
 
 
@@ -61,9 +63,12 @@ def main() -> None:
     print(f"{right:.1%} of {HELD_OUT} digits that it never saw are right\n")
     draw(pictures[-HELD_OUT:], found, wanted[-HELD_OUT:], OUT / "digits.png")
 
-    print(f"{'':<10} {'steps':>5} {'unshared':>11} {'shared':>11} {'lower bound':>11} {'ratio':>7}")
+    finds = finder()
+    show_made(finds)
+    print(f"\n{'':<10} {'steps':>5} {'unshared':>11} {'shared':>11} {'lower bound':>11} {'ratio':>7}")
     show("training", nn.training_step(model, nn.losses.cross_entropy, optimiser, train.at(0)).function)
     show("inference", predict.function)
+    show("mask_rcnn", finds.predict.function)
     print(f"\nwrote {', '.join(sorted(p.name for p in OUT.iterdir()))} to {OUT}/")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-NEEDS_DATA = {"squeezenet.py", "blazeface.py", "yolox.py"}
+NEEDS_DATA = {"squeezenet.py", "blazeface.py", "yolox.py", "classify.py", "mask_rcnn_train.py"}
 
 
 @pytest.mark.slow

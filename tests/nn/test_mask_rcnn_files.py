@@ -4,11 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import nn
 from cgraph import FormatError
 from cgraph.record import replace
 from nn.models.mask_rcnn import (
+    adopt,
     mask_rcnn,
     mask_rcnn_matterport,
     matterport_arrays,
@@ -17,6 +19,11 @@ from nn.models.mask_rcnn import (
     torchvision_config,
 )
 from nn.models.mask_rcnn.coco import arrays_of, mask_of, read_coco, unpacked, wanted_of
+from nn.models.mask_rcnn.coco_names import in_a_row, with_gaps
+from nn.models.mask_rcnn.drawing import drawn
+from nn.models.mask_rcnn.frames import is_film, read_film, write_film
+from nn.models.mask_rcnn.made import film
+from nn.models.mask_rcnn.objects import Found
 
 CLASSES = 5
 
@@ -187,8 +194,6 @@ def test_a_matterport_file_is_read_and_each_number_means_what_it_did(tmp_path):
 
 
 def data_set(folder, **changes):
-    from PIL import Image
-
     Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 60, 3), dtype=np.uint8)).save(folder / "one.png")
     runs = np.zeros((40, 60), bool)
     runs[5:9, 50:58] = True
@@ -256,3 +261,51 @@ def test_a_data_set_that_cannot_be_is_refused(tmp_path, changes):
 def test_runs_that_do_not_fill_the_picture_are_refused(counts):
     with pytest.raises(FormatError):
         mask_of({"counts": counts}, 40, 60)
+
+
+# -- what users meet ---------------------------------------------------------------------------------------------------
+
+
+def test_a_network_begins_with_the_weights_for_other_classes():
+    arrays = filled(torch_names(1))
+    model = mask_rcnn(50, 0, torchvision_config((64, 64), CLASSES + 3))
+    kept = adopt(model, arrays)
+    last = ("box.scores", "box.deltas", "mask.scores")
+    assert sorted(kept) == sorted(f"{name}.{kind}" for name in last for kind in ("weight", "bias"))
+    want = torchvision_arrays(arrays, network(1))["box.full.0.linear.weight"]
+    np.testing.assert_array_equal(model.variables()["box.full.0.linear.weight"].value, want)
+
+
+def test_classes_of_coco_are_numbered_as_each_rule_does():
+    assert len(in_a_row()) == 81 and len(with_gaps()) == 91
+    assert with_gaps()[90] == in_a_row()[80] == "toothbrush"
+    assert with_gaps()[18] == "dog" and with_gaps()[13] == "stop sign" and with_gaps()[12] == "unused"
+
+
+@pytest.mark.parametrize("suffix", [".gif", ".png", ".webp", ".mp4"])
+def test_a_film_is_written_and_read(tmp_path, suffix):
+    if suffix == ".mp4":
+        pytest.importorskip("imageio_ffmpeg")
+    path, frames = tmp_path / f"film{suffix}", list(film(5))
+    write_film(path, 10, (Image.fromarray(x) for x in frames))
+    found = read_film(path)
+    pictures = list(found.frames)
+    assert is_film(path) and len(pictures) == 5 and found.rate == pytest.approx(10)
+    for got, want in zip(pictures, frames):
+        assert np.abs(got.astype(int) - want).mean() < 12
+    assert (frames[0] != frames[4]).any()
+
+
+def test_a_picture_is_no_film(tmp_path):
+    Image.fromarray(next(film(1))).save(tmp_path / "one.png")
+    assert not is_film(tmp_path / "one.png") and not is_film(tmp_path / "one.jpg")
+
+
+def test_drawing_tints_masks_and_names_every_object():
+    picture = np.full((60, 80, 3), 40, np.uint8)
+    one = Found((10.0, 20.0, 50.0, 50.0), 0.93, 1, np.ones((28, 28), np.float32), (60, 80))
+    image = np.asarray(drawn(picture, [one], ("background", "disc"), 4))
+    assert image.shape == (240, 320, 3)
+    inside, outside = image[140:180, 80:160], image[220:, 260:]
+    assert (outside == 40).all() and (inside == inside[0, 0]).all() and (inside[0, 0] != 40).any()
+    assert (image[:80, 40:120] != 40).any()  # the name stands above the box

@@ -1,5 +1,7 @@
 """Films as pictures: GIF, APNG and animated WebP by Pillow, anything else (H.264) by imageio-ffmpeg (extra `video`)."""
 
+import sys
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,6 +70,18 @@ def ffmpeg_film(path: Path) -> Film:
     columns, rows = facts["size"]
     frames = (np.frombuffer(frame, np.uint8).reshape(rows, columns, 3) for frame in reader)
     return Film(round(facts["fps"] * facts["duration"]), facts["fps"], frames)
+
+
+def counted(film: Film, name: str) -> Iterator[np.ndarray]:
+    """The frames, while the error stream shows which one it is and how many there are a second; the last one only where
+    nobody looks."""
+    start, done = time.perf_counter(), 0
+    for done, frame in enumerate(film.frames, 1):
+        yield frame
+        if sys.stderr.isatty():
+            sys.stderr.write(f"\r{name}: frame {done} of {film.length}")
+    rate = done / (time.perf_counter() - start)
+    sys.stderr.write(f"\r{name}: {done} frames, {rate:.1f} a second\n")
 
 
 def write_film(path: Path, rate: float, images: Iterable[Any]) -> None:

@@ -3,6 +3,7 @@
 Grounds have patches and a slope, objects colours and stripes; later objects cover earlier ones; everything is noisy.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -67,6 +68,11 @@ def ground(rng: np.random.Generator) -> np.ndarray:
 def shape(rng: np.random.Generator, kind: int) -> tuple[np.ndarray, np.ndarray]:
     """The pixels of an object, and a coordinate along which its stripes go."""
     size, (x, y), angle = rng.uniform(8, 28), rng.uniform(12, SIDE - 12, 2), rng.uniform(0, 2 * np.pi)
+    return placed(kind, size, x, y, angle)
+
+
+def placed(kind: int, size: float, x: float, y: float, angle: float) -> tuple[np.ndarray, np.ndarray]:
+    """The same of an object at a place."""
     u = (X - x) * np.cos(angle) + (Y - y) * np.sin(angle)
     v = -(X - x) * np.sin(angle) + (Y - y) * np.cos(angle)
     if kind == 1:
@@ -82,6 +88,26 @@ def paint(rng: np.random.Generator, image: np.ndarray, mask: np.ndarray, along: 
     if not mask.any() or abs(colour - image[:, mask].mean(1)).max() < 0.25:
         colour = 1 - colour
     return colour[:, None, None] + 0.08 * np.sin(along * rng.uniform(0.3, 1) + rng.uniform(0, 6))
+
+
+def film(frames: int, seed: int = TEST) -> Iterator[np.ndarray]:
+    """Pictures uint8 ``[SIDE, SIDE, 3]`` of four objects that move, turn, and are thrown back at the border."""
+    rng = np.random.default_rng([seed, frames])
+    below = ground(rng)
+    size, colour = (
+        rng.uniform(12, 22, 4),
+        np.array([[0.9, 0.3, 0.2], [0.2, 0.5, 0.9], [0.9, 0.8, 0.3], [0.3, 0.8, 0.4]]),
+    )
+    start, speed = rng.uniform(0, 2 * (SIDE - 40), (4, 2)), rng.uniform(-3, 3, (4, 2))
+    turn = rng.uniform(-0.15, 0.15, 4)
+    for t in range(frames):
+        image = below
+        for i, way in enumerate(start + t * speed):
+            x, y = 20 + abs(way % (2 * (SIDE - 40)) - (SIDE - 40))
+            mask, along = placed(1 + i % 3, size[i], x, y, t * turn[i])
+            image = np.where(mask, colour[i, :, None, None] + 0.08 * np.sin(0.6 * along), image)
+        noisy = np.clip(image + rng.normal(0, 0.04, image.shape), 0, 1)
+        yield np.ascontiguousarray((noisy * 255).round().astype(np.uint8).transpose(1, 2, 0))
 
 
 def truth(owner: np.ndarray, kinds: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import nn.compile as compiling
+from nn.compile import compile as compile_model
 from nn.models.mask_rcnn.config import Config
 from nn.models.mask_rcnn.network import MaskRCNN
 from nn.models.mask_rcnn.objects import Found, find
@@ -106,7 +106,7 @@ def validation(
 ) -> Callable[[], float]:
     """For `nn.train`: one less the mean precision of masks, with the weights as they are when it is called."""
     config: Config = model.config
-    predict = compiling.compile(model, batch, frozen=False)
+    predict = compile_model(model, batch, frozen=False)
 
     def lack() -> float:
         return 1.0 - precision(find(predict, config, pictures), wanted, config.classes)["masks"].mean

@@ -79,7 +79,7 @@ def shapes_network(weights: int | str | None = 0) -> MaskRCNN:
     return initialise(made, weights)
 
 
-STEPS, WARMUP, FALL = 4000, 100, 2000
+STEPS, WARMUP, FALL = 2800, 100, 600
 BATCH, PICTURES = 8, 4096
 TESTED = 500
 WEIGHTS = Path(__file__).with_name("shapes.safetensors")

@@ -1,0 +1,72 @@
+"""Find objects, their classes and their outlines in pictures and films, with Mask R-CNN.
+
+    python examples/mask_rcnn.py                               made pictures and a made film
+    python examples/mask_rcnn.py PICTURE... | FOLDER | FILM    writes out/<name>_found.png (or .gif, .mp4 ...)
+
+--weights: torchvision's .pth (version 1) or matterport's .h5; else the small network that ships, for discs, squares and
+triangles. --json prints what was found, --memory what every byte is for. H.264 films need the extra `video`.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+import cgraph as cg
+from nn.models.mask_rcnn.finder import Finder, finder
+from nn.models.mask_rcnn.frames import Film, counted, is_film, read_film, write_film
+from nn.models.mask_rcnn.made import TEST, film, made
+from nn.models.mask_rcnn.objects import as_json
+
+OUT, FRAMES, RATE = Path("out"), 48, 12
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Find objects in pictures and films.")
+    parser.add_argument("paths", nargs="*", type=Path, metavar="PICTURE | FOLDER | FILM")
+    parser.add_argument("--weights", type=Path)
+    parser.add_argument("--least", type=float, default=0.6, help="score that an object must have")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--memory", action="store_true")
+    return parser.parse_args()
+
+
+def show(finds: Finder, name: str, picture: np.ndarray, as_text: bool = False) -> None:
+    """Write a picture with its objects, and say what they are."""
+    image, found = finds.drawn(picture)
+    image.save(OUT / f"{name}_found.png")
+    listed = as_json(found, finds.names)
+    print(json.dumps({name: listed}) if as_text else f"{name}: {', '.join(one['name'] for one in listed)}")
+
+
+def play(finds: Finder, name: str, shown: Film) -> None:
+    """Write a film with the objects of every frame."""
+    write_film(OUT / name, shown.rate, (finds.drawn(picture)[0] for picture in counted(shown, name)))
+
+
+def show_made(finds: Finder, as_text: bool = False) -> None:
+    """Pictures and a film that the network that ships was not trained on."""
+    for i, picture in enumerate(made(TEST, 0, 6).pictures.transpose(0, 2, 3, 1)):
+        show(finds, f"shapes_{i}", picture, as_text)
+    play(finds, "shapes_found.gif", Film(FRAMES, RATE, film(FRAMES)))
+
+
+def main() -> None:
+    given = arguments()
+    finds = finder(given.weights, given.least)
+    OUT.mkdir(exist_ok=True)
+    if given.memory:
+        print(cg.report(finds.predict.function))
+    for path in [p for q in given.paths for p in (sorted(q.iterdir()) if q.is_dir() else [q])]:
+        if is_film(path):
+            play(finds, f"{path.stem}_found{path.suffix}", read_film(path))
+        elif path.suffix.lower() in Image.registered_extensions():
+            show(finds, path.stem, np.asarray(Image.open(path).convert("RGB")), given.json)
+    if not given.paths:
+        show_made(finds, given.json)
+
+
+if __name__ == "__main__":
+    main()
