@@ -13,6 +13,7 @@ from cgraph.engine.reference import evaluate
 from cgraph.kernels.target import host_target
 from cgraph.memory.layout import Facts, layout_of
 from cgraph.ops.physical.again import Again
+from cgraph.passes.recompute import Forward
 from cgraph.passes.recompute import recompute as in_order_again
 from nn.layer import initialise
 from nn.losses import cross_entropy
@@ -188,3 +189,31 @@ def test_a_graph_in_which_nothing_waits_stays_as_it_is():
     x = cg.Var((4, 4), name="x")
     function = cg.compile(cg.sin(x) @ x, [x], recompute=True)
     assert not steps_again(function)
+
+
+def test_segments_are_of_about_equal_bytes_that_wait():
+    x, _, loss, gradients = chain(16)
+    forward = Forward(planned(loss, *gradients).layout)
+    layers = sorted(forward.waiting)
+    assert layers == [*range(1, 32, 2), 32] and forward.turn == 32  # the result of each layer, and the squares
+    assert forward.cuts(4) == [5, 11, 17, 23]  # behind a layer, once half a segment of 17 / 4 values is full
+    assert [len(steps) for steps in forward.dropped(4)] == [4, 4, 4, 4]
+    assert all(steps == sorted(set(steps)) for steps in forward.dropped(4))
+
+
+def test_cuts_lie_where_fewest_bytes_must_be_kept():
+    x = cg.Var((BATCH, WIDTH), name="x")
+    w = cg.Var((BATCH, WIDTH), name="w")
+    h: cg.Node = x
+    for _ in range(6):
+        for _ in range(3):
+            h = cg.tanh(h * w)
+        narrow = cg.tanh(cg.mean(h, 1, keepdims=True))
+        h = cg.tanh(cg.broadcast_to(narrow, x.shape) * w)
+    loss = cg.sum(h * h)
+    forward = Forward(planned(loss, cg.gradient(loss, w)).layout)
+    for segments in (2, 3, 6):  # of which a narrow value lies in the second half of each
+        cuts = forward.cuts(segments)
+        assert len(cuts) >= segments - 1 and cuts == sorted(set(cuts))
+        across = forward.bytes_across(list(enumerate(forward.last)))
+        assert {across[t] for t in cuts} == {BATCH * 4}  # one number for each row
