@@ -13,13 +13,14 @@ from cgraph.record import Record
 
 DTYPES = tuple(np.dtype(t) for t in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split())
 LARGEST = 2**63 - 1
+MOST_AXES = 32  # as many as NumPy broadcasts
 
 
 class Spec(Record):
     """Shape and dtype of a value.
 
     Raises
-        ShapeError: an axis is negative, or the value's bytes do not fit a 64-bit address
+        ShapeError: an axis is negative, there are more than MOST_AXES, or the bytes do not fit a 64-bit address
         DTypeError: the dtype is not one of bool, int8–int64, uint8–uint64, float32, float64
     """
 
@@ -31,6 +32,8 @@ class Spec(Record):
             raise DTypeError(f"dtype {self.dtype} is not supported; use one of {', '.join(map(str, DTYPES))}")
         if any(n < 0 for n in self.shape):
             raise ShapeError(f"shape {list(self.shape)} has a negative axis")
+        if len(self.shape) > MOST_AXES:
+            raise ShapeError(f"a shape of {len(self.shape)} axes; at most {MOST_AXES} are supported")
         if prod(n for n in self.shape if n) * self.dtype.itemsize > LARGEST:
             raise ShapeError(f"shape {list(self.shape)} of {self.dtype} needs more bytes than an address can count")
 

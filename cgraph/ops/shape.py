@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from math import prod
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -179,7 +180,11 @@ class Contiguous(Op):
 
 
 def axis_of(axis: int, ndim: int) -> int:
-    """A non-negative axis. ShapeError outside ``-ndim..ndim-1``."""
+    """A non-negative axis. ShapeError outside ``-ndim..ndim-1``, and for what is no whole number."""
+    try:
+        axis = index(axis)
+    except TypeError:
+        raise ShapeError(f"axis {axis!r:.60} is no whole number") from None
     if not -ndim <= axis < ndim:
         raise ShapeError(f"axis {axis} is outside the {ndim} axes of the operand")
     return axis % ndim

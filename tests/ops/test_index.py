@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.errors import DTypeError, PositionError
+from cgraph.errors import DTypeError, PositionError, ShapeError
+from cgraph.ops.shape import axis_of
 
 every_number_of_threads = pytest.mark.parametrize("threads", [1, 2])
 
@@ -57,6 +58,19 @@ def test_of_several_updates_of_one_place_the_last_stays():
     found = cg.scatter(x, [1, 1, 2, 1], y)
     np.testing.assert_array_equal(found.eval(), [0, 4, 3])
     np.testing.assert_array_equal(cg.gradient(cg.sum(found * 2), y).eval(), [0, 0, 2, 2])
+
+
+@pytest.mark.parametrize("axis", [0.5, 1.0, "0", None, [0]])
+def test_an_axis_is_a_whole_number(axis):
+    with pytest.raises(ShapeError, match="no whole number"):
+        axis_of(axis, 2)
+    assert axis_of(np.int64(-1), 2) == 1
+
+
+def test_a_value_has_as_many_axes_as_numpy_broadcasts():
+    assert cg.Var((1,) * 32).ndim == 32
+    with pytest.raises(ShapeError, match="a shape of 33 axes; at most 32"):
+        cg.Var((1,) * 33)
 
 
 def test_an_empty_axis_has_nothing_to_take():

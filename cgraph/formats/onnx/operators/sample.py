@@ -99,6 +99,8 @@ def affine_grid(c: Context) -> Node:
     """Positions from -1 to 1 of every pixel of an image of a given size, moved by an affine map of each sample."""
     theta, size = c[0], c.ints(1)
     axes = size[2:]
+    if len(axes) not in (2, 3) or min(axes) < 0:
+        raise FormatError(f"the size {size[:8]} is none of images with 2 or 3 axes")
     c.spend(64 * (prod(axes) + sum(axes)))
     lines = []
     for n in axes:
