@@ -12,6 +12,7 @@ from cgraph.errors import ArenaError, GraphError, InputError, ShapeError, Unassi
 from cgraph.ir.check import check_graph
 from cgraph.ir.graph import Node, public
 from cgraph.ir.traverse import post_order
+from cgraph.kernels.mapped import in_c_order
 from cgraph.memory.problem import Plan
 from cgraph.memory.recompute import Recompute, Steps
 from cgraph.ops.leaf import Value, Var, fitting_array
@@ -158,7 +159,7 @@ class Function:
         for x in self.inputs:
             if x not in given:
                 raise InputError(f"input {x.name} {x.spec} is missing")
-        return {x: fitting_array(value, x.spec, x.name) for x, value in given.items()}
+        return {x: in_c_order(fitting_array(value, x.spec, x.name)) for x, value in given.items()}
 
     def _rooms(self, out: Sequence[np.ndarray] | None) -> Sequence[np.ndarray] | None:
         """The arrays that take the outputs, checked before anything is done."""

@@ -183,3 +183,12 @@ def test_an_arena_that_the_machine_does_not_give_is_refused_with_the_plan():
         function = cg.compile(cg.sort(cg.exp(cg.broadcast_to(x, (1 << 40,)) * 2)), [x])
     with pytest.raises(cg.ArenaError, match="needs 16384 GiB, which the machine does not give; no plan"):
         function(np.float32(1))
+
+
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+def test_an_input_of_any_strides_is_read_in_its_own_order(engine):
+    whole = np.arange(24, dtype="float32").reshape(4, 6)
+    for value in (whole[:, :3], whole[::2], whole.T, whole[::-1], np.asfortranarray(whole), whole[1, ::2], whole[0, 0]):
+        x = cg.Var(np.shape(value), name="x")
+        found = cg.compile(cg.reshape(x, (-1,)) + 1, [x], engine=engine)(np.asarray(value))
+        np.testing.assert_array_equal(found, np.ravel(value) + 1)
