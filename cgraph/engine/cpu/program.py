@@ -11,15 +11,13 @@ import numpy as np
 
 from cgraph.alignment import aligned_memory
 from cgraph.engine.cpu.blas import with_one_thread
-from cgraph.engine.cpu.code import Code, Symbol
+from cgraph.engine.cpu.code import Code, Relocation, Symbol
 from cgraph.engine.cpu.threads import run_table
 from cgraph.errors import PositionError
 from cgraph.ir.graph import Node
 from cgraph.kernels.kernel import ARENA, Callback, Kernel, View
 from cgraph.ops.leaf import ConstOp, Var
 from cgraph.record import Record
-
-ARENA_SYMBOL, STOP_SYMBOL, DONE_SYMBOL = Symbol("arena"), Symbol("stop"), Symbol("done")
 
 
 class CpuProgram(Record, eq=False):
@@ -68,34 +66,40 @@ class CpuInstance:
         self.table[:, 1] = self.args.ctypes.data + 8 * self.table[:, 1]
         self.stop = np.zeros(1, np.int64)
         self.functions = [c.function for c in code.callbacks]
+        self._calls_blas = any(c.blas for c in code.callbacks)
         self._arrays: dict[Node, np.ndarray] = {}
         self._vars: Mapping[Any, np.ndarray] = {}
         self._targets: Mapping[Var, np.ndarray] = {}
         self._written = {self.views[x].at.base for x in code.compiled.sources if x.op.writes}
         self._tables: dict[tuple[tuple[int, ...] | None, bool], np.ndarray] = {}
-        self._bound: dict[Symbol, int] = {}
-        self._relocations = {r.symbol: r for r in code.relocations}
-        self._move(ARENA_SYMBOL, self.arena)
-        self._move(STOP_SYMBOL, self.stop)
+        self._bound: dict[Relocation, int] = {}
+        found = {r.symbol: r for r in code.relocations}
+        self._variables = [(x, found[Symbol("variable", i)]) for i, x in enumerate(code.variables)]
+        self._places = [(x, found[Symbol("target", i)]) for i, x in enumerate(code.targets)]
+        self._done = found.get(Symbol("done"))
         for i, array in enumerate(code.constants):
-            self._move(Symbol("constant", i), array)
+            self._move(found[Symbol("constant", i)], array)
+        for symbol, memory in ((Symbol("arena"), self.arena), (Symbol("stop"), self.stop)):
+            if symbol in found:
+                self._move(found[symbol], memory)
 
     def bind(self, arrays: Mapping[Node, np.ndarray], targets: Mapping[Var, np.ndarray], done: np.ndarray) -> None:
         """The memory of Vars for the runs that follow; see `cgraph.engine.engine.Instance`."""
         self._vars, self._targets = arrays, targets
-        for i, x in enumerate(self.code.variables):
-            self._move(Symbol("variable", i), arrays[x])
-        for i, x in enumerate(self.code.targets):
-            self._move(Symbol("target", i), targets[x])
-        self._move(DONE_SYMBOL, done)
+        for x, relocation in self._variables:
+            self._move(relocation, arrays[x])
+        for x, relocation in self._places:
+            self._move(relocation, targets[x])
+        if self._done:
+            self._move(self._done, done)
 
-    def _move(self, symbol: Symbol, memory: np.ndarray) -> None:
-        """Write the addresses that begin at a symbol."""
-        relocation, address = self._relocations.get(symbol), memory.ctypes.data
-        if relocation is not None and self._bound.get(symbol) != address:
-            self._bound[symbol] = -1  # until the new ones stand there, nobody knows which do
+    def _move(self, relocation: Relocation, memory: np.ndarray) -> None:
+        """Write the addresses into one piece of memory."""
+        address = memory.__array_interface__["data"][0]
+        if self._bound.get(relocation) != address:
+            self._bound[relocation] = -1  # until the new ones stand there, nobody knows which do
             self.args[relocation.positions] = address + relocation.offsets
-            self._bound[symbol] = address
+            self._bound[relocation] = address
 
     # -- values -----------------------------------------------------------------------------------------------------
     def makes(self, node: Node) -> bool:
@@ -126,7 +130,7 @@ class CpuInstance:
             whatever a Python function among the kernels raises
         """
         self._vars = self._targets  # kernels know the addresses of the others, which are the caller's
-        if any(c.blas for c in self.code.callbacks):
+        if self._calls_blas:
             with_one_thread(lambda: self._run(steps, write))
         else:
             self._run(steps, write)
@@ -138,7 +142,8 @@ class CpuInstance:
         ran = run_table(table[:split], self.threads, self.stop, self.functions)
         if self.stop[0]:
             raise PositionError(f"{self._label(ran - 1, steps)}: a position is outside its axis")
-        run_table(table[split:], self.threads, whole=True)
+        if split < len(table):
+            run_table(table[split:], self.threads, whole=True)
 
     def _rows_before_writes(self, steps: tuple[int, ...] | None) -> int:
         first, edges = self.code.first_write, self.code.first_row
