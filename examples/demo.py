@@ -15,6 +15,7 @@ from cgraph.view.dot import render
 from nn.models.mask_rcnn.finder import finder
 
 sys.path.insert(0, str(Path(__file__).parent))
+import byte_budget  # noqa: E402
 from mask_rcnn import show_made  # noqa: E402
 from train_digits import HELD_OUT, OUT, digits  # noqa: E402
 
@@ -69,6 +70,7 @@ def main() -> None:
     show("training", nn.training_step(model, nn.losses.cross_entropy, optimiser, train.at(0)).function)
     show("inference", predict.function)
     show("mask_rcnn", finds.predict.function)
+    byte_budget.main()
     print(f"\nwrote {', '.join(sorted(p.name for p in OUT.iterdir()))} to {OUT}/")
 
 
