@@ -63,6 +63,10 @@ class FormatError(CgraphError, ValueError):
     """A file is malformed, unsafe or not supported."""
 
 
+class EngineError(CgraphError, RuntimeError):
+    """An engine cannot run here, or its device failed."""
+
+
 class UnavailableError(CgraphError, RuntimeError):
     """A program or package that is optional is not installed."""
 

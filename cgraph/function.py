@@ -196,8 +196,10 @@ class Function:
         instance = held.instance
         cells = {x: x.cell.value for x in (*self._cells, *self.updates)}
         versions = {x: cells[x].version for x in self._cells}
-        targets = self._targets(held, cells)  # first: they may move
-        instance.bind(given | self._arrays(cells), targets, held.done)
+        self._check(cells)
+        if not all(cells[x].is_there for x in self.updates):
+            held.done = np.zeros(1, np.int64)
+        instance.bind(given, cells, held.done)
         shown = {x: np.array(instance.read(x)) for x in self.outputs if not instance.makes(x)}
         if out is None:
             is_new = [x not in shown and (copy or not instance.owns(x)) for x in self.outputs]
@@ -222,18 +224,11 @@ class Function:
         changed = {x for x, now in versions.items() if now is None or held.versions.get(x) != now}
         return self._recompute.steps(held.state, frozenset(changed.union(self.inputs)))
 
-    def _arrays(self, cells: Mapping[Var, Value]) -> dict[Node, np.ndarray]:
-        """The memory of the Vars that are read from their cells."""
+    def _check(self, cells: Mapping[Var, Value]) -> None:
+        """Every Var that is no input holds a value."""
         for x in self._cells:
             if not cells[x].is_there:
                 raise UnassignedError(f"{x.name} {x.spec} (made at {x.where}) has no value; assign one first")
-        return {x: cells[x].array for x in self._cells}  # type: ignore[misc]
-
-    def _targets(self, held: "_Held", cells: Mapping[Var, Value]) -> dict[Var, np.ndarray]:
-        """The memory that update edges are written into."""
-        if not all(cells[x].is_there for x in self.updates):
-            held.done = np.zeros(1, np.int64)
-        return {x: cells[x].writable(x.spec, held.done) for x in self.updates}
 
     def _take(self) -> "_Held":
         """An idle instance, or a new one."""

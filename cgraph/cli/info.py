@@ -10,7 +10,8 @@ from typing import Any
 
 from cgraph.engine.cpu.cores import GROUPS, MOUNT, cores, quota_of
 from cgraph.engine.cpu.engine import cpu_name
-from cgraph.errors import bytes_text
+from cgraph.engine.cuda.gpu import described
+from cgraph.errors import EngineError, bytes_text
 from cgraph.kernels.store import store
 from cgraph.kernels.target import host_target
 
@@ -38,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
         "threads": f"{facts['threads']}: of {facts['cores']} cores this process may use {facts['affinity']}, "
         + (f"its quota is {quota:g}" if quota is not None else "without a quota"),
         "kernels": _kernels_text(facts),
+        "cuda": "; ".join(facts["cuda"]) or facts["no_cuda"],
         "versions": f"Python {facts['python']}, NumPy {facts['numpy']}, llvmlite {facts['llvmlite']}",
     }
     for name, text in lines.items():
@@ -49,6 +51,7 @@ def gather() -> dict[str, Any]:
     """The facts: counts, bytes, versions and names; None for what there is not."""
     target, folder = host_target(), store().folder
     kept = kernel_files(folder)
+    gpus, reason = found_gpus()
     return {
         "cgraph": version("cgraph"),
         "cpu": cpu_name(),
@@ -61,10 +64,20 @@ def gather() -> dict[str, Any]:
         "cache": str(folder) if folder else None,
         "cache_kernels": len(kept),
         "cache_nbytes": sum(kept),
+        "cuda": gpus,
+        "no_cuda": reason,
         "python": platform.python_version(),
         "numpy": version("numpy"),
         "llvmlite": version("llvmlite"),
     }
+
+
+def found_gpus() -> tuple[list[str], str | None]:
+    """A line for each GPU, or why there is none."""
+    try:
+        return described(), None
+    except EngineError as error:
+        return [], str(error)
 
 
 def kernel_files(folder: Path | None) -> list[int]:
@@ -72,7 +85,7 @@ def kernel_files(folder: Path | None) -> list[int]:
     if folder is None or not folder.is_dir():
         return []
     with os.scandir(folder) as files:
-        return [file.stat().st_size for file in files if file.name.endswith(".o")]
+        return [file.stat().st_size for file in files if file.name.endswith((".o", ".ptx"))]
 
 
 def _kernels_text(facts: dict[str, Any]) -> str:

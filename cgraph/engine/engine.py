@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from cgraph.ir.graph import Node
-from cgraph.ops.leaf import Var
+from cgraph.ops.leaf import Value, Var
 from cgraph.planning import Compiled
 from cgraph.request import Options, Request
 
@@ -14,13 +14,12 @@ from cgraph.request import Options, Request
 class Instance(Protocol):
     """A program with memory of its own. One run at a time."""
 
-    def bind(self, arrays: Mapping[Node, np.ndarray], targets: Mapping[Var, np.ndarray], done: np.ndarray) -> None:
-        """The memory of Vars for the runs that follow, in C order.
+    def bind(self, given: Mapping[Node, np.ndarray], cells: Mapping[Var, Value], done: np.ndarray) -> None:
+        """The memory of Vars for the runs that follow.
 
         Parameters
-            arrays: what inputs are given and cells hold
-            targets: per Var with an update edge, what takes its new value: where the Var is read from its cell, the
-                same memory as in `arrays`
+            given: what inputs are given
+            cells: the other Vars' values, and those of all Vars with an update edge, which take the new values
             done: an int64 word that is set to 1 when all of them have been written
         """
 
@@ -47,6 +46,10 @@ class Program(Protocol):
     @property
     def code(self) -> Any:
         """What it was made of."""
+
+    @property
+    def on_host(self) -> tuple[tuple[str, int], ...]:
+        """Steps that leave the device: what each is, and the bytes that are carried to the host and back."""
 
     def instance(self) -> Instance:
         """A program with memory of its own."""

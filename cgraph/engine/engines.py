@@ -1,6 +1,8 @@
 """The engines by name."""
 
 from collections.abc import Callable
+from importlib import import_module
+from typing import Any
 
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.engine import Engine
@@ -9,8 +11,15 @@ from cgraph.errors import GraphError
 
 ENGINES: dict[str, Callable[[int], Engine]] = {
     "cpu": lambda threads: CpuEngine(threads=threads),
+    "cuda": lambda threads: cuda().CudaEngine(),
+    "cuda-sim": lambda threads: cuda().CudaEngine(device=cuda().SIMULATED),
     "reference": lambda threads: ReferenceEngine(),
 }
+
+
+def cuda() -> Any:
+    """The CUDA engine's module, loaded when it is first asked for."""
+    return import_module("cgraph.engine.cuda.engine")
 
 
 def engine_named(engine: str | Engine, threads: int) -> Engine:

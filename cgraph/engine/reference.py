@@ -11,7 +11,7 @@ import numpy as np
 from cgraph.errors import UnassignedError
 from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order
-from cgraph.ops.leaf import Var, VarOp
+from cgraph.ops.leaf import Value, Var, VarOp
 from cgraph.record import Record
 from cgraph.request import Options, Request
 
@@ -67,6 +67,7 @@ class ReferenceProgram(Record, eq=False):
     """The request, whose nodes' values are wanted."""
 
     code: Request
+    on_host = ()
 
     def instance(self) -> "ReferenceInstance":
         return ReferenceInstance(self.code)
@@ -78,12 +79,12 @@ class ReferenceInstance:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.values: dict[Node, np.ndarray] = {}
-        self._vars: Mapping[Node, np.ndarray] = {}
+        self._vars: Mapping[Node, Any] = {}
         self._targets: list[np.ndarray] = []
 
-    def bind(self, arrays: Mapping[Node, np.ndarray], targets: Mapping[Var, np.ndarray], done: np.ndarray) -> None:
-        self._vars = arrays
-        self._targets = [*(targets[x] for x in self.request.updates), done]
+    def bind(self, given: Mapping[Node, np.ndarray], cells: Mapping[Var, Value], done: np.ndarray) -> None:
+        self._targets = [*(cells[x].writable(x.spec, done) for x in self.request.updates), done]
+        self._vars = {**{x: value.array for x, value in cells.items()}, **given}
 
     def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
         wanted = self.request.roots

@@ -29,7 +29,7 @@ def callback_call(
         arrays = [array_at(at, view, i < len(outs)) for i, (at, view) in enumerate(zip(words, views))]
         function(tuple(arrays[: len(outs)]), tuple(arrays[len(outs) :]))
 
-    return Call(Callback(enter, blas), tuple(v.at for v in views), 1)
+    return Call(Callback(enter, blas, views, len(outs)), tuple(v.at for v in views), 1)
 
 
 def array_at(address: int, view: View, writeable: bool) -> np.ndarray:

@@ -26,6 +26,11 @@ class Kernel(Record):
     family: str
     params: tuple[Param, ...] = ()
 
+    @property
+    def is_block(self) -> bool:
+        """A task is a block of threads of a GPU."""
+        return self.family.startswith("gpu.")
+
     def __str__(self) -> str:
         return f"{self.family}({', '.join(map(str, self.params))})"
 
@@ -36,10 +41,13 @@ class Callback(Record, eq=False):
     Fields
         function: given the address of the call's arguments
         blas: it calls into BLAS or LAPACK
+        views: what it reads and writes, the first `results` of them what it writes
     """
 
     function: Callable[[int], None]
     blas: bool
+    views: "tuple[View, ...]"
+    results: int
 
 
 class Pointer(Record):

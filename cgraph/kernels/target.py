@@ -33,6 +33,11 @@ class Target(Record):
         """Kernels are PTX: a task is a thread, or a block of them."""
         return self.name == "gpu"
 
+    @property
+    def task_elements(self) -> int:
+        """Elements of one task: many for a thread of a processor, few for one of the thousands of a GPU."""
+        return 64 if self.is_gpu else 32768
+
     def lanes_of(self, dtype: str) -> int:
         """Values of `dtype` (``f4``, ``i8``…) in one vector register."""
         return max(1, self.lanes * 4 // int(dtype[1:]))

@@ -27,30 +27,48 @@ class Value:
             be writing, when nobody may keep what was computed from the array
         shared: these very bytes are used elsewhere or may not be written, so a run writes into a copy
         done: a word that is 0 until a run has given the array its first contents; None where it has some
+        elsewhere: a device's copy that is as new as the array, or newer; None where there is none
     """
 
-    __slots__ = ("array", "done", "shared", "version")
+    __slots__ = ("__weakref__", "_array", "_is_old", "done", "elsewhere", "shared", "version")
 
     def __init__(self, array: np.ndarray | None = None, shared: bool = False) -> None:
-        self.array, self.shared = array, shared
+        self._array, self.shared = array, shared
+        self.elsewhere: Any = None
+        self._is_old = False
         self.done: np.ndarray | None = None
         self.version: int | None = next(_VERSIONS)
 
     @property
+    def array(self) -> np.ndarray | None:
+        """Its bytes, fetched from the device that has newer ones, or None."""
+        if self._is_old:
+            self._array, self.shared = self.elsewhere.fetched(), False
+            self._is_old = False
+        return self._array
+
+    @property
     def is_there(self) -> bool:
-        return self.array is not None and (self.done is None or bool(self.done[0]))
+        there = self._array is not None or self._is_old
+        return there and (self.done is None or bool(self.done[0]))
+
+    def lies_elsewhere(self, copy: Any) -> None:
+        """A device has written a newer value into its copy; ``copy.fetched()`` gives it in new bytes."""
+        self.elsewhere, self._is_old, self.done = copy, True, None
 
     def writable(self, spec: Spec, done: np.ndarray) -> np.ndarray:
         """The array, for a run that writes all of it and then sets the word `done`; until then the Var is as it was."""
         if not self.is_there:
             self.done = done
-            self.array = aligned_empty(spec)
+            self._array = aligned_empty(spec)
         elif self.shared:
             own = aligned_empty(spec)
             copy_to(own, self.array)  # type: ignore[arg-type]
-            self.array = own
+            self._array = own
             self.shared = False
-        return self.array  # type: ignore[return-value]
+        found = self.array
+        self.elsewhere = None
+        return found  # type: ignore[return-value]
 
     def renew(self) -> None:
         """A run that may have written is over."""

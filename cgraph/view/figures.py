@@ -55,6 +55,7 @@ class Figures(Record):
         order, strategy: what made the schedule and the plan; `proved`: no plan of this schedule is smaller
         kernels: None when only the plan is known
         inner: what steps do in their workspaces, by the step's name and line: the bodies of loops
+        on_host: steps that leave the device, with the bytes carried to the host and back
     """
 
     steps: tuple[StepRow, ...]
@@ -72,6 +73,7 @@ class Figures(Record):
     proved: bool
     kernels: Kernels | None
     inner: tuple[tuple[str, "Figures"], ...] = ()
+    on_host: tuple[tuple[str, int], ...] = ()
 
     @property
     def ratio(self) -> float:

@@ -66,6 +66,7 @@ def _report(shown: Shown, seconds: Sequence[float] | None) -> Report:
         memory.proved,
         _kernels(shown),
         tuple((f"{node.name} at {node.where}", report(plan)) for node, plan in compiled.inner.items()),
+        shown.program.on_host if isinstance(shown, Function) else (),
     )
 
 

@@ -72,6 +72,7 @@ def _summary(report: Figures) -> list[str]:
             f"kernels   {k.kernels} in {k.calls} calls; this process loaded {k.loaded} and compiled {k.compiled} "
             f"in {k.compile_seconds:.2f} s"
         )
+    lines += [f"on the host  {plain(label)}, {bytes_text(n)} carried" for label, n in report.on_host]
     if report.seconds is not None:
         lines.append(f"time      {seconds_text(report.seconds)} in {len(report.steps)} steps")
     return lines

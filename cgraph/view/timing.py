@@ -13,6 +13,7 @@ import numpy as np
 from cgraph.engine.engine import Instance
 from cgraph.errors import GraphError
 from cgraph.function import Function
+from cgraph.ops.leaf import Value
 from cgraph.view.planned import compiled_of
 
 
@@ -29,12 +30,11 @@ def step_seconds(function: Function, args: tuple, named: Mapping[str, Any], repe
     given = function._values(args, dict(named))
     held = function._take()
     try:
-        cells = {x: x.cell.value for x in function._cells}
-        arrays = function._arrays(cells)
-        targets = {x: np.array(arrays[x]) if x in arrays else np.empty(x.shape, x.dtype) for x in function.updates}
-        arrays |= {x: own for x, own in targets.items() if x in arrays}  # steps that write into Vars write there
+        cells = {x: x.cell.value for x in (*function._cells, *function.updates)}
+        function._check(cells)
+        cells |= {x: Value(np.array(cells[x].array) if cells[x].is_there else None) for x in function.updates}
         held.state = None  # what the arena holds afterwards belongs to no version of the Vars
-        held.instance.bind(arrays | given, targets, held.done)
+        held.instance.bind(given, cells, held.done)
         runs = [[_seconds(held.instance, t) for t in steps] for _ in range(repeats + 1)]
     finally:
         function._idle.append(held)

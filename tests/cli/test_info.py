@@ -9,8 +9,11 @@ import pytest
 from cgraph.cli import main
 from cgraph.cli.info import gather, kernel_files
 from cgraph.engine.cpu.cores import cores
+from cgraph.engine.cuda import driver, gpu
+from cgraph.engine.cuda.driver import initialised
 from cgraph.kernels.store import store
 from cgraph.kernels.target import host_target
+from tests.support.libcuda import StandIn
 
 
 def test_facts_are_those_of_this_process():
@@ -30,10 +33,22 @@ def test_json_holds_the_same_facts(capsys, monkeypatch, tmp_path):
 def test_text_names_processor_threads_and_kernels(capsys):
     assert main(["info"]) == 0
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
-    assert lines.keys() == {"cgraph", "processor", "threads", "kernels", "versions"}
+    assert lines.keys() == {"cgraph", "processor", "threads", "kernels", "cuda", "versions"}
     assert host_target().name in lines["processor"]
     assert lines["threads"].startswith(f"{cores()}:")
     assert re.match(r"\d+ on disk, ", lines["kernels"])
+
+
+def test_a_gpu_is_described(monkeypatch):
+    monkeypatch.setattr(gpu, "driver", lambda: initialised(StandIn()))
+    assert gather()["cuda"] == ["stand-in, capability 9.0, 1 GiB, driver of CUDA 12.8"]
+
+
+def test_without_a_gpu_it_says_why(capsys, monkeypatch):
+    monkeypatch.setattr(driver, "NAMES", ("no_such_library",))
+    driver.driver.cache_clear()
+    assert main(["info"]) == 0
+    assert "there is no NVIDIA driver on this machine" in capsys.readouterr().out
 
 
 def test_kernels_on_disk_are_counted_with_their_bytes(tmp_path):

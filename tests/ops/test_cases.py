@@ -9,6 +9,7 @@ import pytest
 import cgraph as cg
 from cgraph.autodiff import gradient
 from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
 from cgraph.engine.reference import evaluate
 from cgraph.errors import PlanError
 from cgraph.ir.graph import OPS, Node, Op
@@ -25,6 +26,7 @@ from tests.support.tolerance import assert_close
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 every_smooth_case = pytest.mark.parametrize("case", [c for c in CASES if c.smooth], ids=str)
 every_twice_smooth_case = pytest.mark.parametrize("case", [c for c in CASES if c.smooth and c.twice], ids=str)
+SLOW = pytest.mark.slow
 STEP = 1e-5
 
 
@@ -143,6 +145,19 @@ def test_compiled_equals_reference_in_poison_mode_on_any_number_of_threads(case,
         assert_close(got, expected, case.scale)
         for other in others:
             assert got.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, marks=SLOW if i % 8 else ()) for i, c in enumerate(CASES)], ids=str)
+def test_a_simulated_gpu_equals_reference_in_poison_mode(case):
+    drawn = Drawn(case.in_float32())
+    outputs = nodes_of(drawn, case.smooth)
+    with np.errstate(all="ignore"):
+        want = evaluate(outputs, drawn.given)
+    found = cg.compile(outputs, drawn.xs, engine=CudaEngine(SIMULATED, poison=True))(
+        *(drawn.given[x] for x in drawn.xs)
+    )
+    for got, expected in zip(found, want):
+        assert_close(got, expected, case.scale)
 
 
 @every_smooth_case

@@ -26,7 +26,7 @@ def run_on_gpu(calls: Iterable[Call]) -> None:
         words = [address(a, places) if isinstance(a, Pointer) else argument(a) for a in call.args]
         symbol, text = store().ptx(call.kernel, -(-len(words) // 8) * 8, GPU)
         kernel = device.load(text.decode(), symbol)
-        blocks = call.tasks if call.kernel.family.startswith("gpu.") else -(-call.tasks // kernel.kernel.threads)
+        blocks = call.tasks if call.kernel.is_block else -(-call.tasks // kernel.kernel.threads)
         device.launch(kernel, blocks, np.array(words, np.int64), call.tasks)
     for array, at in places.values():
         if array.flags.writeable:

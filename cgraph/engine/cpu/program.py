@@ -16,7 +16,7 @@ from cgraph.engine.cpu.threads import run_table
 from cgraph.errors import PositionError
 from cgraph.ir.graph import Node
 from cgraph.kernels.kernel import ARENA, Callback, Kernel, View
-from cgraph.ops.leaf import ConstOp, Var
+from cgraph.ops.leaf import ConstOp, Value, Var
 from cgraph.record import Record
 
 
@@ -34,6 +34,7 @@ class CpuProgram(Record, eq=False):
     addresses: Mapping[Kernel, int]
     threads: int
     poison: int | None = None
+    on_host = ()
 
     def instance(self) -> "CpuInstance":
         """A program with an arena of its own."""
@@ -68,7 +69,7 @@ class CpuInstance:
         self.functions = [c.function for c in code.callbacks]
         self._calls_blas = any(c.blas for c in code.callbacks)
         self._arrays: dict[Node, np.ndarray] = {}
-        self._vars: Mapping[Any, np.ndarray] = {}
+        self._vars: Mapping[Any, Any] = {}
         self._targets: Mapping[Var, np.ndarray] = {}
         self._written = {self.views[x].at.base for x in code.compiled.sources if x.op.writes}
         self._tables: dict[tuple[tuple[int, ...] | None, bool], np.ndarray] = {}
@@ -83,13 +84,14 @@ class CpuInstance:
             if symbol in found:
                 self._move(found[symbol], memory)
 
-    def bind(self, arrays: Mapping[Node, np.ndarray], targets: Mapping[Var, np.ndarray], done: np.ndarray) -> None:
+    def bind(self, given: Mapping[Node, np.ndarray], cells: Mapping[Var, Value], done: np.ndarray) -> None:
         """The memory of Vars for the runs that follow; see `cgraph.engine.engine.Instance`."""
-        self._vars, self._targets = arrays, targets
+        self._targets = {x: cells[x].writable(x.spec, done) for x in self.code.compiled.updated}  # first: they may move
+        self._vars = {**{x: value.array for x, value in cells.items()}, **given}
         for x, relocation in self._variables:
-            self._move(relocation, arrays[x])
+            self._move(relocation, self._vars[x])
         for x, relocation in self._places:
-            self._move(relocation, targets[x])
+            self._move(relocation, self._targets[x])
         if self._done:
             self._move(self._done, done)
 

@@ -7,6 +7,7 @@ from cgraph.record import Record
 PORTION_K = 1024  # a panel of b, 32 columns by 1024, fills an eighth of a 1 MiB L2
 PORTION_B = 1 << 20  # elements of b packed at once
 PORTION_A = 1 << 19  # elements of a packed at once
+GPU_ROWS = 4
 
 
 class GemmTile(Record):
@@ -25,6 +26,8 @@ class GemmTile(Record):
 def gemm_tile(m: int, n: int, dtype: str, target: Target) -> GemmTile:
     """The tile for a result of `m` x `n`: few rows leave registers for more columns."""
     lanes, limit = target.lanes_of(dtype), sums(target)
+    if target.is_gpu:  # a thread a tile: many of them, and panels of one column never overlap
+        return GemmTile(min(m, GPU_ROWS), 1, lanes)
     columns = max(n // lanes, 1)
     if m <= 4:
         rows = m if m < 3 else 4

@@ -157,7 +157,7 @@ class Cut(Record):
     tasks: int
 
 
-def cut(rows: int, columns: int, elements: int = TASK_ELEMENTS) -> Cut:
+def cut(rows: int, columns: int, elements: int) -> Cut:
     """Tasks of about `elements` elements; blocks of columns are multiples of 64."""
     if columns >= 2 * elements:
         blocks = -(-columns // elements)

@@ -40,7 +40,7 @@ def fused_calls(
     ins, written = access[: len(xs)], access[len(xs) :].replace("s", "g")
     registers = 1 if "g" in access or len(program) > LONG else 2
     past_cache = not set("gp") & set(access) and walk.columns >= LONG_ROW and goes_past_cache(program, outs, xs)
-    parts = cut(walk.rows, walk.columns)
+    parts = cut(walk.rows, walk.columns, target.task_elements)
     call = POINTWISE.call(
         (program, results, ins, written, registers, past_cache), parts.tasks,
         rows=walk.rows, columns=walk.columns, block=parts.block, blocks=parts.blocks, rows_each=parts.rows_each,

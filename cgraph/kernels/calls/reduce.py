@@ -173,7 +173,7 @@ def along_call(work: Work, kept: tuple[View, ...], reduced: tuple[View, ...], mo
         block, rows_each = round_up(-(-columns // (most // rows)), 64), 1
     blocks = -(-columns // max(block, 1)) or 1
     parts = blocks * (-(-rows // max(rows_each, 1)) or 1)
-    each = max(1, TASK_ELEMENTS // max(reduced[0].size, 1)) if parts == 1 else 1
+    each = max(1, work.target.task_elements // max(reduced[0].size, 1)) if parts == 1 else 1
     access = "".join(map(access_of, reduced))
     registers = 1 if "g" in access else 4 if len(work.program) <= SHORT and not work.finds_index else 2
     outs = kept[len(reduced) :]
@@ -191,11 +191,11 @@ def along_call(work: Work, kept: tuple[View, ...], reduced: tuple[View, ...], mo
 
 def across_call(work: Work, kept: tuple[View, ...], reduced: tuple[View, ...], most: int) -> tuple[Call, int]:
     columns, rows = kept[0].shape[-1], reduced[0].size
-    kept_rows, block = prod(kept[0].shape[:-1]), block_of(columns)
+    kept_rows, block = prod(kept[0].shape[:-1]), block_of(columns, work.target)
     blocks = -(-columns // block)
     rows_each = max(1, -(-rows // most))
     parts = -(-rows // rows_each) or 1
-    each = max(1, TASK_ELEMENTS // max(rows * block, 1)) if parts == 1 else 1
+    each = max(1, work.target.task_elements // max(rows * block, 1)) if parts == 1 else 1
     access = "".join(map(access_of, kept[: len(reduced)]))
     written = "".join(map(access_of, kept[len(reduced) :])).replace("s", "g")
     group = 4 if len(work.program) <= SHORT else 1
@@ -212,8 +212,10 @@ def across_call(work: Work, kept: tuple[View, ...], reduced: tuple[View, ...], m
     return call, parts
 
 
-def block_of(columns: int) -> int:
-    """Columns of one block: as many as fit, so that the last block is no narrower than 64."""
+def block_of(columns: int, target: Target) -> int:
+    """Columns of one block: as many as fit, so that the last block is no narrower than 64; one for a GPU's thread."""
+    if target.is_gpu:
+        return 1
     return next(b for b in range(MOST_COLUMNS, 0, -64) if columns <= b or columns % b == 0 or columns % b >= 64)
 
 

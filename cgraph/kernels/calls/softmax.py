@@ -2,7 +2,7 @@
 
 from math import prod
 
-from cgraph.kernels.calls.layout import TASK_ELEMENTS, access_of, merged, permuted
+from cgraph.kernels.calls.layout import access_of, merged, permuted
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.signatures.softmax import COLUMNS, MOST_COLUMNS, ROWS
 from cgraph.kernels.target import Target
@@ -29,8 +29,8 @@ def softmax_calls(target: Target, kind: str, out: View, x: View, axis: int) -> l
     over_kept = merged(permuted((x, out), kept))
     lanes = target.lanes_of(x.dtype)
     if abs(x.strides[axis]) != x.itemsize and over_kept[0].shape[-1] >= lanes:
-        return [columns_call(kind, over_kept, (x.strides[axis], out.strides[axis]), x.shape[axis])]
-    return [rows_call(kind, over_kept, (x.strides[axis], out.strides[axis]), x.shape[axis])]
+        return [columns_call(target, kind, over_kept, (x.strides[axis], out.strides[axis]), x.shape[axis])]
+    return [rows_call(target, kind, over_kept, (x.strides[axis], out.strides[axis]), x.shape[axis])]
 
 
 def with_axis(out: View, x: View, axis: int) -> View:
@@ -41,11 +41,11 @@ def with_axis(out: View, x: View, axis: int) -> View:
     return replace(out, shape=shape, strides=(*out.strides[:axis], 0, *out.strides[axis:]))
 
 
-def rows_call(kind: str, over_kept: tuple[View, ...], steps: tuple[int, int], length: int) -> Call:
+def rows_call(target: Target, kind: str, over_kept: tuple[View, ...], steps: tuple[int, int], length: int) -> Call:
     """Vectors along the axis."""
     itemsize, count = over_kept[0].itemsize, over_kept[0].size
     access = "".join("v" if step == itemsize else "g" for step in steps)
-    each = max(1, TASK_ELEMENTS // (2 * length))
+    each = max(1, target.task_elements // (2 * length))
     x, out = over_kept
     rank = len(x.shape)
     return ROWS.call(
@@ -55,12 +55,11 @@ def rows_call(kind: str, over_kept: tuple[View, ...], steps: tuple[int, int], le
     )  # fmt: skip
 
 
-def columns_call(kind: str, over_kept: tuple[View, ...], steps: tuple[int, int], length: int) -> Call:
+def columns_call(target: Target, kind: str, over_kept: tuple[View, ...], steps: tuple[int, int], length: int) -> Call:
     """Vectors across the axis; blocks of columns so narrow that a block stays in the cache between passes."""
     count, kept_rows = over_kept[0].shape[-1], prod(over_kept[0].shape[:-1])
-    block = next(
-        b for b in (MOST_COLUMNS, MOST_COLUMNS - 64, 128, 64) if count <= b or count % b == 0 or count % b >= 64
-    )
+    widths = (1,) if target.is_gpu else (MOST_COLUMNS, MOST_COLUMNS - 64, 128, 64)
+    block = next(b for b in widths if count <= b or count % b == 0 or count % b >= 64)
     blocks = -(-count // block)
     access = "".join(access_of(v).replace("s", "g") for v in over_kept)
     x, out = over_kept

@@ -61,6 +61,8 @@ def emit_gpu_text(kernel: Kernel, symbol: str, words: int, target: Target) -> st
     module.triple = target_machine(target).triple
     function = ir.Function(module, GPU_KERNEL_TYPE, symbol)
     k = GpuBuilder(module, function, kernel, target)
+    if not kernel.is_block:
+        k.leave_beyond_tasks()
     emit(k, *kernel.params)
     k.finish()
     threads = getattr(emit, "block_threads", TASK_THREADS)

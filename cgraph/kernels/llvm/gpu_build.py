@@ -41,10 +41,18 @@ class GpuBuilder(Builder):
         return Ptr(self, self.b.addrspacecast(at, POINTER), dtype)
 
     def tasks(self) -> tuple[Val, Val]:
-        """The one task of this thread, as a range that is empty for threads beyond the last task."""
+        """The one task of this thread."""
+        task = self.task()
+        return task, task + 1
+
+    def task(self) -> Val:
         block, threads, thread = (self.cast(self.special(x), "i8") for x in ("ctaid.x", "ntid.x", "tid.x"))
-        task = block * threads + thread
-        return task, self.smaller(task + 1, self.wrap(self.function.args[1], "i8"))
+        return block * threads + thread
+
+    def leave_beyond_tasks(self) -> None:
+        """Threads of the last block that have no task return at once."""
+        with self.if_(self.task() >= self.wrap(self.function.args[1], "i8")):
+            self.b.ret_void()
 
     def copy_bytes(self, out: Ptr, x: Ptr, nbytes: Val) -> None:
         """A loop: there is no C library."""

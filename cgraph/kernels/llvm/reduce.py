@@ -204,8 +204,9 @@ class Across:
     ) -> None:
         self.k, self.reduction, self.program, self.results = k, reduction, program, results
         self.streams, self.lanes = streams, lanes
-        self.state = [k.stack_ptr(d, MOST_COLUMNS) for d in reduction.dtypes]
-        self.total = [k.stack_ptr(d, MOST_COLUMNS) for d in reduction.total_dtypes]
+        columns = 1 if k.target.is_gpu else MOST_COLUMNS
+        self.state = [k.stack_ptr(d, columns) for d in reduction.dtypes]
+        self.total = [k.stack_ptr(d, columns) for d in reduction.total_dtypes]
         self.passed = k.slot(0, "i8")
 
     def load(self, arrays: list[Ptr], at: Val) -> State:

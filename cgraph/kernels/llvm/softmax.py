@@ -143,7 +143,8 @@ class ColumnSums:
     ) -> None:
         self.k, self.kind, self.streams, self.steps, self.length, self.lanes = k, kind, streams, steps, length, lanes
         self.sum = Reduction(k, "sum", streams[0].dtype)
-        self.most, self.high, self.low = (k.stack_ptr(streams[0].dtype, MOST_COLUMNS) for _ in range(3))
+        columns = 1 if k.target.is_gpu else MOST_COLUMNS
+        self.most, self.high, self.low = (k.stack_ptr(streams[0].dtype, columns) for _ in range(3))
 
     def emit(self, starts: list[Val], width: Val) -> None:
         k = self.k

@@ -1,0 +1,49 @@
+"""Vars on a device: a copy of each value, uploaded when it is older, known to the value when it is newer."""
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from cgraph.engine.cuda.device import Allocation, Device
+from cgraph.ir.spec import Spec
+from cgraph.ops.leaf import Value, aligned_empty
+
+
+class Copy:
+    """A Var's bytes on a device. Changes: with what is uploaded or computed there."""
+
+    def __init__(self, device: Device, spec: Spec) -> None:
+        self.spec, self.memory, self.queue = spec, Allocation(device, spec.nbytes), device.queue()
+        self.version: int | None = None
+
+    def fetched(self) -> np.ndarray:
+        """The value, in new bytes of the host."""
+        array = aligned_empty(self.spec)
+        self.queue.download(self.memory.address, array)
+        self.queue.wait()
+        return array
+
+    def update(self, value: Value) -> None:
+        """Upload a value that is newer than this copy."""
+        if value.elsewhere is self or (self.version is not None and self.version == value.version):
+            return
+        array = value.array
+        assert array is not None
+        self.queue.upload(self.memory.address, np.ascontiguousarray(array))
+        self.queue.wait()
+        self.version = value.version
+
+
+class DeviceCells:
+    """The values of Vars that one device holds. Changes: grows; a copy lives as long as its value."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self._copies: WeakKeyDictionary[Value, Copy] = WeakKeyDictionary()
+
+    def copy_of(self, value: Value, spec: Spec) -> Copy:
+        """The copy of a value; not necessarily as new."""
+        found = self._copies.get(value)
+        if found is None:
+            found = self._copies[value] = Copy(self.device, spec)
+        return found

@@ -1,0 +1,136 @@
+"""The CUDA driver through ctypes: no toolkit, no further package. Every result is checked.
+
+An error that loses the context (an address that is nobody's, a trap, a hardware fault) is remembered: the driver then
+refuses everything until the process ends, and so does this module, with the first error's text.
+"""
+
+import ctypes
+import os
+from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_size_t, c_ubyte, c_uint, c_void_p
+from functools import cache
+from typing import Any
+
+from cgraph.errors import EngineError
+
+NAMES = ("libcuda.so.1", "libcuda.so", "nvcuda.dll")
+Handle = POINTER(c_void_p)
+CALLS: dict[str, list[Any]] = {
+    "cuInit": [c_uint],
+    "cuDriverGetVersion": [POINTER(c_int)],
+    "cuDeviceGetCount": [POINTER(c_int)],
+    "cuDeviceGet": [POINTER(c_int), c_int],
+    "cuDeviceGetAttribute": [POINTER(c_int), c_int, c_int],
+    "cuDeviceGetName": [c_char_p, c_int, c_int],
+    "cuDeviceTotalMem_v2": [POINTER(c_size_t), c_int],
+    "cuDevicePrimaryCtxRetain": [Handle, c_int],
+    "cuCtxSetCurrent": [c_void_p],
+    "cuMemGetInfo_v2": [POINTER(c_size_t), POINTER(c_size_t)],
+    "cuMemAlloc_v2": [Handle, c_size_t],
+    "cuMemFree_v2": [c_void_p],
+    "cuMemcpyHtoDAsync_v2": [c_void_p, c_void_p, c_size_t, c_void_p],
+    "cuMemcpyDtoHAsync_v2": [c_void_p, c_void_p, c_size_t, c_void_p],
+    "cuMemcpyDtoDAsync_v2": [c_void_p, c_void_p, c_size_t, c_void_p],
+    "cuMemsetD8Async": [c_void_p, c_ubyte, c_size_t, c_void_p],
+    "cuStreamCreate": [Handle, c_uint],
+    "cuStreamSynchronize": [c_void_p],
+    "cuStreamQuery": [c_void_p],
+    "cuEventCreate": [Handle, c_uint],
+    "cuEventRecord": [c_void_p, c_void_p],
+    "cuEventSynchronize": [c_void_p],
+    "cuEventElapsedTime": [POINTER(c_float), c_void_p, c_void_p],
+    "cuModuleLoadData": [Handle, c_char_p],
+    "cuModuleGetFunction": [Handle, c_void_p, c_char_p],
+    "cuLaunchKernel": [c_void_p, *[c_uint] * 7, c_void_p, c_void_p, c_void_p],
+    "cuStreamBeginCapture_v2": [c_void_p, c_int],
+    "cuStreamEndCapture": [c_void_p, Handle],
+    "cuGraphInstantiateWithFlags": [Handle, c_void_p, ctypes.c_ulonglong],
+    "cuGraphLaunch": [c_void_p, c_void_p],
+    "cuGraphDestroy": [c_void_p],
+    "cuGraphExecDestroy": [c_void_p],
+    "cuGetErrorName": [c_int, POINTER(c_char_p)],
+}
+NOT_READY = 600
+LOSES_CONTEXT = frozenset((700, 702, 714, 715, 716, 717, 718, 719))
+
+
+class Driver:
+    """The functions of libcuda. Changes: remembers the error that lost the context."""
+
+    def __init__(self, library: Any) -> None:
+        self.library, self.lost, self.process = library, "", os.getpid()
+        for name, types in CALLS.items():
+            function = getattr(library, name)
+            function.argtypes, function.restype = types, c_int
+
+    def do(self, name: str, *args: Any) -> None:
+        """One call. EngineError with the driver's own name of the error."""
+        if self.process != os.getpid():
+            raise EngineError("CUDA was used before this process was forked; use it in the parent or in a new process")
+        if self.lost:
+            raise EngineError(f"the CUDA context of this process is lost since {self.lost}; start a new process")
+        code = getattr(self.library, name)(*args)
+        if code:
+            raise EngineError(self.failure(name, code))
+
+    @property
+    def is_usable(self) -> bool:
+        """Calls may succeed: the context is there, in this process."""
+        return not self.lost and self.process == os.getpid()
+
+    def failure(self, name: str, code: int) -> str:
+        """What is told of a call that failed."""
+        text = c_char_p()
+        self.library.cuGetErrorName(code, byref(text))
+        found = f"{name}: {(text.value or b'unknown error').decode()} ({code})"
+        if code not in LOSES_CONTEXT:
+            return found
+        self.lost = found
+        return f"{found}; the context is lost: start a new process"
+
+    def is_done(self, stream: int) -> bool:
+        """Has a stream nothing left to do?"""
+        code = self.library.cuStreamQuery(stream)
+        if code == NOT_READY:
+            return False
+        if code:
+            raise EngineError(self.failure("cuStreamQuery", code))
+        return True
+
+    def number(self, name: str, *args: Any) -> int:
+        """What a call writes to its first argument, an int."""
+        found = c_int()
+        self.do(name, byref(found), *args)
+        return found.value
+
+    def handle(self, name: str, *args: Any) -> int:
+        """What a call writes to its first argument, a handle or an address."""
+        found = c_void_p()
+        self.do(name, byref(found), *args)
+        return found.value or 0
+
+
+@cache
+def driver() -> Driver:
+    """libcuda. EngineError says why there is none, or no device."""
+    return initialised(library())
+
+
+def initialised(library: Any) -> Driver:
+    """A driver that finds a device. EngineError where it finds none."""
+    found = Driver(library)
+    count = c_int()
+    code = found.library.cuInit(0) or found.library.cuDeviceGetCount(byref(count))
+    if code == 100 or (not code and not count.value):
+        raise EngineError("the NVIDIA driver finds no device on this machine")
+    if code:
+        raise EngineError(found.failure("cuInit", code))
+    return found
+
+
+def library() -> ctypes.CDLL:
+    for name in NAMES:
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    raise EngineError("there is no NVIDIA driver on this machine (no libcuda.so.1)")

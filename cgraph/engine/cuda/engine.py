@@ -1,0 +1,127 @@
+"""The CUDA engine: kernels as PTX, on a GPU or on a simulated one, over an arena in the device's memory."""
+
+from functools import cache
+
+import llvmlite
+import numpy as np
+
+from cgraph.engine.cpu.code import Code, code_of, update_calls
+from cgraph.engine.cuda.cells import DeviceCells
+from cgraph.engine.cuda.device import Allocation, Device, Loaded
+from cgraph.engine.cuda.gpu import Gpu
+from cgraph.engine.cuda.program import CudaProgram, round_words
+from cgraph.engine.cuda.simulated import SimulatedDevice
+from cgraph.errors import BudgetError, EngineError, NoKernelError, bytes_text
+from cgraph.ir.graph import Node
+from cgraph.ir.work import Part
+from cgraph.kernels.calls.move import fill_calls
+from cgraph.kernels.kernel import Callback, Kernel
+from cgraph.kernels.store import store
+from cgraph.passes import prepared
+from cgraph.planning import Compiled, planned
+from cgraph.record import Record, replace
+from cgraph.request import Options, Request
+
+LEAST_LLVMLITE = (0, 50)
+SIMULATED = -1
+POISON = 0xFF
+
+
+class CudaEngine(Record):
+    """Kernels on one device.
+
+    Fields
+        device: the number of a GPU; -1 is the simulated one
+        host: LAPACK, Fourier transforms and users' functions run on the host, their operands carried down and their
+            results up; False refuses them when compiling
+        poison: fill dead bytes with a pattern that shows (NaN in floats): a test that nothing reads them
+        check: wait for each launch, so that what fails is named: slow
+    """
+
+    device: int = 0
+    host: bool = True
+    poison: bool = False
+    check: bool = False
+    name = "cuda"
+    alignment = 256
+
+    def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
+        """All passes, then layouts; Winograd's transforms are the CPU's."""
+        return prepared(roots, self._opened().target, options.passes, False)
+
+    def plan(self, request: Request, options: Options) -> Compiled:
+        """A plan at multiples of 256 bytes. BudgetError for one that the device does not hold."""
+        device = self._opened()
+        compiled = planned(request, device.target, self.alignment, options)
+        if compiled.nbytes > device.nbytes:
+            raise BudgetError(
+                f"the plan needs {bytes_text(compiled.nbytes)}, {device.name} has {bytes_text(device.nbytes)}"
+            )
+        return compiled
+
+    def code(self, request: Request, compiled: Compiled) -> Code:
+        """The kernel calls of all steps, by name and over symbolic addresses."""
+        parts = [[self._checked(part) for part in step.parts()] for step in compiled.steps]
+        updates = Part("update edges", update_calls(self._opened().target, compiled))
+        return code_of([*parts, [updates]], compiled)
+
+    def _checked(self, part: Part) -> Part:
+        """The part, where it may run; with what overwrites the dead bytes behind it in poison mode."""
+        if not self.host and any(isinstance(call.kernel, Callback) for call in part.calls):
+            raise NoKernelError(f"{part.label} runs on the host, which host=False forbids")
+        if not self.poison:
+            return part
+        target = self._opened().target
+        return replace(part, calls=part.calls + [c for view in part.dead for c in fill_calls(target, view, POISON)])
+
+    def program(self, code: Code) -> CudaProgram:
+        """The code with its kernels and constants on the device."""
+        device = self._opened()
+        keys = keys_of(code)
+        found: dict[tuple[Kernel | Callback, int], Loaded] = {}
+        for kernel, words in dict.fromkeys(keys):
+            if isinstance(kernel, Kernel):
+                found[kernel, words] = device.load(*store().ptx(kernel, words, device.target))
+        constants = tuple(uploaded(device, array) for array in code.constants)
+        loaded, poison = tuple(found.get(key) for key in keys), POISON if self.poison else None
+        return CudaProgram(code, device, cells_of(self.device), loaded, constants, poison, self.check)
+
+    def _opened(self) -> Device:
+        """The device. EngineError says why there is none."""
+        return opened(self.device)
+
+
+@cache
+def opened(number: int) -> Device:
+    """A device by its number, opened once."""
+    version = tuple(map(int, llvmlite.__version__.split(".")[:2]))
+    if version < LEAST_LLVMLITE:
+        raise EngineError(f"engine 'cuda' needs llvmlite 0.50 or newer; {llvmlite.__version__} is installed")
+    if number == SIMULATED:
+        return SimulatedDevice()
+    try:
+        return Gpu(number)
+    except EngineError as error:
+        raise EngineError(
+            f"engine 'cuda' cannot run here: {error}; 'cuda-sim' runs the same kernels on the processor"
+        ) from None
+
+
+@cache
+def cells_of(number: int) -> DeviceCells:
+    """The Vars that a device holds."""
+    return DeviceCells(opened(number))
+
+
+def keys_of(code: Code) -> list[tuple[Kernel | Callback, int]]:
+    """Per call, its kernel and how many arguments that is made for."""
+    counts = np.diff([*code.table[:, 1].tolist(), len(code.args)])
+    return [(code.kernels[n], round_words(c)) for n, c in zip(code.table[:, 0].tolist(), counts.tolist())]
+
+
+def uploaded(device: Device, array: np.ndarray) -> Allocation:
+    """An array in the device's memory, for good."""
+    memory, queue = Allocation(device, array.nbytes), device.queue()
+    queue.upload(memory.address, np.ascontiguousarray(array))
+    queue.wait()
+    return memory

@@ -1,0 +1,163 @@
+"""An NVIDIA GPU through its driver: the primary context, which other libraries of this process share."""
+
+import ctypes
+import re
+import time
+from functools import cache
+
+import numpy as np
+
+from cgraph.engine.cuda.device import LaunchError, Loaded
+from cgraph.engine.cuda.driver import Driver, driver
+from cgraph.errors import EngineError, bytes_text
+from cgraph.kernels.kernel import Kernel
+from cgraph.kernels.store import store
+from cgraph.kernels.target import gpu_target
+
+LEAST_CAPABILITY, LEAST_DRIVER = (7, 5), 12000
+MAJOR, MINOR = 75, 76  # attributes
+NON_BLOCKING = 1  # a stream that does not wait for the default one
+SPIN, NAP = 100e-6, 50e-6  # seconds: of asking again and again, then of sleep between two questions
+LAUNCHER = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
+
+
+class Gpu:
+    """One device. Changes: memory and kernels are added.
+
+    Raises
+        EngineError: there is no such device, or it or its driver is too old
+    """
+
+    def __init__(self, index: int = 0) -> None:
+        self.driver = driver()
+        count = self.driver.number("cuDeviceGetCount")
+        if not 0 <= index < count:
+            raise EngineError(f"there is no device {index}; this machine has {count}")
+        self.handle = self.driver.number("cuDeviceGet", index)
+        self.context = self.driver.handle("cuDevicePrimaryCtxRetain", self.handle)
+        self.use()
+        self.name, self.capability = name_of(self.driver, self.handle), capability_of(self.driver, self.handle)
+        version = self.driver.number("cuDriverGetVersion")
+        if self.capability < LEAST_CAPABILITY:
+            found, least = (".".join(map(str, x)) for x in (self.capability, LEAST_CAPABILITY))
+            raise EngineError(f"{self.name} has compute capability {found}; {least} is the least")
+        if version < LEAST_DRIVER:
+            raise EngineError(f"the driver is of CUDA {cuda_text(version)}; {cuda_text(LEAST_DRIVER)} is the least")
+        self.target = gpu_target(*self.capability)
+        self.nbytes = self._free_nbytes()
+        self._loaded: dict[str, Loaded] = {}
+
+    def use(self) -> None:
+        """Make the context current, which it is for each thread on its own."""
+        self.driver.do("cuCtxSetCurrent", self.context)
+
+    def take(self, nbytes: int, watched: bool = True) -> int:
+        self.use()
+        return self.driver.handle("cuMemAlloc_v2", max(nbytes, 1))
+
+    def free(self, address: int) -> None:
+        if self.driver.is_usable:
+            self.use()
+            self.driver.do("cuMemFree_v2", address)
+
+    def load(self, symbol: str, text: bytes) -> Loaded:
+        if symbol not in self._loaded:
+            self.use()
+            module = self.driver.handle("cuModuleLoadData", text + b"\0")
+            function = self.driver.handle("cuModuleGetFunction", module, symbol.encode())
+            threads = int(re.search(rb"\.reqntid (\d+)", text)[1])  # type: ignore[index]
+            self._loaded[symbol] = Loaded(function, threads)
+        return self._loaded[symbol]
+
+    def queue(self) -> "GpuQueue":
+        self.use()
+        return GpuQueue(self, self.driver.handle("cuStreamCreate", NON_BLOCKING))
+
+    def _free_nbytes(self) -> int:
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        self.driver.do("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        return free.value
+
+
+def described() -> list[str]:
+    """A line for each GPU: name, capability, memory and driver. EngineError when there is none."""
+    found = driver()
+    version = found.number("cuDriverGetVersion")
+    return [
+        f"{name_of(found, i)}, capability {'.'.join(map(str, capability_of(found, i)))}, "
+        f"{bytes_text(total_nbytes(found, i))}, driver of CUDA {cuda_text(version)}"
+        for i in range(found.number("cuDeviceGetCount"))
+    ]
+
+
+def name_of(driver: Driver, handle: int) -> str:
+    text = ctypes.create_string_buffer(128)
+    driver.do("cuDeviceGetName", text, len(text), handle)
+    return text.value.decode()
+
+
+def capability_of(driver: Driver, handle: int) -> tuple[int, int]:
+    """The compute capability: major, minor."""
+    return driver.number("cuDeviceGetAttribute", MAJOR, handle), driver.number("cuDeviceGetAttribute", MINOR, handle)
+
+
+def total_nbytes(driver: Driver, handle: int) -> int:
+    found = ctypes.c_size_t()
+    driver.do("cuDeviceTotalMem_v2", ctypes.byref(found), handle)
+    return found.value
+
+
+def cuda_text(version: int) -> str:
+    """A CUDA version as people write it: ``12080`` is 12.8."""
+    return f"{version // 1000}.{version % 1000 // 10}"
+
+
+class GpuQueue:
+    """A stream."""
+
+    def __init__(self, device: Gpu, stream: int) -> None:
+        self.device, self.driver, self.stream = device, device.driver, stream
+        self.code = np.zeros(1, np.int64)
+
+    def upload(self, address: int, array: np.ndarray) -> None:
+        self._copy("cuMemcpyHtoDAsync_v2", address, array.ctypes.data, array.nbytes)
+
+    def download(self, address: int, array: np.ndarray) -> None:
+        self._copy("cuMemcpyDtoHAsync_v2", array.ctypes.data, address, array.nbytes)
+
+    def copy(self, to: int, source: int, nbytes: int) -> None:
+        self._copy("cuMemcpyDtoDAsync_v2", to, source, nbytes)
+
+    def _copy(self, name: str, to: int, source: int, nbytes: int) -> None:
+        if nbytes:
+            self.device.use()
+            self.driver.do(name, to, source, nbytes, self.stream)
+
+    def fill(self, address: int, nbytes: int, byte: int) -> None:
+        if nbytes:
+            self.device.use()
+            self.driver.do("cuMemsetD8Async", address, byte, nbytes, self.stream)
+
+    def run(self, table: np.ndarray) -> None:
+        self.device.use()
+        at = ctypes.cast(self.driver.library.cuLaunchKernel, ctypes.c_void_p).value or 0
+        done = launcher()(table.ctypes.data, len(table), self.stream, at, self.code.ctypes.data)
+        if done < len(table):
+            raise LaunchError(done, self.driver.failure("cuLaunchKernel", int(self.code[0])))
+
+    def wait(self) -> None:
+        self.device.use()
+        start = time.monotonic()
+        try:
+            while not self.driver.is_done(self.stream):
+                if time.monotonic() - start > SPIN:
+                    time.sleep(NAP)
+        except KeyboardInterrupt:  # what is queued reads and writes this run's memory
+            self.driver.do("cuStreamSynchronize", self.stream)
+            raise
+
+
+@cache
+def launcher() -> "ctypes._FuncPointer":
+    """Native code that launches the rows of a table: see `cgraph.kernels.llvm.launch`."""
+    return LAUNCHER(store().address(Kernel("launch.launch_rows")))

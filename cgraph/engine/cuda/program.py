@@ -1,0 +1,277 @@
+"""Code with its kernels on a device, and instances of it: an arena there, addresses, a launch table, runs.
+
+A launch table is int64 ``[rows, 5]``: function, blocks, threads of a block, address of the arguments, tasks.
+Steps on the host cut a run into segments; everything else is queued without waiting.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from cgraph.engine.cpu.code import Code, Symbol
+from cgraph.engine.cpu.program import array_at
+from cgraph.engine.cuda.cells import Copy, DeviceCells
+from cgraph.engine.cuda.device import COLUMNS, Allocation, Device, LaunchError, Loaded, Queue
+from cgraph.engine.cuda.host import extent, moved_nbytes, run_on_host
+from cgraph.errors import EngineError, PositionError
+from cgraph.ir.graph import Node
+from cgraph.kernels.kernel import ARENA, Callback, Kernel, Pointer, View
+from cgraph.ops.leaf import ConstOp, Value, Var
+from cgraph.record import Record, replace
+
+GROUP = 8  # kernels are made for whole groups of arguments
+ARENA_SYMBOL, STOP_SYMBOL, DONE_SYMBOL = Symbol("arena"), Symbol("stop"), Symbol("done")
+
+
+class CudaProgram(Record, eq=False):
+    """What all instances of a function share.
+
+    Fields
+        code: without addresses
+        device: where it runs
+        cells: the Vars that the device holds
+        loaded: per row of the code's table, its kernel on the device; None for one on the host
+        constants: the code's constants on the device
+        poison: what the arena is filled with at first; None leaves it as it is
+        check: wait for each launch, so that what fails is named
+    """
+
+    code: Code
+    device: Device
+    cells: DeviceCells
+    loaded: tuple[Loaded | None, ...]
+    constants: tuple[Allocation, ...]
+    poison: int | None = None
+    check: bool = False
+
+    @property
+    def on_host(self) -> tuple[tuple[str, int], ...]:
+        """Steps that run on the host: what each is, and the bytes carried down and up."""
+        code = self.code
+        rows = [r for r, n in enumerate(code.table[:, 0].tolist()) if isinstance(code.kernels[n], Callback)]
+        return tuple((label_of(code, r), moved_nbytes(code.kernels[code.table[r, 0]])) for r in rows)
+
+    def instance(self) -> "CudaInstance":
+        """A program with an arena of its own."""
+        return CudaInstance(self)
+
+
+class CudaInstance:
+    """A program with an arena. Changes: addresses when memory is bound, and the device's memory. One run at a time."""
+
+    def __init__(self, program: CudaProgram) -> None:
+        code, device = program.code, program.device
+        self.program, self.code, self.views = program, code, code.compiled.views
+        self.queue = device.queue()
+        self.arena = Allocation(device, code.compiled.nbytes)
+        if program.poison is not None:
+            self.queue.fill(self.arena.address, self.arena.nbytes, program.poison)
+        self.args = np.concatenate([code.args, np.zeros(GROUP, np.int64)])  # kernels are given whole groups
+        self.rows = launch_rows(program, self.args)
+        self.stops = Stops(code, device, self.args, self.queue)
+        self.done = Allocation(device, np.dtype(np.int64).itemsize, watched=False)  # where nobody looks
+        self._given: Mapping[Node, np.ndarray] = {}
+        self._cells: Mapping[Var, Value] = {}
+        self._written = {self.views[x].at.base for x in code.compiled.sources if x.op.writes}
+        self._inputs: dict[Node, Allocation] = {}
+        self._bound: dict[Symbol, int] = {}
+        self._relocations = {r.symbol: r for r in code.relocations}
+        self._parts: dict[tuple[tuple[int, ...] | None, bool], tuple[list[Segment], list[Segment]]] = {}
+        self._move(ARENA_SYMBOL, self.arena.address)
+        self._move(DONE_SYMBOL, self.done.address)
+        for i, memory in enumerate(program.constants):
+            self._move(Symbol("constant", i), memory.address)
+
+    # -- memory -----------------------------------------------------------------------------------------------------
+    def bind(self, given: Mapping[Node, np.ndarray], cells: Mapping[Var, Value], done: np.ndarray) -> None:
+        """The inputs of the runs that follow, uploaded; the other Vars where the device has them."""
+        self._given, self._cells, self._done = given, cells, done
+        for i, x in enumerate(self.code.variables):
+            self._move(Symbol("variable", i), self._input(x) if x in given else self._cell(x))
+        for i, x in enumerate(self.code.targets):
+            self._move(Symbol("target", i), self._copy(x).memory.address)
+
+    def _input(self, x: Var) -> int:
+        if x not in self._inputs:
+            self._inputs[x] = Allocation(self.program.device, x.spec.nbytes)
+        self.queue.upload(self._inputs[x].address, np.ascontiguousarray(self._given[x]))
+        return self._inputs[x].address
+
+    def _cell(self, x: Var) -> int:
+        copy = self._copy(x)
+        copy.update(self._cells[x])
+        return copy.memory.address
+
+    def _copy(self, x: Var) -> Copy:
+        return self.program.cells.copy_of(self._cells[x], x.spec)
+
+    def _move(self, symbol: Symbol, address: int) -> None:
+        """Write the addresses that begin at a symbol."""
+        relocation = self._relocations.get(symbol)
+        if relocation is not None and self._bound.get(symbol) != address:
+            self.args[relocation.positions] = address + relocation.offsets
+            self._bound[symbol] = address
+
+    # -- values -----------------------------------------------------------------------------------------------------
+    def makes(self, node: Node) -> bool:
+        """The node's bytes are in the arena, or in a Var that a kernel writes into."""
+        return self.views[node].at.base is ARENA or self.views[node].at.base in self._written
+
+    def owns(self, node: Node) -> bool:
+        """What is read is a copy already."""
+        return True
+
+    def read(self, node: Node) -> np.ndarray:
+        """A copy of a node's value."""
+        view = self.views[node]
+        base = view.at.base
+        if base is ARENA:
+            return self._downloaded(view)
+        memory = base.op.array if isinstance(base.op, ConstOp) else self._given.get(base)
+        memory = self._cells[base].array if memory is None else memory
+        return np.array(array_at(np.ascontiguousarray(memory).reshape(-1).view(np.uint8), view))
+
+    def _downloaded(self, view: View) -> np.ndarray:
+        """The elements of a view of the arena."""
+        first, nbytes = extent(view)
+        room = np.empty(nbytes, np.uint8)
+        self.queue.download(self.arena.address + view.at.offset + first, room)
+        self.queue.wait()
+        return array_at(room, replace(view, at=Pointer(ARENA, -first)))
+
+    # -- runs -------------------------------------------------------------------------------------------------------
+    def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
+        """Run steps, and write update edges on the device; see `cgraph.engine.engine.Instance`.
+
+        Raises
+            PositionError: a position that is data lies outside its axis
+            EngineError: the device failed
+            whatever a Python function among the kernels raises
+        """
+        before, behind = self._parts_of(steps, write)
+        for segment in before:
+            self._run_segment(segment)
+        failed = self.stops.failed()
+        if failed is not None:
+            raise PositionError(f"{label_of(self.code, failed)}: a position is outside its axis")
+        for segment in behind:
+            self._run_segment(segment)
+        if write:
+            for x in self.code.compiled.updated:
+                self._cells[x].lies_elsewhere(self._copy(x))
+            self._done[0] = 1
+        self.queue.wait()
+
+    def _run_segment(self, segment: "Segment") -> None:
+        if segment.host is not None:
+            run_on_host(self.queue, segment.host, self.args[segment.words].tolist())
+            return
+        try:
+            self.queue.run(segment.table)
+            if self.program.check:
+                self.queue.wait()
+        except EngineError as error:
+            row = error.row if isinstance(error, LaunchError) else 0
+            if len(segment.table) == 1 or isinstance(error, LaunchError):
+                raise EngineError(f"{label_of(self.code, segment.rows[row])}: {error}") from None
+            raise
+
+    def _parts_of(self, steps: tuple[int, ...] | None, write: bool) -> "tuple[list[Segment], list[Segment]]":
+        """What runs before the first step that writes into a Var, and from there on."""
+        if (steps, write) not in self._parts:
+            last, first = len(self.code.first_row) - 2, self.code.first_write
+            order = [*(range(last) if steps is None else steps), *((last,) if write else ())]
+            most = 1 if self.program.check else len(self.rows)
+            before, behind = [s for s in order if s < first], [s for s in order if s >= first]
+            self._parts[steps, write] = (
+                list(segments(self.code, self.rows, before, most)),
+                list(segments(self.code, self.rows, behind, most)),
+            )
+        return self._parts[steps, write]
+
+
+def round_words(count: int) -> int:
+    """How many arguments a kernel is made for that is given `count`."""
+    return max(1, -(-count // GROUP)) * GROUP
+
+
+class Segment(Record, eq=False):
+    """Rows that the device runs without the host, or one call on the host.
+
+    Fields
+        table: of the launches, with `rows`, that of each in the code's table
+        host: the function, with `words`, the positions of its arguments
+    """
+
+    table: np.ndarray
+    host: Callback | None = None
+    words: slice = slice(0)
+    rows: tuple[int, ...] = ()
+
+
+def launch_rows(program: CudaProgram, args: np.ndarray) -> np.ndarray:
+    """The launch table of all calls; rows of calls on the host stay 0."""
+    code = program.code
+    rows = np.zeros((len(code.table), COLUMNS), np.int64)
+    for row, (loaded, (number, first, tasks, _)) in enumerate(zip(program.loaded, code.table.tolist())):
+        if loaded is not None:
+            kernel = code.kernels[number]
+            blocks = tasks if isinstance(kernel, Kernel) and kernel.is_block else -(-tasks // loaded.threads)
+            rows[row] = loaded.function, blocks, loaded.threads, args.ctypes.data + 8 * first, tasks
+    return rows
+
+
+def segments(code: Code, rows: np.ndarray, steps: Sequence[int], most: int) -> Iterator[Segment]:
+    """What a run of these steps does, in order; a segment of at most so many launches."""
+    waiting: list[int] = []  # rows
+    for row in (r for s in steps for r in range(code.first_row[s], code.first_row[s + 1])):
+        number, first, tasks, _ = code.table[row].tolist()
+        kernel = code.kernels[number]
+        if isinstance(kernel, Callback) or len(waiting) >= most:
+            yield from queued(rows, waiting)
+            waiting = []
+        if isinstance(kernel, Callback):
+            yield Segment(rows[:0], kernel, slice(first, first + len(kernel.views)))
+        elif tasks:
+            waiting.append(row)
+    yield from queued(rows, waiting)
+
+
+def queued(rows: np.ndarray, waiting: Sequence[int]) -> Iterator[Segment]:
+    if waiting:
+        yield Segment(np.ascontiguousarray(rows[waiting]), rows=tuple(waiting))
+
+
+def label_of(code: Code, row: int) -> str:
+    """What a row of the code's table is."""
+    return code.labels[code.label_of[row]]
+
+
+class Stops:
+    """A word for each call that can meet a position outside its axis: kernels set it, and go on.
+
+    Changes: the words on the device.
+    """
+
+    def __init__(self, code: Code, device: Device, args: np.ndarray, queue: Queue) -> None:
+        relocation = next((r for r in code.relocations if r.symbol == STOP_SYMBOL), None)
+        positions = np.zeros(0, np.int64) if relocation is None else relocation.positions
+        rows = np.searchsorted(code.table[:, 1], positions, "right") - 1
+        self.rows, numbers = np.unique(rows, return_inverse=True)
+        self.words, self.queue = np.zeros(len(self.rows), np.int64), queue
+        if len(self.rows):
+            self.memory = Allocation(device, self.words.nbytes, watched=False)
+            args[positions] = self.memory.address + self.words.itemsize * numbers
+            queue.fill(self.memory.address, self.words.nbytes, 0)
+
+    def failed(self) -> int | None:
+        """The first row of the last run that met such a position; waits for the run."""
+        if not len(self.rows):
+            self.queue.wait()
+            return None
+        self.queue.download(self.memory.address, self.words)
+        self.queue.wait()
+        if not self.words.any():
+            return None
+        self.queue.fill(self.memory.address, self.words.nbytes, 0)
+        return int(self.rows[np.flatnonzero(self.words)[0]])

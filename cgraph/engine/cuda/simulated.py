@@ -1,0 +1,71 @@
+"""A device that is simulated on the processor: `cgraph.engine.cuda.simulator` behind the interface of a GPU."""
+
+import ctypes
+
+import numpy as np
+
+from cgraph.engine.cuda.device import LaunchError, Loaded
+from cgraph.engine.cuda.simulator import launch
+from cgraph.engine.cuda.simulator.text import Fault
+from cgraph.kernels.target import gpu_target
+
+NBYTES = 1 << 34  # more than the host is likely to give
+
+
+class SimulatedDevice:
+    """A GPU of capability 9.0 without a clock. Changes: its memory; kernels are added."""
+
+    name, target, nbytes = "a simulated GPU", gpu_target(9, 0), NBYTES
+
+    def __init__(self) -> None:
+        self.simulator = launch.Simulator()
+        self.kernels: list[launch.Loaded] = []
+        self._numbers: dict[str, int] = {}
+
+    def take(self, nbytes: int, watched: bool = True) -> int:
+        return self.simulator.memory.take(nbytes, watched)
+
+    def free(self, address: int) -> None:
+        self.simulator.memory.free(address)
+
+    def load(self, symbol: str, text: bytes) -> Loaded:
+        if symbol not in self._numbers:
+            self._numbers[symbol] = len(self.kernels)
+            self.kernels.append(self.simulator.load(text.decode(), symbol))
+        number = self._numbers[symbol]
+        return Loaded(number, self.kernels[number].kernel.threads)
+
+    def queue(self) -> "SimulatedQueue":
+        return SimulatedQueue(self)
+
+
+class SimulatedQueue:
+    """Everything is done at once."""
+
+    def __init__(self, device: SimulatedDevice) -> None:
+        self.device, self.memory = device, device.simulator.memory
+
+    def upload(self, address: int, array: np.ndarray) -> None:
+        self.memory.bytes_at(address, array.nbytes)[:] = array.reshape(-1).view(np.uint8)
+
+    def download(self, address: int, array: np.ndarray) -> None:
+        array.reshape(-1).view(np.uint8)[:] = self.memory.bytes_at(address, array.nbytes)
+
+    def copy(self, to: int, source: int, nbytes: int) -> None:
+        self.memory.bytes_at(to, nbytes)[:] = self.memory.bytes_at(source, nbytes)
+
+    def fill(self, address: int, nbytes: int, byte: int) -> None:
+        self.memory.bytes_at(address, nbytes)[:] = byte
+
+    def run(self, table: np.ndarray) -> None:
+        for row, (function, blocks, _, words, tasks) in enumerate(table.tolist()):
+            kernel = self.device.kernels[function]
+            count = (kernel.kernel.param_nbytes - 8) // 8
+            given = np.ctypeslib.as_array((ctypes.c_int64 * count).from_address(words))
+            try:
+                self.device.simulator.launch(kernel, blocks, given, tasks)
+            except Fault as fault:
+                raise LaunchError(row, str(fault)) from None
+
+    def wait(self) -> None:
+        """Nothing is left to do."""

@@ -1,0 +1,215 @@
+"""The engine over a simulated GPU: whole graphs, Vars on the device, steps on the host, failures that are data."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+import nn
+from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
+from cgraph.errors import BudgetError, EngineError, NoKernelError, PositionError
+from nn import models, optim
+
+SIM = "cuda-sim"
+
+
+def draw(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype("float32")
+
+
+def both(outputs, xs, *arrays, **options):
+    """The values on the CPU and on the simulated GPU."""
+    return [cg.compile(outputs, xs, engine=engine, **options)(*arrays) for engine in ("cpu", SIM)]
+
+
+@pytest.mark.slow
+def test_a_residual_network_runs_whole():
+    network = models.ResNet((2, 2, 2, 2), small=True, classes=10, image=(3, 16, 16))
+    network = nn.initialise(network, 0)
+    x = draw(2, 3, 16, 16)
+    here, there = (nn.compile(network, 2, engine=engine)(x) for engine in ("cpu", SIM))
+    np.testing.assert_allclose(there, here, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_training_steps_of_a_convolutional_network_agree():
+    losses = []
+    for engine in ("cpu", SIM):
+        network = models.lenet(1, image=(1, 12, 12), classes=4)
+        x, labels = draw(12, 1, 12, 12), np.arange(12, dtype="int32") % 4
+        optimiser = nn.Optimiser(optim.Adam(), optim.Const(0.01))
+        losses.append(nn.train(network, nn.Loader((x, labels), 6), epochs=2, optimiser=optimiser, engine=engine,
+                               progress=False).losses)  # fmt: skip
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-3)
+    assert losses[1][-1] < losses[1][0]
+
+
+def test_a_recurrent_network_runs_whole():
+    network = models.lstm_text(0, vocabulary=20, length=5, features=6, units=10)
+    x = np.random.default_rng(0).integers(0, 20, (3, 5)).astype("int32")
+    here, there = (nn.compile(network, 3, engine=engine)(x) for engine in ("cpu", SIM))
+    np.testing.assert_allclose(there, here, rtol=1e-4, atol=1e-5)
+
+
+def test_boxes_are_found_as_on_the_cpu():
+    deltas, scores = cg.Var((30, 4), name="deltas"), cg.Var((30, 3), name="scores")
+    rng = np.random.default_rng(3)
+    corner = rng.uniform(0, 10, (30, 2))
+    anchors = np.concatenate([corner, corner + rng.uniform(2, 5, (30, 2))], 1).astype("float32")
+    boxes = cg.box_decode(deltas, anchors)
+    best = cg.max(cg.softmax(scores, 1), axis=1)
+    places, count = cg.non_maximum_suppression(boxes, best, 10, 0.3, 0.4)
+    found = cg.take(boxes, cg.maximum(places, 0), 0)
+    here, there = both([found, places, count], [deltas, scores], 0.1 * draw(30, 4), draw(30, 3, seed=1))
+    np.testing.assert_allclose(there[0], here[0], rtol=1e-5)
+    assert there[1].tolist() == here[1].tolist() and there[2] == here[2] > 0
+
+
+# -- Vars -------------------------------------------------------------------------------------------------------------
+
+
+def counter(engine=SIM):
+    """A Var that grows by one with each run, and a Function that reads it."""
+    x = cg.Var((3,), name="x").assign([1, 2, 3])
+    return x, cg.compile(cg.sum(x), updates={x: x + 1}, engine=engine)
+
+
+def test_update_edges_are_seen_by_the_host_and_by_every_engine():
+    x, step = counter()
+    assert [float(step()) for _ in range(3)] == [6, 9, 12]
+    assert x.value.tolist() == [4, 5, 6]
+    assert cg.compile(x * 2)().tolist() == [8, 10, 12]
+    assert cg.compile(x * 2, engine=SIM)().tolist() == [8, 10, 12]
+
+
+def test_a_value_from_the_host_replaces_that_of_the_device():
+    x, step = counter()
+    step()
+    x.assign([10, 20, 30])
+    assert float(step()) == 60
+    assert x.value.tolist() == [11, 21, 31]
+
+
+def test_a_view_of_an_earlier_value_stays_as_it_was():
+    x, step = counter()
+    before = x.cell.share()
+    step()
+    assert before.tolist() == [1, 2, 3] and x.value.tolist() == [2, 3, 4]
+
+
+def test_engines_may_take_turns_at_one_var():
+    x, step = counter()
+    other = cg.compile(cg.sum(x), updates={x: x * 2}, engine="cpu")
+    assert [float(f()) for f in (step, other, step, other)] == [6, 9, 18, 21]
+    assert x.value.tolist() == [10, 14, 18]
+
+
+def test_an_update_whose_source_is_strided_is_written():
+    x = cg.Var((2, 3), name="x").assign(np.arange(6, dtype="f4").reshape(2, 3))
+    y = cg.Var((3, 2), name="y").assign(np.zeros((3, 2), "f4"))
+    step = cg.compile(cg.sum(x), updates={y: cg.transpose(x + 1)}, engine=SIM)
+    step()
+    assert y.value.tolist() == [[1, 4], [2, 5], [3, 6]]
+
+
+def test_only_what_depends_on_a_changed_var_runs_again(monkeypatch):
+    a, b = (cg.Var((4,), name=n).assign(np.arange(4, dtype="f4")) for n in "ab")
+    f = cg.compile(cg.exp(a) @ cg.sin(b), changing=[b], engine=SIM)
+    f()
+    instance = f._idle[0].instance
+    rows = []
+    monkeypatch.setattr(
+        instance.queue, "run", lambda table, run=instance.queue.run: (rows.append(len(table)), run(table))
+    )
+    b.assign([1, 0, 0, 0])
+    np.testing.assert_allclose(f(), np.exp(np.arange(4)) @ np.sin([1, 0, 0, 0]), rtol=1e-5)
+    assert sum(rows) < len(f.program.code.table)
+
+
+def test_outputs_may_be_inputs_constants_and_views():
+    x = cg.Var((2, 3), name="x")
+    constant = cg.Const(np.arange(3.0))
+    here, there = both([x, cg.transpose(x), constant, x[:, ::-1] + 0], [x], draw(2, 3))
+    for a, b in zip(here, there):
+        np.testing.assert_array_equal(a, b)
+
+
+# -- the host ---------------------------------------------------------------------------------------------------------
+
+
+def test_steps_without_a_kernel_run_on_the_host_and_are_listed():
+    x = cg.Var((4, 4), "float64", name="x")
+    y = cg.inv(x @ cg.transpose(x) + np.eye(4)) * 2
+    f = cg.compile(y, [x], engine=SIM)
+    a = np.random.default_rng(0).standard_normal((4, 4))
+    np.testing.assert_allclose(f(a), 2 * np.linalg.inv(a @ a.T + np.eye(4)), rtol=1e-9)
+    ((label, nbytes),) = f.report().on_host
+    assert label.startswith("inv at test_engine.py:") and nbytes >= 3 * 16 * 8
+    assert "on the host" in str(f.report()) and label in str(f.report())
+
+
+def test_the_host_may_be_refused():
+    x = cg.Var((4, 4), "float64", name="x")
+    with pytest.raises(NoKernelError, match=r"inv at test_engine.py:\d+ runs on the host"):
+        cg.compile(cg.inv(x), [x], engine=CudaEngine(SIMULATED, host=False))
+
+
+def test_a_users_function_raises_through_a_run():
+    def refuse(v):
+        raise KeyError("no")
+
+    x = cg.Var((3,), name="x")
+    f = cg.compile(cg.delay(refuse, x) + 1, [x], engine=SIM)
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            f(np.ones(3, "float32"))
+
+
+# -- failures ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_position_outside_its_axis_is_told_and_forgotten():
+    x, i = cg.Var((5,), name="x"), cg.Var((2,), "int64", name="i")
+    f = cg.compile(cg.take(x + 1, i, 0), [x, i], engine=SIM)
+    for _ in range(2):
+        with pytest.raises(PositionError, match=r"take at test_engine.py:\d+: a position is outside its axis"):
+            f(np.arange(5, dtype="f4"), np.array([1, 9]))
+        assert f(np.arange(5, dtype="f4"), np.array([1, -1])).tolist() == [2, 5]
+
+
+def test_a_plan_that_the_device_does_not_hold_is_refused(monkeypatch):
+    from cgraph.engine.cuda.simulated import SimulatedDevice
+
+    monkeypatch.setattr(SimulatedDevice, "nbytes", 1000)
+    x = cg.Var((1000,), name="x")
+    with pytest.raises(BudgetError, match="a simulated GPU has 1000 B"):
+        cg.compile(cg.cumsum(x * 2), [x], engine=SIM)
+
+
+def test_a_fault_of_a_kernel_names_the_step():
+    x = cg.Var((1000,), name="x")
+    f = cg.compile(cg.exp(x), [x], engine=CudaEngine(SIMULATED, check=True))
+    f(np.ones(1000, "float32"))
+    instance = f._idle[0].instance
+    instance.rows[:, 3] = instance.args.ctypes.data + 8  # arguments that are another call's
+    instance._parts.clear()
+    with pytest.raises(EngineError, match=r"exp at test_engine.py:\d+: "):
+        f(np.ones(1000, "float32"))
+
+
+def test_an_old_llvmlite_is_refused(monkeypatch):
+    from cgraph.engine.cuda import engine
+
+    engine.opened.cache_clear()
+    monkeypatch.setattr(engine.llvmlite, "__version__", "0.44.0")
+    with pytest.raises(EngineError, match="needs llvmlite 0.50 or newer; 0.44.0 is installed"):
+        counter()
+    engine.opened.cache_clear()
+    engine.cells_of.cache_clear()
+
+
+def test_the_arena_is_the_plan():
+    x = cg.Var((100,), name="x")
+    f = cg.compile(cg.exp(x) + cg.sin(x), [x], engine=SIM)
+    f(np.ones(100, "float32"))
+    assert f.nbytes % 256 == 0
+    assert f._idle[0].instance.arena.nbytes == f.nbytes
