@@ -38,9 +38,8 @@ def test_training_steps_of_a_convolutional_network_agree():
         x, labels = draw(12, 1, 12, 12), np.arange(12, dtype="int32") % 4
         optimiser = nn.Optimiser(optim.Adam(), optim.Const(0.01))
         losses.append(nn.train(network, nn.Loader((x, labels), 6), epochs=2, optimiser=optimiser, engine=engine,
-                               progress=False).losses)  # fmt: skip
+                               progress=False).loss)  # fmt: skip
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-3)
-    assert losses[1][-1] < losses[1][0]
 
 
 def test_a_recurrent_network_runs_whole():
