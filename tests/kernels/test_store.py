@@ -305,7 +305,7 @@ def test_the_code_that_llvm_places_is_kept_by_one_engine_for_each_target(monkeyp
     store = KernelStore(None)
     first = store.address(KERNEL)
     engine = store._engine(host_target())
-    second = store.address(Kernel("blocked_copy.zero_halo", ("f8",)))
+    second = store.address(Kernel("laned_copy.zero_halo", ("f8",)))
     assert store._engine(host_target()) is engine
     assert engine.get_function_address(symbol_of(KERNEL, host_target())) == first != second
 
