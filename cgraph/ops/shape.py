@@ -23,7 +23,7 @@ class ViewOp(Op):
     """An op whose result is another view of its operand's bytes."""
 
     def work(self, target: Target, *specs: Spec) -> Work:
-        def calls(out: View, x: View) -> list[Call]:
+        def calls(out: View, x: View, *others: View) -> list[Call]:
             seen = self.alias(x)
             return copy_calls(target, out.with_shape(*x.shape), x) if seen is None else copy_calls(target, out, seen)
 

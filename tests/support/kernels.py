@@ -12,7 +12,7 @@ import numpy as np
 
 from cgraph.ir.graph import Node
 from cgraph.kernels.callback import STOP
-from cgraph.kernels.kernel import Call, Kernel, Pointer, View
+from cgraph.kernels.kernel import Call, Callback, Kernel, Pointer, View
 from cgraph.kernels.store import store
 from cgraph.kernels.target import Target, host_target
 
@@ -29,7 +29,10 @@ def run_calls(calls: Iterable[Call], target: Target | None = None, order: str = 
     addresses = store().load(kernels, target or host_target())
     for call in calls:
         table = np.array([argument(a) for a in call.args], np.int64)
-        kernel = KERNEL(addresses[call.kernel]) if isinstance(call.kernel, Kernel) else call.kernel.native
+        if isinstance(call.kernel, Callback):
+            call.kernel.function(table.ctypes.data)
+            continue
+        kernel = KERNEL(addresses[call.kernel])
         for first, last in shares(call.tasks, call.chunk, order):
             kernel(table.ctypes.data, first, last)
 
