@@ -11,12 +11,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 import nn
 from benchmarks.networks import NETWORKS
 from cgraph.kernels.store import store
-from cgraph.passes import blocks, pack_matmul
 
 ROUNDS = 9
 
@@ -36,7 +36,8 @@ def timed_packing() -> Iterator[list[float]]:
 
         return run
 
-    places = [(blocks, "pack_filters"), (blocks, "packed_bias"), (pack_matmul, "pack_b")]
+    lowerings, products = (import_module(f"cgraph.passes.{name}") for name in ("image_lowerings", "pack_matmul"))
+    places = [(lowerings, "pack_filters"), (lowerings, "packed_bias"), (products, "pack_b")]
     kept = [getattr(module, name) for module, name in places]
     for (module, name), function in zip(places, kept):
         setattr(module, name, timed(function))

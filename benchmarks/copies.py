@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from cgraph.engine.code import word_of
 
+from cgraph.engine.cpu.code import word_of
 from cgraph.engine.cpu.cores import cores
 from cgraph.engine.cpu.threads import run_table
 from cgraph.kernels.calls.move import copy_calls
