@@ -22,6 +22,7 @@ from cgraph.kernels.calls.window import Window
 from cgraph.kernels.calls.winograd import Winograd, is_winograd, pack_winograd, winograd_calls
 from cgraph.kernels.calls.winograd_rule import winograd_rule
 from cgraph.kernels.kernel import Pointer, contiguous
+from cgraph.kernels.target import host_target
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Layer:
     def shape(self) -> ConvShape:
         pad = (self.size // 2,) * 4
         window = Window((self.size,) * 2, (self.stride,) * 2, pad)
-        return ConvShape(self.c, self.h, self.h, self.k, window, self.groups, self.is_plain)
+        return ConvShape(self.c, self.h, self.h, self.k, host_target(), window, self.groups, self.is_plain)
 
 
 LAYERS = {

@@ -19,7 +19,7 @@ def layer_of(node: Node, target: Target, is_plain: bool = False) -> ConvShape:
     assert isinstance(node.op, ConvEpilogue)
     c, h, w = node.operands[0].shape[1:]
     code = code_of(node.dtype)
-    return ConvShape(c, h, w, node.shape[1], window_of(node), node.op.conv.groups, is_plain, target, code)
+    return ConvShape(c, h, w, node.shape[1], target, window_of(node), node.op.conv.groups, is_plain, code)
 
 
 def gradient_layer_of(node: Node, target: Target, is_plain: bool) -> ConvShape:
@@ -28,7 +28,7 @@ def gradient_layer_of(node: Node, target: Target, is_plain: bool) -> ConvShape:
     op, (x, g) = node.op, node.operands
     c, h, w = x.shape[1:]
     window = Window(op.window, op.stride, op.pad, op.dilation)  # type: ignore[arg-type]
-    return ConvShape(c, h, w, g.shape[1], window, 1, is_plain, target, code_of(x.dtype))
+    return ConvShape(c, h, w, g.shape[1], target, window, 1, is_plain, code_of(x.dtype))
 
 
 def is_filter_grad(node: Node) -> bool:
@@ -44,9 +44,9 @@ def transposed_of(node: Node, target: Target) -> TransposedShape:
     assert isinstance(node.op, ConvEpilogue)
     c, h, w = node.operands[0].shape[1:]
     window, groups, code = window_of(node), node.op.conv.groups, code_of(node.dtype)
-    rows, columns = TransposedShape(c, h, w, node.shape[1], window, (0, 0), groups, target, code).result
+    rows, columns = TransposedShape(c, h, w, node.shape[1], target, window, (0, 0), groups, code).result
     more = node.shape[2] - rows, node.shape[3] - columns
-    return TransposedShape(c, h, w, node.shape[1], window, more, groups, target, code)
+    return TransposedShape(c, h, w, node.shape[1], target, window, more, groups, code)
 
 
 def window_of(node: Node) -> Window:

@@ -46,7 +46,7 @@ CASES = {
 
 def draw_conv(rng, case, target, dtype="f4", is_plain=False):
     n, c, h, w, k, window, groups = case
-    shape = ConvShape(c, h, w, k, window, groups, is_plain, target, dtype)
+    shape = ConvShape(c, h, w, k, target, window, groups, is_plain, dtype)
     x = rng.standard_normal((n, c, h, w)).astype(dtype)
     filters = rng.standard_normal((k, c // groups, *window.kernel)).astype(dtype)
     bias = rng.standard_normal(k).astype(dtype)

@@ -9,7 +9,7 @@ from cgraph.kernels.calls.activation import RELU
 from cgraph.kernels.calls.conv_transpose import TransposedShape, conv_transpose_calls, pack_transposed
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.target import target_named
+from cgraph.kernels.target import host_target, target_named
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls
 
@@ -45,7 +45,7 @@ def transposed64(x, filters, shape):
 def run(case, target="host", order="all", dtype="f4"):
     n, c, h, w, k, window, more, groups = case
     target, rng = target_named(target), np.random.default_rng(1)
-    shape = TransposedShape(c, h, w, k, window, more, groups, target, dtype)
+    shape = TransposedShape(c, h, w, k, target, window, more, groups, dtype)
     x = rng.standard_normal((n, c, h, w)).astype(dtype)
     filters = rng.standard_normal((c, k // groups, *window.kernel)).astype(dtype)
     bias = rng.standard_normal(k).astype(dtype)
@@ -78,7 +78,7 @@ def test_transposed_conv_in_float64():
 def test_transposed_conv_of_any_shape(sizes, target):
     n, c, h, w, k, r, s, *moves = sizes
     window = Window((r, s), tuple(moves[:2]), (r // 2, 0, 0, s // 2), tuple(moves[2:]))
-    if min(TransposedShape(c, h, w, k, window).result):
+    if min(TransposedShape(c, h, w, k, host_target(), window).result):
         run((n, c, h, w, k, window, (moves[0] - 1, 0), 1), target)
 
 
@@ -89,7 +89,7 @@ def test_transposed_conv_does_not_depend_on_the_order_of_tasks(order):
 
 
 def test_transposed_conv_refuses_a_narrow_halo():
-    shape = TransposedShape(16, 4, 4, 16, Window((3, 3), pad=(1, 1, 1, 1)))
+    shape = TransposedShape(16, 4, 4, 16, host_target(), Window((3, 3), pad=(1, 1, 1, 1)))
     x = laned(np.zeros((1, 16, 4, 4), "f4"), shape.lanes)
     with pytest.raises(ValueError, match="halo"):
         conv_transpose_calls(shape, empty_laned((1, 16, 4, 4), shape.lanes), x, Pointer(np.zeros(1, "f4")))

@@ -11,7 +11,7 @@ from cgraph.kernels.calls.depthwise import depthwise_calls, pack_depthwise
 from cgraph.kernels.calls.pack import pack_bias
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.target import target_named
+from cgraph.kernels.target import host_target, target_named
 from tests.support.images import activated, assert_zero_frame, conv64, empty_laned, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls
 
@@ -32,7 +32,7 @@ CASES = {
 def run(case, target="host", order="all", dtype="f4"):
     n, c, h, w, window = case
     target, rng = target_named(target), np.random.default_rng(1)
-    shape = ConvShape(c, h, w, c, window, c, target=target, dtype=dtype)
+    shape = ConvShape(c, h, w, c, target, window, c, dtype=dtype)
     x, filters = (
         rng.standard_normal((n, c, h, w)).astype(dtype),
         rng.standard_normal((c, 1, *window.kernel)).astype(dtype),
@@ -74,7 +74,7 @@ def test_depthwise_does_not_depend_on_the_order_of_tasks(order):
 
 
 def test_depthwise_refuses_groups_of_channels():
-    shape = ConvShape(16, 8, 8, 16, Window((3, 3), pad=(1, 1, 1, 1)), 4)
+    shape = ConvShape(16, 8, 8, 16, host_target(), Window((3, 3), pad=(1, 1, 1, 1)), 4)
     x = laned(np.zeros((1, 16, 8, 8), "f4"), shape.lanes, (1, 1, 1, 1))
     with pytest.raises(ValueError, match="depthwise"):
         depthwise_calls(shape, empty_laned((1, 16, 8, 8), shape.lanes), x, Pointer(np.zeros(144, "f4")))

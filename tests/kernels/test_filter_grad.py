@@ -12,7 +12,7 @@ from cgraph.kernels.calls.pack import pack_conv
 from cgraph.kernels.calls.pack_filters import pack_conv_calls, pack_transposed_calls
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.target import target_named
+from cgraph.kernels.target import host_target, target_named
 from tests.support.images import laned, windows, workspace
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
@@ -36,7 +36,7 @@ def filter_grad64(x, g, window):
 def run(case, target="host", order="all", dtype="f4", is_plain=False):
     n, c, h, w, k, window, _ = case
     target, rng = target_named(target), np.random.default_rng(1)
-    shape = ConvShape(c, h, w, k, window, 1, is_plain, target, dtype)
+    shape = ConvShape(c, h, w, k, target, window, 1, is_plain, dtype)
     x = rng.standard_normal((n, c, h, w)).astype(dtype)
     g = rng.standard_normal((n, k, *window.result(h, w))).astype(dtype)
     out = np.full((c, k, *window.kernel), np.nan, dtype).swapaxes(0, 1)
@@ -82,7 +82,7 @@ def test_filter_grad_does_not_depend_on_the_order_of_tasks(order):
 def test_filters_packed_at_run_time_equal_constant_ones(case, target):
     _, c, h, w, k, window, groups = case
     target = target_named(target)
-    shape = ConvShape(c, h, w, k, window, groups, target=target)
+    shape = ConvShape(c, h, w, k, target, window, groups)
     turned = np.random.default_rng(2).standard_normal((*window.kernel, k, c // groups)).astype("f4")
     filters = turned.transpose(2, 3, 0, 1)
     out = np.full(shape.weights_nbytes // 4, np.nan, "f4")
@@ -91,7 +91,7 @@ def test_filters_packed_at_run_time_equal_constant_ones(case, target):
 
 
 def test_filters_of_plain_images_packed_at_run_time():
-    shape = ConvShape(3, 20, 20, 40, Window((7, 7), (2, 2), (3, 3, 3, 3)), is_plain=True)
+    shape = ConvShape(3, 20, 20, 40, host_target(), Window((7, 7), (2, 2), (3, 3, 3, 3)), is_plain=True)
     filters = np.random.default_rng(3).standard_normal((40, 3, 7, 7)).astype("f4")
     out = np.full(shape.weights_nbytes // 4, np.nan, "f4")
     run_calls(pack_conv_calls(shape, Pointer(out), view_of(filters)).calls)
@@ -102,7 +102,7 @@ def test_filters_of_plain_images_packed_at_run_time():
 def test_filters_of_the_image_gradient_packed_at_run_time(case):
     _, c, h, w, k, window, groups = case
     p, q = window.result(h, w)
-    shape = TransposedShape(k, p, q, c, window, (0, 0), groups)
+    shape = TransposedShape(k, p, q, c, host_target(), window, (0, 0), groups)
     filters = np.random.default_rng(4).standard_normal((k, c // groups, *window.kernel)).astype("f4")
     out = np.full(shape.weights_nbytes // 4, np.nan, "f4")
     run_calls(pack_transposed_calls(shape, Pointer(out), view_of(filters)).calls)

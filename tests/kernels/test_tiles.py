@@ -9,7 +9,7 @@ from cgraph.kernels.calls.gemm_tile import evenly, gemm_tile, spans
 from cgraph.kernels.calls.lowered import chunk_of
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.calls.winograd_rule import winograd_rule
-from cgraph.kernels.target import Target, target_named
+from cgraph.kernels.target import Target, host_target, target_named
 from tests.support.kernels import TARGETS
 
 SAME = Window((3, 3), pad=(1, 1, 1, 1))
@@ -24,7 +24,7 @@ def registers(rows: int, vectors: int, target: Target) -> int:
 @given(columns=st.integers(1, 4000), k=st.integers(1, 600), kernel=st.sampled_from([1, 3]))
 def test_conv_tiles_fit_the_registers(columns, k, kernel, name):
     target = target_named(name)
-    shape = ConvShape(16, 1, columns + kernel - 1, k, Window((1, kernel)), target=target)
+    shape = ConvShape(16, 1, columns + kernel - 1, k, target, Window((1, kernel)))
     pixels = shape.pixels(columns)
     assert 1 <= pixels <= columns
     assert shape.blocks % shape.vectors == 0
@@ -65,12 +65,12 @@ def test_spans_of_even_blocks_cover_everything_once(total, most, multiple):
 @pytest.mark.parametrize(
     "shape",
     [
-        ConvShape(64, 56, 56, 64),
-        ConvShape(64, 56, 56, 64, Window((3, 3), (2, 2), (1, 1, 1, 1))),
-        ConvShape(64, 56, 56, 64, Window((3, 3), (1, 1), (2, 2, 2, 2), (2, 2))),
-        ConvShape(64, 56, 56, 64, SAME, groups=2),
-        ConvShape(3, 56, 56, 64, SAME, is_plain=True),
-        ConvShape(64, 2, 2, 64, Window((3, 3))),
+        ConvShape(64, 56, 56, 64, host_target()),
+        ConvShape(64, 56, 56, 64, host_target(), Window((3, 3), (2, 2), (1, 1, 1, 1))),
+        ConvShape(64, 56, 56, 64, host_target(), Window((3, 3), (1, 1), (2, 2, 2, 2), (2, 2))),
+        ConvShape(64, 56, 56, 64, host_target(), SAME, groups=2),
+        ConvShape(3, 56, 56, 64, host_target(), SAME, is_plain=True),
+        ConvShape(64, 2, 2, 64, host_target(), Window((3, 3))),
     ],
     ids=["1x1", "stride", "dilated", "grouped", "plain", "no result"],
 )
@@ -79,6 +79,6 @@ def test_rule_is_direct_where_winograd_does_not_apply(shape):
 
 
 def test_rule_takes_large_tiles_for_large_images_and_none_for_tiny_ones():
-    assert winograd_rule(ConvShape(64, 56, 56, 64, SAME), 1) == 4
-    assert winograd_rule(ConvShape(512, 7, 7, 512, SAME), 1) == 2
-    assert winograd_rule(ConvShape(64, 1, 1, 64, SAME), 1) == 0
+    assert winograd_rule(ConvShape(64, 56, 56, 64, host_target(), SAME), 1) == 4
+    assert winograd_rule(ConvShape(512, 7, 7, 512, host_target(), SAME), 1) == 2
+    assert winograd_rule(ConvShape(64, 1, 1, 64, host_target(), SAME), 1) == 0

@@ -12,7 +12,7 @@ from cgraph.kernels.calls.window import Window
 from cgraph.kernels.calls.winograd import Winograd, pack_winograd, winograd_calls
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
-from cgraph.kernels.target import target_named
+from cgraph.kernels.target import host_target, target_named
 from tests.support.images import activated, assert_zero_frame, conv64, empty_laned, laned, plain, workspace
 from tests.support.kernels import ORDERS, TARGETS, run_calls
 
@@ -25,7 +25,7 @@ ERROR = {2: 4e-6, 4: 2e-5}
 def run(case, m, target="host", order="all", pad=(1, 1, 1, 1), in_halo=(1, 1, 1, 1), activation=NONE, residual=False):
     n, c, h, w, k = case
     target, rng = target_named(target), np.random.default_rng(sum(case))
-    shape = ConvShape(c, h, w, k, Window((3, 3), pad=pad), target=target)
+    shape = ConvShape(c, h, w, k, target, Window((3, 3), pad=pad))
     plan = Winograd(shape, n, m)
     x = np.maximum(rng.standard_normal((n, c, h, w)), 0).astype("f4")
     filters = (rng.standard_normal((k, c, 3, 3)) * (2 / (9 * c)) ** 0.5).astype("f4")
@@ -112,4 +112,4 @@ def test_error_of_winograd_on_a_wide_layer(m):
 
 def test_winograd_refuses_other_filters():
     with pytest.raises(ValueError, match="3 x 3"):
-        Winograd(ConvShape(16, 8, 8, 16, Window((3, 3), (2, 2))), 1, 2)
+        Winograd(ConvShape(16, 8, 8, 16, host_target(), Window((3, 3), (2, 2))), 1, 2)

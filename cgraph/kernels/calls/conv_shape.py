@@ -5,11 +5,10 @@ of neighbouring pixels that wastes least on this width, where a last tile that d
 neighbour. Measured efficiencies: docs/performance.md.
 """
 
-from dataclasses import field
 from functools import cached_property
 
 from cgraph.kernels.calls.window import Window
-from cgraph.kernels.target import Target, host_target
+from cgraph.kernels.target import Target
 from cgraph.record import Record
 
 UNROLL = 8  # reduction steps written out; 16 makes LLVM hoist loads and spill
@@ -34,10 +33,10 @@ class ConvShape(Record):
     h: int
     w: int
     k: int
+    target: Target
     window: Window = Window()
     groups: int = 1
     is_plain: bool = False
-    target: Target = field(default_factory=host_target)
     dtype: str = "f4"
     panel: int = 0
 

@@ -6,7 +6,6 @@ in vain and no workspace is needed. A phase without taps is bias alone, by way o
 """
 
 from collections.abc import Iterator
-from dataclasses import field
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from cgraph.kernels.calls.pack import pack_conv
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.mapped import forget
-from cgraph.kernels.target import Target, host_target
+from cgraph.kernels.target import Target
 from cgraph.record import Record
 
 Taps = tuple[tuple[int, int], ...]  # (tap of the filter, pixel of the image it reads relative to the result's)
@@ -42,10 +41,10 @@ class TransposedShape(Record):
     h: int
     w: int
     k: int
+    target: Target
     window: Window = Window()
     more: tuple[int, int] = (0, 0)
     groups: int = 1
-    target: Target = field(default_factory=host_target)
     dtype: str = "f4"
 
     @property
@@ -118,7 +117,7 @@ class Phase(Record):
         """A convolution with as many taps, side by side."""
         x, count = self.whole, len(self.taps)
         window = Window((1, count))
-        return ConvShape(x.c, 1, x.w + count - 1, x.k, window, x.groups, False, x.target, x.dtype)
+        return ConvShape(x.c, 1, x.w + count - 1, x.k, x.target, window, x.groups, False, x.dtype)
 
     @property
     def grid(self) -> Grid:
