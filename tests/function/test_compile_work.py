@@ -6,20 +6,13 @@ from functools import partial
 import pytest
 
 import cgraph as cg
+from benchmarks.large_graphs import chain
 from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order
 from cgraph.memory.layout import overwritable, view_of
 from tests.support.calls import calls_during
 
 WALKS = 16  # of the whole graph, by all passes, the planner and the Function together
-
-
-def chain(count: int) -> list[Node]:
-    """Steps one after the other, none of which joins another."""
-    y = cg.Var((4, 4), name="x")
-    for i in range(count):
-        y = cg.cumsum(y, i % 2)
-    return [y]
 
 
 def wide(count: int) -> list[Node]:
