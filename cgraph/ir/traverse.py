@@ -76,3 +76,22 @@ def rebuild(
     for node in located(post_order(outputs) if order is None else order):
         new[node] = change(node, tuple([new[x] for x in node.operands]))
     return tuple(new[x] for x in outputs)
+
+
+def post_order_of(operands: Sequence[Sequence[int]], roots: Sequence[int]) -> tuple[int, ...]:
+    """The same of a graph of numbers: all that `roots` need, each after its operands, in the orders given."""
+    order: list[int] = []
+    seen = [False] * len(operands)
+    for root in roots:
+        seen[root] = True
+        stack = [(root, iter(operands[root]))]
+        while stack:
+            node, rest = stack[-1]
+            unseen = next((x for x in rest if not seen[x]), None)
+            if unseen is None:
+                order.append(node)
+                stack.pop()
+            else:
+                seen[unseen] = True
+                stack.append((unseen, iter(operands[unseen])))
+    return tuple(order)

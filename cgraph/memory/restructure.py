@@ -18,6 +18,7 @@ Time O(patches × steps); nothing is simulated but who is alive when.
 from collections.abc import Sequence
 
 from cgraph.errors import PlanError
+from cgraph.ir.traverse import post_order_of
 from cgraph.memory.bounds import breadths_at, lower_bound
 from cgraph.memory.image_steps import ImageStep
 from cgraph.memory.problem import Operand, Problem, UsageInterval
@@ -170,22 +171,8 @@ def visited(steps: Sequence[ImageStep]) -> list[int]:
 
 
 def walk(operands: Sequence[Sequence[int]]) -> list[int]:
-    users = users_of(operands)
-    seen = [False] * len(operands)
-    order: list[int] = []
-    for root in (i for i, reads in enumerate(operands) if not reads):
-        seen[root] = True
-        stack = [(root, iter(users[root]))]
-        while stack:
-            node, rest = stack[-1]
-            unseen = next((x for x in rest if not seen[x]), None)
-            if unseen is None:
-                order.append(node)
-                stack.pop()
-            else:
-                seen[unseen] = True
-                stack.append((unseen, iter(users[unseen])))
-    return order[::-1]
+    """The same of positions alone."""
+    return list(post_order_of(users_of(operands), [i for i, reads in enumerate(operands) if not reads]))[::-1]
 
 
 def contracted(steps: Sequence[ImageStep], regions: Sequence[tuple[int, ...]]) -> list[int]:

@@ -8,8 +8,8 @@ Source: the order of evaluation of Sethi and Ullman 1970, The generation of opti
 with bytes in place of registers. Time O(n) and the edges, and sorting each node's operands.
 """
 
+from cgraph.ir.traverse import post_order_of
 from cgraph.schedule.dag import Dag
-from cgraph.schedule.depth_first import post_order
 
 
 def costly_first(dag: Dag) -> tuple[int, ...]:
@@ -22,7 +22,7 @@ def costly_first(dag: Dag) -> tuple[int, ...]:
         own = dag.needed(i, sum(dag.nbytes[x] for x in dag.taken[i]))
         excess.append(_bytes_needed(dag, in_order, excess, own) - dag.nbytes[i])
     roots = sorted((i for i, users in enumerate(dag.users) if not users), key=lambda x: -excess[x])
-    return post_order(operands, roots)
+    return post_order_of(operands, roots)
 
 
 def _bytes_needed(dag: Dag, operands: tuple[int, ...], excess: list[int], own: int) -> int:
