@@ -19,7 +19,7 @@ from cgraph.ops.compare import equal, where
 from cgraph.ops.diagonal import diagonal, tril
 from cgraph.ops.family import common_dtype
 from cgraph.ops.leaf import as_node
-from cgraph.ops.linear import matmul
+from cgraph.ops.linear import leading_shape, matmul
 from cgraph.ops.shape import broadcast_to, expand_dims, items, reshape, swapaxes
 
 
@@ -270,7 +270,7 @@ def solve(a: Any, b: Any) -> Node:
     a, b = (as_node(v, dtype).astype(dtype) for v in (a, b))
     if b.ndim == 1:
         return solve(a, expand_dims(b, 1)).squeeze(-1)
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch = leading_shape(a, b)
     a, b = (broadcast_to(v, (*batch, *v.shape[-2:])) for v in (a, b))
     return apply(Solve(), a, b)
 

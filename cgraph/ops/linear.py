@@ -23,7 +23,7 @@ from cgraph.kernels.target import Target
 from cgraph.ops.arithmetic import multiply
 from cgraph.ops.family import common_dtype
 from cgraph.ops.leaf import as_node
-from cgraph.ops.shape import axis_of, broadcast_to, expand_dims, ravel, reshape, swapaxes, transpose
+from cgraph.ops.shape import broadcast_to, distinct_axes, expand_dims, ravel, reshape, swapaxes, transpose
 
 
 class Matmul(Op):
@@ -159,10 +159,9 @@ def tensordot(x: Any, y: Any, axes: int | tuple[Sequence[int] | int, Sequence[in
     x, y = as_node(x), as_node(y)
     if isinstance(axes, int):
         axes = (range(x.ndim - axes, x.ndim), range(axes))
-    over_x = [axis_of(a, x.ndim) for a in np.atleast_1d(axes[0]).tolist()]
-    over_y = [axis_of(int(a), y.ndim) for a in np.atleast_1d(axes[1]).tolist()]
+    over_x, over_y = (distinct_axes(np.atleast_1d(a).tolist(), v.ndim) for a, v in zip(axes, (x, y), strict=True))
     if [x.shape[a] for a in over_x] != [y.shape[a] for a in over_y]:
-        raise ShapeError(f"{x.name} {x.spec} over {over_x} and {y.name} {y.spec} over {over_y} differ")
+        raise ShapeError(f"{x.name} {x.spec} over {[*over_x]} and {y.name} {y.spec} over {[*over_y]} differ")
     kept_x = [a for a in range(x.ndim) if a not in over_x]
     kept_y = [a for a in range(y.ndim) if a not in over_y]
     k = prod(x.shape[a] for a in over_x)

@@ -273,7 +273,10 @@ def group_norm(x: Any, scale: Any, shift: Any, groups: int, eps: float = 1e-5) -
 @public
 def instance_norm(x: Any, scale: Any, shift: Any, eps: float = 1e-5) -> Node:
     """Each channel of each image of ``[n, c, ...]`` normalised by its own statistics."""
-    return group_norm(x, scale, shift, as_node(x).shape[1], eps)
+    x = as_node(x)
+    if x.ndim < 2:
+        raise ShapeError(f"{x.name} {x.spec} has no channels; [n, c, ...] is needed")
+    return group_norm(x, scale, shift, x.shape[1], eps)
 
 
 @public

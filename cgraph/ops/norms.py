@@ -14,7 +14,7 @@ from cgraph.ops.elementary import sqrt
 from cgraph.ops.leaf import as_node
 from cgraph.ops.linalg import svdvals
 from cgraph.ops.power import power
-from cgraph.ops.shape import axis_of, expand_dims, moveaxis
+from cgraph.ops.shape import distinct_axes, expand_dims, moveaxis
 
 
 @public
@@ -30,8 +30,8 @@ def norm(x: Any, ord: Any = None, axis: Any = None, *, keepdims: bool = False) -
     if ord is None:
         return sqrt(square(x).sum(axis, keepdims=keepdims))
     axis = tuple(range(x.ndim)) if axis is None else axis
-    axes = tuple(axis_of(a, x.ndim) for a in np.atleast_1d(axis).tolist())
-    if len(axes) > 2:
+    axes = distinct_axes(np.atleast_1d(axis).tolist(), x.ndim)
+    if len(axes) not in (1, 2):
         raise ShapeError(f"{len(axes)} axes of {x.name} {x.spec}; a norm of order {ord} takes one or two")
     return vector_norm(x, ord, axes, keepdims) if len(axes) == 1 else matrix_norm(x, ord, axes, keepdims)
 

@@ -194,10 +194,15 @@ def axes_of(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """Non-negative axes in rising order; None is all of them. ShapeError for a repeated one."""
     if axis is None:
         return tuple(range(ndim))
-    found = [axis_of(a, ndim) for a in (axis if isinstance(axis, Sequence) else (axis,))]
+    return tuple(sorted(distinct_axes(axis if isinstance(axis, Sequence) else (axis,), ndim)))
+
+
+def distinct_axes(axes: Sequence[int], ndim: int) -> tuple[int, ...]:
+    """Non-negative axes in the order given. ShapeError for a repeated one."""
+    found = tuple(axis_of(a, ndim) for a in axes)
     if len(set(found)) != len(found):
-        raise ShapeError(f"axes {axis} name one axis twice")
-    return tuple(sorted(found))
+        raise ShapeError(f"axes {tuple(axes)} name one axis twice")
+    return found
 
 
 @public

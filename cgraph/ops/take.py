@@ -314,6 +314,8 @@ def put_along_axis(x: Any, indices: Any, values: Any, axis: int = -1, how: str =
     """
     x, indices = as_node(x), positions(indices)
     axis = axis_of(axis, x.ndim)
+    if indices.ndim != x.ndim:
+        raise ShapeError(f"{x.name} {x.spec} and positions {indices.name} {indices.spec} differ in rank")
     indices = broadcast_to(indices, whole(axis, x.shape, indices.shape[axis]))
     values = broadcast_to(as_node(values, x.dtype).astype(x.dtype), indices.shape)
     return apply(PutAlongAxis(axis, how), x, indices, values)

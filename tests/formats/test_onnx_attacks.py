@@ -335,3 +335,10 @@ def test_any_bytes_give_a_model_or_a_typed_error(body):
 @given(st.floats(0, 1))
 def test_a_model_that_is_cut_off_gives_a_typed_error(share):
     harmless(load, EXAMPLE[: int(share * (len(EXAMPLE) - 1))])
+
+
+def test_a_shape_of_more_axes_than_numpy_broadcasts_is_refused():
+    model = with_weights(numpy_helper.from_array(np.ones(1, "f4"), "w"), (1,))
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(60, "i8"), "shape"))
+    model.graph.node.append(helper.make_node("Expand", ["y", "shape"], ["z"]))
+    refused(load, model.SerializeToString(), "in Expand.*60 axes")

@@ -49,3 +49,23 @@ def test_gradients_that_do_not_exist_say_so():
         cg.gradient(cg.sum(cg.qr(x)[0]), x)
     with pytest.raises(NoGradientError, match="full_matrices=False"):
         cg.gradient(cg.sum(cg.svd(x)[0]), x)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda x, y: cg.tensordot(x, y, 3),
+        lambda x, y: cg.tensordot(x, y, ((0, 0), (0, 1))),
+        lambda x, y: cg.tensordot(x, y, ((0, 1), (1, 1))),
+        lambda x, _: cg.norm(x, 1, (0, 0)),
+        lambda x, _: cg.norm(x, 2, (0, -2)),
+    ],
+)
+def test_no_axis_is_taken_twice(build):
+    with pytest.raises(ShapeError, match=r"axes .* name one axis twice|outside the 2 axes"):
+        build(cg.Var((4, 4), "float64"), cg.Var((4, 4, 4), "float64"))
+
+
+def test_leading_axes_that_do_not_broadcast():
+    with pytest.raises(ShapeError, match="leading axes do not broadcast"):
+        cg.solve(cg.Var((2, 3, 3), "float64"), cg.Var((5, 3, 1), "float64"))

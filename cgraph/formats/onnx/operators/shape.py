@@ -96,7 +96,8 @@ def slice_(c: Context) -> Node:
 @operator("Expand")
 def expand(c: Context) -> Node:
     x = c[0]
-    return cg.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(c.ints(1))))
+    asked = Spec(tuple(c.ints(1)), x.dtype)  # refuses more axes than NumPy broadcasts
+    return cg.broadcast_to(x, np.broadcast_shapes(x.shape, asked.shape))
 
 
 @operator("Tile")
