@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cgraph.engine.cpu.code import word_of
 from cgraph.engine.cpu.cores import cores
+from cgraph.engine.cpu.make_code import word_of
 from cgraph.engine.cpu.threads import run_table
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.kernel import Call, Pointer, View

@@ -1,58 +1,11 @@
 """What an engine is: it lowers a graph, plans it, makes symbolic code of the plan, and programs that run."""
 
-from collections.abc import Mapping
 from typing import Any, Protocol
 
-import numpy as np
-
+from cgraph.engine.instance import Program
 from cgraph.ir.graph import Node
-from cgraph.ops.leaf import Value, Var
 from cgraph.planning import Compiled
 from cgraph.request import Options, Request
-
-
-class Instance(Protocol):
-    """A program with memory of its own. One run at a time."""
-
-    def bind(self, given: Mapping[Node, np.ndarray], cells: Mapping[Var, Value], done: np.ndarray) -> None:
-        """The memory of Vars for the runs that follow.
-
-        Parameters
-            given: what inputs are given
-            cells: the other Vars' values, and those of all Vars with an update edge, which take the new values
-            done: an int64 word that is set to 1 when all of them have been written
-        """
-
-    def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
-        """Run all steps, or some of them in their order; then write what update edges are left, unless told not to.
-
-        What raises an exception before the first Var is written has written none. From then on no Python code runs
-        until all are written.
-        """
-
-    def makes(self, node: Node) -> bool:
-        """A run computes the node's value, which is there only afterwards."""
-
-    def owns(self, node: Node) -> bool:
-        """The node's value lies in this instance's memory, not in a Var, an input or a constant."""
-
-    def read(self, node: Node) -> np.ndarray:
-        """The value of an output where it lies, not to be written: if a run makes it, after the run, else before it."""
-
-
-class Program(Protocol):
-    """Code with its kernels: what all instances share."""
-
-    @property
-    def code(self) -> Any:
-        """What it was made of."""
-
-    @property
-    def on_host(self) -> tuple[tuple[str, int], ...]:
-        """Steps that leave the device: what each is, and the bytes that are carried to the host and back."""
-
-    def instance(self) -> Instance:
-        """A program with memory of its own."""
 
 
 class Engine(Protocol):

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.cell import Value
 from cgraph.errors import UnassignedError
 from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order
-from cgraph.ops.leaf import Value, Var, VarOp
+from cgraph.ops.leaf import Var, VarOp
 from cgraph.record import Record
 from cgraph.request import Options, Request
 

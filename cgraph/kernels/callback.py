@@ -12,8 +12,6 @@ import numpy as np
 
 from cgraph.kernels.kernel import Call, Callback, View
 
-STOP = "stop word"  # the base of the pointer to the word that a kernel sets to end its run
-
 
 def callback_call(
     function: Callable[[tuple[np.ndarray, ...], tuple[np.ndarray, ...]], None],

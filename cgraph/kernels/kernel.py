@@ -15,6 +15,7 @@ from cgraph.alignment import aligned
 from cgraph.record import Record, replace
 
 ARENA = "arena"  # the base of addresses in the one buffer of a function
+STOP = "stop word"  # the base of the pointer to the word that a kernel sets to end its run
 LINE = 64  # bytes of a cache line
 
 Param = int | float | str | bool | tuple

@@ -9,14 +9,12 @@ Bytes are looked at in segments, between any two places where a value begins or 
 which step writes it first, are arrays over segments.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from cgraph.ir.graph import Node
-from cgraph.memory.layout import owner_of, producers_of
+from cgraph.memory.tables import Tables
 from cgraph.record import Record
 
 MOST_STEPS = 20_000  # beyond it every run is a full one: the analysis may be quadratic
@@ -32,11 +30,16 @@ class Steps(Record):
 
 
 class Recompute:
-    """The answers for one Function. Changes: states and answers are remembered."""
+    """The answers for one Function. Changes: states and answers are remembered.
 
-    def __init__(self, compiled: Any) -> None:
-        self.compiled, self.layout = compiled, compiled.layout
-        self.count = len(self.layout.steps)
+    Fields
+        count: steps
+        tables: makes the plan's tables, when they are first asked for: large ones take a while
+    """
+
+    def __init__(self, count: int, variables: Sequence[Hashable], tables: Callable[[], Tables]) -> None:
+        self.count, self._make = count, tables
+        self._number_of = {x: i for i, x in enumerate(variables)}
         self.states: list[frozenset[int]] = []
         self.answers: dict[tuple[int | None, frozenset], Steps] = {}
         self.cones: dict[frozenset, frozenset[int]] = {}
@@ -69,60 +72,59 @@ class Recompute:
     def _cone(self, changed: frozenset) -> frozenset[int]:
         """Steps that depend on a changed Var or on an impure op."""
         if changed not in self.cones:
-            depends: set[Node] = set(changed)
-            for node in self.layout.views:
-                if not node.op.pure or any(x in depends for x in node.operands):
-                    depends.add(node)
-            self.cones[changed] = frozenset(i for n, i in self.layout.value_of.items() if n in depends)
+            bits = 1 << len(self._number_of) | sum(1 << self._number_of[x] for x in changed)
+            asked = np.frombuffer(bits.to_bytes(self.tables.depends.shape[1], "little"), np.uint8)
+            self.cones[changed] = frozenset(np.flatnonzero((self.tables.depends & asked).any(1)).tolist())
         return self.cones[changed]
 
     # -- what the plan says ---------------------------------------------------------------------------------------
     @cached_property
+    def tables(self) -> Tables:
+        return self._make()
+
+    @cached_property
     def kept(self) -> frozenset[int]:
         """Values that callers read after a run."""
-        ends = (*self.compiled.outputs, *self.compiled.sources)
-        owners = (owner_of(self.layout.views[n]) for n in ends)
-        return frozenset(self.layout.value_of[o] for o in owners if o in self.layout.value_of)
+        return frozenset(self.tables.kept.tolist())
 
     @cached_property
-    def reads(self) -> list[tuple[int, ...]]:
+    def reads(self) -> list[list[int]]:
         """Per step, the values it reads."""
-        made = producers_of(self.layout.views, self.layout.value_of)
-        steps = ((made[x] for x in node.operands) for node in self.layout.steps)
-        return [tuple(dict.fromkeys(i for i in found if i >= 0)) for found in steps]
+        return self.tables.reads.tolist()
 
     @cached_property
-    def parts(self) -> dict[int, list[int]]:
-        """Values made inside a concat result, per result."""
-        found: dict[int, list[int]] = {}
-        for i, whole in enumerate(self.compiled.usage.inside):
-            if whole >= 0:
-                found.setdefault(whole, []).append(i)
-        return found
+    def spans(self) -> list[tuple[int, int]]:
+        """Per value and workspace its segments ``low..high`` (excluded)."""
+        return [(low, high) for low, high in self.tables.segments.tolist()]
 
     @cached_property
-    def spans(self) -> tuple[list[tuple[int, int]], int]:
-        """Per value and workspace its segments ``low..high`` (excluded), and how many segments there are."""
-        usage, plan, values = self.compiled.usage, self.compiled.plan, self.layout.values
-        low = [usage.offset(plan, i) for i in range(len(values))]
-        edges = sorted({x for a, v in zip(low, values) for x in (a, a + v.nbytes)})
-        at = {x: i for i, x in enumerate(edges)}
-        return [(at[a], at[a + v.nbytes]) for a, v in zip(low, values)], len(edges)
+    def segment_count(self) -> int:
+        return int(self.tables.segments.max(initial=-1)) + 1
 
-    def _written(self, t: int) -> list[tuple[int, int]]:
-        """Segments that step t writes: its result, less the parts made in place, and its workspace."""
-        spans = self.spans[0]
-        found = cut_out(spans[t], sorted(spans[i] for i in self.parts.get(t, ())))
-        workspace = self.layout.workspace_of.get(self.layout.steps[t])
-        return found if workspace is None else [*found, spans[workspace]]
+    @cached_property
+    def own(self) -> list[list[tuple[int, int]]]:
+        """Per value its segments, less those of the parts made inside it."""
+        spans = self.spans
+        return [cut_out(span, sorted(spans[i] for i in parts)) for span, parts in zip(spans, self.parts)]
+
+    @cached_property
+    def parts(self) -> list[list[int]]:
+        """Per value, those made inside it."""
+        return self.tables.parts.tolist()
+
+    @cached_property
+    def written(self) -> list[list[tuple[int, int]]]:
+        """Per step, the segments that it writes: its result, less the parts made in place, and its workspace."""
+        workspaces = self.tables.workspace.tolist()
+        return [own if w < 0 else [*own, self.spans[w]] for own, w in zip(self.own, workspaces)]
 
     # -- the two questions ----------------------------------------------------------------------------------------
     def _close(self, run: set[int], held: frozenset[int]) -> set[int]:
         """Add steps until every value that is read, and every value kept, is there when it is wanted."""
         while True:
-            first = np.full(self.spans[1], self.count, np.int64)
+            first = np.full(self.segment_count, self.count, np.int64)
             for t in sorted(run, reverse=True):
-                for low, high in self._written(t):
+                for low, high in self.written[t]:
                     first[low:high] = t
             added = set()
             for t in run:
@@ -135,26 +137,23 @@ class Recompute:
             run |= added
 
     def _first_writer(self, first: np.ndarray, x: int) -> int:
-        low, high = self.spans[0][x]
+        low, high = self.spans[x]
         return int(first[low:high].min()) if high > low else self.count
 
     def _survivors(self, order: Iterable[int], held: Iterable[int]) -> frozenset[int]:
         """Values held after these steps ran, when `held` were before."""
-        writer = np.full(self.spans[1], -1, np.int64)
-        candidates = [*sorted(held), *order]
-        own = {
-            t: cut_out(self.spans[0][t], sorted(self.spans[0][i] for i in self.parts.get(t, ()))) for t in candidates
-        }
+        writer = np.full(self.segment_count, -1, np.int64)
+        own = {t: self.own[t] for t in (*held, *order)}
         for t in sorted(held):
             for low, high in own[t]:
                 writer[low:high] = t
         for t in order:
-            for low, high in self._written(t):
+            for low, high in self.written[t]:
                 writer[low:high] = -1
             for low, high in own[t]:
                 writer[low:high] = t
         alive = {t for t in own if all((writer[low:high] == t).all() for low, high in own[t])}
-        return frozenset(t for t in alive if all(i in alive for i in self.parts.get(t, ())))
+        return frozenset(t for t in alive if all(i in alive for i in self.parts[t]))
 
 
 def cut_out(span: tuple[int, int], holes: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.engine.engine import Instance
+from cgraph.cell import Value
+from cgraph.engine.instance import Instance
 from cgraph.errors import GraphError
 from cgraph.function import Function
-from cgraph.ops.leaf import Value
 from cgraph.view.planned import compiled_of
 
 
@@ -30,7 +30,7 @@ def step_seconds(function: Function, args: tuple, named: Mapping[str, Any], repe
     given = function._values(args, dict(named))
     held = function._take()
     try:
-        cells = {x: x.cell.value for x in (*function._cells, *function.updates)}
+        cells: dict[Any, Value] = {x: x.cell.value for x in function._used}
         function._check(cells)
         cells |= {x: Value(np.array(cells[x].array) if cells[x].is_there else None) for x in function.updates}
         held.state = None  # what the arena holds afterwards belongs to no version of the Vars

@@ -14,10 +14,10 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import cgraph as cg
+from cgraph.cell import Value
 from cgraph.engine.cpu import threads as threads_module
 from cgraph.engine.reference import evaluate
 from cgraph.files import replace_file
-from cgraph.ops.leaf import Value
 from nn.files import remove_others
 from tests.support.injection import Lines, events, first_events, no_memory
 

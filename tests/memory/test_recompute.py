@@ -4,6 +4,8 @@ A step that runs must find the present values of all that it reads, and callers 
 that could have stayed.
 """
 
+from functools import partial
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 import cgraph as cg
 from cgraph.ir.graph import Node
 from cgraph.kernels.target import host_target
+from cgraph.memory.again import tables_of
 from cgraph.memory.auto import auto
 from cgraph.memory.layout import owner_of
 from cgraph.memory.problem import Strategy
@@ -24,6 +27,10 @@ NOBODY = -1
 
 def plan(outputs: list[Node], changing: tuple = (), strategy: Strategy = auto) -> Compiled:
     return plan_graph(tuple(outputs), {}, host_target(), strategy, changing, 4)
+
+
+def recompute_of(compiled: Compiled, variables: list[Node]) -> Recompute:
+    return Recompute(len(compiled.layout.steps), variables, partial(tables_of, compiled, variables))
 
 
 class Memory:
@@ -86,7 +93,7 @@ class Memory:
 )
 def test_every_step_finds_the_present_values_of_what_it_reads(drawn, changing, strategy, changes):
     compiled = plan(drawn.outputs, tuple(drawn.leaves[changing : changing + 1]), STRATEGIES.get(strategy, auto))
-    recompute, memory = Recompute(compiled), Memory(compiled)
+    recompute, memory = recompute_of(compiled, drawn.leaves), Memory(compiled)
     steps = recompute.steps(None, frozenset(drawn.leaves))
     assert steps.run is None
     memory.run(steps.run, frozenset(drawn.leaves))
@@ -102,7 +109,7 @@ def test_every_step_finds_the_present_values_of_what_it_reads(drawn, changing, s
 
 def test_what_is_remembered_is_asked_for_once_and_states_are_numbered():
     x, w = cg.Var((8,), name="x"), cg.Var((8,), name="w")
-    recompute = Recompute(plan([cg.cumsum(x, 0), cg.cumsum(w, 0)]))
+    recompute = recompute_of(plan([cg.cumsum(x, 0), cg.cumsum(w, 0)]), [x, w])
     first = recompute.steps(FULL, frozenset([x]))
     assert recompute.steps(FULL, frozenset([x])) is first
     assert {first.run, recompute.steps(first.after, frozenset([w])).run} == {(0,), (1,)}
@@ -115,9 +122,9 @@ def test_what_was_overwritten_runs_again_unless_it_was_to_be_kept():
     x, w = cg.Var((64,), name="x"), cg.Var((64,), name="w")
     y = cg.cumsum(w, 0)
     outputs = [cg.cumsum(y, 0) + cg.cumsum(x, 0)]  # the second sum has the bytes of the first, or of `y`
-    assert Recompute(plan(outputs)).steps(FULL, frozenset([x])).run in (None, (0, 1, 2, 3))
+    assert recompute_of(plan(outputs), [x, w]).steps(FULL, frozenset([x])).run in (None, (0, 1, 2, 3))
     kept = plan(outputs, (x,))
-    steps = Recompute(kept).steps(FULL, frozenset([x])).run
+    steps = recompute_of(kept, [x, w]).steps(FULL, frozenset([x])).run
     assert [kept.layout.steps[t].name for t in steps] == ["cumsum", "add"]
 
 

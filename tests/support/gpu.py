@@ -5,8 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from cgraph.engine.cuda.simulator.launch import Simulator
-from cgraph.kernels.callback import STOP
-from cgraph.kernels.kernel import Call, Kernel, Pointer
+from cgraph.kernels.kernel import STOP, Call, Kernel, Pointer
 from cgraph.kernels.store import store
 from cgraph.kernels.target import gpu_target
 from tests.support.kernels import STOP_WORD, argument

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from cgraph.ir.graph import Node
-from cgraph.kernels.callback import STOP
-from cgraph.kernels.kernel import Call, Callback, Kernel, Pointer, View
+from cgraph.kernels.kernel import STOP, Call, Callback, Kernel, Pointer, View
 from cgraph.kernels.store import store
 from cgraph.kernels.target import Target, host_target
 

@@ -2,9 +2,13 @@
 
 import os
 import warnings
+from typing import Any
+
+import numpy as np
 
 from cgraph.alignment import ALIGNMENT
-from cgraph.engine.cpu.code import Code, code_of, update_calls
+from cgraph.engine.cpu.code import Code
+from cgraph.engine.cpu.make_code import code_of, update_calls
 from cgraph.engine.cpu.memory import memory_nbytes
 from cgraph.engine.cpu.program import CpuProgram
 from cgraph.engine.cpu.threads import cores
@@ -63,7 +67,8 @@ class CpuEngine(Record):
 
     def program(self, code: Code) -> CpuProgram:
         """The code with its kernels, compiled where they are not in the cache."""
-        addresses = store().load(code.compiled_kernels, target_named(self.target))
+        found: dict[Any, int] = store().load(code.compiled_kernels, target_named(self.target))
+        addresses = np.array([found.get(kernel, 0) for kernel in code.kernels], np.int64)
         return CpuProgram(code, addresses, self.threads or cores(), POISON if self.poison else None)
 
 

@@ -4,19 +4,18 @@ The table of an instance: int64 ``[calls, 4]``, each row the kernel's address, t
 its chunk. Binding memory is one vector addition per piece of it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from cgraph.alignment import aligned_memory
-from cgraph.engine.cpu.blas import with_one_thread
+from cgraph.cell import Value
 from cgraph.engine.cpu.code import Code, Relocation, Symbol
-from cgraph.engine.cpu.threads import run_table
+from cgraph.engine.cpu.threads import run_rows
 from cgraph.errors import PositionError
-from cgraph.ir.graph import Node
-from cgraph.kernels.kernel import ARENA, Callback, Kernel, View
-from cgraph.ops.leaf import ConstOp, Value, Var
+from cgraph.kernels.kernel import ARENA, Callback, View
 from cgraph.record import Record
 
 
@@ -25,15 +24,17 @@ class CpuProgram(Record, eq=False):
 
     Fields
         code: without addresses
-        addresses: of the kernels
+        addresses: of the code's kernels, int64; 0 for Python functions
         threads: that a run may use
         poison: what the arena is filled with at first; None leaves it as it is
+        memory: what holds the kernels' machine code, where no store keeps it
     """
 
     code: Code
-    addresses: Mapping[Kernel, int]
+    addresses: np.ndarray
     threads: int
     poison: int | None = None
+    memory: Any = None
     on_host = ()
 
     def instance(self) -> "CpuInstance":
@@ -43,11 +44,25 @@ class CpuProgram(Record, eq=False):
     def table(self) -> np.ndarray:
         """The table with the addresses of the kernels, and the positions of their arguments; see `ThreadPool.run`."""
         found, numbers = self.code.table.copy(), self.code.table[:, 0]
-        kernels = [self.addresses[k] if isinstance(k, Kernel) else 0 for k in self.code.kernels]
-        found[:, 0] = np.array(kernels, np.int64)[numbers]
+        found[:, 0] = self.addresses[numbers]
         for i, number in enumerate(n for n, k in enumerate(self.code.kernels) if isinstance(k, Callback)):
             found[numbers == number, 2] = i
         return found
+
+
+class Rows:
+    """Rows of a table in two parts: the second writes into Vars, and is one call that goes on to its end.
+
+    Fields
+        numbers: the rows in the whole table; None: all
+        first, count: the address of the first row of the first part, and how many there are
+        second, rest: of the second part
+    """
+
+    def __init__(self, table: np.ndarray, split: int, numbers: np.ndarray | None = None) -> None:
+        self.table, self.numbers = table, numbers
+        self.first, self.count = table.ctypes.data, split
+        self.second, self.rest = self.first + split * table.strides[0], len(table) - split
 
 
 class CpuInstance:
@@ -55,8 +70,7 @@ class CpuInstance:
 
     def __init__(self, program: CpuProgram) -> None:
         code = self.code = program.code
-        self.views = code.compiled.views
-        self.arena = aligned_memory(code.compiled.nbytes)
+        self.arena = aligned_memory(code.nbytes)
         if program.poison is not None:
             self.arena[...] = program.poison
         self.args = code.args.copy()
@@ -66,112 +80,111 @@ class CpuInstance:
         self.threads = program.threads if shared else 1
         self.table[:, 1] = self.args.ctypes.data + 8 * self.table[:, 1]
         self.stop = np.zeros(1, np.int64)
+        self._stop_address = self.stop.ctypes.data
         self.functions = [c.function for c in code.callbacks]
         self._calls_blas = any(c.blas for c in code.callbacks)
-        self._arrays: dict[Node, np.ndarray] = {}
-        self._vars: Mapping[Any, Any] = {}
-        self._targets: Mapping[Var, np.ndarray] = {}
-        self._written = {self.views[x].at.base for x in code.compiled.sources if x.op.writes}
-        self._tables: dict[tuple[tuple[int, ...] | None, bool], np.ndarray] = {}
+        self._arrays: dict[Any, np.ndarray] = {}
+        self._vars: dict[Any, np.ndarray] = {}
+        self._targets: dict[Any, np.ndarray] = {}
+        self._written = code.written
+        self._whole = Rows(self.table, int(code.first_row[code.first_write]))
+        self._rows: dict[tuple[tuple[int, ...] | None, bool], Rows] = {}
         self._bound: dict[Relocation, int] = {}
         found = {r.symbol: r for r in code.relocations}
         self._variables = [(x, found[Symbol("variable", i)]) for i, x in enumerate(code.variables)]
         self._places = [(x, found[Symbol("target", i)]) for i, x in enumerate(code.targets)]
         self._done = found.get(Symbol("done"))
         for i, array in enumerate(code.constants):
-            self._move(found[Symbol("constant", i)], array)
+            self._move(found[Symbol("constant", i)], address_of(array))
         for symbol, memory in ((Symbol("arena"), self.arena), (Symbol("stop"), self.stop)):
             if symbol in found:
-                self._move(found[symbol], memory)
+                self._move(found[symbol], address_of(memory))
 
-    def bind(self, given: Mapping[Node, np.ndarray], cells: Mapping[Var, Value], done: np.ndarray) -> None:
-        """The memory of Vars for the runs that follow; see `cgraph.engine.engine.Instance`."""
-        self._targets = {x: cells[x].writable(x.spec, done) for x in self.code.compiled.updated}  # first: they may move
-        self._vars = {**{x: value.array for x, value in cells.items()}, **given}
+    def bind(self, given: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
+        """The memory of Vars for the runs that follow; see `cgraph.engine.instance.Instance`."""
+        self._targets = {x: cells[x].writable(x.spec, done) for x in self.code.updated}  # first: they may move
+        self._vars = {x: value.array for x, value in cells.items()}  # type: ignore[misc]
+        self._vars.update(given)
         for x, relocation in self._variables:
-            self._move(relocation, self._vars[x])
+            self._move(relocation, address_of(given[x]) if x in given else cells[x].address)
         for x, relocation in self._places:
-            self._move(relocation, self._targets[x])
+            self._move(relocation, cells[x].address)
         if self._done:
-            self._move(self._done, done)
+            self._move(self._done, address_of(done))
 
-    def _move(self, relocation: Relocation, memory: np.ndarray) -> None:
-        """Write the addresses into one piece of memory."""
-        address = memory.__array_interface__["data"][0]
+    def _move(self, relocation: Relocation, address: int) -> None:
+        """Write the addresses into the memory that begins here."""
         if self._bound.get(relocation) != address:
             self._bound[relocation] = -1  # until the new ones stand there, nobody knows which do
             self.args[relocation.positions] = address + relocation.offsets
             self._bound[relocation] = address
 
     # -- values -----------------------------------------------------------------------------------------------------
-    def makes(self, node: Node) -> bool:
-        """The node's bytes are in the arena, or in a Var that a kernel writes into."""
-        return self.owns(node) or self.views[node].at.base in self._written
+    def makes(self, output: Any) -> bool:
+        """The output's bytes are in the arena, or in a Var that a kernel writes into."""
+        return self.owns(output) or any(self.code.views[output].at.base is x for x in self._written)
 
-    def owns(self, node: Node) -> bool:
-        """The node's bytes are in the arena."""
-        return self.views[node].at.base is ARENA
+    def owns(self, output: Any) -> bool:
+        """The output's bytes are in the arena."""
+        return self.code.views[output].at.base is ARENA
 
-    def read(self, node: Node) -> np.ndarray:
-        """A node's value where it lies."""
-        view = self.views[node]
-        if not self.owns(node):
-            base = view.at.base
-            memory = base.op.array if isinstance(base.op, ConstOp) else self._vars[base]
-            return array_at(np.ascontiguousarray(memory).reshape(-1).view(np.uint8), view)
-        if node not in self._arrays:
-            self._arrays[node] = array_at(self.arena, view)
-        return self._arrays[node]
+    def read(self, output: Any) -> np.ndarray:
+        """An output's value where it lies."""
+        found = self._arrays.get(output)
+        if found is not None:
+            return found
+        view = self.code.views[output]
+        base = view.at.base
+        if base is ARENA:
+            found = self._arrays[output] = array_at(self.arena, view)
+            return found
+        memory = base if isinstance(base, np.ndarray) else self._vars[base]
+        return array_at(np.ascontiguousarray(memory).reshape(-1).view(np.uint8), view)
 
     # -- runs -------------------------------------------------------------------------------------------------------
     def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
-        """Run steps, and write update edges; see `cgraph.engine.engine.Instance`.
+        """Run steps, and write update edges; see `cgraph.engine.instance.Instance`.
 
         Raises
             PositionError: a position that is data lies outside its axis
             whatever a Python function among the kernels raises
         """
         self._vars = self._targets  # kernels know the addresses of the others, which are the caller's
+        rows = self._whole if steps is None and write else self._rows_of(steps, write)
         if self._calls_blas:
-            with_one_thread(lambda: self._run(steps, write))
+            import_module("cgraph.engine.cpu.blas").with_one_thread(lambda: self._run(rows))
         else:
-            self._run(steps, write)
+            self._run(rows)
 
-    def _run(self, steps: tuple[int, ...] | None, write: bool) -> None:
-        """Run a table in two parts: the second writes into Vars, and is one call that goes on to its end."""
-        table, split = self._table_of(steps, write), self._rows_before_writes(steps)
+    def _run(self, rows: Rows) -> None:
         self.stop[0] = 0
-        ran = run_table(table[:split], self.threads, self.stop, self.functions)
+        ran = run_rows(rows.first, rows.count, self.threads, self._stop_address, self.functions)
         if self.stop[0]:
-            raise PositionError(f"{self._label(ran - 1, steps)}: a position is outside its axis")
-        if split < len(table):
-            run_table(table[split:], self.threads, whole=True)
+            row = ran - 1 if rows.numbers is None else rows.numbers[ran - 1]
+            raise PositionError(f"{self.code.labels[self.code.label_of[row]]}: a position is outside its axis")
+        if rows.rest:
+            run_rows(rows.second, rows.rest, self.threads, whole=True)
 
-    def _rows_before_writes(self, steps: tuple[int, ...] | None) -> int:
-        first, edges = self.code.first_write, self.code.first_row
-        if steps is None:
-            return int(edges[first])
-        return int(sum(edges[s + 1] - edges[s] for s in steps if s < first))
-
-    def _label(self, row: int, steps: tuple[int, ...] | None) -> str:
-        """What made a row of the table."""
-        rows = np.arange(len(self.table)) if steps is None else self._rows_of(steps)
-        return self.code.labels[self.code.label_of[rows[row]]]
-
-    def _table_of(self, steps: tuple[int, ...] | None, write: bool) -> np.ndarray:
+    def _rows_of(self, steps: tuple[int, ...] | None, write: bool) -> Rows:
         """The rows of these steps, and of those that write update edges."""
-        if steps is None and write:
-            return self.table
-        if (steps, write) not in self._tables:
-            last = len(self.code.first_row) - 2
+        found = self._rows.get((steps, write))
+        if found is None:
+            last, first = len(self.code.first_row) - 2, self.code.first_write
             order = (*(range(last) if steps is None else steps), *((last,) if write else ()))
-            self._tables[steps, write] = np.ascontiguousarray(self.table[self._rows_of(order)])
-        return self._tables[steps, write]
+            numbers = self._numbers(order)
+            split = len(self._numbers(s for s in order if s < first))
+            found = self._rows[steps, write] = Rows(np.ascontiguousarray(self.table[numbers]), split, numbers)
+        return found
 
-    def _rows_of(self, steps: tuple[int, ...]) -> np.ndarray:
+    def _numbers(self, steps: Iterable[int]) -> np.ndarray:
         """The rows of some steps in the whole table."""
         edges = self.code.first_row
         return np.array([r for s in steps for r in range(edges[s], edges[s + 1])], np.int64)
+
+
+def address_of(array: np.ndarray) -> int:
+    """Of an array's first byte; quicker than ``array.ctypes.data``."""
+    return array.__array_interface__["data"][0]
 
 
 def array_at(memory: np.ndarray, view: View) -> np.ndarray:

@@ -17,14 +17,14 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 
 from cgraph.engine.cpu.cores import cores
 from cgraph.kernels.kernel import Kernel
-from cgraph.kernels.store import store
 from cgraph.record import Record
 from cgraph.turns import Turns
 
@@ -52,30 +52,55 @@ def run_table(
 ) -> int:
     """Run an int64 table ``[rows, 4]``; see `ThreadPool.run`."""
     word = stop.ctypes.data if stop is not None else 0
-    return _pool.run(
-        table.ctypes.data, len(table), threads, word, functions, NEVER_OVER if whole else SLICE_NANOSECONDS
-    )
+    return run_rows(table.ctypes.data, len(table), threads, word, functions, whole)
+
+
+def run_rows(
+    table: int, rows: int, threads: int = 0, stop: int = 0, functions: Sequence[Function] = (), whole: bool = False
+) -> int:
+    """Run the rows of a table at an address, all at once if they are a `whole`; see `ThreadPool.run`."""
+    return _pool.run(table, rows, threads, stop, functions, NEVER_OVER if whole else SLICE_NANOSECONDS)
 
 
 class Native(Record):
-    """The interpreter's functions: rows on this thread; as a leader, and as another member, of a team; all cores."""
+    """The interpreter's functions: rows on this thread; as a leader, and as another member, of a team; all cores.
+
+    `memory` is what holds their code, where no store keeps it.
+    """
 
     alone: Callable[..., int]
     lead: Callable[..., int]
     follow: Callable[..., int]
     hold: Callable[..., int]
     release: Callable[..., int]
+    memory: Any = None
 
 
-@cache
+_natives: list[Native] = []  # the first one counts
+WORDS = {"alone": 6, "lead": 8, "follow": 2, "hold": 2, "release": 1}  # that the functions are given
+
+
 def native() -> Native:
-    """Look up the interpreter, compiled when it is nowhere yet."""
+    """The interpreter of this process, looked up, or compiled when it is nowhere yet."""
+    if not _natives:
+        take_native(import_module("cgraph.kernels.store").store().load(interpreter()))
+    return _natives[0]
+
+
+def take_native(addresses: Mapping[Kernel, int], memory: Any = None) -> None:
+    """Let the functions at these addresses, in that memory, be the interpreter of this process if there is none.
+
+    They are never freed: threads sleep inside its code.
+    """
+    found = {kernel.family.removeprefix("interpret."): address for kernel, address in addresses.items()}
+    types = {name: ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * n) for name, n in WORDS.items()}
+    _natives.append(Native(**{name: types[name](found[name]) for name in WORDS}, memory=memory))
+
+
+def interpreter() -> list[Kernel]:
+    """The kernels that are the interpreter, for this system."""
     clock = 6 if sys.platform == "linux" else time.CLOCK_MONOTONIC  # CLOCK_MONOTONIC_COARSE: a few ns to read
-    words = {"alone": 6, "lead": 8, "follow": 2, "hold": 2, "release": 1}
-    kernels = {name: Kernel(f"interpret.{name}", (clock, futex_number())) for name in words}
-    found = store().load(kernels.values())
-    types = {name: ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * n) for name, n in words.items()}
-    return Native(**{name: types[name](found[kernel]) for name, kernel in kernels.items()})
+    return [Kernel(f"interpret.{name}", (clock, futex_number())) for name in WORDS]
 
 
 def futex_number() -> int:
@@ -158,6 +183,7 @@ class ThreadPool:
     def forget(self) -> None:
         """Nothing is running and there are no threads: true of a new pool, and in a forked child."""
         self._cores = new_cores(self.size)
+        self._address = self._cores.ctypes.data
         self._teams: list[Team] = []
 
     @property
@@ -201,9 +227,9 @@ class ThreadPool:
         """Run rows until the end, the end of the slice, or a Python function: the next row."""
         team = self._idle_team() if most > 1 else None
         if team is None:
-            return native().alone(self._cores.ctypes.data, table, row, rows, stop, slice_ns)
+            return native().alone(self._address, table, row, rows, stop, slice_ns)
         team.grow(most - 1)
-        found = team.lead(self._cores.ctypes.data, most, table, row, rows, stop, slice_ns)
+        found = team.lead(self._address, most, table, row, rows, stop, slice_ns)
         return row if found == TAKEN else found
 
     def _idle_team(self) -> Team | None:
@@ -218,14 +244,14 @@ class ThreadPool:
 
     def pause(self) -> None:
         """Wait until no run is inside native code, and let none in: before a fork, so that no value is half written."""
-        if native.cache_info().currsize:
-            while native().hold(self._cores.ctypes.data, self.size) < self.size:
+        if _natives:
+            while native().hold(self._address, self.size) < self.size:
                 pass
 
     def resume(self) -> None:
         """Let runs go on."""
-        if native.cache_info().currsize:
-            native().release(self._cores.ctypes.data)
+        if _natives:
+            native().release(self._address)
 
     def close(self) -> None:
         """End the threads of all idle teams."""

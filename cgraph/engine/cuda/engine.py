@@ -5,7 +5,8 @@ from functools import cache
 import llvmlite
 import numpy as np
 
-from cgraph.engine.cpu.code import Code, code_of, update_calls
+from cgraph.engine.cpu.code import Code
+from cgraph.engine.cpu.make_code import code_of, update_calls
 from cgraph.engine.cuda.cells import DeviceCells
 from cgraph.engine.cuda.device import Allocation, Device, Loaded
 from cgraph.engine.cuda.gpu import Gpu

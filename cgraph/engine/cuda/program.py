@@ -5,18 +5,18 @@ Steps on the host cut a run into segments; everything else is queued without wai
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from cgraph.cell import Value, Variable
 from cgraph.engine.cpu.code import Code, Symbol
 from cgraph.engine.cpu.program import array_at
 from cgraph.engine.cuda.cells import Copy, DeviceCells
 from cgraph.engine.cuda.device import COLUMNS, Allocation, Device, LaunchError, Loaded, Queue
 from cgraph.engine.cuda.host import extent, moved_nbytes, run_on_host
 from cgraph.errors import EngineError, PositionError
-from cgraph.ir.graph import Node
 from cgraph.kernels.kernel import ARENA, Callback, Kernel, Pointer, View
-from cgraph.ops.leaf import ConstOp, Value, Var
 from cgraph.record import Record, replace
 
 GROUP = 8  # kernels are made for whole groups of arguments
@@ -61,19 +61,19 @@ class CudaInstance:
 
     def __init__(self, program: CudaProgram) -> None:
         code, device = program.code, program.device
-        self.program, self.code, self.views = program, code, code.compiled.views
+        self.program, self.code, self.views = program, code, code.views
         self.queue = device.queue()
-        self.arena = Allocation(device, code.compiled.nbytes)
+        self.arena = Allocation(device, code.nbytes)
         if program.poison is not None:
             self.queue.fill(self.arena.address, self.arena.nbytes, program.poison)
         self.args = np.concatenate([code.args, np.zeros(GROUP, np.int64)])  # kernels are given whole groups
         self.rows = launch_rows(program, self.args)
         self.stops = Stops(code, device, self.args, self.queue)
         self.done = Allocation(device, np.dtype(np.int64).itemsize, watched=False)  # where nobody looks
-        self._given: Mapping[Node, np.ndarray] = {}
-        self._cells: Mapping[Var, Value] = {}
-        self._written = {self.views[x].at.base for x in code.compiled.sources if x.op.writes}
-        self._inputs: dict[Node, Allocation] = {}
+        self._given: Mapping[Variable, np.ndarray] = {}
+        self._cells: Mapping[Variable, Value] = {}
+        self._written = code.written
+        self._inputs: dict[Variable, Allocation] = {}
         self._bound: dict[Symbol, int] = {}
         self._relocations = {r.symbol: r for r in code.relocations}
         self._parts: dict[tuple[tuple[int, ...] | None, bool], tuple[list[Segment], list[Segment]]] = {}
@@ -83,7 +83,7 @@ class CudaInstance:
             self._move(Symbol("constant", i), memory.address)
 
     # -- memory -----------------------------------------------------------------------------------------------------
-    def bind(self, given: Mapping[Node, np.ndarray], cells: Mapping[Var, Value], done: np.ndarray) -> None:
+    def bind(self, given: Mapping[Variable, np.ndarray], cells: Mapping[Variable, Value], done: np.ndarray) -> None:
         """The inputs of the runs that follow, uploaded; the other Vars where the device has them."""
         self._given, self._cells, self._done = given, cells, done
         for i, x in enumerate(self.code.variables):
@@ -91,18 +91,18 @@ class CudaInstance:
         for i, x in enumerate(self.code.targets):
             self._move(Symbol("target", i), self._copy(x).memory.address)
 
-    def _input(self, x: Var) -> int:
+    def _input(self, x: Variable) -> int:
         if x not in self._inputs:
             self._inputs[x] = Allocation(self.program.device, x.spec.nbytes)
         self.queue.upload(self._inputs[x].address, np.ascontiguousarray(self._given[x]))
         return self._inputs[x].address
 
-    def _cell(self, x: Var) -> int:
+    def _cell(self, x: Variable) -> int:
         copy = self._copy(x)
         copy.update(self._cells[x])
         return copy.memory.address
 
-    def _copy(self, x: Var) -> Copy:
+    def _copy(self, x: Variable) -> Copy:
         return self.program.cells.copy_of(self._cells[x], x.spec)
 
     def _move(self, symbol: Symbol, address: int) -> None:
@@ -113,23 +113,29 @@ class CudaInstance:
             self._bound[symbol] = address
 
     # -- values -----------------------------------------------------------------------------------------------------
-    def makes(self, node: Node) -> bool:
-        """The node's bytes are in the arena, or in a Var that a kernel writes into."""
-        return self.views[node].at.base is ARENA or self.views[node].at.base in self._written
+    def makes(self, output: Any) -> bool:
+        """The output's bytes are in the arena, or in a Var that a kernel writes into."""
+        base = self.views[output].at.base
+        return base is ARENA or any(base is x for x in self._written)
 
-    def owns(self, node: Node) -> bool:
+    def owns(self, output: Any) -> bool:
         """What is read is a copy already."""
         return True
 
-    def read(self, node: Node) -> np.ndarray:
-        """A copy of a node's value."""
-        view = self.views[node]
+    def read(self, output: Any) -> np.ndarray:
+        """A copy of an output's value."""
+        view = self.views[output]
         base = view.at.base
         if base is ARENA:
             return self._downloaded(view)
-        memory = base.op.array if isinstance(base.op, ConstOp) else self._given.get(base)
-        memory = self._cells[base].array if memory is None else memory
+        memory = base if isinstance(base, np.ndarray) else self._array(base)
         return np.array(array_at(np.ascontiguousarray(memory).reshape(-1).view(np.uint8), view))
+
+    def _array(self, x: Any) -> np.ndarray:
+        """A Var's value on the host."""
+        found = self._given[x] if x in self._given else self._cells[x].array
+        assert found is not None
+        return found
 
     def _downloaded(self, view: View) -> np.ndarray:
         """The elements of a view of the arena."""
@@ -141,7 +147,7 @@ class CudaInstance:
 
     # -- runs -------------------------------------------------------------------------------------------------------
     def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
-        """Run steps, and write update edges on the device; see `cgraph.engine.engine.Instance`.
+        """Run steps, and write update edges on the device; see `cgraph.engine.instance.Instance`.
 
         Raises
             PositionError: a position that is data lies outside its axis
@@ -157,7 +163,7 @@ class CudaInstance:
         for segment in behind:
             self._run_segment(segment)
         if write:
-            for x in self.code.compiled.updated:
+            for x in self.code.updated:
                 self._cells[x].lies_elsewhere(self._copy(x))
             self._done[0] = 1
         self.queue.wait()

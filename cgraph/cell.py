@@ -1,0 +1,139 @@
+"""Cell: the one thing that changes, what a Var holds. No graph here, so that a saved function has cells too."""
+
+import itertools
+from typing import Any, Protocol
+
+import numpy as np
+
+from cgraph.alignment import aligned_memory
+from cgraph.errors import InputError
+from cgraph.ir.spec import Spec
+from cgraph.kernels.mapped import copy_to
+
+
+class Variable(Protocol):
+    """What has a cell: a Var, or what stands for one where there is no graph. Compared by identity."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def spec(self) -> Spec: ...
+    @property
+    def where(self) -> str:
+        """The user's line that made it."""
+
+    @property
+    def cell(self) -> "Cell": ...
+
+
+class Value:
+    """What a Var holds until it is assigned anew. Changes: runs with an update edge to the Var write into the array.
+
+    Fields
+        array: its bytes, or None
+        version: a number that nothing else has, another one after each run that may have written; None while one may
+            be writing, when nobody may keep what was computed from the array
+        shared: these very bytes are used elsewhere or may not be written, so a run writes into a copy
+        done: a word that is 0 until a run has given the array its first contents; None where it has some
+        elsewhere: a device's copy that is as new as the array, or newer; None where there is none
+    """
+
+    __slots__ = ("__weakref__", "_array", "_is_old", "_place", "done", "elsewhere", "shared", "version")
+
+    def __init__(self, array: np.ndarray | None = None, shared: bool = False) -> None:
+        self._array, self.shared = array, shared
+        self._place: tuple[np.ndarray, int] | None = None
+        self.elsewhere: Any = None
+        self._is_old = False
+        self.done: np.ndarray | None = None
+        self.version: int | None = next(_VERSIONS)
+
+    @property
+    def array(self) -> np.ndarray | None:
+        """Its bytes, fetched from the device that has newer ones, or None."""
+        if self._is_old:
+            self._array, self.shared = self.elsewhere.fetched(), False
+            self._is_old = False
+        return self._array
+
+    @property
+    def address(self) -> int:
+        """Of its array's first byte: asking NumPy takes a microsecond, which the calls of small graphs would notice."""
+        array, place = self.array, self._place
+        if place is None or place[0] is not array:
+            assert array is not None
+            place = self._place = (array, array.__array_interface__["data"][0])
+        return place[1]
+
+    @property
+    def is_there(self) -> bool:
+        there = self._array is not None or self._is_old
+        return there and (self.done is None or bool(self.done[0]))
+
+    def lies_elsewhere(self, copy: Any) -> None:
+        """A device has written a newer value into its copy; ``copy.fetched()`` gives it in new bytes."""
+        self.elsewhere, self._is_old, self.done = copy, True, None
+
+    def writable(self, spec: Spec, done: np.ndarray) -> np.ndarray:
+        """The array, for a run that writes all of it and then sets the word `done`; until then the Var is as it was."""
+        if not self.is_there:
+            self.done = done
+            self._array = aligned_empty(spec)
+        elif self.shared:
+            own = aligned_empty(spec)
+            copy_to(own, self.array)  # type: ignore[arg-type]
+            self._array = own
+            self.shared = False
+        found = self.array
+        self.elsewhere = None
+        return found  # type: ignore[return-value]
+
+    def renew(self) -> None:
+        """A run that may have written is over."""
+        self.version = next(_VERSIONS)
+
+
+_VERSIONS = itertools.count()
+
+
+class Cell:
+    """The one thing that changes: a Var's value. An assignment is one change of `value`, and so whole or not at all."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = Value()
+
+    @property
+    def array(self) -> np.ndarray | None:
+        """The present contents, or None; not to be written."""
+        value = self.value
+        return value.array if value.is_there else None
+
+    def share(self) -> np.ndarray | None:
+        """The array, for someone who keeps it: it will not change any more."""
+        value = self.value
+        value.shared = True
+        return value.array if value.is_there else None
+
+
+def fitting_array(value: Any, spec: Spec, name: str) -> np.ndarray:
+    """`value` as an array of exactly this spec, or InputError; numbers and lists take the spec's dtype."""
+    if not isinstance(value, np.ndarray | np.generic):
+        try:
+            value = np.asarray(value, spec.dtype)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"{name} {spec} is given {value!r:.60}: {error}") from None
+    if value.dtype != spec.dtype:
+        raise InputError(
+            f"{name} {spec} is given {value.dtype}[{','.join(map(str, value.shape))}]; "
+            f"convert it first, with .astype({str(spec.dtype)!r})"
+        )
+    if value.shape != spec.shape:
+        raise InputError(f"{name} {spec} is given {value.dtype}[{','.join(map(str, value.shape))}]")
+    return np.asarray(value)
+
+
+def aligned_empty(spec: Spec) -> np.ndarray:
+    """An uninitialised array whose first byte is aligned."""
+    return aligned_memory(spec.nbytes).view(spec.dtype).reshape(spec.shape)

@@ -1,0 +1,55 @@
+"""What an engine makes of code: a program, and instances of it with memory of their own.
+
+Vars and outputs are told apart by identity: nodes of a graph, or what stands for them where there is none.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from cgraph.cell import Value
+
+
+class Instance(Protocol):
+    """A program with memory of its own. One run at a time."""
+
+    def bind(self, given: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
+        """The memory of Vars for the runs that follow.
+
+        Parameters
+            given: what inputs are given
+            cells: the other Vars' values, and those of all Vars with an update edge, which take the new values
+            done: an int64 word that is set to 1 when all of them have been written
+        """
+
+    def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
+        """Run all steps, or some of them in their order; then write what update edges are left, unless told not to.
+
+        What raises an exception before the first Var is written has written none. From then on no Python code runs
+        until all are written.
+        """
+
+    def makes(self, output: Any) -> bool:
+        """A run computes the value of an output, which is there only afterwards."""
+
+    def owns(self, output: Any) -> bool:
+        """The value of an output lies in this instance's memory, not in a Var, an input or a constant."""
+
+    def read(self, output: Any) -> np.ndarray:
+        """The value of an output where it lies, not to be written: if a run makes it, after the run, else before it."""
+
+
+class Program(Protocol):
+    """Code with its kernels: what all instances share."""
+
+    @property
+    def code(self) -> Any:
+        """What it was made of."""
+
+    @property
+    def on_host(self) -> tuple[tuple[str, int], ...]:
+        """Steps that leave the device: what each is, and the bytes that are carried to the host and back."""
+
+    def instance(self) -> Instance:
+        """A program with memory of its own."""

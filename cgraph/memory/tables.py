@@ -1,0 +1,45 @@
+"""Tables of a plan: where values lie and who reads them, from which follows what must run again."""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from cgraph.record import Record
+
+
+class Lists(Record, eq=False):
+    """Lists of numbers, one behind another: list i is ``items[starts[i]:starts[i + 1]]``; both int64."""
+
+    starts: np.ndarray
+    items: np.ndarray
+
+    @staticmethod
+    def of(lists: Sequence[Collection[int]]) -> "Lists":
+        starts = np.cumsum([0, *map(len, lists)])
+        return Lists(starts, np.array([x for one in lists for x in one], np.int64))
+
+    def tolist(self) -> list[list[int]]:
+        items, edges = self.items.tolist(), self.starts.tolist()
+        return [items[a:b] for a, b in zip(edges, edges[1:])]
+
+
+class Tables(Record, eq=False):
+    """A plan's bytes, in segments between any two places where a value begins or ends.
+
+    Values are numbered as in `cgraph.memory.layout.Layout`: the results of the steps, then the workspaces.
+
+    Fields
+        segments: per value and workspace ``low, high`` (excluded), int64 ``[values, 2]``
+        reads: per step the values that it reads
+        parts: per value those that are made inside it
+        workspace: per step the number of its workspace, -1 where it has none
+        kept: values that callers read after a run
+        depends: bits, uint8 ``[steps, bytes]``: which Vars a step depends on; the bit behind them: on an impure op
+    """
+
+    segments: np.ndarray
+    reads: Lists
+    parts: Lists
+    workspace: np.ndarray
+    kept: np.ndarray
+    depends: np.ndarray

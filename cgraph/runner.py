@@ -1,0 +1,216 @@
+"""Runner: a program with the cells that it reads and writes, and arenas to run it in. It knows no graph.
+
+What `compile` gives is a Runner with its graph (`cgraph.function`), what `load` gives is one without.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cgraph.cell import Value, Variable, fitting_array
+from cgraph.engine.instance import Instance, Program
+from cgraph.errors import ArenaError, InputError, UnassignedError, bytes_text
+from cgraph.kernels.mapped import in_c_order
+from cgraph.memory.recompute import Recompute, Steps
+from cgraph.turns import Turns
+
+Given = dict[Variable, np.ndarray]
+
+
+class Runner:
+    """What can be called with arrays. Changes: arenas, and the cells of its update edges.
+
+    Fields
+        program: what an engine made; its code can be shown
+        inputs: what each call is given, in order; each has a name and a spec
+        cells: what is read and is no input
+        updated: what a run gives a new value
+        outputs: what a call returns; each has a spec
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        inputs: Sequence[Any],
+        cells: Sequence[Any],
+        updated: Sequence[Any],
+        outputs: Sequence[Any],
+        single: bool,
+        recompute: Recompute | None,
+    ) -> None:
+        self.program, self.inputs, self.outputs = program, tuple(inputs), tuple(outputs)
+        self.cells, self.updated = tuple(cells), tuple(updated)
+        self._single, self._recompute = single, recompute
+        self._used: tuple[Variable, ...] = tuple(dict.fromkeys((*self.cells, *self.updated)))
+        self._always = frozenset(self.inputs)
+        self._by_name = {x.name: x for x in self.inputs}
+        self._idle: list[_Held] = []
+        self._turns = Turns()
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{x.name} {x.spec}" for x in self.inputs)
+        found = ", ".join(str(x.spec) for x in self.outputs)
+        size = f"; arena {bytes_text(self.nbytes)}" if self._recompute else ""
+        return f"<{type(self).__name__} ({given}) -> {found or 'updates only'}{size}>"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arena."""
+        return self.program.code.nbytes
+
+    # -- a run ----------------------------------------------------------------------------------------------------
+    def __call__(self, *args: Any, out: Sequence[np.ndarray] | None = None, copy: bool = True, **named: Any) -> Any:
+        """Run.
+
+        Parameters
+            args, named: arrays for the inputs, by position or by name
+            out: arrays that take the outputs
+            copy: False gives views that the next run overwrites
+        Raises
+            InputError: an input is unknown, missing, given twice, or of another shape or dtype
+            UnassignedError: a Var that is no input holds no value
+        """
+        values, rooms = self._values(args, named), self._rooms(out)
+        if self.updated:
+            return self._turns.run(lambda: self._run(values, rooms, copy))
+        return self._run(values, rooms, copy)
+
+    def _values(self, args: tuple, named: dict[str, Any]) -> Given:
+        if len(args) != len(self.inputs) or named:
+            args = self._ordered(args, named)
+        return {x: in_c_order(fitting_array(value, x.spec, x.name)) for x, value in zip(self.inputs, args)}
+
+    def _ordered(self, args: tuple, named: dict[str, Any]) -> tuple:
+        """The values of all inputs in order, each given once."""
+        if len(args) > len(self.inputs):
+            raise InputError(f"{len(args)} inputs are given, the Function takes {len(self.inputs)}")
+        given: dict[Variable, Any] = dict(zip(self.inputs, args))
+        for name, value in named.items():
+            x = self._by_name.get(name)
+            if x is None:
+                known = ", ".join(self._by_name) or "none"
+                raise InputError(f"there is no input {name!r}; the inputs are {known}")
+            if x in given:
+                raise InputError(f"input {name!r} is given twice")
+            given[x] = value
+        for x in self.inputs:
+            if x not in given:
+                raise InputError(f"input {x.name} {x.spec} is missing")
+        return tuple(given[x] for x in self.inputs)
+
+    def _rooms(self, out: Sequence[np.ndarray] | None) -> Sequence[np.ndarray] | None:
+        """The arrays that take the outputs, checked before anything is done."""
+        if out is None:
+            return None
+        rooms = [out] if self._single and isinstance(out, np.ndarray) else list(out)
+        if len(rooms) != len(self.outputs):
+            raise InputError(f"out has {len(rooms)} arrays for {len(self.outputs)} outputs")
+        for room, x in zip(rooms, self.outputs):
+            if not isinstance(room, np.ndarray):
+                raise InputError(f"out has {room!r:.60} for {x.spec}; it takes arrays")
+            if room.shape != x.spec.shape or room.dtype != x.spec.dtype:
+                raise InputError(f"out has {room.dtype}{list(room.shape)} for {x.spec}")
+            if not room.flags.writeable:
+                raise InputError(f"out has a read-only array for {x.spec}")
+        return rooms
+
+    def _run(self, given: Given, out: Sequence[np.ndarray] | None, copy: bool) -> Any:
+        held = self._take()
+        try:
+            found = self._run_on(held, given, out, copy)
+        finally:
+            self._idle.append(held)
+        return found[0] if self._single else found
+
+    def _run_on(
+        self, held: "_Held", given: Given, out: Sequence[np.ndarray | None] | None, copy: bool
+    ) -> list[np.ndarray]:
+        """A run: all that may fail, then the run itself, which writes all update edges or none, then the results.
+
+        Whoever sees a Var's version may keep what is computed from it. So there is none while a run may be writing, and
+        what the instance holds is known only when the run is over.
+        """
+        instance = held.instance
+        values = {x: x.cell.value for x in self._used}
+        versions = [values[x].version for x in self.cells]
+        self._check(values)
+        if not all(values[x].is_there for x in self.updated):
+            held.done = np.zeros(1, np.int64)
+        instance.bind(given, values, held.done)
+        shown = [None if made else np.array(instance.read(x)) for x, made in zip(self.outputs, held.made)]
+        if out is None:
+            out = [
+                np.empty(x.spec.shape, x.spec.dtype) if made and (copy or not own) else None
+                for x, made, own in zip(self.outputs, held.made, held.own)
+            ]
+        steps = self._steps(held, versions)
+        held.state = None
+        try:
+            for x in self.updated:
+                values[x].version = None
+            instance.run(steps.run)
+            held.versions, held.state = versions, steps.after
+        finally:
+            for x in self.updated:
+                values[x].renew()
+        results = (instance.read(x) if value is None else value for x, value in zip(self.outputs, shown))
+        return [value if room is None else filled(room, value) for room, value in zip(out, results)]
+
+    def _steps(self, held: "_Held", versions: list[int | None]) -> Steps:
+        """What must run, given what the instance holds."""
+        if self._recompute is None:
+            return Steps(None, None)
+        if held.versions == versions and None not in versions:
+            return self._recompute.steps(held.state, self._always)
+        known = held.versions or [None] * len(versions)
+        changed = (x for x, now, then in zip(self.cells, versions, known) if now is None or now != then)
+        return self._recompute.steps(held.state, self._always.union(changed))
+
+    def _check(self, values: Mapping[Variable, Value]) -> None:
+        """Every Var that is no input holds a value."""
+        for x in self.cells:
+            if not values[x].is_there:
+                raise UnassignedError(f"{x.name} {x.spec} (made at {x.where}) has no value; assign one first")
+
+    def _take(self) -> "_Held":
+        """An idle instance, or a new one."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            pass
+        try:
+            return _Held(self.program.instance(), self.outputs)
+        except MemoryError:
+            if self._recompute is None:
+                raise
+            raise ArenaError(self._needs("which the machine does not give")) from None
+
+    def _needs(self, given: str) -> str:
+        """What a run needs, and what there is."""
+        return f"the arena needs {bytes_text(self.nbytes)}, {given}"
+
+
+def filled(room: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """The array that takes a value, with it."""
+    np.copyto(room, value)
+    return room
+
+
+class _Held:
+    """An instance and what it holds. Changes: the values of which run, for which versions of the cells.
+
+    Fields
+        made, own: per output, whether a run computes it, and whether it lies in the instance's memory
+        state: which values, see `Recompute`; None: nobody knows of any
+        versions: of the cells in the run that `state` is of
+        done: the word that a run sets when it has written its update edges
+    """
+
+    def __init__(self, instance: Instance, outputs: Sequence[Any]) -> None:
+        self.instance = instance
+        self.made = [instance.makes(x) for x in outputs]
+        self.own = [instance.owns(x) for x in outputs]
+        self.state: int | None = None
+        self.versions: list[int | None] = []
+        self.done = np.zeros(1, np.int64)
