@@ -1,245 +1,152 @@
-"""Do the tests notice small faults? Each is put into a copy of the tree, alone, and the tests of its module are run.
+"""Do the tests notice small faults? Each is put into a copy of the tree, alone, and what runs its line is run.
 
-    python -m benchmarks.mutants kernels/store [--count 15] [--seed 0] [--tests tests/kernels/test_store.py ...]
+    python -m benchmarks.mutants kernels/store kernels/cache [--count 15] [--seed 0] [--tests tests/kernels ...]
 
-Faults are what people slip on: a comparison that takes the other side of equality, a constant that is one off, a
-condition that is dropped or always holds, `and` for `or`, a sign, a statement or a call left out, another result. Which
-places get one is drawn with a fixed seed. A fault is noticed when a test fails, or when the tests do not end in the
-time that they need without a fault, several times over. Printed are the faults that were not noticed, as diffs, and the
-score. `docs/mutants.md` keeps the scores.
+A module is a file or a folder below ``cgraph``, or of ``nn``; which places of them get a fault (`faults.py`) is drawn
+with the seed. The tests run once without a fault, to see which of them runs which line and how long it takes
+(`reach.py`). Every fault then gets a process of its own, forked from this one, which has imported what is slow to
+import and nothing of the tree: it runs the tests that run the faulty line, the fastest first, about BUDGET seconds of
+them, and stops at the first that fails. A fault is noticed when one fails, or when they do not end in several times the
+seconds that they need without it. Printed are the faults that were not noticed, as diffs, and the score.
+`docs/mutants.md` keeps the scores.
 
 Not covered: faults of several lines, of names, of text and docstrings; a fault that changes nothing but speed or that
 no input can show counts against the score.
 """
 
 import argparse
-import ast
-import copy
 import difflib
+import multiprocessing
 import os
+import pickle
 import random
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cgraph.kernels.cache import cache_folder
+import pytest
+
+from benchmarks.faults import Fault, faults_of
+from benchmarks.reach import Reach, Reached
 
 ROOT = Path(__file__).resolve().parents[1]
-PATIENCE = 4  # times the time of the tests without a fault
-LEAST_SECONDS = 60
+BUDGET = 30  # seconds of tests for one fault
+PATIENCE = 4  # times the processor time of the tests without a fault
+LEAST_SECONDS = 20
+WAITING = 8  # seconds for each second of processor time: others use the machine, too
+PASSED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+FORK = multiprocessing.get_context("fork")
+SLOW_IMPORTS = ("hypothesis", "llvmlite.binding", "numba", "scipy.optimize", "onnx")
 KERNELS = "tests/kernels"
 # the tests that matter for a module: those of its longest beginning that stands here
 TESTS: dict[str, tuple[str, ...]] = {
     "": ("tests/function", "tests/ops/test_cases.py"),
     "autodiff": ("tests/autodiff",),
+    "budget": ("tests/memory", "tests/passes/test_stream_rows.py"),
     "engine/cpu": ("tests/engine", "tests/function"),
     "formats": ("tests/formats",),
+    "function": ("tests/function",),
     "kernels": (KERNELS,),
     "kernels/cache": (f"{KERNELS}/test_store.py",),
-    "kernels/calls/bands": (f"{KERNELS}/test_conv.py", f"{KERNELS}/test_laned_copy.py", f"{KERNELS}/test_pool.py"),
-    "kernels/calls/laned": (f"{KERNELS}/test_laned_copy.py", f"{KERNELS}/test_conv.py"),
-    "kernels/calls/laned_copy": (f"{KERNELS}/test_laned_copy.py",),
-    "kernels/calls/boxes": ("tests/ops/test_cases.py",),
-    "kernels/calls/conv": (f"{KERNELS}/test_conv.py", f"{KERNELS}/test_tiles.py"),
-    "kernels/calls/conv_transpose": (f"{KERNELS}/test_conv_transpose.py",),
-    "kernels/calls/depthwise": (f"{KERNELS}/test_depthwise.py",),
-    "kernels/calls/filter_grad": (f"{KERNELS}/test_filter_grad.py",),
-    "kernels/calls/gemm": (f"{KERNELS}/test_matmul.py",),
-    "kernels/calls/index": (f"{KERNELS}/test_index.py",),
-    "kernels/calls/layout": (f"{KERNELS}/test_pointwise.py", f"{KERNELS}/test_reduce.py", f"{KERNELS}/test_move.py"),
-    "kernels/calls/matmul": (f"{KERNELS}/test_matmul.py",),
-    "kernels/calls/matrices": (f"{KERNELS}/test_matmul.py",),
-    "kernels/calls/move": (f"{KERNELS}/test_move.py",),
-    "kernels/calls/normalise": (f"{KERNELS}/test_normalise.py",),
-    "kernels/calls/pointwise": (f"{KERNELS}/test_pointwise.py",),
-    "kernels/calls/pool": (f"{KERNELS}/test_pool.py",),
-    "kernels/calls/random": (f"{KERNELS}/test_random.py",),
-    "kernels/calls/reduce": (f"{KERNELS}/test_reduce.py",),
-    "kernels/calls/regions": (f"{KERNELS}/test_regions.py",),
-    "kernels/calls/resize": (f"{KERNELS}/test_resize.py",),
-    "kernels/calls/scan": (f"{KERNELS}/test_scan.py",),
-    "kernels/calls/softmax": (f"{KERNELS}/test_softmax.py",),
-    "kernels/calls/sort": (f"{KERNELS}/test_sort.py",),
-    "kernels/calls/stencil": (f"{KERNELS}/test_stencil.py",),
-    "kernels/calls/winograd": (f"{KERNELS}/test_winograd.py",),
-    "kernels/llvm/accumulate": (f"{KERNELS}/test_reduce.py", f"{KERNELS}/test_softmax.py"),
-    "kernels/llvm/laned_copy": (f"{KERNELS}/test_laned_copy.py",),
-    "kernels/llvm/conv": (f"{KERNELS}/test_conv.py",),
-    "kernels/llvm/depthwise": (f"{KERNELS}/test_depthwise.py",),
-    "kernels/llvm/epilogue": (f"{KERNELS}/test_conv.py", f"{KERNELS}/test_matmul.py"),
-    "kernels/llvm/filter_grad": (f"{KERNELS}/test_filter_grad.py",),
-    "kernels/llvm/gem": (f"{KERNELS}/test_matmul.py",),
-    "kernels/llvm/index": (f"{KERNELS}/test_index.py",),
-    "kernels/llvm/interpret": ("tests/engine",),
-    "kernels/llvm/move": (f"{KERNELS}/test_move.py",),
-    "kernels/llvm/normalise": (f"{KERNELS}/test_normalise.py",),
-    "kernels/llvm/pointwise": (f"{KERNELS}/test_pointwise.py",),
-    "kernels/llvm/pool": (f"{KERNELS}/test_pool.py",),
-    "kernels/llvm/random": (f"{KERNELS}/test_random.py",),
-    "kernels/llvm/reduce": (f"{KERNELS}/test_reduce.py",),
-    "kernels/llvm/regions": (f"{KERNELS}/test_regions.py",),
-    "kernels/llvm/resize": (f"{KERNELS}/test_resize.py",),
-    "kernels/llvm/scan": (f"{KERNELS}/test_scan.py",),
-    "kernels/llvm/softmax": (f"{KERNELS}/test_softmax.py",),
-    "kernels/llvm/sort": (f"{KERNELS}/test_sort.py",),
-    "kernels/llvm/stencil": (f"{KERNELS}/test_stencil.py",),
-    "kernels/llvm/v": (f"{KERNELS}/test_vmath.py", f"{KERNELS}/test_polynomials.py"),
-    "kernels/llvm/walk": (f"{KERNELS}/test_pointwise.py", f"{KERNELS}/test_move.py"),
-    "kernels/llvm/winograd": (f"{KERNELS}/test_winograd.py",),
-    "kernels/objects": (f"{KERNELS}/test_store.py",),
-    "kernels/signature": (f"{KERNELS}/test_signatures.py", f"{KERNELS}/test_move.py", f"{KERNELS}/test_reduce.py"),
+    "kernels/llvm/interpret": ("tests/engine", "tests/function"),
     "kernels/store": (f"{KERNELS}/test_store.py", f"{KERNELS}/test_gpu.py"),
     "memory": ("tests/memory", "tests/function"),
-    "passes": ("tests/passes", "tests/function"),
+    "nn": ("tests/nn",),
+    "ops": ("tests/ops", "tests/autodiff"),
+    "passes": ("tests/passes",),
+    "planning": ("tests/memory", "tests/function", "tests/passes/test_recompute.py"),
     "schedule": ("tests/schedule", "tests/function/test_orders.py"),
-    "view": ("tests/view",),
-}
-COMPARISONS: dict[type, type] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
-SIGNS: dict[type, type] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Add,
-    ast.FloorDiv: ast.Mult,
-    ast.Mod: ast.FloorDiv,
-    ast.BitAnd: ast.BitOr,
-    ast.BitOr: ast.BitAnd,
 }
 
 
-class Fault(NamedTuple):
-    """Another text in the place of a node's."""
+class Drawn(NamedTuple):
+    """A fault, the file it is put into, and that file's text."""
 
-    line: int
-    start: int
-    end: int
-    text: str
+    file: str
+    fault: Fault
+    source: str
+
+    def text(self) -> str:
+        return self.source[: self.fault.start] + self.fault.text + self.source[self.fault.end :]
 
 
 def main() -> None:
     options = arguments()
-    path = ROOT / "cgraph" / f"{options.module.removeprefix('cgraph/').removesuffix('.py')}.py"
-    name = path.relative_to(ROOT / "cgraph").with_suffix("").as_posix()
-    tests = options.tests or tests_of(name)
-    source = path.read_text()
-    faults = drawn(faults_of(source), options.count, options.seed)
+    files = [file for module in options.modules for file in files_of(module)]
+    tests = options.tests or sorted({test for module in options.modules for test in tests_of(module)})
+    faults = drawn({file: (ROOT / file).read_text() for file in files}, options.count, options.seed)
+    for name in SLOW_IMPORTS:
+        import_module(name)
     with copied_tree() as tree:
-        seconds = seconds_of(tree, tests)
+        reached = known_or(options.reached, lambda: reach(tree, files, tests))
         unnoticed = []
-        for fault in faults:
-            changed = source[: fault.start] + fault.text + source[fault.end :]
-            noticed = is_noticed(tree, path, changed, tests, max(LEAST_SECONDS, PATIENCE * seconds))
-            print(f"{name}:{fault.line} {'noticed' if noticed else 'NOT NOTICED'}", flush=True)
+        for each in faults:
+            tests_of_line = chosen(reached, each)
+            seconds = sum(reached[test][0] for test in tests_of_line)
+            noticed = is_noticed(tree, each, tests_of_line, seconds)
+            print(f"{each.file}:{each.fault.line} {'noticed' if noticed else 'NOT NOTICED'}", flush=True)
             if not noticed:
-                unnoticed.append(diff(path, source, changed))
-    print(*unnoticed, sep="\n")
-    print(f"{name}: {len(faults) - len(unnoticed)} of {len(faults)} noticed, seed {options.seed}, by {' '.join(tests)}")
+                unnoticed.append(each)
+                print(diff(each), flush=True)
+    score = f"{len(faults) - len(unnoticed)} of {len(faults)} noticed"
+    print(f"{' '.join(options.modules)}: {score}, seed {options.seed}, by {' '.join(tests)}")
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mutants", description=__doc__.splitlines()[0])
-    parser.add_argument("module", help="a file below cgraph, such as kernels/store")
+    parser.add_argument("modules", nargs="+", help="files or folders below cgraph, such as kernels/store; or nn")
     parser.add_argument("--count", type=int, default=15, help="faults")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tests", nargs="+", help="instead of those of the table")
+    parser.add_argument(
+        "--reached", type=Path, help="file that keeps which test runs which line, while nothing changes"
+    )
     return parser.parse_args()
 
 
-def tests_of(name: str) -> tuple[str, ...]:
-    """The tests of a module."""
-    return TESTS[max((start for start in TESTS if name.startswith(start)), key=len)]
-
-
-def drawn(faults: list[Fault], count: int, seed: int) -> list[Fault]:
-    """Some of the faults, no two in one place, in the order of the file."""
-    by_place: dict[tuple[int, int], list[Fault]] = {}
-    for fault in faults:
-        by_place.setdefault((fault.start, fault.end), []).append(fault)
-    rng = random.Random(seed)
-    places = rng.sample(sorted(by_place), min(count, len(by_place)))
-    return sorted(rng.choice(by_place[place]) for place in places)
-
-
-def faults_of(source: str) -> list[Fault]:
-    """All small faults of a module."""
-    starts = [0]
-    for line in source.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
-
-    def place(line: int, nbytes: int) -> int:
-        start = starts[line - 1]
-        return start + len(source[start : start + nbytes].encode()[:nbytes].decode())  # columns are bytes of UTF-8
-
-    found = []
-    for node in walked(ast.parse(source)):
-        for old, new in changes(node):
-            text = ast.unparse(ast.fix_missing_locations(new))
-            start, end = place(old.lineno, old.col_offset), place(old.end_lineno, old.end_col_offset)
-            found.append(Fault(old.lineno, start, end, f"({text})" if isinstance(new, ast.expr) else text))
+def known_or(file: Path | None, find: Callable[[], Reached]) -> Reached:
+    """What an earlier run found and kept, or else what is found now, kept for the next."""
+    if file is not None and file.exists():
+        return pickle.loads(file.read_bytes())
+    found = find()
+    if file is not None:
+        file.write_bytes(pickle.dumps(found))
     return found
 
 
-def walked(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and all below it, without annotations and messages: places inside of formatted text are not exact."""
-    yield node
-    if isinstance(node, ast.JoinedStr):
-        return
-    for name, value in ast.iter_fields(node):
-        for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST) and name not in ("annotation", "returns"):
-                yield from walked(child)
+def files_of(module: str) -> list[str]:
+    """The files of a module, relative to the root. SystemExit when there are none."""
+    place = ROOT / module if module.split("/")[0] == "nn" else ROOT / "cgraph" / module
+    files = sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+    if not all(file.is_file() for file in files):
+        sys.exit(f"{module} is neither a file nor a folder below cgraph")
+    return [file.relative_to(ROOT).as_posix() for file in files]
 
 
-def changes(node: Any) -> Iterator[tuple[Any, ast.AST]]:
-    """Every part of a node that may be faulty, and what stands there then."""
-    match node:
-        case ast.Compare(ops=[op]) if type(op) in COMPARISONS:
-            yield node, with_fields(node, ops=[COMPARISONS[type(op)]()])
-        case ast.Constant(value=bool()):
-            yield node, ast.Constant(not node.value)
-        case ast.Constant(value=int()):
-            yield node, ast.Constant(node.value + 1)
-        case ast.BoolOp(op=op, values=values):
-            yield node, with_fields(node, op=ast.And() if isinstance(op, ast.Or) else ast.Or())
-            yield from ((node, with_fields(node, values=values[:i] + values[i + 1 :])) for i in range(len(values)))
-        case ast.UnaryOp(op=ast.Not()):
-            yield node, node.operand
-        case ast.BinOp(op=op) if type(op) in SIGNS:
-            yield node, with_fields(node, op=SIGNS[type(op)]())
-        case ast.If() | ast.IfExp():
-            yield from ((node.test, ast.Constant(value)) for value in (True, False))
-        case ast.While():
-            yield node.test, ast.Constant(False)
-        case ast.comprehension(ifs=[test, *_]):
-            yield test, ast.Constant(True)
-        case ast.Expr(value=ast.Call()) | ast.Raise() | ast.AugAssign():
-            yield node, ast.Pass()
-        case ast.Return(value=ast.expr()) if not isinstance(node.value, ast.Constant):
-            yield node, ast.Return(ast.Constant(None))
+def tests_of(module: str) -> tuple[str, ...]:
+    """The tests of a module."""
+    return TESTS[max((start for start in TESTS if module.startswith(start)), key=len)]
 
 
-def with_fields(node: ast.AST, **fields: object) -> ast.AST:
-    """The node with other values for some fields."""
-    made = copy.copy(node)
-    for name, value in fields.items():
-        setattr(made, name, value)
-    return made
+def drawn(sources: dict[str, str], count: int, seed: int) -> list[Drawn]:
+    """Some of the faults, no two in one place, in the order of the files."""
+    by_place: dict[tuple[str, int, int], list[Fault]] = defaultdict(list)
+    for file, source in sources.items():
+        for fault in faults_of(source):
+            by_place[file, fault.start, fault.end].append(fault)
+    rng = random.Random(seed)
+    places = rng.sample(sorted(by_place), min(count, len(by_place)))
+    return sorted(Drawn(place[0], rng.choice(by_place[place]), sources[place[0]]) for place in places)
 
 
 @contextmanager
@@ -254,49 +161,135 @@ def copied_tree() -> Iterator[Path]:
                 shutil.copyfile(ROOT / name, tree / name)
         if (ROOT.parent / "shared").exists():
             (tree.parent / "shared").symlink_to(ROOT.parent / "shared")
+        cache_of(tree).mkdir(mode=0o700, parents=True)
+        ask = "from cgraph.kernels.cache import cache_folder; print(cache_folder() or '')"
+        kernels = subprocess.run(
+            [sys.executable, "-c", ask], cwd=ROOT, check=True, capture_output=True, text=True
+        ).stdout
+        for kernel in Path(kernels.strip()).glob("*.o"):
+            with suppress(FileNotFoundError):  # another process has removed it meanwhile
+                shutil.copyfile(kernel, cache_of(tree) / kernel.name)
         yield tree
 
 
-def seconds_of(tree: Path, tests: tuple[str, ...]) -> float:
-    """What the tests take when they pass, kernels in the cache. SystemExit when they do not pass."""
-    known, cache = cache_folder(), tree.parent / "cache"
-    if known is not None:
-        shutil.copytree(known, cache / "cgraph" / "kernels")
-    cache.mkdir(mode=0o700, exist_ok=True)
-    for _ in range(2):  # the first run compiles what the user's cache lacks
-        start = time.monotonic()
-        run = pytest(tree, tests, None)
-        if run != 0:
-            sys.exit("the tests fail without a fault")
-    cache.rename(tree.parent / "kept")
-    return time.monotonic() - start
+def users_cache() -> Path:
+    """Asked in a process of its own: what this one imports, the faulty ones would not import anew."""
+    ask = "from cgraph.kernels.cache import cache_folder; print(cache_folder() or '/nowhere')"
+    return Path(subprocess.check_output([sys.executable, "-c", ask], cwd=ROOT, text=True).strip())
 
 
-def is_noticed(tree: Path, path: Path, changed: str, tests: tuple[str, ...], limit: float) -> bool:
-    """Whether a test fails, or the tests do not end; every fault begins with the cache of a run without one."""
-    place = tree / path.relative_to(ROOT)
-    kept = place.read_text()
-    shutil.rmtree(tree.parent / "cache", ignore_errors=True)
-    shutil.copytree(tree.parent / "kept", tree.parent / "cache")
-    place.write_text(changed)
+def cache_of(tree: Path) -> Path:
+    return tree.parent / "cache" / "cgraph" / "kernels"
+
+
+def reach(tree: Path, files: list[str], tests: list[str]) -> Reached:
+    """Which lines of the files each test runs. SystemExit when the tests fail without a fault."""
+
+    def work() -> Reached | None:
+        plugin = Reach(tree, files)
+        return None if run_tests(tests, plugin) else plugin.reached
+
+    return in_child(tree, work) or sys.exit("the tests fail without a fault")
+
+
+def chosen(reached: Reached, each: Drawn) -> list[str]:
+    """The tests that run the line of a fault, about BUDGET seconds of them.
+
+    The fastest come first, and one test function's cases take no more than those of others that are waiting.
+    """
+    cases: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for test in running(reached, each):
+        cases[test.split("[")[0]].append((reached[test][0], test))
+    order = []
+    for some in map(sorted, cases.values()):
+        together = accumulate(seconds for seconds, _ in some)
+        order += [(so_far, *case) for so_far, case in zip(together, some)]
+    order.sort()
+    spent = accumulate((seconds for _, seconds, _ in order), initial=0.0)
+    return [test for (_, _, test), before in zip(order, spent) if before < BUDGET]
+
+
+def running(reached: Reached, each: Drawn) -> list[str]:
+    """The tests that run the line, or the last before it in its function that any test runs; or its file; or folder."""
+    for line in range(each.fault.line, each.fault.function, -1):
+        if tests := [test for test, (_, places) in reached.items() if (each.file, line) in places]:
+            return tests
+    for near in (each.file, str(Path(each.file).parent)):
+        if tests := [t for t, (_, places) in reached.items() if any(file.startswith(near) for file, _ in places)]:
+            return tests
+    return list(reached)
+
+
+def is_noticed(tree: Path, each: Drawn, tests: list[str], seconds: float) -> bool:
+    """Whether a test fails, or they do not end; what the fault left in the cache of kernels is removed."""
+    place = tree / each.file
+    times, known = place.stat(), entries(tree)
+    place.write_text(each.text())
+    os.utime(place, (times.st_atime, times.st_mtime + 10))  # byte code is known by the time of its source
     try:
-        return pytest(tree, tests, limit) != 0
-    except subprocess.TimeoutExpired:
-        return True
+        limit = round(LEAST_SECONDS + PATIENCE * seconds)
+        return in_child(tree, lambda: run_tests(tests, Chosen(tests)), limit) not in PASSED
     finally:
-        place.write_text(kept)
+        place.write_text(each.source)
+        os.utime(place, (times.st_atime, times.st_mtime))
+        for name, _ in entries(tree) - known:
+            (cache_of(tree) / name).unlink(missing_ok=True)
 
 
-def pytest(tree: Path, tests: tuple[str, ...], limit: float | None) -> int:
-    """The exit status of the tests; TimeoutExpired after `limit` seconds."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", *tests]
-    environment = os.environ | {"PYTHONPATH": str(tree), "XDG_CACHE_HOME": str(tree.parent / "cache")}
-    return subprocess.run(command, cwd=tree, env=environment, capture_output=True, timeout=limit).returncode
+def entries(tree: Path) -> set[tuple[str, int]]:
+    """What is in the cache of kernels: names, and which file it is that has the name."""
+    return {(entry.name, entry.inode()) for entry in os.scandir(cache_of(tree))}
 
 
-def diff(path: Path, before: str, after: str) -> str:
-    name = path.relative_to(ROOT).as_posix()
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), name, name, lineterm="", n=1)
+def in_child(tree: Path, work: Callable[[], Any], limit: int | None = None) -> Any:
+    """What `work` returns in a process of its own, in the tree; None when it dies or needs more processor seconds."""
+    ours, theirs = FORK.Pipe(duplex=False)
+
+    def begin() -> None:
+        os.setsid()
+        os.chdir(tree)
+        os.environ |= {"PYTHONPATH": str(tree), "XDG_CACHE_HOME": str(tree.parent / "cache")}
+        sys.path[:] = [str(tree), *(place for place in sys.path if Path(place).resolve() != ROOT)]
+        for stream in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+        if limit is not None:
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+        theirs.send(work())
+
+    child = FORK.Process(target=begin)
+    child.start()
+    theirs.close()
+    try:
+        return ours.recv() if ours.poll(None if limit is None else WAITING * limit) else None
+    except EOFError:
+        return None
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)  # with all that the tests have started
+        child.join()
+
+
+class Chosen:
+    """Runs these tests alone, in this order."""
+
+    def __init__(self, tests: list[str]):
+        self.tests = tests
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        by_name = {item.nodeid: item for item in items}
+        items[:] = [by_name[test] for test in self.tests if test in by_name]
+
+
+def run_tests(tests: list[str], plugin: object) -> int:
+    """The exit status of pytest over the files of some tests."""
+    files = dict.fromkeys(test.split("::")[0] for test in tests)
+    return pytest.main(
+        ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist", *files], plugins=[plugin]
+    )
+
+
+def diff(each: Drawn) -> str:
+    lines = difflib.unified_diff(each.source.splitlines(), each.text().splitlines(), lineterm="", n=1)
     return "\n".join(list(lines)[2:]) + "\n"
 
 

@@ -1,11 +1,15 @@
 """The faults that a mutation run makes: each is a module that still reads, and differs in one place."""
 
 import ast
+import os
+from pathlib import Path
 
 import pytest
 
 from benchmarks import mutants
-from benchmarks.mutants import TESTS, drawn, faults_of
+from benchmarks.faults import Fault, faults_of
+from benchmarks.mutants import BUDGET, ROOT, TESTS, Drawn, chosen, drawn, files_of, in_child
+from benchmarks.reach import Reach
 
 SOURCE = '''"""Words that stay."""
 
@@ -59,18 +63,110 @@ def test_messages_are_left_alone():
 
 
 def test_as_many_faults_are_drawn_as_asked_for_the_same_for_a_seed_and_each_in_a_place_of_its_own():
-    faults = faults_of(SOURCE)
-    some = drawn(faults, 5, 1)
-    assert some == drawn(faults, 5, 1) != drawn(faults, 5, 2)
-    assert len({(x.start, x.end) for x in some}) == 5 and set(some) <= set(faults)
-    places = {(x.start, x.end) for x in faults}
-    assert len(drawn(faults, 1000, 0)) == len(places)
+    sources = {"a.py": SOURCE, "b.py": SOURCE}
+    some = drawn(sources, 5, 1)
+    assert some == drawn(sources, 5, 1) != drawn(sources, 5, 2)
+    assert len({(x.file, x.fault.start, x.fault.end) for x in some}) == 5
+    assert all(x.fault in faults_of(SOURCE) and x.text() == changed(x.fault) for x in some)
+    places = {(x.start, x.end) for x in faults_of(SOURCE)}
+    assert len(drawn(sources, 1000, 0)) == 2 * len(places)
+
+
+def test_a_fault_knows_the_function_that_it_is_in():
+    begins = {x.line: x.function for x in faults_of(SOURCE + "\nLIMIT = 3\n")}
+    assert begins[10] == 4 and begins[SOURCE.count("\n") + 2] > SOURCE.count("\n") + 2  # none
 
 
 def test_the_tests_of_a_module_are_those_of_its_longest_beginning():
-    assert mutants.tests_of("kernels/calls/conv_shape") == TESTS["kernels/calls/conv"]
+    assert mutants.tests_of("kernels/store") == TESTS["kernels/store"]
     assert mutants.tests_of("kernels/mapped") == TESTS["kernels"]
     assert mutants.tests_of("record") == TESTS[""]
+
+
+def test_a_module_is_a_file_or_all_files_of_a_folder():
+    assert files_of("kernels/store") == ["cgraph/kernels/store.py"]
+    assert {"nn/files.py", "nn/models/mobilenet_v1.py"} <= set(files_of("nn"))
+    with pytest.raises(SystemExit, match="neither a file nor a folder"):
+        files_of("no_such_module")
+
+
+FAULT = Drawn("cgraph/a.py", Fault(12, 10, 0, 0, ""), "")
+REACHED = {
+    "tests/test_a.py::test_slow": (3.0, frozenset({("cgraph/a.py", 12)})),
+    "tests/test_a.py::test_cases[x]": (2.0, frozenset({("cgraph/a.py", 12), ("cgraph/a.py", 3)})),
+    "tests/test_a.py::test_cases[y]": (1.0, frozenset({("cgraph/a.py", 12)})),
+    "tests/test_a.py::test_before": (1.0, frozenset({("cgraph/a.py", 11)})),
+    "tests/test_a.py::test_other": (1.0, frozenset({("cgraph/b.py", 12)})),
+    "tests/test_a.py::test_none": (1.0, frozenset()),
+}
+
+
+def names(line: int, function: int = 10, file: str = "cgraph/a.py") -> list[str]:
+    found = chosen(REACHED, Drawn(file, Fault(line, function, 0, 0, ""), ""))
+    return [test.split("::test_")[1] for test in found]
+
+
+def test_a_fault_is_shown_to_the_tests_that_run_its_line_the_fastest_first():
+    assert names(12) == ["cases[y]", "cases[x]", "slow"]
+
+
+def test_a_line_that_no_test_runs_is_shown_to_those_that_come_nearest():
+    assert names(13) == names(12)  # a line further on in the function
+    assert names(11) == ["before"]
+    assert names(20, function=15) == ["before", "cases[y]", "cases[x]", "slow"]  # a function that no test calls
+    assert names(1, file="cgraph/c.py") == ["before", "cases[y]", "other", "cases[x]", "slow"]  # a file that none runs
+    assert len(names(1, file="nn/c.py")) == len(REACHED)
+
+
+def test_many_cases_of_one_test_leave_time_for_others():
+    places = frozenset({("cgraph/a.py", 12)})
+    reached = {f"tests/test_a.py::test_many[{i}]": (1.0, places) for i in range(2 * BUDGET)}
+    reached["tests/test_a.py::test_other"] = (3.0, places)
+    assert chosen(reached, FAULT).index("tests/test_a.py::test_other") <= 4
+
+
+def test_no_more_tests_are_run_than_their_budget_allows():
+    each = BUDGET / 3
+    reached = {f"tests/test_a.py::test_{i}": (each, frozenset({("cgraph/a.py", 12)})) for i in range(9)}
+    assert len(chosen(reached, FAULT)) in (3, 4)
+    long = {"tests/test_a.py::test_long": (9 * BUDGET, frozenset({("cgraph/a.py", 12)}))}
+    assert chosen(long, FAULT) == list(long)
+
+
+def test_lines_are_those_that_a_test_runs_and_no_imports(pytester_like):
+    reached = pytester_like(
+        "import here\ndef test_one(): assert here.double(2) == 4\ndef test_two(): pass\n",
+        "LIMIT = 3\n\n\ndef double(x):\n    if x > LIMIT:\n        return 0\n    return 2 * x\n",
+    )
+    assert {name.split("::")[1]: places for name, (_, places) in reached.items()} == {
+        "test_one": {("here.py", 5), ("here.py", 7)},
+        "test_two": set(),
+    }
+
+
+@pytest.fixture
+def pytester_like(tmp_path):
+    """Runs a file of tests beside a module in a process of its own; what they reach."""
+
+    def run(tests: str, module: str):
+        (tmp_path / "test_here.py").write_text(tests)
+        (tmp_path / "here.py").write_text(module)
+        plugin = Reach(tmp_path, ["here.py"])
+        return in_child(tmp_path, lambda: (mutants.run_tests(["test_here.py"], plugin), plugin.reached)[1])
+
+    return run
+
+
+def endless():
+    while True:
+        pass
+
+
+def test_a_child_that_dies_or_does_not_end_gives_nothing(tmp_path):
+    assert in_child(tmp_path, lambda: Path.cwd()) == tmp_path
+    assert in_child(tmp_path, lambda: os._exit(3)) is None
+    assert in_child(tmp_path, endless, limit=1) is None
+    assert Path.cwd() != tmp_path and ROOT.is_dir()
 
 
 def test_annotations_are_left_alone():

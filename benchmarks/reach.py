@@ -1,0 +1,55 @@
+"""Which tests run which lines of some files, and what each takes: a plugin of pytest.
+
+Times are of the processor. Seen are the first CALLS calls of each function in each test, in the main thread. Not seen:
+compiled functions (numba), other processes, and what a test that traces by itself runs meanwhile.
+"""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from inspect import CO_OPTIMIZED  # of functions; not of modules and classes, which run once, wherever they are imported
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+
+CALLS = 100  # what a function does later, it has mostly done before, and seeing it takes time
+
+Place = tuple[str, int]  # a file as given, a line
+Reached = dict[str, tuple[float, frozenset[Place]]]  # test → seconds, places
+
+
+class Reach:
+    """Notes what each test runs. Changes while tests run."""
+
+    def __init__(self, tree: Path, files: list[str]):
+        self.names = {str(tree / file): file for file in files}
+        self.reached: Reached = {}
+        self.places: set[Place] = set()
+        self.calls: Counter[CodeType] = Counter()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self.places, self.calls = set(), Counter()
+        started = time.process_time()
+        sys.settrace(self.called)
+        try:
+            return (yield)
+        finally:
+            sys.settrace(None)
+            self.reached[item.nodeid] = time.process_time() - started, frozenset(self.places)
+
+    def called(self, frame: FrameType, event: str, value: Any) -> Any:
+        name = self.names.get(frame.f_code.co_filename)
+        if name is None or not frame.f_code.co_flags & CO_OPTIMIZED or self.calls[frame.f_code] == CALLS:
+            return None
+        self.calls[frame.f_code] += 1
+        places = self.places
+
+        def line(frame: FrameType, event: str, value: Any) -> Any:
+            places.add((name, frame.f_lineno))
+            return line
+
+        return line
