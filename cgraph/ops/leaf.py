@@ -119,7 +119,7 @@ def Const(array: Any, dtype: Any = None, name: str | None = None, copy: bool = T
 
     Parameters
         array: anything NumPy makes an array of; copied unless `copy` is false, when it must not change any more (small
-            ones that lie in a mapped file are copied all the same)
+            ones that lie in a mapped file, or at an odd address, are copied all the same: equal ones are one node)
         dtype: the dtype to give it; its own by default
     Raises
         DTypeError: a dtype that is not supported
@@ -129,7 +129,7 @@ def Const(array: Any, dtype: Any = None, name: str | None = None, copy: bool = T
     found = np.asarray(array)
     found = np.array(found, dtype=dtype_of(dtype or found.dtype), copy=True if copy else None, order="C")
     found.flags.writeable = False if copy else found.flags.writeable
-    found = in_memory(found) if found.nbytes <= _HASHED_NBYTES else found
+    found = aligned(in_memory(found)) if found.nbytes <= _HASHED_NBYTES else found
     return apply(ConstOp(found, name))
 
 
