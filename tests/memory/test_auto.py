@@ -4,7 +4,7 @@ import sys
 import pytest
 from hypothesis import given
 
-from cgraph.memory.auto import auto
+from cgraph.memory.auto import NODES, _affordable_nodes, auto
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.check import check_plan
 from cgraph.memory.problem import problem_of
@@ -31,6 +31,25 @@ def test_auto_without_search_is_never_worse_than_a_cheap_strategy(count):
         assert plan.nbytes <= min(strategy(problem).nbytes for strategy in cheap.values())
 
 
+def test_auto_searches_on_its_own_where_that_takes_no_more_than_its_share(monkeypatch):
+    problem = random_problem(11, 16)
+    cheap, found = auto(problem, nodes=0), auto(problem)
+    assert found.nbytes < cheap.nbytes and found == auto(problem, nodes=NODES)
+    monkeypatch.setattr("cgraph.memory.auto.WORK", 0)
+    assert auto(problem) == cheap
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_search_is_given_what_its_share_of_work_allows(seed, monkeypatch):
+    problem = random_problem(seed, 30)
+    spans = [x.interval for x in problem.operands]
+    meets = sum(a.first <= b.last and b.first <= a.last for a in spans for b in spans if a is not b) // len(spans)
+    each = meets * (300 + meets) + 1000
+    for share, nodes in ((30, 30), (31, 31), (29, 0), (NODES + 1, NODES)):  # at least one for every operand
+        monkeypatch.setattr("cgraph.memory.auto.WORK", share * each)
+        assert _affordable_nodes(problem) == nodes
+
+
 def test_auto_gives_the_same_plan_twice():
     for seed in range(20):
         assert auto(random_problem(seed, 25)) == auto(random_problem(seed, 25))
@@ -50,7 +69,7 @@ def test_auto_says_what_it_chose_and_whether_that_is_proved():
 def test_auto_needs_no_compiler_where_a_cheap_strategy_reaches_the_bound():
     script = """
 import sys
-from cgraph.memory.auto import auto
+from cgraph.memory.auto import NODES, _affordable_nodes, auto
 from cgraph.memory.problem import problem_of
 auto(problem_of([(64, i, i + 1) for i in range(99)]))
 print([name for name in ("numba", "llvmlite", "scipy") if name in sys.modules])

@@ -118,6 +118,15 @@ def test_what_is_remembered_is_asked_for_once_and_states_are_numbered():
     assert len(recompute.states) == 1
 
 
+def test_no_more_answers_are_remembered_than_said(monkeypatch):
+    monkeypatch.setattr("cgraph.memory.recompute.MOST_REMEMBERED", 3)
+    leaves = [cg.Var((8,), name=f"x{i}") for i in range(8)]
+    recompute = Recompute(plan([cg.cumsum(x, 0) for x in leaves]))
+    for i, x in enumerate(leaves):
+        assert recompute.steps(FULL, frozenset([x])).run == (i,)
+        assert len(recompute.answers) <= 4  # the one that is asked for now is remembered, too
+
+
 def test_what_was_overwritten_runs_again_unless_it_was_to_be_kept():
     x, w = cg.Var((64,), name="x"), cg.Var((64,), name="w")
     y = cg.cumsum(w, 0)

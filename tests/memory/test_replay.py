@@ -214,6 +214,17 @@ def test_bytes_of_a_value_that_is_always_there_are_nobody_elses():
         check_replay(run.steps, run.views, run.works, run.workspaces, run.nbytes, run.kept, always=(a,))
 
 
+def test_several_results_lie_in_one_step_each_in_its_place():
+    values, places = cg.top_k(cg.exp(vector()), 5)
+    run = run_of(planned(values, places))
+    run.check()
+    assert is_sound(run)
+    both = values.operands[0]
+    wrong = {**run.views, both: tuple(view.moved(4) for view in run.views[both])}
+    with pytest.raises(PlanError, match="is not where it lies in"):
+        replace(run, views=wrong).check()
+
+
 def test_a_replay_of_a_long_chain_is_accepted():
     x = vector()
     for _ in range(2000):

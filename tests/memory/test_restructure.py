@@ -101,9 +101,16 @@ def test_steps_of_a_graph_join_what_belongs_to_a_convolution():
     assert [step.splits for step in found] == [False, True, True, True, False]
 
 
+def test_an_element_of_one_image_costs_one_operation_and_of_several_two():
+    x = cg.Var((1, 3, 8, 8), name="x")
+    y = cg.conv2d(x, cg.Var((3, 3, 1, 1)))
+    found = image_steps((cg.relu(y), y + x, y * y, cg.tanh(y)), (x,))
+    assert [(step.name, step.work) for step in found[2:]] == [("relu", 1), ("add", 2), ("multiply", 1), ("tanh", 1)]
+
+
 def test_slices_are_those_of_the_paper():
-    assert len(SLICES) == 9
-    assert len(ALPHAS) == 9
+    assert set(SLICES) == {(h, w) for h in (2, 3, 4) for w in (2, 3, 4)}
+    assert ALPHAS == (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 def drawn(rng: np.random.Generator) -> list[ImageStep]:

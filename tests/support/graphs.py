@@ -1,7 +1,8 @@
 """Random graphs: forks, joins, views, broadcasting, several dtypes, zero-size arrays, rank 0 to 6.
 
-Among them what planning goes wrong at: values in two concats, parts read beside their concat, Vars of equal specs (so
-that one node may be the source of two update edges), outputs that are read, and, where asked for, impure nodes.
+Among them what planning goes wrong at: steps with several results, values in two concats, parts read beside their
+concat, Vars of equal specs (so that one node may be the source of two update edges), outputs that are read, and, where
+asked for, impure nodes.
 """
 
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ BINARY = ("add", "subtract", "multiply", "maximum", "minimum", "divide_safe", "l
 MOVES = (
     "transpose", "reshape", "slice", "flip", "broadcast", "concat", "repeat", "set_slice", "expand", "stack", "pad",
     "stencil", "two_concats", "part_beside", "cumsum", "take",
+    "top",
 )  # fmt: skip
 REDUCTIONS = ("sum", "mean", "max", "min", "prod_small", "argmax")
 
@@ -137,6 +139,10 @@ def move(draw, name: str, x: Node, nodes: list[Node]) -> Node:
     if name == "take" and x.size:
         axis = draw(st.integers(0, x.ndim - 1)) if x.ndim else None
         return cg.take(x, np.array([x.shape[axis] - 1, 0]), axis) if x.ndim else x
+    if name == "top" and x.ndim:
+        axis = draw(st.integers(0, x.ndim - 1))
+        values, places = cg.top_k(x, draw(st.integers(0, x.shape[axis])), axis)
+        return values + places.astype(x.dtype) if draw(st.booleans()) else values
     if name in ("two_concats", "part_beside") and x.ndim:
         return concats(draw, name, x, nodes)
     if name in ("concat", "stack") and x.ndim and x.ndim < 6:
