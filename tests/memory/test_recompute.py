@@ -121,7 +121,7 @@ def test_what_is_remembered_is_asked_for_once_and_states_are_numbered():
 def test_no_more_answers_are_remembered_than_said(monkeypatch):
     monkeypatch.setattr("cgraph.memory.recompute.MOST_REMEMBERED", 3)
     leaves = [cg.Var((8,), name=f"x{i}") for i in range(8)]
-    recompute = Recompute(plan([cg.cumsum(x, 0) for x in leaves]))
+    recompute = recompute_of(plan([cg.cumsum(x, 0) for x in leaves]), leaves)
     for i, x in enumerate(leaves):
         assert recompute.steps(FULL, frozenset([x])).run == (i,)
         assert len(recompute.answers) <= 4  # the one that is asked for now is remembered, too
