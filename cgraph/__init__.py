@@ -1,79 +1,91 @@
-"""cgraph: array expressions become a graph, a plan of every byte, and compiled kernels that run it."""
+"""cgraph: array expressions become a graph, a plan of every byte, and compiled kernels that run it.
+
+Everything is loaded when it is first named, so that a process which runs a saved function loads little.
+"""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import cgraph.ops  # noqa: F401 - fills OPS
-from cgraph.autodiff import gradient, hessian_vector_product, jvp
-from cgraph.errors import (
-    ArenaError,
-    BudgetError,
-    CgraphError,
-    DTypeError,
-    FormatError,
-    GraphError,
-    InputError,
-    MemoryWarning,
-    NoGradientError,
-    NoKernelError,
-    PlanError,
-    PositionError,
-    ShapeError,
-    UnassignedError,
-)
-from cgraph.function import Function, compile
-from cgraph.ir.graph import OPS, Node
-from cgraph.ops.leaf import Const, Var
-from cgraph.ops.pullback import pullback
-from cgraph.record import Record
+if TYPE_CHECKING:  # what NAMES says, for type checkers
+    from cgraph.autodiff import gradient, hessian_vector_product, jvp
+    from cgraph.errors import (
+        ArenaError,
+        BudgetError,
+        CgraphError,
+        DTypeError,
+        FormatError,
+        GraphError,
+        InputError,
+        MemoryWarning,
+        NoGradientError,
+        NoKernelError,
+        PlanError,
+        PositionError,
+        ShapeError,
+        UnassignedError,
+    )
+    from cgraph.function import Function, compile
+    from cgraph.ir.graph import OPS, Node
+    from cgraph.ops.leaf import Const, Var
+    from cgraph.ops.pullback import pullback
+    from cgraph.record import Record
+    from cgraph.runner import Runner
 
 __version__ = "0.1.0"
 
+NAMES = {
+    "cgraph.autodiff": ("gradient", "hessian_vector_product", "jvp"),
+    "cgraph.errors": (
+        "ArenaError",
+        "BudgetError",
+        "CgraphError",
+        "DTypeError",
+        "FormatError",
+        "GraphError",
+        "InputError",
+        "MemoryWarning",
+        "NoGradientError",
+        "NoKernelError",
+        "PlanError",
+        "PositionError",
+        "ShapeError",
+        "UnassignedError",
+    ),
+    "cgraph.function": ("Function", "compile"),
+    "cgraph.ir.graph": ("OPS", "Node"),
+    "cgraph.ops.leaf": ("Const", "Var"),
+    "cgraph.ops.pullback": ("pullback",),
+    "cgraph.record": ("Record",),
+    "cgraph.runner": ("Runner",),
+}
+PICTURES = ("function_dot", "function_svg", "graph_dot", "page_html", "report", "timed_report")
+PACKAGES = ("formats", "view")
+_MODULE_OF = {name: module for module, names in NAMES.items() for name in names}
+
 
 def __getattr__(name: str) -> Any:
-    """Every op's function, by name; file formats and pictures, loaded when they are first named."""
-    if name in ("formats", "view"):
+    """A public name: a class or function of NAMES, an op's function, a package of file formats or pictures."""
+    if name in _MODULE_OF:
+        found = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+        return found
+    if name in PACKAGES:
         return import_module(f"cgraph.{name}")
+    if name == "__all__":
+        return ["__version__", *_MODULE_OF, *PICTURES, *_functions()]
     if name in PICTURES:
         import_module("cgraph.view")
-    if name not in OPS:
+    elif name.startswith("__"):  # what Python asks of any module
         raise AttributeError(f"cgraph has no attribute {name!r}")
-    return OPS[name]
+    if name not in _functions():
+        raise AttributeError(f"cgraph has no attribute {name!r}")
+    return _functions()[name]
 
 
-PICTURES = ("function_dot", "function_svg", "graph_dot", "page_html", "report", "timed_report")
+def _functions() -> dict[str, Any]:
+    """The functions of all ops by name."""
+    import_module("cgraph.ops")
+    return import_module("cgraph.ir.graph").OPS
 
 
 def __dir__() -> list[str]:
-    return __all__
-
-
-__all__ = [
-    "ArenaError",
-    "BudgetError",
-    "CgraphError",
-    "Const",
-    "DTypeError",
-    "FormatError",
-    "Function",
-    "GraphError",
-    "InputError",
-    "MemoryWarning",
-    "NoGradientError",
-    "NoKernelError",
-    "Node",
-    "PlanError",
-    "PositionError",
-    "Record",
-    "ShapeError",
-    "UnassignedError",
-    "Var",
-    "__version__",
-    "compile",
-    "gradient",
-    "hessian_vector_product",
-    "jvp",
-    "pullback",
-    *PICTURES,
-    *OPS,
-]
+    return __getattr__("__all__")

@@ -1,11 +1,14 @@
 """An import, and a run whose kernels are in the cache, load no module that they do not need."""
 
+import ast
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import cgraph
 
 HEAVY = "numba scipy h5py onnx onnxruntime PIL matplotlib rich distributed torch".split()
 LATE = "numpy.ma numpy.random tempfile threadpoolctl cgraph.formats cgraph.view".split()  # each takes milliseconds
@@ -56,11 +59,25 @@ def test_every_public_name_is_there():
     output("import cgraph; [getattr(cgraph, name) for name in cgraph.__all__]; cgraph.conv2d, cgraph.compile")
 
 
-BY_NAME = {
-    "cgraph/__init__.py",
-    "cgraph/ir/graph.py",
-    "cgraph/cli/warmup.py",
-}  # users' names, operators, a file's names
+def test_the_package_alone_loads_no_module():
+    assert output("import cgraph, sys; print([m for m in sys.modules if m.startswith(('cgraph.', 'numpy'))])") == "[]"
+
+
+def test_type_checkers_see_the_names_that_are_loaded_late():
+    tree = ast.parse(Path(cgraph.__file__).read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {node.module: tuple(x.name for x in node.names) for node in block.body if isinstance(node, ast.ImportFrom)}
+    assert seen == cgraph.NAMES
+    assert set(cgraph.__all__) <= set(dir(cgraph))
+
+
+def test_a_name_that_is_not_there_is_refused_by_name():
+    with pytest.raises(AttributeError, match="cgraph has no attribute 'conv2b'"):
+        _ = cgraph.conv2b
+    assert not hasattr(cgraph, "__wrapped__")
+
+
+BY_NAME = {"cgraph/ir/graph.py", "cgraph/cli/warmup.py"}  # operators, a file's names
 
 
 def test_ops_reach_one_another_by_import():
