@@ -58,6 +58,7 @@ NAMES = {
     "cgraph.record": ("Record",),
     "cgraph.runner": ("Runner",),
 }
+APART = ("cgraph.errors", "cgraph.record", "cgraph.runner")  # what needs no graph
 PICTURES = ("function_dot", "function_svg", "graph_dot", "page_html", "report", "timed_report")
 PACKAGES = ("formats", "view")
 _MODULE_OF = {name: module for module, names in NAMES.items() for name in names}
@@ -66,6 +67,8 @@ _MODULE_OF = {name: module for module, names in NAMES.items() for name in names}
 def __getattr__(name: str) -> Any:
     """A public name: a class or function of NAMES, an op's function, a package of file formats or pictures."""
     if name in _MODULE_OF:
+        if _MODULE_OF[name] not in APART:
+            _functions()
         found = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
         return found
     if name in PACKAGES:
@@ -82,8 +85,8 @@ def __getattr__(name: str) -> Any:
 
 
 def _functions() -> dict[str, Any]:
-    """The functions of all ops by name."""
-    import_module("cgraph.ops")
+    """The functions of all ops by name, which nodes look up for their operators and methods."""
+    import_module("cgraph.function")
     return import_module("cgraph.ir.graph").OPS
 
 

@@ -71,6 +71,10 @@ def test_type_checkers_see_the_names_that_are_loaded_late():
     assert set(cgraph.__all__) <= set(dir(cgraph))
 
 
+def test_a_node_has_its_operators_and_methods_whatever_was_named_first():
+    assert output("from cgraph import Const; print((Const([1.0, 2.0]) + 1).eval(), Const(3).item())") == "[2. 3.] 3"
+
+
 def test_a_name_that_is_not_there_is_refused_by_name():
     with pytest.raises(AttributeError, match="cgraph has no attribute 'conv2b'"):
         _ = cgraph.conv2b

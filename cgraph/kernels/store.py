@@ -17,8 +17,9 @@ from typing import Any
 
 from cgraph.kernels.cache import cache_folder, prune, read_entry, write_entry
 from cgraph.kernels.host import host
+from cgraph.kernels.image import Image, UnknownCode, placed
 from cgraph.kernels.kernel import Kernel
-from cgraph.kernels.objects import MalformedCode, UnknownCode, placed
+from cgraph.kernels.objects import MalformedCode, linked
 from cgraph.kernels.target import Target, host_target, new_target_machine
 from cgraph.turns import Turn, Turns
 
@@ -71,7 +72,7 @@ class KernelStore:
 
     def _placed(self, code: dict[str, bytes], target: Target) -> dict[str, int]:
         try:
-            memory, addresses = placed(code)
+            memory, addresses = placed(linked(code))
         except MalformedCode:
             raise
         except UnknownCode:
@@ -98,6 +99,19 @@ class KernelStore:
             machine = new_target_machine(target)
             self._engines[target] = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         return self._engines[target]
+
+    def image(self, kernels: Iterable[Kernel], target: Target) -> tuple[Image, list[int]]:
+        """The machine code of kernels for any processor of a target's kind as one image, and where each begins in it.
+
+        Raises
+            UnknownCode: code that only LLVM can place
+        """
+        symbols = {kernel: symbol_of(kernel, target) for kernel in kernels}
+        code = self._turns.run(
+            lambda: {symbol: self._object_code(kernel, symbol, target) for kernel, symbol in symbols.items()}
+        )
+        found = linked(code)
+        return found, [found.symbols[symbol] for symbol in symbols.values()]
 
     def ptx(self, kernel: Kernel, words: int, target: Target) -> tuple[str, bytes]:
         """The symbol and the text of a kernel for a GPU that takes `words` arguments."""

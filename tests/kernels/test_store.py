@@ -20,8 +20,9 @@ from cgraph.kernels.cache import DAY, MAGIC, cache_folder, checksum, prune, read
 from cgraph.kernels.calls.pointwise import pointwise_calls
 from cgraph.kernels.expression import Trace
 from cgraph.kernels.host import read_parts
+from cgraph.kernels.image import UnknownCode, placed
 from cgraph.kernels.kernel import Kernel, Pointer, contiguous
-from cgraph.kernels.objects import UnknownCode, placed
+from cgraph.kernels.objects import linked as linked_objects
 from cgraph.kernels.store import KernelStore, emitter_hash, symbol_of
 from cgraph.kernels.target import host_target, new_target_machine
 
@@ -313,7 +314,7 @@ def test_the_code_that_llvm_places_is_kept_by_one_engine_for_each_target(monkeyp
 @pytest.mark.parametrize("code", [b"", b"\x7fELF", bytes(64), b"\x7fELF\x02\x01\x01" + bytes(57)])
 def test_only_object_code_of_this_machine_is_placed(code):
     with pytest.raises(UnknownCode):
-        placed({"f": code})
+        placed(linked_objects({"f": code}))
 
 
 def calling(name):
@@ -324,10 +325,10 @@ def calling(name):
 
 @pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="LLVM places the code")
 def test_code_that_calls_a_c_function_is_placed_if_there_is_one():
-    memory, addresses = placed({"f": calling("getpid")})
+    memory, addresses = placed(linked_objects({"f": calling("getpid")}))
     assert ctypes.CFUNCTYPE(ctypes.c_int)(addresses["f"])() == os.getpid() and len(memory)
     with pytest.raises(UnknownCode, match="get_nothing"):
-        placed({"f": calling("get_nothing")})
+        placed(linked_objects({"f": calling("get_nothing")}))
 
 
 def aged(folder, days):
