@@ -1,5 +1,9 @@
 """The physical graph under construction: every node as a plain value, one in lanes, or both where both are read."""
 
+from collections.abc import Callable, Hashable
+
+import numpy as np
+
 from cgraph.ir.graph import Node, apply
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.target import Target
@@ -21,6 +25,7 @@ class Builder:
         self.forms, self.target, self.winograd = forms, target, winograd
         self._plain: dict[Node, Node] = {}
         self._laned: dict[Node, Node] = {}
+        self._packed: dict[Hashable, Node] = {}
 
     def add(self, node: Node, made: Node) -> None:
         """The physical node of a logical one."""
@@ -42,6 +47,16 @@ class Builder:
             return self._laned[node]
         x = self.plain(node)
         return Const(form.laid(x.op.array), copy=False) if isinstance(x.op, ConstOp) else apply(ToLanes(form), x)
+
+    def packed(self, key: Hashable, pack: Callable[[], np.ndarray]) -> Node:
+        """A packed constant: made once for all layers whose filters are the same and are read in the same order.
+
+        Parameters
+            key: all that the constant depends on
+        """
+        if key not in self._packed:
+            self._packed[key] = Const(pack(), copy=False)
+        return self._packed[key]
 
     def form_of(self, x: Node, halo: Halo) -> Form:
         """The form in which `x` is read: the one it has, or one with the frame that is read."""

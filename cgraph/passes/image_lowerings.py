@@ -1,6 +1,7 @@
 """How each op is lowered that works on images in lanes: one table."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -15,11 +16,12 @@ from cgraph.ops.conv import ConvFilters
 from cgraph.ops.family import Pointwise
 from cgraph.ops.join import Concat
 from cgraph.ops.leaf import Const, ConstOp
-from cgraph.ops.physical.conv import ConvEpilogue, LanedConv, pack_filters, packed_bias
+from cgraph.ops.physical.conv import ConvEpilogue, LanedConv, pack_filters, packed_bias, panel_of
 from cgraph.ops.physical.conv_transpose import LanedConvTranspose, transposed_bias
 from cgraph.ops.physical.filters import LanedConvFilters, PackFilters
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
 from cgraph.ops.physical.lanes import (
+    BOXES,
     ClearFrame,
     InLanes,
     LanedConcat,
@@ -29,6 +31,7 @@ from cgraph.ops.physical.lanes import (
     LanedRoiAlign,
     LanedRoiAlignGrad,
     LanedSpread,
+    PlainRoiAlign,
     ToLanes,
 )
 from cgraph.ops.pool import MaxPool, MaxPoolPlaces, Pool, SpreadToPlaces
@@ -77,15 +80,17 @@ class Lowering(Record, eq=False):
         takes: whether a node is lowered at all
         build: its physical node
         laned: the result lies in lanes; else it is a plain value
+        plain: how its plain value is built without one in lanes, when nobody reads that
         halo: the frame that it reads around its first operand; None reads none
-        alike: operands in lanes have the frame of the result
+        alike: the operands that have the frame of the result, if they lie in lanes
     """
 
     takes: Callable[[Node, Seen], bool]
     build: Callable[[Builder, Node], Node]
     laned: bool = True
+    plain: Callable[[Builder, Node], Node] | None = None
     halo: Callable[[Node, Target], Halo] | None = None
-    alike: bool = False
+    alike: Callable[[Node, Seen], Sequence[Node]] = lambda node, seen: ()
 
 
 def lowering_of(node: Node, seen: Seen) -> Lowering | None:
@@ -127,7 +132,7 @@ def joins_channels(node: Node, seen: Seen) -> bool:
 
 def sees_lanes(node: Node, seen: Seen) -> bool:
     """Boxes are given first, then images of one or several sizes."""
-    return all(x in seen.laned for x in node.operands[3:])
+    return all(x in seen.laned for x in node.operands[BOXES:])
 
 
 def sums_pixels(node: Node, seen: Seen) -> bool:
@@ -152,6 +157,20 @@ def fits(x: Node) -> bool:
     return ((1,) * (4 - source.ndim) + source.shape)[2:] == (1, 1)
 
 
+# -- who has one frame -------------------------------------------------------------------------------------------------
+
+
+def every_operand(node: Node, seen: Seen) -> Sequence[Node]:
+    return node.operands
+
+
+def residuals(node: Node, seen: Seen) -> Sequence[Node]:
+    """The residual, when it may be overwritten: nobody else reads it."""
+    assert isinstance(node.op, ConvEpilogue)
+    residual = node.op.operands(node.operands)[2]
+    return () if residual is None or seen.users[residual] != [node] or residual in seen.shown else (residual,)
+
+
 # -- how they are built ------------------------------------------------------------------------------------------------
 
 
@@ -169,8 +188,9 @@ def direct(b: Builder, node: Node) -> Node:
     given = node.operands[1].op
     tile = winograd_rule(shape, x.shape[0]) if b.winograd and isinstance(given, ConstOp) else 0
     if isinstance(given, ConstOp):
-        packed = pack_filters(shape, x.shape[0], tile, given.array, array_of(scale))
-        filters: Node = Const(packed, copy=False)
+        key = node.operands[1], scale, tile, panel_of(shape, x.shape[0], tile), shape.groups, shape.is_plain
+        pack = partial(pack_filters, shape, x.shape[0], tile, given.array, array_of(scale))
+        filters = b.packed(key, pack)
     else:
         filters = apply(PackFilters(shape), b.plain(node.operands[1]))
     images = b.plain(x) if source is None else b.in_form(x, source)
@@ -189,8 +209,8 @@ def transposed(b: Builder, node: Node) -> Node:
     shape = transposed_of(node, b.target)
     source = b.form_of(x, shape.halo())
     if isinstance(node.operands[1].op, ConstOp):
-        packed = pack_transposed(shape, node.operands[1].op.array, array_of(scale))
-        filters: Node = Const(packed, copy=False)
+        pack = partial(pack_transposed, shape, node.operands[1].op.array, array_of(scale))
+        filters = b.packed((node.operands[1], scale, shape), pack)
     else:
         filters = apply(PackFilters(shape), b.plain(node.operands[1]))
     made = LanedConvTranspose(shape, source, b.forms[node], op.activation)
@@ -221,6 +241,13 @@ def resized(b: Builder, node: Node) -> Node:
 
 def regions(b: Builder, node: Node) -> Node:
     return in_lanes(b, node, LanedRoiAlign)
+
+
+def plain_regions(b: Builder, node: Node) -> Node:
+    assert isinstance(node.op, RoiAlign)
+    boxes, levels = map(b.plain, node.operands[:BOXES]), node.operands[BOXES:]
+    made = PlainRoiAlign(node.op, tuple(b.forms[x] for x in levels))
+    return apply(made, *boxes, *map(b.laned, levels))
 
 
 def regions_grad(b: Builder, node: Node) -> Node:
@@ -287,16 +314,16 @@ def array_of(node: Node | None) -> np.ndarray | None:
 
 
 LOWERINGS: dict[type[Op], Lowering] = {
-    ConvEpilogue: Lowering(always, convolution, halo=epilogue_halo),
+    ConvEpilogue: Lowering(always, convolution, halo=epilogue_halo, alike=residuals),
     ConvFilters: Lowering(is_served, filter_grad, laned=False, halo=filter_grad_halo),
     MaxPool: Lowering(pools_images, pooled),
     AvgPool: Lowering(pools_images, pooled),
     MaxPoolPlaces: Lowering(is_for_gradient, places),
     SpreadToPlaces: Lowering(reads_lanes, spread),
     Resize: Lowering(reads_lanes, resized),
-    RoiAlign: Lowering(sees_lanes, regions),
+    RoiAlign: Lowering(sees_lanes, regions, plain=plain_regions),
     RoiAlignGrad: Lowering(sees_lanes, regions_grad),
-    Concat: Lowering(joins_channels, concat, alike=True),
+    Concat: Lowering(joins_channels, concat, alike=every_operand),
     Sum: Lowering(sums_pixels, pixel_sum, laned=False),
-    Pointwise: Lowering(is_filled, pointwise, alike=True),
+    Pointwise: Lowering(is_filled, pointwise, alike=every_operand),
 }

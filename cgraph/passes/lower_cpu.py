@@ -3,7 +3,8 @@
 A convolution, transposed or not, and the gradient for its filters work on images in lanes; pools, resizes, pointwise
 ops, concats, features of boxes and sums over pixels that read such a value stay there, so conversions are made only
 where a value enters or leaves a run of these ops. What a pointwise op or a concat reads and writes has one frame
-(halo), the widest that any convolution behind it reads. How each op is lowered: `cgraph.passes.image_lowerings`.
+(halo), the widest that any convolution behind it reads; and so have a convolution's result and a residual that nobody
+else reads, since then the one may overwrite the other. How each op is lowered: `cgraph.passes.image_lowerings`.
 """
 
 from cgraph.ir.graph import Node
@@ -15,6 +16,7 @@ from cgraph.ops.pool import MaxPoolPlaces
 from cgraph.passes.image_builder import Builder
 from cgraph.passes.image_lowerings import Lowering, Seen, lowering_of
 from cgraph.passes.rewrite import remade
+from cgraph.record import replace
 
 Rows = dict[Node, Lowering]
 
@@ -26,10 +28,11 @@ def lower_cpu(outputs: tuple[Node, ...], target: Target, winograd: bool) -> tupl
     `winograd=False` computes every convolution directly, which is the more exact.
     """
     order = post_order(outputs)
-    rows = lowered(order, outputs, target)
+    seen = Seen(set(), users_of(order), set(outputs), target)
+    rows = lowered(order, seen)
     if not rows:
         return outputs
-    builder = Builder(forms_of(order, rows, target), target, winograd)
+    builder = Builder(forms_of(order, rows, seen), target, winograd)
     for node in located(order):
         row = rows.get(node)
         made = row.build(builder, node) if row else remade(node, tuple(builder.plain(x) for x in node.operands))
@@ -37,20 +40,22 @@ def lower_cpu(outputs: tuple[Node, ...], target: Target, winograd: bool) -> tupl
     return tuple(builder.plain(x) for x in outputs)
 
 
-def lowered(order: list[Node], outputs: tuple[Node, ...], target: Target) -> Rows:
+def lowered(order: list[Node], seen: Seen) -> Rows:
     """The nodes that are lowered, each with its row of the table."""
     rows: Rows = {}
-    seen = Seen(set(), users_of(order), set(outputs), target)
     for node in order:
         row = lowering_of(node, seen)
         if row:
             rows[node] = row
         if row and row.laned:
             seen.laned.add(node)
+    for node, row in rows.items():
+        if row.plain and not any(user in rows for user in seen.users[node]):
+            rows[node] = replace(row, build=row.plain, laned=False)
     return rows
 
 
-def forms_of(order: list[Node], rows: Rows, target: Target) -> dict[Node, Form]:
+def forms_of(order: list[Node], rows: Rows, seen: Seen) -> dict[Node, Form]:
     """The form of every node that lies in lanes."""
     laned = [node for node in order if node in rows and rows[node].laned]
     group: dict[Node, Node] = {n: n for n in laned}
@@ -62,16 +67,16 @@ def forms_of(order: list[Node], rows: Rows, target: Target) -> dict[Node, Form]:
         return n
 
     for node in laned:
-        for x in node.operands if rows[node].alike else ():
+        for x in rows[node].alike(node, seen):
             if x in group and x.shape[2:] == node.shape[2:]:
                 group[root(x)] = root(node)
     need: dict[Node, Halo] = {}
     for node, row in rows.items():
         if row.halo and node.operands[0] in group:
             top = root(node.operands[0])
-            need[top] = widest(need.get(top, NO_HALO), row.halo(node, target))
+            need[top] = widest(need.get(top, NO_HALO), row.halo(node, seen.target))
     return {
-        x: Form(*x.shape, lanes_of(x, target), code_of(x.dtype), need.get(root(x), NO_HALO))  # type: ignore[call-arg,arg-type]
+        x: Form(*x.shape, lanes_of(x, seen.target), code_of(x.dtype), need.get(root(x), NO_HALO))  # type: ignore[call-arg,arg-type]
         for x in laned
     }
 

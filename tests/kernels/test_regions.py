@@ -44,6 +44,9 @@ def test_cells_of_blocked_and_plain_images_are_the_meaning(kind, samples, order,
     run_calls(align_calls(out, views(boxes, batch, level), sources, grid), machine, order)
     assert_zero_frame(out)
     np.testing.assert_allclose(plain(out), want, rtol=1e-5, atol=1e-5)
+    apart = np.full(want.shape, np.nan, "f4")
+    run_calls(align_calls(view_of(apart), views(boxes, batch, level), sources, grid), machine, order)
+    np.testing.assert_array_equal(apart, plain(out))
     dense = np.full(want.shape, np.nan, "f4")
     turned = [view_of(np.ascontiguousarray(x.swapaxes(1, 3)).swapaxes(1, 3)) for x in images]
     run_calls(align_calls(view_of(dense), views(boxes, batch, level), turned, grid), machine, order)

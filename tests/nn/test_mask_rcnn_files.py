@@ -106,8 +106,11 @@ def test_every_array_of_a_torchvision_file_finds_its_place(version, old):
     model = network(version)
     found = torchvision_arrays(arrays, model)
     nn.set_values(model, found)
-    numbers = sorted(float(x.flat[0]) for x in found.values())
-    assert numbers == sorted(float(x.flat[0]) for name, x in arrays.items() if not name.endswith("tracked"))
+    values = sorted(value for x in found.values() for value in np.unique(x))
+    assert values == sorted(float(x.flat[0]) for name, x in arrays.items() if not name.endswith("tracked"))
+    weight = model.rpn.numbers.weight.value
+    assert (weight[:3] == arrays["rpn.head.cls_logits.weight"]).all()
+    assert (weight[3:] == arrays["rpn.head.bbox_pred.weight"]).all()
 
 
 def test_a_file_that_lacks_an_array_or_has_another_network_s_is_refused():
@@ -178,9 +181,9 @@ def test_a_matterport_file_is_read_and_each_number_means_what_it_did(tmp_path):
     np.testing.assert_allclose(values["trunk.groups.1.0.second.norm.mean"], norm["moving_mean"] - conv["bias"])
     np.testing.assert_array_equal(values["trunk.groups.1.0.second.conv.weight"], conv["kernel"].transpose(3, 2, 0, 1))
     two = layers["rpn_model"]["rpn_class_raw/kernel"][0, 0]
-    np.testing.assert_allclose(values["rpn.scores.weight"][1, :, 0, 0], two[:, 3] - two[:, 2])
+    np.testing.assert_allclose(values["rpn.numbers.weight"][1, :, 0, 0], two[:, 3] - two[:, 2])
     deltas = layers["rpn_model"]["rpn_bbox_pred/bias"]
-    np.testing.assert_array_equal(values["rpn.deltas.bias"][:4], deltas[[1, 0, 3, 2]])
+    np.testing.assert_array_equal(values["rpn.numbers.bias"][3:7], deltas[[1, 0, 3, 2]])
     whole = layers["mrcnn_class_conv1"]["kernel"]
     cells = np.random.default_rng(1).normal(size=(256, 7, 7)).astype("f4")
     want = np.einsum("chw,hwck->k", cells, whole)

@@ -12,7 +12,7 @@ from cgraph.ir.traverse import post_order
 from cgraph.ops.physical.conv import LanedConv
 from cgraph.ops.physical.conv_transpose import LanedConvTranspose
 from cgraph.ops.physical.filters import LanedConvFilters
-from cgraph.ops.physical.lanes import LanedPlaces, LanedRoiAlign, LanedRoiAlignGrad, ToLanes, ToPlain
+from cgraph.ops.physical.lanes import LanedPlaces, LanedRoiAlign, LanedRoiAlignGrad, PlainRoiAlign, ToLanes, ToPlain
 from tests.support.networks import POOLED, SMOOTH, networks, normal
 
 
@@ -80,6 +80,35 @@ def test_a_training_step_stays_in_blocks_between_its_convolutions():
     moved = [n.op for n in steps if isinstance(n.op, (ToLanes, ToPlain))]
     assert len(moved) == 1  # of x, which is given in no blocks
     assert {type(n.op) for n in steps} > {LanedConv, LanedConvTranspose, LanedConvFilters, LanedPlaces}
+
+
+def test_features_of_boxes_that_nobody_reads_in_lanes_are_made_plain():
+    x = cg.Var((2, 8, 12, 12), name="x")
+    y = cg.conv2d(x, normal(np.random.default_rng(0), x, 0.1, (8, 8, 3, 3)), 1, 1)
+    boxes, zero = np.array([[1, 1, 9, 9]], "float32"), np.zeros(1, np.int64)
+    seen = cg.reshape(cg.roi_align_levels([y], boxes, zero, zero, (6, 6), (1.0,)), (1, -1))
+    steps = cg.compile(seen @ np.ones((8 * 36, 4), "float32"), [x]).compiled.layout.steps
+    assert PlainRoiAlign in {type(n.op) for n in steps}
+    assert not any(isinstance(n.op, ToPlain) for n in steps)
+
+
+def test_a_residual_that_nobody_else_reads_is_overwritten_by_a_result_with_a_frame():
+    x, rng = cg.Var((1, 64, 12, 12), name="x"), np.random.default_rng(0)
+    wide, point = (normal(rng, x, 0.1, (64, 64, size, size)) for size in (3, 1))
+    small = cg.conv2d(x, point, 2)
+    joined = cg.conv2d(x, point) + cg.resize(small, (12, 12), "nearest")
+    layout = cg.compile(cg.conv2d(joined, wide, 1, 1), [x], winograd=False).compiled.layout
+    node = next(n for n in layout.steps if isinstance(n.op, LanedConv) and n.op.residual is not None)
+    assert node.op.result.halo == (1, 1, 1, 1) and node.op.residual == node.op.result
+    assert layout.values[layout.value_of[node]].overwritable
+
+
+def test_layers_with_the_same_filters_share_the_packed_ones():
+    x, y = cg.Var((1, 16, 12, 12), name="x"), cg.Var((1, 16, 20, 20), name="y")
+    f = cg.Const(normal(np.random.default_rng(0), x, 0.1, (16, 16, 3, 3)))
+    steps = cg.compile([cg.conv2d(x, f, 1, 1), cg.conv2d(y, f, 1, 1)], [x, y], winograd=False).compiled.layout.steps
+    first, second = (n.operands[1] for n in steps if isinstance(n.op, LanedConv))
+    assert first is second
 
 
 def test_features_of_boxes_and_their_gradient_stay_in_lanes():

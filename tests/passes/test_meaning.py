@@ -104,6 +104,7 @@ def layer(x, channels=17, window=3, name=None):
 
 
 def boxed(x):
+    """What a box sees of an image, which a convolution may read on."""
     boxes, zero = np.array([[1, 1, 9, 9]], "float32"), np.zeros(1, np.int64)
     return cg.roi_align_levels([x], boxes, zero, zero, (6, 6), (1.0,))
 
@@ -123,6 +124,7 @@ def every_op():
         single,
         layer(cg.avg_pool2d(y, 3, 2, 1, ceil=True), 8),
         layer(cg.tanh(wide + 1.0), 8),
+        boxed(layer(wide, 64)),
     ]
     trained = layer(boxed(cg.max_pool2d(layer(x, 16, name="f"), 2)), 8, name="g")
     yield cg.gradient(cg.sum(cg.square(trained)), [n for n in post_order([trained]) if isinstance(n, cg.Var)])

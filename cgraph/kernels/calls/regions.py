@@ -1,6 +1,6 @@
 """Calls that read boxes from images of several sizes, and that add up the gradient for those of one size.
 
-Images and cells are both laned, or both plain.
+Images and cells are both laned, or both plain; cells may be plain where the images that are read are laned.
 """
 
 from collections.abc import Sequence
@@ -42,12 +42,14 @@ class Boxes(Record):
 
 def align_calls(out: Images, boxes: Boxes, levels: Sequence[Images], grid: Grid, error: Pointer | None = None) -> list:
     """The cells of every box; an image or a size that is not there sets the word at `error`, and reads the first."""
-    cells = planes_of(out)
+    cells, images = planes_of(out), planes_of(levels[0])
     if not cells.n:
         return []
+    is_apart = isinstance(levels[0], Laned) and not isinstance(out, Laned)
     call = ALIGN.call(
-        params_of(out, grid), cells.n, chunk_of(cells.n, cells.count * cells.rows * cells.columns * grid.samples**2),
-        **boxes.args, **cells_args(cells), planes=cells.count, n=planes_of(levels[0]).n, sizes=len(levels),
+        (*params_of(levels[0], grid), is_apart),
+        cells.n, chunk_of(cells.n, images.count * cells.rows * cells.columns * grid.samples**2),
+        **boxes.args, **cells_args(cells), planes=images.count, channels=cells.count, n=images.n, sizes=len(levels),
         error=error, images=[word for x, scale in zip(levels, grid.scales) for word in images_words(x, scale)],
     )  # fmt: skip
     return [call]
@@ -67,8 +69,8 @@ def spread_calls(out: Images, boxes: Boxes, cells: Images, which: int, grid: Gri
     return [call]
 
 
-def params_of(out: Images, grid: Grid) -> tuple[Param, ...]:
-    return out.dtype, grid.samples, grid.kind, isinstance(out, Laned)
+def params_of(x: Images, grid: Grid) -> tuple[Param, ...]:
+    return x.dtype, grid.samples, grid.kind, isinstance(x, Laned)
 
 
 def cells_args(x: Planes) -> dict[str, int | Pointer]:

@@ -17,8 +17,11 @@ Taps = list[tuple[Val, Val]]
 """Offset and weight of every pixel that a cell reads."""
 
 
-def align(k: Builder, dtype: str, samples: int, grid: str, is_laned: bool) -> None:
-    """``cells[box, plane, p, q]`` is the mean of its samples in the image of the box. Task: one box."""
+def align(k: Builder, dtype: str, samples: int, grid: str, is_laned: bool, is_apart: bool) -> None:
+    """``cells[box, plane, p, q]`` is the mean of its samples in the image of the box. Task: one box.
+
+    `is_apart`: images lie in lanes, but each channel of the cells has a plane of its own.
+    """
     lanes = k.target.lanes_of(dtype) if is_laned else 0
     a = k.args()
     first, last = k.tasks()
@@ -33,7 +36,17 @@ def align(k: Builder, dtype: str, samples: int, grid: str, is_laned: bool) -> No
             total, here = k.const(0, dtype, lanes), source + plane * x.plane
             for offset, weight in taps:
                 total = k.fma(here.load(offset, lanes), weight, total)
-            cell.store(total, plane * a.plane)
+            if is_apart:
+                store_apart(k, cell, a.plane, total, plane * lanes, a.channels)
+            else:
+                cell.store(total, plane * a.plane)
+
+
+def store_apart(k: Builder, at: Ptr, step: Val, x: Val, first: Val, count: Val) -> None:
+    """The lanes of `x` as channels `first` and following, of `count`, each `step` from the one before."""
+    for i in range(x.lanes):
+        with k.if_(first + i < count, likely=True):
+            at.store(k.lane(x, i), (first + i) * step)
 
 
 def spread(k: Builder, dtype: str, samples: int, grid: str, is_laned: bool) -> None:

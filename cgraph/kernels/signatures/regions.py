@@ -8,7 +8,7 @@ IMAGES = {
     "scale": "f8",
 }  # fmt: skip
 
-PARAMS = ("dtype", "samples", "grid", "is_laned")
+PARAMS = ("dtype", "samples", "grid", "is_laned")  # of the images, and of the cells as well unless `is_apart`
 BOXES: Args = {
     # corners [count, 4]; the image and the size of images of each
     "boxes": "dtype*", "batch": "i8*", "level": "i8*", "count": "i8",
@@ -17,11 +17,12 @@ BOXES: Args = {
 }  # fmt: skip
 
 # n images of each of the `sizes`; `error`: the word to set when a box names one that is not there
+# is_apart: the images are laned, but each of the `channels` of the cells has a plane of its own
 ALIGN = Signature(
     "regions.align",
-    PARAMS,
+    (*PARAMS, "is_apart"),
     {
-        **BOXES, "n": "i8", "sizes": "i8", "error": "address?",
+        **BOXES, "channels": "i8", "n": "i8", "sizes": "i8", "error": "address?",
         "images": Words(tuple(IMAGES.values()), lambda known: known.sizes),
     },
 )  # fmt: skip

@@ -130,7 +130,7 @@ class LanedConv(Op):
         """The convolution of the rows that some rows of the result read: the same filters in the same order."""
         begin, end, above, below = seen.span(first, stop)
         pad = (above, self.shape.window.pad[1], below, self.shape.window.pad[3])
-        panel = (self.winograd.product if self.tile else self.shape).vectors
+        panel = panel_of(self.shape, self.n, self.tile)
         shape = replace(self.shape, h=end - begin, window=replace(self.shape.window, pad=pad), panel=panel)
         source = None if self.source is None else self.source.strip(end - begin)
         result = self.result.rows(first, stop)
@@ -172,6 +172,11 @@ def pack_filters(shape: ConvShape, n: int, tile: int, filters: np.ndarray, scale
     if tile:
         return pack_winograd(Winograd(shape, n, tile), filters, scale)
     return (pack_depthwise if is_depthwise(shape) else pack_conv)(shape, filters, scale)
+
+
+def panel_of(shape: ConvShape, n: int, tile: int) -> int:
+    """Blocks of result channels whose filters lie together."""
+    return (Winograd(shape, n, tile).product if tile else shape).vectors
 
 
 def unpacked_filters(shape: ConvShape, n: int, tile: int, packed: np.ndarray) -> np.ndarray:

@@ -24,6 +24,8 @@ from cgraph.ops.regions import RoiAlign, RoiAlignGrad
 from cgraph.ops.resize import Resize
 from cgraph.record import replace
 
+BOXES = 3  # operands of what sees boxes that are no images: corners, image and level of each
+
 
 def require(spec: Spec, form: Form) -> None:
     """ShapeError when a value is not of this form."""
@@ -199,6 +201,39 @@ class LanedRoiAlign(InLanes):
 
     def pixels(self, out: Laned, boxes: View, batch: View, level: View, *levels: Laned) -> Sequence[Call]:
         return self.op.calls(out, boxes, batch, level, levels)
+
+
+class PlainRoiAlign(Op):
+    """What boxes see of images in lanes, with plain cells: for a reader that wants them plain.
+
+    Fields
+        op: what is computed
+        sources: the form of each size of images
+    """
+
+    op: RoiAlign
+    sources: tuple[Form, ...]
+    can_fail = True
+
+    @property
+    def name(self) -> str:
+        return self.op.name
+
+    def infer(self, *specs: Spec) -> Spec:
+        for spec, form in zip(specs[BOXES:], self.sources, strict=True):
+            require(spec, form)
+        images = (Spec(form.logical, form.spec.dtype) for form in self.sources)
+        return self.op.infer(*specs[:BOXES], *images)
+
+    def meaning(self, *xs):
+        images = (form.plain(x) for x, form in zip(xs[BOXES:], self.sources))
+        return self.op.meaning(*xs[:BOXES], *images)
+
+    def work(self, target: Target, *specs: Spec) -> Work:
+        def calls(out: View, boxes: View, batch: View, level: View, *levels: View) -> list[Call]:
+            return self.op.calls(out, boxes, batch, level, [form.at(x) for x, form in zip(levels, self.sources)])
+
+        return Work(calls)
 
 
 class LanedRoiAlignGrad(InLanes):

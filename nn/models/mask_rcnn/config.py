@@ -25,6 +25,7 @@ class Config(Record):
         ratios: height over width of the anchors (``torchvision``), or width over height (``matterport``)
         level_side, level: a box with the area of this square is read from this level
         cells, mask_cells: of the grids over boxes for classes and for masks
+        portions: into which boxes fall at inference, one after the other, so that what they see never stands whole
         before, after: proposals before suppression (of each level, or of all by matterport's rule) and after it
         training_before, training_after: the same in training
         proposal_share: the overlap that proposals may have
@@ -45,6 +46,7 @@ class Config(Record):
     level: int = 2
     cells: int = 7
     mask_cells: int = 14
+    portions: int = 4
     before: int = 1000
     after: int = 1000
     training_before: int = 2000

@@ -19,6 +19,7 @@ class AnchorHead(Layer):
         inputs, width: channels of the level and of the 3×3 convolutions
         ratios: anchors at a pixel
         depth: 3×3 convolutions
+        numbers: the logits of all ratios, then their coded boxes: one convolution, which reads the widest map once
     """
 
     inputs: int
@@ -26,19 +27,19 @@ class AnchorHead(Layer):
     ratios: int = 3
     depth: int = 1
     conv: tuple[Conv2d, ...] = field(init=False)
-    scores: Conv2d = field(init=False)
-    deltas: Conv2d = field(init=False)
+    numbers: Conv2d = field(init=False)
 
     def __post_init__(self) -> None:
         widths = [self.inputs] + [self.width] * self.depth
         self.hold(conv=tuple(Conv2d(c, k, 3, 1, 1) for c, k in zip(widths, widths[1:])))
-        self.hold(scores=Conv2d(self.width, self.ratios, 1), deltas=Conv2d(self.width, 4 * self.ratios, 1))
+        self.hold(numbers=Conv2d(self.width, 5 * self.ratios, 1))
 
     def build(self, *xs: Node, mode: Mode) -> tuple[Node, Node]:
         (x,) = xs
         for conv in self.conv:
             x = cg.relu(conv(x, mode=mode))
-        scores, deltas = (cg.moveaxis(layer(x, mode=mode), 1, -1) for layer in (self.scores, self.deltas))
+        numbers = cg.moveaxis(self.numbers(x, mode=mode), 1, -1)
+        scores, deltas = numbers[..., : self.ratios], numbers[..., self.ratios :]
         return cg.reshape(scores, (x.shape[0], -1)), cg.reshape(deltas, (x.shape[0], -1, 4))
 
 

@@ -61,7 +61,9 @@ def torchvision_arrays(arrays: Arrays, model: MaskRCNN) -> dict[str, np.ndarray]
             found |= convolution(asked, here, f"backbone.fpn.{there}")
     for i in range(len(model.rpn.conv)):  # type: ignore[attr-defined]
         found |= convolution(asked, f"rpn.conv.{i}", f"rpn.head.conv.{i}", "rpn.head.conv")
-    found |= plain(asked, "rpn.scores", "rpn.head.cls_logits") | plain(asked, "rpn.deltas", "rpn.head.bbox_pred")
+    for kind in KINDS:
+        numbers = asked[f"rpn.head.cls_logits.{kind}"], asked[f"rpn.head.bbox_pred.{kind}"]
+        found[f"rpn.numbers.{kind}"] = np.concatenate(numbers)
     heads = "roi_heads.box_head"
     for i in range(len(box.conv)):
         found |= convolution(asked, f"box.conv.{i}", f"{heads}.{i}")
@@ -140,12 +142,9 @@ def anchor_arrays(arrays: Arrays) -> dict[str, np.ndarray]:
     """One logit for two: that of an object less that of the background; coded boxes as x, y, w, h."""
     kernel, bias = (arrays[f"rpn_model/rpn_class_raw/{name}"] for name in ("kernel", "bias"))
     deltas = arrays["rpn_model/rpn_bbox_pred/kernel"]
-    return {
-        "rpn.scores.weight": (kernel[..., 1::2] - kernel[..., ::2]).transpose(3, 2, 0, 1),
-        "rpn.scores.bias": bias[1::2] - bias[::2],
-        "rpn.deltas.weight": reordered(deltas).transpose(3, 2, 0, 1),
-        "rpn.deltas.bias": reordered(arrays["rpn_model/rpn_bbox_pred/bias"]),
-    }
+    numbers = np.concatenate([kernel[..., 1::2] - kernel[..., ::2], reordered(deltas)], -1)
+    biases = bias[1::2] - bias[::2], reordered(arrays["rpn_model/rpn_bbox_pred/bias"])
+    return {"rpn.numbers.weight": numbers.transpose(3, 2, 0, 1), "rpn.numbers.bias": np.concatenate(biases)}
 
 
 def reordered(x: np.ndarray) -> np.ndarray:

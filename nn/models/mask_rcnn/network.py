@@ -66,16 +66,31 @@ class MaskRCNN(Layer):
 
     def build(self, *xs: Node, mode: Mode) -> tuple[Node, Node, Node, Node, Node]:
         image, window = xs
-        config, n = self.config, image.shape[0]
+        config = self.config
         raw = self.raw(image, mode)
         boxes, counts = proposals(config, raw.scores, raw.deltas, raw.anchors, window, training=False)
-        scores, deltas = self.box(self.seen(raw.maps, boxes, config.cells), mode=mode)
-        several = (n, boxes.shape[1], config.classes)
-        scores, deltas = cg.reshape(scores, several), cg.reshape(deltas, (*several, 4))
+        classed = [self.classed(raw.maps, boxes[:, some], mode) for some in self.portions(boxes.shape[1])]
+        scores, deltas = (cg.concat(list(parts), 1) for parts in zip(*classed))
         found, score, kinds, count = detections(config, scores, deltas, boxes, counts, window)
-        logits = self.mask(self.seen(raw.maps, found, config.mask_cells), mode=mode)
+        masks = [self.masks(raw.maps, found[:, some], kinds[:, some], mode) for some in self.portions(found.shape[1])]
+        return found, score, kinds, cg.concat(masks, 1), count
+
+    def portions(self, count: int) -> list[slice]:
+        """So many boxes, in portions."""
+        size = -(-count // self.config.portions)
+        return [slice(first, min(first + size, count)) for first in range(0, count, size)]
+
+    def classed(self, maps: Sequence[Node], boxes: Node, mode: Mode) -> tuple[Node, Node]:
+        """Class logits ``[n, k, classes]`` and coded boxes ``[n, k, classes, 4]`` of boxes ``[n, k, 4]``."""
+        scores, deltas = self.box(self.seen(maps, boxes, self.config.cells), mode=mode)
+        several = (*boxes.shape[:2], self.config.classes)
+        return cg.reshape(scores, several), cg.reshape(deltas, (*several, 4))
+
+    def masks(self, maps: Sequence[Node], boxes: Node, kinds: Node, mode: Mode) -> Node:
+        """The mask ``[n, k, 28, 28]`` of the class of each box."""
+        logits = self.mask(self.seen(maps, boxes, self.config.mask_cells), mode=mode)
         masks = cg.sigmoid(of_class(logits, cg.reshape(kinds, (-1,))))
-        return found, score, kinds, cg.reshape(masks, (n, -1, *masks.shape[1:])), count
+        return cg.reshape(masks, (*boxes.shape[:2], *masks.shape[1:]))
 
     def raw(self, image: Node, mode: Mode) -> Raw:
         """The pyramid, and what the network says of every anchor."""

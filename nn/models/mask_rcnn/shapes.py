@@ -64,7 +64,7 @@ def shapes_config() -> Config:
     return Config(
         (128, 128), len(NAMES), anchor_sides=(16, 32, 64), level_side=32.0, level=1, before=200, after=64,
         training_before=200, training_after=64, detections=16, sampled_anchors=128, sampled_boxes=32, positive_boxes=8,
-        mean=(127.5, 127.5, 127.5), deviation=(127.5, 127.5, 127.5),
+        mean=(127.5, 127.5, 127.5), deviation=(127.5, 127.5, 127.5), portions=1,
     )  # fmt: skip
 
 
