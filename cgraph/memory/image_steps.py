@@ -67,7 +67,7 @@ def image_steps(outputs: Sequence[Node], inputs: Sequence[Var]) -> list[ImageSte
             place[node] = place[read[0]]
             continue
         place[node] = len(steps)
-        steps.append(step_of(node, read, steps, tuple(dict.fromkeys(place[x] for x in read))))
+        steps.append(step_of(node, read, steps, [place[x] for x in read]))
     return steps
 
 
@@ -83,14 +83,15 @@ def goes_on(node: Node, read: list[Node], steps: list[ImageStep], place: dict[No
     )
 
 
-def step_of(node: Node, read: list[Node], steps: list[ImageStep], operands: tuple[int, ...]) -> ImageStep:
-    """A step that begins with this node."""
-    op, shape = node.op, image_shape(node)
+def step_of(node: Node, read: list[Node], steps: list[ImageStep], places: list[int]) -> ImageStep:
+    """A step that begins with this node; `places` has the step of each value that it reads."""
+    op, shape, operands = node.op, image_shape(node), tuple(dict.fromkeys(places))
     if isinstance(op, Matmul):
         return ImageStep(node.name, shape, operands, work=node.operands[0].shape[-1] + 1, splits=False)
     if isinstance(op, Reduction):
         return ImageStep(node.name, shape, operands, work=read[0].size // max(node.size, 1), splits=False)
-    if not read or node.spec.ndim != 4 or any(image_shape(x) != steps[i].shape for x, i in zip(read, operands)):
+    is_image = not isinstance(node.spec, Bundle) and node.ndim == 4
+    if not read or not is_image or any(image_shape(x) != steps[i].shape for x, i in zip(read, places)):
         return ImageStep(node.name, shape, operands, work=1 if read else 0, splits=False)
     if isinstance(op, Conv2d):
         f = node.operands[1].shape

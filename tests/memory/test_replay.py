@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import cgraph as cg
 from cgraph.errors import PlanError
+from cgraph.kernels.kernel import View
 from cgraph.kernels.target import host_target
 from cgraph.memory.auto import auto
 from cgraph.memory.replay import check_replay
@@ -223,6 +224,18 @@ def test_several_results_lie_in_one_step_each_in_its_place():
     wrong = {**run.views, both: tuple(view.moved(4) for view in run.views[both])}
     with pytest.raises(PlanError, match="is not where it lies in"):
         replace(run, views=wrong).check()
+
+
+def test_a_step_computes_into_the_arena_in_c_order():
+    y = cg.exp(cg.Var((8, 8)))
+    run = run_of(planned(y))
+    elsewhere = run.views[y.operands[0]]
+    with pytest.raises(PlanError, match="is computed, but not into the arena"):
+        replace(run, views={**run.views, y: elsewhere}).check()
+    view = run.views[y]
+    turned = View(view.at, view.shape, view.strides[::-1], view.dtype)
+    with pytest.raises(PlanError, match="is computed, but not in C order"):
+        replace(run, views={**run.views, y: turned}).check()
 
 
 def test_a_replay_of_a_long_chain_is_accepted():

@@ -108,6 +108,22 @@ def test_an_element_of_one_image_costs_one_operation_and_of_several_two():
     assert [(step.name, step.work) for step in found[2:]] == [("relu", 1), ("add", 2), ("multiply", 1), ("tanh", 1)]
 
 
+def test_what_is_no_op_on_images_is_computed_whole():
+    x = cg.Var((1, 3, 8, 8), name="x")
+    total = cg.cumsum(x, 3)
+    found = image_steps((total, *cg.top_k(x, 2)), (x,))
+    assert [(step.name, step.splits, step.work) for step in found[1:3]] == [("cumsum", False, 1), ("top_k", False, 1)]
+    assert [step.shape for step in found[1:3]] == [(3, 8, 8), (96, 1, 1)]
+
+
+def test_a_value_that_is_read_in_two_forms_is_one_operand():
+    x = cg.Var((1, 3, 8, 8), name="x")
+    y, z = cg.conv2d(x, cg.Var((4, 3, 1, 1))), cg.conv2d(x, cg.Var((5, 3, 1, 1)))
+    again = cg.reshape(cg.reshape(y, (4, 64)), y.shape)
+    found = image_steps((cg.concat([y, again, z], 1),), (x,))
+    assert (found[-1].name, found[-1].operands, found[-1].splits) == ("concat", (1, 2), True)
+
+
 def test_slices_are_those_of_the_paper():
     assert set(SLICES) == {(h, w) for h in (2, 3, 4) for w in (2, 3, 4)}
     assert ALPHAS == (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

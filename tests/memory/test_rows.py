@@ -94,6 +94,24 @@ def test_the_replay_catches_reads_of_other_rows():
             check_rows(values, [*acts[:at], replace(acts[at], reads=reads), *acts[at + 1 :]], FRAME, frame.nbytes)
 
 
+def test_the_replay_catches_slides_of_other_rows_and_out_of_the_frame():
+    values = chain(np.random.default_rng(3))
+    frame = frame_of(values, pulled(values, [value.band(2) for value in values]), 64, 64)
+    acts = acts_of(values, frame)
+    at, slide = next((i, act) for i, act in enumerate(acts) if act.slides)
+    (source,) = slide.reads
+    outside = Pointer(object())
+    spoiled = [
+        replace(slide, out=replace(slide.out, first=slide.out.first + 1)),
+        replace(slide, out=replace(slide.out, value=slide.out.value + 1)),
+        replace(slide, out=replace(slide.out, view=replace(slide.out.view, at=outside))),
+        replace(slide, reads=(replace(source, view=replace(source.view, at=outside)),)),
+    ]
+    for wrong in spoiled:
+        with pytest.raises(PlanError, match="do not slide inside the frame"):
+            check_rows(values, [*acts[:at], wrong, *acts[at + 1 :]], FRAME, frame.nbytes)
+
+
 def test_rows_that_there_are_not_are_refused():
     x = Rows("x", 4, 64)
     with pytest.raises(PlanError, match="more are read"):

@@ -13,6 +13,7 @@ from cgraph.memory.strategies import STRATEGIES
 from cgraph.memory.usage import Value, usage_of
 from tests.memory.test_usage import many_values
 from tests.support.planned import planned
+from tests.support.problems import random_problem
 
 
 class Counted:
@@ -65,6 +66,17 @@ def test_the_way_of_fewest_bytes_is_taken_and_the_first_of_equals():
     assert smallest(alike, auto)[0] is alike[0]
     assert smaller((alike[0], Plan((), 8)), (alike[1], Plan((), 8)))[0] is alike[0]
     assert smaller((alike[0], Plan((), 8)), (alike[1], Plan((), 7)))[0] is alike[1]
+
+
+def test_auto_searches_once_where_the_cheap_plans_miss_the_bound():
+    problem = random_problem(11, 16)
+    spans = [x.interval for x in problem.operands]
+    values = [Value(x.nbytes, s.first, x.name, s.last) for x, s in zip(problem.operands, spans)]
+    only = Candidate("depth_first", None, usage_of(values, problem.alignment))
+    assert only.usage.problem.nbytes.tolist() == problem.nbytes.tolist()
+    found, cheap = smallest([only], auto)[1], auto(problem, nodes=0)
+    assert lower_bound(problem) <= found.nbytes < cheap.nbytes
+    assert smallest([only], partial(auto, nodes=0))[1].nbytes == cheap.nbytes
 
 
 def test_a_way_whose_bound_is_no_better_is_not_planned():

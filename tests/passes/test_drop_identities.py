@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 import cgraph as cg
 from cgraph.ir.graph import apply
-from cgraph.ops.shape import Contiguous
+from cgraph.ops.shape import BroadcastTo, Contiguous
 from cgraph.passes.drop_identities import drop_identities
 from tests.support.graphs import graphs
 from tests.support.rewrites import assert_keeps_values, assert_leaves_nothing, assert_left, assert_same_values
@@ -31,6 +31,7 @@ DROPPED = {
         cg.broadcast_to(cg.broadcast_to(ROW, (3, 4)), X.shape),
         cg.broadcast_to(ROW, X.shape),
     ),
+    "broadcast to the same shape": (apply(BroadcastTo(X.shape), X), X),
     "copy of a copy": (apply(Contiguous(), apply(Contiguous(), X.T)), apply(Contiguous(), X.T)),
 }
 LEFT = {

@@ -13,6 +13,7 @@ from cgraph.ops.physical.conv import LanedConv
 from cgraph.ops.physical.conv_transpose import LanedConvTranspose
 from cgraph.ops.physical.filters import LanedConvFilters
 from cgraph.ops.physical.lanes import LanedPlaces, LanedRoiAlign, LanedRoiAlignGrad, PlainRoiAlign, ToLanes, ToPlain
+from cgraph.passes.conv_layer import LEAST_FILTERS
 from tests.support.networks import POOLED, SMOOTH, networks, normal
 
 
@@ -109,6 +110,20 @@ def test_layers_with_the_same_filters_share_the_packed_ones():
     steps = cg.compile([cg.conv2d(x, f, 1, 1), cg.conv2d(y, f, 1, 1)], [x, y], winograd=False).compiled.layout.steps
     first, second = (n.operands[1] for n in steps if isinstance(n.op, LanedConv))
     assert first is second
+
+
+@pytest.mark.parametrize(
+    ("filters", "groups"), [((8, 4, 3, 3), 1), ((3, 8, 3, 3), 1), ((8, 4, 3, 3), 2), ((8, 1, 3, 3), 8)]
+)
+def test_the_gradient_for_filters_is_lowered_where_lanes_are_full_and_of_one_group(filters, groups):
+    x, f = cg.Var((2, filters[1] * groups, 6, 6), name="x"), cg.Var(filters, name="f")
+    rng = np.random.default_rng(0)
+    f.assign(rng.normal(size=filters).astype("float32"))
+    found = cg.gradient(cg.sum(cg.square(cg.conv2d(x, f, 1, 1, groups=groups))), f)
+    function, value = cg.compile(found, [x]), rng.normal(size=x.shape).astype("float32")
+    ops = [n.op for n in function.compiled.layout.steps]
+    assert any(isinstance(op, LanedConvFilters) for op in ops) == (groups == 1 and filters[0] >= LEAST_FILTERS)
+    assert_near(function(value), evaluate([found], {x: value})[0])
 
 
 def test_features_of_boxes_and_their_gradient_stay_in_lanes():

@@ -101,12 +101,28 @@ APART = {
     "a factor": (PRODUCT * Z,),
     "a view of a product": (PRODUCT.T + Z,),
     "no product": (cg.relu(X + Y),),
+    "relu of a product that is an output": (PRODUCT, cg.relu(PRODUCT)),
+    "relu of a product that is read twice": (cg.relu(PRODUCT), cg.sin(PRODUCT)),
+}
+JOINED = {
+    "a sum": PRODUCT + Z,
+    "a sum from the left": Z + PRODUCT,
+    "a sum with another product's operand": PRODUCT + X,
+    "relu": cg.relu(PRODUCT),
+    "relu of a sum": cg.relu(PRODUCT + Z),
 }
 
 
 @pytest.mark.parametrize("name", APART)
 def test_not_joined(name):
     assert_left(fuse_matmul, *APART[name])
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_joined(name):
+    (found,) = fuse_matmul((JOINED[name],))
+    assert isinstance(found.op, MatmulEpilogue) and ops_of((found,)) == {"matmul_epilogue": 1}
+    assert_same_values(fuse_matmul, JOINED[name])
 
 
 def test_relu_is_taken_by_a_sum_that_nobody_else_reads_and_once():

@@ -17,6 +17,9 @@ FUNCTIONS |= {"atanh": "arctanh", "pow": "power"}
 TWO = ("pow", "hypot")
 
 
+SOME = np.arange(17).reshape(17, 1, 1) % 2 == 0
+
+
 def images(*shape, name="x"):
     return cg.Var(shape, name=name)
 
@@ -55,6 +58,11 @@ def test_what_is_known_of_a_rounded_function_is_what_kernels_compute(target, dty
         (lambda x, s, n: cg.cos(x), False, False),
         (lambda x, s, n: cg.exp(x) - 1.0, True, True),
         (lambda x, s, n: x / (cg.abs(x) * 0.0), False, False),  # 0 / 0
+        (lambda x, s, n: cg.where(s > 0, x, x * 2.0), False, True),  # the choice is not known
+        (lambda x, s, n: cg.where(SOME, x, x * 2.0), True, True),  # it is, and differs by channel
+        (lambda x, s, n: cg.where(SOME, x, s), False, True),
+        (lambda x, s, n: cg.where(SOME, s, x), False, True),
+        (lambda x, s, n: cg.floor(x).astype("int32").astype("float32"), False, False),  # out of range it may differ
     ],
 )
 def test_the_proof(make, frame, rest):
@@ -96,9 +104,10 @@ def test_lanes_without_a_channel_hold_0_behind_a_pool_too():
 
 
 @pytest.mark.parametrize("channels", [16, 17])
-def test_one_channel_is_spread_over_all(channels):
+@pytest.mark.parametrize("gates", ["one", "each"])
+def test_one_channel_is_spread_over_all_and_each_over_its_pixels(channels, gates):
     x = images(2, channels, 8, 8)
     y = cg.relu(cg.conv2d(x, normal(channels, channels, 3, 3), 1, 1))
-    gate = cg.conv2d(cg.avg_pool2d(y, 8), normal(1, channels, 1, 1))
+    gate = cg.conv2d(cg.avg_pool2d(y, 8), normal(1 if gates == "one" else channels, channels, 1, 1))
     out = cg.conv2d(y * gate, normal(channels, channels, 3, 3), 1, 1)
     assert_close(*compiled_and_meant(out, {x: normal(*x.shape)}))
