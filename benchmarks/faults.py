@@ -1,8 +1,8 @@
 """Small faults that people make, as changes of a module's text: `benchmarks/mutants.py` draws from them.
 
 A comparison that takes the other side of equality, a constant that is one off, a condition that is dropped or always
-holds, `and` for `or`, a sign, a statement or a call left out, another result. Not among them: annotations, messages,
-names, text.
+holds, `and` for `or`, a sign, a statement or a call left out, another result. Not among them: annotations, assertions,
+messages, names, text.
 """
 
 import ast
@@ -67,9 +67,12 @@ def faults_of(source: str) -> list[Fault]:
 
 
 def walked(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and all below it, without annotations and messages: places inside of formatted text are not exact."""
+    """A node and all below it, without annotations, what is asserted for mypy, and messages.
+
+    Places inside of formatted text are not exact.
+    """
     yield node
-    if isinstance(node, ast.JoinedStr):
+    if isinstance(node, ast.JoinedStr | ast.Assert):
         return
     for name, value in ast.iter_fields(node):
         for child in value if isinstance(value, list) else [value]:

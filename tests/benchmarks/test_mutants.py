@@ -17,6 +17,7 @@ SOURCE = '''"""Words that stay."""
 def largest(xs, limit: int | None = 3):
     """Text that stays."""
     best = 0
+    assert isinstance(best, int) and best < 9
     for i, x in enumerate(xs):
         if x > best and not x < 0:  # μ: columns are bytes
             best = x
@@ -74,7 +75,7 @@ def test_as_many_faults_are_drawn_as_asked_for_the_same_for_a_seed_and_each_in_a
 
 def test_a_fault_knows_the_function_that_it_is_in():
     begins = {x.line: x.function for x in faults_of(SOURCE + "\nLIMIT = 3\n")}
-    assert begins[10] == 4 and begins[SOURCE.count("\n") + 2] > SOURCE.count("\n") + 2  # none
+    assert begins[11] == 4 and begins[SOURCE.count("\n") + 2] > SOURCE.count("\n") + 2  # none
 
 
 def test_the_tests_of_a_module_are_those_of_its_longest_beginning():
@@ -169,5 +170,6 @@ def test_a_child_that_dies_or_does_not_end_gives_nothing(tmp_path):
     assert Path.cwd() != tmp_path and ROOT.is_dir()
 
 
-def test_annotations_are_left_alone():
+def test_annotations_and_assertions_are_left_alone():
     assert not any("int & None" in changed(fault) for fault in faults_of(SOURCE))
+    assert all("assert isinstance(best, int) and best < 9" in changed(fault) for fault in faults_of(SOURCE))
