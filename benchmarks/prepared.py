@@ -1,41 +1,24 @@
 """Kernel calls bound to NumPy arrays, to time them on one thread without an engine."""
 
-import ctypes
-import struct
 import time
 from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from cgraph.kernels.bound import Bound
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous
-from cgraph.kernels.store import store
 from cgraph.kernels.target import Target, host_target
-
-KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 def prepare(calls: Iterable[Call], target: Target | None = None) -> Callable[[], None]:
     """A function that runs `calls` in order and keeps their arrays alive; a Pointer's base is an array."""
-    calls = tuple(calls)
-    addresses = store().load([c.kernel for c in calls], target or host_target())
-    bound = [(KERNEL(addresses[c.kernel]), np.array([word(a) for a in c.args], np.int64), c.tasks) for c in calls]
-    ready = [(kernel, args.ctypes.data, tasks) for kernel, args, tasks in bound]
+    ready = [(Bound(c, target or host_target()), c.tasks) for c in calls]
 
     def run() -> None:
-        for kernel, at, tasks in ready:
-            kernel(at, 0, tasks)
+        for kernel, tasks in ready:
+            kernel(0, tasks)
 
-    run.kept = calls, bound  # type: ignore[attr-defined]
     return run
-
-
-def word(value: int | float | Pointer) -> int:
-    """An argument as a kernel reads it: 64 bits."""
-    if isinstance(value, Pointer):
-        return value.base.ctypes.data + value.offset  # type: ignore[attr-defined]
-    if isinstance(value, float):
-        return struct.unpack("q", struct.pack("d", value))[0]
-    return int(value)
 
 
 def aligned(nbytes: int) -> np.ndarray:

@@ -2,24 +2,29 @@
 
 `place_each` looks at the placed operands whose usage intervals meet the new one's. Where few intervals meet (an
 inference graph) each operand has a list of its neighbours; where many do (a training graph) all placed operands stand
-in one table sorted by offset. Both give the same offsets.
+in one table sorted by offset, and compiled code looks through it. Both give the same offsets.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from cgraph.memory.bounds import start_ranks
+from cgraph.kernels.bound import Bound
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.signature import Signature
+from cgraph.kernels.signatures.placing import IN_GAPS, VECTOR
+from cgraph.kernels.target import host_target
 from cgraph.memory.problem import Plan, Problem
 
 FEW_NEIGHBOURS = 24  # on average; beyond it the table is the faster one
+PIECE = 256  # operands placed between two looks for an interrupt: 20 ms among 100,000 others
 
 
 def place_each(problem: Problem, order: Sequence[int], strategy: str) -> Plan:
     """Put each operand of `order` into the smallest gap where it fits, or on top of all that it meets.
 
     `order` names every operand once. Of equal gaps the lowest is taken.
-    Time O(n + p log p) for p pairs of operands that meet, or O(n^2) in NumPy where p is large.
+    Time O(n + p log p) for p pairs of operands that meet, or O(n^2) where p is large, half a nanosecond each.
     """
     ranges = _meeting_ranges(problem)
     few = int((ranges[2] - ranges[1]).sum()) <= FEW_NEIGHBOURS * len(problem.operands)
@@ -27,10 +32,9 @@ def place_each(problem: Problem, order: Sequence[int], strategy: str) -> Plan:
     return plan_of(problem, offsets, strategy)
 
 
-def plan_of(problem: Problem, offsets: Sequence[int], strategy: str) -> Plan:
+def plan_of(problem: Problem, offsets: np.ndarray, strategy: str) -> Plan:
     """A plan whose arena ends with the topmost operand."""
-    top = max(map(int.__add__, offsets, problem.nbytes.tolist()), default=0)
-    return Plan(tuple(offsets), top, strategy)
+    return Plan(tuple(offsets.tolist()), int((offsets + problem.nbytes).max(initial=0)), strategy)
 
 
 def smallest_gap(nbytes: int, taken: list[tuple[int, int]]) -> int:
@@ -55,7 +59,7 @@ def _meeting_ranges(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 def _place_by_neighbours(
     problem: Problem, order: Sequence[int], ranges: tuple[np.ndarray, np.ndarray, np.ndarray]
-) -> list[int]:
+) -> np.ndarray:
     """Each placed operand tells its neighbours which bytes it took."""
     neighbours = _neighbours(*ranges)
     sizes = problem.nbytes.tolist()
@@ -69,7 +73,7 @@ def _place_by_neighbours(
         span = (offsets[i], offsets[i] + sizes[i])
         for other in neighbours[i]:
             taken[other].append(span)
-    return offsets
+    return np.array(offsets, np.int64)
 
 
 def _neighbours(by_first: np.ndarray, begin: np.ndarray, end: np.ndarray) -> list[list[int]]:
@@ -84,34 +88,27 @@ def _neighbours(by_first: np.ndarray, begin: np.ndarray, end: np.ndarray) -> lis
     return neighbours
 
 
-def _place_by_table(problem: Problem, order: Sequence[int]) -> list[int]:
-    """All placed operands in one table, sorted by begin: ``begin, end`` and, in ranks of steps, ``first, last``."""
-    sizes = problem.nbytes.tolist()
-    firsts, lasts = start_ranks(problem)
-    spans = np.zeros((2, len(sizes) + 1), np.int64)
-    steps = np.zeros((2, len(sizes) + 1), np.int32)
-    offsets = [0] * len(sizes)
-    count = 0
-    for i in order:
-        if not sizes[i]:
-            continue
-        meets = ((steps[0, :count] <= lasts[i]) & (steps[1, :count] >= firsts[i])).nonzero()[0]
-        offsets[i] = at = _smallest_gap_of_arrays(sizes[i], spans[0].take(meets), spans[1].take(meets))
-        column = int(spans[0, :count].searchsorted(at, "right"))
-        spans[:, column + 1 : count + 1] = spans[:, column:count]
-        steps[:, column + 1 : count + 1] = steps[:, column:count]
-        spans[:, column] = at, at + sizes[i]
-        steps[:, column] = firsts[i], lasts[i]
-        count += 1
-    return offsets
+def _place_by_table(problem: Problem, order: Sequence[int]) -> np.ndarray:
+    """All placed operands in one table, sorted by begin, which compiled code searches and adds to."""
+    turns = np.array(order, np.int64)
+    turns = turns[problem.nbytes[turns] > 0]
+    count, room = len(turns), len(turns) + VECTOR
+    arrays = {name: getattr(problem, name)[turns] for name in ("nbytes", "first", "last")}
+    found, table = np.zeros(count, np.int64), np.full((4, room), -1, np.int64)
+    run_pieces(IN_GAPS, count, **arrays, offsets=found, placed=table, room=room)
+    return scattered(found, turns, len(order))
 
 
-def _smallest_gap_of_arrays(nbytes: int, begin: np.ndarray, end: np.ndarray) -> int:
-    """`smallest_gap` for many taken spans, sorted by their begin."""
-    floors = np.zeros(len(begin) + 1, np.int64)
-    np.maximum.accumulate(end, out=floors[1:])
-    gaps = begin - floors[:-1]
-    fitting = (gaps >= nbytes).nonzero()[0]
-    if not len(fitting):
-        return int(floors[-1])
-    return int(floors[fitting[gaps.take(fitting).argmin()]])
+def run_pieces(family: Signature, count: int, **args: np.ndarray | int) -> None:
+    """Let compiled code place `count` operands, some at a time: interrupts are heard in between."""
+    given = {name: Pointer(x) if isinstance(x, np.ndarray) else x for name, x in args.items()}
+    for start in range(0, count, PIECE):
+        call = family.call((), 1, **given, start=start, stop=min(start + PIECE, count))
+        Bound(call, host_target())(0, 1)
+
+
+def scattered(x: np.ndarray, places: np.ndarray, count: int) -> np.ndarray:
+    """`count` zeros, and `x` at its places."""
+    made = np.zeros(count, np.int64)
+    made[places] = x
+    return made

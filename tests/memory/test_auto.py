@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 
@@ -76,3 +77,20 @@ print([name for name in ("numba", "llvmlite", "scipy") if name in sys.modules])
 """
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
+
+
+def test_dense_problems_need_no_compiler_once_their_code_is_kept(tmp_path):
+    script = """
+import sys
+from cgraph.memory.auto import auto
+from cgraph.memory.problem import problem_of
+plan = auto(problem_of([(64 * (1 + i * i % 97), i, i + 60) for i in range(120)]), nodes=0)
+print(plan.nbytes, [name for name in ("numba", "llvmlite.binding", "scipy") if name in sys.modules])
+"""
+    env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    cold, warm = (
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=env).stdout
+        for _ in range(2)
+    )
+    assert "llvmlite.binding" in cold and "[]" in warm
+    assert cold.split()[0] == warm.split()[0]

@@ -5,9 +5,12 @@ from functools import partial
 import pytest
 from hypothesis import given, settings
 
-from cgraph.memory.problem import Problem
+from cgraph.kernels.target import target_named
+from cgraph.memory import place
+from cgraph.memory.problem import Problem, problem_of
 from cgraph.memory.strategies import STRATEGIES
 from tests.memory import plain
+from tests.support.kernels import TARGETS
 from tests.support.problems import problems, random_problem
 
 RULES = {
@@ -38,3 +41,21 @@ def test_offsets_are_those_of_the_plain_rule(name, problem):
 def test_offsets_of_larger_problems_are_those_of_the_plain_rule(name, count):
     for seed in range(25):
         assert_alike(name, random_problem(seed, count))
+
+
+@pytest.mark.parametrize("name", ["greedy_by_size", "greedy_in_order", "strip_packing"])
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("piece", [1, 7, 64])
+def test_compiled_code_places_alike_on_every_target_and_in_pieces_of_any_size(name, target, piece, monkeypatch):
+    monkeypatch.setattr(place, "FEW_NEIGHBOURS", -1)
+    monkeypatch.setattr(place, "PIECE", piece)
+    monkeypatch.setattr(place, "host_target", lambda: target_named(target))
+    for seed in range(10):
+        assert_alike(name, random_problem(seed, 35))
+
+
+@pytest.mark.parametrize("name", ["greedy_by_size", "strip_packing"])
+def test_offsets_beyond_53_bits_are_exact(name, monkeypatch):
+    monkeypatch.setattr(place, "FEW_NEIGHBOURS", -1)
+    rows = [(2**57 + 3 * i % 7, i, i + 2) for i in range(8)]
+    assert_alike(name, problem_of(rows))

@@ -385,6 +385,11 @@ class Builder:
         size = ir.IntType(64)
         self.b.call(self.declare("memcpy", POINTER, [POINTER, POINTER, size]), [out.v, x.v, nbytes.v])
 
+    def move_bytes(self, out: Ptr, x: Ptr, nbytes: Val) -> None:
+        """libc's memmove: the two may overlap."""
+        size = ir.IntType(64)
+        self.b.call(self.declare("memmove", POINTER, [POINTER, POINTER, size]), [out.v, x.v, nbytes.v])
+
     def c_function(self, name: str, *xs: Val) -> Val:
         """A function of float64 numbers in the C library that is thread-safe and returns one."""
         kind = scalar_type("f8")

@@ -35,21 +35,18 @@ def breadth_order(problem: Problem) -> list[int]:
     return np.lexsort((later, -problem.nbytes, turn)).tolist()
 
 
-class _Operator:
-    """An entry of the priority queue: the broader one comes out first."""
+class _Operator(int):
+    """An entry of the priority queue: a number that is less for a broader one, and nothing that tells equals apart."""
 
-    def __init__(self, rank: int, breadth: int) -> None:
-        self.rank = rank
-        self.breadth = breadth
-
-    def __lt__(self, other: "_Operator") -> bool:
-        return self.breadth > other.breadth
+    rank: int
 
 
 def _by_falling_breadth(breadths: list[int]) -> list[int]:
     queue: list[_Operator] = []
     for rank, breadth in enumerate(breadths):
-        heapq.heappush(queue, _Operator(rank, breadth))
+        operator = _Operator(-breadth)
+        operator.rank = rank
+        heapq.heappush(queue, operator)
     return [heapq.heappop(queue).rank for _ in breadths]
 
 

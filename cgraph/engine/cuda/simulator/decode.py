@@ -4,22 +4,20 @@ All threads of a run take an instruction together, as NumPy operations over arra
 says which of them are there.
 """
 
-import ctypes
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from cgraph.engine.cuda.simulator import meaning
 from cgraph.engine.cuda.simulator.text import Fault, Instruction, Kernel, constant_of, dtype_of, parts_of
+from cgraph.kernels.bound import Bound
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.signatures.simulate import FMA
-from cgraph.kernels.store import store
+from cgraph.kernels.target import host_target
 
 Do = Callable[[Any], None]
 U4, U8, PREDICATE = np.dtype("u4"), np.dtype("u8"), np.dtype(bool)
-NATIVE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 def decoded(i: Instruction, kernel: Kernel) -> Do:
@@ -153,24 +151,16 @@ def fused(i: Instruction, kernel: Kernel) -> Do:
         named = {name: Pointer(a) for name, a in zip("xyz", arrays)}
         steps = {f"{name}_step": a.strides[0] if a.ndim else 0 for name, a in zip("xyz", arrays)}
         call = FMA.call((f"f{dtype.itemsize}",), run.threads, **named, **steps, out=Pointer(found))
-        words = [w.base.ctypes.data if isinstance(w, Pointer) else w for w in call.args]  # type: ignore[attr-defined]
-        table = np.array(words, np.int64)
-        return native(call.kernel), table.ctypes.data, found, (table, arrays)
+        return Bound(call, host_target()), found
 
     def do(run: Any) -> None:
         if i not in run.prepared:
             run.prepared[i] = prepared(run)
-        f, table, found, _ = run.prepared[i]
-        f(table, 0, run.threads)
+        multiply, found = run.prepared[i]
+        multiply(0, run.threads)
         run.put(out, found)
 
     return do
-
-
-@cache
-def native(kernel: Any) -> Any:
-    """A kernel of the processor, as C calls it."""
-    return NATIVE(store().address(kernel))
 
 
 def test_class(i: Instruction, kernel: Kernel) -> Do:

@@ -1,0 +1,32 @@
+"""Placing operands in an arena. Each operand looks at all others, so those from `start` to `stop` are one task.
+
+All arrays are int64 and go on for a vector behind their last item.
+"""
+
+from cgraph.kernels.signature import Signature
+
+FAR = 2**63 - 1  # further than any offset, step or column
+VECTOR = 8  # items at most
+
+# operands in the order of placing: nbytes, first and last step, and, found here, offsets [n]; of those before `start`
+# begin, end, first and last step [4, room], by rising begin, and -1 behind them
+IN_GAPS = Signature(
+    "placing.in_gaps",
+    (),
+    {
+        "nbytes": "i8*", "first": "i8*", "last": "i8*", "offsets": "i8*",
+        "placed": "i8*", "room": "i8", "start": "i8", "stop": "i8",
+    },
+)  # fmt: skip
+
+# operands by first column: nbytes, first and last column, shortness (less for those that last longer, FAR once they are
+# placed), and, found here, offsets [n]; the first operand of each column [columns + 1]; how many lines there are; where
+# they begin and how high they are [2, room], from left to right, between two lines at FAR
+IN_LINES = Signature(
+    "placing.in_lines",
+    (),
+    {
+        "nbytes": "i8*", "first": "i8*", "last": "i8*", "shortness": "i8*", "offsets": "i8*", "operands": "i8*",
+        "line_count": "i8*", "lines": "i8*", "room": "i8", "start": "i8", "stop": "i8",
+    },
+)  # fmt: skip
