@@ -90,6 +90,7 @@ READERS: dict[str, Reader] = {
     "torch": Reader(late("cgraph.formats.torch_file", "read_torch"), archives.torch_samples, archives.torch_change),
     "darknet": Reader(late("cgraph.formats.darknet", "load"), descriptions.samples, descriptions.change),
     "darknet_drawn": Reader(read_drawn, descriptions.samples, descriptions.change),
+    "darknet_boxes": Reader(late("cgraph.formats.darknet", "load_detector"), descriptions.samples, descriptions.change),
     "darknet_weights": Reader(read_weights, descriptions.weights_samples, lambda x, rng, _: mutated(x, rng)),
     "h5": Reader(
         late("cgraph.formats.keras_graph", "load_keras"),

@@ -32,7 +32,7 @@ LENGTHS = {MAGIC + b"\1\0": 2, MAGIC + b"\2\0": 4}  # bytes of the header's leng
 NUMBER = r"-?\d{1,20}"
 HEADER = re.compile(
     r"\{'descr': '(?P<dtype>[<>|=]?\w+)', 'fortran_order': (?P<order>True|False), "
-    rf"'shape': \((?P<shape>(?:{NUMBER}L?,? ?)*)\),? ?\}}\s*"
+    rf"'shape': \((?P<shape>(?:{NUMBER}L?, ?)*(?:{NUMBER}L?)?)\),? ?\}}\s*"
 )
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.fuzz.child import outcome_of
 from cgraph.formats.npz import read_npz, write_npz
 from cgraph.kernels.mapped import mapping_of
 from tests.support.hostile import flipped, harmless, refused
@@ -163,3 +164,11 @@ def test_flipped_bytes_give_arrays_or_a_typed_error(tmp_path_factory, flips):
     write_npz(path, ARRAYS)
     path.write_bytes(flipped(path.read_bytes(), flips))
     harmless(read_npz, path)
+
+
+def test_a_header_of_many_digits_is_refused_within_the_time_that_any_file_may_take():
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (" + b"1" * 9000 + b"), }\n"
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a.npy", b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header)
+    assert outcome_of("npz", file.getvalue()).kind == "refused"

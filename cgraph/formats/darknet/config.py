@@ -1,8 +1,9 @@
 """A ``.cfg`` file as sections of options. Source: parse_network_cfg of github.com/pjreddie/darknet."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from cgraph.errors import FormatError, bytes_text
 from cgraph.formats.allowance import Allowance
@@ -59,10 +60,17 @@ class Section(Record):
 
     def ints(self, name: str) -> list[int]:
         """Whole numbers between commas, or FormatError."""
+        return self.listed(name, int, "whole numbers")
+
+    def numbers(self, name: str) -> list[float]:
+        """Numbers between commas, or FormatError."""
+        return self.listed(name, float, "numbers")
+
+    def listed(self, name: str, kind: Callable[[str], Any], what: str) -> list[Any]:
         try:
-            return [int(n) for n in self.options[name].split(",") if n.strip()]
+            return [kind(n) for n in self.options[name].split(",") if n.strip()]
         except (KeyError, ValueError):
-            raise self.error(f"{name}={self.text(name):.40} must be whole numbers") from None
+            raise self.error(f"{name}={self.text(name):.40} must be {what}") from None
 
     def error(self, problem: str) -> FormatError:
         return FormatError(f"[{self.kind}] in line {self.line} (layer {self.index}): {problem}")

@@ -1,11 +1,19 @@
-"""Layers at a network's end, whose results are outputs: yolo, region, detection."""
+"""Layers at a network's end, whose results are outputs: yolo, region, detection; and the boxes that they mean.
+
+Boxes are ``[n, k, 4]``, corners ``(x0, y0, x1, y1)`` as shares of the picture's sides; scores ``[n, k, classes]``.
+Source: get_yolo_box, get_region_box and get_detection_detections of github.com/AlexeyAB/darknet.
+"""
+
+from functools import partial
+
+import numpy as np
 
 from cgraph.formats.darknet.config import Section
 from cgraph.formats.darknet.layers import Net, image, layer, op, rows_of
 from cgraph.ir.graph import Node
 
 
-def boxes(s: Section, x: Node, count: int, numbers: int) -> Node:
+def parts_of(s: Section, x: Node, count: int, numbers: int) -> Node:
     """An image of `count` boxes at each place as ``[n, count, numbers, h, w]``."""
     n, c, h, w = image(s, x).shape
     if c != count * numbers:
@@ -15,15 +23,19 @@ def boxes(s: Section, x: Node, count: int, numbers: int) -> Node:
 
 @layer("yolo")
 def yolo(net: Net, s: Section, x: Node) -> Node:
-    """Place, objectness and classes between 0 and 1, sizes as they are. Source: Redmon 2018, arXiv:1804.02767."""
+    """Place, objectness and classes between 0 and 1, sizes as they are; with `new_coords` all is so already.
+
+    Source: Redmon 2018, arXiv:1804.02767; Wang, Bochkovskiy and Liao 2020, arXiv:2011.08036.
+    """
     net.outputs.append(s.index)
     count = len(s.ints("mask")) if s.text("mask") else s.size("num", 1)
-    parts = boxes(s, x, count, 5 + s.size("classes", 20))
-    scale = s.number("scale_x_y", 1.0)
-    place = op("sigmoid", parts[:, :, :2])
+    parts = parts_of(s, x, count, 5 + s.size("classes", 20))
+    scale, new = s.number("scale_x_y", 1.0), bool(s.whole("new_coords", 0))
+    place, size, rest = parts[:, :, :2], parts[:, :, 2:4], parts[:, :, 4:]
+    place, rest = (place, rest) if new else (op("sigmoid", place), op("sigmoid", rest))
     place = place if scale == 1 else place * scale - 0.5 * (scale - 1)
-    found = op("concat", [place, parts[:, :, 2:4], op("sigmoid", parts[:, :, 4:])], 2)
-    return op("reshape", found, x.shape)
+    net.boxes.append(partial(yolo_boxes, s, net.size, place, size, rest, count, new))
+    return op("reshape", op("concat", [place, size, rest], 2), x.shape)
 
 
 @layer("region")
@@ -33,14 +45,15 @@ def region(net: Net, s: Section, x: Node) -> Node:
     Source: Redmon and Farhadi 2017, arXiv:1612.08242.
     """
     net.outputs.append(s.index)
-    coords, classes = s.size("coords", 4), s.size("classes", 20)
-    parts = boxes(s, x, s.size("num", 1), coords + 1 + classes)
+    coords, classes, count = s.size("coords", 4), s.size("classes", 20), s.size("num", 1)
+    parts = parts_of(s, x, count, coords + 1 + classes)
     kinds = parts[:, :, coords + 1 :]
     if not s.text("tree"):
         kinds = op("softmax", kinds, 2) if s.whole("softmax", 0) else op("sigmoid", kinds)
     certain = op("sigmoid", parts[:, :, coords : coords + 1])
-    pieces = [op("sigmoid", parts[:, :, :2]), parts[:, :, 2:coords], certain, kinds]
-    return op("reshape", op("concat", pieces, 2), x.shape)
+    place = op("sigmoid", parts[:, :, :2])
+    net.boxes.append(partial(region_boxes, s, place, parts[:, :, 2:coords], op("concat", [certain, kinds], 2), count))
+    return op("reshape", op("concat", [place, parts[:, :, 2:coords], certain, kinds], 2), x.shape)
 
 
 @layer("detection")
@@ -53,7 +66,76 @@ def detection(net: Net, s: Section, x: Node) -> Node:
     expected = places * ((1 + s.size("coords", 1)) * s.size("num", 1) + classes)
     if x.shape[1] != expected:
         raise s.error(f"{x.shape[1]} numbers are not the {expected} of {places} places")
-    if not s.whole("softmax", 0):
-        return x
-    kinds = op("softmax", op("reshape", x[:, : places * classes], (n, places, classes)), -1)
-    return op("concat", [op("reshape", kinds, (n, places * classes)), x[:, places * classes :]], 1)
+    if s.whole("softmax", 0):
+        kinds = op("softmax", op("reshape", x[:, : places * classes], (n, places, classes)), -1)
+        x = op("concat", [op("reshape", kinds, (n, places * classes)), x[:, places * classes :]], 1)
+    net.boxes.append(partial(detection_boxes, s, x))
+    return x
+
+
+# -- boxes ------------------------------------------------------------------------------------------------------------
+
+
+def yolo_boxes(
+    s: Section, image_size: tuple[int, int], place: Node, size: Node, rest: Node, count: int, new: bool
+) -> tuple[Node, Node]:
+    """Sizes are shares of anchors, which count pixels of the network's image."""
+    anchors = anchors_of(s)
+    mask = s.ints("mask") if s.text("mask") else range(count)
+    if not all(0 <= i < len(anchors) for i in mask):
+        raise s.error(f"mask={s.text('mask'):.40} names anchors that are not among the {len(anchors)}")
+    base = anchors[list(mask)] / np.array(image_size[::-1], "f4")
+    return boxes_of(place, 4.0 * op("square", size) if new else op("exp", size), base, rest)
+
+
+def region_boxes(s: Section, place: Node, size: Node, rest: Node, count: int) -> tuple[Node, Node]:
+    """Sizes are shares of anchors, which count places of the layer's own image."""
+    anchors = anchors_of(s)
+    if s.text("tree") or size.shape[2] != 2 or len(anchors) < count:
+        raise s.error(f"boxes need no tree, 4 coords and {count} anchors")
+    base = anchors[:count] / np.array(place.shape[:2:-1], "f4")
+    return boxes_of(place, op("exp", size), base, rest)
+
+
+def detection_boxes(s: Section, x: Node) -> tuple[Node, Node]:
+    """Classes for each place, then a score and then four numbers for each box of each place."""
+    n, side, count, classes = x.shape[0], s.size("side", 7), s.size("num", 1), s.size("classes", 1)
+    if s.size("coords", 1) != 4:
+        raise s.error("boxes need 4 coords")
+    ends = side * side * classes, side * side * (classes + count)
+    kinds = op("reshape", x[:, : ends[0]], (n, side * side, 1, classes))
+    certain = op("reshape", x[:, ends[0] : ends[1]], (n, side * side, count, 1))
+    numbers = op("reshape", x[:, ends[1] :], (n, side, side, count, 4))
+    size = numbers[..., 2:]
+    centre = (numbers[..., :2] + np.expand_dims(grid(side, side), 2)) / float(side)
+    boxes = corners(centre, op("square", size) if s.whole("sqrt", 0) else size)
+    k = side * side * count
+    return op("reshape", boxes, (n, k, 4)), op("reshape", certain * kinds, (n, k, classes))
+
+
+def anchors_of(s: Section) -> np.ndarray:
+    """Widths and heights ``[count, 2]``."""
+    found = s.numbers("anchors")
+    if len(found) % 2 or not np.isfinite(found).all():
+        raise s.error(f"anchors={s.text('anchors'):.40} must be pairs of numbers")
+    return np.array(found, "f4").reshape(-1, 2)
+
+
+def boxes_of(place: Node, size: Node, base: np.ndarray, rest: Node) -> tuple[Node, Node]:
+    """From ``[n, count, ..., h, w]``: places in a cell, sizes in units of `base` ``[count, 2]``, scores."""
+    n, count, _, h, w = place.shape
+    place, size, rest = (op("transpose", v, (0, 3, 4, 1, 2)) for v in (place, size, rest))  # [n, h, w, count, ...]
+    centre = (place + np.expand_dims(grid(h, w), 2)) / np.array([w, h], "f4")
+    boxes, k = corners(centre, size * base), h * w * count
+    scores = rest[..., :1] * rest[..., 1:]
+    return op("reshape", boxes, (n, k, 4)), op("reshape", scores, (n, k, scores.shape[-1]))
+
+
+def grid(h: int, w: int) -> np.ndarray:
+    """Column and row of each place ``[h, w, 2]``."""
+    return np.stack(np.meshgrid(np.arange(w), np.arange(h)), -1).astype("f4")
+
+
+def corners(centre: Node, size: Node) -> Node:
+    half = 0.5 * size
+    return op("concat", [centre - half, centre + half], -1)

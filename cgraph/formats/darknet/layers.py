@@ -28,14 +28,18 @@ class Net:
         results: each layer's result
         outputs: layers whose result is an output
         updates: what recurrent layers keep from run to run
+        size: rows and columns of the network's image; (1, 1) without one
+        boxes: for each layer that finds things, what makes boxes and scores of its result
     """
 
     parameters: Parameters
     allowance: Allowance
     steps: int = 1
+    size: tuple[int, int] = (1, 1)
     results: list[Node] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
     updates: dict[Var, Node] = field(default_factory=dict)
+    boxes: list[Callable[[], tuple[Node, Node]]] = field(default_factory=list)
 
 
 Layer = Callable[[Net, Section, Node], Node]
@@ -248,6 +252,8 @@ def added(s: Section, x: Node, y: Node) -> Node:
     part = y[:, :c, ::stride, ::stride]
     if x[place].shape != part.shape:
         raise s.error(f"images {list(x.shape)} and {list(y.shape)} do not fit")
+    if sample == 1:
+        return op("concat", [x[:, :c] + part, x[:, c:]], 1) if c < x.shape[1] else x + part
     return op("set_slice", x, place, x[place] + part)
 
 

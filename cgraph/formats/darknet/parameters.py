@@ -18,7 +18,7 @@ class Weights:
     """A ``.weights`` file, read from front to back. Changes: its position.
 
     The header is three int32 (major, minor, revision) and how many pictures the network has seen: int64 from version
-    0.2 on, int32 before. Then float32, layer after layer. The arrays are views of the mapped file.
+    0.2 on, int32 before. Then float32, layer after layer, little-endian. The arrays are views of the mapped file.
     """
 
     def __init__(self, path: str | Path, allowance: Allowance) -> None:
@@ -72,25 +72,34 @@ class Random:
                 f"more with drawn=, and without seed= parameters take no bytes"
             )
         self.left -= nbytes
-        if start is not None:
-            return Const(np.full(shape, start, np.float32), name=name)
-        values = self.generator.standard_normal(shape, np.float32)
-        values *= np.float32(sqrt(2 / max(prod(shape[1:]), 1)))
-        return Const(values, name=name, copy=False)
+        return Const(drawn_array(self.generator, shape, start), name=name, copy=False)
 
     def finish(self) -> None:
         """Nothing is ever left."""
 
 
+def drawn_array(generator: np.random.Generator, shape: tuple[int, ...], start: float | None) -> np.ndarray:
+    """A parameter as training would begin with it: full of `start`, or of a normal distribution (He et al. 2015)."""
+    if start is not None:
+        return np.full(shape, start, np.float32)
+    values = generator.standard_normal(shape, np.float32)
+    values *= np.float32(sqrt(2 / max(prod(shape[1:]), 1)))
+    return values
+
+
 class Open:
-    """Vars without a value, which need no bytes yet."""
+    """Vars without a value, which need no bytes yet. Changes: it lists what was taken, with its start."""
 
     transposed = False
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[Var, float | None]] = []
 
     def take(self, shape: tuple[int, ...], name: str, start: float | None) -> Node:
         if prod(shape) * 4 > LARGEST:
             raise FormatError(f"{name} {list(shape)} needs more than {LARGEST} bytes")
-        return Var(shape, "float32", name)
+        self.taken.append((Var(shape, "float32", name), start))
+        return self.taken[-1][0]
 
     def finish(self) -> None:
         """Nothing is ever left."""

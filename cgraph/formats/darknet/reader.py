@@ -1,6 +1,7 @@
 """load: a Darknet network as a graph of this library."""
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from cgraph.errors import CgraphError, FormatError, ShapeError
@@ -38,17 +39,27 @@ def load(
     Raises
         FormatError: a file is malformed, has layers that are not supported, or the weights are not this network's
     """
+    return read(config, source(weights, seed, drawn), batch)[0]
+
+
+Source = Callable[[Allowance], Parameters]
+
+
+def source(weights: str | Path | None, seed: int | None, drawn: int) -> Source:
+    """Where parameters come from, given what reading may cost."""
+    if weights is not None:
+        return lambda allowance: Weights(weights, allowance)
+    return lambda _: Open() if seed is None else Random(seed, drawn)
+
+
+def read(config: str | Path, parameters: Source, batch: int) -> tuple[Model, Net]:
+    """The model, and what its layers left while it was built. FormatError."""
     allowance = Allowance(0)
     options, *sections = read_config(config, allowance)
     check_supported(sections, config)
-    parameters: Parameters
-    if weights is not None:
-        parameters = Weights(weights, allowance)
-    else:
-        parameters = Open() if seed is None else Random(seed, drawn)
+    net = Net(parameters(allowance), allowance, options.size("time_steps", 1))
     try:
-        net = Net(parameters, allowance, options.size("time_steps", 1))
-        return build(options, sections, net, batch, Path(config).name)
+        return build(options, sections, net, batch, Path(config).name), net
     except FormatError as error:
         raise FormatError(f"{config}: {error}") from None
 
@@ -66,6 +77,8 @@ def check_supported(sections: list[Section], config: str | Path) -> None:
 def build(options: Section, sections: list[Section], net: Net, batch: int, file: str) -> Model:
     """The graph of all layers; `file` is the description's name, for messages."""
     start = input_of(options, net.steps * batch)
+    if start.ndim == 4:
+        net.size = start.shape[2], start.shape[3]
     x: Node = start
     for s in sections:
         try:

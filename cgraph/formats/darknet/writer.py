@@ -1,0 +1,43 @@
+"""write_weights: parameters of a Darknet network as a ``.weights`` file."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from cgraph.errors import ShapeError
+from cgraph.files import replace_file
+from cgraph.formats.darknet.parameters import Open, drawn_array
+from cgraph.formats.darknet.reader import read
+from cgraph.ops.leaf import Var
+
+HEADER = np.array([0, 2, 0, 0, 0], "<i4").tobytes()  # version 0.2.0, and no picture seen yet
+
+
+def write_weights(
+    path: str | Path, config: str | Path, values: Mapping[str, np.ndarray] | None = None, *, seed: int = 0
+) -> None:
+    """Write a file that `load` and Darknet itself read; one array is in memory at a time, and all or nothing is there.
+
+    Parameters
+        path: the ``.weights`` file
+        config: the ``.cfg`` file, which says what comes in which order
+        values: arrays by name, such as ``"0.convolutional.filters"``; `load` without weights gives the names
+        seed: parameters without a value are drawn from it, as `load` does
+    Raises
+        FormatError: the description is malformed
+        ShapeError: an array has another shape than its parameter
+    """
+    parameters = Open()
+    read(config, lambda _: parameters, 1)
+    replace_file(path, contents(parameters.taken, values or {}, seed))
+
+
+def contents(taken: list[tuple[Var, float | None]], values: Mapping[str, np.ndarray], seed: int) -> Iterator[bytes]:
+    generator = np.random.default_rng(seed)
+    yield HEADER
+    for var, start in taken:
+        value = values[var.name] if var.name in values else drawn_array(generator, var.shape, start)
+        if value.shape != var.shape:
+            raise ShapeError(f"{var.name} is {list(value.shape)}, the network has {list(var.shape)}")
+        yield value.astype("<f4").tobytes()
