@@ -30,8 +30,8 @@ if TYPE_CHECKING:  # what NAMES says, for type checkers
     from cgraph.ops.pullback import pullback
     from cgraph.record import Record
     from cgraph.runner import Runner
-
-__version__ = "0.1.0"
+    from cgraph.saved.read import SavedFunction, load
+    from cgraph.version import __version__
 
 NAMES = {
     "cgraph.autodiff": ("gradient", "hessian_vector_product", "jvp"),
@@ -57,8 +57,16 @@ NAMES = {
     "cgraph.ops.pullback": ("pullback",),
     "cgraph.record": ("Record",),
     "cgraph.runner": ("Runner",),
+    "cgraph.saved.read": ("SavedFunction", "load"),
+    "cgraph.version": ("__version__",),
 }
-APART = ("cgraph.errors", "cgraph.record", "cgraph.runner")  # what needs no graph
+APART = (
+    "cgraph.errors",
+    "cgraph.record",
+    "cgraph.runner",
+    "cgraph.saved.read",
+    "cgraph.version",
+)  # what needs no graph
 PICTURES = ("function_dot", "function_svg", "graph_dot", "page_html", "report", "timed_report")
 PACKAGES = ("formats", "view")
 _MODULE_OF = {name: module for module, names in NAMES.items() for name in names}
@@ -74,7 +82,7 @@ def __getattr__(name: str) -> Any:
     if name in PACKAGES:
         return import_module(f"cgraph.{name}")
     if name == "__all__":
-        return ["__version__", *_MODULE_OF, *PICTURES, *_functions()]
+        return [*_MODULE_OF, *PICTURES, *_functions()]
     if name in PICTURES:
         import_module("cgraph.view")
     elif name.startswith("__"):  # what Python asks of any module

@@ -6,9 +6,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from cgraph.alignment import aligned_memory
-from cgraph.errors import InputError
+from cgraph.errors import InputError, UnassignedError
 from cgraph.ir.spec import Spec
-from cgraph.kernels.mapped import copy_to
+from cgraph.kernels.mapped import aligned, copy_to, in_c_order
 
 
 class Variable(Protocol):
@@ -115,6 +115,31 @@ class Cell:
         value = self.value
         value.shared = True
         return value.array if value.is_there else None
+
+
+def value_of(variable: Variable) -> np.ndarray:
+    """A copy of the value that a variable holds. UnassignedError when it holds none."""
+    array = variable.cell.array
+    if array is None:
+        raise UnassignedError(
+            f"{variable.name} {variable.spec} (made at {variable.where}) has no value; assign one first"
+        )
+    return array.copy()
+
+
+def assign(variable: Variable, value: Any, copy: bool = True) -> None:
+    """Give a variable a value, whose shape and dtype must be its own; numbers and lists take its dtype.
+
+    It is copied, unless `copy` is false: then the array, perhaps one in a mapped file, must not change any more.
+    A run that is going on keeps the bytes that it has begun with.
+    """
+    value = fitting_array(value, variable.spec, variable.name)
+    if copy:
+        own = aligned_empty(variable.spec)
+        copy_to(own, value)
+        variable.cell.value = Value(own)
+    else:
+        variable.cell.value = Value(aligned(in_c_order(value)), shared=True)
 
 
 def fitting_array(value: Any, spec: Spec, name: str) -> np.ndarray:

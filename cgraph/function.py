@@ -1,5 +1,6 @@
 """compile: an engine lowers, plans and makes a program; calling the Function that comes out; update edges."""
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -10,7 +11,7 @@ import numpy as np
 from cgraph.engine.engine import Engine
 from cgraph.engine.engines import engine_named
 from cgraph.engine.instance import Program
-from cgraph.errors import GraphError, ShapeError
+from cgraph.errors import FormatError, GraphError, ShapeError
 from cgraph.ir.check import check_graph
 from cgraph.ir.graph import Node, public
 from cgraph.ir.traverse import post_order
@@ -22,6 +23,7 @@ from cgraph.passes.freeze import freeze
 from cgraph.planning import Compiled, needs_text
 from cgraph.request import Request, options_of
 from cgraph.runner import Runner
+from cgraph.saved.read import unpickled, writer
 
 
 def compile(
@@ -114,6 +116,23 @@ class Function(Runner):
 
     def _needs(self, given: str) -> str:
         return super()._needs(given) if self.compiled is None else needs_text(self.compiled, given)
+
+    def save(self, folder: str | os.PathLike, *, also: Sequence["Function"] = (), graph: bytes | None = None) -> None:
+        """Write it as a folder that `cgraph.load` runs without compiling anything: see docs/saved.md.
+
+        Parameters
+            folder: where there is nothing yet
+            also: the same graph compiled for other targets
+            graph: the graph as `cgraph.formats.onnx.serialised` writes it, for other versions and processors
+        Raises
+            FormatError: there is something already; a step is a Python function; it is no Function of the CPU engine
+        """
+        if graph is not None and (self.cells or self.updated):
+            raise FormatError("a graph beside it has no cells, so it would be another function")
+        writer().save([self, *also], folder, graph)
+
+    def __reduce__(self) -> tuple:
+        return unpickled, (writer().bytes_of([self]),)
 
     # -- pictures stand above this module: each is loaded when it is first asked for ------------------------------
     def report(self) -> Any:

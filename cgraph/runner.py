@@ -3,14 +3,16 @@
 What `compile` gives is a Runner with its graph (`cgraph.function`), what `load` gives is one without.
 """
 
+import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from importlib import import_module
+from typing import Any, Self
 
 import numpy as np
 
-from cgraph.cell import Value, Variable, fitting_array
+from cgraph.cell import Value, Variable, assign, fitting_array, value_of
 from cgraph.engine.instance import Instance, Program
-from cgraph.errors import ArenaError, InputError, UnassignedError, bytes_text
+from cgraph.errors import ArenaError, FormatError, InputError, UnassignedError, bytes_text
 from cgraph.kernels.mapped import in_c_order
 from cgraph.memory.recompute import Recompute, Steps
 from cgraph.turns import Turns
@@ -27,6 +29,8 @@ class Runner:
         cells: what is read and is no input
         updated: what a run gives a new value
         outputs: what a call returns; each has a spec
+        single: a call returns the only output itself, not a list of it
+        recompute: what must run again; None where everything runs always
     """
 
     def __init__(
@@ -41,7 +45,7 @@ class Runner:
     ) -> None:
         self.program, self.inputs, self.outputs = program, tuple(inputs), tuple(outputs)
         self.cells, self.updated = tuple(cells), tuple(updated)
-        self._single, self._recompute = single, recompute
+        self.single, self.recompute = single, recompute
         self._used: tuple[Variable, ...] = tuple(dict.fromkeys((*self.cells, *self.updated)))
         self._always = frozenset(self.inputs)
         self._by_name = {x.name: x for x in self.inputs}
@@ -51,13 +55,53 @@ class Runner:
     def __repr__(self) -> str:
         given = ", ".join(f"{x.name} {x.spec}" for x in self.inputs)
         found = ", ".join(str(x.spec) for x in self.outputs)
-        size = f"; arena {bytes_text(self.nbytes)}" if self._recompute else ""
+        size = f"; arena {bytes_text(self.nbytes)}" if self.recompute else ""
         return f"<{type(self).__name__} ({given}) -> {found or 'updates only'}{size}>"
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arena."""
         return self.program.code.nbytes
+
+    def __copy__(self) -> Self:
+        """The same cells and code, other arenas: runs of both may go on at once where there are no update edges."""
+        made = type(self).__new__(type(self))
+        made.__dict__ |= {**self.__dict__, "_idle": []}
+        return made
+
+    # -- what the cells hold --------------------------------------------------------------------------------------
+    @property
+    def state(self) -> dict[str, Variable]:
+        """The cells by name; of those with one name the second is called ``name.2``."""
+        found: dict[str, Variable] = {}
+        for x in self._used:
+            count, name = 1, x.name
+            while name in found:
+                count += 1
+                name = f"{x.name}.{count}"
+            found[name] = x
+        return found
+
+    def save_state(self, path: str | os.PathLike) -> None:
+        """Write what the cells hold as a safetensors file; it is the old one or the new one at any moment."""
+        held = {name: value_of(x) for name, x in self.state.items() if x.cell.value.is_there}
+        import_module("cgraph.formats.safetensors").write_safetensors(path, held)
+
+    def load_state(self, path: str | os.PathLike) -> None:
+        """Give the cells what `save_state` wrote.
+
+        Raises
+            FormatError: it is no such file, or has other names
+            InputError: a shape or dtype differs; then no cell has changed
+        """
+        arrays, state = import_module("cgraph.formats.safetensors").read_safetensors(path), self.state
+        others = sorted(arrays.keys() ^ state.keys())
+        if others:
+            raise FormatError(f"{os.fspath(path)}: {others[0]!r} is in the file or the Function alone")
+        for name, x in state.items():
+            fitting_array(arrays[name], x.spec, name)
+        for name, x in state.items():
+            assign(x, arrays[name])
 
     # -- a run ----------------------------------------------------------------------------------------------------
     def __call__(self, *args: Any, out: Sequence[np.ndarray] | None = None, copy: bool = True, **named: Any) -> Any:
@@ -103,7 +147,7 @@ class Runner:
         """The arrays that take the outputs, checked before anything is done."""
         if out is None:
             return None
-        rooms = [out] if self._single and isinstance(out, np.ndarray) else list(out)
+        rooms = [out] if self.single and isinstance(out, np.ndarray) else list(out)
         if len(rooms) != len(self.outputs):
             raise InputError(f"out has {len(rooms)} arrays for {len(self.outputs)} outputs")
         for room, x in zip(rooms, self.outputs):
@@ -121,7 +165,7 @@ class Runner:
             found = self._run_on(held, given, out, copy)
         finally:
             self._idle.append(held)
-        return found[0] if self._single else found
+        return found[0] if self.single else found
 
     def _run_on(
         self, held: "_Held", given: Given, out: Sequence[np.ndarray | None] | None, copy: bool
@@ -159,13 +203,13 @@ class Runner:
 
     def _steps(self, held: "_Held", versions: list[int | None]) -> Steps:
         """What must run, given what the instance holds."""
-        if self._recompute is None:
+        if self.recompute is None:
             return Steps(None, None)
         if held.versions == versions and None not in versions:
-            return self._recompute.steps(held.state, self._always)
+            return self.recompute.steps(held.state, self._always)
         known = held.versions or [None] * len(versions)
         changed = (x for x, now, then in zip(self.cells, versions, known) if now is None or now != then)
-        return self._recompute.steps(held.state, self._always.union(changed))
+        return self.recompute.steps(held.state, self._always.union(changed))
 
     def _check(self, values: Mapping[Variable, Value]) -> None:
         """Every Var that is no input holds a value."""
@@ -182,7 +226,7 @@ class Runner:
         try:
             return _Held(self.program.instance(), self.outputs)
         except MemoryError:
-            if self._recompute is None:
+            if self.recompute is None:
                 raise
             raise ArenaError(self._needs("which the machine does not give")) from None
 

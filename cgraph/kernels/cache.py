@@ -14,12 +14,13 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from cgraph.owned import is_own, is_safe
+
 MAGIC = b"cgraph-kernel-2\n"
 DAY = 86400  # seconds
 UNUSED = 90 * DAY  # after which a file is removed
 LARGEST = 128 << 20  # bytes of all files; beyond it those go that have been unused for longest
 PART = ".part"  # what a file is called until it is whole
-OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_folder() -> Path | None:
@@ -53,16 +54,6 @@ def cache_base() -> Path | None:
         return None
 
 
-def is_safe(folder: Path) -> bool:
-    """Only the user and root can rename what is in a folder: it is theirs, and closed or sticky as /tmp is.
-
-    Whoever owns ``/`` counts as root: in a container it may go by another number.
-    """
-    seen = folder.lstat()
-    others = seen.st_mode & OTHERS_WRITE and not seen.st_mode & stat.S_ISVTX
-    return seen.st_uid in (0, os.stat("/").st_uid, os.geteuid()) and not others
-
-
 def read_entry(path: Path) -> bytes | None:
     """What a file holds, or None when it is absent, not the user's alone, cut off or changed.
 
@@ -81,16 +72,6 @@ def read_entry(path: Path) -> bytes | None:
     start = len(MAGIC) + hashlib.sha256().digest_size
     body = raw[start:]
     return body if raw[:start] == MAGIC + checksum(path, body) else None
-
-
-def is_own(seen: os.stat_result) -> bool:
-    """A regular file of the user's that others cannot write, under one name."""
-    return (
-        stat.S_ISREG(seen.st_mode)
-        and seen.st_uid == os.geteuid()
-        and not seen.st_mode & OTHERS_WRITE
-        and seen.st_nlink == 1
-    )
 
 
 def checksum(path: Path, body: bytes) -> bytes:

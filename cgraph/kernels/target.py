@@ -52,6 +52,12 @@ def gpu_target(major: int, minor: int) -> Target:
 _AVX2 = "+sse4.2,+popcnt,+avx,+avx2,+fma,+bmi,+bmi2,+f16c,+lzcnt,+movbe"
 PORTABLE = Target("portable", "x86-64", "", 4, 16, False)
 AVX2 = Target("avx2", "haswell", _AVX2, 8, 16, True)
+AVX512 = Target("avx512", "x86-64-v4", "-prefer-256-bit", 16, 32, True)
+
+
+def general(target: Target) -> Target:
+    """The target that every processor of its kind runs, not this one alone: what is saved."""
+    return next((x for x in (AVX512, AVX2, PORTABLE) if x.name == target.name), target)
 
 
 @cache

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.cell import Cell, Value, aligned_empty, fitting_array
-from cgraph.errors import DTypeError, GraphError, UnassignedError
+from cgraph.cell import Cell, assign, value_of
+from cgraph.errors import DTypeError, GraphError
 from cgraph.ir.graph import Node, Op, apply, user_line
 from cgraph.ir.spec import Spec, dtype_of, shape_of
-from cgraph.kernels.mapped import aligned, copy_to, in_c_order, in_memory
+from cgraph.kernels.mapped import aligned, in_memory
 
 _HASHED_NBYTES = 1 << 16
 
@@ -57,10 +57,7 @@ class Var(Node):
     @property
     def value(self) -> np.ndarray:
         """A copy of the value it holds. UnassignedError when it holds none."""
-        array = self.cell.array
-        if array is None:
-            raise UnassignedError(f"{self.name} {self.spec} (made at {self.where}) has no value; assign one first")
-        return array.copy()
+        return value_of(self)
 
     @property
     def is_assigned(self) -> bool:
@@ -72,13 +69,7 @@ class Var(Node):
         It is copied, unless `copy` is false: then the array, perhaps one in a mapped file, must not change any more.
         A run that is going on keeps the bytes that it has begun with.
         """
-        value = fitting_array(value, self.spec, self.name)
-        if copy:
-            own = aligned_empty(self.spec)
-            copy_to(own, value)
-            self.cell.value = Value(own)
-        else:
-            self.cell.value = Value(aligned(in_c_order(value)), shared=True)
+        assign(self, value, copy)
         return self
 
 

@@ -129,11 +129,11 @@ def test_a_strategy_by_its_name_makes_the_plan(memory):
 def test_beyond_a_number_of_steps_every_run_is_a_full_one(monkeypatch):
     x, w = (cg.Var((8,), name=name).assign(np.ones(8, "float32")) for name in "xw")
     function = cg.compile(cg.cumsum(x, 0) * cg.sort(w))
-    steps = function._recompute.count
+    steps = function.recompute.count
     monkeypatch.setitem(Recompute.steps.__globals__, "MOST_STEPS", steps - 1)
-    assert function._recompute.steps(None, frozenset()).after is None
+    assert function.recompute.steps(None, frozenset()).after is None
     monkeypatch.setitem(Recompute.steps.__globals__, "MOST_STEPS", steps)
-    assert function._recompute.steps(None, frozenset()).after is not None
+    assert function.recompute.steps(None, frozenset()).after is not None
 
 
 def test_forgotten_answers_are_found_again(monkeypatch):
@@ -146,4 +146,4 @@ def test_forgotten_answers_are_found_again(monkeypatch):
         variables[i].assign(variables[i].value + 1)
         for got, want in zip(function(), cg.compile(outputs)()):
             np.testing.assert_array_equal(got, want)
-        assert len(function._recompute.answers) <= 2
+        assert len(function.recompute.answers) <= 2

@@ -3,10 +3,10 @@
 import os
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path, PurePosixPath
 
-MOUNT = Path("/sys/fs/cgroup")
-GROUPS = Path("/proc/self/cgroup")
+MOUNT = "/sys/fs/cgroup"
+GROUPS = "/proc/self/cgroup"
+Path = str | os.PathLike[str]  # pathlib takes longer to load than all of this
 
 
 @cache
@@ -29,32 +29,34 @@ def quota_of(groups: Path, mount: Path) -> float | None:
     return min(quotas, default=None)
 
 
-def groups_of(groups: Path, mount: Path, controller: str) -> Iterator[Path]:
+def groups_of(groups: Path, mount: Path, controller: str) -> Iterator[str]:
     """The folders of the groups listed in the file `groups`, and of their parents, that limit something."""
     for line in (content(groups) or "").splitlines():
         yield from folders_of(line, mount, controller)
 
 
-def folders_of(line: str, mount: Path, controller: str) -> Iterator[Path]:
+def folders_of(line: str, mount: Path, controller: str) -> Iterator[str]:
     """The folders of one line ``number:controllers:path`` and of all its parents, where they exist."""
     number, controllers, path = line.split(":", 2)
     if number != "0" and controller not in controllers.split(","):
         return
-    root = mount if number == "0" else mount / controllers
-    if not root.is_dir():
-        root = mount / controller
-    inside = PurePosixPath(path.lstrip("/"))
-    for part in (inside, *inside.parents):
-        yield root / part
+    root = os.fspath(mount) if number == "0" else os.path.join(mount, controllers)
+    if not os.path.isdir(root):
+        root = os.path.join(mount, controller)
+    inside = path.strip("/")
+    while inside:
+        yield os.path.join(root, inside)
+        inside = os.path.dirname(inside)
+    yield root
 
 
 def folder_quota(folder: Path) -> float | None:
     """The quota that one group sets itself."""
-    text = content(folder / "cpu.max")
+    text = content(os.path.join(folder, "cpu.max"))
     if text is not None:
         quota, period = text.split()
         return None if quota == "max" else int(quota) / int(period)
-    limit, interval = content(folder / "cpu.cfs_quota_us"), content(folder / "cpu.cfs_period_us")
+    limit, interval = (content(os.path.join(folder, f"cpu.cfs_{name}_us")) for name in ("quota", "period"))
     if limit is None or interval is None or int(limit) <= 0:
         return None
     return int(limit) / int(interval)
@@ -62,6 +64,7 @@ def folder_quota(folder: Path) -> float | None:
 
 def content(path: Path) -> str | None:
     try:
-        return path.read_text()
+        with open(path) as file:
+            return file.read()
     except OSError:
         return None

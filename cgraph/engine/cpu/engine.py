@@ -67,9 +67,10 @@ class CpuEngine(Record):
 
     def program(self, code: Code) -> CpuProgram:
         """The code with its kernels, compiled where they are not in the cache."""
-        found: dict[Any, int] = store().load(code.compiled_kernels, target_named(self.target))
+        target = target_named(self.target)
+        found: dict[Any, int] = store().load(code.compiled_kernels, target)
         addresses = np.array([found.get(kernel, 0) for kernel in code.kernels], np.int64)
-        return CpuProgram(code, addresses, self.threads or cores(), POISON if self.poison else None)
+        return CpuProgram(code, addresses, self.threads or cores(), POISON if self.poison else None, target)
 
 
 def cpu_name() -> str:

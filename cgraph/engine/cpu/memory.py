@@ -1,9 +1,8 @@
 """How many bytes this process may have: the machine's memory, and the limits of its control groups."""
 
 import os
-from pathlib import Path
 
-from cgraph.engine.cpu.cores import GROUPS, MOUNT, content, groups_of
+from cgraph.engine.cpu.cores import GROUPS, MOUNT, Path, content, groups_of
 
 LIMITS = ("memory.max", "memory.limit_in_bytes")  # of control groups, versions 2 and 1
 
@@ -15,5 +14,7 @@ def memory_nbytes(groups: Path = GROUPS, mount: Path = MOUNT) -> int:
     """
     found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for folder in groups_of(groups, mount, "memory"):
-        found += [int(text) for name in LIMITS if (text := content(folder / name)) and text.strip().isdigit()]
+        found += [
+            int(text) for name in LIMITS if (text := content(os.path.join(folder, name))) and text.strip().isdigit()
+        ]
     return min(found)

@@ -27,6 +27,7 @@ class CpuProgram(Record, eq=False):
         addresses: of the code's kernels, int64; 0 for Python functions
         threads: that a run may use
         poison: what the arena is filled with at first; None leaves it as it is
+        target: what its kernels are made for
         memory: what holds the kernels' machine code, where no store keeps it
     """
 
@@ -34,6 +35,7 @@ class CpuProgram(Record, eq=False):
     addresses: np.ndarray
     threads: int
     poison: int | None = None
+    target: Any = None
     memory: Any = None
     on_host = ()
 

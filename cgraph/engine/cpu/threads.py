@@ -87,6 +87,12 @@ def native() -> Native:
     return _natives[0]
 
 
+def offer_native(make: Callable[[], tuple[Mapping[Kernel, int], Any]]) -> None:
+    """What `make` returns, addresses and memory, becomes the interpreter of this process if there is none."""
+    if not _natives:
+        take_native(*make())
+
+
 def take_native(addresses: Mapping[Kernel, int], memory: Any = None) -> None:
     """Let the functions at these addresses, in that memory, be the interpreter of this process if there is none.
 

@@ -1,0 +1,115 @@
+"""A compiled function for one target as files and an entry of the manifest."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cgraph.engine.cpu.code import Code, Symbol
+from cgraph.engine.cpu.threads import interpreter
+from cgraph.errors import FormatError
+from cgraph.kernels.image import UnknownCode
+from cgraph.kernels.kernel import ARENA, View
+from cgraph.kernels.store import store
+from cgraph.kernels.target import Target, general
+from cgraph.memory.tables import Tables
+from cgraph.runner import Runner
+from cgraph.saved.layout import KINDS, NEEDS, constants_file, image_file, program_file
+from cgraph.saved.pieces import Pieces
+
+
+def target_of(function: Runner) -> Target:
+    """The target whose code is saved: one that any processor of its kind runs."""
+    target = getattr(function.program, "target", None)
+    if target is None or target.name not in NEEDS:
+        raise FormatError("only what the CPU engine compiled for an x86-64 processor can be saved")
+    callbacks = {function.program.code.labels[i] for i in callback_labels(function.program.code)}
+    if callbacks:
+        raise FormatError(f"Python functions cannot be saved: {', '.join(sorted(callbacks)[:5])}")
+    return general(target)
+
+
+def callback_labels(code: Code) -> list[int]:
+    """The labels of rows that call Python functions."""
+    numbers = [i for i, k in enumerate(code.kernels) if k in code.callbacks]
+    return code.label_of[np.isin(code.table[:, 0], numbers)].tolist()
+
+
+def compiled_entry(
+    function: Runner, target: Target, number_of: Mapping[Any, int], pieces: dict[str, Pieces]
+) -> dict[str, Any]:
+    """What the manifest says of a compiled function, whose files are added to `pieces`."""
+    code, arrays, constants = function.program.code, Pieces(), Pieces()
+    start_of = {id(x): constants.add_once(x) for x in in_program_order(code)}
+    add_code(code, arrays, start_of)
+    assert function.recompute is not None  # what the CPU engine compiles has a plan
+    add_tables(function.recompute.tables, arrays)
+    entry: dict[str, Any] = {}
+    for name, kernels in (("kernels", code.compiled_kernels), ("interpreter", interpreter())):
+        try:
+            image, starts = store().image(kernels, target)
+        except UnknownCode as error:
+            raise FormatError(f"the code of {target.name} cannot be saved: {error}") from None
+        arrays.name(f"{name}.starts", starts)
+        arrays.name(f"{name}.inner", image.inner)
+        entry[f"{name}.outer"] = image.outer
+        pieces[image_file(name, target.name)] = file = Pieces()
+        file.add(image.code)
+    pieces[program_file(target.name)], pieces[constants_file(target.name)] = arrays, constants
+    return entry | {
+        "sizes": [code.nbytes, int(code.first_write)],
+        "variables": [number_of[x] for x in code.variables],
+        "targets": [number_of[x] for x in code.targets],
+        "views": [view_entry(code.views[x], number_of, start_of) for x in function.outputs],
+        "arrays": arrays.index,
+    }
+
+
+def in_program_order(code: Code) -> list[np.ndarray]:
+    """The constants in the order in which rows first read them; those that no row reads come last."""
+    first = {r.symbol.number: int(r.positions.min()) for r in code.relocations if r.symbol.kind == "constant"}
+    shown = [view.at.base for view in code.views.values() if isinstance(view.at.base, np.ndarray)]
+    return [code.constants[i] for i in sorted(first, key=first.__getitem__)] + shown
+
+
+def add_code(code: Code, arrays: Pieces, start_of: Mapping[int, int]) -> None:
+    """The table, and where addresses stand: those of all constants are into one piece of memory, their file."""
+    arrays.name("table", code.table)
+    arrays.name("args", code.args)
+    arrays.name("first_row", code.first_row)
+    arrays.name("labels", np.frombuffer("\n".join(x.replace("\n", " ") for x in code.labels).encode(), np.uint8), "|u1")
+    arrays.name("label_of", code.label_of)
+    others = [(r.symbol, r.positions, r.offsets) for r in code.relocations if r.symbol.kind != "constant"]
+    into = [
+        (r.positions, r.offsets + start_of[id(code.constants[r.symbol.number])])
+        for r in code.relocations
+        if r.symbol.kind == "constant"
+    ]
+    if into:
+        positions, offsets = (np.concatenate(x) for x in zip(*into))
+        others.append((Symbol("constant"), positions, offsets))
+    symbols = [(KINDS.index(symbol.kind), symbol.number, len(positions)) for symbol, positions, _ in others]
+    arrays.name("symbols", symbols or np.zeros((0, 3)))
+    empty = np.zeros(0, np.int64)
+    arrays.name("positions", np.concatenate([empty, *(positions for _, positions, _ in others)]))
+    arrays.name("offsets", np.concatenate([empty, *(offsets for _, _, offsets in others)]))
+
+
+def add_tables(tables: Tables, arrays: Pieces) -> None:
+    for name in ("segments", "workspace", "kept"):
+        arrays.name(f"again.{name}", getattr(tables, name))
+    arrays.name("again.depends", tables.depends, "|u1")
+    for name in ("reads", "parts"):
+        lists = getattr(tables, name)
+        arrays.name(f"again.{name}.starts", lists.starts)
+        arrays.name(f"again.{name}.items", lists.items)
+
+
+def view_entry(view: View, number_of: Mapping[Any, int], start_of: Mapping[int, int]) -> list[Any]:
+    """Where an output lies: in what, with which number, at which byte, with which strides."""
+    base, offset, strides = view.at.base, view.at.offset, list(view.strides)
+    if base is ARENA:
+        return ["arena", 0, offset, strides]
+    if isinstance(base, np.ndarray):
+        return ["constant", 0, start_of[id(base)] + offset, strides]
+    return ["variable", number_of[base], offset, strides]

@@ -1,0 +1,67 @@
+"""Opening the folder of a saved function: whose it is, and whether its files are what was written.
+
+It holds machine code. So the folder and its files must be the user's, where nobody else can write or rename them, as in
+the kernel cache; or the caller trusts them. No link is followed inside the folder, and what is mapped is the very file
+that was looked at. Sums find damage, not malice.
+"""
+
+import mmap
+import os
+from collections.abc import Iterator
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.owned import is_closed, is_own, is_regular, is_safe
+
+
+class Folder:
+    """The files of a folder by name, mapped; each is looked at when it is asked for."""
+
+    def __init__(self, path: str | os.PathLike, trust: bool) -> None:
+        self.path, self.trust = os.path.realpath(path), trust
+        try:
+            self._handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise FormatError(f"{os.fspath(path)}: {error.strerror}") from None
+        if not trust and not (is_closed(os.fstat(self._handle)) and all(map(is_safe, parents(self.path)))):
+            self.close()
+            raise foreign(self.path)
+
+    def __contains__(self, name: str) -> bool:
+        return name in os.listdir(self._handle)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        path = os.path.join(self.path, name)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            handle = os.open(name, flags, dir_fd=self._handle)
+        except OSError as error:
+            raise FormatError(f"{path}: {error.strerror}") from None
+        try:
+            seen = os.fstat(handle)
+            if not is_regular(seen):
+                raise FormatError(f"{path} is no regular file")
+            if not self.trust and not is_own(seen):
+                raise foreign(path)
+            if not seen.st_size:  # cannot be mapped
+                return np.zeros(0, np.uint8)
+            return np.frombuffer(mmap.mmap(handle, seen.st_size, mmap.MAP_PRIVATE, mmap.PROT_READ), np.uint8)
+        finally:
+            os.close(handle)
+
+    def close(self) -> None:
+        os.close(self._handle)
+
+
+def foreign(name: str) -> FormatError:
+    return FormatError(
+        f"{name} may have been written by others. A saved function is machine code, which would run as you: it is "
+        "loaded from where only you can write, or with trust=True"
+    )
+
+
+def parents(path: str) -> Iterator[str]:
+    """The folders above one, up to the root."""
+    while path != (path := os.path.dirname(path)):
+        yield path

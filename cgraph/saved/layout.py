@@ -1,0 +1,67 @@
+"""What the folder of a saved function holds: names, versions, and arrays one behind another in files.
+
+manifest.json           versions, Vars, outputs, sums; small, and last to be read in full or not at all
+program-TARGET.bin      tables: rows, arguments, relocations, what runs again
+kernels-TARGET.bin      machine code as one image, addresses in it are 0
+interpreter-TARGET.bin  the same of the interpreter
+constants-TARGET.bin    each content once, in the order in which the program reads them first
+state.bin               what cells held
+graph.onnx              the graph, where it was given: for other versions and processors
+"""
+
+import platform
+import sys
+from collections.abc import Sequence
+from zlib import crc32
+
+FORMAT, VERSION = "cgraph function", 1
+MANIFEST, STATE, GRAPH = "manifest.json", "state.bin", "graph.onnx"
+SUM, SUM_END = b', "crc32": "', b'"}\n'  # how a manifest ends: the sum of all that stands before, in hexadecimal
+IMAGES = ("kernels", "interpreter")
+KINDS = ("arena", "stop", "done", "variable", "target", "constant")  # of symbols, by number
+
+_AVX2 = ("avx", "avx2", "fma", "f16c", "bmi1", "bmi2", "abm", "movbe", "popcnt", "sse4_2")
+NEEDS = {
+    "avx512": (*_AVX2, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"),
+    "avx2": _AVX2,
+    "portable": (),
+}
+"""What a processor needs for each target's code, as ``/proc/cpuinfo`` calls it; the widest target first."""
+
+
+def program_file(target: str) -> str:
+    return f"program-{target}.bin"
+
+
+def constants_file(target: str) -> str:
+    return f"constants-{target}.bin"
+
+
+def image_file(image: str, target: str) -> str:
+    """The file of one of IMAGES."""
+    return f"{image}-{target}.bin"
+
+
+def system() -> str:
+    """The system and the machine that code is bound to: numbers of system calls and clocks are in it."""
+    return f"{sys.platform} {platform.machine()}"
+
+
+def with_sum(text: str) -> bytes:
+    """The text of a JSON object with its own sum as the last entry."""
+    body = text.removesuffix("}").encode()
+    return body + SUM + b"%08x" % crc32(body) + SUM_END
+
+
+def sum_fits(raw: bytes) -> bool:
+    """The text is one of `with_sum`, unchanged."""
+    at = len(raw) - len(SUM) - 8 - len(SUM_END)
+    return at > 0 and raw[at:] == SUM + b"%08x" % crc32(raw[:at]) + SUM_END
+
+
+def sum_of(parts: Sequence) -> int:
+    """The CRC-32 of pieces one behind another: it finds damage, not malice."""
+    found = 0
+    for part in parts:
+        found = crc32(part, found)
+    return found

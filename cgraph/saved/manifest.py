@@ -1,0 +1,201 @@
+"""The manifest of a saved function, and arrays in its files; whatever does not fit is a FormatError."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cgraph.cell import Cell, assign, value_of
+from cgraph.errors import FormatError
+from cgraph.ir.spec import Spec, dtype_of
+from cgraph.kernels.kernel import View
+from cgraph.record import Record
+from cgraph.saved.layout import FORMAT, NEEDS, VERSION, sum_fits, system
+from cgraph.version import __version__
+
+LARGEST = 4 << 20  # bytes of a manifest
+
+
+class SavedVar(Record, eq=False):
+    """What stands for a Var where there is no graph. Changes: its cell."""
+
+    name: str
+    spec: Spec
+    where: str
+    cell: Cell = field(default_factory=Cell)
+
+    @property
+    def value(self) -> np.ndarray:
+        """A copy of the value it holds. UnassignedError when it holds none."""
+        return value_of(self)
+
+    def assign(self, value: Any, copy: bool = True) -> "SavedVar":
+        """Give it a value, as a Var is given one."""
+        assign(self, value, copy)
+        return self
+
+
+class SavedOutput(Record, eq=False):
+    """What stands for an output where there is no graph."""
+
+    spec: Spec
+
+
+class Manifest(Record, eq=False):
+    """What a manifest says.
+
+    Fields
+        entries: the manifest itself
+        variables: inputs and cells
+        starts: where the value of each begins in the file of the state; -1 where there is none
+        inputs, cells, updated: which of them they are
+        outputs: with their specs
+        files: bytes and sum of each file
+    """
+
+    entries: dict[str, Any]
+    variables: tuple[SavedVar, ...]
+    starts: tuple[int, ...]
+    inputs: tuple[SavedVar, ...]
+    cells: tuple[SavedVar, ...]
+    updated: tuple[SavedVar, ...]
+    outputs: tuple[SavedOutput, ...]
+    files: dict[str, list[int]]
+
+
+def entries_of(raw: bytes) -> dict[str, Any]:
+    """The object that the text of a manifest is, if it is whole and of this format."""
+    if len(raw) > LARGEST:
+        raise FormatError(f"a manifest of {len(raw)} bytes; at most {LARGEST} are read")
+    if not sum_fits(raw):
+        raise FormatError("the manifest is not what was saved: it is cut off or changed")
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"the manifest is no JSON: {error}") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise FormatError("this is no saved function")
+    return found
+
+
+def misfit(entries: dict[str, Any], features: frozenset[str]) -> str | None:
+    """Why this version of cgraph, this system or this processor cannot run it; None if they can."""
+    if entries.get("version") != VERSION or entries.get("cgraph") != __version__:
+        saved = f"cgraph {entries.get('cgraph')!s:.40}, format {entries.get('version')!s:.40}"
+        return f"it was saved by {saved}; this is cgraph {__version__}, format {VERSION}"
+    if entries.get("system") != system():
+        return f"it was saved for {entries.get('system')!s:.80}; this is {system()}"
+    targets = get(entries, "targets", dict)
+    if target_of(targets, features) is None:
+        return f"it holds code for {', '.join(targets) or 'nothing'}, which this processor does not run"
+    return None
+
+
+def target_of(targets: dict[str, Any], features: frozenset[str]) -> str | None:
+    """The widest target that this processor runs."""
+    return next((t for t, needed in NEEDS.items() if t in targets and features.issuperset(needed)), None)
+
+
+def manifest_of(entries: dict[str, Any]) -> Manifest:
+    """The manifest of this version's entries."""
+    given = [variable_of(x) for x in get(entries, "variables", list)]
+    variables = tuple(x for x, _ in given)
+
+    def chosen(name: str) -> tuple[SavedVar, ...]:
+        return tuple(variables[i] for i in numbers(entries, name, len(variables)))
+
+    outputs = tuple(SavedOutput(spec_of(*items(x, 2))) for x in get(entries, "outputs", list))
+    get(entries, "single", bool)
+    files = get(entries, "files", dict)
+    if not all(isinstance(x, list) and len(x) == 2 and all(map(is_size, x)) for x in files.values()):
+        raise malformed("files")
+    starts = tuple(start for _, start in given)
+    return Manifest(entries, variables, starts, chosen("inputs"), chosen("cells"), chosen("updated"), outputs, files)
+
+
+def variable_of(entry: Any) -> tuple[SavedVar, int]:
+    name, dtype, shape, where, start = items(entry, 5)
+    if type(name) is not str or type(where) is not str or type(start) is not int or start < -1:
+        raise malformed("variables")
+    return SavedVar(name, spec_of(dtype, shape), where), start
+
+
+def spec_of(dtype: Any, shape: Any) -> Spec:
+    if type(dtype) is not str or type(shape) is not list or not all(map(is_size, shape)):
+        raise malformed("a spec")
+    return Spec(tuple(shape), dtype_of(dtype))
+
+
+# -- checked access ----------------------------------------------------------------------------------------------------
+
+
+def malformed(what: str) -> FormatError:
+    return FormatError(f"the manifest of a saved function is malformed: {what}")
+
+
+def get(entry: Any, name: str, kind: type) -> Any:
+    """A field of an object, of this very type."""
+    value = entry.get(name) if type(entry) is dict else None
+    if type(value) is not kind:
+        raise malformed(f"{name} is {value!r:.40}")
+    return value
+
+
+def items(entry: Any, count: int) -> list[Any]:
+    """A list of so many items."""
+    if type(entry) is not list or len(entry) != count:
+        raise malformed(f"{entry!r:.40} is no list of {count}")
+    return entry
+
+
+def is_size(x: Any) -> bool:
+    return type(x) is int and x >= 0
+
+
+def numbers(entry: Any, name: str, below: int) -> list[int]:
+    """A list of numbers from 0 to less than `below`, none of them twice."""
+    found = get(entry, name, list)
+    if not all(is_size(x) and x < below for x in found) or len(set(found)) != len(found):
+        raise malformed(name)
+    return found
+
+
+class Arrays:
+    """Arrays in a file, by name."""
+
+    def __init__(self, raw: np.ndarray, index: dict[str, Any]) -> None:
+        self.raw, self.index = raw, index
+
+    def get(self, name: str, dtype: str, *shape: int, below: int | None = None) -> np.ndarray:
+        """An array of this dtype and shape, -1 for any size; of whole numbers, each from 0 to less than `below`."""
+        kind, sizes, start = items(self.index.get(name), 3)
+        fits = type(sizes) is list and len(sizes) == len(shape) and all(map(is_size, sizes)) and is_size(start)
+        if kind != dtype or not fits or any(n not in (-1, size) for n, size in zip(shape, sizes)):
+            raise malformed(f"{name} is {kind!r:.20} {sizes!r:.40}")
+        nbytes = prod(sizes) * np.dtype(dtype).itemsize
+        if start + nbytes > len(self.raw):
+            raise malformed(f"{name} ends behind its file")
+        found = self.raw[start : start + nbytes].view(dtype).reshape(sizes)
+        if below is not None and found.size and (found.min() < 0 or found.max() >= below):
+            raise malformed(f"{name} has numbers that are none of something")
+        return found
+
+
+def check_inside(view: View, nbytes: int) -> None:
+    """Every element of a view lies in memory of so many bytes."""
+    steps = [(n - 1) * stride for n, stride in zip(view.shape, view.strides)]
+    low = view.at.offset + sum(x for x in steps if x < 0)
+    high = view.at.offset + sum(x for x in steps if x > 0) + view.itemsize
+    if view.size and not (low >= 0 and high <= nbytes):
+        raise malformed("an output lies outside of its memory")
+
+
+def whole_numbers(entry: Sequence[Any], count: int) -> tuple[int, ...]:
+    """A list of so many whole numbers."""
+    found = items(entry, count)
+    if not all(type(x) is int for x in found):
+        raise malformed(f"{found!r:.40}")
+    return tuple(found)

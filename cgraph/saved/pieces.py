@@ -1,0 +1,48 @@
+"""A file on its way: arrays one behind another."""
+
+from hashlib import sha256
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from cgraph.alignment import ALIGNMENT
+from cgraph.kernels.mapped import forget
+
+
+class Pieces:
+    """A file on its way: pieces one behind another, each aligned. Changes: grows."""
+
+    def __init__(self) -> None:
+        self.parts: list[Any] = []
+        self.nbytes, self.crc = 0, 0
+        self.index: dict[str, list[Any]] = {}
+        self._known: dict[tuple[int, bytes], int] = {}
+
+    def add(self, x: np.ndarray) -> int:
+        """Where the array begins."""
+        gap = -self.nbytes % ALIGNMENT
+        start = self.nbytes + gap
+        for part in (bytes(gap), bytes_in(x)):
+            self.parts.append(part)
+            self.nbytes += len(part)
+            self.crc = crc32(part, self.crc)
+        return start
+
+    def add_once(self, x: np.ndarray) -> int:
+        """Where the array's content begins, which lies there once however many arrays have it."""
+        key = x.nbytes, sha256(bytes_in(x)).digest()
+        if key not in self._known:
+            self._known[key] = self.add(x)
+            forget(x)
+        return self._known[key]
+
+    def name(self, name: str, x: Any, dtype: str = "<i8") -> None:
+        """An array that is found again by name."""
+        array = np.asarray(x, dtype)
+        self.index[name] = [dtype, list(array.shape), self.add(array)]
+
+
+def bytes_in(x: np.ndarray) -> memoryview:
+    """The bytes of an array in C order, where they lie."""
+    return np.ascontiguousarray(x).reshape(-1).view(np.uint8).data

@@ -1,0 +1,101 @@
+"""Symbolic code, and what runs again, from the arrays of a saved function."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cgraph.engine.cpu.code import Code, Relocation, Symbol
+from cgraph.kernels.kernel import ARENA, Kernel, Pointer, View
+from cgraph.memory.tables import Lists, Tables
+from cgraph.saved.layout import KINDS
+from cgraph.saved.manifest import Arrays, check_inside, get, is_size, items, malformed, numbers, whole_numbers
+from cgraph.saved.parts import Parts
+
+
+def code_of(parts: Parts) -> Code:
+    """The symbolic code."""
+    arrays, manifest, entry = parts.arrays, parts.manifest, parts.entry
+    kernels = tuple(Kernel(f"saved.{i}") for i in range(len(arrays.get("kernels.starts", "<i8", -1))))
+    table, args = arrays.get("table", "<i8", -1, 4), arrays.get("args", "<i8", -1)
+    nbytes, first_write = whole_numbers(get(entry, "sizes", list), 2)
+    first_row = arrays.get("first_row", "<i8", -1, below=len(table) + 1)
+    labels = arrays.get("labels", "|u1", -1).tobytes().decode(errors="replace").split("\n")
+    label_of = arrays.get("label_of", "<i8", len(table), below=len(labels))
+    check_rows(table, first_row, (len(kernels), len(args) + 1))
+    if nbytes < 0 or not 0 <= first_write < len(first_row) - 1:
+        raise malformed("sizes")
+    which = [numbers(entry, name, len(manifest.variables)) for name in ("variables", "targets")]
+    variables, targets = (tuple(manifest.variables[i] for i in chosen) for chosen in which)
+    if not set(targets) <= set(manifest.updated):
+        raise malformed("targets")
+    views = dict(zip(manifest.outputs, views_of(parts, nbytes)))
+    counts = dict(zip(KINDS, (1, 1, 1, len(variables), len(targets), 1)))
+    relocations = relocations_of(arrays, counts, len(args))
+    constants = tuple(parts.constants for r in relocations if r.symbol.kind == "constant")  # all lie in one file
+    memory = variables, targets, constants, manifest.updated
+    steps = first_row, first_write, tuple(labels), label_of
+    return Code(kernels, table, args, relocations, *memory, views, nbytes, *steps)
+
+
+def check_rows(table: np.ndarray, first_row: np.ndarray, below: tuple[int, int]) -> None:
+    """Every row calls a kernel that there is, and every step has rows."""
+    ordered = len(first_row) >= 2 and first_row[0] == 0 and first_row[-1] == len(table)
+    if not ordered or (np.diff(first_row) < 0).any():
+        raise malformed("steps")
+    if table.size and ((table < 0).any() or (table[:, :2] >= below).any() or not table[:, 3].all()):
+        raise malformed("rows")
+
+
+def relocations_of(arrays: Arrays, counts: dict[str, int], words: int) -> tuple[Relocation, ...]:
+    """What to fill in; every variable and target is named once."""
+    symbols = arrays.get("symbols", "<i8", -1, 3).tolist()
+    positions = arrays.get("positions", "<i8", -1, below=words)
+    offsets = arrays.get("offsets", "<i8", len(positions))
+    found, at = [], 0
+    for kind, number, count in symbols:
+        known = 0 <= kind < len(KINDS) and 0 <= number < counts[KINDS[kind]]
+        if not known or not 0 <= count <= len(positions) - at:
+            raise malformed("symbols")
+        found.append(Relocation(Symbol(KINDS[kind], number), positions[at : at + count], offsets[at : at + count]))
+        at += count
+    named = [r.symbol for r in found]
+    wanted = [Symbol(kind, i) for kind in ("variable", "target") for i in range(counts[kind])]
+    if at != len(positions) or len(set(named)) != len(named) or not set(wanted) <= set(named):
+        raise malformed("symbols")
+    return tuple(found)
+
+
+def views_of(parts: Parts, nbytes: int) -> list[View]:
+    """Where each output lies."""
+    manifest, found, entries = parts.manifest, [], get(parts.entry, "views", list)
+    bases: dict[str, Sequence[Any]] = {"arena": [ARENA], "variable": manifest.variables, "constant": [parts.constants]}
+    if len(entries) != len(manifest.outputs):
+        raise malformed("views")
+    for output, entry in zip(manifest.outputs, entries):
+        kind, number, offset, strides = items(entry, 4)
+        known = bases.get(kind, ()) if type(kind) is str else ()
+        if not is_size(number) or number >= len(known) or type(offset) is not int:
+            raise malformed("views")
+        spec, base = output.spec, known[number]
+        view = View(Pointer(base, offset), spec.shape, whole_numbers(strides, spec.ndim), spec.dtype.str[1:])
+        check_inside(view, nbytes if kind == "arena" else len(base) if kind == "constant" else base.spec.nbytes)
+        found.append(view)
+    return found
+
+
+def tables_of(arrays: Arrays) -> Tables:
+    """What the plan says of what runs again."""
+    workspace = arrays.get("again.workspace", "<i8", -1)
+    steps = len(workspace)
+    values = len(arrays.get("again.segments", "<i8", -1, 2))
+    segments = arrays.get("again.segments", "<i8", -1, 2, below=2 * values)
+    if values < steps or not (workspace.min(initial=-1) >= -1 and workspace.max(initial=-1) < values):
+        raise malformed("workspaces")
+
+    def lists(name: str, count: int) -> Lists:
+        held = arrays.get(f"again.{name}.items", "<i8", -1, below=steps)
+        return Lists(arrays.get(f"again.{name}.starts", "<i8", count + 1, below=len(held) + 1), held)
+
+    kept, depends = arrays.get("again.kept", "<i8", -1, below=steps), arrays.get("again.depends", "|u1", steps, -1)
+    return Tables(segments, lists("reads", steps), lists("parts", values), workspace, kept, depends)

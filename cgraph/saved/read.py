@@ -1,0 +1,153 @@
+"""load: a saved function as something that can be called. Nothing of what compiles is imported."""
+
+import os
+from collections.abc import Mapping
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from cgraph.cell import Value, aligned_empty
+from cgraph.engine.cpu.cores import cores
+from cgraph.engine.cpu.program import CpuProgram
+from cgraph.engine.cpu.threads import WORDS, interpreter, offer_native
+from cgraph.errors import CgraphError, FormatError
+from cgraph.kernels.image import UnknownCode, placed
+from cgraph.kernels.kernel import Kernel
+from cgraph.memory.recompute import Recompute
+from cgraph.runner import Runner
+from cgraph.saved.folder import Folder
+from cgraph.saved.layout import GRAPH, MANIFEST, STATE
+from cgraph.saved.manifest import entries_of, get, malformed, manifest_of, misfit, target_of
+from cgraph.saved.parts import Files, Parts
+from cgraph.saved.program import code_of, tables_of
+
+
+def load(
+    folder: str | os.PathLike,
+    *,
+    threads: int = 0,
+    trust: bool = False,
+    verify: bool = False,
+    in_memory: bool = False,
+) -> Runner:
+    """A function that was saved, with what its cells held; NumPy and a few modules suffice.
+
+    Parameters
+        folder: what `Function.save` wrote
+        threads: 0 is all the cores this process may use
+        trust: run its machine code even if others may have written it
+        verify: sum the constants too, which takes a second for some gigabytes; all else is always summed
+        in_memory: copy the constants, which else are mapped: a mapped file that somebody cuts off kills the process
+    Raises
+        FormatError: it is damaged, not the user's alone, or of another version, system or processor and has no graph
+            beside it; with one, that is compiled
+    """
+    opened = Folder(folder, trust)
+    try:
+        return loaded(opened, threads, verify, in_memory)
+    except CgraphError as error:
+        raise FormatError(f"{os.fspath(folder)}: {error}") from None
+    finally:
+        opened.close()
+
+
+def loaded(files: Files, threads: int, verify: bool, in_memory: bool) -> Runner:
+    """A function of these files."""
+    entries, features = entries_of(files[MANIFEST].tobytes()), cpu_features()
+    reason = misfit(entries, features)
+    if reason:
+        if isinstance(files, Folder) and GRAPH in files:
+            return compiled_anew(files, entries, threads)
+        raise FormatError(reason)
+    manifest = manifest_of(entries)
+    target = target_of(get(entries, "targets", dict), features)
+    assert target is not None  # misfit
+    return SavedFunction(Parts(files, manifest, target, verify, in_memory), threads)
+
+
+def compiled_anew(folder: Folder, entries: dict[str, Any], threads: int) -> Runner:
+    """The graph that lies beside a program, compiled for this machine."""
+    model = import_module("cgraph.formats.onnx").load(os.path.join(folder.path, GRAPH))
+    outputs = model.outputs[0] if entries.get("single") is True else model.outputs
+    return import_module("cgraph.function").compile(outputs, model.inputs, threads=threads)
+
+
+def cpu_features() -> frozenset[str]:
+    """What this processor has, as Linux calls it; nothing on another system."""
+    try:
+        with open("/proc/cpuinfo", "rb", buffering=0) as file:
+            text = file.read(1 << 14)
+    except OSError:
+        return frozenset()
+    lines = (line for line in text.split(b"\n") if line.startswith(b"flags"))
+    return frozenset(next(lines, b":").decode().partition(":")[2].split())
+
+
+class SavedFunction(Runner):
+    """A function that was saved: what `compile` gave, without the graph. Changes: as a Function does.
+
+    Fields
+        parts: its files
+    """
+
+    def __init__(self, parts: Parts, threads: int) -> None:
+        manifest, code, tables = parts.manifest, code_of(parts), tables_of(parts.arrays)
+        variables, steps = (*manifest.inputs, *manifest.cells), len(tables.workspace)
+        if tables.depends.shape[1] != len(variables) // 8 + 1 or len(code.first_row) != steps + 2:
+            raise malformed("what depends on what")
+        offer_native(partial(native_of, parts))
+        memory, addresses = placed_code(parts, "kernels")
+        program = CpuProgram(code, np.array(addresses, np.int64), threads or cores(), memory=memory)
+        known = manifest.inputs, manifest.cells, manifest.updated, manifest.outputs
+        single = get(manifest.entries, "single", bool) and len(manifest.outputs) == 1
+        super().__init__(program, *known, single, Recompute(steps, variables, lambda: tables))
+        self.parts = parts
+        self._fill(parts.files[STATE])
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Write it again, with what its cells hold now: see `Function.save`."""
+        writer().save([self], folder)
+
+    def __reduce__(self) -> tuple:
+        return unpickled, (writer().bytes_of([self]),)
+
+    def _fill(self, state: np.ndarray) -> None:
+        """Give the cells what they held."""
+        for x, start in zip(self.parts.manifest.variables, self.parts.manifest.starts):
+            if start >= 0:
+                if start + x.spec.nbytes > len(state):
+                    raise malformed("a value outside of its file")
+                own = aligned_empty(x.spec)
+                own.reshape(-1).view(np.uint8)[...] = state[start : start + x.spec.nbytes]
+                x.cell.value = Value(own)
+
+
+def native_of(parts: Parts) -> tuple[dict[Kernel, int], np.ndarray]:
+    """The interpreter."""
+    memory, addresses = placed_code(parts, "interpreter")
+    if len(addresses) != len(WORDS):
+        raise malformed("the interpreter")
+    return dict(zip(interpreter(), addresses)), memory
+
+
+def placed_code(parts: Parts, name: str) -> tuple[np.ndarray, list[int]]:
+    """Executable memory with an image, and the addresses of its functions."""
+    image = parts.image(name)
+    try:
+        memory, addresses = placed(image)
+    except UnknownCode as error:
+        raise FormatError(str(error)) from None
+    return memory, list(addresses.values())
+
+
+def unpickled(files: Mapping[str, bytes]) -> Runner:
+    """A function from its files' bytes. Whoever unpickles runs what the pickle says, so trust is no question."""
+    arrays = {name: np.frombuffer(raw, np.uint8) for name, raw in files.items()}
+    return loaded(arrays, threads=0, verify=True, in_memory=True)
+
+
+def writer() -> Any:
+    """What writes, loaded when it is first asked for: it compiles."""
+    return import_module("cgraph.saved.write")

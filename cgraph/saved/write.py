@@ -1,0 +1,139 @@
+"""save: a compiled Function as plain data in a folder; nothing in it names a Python object."""
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cgraph.cell import Variable
+from cgraph.errors import FormatError
+from cgraph.files import flush_folder
+from cgraph.runner import Runner
+from cgraph.saved.entry import compiled_entry, target_of
+from cgraph.saved.layout import (
+    FORMAT,
+    GRAPH,
+    MANIFEST,
+    STATE,
+    VERSION,
+    system,
+    with_sum,
+)
+from cgraph.saved.pieces import Pieces
+from cgraph.saved.read import SavedFunction
+from cgraph.version import __version__
+
+
+def save(functions: Sequence[Runner], folder: str | os.PathLike, graph: bytes | None = None) -> None:
+    """Write a function as a folder, which is there as a whole or not at all.
+
+    Parameters
+        functions: what the CPU engine compiled: the same function for each target
+        folder: where there is nothing yet
+        graph: the text of an ONNX file, for other versions and processors
+    Raises
+        FormatError: there is something at `folder`; a step is a Python function, or its code is of another engine
+    """
+    path = Path(folder)
+    if os.path.lexists(path):
+        raise FormatError(f"{path} is there already; a saved function is written where there is nothing")
+    files = files_of(functions)
+    if graph is not None:
+        files[GRAPH] = [graph]
+    new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    new.mkdir(mode=0o755)
+    try:
+        for name, parts in files.items():
+            write_file(new / name, parts)
+        flush_folder(new)
+        os.rename(new, path)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise
+    flush_folder(path.parent)
+
+
+def write_file(path: Path, parts: Iterable[Any]) -> None:
+    with path.open("xb") as file:
+        os.fchmod(file.fileno(), 0o644)
+        for part in parts:
+            file.write(part)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def bytes_of(functions: Sequence[Runner]) -> dict[str, bytes]:
+    """The files, each as a whole: what is pickled."""
+    return {name: b"".join(map(bytes, parts)) for name, parts in files_of(functions).items()}
+
+
+def files_of(functions: Sequence[Runner]) -> dict[str, list[Any]]:
+    """The files of the same function compiled for some targets, each in pieces."""
+    first = functions[0]
+    variables = list(dict.fromkeys((*first.inputs, *first.cells, *first.updated)))
+    number_of = {x: i for i, x in enumerate(variables)}
+    pieces = {STATE: Pieces()}
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "cgraph": __version__,
+        "system": system(),
+        "variables": [variable_entry(x, pieces[STATE]) for x in variables],
+        "inputs": [number_of[x] for x in first.inputs],
+        "cells": [number_of[x] for x in first.cells],
+        "updated": [number_of[x] for x in first.updated],
+        "outputs": [spec_entry(x) for x in first.outputs],
+        "single": first.single,
+        "targets": targets_of(functions, number_of, pieces),
+        "files": {name: [file.nbytes, file.crc] for name, file in pieces.items()},
+    }
+    return {**{name: file.parts for name, file in pieces.items()}, MANIFEST: [with_sum(json.dumps(manifest))]}
+
+
+def variable_entry(x: Variable, state: Pieces) -> list[Any]:
+    """A Var, and where its value begins in the file of the state; -1 where it has none."""
+    held = x.cell.array
+    return [x.name, *spec_entry(x), x.where, -1 if held is None else state.add(held)]
+
+
+def targets_of(
+    functions: Sequence[Runner], number_of: Mapping[Any, int], pieces: dict[str, Pieces]
+) -> dict[str, dict[str, Any]]:
+    """What the manifest says of each target; its files are added to `pieces`."""
+    first, found = functions[0], {}
+    for function in functions:
+        if facts_of(function) != facts_of(first):
+            raise FormatError("functions that are saved together have the same Vars and outputs")
+        name, entry = target_entry(function, number_of, pieces)
+        if name in found:
+            raise FormatError(f"two functions are for {name}")
+        found[name] = entry
+    return found
+
+
+def facts_of(function: Runner) -> tuple:
+    """What all targets have in common."""
+    variables = (function.inputs, function.cells, function.updated)
+    return *(tuple(map(id, xs)) for xs in variables), tuple(x.spec for x in function.outputs)
+
+
+def target_entry(
+    function: Runner, number_of: Mapping[Any, int], pieces: dict[str, Pieces]
+) -> tuple[str, dict[str, Any]]:
+    """The name of a function's target, and what the manifest says of it."""
+    if not isinstance(function, SavedFunction):
+        target = target_of(function)
+        return target.name, compiled_entry(function, target, number_of, pieces)
+    parts = function.parts  # as they were saved
+    for name, raw in parts.files.items():
+        if name != STATE:
+            pieces[name] = Pieces()
+            pieces[name].add(raw)
+    return parts.target, parts.entry
+
+
+def spec_entry(x: Any) -> list[Any]:
+    return [x.spec.dtype.str[1:], list(x.spec.shape)]

@@ -1,0 +1,48 @@
+"""A saved function gives the same bits in a process that loads NumPy and few modules of ours."""
+
+import numpy as np
+import pytest
+
+from cgraph.engine.cpu.engine import CpuEngine
+from tests.support.kernels import TARGETS
+from tests.support.saved import CASES, Case, network, same_in_a_fresh_process, script
+
+FEW = """
+cgraph cgraph.alignment cgraph.cell cgraph.engine cgraph.engine.cpu cgraph.engine.cpu.code cgraph.engine.cpu.cores
+cgraph.engine.cpu.program cgraph.engine.cpu.threads cgraph.engine.instance cgraph.errors cgraph.ir cgraph.ir.spec
+cgraph.kernels cgraph.kernels.image cgraph.kernels.kernel cgraph.kernels.mapped cgraph.kernels.signature cgraph.memory
+cgraph.memory.recompute cgraph.memory.tables cgraph.owned cgraph.record cgraph.runner cgraph.saved cgraph.saved.folder
+cgraph.saved.layout cgraph.saved.manifest cgraph.saved.parts cgraph.saved.program cgraph.saved.read cgraph.turns
+cgraph.version
+""".split()
+NETWORKS = "resnet18 resnet50 mobilenet_v1 mobilenet_v2 squeezenet1_1 densenet121 inception_v3 lenet".split()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_results_and_cells_have_the_same_bits_and_little_is_loaded(tmp_path, threads):
+    modules = same_in_a_fresh_process([make() for make in CASES.values()], tmp_path, threads)
+    assert sorted(modules) == sorted(FEW)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_code_for_every_target_runs(tmp_path, target):
+    same_in_a_fresh_process([script(CpuEngine(target)), network(engine=CpuEngine(target))], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [1, 3, 4])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_have_the_same_bits(tmp_path, name, threads):
+    same_in_a_fresh_process([network(name)], tmp_path, threads)
+
+
+def test_equal_weights_lie_once(tmp_path):
+    case: Case = CASES["recurrent"]()
+    case.function.save(tmp_path / "saved")
+    (file,) = tmp_path.glob("saved/constants-*.bin")
+    code = case.function.program.code
+    distinct = {x.tobytes() for x in code.constants}
+    assert file.stat().st_size <= sum(-(-len(x) // 64) * 64 for x in distinct)
+    large = [x.tobytes() for x in code.constants if x.nbytes > 1024]
+    assert len(large) == len(set(large)), "a packed weight is held twice"
+    assert np.prod(case.calls[0][0].shape) > 0
