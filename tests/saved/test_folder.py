@@ -1,0 +1,319 @@
+"""Folders that are damaged, foreign, or being written: a typed error, or the whole function."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.errors import FormatError
+from cgraph.formats.onnx import serialised
+from cgraph.kernels.target import host_target
+from cgraph.saved import read
+from cgraph.saved.layout import MANIFEST, NEEDS, with_sum
+from tests.support.injection import Lines, events
+from tests.support.kernels import TARGETS
+from tests.support.saved import CASES, held, normal
+
+
+def small() -> cg.Function:
+    x, w = cg.Var((4, 3), name="x"), held(3, 5, name="w")
+    return cg.compile([cg.tanh(x @ w) @ normal(5, 2), cg.sum(w)], [x], updates={w: w * 0.5})
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("function") / "saved"
+    small().save(folder)
+    return folder
+
+
+@pytest.fixture
+def copy(saved, tmp_path) -> Path:
+    return Path(shutil.copytree(saved, tmp_path / "copy"))
+
+
+def rewritten(folder: Path, change) -> None:
+    """Change the manifest, and give it the sum of the new text."""
+    entries = json.loads((folder / MANIFEST).read_bytes())
+    entries.pop("crc32")
+    change(entries)
+    (folder / MANIFEST).write_bytes(with_sum(json.dumps(entries)))
+
+
+def refused(folder: Path, match: str, **options: bool) -> None:
+    with pytest.raises(FormatError, match=match):
+        cg.load(folder, **options)
+
+
+# -- damage ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_changed_byte_is_noticed(copy):
+    step = {MANIFEST: 1, "state.bin": 1}
+    for path in copy.iterdir():
+        whole = path.read_bytes()
+        for at in range(0, len(whole), step.get(path.name, 37)):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
+            refused(copy, ".", verify=True)
+        path.write_bytes(whole)
+    cg.load(copy, verify=True)
+
+
+def test_every_file_that_is_cut_off_longer_or_missing_is_noticed(copy):
+    for path in list(copy.iterdir()):
+        whole = path.read_bytes()
+        for length in {0, 1, len(whole) // 2, len(whole) - 1}:
+            path.write_bytes(whole[:length])
+            refused(copy, ".")
+        path.write_bytes(whole + b"\0")
+        refused(copy, ".")
+        path.unlink()
+        refused(copy, "No such file")
+        path.write_bytes(whole)
+    cg.load(copy)
+
+
+def test_files_of_another_function_are_noticed(copy, tmp_path):
+    x = cg.Var((4, 3), name="x")
+    cg.compile(cg.cumsum(cg.sin(x @ normal(3, 3))), [x]).save(tmp_path / "other")
+    for path in tmp_path.glob("other/*-*.bin"):
+        whole = (copy / path.name).read_bytes()
+        (copy / path.name).write_bytes(path.read_bytes())
+        if path.read_bytes() != whole:
+            refused(copy, path.name)
+        (copy / path.name).write_bytes(whole)
+
+
+def test_constants_are_summed_when_that_is_asked_for(copy):
+    (path,) = copy.glob("constants-*")
+    whole = path.read_bytes()
+    path.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
+    cg.load(copy)
+    refused(copy, "is not what was saved", verify=True)
+
+
+def test_nothing_that_is_no_saved_function_is_one(tmp_path):
+    refused(tmp_path / "absent", "No such file")
+    refused(tmp_path, "No such file")
+    (tmp_path / MANIFEST).write_bytes(b"{}")
+    refused(tmp_path, "cut off or changed")
+    refused(tmp_path / MANIFEST, "Not a directory")
+
+
+CHANGES = {
+    "version": lambda m: m.update(version=2),
+    "cgraph": lambda m: m.update(cgraph="0.0.1"),
+    "system": lambda m: m.update(system="plan9 mips"),
+    "holds code for": lambda m: m.update(targets={}),
+    "no saved function": lambda m: m.update(format="other"),
+}
+
+
+@pytest.mark.parametrize("match", CHANGES)
+def test_another_version_system_or_format_is_refused_by_name(copy, match):
+    rewritten(copy, CHANGES[match])
+    refused(copy, "it was saved" if match in ("version", "cgraph", "system") else match)
+
+
+def test_a_processor_that_lacks_a_feature_is_told_what_there_is(copy, monkeypatch):
+    monkeypatch.setattr(read, "cpu_features", lambda: frozenset())
+    if host_target().name != "portable":
+        refused(copy, f"it holds code for {host_target().name}, which this processor does not run")
+
+
+def malformations(entries: dict) -> list:
+    """Changes of each field of a manifest to what it is not: other types, other numbers."""
+    found: list = []
+
+    def visit(at: list, value: object) -> None:
+        others: list = [None, -1, 1 << 40, "x", [], {}, [[]], 0.5, True]
+        found.extend((at, other) for other in others if type(other) is not type(value) or other != value)
+        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, x in inner:
+            visit([*at, key], x)
+
+    visit([], entries)
+    return [(at, other) for at, other in found if at]
+
+
+def test_a_manifest_of_nonsense_with_the_right_sum_is_a_typed_error(copy):
+    """Or a function that is not run here: sums find damage, not malice."""
+    raw = (copy / MANIFEST).read_bytes()
+    entries = json.loads(raw)
+    entries.pop("crc32")
+    count = 0
+    for at, other in malformations(entries):
+        changed = json.loads(json.dumps(entries))
+        inner = changed
+        for key in at[:-1]:
+            inner = inner[key]
+        inner[at[-1]] = other
+        (copy / MANIFEST).write_bytes(with_sum(json.dumps(changed)))
+        try:
+            cg.load(copy)
+        except FormatError:
+            count += 1
+    assert count > 1000
+
+
+# -- whose it is -------------------------------------------------------------------------------------------------------
+
+
+def test_what_others_can_write_is_refused_and_trusted_when_told(copy):
+    for path in (copy, *copy.iterdir()):
+        mode = path.stat().st_mode
+        for bit in (0o002, 0o020):
+            path.chmod(mode | bit)
+            refused(copy, "may have been written by others")
+            cg.load(copy, trust=True)
+        path.chmod(mode)
+    cg.load(copy)
+
+
+def test_a_folder_in_one_that_others_can_write_is_refused(copy):
+    copy.parent.chmod(0o777)
+    refused(copy, "may have been written by others")
+    copy.parent.chmod(0o1777)
+    cg.load(copy)
+
+
+def test_another_owner_is_refused(copy, monkeypatch):
+    own = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: own + 1)
+    refused(copy, "may have been written by others")
+
+
+def test_no_link_is_followed_inside_and_no_second_name_is_trusted(copy, tmp_path):
+    for path in list(copy.iterdir()):
+        moved = tmp_path / "moved"
+        path.rename(moved)
+        path.symlink_to(moved)
+        refused(copy, ".", trust=True)
+        path.unlink()
+        os.link(moved, path)
+        refused(copy, "may have been written by others")
+        path.unlink()
+        os.mkfifo(path)
+        refused(copy, "no regular file", trust=True)
+        path.unlink()
+        moved.rename(path)
+    link = tmp_path / "link"
+    link.symlink_to(copy)
+    cg.load(link)
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_that_is_written_is_whole_or_absent(tmp_path):
+    function, folder = small(), tmp_path / "saved"
+    lines = events(lambda: function.save(tmp_path / "first"))
+    for at in range(1, len(lines) + 1, 29):
+        Lines(at).during(lambda: function.save(folder))
+        if folder.exists():
+            cg.load(folder, verify=True)
+            shutil.rmtree(folder)
+        for left in tmp_path.glob(".saved.*.part"):
+            shutil.rmtree(left)
+
+
+def test_a_process_that_is_killed_while_it_writes_leaves_a_whole_folder_or_none(tmp_path):
+    code = (
+        "import sys, itertools\nfrom tests.saved.test_folder import small\nfunction = small()\n"
+        "print('ready', flush=True)\nfor i in itertools.count(): function.save(f'{sys.argv[1]}/{i}')"
+    )
+    for i in range(3):
+        root = tmp_path / f"try{i}"
+        root.mkdir()
+        child = subprocess.Popen([sys.executable, "-c", code, str(root)], stdout=subprocess.PIPE)
+        assert child.stdout is not None and child.stdout.readline() == b"ready\n"
+        time.sleep(0.05 * (i + 1))
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        for folder in root.iterdir():
+            if not folder.name.endswith(".part"):
+                cg.load(folder, verify=True)
+
+
+def test_nothing_is_overwritten(saved):
+    with pytest.raises(FormatError, match="is there already"):
+        small().save(saved)
+
+
+def test_a_read_only_folder_serves(copy):
+    for path in (*copy.iterdir(), copy):
+        path.chmod(0o555 if path is copy else 0o444)
+    assert len(cg.load(copy)(normal(4, 3))) == 2
+
+
+def test_what_cannot_be_saved_is_refused_by_name(tmp_path):
+    x = cg.Var((2, 2), name="x")
+    for node, match in ((cg.inv(x), "inv"), (cg.delay(np.negative, x), "delay")):
+        with pytest.raises(FormatError, match=match):
+            cg.compile(node, [x]).save(tmp_path / "saved")
+    for engine in ("reference", "cuda-sim"):
+        with pytest.raises(FormatError, match="only what the CPU engine compiled"):
+            cg.compile(x + 1, [x], engine=engine).save(tmp_path / "saved")
+    function = small()
+    with pytest.raises(FormatError, match="no cells"):
+        function.save(tmp_path / "saved", graph=b"")
+    with pytest.raises(FormatError, match="the same Vars and outputs"):
+        function.save(tmp_path / "saved", also=[small()])
+    with pytest.raises(FormatError, match="two functions are for"):
+        function.save(tmp_path / "saved", also=[function])
+    assert not list(tmp_path.iterdir())
+
+
+# -- several targets, and the graph beside them ------------------------------------------------------------------------
+
+
+def test_the_widest_target_that_the_processor_runs_is_taken(tmp_path, monkeypatch):
+    x = cg.Var((4, 8), name="x")
+    y = cg.tanh(x @ normal(8, 20))
+    first, *others = (cg.compile(y, [x], engine=CpuEngine(target)) for target in TARGETS)
+    names = {f.program.target.name: f for f in (first, *others)}
+    first, *others = names.values()
+    first.save(tmp_path / "saved", also=others)
+    a = normal(4, 8)
+    for name, function in names.items():
+        monkeypatch.setattr(read, "cpu_features", lambda name=name: frozenset(NEEDS[name]))
+        loaded = cg.load(tmp_path / "saved")
+        assert loaded.parts.target == name
+        assert loaded(a).tobytes() == function(a).tobytes()
+
+
+def test_a_graph_beside_it_is_compiled_where_the_program_does_not_fit(tmp_path):
+    x = cg.Var((4, 8), name="x")
+    y = cg.tanh(x @ normal(8, 20))
+    function = cg.compile(y, [x])
+    function.save(tmp_path / "saved", graph=serialised(y, [x]))
+    assert isinstance(cg.load(tmp_path / "saved"), cg.SavedFunction)
+    rewritten(tmp_path / "saved", lambda m: m.update(cgraph="9.9"))
+    found = cg.load(tmp_path / "saved")
+    a = normal(4, 8)
+    assert isinstance(found, cg.Function)
+    np.testing.assert_allclose(found(a), function(a), 1e-6)
+
+
+# -- what a process keeps ----------------------------------------------------------------------------------------------
+
+
+def test_functions_that_are_dropped_give_back_their_memory(tmp_path):
+    CASES["network"]().function.save(tmp_path / "saved")
+    code = (
+        "import gc, os, sys\nimport numpy as np\nfrom cgraph import load\n"
+        "def resident():\n    gc.collect()\n    return int(open('/proc/self/statm').read().split()[1]) * 4096\n"
+        "def once():\n    f = load(sys.argv[1], in_memory=True)\n    f(np.zeros(f.inputs[0].spec.shape, 'f4'))\n"
+        "for _ in range(10): once()\nbefore = resident()\nfor _ in range(100): once()\nprint(resident() - before)"
+    )
+    run = subprocess.run([sys.executable, "-c", code, str(tmp_path / "saved")], capture_output=True, text=True)
+    assert int(run.stdout) < 1 << 20, run.stderr
