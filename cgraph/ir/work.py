@@ -14,11 +14,13 @@ class Part(Record, eq=False):
         label: what it is, for messages
         calls: the kernel calls
         dead: views whose bytes nobody reads afterwards; poisoned when asked for
+        places: where the slots are that addresses in the calls begin at; empty where they begin at memory itself
     """
 
     label: str
     calls: list
     dead: Sequence[Any] = ()
+    places: Sequence[Any] = ()
 
 
 class Work(Record, eq=False):
@@ -67,7 +69,7 @@ class Step(Record, eq=False):
         work: what the target does for it
         out, xs: views of the result and the operands
         workspace: a view of its bytes, or None
-        dead: views whose bytes nobody reads after this step; poisoned when asked for
+        dead: the views whose bytes nobody reads after this step; made when asked for, to be poisoned
     """
 
     node: Any
@@ -75,10 +77,14 @@ class Step(Record, eq=False):
     out: Any
     xs: tuple[Any, ...]
     workspace: Any
-    dead: Sequence[Any] = ()
+    dead: Callable[[], Sequence[Any]] = tuple
+
+    @property
+    def label(self) -> str:
+        """What it is, for messages."""
+        return f"{self.node.name} at {self.node.where}"
 
     def parts(self) -> Iterator[Part]:
         """Its kernel calls, with what is dead after the last of them."""
-        yield from self.work.parts(f"{self.node.name} at {self.node.where}", self.out, self.xs, self.workspace)
-        if self.dead:
-            yield Part("", [], self.dead)
+        yield from self.work.parts(self.label, self.out, self.xs, self.workspace)
+        yield Part(self.label, [], self.dead())

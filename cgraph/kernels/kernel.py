@@ -70,6 +70,12 @@ class Pointer(Record):
         return Pointer(self.base, self.offset + nbytes)
 
 
+class Slot(Record, eq=False):
+    """The base of addresses in calls that several steps share: the number of one of the places that each step has."""
+
+    number: int
+
+
 class Call(Record):
     """One row of a program: a kernel, its arguments, and how many tasks it is cut into.
 

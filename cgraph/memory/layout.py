@@ -79,6 +79,7 @@ class Facts:
     def __init__(self, target: Any) -> None:
         self.target = target
         self.works: dict[Node, Work] = {}
+        self.works_of_equals: dict[tuple, Work] = {}
         self.views: dict[Node, View | tuple[View, ...]] = {}
         self.sharing: dict[Node, Sharing] = {}
 
@@ -93,10 +94,16 @@ class Facts:
         return {node: self.view(node) for node in order}
 
     def work(self, node: Node) -> Work:
-        """What the target does for a step."""
-        if node not in self.works:
-            self.works[node] = node.op.work(self.target, *(x.spec for x in node.operands))
-        return self.works[node]
+        """What the target does for a step: one record for all of an equal op on operands of equal specs."""
+        found = self.works.get(node)
+        if found is None:
+            specs = [x.spec for x in node.operands]
+            key = (node.op, *specs)
+            found = self.works_of_equals.get(key)
+            if found is None:
+                found = self.works_of_equals[key] = node.op.work(self.target, *specs)
+            self.works[node] = found
+        return found
 
     def sharing_of(self, node: Node) -> Sharing:
         """What a step may share; the views of its operands are known."""

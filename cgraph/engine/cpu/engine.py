@@ -2,6 +2,8 @@
 
 import os
 import warnings
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,10 @@ from cgraph.ir.work import Part
 from cgraph.kernels.calls.move import fill_calls
 from cgraph.kernels.store import store
 from cgraph.kernels.target import target_named
+from cgraph.memory.calls import CallsOfSteps
 from cgraph.passes import prepared
 from cgraph.planning import Compiled, needs_text, planned
-from cgraph.record import Record, replace
+from cgraph.record import Record
 from cgraph.request import Options, Request
 
 POISON = 0xFF
@@ -55,15 +58,10 @@ class CpuEngine(Record):
 
     def code(self, request: Request, compiled: Compiled) -> Code:
         """The kernel calls of all steps, by name and over symbolic addresses."""
-        parts = [[self._poisoned(part) for part in step.parts()] for step in compiled.steps]
-        return code_of([*parts, [Part("update edges", update_calls(target_named(self.target), compiled))]], compiled)
-
-    def _poisoned(self, part: Part) -> Part:
-        """The part, with what overwrites the dead bytes behind it in poison mode."""
-        if not self.poison:
-            return part
         target = target_named(self.target)
-        return replace(part, calls=part.calls + [c for view in part.dead for c in fill_calls(target, view, POISON)])
+        calls = CallsOfSteps(partial(fill_calls, target, value=POISON) if self.poison else None)
+        updates = Part("update edges", update_calls(target, compiled))
+        return code_of(chain(map(calls.parts, compiled.steps), [[updates]]), compiled)
 
     def program(self, code: Code) -> CpuProgram:
         """The code with its kernels, compiled where they are not in the cache."""

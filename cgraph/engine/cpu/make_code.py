@@ -1,7 +1,8 @@
 """From the placed steps of a graph to symbolic code."""
 
 import struct
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,14 @@ from cgraph.engine.cpu.code import DONE, SINGLE, Code, Relocation, Symbol
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
 from cgraph.kernels.calls.move import copy_calls, fill_calls
-from cgraph.kernels.kernel import Call, Pointer, View, contiguous
+from cgraph.kernels.kernel import Call, Pointer, Slot, View, contiguous
 from cgraph.kernels.target import Target as Machine
 from cgraph.ops.leaf import ConstOp, Var
 from cgraph.planning import Compiled
 from cgraph.record import Record, replace
+
+
+Places = tuple[array, array]  # positions among the arguments, bytes from the beginning of some memory
 
 
 class Target(Record, eq=False):
@@ -23,16 +27,15 @@ class Target(Record, eq=False):
     variable: Var
 
 
-def code_of(parts_by_step: Sequence[Sequence[Part]], compiled: Compiled) -> Code:
+def code_of(parts_by_step: Iterable[Sequence[Part]], compiled: Compiled) -> Code:
     """The calls of all steps as one table, every base of an address a symbol; those of update edges are the last."""
     steps = compiled.layout.steps
     writes = (t for t, node in enumerate(steps) if node.op.writes)
     maker, first_row = _Maker(), [0]
     for parts in parts_by_step:
         for part in parts:
-            for call in part.calls:
-                maker.add(call, part.label)
-        first_row.append(len(maker.rows))
+            maker.add(part)
+        first_row.append(len(maker.label_of))
     return maker.code(np.array(first_row), next(writes, len(steps)), compiled)
 
 
@@ -48,40 +51,82 @@ def update_calls(machine: Machine, compiled: Compiled) -> list[Call]:
     return calls
 
 
+class Rows(Record, eq=False):
+    """Some calls as words.
+
+    Fields
+        calls: what they are made of
+        table: per call the number of its kernel, where its arguments begin among the words, tasks, chunk
+        words: the arguments of all calls; addresses are 0
+        addresses: where in the words, the base, the offset
+    """
+
+    calls: list[Call]
+    table: list[tuple[int, int, int, int]]
+    words: array
+    addresses: list[tuple[int, Any, int]]
+
+
 class _Maker:
-    """Calls on their way into a table. Changes: grows by a call at a time."""
+    """Calls on their way into a table. Changes: grows by a part at a time."""
 
     def __init__(self) -> None:
         self.kernels: dict[Any, int] = {}
-        self.rows: list[tuple[int, int, int, int]] = []
-        self.args: list[int] = []
+        self.table, self.args, self.label_of = array("q"), array("q"), array("q")
         self.variables: list[Var] = []
         self.targets: list[Var] = []
         self.constants: list[np.ndarray] = []
-        self.symbols: dict[int, Symbol] = {}
-        self.places: dict[Symbol, tuple[list[int], list[int]]] = {}
+        self.places: dict[Symbol, Places] = {}
+        self.places_of: dict[int, tuple[Any, Places]] = {}
         self.labels: dict[str, int] = {}
-        self.label_of: list[int] = []
+        self.shared: dict[int, Rows] = {}
 
-    def add(self, call: Call, label: str) -> None:
-        self.label_of.append(self.labels.setdefault(label, len(self.labels)))
-        number = self.kernels.setdefault(call.kernel, len(self.kernels))
-        self.rows.append((number, len(self.args), call.tasks, max(call.chunk, 1)))
-        for arg in call.args:
-            if isinstance(arg, Pointer):
-                positions, offsets = self.places.setdefault(self.symbol_of(arg.base), ([], []))
-                positions.append(len(self.args))
-                offsets.append(arg.offset)
-            self.args.append(0 if isinstance(arg, Pointer) else word_of(arg))
+    def add(self, part: Part) -> None:
+        if not part.calls:
+            return
+        label, first, rows = self.labels.setdefault(part.label, len(self.labels)), len(self.args), self.rows_of(part)
+        for number, begin, tasks, chunk in rows.table:
+            self.table.extend((number, first + begin, tasks, chunk))
+            self.label_of.append(label)
+        self.args.extend(rows.words)
+        for position, base, offset in rows.addresses:
+            if isinstance(base, Slot):
+                at = part.places[base.number]
+                base, offset = at.base, at.offset + offset
+            positions, offsets = self.places_from(base)
+            positions.append(first + position)
+            offsets.append(offset)
 
-    def symbol_of(self, base: Any) -> Symbol:
-        """The symbol of what an address begins at: the arena, the stop word, a Var, a constant, or an array."""
-        found = self.symbols.get(id(base))
+    def rows_of(self, part: Part) -> Rows:
+        """The calls as words; those that steps share once."""
+        found = self.shared.get(id(part.calls))
         if found is None:
-            found = self.symbols[id(base)] = self.new_symbol(base)
+            found = self.new_rows(part.calls)
+            if part.places:
+                self.shared[id(part.calls)] = found  # which keeps the calls, so the number stays theirs
         return found
 
+    def new_rows(self, calls: list[Call]) -> Rows:
+        table, words, addresses = [], array("q"), []
+        for call in calls:
+            number = self.kernels.setdefault(call.kernel, len(self.kernels))
+            table.append((number, len(words), call.tasks, max(call.chunk, 1)))
+            for arg in call.args:
+                if isinstance(arg, Pointer):
+                    addresses.append((len(words), arg.base, arg.offset))
+                words.append(0 if isinstance(arg, Pointer) else word_of(arg))
+        return Rows(calls, table, words, addresses)
+
+    def places_from(self, base: Any) -> Places:
+        """Where addresses into the memory of this base stand, and how far behind its beginning they are."""
+        found = self.places_of.get(id(base))
+        if found is None:
+            places = self.places.setdefault(self.new_symbol(base), (array("q"), array("q")))
+            found = self.places_of[id(base)] = base, places  # with the base, so that the number stays its own
+        return found[1]
+
     def new_symbol(self, base: Any) -> Symbol:
+        """The symbol of what an address begins at: the arena, the stop word, a Var, a constant, or an array."""
         if isinstance(base, str):
             return Symbol(SINGLE[base])
         if isinstance(base, Var):
@@ -99,8 +144,7 @@ class _Maker:
             Relocation(symbol, np.array(positions, np.int64), np.array(offsets, np.int64))
             for symbol, (positions, offsets) in self.places.items()
         )
-        table = np.array(self.rows, np.int64).reshape(len(self.rows), 4)
-        args = np.array(self.args, np.int64)
+        table, args = np.array(self.table, np.int64).reshape(-1, 4), np.array(self.args, np.int64)
         memory = tuple(self.variables), tuple(self.targets), tuple(self.constants), compiled.updated
         views = {x: output_view(compiled.views[x]) for x in compiled.outputs}
         steps, labels = (first_row, first_write), (tuple(self.labels), np.array(self.label_of, np.int64))

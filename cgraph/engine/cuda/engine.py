@@ -1,6 +1,6 @@
 """The CUDA engine: kernels as PTX, on a GPU or on a simulated one, over an arena in the device's memory."""
 
-from functools import cache
+from functools import cache, partial
 
 import llvmlite
 import numpy as np
@@ -18,9 +18,10 @@ from cgraph.ir.work import Part
 from cgraph.kernels.calls.move import fill_calls
 from cgraph.kernels.kernel import Callback, Kernel
 from cgraph.kernels.store import store
+from cgraph.memory.calls import CallsOfSteps
 from cgraph.passes import prepared
 from cgraph.planning import Compiled, planned
-from cgraph.record import Record, replace
+from cgraph.record import Record
 from cgraph.request import Options, Request
 
 LEAST_LLVMLITE = (0, 50)
@@ -62,18 +63,16 @@ class CudaEngine(Record):
 
     def code(self, request: Request, compiled: Compiled) -> Code:
         """The kernel calls of all steps, by name and over symbolic addresses."""
-        parts = [[self._checked(part) for part in step.parts()] for step in compiled.steps]
-        updates = Part("update edges", update_calls(self._opened().target, compiled))
-        return code_of([*parts, [updates]], compiled)
+        target = self._opened().target
+        calls = CallsOfSteps(partial(fill_calls, target, value=POISON) if self.poison else None)
+        parts = [list(map(self._allowed, calls.parts(step))) for step in compiled.steps]
+        return code_of([*parts, [Part("update edges", update_calls(target, compiled))]], compiled)
 
-    def _checked(self, part: Part) -> Part:
-        """The part, where it may run; with what overwrites the dead bytes behind it in poison mode."""
+    def _allowed(self, part: Part) -> Part:
+        """The part, where it may run."""
         if not self.host and any(isinstance(call.kernel, Callback) for call in part.calls):
             raise NoKernelError(f"{part.label} runs on the host, which host=False forbids")
-        if not self.poison:
-            return part
-        target = self._opened().target
-        return replace(part, calls=part.calls + [c for view in part.dead for c in fill_calls(target, view, POISON)])
+        return part
 
     def program(self, code: Code) -> CudaProgram:
         """The code with its kernels and constants on the device."""

@@ -1,0 +1,70 @@
+"""The kernel calls of a plan's steps. Steps that differ in nothing but addresses have theirs made once.
+
+What an op's device facet may ask of addresses is which operands begin at one place, and where in the result an operand
+begins: so it leaves out what would copy a value onto itself. Calls are made over slots: the result's, and one for each
+place outside of it at which operands begin. Steps of the same work on views of equal shapes, strides and slots share
+them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from cgraph.ir.work import Part, Step
+from cgraph.kernels.kernel import Call, Pointer, Slot, View
+from cgraph.record import replace
+
+Where = tuple[int, int]  # the number of a slot, and bytes from its beginning
+
+
+class CallsOfSteps:
+    """Calls of one step after the other. Changes: remembers those over slots.
+
+    Fields
+        poison: the calls that overwrite dead bytes; None where nothing does
+    """
+
+    def __init__(self, poison: Callable[[View], list[Call]] | None = None) -> None:
+        self.poison = poison
+        self.made: dict[tuple, list[Part]] = {}
+
+    def parts(self, step: Step) -> list[Part]:
+        """The step's kernel calls. A result of several values is the one thing that has no slot."""
+        views = (step.out, *step.xs) if step.workspace is None else (step.out, *step.xs, step.workspace)
+        if any(isinstance(view, tuple) for view in views):
+            return self.poisoned(step.parts())
+        where, places = slots_of(views, step.node.nbytes)
+        key = (step.work, len(step.xs), *[(*at, v.shape, v.strides, v.dtype) for at, v in zip(where, views)])
+        made = self.made.get(key)
+        if made is None:
+            made = self.made[key] = self.poisoned(over_slots(step, views, where))
+        found = [Part(part.label or step.label, part.calls, (), places) for part in made]
+        return found + self.poisoned([Part(step.label, [], step.dead())]) if self.poison else found
+
+    def poisoned(self, parts: Iterable[Part]) -> list[Part]:
+        """The parts, each with what overwrites the bytes that are dead behind it."""
+        if self.poison is None:
+            return list(parts)
+        return [Part(p.label, [*p.calls, *(c for view in p.dead for c in self.poison(view))]) for p in parts]
+
+
+def slots_of(views: Sequence[View], nbytes: int) -> tuple[list[Where], list[Pointer]]:
+    """Where each view begins, by slots, and where the slots are; the first view is the result, of `nbytes`."""
+    first = views[0].at
+    places, found = [first], []
+    for view in views:
+        at = view.at
+        inside = at.offset - first.offset if at.base is first.base else -1
+        if 0 <= inside < nbytes:
+            found.append((0, inside))
+            continue
+        if at not in places:
+            places.append(at)
+        found.append((places.index(at), 0))
+    return found, places
+
+
+def over_slots(step: Step, views: Sequence[View], where: Sequence[Where]) -> Iterator[Part]:
+    """The step's calls, with slots for memory."""
+    slots = [Slot(i) for i in range(len(views))]
+    out, *rest = (replace(view, at=Pointer(slots[i], offset)) for view, (i, offset) in zip(views, where))
+    workspace = None if step.workspace is None else rest.pop()
+    return step.work.parts("", out, rest, workspace)
