@@ -9,6 +9,7 @@ import cgraph as cg
 from benchmarks.large_graphs import chain
 from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order
+from cgraph.kernels.signature import Signature
 from cgraph.memory.layout import overwritable, view_of
 from tests.support.calls import calls_during
 
@@ -70,6 +71,12 @@ def test_each_node_is_looked_at_once_by_the_planner(graph):
     layout = found[0].compiled.layout
     assert calls[view_of.__code__] == len(layout.views)
     assert calls[overwritable.__code__] == len(layout.steps)
+
+
+@pytest.mark.parametrize("graph", (chain, wide))
+def test_equal_steps_have_their_kernel_calls_made_once(graph):
+    few, many = (calls_during(partial(cg.compile, graph(count))) for count in (200, 400))
+    assert 0 < few[Signature.call.__code__] == many[Signature.call.__code__]
 
 
 def test_each_node_is_looked_at_once_where_update_edges_and_orders_are_planned():
