@@ -28,7 +28,8 @@ class Work(Record, eq=False):
 
     Fields
         calls: given views of the result and the operands, and `workspace` (a view of bytes) where there is one, the
-            kernel calls that fill every element of the result; or, of an op made of steps of its own, their `Part`s
+            kernel calls that fill every element of the result; or, of an op made of steps of its own, their `Part`s.
+            Of addresses they may depend on no more than `cgraph.memory.calls` says
         nbytes: of the workspace while the node runs, at most
         overwrites: operands whose bytes the result may take: permission, not duty
         strided: the calls read operands of any strides; otherwise these are made contiguous first

@@ -17,7 +17,6 @@ from cgraph.ops.leaf import ConstOp, Var
 from cgraph.planning import Compiled
 from cgraph.record import Record, replace
 
-
 Places = tuple[array, array]  # positions among the arguments, bytes from the beginning of some memory
 
 
