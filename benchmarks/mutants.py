@@ -242,7 +242,10 @@ def entries(tree: Path) -> set[tuple[str, int]]:
 
 
 def in_child(tree: Path, work: Callable[[], Any], limit: int | None = None) -> Any:
-    """What `work` returns in a process of its own, in the tree; None when it dies or needs more processor seconds."""
+    """What `work` returns in a process of its own, in the tree; None when it dies.
+
+    With a limit of processor seconds it is killed beyond them, and what it prints is not shown.
+    """
     ours, theirs = FORK.Pipe(duplex=False)
 
     def begin() -> None:
@@ -250,10 +253,10 @@ def in_child(tree: Path, work: Callable[[], Any], limit: int | None = None) -> A
         os.chdir(tree)
         os.environ |= {"PYTHONPATH": str(tree), "XDG_CACHE_HOME": str(tree.parent / "cache")}
         sys.path[:] = [str(tree), *(place for place in sys.path if Path(place).resolve() != ROOT)]
-        for stream in (1, 2):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
         if limit is not None:
             resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+            for stream in (1, 2):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
         theirs.send(work())
 
     child = FORK.Process(target=begin)

@@ -68,7 +68,7 @@ def forms_of(order: list[Node], rows: Rows, seen: Seen) -> dict[Node, Form]:
 
     for node in laned:
         for x in rows[node].alike(node, seen):
-            if x in group and x.shape[2:] == node.shape[2:]:
+            if x in group:
                 group[root(x)] = root(node)
     need: dict[Node, Halo] = {}
     for node, row in rows.items():
