@@ -6,6 +6,7 @@ import pickle
 import struct
 import zipfile
 from collections import OrderedDict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.plain_pickle import MARK, Global, Reader, Stream, read_pickle
-from cgraph.formats.torch_file import MAGIC, PROTOCOL, read_torch
+from cgraph.formats.torch_file import ALLOWED, MAGIC, PROTOCOL, read_torch
 from cgraph.kernels.mapped import mapping_of
 from tests.support.data import shared
 
@@ -285,3 +286,79 @@ def test_a_huge_memo_number_takes_no_memory():
     assert reader.stack[-1] is MARK
     with pytest.raises(FormatError, match="empty"):
         reader.pop()
+
+
+def plain(code: bytes, allowed: frozenset[Global] = ALLOWED) -> Any:
+    return read_pickle(Stream(memoryview(b"\x80\x02" + code)), allowed, Allowance(1000))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [1, -(2**40), 2.5, True, None, "text", (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), [1, "a"], {"a": [1, {2: ()}]}],
+)
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_plain_values_come_back(value, protocol):
+    found = read_pickle(Stream(memoryview(pickle.dumps(value, protocol))), frozenset(), Allowance(1000))
+    assert found == value and type(found) is type(value)
+
+
+def test_a_name_may_stand_on_the_stack_and_a_dictionary_may_have_attributes():
+    name = text("collections") + text("OrderedDict") + b"\x93"
+    assert plain(name + b")R}b.") == {}
+    assert plain(name + b")R" + text("a") + b"K\x07s.") == {"a": 7}
+
+
+REFUSED = {
+    "a dictionary of arguments": (NAMES["Dict"] + b"(K\x01tR.", "a dictionary of arguments"),
+    "a key that is a list": (b"}]K\x01s.", "neither text nor numbers"),
+    "a key without a value": (b"}(K\x01u.", "neither text nor numbers"),
+    "an item of what is no dictionary": (b"]K\x01K\x01s.", "a list of 0 is no dict"),
+    "an element of what is no list": (b"}K\x01a.", "a dict of 0 is no list"),
+    "attributes of what is no dictionary": (b"]}b.", "a list of 0 is no dict"),
+    "a tuple without a mark": (b"K\x01t.", "no mark"),
+    "a call of what is no function": (b"K\x01)R.", "it calls 1"),
+    "a call with what are no arguments": (NAMES["Dict"] + b"]R.", "it calls collections.OrderedDict"),
+    "a name that is no text": (b"K\x01K\x02\x93.", "it names 1.2"),
+    "a name of a mark": (b"(\x93.", "its stack is empty"),
+    "what was never noted": (b"h\x07.", "malformed pickle"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_makes_no_sense_is_refused(name):
+    code, match = REFUSED[name]
+    with pytest.raises(FormatError, match=match):
+        plain(code)
+
+
+PARAMETER = b"ctorch._utils\n_rebuild_parameter\n"
+
+
+@LAYOUTS
+def test_parameters_are_their_tensors_and_tensors_may_be_empty(tmp_path, layout):
+    body = tree(a=PARAMETER + b"(" + tensor() + b"\x88tR", b=tensor(shape=(0, 3), strides=(3, 1)), c=PARAMETER + b")R")
+    found = read(tmp_path, layout(body, {"0": SIX}))
+    np.testing.assert_array_equal(found["a"], SIX.reshape(2, 3))
+    assert found.keys() == {"a", "b"} and found["b"].shape == (0, 3) and found["b"].dtype == np.float32
+
+
+SHORT = NAMES["tensor"] + b"(" + tensor()[len(NAMES["tensor"]) + 1 :].partition(number(0))[0] + b"tR"
+NOT_TENSORS = {
+    "no size": (SHORT, "lacks its size"),
+    "no storage": (NAMES["tensor"] + b")R", "None is no storage"),
+    "a number for a storage": (NAMES["tensor"] + b"(K\x01tR", "1 is no storage"),
+    "a storage of two words": (
+        NAMES["tensor"] + b"((" + text("storage") + text("0") + b"tQtR",
+        "a Stored is no storage",
+    ),
+    "another word": (tensor().replace(text("storage"), text("stowage")), "a Stored is no storage"),
+    "a size that overflows": (tensor(shape=(0, 2**40, 2**40), strides=(0, 0, 0)), "impossible size"),
+}
+
+
+@LAYOUTS
+@pytest.mark.parametrize("name", NOT_TENSORS)
+def test_what_is_no_tensor_is_refused(tmp_path, layout, name):
+    body, match = NOT_TENSORS[name]
+    with pytest.raises(FormatError, match=match):
+        read(tmp_path, layout(tree(a=body), {"0": SIX}))
