@@ -103,5 +103,10 @@ READERS: dict[str, Reader] = {
         late("benchmarks.fuzz.keras_files", "samples"),
         late("benchmarks.fuzz.keras_files", "change"),
     ),
+    "saved": Reader(
+        late("benchmarks.fuzz.saved_functions", "read"),
+        late("benchmarks.fuzz.saved_functions", "samples"),
+        late("benchmarks.fuzz.saved_functions", "change"),
+    ),
     "csv": Reader(read_csv, tables.csv_samples, tables.csv_change),
 }

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from cgraph.cell import Variable
 from cgraph.errors import FormatError, UnavailableError
 from cgraph.formats.npz import read_npz
-from cgraph.ops.leaf import Var
 
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
 SCALES = {"unit": (1 / 255, 0.0), "bytes": (1.0, 0.0), "signed": (1 / 127.5, -1.0), "imagenet": (1 / 255, 0.0)}
@@ -15,7 +15,7 @@ IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 MOST_PIXELS = 1 << 28
 
 
-def read_inputs(texts: Sequence[str], inputs: Sequence[Var], pixels: str, bgr: bool) -> dict[str, np.ndarray]:
+def read_inputs(texts: Sequence[str], inputs: Sequence[Variable], pixels: str, bgr: bool) -> dict[str, np.ndarray]:
     """An array for every input.
 
     Parameters
@@ -38,13 +38,13 @@ def read_inputs(texts: Sequence[str], inputs: Sequence[Var], pixels: str, bgr: b
 
 
 def arrays_of(
-    text: str, inputs: Sequence[Var], found: dict[str, np.ndarray], pixels: str, bgr: bool
+    text: str, inputs: Sequence[Variable], found: dict[str, np.ndarray], pixels: str, bgr: bool
 ) -> dict[str, np.ndarray]:
     """What one ``--input`` gives, by input name."""
     by_name = {x.name: x for x in inputs}
     name, equals, file = text.partition("=")
     if equals and name in by_name:
-        x: Var | None = by_name[name]
+        x: Variable | None = by_name[name]
     else:
         x, file = next((v for v in inputs if v.name not in found), None), text
     path = Path(file)
@@ -61,25 +61,26 @@ def arrays_of(
     return {x.name: read_array(path, x)}
 
 
-def read_array(path: Path, x: Var) -> np.ndarray:
+def read_array(path: Path, x: Variable) -> np.ndarray:
     """A .npy file. A number of another dtype of the same kind is converted, another shape is not."""
     try:
         found = np.load(path, allow_pickle=False, mmap_mode="r")
     except (ValueError, EOFError, OSError) as error:
         raise FormatError(f"{path}: {error}") from None
-    return np.asarray(found, x.dtype) if np.can_cast(found.dtype, x.dtype, "same_kind") else np.asarray(found)
+    return np.asarray(found, x.spec.dtype) if np.can_cast(found.dtype, x.spec.dtype, "same_kind") else np.asarray(found)
 
 
-def read_picture(path: Path, x: Var, pixels: str, bgr: bool) -> np.ndarray:
+def read_picture(path: Path, x: Variable, pixels: str, bgr: bool) -> np.ndarray:
     """A picture at the size of an input ``[1, c, h, w]`` or ``[1, h, w, c]``, with c 1 or 3."""
     try:
         from PIL import Image
     except ImportError:
         raise UnavailableError("pictures need the package Pillow: pip install 'cgraph[image]'") from None
-    first = x.ndim == 4 and x.shape[1] in (1, 3)
-    if x.ndim != 4 or x.shape[0] != 1 or not (first or x.shape[3] in (1, 3)):
+    shape = x.spec.shape
+    first = len(shape) == 4 and shape[1] in (1, 3)
+    if len(shape) != 4 or shape[0] != 1 or not (first or shape[3] in (1, 3)):
         raise FormatError(f"{path}: {x.name} {x.spec} is no picture; give an array")
-    channels, height, width = x.shape[1:] if first else (x.shape[3], *x.shape[1:3])
+    channels, height, width = shape[1:] if first else (shape[3], *shape[1:3])
     try:
         with Image.open(path) as image:
             if image.width * image.height > MOST_PIXELS:
@@ -90,7 +91,7 @@ def read_picture(path: Path, x: Var, pixels: str, bgr: bool) -> np.ndarray:
         raise FormatError(f"{path}: {error}") from None
     values = scaled(values, pixels)
     values = values[..., ::-1] if bgr else values
-    return np.ascontiguousarray((values.transpose(2, 0, 1) if first else values)[None], x.dtype)
+    return np.ascontiguousarray((values.transpose(2, 0, 1) if first else values)[None], x.spec.dtype)
 
 
 def scaled(values: np.ndarray, pixels: str) -> np.ndarray:

@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from cgraph.cell import Variable
 from cgraph.errors import FormatError
 from cgraph.formats import darknet, onnx
 from cgraph.formats.model import Model as Read
@@ -20,6 +21,7 @@ from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Var
 from cgraph.record import Record
+from cgraph.runner import Runner
 
 REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
@@ -44,6 +46,21 @@ class Model(Record):
         if self.function is not None and not options:
             return self.function
         return compile(self.outputs, self.inputs, self.updates, **options)
+
+
+class SavedModel(Record):
+    """A function that was saved: compiled, and without a graph."""
+
+    function: Runner
+    names = ()
+
+    @property
+    def inputs(self) -> tuple[Variable, ...]:
+        return self.function.inputs
+
+    def compiled(self, **options: Any) -> Runner:
+        """The function itself, whatever the options."""
+        return self.function
 
 
 class Options(Record):
@@ -97,7 +114,14 @@ def size(text: str) -> tuple[str, int]:
 
 def model_from(args: argparse.Namespace, invent: bool = True) -> Model:
     """The model that the arguments of `add_model` name."""
+    if is_saved(args.model):
+        raise FormatError(f"{args.model} is a saved function, which has no graph; cgraph run runs it")
     return load_model(args.model, Options(dict(args.shape), args.weights, invent))
+
+
+def is_saved(reference: str) -> bool:
+    """A folder is a function that was saved."""
+    return Path(reference).is_dir()
 
 
 def load_model(reference: str, options: Options | None = None) -> Model:

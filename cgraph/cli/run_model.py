@@ -1,4 +1,4 @@
-"""``cgraph run MODEL --input FILE``: run a model once, show its outputs, keep them."""
+"""``cgraph run MODEL --input FILE``: run a model, or a function that was saved, once; show its outputs, keep them."""
 
 import argparse
 import json
@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from cgraph.cli.arrays import SCALES, read_inputs
-from cgraph.cli.model import add_model, model_from
+from cgraph.cli.model import SavedModel, add_model, is_saved, model_from
 from cgraph.cli.sizes import byte_count
 from cgraph.errors import FormatError, bytes_text
 from cgraph.formats.npz import write_npz
 from cgraph.function import Function
+from cgraph.runner import Runner
+from cgraph.saved.read import load
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -36,6 +38,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--threads", type=int, default=0, metavar="N", help="0: every core this process may use")
     parser.add_argument("--budget", type=byte_count, metavar="BYTES", help="bytes that the arena may take: same bits")
     parser.add_argument("--memory", default="auto", metavar="STRATEGY", help="plan by this strategy")
+    parser.add_argument("--trust", action="store_true", help="run a saved function even if others may have written it")
     parser.add_argument("--save", type=Path, metavar="OUT.npz", help="keep the outputs")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
@@ -45,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     """Run, print a line or a table for each output, and keep them if that was asked for."""
     labels = read_labels(args.labels) if args.labels else []
     begin = perf_counter()
-    model = model_from(args, invent=False)
+    model = saved_model(args) if is_saved(args.model) else model_from(args, invent=False)
     values = read_inputs(args.input, model.inputs, args.pixels, args.bgr)
     loaded = perf_counter()
     function = model.compiled(memory=args.memory, threads=args.threads, budget=args.budget)
@@ -62,6 +65,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def saved_model(args: argparse.Namespace) -> SavedModel:
+    """A function that was saved, which is planned and compiled already."""
+    if args.budget is not None or args.memory != "auto" or args.shape or args.weights:
+        raise FormatError(f"{args.model} is planned already; --budget, --memory, --shape and --weights change nothing")
+    return SavedModel(load(args.model, threads=args.threads, trust=args.trust))
+
+
 def read_labels(path: Path) -> list[str]:
     """One name in a line; a JSON list of names too."""
     try:
@@ -75,15 +85,14 @@ def read_labels(path: Path) -> list[str]:
 
 
 def facts_of(
-    function: Function, seconds: dict[str, float], outputs: dict[str, np.ndarray], labels: list[str], top: int
+    function: Runner, seconds: dict[str, float], outputs: dict[str, np.ndarray], labels: list[str], top: int
 ) -> dict[str, Any]:
     """Everything that is shown, as numbers and texts."""
-    compiled = function.compiled
-    assert compiled is not None
+    compiled = function.compiled if isinstance(function, Function) else None
     return {
         "seconds": {name: round(s, 6) for name, s in seconds.items()},
-        "plan_nbytes": compiled.nbytes,
-        "lower_bound_nbytes": compiled.lower_bound,
+        "plan_nbytes": function.nbytes,
+        **({"lower_bound_nbytes": compiled.lower_bound} if compiled else {}),
         "outputs": [output_facts(name, x, labels, top) for name, x in outputs.items()],
     }
 
@@ -105,11 +114,11 @@ def output_facts(name: str, x: np.ndarray, labels: list[str], top: int) -> dict[
 def lines_of(facts: dict[str, Any]) -> list[str]:
     """The facts as text."""
     seconds = facts["seconds"]
-    bound = facts["lower_bound_nbytes"]
-    ratio = facts["plan_nbytes"] / bound if bound else 1.0
+    bound = facts.get("lower_bound_nbytes")
     lines = [
         f"load {seconds['load']:.3f} s, compile {seconds['compile']:.3f} s, run {seconds['run'] * 1e3:.2f} ms; "
-        f"arena {bytes_text(facts['plan_nbytes'])}, {ratio:.3f} x lower bound"
+        f"arena {bytes_text(facts['plan_nbytes'])}"
+        + (f", {facts['plan_nbytes'] / bound:.3f} x lower bound" if bound else "")
     ]
     for x in facts["outputs"]:
         head = f"{x['name']} {x['dtype']}{x['shape']}"

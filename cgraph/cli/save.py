@@ -1,0 +1,47 @@
+"""``cgraph save MODEL -o folder``: compile a model and keep it as a folder that starts at once."""
+
+import argparse
+from pathlib import Path
+
+from cgraph.cli.model import add_model, model_from
+from cgraph.cli.sizes import byte_count
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.errors import bytes_text
+from cgraph.formats.onnx import serialised
+
+TARGETS = ("host", "avx512", "avx2", "portable")
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "save",
+        help="keep a compiled model as a folder that starts at once",
+        description="Compile a model and keep its program, machine code and constants as a folder that cgraph run and "
+        "cgraph.load run without compiling. It is machine code: run only what you, or somebody you trust, saved.",
+    )
+    add_model(parser)
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="where there is nothing yet")
+    parser.add_argument(
+        "--target",
+        choices=TARGETS,
+        action="append",
+        default=[],
+        help="code for these processors; one like this by default",
+    )
+    parser.add_argument("--graph", action="store_true", help="with the graph, for other versions and processors")
+    parser.add_argument("--budget", type=byte_count, metavar="BYTES", help="bytes that the arena may take: same bits")
+    parser.add_argument("--memory", default="auto", metavar="STRATEGY", help="plan by this strategy")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Compile for each target, write the folder, and say what is in it."""
+    model = model_from(args, invent=False)
+    options = {"memory": args.memory, "budget": args.budget}
+    wanted = dict.fromkeys(args.target or ["host"])
+    first, *others = (model.compiled(engine=CpuEngine(target), **options) for target in wanted)
+    graph = serialised(model.outputs, model.inputs, model.names) if args.graph else None
+    first.save(args.output, also=others, graph=graph)
+    for path in sorted(args.output.iterdir()):
+        print(f"{bytes_text(path.stat().st_size):>10}  {path}")
+    return 0
