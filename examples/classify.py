@@ -1,10 +1,9 @@
 """Name what is in pictures, with a network of nn.models or of Keras, or with SqueezeNet.
 
-    python examples/classify.py --network resnet50 --weights resnet50.pth PICTURE...    torchvision's weights
-    python examples/classify.py --weights network.h5 PICTURE...                         a whole Keras network
+    python examples/classify.py --network densenet121 --weights densenet121.pth PICTURE...    torchvision's weights
+    python examples/classify.py --weights network.h5 PICTURE...                               a whole Keras network
 
---labels: a file of names, one a line; else numbers are shown. --side, --mean and --deviation say what the network wants
-to see. For SqueezeNet's compressed weights see examples/squeezenet.py.
+--side, --mean and --deviation say what the network wants to see. For SqueezeNet's compressed weights: squeezenet.py.
 """
 
 import argparse
@@ -18,18 +17,21 @@ import cgraph as cg
 import nn
 from cgraph.formats.keras_graph import load_keras
 from cgraph.formats.torch_file import read_torch
-from nn.models.torch_names import resnet_arrays
+from nn.models.torch_names import torchvision_arrays
 
-RESNETS = ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152")
+LOGITS = "resnet18 resnet34 resnet50 resnet101 resnet152 vgg16 squeezenet1_0 squeezenet1_1 densenet121 densenet201"
+PROBABILITIES = ("mobilenet_v2", "inception_v3")  # which have a form of their own in torchvision
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="What is in a picture?")
     parser.add_argument("pictures", nargs="+", type=Path)
-    parser.add_argument("--network", choices=RESNETS, default="resnet50", help="of a .pth file")
+    parser.add_argument(
+        "--network", choices=(*LOGITS.split(), *PROBABILITIES), default="resnet50", help="of a .pth file"
+    )
     parser.add_argument("--weights", type=Path, required=True)
-    parser.add_argument("--labels", type=Path)
-    parser.add_argument("--side", type=int, default=224, help="pixels of the middle square, for .pth files")
+    parser.add_argument("--labels", type=Path, help="a file of names, one a line; else numbers are shown")
+    parser.add_argument("--side", type=int, help="pixels of the middle square; those of the network by default")
     parser.add_argument("--mean", type=float, nargs=3, default=(123.675, 116.28, 103.53))
     parser.add_argument("--deviation", type=float, nargs=3, default=(58.395, 57.12, 57.375))
     return parser.parse_args()
@@ -43,10 +45,12 @@ def classifier(given: argparse.Namespace) -> tuple[Callable[[np.ndarray], np.nda
         function = cg.compile(graph.outputs[0], [image])
         return function, image.shape[1:]
     arrays = read_torch(given.weights)
-    model = getattr(nn.models, given.network)(None, classes=len(arrays["fc.bias"]))
-    nn.set_values(model, resnet_arrays(arrays, model), str(given.weights))
-    predict = nn.compile(model, samples=[nn.Sample((3, given.side, given.side))])
-    return lambda x: softmax(predict(x)), (3, given.side, given.side)
+    form = {"torch": True} if given.network in PROBABILITIES else {}
+    model = getattr(nn.models, given.network)(None, classes=len([*arrays.values()][-1]), **form)
+    nn.set_values(model, torchvision_arrays(arrays, model), str(given.weights))
+    side = given.side or model.samples[0].shape[1]
+    predict = nn.compile(model, samples=[nn.Sample((3, side, side))])
+    return (lambda x: softmax(predict(x))) if given.network not in PROBABILITIES else predict, (3, side, side)
 
 
 def softmax(x: np.ndarray) -> np.ndarray:

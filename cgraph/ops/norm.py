@@ -253,7 +253,8 @@ def batch_norm_training(x: Any, scale: Any, shift: Any, eps: float = 1e-5) -> tu
     """Each channel of ``[n, c, ...]`` normalised by its own statistics: the result, the means, the variances."""
     x, scale, shift = floats(x, scale, shift)
     axes = tuple(i for i in range(x.ndim) if i != 1)
-    mean, variance = x.mean(axes), x.var(axes)
+    mean = x.mean(axes)
+    variance = square(x - per_channel(mean, x.ndim)).mean(axes)  # the difference that the result is made of, too
     return batch_norm(x, scale, shift, mean, variance, eps), mean, variance
 
 

@@ -63,46 +63,46 @@ def chain(inputs: int, *steps: tuple) -> Sequential:
     return Sequential(*parts)
 
 
-def pooled(inputs: int, outputs: int) -> Sequential:
-    return Sequential(AvgPool2d(3, 1, "same"), conv(inputs, outputs, 1))
+def pooled(inputs: int, outputs: int, torch: bool) -> Sequential:
+    return Sequential(AvgPool2d(3, 1, "same", count_pad=torch), conv(inputs, outputs, 1))
 
 
 def joined(*parts: Layer) -> Branches:
     return Branches(parts, Concatenate(1))
 
 
-def block_35(inputs: int, outputs: int) -> Branches:
+def block_35(inputs: int, outputs: int, torch: bool) -> Branches:
     return joined(
         chain(inputs, (64, 1)),
         chain(inputs, (48, 1), (64, 5)),
         chain(inputs, (64, 1), (96, 3), (96, 3)),
-        pooled(inputs, outputs),
+        pooled(inputs, outputs, torch),
     )
 
 
-def block_17(c: int) -> Branches:
+def block_17(c: int, torch: bool) -> Branches:
     """Four branches of 192 channels; `c` inside the 1×7 and 7×1 chains."""
     w, t = (1, 7), (7, 1)
     return joined(
         chain(768, (192, 1)),
         chain(768, (c, 1), (c, w), (192, t)),
         chain(768, (c, 1), (c, t), (c, w), (c, t), (192, w)),
-        pooled(768, 192),
+        pooled(768, 192, torch),
     )
 
 
-def block_8(inputs: int) -> Flat:
+def block_8(inputs: int, torch: bool) -> Flat:
     return Flat(
         (
             chain(inputs, (320, 1)),
             Forked(chain(inputs, (384, 1)), 384, 384),
             Forked(chain(inputs, (448, 1), (384, 3)), 384, 384),
-            pooled(inputs, 192),
+            pooled(inputs, 192, torch),
         )
     )
 
 
-def blocks() -> tuple[Layer, ...]:
+def blocks(torch: bool) -> tuple[Layer, ...]:
     down_17 = joined(chain(288, (384, 3, 2)), chain(288, (64, 1), (96, 3), (96, 3, 2)), MaxPool2d(3, 2))
     down_8 = joined(
         chain(768, (192, 1), (320, 3, 2)),
@@ -110,16 +110,21 @@ def blocks() -> tuple[Layer, ...]:
         MaxPool2d(3, 2),
     )
     return (
-        *(block_35(192, 32), block_35(256, 64), block_35(288, 64)),
-        *(down_17, block_17(128), block_17(160), block_17(160), block_17(192)),
-        *(down_8, block_8(1280), block_8(2048)),
+        *(block_35(192, 32, torch), block_35(256, 64, torch), block_35(288, 64, torch)),
+        *(down_17, *(block_17(c, torch) for c in (128, 160, 160, 192))),
+        *(down_8, block_8(1280, torch), block_8(2048, torch)),
     )
 
 
 class InceptionV3(Layer):
-    """Images ``[n, 3, 299, 299]`` to class probabilities ``[n, classes]``."""
+    """Images ``[n, 3, 299, 299]`` to class probabilities ``[n, classes]``.
+
+    Fields
+        torch: as torchvision has it: means of a window count the zeros around the image
+    """
 
     classes: int = 1000
+    torch: bool = False
     image: tuple[int, int, int] = (3, 299, 299)
     stem: Sequential = field(init=False)
     parts: tuple[Layer, ...] = field(init=False)
@@ -129,7 +134,7 @@ class InceptionV3(Layer):
     def __post_init__(self) -> None:
         first = (conv(3, 32, 3, 2), conv(32, 32, 3), conv(32, 64, 3, pad="same"), MaxPool2d(3, 2))
         self.hold(stem=Sequential(*first, conv(64, 80, 1), conv(80, 192, 3), MaxPool2d(3, 2)))
-        self.hold(parts=blocks(), pool=GlobalAvgPool(keep=True), classifier=Conv2d(2048, self.classes, 1))
+        self.hold(parts=blocks(self.torch), pool=GlobalAvgPool(keep=True), classifier=Conv2d(2048, self.classes, 1))
 
     @property
     def samples(self) -> tuple[Sample, ...]:
@@ -143,6 +148,6 @@ class InceptionV3(Layer):
         return cg.softmax(cg.reshape(logits, (x.shape[0], self.classes)), axis=-1)
 
 
-def inception_v3(weights: int | str | None = 0, classes: int = 1000) -> InceptionV3:
-    """Inception v3 with random weights of this seed, or as `initialise` says."""
-    return initialise(InceptionV3(classes), weights)
+def inception_v3(weights: int | str | None = 0, classes: int = 1000, torch: bool = False) -> InceptionV3:
+    """Inception v3 with random weights of this seed, or as `initialise` says; `torch`: as torchvision has it."""
+    return initialise(InceptionV3(classes, torch), weights)

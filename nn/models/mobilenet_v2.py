@@ -8,6 +8,7 @@ from nn.layer import Layer, Sample, initialise
 from nn.layers.block import ConvNorm
 from nn.layers.conv import Conv2d
 from nn.layers.pool import GlobalAvgPool
+from nn.layers.window import Pad
 from nn.mode import Mode
 
 STEM, LAST = 32, 1280
@@ -17,22 +18,29 @@ EPS = 1e-3
 
 
 class InvertedResidual(Layer):
-    """1×1 convolution that widens, 3×3 depthwise, 1×1 that narrows without activation; adds x when it can."""
+    """1×1 convolution that widens, 3×3 depthwise, 1×1 that narrows without activation; adds x when it can.
+
+    Fields
+        pad: around the image of the depthwise convolution
+        eps: of the norms
+    """
 
     inputs: int
     outputs: int
     expansion: int
     stride: int = 1
     dilation: int = 1
+    pad: Pad = "same"
+    eps: float = EPS
     expand: ConvNorm | None = field(init=False)
     depthwise: ConvNorm = field(init=False)
     project: ConvNorm = field(init=False)
 
     def __post_init__(self) -> None:
         wide = self.inputs * self.expansion
-        widen = ConvNorm(self.inputs, wide, 1, function="relu6", eps=EPS) if self.expansion > 1 else None
-        deep = ConvNorm(wide, wide, 3, self.stride, "same", self.dilation, wide, function="relu6", eps=EPS)
-        narrow = ConvNorm(wide, self.outputs, 1, function="none", eps=EPS)
+        widen = ConvNorm(self.inputs, wide, 1, function="relu6", eps=self.eps) if self.expansion > 1 else None
+        deep = ConvNorm(wide, wide, 3, self.stride, self.pad, self.dilation, wide, function="relu6", eps=self.eps)
+        narrow = ConvNorm(wide, self.outputs, 1, function="none", eps=self.eps)
         self.hold(expand=widen, depthwise=deep, project=narrow)
 
     def build(self, *xs: Node, mode: Mode) -> Node:
@@ -49,22 +57,28 @@ def channels(count: int, width: float) -> int:
     return found + 8 if found < 0.9 * exact else found
 
 
-def body(width: float) -> tuple[Layer, ...]:
+def body(width: float, pad: Pad, eps: float) -> tuple[Layer, ...]:
     """The stem and the inverted residuals, without the last 1×1 convolution."""
     before = channels(STEM, width)
-    parts: list[Layer] = [ConvNorm(3, before, 3, 2, "same", function="relu6", eps=EPS)]
+    parts: list[Layer] = [ConvNorm(3, before, 3, 2, pad, function="relu6", eps=eps)]
     for expansion, count, blocks, stride in GROUPS:
         for i in range(blocks):
-            parts.append(InvertedResidual(before, channels(count, width), expansion, stride if i == 0 else 1))
+            step = stride if i == 0 else 1
+            parts.append(InvertedResidual(before, channels(count, width), expansion, step, pad=pad, eps=eps))
             before = channels(count, width)
     return tuple(parts)
 
 
 class MobileNetV2(Layer):
-    """Images ``[n, 3, h, w]`` to class probabilities ``[n, classes]``."""
+    """Images ``[n, 3, h, w]`` to class probabilities ``[n, classes]``.
+
+    Fields
+        torch: as torchvision has it: the same pixels are added on both sides, and the eps of norms is 1e-5
+    """
 
     classes: int = 1000
     width: float = 1.0
+    torch: bool = False
     image: tuple[int, int, int] = (3, 224, 224)
     parts: tuple[Layer, ...] = field(init=False)
     last: ConvNorm = field(init=False)
@@ -73,8 +87,10 @@ class MobileNetV2(Layer):
 
     def __post_init__(self) -> None:
         wide = max(LAST, channels(LAST, self.width))
-        self.hold(parts=body(self.width))
-        self.hold(last=ConvNorm(channels(GROUPS[-1][1], self.width), wide, 1, function="relu6", eps=EPS))
+        pad: Pad = 1 if self.torch else "same"
+        eps = 1e-5 if self.torch else EPS
+        self.hold(parts=body(self.width, pad, eps))
+        self.hold(last=ConvNorm(channels(GROUPS[-1][1], self.width), wide, 1, function="relu6", eps=eps))
         self.hold(pool=GlobalAvgPool(keep=True), classifier=Conv2d(wide, self.classes, 1))
 
     @property
@@ -88,6 +104,8 @@ class MobileNetV2(Layer):
         return cg.softmax(cg.reshape(x, (x.shape[0], self.classes)), axis=-1)
 
 
-def mobilenet_v2(weights: int | str | None = 0, classes: int = 1000, width: float = 1.0) -> MobileNetV2:
-    """MobileNet v2 with random weights of this seed, or as `initialise` says."""
-    return initialise(MobileNetV2(classes, width), weights)
+def mobilenet_v2(
+    weights: int | str | None = 0, classes: int = 1000, width: float = 1.0, torch: bool = False
+) -> MobileNetV2:
+    """MobileNet v2 with random weights of this seed, or as `initialise` says; `torch`: as torchvision has it."""
+    return initialise(MobileNetV2(classes, width, torch), weights)

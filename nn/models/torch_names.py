@@ -7,10 +7,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from cgraph import FormatError
 from nn.layer import Layer
 from nn.models.blazeface import BlazeFace
 from nn.models.resnet import Bottleneck, ResNet
 
+BATCHES, AUXILIARY = "num_batches_tracked", "AuxLogits."
 Arrays = Mapping[str, np.ndarray]
 NORM = {"scale": "weight", "shift": "bias", "mean": "running_mean", "variance": "running_var"}
 
@@ -46,6 +48,28 @@ def conv_norm(arrays: Arrays, here: str, conv: str, norm: str) -> dict[str, np.n
     """A ConvNorm's arrays."""
     found = {f"{here}.norm.{ours}": arrays[f"{norm}.{theirs}"] for ours, theirs in NORM.items()}
     return {f"{here}.conv.weight": arrays[f"{conv}.weight"], **found}
+
+
+def torchvision_arrays(arrays: Arrays, model: Layer) -> dict[str, np.ndarray]:
+    """Of a network for classes whose layers stand in torchvision's order, as all those of `nn.models` do.
+
+    Matrices are transposed, or have pixels where the layer is a 1×1 convolution. What training alone reads is left out:
+    how many batches were seen, and Inception's second classifier.
+
+    Raises
+        FormatError: the file has another number of arrays, or one of another shape
+    """
+    read = [(name, x) for name, x in arrays.items() if not name.endswith(BATCHES) and not name.startswith(AUXILIARY)]
+    wanted = model.variables()
+    if len(read) != len(wanted):
+        raise FormatError(f"the file has {len(read)} arrays, the network {len(wanted)}")
+    found = {}
+    for (path, x), (name, array) in zip(wanted.items(), read):
+        array = array.T if x.ndim == 2 else array.reshape(array.shape + (1,) * (x.ndim - array.ndim))
+        if array.shape != x.shape:
+            raise FormatError(f"{name} has shape {list(array.shape)} in the order of {path}, which has {list(x.shape)}")
+        found[path] = array
+    return found
 
 
 def blazeface_arrays(arrays: Arrays, model: BlazeFace) -> dict[str, np.ndarray]:

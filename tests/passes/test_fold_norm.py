@@ -31,3 +31,11 @@ def test_a_norm_is_one_factor_and_one_term(frozen, rank):
 
 def test_other_norms_are_left():
     assert_left(fold_norm, cg.layer_norm(X, np.ones(4), np.zeros(4)), cg.group_norm(X, np.ones(3), np.zeros(3), 3))
+
+
+def test_a_norm_in_training_and_its_gradient_share_the_difference_from_the_mean():
+    x, scale, shift = cg.Var((4, 16, 6, 6)), cg.Var((16,)), cg.Var((16,))
+    y, _, _ = cg.batch_norm_training(x, scale, shift)
+    slopes = cg.gradient(cg.sum(cg.square(y) * np.arange(6, dtype="float32")), [x, scale, shift])
+    steps = cg.compile(slopes, [x, scale, shift]).compiled.layout.steps
+    assert [n.name for n in steps if n.shape == x.shape].count("subtract") == 1
