@@ -1,5 +1,6 @@
 """The ONNX writer: what comes back is the same, and onnxruntime computes the same."""
 
+import sys
 from collections import Counter
 
 import numpy as np
@@ -7,8 +8,10 @@ import onnx
 import pytest
 
 import cgraph as cg
-from cgraph.errors import FormatError, UnassignedError
+from cgraph.errors import FormatError, UnassignedError, UnavailableError
 from cgraph.formats.onnx import load, save, serialised
+from cgraph.ir.graph import apply
+from cgraph.ops.shape import Contiguous
 from nn import models
 
 X = cg.Var((2, 3, 4, 5), name="x")
@@ -47,6 +50,19 @@ GRAPHS = {
     "neighbours": (cg.lrn(X, 3), [X]),
     "bent": (cg.leaky_relu(X, 0.2) + cg.relu6(X) + cg.relu(X), [X]),
     "the largest": (cg.top_k(X, 2, axis=3)[0], [X]),
+    "places of the smallest": (cg.top_k(X, 2, axis=1, largest=False)[1], [X]),
+    "two logarithms": (cg.log2(cg.abs(X) + 1) - cg.log10(cg.abs(X) + 2), [X]),
+    "remainders": (cg.fmod(X, Y), [X, Y]),
+    "what differs": (cg.not_equal(N, 3), [N]),
+    "a copy": (apply(Contiguous(), X.transpose(3, 1, 0, 2)), [X]),
+    "one number": (cg.full((2, 3), 2.5) + cg.sum(X), [X]),
+    "elements beside": (cg.take_along_axis(X, cg.top_k(X, 2, axis=3)[1], 3), [X]),
+    "triangles": (cg.triu(X, 1) - cg.tril(X, -1), [X]),
+    "statistics": (cg.batch_norm(X, *(np.full(3, v, "float32") for v in (2, 1, 0.5, 3)), 0.25), [X]),
+    "sizes": (cg.resize(X, (8, 5), "linear") + cg.resize(cg.resize(X, (3, 7)), (8, 5)), [X]),
+    "a channel each": (cg.group_norm(X, np.ones(3, "float32") * 2, np.ones(3, "float32"), 3), [X]),
+    "two axes": (cg.argmax(X, axis=(1, 3)), [X]),
+    "ceiling": (cg.avg_pool2d(X, 2, 3, ceil=True), [X]),
 }
 
 
@@ -108,6 +124,26 @@ def test_ops_that_onnx_does_not_have_are_named_with_their_count():
     x = cg.Var((4,), name="x")
     with pytest.raises(FormatError, match=r"2 ops have no operator of ONNX: arctan2 \(2 times\), hypot"):
         serialised([cg.arctan2(x, 1.0), cg.arctan2(1.0, x), cg.hypot(x, x)], [x])
+
+
+def test_constants_have_no_more_bytes_than_protobuf_writes(monkeypatch):
+    weights = cg.Const(np.arange(100, dtype="float32"))  # too large to be one with its equals
+    output = cg.Var((100,), name="v") * weights
+    nbytes = sum(
+        len(t.raw_data) for t in onnx.load_from_string(serialised(output, output.operands[:1])).graph.initializer
+    )
+    monkeypatch.setattr("cgraph.formats.onnx.writer.LARGEST", nbytes)
+    serialised(output, output.operands[:1])
+    monkeypatch.setattr("cgraph.formats.onnx.writer.LARGEST", nbytes - 1)
+    with pytest.raises(FormatError, match=f"over {nbytes - 1} bytes"):
+        serialised(output, output.operands[:1])
+
+
+@pytest.mark.parametrize("act", [lambda: serialised(X, [X]), lambda: load(b"model")])
+def test_without_the_package_onnx_the_way_to_it_is_named(act, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(UnavailableError, match="pip install"):
+        act()
 
 
 @pytest.mark.slow
