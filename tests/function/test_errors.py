@@ -79,6 +79,30 @@ def test_compile_of_nothing():
         cg.compile([])
 
 
+X = cg.Var((2,), name="x")
+REFUSED = {
+    "what is no node": (lambda: cg.compile([X, 3.0]), "3.0 is no node"),
+    "an update with what is no node": (lambda: cg.compile([], updates={X: 3.0}), "3.0 is no node"),
+    "an input that is no Var": (lambda: cg.compile(X + 1, [X + 1]), "is no Var: only a Var can be an input"),
+    "two inputs of one name": (
+        lambda: cg.compile(X, [X, cg.Var((3,), name="x")]),
+        "two inputs are called 'x'; give each a name of its own",
+    ),
+    "an unknown option": (lambda: cg.compile(X, speed=9), "compile has no option 'speed'; there are memory, order"),
+    "an unknown strategy": (lambda: cg.compile(X, memory="best"), "no memory strategy 'best'; there are auto, "),
+    "an unknown order": (lambda: cg.compile(X, order="best"), "there is no order 'best'; there are "),
+    "an unknown engine": (lambda: cg.compile(X, engine="abacus"), "there is no engine 'abacus'; there are "),
+    "a plan of the reference engine": (lambda: cg.compile(X, engine="reference").nbytes, "there is no plan"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_compile_refuses_is_named(name):
+    act, match = REFUSED[name]
+    with pytest.raises(GraphError, match=match):
+        act()
+
+
 def test_negative_and_huge_sizes():
     with pytest.raises(ShapeError, match="negative"):
         cg.Var((2, -1))

@@ -3,6 +3,7 @@
 import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -192,3 +193,16 @@ def test_an_input_of_any_strides_is_read_in_its_own_order(engine):
         x = cg.Var(np.shape(value), name="x")
         found = cg.compile(cg.reshape(x, (-1,)) + 1, [x], engine=engine)(np.asarray(value))
         np.testing.assert_array_equal(found, np.ravel(value) + 1)
+
+
+def test_no_more_functions_of_single_nodes_are_remembered_than_said(monkeypatch):
+    module = import_module("cgraph.function")
+    remembered: dict[cg.Node, cg.Function] = {}
+    monkeypatch.setattr(module, "_EVALUATED", remembered)
+    monkeypatch.setattr(module, "MOST_EVALUATED", 2)
+    nodes = [cg.Const(np.arange(3.0)) + i for i in range(4)]
+    for i, node in enumerate(nodes):
+        np.testing.assert_array_equal(node.eval(), np.arange(3.0) + i)
+        assert all(a is b for a, b in zip(remembered, nodes[max(0, i - 1) : i + 1], strict=True))
+    known = remembered[nodes[3]]
+    assert nodes[3].eval().tolist() == [3, 4, 5] and remembered[nodes[3]] is known
