@@ -57,6 +57,7 @@ def compiled_entry(
         file.add(image.code)
     pieces[program_file(target.name)], pieces[constants_file(target.name)] = arrays, constants
     return entry | {
+        "kernels": [[k.family, k.params] for k in code.compiled_kernels],
         "sizes": [code.nbytes, int(code.first_write)],
         "variables": [number_of[x] for x in code.variables],
         "targets": [number_of[x] for x in code.targets],

@@ -16,7 +16,8 @@ from cgraph.saved.parts import Parts
 def code_of(parts: Parts) -> Code:
     """The symbolic code."""
     arrays, manifest, entry = parts.arrays, parts.manifest, parts.entry
-    kernels = tuple(Kernel(f"saved.{i}") for i in range(len(arrays.get("kernels.starts", "<i8", -1))))
+    kernels = tuple(kernel_of(*items(x, 2)) for x in get(entry, "kernels", list))
+    arrays.get("kernels.starts", "<i8", len(kernels))
     table, args = arrays.get("table", "<i8", -1, 4), arrays.get("args", "<i8", -1)
     nbytes, first_write = whole_numbers(get(entry, "sizes", list), 2)
     first_row = arrays.get("first_row", "<i8", -1, below=len(table) + 1)
@@ -36,6 +37,18 @@ def code_of(parts: Parts) -> Code:
     memory = variables, targets, constants, manifest.updated
     steps = first_row, first_write, tuple(labels), label_of
     return Code(kernels, table, args, relocations, *memory, views, nbytes, *steps)
+
+
+def kernel_of(family: Any, params: Any) -> Kernel:
+    """The name of a kernel, whose machine code is there: for `Code.text`."""
+    if type(family) is not str or type(params) is not list:
+        raise malformed("kernels")
+    return Kernel(family, as_tuple(params))
+
+
+def as_tuple(values: list[Any]) -> tuple:
+    """Lists in lists as tuples."""
+    return tuple(as_tuple(x) if type(x) is list else x for x in values)
 
 
 def check_rows(table: np.ndarray, first_row: np.ndarray, below: tuple[int, int]) -> None:

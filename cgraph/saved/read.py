@@ -55,6 +55,14 @@ def load(
 
 def loaded(files: Files, threads: int, verify: bool, in_memory: bool) -> Runner:
     """A function of these files."""
+    try:
+        return fitting(files, threads, verify, in_memory)
+    except RecursionError:
+        raise malformed("lists in lists without end") from None
+
+
+def fitting(files: Files, threads: int, verify: bool, in_memory: bool) -> Runner:
+    """The function, or its graph compiled, as it fits this machine and version."""
     entries, features = entries_of(files[MANIFEST].tobytes()), cpu_features()
     reason = misfit(entries, features)
     if reason:

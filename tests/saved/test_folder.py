@@ -165,6 +165,16 @@ def test_a_manifest_of_nonsense_with_the_right_sum_is_a_typed_error(copy):
     assert count > 1000
 
 
+@pytest.mark.parametrize("depth", [150, 500, 900, 100_000])
+def test_lists_without_end_are_refused(copy, depth):
+    raw = (copy / MANIFEST).read_bytes()
+    text = raw[: raw.rindex(b', "crc32"')].decode() + "}"
+    for field in ("kernels", "views"):
+        changed = text.replace(f'"{field}": [[', f'"{field}": [[' + "[" * depth + "]" * depth + ", ", 1)
+        (copy / MANIFEST).write_bytes(with_sum(changed))
+        refused(copy, "malformed|no JSON")
+
+
 # -- whose it is -------------------------------------------------------------------------------------------------------
 
 
