@@ -60,9 +60,15 @@ class Recompute:
         cone = self._cone(changed)
         if len(cone) == self.count:
             return Steps(None, FULL)
-        held = self._survivors(range(self.count), ()) if state == FULL else self.states[state]
+        held = self.held(state)
         order = tuple(sorted(self._close(set(cone) | (self.kept - held), held)))
         return Steps(order, self._remember(self._survivors(order, held)))
+
+    def held(self, state: int | None) -> frozenset[int]:
+        """Values that are there in a state."""
+        if state is None:
+            return frozenset()
+        return self._survivors(range(self.count), ()) if state == FULL else self.states[state]
 
     def _remember(self, held: frozenset[int]) -> int:
         if held not in self.states:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgraph as cg
-from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.engine.cpu.engine import POISON, CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
 from cgraph.memory.strategies import STRATEGIES
@@ -94,6 +94,40 @@ def test_incremental_runs_equal_full_ones(drawn, seed, changes):
         want = cg.compile(drawn.outputs)()
         for a, b in zip(function(), want):
             np.testing.assert_array_equal(a, b)
+
+
+@settings(max_examples=40)
+@given(
+    drawn=graphs(zero_size=False),
+    changing=st.integers(0, 3),
+    poison=st.booleans(),
+    changes=st.lists(st.integers(0, 15), min_size=1, max_size=5),
+)
+def test_incremental_runs_find_what_they_need_among_poisoned_bytes(drawn, changing, poison, changes):
+    """Dead ones are poisoned by the engine, or before each run all that nothing is known to be held in."""
+    for x, value in zip(drawn.leaves, draw_values(drawn.leaves)):
+        x.assign(value)
+    function = cg.compile(drawn.outputs, changing=drawn.leaves[changing:][:1], engine=CpuEngine(poison=poison))
+    for step, mask in enumerate([15, *changes]):
+        for i, (x, value) in enumerate(zip(drawn.leaves, draw_values(drawn.leaves, step))):
+            if mask >> i & 1:
+                x.assign(value)
+        if not poison:
+            poison_what_is_not_held(function)
+        for a, b in zip(function(), cg.compile(drawn.outputs)()):
+            np.testing.assert_array_equal(a, b)
+
+
+def poison_what_is_not_held(function):
+    """Fill the arenas of a Function, but for the values that its next run may use again."""
+    recompute, compiled = function._recompute, function.compiled
+    for held in function._idle:
+        values = recompute.held(held.state)
+        kept = np.zeros(function.nbytes, bool)
+        for i in values:
+            at = compiled.usage.offset(compiled.plan, i)
+            kept[at : at + compiled.layout.values[i].nbytes] = True
+        held.instance.arena[~kept] = POISON
 
 
 @settings(max_examples=40)

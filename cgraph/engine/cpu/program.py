@@ -26,7 +26,8 @@ class CpuProgram(Record, eq=False):
         code: without addresses
         addresses: of the code's kernels, int64; 0 for Python functions
         threads: that a run may use
-        poison: what the arena is filled with at first; None leaves it as it is
+        poison: what the arena is filled with at first; None leaves it as it is. With it every run is a full one: what a
+            later run would find is dead where no step of this one reads it, and has been filled, too
         target: what its kernels are made for
         memory: what holds the kernels' machine code, where no store keeps it
     """
@@ -73,6 +74,7 @@ class CpuInstance:
     def __init__(self, program: CpuProgram) -> None:
         code = self.code = program.code
         self.arena = aligned_memory(code.nbytes)
+        self._is_poisoned = program.poison is not None
         if program.poison is not None:
             self.arena[...] = program.poison
         self.args = code.args.copy()
@@ -152,6 +154,8 @@ class CpuInstance:
             whatever a Python function among the kernels raises
         """
         self._vars = self._targets  # kernels know the addresses of the others, which are the caller's
+        if self._is_poisoned:
+            steps = None
         rows = self._whole if steps is None and write else self._rows_of(steps, write)
         if self._calls_blas:
             import_module("cgraph.engine.cpu.blas").with_one_thread(lambda: self._run(rows))

@@ -32,7 +32,8 @@ class CudaProgram(Record, eq=False):
         cells: the Vars that the device holds
         loaded: per row of the code's table, its kernel on the device; None for one on the host
         constants: the code's constants on the device
-        poison: what the arena is filled with at first; None leaves it as it is
+        poison: what the arena is filled with at first; None leaves it as it is. With it every run is a full one, as on
+            the processor
         check: wait for each launch, so that what fails is named
     """
 
@@ -154,7 +155,7 @@ class CudaInstance:
             EngineError: the device failed
             whatever a Python function among the kernels raises
         """
-        before, behind = self._parts_of(steps, write)
+        before, behind = self._parts_of(steps if self.program.poison is None else None, write)
         for segment in before:
             self._run_segment(segment)
         failed = self.stops.failed()
