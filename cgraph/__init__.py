@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # what NAMES says, for type checkers
         MemoryWarning,
         NoGradientError,
         NoKernelError,
+        NoMeaningError,
         PlanError,
         PositionError,
         ShapeError,
@@ -46,6 +47,7 @@ NAMES = {
         "MemoryWarning",
         "NoGradientError",
         "NoKernelError",
+        "NoMeaningError",
         "PlanError",
         "PositionError",
         "ShapeError",
@@ -68,7 +70,7 @@ APART = (
     "cgraph.version",
 )  # what needs no graph
 PICTURES = ("function_dot", "function_svg", "graph_dot", "page_html", "report", "timed_report")
-PACKAGES = ("formats", "view")
+PACKAGES = ("formats", "numpy", "view")
 _MODULE_OF = {name: module for module, names in NAMES.items() for name in names}
 
 

@@ -143,11 +143,14 @@ def assign(variable: Variable, value: Any, copy: bool = True) -> None:
 
 
 def fitting_array(value: Any, spec: Spec, name: str) -> np.ndarray:
-    """`value` as an array of exactly this spec, or InputError; numbers and lists take the spec's dtype."""
+    """`value` as an array of exactly this spec, or InputError; Python numbers and lists take the spec's dtype.
+
+    Arrays of other libraries keep their own dtype, and are read where they lie when they speak DLPack.
+    """
     if not isinstance(value, np.ndarray | np.generic):
         try:
-            value = np.asarray(value, spec.dtype)
-        except (TypeError, ValueError, OverflowError) as error:
+            value = np.asarray(value, spec.dtype) if isinstance(value, PLAIN) else foreign_array(value)
+        except (TypeError, ValueError, OverflowError, BufferError, RuntimeError) as error:
             raise InputError(f"{name} {spec} is given {value!r:.60}: {error}") from None
     if value.dtype != spec.dtype:
         raise InputError(
@@ -157,6 +160,20 @@ def fitting_array(value: Any, spec: Spec, name: str) -> np.ndarray:
     if value.shape != spec.shape:
         raise InputError(f"{name} {spec} is given {value.dtype}[{','.join(map(str, value.shape))}]")
     return np.asarray(value)
+
+
+PLAIN = (bool, int, float, list, tuple, range)
+"""What has no dtype of its own."""
+IN_HOST_MEMORY = (1, 3)  # DLPack's numbers of devices: the processor's memory, and what is pinned there
+
+
+def foreign_array(value: Any) -> np.ndarray:
+    """Another library's array as NumPy's, without a copy where DLPack allows it. BufferError for a device's memory."""
+    if not hasattr(value, "__dlpack__"):
+        return np.asarray(value)
+    if value.__dlpack_device__()[0] not in IN_HOST_MEMORY:
+        raise BufferError("it lies in a device's memory; bring it to the processor's first, with .cpu()")
+    return np.from_dlpack(value)
 
 
 def aligned_empty(spec: Spec) -> np.ndarray:

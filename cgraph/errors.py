@@ -19,6 +19,10 @@ class DTypeError(CgraphError, TypeError):
     """A dtype is not supported here, or a conversion would lose the value's kind."""
 
 
+class NoMeaningError(CgraphError, TypeError, AttributeError):
+    """A NumPy function, keyword, method or attribute says nothing of a node; the text names what does."""
+
+
 class GraphError(CgraphError, ValueError):
     """The graph itself is not what the call needs: no outputs, an update of a non-Var, a cycle."""
 

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache, wraps
+from functools import cache, partial, wraps
+from importlib import import_module
 from itertools import count
 from os.path import basename
 from pathlib import Path
@@ -17,7 +18,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from cgraph.errors import CgraphError, NoGradientError, NoKernelError
+from cgraph.errors import CgraphError, GraphError, NoGradientError, NoKernelError, NoMeaningError
 from cgraph.ir.cut import Cut
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.work import Work
@@ -30,10 +31,13 @@ _OWN_FOLDERS = (str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / 
 
 
 def public(function: Callable) -> Callable:
-    """Make a function findable by name for operators, NumPy functions and files of other formats.
+    """Make a function findable by name for operators and files of other formats; it says where it refuses."""
+    called = OPS[function.__name__] = saying_where(function)
+    return called
 
-    What it refuses is refused with its name and the user's own line.
-    """
+
+def saying_where(function: Callable) -> Callable:
+    """The function, which refuses what it refuses with its name and the user's own line."""
 
     @wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -45,7 +49,6 @@ def public(function: Callable) -> Callable:
             file, line = user_line()
             raise located(error, f"{function.__name__} at {Path(file).name}:{line}: {error}") from error.__cause__
 
-    OPS[function.__name__] = called
     return called
 
 
@@ -155,13 +158,38 @@ class Node:
         return (self[i] for i in range(len(self)))
 
     def __bool__(self) -> bool:
-        raise ValueError(
+        raise GraphError(
             f"{self.name} at {self.where} has no value yet, so it is neither true nor false; "
             "use cg.where for a choice inside the graph, or .eval() to compute it"
         )
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
-        raise TypeError(f"{self.name} at {self.where} holds no data; .eval() computes it")
+        raise self._no_data(".eval() computes it, and np.sin(x) and the like take the node as it is")
+
+    def _no_data(self, remedy: str) -> NoMeaningError:
+        return NoMeaningError(f"{self.name} at {self.where} holds no data; {remedy}")
+
+    def _no_number(self) -> Any:
+        raise self._no_data(".item() computes the number")
+
+    __float__ = __int__ = __complex__ = __index__ = _no_number
+
+    def __format__(self, form: str) -> str:
+        return self._no_number() if form else repr(self)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise self._no_data(
+            "nodes are values, which do not change; x = cg.set_slice(x, index, value) makes another one"
+        )
+
+    def __delitem__(self, index: Any) -> None:
+        raise self._no_data("nodes are values, which do not change; np.delete(x, index) makes another one")
+
+    def __divmod__(self, other: Any) -> "tuple[Node, Node]":
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> "tuple[Node, Node]":
+        return other // self, other % self
 
     # -- operators: each is an op by name, set below --------------------------------------------------------------
     if TYPE_CHECKING:
@@ -176,9 +204,16 @@ class Node:
         __neg__ = __abs__ = __invert__ = __pos__ = _of_one
 
     def __getattr__(self, name: str) -> Any:
-        if name in METHODS:
-            return lambda *args, **kwargs: OPS[METHODS[name]](self, *args, **kwargs)
-        raise AttributeError(f"a node has no attribute {name!r}")
+        if name.startswith("_"):
+            raise AttributeError(f"a node has no attribute {name!r}")
+        if name not in METHODS:
+            return numpy_face().attribute(self, name)
+
+        def method(*args: Any, **kwargs: Any) -> Any:
+            own = kwargs.keys() <= PLAIN
+            return (partial(OPS[name], self) if own else numpy_face().attribute(self, name))(*args, **kwargs)
+
+        return method
 
     @property
     def T(self) -> "Node":
@@ -188,27 +223,20 @@ class Node:
         return OPS["getitem"](self, index)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        name = UFUNCS.get(ufunc.__name__, ufunc.__name__)
-        if method != "__call__" or name not in OPS or kwargs:
-            return NotImplemented
-        return OPS[name](*inputs)
+        return numpy_face().call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
-        name = FUNCTIONS.get(function.__name__, function.__name__)
-        if name not in OPS:
-            return NotImplemented
-        return OPS[name](*args, **kwargs)
+        return numpy_face().call_function(function, types, args, kwargs)
 
 
-UFUNCS = {"absolute": "abs", "divide": "true_divide", "fabs": "abs", "conjugate": "positive"}
-FUNCTIONS = {"amax": "max", "amin": "min", "concatenate": "concat", "around": "round", "var": "var", "std": "std"}
-METHODS = {
-    name: name
-    for name in (
-        "all any argmax argmin argsort astype clip cumprod cumsum eval flatten item max mean min prod ravel repeat "
-        "reshape round sort squeeze std sum swapaxes take trace transpose var"
-    ).split()
-}
+def numpy_face() -> Any:
+    """What NumPy's functions and an ndarray's methods are of nodes; it stands above this module, so it is read late."""
+    return import_module("cgraph.numpy.dispatch")
+
+
+METHODS = frozenset("astype clip eval item max mean min reshape squeeze sum swapaxes transpose".split())
+"""The methods that this library calls itself: ops by name, given no keywords but PLAIN. `numpy_face` has all others."""
+PLAIN = frozenset(["axis", "dtype", "keepdims"])
 _BINARY = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide", "floordiv": "floor_divide",
     "mod": "remainder", "pow": "power", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",

@@ -34,10 +34,12 @@ from cgraph.ops import (
     scan,
     shape,
     slicing,
+    sliding,
     softmax,
     sort,
     stop,
     take,
+    whole,
 )
 
 __all__ = [
@@ -73,9 +75,11 @@ __all__ = [
     "resize",
     "scan",
     "shape",
+    "sliding",
     "slicing",
     "softmax",
     "sort",
     "stop",
     "take",
+    "whole",
 ]

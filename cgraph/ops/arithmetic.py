@@ -1,5 +1,6 @@
 """Arithmetic, rounding, conversion, smallest and largest of two: pointwise, with NumPy's promotion."""
 
+import builtins
 from typing import Any, ClassVar
 
 import numpy as np
@@ -259,7 +260,7 @@ def round(x: Any, decimals: int = 0) -> Node:
         return x.astype("float32") if x.dtype.kind == "b" else x
     if decimals == 0:
         return rint(x)
-    scale = 10.0 ** abs(decimals)
+    scale = 10.0 ** builtins.abs(decimals)
     return rint(x * scale) / scale if decimals > 0 else rint(x / scale) * scale
 
 

@@ -95,6 +95,22 @@ class Sqrt(Elementary):
         return (g * 0.5 / node,)
 
 
+class Cbrt(Elementary):
+    """The cube root, with the sign of x: a power of the magnitude, and one step of Newton's."""
+
+    numpy = staticmethod(np.cbrt)
+
+    def scalar(self, m, x):
+        size = m.abs(x)
+        root = m.pow(size, 1 / 3)
+        better = root - (root - size / (root * root)) / 3.0
+        kept = m.eq(size, 0.0) | m.eq(size, np.inf)
+        return m.copysign(m.where(kept, size, better), x)
+
+    def grad(self, node, g):
+        return (g / (3.0 * square(node)),)
+
+
 class Sin(Elementary):
     """Sine of radians."""
 
@@ -277,7 +293,7 @@ class Erfc(Elementary):
 
 exp, exp2, expm1 = unary(Exp, real=True), unary(Exp2, real=True), unary(Expm1, real=True)
 log, log2, log10, log1p = (unary(op, real=True) for op in (Log, Log2, Log10, Log1p))
-sqrt = unary(Sqrt, real=True)
+sqrt, cbrt = unary(Sqrt, real=True), unary(Cbrt, real=True)
 sin, cos, tan = unary(Sin, real=True), unary(Cos, real=True), unary(Tan, real=True)
 arcsin, arccos, arctan = unary(Arcsin, real=True), unary(Arccos, real=True), unary(Arctan, real=True)
 sinh, cosh, tanh = unary(Sinh, real=True), unary(Cosh, real=True), unary(Tanh, real=True)

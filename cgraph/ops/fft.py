@@ -11,8 +11,8 @@ from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ops.family import float_dtype
+from cgraph.ops.host import OnHost
 from cgraph.ops.leaf import as_node
-from cgraph.ops.linalg import Lapack
 from cgraph.ops.pad import pad
 from cgraph.ops.shape import axis_of, moveaxis
 
@@ -35,7 +35,7 @@ def check(x: Spec, pairs: bool) -> None:
         raise ShapeError(f"the operand must be {what} with n >= 1, not {list(x.shape)}")
 
 
-class Fft(Lapack):
+class Fft(OnHost):
     """``y[k] = sum over j of x[j] * exp(-2 pi i j k / n)`` along the axis before the pairs; or its inverse."""
 
     inverse: bool
@@ -53,7 +53,7 @@ class Fft(Lapack):
         return (apply(Fft(not self.inverse), g) * (1 / n if self.inverse else n),)
 
 
-class Rfft(Lapack):
+class Rfft(OnHost):
     """The transform of real numbers ``[..., n]``, its first half: ``[..., n // 2 + 1, 2]``."""
 
     def infer(self, x: Spec) -> Spec:
@@ -68,7 +68,7 @@ class Rfft(Lapack):
         return (apply(Irfft(n), g * (n / shares(n)).astype(g.dtype)),)
 
 
-class Irfft(Lapack):
+class Irfft(OnHost):
     """The inverse of Rfft: ``[..., n // 2 + 1, 2]`` gives n real numbers."""
 
     n: int

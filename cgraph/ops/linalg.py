@@ -9,38 +9,15 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, NoGradientError, ShapeError
-from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import Bundle, Spec
-from cgraph.ir.work import Work
-from cgraph.kernels.callback import callback_call
-from cgraph.kernels.kernel import Call, View
-from cgraph.kernels.target import Target
 from cgraph.ops.compare import equal, where
 from cgraph.ops.diagonal import diagonal, tril
 from cgraph.ops.family import common_dtype
+from cgraph.ops.host import OnHost
 from cgraph.ops.leaf import as_node
 from cgraph.ops.linear import leading_shape, matmul
 from cgraph.ops.shape import broadcast_to, expand_dims, items, reshape, swapaxes
-
-
-class Lapack(Op):
-    """An op whose kernel is its meaning."""
-
-    can_fail = True
-
-    def work(self, target: Target, *specs: Spec) -> Work:
-        single = isinstance(self.infer(*specs), Spec)
-
-        def run(outs: tuple[np.ndarray, ...], values: tuple[np.ndarray, ...]) -> None:
-            with np.errstate(all="ignore"):
-                found = self.meaning(*values)
-            for place, value in zip(outs, (found,) if single else found):
-                place[...] = value
-
-        def calls(out: Any, *xs: View) -> list[Call]:
-            return [callback_call(run, (out,) if single else out, xs, blas=True)]
-
-        return Work(calls, strided=True)
 
 
 def check_matrices(x: Spec, square: bool = True) -> None:
@@ -55,7 +32,7 @@ def turned(x: Node) -> Node:
     return swapaxes(x, -1, -2)
 
 
-class Inv(Lapack):
+class Inv(OnHost):
     """The inverses of matrices."""
 
     def infer(self, x: Spec) -> Spec:
@@ -69,7 +46,7 @@ class Inv(Lapack):
         return (-matmul(turned(node), matmul(g, turned(node))),)
 
 
-class Solve(Lapack):
+class Solve(OnHost):
     """The x of ``a @ x = b``.
 
     Operands
@@ -92,7 +69,7 @@ class Solve(Lapack):
         return -matmul(to_b, turned(node)), to_b
 
 
-class Cholesky(Lapack):
+class Cholesky(OnHost):
     """The lower triangular l of ``l @ l.T = x``, for positive definite x, of which the lower triangle is read."""
 
     def infer(self, x: Spec) -> Spec:
@@ -121,23 +98,31 @@ def on_diagonal(x: Node) -> Node:
     return expand_dims(x, -1) * unit
 
 
-class Qr(Lapack):
-    """Orthonormal columns q ``[..., m, k]`` and upper triangular r ``[..., k, n]`` of ``q @ r = x``, k = min(m, n)."""
+class Qr(OnHost):
+    """Orthonormal columns q ``[..., m, k]`` and upper triangular r ``[..., k, n]`` of ``q @ r = x``.
+
+    Fields
+        complete: k is m, so that q is square; else k is min(m, n)
+    """
+
+    complete: bool = False
 
     def infer(self, x: Spec) -> Bundle:
         check_matrices(x, square=False)
         *batch, m, n = x.shape
-        k = min(m, n)
+        k = m if self.complete else min(m, n)
         return Bundle((Spec((*batch, m, k), x.dtype), Spec((*batch, k, n), x.dtype)))
 
     def meaning(self, x):
-        return tuple(np.linalg.qr(x))
+        return tuple(np.linalg.qr(x, "complete" if self.complete else "reduced"))
 
     def grad(self, node, g):
         """Source: Walter and Lehmann 2018, arXiv:1001.1654; for m >= n of full rank."""
         x = node.operands[0]
         if x.shape[-2] < x.shape[-1]:
             raise NoGradientError(f"qr at {node.where} has no gradient for more columns than rows, {x.spec}")
+        if self.complete and x.shape[-2] != x.shape[-1]:
+            raise NoGradientError(f"qr at {node.where} has a gradient with complete=False only")
         q, r = items(node)
         to_q, to_r = g
         inner = matmul(r, turned(to_r)) - matmul(turned(to_q), q)
@@ -146,7 +131,7 @@ class Qr(Lapack):
         return (turned(apply(Solve(), r, turned(whole))),)
 
 
-class Svd(Lapack):
+class Svd(OnHost):
     """u, s, v of ``u @ diag(s) @ v = x``: orthonormal columns, falling singular values, orthonormal rows.
 
     Fields
@@ -198,7 +183,7 @@ def reciprocal_or_zero(x: Node) -> Node:
     return where(zero, 0, 1 / where(zero, 1, x))
 
 
-class Eigh(Lapack):
+class Eigh(OnHost):
     """Rising eigenvalues and eigenvectors (columns) of symmetric matrices, of which the lower triangle is read."""
 
     def infer(self, x: Spec) -> Bundle:
@@ -217,7 +202,7 @@ class Eigh(Lapack):
         return (to_lower(0.5 * (whole + turned(whole))),)
 
 
-class Det(Lapack):
+class Det(OnHost):
     """The determinants of matrices."""
 
     def infer(self, x: Spec) -> Spec:
@@ -232,7 +217,7 @@ class Det(Lapack):
         return (reshape(g * node, (*node.shape, 1, 1)) * inverse,)
 
 
-class Slogdet(Lapack):
+class Slogdet(OnHost):
     """The sign of the determinants of matrices, and the logarithm of their magnitude."""
 
     def infer(self, x: Spec) -> Bundle:
@@ -282,9 +267,9 @@ def cholesky(x: Any) -> Node:
 
 
 @public
-def qr(x: Any) -> tuple[Node, Node]:
-    """Orthonormal columns q and upper triangular r of ``q @ r = x``; q has min(m, n) columns."""
-    q, r = items(apply(Qr(), matrices(x)))
+def qr(x: Any, complete: bool = False) -> tuple[Node, Node]:
+    """Orthonormal columns q and upper triangular r of ``q @ r = x``; q has min(m, n) columns, or m if complete."""
+    q, r = items(apply(Qr(complete), matrices(x)))
     return q, r
 
 

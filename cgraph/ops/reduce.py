@@ -200,16 +200,23 @@ def reduced(op: type[Reduction], x: Any, axis: Axis, keepdims: bool) -> Node:
     return reshape(found, kept(x.shape, axes)) if keepdims else found
 
 
+def totalled(op: type[Reduction], x: Any, axis: Axis, dtype: Any, keepdims: bool) -> Node:
+    """A sum or product in the dtype asked for; integers narrower than 64 bits wrap at the end, which gives the same."""
+    if dtype is None:
+        return reduced(op, x, axis, keepdims)
+    return reduced(op, as_node(x).astype(dtype), axis, keepdims).astype(dtype)
+
+
 @public
-def sum(x: Any, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Node:
+def sum(x: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Node:
     """The sum along axes, all by default; whole numbers add up in 64 bits."""
-    return reduced(Sum, x if dtype is None else as_node(x).astype(dtype), axis, keepdims)
+    return totalled(Sum, x, axis, dtype, keepdims)
 
 
 @public
-def prod(x: Any, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Node:
+def prod(x: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Node:
     """The product along axes, all by default; whole numbers multiply in 64 bits."""
-    return reduced(Prod, x if dtype is None else as_node(x).astype(dtype), axis, keepdims)
+    return totalled(Prod, x, axis, dtype, keepdims)
 
 
 @public
@@ -261,7 +268,7 @@ def count(x: Node, axis: Axis) -> int:
 
 
 @public
-def mean(x: Any, axis: Axis = None, *, dtype: Any = None, keepdims: bool = False) -> Node:
+def mean(x: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Node:
     """The mean along axes, all by default; float64 for whole numbers, NaN for no elements."""
     x = as_node(x)
     x = x.astype(dtype or (x.dtype if x.dtype.kind == "f" else "float64"))

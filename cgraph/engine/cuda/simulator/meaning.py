@@ -132,6 +132,6 @@ UFUNCS = {
 """Instructions that are one ufunc."""
 FUNCTIONS: dict[str, Function] = {
     "div": divide, "rem": remainder, "rcp": lambda x: x.dtype.type(1) / x, "copysign": lambda a, b: np.copysign(b, a),
-    "clz": leading_zeros,
+    "clz": leading_zeros, "popc": np.bitwise_count,
 }  # fmt: skip
 """Instructions that are a function of operands of their own type."""

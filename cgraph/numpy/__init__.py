@@ -1,0 +1,25 @@
+"""NumPy's functions on nodes, by NumPy's names and with its arguments, as types that checkers know.
+
+``cgraph.numpy.vstack`` is what ``np.vstack`` does when it is given nodes: the same functions stand in the table by
+which NumPy is answered (`cgraph.numpy.table`). Plain values become constants.
+"""
+
+from numpy import e, euler_gamma, inf, nan, newaxis, pi
+
+from cgraph.numpy import fft, linalg
+from cgraph.numpy.bits import *
+from cgraph.numpy.choosing import *
+from cgraph.numpy.elementwise import *
+from cgraph.numpy.inspecting import *
+from cgraph.numpy.joining import *
+from cgraph.numpy.making import *
+from cgraph.numpy.nans import *
+from cgraph.numpy.polynomials import *
+from cgraph.numpy.products import *
+from cgraph.numpy.quantiles import *
+from cgraph.numpy.reducing import *
+from cgraph.numpy.same import *
+from cgraph.numpy.series import *
+from cgraph.numpy.shaping import *
+from cgraph.numpy.signals import *
+from cgraph.numpy.statistics import *

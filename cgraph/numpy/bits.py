@@ -1,0 +1,139 @@
+"""Functions of the bits of numbers: parts of floats, neighbours, whole numbers bit by bit."""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.graph import Node
+from cgraph.numpy.elementwise import float_of, floats
+from cgraph.numpy.table import of
+from cgraph.ops import whole
+from cgraph.ops.bitcast import bitcast
+from cgraph.ops.compare import equal, isfinite, isnan, where
+from cgraph.ops.elementary import copysign
+from cgraph.ops.family import together
+from cgraph.ops.leaf import as_node
+from cgraph.ops.pad import pad
+from cgraph.ops.shape import axis_of, moveaxis, ravel, reshape, zeros_like
+
+__all__ = [
+    "bitwise_count", "frexp", "gcd", "lcm", "ldexp", "nextafter", "packbits", "signbit", "spacing", "unpackbits",
+]  # fmt: skip
+
+bitwise_count, gcd = of(np.bitwise_count)(whole.bitwise_count), of(np.gcd)(whole.gcd)
+
+
+def whole_like(dtype: np.dtype) -> np.dtype:
+    """The signed whole numbers of as many bytes."""
+    return np.dtype(f"i{dtype.itemsize}")
+
+
+@of(np.signbit)
+def signbit(x: Any) -> Node:
+    """Is the sign bit set? True of -0.0 and of a NaN with a sign."""
+    return copysign(1.0, float_of(x)) < 0
+
+
+@of(np.nextafter)
+def nextafter(x1: Any, x2: Any) -> Node:
+    """The next number of the dtype after x1 on the way to x2."""
+    x, y = floats(x1, x2)
+    bits = bitcast(x, whole_like(x.dtype))
+    step = where(equal(x < y, x > 0), 1, -1).astype(bits.dtype)
+    moved = where(equal(x, 0), copysign(np.finfo(x.dtype).smallest_subnormal, y), bitcast(bits + step, x.dtype))
+    return where(isnan(x) | isnan(y), x + y, where(equal(x, y), y, moved))
+
+
+@of(np.spacing)
+def spacing(x: Any) -> Node:
+    """How far the next larger number is, in magnitude; with the sign of x. NaN for what is not finite."""
+    x = float_of(x)
+    bits = bitcast(x, whole_like(x.dtype))
+    gap = bitcast(bits + np.ones((), bits.dtype), x.dtype) - x
+    gap = where(equal(x, 0), np.finfo(x.dtype).smallest_subnormal, gap)
+    return where(isfinite(x), gap, np.asarray(np.nan, x.dtype))
+
+
+def power_of_two(exponent: Node, dtype: np.dtype) -> Node:
+    """2 to a whole power within the range of normal numbers, exactly: the exponent's bits."""
+    info, kind = np.finfo(dtype), whole_like(dtype)
+    biased = exponent.astype(kind) + np.asarray(1 - info.minexp, kind)
+    return bitcast(biased << np.asarray(info.nmant, kind), dtype)
+
+
+@of(np.ldexp)
+def ldexp(x1: Any, x2: Any) -> Node:
+    """x1 times 2 to the power of a whole number, in three products of which only the last one may round."""
+    exponent = as_node(x2)
+    if exponent.dtype.kind not in "iu":
+        raise DTypeError(f"the exponent must be a whole number, not {exponent.dtype}")
+    x = float_of(x1)
+    info = np.finfo(x.dtype)
+    low, high = info.minexp, info.maxexp - 1
+    left = exponent.clip(3 * low, 3 * high).astype("int32")
+    for _ in range(3):
+        part = where(left < low, low + info.nmant + 1, left.clip(None, high))
+        x, left = x * power_of_two(part, x.dtype), left - part
+    return x
+
+
+@of(np.frexp)
+def frexp(x: Any) -> tuple[Node, Node]:
+    """The fraction in [0.5, 1) with the sign of x, and the whole power of two (int32) that x is it times."""
+    x = float_of(x)
+    info, kind = np.finfo(x.dtype), whole_like(x.dtype)
+    tiny = abs(x) < info.smallest_normal
+    scaled = where(tiny, x * 2.0 ** (info.nmant + 2), x)
+    mask = np.asarray(2**info.iexp - 1, kind)
+    exponent = (bitcast(scaled, kind) >> np.asarray(info.nmant, kind)) & mask
+    exponent = exponent - np.asarray(-info.minexp, kind) - where(tiny, info.nmant + 2, 0).astype(kind)
+    odd = equal(x, 0) | ~isfinite(x)
+    exponent = where(odd, zeros_like(exponent), exponent).astype("int32")
+    return where(odd, x, ldexp(x, -exponent)), exponent
+
+
+# -- whole numbers ----------------------------------------------------------------------------------------------------
+
+
+@of(np.lcm)
+def lcm(x1: Any, x2: Any) -> Node:
+    """The least common multiple of whole numbers; 0 when one is."""
+    x, y = together(x1, x2)
+    divisor, kind = gcd(x, y), np.dtype(f"u{x.dtype.itemsize}")
+    return (abs(x).astype(kind) // divisor.astype(kind) * abs(y).astype(kind)).astype(x.dtype)
+
+
+@of(np.packbits)
+def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Node:
+    """Eight elements, as bits of being not 0, in a byte; the last ones filled up with zeros."""
+    a = as_node(a)
+    if a.dtype.kind not in "biu":
+        raise DTypeError(f"bits are packed of bool and whole numbers, not of {a.dtype}")
+    a, axis = (ravel(a), 0) if axis is None else (a, axis_of(axis, a.ndim))
+    bits = moveaxis(a.astype(bool), axis, -1)
+    bits = pad(bits, [(0, 0)] * (a.ndim - 1) + [(0, -bits.shape[-1] % 8)])
+    eights = reshape(bits, (*bits.shape[:-1], bits.shape[-1] // 8, 8)).astype("uint8")
+    return moveaxis((eights << places(bitorder)).sum(-1, dtype="uint8"), -1, axis)
+
+
+@of(np.unpackbits)
+def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Node:
+    """The bits of bytes, as eight elements each; `count` of them, filled up with zeros; all but so many if negative."""
+    a = as_node(a)
+    if a.dtype != np.uint8:
+        raise DTypeError(f"bits are unpacked of uint8, not of {a.dtype}")
+    a, axis = (ravel(a), 0) if axis is None else (a, axis_of(axis, a.ndim))
+    bits = (moveaxis(a, axis, -1)[..., None] >> places(bitorder)) & np.uint8(1)
+    bits = reshape(bits, (*bits.shape[:-2], bits.shape[-2] * 8))
+    if count is not None:
+        missing = max(count - bits.shape[-1], 0)
+        bits = pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, missing)])[..., :count]
+    return moveaxis(bits, -1, axis)
+
+
+def places(bitorder: str) -> np.ndarray:
+    """Where the bits of a byte stand, in the order of elements."""
+    if bitorder not in ("big", "little"):
+        raise ShapeError(f"bitorder is 'big' or 'little', not {bitorder!r}")
+    return np.arange(8, dtype="uint8")[:: -1 if bitorder == "big" else 1]

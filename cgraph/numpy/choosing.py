@@ -1,0 +1,264 @@
+"""Choice of elements: by position, by condition, by place in sorted order."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import NoMeaningError, ShapeError
+from cgraph.ir.graph import Node
+from cgraph.numpy.table import of
+from cgraph.ops import compare
+from cgraph.ops import sort as sorting
+from cgraph.ops import take as takes
+from cgraph.ops.arithmetic import maximum, minimum, remainder
+from cgraph.ops.compare import equal, invert, isnan, logical_not
+from cgraph.ops.family import broadcast, common_dtype
+from cgraph.ops.index import flat_position
+from cgraph.ops.join import concat
+from cgraph.ops.leaf import ConstOp, as_node
+from cgraph.ops.reduce import any as any_true
+from cgraph.ops.shape import axis_of, broadcast_to, expand_dims, ravel, reshape
+from cgraph.ops.take import positions, take_along_axis
+
+__all__ = [
+    "argpartition", "argsort", "choose", "clip", "compress", "digitize", "extract", "interp", "isin", "lexsort",
+    "partition", "piecewise", "ravel_multi_index", "searchsorted", "select", "sort", "take", "take_along_axis",
+    "unravel_index", "where",
+]  # fmt: skip
+
+take_along_axis = of(np.take_along_axis)(take_along_axis)
+MOST_COMPARED = 64  # members of a set, beyond which it is sorted and searched
+UNKNOWN_SHAPE = "the shape of the result depends on values: use "
+
+
+@of(np.where)
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Node:
+    """x where the condition holds, else y."""
+    if x is None or y is None:
+        raise NoMeaningError(UNKNOWN_SHAPE + "cg.nonzero(x, size=...), or np.where(condition, x, y)")
+    return compare.where(condition, x, y)
+
+
+@of(np.clip)
+def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Node:
+    """Held between two bounds, either of which may be None."""
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    a = as_node(a)
+    a = a if low is None else maximum(a, low)
+    return a if high is None else minimum(a, high)
+
+
+@of(np.take)
+def take(a: Any, indices: Any, axis: int | None = None, *, mode: str = "raise") -> Node:
+    """Elements at positions along an axis, of all by default; outside of it refused, wrapped or clipped."""
+    a = as_node(a)
+    n = a.size if axis is None else a.shape[axis_of(axis, a.ndim)]
+    return takes.take(a, inside(indices, n, mode), axis)
+
+
+def inside(indices: Any, n: int, mode: str) -> Any:
+    """Positions brought into an axis of n, as the mode says."""
+    if mode == "raise":
+        return indices
+    if mode not in ("wrap", "clip"):
+        raise ShapeError(f"mode is 'raise', 'wrap' or 'clip', not {mode!r}")
+    indices = positions(indices)
+    return remainder(indices, n) if mode == "wrap" else minimum(maximum(indices, 0), n - 1)
+
+
+def known(condition: Any, use: str) -> np.ndarray:
+    """A condition that is no node, or a constant one. The shape of the result depends on the others."""
+    if isinstance(condition, Node) and isinstance(condition.op, ConstOp):
+        return condition.op.array
+    if isinstance(condition, Node):
+        raise NoMeaningError(UNKNOWN_SHAPE + use)
+    return np.asarray(condition)
+
+
+@of(np.compress)
+def compress(condition: Any, a: Any, axis: int | None = None) -> Node:
+    """The elements along an axis for which a known condition holds."""
+    use = "np.where(condition, x, 0), or cg.take(x, cg.nonzero(condition, size=...)[0][0])"
+    return takes.take(a, np.flatnonzero(known(condition, use)), axis)
+
+
+@of(np.extract)
+def extract(condition: Any, arr: Any) -> Node:
+    """The elements for which a known condition holds, along one axis."""
+    use = "np.where(condition, x, 0), or cg.take(x, cg.nonzero(condition, size=...)[0][0])"
+    return takes.take(ravel(arr), np.flatnonzero(known(condition, use)), 0)
+
+
+@of(np.choose)
+def choose(a: Any, choices: Any, *, mode: str = "raise") -> Node:
+    """For each place the element there of the operand that a position names."""
+    options = list(choices)
+    dtype = common_dtype(*options)
+    which, *nodes = broadcast(positions(a), *(as_node(x, dtype).astype(dtype) for x in options))
+    which = as_node(inside(which, len(nodes), mode))
+    together = concat([expand_dims(x, 0) for x in nodes], 0)
+    if mode == "raise":  # NumPy counts no position from the end here
+        which = compare.where(which < 0, len(nodes), which)
+    return reshape(take_along_axis(together, expand_dims(which, 0), 0), which.shape)
+
+
+@of(np.select)
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Node:
+    """The choice of the first condition that holds, else the default."""
+    if len(condlist) != len(choicelist):
+        raise ShapeError(f"{len(condlist)} conditions for {len(choicelist)} choices")
+    dtype = common_dtype(*choicelist, default)
+    conditions = broadcast(*map(as_node, condlist))
+    found, *_ = broadcast(as_node(default, dtype).astype(dtype), *conditions)
+    for condition, choice in reversed(list(zip(conditions, choicelist))):
+        found = compare.where(condition, as_node(choice, dtype).astype(dtype), found)
+    return found
+
+
+@of(np.piecewise)
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Node:
+    """What the last condition that holds says: a number, or a function, which is called on the whole node."""
+    x = as_node(x)
+    single = isinstance(condlist, Node | np.ndarray) and condlist.ndim == x.ndim and x.ndim > 0
+    conditions = [as_node(c).astype(bool) for c in ([condlist] if single else condlist)]
+    if len(funclist) == len(conditions) + 1:
+        others = conditions[0]
+        for c in conditions[1:]:
+            others = others | c
+        conditions.append(invert(others))
+    if len(funclist) != len(conditions):
+        raise ShapeError(f"{len(funclist)} functions for {len(conditions)} conditions")
+    found = broadcast_to(as_node(np.zeros((), x.dtype)), x.shape)
+    for condition, f in zip(conditions, funclist):
+        value = f(x, *args, **kw) if isinstance(f, Callable) else f  # type: ignore[arg-type]
+        found = compare.where(condition, as_node(value, x.dtype).astype(x.dtype), found)
+    return found
+
+
+# -- sorted order -----------------------------------------------------------------------------------------------------
+
+
+@of(np.sort)
+def sort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: bool | None = None) -> Node:
+    """Elements in sorted order along an axis; always stable, NaN last."""
+    return sorting.sort(a, axis)
+
+
+@of(np.argsort)
+def argsort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: bool | None = None) -> Node:
+    """The places of the elements in sorted order along an axis; always stable, NaN last."""
+    return sorting.argsort(a, axis)
+
+
+@of(np.partition)
+def partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = "introselect") -> Node:
+    """Sorted along an axis, which is more than NumPy promises."""
+    return sorting.sort(a, axis)
+
+
+@of(np.argpartition)
+def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: Any = "introselect") -> Node:
+    """The places in sorted order along an axis, which is more than NumPy promises."""
+    return sorting.argsort(a, axis)
+
+
+@of(np.lexsort)
+def lexsort(keys: Any, axis: int = -1) -> Node:
+    """The places in the order of several keys, the last one first of all: stable sorts, one after another."""
+    rows = [as_node(k) for k in keys]
+    order = sorting.argsort(rows[0], axis)
+    for key in rows[1:]:
+        order = take_along_axis(order, sorting.argsort(take_along_axis(key, order, axis), axis), axis)
+    return order
+
+
+@of(np.searchsorted)
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Node:
+    """Where values would stand in a row that is ascending, or that `sorter` puts in ascending order."""
+    return sorting.searchsorted(a if sorter is None else takes.take(a, sorter, 0), v, side)
+
+
+@of(np.digitize)
+def digitize(x: Any, bins: Any, right: bool = False) -> Node:
+    """The interval between known bins, rising or falling, or a rising node of bins, in which each element lies."""
+    if isinstance(bins, Node):
+        return sorting.digitize(x, bins, right)
+    bins = np.asarray(bins)
+    if np.all(np.diff(bins) >= 0):
+        return sorting.digitize(x, bins, right)
+    if np.any(np.diff(bins) > 0):
+        raise ShapeError("the bins neither rise nor fall")
+    return len(bins) - sorting.searchsorted(bins[::-1], x, "right" if right else "left")
+
+
+@of(np.isin)
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
+) -> Node:
+    """Is each element one of a set? Small known sets are compared one by one, others sorted and searched."""
+    dtype = common_dtype(element, test_elements)
+    x, members = as_node(element, dtype).astype(dtype), ravel(as_node(test_elements, dtype).astype(dtype))
+    if members.size <= MOST_COMPARED:
+        found = any_true(equal(expand_dims(x, -1), members), -1)
+    else:
+        row = sorting.sort(members)
+        at = minimum(sorting.searchsorted(row, x), members.size - 1)
+        found = equal(takes.take(row, at, 0), x)
+    return logical_not(found) if invert else found
+
+
+@of(np.interp)
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: float | None = None) -> Node:
+    """Straight lines between the points (xp, fp), xp rising; beyond them the first and last value, or what is given.
+
+    With a period, points and places are brought into one, and the line goes round.
+    """
+    x, xp, fp = (as_node(v).astype("float64") for v in (x, xp, fp))
+    if xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
+        raise ShapeError(f"the points are two rows of one length, not {xp.spec} and {fp.spec}")
+    if period is not None:
+        period = abs(period)
+        x, xp = remainder(x, period), remainder(xp, period)
+        order = sorting.argsort(xp)
+        xp, fp = (takes.take(v, order, 0) for v in (xp, fp))
+        xp = concat([xp[-1:] - period, xp, xp[:1] + period])
+        fp = concat([fp[-1:], fp, fp[:1]])
+    last = xp.size - 1
+    at = minimum(maximum(sorting.searchsorted(xp, x, "right") - 1, 0), max(last - 1, 0))
+    x0, y0 = takes.take(xp, at, 0), takes.take(fp, at, 0)
+    x1, y1 = (takes.take(v, minimum(at + 1, last), 0) for v in (xp, fp))
+    width = x1 - x0
+    flat = equal(width, 0)
+    found = y0 + (y1 - y0) / compare.where(flat, 1.0, width) * (x - x0)
+    found = compare.where(flat | equal(x, x0), y0, found)
+    found = compare.where(equal(x, x1), y1, found)
+    found = compare.where(x < xp[0], fp[0] if left is None or period else left, found)
+    found = compare.where(x > xp[-1], fp[-1] if right is None or period else right, found)
+    return compare.where(isnan(x), x, found)
+
+
+# -- one position for several -----------------------------------------------------------------------------------------
+
+
+@of(np.unravel_index)
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Node, ...]:
+    """One position along each axis, from positions among all elements."""
+    lengths = tuple(np.atleast_1d(shape).tolist())
+    left, found = positions(indices).astype("int64"), []
+    for n in lengths[::-1] if order == "C" else lengths:
+        found.append(left % n)
+        left = left // n
+    return tuple(found[::-1] if order == "C" else found)
+
+
+@of(np.ravel_multi_index)
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Node:
+    """Positions among all elements, from one along each axis; outside of it refused when they are taken."""
+    lengths = tuple(np.atleast_1d(dims).tolist())
+    modes = (mode,) * len(lengths) if isinstance(mode, str) else tuple(mode)
+    parts = [positions(inside(i, n, m)).astype("int64") for i, n, m in zip(multi_index, lengths, modes)]
+    if order == "F":
+        parts, lengths = parts[::-1], lengths[::-1]
+    parts = broadcast(*parts)
+    return flat_position(list(parts), lengths, parts[0].shape)

@@ -1,0 +1,181 @@
+"""NumPy asks a node what its functions mean: looked up by the function object, called with NumPy's arguments by name.
+
+Arguments are bound by NumPy's own signature. Those that have its default, or that only say how bytes lie, are dropped;
+what ours does not take is refused. Nothing is left to NumPy's code but a call with a foreign type that overrides too.
+"""
+
+from collections.abc import Callable
+from functools import cache, partial
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cgraph.numpy  # noqa: F401 - fills the table
+from cgraph.errors import NoMeaningError
+from cgraph.ir.graph import Node, located, user_line
+from cgraph.numpy import methods
+from cgraph.numpy.refused import ELSE, IN_PLACE, MASKED, REFUSED
+from cgraph.numpy.table import FUNCTIONS
+from cgraph.numpy.ufuncs import METHODS, UFUNC_KEYWORDS, signature_of_dtype
+from cgraph.ops.leaf import as_node
+
+IGNORED = frozenset(["copy", "device", "like", "order", "overwrite_input", "subok"])
+"""Keywords that say how an array is made or how its bytes lie, which is nothing that a node has."""
+
+
+def refuse(function: Any, why: str) -> Any:
+    """NoMeaningError with NumPy's name of the function and the user's own line."""
+    file, line = user_line()
+    raise located(NoMeaningError(), f"{name_of(function)} at {Path(file).name}:{line}: {why}")
+
+
+def name_of(function: Any) -> str:
+    """``np.fft.fft``, ``np.add``."""
+    module = getattr(function, "__module__", "numpy")
+    module = {"numpy.lib.scimath": "np.emath"}.get(module, module.replace("numpy", "np", 1))
+    return f"{module}.{function.__name__}"
+
+
+@cache
+def parameters_of(function: Callable) -> dict[str, Parameter]:
+    return dict(signature_of(function).parameters)
+
+
+@cache
+def signature_of(function: Callable) -> Signature:
+    return signature(function)
+
+
+# -- functions --------------------------------------------------------------------------------------------------------
+
+
+def call_function(function: Callable, types: Any, args: tuple, kwargs: dict) -> Any:
+    """What a function of NumPy's is for nodes. NoMeaningError where it is nothing."""
+    if any(not issubclass(t, Node | np.ndarray) for t in types):
+        return NotImplemented
+    ours = FUNCTIONS.get(function)
+    if ours is None:
+        return refuse(function, REFUSED.get(function, ELSE))
+    positional, named = bound(function, ours, args, kwargs)
+    return ours(*positional, **named)
+
+
+def bound(function: Callable, ours: Callable, args: tuple, kwargs: dict) -> tuple[list[Any], dict[str, Any]]:
+    """NumPy's required arguments by position, then those that say something, by name."""
+    given = signature_of(function).bind(*args, **kwargs).arguments
+    takes = parameters_of(ours)
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for name, parameter in parameters_of(function).items():
+        if name not in given:
+            continue
+        value = given[name]
+        if parameter.kind is Parameter.VAR_POSITIONAL:
+            positional.extend(value)
+        elif parameter.kind is Parameter.VAR_KEYWORD:
+            named.update(value)
+        elif parameter.default is Parameter.empty or parameter.kind is Parameter.POSITIONAL_ONLY:
+            positional.append(value)
+        elif name == "out" and value is not None:
+            refuse(function, IN_PLACE)
+        elif not says_nothing(name, value, parameter.default, takes):
+            named[name] = value
+    if not any(p.kind is Parameter.VAR_KEYWORD for p in takes.values()):
+        refuse_unknown(function, named, takes)
+    return positional, named
+
+
+def says_nothing(name: str, value: Any, default: Any, takes: dict[str, Parameter]) -> bool:
+    """The value is NumPy's default, or of a keyword that means nothing for nodes."""
+    if value is default or (name in IGNORED and name not in takes):
+        return True
+    return isinstance(value, bool | int | str | float) and type(value) is type(default) and value == default
+
+
+def refuse_unknown(function: Any, named: dict[str, Any], takes: dict[str, Parameter]) -> None:
+    for name in named:
+        if name not in takes:
+            refuse(function, f"{name}= means nothing for nodes; use {', '.join(takes)}")
+
+
+# -- ufuncs -----------------------------------------------------------------------------------------------------------
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict) -> Any:
+    """What a ufunc, or one of its methods, is for nodes. NoMeaningError where it is nothing."""
+    if any(map(is_foreign, inputs)):
+        return NotImplemented
+    ours = FUNCTIONS.get(ufunc)
+    if ours is None:
+        return refuse(ufunc, REFUSED.get(ufunc, ELSE))
+    if any(x is not None for x in kwargs.pop("out", ())):
+        return refuse(ufunc, IN_PLACE)
+    if method == "__call__":
+        return cast_call(ufunc, ours, inputs, kwargs) if kwargs else ours(*inputs)
+    if method == "outer":
+        return outer(ufunc, ours, *inputs, **kwargs)
+    if method not in METHODS or ufunc.nin != 2 or ufunc.signature is not None:
+        return refuse(
+            ufunc, f"{method} changes its operand, or is not of it; use cg.scatter(x, positions, values, 'add')"
+        )
+    try:
+        return METHODS[method](ufunc, ours, *inputs, **kwargs)
+    except NoMeaningError as error:
+        return refuse(ufunc, str(error))
+
+
+def is_foreign(x: Any) -> bool:
+    """An operand of a type that overrides ufuncs too."""
+    if isinstance(x, Node | np.ndarray | np.generic | int | float | list | tuple):
+        return False
+    return getattr(type(x), "__array_ufunc__", None) is not None
+
+
+def cast_call(ufunc: np.ufunc, ours: Callable, inputs: tuple, kwargs: dict) -> Any:
+    """A call with keywords: the operands first take the dtypes that NumPy's own rule finds for a `dtype`."""
+    if kwargs.pop("where", True) is not True:
+        return refuse(ufunc, MASKED.format(ufunc.__name__))
+    rule = {k: kwargs.pop(k) for k in UFUNC_KEYWORDS if k in kwargs}
+    named = {k: v for k, v in kwargs.items() if k not in IGNORED}
+    refuse_unknown(ufunc, named, parameters_of(ours))
+    if not rule:
+        return ours(*inputs, **named)
+    open_kinds = tuple(kind_of(x) for x in inputs) + (None,) * ufunc.nout
+    kinds = ufunc.resolve_dtypes(open_kinds, **signature_of_dtype(ufunc, rule))  # type: ignore[arg-type]
+    found = ours(*(as_node(x, kind).astype(kind) for x, kind in zip(inputs, kinds)), **named)
+    if ufunc.nout == 1:
+        return found.astype(kinds[-1])
+    return tuple(x.astype(kind) for x, kind in zip(found, kinds[ufunc.nin :]))
+
+
+def kind_of(x: Any) -> Any:
+    """What NumPy's rule for dtypes takes for an operand: Python's type of a number, else a dtype."""
+    if type(x) in (int, float):
+        return type(x)
+    return x.dtype if isinstance(x, Node) else np.asarray(x).dtype
+
+
+def outer(ufunc: np.ufunc, ours: Callable, x: Any, y: Any, **kwargs: Any) -> Any:
+    """``ufunc.outer``: every element of one with every element of the other."""
+    x, y = as_node(x), as_node(y)
+    return cast_call(ufunc, ours, (x.reshape((*x.shape, *[1] * y.ndim)), y), kwargs)
+
+
+# -- methods and attributes -------------------------------------------------------------------------------------------
+
+
+def attribute(node: Node, name: str) -> Any:
+    """A method or attribute that an ndarray has.
+
+    Raises
+        NoMeaningError: a node has it not; an AttributeError too, so that `hasattr` says so
+    """
+    if name in methods.ATTRIBUTES:
+        return methods.ATTRIBUTES[name](node)
+    if name in methods.METHODS:
+        return partial(methods.METHODS[name], node)
+    if name in methods.REFUSED:
+        raise NoMeaningError(f"{node.name} at {node.where} has no {name}: {methods.REFUSED[name]}")
+    raise AttributeError(f"a node has no attribute {name!r}")

@@ -1,0 +1,298 @@
+"""Functions of each element that are made of others. Those that are ops themselves stand in `cgraph.numpy.same`."""
+
+from math import log, pi
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError
+from cgraph.ir.graph import Node
+from cgraph.numpy.table import of
+from cgraph.ops.arithmetic import maximum, minimum, remainder, rint, trunc
+from cgraph.ops.arithmetic import reciprocal as float_reciprocal
+from cgraph.ops.arithmetic import round as round_floats
+from cgraph.ops.compare import equal, isfinite, isnan, logical_and, logical_not, where
+from cgraph.ops.elementary import copysign, exp, exp2, log1p, sin
+from cgraph.ops.family import common_dtype, float_dtype, together
+from cgraph.ops.leaf import as_node
+from cgraph.ops.power import power as any_power
+from cgraph.ops.reduce import all as all_true
+from cgraph.ops.shape import broadcast_to, zeros_like
+
+__all__ = [
+    "absolute", "allclose", "angle", "around", "array_equal", "array_equiv", "astype", "conj", "conjugate", "deg2rad",
+    "degrees", "divmod", "fabs", "fix", "float_power", "fmax", "fmin", "heaviside", "imag", "isclose", "iscomplex",
+    "isneginf", "isposinf", "isreal", "logaddexp", "logaddexp2", "modf", "nan_to_num", "power", "rad2deg",
+    "radians", "real", "real_if_close", "reciprocal", "round", "sinc",
+]  # fmt: skip
+
+
+def floats(*xs: Any) -> list[Node]:
+    """The operands in the float dtype that they have together, broadcast."""
+    return together(*xs, dtype=float_dtype(common_dtype(*xs)))
+
+
+def float_of(x: Any) -> Node:
+    """The operand in the dtype in which a real function of it is computed."""
+    return floats(x)[0]
+
+
+@of(np.fabs)
+def fabs(x: Any) -> Node:
+    """The absolute value, in a float dtype."""
+    return abs(float_of(x))
+
+
+@of(np.absolute)
+def absolute(x: Any) -> Node:
+    """The absolute value."""
+    return abs(as_node(x))
+
+
+@of(np.astype)
+def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Node:
+    """In another dtype; itself when it has that one already."""
+    return as_node(x).astype(dtype)
+
+
+@of(np.reciprocal)
+def reciprocal(x: Any) -> Node:
+    """1 / x; of whole numbers the whole part, 0 where x is 0."""
+    x = as_node(x)
+    if x.dtype.kind == "f":
+        return float_reciprocal(x)
+    x = x.astype("int8") if x.dtype.kind == "b" else x
+    return where(equal(x, 1) | equal(x, -1) if x.dtype.kind == "i" else equal(x, 1), x, zeros_like(x))
+
+
+@of(np.power)
+def power(x1: Any, x2: Any) -> Node:
+    """x1 to the power of x2; integers to a negative power that is known are refused, as by NumPy, and else give 0."""
+    known = x2 if isinstance(x2, int | np.integer | np.ndarray) and not isinstance(x2, bool) else None
+    if common_dtype(x1, x2).kind in "iu" and known is not None and np.any(np.less(known, 0)):
+        raise DTypeError("integers to negative integer powers are no integers; use np.float_power")
+    return any_power(x1, x2)
+
+
+@of(np.float_power)
+def float_power(x1: Any, x2: Any) -> Node:
+    """x1 to the power of x2 in float64."""
+    return any_power(*together(x1, x2, dtype=np.dtype("float64")))
+
+
+@of(np.round, np.around)
+def round(a: Any, decimals: int = 0) -> Node:
+    """To `decimals` places, halves to even; whole numbers to tens, hundreds … for a negative one."""
+    a = as_node(a)
+    if a.dtype.kind not in "iu" or decimals >= 0:
+        return round_floats(a, decimals)
+    step = 10.0**-decimals
+    return (rint(a / step) * step).astype(a.dtype)
+
+
+around = round
+
+
+@of(np.fix)
+def fix(x: Any) -> Node:
+    """The whole part, towards 0."""
+    return trunc(x)
+
+
+@of(np.degrees, np.rad2deg)
+def degrees(x: Any) -> Node:
+    """Degrees of radians."""
+    return float_of(x) * (180 / pi)
+
+
+@of(np.radians, np.deg2rad)
+def radians(x: Any) -> Node:
+    """Radians of degrees."""
+    return float_of(x) * (pi / 180)
+
+
+rad2deg, deg2rad = degrees, radians
+
+
+@of(np.divmod)
+def divmod(x1: Any, x2: Any) -> tuple[Node, Node]:
+    """The whole quotient, rounded down, and the remainder."""
+    x1, x2 = together(x1, x2)
+    return x1 // x2, remainder(x1, x2)
+
+
+@of(np.modf)
+def modf(x: Any) -> tuple[Node, Node]:
+    """The part behind the point and the whole part, both with the sign of x."""
+    x = float_of(x)
+    whole = trunc(x)
+    return copysign(where(isfinite(x), x - whole, where(isnan(x), x, zeros_like(x))), x), whole
+
+
+@of(np.fmax)
+def fmax(x1: Any, x2: Any) -> Node:
+    """The larger one; where one is NaN, the other."""
+    return other_than_nan(maximum, x1, x2)
+
+
+@of(np.fmin)
+def fmin(x1: Any, x2: Any) -> Node:
+    """The smaller one; where one is NaN, the other."""
+    return other_than_nan(minimum, x1, x2)
+
+
+def other_than_nan(extreme: Any, x: Any, y: Any) -> Node:
+    x, y = together(x, y)
+    return extreme(where(isnan(x), y, x), where(isnan(y), x, y))
+
+
+@of(np.logaddexp)
+def logaddexp(x1: Any, x2: Any) -> Node:
+    """log(exp(x1) + exp(x2)) without overflow."""
+    x, y = floats(x1, x2)
+    return where(equal(x, y), x + log(2), maximum(x, y) + log1p(exp(-gap(x, y))))
+
+
+@of(np.logaddexp2)
+def logaddexp2(x1: Any, x2: Any) -> Node:
+    """log2(2 ** x1 + 2 ** x2) without overflow."""
+    x, y = floats(x1, x2)
+    return where(equal(x, y), x + 1.0, maximum(x, y) + log1p(exp2(-gap(x, y))) * (1 / log(2)))
+
+
+def gap(x: Node, y: Node) -> Node:
+    """How far apart two numbers are; 0 for equal ones, infinities too, so that no gradient there is NaN."""
+    same = equal(x, y)
+    return abs(where(same, zeros_like(x), x) - where(same, zeros_like(y), y))
+
+
+@of(np.heaviside)
+def heaviside(x1: Any, x2: Any) -> Node:
+    """0 below 0, x2 at 0, 1 above; NaN stays."""
+    x, y = floats(x1, x2)
+    return where(isnan(x), x, where(equal(x, 0), y, (x > 0).astype(x.dtype)))
+
+
+@of(np.nan_to_num)
+def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Node:
+    """NaN and infinities replaced by numbers; infinities by the largest there are, by default."""
+    x = as_node(x)
+    if x.dtype.kind != "f":
+        return x
+    most = np.finfo(x.dtype).max
+    x = where(isnan(x), as_node(nan, x.dtype).astype(x.dtype), x)
+    x = where(equal(x, np.inf), as_node(most if posinf is None else posinf, x.dtype).astype(x.dtype), x)
+    return where(equal(x, -np.inf), as_node(-most if neginf is None else neginf, x.dtype).astype(x.dtype), x)
+
+
+@of(np.sinc)
+def sinc(x: Any) -> Node:
+    """sin(pi x) / (pi x), and 1 at 0."""
+    x = as_node(x)
+    x = pi * (x if x.dtype.kind == "f" else x.astype("float64"))
+    zero = equal(x, 0)
+    safe = where(zero, 1.0, x)  # so that the gradient at 0 is 0, not NaN
+    return where(zero, 1.0, sin(safe) / safe)
+
+
+# -- complex parts, of real numbers -----------------------------------------------------------------------------------
+
+
+@of(np.real)
+def real(val: Any) -> Node:
+    """The real part: a real number itself."""
+    return as_node(val)
+
+
+@of(np.imag)
+def imag(val: Any) -> Node:
+    """The imaginary part: 0 of real numbers."""
+    return zeros_like(val)
+
+
+@of(np.conjugate)
+def conjugate(x: Any) -> Node:
+    """The conjugate: a real number itself."""
+    x = as_node(x)
+    return x.astype("int8") if x.dtype.kind == "b" else x
+
+
+conj = conjugate
+
+
+@of(np.real_if_close)
+def real_if_close(a: Any, tol: float = 100) -> Node:
+    """A real number itself."""
+    return as_node(a)
+
+
+@of(np.angle)
+def angle(z: Any, deg: bool = False) -> Node:
+    """The angle of a number in the plane: 0 or pi of real ones."""
+    z = float_of(z) if as_node(z).dtype.kind == "f" else as_node(z).astype("float64")
+    found = where(isnan(z), z, where(copysign(1.0, z) < 0, pi, 0.0).astype(z.dtype))
+    return found * (180 / pi) if deg else found
+
+
+@of(np.isreal)
+def isreal(x: Any) -> Node:
+    """Is the imaginary part 0? True of real numbers."""
+    return logical_not(iscomplex(x))
+
+
+@of(np.iscomplex)
+def iscomplex(x: Any) -> Node:
+    """Is the imaginary part not 0? False of real numbers."""
+    return zeros_like(as_node(x).astype(bool))
+
+
+# -- comparing --------------------------------------------------------------------------------------------------------
+
+
+@of(np.isposinf)
+def isposinf(x: Any) -> Node:
+    """Is it the positive infinity?"""
+    return equal(x, np.inf)
+
+
+@of(np.isneginf)
+def isneginf(x: Any) -> Node:
+    """Is it the negative infinity?"""
+    return equal(x, -np.inf)
+
+
+@of(np.isclose)
+def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Node:
+    """Are two numbers as near as ``atol + rtol * abs(b)``?"""
+    x, y = together(a, b)
+    x, y = (v if v.dtype.kind == "f" else v.astype("float64") for v in (x, y))
+    near = logical_and(isfinite(y), abs(x - y) <= atol + rtol * abs(y)) | equal(x, y)
+    return near | (isnan(x) & isnan(y)) if equal_nan else near
+
+
+@of(np.allclose)
+def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Node:
+    """Are all numbers near? A bool node of rank 0, where NumPy gives Python's bool."""
+    return all_true(isclose(a, b, rtol, atol, equal_nan))
+
+
+@of(np.array_equal)
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
+    """Have both one shape and equal elements? A bool node of rank 0."""
+    x, y = as_node(a1), as_node(a2)
+    if x.shape != y.shape:
+        return as_node(np.array(False))
+    x, y = together(x, y)
+    same = equal(x, y)
+    return all_true(same | (isnan(x) & isnan(y)) if equal_nan else same)
+
+
+@of(np.array_equiv)
+def array_equiv(a1: Any, a2: Any) -> Node:
+    """Are the elements equal once both are broadcast? A bool node of rank 0."""
+    x, y = as_node(a1), as_node(a2)
+    try:
+        shape = np.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        return as_node(np.array(False))
+    return array_equal(broadcast_to(x, shape), broadcast_to(y, shape))

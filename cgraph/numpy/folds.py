@@ -1,0 +1,43 @@
+"""Reductions and running values of any ufunc whose operands may be grouped at will: in steps that double.
+
+n elements take log2(n) nodes: whole halves are joined at once. Rounding differs from NumPy's, which goes one by one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import ShapeError
+from cgraph.ir.graph import Node
+from cgraph.ops.join import concat
+from cgraph.ops.leaf import as_node
+from cgraph.ops.reduce import Axis, kept
+from cgraph.ops.shape import axes_of, broadcast_to, reshape
+
+
+def by_halves(join: Callable, x: Node, axis: Axis, keepdims: bool, neutral: Any) -> Node:
+    """One element of all along the axes: the first half joined with the second, again and again."""
+    axes = axes_of(axis, x.ndim)
+    shape = kept(x.shape, axes) if keepdims else tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    for a in axes:
+        if x.shape[a] == 0:
+            if neutral is None:
+                raise ShapeError(f"no element along axis {a} of {x.name} {x.spec}")
+            return broadcast_to(as_node(np.asarray(neutral).astype(join(x, x).dtype)), shape)
+        lead = (slice(None),) * a
+        while x.shape[a] > 1:
+            half = x.shape[a] // 2
+            joined = join(x[(*lead, slice(None, half))], x[(*lead, slice(half, 2 * half))])
+            x = concat([joined, x[(*lead, slice(2 * half, None))]], a) if x.shape[a] % 2 else joined
+    return reshape(x, shape)
+
+
+def by_steps(join: Callable, x: Node, axis: int) -> Node:
+    """Each element joined with all before it: with those 1, 2, 4 … places before."""
+    lead, step = (slice(None),) * axis, 1
+    while step < x.shape[axis]:
+        joined = join(x[(*lead, slice(None, -step))], x[(*lead, slice(step, None))])
+        x = concat([x[(*lead, slice(None, step))], joined], axis)
+        step *= 2
+    return x

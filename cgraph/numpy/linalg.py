@@ -1,0 +1,273 @@
+"""``np.linalg``: matrices are the last two axes, leading ones a batch. Results that NumPy names have its names."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.linalg._linalg import EighResult, QRResult, SlogdetResult, SVDResult
+
+from cgraph.errors import NoMeaningError, ShapeError
+from cgraph.ir.graph import Node
+from cgraph.numpy.products import cross as any_cross
+from cgraph.numpy.products import matmul, outer, tensordot, vecdot
+from cgraph.numpy.shaping import matrix_transpose
+from cgraph.numpy.table import of
+from cgraph.ops import diagonal as diagonals
+from cgraph.ops import linalg as ops
+from cgraph.ops import norms
+from cgraph.ops.arithmetic import sign
+from cgraph.ops.compare import where
+from cgraph.ops.leaf import as_node
+from cgraph.ops.reduce import max
+from cgraph.ops.reduce import sum as total
+from cgraph.ops.shape import expand_dims, moveaxis, reshape, transpose
+from cgraph.ops.slicing import flip
+from cgraph.ops.sort import argsort
+from cgraph.ops.take import take_along_axis
+
+__all__ = [
+    "cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm",
+    "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve",
+    "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
+]  # fmt: skip
+
+inv, det, solve = of(np.linalg.inv)(ops.inv), of(np.linalg.det)(ops.det), of(np.linalg.solve)(ops.solve)
+svdvals, norm = of(np.linalg.svdvals)(ops.svdvals), of(np.linalg.norm)(norms.norm)
+
+
+@of(np.linalg.cross)
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Node:
+    """The cross product of vectors of three elements."""
+    x, y = as_node(x1), as_node(x2)
+    if x.shape[axis] != 3 or y.shape[axis] != 3:
+        raise ShapeError(f"vectors of 3 elements have a cross product here, not {x.spec} and {y.spec}")
+    return any_cross(x, y, axis=axis)
+
+
+@of(np.linalg.diagonal)
+def diagonal(x: Any, /, *, offset: int = 0) -> Node:
+    """A diagonal of the last two axes."""
+    return diagonals.diagonal(x, offset, -2, -1)
+
+
+@of(np.linalg.trace)
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Node:
+    """The sum of a diagonal of the last two axes."""
+    return total(diagonal(x, offset=offset), -1, dtype)
+
+
+# -- factors ----------------------------------------------------------------------------------------------------------
+
+
+def lower(a: Any, UPLO: str) -> Node:
+    """The matrix whose lower triangle is the one that is named."""
+    if UPLO.upper() not in ("L", "U"):
+        raise ShapeError(f"UPLO is 'L' or 'U', not {UPLO!r}")
+    return as_node(a) if UPLO.upper() == "L" else matrix_transpose(a)
+
+
+@of(np.linalg.cholesky)
+def cholesky(a: Any, /, *, upper: bool = False) -> Node:
+    """The lower triangular factors of positive definite matrices; the upper ones read the upper triangle."""
+    return matrix_transpose(ops.cholesky(matrix_transpose(a))) if upper else ops.cholesky(a)
+
+
+@of(np.linalg.eigh)
+def eigh(a: Any, UPLO: str = "L") -> EighResult:
+    """Rising eigenvalues and eigenvectors (columns) of symmetric matrices, of which one triangle is read."""
+    return EighResult(*ops.eigh(lower(a, UPLO)))
+
+
+@of(np.linalg.eigvalsh)
+def eigvalsh(a: Any, UPLO: str = "L") -> Node:
+    """Rising eigenvalues of symmetric matrices, of which one triangle is read."""
+    return ops.eigh(lower(a, UPLO))[0]
+
+
+@of(np.linalg.qr)
+def qr(a: Any, mode: str = "reduced") -> Any:
+    """Orthonormal columns and upper triangular rows; `mode` reduced, complete (square Q) or r."""
+    if mode not in ("reduced", "complete", "r"):
+        raise NoMeaningError(f"there is no mode {mode!r} for nodes; use np.linalg.qr(x, mode='reduced')")
+    q, r = ops.qr(a, complete=mode == "complete")
+    return r if mode == "r" else QRResult(q, r)
+
+
+@of(np.linalg.svd)
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    """U, falling singular values S, and Vh; the values alone without `compute_uv`; of symmetric ones by eigh."""
+    if not hermitian:
+        return SVDResult(*ops.svd(a, full_matrices)) if compute_uv else svdvals(a)
+    w, v = ops.eigh(a)
+    order = flip(argsort(abs(w)), -1)
+    s = take_along_axis(abs(w), order, -1)
+    if not compute_uv:
+        return s
+    u = take_along_axis(v, expand_dims(order, -2), -1)
+    side = sign(take_along_axis(w, order, -1))
+    side = where(side == 0, 1, side)
+    parts: tuple[Any, ...] = (u, s, matrix_transpose(u * expand_dims(side, -2)))
+    return SVDResult(*parts)
+
+
+@of(np.linalg.slogdet)
+def slogdet(a: Any) -> SlogdetResult:
+    """The sign of the determinants of matrices, and the logarithm of their magnitude."""
+    return SlogdetResult(*ops.slogdet(a))
+
+
+# -- solutions --------------------------------------------------------------------------------------------------------
+
+
+def eps_of(x: Node) -> float:
+    return float(np.finfo(x.dtype if x.dtype.kind == "f" else "float64").eps)
+
+
+@of(np.linalg.pinv)
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Node:
+    """The pseudo-inverse; singular values up to a share of the largest count as 0."""
+    a = as_node(a)
+    share = rcond if rcond is not None else rtol
+    share = (1e-15 if share is None else share) if rtol is None else rtol
+    u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
+    kept = s > expand_dims(share, -1) * s[..., :1] if isinstance(share, Node | np.ndarray) else s > share * s[..., :1]
+    inverse = where(kept, 1 / where(kept, s, 1), 0)
+    return matmul(matrix_transpose(vh), expand_dims(inverse, -1) * matrix_transpose(u))
+
+
+@of(np.linalg.lstsq)
+def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Node, Node, Node, Node]:
+    """The nearest solution of ``a @ x = b``, its squared distances, the rank and the singular values.
+
+    The distances are those of a matrix of full rank, where NumPy gives none for another one: their number must not
+    depend on values. The gradient of the solution goes through the singular values.
+    """
+    a, b = ops.matrices(a), ops.matrices(b)
+    if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
+        raise ShapeError(f"a matrix and as many right sides are solved, not {a.spec} and {b.spec}")
+    m, n = a.shape
+    columns = b if b.ndim == 2 else expand_dims(b, 1)
+    u, s, vh = ops.svd(a, full_matrices=False)
+    share = eps_of(a) * (m if m > n else n) if rcond is None else rcond if rcond >= 0 else eps_of(a)
+    kept = s > share * s[:1]
+    inverse = where(kept, 1 / where(kept, s, 1), 0)
+    x = matmul(vh.T, expand_dims(inverse, 1) * matmul(u.T, columns))
+    rest = columns - matmul(a, x)
+    residuals = total(rest * rest, 0) if m > n else np.zeros(0, x.dtype)
+    solution = x if b.ndim == 2 else x.squeeze(1)
+    return solution, as_node(residuals), total(kept, dtype="int32"), s
+
+
+@of(np.linalg.matrix_rank)
+def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Node:
+    """How many singular values are above a tolerance."""
+    A = as_node(A)
+    if A.ndim < 2:
+        return max(A != 0).astype("int64")
+    s = svd(A, compute_uv=False, hermitian=hermitian)
+    if tol is None:
+        share = eps_of(A) * (A.shape[-1] if A.shape[-1] > A.shape[-2] else A.shape[-2]) if rtol is None else rtol
+        tol = s[..., :1] * (share if np.ndim(share) == 0 else expand_dims(share, -1))
+    return total(s > (tol if np.ndim(tol) == 0 or isinstance(tol, Node) else expand_dims(tol, -1)), -1)
+
+
+@of(np.linalg.cond)
+def cond(x: Any, p: Any = None) -> Node:
+    """The condition number. A choice inside the graph is `cgraph.cond`."""
+    x = as_node(x)
+    if p is None or p in (2, -2):
+        s = svdvals(x)
+        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    return norms.norm(x, p, (-2, -1)) * norms.norm(inv(x), p, (-2, -1))
+
+
+@of(np.linalg.tensorsolve)
+def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Node:
+    """The x of ``tensordot(a, x, x.ndim) = b``."""
+    a, b = as_node(a), as_node(b)
+    if axes is not None:
+        a = transpose(a, [*(i for i in range(a.ndim) if i not in axes), *axes])
+    rest = a.shape[b.ndim :]
+    if prod(rest) != b.size:
+        raise ShapeError(f"{a.spec} is no square matrix for the right side {b.spec}")
+    return reshape(solve(reshape(a, (b.size, b.size)), reshape(b, -1)), rest)
+
+
+@of(np.linalg.tensorinv)
+def tensorinv(a: Any, ind: int = 2) -> Node:
+    """The inverse for ``tensordot(ainv, b, ind)``."""
+    a = as_node(a)
+    first, rest = a.shape[:ind], a.shape[ind:]
+    if ind <= 0 or prod(first) != prod(rest):
+        raise ShapeError(f"{a.spec} is no square matrix with {ind} axes of rows")
+    return reshape(inv(reshape(a, (prod(first), prod(rest)))), (*rest, *first))
+
+
+@of(np.linalg.matrix_power)
+def matrix_power(a: Any, n: int) -> Node:
+    """A square matrix to a whole power, by squarings; negative ones of the inverse."""
+    a = as_node(a)
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ShapeError(f"{a.name} {a.spec} is no square matrix")
+    if n == 0:
+        return as_node(np.zeros(a.shape, a.dtype) + np.eye(a.shape[-1], dtype=a.dtype))
+    square, left = (inv(a), -n) if n < 0 else (a, n)
+    found = None
+    while left:
+        if left % 2:
+            found = square if found is None else matmul(found, square)
+        left //= 2
+        square = matmul(square, square) if left else square
+    return found  # type: ignore[return-value]
+
+
+@of(np.linalg.multi_dot)
+def multi_dot(arrays: Sequence[Any]) -> Node:
+    """The product of several matrices, vectors at the ends allowed, in the order of fewest multiplications.
+
+    Source: Cormen et al., Introduction to Algorithms, matrix-chain order. Time O(n^3) for n matrices.
+    """
+    nodes = [as_node(x) for x in arrays]
+    if len(nodes) < 2:
+        raise ShapeError("a product needs two operands at least")
+    shapes = [
+        (1, *x.shape) if i == 0 and x.ndim == 1 else (*x.shape, 1) if x.ndim == 1 else x.shape
+        for i, x in enumerate(nodes)
+    ]
+    if any(len(s) != 2 for s in shapes):
+        raise ShapeError(f"matrices are multiplied, not {', '.join(str(x.spec) for x in nodes)}")
+    sides = [shapes[0][0], *(s[1] for s in shapes)]
+    best: dict[tuple[int, int], tuple[int, int]] = {(i, i): (0, i) for i in range(len(nodes))}
+    for span in range(1, len(nodes)):
+        for i in range(len(nodes) - span):
+            j = i + span
+            best[i, j] = min(
+                (best[i, k][0] + best[k + 1, j][0] + sides[i] * sides[k + 1] * sides[j + 1], k) for k in range(i, j)
+            )
+
+    def product(i: int, j: int) -> Node:
+        k = best[i, j][1]
+        return nodes[i] if i == j else matmul(product(i, k), product(k + 1, j))
+
+    return product(0, len(nodes) - 1)
+
+
+# -- norms ------------------------------------------------------------------------------------------------------------
+
+
+@of(np.linalg.matrix_norm)
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Node:
+    """The norm of matrices."""
+    return norms.norm(x, ord, (-2, -1), keepdims=keepdims)
+
+
+@of(np.linalg.vector_norm)
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Node:
+    """The norm of vectors along axes, all of them as one vector by default."""
+    x = as_node(x)
+    axes = list(range(x.ndim)) if axis is None else np.atleast_1d(axis).tolist()
+    rest = tuple(n for i, n in enumerate(x.shape) if i not in [a % x.ndim for a in axes])
+    flat = reshape(moveaxis(x, axes, range(len(axes))), (-1, *rest)) if x.size else reshape(x, (0, *rest))
+    found = norms.norm(flat, ord, 0)
+    return expand_dims(found, [a % x.ndim for a in axes]) if keepdims and axes else found

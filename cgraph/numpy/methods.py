@@ -1,0 +1,74 @@
+"""What an ndarray's methods and attributes are of a node; those that are refused, with what to use instead."""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError
+from cgraph.ir.graph import Node
+from cgraph.ops.arithmetic import astype as convert
+from cgraph.ops.bitcast import bitcast
+
+ATTRIBUTES: dict[str, Any] = {
+    "imag": np.imag,
+    "itemsize": lambda x: x.dtype.itemsize,
+    "mT": np.matrix_transpose,
+    "real": np.real,
+}
+"""Attributes, as functions of the node."""
+
+
+def astype(
+    x: Node, dtype: Any, order: str = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
+) -> Node:
+    """In another dtype. DTypeError where `casting` forbids it."""
+    if not np.can_cast(x.dtype, dtype, casting):
+        raise DTypeError(f"{x.dtype} does not become {np.dtype(dtype)} under casting={casting!r}")
+    return convert(x, dtype)
+
+
+def reshape(x: Node, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
+    """Under another shape, given as a tuple or as numbers."""
+    return np.reshape(x, shape[0] if len(shape) == 1 else shape, order=order)
+
+
+def compress(x: Node, condition: Any, axis: int | None = None, out: Any = None) -> Any:
+    return np.compress(condition, x, axis, out)
+
+
+METHODS: dict[str, Any] = {
+    name: getattr(np, name)
+    for name in (
+        "all any argmax argmin argpartition argsort choose clip conj conjugate copy cumprod cumsum diagonal dot max "
+        "mean min prod ravel repeat round searchsorted squeeze std sum swapaxes take trace var"
+    ).split()
+}
+"""Methods, as functions whose first operand is the node; NumPy's own find ours in the table."""
+METHODS |= {"astype": astype, "compress": compress, "flatten": np.ravel, "reshape": reshape, "view": bitcast}
+
+NO_DATA = "a node holds no data; use x.eval().{}"
+CHANGES = "it changes its operand, and nodes do not change; use {}"
+REFUSED = {
+    "base": "nodes share nothing that can be seen; use x.operands for what a node is computed of",
+    "byteswap": "the order of bytes is no property of a node; use x.view(dtype) for the bits",
+    "ctypes": NO_DATA.format("ctypes"),
+    "data": NO_DATA.format("data"),
+    "dump": NO_DATA.format("dump(file)"),
+    "dumps": NO_DATA.format("dumps()"),
+    "fill": CHANGES.format("np.full_like(x, value)"),
+    "flags": NO_DATA.format("flags"),
+    "flat": "a node is not stepped through; use x.ravel()",
+    "getfield": "elements are numbers without fields; use x.view(dtype) for the bits",
+    "nonzero": "the shape of the result depends on values; use cg.nonzero(x, size=...)",
+    "partition": CHANGES.format("np.partition(x, kth)"),
+    "put": CHANGES.format("cg.scatter(x, positions, values)"),
+    "resize": CHANGES.format("np.resize(x, shape)"),
+    "setfield": CHANGES.format("np.where(mask, value, x)"),
+    "setflags": NO_DATA.format("setflags()"),
+    "sort": "it sorts in place and returns None in NumPy; use np.sort(x)",
+    "strides": "where a value lies is the plan's, not the node's; use function.compiled.views of a compiled Function",
+    "tobytes": NO_DATA.format("tobytes()"),
+    "tofile": NO_DATA.format("tofile(file)"),
+    "tolist": NO_DATA.format("tolist()"),
+}
+"""Methods and attributes of an ndarray that a node has not, and what to use instead."""

@@ -1,0 +1,128 @@
+"""Reductions that leave NaN out. Where nothing is left they give what NumPy gives, without its warning."""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.ir.graph import Node
+from cgraph.numpy import reducing
+from cgraph.numpy.table import of
+from cgraph.ops.compare import isnan, logical_not, where
+from cgraph.ops.elementary import sqrt
+from cgraph.ops.leaf import as_node
+from cgraph.ops.reduce import Axis
+from cgraph.ops.reduce import all as all_true
+
+__all__ = [
+    "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum",
+    "nanvar",
+]  # fmt: skip
+
+
+def filled(a: Any, value: float) -> Node:
+    """The operand with a number in place of NaN; what has no NaN is itself."""
+    a = as_node(a)
+    return where(isnan(a), np.asarray(value, a.dtype), a) if a.dtype.kind == "f" else a
+
+
+def counts(a: Node, more: Any) -> Any:
+    """What of the operand counts: no NaN, and what a mask names."""
+    if a.dtype.kind != "f":
+        return more
+    return logical_not(isnan(a)) if more is True or more is None else logical_not(isnan(a)) & as_node(more).astype(bool)
+
+
+@of(np.nansum)
+def nansum(
+    a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
+) -> Node:
+    """The sum of what is no NaN."""
+    return reducing.sum(filled(a, 0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
+
+
+@of(np.nanprod)
+def nanprod(
+    a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
+) -> Node:
+    """The product of what is no NaN."""
+    return reducing.prod(filled(a, 1), axis, dtype, keepdims=keepdims, initial=initial, where=where)
+
+
+@of(np.nanmean)
+def nanmean(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: Any = True) -> Node:
+    """The mean of what is no NaN; NaN where nothing is left."""
+    a = as_node(a)
+    return reducing.mean(filled(a, 0), axis, dtype, keepdims=keepdims, where=counts(a, where))
+
+
+@of(np.nanvar)
+def nanvar(
+    a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, *, keepdims: bool = False, where: Any = True,
+    mean: Any = None, correction: float | None = None,
+) -> Node:  # fmt: skip
+    """The variance of what is no NaN; NaN where no more than `ddof` elements are left."""
+    a = as_node(a)
+    ddof = ddof if correction is None else correction
+    found = reducing.var(filled(a, 0), axis, dtype, ddof, keepdims=keepdims, where=counts(a, where), mean=mean)
+    if a.dtype.kind != "f":
+        return found
+    left = reducing.sum(logical_not(isnan(a)), axis, keepdims=keepdims, where=where)
+    return choice(left > ddof, found, np.asarray(np.nan, found.dtype))
+
+
+choice = where
+
+
+@of(np.nanstd)
+def nanstd(
+    a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, *, keepdims: bool = False, where: Any = True,
+    mean: Any = None, correction: float | None = None,
+) -> Node:  # fmt: skip
+    """The square root of `nanvar`."""
+    return sqrt(nanvar(a, axis, dtype, ddof, keepdims=keepdims, where=where, mean=mean, correction=correction))
+
+
+@of(np.nanmax)
+def nanmax(a: Any, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = True) -> Node:
+    """The largest of what is no NaN; NaN where nothing is left."""
+    return extreme(reducing.max, -np.inf, a, axis, keepdims, initial, where)
+
+
+@of(np.nanmin)
+def nanmin(a: Any, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = True) -> Node:
+    """The smallest of what is no NaN; NaN where nothing is left."""
+    return extreme(reducing.min, np.inf, a, axis, keepdims, initial, where)
+
+
+def extreme(reduce: Any, last: float, a: Any, axis: Axis, keepdims: bool, initial: Any, mask: Any) -> Node:
+    a = as_node(a)
+    if a.dtype.kind != "f":
+        return reduce(a, axis, keepdims=keepdims, initial=initial, where=mask)
+    found = reduce(filled(a, last), axis, keepdims=keepdims, initial=initial, where=mask)
+    if initial is not None:
+        return found
+    return where(all_true(isnan(a), axis, keepdims=keepdims), np.asarray(np.nan, a.dtype), found)
+
+
+@of(np.nanargmax)
+def nanargmax(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Node:
+    """The place of the largest of what is no NaN; 0 where nothing is left, which NumPy refuses."""
+    return reducing.argmax(filled(a, -np.inf), axis, keepdims=keepdims)
+
+
+@of(np.nanargmin)
+def nanargmin(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Node:
+    """The place of the smallest of what is no NaN; 0 where nothing is left, which NumPy refuses."""
+    return reducing.argmin(filled(a, np.inf), axis, keepdims=keepdims)
+
+
+@of(np.nancumsum)
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Node:
+    """Running sums of what is no NaN."""
+    return reducing.cumsum(filled(a, 0), axis, dtype)
+
+
+@of(np.nancumprod)
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Node:
+    """Running products of what is no NaN."""
+    return reducing.cumprod(filled(a, 1), axis, dtype)

@@ -1,0 +1,114 @@
+"""Polynomials by their coefficients, highest power first, as NumPy's older functions have them.
+
+How long a result is depends on lengths alone: leading zeros stay, where NumPy drops some.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import NoMeaningError, ShapeError
+from cgraph.ir.graph import Node
+from cgraph.numpy.making import vander
+from cgraph.numpy.signals import convolve
+from cgraph.numpy.table import of
+from cgraph.ops.elementary import sqrt
+from cgraph.ops.join import concat
+from cgraph.ops.leaf import as_node
+from cgraph.ops.pad import pad
+from cgraph.ops.reduce import sum
+from cgraph.ops.shape import ravel, zeros_like
+
+__all__ = ["poly", "polyadd", "polyder", "polyfit", "polyint", "polymul", "polysub", "polyval"]
+
+
+@of(np.polyval)
+def polyval(p: Any, x: Any) -> Node:
+    """The value at x, by Horner's rule."""
+    coefficients = list(p) if isinstance(p, Node) or any(isinstance(c, Node) for c in p) else list(np.asarray(p))
+    x = as_node(x)
+    found = zeros_like(x)
+    for c in coefficients:
+        found = found * x + c
+    return found
+
+
+@of(np.polyadd)
+def polyadd(a1: Any, a2: Any) -> Node:
+    """The sum."""
+    x, y = of_one_length(a1, a2)
+    return x + y
+
+
+@of(np.polysub)
+def polysub(a1: Any, a2: Any) -> Node:
+    """The difference."""
+    x, y = of_one_length(a1, a2)
+    return x - y
+
+
+def of_one_length(*xs: Any) -> list[Node]:
+    """Coefficients with zeros in front."""
+    nodes = [ravel(x) for x in xs]
+    n = max(x.size for x in nodes)
+    return [pad(x, (n - x.size, 0)) for x in nodes]
+
+
+@of(np.polymul)
+def polymul(a1: Any, a2: Any) -> Node:
+    """The product."""
+    return convolve(ravel(a1), ravel(a2))
+
+
+@of(np.polyder)
+def polyder(p: Any, m: int = 1) -> Node:
+    """The m-th derivative."""
+    p = ravel(p)
+    for _ in range(m):
+        p = p[:-1] * np.arange(p.size - 1, 0, -1)
+    return p
+
+
+@of(np.polyint)
+def polyint(p: Any, m: int = 1, k: Any = None) -> Node:
+    """The m-th antiderivative, with constants k, 0 by default."""
+    p = ravel(p)
+    constants = np.zeros(m) if k is None else np.broadcast_to(np.asarray(k), (m,))
+    for i in range(m):
+        p = concat([p / np.arange(p.size, 0, -1), constants[i : i + 1]])
+    return p
+
+
+@of(np.poly)
+def poly(seq_of_zeros: Any) -> Node:
+    """The polynomial with these zeros."""
+    zeros = as_node(seq_of_zeros)
+    if zeros.ndim != 1:
+        raise NoMeaningError(f"the zeros of {zeros.spec} are its eigenvalues; use np.poly(np.linalg.eigvalsh(x))")
+    zeros = zeros.astype(np.result_type(zeros.dtype, "float64" if zeros.dtype.kind != "f" else zeros.dtype))
+    found = as_node(np.ones(1, zeros.dtype))
+    for i in range(zeros.size):
+        found = convolve(found, concat([np.ones(1, zeros.dtype), -zeros[i : i + 1]]))
+    return found
+
+
+@of(np.polyfit)
+def polyfit(
+    x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
+) -> Node:
+    """The coefficients of the polynomial of a degree nearest to points, by least squares; `w` weighs them."""
+    from cgraph.numpy.linalg import lstsq
+
+    if full or cov:
+        raise NoMeaningError("full= and cov= are not there for nodes; use np.linalg.lstsq of np.vander(x, deg + 1)")
+    x, y = (v if v.dtype.kind == "f" else v.astype("float64") for v in (as_node(x) + 0.0, as_node(y) + 0.0))
+    if x.ndim != 1 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
+        raise ShapeError(f"places {x.spec} and values {y.spec} must be as many")
+    left, right = vander(x, deg + 1), y
+    if w is not None:
+        w = as_node(w)
+        left, right = left * w[:, None], right * (w[:, None] if y.ndim == 2 else w)
+    scale = sqrt(sum(left * left, 0))
+    rcond = x.size * np.finfo(x.dtype).eps if rcond is None else rcond
+    found = lstsq(left / scale, right, rcond)[0]
+    return (found.T / scale).T

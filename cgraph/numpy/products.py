@@ -1,0 +1,108 @@
+"""Products of vectors and matrices."""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import NoMeaningError, ShapeError
+from cgraph.ir.graph import Node
+from cgraph.numpy.table import of
+from cgraph.ops import linear
+from cgraph.ops.einsum import einsum as by_letters
+from cgraph.ops.family import broadcast, common_dtype
+from cgraph.ops.join import stack
+from cgraph.ops.leaf import as_node
+from cgraph.ops.linear import dot, inner, kron, matmul, outer, vdot
+from cgraph.ops.shape import axis_of, expand_dims, moveaxis, reshape
+
+__all__ = [
+    "cross", "dot", "einsum", "einsum_path", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot",
+    "vecdot", "vecmat",
+]  # fmt: skip
+
+dot, inner, kron, vdot = of(np.dot)(dot), of(np.inner)(inner), of(np.kron)(kron), of(np.vdot)(vdot)
+matmul, outer = of(np.matmul, np.linalg.matmul)(matmul), of(np.outer, np.linalg.outer)(outer)
+
+
+@of(np.tensordot, np.linalg.tensordot)
+def tensordot(a: Any, b: Any, axes: Any = 2) -> Node:
+    """The sum of products over pairs of axes: `axes` of a with `axes` of b, or the last n with the first n."""
+    return linear.tensordot(a, b, axes)
+
+
+@of(np.vecdot, np.linalg.vecdot)
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Node:
+    """The sum of products along an axis; the other axes broadcast."""
+    dtype = common_dtype(x1, x2)
+    x, y = (as_node(v).astype(dtype) for v in (x1, x2))
+    x, y = (moveaxis(v, axis_of(axis, v.ndim), -1) for v in (x, y))
+    if x.shape[-1] != y.shape[-1]:
+        raise ShapeError(f"{x.spec} and {y.spec} differ along axis {axis}")
+    x, y = broadcast(x, y)
+    found = matmul(expand_dims(x, -2), expand_dims(y, -1))
+    return reshape(found, x.shape[:-1])
+
+
+@of(np.matvec)
+def matvec(x1: Any, x2: Any, /) -> Node:
+    """Matrices times vectors."""
+    return matmul(x1, expand_dims(x2, -1)).squeeze(-1)
+
+
+@of(np.vecmat)
+def vecmat(x1: Any, x2: Any, /) -> Node:
+    """Vectors times matrices."""
+    return matmul(expand_dims(x1, -2), x2).squeeze(-2)
+
+
+@of(np.cross)
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Node:
+    """The cross product of vectors of three elements; of two, its third element."""
+    axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis, axis, axis)
+    dtype = common_dtype(a, b)
+    x, y = moveaxis(as_node(a).astype(dtype), axisa, -1), moveaxis(as_node(b).astype(dtype), axisb, -1)
+    lengths = x.shape[-1], y.shape[-1]
+    if not set(lengths) <= {2, 3}:
+        raise ShapeError(f"vectors of 2 or 3 elements have a cross product, not {x.spec} and {y.spec}")
+    if lengths == (2, 2):
+        return x[..., 0] * y[..., 1] - x[..., 1] * y[..., 0]
+    zero = np.zeros((), dtype)
+    (x0, x1, x2), (y0, y1, y2) = (
+        [v[..., i] if i < v.shape[-1] else v[..., 0] * zero for i in range(3)] for v in (x, y)
+    )
+    parts = broadcast(x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0)
+    return moveaxis(stack(parts, -1), -1, axisc)
+
+
+@of(np.einsum)
+def einsum(*operands: Any, optimize: Any = False, dtype: Any = None) -> Node:
+    """Sums of products, by letters or by lists of numbers that name the axes; the cheapest order is always taken."""
+    subscripts, nodes = lettered(operands)
+    nodes = [as_node(x) for x in nodes]
+    return by_letters(subscripts, *(nodes if dtype is None else [x.astype(dtype) for x in nodes]))
+
+
+def lettered(operands: tuple[Any, ...]) -> tuple[str, list[Any]]:
+    """``(x, [0, 1], y, [1, 2], [0, 2])`` as ``("ab,bc->ac", [x, y])``; letters as they are."""
+    if isinstance(operands[0], str):
+        return operands[0], list(operands[1:])
+    count = len(operands) // 2
+    terms = [letters(operands[2 * i + 1]) for i in range(count)]
+    result = "->" + letters(operands[-1]) if len(operands) % 2 else ""
+    return ",".join(terms) + result, [operands[2 * i] for i in range(count)]
+
+
+def letters(axes: Any) -> str:
+    """Letters in the order of numbers, so that sorting them sorts the numbers."""
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+    return "".join("..." if a is Ellipsis else alphabet[a] for a in axes)
+
+
+@of(np.einsum_path)
+def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+    """The order of the products that NumPy takes for these shapes, and its description."""
+    if einsum_call:
+        raise NoMeaningError("einsum_call is NumPy's own; use np.einsum_path(subscripts, x, y)")
+    subscripts, nodes = lettered(operands)
+    shapes = [np.broadcast_to(np.zeros(()), as_node(x).shape) for x in nodes]
+    return np.einsum_path(subscripts, *shapes, optimize=optimize)

@@ -1,0 +1,215 @@
+"""Medians, quantiles and percentiles, by sorting.
+
+A quantile q of n elements stands at ``n * q + alpha + q * (1 - alpha - beta) - 1`` in sorted order, between two of them
+as a rule (Hyndman and Fan 1996, Sample quantiles in statistical packages); alpha and beta are the method's.
+"""
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError, NoMeaningError
+from cgraph.ir.graph import Node
+from cgraph.numpy.table import of
+from cgraph.ops.arithmetic import astype, floor, maximum, minimum, rint
+from cgraph.ops.compare import isnan, logical_not, where
+from cgraph.ops.leaf import as_node
+from cgraph.ops.reduce import Axis, any, kept, sum
+from cgraph.ops.shape import axes_of, broadcast_to, expand_dims, moveaxis, reshape, transpose
+from cgraph.ops.sort import sort
+from cgraph.ops.take import take_along_axis
+
+__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
+
+BETWEEN = {
+    "linear": (1.0, 1.0), "weibull": (0.0, 0.0), "hazen": (0.5, 0.5), "interpolated_inverted_cdf": (0.0, 1.0),
+    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
+}  # fmt: skip
+AT_AN_ELEMENT = ("lower", "higher", "midpoint", "nearest")
+
+
+def rows(a: Any, axis: Axis) -> Node:
+    """The elements along the axes, sorted, as the last axis: ``[..., n]``."""
+    a = as_node(a)
+    axes = axes_of(axis, a.ndim)
+    others = [i for i in range(a.ndim) if i not in axes]
+    flat = transpose(a, [*others, *axes])
+    return sort(reshape(flat, (*(a.shape[i] for i in others), prod(a.shape[i] for i in axes))))
+
+
+def numbers(a: Any) -> Node:
+    """The operand, or its bool refused, which have no middle."""
+    a = as_node(a)
+    if a.dtype.kind == "b":
+        raise DTypeError("quantiles are of numbers, not of bool; use astype")
+    return a
+
+
+@of(np.median)
+def median(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
+    """The middle element in sorted order, or the mean of the two; NaN where one is."""
+    a = as_node(a)
+    sorted_rows = rows(a, axis)
+    n = sorted_rows.shape[-1]
+    low, high = (sorted_rows[..., i] for i in ((n - 1) // 2, n // 2))
+    found = halfway(low, high)
+    found = with_nan(found, sorted_rows)
+    return reshape(found, kept(a.shape, axes_of(axis, a.ndim))) if keepdims else found
+
+
+def halfway(low: Node, high: Node) -> Node:
+    kind = low.dtype if low.dtype.kind == "f" else np.dtype("float64")
+    return where(low == high, low.astype(kind), (low.astype(kind) + high.astype(kind)) * 0.5)
+
+
+def with_nan(found: Node, sorted_rows: Node) -> Node:
+    """NaN where the last element in sorted order is one."""
+    if sorted_rows.dtype.kind != "f":
+        return found
+    return where(isnan(sorted_rows[..., -1]), np.asarray(np.nan, found.dtype), found)
+
+
+@of(np.quantile)
+def quantile(
+    a: Any, q: Any, axis: Axis = None, overwrite_input: bool = False, method: str = "linear", keepdims: bool = False
+) -> Node:
+    """The elements below which a share q lies; the axes of q come first. NaN where one is.
+
+    Parameters
+        q: in [0, 1]; numbers or a node
+        method: as NumPy's, but for its three that look at steps alone
+    """
+    a, q = numbers(a), shares(q, a.dtype)
+    sorted_rows = rows(a, axis)
+    n = sorted_rows.shape[-1]
+    found = taken(sorted_rows, position(q, n, method), n, method, kind_of(a.dtype, q, method))
+    found = where(any(isnan(sorted_rows), -1), np.asarray(np.nan, found.dtype), found) if a.dtype.kind == "f" else found
+    return with_axes(found, q, a, axis) if keepdims else found
+
+
+@of(np.percentile)
+def percentile(
+    a: Any, q: Any, axis: Axis = None, overwrite_input: bool = False, method: str = "linear", keepdims: bool = False
+) -> Node:
+    """`quantile` of q / 100."""
+    return quantile(a, shares(q, as_node(a).dtype) / 100, axis, overwrite_input, method, keepdims)
+
+
+@of(np.nanmedian)
+def nanmedian(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
+    """The median of what is no NaN; NaN where nothing is left."""
+    a = as_node(a)
+    if a.dtype.kind != "f":
+        return median(a, axis, keepdims=keepdims)
+    sorted_rows = rows(a, axis)
+    count = left(sorted_rows)
+    low, high = (at(sorted_rows, maximum(i, 0)) for i in ((count - 1) // 2, count // 2))
+    found = halfway(low, high)
+    return reshape(found, kept(a.shape, axes_of(axis, a.ndim))) if keepdims else found
+
+
+@of(np.nanquantile)
+def nanquantile(
+    a: Any, q: Any, axis: Axis = None, overwrite_input: bool = False, method: str = "linear", keepdims: bool = False
+) -> Node:
+    """The quantile of what is no NaN; NaN where nothing is left."""
+    a, q = numbers(a), shares(q, as_node(a).dtype)
+    if a.dtype.kind != "f":
+        return quantile(a, q, axis, overwrite_input, method, keepdims)
+    sorted_rows = rows(a, axis)
+    count = left(sorted_rows)
+    each = as_node(q).astype(a.dtype)
+    each = reshape(each, (*each.shape, *[1] * count.ndim))
+    found = taken(
+        sorted_rows, position(each, count.astype(a.dtype), method), count, method, kind_of(a.dtype, q, method)
+    )
+    return with_axes(found, q, a, axis) if keepdims else found
+
+
+@of(np.nanpercentile)
+def nanpercentile(
+    a: Any, q: Any, axis: Axis = None, overwrite_input: bool = False, method: str = "linear", keepdims: bool = False
+) -> Node:
+    """`nanquantile` of q / 100."""
+    return nanquantile(a, shares(q, as_node(a).dtype) / 100, axis, overwrite_input, method, keepdims)
+
+
+# -- where a quantile stands ------------------------------------------------------------------------------------------
+
+
+def shares(q: Any, dtype: np.dtype) -> Any:
+    """q as an array, or the node that it is; a Python number in the operand's float dtype, as NumPy does."""
+    if isinstance(q, Node):
+        return q
+    weak = type(q) in (int, float) and dtype.kind == "f"
+    return np.asarray(q, dtype if weak else None)
+
+
+def kind_of(dtype: np.dtype, q: Any, method: str) -> np.dtype:
+    """The result's dtype: what NumPy makes of one element."""
+    found = np.quantile(np.zeros(1, dtype), np.zeros(q.shape, q.dtype), method=method).dtype  # type: ignore[call-overload]
+    return np.dtype(found)
+
+
+def position(q: Any, n: Any, method: str) -> Any:
+    """Where the quantiles stand among n elements, from 0; numbers for numbers, a node for nodes."""
+    if method in AT_AN_ELEMENT:
+        return (n - 1) * q
+    if method not in BETWEEN:
+        known = ", ".join([*BETWEEN, *AT_AN_ELEMENT])
+        raise NoMeaningError(
+            f"there is no method {method!r} for nodes; use one of {known}: method='linear' is the usual"
+        )
+    alpha, beta = BETWEEN[method]
+    return n * q + (alpha + q * (1 - alpha - beta)) - 1
+
+
+def taken(sorted_rows: Node, place: Any, n: Any, method: str, kind: np.dtype) -> Node:
+    """The elements at places between elements: ``[*q, ...]``."""
+    place = as_node(place)
+    place = place if place.dtype.kind == "f" else place.astype("float64")
+    if not isinstance(n, Node):
+        place = reshape(place, (*place.shape, *[1] * (sorted_rows.ndim - 1)))
+    most = maximum(n - 1, 0)
+    low = maximum(minimum(floor(place), most), 0)
+    high = maximum(minimum(low + 1, most), 0)
+    share = minimum(maximum(place - low, 0), 1)
+    if method in AT_AN_ELEMENT:
+        share = {"lower": low * 0, "higher": (share > 0).astype(share.dtype), "nearest": rint(place) - low}.get(
+            method, where((share > 0), 0.5, 0.0).astype(share.dtype)
+        )
+    below, above = at(sorted_rows, low), at(sorted_rows, high)
+    return between(below, above, share, kind)
+
+
+def between(below: Node, above: Node, share: Node, kind: np.dtype) -> Node:
+    """From one number to the other, by a share, from the nearer end, so that both ends are exact."""
+    if kind.kind != "f":
+        return where(share > 0.5, above, below).astype(kind)
+    below, above, share = below.astype(kind), above.astype(kind), share.astype(kind)
+    step = where(below == above, np.zeros((), kind), above - below)
+    found = where(share >= 0.5, above - step * (1 - share), below + step * share)
+    return where(share <= 0, below, where(share >= 1, above, found))
+
+
+def at(sorted_rows: Node, place: Any) -> Node:
+    """Elements of each row at places ``[..., *rows]`` whose last axes are those of the rows."""
+    place = astype(place, "int64")
+    batch = sorted_rows.shape[:-1]
+    leading = place.shape[: place.ndim - len(batch)]
+    count = prod(leading)
+    places = reshape(broadcast_to(place, (*leading, *batch)), (count, *batch))
+    found = take_along_axis(sorted_rows, moveaxis(places, 0, -1), -1)
+    return reshape(moveaxis(found, -1, 0), (*leading, *batch))
+
+
+def left(sorted_rows: Node) -> Node:
+    """How many elements of each row are no NaN."""
+    return sum(logical_not(isnan(sorted_rows)), -1)
+
+
+def with_axes(found: Node, q: Any, a: Node, axis: Axis) -> Node:
+    """With the reduced axes as axes of one element."""
+    axes = axes_of(axis, a.ndim)
+    return expand_dims(found, [q.ndim + i for i in axes]) if axes else found

@@ -1,0 +1,224 @@
+"""Reductions with all of NumPy's keywords: a first value, a mask of what counts, a dtype."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.graph import Node
+from cgraph.numpy.table import of
+from cgraph.ops import reduce as ops
+from cgraph.ops.arithmetic import maximum, minimum, square, true_divide
+from cgraph.ops.compare import where as choice
+from cgraph.ops.elementary import sqrt
+from cgraph.ops.family import broadcast
+from cgraph.ops.join import concat
+from cgraph.ops.leaf import as_node
+from cgraph.ops.reduce import Axis, argmax, argmin, kept, ptp
+from cgraph.ops.scan import cumprod as running_product
+from cgraph.ops.scan import cumsum as running_sum
+from cgraph.ops.shape import axes_of, axis_of, broadcast_to, reshape
+
+__all__ = [
+    "all", "amax", "amin", "any", "argmax", "argmin", "average", "count_nonzero", "cumprod", "cumsum",
+    "cumulative_prod", "cumulative_sum", "max", "mean", "min", "prod", "ptp", "std", "sum", "var",
+]  # fmt: skip
+
+argmax, argmin, ptp = of(np.argmax)(argmax), of(np.argmin)(argmin), of(np.ptp)(ptp)
+count_nonzero = of(np.count_nonzero)(ops.count_nonzero)
+
+
+def masked(a: Any, where: Any, neutral: Any) -> Node:
+    """The operand with the neutral element wherever it does not count."""
+    a = as_node(a)
+    if where is True or where is None:
+        return a
+    a, counts = broadcast(a, as_node(where).astype(bool))
+    return choice(counts, a, np.asarray(neutral, a.dtype))
+
+
+def counted(a: Node, axis: Axis, where: Any) -> Any:
+    """How many elements are reduced to one: a number, or a node ``[..., 1 ...]`` where a mask decides."""
+    if where is True or where is None:
+        return ops.count(a, axis)
+    return ops.sum(broadcast_to(as_node(where).astype(bool), a.shape), axis, keepdims=True)
+
+
+@of(np.sum)
+def sum(
+    a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
+) -> Node:
+    """The sum along axes, all by default; whole numbers add up in 64 bits unless a dtype is given."""
+    found = ops.sum(masked(a, where, 0), axis, dtype, keepdims=keepdims)
+    return found if initial is None else (found + initial).astype(found.dtype)
+
+
+@of(np.prod)
+def prod(
+    a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
+) -> Node:
+    """The product along axes, all by default; whole numbers multiply in 64 bits unless a dtype is given."""
+    found = ops.prod(masked(a, where, 1), axis, dtype, keepdims=keepdims)
+    return found if initial is None else (found * initial).astype(found.dtype)
+
+
+@of(np.max, np.amax)
+def max(a: Any, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = True) -> Node:
+    """The largest along axes, all by default, and at least `initial`; NaN when one is."""
+    return extreme(ops.max, maximum, a, axis, keepdims, initial, where)
+
+
+@of(np.min, np.amin)
+def min(a: Any, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = True) -> Node:
+    """The smallest along axes, all by default, and at most `initial`; NaN when one is."""
+    return extreme(ops.min, minimum, a, axis, keepdims, initial, where)
+
+
+amax, amin = max, min
+
+
+def extreme(reduce: Any, of_two: Any, a: Any, axis: Axis, keepdims: bool, initial: Any, where: Any) -> Node:
+    if initial is None:
+        if where is not True and where is not None:
+            raise ShapeError("use initial= to say what stands where nothing counts, with where=")
+        return reduce(a, axis, keepdims=keepdims)
+    a = masked(a, where, initial)
+    axes = axes_of(axis, a.ndim)
+    if 0 not in [a.shape[i] for i in axes]:
+        return of_two(reduce(a, axis, keepdims=keepdims), np.asarray(initial, a.dtype))
+    shape = kept(a.shape, axes) if keepdims else tuple(n for i, n in enumerate(a.shape) if i not in axes)
+    return broadcast_to(as_node(np.asarray(initial, a.dtype)), shape)
+
+
+@of(np.any)
+def any(a: Any, axis: Axis = None, *, keepdims: bool = False, where: Any = True) -> Node:
+    """Is an element along the axes not 0?"""
+    return ops.any(masked(a, where, 0), axis, keepdims=keepdims)
+
+
+@of(np.all)
+def all(a: Any, axis: Axis = None, *, keepdims: bool = False, where: Any = True) -> Node:
+    """Are all elements along the axes not 0?"""
+    return ops.all(masked(a, where, 1), axis, keepdims=keepdims)
+
+
+@of(np.mean)
+def mean(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: Any = True) -> Node:
+    """The mean along axes, all by default; float64 for whole numbers, NaN for no elements."""
+    a = as_node(a)
+    if (where is True or where is None) and (dtype is None or np.dtype(dtype).kind == "f"):
+        return ops.mean(a, axis, dtype, keepdims=keepdims)
+    kind = np.dtype(dtype or (a.dtype if a.dtype.kind == "f" else "float64"))
+    total = sum(a, axis, kind, keepdims=True, where=where)
+    found = true_divide(total, counted(a, axis, where)).astype(kind)
+    return found if keepdims else found.squeeze(axes_of(axis, a.ndim))
+
+
+@of(np.var)
+def var(
+    a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, *, keepdims: bool = False, where: Any = True,
+    mean: Any = None, correction: float | None = None,
+) -> Node:  # fmt: skip
+    """The mean squared distance from the mean along axes; divided by the count less `ddof`, or `correction`.
+
+    `mean` is the mean with ``keepdims=True``, where it is known already.
+    """
+    if correction is not None and ddof:
+        raise ShapeError("ddof and correction are two names of one number; give one")
+    a = as_node(a)
+    a = a.astype(dtype or (a.dtype if a.dtype.kind == "f" else "float64"))
+    if a.dtype.kind != "f":
+        raise DTypeError(f"a variance is computed in floats, not in {a.dtype}; use np.var(x).astype(dtype)")
+    centre = middle(a, axis, keepdims=True, where=where) if mean is None else mean
+    total = sum(square(a - centre), axis, keepdims=True, where=where)
+    left = maximum(counted(a, axis, where) - (ddof if correction is None else correction), 0)
+    found = total / as_node(left).astype(total.dtype)
+    return found if keepdims else found.squeeze(axes_of(axis, a.ndim))
+
+
+middle = mean
+
+
+@of(np.std)
+def std(
+    a: Any, axis: Axis = None, dtype: Any = None, ddof: float = 0, *, keepdims: bool = False, where: Any = True,
+    mean: Any = None, correction: float | None = None,
+) -> Node:  # fmt: skip
+    """The square root of the variance."""
+    return sqrt(var(a, axis, dtype, ddof, keepdims=keepdims, where=where, mean=mean, correction=correction))
+
+
+@of(np.average)
+def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
+    """The weighted mean along axes; with `returned` also the sum of the weights, of the mean's shape."""
+    a = as_node(a)
+    if weights is None:
+        found = mean(a, axis, keepdims=keepdims)
+        return (
+            (found, broadcast_to(as_node(np.asarray(ops.count(a, axis), found.dtype)), found.shape))
+            if returned
+            else found
+        )
+    weights = as_node(weights)
+    kind = np.result_type(a.dtype, weights.dtype, *(["float64"] if a.dtype.kind in "biu" else []))
+    if weights.shape != a.shape:
+        weights = along_axes(weights, a, axis)
+    a, weights = broadcast(a.astype(kind), weights.astype(kind))
+    scale = sum(weights, axis, keepdims=keepdims)
+    found = sum(a * weights, axis, keepdims=keepdims) / scale
+    return (found, scale) if returned else found
+
+
+def along_axes(weights: Node, a: Node, axis: Axis) -> Node:
+    """Weights that have the lengths of the axes alone, laid along them."""
+    if axis is None:
+        raise ShapeError(f"weights {weights.spec} for {a.spec}: an axis must say along which one they lie")
+    axes = [axis_of(i, a.ndim) for i in (axis if isinstance(axis, Sequence) else (axis,))]
+    if weights.shape != tuple(a.shape[i] for i in axes):
+        raise ShapeError(f"weights {weights.spec} do not have the lengths of axes {axes} of {a.spec}")
+    order = np.argsort(axes).tolist()
+    return reshape(weights.transpose(order), tuple(n if i in axes else 1 for i, n in enumerate(a.shape)))
+
+
+# -- running ----------------------------------------------------------------------------------------------------------
+
+
+@of(np.cumsum)
+def cumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Node:
+    """Running sums along an axis, of all elements by default."""
+    return running(running_sum, a, axis, dtype)
+
+
+@of(np.cumprod)
+def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Node:
+    """Running products along an axis, of all elements by default."""
+    return running(running_product, a, axis, dtype)
+
+
+def running(scan: Any, a: Any, axis: int | None, dtype: Any) -> Node:
+    return scan(a, axis) if dtype is None else scan(as_node(a).astype(dtype), axis).astype(dtype)
+
+
+@of(np.cumulative_sum)
+def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Node:
+    """Running sums along an axis, 0 before them if asked for."""
+    return cumulated(running_sum, 0, x, axis, dtype, include_initial)
+
+
+@of(np.cumulative_prod)
+def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Node:
+    """Running products along an axis, 1 before them if asked for."""
+    return cumulated(running_product, 1, x, axis, dtype, include_initial)
+
+
+def cumulated(scan: Any, first: int, x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Node:
+    x = as_node(x)
+    if axis is None and x.ndim != 1:
+        raise ShapeError(f"{x.name} {x.spec} has {x.ndim} axes: say along which one")
+    axis = axis_of(axis or 0, x.ndim)
+    found = running(scan, x, axis, dtype)
+    if not include_initial:
+        return found
+    shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
+    return concat([np.full(shape, first, found.dtype), found], axis)

@@ -1,0 +1,81 @@
+"""NumPy's functions that mean nothing for nodes, by the reason, each with the nearest thing that exists."""
+
+from typing import Any
+
+import numpy as np
+
+UNKNOWN_SHAPE = "the shape of the result depends on values; use "
+CHANGES = "it changes its operand, and nodes do not change; use "
+NO_DATA = "a node holds no data; use x.eval() first"
+IN_PLACE = "out= writes into an array, and nodes are values; use function(..., out=array) of the compiled Function"
+MASKED = "where= leaves elements undefined; use np.where(mask, np.{}(...), other)"
+COMPLEX = "there are no complex numbers in a graph yet; use "
+DISTINCT = UNKNOWN_SHAPE + "cg.unique(x, size=...)"
+
+UNKNOWN_SHAPES = {
+    np.argwhere: UNKNOWN_SHAPE + "cg.nonzero(x, size=...)[0].T",
+    np.bincount: UNKNOWN_SHAPE + "cg.scatter_add(cg.zeros(length), x, 1.0)",
+    np.flatnonzero: UNKNOWN_SHAPE + "cg.nonzero(x.ravel(), size=...)",
+    np.histogramdd: "cells along any number of axes are not counted; use np.histogram2d, or cg.scatter_add",
+    np.intersect1d: DISTINCT + " and np.isin",
+    np.nonzero: UNKNOWN_SHAPE + "cg.nonzero(x, size=...)",
+    np.polydiv: "the lengths of the results depend on leading zeros; use np.polymul, or x.eval() first",
+    np.roots: "the number of roots depends on leading zeros; use x.eval() first",
+    np.setdiff1d: DISTINCT + " and np.isin",
+    np.setxor1d: DISTINCT + " and np.isin",
+    np.trim_zeros: UNKNOWN_SHAPE + "cg.nonzero(x, size=...), or x.eval() first",
+    np.union1d: UNKNOWN_SHAPE + "cg.unique(np.concatenate([x, y]), size=...)",
+    np.unique: DISTINCT,
+    np.unique_all: DISTINCT,
+    np.unique_counts: DISTINCT,
+    np.unique_inverse: DISTINCT + " and np.searchsorted",
+    np.unique_values: DISTINCT,
+}
+CHANGING = {
+    np.copyto: CHANGES + "np.where(mask, source, x), or an update edge of cg.compile",
+    np.fill_diagonal: CHANGES + "np.where(np.eye(n, dtype=bool), value, x)",
+    np.place: CHANGES + "np.where(mask, values, x)",
+    np.put: CHANGES + "cg.scatter(x.ravel(), positions, values)",
+    np.put_along_axis: CHANGES + "cg.put_along_axis, which gives the new value",
+    np.putmask: CHANGES + "np.where(mask, values, x)",
+}
+OF_DATA = dict.fromkeys(
+    (
+        np.array2string, np.array_repr, np.array_str, np.datetime_as_string, np.frombuffer, np.fromfile, np.fromiter,
+        np.fromstring, np.genfromtxt, np.loadtxt, np.save, np.savetxt, np.savez, np.savez_compressed,
+    ),
+    NO_DATA,
+)  # fmt: skip
+PLACED = "nodes have no bytes until a plan places them; use function.compiled.views of a compiled Function"
+OF_BYTES = {
+    np.lib.stride_tricks.as_strided: "a node has no strides; use slices, or np.lib.stride_tricks.sliding_window_view",
+    np.may_share_memory: PLACED,
+    np.require: "a node has no layout in memory; use x.eval() first",
+    np.shares_memory: PLACED,
+}
+OF_COMPLEX: dict[Any, str] = {
+    np.emath.arccos: COMPLEX + "np.arccos within [-1, 1]",
+    np.emath.arcsin: COMPLEX + "np.arcsin within [-1, 1]",
+    np.emath.arctanh: COMPLEX + "np.arctanh within [-1, 1]",
+    np.emath.log: COMPLEX + "np.log of positive numbers",
+    np.emath.log10: COMPLEX + "np.log10 of positive numbers",
+    np.emath.log2: COMPLEX + "np.log2 of positive numbers",
+    np.emath.logn: COMPLEX + "np.log(x) / np.log(n) of positive numbers",
+    np.emath.power: COMPLEX + "np.power of positive numbers",
+    np.emath.sqrt: COMPLEX + "np.sqrt of positive numbers",
+    np.linalg.eig: COMPLEX + "np.linalg.eigh of symmetric matrices",
+    np.linalg.eigvals: COMPLEX + "np.linalg.eigvalsh of symmetric matrices",
+    np.sort_complex: COMPLEX + "np.sort",
+} | {
+    getattr(np.fft, name): COMPLEX + "cg.fft, cg.ifft, cg.rfft and cg.irfft, in which a number is a pair"
+    for name in "fft fft2 fftn hfft ifft ifft2 ifftn ihfft irfft irfft2 irfftn rfft rfft2 rfftn".split()
+}
+OF_FUNCTIONS = {np.fromfunction: "the function is called without nodes; use np.fromfunction without like="}
+OF_DATES = dict.fromkeys(
+    (np.busday_count, np.busday_offset, np.is_busday, np.isnat), "nodes hold numbers, not dates; use x.eval() first"
+)
+
+REFUSED: dict[Any, str] = UNKNOWN_SHAPES | CHANGING | OF_DATA | OF_BYTES | OF_COMPLEX | OF_FUNCTIONS | OF_DATES
+"""NumPy's function → why it means nothing for nodes, and what to use."""
+ELSE = "it has no meaning for nodes; use x.eval() first"
+"""Of functions of text, of records, and of those that NumPy may add."""

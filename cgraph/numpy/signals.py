@@ -1,0 +1,263 @@
+"""Sequences: differences, slopes, integrals, convolution, phases, padding."""
+
+from math import pi
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import NoMeaningError, ShapeError
+from cgraph.ir.graph import Node
+from cgraph.numpy.making import linspace
+from cgraph.numpy.quantiles import median
+from cgraph.numpy.reducing import cumsum, max, mean, min, sum
+from cgraph.numpy.table import of
+from cgraph.ops.arithmetic import remainder, rint
+from cgraph.ops.compare import equal, not_equal, where
+from cgraph.ops.conv import conv1d
+from cgraph.ops.family import common_dtype
+from cgraph.ops.join import concat
+from cgraph.ops.leaf import as_node
+from cgraph.ops.linear import matmul
+from cgraph.ops.pad import pad as pad_evenly
+from cgraph.ops.pad import pairs
+from cgraph.ops.shape import axes_of, axis_of, broadcast_to, moveaxis, ravel, reshape
+from cgraph.ops.slicing import flip
+from cgraph.ops.sliding import sliding
+from cgraph.ops.take import take
+
+__all__ = ["convolve", "correlate", "diff", "ediff1d", "gradient", "pad", "trapezoid", "unwrap"]
+
+
+def along(axis: int, part: slice) -> tuple[slice, ...]:
+    """The index of a part of one axis."""
+    return (*[slice(None)] * axis, part)
+
+
+@of(np.diff)
+def diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Node:
+    """Each element less the one before it along an axis, n times over."""
+    a = as_node(a)
+    axis = axis_of(axis, a.ndim)
+    ends = [v if v is None else beside(as_node(v), a, axis) for v in (prepend, append)]
+    parts = [v for v in (ends[0], a, ends[1]) if v is not None]
+    a = concat(parts, axis) if len(parts) > 1 else a
+    for _ in range(n):
+        late, early = a[along(axis, slice(1, None))], a[along(axis, slice(None, -1))]
+        a = not_equal(late, early) if a.dtype.kind == "b" else late - early
+    return a
+
+
+def beside(v: Node, a: Node, axis: int) -> Node:
+    """A number as one more element along an axis; others as they are."""
+    return v if v.ndim else broadcast_to(v, (*a.shape[:axis], 1, *a.shape[axis + 1 :]))
+
+
+@of(np.ediff1d)
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Node:
+    """Differences of neighbours among all elements, with others before and behind."""
+    found = diff(ravel(ary))
+    ends = [None if v is None else ravel(as_node(v).astype(found.dtype)) for v in (to_begin, to_end)]
+    return concat([v for v in (ends[0], found, ends[1]) if v is not None])
+
+
+@of(np.gradient)
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Slopes along axes by central differences, to one side at the ends; a tuple for several axes.
+
+    Parameters
+        varargs: the distance of neighbours, or their places, for all axes or for each
+        edge_order: 1 or 2, of the differences at the ends
+    """
+    f = as_node(f)
+    f = f if f.dtype.kind == "f" else f.astype("float64")
+    axes = list(axes_of(None, f.ndim)) if axis is None else [axis_of(a, f.ndim) for a in np.atleast_1d(axis).tolist()]
+    spacings = list(varargs) * len(axes) if len(varargs) == 1 else list(varargs) or [1.0] * len(axes)
+    if len(spacings) != len(axes) or edge_order not in (1, 2):
+        raise ShapeError(f"{len(varargs)} distances for {len(axes)} axes, edge_order {edge_order} of 1 or 2")
+    found = tuple(slope(f, a, h, edge_order) for a, h in zip(axes, spacings))
+    return found[0] if len(found) == 1 else found
+
+
+def slope(f: Node, axis: int, spacing: Any, edge_order: int) -> Node:
+    """Slopes along one axis, in turn the first along it."""
+    y = moveaxis(f, axis, 0)
+    n, h = y.shape[0], as_node(spacing, f.dtype)
+    if n < edge_order + 1:
+        raise ShapeError(f"axis {axis} of {f.spec} has too few elements for edge_order {edge_order}")
+    if h.ndim == 0:
+        steps = broadcast_to(h, (n - 1,))
+    elif h.shape == (n,):
+        steps = diff(h if h.dtype.kind == "f" else h.astype("float64"))
+    else:
+        raise ShapeError(f"places {h.spec} along an axis of {n}")
+    steps = reshape(steps, (n - 1, *[1] * (y.ndim - 1)))
+    left, right = steps[:-1], steps[1:]
+    rise = (y[1:] - y[:-1]) / steps
+    inner = (rise[:-1] * right + rise[1:] * left) / (left + right)
+    if h.ndim == 0:
+        inner = (y[2:] - y[:-2]) / (2.0 * h)
+    first, last = rise[:1], rise[-1:]
+    if edge_order == 2:
+        first = quadratic(y[:3], steps[:2])
+        last = -quadratic(flip(y[-3:], 0), flip(steps[-2:], 0))
+    return moveaxis(concat([first, inner, last], 0).astype(f.dtype), 0, axis)
+
+
+def quadratic(y: Node, steps: Node) -> Node:
+    """The slope at the first of three places, of the parabola through them."""
+    a, b = steps[:1], steps[1:]
+    return -(2.0 * a + b) / (a * (a + b)) * y[:1] + (a + b) / (a * b) * y[1:2] - a / (b * (a + b)) * y[2:]
+
+
+@of(np.trapezoid)
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Node:
+    """The area below straight lines between points, `dx` apart or at places `x`."""
+    y = as_node(y)
+    axis = axis_of(axis, y.ndim)
+    if x is not None:
+        x = as_node(x)
+        step = diff(x, axis=axis if x.ndim > 1 else 0)
+        dx = reshape(step, [-1 if i == axis else 1 for i in range(y.ndim)]) if x.ndim == 1 else step
+    y = y if y.dtype.kind == "f" else y.astype("float64")
+    return sum(dx * (y[along(axis, slice(1, None))] + y[along(axis, slice(None, -1))]) / 2.0, axis)
+
+
+@of(np.convolve)
+def convolve(a: Any, v: Any, mode: str = "full") -> Node:
+    """Sums of products of one row with the other one reversed, at every shift: all, the middle, or whole overlaps."""
+    a, v = as_node(a), as_node(v)
+    return correlated(v, a, mode) if v.size > a.size else correlated(a, v, mode)
+
+
+@of(np.correlate)
+def correlate(a: Any, v: Any, mode: str = "valid") -> Node:
+    """Sums of products of one row with the other one, at every shift: all, the middle, or whole overlaps."""
+    a, v = as_node(a), as_node(v)
+    found = correlated(v, flip(a), mode) if v.size > a.size else correlated(a, flip(v), mode)
+    return flip(found) if v.size > a.size else found
+
+
+def correlated(a: Node, v: Node, mode: str) -> Node:
+    """The longer row `a` with the shorter one reversed."""
+    if a.ndim > 1 or v.ndim > 1 or not v.size:
+        raise ShapeError(f"two rows with elements are convolved, not {a.spec} and {v.spec}")
+    n = v.size
+    around = {"full": (n - 1, n - 1), "same": (n // 2, n - 1 - n // 2), "valid": (0, 0)}
+    if mode not in around:
+        raise ShapeError(f"mode is 'full', 'same' or 'valid', not {mode!r}")
+    before, behind = around[mode]
+    dtype = common_dtype(a, v)
+    a, v = pad_evenly(ravel(a.astype(dtype)), (before, behind)), flip(ravel(v.astype(dtype)))
+    if dtype.kind == "f":
+        return ravel(conv1d(a[None, None], v[None, None]))
+    return matmul(sliding(a, n), v)
+
+
+@of(np.unwrap)
+def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * pi) -> Node:
+    """Neighbours brought nearer than half a period by adding whole periods."""
+    p = as_node(p)
+    axis = axis_of(axis, p.ndim)
+    kind = np.result_type(p.dtype, period)
+    step = diff(p, axis=axis)
+    whole = kind.kind in "iu"
+    high, odd = (period // 2, period % 2) if whole else (period / 2, False)
+    low = -high
+    near = remainder(step - low, period) + low
+    if not odd:
+        near = where(equal(near, low) & (step > 0), high, near)
+    added = where(abs(step) < (high if discont is None else max_of(discont, high)), 0, near - step).astype(kind)
+    first = p[along(axis, slice(None, 1))].astype(kind)
+    return concat([first, p[along(axis, slice(1, None))] + cumsum(added, axis)], axis).astype(kind)
+
+
+def max_of(x: float, y: float) -> float:
+    return x if x > y else y
+
+
+# -- padding ----------------------------------------------------------------------------------------------------------
+
+STATISTICS = {"maximum": max, "minimum": min, "mean": mean, "median": median}
+OF_POSITIONS = ("edge", "reflect", "symmetric", "wrap")
+
+
+@of(np.pad)
+def pad(
+    array: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0, end_values: Any = 0,
+    stat_length: Any = None, reflect_type: str = "even",
+) -> Node:  # fmt: skip
+    """More elements around the operand.
+
+    Parameters
+        pad_width: one number, a pair, or a pair for each axis: elements before and behind
+        mode: constant, empty (zeros), edge, reflect, symmetric, wrap, linear_ramp, maximum, minimum, mean, median
+        constant_values, end_values: as `pad_width`: what the constant is; what a ramp ends with
+        stat_length: as `pad_width`: how many elements from the edge a statistic is of; all by default
+    """
+    x = as_node(array)
+    if isinstance(pad_width, dict):
+        pad_width = [pad_width.get(i, pad_width.get(i - x.ndim, (0, 0))) for i in range(x.ndim)]
+        pad_width = [w if np.ndim(w) else (w, w) for w in pad_width]
+    widths = pairs(pad_width, x)
+    if reflect_type != "even":
+        raise NoMeaningError(
+            f"there is no reflect_type {reflect_type!r} for nodes; use 2 * edge - np.pad(x, n, mode='reflect')"
+        )
+    if mode in OF_POSITIONS:
+        for axis, (before, behind) in enumerate(widths):
+            if before or behind:
+                x = take(x, np.pad(np.arange(x.shape[axis]), (before, behind), mode=mode), axis)  # type: ignore[call-overload]
+        return x
+    for axis, (before, behind) in enumerate(widths):
+        x = concat(
+            [
+                v
+                for v in sides(x, axis, before, behind, mode, constant_values, end_values, stat_length)
+                if v is not None
+            ],
+            axis,
+        )
+    return x
+
+
+def sides(x: Node, axis: int, before: int, behind: int, mode: str, constant: Any, ends: Any, length: Any) -> list[Any]:
+    """What stands before the operand along an axis, itself, and what stands behind; None for nothing."""
+
+    def side(n: int, which: int) -> Node | None:
+        if not n:
+            return None
+        if mode in ("constant", "empty"):
+            value: Any = pair_of(constant, axis, which, x) if mode == "constant" else np.zeros((), x.dtype)
+        elif mode == "linear_ramp":
+            return ramp(x, axis, n, pair_of(ends, axis, which, x), which)
+        elif mode in STATISTICS:
+            value = statistic(x, axis, mode, length, which)
+        else:
+            known = ", ".join(["constant", "empty", *OF_POSITIONS, "linear_ramp", *STATISTICS])
+            raise NoMeaningError(f"there is no mode {mode!r} for nodes; use np.pad(x, n, mode=...) of {known}")
+        return broadcast_to(as_node(value), (*x.shape[:axis], n, *x.shape[axis + 1 :]))
+
+    return [side(before, 0), x, side(behind, 1)]
+
+
+def pair_of(values: Any, axis: int, which: int, x: Node) -> np.ndarray:
+    """The value for one side of an axis, in the operand's dtype."""
+    return np.broadcast_to(np.asarray(values), (x.ndim, 2))[axis, which].astype(x.dtype)
+
+
+def ramp(x: Node, axis: int, n: int, end: Any, which: int) -> Node:
+    """n elements on a straight line from the end value to the edge, which is not among them."""
+    edge = moveaxis(x, axis, 0)[0 if which == 0 else -1]
+    found = linspace(end, edge, n, endpoint=False, dtype=x.dtype, axis=axis)
+    return found if which == 0 else flip(found, axis)
+
+
+def statistic(x: Node, axis: int, mode: str, length: Any, which: int) -> Node:
+    """A statistic of the elements nearest to an edge."""
+    if length is not None:
+        pair = np.broadcast_to(np.asarray(length), (x.ndim, 2))[axis]
+        n = x.shape[axis]
+        k = int(pair[which]) if pair[which] < n else n
+        x = x[along(axis, slice(0, k) if which == 0 else slice(n - k, n))]
+    found = STATISTICS[mode](x, axis, keepdims=True)
+    return (rint(found) if x.dtype.kind in "iu" and found.dtype.kind == "f" else found).astype(x.dtype)

@@ -1,0 +1,155 @@
+"""Covariances, correlations and histograms."""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import NoMeaningError, ShapeError
+from cgraph.ir.graph import Node
+from cgraph.numpy.making import linspace, zeros
+from cgraph.numpy.reducing import average, sum
+from cgraph.numpy.table import of
+from cgraph.ops.compare import equal, where
+from cgraph.ops.diagonal import diagonal
+from cgraph.ops.elementary import sqrt
+from cgraph.ops.join import concat
+from cgraph.ops.leaf import as_node
+from cgraph.ops.linear import matmul
+from cgraph.ops.reduce import max, min
+from cgraph.ops.shape import expand_dims, ravel, reshape
+from cgraph.ops.sort import searchsorted, sort
+from cgraph.ops.take import scatter_add
+
+__all__ = ["corrcoef", "cov", "histogram", "histogram2d", "histogram_bin_edges"]
+
+
+@of(np.cov)
+def cov(
+    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights: Any = None,
+    aweights: Any = None, *, dtype: Any = None,
+) -> Node:  # fmt: skip
+    """The covariances of variables, which are rows, or columns if `rowvar` is false.
+
+    `fweights` say how often each observation counts, `aweights` how much.
+    """
+    x = as_node(m)
+    kind = np.dtype(dtype or np.result_type(x.dtype, *([] if y is None else [as_node(y).dtype]), "float64"))
+    x = variables(x, rowvar, kind)
+    if y is not None:
+        x = concat([x, variables(as_node(y), rowvar, kind)], 0)
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    given = [as_node(w) for w in (fweights, aweights) if w is not None]
+    weights = given[0] if len(given) == 1 else given[0] * given[1] if given else None
+    mean, total = average(x, axis=1, weights=weights, returned=True)
+    total = total[0]
+    if weights is None:
+        left = total - ddof
+    elif ddof == 0:
+        left = total
+    elif aweights is None:
+        left = total - ddof
+    else:
+        left = total - ddof * sum(weights * as_node(aweights)) / total
+    x = x - expand_dims(mean, 1)
+    turned = (x if weights is None else x * weights.astype(kind)).T
+    found = matmul(x, turned) / where(left > 0, left, 0.0).astype(kind)
+    return found.squeeze()
+
+
+def variables(x: Node, rowvar: bool, kind: np.dtype) -> Node:
+    """``[variables, observations]``."""
+    if x.ndim > 2:
+        raise ShapeError(f"{x.name} {x.spec} has {x.ndim} axes; variables and observations are two")
+    x = x.astype(kind)
+    return expand_dims(x, 0) if x.ndim == 1 else x if rowvar or x.shape[0] == 1 else x.T
+
+
+@of(np.corrcoef)
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Node:
+    """The correlations of variables, within [-1, 1]."""
+    found = cov(x, y, rowvar, dtype=dtype)
+    if found.ndim == 0:
+        return found / found
+    spread = sqrt(diagonal(found))
+    return (found / expand_dims(spread, 1) / expand_dims(spread, 0)).clip(-1, 1)
+
+
+# -- histograms -------------------------------------------------------------------------------------------------------
+
+
+@of(np.histogram_bin_edges)
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Node:
+    """The edges of the bins: so many between the smallest and the largest, or in a range, or those given."""
+    a = ravel(a)
+    if isinstance(bins, str):
+        raise NoMeaningError(f"how many bins {bins!r} gives depends on values; use a number, as bins=10")
+    if np.ndim(bins) > 0:
+        return as_node(bins)
+    kind = np.result_type(a.dtype, *(range or ()))
+    kind = kind if kind.kind == "f" else np.result_type(kind, float)
+    if range is not None:
+        low, high = (as_node(float(r)) for r in range)
+    elif a.size == 0:
+        low, high = as_node(0.0), as_node(1.0)
+    else:
+        low, high = min(a).astype(kind), max(a).astype(kind)
+    same = equal(low, high)
+    low, high = where(same, low - 0.5, low), where(same, high + 0.5, high)
+    return linspace(low.astype(kind), high.astype(kind), int(bins) + 1, dtype=kind)
+
+
+@of(np.histogram)
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> tuple[Node, Node]:
+    """How many elements lie in each bin, or the sum of their weights; and the edges of the bins.
+
+    Edges belong to the bin above them, the last one to the last bin.
+    """
+    a = ravel(a)
+    edges = histogram_bin_edges(a, bins, range)
+    n = edges.size - 1
+    if weights is None:
+        row, kind = sort(a), np.result_type(a.dtype, edges.dtype)
+        row = row.astype(kind)
+        below = concat([searchsorted(row, edges[:-1]), searchsorted(row, edges[-1:], "right")])
+        count = below[1:] - below[:-1]
+    else:
+        weights = ravel(weights)
+        count = scatter_add(zeros(n + 1, weights.dtype), bin_of(a, edges), weights)[:n]
+    if density:
+        return count / (edges[1:] - edges[:-1]).astype("float64") / sum(count), edges
+    return count, edges
+
+
+def bin_of(a: Node, edges: Node) -> Node:
+    """The bin of each element; one more than there are for those outside."""
+    n = edges.size - 1
+    found = searchsorted(edges, a, "right") - 1
+    found = where(equal(a, edges[-1]), n - 1, found)
+    return where((a >= edges[0]) & (a <= edges[-1]), found, n).astype("int64")
+
+
+@of(np.histogram2d)
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
+) -> tuple[Node, Node, Node]:
+    """How many points lie in each cell of a grid, or the sum of their weights; and the edges along both axes."""
+    x, y = ravel(x), ravel(y)
+    both = list(bins) if np.ndim(bins) > 0 and len(bins) == 2 else [bins, bins]
+    ranges = (None, None) if range is None else range
+    xedges, yedges = (grid_edges(v, b, r) for v, b, r in zip((x, y), both, ranges))
+    m, n = xedges.size - 1, yedges.size - 1
+    cell = bin_of(x, xedges) * (n + 1) + bin_of(y, yedges)
+    weights = np.ones(x.shape) if weights is None else as_node(weights).astype("float64")
+    count = scatter_add(zeros((m + 1) * (n + 1)), cell, weights)
+    found = reshape(count, (m + 1, n + 1))[:m, :n]
+    if density:
+        area = expand_dims(xedges[1:] - xedges[:-1], 1) * (yedges[1:] - yedges[:-1])
+        found = found / area / sum(found)
+    return found, xedges, yedges
+
+
+def grid_edges(x: Node, bins: Any, range: Any) -> Node:
+    """The edges along one axis of a grid: float64 in a range, as NumPy's are."""
+    return histogram_bin_edges(x if range is None else x.astype("float64"), bins, range)

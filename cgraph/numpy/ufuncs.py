@@ -1,0 +1,90 @@
+"""The methods of ufuncs: reduce, accumulate, reduceat; and the dtypes that a ufunc is asked for."""
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import NoMeaningError
+from cgraph.ir.graph import Node
+from cgraph.numpy import reducing
+from cgraph.numpy.folds import by_halves, by_steps
+from cgraph.ops.join import stack
+from cgraph.ops.leaf import as_node
+from cgraph.ops.shape import axis_of
+
+REDUCED: dict[Any, Callable] = {
+    np.add: reducing.sum,
+    np.logical_and: reducing.all,
+    np.logical_or: reducing.any,
+    np.maximum: reducing.max,
+    np.minimum: reducing.min,
+    np.multiply: reducing.prod,
+}
+"""Ufuncs whose ``reduce`` is a function of its own."""
+ACCUMULATED: dict[Any, Callable] = {np.add: reducing.cumsum, np.multiply: reducing.cumprod}
+"""Ufuncs whose ``accumulate`` is a function of its own."""
+GROUPED: dict[Any, Any] = {
+    np.bitwise_and: -1, np.bitwise_or: 0, np.bitwise_xor: 0, np.fmax: None, np.fmin: None, np.gcd: 0, np.hypot: 0.0,
+    np.lcm: 1, np.logaddexp: -np.inf, np.logaddexp2: -np.inf, np.logical_and: True, np.logical_or: False,
+    np.logical_xor: False, np.maximum: None, np.minimum: None,
+}  # fmt: skip
+"""Ufuncs whose operands may be grouped at will, with what no elements at all give; None: nothing."""
+
+
+def reduced(
+    ufunc: np.ufunc, ours: Callable, x: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False,
+    initial: Any = None, where: Any = True,
+) -> Node:  # fmt: skip
+    """``ufunc.reduce``: an op's own reduction, or pairs of pairs where the order does not matter."""
+    said = {"dtype": dtype} if dtype is not None else {}
+    said |= {} if initial is None or initial is np._NoValue else {"initial": initial}  # type: ignore[attr-defined]
+    said |= {} if where is True else {"where": where}
+    function = REDUCED.get(ufunc)
+    if function is None and ufunc not in GROUPED:
+        raise NoMeaningError("what reduce gives depends on the order; use x[0] with np.sum or np.prod of x[1:]")
+    for name in said:
+        if function is None or name not in signature(function).parameters:
+            raise NoMeaningError(f"reduce takes no {name}= of nodes; use np.where, or x.astype(dtype), before it")
+    if function is not None:
+        return function(x, axis, keepdims=keepdims, **said)
+    return by_halves(ours, as_node(x), axis, keepdims, GROUPED[ufunc])
+
+
+def accumulated(ufunc: np.ufunc, ours: Callable, x: Any, axis: int = 0, dtype: Any = None) -> Node:
+    """``ufunc.accumulate``: running sums and products, or steps of 1, 2, 4 … where the order does not matter."""
+    x = as_node(x)
+    if ufunc in ACCUMULATED:
+        return ACCUMULATED[ufunc](x, axis, dtype)
+    if ufunc not in GROUPED:
+        raise NoMeaningError("what accumulate gives depends on the order; use np.cumsum or np.cumprod")
+    return by_steps(ours, x if dtype is None else x.astype(dtype), axis_of(axis, x.ndim))
+
+
+def parts_reduced(ufunc: np.ufunc, ours: Callable, x: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Node:
+    """``ufunc.reduceat`` of known places: one reduction for each part."""
+    if isinstance(indices, Node):
+        raise NoMeaningError(f"places {indices.spec} have no value yet; use known ones, or np.cumsum and np.take")
+    x = as_node(x)
+    axis = axis_of(axis, x.ndim)
+    places = np.asarray(indices).tolist()
+    parts = []
+    for first, last in zip(places, [*places[1:], x.shape[axis]]):
+        part = x[(*[slice(None)] * axis, slice(first, last if last > first else first + 1))]
+        parts.append(reduced(ufunc, ours, part, axis, dtype))
+    return stack(parts, axis)
+
+
+METHODS: dict[str, Any] = {"accumulate": accumulated, "reduce": reduced, "reduceat": parts_reduced}
+
+UFUNC_KEYWORDS = ("dtype", "casting", "signature", "sig")
+
+
+def signature_of_dtype(ufunc: np.ufunc, rule: dict[str, Any]) -> dict[str, Any]:
+    """What `ufunc.resolve_dtypes` takes: a dtype as a signature that leaves the operands open."""
+    found = {"casting": rule["casting"]} if "casting" in rule else {}
+    asked = rule.get("signature", rule.get("sig"))
+    if rule.get("dtype") is not None:
+        asked = (None,) * ufunc.nin + (np.dtype(rule["dtype"]),) * ufunc.nout
+    return found if asked is None else found | {"signature": tuple(asked)}

@@ -1,0 +1,32 @@
+"""Ops that NumPy computes: one Python call at each run, with one thread for its BLAS."""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.ir.graph import Op
+from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
+from cgraph.kernels.callback import callback_call
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.target import Target
+
+
+class OnHost(Op):
+    """An op whose kernel is its meaning."""
+
+    can_fail = True
+
+    def work(self, target: Target, *specs: Spec) -> Work:
+        single = isinstance(self.infer(*specs), Spec)
+
+        def run(outs: tuple[np.ndarray, ...], values: tuple[np.ndarray, ...]) -> None:
+            with np.errstate(all="ignore"):
+                found = self.meaning(*values)
+            for place, value in zip(outs, (found,) if single else found):
+                place[...] = value
+
+        def calls(out: Any, *xs: View) -> list[Call]:
+            return [callback_call(run, (out,) if single else out, xs, blas=True)]
+
+        return Work(calls, strided=True)

@@ -1,0 +1,97 @@
+"""Every call of the table gives with nodes what it gives with arrays, or is refused with something that exists."""
+
+import re
+from operator import attrgetter
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import CgraphError, NoGradientError
+from tests.numpy.calls import AREAS, CALLS, REFUSED, operands
+from tests.numpy.evaluated import called, nodes, values
+from tests.support.tolerance import assert_close
+
+FEW_ULPS = 20  # times the tolerance of the dtype: both sides round, in other orders
+
+
+def assert_same(got, want, dtype: str = "float64") -> None:
+    """Shape, dtype and value, floats as near as the operands' dtype lets them be; float32 stands for float16."""
+    got, want = np.asarray(got), np.asarray(want)
+    want = want.astype("float32") if want.dtype == np.float16 else want
+    assert got.dtype == want.dtype
+    rounded = [x.astype(dtype) if x.dtype == "float64" else x for x in (got, want)]
+    assert_close(*rounded, FEW_ULPS)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("call", CALLS)
+def test_nodes_give_what_numpy_gives(call, dtype):
+    want = called(call, operands(dtype))
+    got = values(called(call, nodes(dtype)))
+    assert len(got) == len(want)
+    for x, y in zip(got, want):
+        assert_same(x, y, dtype)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("area", AREAS)
+def test_kernels_give_what_numpy_gives(area):
+    names, arrays = nodes(), operands()
+    mine = AREAS[area]
+    found = [called(c, names) for c in mine]
+    got = iter(values([x for part in found for x in part], "cpu"))
+    for call, part in zip(mine, found):
+        for want in called(call, arrays):
+            assert_same(next(got), want)
+        assert len(part) == len(called(call, arrays)), call
+
+
+@pytest.mark.parametrize("call", REFUSED)
+def test_what_is_refused_names_what_exists(call):
+    names = nodes()
+    names |= {"node": names["a"] > 0.5, "counts": names["i"]}
+    with pytest.raises(CgraphError) as caught:
+        called(call, names)
+    text = str(caught.value)
+    for owner, path in re.findall(r"\b(np|cg|x)\.([a-zA-Z0-9_.]+)", text):
+        root = {"np": np, "cg": cg, "x": names["a"]}[owner]
+        parts = path.rstrip(".").split(".")[: 1 if owner == "x" else None]  # what follows .eval() is an array's
+        assert attrgetter(".".join(parts))(root) is not None, f"{text}: there is no {owner}.{path}"
+    assert re.search(r"\buse\b|\.item\(\)|\.eval\(\)|makes another", text), text
+
+
+STEPS = (
+    "gap|float32|floor|ceil|trunc|fix|rint|round|sign|mod|div|spacing|nextafter|frexp|view|astype|isin|//|%|dtype=int"
+)
+"""Of calls whose results go in steps, or are not finite."""
+
+
+def smooth_calls() -> list[str]:
+    """Calls of the floats `a`, `M`, `C` or `P` that change smoothly near where they are."""
+    return [c for c in CALLS if re.search(r"\b(a|M|P|C)\b", c) and not re.search(STEPS, c)]
+
+
+@pytest.mark.parametrize("call", smooth_calls())
+def test_gradients_are_those_of_numpys_function_by_differences(call):
+    names, arrays = nodes(), operands()
+    found = [x for x in called(call, names) if isinstance(x, cg.Node) and x.dtype.kind == "f"]
+    rng = np.random.default_rng(1)
+    weights = [rng.normal(size=x.shape) for x in found]
+    loss = cg.sum(cg.concat([cg.ravel(x * w) for x, w in zip(found, weights)])) if found else None
+    moved = [names[n] for n in "aMPC" if re.search(rf"\b{n}\b", call)]
+    try:
+        gradients = cg.gradient(loss, moved) if loss is not None else []
+    except NoGradientError as error:
+        pytest.skip(str(error))
+    for x, slope in zip(moved, values(list(gradients))):
+        way = rng.normal(size=x.shape)
+        way = way + way.T if x.name == "P" else way
+
+        def along(step: float, x=x, way=way) -> float:
+            results = called(call, arrays | {x.name: arrays[x.name] + step * way})
+            floats = [r for r in results if np.asarray(r).dtype.kind == "f"]
+            return float(sum((np.nan_to_num(r) * w).sum() for r, w in zip(floats, weights)))
+
+        want = (along(1e-6) - along(-1e-6)) / 2e-6
+        np.testing.assert_allclose((slope * way).sum(), want, rtol=1e-4, atol=1e-5)
