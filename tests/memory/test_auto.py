@@ -20,12 +20,12 @@ def test_auto_is_never_worse_than_any_strategy(problem):
     assert plan.nbytes <= min(strategy(problem).nbytes for strategy in STRATEGIES.values())
 
 
-@pytest.mark.parametrize("count", [3, 8, 20, 50])
-def test_auto_without_search_is_never_worse_than_a_cheap_strategy(count):
+@pytest.mark.parametrize(("count", "seeds"), [(3, 250), (8, 250), (20, 60), (50, 25)])
+def test_auto_without_search_is_never_worse_than_a_cheap_strategy(count, seeds):
     cheap = {**OFFSET_STRATEGIES, **BLOCK_STRATEGIES}
     for slow in ("exact", "exact_blocks", "min_cost_flow"):
         del cheap[slow]
-    for seed in range(250):
+    for seed in range(seeds):
         problem = random_problem(seed, count)
         plan = auto(problem, nodes=0)
         check_plan(problem, plan)
