@@ -94,6 +94,18 @@ def test_the_replay_catches_reads_of_other_rows():
             check_rows(values, [*acts[:at], replace(acts[at], reads=reads), *acts[at + 1 :]], FRAME, frame.nbytes)
 
 
+def test_the_replay_catches_bands_in_another_order_too_few_and_too_low():
+    values = chain(np.random.default_rng(3))
+    frame = frame_of(values, pulled(values, [value.band(2) for value in values]), 64, 64)
+    acts = acts_of(values, frame)
+    with pytest.raises(PlanError, match="rows of .* are made"):
+        check_rows(values, acts[:-1], FRAME, frame.nbytes)
+    with pytest.raises(PlanError, match="rows 0 to 3 of x0 follow 3 rows"):
+        check_rows(values, [acts[0], *acts], FRAME, frame.nbytes)
+    with pytest.raises(PlanError, match=f"leave the frame of {frame.nbytes - 64} bytes"):
+        check_rows(values, acts, FRAME, frame.nbytes - 64)
+
+
 def test_the_replay_catches_slides_of_other_rows_and_out_of_the_frame():
     values = chain(np.random.default_rng(3))
     frame = frame_of(values, pulled(values, [value.band(2) for value in values]), 64, 64)

@@ -8,6 +8,7 @@ from cgraph import DTypeError, ShapeError
 from cgraph.autodiff import hessian_vector_product, jvp
 from cgraph.ir.graph import apply
 from cgraph.kernels.calls.regions import Grid
+from cgraph.ops.arithmetic import Add
 from cgraph.ops.compare import Where
 from cgraph.ops.fft import Irfft
 from cgraph.ops.join import Concat
@@ -93,6 +94,14 @@ REFUSED = {
     "concat of two ranks": (lambda: apply(Concat(0), X, FOUR), ShapeError, "rank or dtype"),
     "concat of two dtypes": (lambda: apply(Concat(0), X, WHOLE), ShapeError, "rank or dtype"),
     "concat of other rows": (lambda: apply(Concat(0), X, Y), ShapeError, "an axis other than 0"),
+    "a sum of two shapes": (lambda: apply(Add(), X, Y), ShapeError, "operands differ in shape"),
+    "text": (lambda: cg.add(X, np.array(["a"])), DTypeError, "dtype <U32 is not supported"),
+    "too few gradients of one's own": (
+        lambda: cg.gradient(cg.sum(cg.custom_gradient(X, [X, Y], lambda g: [g])), X), ShapeError, "custom_gradient at",
+    ),
+    "gradients of one's own of another shape": (
+        lambda: cg.gradient(cg.sum(cg.custom_gradient(X, [X], lambda g: [Y])), X), ShapeError, "custom_gradient at",
+    ),
     "a slice of another dtype": (lambda: apply(SetSlice((0, 0), (1, 1)), X, WHOLE), DTypeError, "cannot be set to"),
 }  # fmt: skip
 

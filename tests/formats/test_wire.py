@@ -1,0 +1,45 @@
+"""Fields of protocol buffers: what is cut off, reaches too far or is of no kind, at its very edge."""
+
+import pytest
+
+from cgraph.errors import FormatError
+from cgraph.formats.onnx.wire import encoded, fields, varint
+
+
+def parts(raw: bytes) -> list[tuple[int, bytes]]:
+    """The number and the bytes of each field."""
+    return [(f.number, raw[f.content.start : f.content.stop]) for f in fields(memoryview(raw), range(len(raw)))]
+
+
+def test_fields_of_every_kind_follow_one_another():
+    raw = b"\x08\x96\x01" + b"\x11" + b"8" * 8 + b"\x1a\x02ab" + b"\x25" + b"4" * 4 + b"\x2a\x00"
+    assert parts(raw) == [(1, b"\x96\x01"), (2, b"8" * 8), (3, b"ab"), (4, b"4" * 4), (5, b"")]
+
+
+@pytest.mark.parametrize(
+    ("raw", "match"),
+    [
+        (b"\x11" + b"8" * 7, "byte 0 reaches to 9, its message ends at 8"),
+        (b"\x25" + b"4" * 3, "byte 0 reaches to 5, its message ends at 4"),
+        (b"\x08\x01\x1a\x02a", "byte 2 reaches to 6, its message ends at 5"),
+        (b"\x08", "a number is cut off at byte 1"),
+        (b"\x08\x80", "a number is cut off at byte 2"),
+        (b"\x1a", "a number is cut off at byte 1"),
+        (b"\x0b", "byte 0 begins a field of the unknown kind 3"),
+        (b"\x0e", "byte 0 begins a field of the unknown kind 6"),
+    ],
+)
+def test_a_field_that_is_not_all_there_is_refused(raw, match):
+    with pytest.raises(FormatError, match=match):
+        parts(raw)
+
+
+@pytest.mark.parametrize("n", [0, 1, 127, 128, 2**32, 2**63, 2**64 - 1])
+def test_numbers_of_64_bits_come_back(n):
+    raw = encoded(n) + b"behind"
+    assert varint(memoryview(raw), 0, len(raw)) == (n, len(encoded(n)))
+
+
+def test_a_number_of_more_bits_is_refused():
+    with pytest.raises(FormatError, match="before byte 10 has more than 64 bits"):
+        varint(memoryview(b"\x80" * 10 + b"\x01"), 0, 11)
