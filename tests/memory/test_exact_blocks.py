@@ -1,6 +1,11 @@
+from math import inf
+from time import monotonic
+
+import pytest
 from hypothesis import given
 
 from cgraph.memory.check import check_plan
+from cgraph.memory.fit import Limit, OutOfNodesError, choose_sizes
 from cgraph.memory.strategies import BLOCK_STRATEGIES
 from cgraph.memory.strategies.exact_blocks import exact_blocks
 from tests.support.problems import problems, random_problem
@@ -39,3 +44,18 @@ def test_a_limit_still_gives_a_sound_plan():
         plan = exact_blocks(problem, **limit)
         check_plan(problem, plan)
         assert not plan.proved
+
+
+def test_sizes_are_chosen_within_a_number_of_nodes_and_until_a_time():
+    rows = [(0, 1, 4), (1, 2, 8), (2, 3, 4)]
+    for nodes in range(20):
+        limit = Limit(nodes, inf)
+        try:
+            chosen = choose_sizes([8, 4], rows, limit)
+        except OutOfNodesError:
+            continue
+        break
+    assert chosen == [4, 8, 4] and nodes > 3
+    assert choose_sizes([8, 4], rows, Limit(nodes, inf)) == chosen
+    with pytest.raises(OutOfNodesError):
+        choose_sizes([8, 4], rows, Limit(nodes, monotonic() - 1))

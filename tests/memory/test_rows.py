@@ -102,8 +102,8 @@ def test_the_replay_catches_bands_in_another_order_too_few_and_too_low():
         check_rows(values, acts[:-1], FRAME, frame.nbytes)
     with pytest.raises(PlanError, match="rows 0 to 3 of x0 follow 3 rows"):
         check_rows(values, [acts[0], *acts], FRAME, frame.nbytes)
-    with pytest.raises(PlanError, match=f"leave the frame of {frame.nbytes - 64} bytes"):
-        check_rows(values, acts, FRAME, frame.nbytes - 64)
+    with pytest.raises(PlanError, match="leave the frame of 64 bytes"):
+        check_rows(values, acts, FRAME, 64)
 
 
 def test_the_replay_catches_slides_of_other_rows_and_out_of_the_frame():
