@@ -60,11 +60,9 @@ def wholes_of(values: Sequence[Value]) -> dict[int, list[Value]]:
 
 
 def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges of steps ``first..last`` without overlaps; empty ones left out."""
+    """Ranges of steps ``first..last`` without overlaps."""
     found: list[tuple[int, int]] = []
     for first, last in sorted(spans):
-        if first > last:
-            continue
         if found and first <= found[-1][1]:
             found[-1] = found[-1][0], max(found[-1][1], last)
         else:

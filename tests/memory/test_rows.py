@@ -1,5 +1,7 @@
 """Bands of rows: rings hold what is read; an independent replay must accept that, and catch every change."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -104,6 +106,19 @@ def test_the_replay_catches_bands_in_another_order_too_few_and_too_low():
         check_rows(values, [acts[0], *acts], FRAME, frame.nbytes)
     with pytest.raises(PlanError, match="leave the frame of 64 bytes"):
         check_rows(values, acts, FRAME, 64)
+
+
+def test_the_replay_catches_a_workspace_in_the_rows_that_are_made():
+    values = chain(np.random.default_rng(3))
+    frame = frame_of(values, pulled(values, [value.band(2) for value in values]), 64, 64)
+    acts = acts_of(values, frame)
+    at, act = next((i, act) for i, act in enumerate(acts) if not act.slides and act.out.view.at.base is FRAME)
+    first = act.out.view.at
+    for offset, caught in ((0, True), (64, True), (-64, False)):
+        room = contiguous(Pointer(FRAME, first.offset + offset), (64,), "u1")
+        wrong = [*acts[:at], replace(act, workspace=room), *acts[at + 1 :]]
+        with pytest.raises(PlanError, match="the workspace of .* lies in its rows") if caught else nullcontext():
+            check_rows(values, wrong, FRAME, frame.nbytes)
 
 
 def test_the_replay_catches_slides_of_other_rows_and_out_of_the_frame():
