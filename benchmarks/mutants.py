@@ -48,23 +48,25 @@ PASSED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 FORK = multiprocessing.get_context("fork")
 SLOW_IMPORTS = ("hypothesis", "llvmlite.binding", "numba", "scipy.optimize", "onnx")
 KERNELS = "tests/kernels"
+RUNS = ("tests/function", "tests/memory/test_recompute.py", "tests/ops/test_index.py", "tests/ops/test_callback.py")
 # the tests that matter for a module: those of its longest beginning that stands here
 TESTS: dict[str, tuple[str, ...]] = {
     "": ("tests/function", "tests/ops/test_cases.py"),
     "autodiff": ("tests/autodiff",),
     "budget": ("tests/memory", "tests/passes/test_stream_rows.py"),
-    "engine/cpu": ("tests/engine", "tests/function"),
+    "engine/cpu": ("tests/engine", *RUNS),
     "formats": ("tests/formats",),
-    "function": ("tests/function",),
+    "function": RUNS,
     "kernels": (KERNELS,),
     "kernels/cache": (f"{KERNELS}/test_store.py",),
     "kernels/llvm/interpret": ("tests/engine", "tests/function"),
     "kernels/store": (f"{KERNELS}/test_store.py", f"{KERNELS}/test_gpu.py"),
-    "memory": ("tests/memory", "tests/function"),
+    "memory": ("tests/memory", "tests/function/test_wiring.py", "tests/passes/test_stream_rows.py"),
     "nn": ("tests/nn",),
     "ops": ("tests/ops", "tests/autodiff"),
-    "passes": ("tests/passes",),
+    "passes": ("tests/passes", "tests/ops/test_control.py"),
     "planning": ("tests/memory", "tests/function", "tests/passes/test_recompute.py"),
+    "runner": RUNS,
     "schedule": ("tests/schedule", "tests/function/test_orders.py"),
 }
 

@@ -1,0 +1,105 @@
+"""What the makers of kernel calls refuse: values that do not fit together would be read or written out of bounds."""
+
+import numpy as np
+import pytest
+
+from cgraph.kernels.calls.conv import conv_calls
+from cgraph.kernels.calls.conv_shape import ConvShape
+from cgraph.kernels.calls.conv_transpose import TransposedShape, conv_transpose_calls
+from cgraph.kernels.calls.depthwise import depthwise_calls
+from cgraph.kernels.calls.index import scatter_calls
+from cgraph.kernels.calls.laned import Laned
+from cgraph.kernels.calls.laned_copy import concat_calls, copy_channels_calls
+from cgraph.kernels.calls.matmul import matmul_calls
+from cgraph.kernels.calls.move import copy_calls
+from cgraph.kernels.calls.random import random_calls
+from cgraph.kernels.calls.resize import rounded_positions
+from cgraph.kernels.calls.window import Window
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.target import target_named
+from tests.support.kernels import view_of
+
+TARGET = target_named("avx2")
+AT = Pointer(np.zeros(0))
+AROUND = Window((3, 3), (1, 1), (1, 1, 1, 1))
+SHAPE = ConvShape(8, 6, 6, 8, TARGET, AROUND)
+DEPTHWISE = ConvShape(8, 6, 6, 8, TARGET, AROUND, 8)
+TRANSPOSED = TransposedShape(8, 6, 6, 8, TARGET, AROUND)
+
+
+def laned(n: int = 2, c: int = 8, h: int = 6, w: int = 6, halo: int = 1, **more: int) -> Laned:
+    return Laned(AT, n, c, h, w, more.pop("lanes", 8), (halo,) * 4, more.pop("first", 0), more.pop("channels", 0), "f4")
+
+
+def view(*shape: int, dtype: str = "f4"):
+    return view_of(np.zeros(shape, dtype))
+
+
+def convolve(x: Laned, out: Laned | None = None):
+    return conv_calls(SHAPE, out or laned(halo=0), x, AT, None)
+
+
+def each_channel(x: Laned, shape: ConvShape = DEPTHWISE):
+    return depthwise_calls(shape, laned(halo=0), x, AT, None)
+
+
+def transpose(x: Laned, out: Laned | None = None):
+    return conv_transpose_calls(TRANSPOSED, out or laned(halo=0), x, AT, None)
+
+
+def product(*shapes: tuple[int, ...]):
+    return matmul_calls(TARGET, *(view(*shape) for shape in shapes))
+
+
+REFUSED = {
+    "a convolution: channels": (lambda: convolve(laned(c=16)), "are not those of"),
+    "a convolution: rows": (lambda: convolve(laned(h=5)), "are not those of"),
+    "a convolution: lanes": (lambda: convolve(laned(lanes=4)), "are not those of"),
+    "a convolution: halo": (lambda: convolve(laned(halo=0)), "a halo of .* is narrower"),
+    "a convolution: images": (lambda: convolve(laned(n=3)), "3 images do not make 2 results"),
+    "groups of plain images": (lambda: ConvShape(8, 6, 6, 8, TARGET, AROUND, 2, True), "one group only"),
+    "groups of channels": (lambda: ConvShape(8, 6, 6, 9, TARGET, AROUND, 2), "2 groups do not divide 8 and 9"),
+    "depthwise: it is not": (lambda: each_channel(laned(), SHAPE), "is not depthwise"),
+    "depthwise: columns": (lambda: each_channel(laned(w=5)), "are not those of"),
+    "depthwise: images": (lambda: each_channel(laned(n=1)), "are not those of"),
+    "depthwise: halo": (lambda: each_channel(laned(halo=0)), "a halo of .* is narrower"),
+    "transposed: channels": (lambda: transpose(laned(c=16)), "are not those of"),
+    "transposed: results": (lambda: transpose(laned(), laned(h=7, halo=0)), "are not those of"),
+    "transposed: images": (lambda: transpose(laned(n=3)), "are not those of"),
+    "transposed: halo": (lambda: transpose(laned(halo=0)), "a halo of .* is narrower"),
+    "channels of other images": (lambda: copy_channels_calls(laned(), laned(n=1)), "do not fill"),
+    "channels of other rows": (lambda: copy_channels_calls(laned(), laned(h=5)), "do not fill"),
+    "too few channels": (lambda: concat_calls(laned(c=16), [laned()]), r"\[8\] channels do not make 16"),
+    "a product": (lambda: product((2, 3), (2, 4), (5, 3)), "no product of"),
+    "a product: bias": (lambda: product((2, 3), (2, 4), (4, 3), (1, 3)), "bias has shape"),
+    "a copy of other items": (
+        lambda: copy_calls(TARGET, view(3), view(3, dtype="f8")), "items of 4 and 8 bytes; a copy converts nothing",
+    ),
+    "positions along two axes": (
+        lambda: scatter_calls(view(9), view_of(np.zeros((4, 6), "i8")[:, :3]), view(4, 3), 0), "are not one axis",
+    ),
+    "random numbers of a kind": (lambda: random_calls("cauchy", view(3), view(1, dtype="u8")), "no random 'cauchy'"),
+    "random bits of floats": (lambda: random_calls("bits", view(3), view(1, dtype="u8")), "no random 'bits' of f4"),
+    "a key of 4 bytes": (lambda: random_calls("uniform", view(3), view(1, dtype="u4")), "a key of 8 bytes"),
+    "random numbers with steps": (
+        lambda: random_calls("uniform", view_of(np.zeros(6, "f4")[::2]), view(1, dtype="u8")), "a contiguous view",
+    ),
+    "a way to round": (lambda: rounded_positions(np.zeros(2), "up"), "rounding 'up'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_values_that_do_not_fit_are_refused(name):
+    act, match = REFUSED[name]
+    with pytest.raises(ValueError, match=match):
+        act()
+
+
+def test_values_that_fit_are_taken():
+    for calls in (
+        convolve(laned()),
+        each_channel(laned()),
+        transpose(laned()),
+        product((2, 3), (2, 4), (4, 3), (2, 3)),
+    ):
+        assert calls
