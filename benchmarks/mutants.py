@@ -40,10 +40,10 @@ from benchmarks.faults import Fault, faults_of
 from benchmarks.reach import Reach, Reached
 
 ROOT = Path(__file__).resolve().parents[1]
-BUDGET = 30  # seconds of tests for one fault
-PATIENCE = 4  # times the processor time of the tests without a fault
-LEAST_SECONDS = 20
-WAITING = 8  # seconds for each second of processor time: others use the machine, too
+BUDGET = 20  # seconds of tests for one fault
+PATIENCE = 4  # times the processor time of the tests without a fault, and of a start
+LEAST_SECONDS = 15  # of a start
+WAITING = 6  # times the same, by the clock: others use the machine, too
 PASSED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 FORK = multiprocessing.get_context("fork")
 SLOW_IMPORTS = ("hypothesis", "llvmlite.binding", "numba", "scipy.optimize", "onnx")
@@ -229,8 +229,7 @@ def is_noticed(tree: Path, each: Drawn, tests: list[str], seconds: float) -> boo
     place.write_text(each.text())
     os.utime(place, (times.st_atime, times.st_mtime + 10))  # byte code is known by the time of its source
     try:
-        limit = round(LEAST_SECONDS + PATIENCE * seconds)
-        return in_child(tree, lambda: run_tests(tests, Chosen(tests)), limit) not in PASSED
+        return in_child(tree, lambda: run_tests(tests, Chosen(tests)), LEAST_SECONDS + round(seconds)) not in PASSED
     finally:
         place.write_text(each.source)
         os.utime(place, (times.st_atime, times.st_mtime))
@@ -243,10 +242,10 @@ def entries(tree: Path) -> set[tuple[str, int]]:
     return {(entry.name, entry.inode()) for entry in os.scandir(cache_of(tree))}
 
 
-def in_child(tree: Path, work: Callable[[], Any], limit: int | None = None) -> Any:
+def in_child(tree: Path, work: Callable[[], Any], expected: int | None = None) -> Any:
     """What `work` returns in a process of its own, in the tree; None when it dies.
 
-    With a limit of processor seconds it is killed beyond them, and what it prints is not shown.
+    With a number of processor seconds it is killed when it takes far longer, and what it prints is not shown.
     """
     ours, theirs = FORK.Pipe(duplex=False)
 
@@ -255,8 +254,8 @@ def in_child(tree: Path, work: Callable[[], Any], limit: int | None = None) -> A
         os.chdir(tree)
         os.environ |= {"PYTHONPATH": str(tree), "XDG_CACHE_HOME": str(tree.parent / "cache")}
         sys.path[:] = [str(tree), *(place for place in sys.path if Path(place).resolve() != ROOT)]
-        if limit is not None:
-            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+        if expected is not None:
+            resource.setrlimit(resource.RLIMIT_CPU, (PATIENCE * expected, PATIENCE * expected))
             for stream in (1, 2):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
         theirs.send(work())
@@ -265,7 +264,7 @@ def in_child(tree: Path, work: Callable[[], Any], limit: int | None = None) -> A
     child.start()
     theirs.close()
     try:
-        return ours.recv() if ours.poll(None if limit is None else WAITING * limit) else None
+        return ours.recv() if ours.poll(None if expected is None else WAITING * expected) else None
     except EOFError:
         return None
     finally:

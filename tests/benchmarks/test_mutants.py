@@ -166,7 +166,7 @@ def endless():
 def test_a_child_that_dies_or_does_not_end_gives_nothing(tmp_path):
     assert in_child(tmp_path, lambda: Path.cwd()) == tmp_path
     assert in_child(tmp_path, lambda: os._exit(3)) is None
-    assert in_child(tmp_path, endless, limit=1) is None
+    assert in_child(tmp_path, endless, 1) is None
     assert Path.cwd() != tmp_path and ROOT.is_dir()
 
 

@@ -96,10 +96,4 @@ def test_values_that_do_not_fit_are_refused(name):
 
 
 def test_values_that_fit_are_taken():
-    for calls in (
-        convolve(laned()),
-        each_channel(laned()),
-        transpose(laned()),
-        product((2, 3), (2, 4), (4, 3), (2, 3)),
-    ):
-        assert calls
+    assert convolve(laned()) and each_channel(laned()) and concat_calls(laned(), [laned()])
