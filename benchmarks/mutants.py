@@ -229,7 +229,8 @@ def is_noticed(tree: Path, each: Drawn, tests: list[str], seconds: float) -> boo
     place.write_text(each.text())
     os.utime(place, (times.st_atime, times.st_mtime + 10))  # byte code is known by the time of its source
     try:
-        return in_child(tree, lambda: run_tests(tests, Chosen(tests)), LEAST_SECONDS + round(seconds)) not in PASSED
+        paths = list(dict.fromkeys(test.split("::")[0] for test in tests))
+        return in_child(tree, lambda: run_tests(paths, Chosen(tests)), LEAST_SECONDS + round(seconds)) not in PASSED
     finally:
         place.write_text(each.source)
         os.utime(place, (times.st_atime, times.st_mtime))
@@ -284,12 +285,10 @@ class Chosen:
         items[:] = [by_name[test] for test in self.tests if test in by_name]
 
 
-def run_tests(tests: list[str], plugin: object) -> int:
-    """The exit status of pytest over the files of some tests."""
-    files = dict.fromkeys(test.split("::")[0] for test in tests)
-    return pytest.main(
-        ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist", *files], plugins=[plugin]
-    )
+def run_tests(paths: list[str], plugin: object) -> int:
+    """The exit status of pytest."""
+    options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    return pytest.main([*options, *paths], plugins=[plugin])
 
 
 def diff(each: Drawn) -> str:
