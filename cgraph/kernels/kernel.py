@@ -18,7 +18,7 @@ ARENA = "arena"  # the base of addresses in the one buffer of a function
 STOP = "stop word"  # the base of the pointer to the word that a kernel sets to end its run
 LINE = 64  # bytes of a cache line
 
-Param = int | float | str | bool | tuple
+Param = int | float | str | bool | tuple | Record
 
 
 class Kernel(Record):

@@ -4,6 +4,7 @@ Every row gets every check of `tests/ops/test_cases.py`. A row is an op's public
 draw and returns a node or several, and the draws. `case` adds what differs from the usual.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -456,6 +457,62 @@ REST = [
     case("delay", lambda x: cg.delay(np.sin, x) + 1, SHAPE, smooth=False),
     case("delay_array", lambda x: cg.delay_array((5,), x.dtype, lambda v: v.sum(0), x), SHAPE, smooth=False),
     case("lazy_print", lambda x: cg.lazy_print(x) * 2, (2, 2)),
+    case("kernel", lambda x, limit: beyond(x, limit) * 2, apart(4, 7), positive(7), label="branches"),
+    case(
+        "kernel",
+        lambda x: hundredfold(x) + 1,
+        whole(3, 50, low=-90, high=90, dtype="int8"),
+        smooth=False,
+        label="whole",
+    ),
+    case("kernel", lambda x, y: damped(x, y) + x, SHAPE, positive(5), label="ops"),
+    case("kernel", lambda x: doubled(x), SHAPE, label="own_gradient"),
+    case("kernel", lambda x, w: rows_by_weight(x, w) + 1, (6, 40), positive(), label="arrays"),
+    case("kernel", lambda x, m: chosen(x, m), (2, 3, 70), truth(2, 3, 70), smooth=False, label="dtypes"),
 ]
+
+
+@cg.kernel(grad=lambda g, y, x, limit: (g * cg.not_equal(y, 0), -g * cg.sign(y)))
+def beyond(x, limit):
+    """What is beyond a limit on either side; Numba compiles it."""
+    if abs(x) <= limit:
+        return x * 0
+    return x - limit if x > 0 else x + limit
+
+
+@cg.kernel(dtype="int16")
+def hundredfold(x):
+    return x * 100 if x > -50 else 0
+
+
+@cg.kernel
+def damped(x, y):
+    """Without a branch, so it becomes ops, with their gradients."""
+    return math.exp(-y) * np.sin(2 * x)
+
+
+@cg.kernel(grad=lambda g, y, x: 2 * g)
+def doubled(x):
+    return x + x
+
+
+@cg.kernel(
+    out=lambda x, w: ((x.shape[0],), x.dtype),
+    tasks=lambda x, w: x.shape[0],
+    grad=lambda g, y, x, w: (cg.expand_dims(g, 1) * w * 2 * x, cg.sum(g * cg.sum(x * x, 1))),
+)
+def rows_by_weight(task, out, x, w):
+    total = x[task, 0] * 0
+    for j in range(x.shape[1]):
+        total += x[task, j] * x[task, j]
+    out[task] = w * total
+
+
+@cg.kernel(out=lambda x, m: (x.shape[::-1], "int32"), tasks=lambda x, m: x.shape[2])
+def chosen(task, out, x, m):
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            out[task, j, i] = round(10 * x[i, j, task]) if m[i, j, task] else -1
+
 
 CASES = [*POINTWISE, *MOVES, *REDUCTIONS, *INDEXING, *PRODUCTS, *LINALG, *IMAGES, *REST]

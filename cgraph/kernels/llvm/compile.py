@@ -6,18 +6,21 @@ below `cgraph.kernels.llvm`. Emitters whose code is final (register-tiled kernel
 middle end, which halves their compile time.
 """
 
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite import ir
 
+from cgraph.errors import NoKernelError
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.llvm.build import KERNEL_TYPE, Builder
 from cgraph.kernels.llvm.gpu_build import GPU_KERNEL_TYPE, TASK_THREADS, GpuBuilder
 from cgraph.kernels.target import Target, target_machine
+from cgraph.record import Record
 
 
 def final(emit: Callable) -> Callable:
@@ -36,8 +39,22 @@ def called_as(kind: ir.FunctionType) -> Callable[[Callable], Callable]:
     return mark
 
 
-def emit_text(kernel: Kernel, symbol: str, target: Target) -> tuple[str, bool]:
-    """The LLVM IR of a kernel, and whether it is final."""
+class Emitted(Record, eq=False):
+    """What an emitter has written.
+
+    Fields
+        text: the LLVM IR of its kernel
+        linked: that of foreign functions which the kernel calls, by what messages call them
+        is_final: it needs no optimisation passes
+    """
+
+    text: str
+    linked: Mapping[str, str]
+    is_final: bool = False
+
+
+def emitted(kernel: Kernel, symbol: str, target: Target) -> Emitted:
+    """A kernel for a processor."""
     emit = emitter_of(kernel)
     module = ir.Module(symbol)
     module.triple = target_machine(target).triple
@@ -45,7 +62,7 @@ def emit_text(kernel: Kernel, symbol: str, target: Target) -> tuple[str, bool]:
     k = Builder(module, function, kernel, target)
     emit(k, *kernel.params)
     k.finish()
-    return str(module), getattr(emit, "is_final", False)
+    return Emitted(str(module), k.linked, getattr(emit, "is_final", False))
 
 
 def emitter_of(kernel: Kernel) -> Callable:
@@ -54,8 +71,8 @@ def emitter_of(kernel: Kernel) -> Callable:
     return getattr(import_module(f"cgraph.kernels.llvm.{module_name}"), function_name)
 
 
-def emit_gpu_text(kernel: Kernel, symbol: str, words: int, target: Target) -> str:
-    """The LLVM IR of a kernel for a GPU, which takes `words` arguments by value."""
+def emitted_for_gpu(kernel: Kernel, symbol: str, words: int, target: Target) -> Emitted:
+    """A kernel for a GPU, which takes `words` arguments by value."""
     emit = emitter_of(kernel)
     module = ir.Module(symbol)
     module.triple = target_machine(target).triple
@@ -70,36 +87,75 @@ def emit_gpu_text(kernel: Kernel, symbol: str, words: int, target: Target) -> st
         f'define ptx_kernel void @"{symbol}"(ptr byval([{words} x i64]) align 8 %".1", i64 %".2") '
         f'"nvvm.reqntid"="{threads},1,1"'
     )
-    return str(module).replace(f'define void @"{symbol}"(ptr %".1", i64 %".2")', head)  # llvmlite writes no such types
+    plain = f'define void @"{symbol}"(ptr %".1", i64 %".2")'  # llvmlite writes no such types
+    return Emitted(str(module).replace(plain, head), k.linked)
 
 
 def compile_ptx(kernel: Kernel, symbol: str, words: int, target: Target) -> tuple[bytes, float]:
     """PTX of `kernel`, whose entry is called `symbol` and takes `words` int64 arguments, and the seconds it took."""
     start = time.perf_counter()
-    module = llvm.parse_assembly(emit_gpu_text(kernel, symbol, words, target))
-    module.verify()
     machine = target_machine(target)
-    optimise(module, machine)
+    module = optimised(symbol, emitted_for_gpu(kernel, symbol, words, target), machine, vectors=False)
     return machine.emit_assembly(module).encode(), time.perf_counter() - start
 
 
 def compile_kernel(kernel: Kernel, symbol: str, target: Target) -> tuple[bytes, float]:
     """Object code of `kernel`, whose function is called `symbol`, and the seconds it took."""
     start = time.perf_counter()
-    text, is_final = emit_text(kernel, symbol, target)
-    module = llvm.parse_assembly(text)
-    module.verify()
     machine = target_machine(target)
-    if not is_final:
-        optimise(module, machine)
+    module = optimised(symbol, emitted(kernel, symbol, target), machine)
     return machine.emit_object(module), time.perf_counter() - start
 
 
-def optimise(module: Any, machine: Any) -> None:
-    """Registers for slots, hoisting, simplification; no vectoriser: kernels say their vectors themselves."""
-    options = llvm.create_pipeline_tuning_options(2)
-    options.loop_vectorization = False
-    options.slp_vectorization = False
-    options.loop_unrolling = False
+def optimised(symbol: str, code: Emitted, machine: Any, vectors: bool = True) -> Any:
+    """The module with everything that it calls inside it. NoKernelError where foreign code calls what is nowhere.
+
+    Loops of foreign code become `vectors`; kernels of ours say theirs themselves.
+    """
+    module = llvm.parse_assembly(code.text)
+    own = {f.name for f in module.functions}
+    for text in code.linked.values():
+        module.link_in(llvm.parse_assembly(text))
+    if code.linked:
+        hide(module, symbol)
+    module.verify()
+    if not code.is_final:
+        optimise(module, machine, vectors=vectors and bool(code.linked))
+    refuse_strangers(code, module, own)
+    return module
+
+
+def hide(module: Any, symbol: str) -> None:
+    """Make everything but the kernel its own affair, so that what is inlined everywhere disappears."""
+    for found in (*module.functions, *module.global_variables):
+        if not found.is_declaration and found.name != symbol:
+            found.linkage = "internal"
+    for function in module.functions:
+        if not function.is_declaration and function.name != symbol:
+            function.add_function_attribute("alwaysinline")
+
+
+def refuse_strangers(code: Emitted, module: Any, own: set[str]) -> None:
+    """NoKernelError that names functions which foreign code still calls, and which no kernel has."""
+    left = {f.name for f in module.functions} - own
+    names = sorted(name for name in left if not ANYWHERE.match(name))
+    if code.linked and names:
+        raise NoKernelError(f"{', '.join(code.linked)} calls {', '.join(names)}, which kernels do not have")
+
+
+def optimise(module: Any, machine: Any, vectors: bool) -> None:
+    """Registers for slots, hoisting, simplification; loops unrolled and made vectors of where that is asked for."""
+    options = llvm.create_pipeline_tuning_options(3 if vectors else 2)
+    options.loop_vectorization = options.slp_vectorization = options.loop_unrolling = vectors
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
+
+
+# intrinsics that LLVM makes code of on every device, and the C library's mathematics, which are not in a GPU's text
+ANYWHERE = re.compile(
+    r"llvm\.(mem(cpy|set|move)|lifetime|assume|experimental\.noalias|nvvm|masked|vector|fabs|sqrt|floor|ceil|trunc|rint"
+    r"|nearbyint|copysign|fma|fmuladd|minnum|maxnum|minimum|maximum|[su](min|max)|abs|ct(pop|lz|tz)|bswap|bitreverse"
+    r"|fsh[lr]|[su](add|sub|mul)\.(sat|with\.overflow)|is\.fpclass)\b"
+    r"|(llvm\.)?(exp2?|expm1|log(2|10|1p)?|a?(sin|cos|tan)h?|erfc?|[lt]gamma|pow|atan2|hypot|fmod|sqrt|floor|ceil|trunc|rint"
+    r"|fabs|copysign)(f?|\.(v\d+)?f\d\d)$"
+)

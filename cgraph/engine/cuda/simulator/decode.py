@@ -36,12 +36,26 @@ def decoded(i: Instruction, kernel: Kernel) -> Do:
 def one_ufunc(i: Instruction, kernel: Kernel) -> Do:
     if "cc" in i.modifiers:
         return with_carry(i, kernel)
+    if i.kind.endswith("x2"):
+        return on_pairs(i)
     f, dtype = meaning.UFUNCS[i.name], dtype_of(i.kind)
     out, *xs = ((x, dtype) for x in i.operands)
 
     def do(run: Any) -> None:
         values = run.values
         f(*(values[x] for x in xs), out=values[out], where=run.mask)
+
+    return do
+
+
+def on_pairs(i: Instruction) -> Do:
+    """Two numbers of 16 bits in each register."""
+    f, half = meaning.UFUNCS[i.name], dtype_of(i.kind.removesuffix("x2"))
+    out, *xs = i.operands
+
+    def do(run: Any) -> None:
+        pairs = (np.broadcast_to(run.values[x, U4], run.threads).copy().view(half) for x in xs)
+        run.put(out, f(*pairs).view(U4))
 
     return do
 

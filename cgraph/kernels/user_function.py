@@ -1,0 +1,97 @@
+"""A user's Python function that becomes a kernel, under a name that is another one when the function is.
+
+The name covers what the function computes: its code and constants, the values it has closed over, the globals it reads
+and the functions it calls, in turn, and Numba's version. What cannot be described makes a name of this process alone.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from cgraph.record import Record
+
+PLAIN = (int, float, complex, bool, str, bytes, type(None), type)
+Seen = dict[int, tuple[int, Any]]  # by identity: which one it was, and the value itself, so that it stays alive
+
+
+class UserFunction(Record):
+    """A function by its name: equal to another one that computes the same.
+
+    Fields
+        name: as in this module's docstring
+        python: the function
+    """
+
+    name: str
+    python: Callable[..., Any]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UserFunction) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def label(self) -> str:
+        """The function's own name."""
+        return self.python.__name__
+
+    @property
+    def where(self) -> str:
+        """Its file and line."""
+        code = self.python.__code__  # type: ignore[attr-defined]
+        return f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}"
+
+
+def user_function(function: Callable[..., Any]) -> UserFunction:
+    """A plain Python function, or one that Numba has compiled. TypeError for other callables."""
+    from importlib.metadata import version  # a process without such functions does without it
+
+    python = getattr(function, "py_func", function)
+    if not isinstance(python, FunctionType):
+        raise TypeError(f"a kernel is made of a plain Python function; {function!r:.80} is none")
+    text = repr((version("numba"), described(python, {})))
+    return UserFunction(f"{python.__name__}_{hashlib.sha256(text.encode()).hexdigest()[:24]}", python)
+
+
+def described(value: Any, seen: Seen) -> Any:
+    """What a value is, as plain data."""
+    if isinstance(value, PLAIN):
+        return repr(value)
+    if isinstance(value, ModuleType):
+        return value.__name__
+    if isinstance(value, np.ndarray | np.generic):
+        return value.dtype.str, value.shape, value.tobytes()
+    if id(value) in seen:
+        return "seen", seen[id(value)][0]
+    seen[id(value)] = len(seen), value
+    if isinstance(value, tuple | frozenset):
+        return type(value).__name__, [described(x, seen) for x in value]
+    if isinstance(value, CodeType):
+        return value.co_code, value.co_names, value.co_varnames, described(value.co_consts, seen)
+    function = getattr(value, "py_func", value)  # of a function that Numba has compiled
+    if isinstance(function, FunctionType):
+        return described_function(function, seen)
+    module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    return (module, name) if module and name else os.urandom(16)
+
+
+def described_function(function: FunctionType, seen: Seen) -> list:
+    """Its code, and all values that the code reads from outside."""
+    cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
+    used = tuple(function.__globals__[name] for name in sorted(names_of(function.__code__) & set(function.__globals__)))
+    parts = (function.__code__, function.__defaults__ or (), cells, used)
+    return [described(x, seen) for x in parts]
+
+
+def names_of(code: CodeType) -> set[str]:
+    """Global names and attributes in some code and in the functions that it defines."""
+    inner = (names_of(x) for x in code.co_consts if isinstance(x, CodeType))
+    return set(code.co_names).union(*inner)
