@@ -72,13 +72,17 @@ def read_checkpoint(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, 
     if not path.exists():
         return None
     try:
-        facts = json.loads(path.read_text())
+        facts = json.loads(path.read_bytes())
         name, digest, version = facts["arrays"], facts["sha256"], facts["version"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FormatError(f"{path}: no checkpoint: {error}") from error
-    if version != VERSION or Path(name).name != name:
-        raise FormatError(f"{path}: version {version!r} or file name {name!r} is not supported")
+    if version != VERSION or not isinstance(name, str) or Path(name).name != name:
+        raise FormatError(f"{path}: version {version!r:.40} or file name {name!r:.80} is not supported")
     arrays = path.parent / name
-    if not arrays.exists() or hashlib.sha256(arrays.read_bytes()).hexdigest() != digest:
-        raise FormatError(f"{arrays} is not the file that {path.name} was written for")
+    try:
+        found = hashlib.sha256(arrays.read_bytes()).hexdigest()
+    except (OSError, ValueError):  # there is none, or there can be none
+        found = None
+    if found != digest or found is None:
+        raise FormatError(f"{str(arrays)!r:.200} is not the file that {path.name} was written for")
     return read_arrays(arrays), facts

@@ -173,8 +173,11 @@ class Run:
         where = str(self.checkpoint.path)
         set_values(self.model, below(arrays, "model/"), where)
         state, history = below(arrays, "state/"), below(arrays, "history/")
-        if state.keys() != self.step.state.keys():
+        known = self.step.state
+        if state.keys() != known.keys() or any(state[name].size != x.size for name, x in known.items()):
             raise FormatError(f"{where}: was written by another optimiser")
+        if not history.keys() >= {"loss", "rate", "checked_at", "validation"}:
+            raise FormatError(f"{where}: has no history of a training")
         for name, x in self.step.state.items():
             x.assign(state[name].reshape(x.shape))
         self.losses, self.rates = history["loss"].tolist(), history["rate"].tolist()

@@ -77,7 +77,7 @@ def read_labels(path: Path) -> list[str]:
     try:
         text = path.read_text(encoding="utf-8")
         found = json.loads(text) if path.suffix == ".json" else text.splitlines()
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"{path}: {error}") from None
     if not isinstance(found, list):
         raise FormatError(f"{path} holds no list of names")

@@ -61,5 +61,5 @@ def c_function(name: str) -> int:
     """The address of a C function."""
     try:
         return ctypes.cast(getattr(c_library(), name), ctypes.c_void_p).value or 0
-    except AttributeError:
-        raise UnknownCode(f"there is no C function {name}") from None
+    except (AttributeError, ValueError):  # ValueError: no name at all
+        raise UnknownCode(f"there is no C function {name!r:.80}") from None

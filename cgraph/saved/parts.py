@@ -48,10 +48,15 @@ class Parts:
         inner = self.arrays.get(f"{name}.inner", "<i8", -1, 2, below=max(len(code), 1))
         starts = self.arrays.get(f"{name}.starts", "<i8", -1, below=max(len(code), 1))
         outer = [items(x, 3) for x in get(self.entry, f"{name}.outer", list)]
-        if any(type(f) is not str or not is_size(at) or type(plus) is not int for f, at, plus in outer):
+        if any(type(f) is not str or not is_size(at) or not is_addend(plus) for f, at, plus in outer):
             raise malformed("addresses of C functions")
         last = len(code) - ADDRESS_BYTES
         if any(at > last for _, at, _ in outer) or (inner.size and inner[:, 0].max() > last):
             raise malformed("addresses outside of the code")
         symbols = {str(i): start for i, start in enumerate(starts.tolist())}
         return Image(code, symbols, inner, tuple((f, at, plus) for f, at, plus in outer))
+
+
+def is_addend(x: object) -> bool:
+    """What may be added to the address of a function."""
+    return type(x) is int and abs(x) < 2**31

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import nn
+from cgraph.errors import FormatError
 from nn import optim
 from tests.nn.support import draw
 
@@ -193,6 +194,21 @@ def test_the_history_is_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     run(model(), 2, validation=data()).plot(tmp_path / "loss.png")
     assert (tmp_path / "loss.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_checkpoint_of_something_else_is_refused(tmp_path):
+    saved = nn.Checkpoint(tmp_path / "run.json", steps=1)
+    run(model(), 1, checkpoint=saved)
+    arrays = {name: np.array(x) for name, x in nn.read_checkpoint(saved.path)[0].items()}
+    own, state = (next(x for x in arrays if x.startswith(part)) for part in ("model/", "state/"))
+    wanted = {own: own.removeprefix("model/"), state: "optimiser", "history/loss": "history", "history/rate": "history"}
+    for name, message in wanted.items():
+        nn.write_checkpoint(saved.path, {k: x for k, x in arrays.items() if k != name}, {"step": 6})
+        with pytest.raises(FormatError, match=message):
+            run(model(), 2, checkpoint=saved)
+    nn.write_checkpoint(saved.path, arrays | {state: np.zeros(7, "f4")}, {"step": 6})
+    with pytest.raises(FormatError, match="another optimiser"):
+        run(model(), 2, checkpoint=saved)
 
 
 TRAINER = """

@@ -5,7 +5,7 @@ from the pictures' entries and are bounded, runs must fill them exactly, and no 
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,9 +59,9 @@ def read_coco(annotations: str | Path, folder: str | Path) -> DataSet:
         entries = {row["id"]: entry(row, Path(folder)) for row in found["images"]}
         for row in found["annotations"]:
             if not row.get("iscrowd"):
-                box = [float(v) for v in row["bbox"]]
-                entries[row["image_id"]].objects.append((kinds[row["category_id"]], box, row["segmentation"]))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+                one = kinds[row["category_id"]], box_of(row["bbox"]), row["segmentation"]
+                entries[row["image_id"]].objects.append(one)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise FormatError(f"{path}: no COCO data set: {type(error).__name__} {error}") from error
     return DataSet(names, list(entries.values()))
 
@@ -70,16 +70,28 @@ def entry(row: dict[str, Any], folder: Path) -> Entry:
     rows, columns, name = int(row["height"]), int(row["width"]), Path(str(row["file_name"]))
     if rows < 1 or columns < 1 or rows * columns > MOST_PIXELS:
         raise FormatError(f"{name} has {rows} × {columns} pixels")
-    if name.is_absolute() or ".." in name.parts:
-        raise FormatError(f"{name} leads out of the folder of the pictures")
+    if name.is_absolute() or ".." in name.parts or not str(name).isprintable():
+        raise FormatError(f"{str(name)!r:.200} is no file in the folder of the pictures")
     return Entry(folder / name, rows, columns, [])
+
+
+def box_of(values: list[float]) -> list[float]:
+    """Corner and size."""
+    if not is_places(values) or len(values) != 4:
+        raise FormatError(f"{values!r:.80} is no box")
+    return [float(v) for v in values]
+
+
+def is_places(values: Any) -> bool:
+    """A list of numbers that a picture's pixels may have, or nearly."""
+    return isinstance(values, list) and all(type(v) in (int, float) and abs(v) <= MOST_PIXELS for v in values)
 
 
 def mask_of(segmentation: Any, rows: int, columns: int) -> np.ndarray:
     """A mask bool ``[rows, columns]`` from polygons, from runs, or from packed runs."""
     if isinstance(segmentation, list):
         return filled(segmentation, rows, columns)
-    counts = segmentation["counts"]
+    counts = segmentation.get("counts") if isinstance(segmentation, dict) else None
     return runs_filled(unpacked(counts) if isinstance(counts, str) else counts, rows, columns)
 
 
@@ -90,23 +102,27 @@ def filled(polygons: list[list[float]], rows: int, columns: int) -> np.ndarray:
     image = Image.new("1", (columns, rows))
     pen = ImageDraw.Draw(image)
     for corners in polygons:
-        if len(corners) >= 6 and np.isfinite(corners).all():
+        if not is_places(corners) or len(corners) % 2:
+            raise FormatError(f"{corners!r:.80} is no polygon")
+        if len(corners) >= 6:
             pen.polygon([float(v) for v in corners], fill=1)
     return np.array(image, bool)
 
 
-def runs_filled(counts: Sequence[int], rows: int, columns: int) -> np.ndarray:
+def runs_filled(counts: Any, rows: int, columns: int) -> np.ndarray:
     """Lengths of runs of 0 and 1 in turn, down the columns."""
-    lengths = np.asarray(counts, np.int64)
-    if lengths.ndim != 1 or (lengths < 0).any() or lengths.sum() != rows * columns:
-        raise FormatError(f"runs of {lengths.sum()} pixels for a picture of {rows} × {columns}")
-    values = np.arange(len(lengths)) % 2 == 1
-    return np.repeat(values, lengths).reshape(columns, rows).T
+    is_runs = isinstance(counts, list) and all(type(n) is int and n >= 0 for n in counts)
+    if not is_runs or sum(counts) != rows * columns:
+        raise FormatError(f"runs {counts!r:.80} do not fill a picture of {rows} × {columns}")
+    values = np.arange(len(counts)) % 2 == 1
+    return np.repeat(values, counts).reshape(columns, rows).T
 
 
 def unpacked(text: str) -> list[int]:
     """Lengths of runs from COCO's text: six bits a letter, five of number and one for more; from the fourth on each is
     the difference from the one before the last."""
+    if not text.isascii():
+        raise FormatError(f"{text!r:.80} is no packed runs")
     found: list[int] = []
     value = shift = 0
     for letter in text.encode("ascii"):
@@ -135,7 +151,7 @@ def picture_of(one: Entry) -> np.ndarray:
                     f"{one.path} has {image.size[1]} × {image.size[0]} pixels, not {one.rows} × {one.columns}"
                 )
             return np.asarray(image.convert("RGB"))
-    except OSError as error:
+    except (OSError, Image.DecompressionBombError) as error:
         raise FormatError(f"{one.path}: no readable picture: {error}") from error
 
 
@@ -160,10 +176,10 @@ def arrays_of(data: DataSet, config: Config, objects: int) -> tuple[np.ndarray, 
 
 def training_rows(data: DataSet, config: Config, objects: int) -> Iterator[tuple[np.ndarray, ...]]:
     for one in data.entries:
-        truth = wanted_of(one)
-        if not len(truth.boxes):
+        if not one.objects:
             continue
-        view = seen(picture_of(one), config)
+        view = seen(picture_of(one), config)  # first: it has the size that masks will have
+        truth = wanted_of(one)
         left, top, right, bottom = view.window
         boxes, classes = np.zeros((objects, 4), np.float32), np.zeros(objects, np.int64)
         owner = np.zeros(config.image, np.uint8)
