@@ -11,6 +11,7 @@ from cgraph.engine.cuda.driver import CALLS
 from cgraph.engine.cuda.simulator.launch import Loaded, Simulator
 from cgraph.engine.cuda.simulator.text import Fault
 
+Launch = tuple[Loaded, int, np.ndarray, int]  # kernel, blocks, arguments, tasks
 ILLEGAL_ADDRESS, NOT_READY = 700, 600
 ATTRIBUTES = {75: "major", 76: "minor"}
 
@@ -23,6 +24,7 @@ class StandIn:
         failures: results of functions that shall fail, by name
         calls: how often each function was called; moved: bytes copied up and down
         busy: how many questions a stream answers with "not ready"
+        capturing: the launches of the graph that is being captured; graphs, ready: those that are whole, and made ready
     """
 
     def __init__(self) -> None:
@@ -30,7 +32,10 @@ class StandIn:
         self.failures: dict[str, int] = {}
         self.calls: Counter[str] = Counter()
         self.moved: Counter[str] = Counter()
-        self.busy = 0
+        self.busy = self.handles = 0
+        self.capturing: list[Launch] | None = None
+        self.graphs: dict[int, list[Launch]] = {}
+        self.ready: dict[int, list[Launch]] = {}
         self.simulator = Simulator()
         self.alive: set[int] = set()
         self.modules: list[bytes] = []
@@ -109,12 +114,42 @@ class StandIn:
     def _cuLaunchKernel(self, function: int, blocks: int, *more: int) -> int:
         kernel = self.functions[function - 1]
         words_at, tasks_at = host_words(more[7], 2).tolist()
-        words = host_words(words_at, (kernel.kernel.param_nbytes - 8) // 8)
+        words = host_words(words_at, (kernel.kernel.param_nbytes - 8) // 8).copy()  # by value, as the driver does
+        launch = (kernel, blocks, words, int(host_words(tasks_at, 1)[0]))
+        if self.capturing is None:
+            return self._launched(launch)
+        self.capturing.append(launch)
+        return 0
+
+    def _launched(self, launch: Launch) -> int:
         try:
-            self.simulator.launch(kernel, blocks, words, int(host_words(tasks_at, 1)[0]))
+            self.simulator.launch(*launch)
         except Fault:
             return ILLEGAL_ADDRESS
         return 0
+
+    def _cuStreamBeginCapture_v2(self, stream: int, mode: int) -> None:
+        self.capturing = []
+
+    def _cuStreamEndCapture(self, stream: int, found: Any) -> None:
+        found[0], self.capturing = self._kept(self.graphs, self.capturing), None
+
+    def _cuGraphInstantiateWithFlags(self, found: Any, graph: int, flags: int) -> None:
+        found[0] = self._kept(self.ready, self.graphs[graph])
+
+    def _kept(self, handles: dict[int, Any], what: Any) -> int:
+        self.handles += 1
+        handles[self.handles] = what
+        return self.handles
+
+    def _cuGraphDestroy(self, graph: int) -> None:
+        del self.graphs[graph]
+
+    def _cuGraphExecDestroy(self, graph: int) -> None:
+        del self.ready[graph]
+
+    def _cuGraphLaunch(self, graph: int, stream: int) -> int:
+        return next(filter(None, map(self._launched, self.ready[graph])), 0)
 
 
 def host_bytes(address: int, nbytes: int) -> np.ndarray:

@@ -31,6 +31,13 @@ class Loaded(Record):
     threads: int
 
 
+class Graph(Protocol):
+    """Launches that the driver knows already, with their arguments."""
+
+    def launch(self) -> None:
+        """Queue all of them. EngineError when they are refused."""
+
+
 class Queue(Protocol):
     """Work for a device, done in order. Host memory that is given must stay as it is until `wait` returns."""
 
@@ -48,6 +55,9 @@ class Queue(Protocol):
 
     def run(self, table: np.ndarray) -> None:
         """Launch the rows of a table, in order. LaunchError for one that is refused."""
+
+    def captured(self, table: np.ndarray) -> Graph | None:
+        """The rows of a table as a graph, not launched yet; None on a device that gains nothing by it."""
 
     def wait(self) -> None:
         """Until all is done. EngineError when something failed."""

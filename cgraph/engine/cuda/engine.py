@@ -38,12 +38,14 @@ class CudaEngine(Record):
             results up; False refuses them when compiling
         poison: fill dead bytes with a pattern that shows (NaN in floats): a test that nothing reads them
         check: wait for each launch, so that what fails is named: slow
+        graphs: what runs a third time with the same addresses becomes a CUDA graph, launched by one call
     """
 
     device: int = 0
     host: bool = True
     poison: bool = False
     check: bool = False
+    graphs: bool = True
     name = "cuda"
     alignment = 256
 
@@ -84,7 +86,7 @@ class CudaEngine(Record):
                 found[kernel, words] = device.load(*store().ptx(kernel, words, device.target))
         constants = tuple(uploaded(device, array) for array in code.constants)
         loaded, poison = tuple(found.get(key) for key in keys), POISON if self.poison else None
-        return CudaProgram(code, device, cells_of(self.device), loaded, constants, poison, self.check)
+        return CudaProgram(code, device, cells_of(self.device), loaded, constants, poison, self.check, self.graphs)
 
     def _opened(self) -> Device:
         """The device. EngineError says why there is none."""

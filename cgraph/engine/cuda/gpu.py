@@ -17,6 +17,7 @@ from cgraph.kernels.target import gpu_target
 LEAST_CAPABILITY, LEAST_DRIVER = (7, 5), 12000
 MAJOR, MINOR = 75, 76  # attributes
 NON_BLOCKING = 1  # a stream that does not wait for the default one
+THREAD_LOCAL = 1  # a capture that other threads' calls do not disturb
 SPIN, NAP = 100e-6, 50e-6  # seconds: of asking again and again, then of sleep between two questions
 LAUNCHER = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
 
@@ -145,6 +146,20 @@ class GpuQueue:
         if done < len(table):
             raise LaunchError(done, self.driver.failure("cuLaunchKernel", int(self.code[0])))
 
+    def captured(self, table: np.ndarray) -> "GpuGraph":
+        self.device.use()
+        self.driver.do("cuStreamBeginCapture_v2", self.stream, THREAD_LOCAL)
+        found = ctypes.c_void_p()
+        try:
+            self.run(table)
+        except EngineError:  # which is the one to tell; a stream that is left capturing takes no other work
+            self.driver.library.cuStreamEndCapture(self.stream, ctypes.byref(found))
+            raise
+        self.driver.do("cuStreamEndCapture", self.stream, ctypes.byref(found))
+        made = self.driver.handle("cuGraphInstantiateWithFlags", found, 0)
+        self.driver.do("cuGraphDestroy", found)
+        return GpuGraph(self, made)
+
     def wait(self) -> None:
         self.device.use()
         start = time.monotonic()
@@ -155,6 +170,22 @@ class GpuQueue:
         except KeyboardInterrupt:  # what is queued reads and writes this run's memory
             self.driver.do("cuStreamSynchronize", self.stream)
             raise
+
+
+class GpuGraph:
+    """A graph that the driver has made ready; given back when nobody holds it any more."""
+
+    def __init__(self, queue: GpuQueue, handle: int) -> None:
+        self.queue, self.handle = queue, handle
+
+    def launch(self) -> None:
+        self.queue.device.use()
+        self.queue.driver.do("cuGraphLaunch", self.handle, self.queue.stream)
+
+    def __del__(self) -> None:
+        if self.queue.driver.is_usable:
+            self.queue.device.use()
+            self.queue.driver.do("cuGraphExecDestroy", self.handle)
 
 
 @cache

@@ -4,7 +4,7 @@ A launch table is int64 ``[rows, 5]``: function, blocks, threads of a block, add
 Steps on the host cut a run into segments; everything else is queued without waiting.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,9 @@ from cgraph.engine.cpu.code import Code, Symbol
 from cgraph.engine.cpu.program import array_at
 from cgraph.engine.cuda.cells import Copy, DeviceCells
 from cgraph.engine.cuda.device import COLUMNS, Allocation, Device, LaunchError, Loaded, Queue
+from cgraph.engine.cuda.graphs import Graphs
 from cgraph.engine.cuda.host import extent, moved_nbytes, run_on_host
+from cgraph.engine.cuda.segments import Segment, label_of, segments
 from cgraph.errors import EngineError, PositionError
 from cgraph.kernels.kernel import ARENA, Callback, Kernel, Pointer, View
 from cgraph.record import Record, replace
@@ -35,6 +37,7 @@ class CudaProgram(Record, eq=False):
         poison: what the arena is filled with at first; None leaves it as it is. With it every run is a full one, as on
             the processor
         check: wait for each launch, so that what fails is named
+        graphs: what runs again with the same addresses becomes a graph
     """
 
     code: Code
@@ -44,6 +47,7 @@ class CudaProgram(Record, eq=False):
     constants: tuple[Allocation, ...]
     poison: int | None = None
     check: bool = False
+    graphs: bool = True
 
     @property
     def on_host(self) -> tuple[tuple[str, int], ...]:
@@ -78,6 +82,7 @@ class CudaInstance:
         self._bound: dict[Symbol, int] = {}
         self._relocations = {r.symbol: r for r in code.relocations}
         self._parts: dict[tuple[tuple[int, ...] | None, bool], tuple[list[Segment], list[Segment]]] = {}
+        self.graphs = Graphs(self.queue)
         self._move(ARENA_SYMBOL, self.arena.address)
         self._move(DONE_SYMBOL, self.done.address)
         for i, memory in enumerate(program.constants):
@@ -169,21 +174,23 @@ class CudaInstance:
             self._done[0] = 1
         self.queue.wait()
 
-    def _run_segment(self, segment: "Segment") -> None:
+    def _run_segment(self, segment: Segment) -> None:
         if segment.host is not None:
             run_on_host(self.queue, segment.host, self.args[segment.words].tolist())
             return
         try:
-            self.queue.run(segment.table)
+            if self.program.graphs and not self.program.check:
+                self.graphs.run(segment, tuple(self._bound.values()))
+            else:
+                self.queue.run(segment.table)
             if self.program.check:
                 self.queue.wait()
         except EngineError as error:
-            row = error.row if isinstance(error, LaunchError) else 0
-            if len(segment.table) == 1 or isinstance(error, LaunchError):
-                raise EngineError(f"{label_of(self.code, segment.rows[row])}: {error}") from None
-            raise
+            where = label_of(self.code, segment.rows[error.row if isinstance(error, LaunchError) else 0])
+            behind = 0 if isinstance(error, LaunchError) else len(segment.rows) - 1
+            raise EngineError(f"{where}{f' or one of {behind} calls after it' if behind else ''}: {error}") from None
 
-    def _parts_of(self, steps: tuple[int, ...] | None, write: bool) -> "tuple[list[Segment], list[Segment]]":
+    def _parts_of(self, steps: tuple[int, ...] | None, write: bool) -> tuple[list[Segment], list[Segment]]:
         """What runs before the first step that writes into a Var, and from there on."""
         if (steps, write) not in self._parts:
             last, first = len(self.code.first_row) - 2, self.code.first_write
@@ -202,20 +209,6 @@ def round_words(count: int) -> int:
     return max(1, -(-count // GROUP)) * GROUP
 
 
-class Segment(Record, eq=False):
-    """Rows that the device runs without the host, or one call on the host.
-
-    Fields
-        table: of the launches, with `rows`, that of each in the code's table
-        host: the function, with `words`, the positions of its arguments
-    """
-
-    table: np.ndarray
-    host: Callback | None = None
-    words: slice = slice(0)
-    rows: tuple[int, ...] = ()
-
-
 def launch_rows(program: CudaProgram, args: np.ndarray) -> np.ndarray:
     """The launch table of all calls; rows of calls on the host stay 0."""
     code = program.code
@@ -226,32 +219,6 @@ def launch_rows(program: CudaProgram, args: np.ndarray) -> np.ndarray:
             blocks = tasks if isinstance(kernel, Kernel) and kernel.is_block else -(-tasks // loaded.threads)
             rows[row] = loaded.function, blocks, loaded.threads, args.ctypes.data + 8 * first, tasks
     return rows
-
-
-def segments(code: Code, rows: np.ndarray, steps: Sequence[int], most: int) -> Iterator[Segment]:
-    """What a run of these steps does, in order; a segment of at most so many launches."""
-    waiting: list[int] = []  # rows
-    for row in (r for s in steps for r in range(code.first_row[s], code.first_row[s + 1])):
-        number, first, tasks, _ = code.table[row].tolist()
-        kernel = code.kernels[number]
-        if isinstance(kernel, Callback) or len(waiting) >= most:
-            yield from queued(rows, waiting)
-            waiting = []
-        if isinstance(kernel, Callback):
-            yield Segment(rows[:0], kernel, slice(first, first + len(kernel.views)))
-        elif tasks:
-            waiting.append(row)
-    yield from queued(rows, waiting)
-
-
-def queued(rows: np.ndarray, waiting: Sequence[int]) -> Iterator[Segment]:
-    if waiting:
-        yield Segment(np.ascontiguousarray(rows[waiting]), rows=tuple(waiting))
-
-
-def label_of(code: Code, row: int) -> str:
-    """What a row of the code's table is."""
-    return code.labels[code.label_of[row]]
 
 
 class Stops:

@@ -67,5 +67,8 @@ class SimulatedQueue:
             except Fault as fault:
                 raise LaunchError(row, str(fault)) from None
 
+    def captured(self, table: np.ndarray) -> None:
+        """None: a launch costs nothing here that a graph would save."""
+
     def wait(self) -> None:
         """Nothing is left to do."""

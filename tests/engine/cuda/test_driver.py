@@ -90,6 +90,85 @@ def test_an_interrupt_waits_for_what_is_queued(library, monkeypatch):
     assert library.calls["cuStreamSynchronize"] == 1
 
 
+# -- graphs -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_third_run_is_captured_and_later_ones_are_one_call(library):
+    step, w, batch = training("cuda")
+    plain, other, _ = training("cpu")
+    launched = []
+    for _ in range(6):
+        np.testing.assert_allclose(step(batch), plain(batch), rtol=1e-5)
+        launched.append(library.calls["cuLaunchKernel"])
+    np.testing.assert_allclose(w.value, other.value, rtol=1e-5)
+    assert launched[0] < launched[1] < launched[2] == launched[5]
+    graphs = library.calls["cuStreamBeginCapture_v2"]
+    assert graphs == library.calls["cuStreamEndCapture"] == library.calls["cuGraphDestroy"] == len(library.ready) >= 1
+    assert library.calls["cuGraphLaunch"] == 4 * graphs
+
+
+def test_a_graph_reads_new_inputs_and_new_values_of_vars(library):
+    x, w = cg.Var((5,), name="x"), cg.Var((5,), name="w").assign(np.ones(5, "f4"))
+    f = cg.compile(cg.exp(x) * w, x, engine="cuda")
+    for i in range(12):
+        if i == 6:
+            w.assign(np.full(5, 2, "f4"))
+        value = np.full(5, i / 10, "f4")
+        np.testing.assert_allclose(f(value), np.exp(value) * w.value, rtol=1e-6)
+    assert library.calls["cuStreamBeginCapture_v2"] == 2  # the new value lies elsewhere
+
+
+def test_few_graphs_are_kept_and_all_are_given_back(library):
+    x, w = cg.Var((5,), name="x"), cg.Var((5,), name="w")
+    f, kept = cg.compile(x * w, x, engine="cuda"), []
+    for i in range(12):
+        w.assign(np.full(5, i, "f4"))
+        kept.append(w.cell.value)  # so that every value lies elsewhere
+        for _ in range(3):
+            assert f(np.ones(5, "f4")).tolist() == [i] * 5
+    assert library.calls["cuGraphInstantiateWithFlags"] == 12 and len(library.ready) == 8
+    del f
+    gc.collect()
+    assert not library.ready and not library.graphs
+
+
+def test_graphs_may_be_refused(library):
+    step, _, batch = training(CudaEngine(graphs=False))
+    for _ in range(5):
+        step(batch)
+    assert not library.calls["cuStreamBeginCapture_v2"]
+
+
+GRAPHS = ["cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch"]
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_failure_of_a_graph_is_told_with_the_line_and_the_next_run_is_right(library, name):
+    step, _, batch = training("cuda")
+    plain, _, _ = training("cpu")
+    for _ in range(2):
+        np.testing.assert_allclose(step(batch), plain(batch), rtol=1e-5)
+    library.failures[name] = 2
+    with pytest.raises(EngineError, match=rf"at test_driver.py:\d+.*{name}.*\(2\)"):
+        step(batch)
+    library.capturing = None
+    del library.failures[name]
+    for _ in range(4):
+        np.testing.assert_allclose(step(batch), plain(batch), rtol=1e-5)
+
+
+def test_a_launch_that_is_refused_while_capturing_leaves_the_stream_usable(library):
+    step, _, batch = training("cuda")
+    for _ in range(2):
+        step(batch)
+    library.failures["cuLaunchKernel"] = 1
+    with pytest.raises(EngineError, match=r"at test_driver.py:\d+: cuLaunchKernel"):
+        step(batch)
+    assert library.calls["cuStreamEndCapture"] == 1
+
+
+# -- failures ---------------------------------------------------------------------------------------------------------
+
 COMPILING = [
     "cuDevicePrimaryCtxRetain",
     "cuCtxSetCurrent",
