@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # what NAMES says, for type checkers
         PositionError,
         ShapeError,
         UnassignedError,
+        WeightsError,
     )
     from cgraph.function import Function, compile
     from cgraph.ir.graph import OPS, Node
@@ -33,6 +34,7 @@ if TYPE_CHECKING:  # what NAMES says, for type checkers
     from cgraph.runner import Runner
     from cgraph.saved.read import SavedFunction, load
     from cgraph.version import __version__
+    from cgraph.weight_file import StreamedWeights, check_weights
 
 NAMES = {
     "cgraph.autodiff": ("gradient", "hessian_vector_product", "jvp"),
@@ -52,6 +54,7 @@ NAMES = {
         "PositionError",
         "ShapeError",
         "UnassignedError",
+        "WeightsError",
     ),
     "cgraph.function": ("Function", "compile"),
     "cgraph.ir.graph": ("OPS", "Node"),
@@ -61,6 +64,7 @@ NAMES = {
     "cgraph.runner": ("Runner",),
     "cgraph.saved.read": ("SavedFunction", "load"),
     "cgraph.version": ("__version__",),
+    "cgraph.weight_file": ("StreamedWeights", "check_weights"),
 }
 APART = (
     "cgraph.errors",
@@ -68,6 +72,7 @@ APART = (
     "cgraph.runner",
     "cgraph.saved.read",
     "cgraph.version",
+    "cgraph.weight_file",
 )  # what needs no graph
 PICTURES = ("function_dot", "function_svg", "graph_dot", "page_html", "report", "timed_report")
 PACKAGES = ("formats", "numpy", "view")

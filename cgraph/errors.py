@@ -67,6 +67,10 @@ class FormatError(CgraphError, ValueError):
     """A file is malformed, unsafe or not supported."""
 
 
+class WeightsError(CgraphError, OSError):
+    """The file that weights are read from cannot be read, or is not what it was."""
+
+
 class EngineError(CgraphError, RuntimeError):
     """An engine cannot run here, or its device failed."""
 

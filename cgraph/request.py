@@ -8,6 +8,7 @@ from cgraph.ir.graph import Node
 from cgraph.memory.problem import Strategy
 from cgraph.ops.leaf import Var
 from cgraph.record import Record
+from cgraph.weight_file import StreamedWeights
 
 
 class Request(Record, eq=False):
@@ -50,6 +51,7 @@ class Options(Record):
             more time. True for the least memory; a number of bytes to do only as much as it takes to fit in them
         bands: compute images in bands of rows of at least so many pixels, wherever that makes the plan smaller: the
             same bits. A budget does so by itself where it must
+        weights: read large constants from a file while a run computes, instead of holding them: the same bits
     """
 
     memory: str | Strategy = "auto"
@@ -61,6 +63,7 @@ class Options(Record):
     freeze: Sequence[Var] = ()
     recompute: bool | int = False
     bands: int | None = None
+    weights: StreamedWeights | None = None
 
     @property
     def limit(self) -> int | None:

@@ -14,7 +14,7 @@ from cgraph.ir.graph import Node, Op, apply, user_line
 from cgraph.ir.spec import Spec, dtype_of, shape_of
 from cgraph.kernels.mapped import aligned, in_memory
 
-_HASHED_NBYTES = 1 << 16
+HASHED_NBYTES = 1 << 16
 
 
 class VarOp(Op, eq=False):
@@ -93,7 +93,7 @@ class ConstOp(Op):
     def _key(self) -> tuple:
         """What equal constants have in common."""
         a = self.array
-        if a.nbytes > _HASHED_NBYTES:
+        if a.nbytes > HASHED_NBYTES:
             return (id(a), self.label)
         digest = a.tobytes() if a.nbytes <= 64 else hashlib.sha256(a.tobytes()).digest()
         return (a.shape, a.dtype.str, digest, self.label)
@@ -120,7 +120,7 @@ def Const(array: Any, dtype: Any = None, name: str | None = None, copy: bool = T
     found = np.asarray(array)
     found = np.array(found, dtype=dtype_of(dtype or found.dtype), copy=True if copy else None, order="C")
     found.flags.writeable = False if copy else found.flags.writeable
-    found = aligned(in_memory(found)) if found.nbytes <= _HASHED_NBYTES else found
+    found = aligned(in_memory(found)) if found.nbytes <= HASHED_NBYTES else found
     return apply(ConstOp(found, name))
 
 

@@ -4,7 +4,7 @@ It knows no graph: what is saved of a function is this.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from cgraph.cell import Variable
 from cgraph.kernels.kernel import ARENA, STOP, Callback, Kernel, View
 from cgraph.kernels.signature import text_of
 from cgraph.record import Record
+
+if TYPE_CHECKING:  # what a saved function loads has no file of weights
+    from cgraph.weight_file import WeightMap
 
 DONE = "done"  # the base of the pointer to the word that says that all Vars are written
 SINGLE = {ARENA: "arena", STOP: "stop", DONE: "done"}
@@ -31,6 +34,41 @@ class Symbol(Record):
 
     def __str__(self) -> str:
         return self.kind if self.kind in SINGLE.values() else f"{self.kind}{self.number}"
+
+
+class Piece(Record):
+    """A constant that is read from a file during the run.
+
+    Fields
+        constant: which of the code's
+        offset, nbytes: in the file; whole pages
+        first, last: the rows that read it
+        at: where in the ring
+    """
+
+    constant: int
+    offset: int
+    nbytes: int
+    first: int
+    last: int
+    at: int = 0
+
+    def meets(self, other: "Piece") -> bool:
+        """They lie over one another in the ring."""
+        return self.at < other.at + other.nbytes and other.at < self.at + self.nbytes
+
+
+class Ring(Record, eq=False):
+    """The pieces of a program, in the order in which they are read.
+
+    Fields
+        file: where they are
+        nbytes: of the ring
+    """
+
+    file: "WeightMap"
+    nbytes: int
+    pieces: tuple[Piece, ...]
 
 
 class Relocation(Record, eq=False):
@@ -62,6 +100,7 @@ class Code(Record, eq=False):
         first_row: per step, its first row; one more at the end. The last step of all writes update edges
         first_write: the first step that writes into a Var
         labels, label_of: what there is to say of rows, and for each row which, int64 ``[calls]``
+        ring: the constants that each run reads from a file; None where it reads none
     """
 
     kernels: tuple[Kernel | Callback, ...]
@@ -78,6 +117,7 @@ class Code(Record, eq=False):
     first_write: int
     labels: tuple[str, ...]
     label_of: np.ndarray
+    ring: Ring | None = None
 
     @property
     def compiled_kernels(self) -> list[Kernel]:

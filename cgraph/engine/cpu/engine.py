@@ -13,6 +13,7 @@ from cgraph.engine.cpu.code import Code
 from cgraph.engine.cpu.make_code import code_of, update_calls
 from cgraph.engine.cpu.memory import memory_nbytes
 from cgraph.engine.cpu.program import CpuProgram
+from cgraph.engine.cpu.ring import ring_of
 from cgraph.engine.cpu.threads import cores
 from cgraph.errors import MemoryWarning, bytes_text
 from cgraph.ir.graph import Node
@@ -22,8 +23,9 @@ from cgraph.kernels.store import store
 from cgraph.kernels.target import target_named
 from cgraph.memory.calls import CallsOfSteps
 from cgraph.passes import prepared
+from cgraph.passes.weights_on_disk import weights_on_disk
 from cgraph.planning import Compiled, needs_text, planned
-from cgraph.record import Record
+from cgraph.record import Record, replace
 from cgraph.request import Options, Request
 
 POISON = 0xFF
@@ -46,7 +48,8 @@ class CpuEngine(Record):
 
     def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
         """All passes, then the layouts that this target's kernels are fastest on."""
-        return prepared(roots, target_named(self.target), options.passes, options.winograd)
+        roots = prepared(roots, target_named(self.target), options.passes, options.winograd)
+        return roots if options.weights is None else weights_on_disk(roots, options.weights)
 
     def plan(self, request: Request, options: Options) -> Compiled:
         """A plan for this target's workspaces, at multiples of a cache line; a warning when it cannot run here."""
@@ -61,7 +64,8 @@ class CpuEngine(Record):
         target = target_named(self.target)
         calls = CallsOfSteps(partial(fill_calls, target, value=POISON) if self.poison else None)
         updates = Part("update edges", update_calls(target, compiled))
-        return code_of(chain(map(calls.parts, compiled.steps), [[updates]]), compiled)
+        code = code_of(chain(map(calls.parts, compiled.steps), [[updates]]), compiled)
+        return replace(code, ring=ring_of(code))
 
     def program(self, code: Code) -> CpuProgram:
         """The code with its kernels, compiled where they are not in the cache."""

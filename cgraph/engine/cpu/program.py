@@ -42,6 +42,8 @@ class CpuProgram(Record, eq=False):
 
     def instance(self) -> "CpuInstance":
         """A program with an arena of its own."""
+        if self.code.ring is not None:
+            return import_module("cgraph.engine.cpu.streamed").StreamedInstance(self, self.code.ring)
         return CpuInstance(self)
 
     def table(self) -> np.ndarray:
@@ -91,18 +93,21 @@ class CpuInstance:
         self._vars: dict[Any, np.ndarray] = {}
         self._targets: dict[Any, np.ndarray] = {}
         self._written = code.written
-        self._whole = Rows(self.table, int(code.first_row[code.first_write]))
+        self._whole = self._rows_among(None, int(code.first_row[code.first_write]))
         self._rows: dict[tuple[tuple[int, ...] | None, bool], Rows] = {}
         self._bound: dict[Relocation, int] = {}
         found = {r.symbol: r for r in code.relocations}
         self._variables = [(x, found[Symbol("variable", i)]) for i, x in enumerate(code.variables)]
         self._places = [(x, found[Symbol("target", i)]) for i, x in enumerate(code.targets)]
         self._done = found.get(Symbol("done"))
-        for i, array in enumerate(code.constants):
-            self._move(found[Symbol("constant", i)], address_of(array))
+        for i in range(len(code.constants)):
+            self._move(found[Symbol("constant", i)], self._address_of_constant(i))
         for symbol, memory in ((Symbol("arena"), self.arena), (Symbol("stop"), self.stop)):
             if symbol in found:
                 self._move(found[symbol], address_of(memory))
+
+    def _address_of_constant(self, number: int) -> int:
+        return address_of(self.code.constants[number])
 
     def bind(self, given: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
         """The memory of Vars for the runs that follow; see `cgraph.engine.instance.Instance`."""
@@ -166,10 +171,14 @@ class CpuInstance:
         self.stop[0] = 0
         ran = run_rows(rows.first, rows.count, self.threads, self._stop_address, self.functions)
         if self.stop[0]:
-            row = ran - 1 if rows.numbers is None else rows.numbers[ran - 1]
-            raise PositionError(f"{self.code.labels[self.code.label_of[row]]}: a position is outside its axis")
+            raise self._stopped(ran, rows)
         if rows.rest:
             run_rows(rows.second, rows.rest, self.threads, whole=True)
+
+    def _stopped(self, ran: int, rows: Rows) -> Exception:
+        """Why a row has ended the run."""
+        row = ran - 1 if rows.numbers is None else rows.numbers[ran - 1]
+        return PositionError(f"{self.code.labels[self.code.label_of[row]]}: a position is outside its axis")
 
     def _rows_of(self, steps: tuple[int, ...] | None, write: bool) -> Rows:
         """The rows of these steps, and of those that write update edges."""
@@ -179,8 +188,12 @@ class CpuInstance:
             order = (*(range(last) if steps is None else steps), *((last,) if write else ()))
             numbers = self._numbers(order)
             split = len(self._numbers(s for s in order if s < first))
-            found = self._rows[steps, write] = Rows(np.ascontiguousarray(self.table[numbers]), split, numbers)
+            found = self._rows[steps, write] = self._rows_among(numbers, split)
         return found
+
+    def _rows_among(self, numbers: np.ndarray | None, split: int) -> Rows:
+        """Some rows of the table, or all; those from `split` on write update edges."""
+        return Rows(self.table if numbers is None else np.ascontiguousarray(self.table[numbers]), split, numbers)
 
     def _numbers(self, steps: Iterable[int]) -> np.ndarray:
         """The rows of some steps in the whole table."""

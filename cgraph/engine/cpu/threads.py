@@ -65,6 +65,8 @@ def run_rows(
 class Native(Record):
     """The interpreter's functions: rows on this thread; as a leader, and as another member, of a team; all cores.
 
+    And those of a reader of weights: pieces of a file into a ring; stop.
+
     `memory` is what holds their code, where no store keeps it.
     """
 
@@ -73,11 +75,21 @@ class Native(Record):
     follow: Callable[..., int]
     hold: Callable[..., int]
     release: Callable[..., int]
+    read: Callable[..., int]
+    halt: Callable[..., int]
     memory: Any = None
 
 
 _natives: list[Native] = []  # the first one counts
-WORDS = {"alone": 6, "lead": 8, "follow": 2, "hold": 2, "release": 1}  # that the functions are given
+WORDS = {  # that the functions are given
+    "interpret.alone": 6,
+    "interpret.lead": 8,
+    "interpret.follow": 2,
+    "interpret.hold": 2,
+    "interpret.release": 1,
+    "ring.read": 4,
+    "ring.halt": 1,
+}
 
 
 def native() -> Native:
@@ -98,15 +110,15 @@ def take_native(addresses: Mapping[Kernel, int], memory: Any = None) -> None:
 
     They are never freed: threads sleep inside its code.
     """
-    found = {kernel.family.removeprefix("interpret."): address for kernel, address in addresses.items()}
+    found = {kernel.family: address for kernel, address in addresses.items()}
     types = {name: ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * n) for name, n in WORDS.items()}
-    _natives.append(Native(**{name: types[name](found[name]) for name in WORDS}, memory=memory))
+    _natives.append(Native(**{n.rpartition(".")[2]: types[n](found[n]) for n in WORDS}, memory=memory))
 
 
 def interpreter() -> list[Kernel]:
     """The kernels that are the interpreter, for this system."""
     clock = 6 if sys.platform == "linux" else time.CLOCK_MONOTONIC  # CLOCK_MONOTONIC_COARSE: a few ns to read
-    return [Kernel(f"interpret.{name}", (clock, futex_number())) for name in WORDS]
+    return [Kernel(name, (clock, futex_number())) for name in WORDS]
 
 
 def futex_number() -> int:

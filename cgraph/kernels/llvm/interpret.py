@@ -1,7 +1,7 @@
 """The interpreter: runs a table of kernel calls, alone or as one of a team of threads. Not a kernel itself.
 
 Table: int64 ``[rows, 4]``, each row the kernel's address, the address of its arguments, its tasks, its chunk. A row is
-cut into shares of `chunk` tasks.
+cut into shares of `chunk` tasks. A *control row* has a small number instead of an address, see `control`.
 
 A team shares a few words of memory. Its one *word* holds ``epoch << 32 | limit << 24 | shares``: a row is out, for
 members up to `limit` (255: the run is over). Each member has a word of its own, ``epoch << 32 | left``: it counts down
@@ -15,7 +15,7 @@ threads wait exactly as between rows: spin, yield, then sleep on the epoch (fute
 
 The owner also decides to stop: the table has ended, the stop word is set, the next row is a Python function (its
 kernel is 0), or the run's time slice is over, after which the caller goes back to Python and returns, so that signals
-are handled.
+are handled. Weights that a reader brings from a file are waited for by the owner, within the slice.
 
 Cores of the process are a few words, too: how many are free, how many runs wait for one. They are taken on entry and
 given back on return, and so is a team: whatever happens to the caller in Python, it holds none. Without a free core
@@ -39,6 +39,10 @@ TEAM_WORDS = MEMBERS + 16 * MOST_MEMBERS
 # Words of the cores.
 FREE, WAITING, HELD, CORES_WORDS = 0, 16, 17, 32
 TAKEN = -1  # instead of a row: another run has the team
+# Control rows, in the place of an address; the arguments are the words of a ring (`cgraph.kernels.llvm.ring`).
+WAIT, PASSED = 1, 2
+READ, FREED, FAILED, HALT, STALLED, RING_WORDS = 0, 16, 32, 33, 34, 48
+READ_FAILED = 2  # in a run's stop word
 
 PAUSES, YIELDS, NAP_MICROSECONDS = 500, 300, 50
 MOST_SHARES, OVER = 1 << 23, 255
@@ -66,11 +70,10 @@ def alone(k: Builder, clock: int, futex: int):
             w.until(stop.load() != 0)
             entry = table + row.value * 4
             w.until(entry.load(0) == 0)
-            tasks = entry.load(2)
-            with k.if_(tasks > 0):
-                call(k, entry.load(0), entry.load(1), k.const(0, "i8"), tasks)
+            tasks = k.slot(entry.load(2))
+            w.until(~ran(k, t, entry, tasks, stop, deadline))
             row.value = row.value + 1
-            credit.value = credit.value + tasks
+            credit.value = credit.value + tasks.value
             over = k.slot(0, "b1")
             with k.if_(credit.value >= CREDIT):
                 credit.value = 0
@@ -151,31 +154,17 @@ def take_cores(k: Builder, t: SimpleNamespace, most: Val) -> Val:
                     count.value = wanted
             with none:
                 add(k, t.cores + WAITING, k.const(1, "i8"))
-                await_core(k, t)
+                nap(k, t, t.cores + FREE, k.const(0, "i8"))
                 add(k, t.cores + WAITING, k.const(-1, "i8"))
         w.until((count.value > 0) | (now(k, t.clock) > deadline))
     return count.value
 
 
-def await_core(k: Builder, t: SimpleNamespace) -> None:
-    """Sleep until cores are given back, for a slice's time at most."""
-    if not t.futex:
-        k.b.call(k.declare("usleep", INT, [INT]), [ir.Constant(INT, NAP_MICROSECONDS)])
-        return
-    time = k.stack_ptr("i8", 2)
-    time.store(0, 0)
-    time.store(WAIT_NANOSECONDS, 1)
-    at = k.wrap(k.b.ptrtoint(time.v, INDEX), "i8")
-    system_call(k, t.futex, t.cores + FREE, FUTEX_WAIT_FOR, 0, k.const(ANY, "i8"), at)
-
-
 def give_cores(k: Builder, t: SimpleNamespace, count: Val) -> None:
     """Give cores back, and wake whoever waits for one."""
     add(k, t.cores + FREE, count)
-    if not t.futex:
-        return
     with k.if_(load(k, t.cores + WAITING) != 0, likely=False):
-        system_call(k, t.futex, t.cores + FREE, FUTEX_WAKE, 0x7FFFFFFF, k.const(ANY, "i8"))
+        wake(k, t, t.cores + FREE)
 
 
 def take_part(k: Builder, t: SimpleNamespace, member: Val) -> None:
@@ -219,21 +208,81 @@ def advance(k: Builder, t: SimpleNamespace) -> None:
         w.until(over.value)
         entry = table + row.value * 4
         w.until(entry.load(0) == 0)
-        tasks = entry.load(2)
-        chunk = k.larger(entry.load(3), tasks // MOST_SHARES + 1)
-        shares.value = (tasks + chunk - 1) // chunk
-        row.value = row.value + 1
-        credit.value = credit.value + tasks
+        tasks = k.slot(entry.load(2))
+        chunk = k.larger(entry.load(3), tasks.value // MOST_SHARES + 1)
+        shares.value = k.select(is_control(k, entry), k.const(1, "i8"), (tasks.value + chunk - 1) // chunk)
         with k.if_(shares.value > 1):
-            for place, x in ((FUNCTION, entry.load(0)), (ARGS, entry.load(1)), (TASKS, tasks), (CHUNK, chunk)):
+            row.value = row.value + 1
+            for place, x in ((FUNCTION, entry.load(0)), (ARGS, entry.load(1)), (TASKS, tasks.value), (CHUNK, chunk)):
                 t.at.store(x, place)
         w.until(shares.value > 1)
-        with k.if_(tasks > 0):
-            call(k, entry.load(0), entry.load(1), k.const(0, "i8"), tasks)
+        shares.value = 0
+        w.until(~ran(k, t, entry, tasks, stop, deadline))
+        row.value = row.value + 1
+        credit.value = credit.value + tasks.value
     t.at.store(row.value, ROW)
     t.at.store(shares.value, SHARES)
     t.at.store(0, FINISHED)
     publish(k, t, shares.value)
+
+
+def is_control(k: Builder, entry: Ptr) -> Val:
+    return entry.load(0) <= PASSED
+
+
+def ran(k: Builder, t: SimpleNamespace, entry: Ptr, tasks, stop: Ptr, deadline: Val) -> Val:
+    """Run a row as a whole; false if what it waits for did not come. Of a control row `tasks` becomes 1."""
+    passed = k.slot(1, "b1")
+    with k.if_else(is_control(k, entry)) as (told, called):
+        with told:
+            passed.value = control(k, t, entry, stop, deadline)
+            tasks.value = 1
+        with called, k.if_(tasks.value > 0):
+            call(k, entry.load(0), entry.load(1), k.const(0, "i8"), tasks.value)
+    return passed.value
+
+
+def control(k: Builder, t: SimpleNamespace, entry: Ptr, stop: Ptr, deadline: Val) -> Val:
+    """WAIT: until as many pieces have been read as the row says; PASSED: so many are not needed any more.
+
+    False when the slice is over first, or when reading has failed: then the stop word says so.
+    """
+    words, wanted, there = k.pointer(entry.load(1), "i8"), entry.load(2), k.slot(1, "b1")
+    with k.if_else(entry.load(0) == PASSED) as (passed, waits):
+        with passed:
+            store(k, words + FREED, wanted)
+            wake(k, t, words + FREED)
+        with waits, k.if_(load(k, words + READ) < wanted):
+            start = now(k, t.clock)
+            there.value = k.const(0, "b1")
+            with k.loop_while() as w:
+                seen = load(k, words + READ)
+                there.value = seen >= wanted
+                w.until(there.value | (load(k, words + FAILED) != 0) | (now(k, t.clock) > deadline))
+                nap(k, t, words + READ, seen)
+            words.store(words.load(STALLED) + (now(k, t.clock) - start), STALLED)
+            with k.if_((load(k, words + FAILED) != 0) & ~there.value):
+                stop.store(READ_FAILED)
+    return there.value
+
+
+def nap(k: Builder, t: SimpleNamespace, at: Ptr, seen: Val) -> None:
+    """Sleep until the word is no longer what was seen, for a slice's time at most."""
+    if not t.futex:
+        k.b.call(k.declare("usleep", INT, [INT]), [ir.Constant(INT, NAP_MICROSECONDS)])
+        return
+    time = k.stack_ptr("i8", 2)
+    time.store(0, 0)
+    time.store(WAIT_NANOSECONDS, 1)
+    system_call(
+        k, t.futex, at, FUTEX_WAIT_FOR, seen & ANY, k.const(ANY, "i8"), k.wrap(k.b.ptrtoint(time.v, INDEX), "i8")
+    )
+
+
+def wake(k: Builder, t: SimpleNamespace, at: Ptr) -> None:
+    """Wake whoever sleeps on the word."""
+    if t.futex:
+        system_call(k, t.futex, at, FUTEX_WAKE, 0x7FFFFFFF, k.const(ANY, "i8"))
 
 
 def publish(k: Builder, t: SimpleNamespace, shares: Val) -> None:

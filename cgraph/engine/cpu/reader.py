@@ -1,0 +1,140 @@
+"""What brings weights from their file into a ring while kernels compute. It enters native code for each run."""
+
+import mmap
+import os
+import threading
+import weakref
+from queue import SimpleQueue
+
+import numpy as np
+
+from cgraph.engine.cpu.code import Ring
+from cgraph.engine.cpu.ring import Controlled
+from cgraph.engine.cpu.threads import aligned_words, native
+from cgraph.errors import WeightsError
+from cgraph.weight_file import StreamedWeights
+
+READ, FREED, FAILED, HALT, STALLED, WORDS = 0, 16, 32, 33, 34, 48  # as in cgraph.kernels.llvm.interpret
+CLOSED = 5  # seconds that the end of the process waits for a disk
+
+
+class Reader:
+    """A ring with its thread. Changes: what the ring holds; the thread is started when first needed, and after a fork.
+
+    Parameters
+        ring: where pieces lie
+        poison: what the ring is filled with at first; None leaves it as it is
+    Raises
+        WeightsError: the file has changed since the function was compiled, or cannot be opened
+    """
+
+    def __init__(self, ring: Ring, poison: int | None) -> None:
+        self.weights: StreamedWeights = ring.file.weights
+        self.file = unchanged_file(ring)
+        self.memory = mmap.mmap(-1, ring.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        """Whole pages, which the file is read into past the system's cache."""
+        if poison is not None:
+            np.frombuffer(self.memory, np.uint8)[...] = poison
+        self.address = np.frombuffer(self.memory, np.uint8, 1).ctypes.data
+        self.words = aligned_words(WORDS)
+        self._forget()
+
+    def _forget(self) -> None:
+        """There is no thread and nothing is read: true of a new one, and in a forked child."""
+        self.process = os.getpid()
+        self._ready: Controlled | None = None
+        self._work = Work(self.words, self.file, self.memory)
+        self._close = weakref.finalize(self, self._work.close)
+
+    @property
+    def stalled(self) -> float:
+        """Seconds that runs have waited for the file."""
+        return int(self.words[STALLED]) / 1e9
+
+    def begin(self, rows: Controlled) -> None:
+        """Read what these rows need, unless that is what has been begun."""
+        if os.getpid() != self.process:
+            self._close.detach()
+            self._forget()
+        if self._ready is not rows:
+            self.order(rows)
+        self._ready = None  # while it is used
+
+    def order(self, rows: Controlled) -> None:
+        """Read what a run of these rows needs, as far as the ring takes it."""
+        self._ready = None
+        self._work.order(rows.orders)
+        self._ready = rows
+
+    def problem(self) -> WeightsError:
+        """Why a run could not go on."""
+        number, path = int(self.words[FAILED]), self.weights.path
+        why = "it is shorter than it was" if number < 0 else os.strerror(number)
+        return WeightsError(f"{path}: piece {int(self.words[READ]) + 1} of the weights cannot be read: {why}")
+
+
+class Work:
+    """What the thread knows; it keeps no Reader alive. Changes: orders come and go.
+
+    Parameters
+        words: shared with runs
+        file: a descriptor, which is closed at the end
+        memory: of the ring; it must not go while a disk that hangs may still write there
+    """
+
+    def __init__(self, words: np.ndarray, file: int, memory: mmap.mmap) -> None:
+        self.words, self.file, self.memory = words, file, memory
+        self.orders: SimpleQueue[tuple[int, np.ndarray] | None] = SimpleQueue()
+        self.reading = threading.Lock()  # held by the thread while it reads
+        self.number = 0
+        self.thread: threading.Thread | None = None
+
+    def order(self, orders: np.ndarray) -> None:
+        """Stop what is being read, and read this."""
+        self.stop()
+        if self.thread is None:
+            self.thread = threading.Thread(target=self.run, name="cgraph-reader", daemon=True)
+            self.thread.start()
+        self.orders.put((self.number, orders))
+
+    def stop(self) -> None:
+        """No order is carried out any more; the words are as before any."""
+        native().halt(self.words.ctypes.data)
+        with self.reading:
+            self.number += 1
+            self.words[[READ, FREED, FAILED, HALT]] = 0
+
+    def run(self) -> None:
+        """Carry out orders until there is None."""
+        while (order := self.orders.get()) is not None:
+            number, orders = order
+            with self.reading:
+                if number == self.number:
+                    native().read(self.words.ctypes.data, orders.ctypes.data, len(orders), self.file)
+
+    def close(self) -> None:
+        """End the thread, then close the file."""
+        if self.thread is not None:
+            native().halt(self.words.ctypes.data)
+            self.orders.put(None)
+            self.thread.join(CLOSED)
+            if self.thread.is_alive():
+                return
+        os.close(self.file)
+
+
+def unchanged_file(ring: Ring) -> int:
+    """A descriptor of the file, which reads past the system's cache where the file system can."""
+    path, flags = ring.file.weights.path, os.O_RDONLY | os.O_CLOEXEC
+    try:
+        try:
+            file = os.open(path, flags | getattr(os, "O_DIRECT", 0))
+        except OSError:
+            file = os.open(path, flags)
+        status = os.fstat(file)
+    except OSError as error:
+        raise WeightsError(f"{path}: the weights cannot be read: {error.strerror}") from None
+    if (status.st_size, status.st_mtime_ns) != ring.file.stamp:
+        os.close(file)
+        raise WeightsError(f"{path}: the file has changed since the function was compiled")
+    return file

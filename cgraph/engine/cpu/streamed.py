@@ -1,0 +1,62 @@
+"""An instance whose large constants come from a file while it runs."""
+
+import numpy as np
+
+from cgraph.engine.cpu.code import Ring
+from cgraph.engine.cpu.program import CpuInstance, CpuProgram, Rows, address_of
+from cgraph.engine.cpu.reader import Reader
+from cgraph.engine.cpu.ring import Controlled, controlled
+from cgraph.weight_file import place_of
+
+READ_FAILED = 2  # in a run's stop word, as in cgraph.kernels.llvm.interpret
+
+
+class StreamedRows(Rows):
+    """Rows of which the first part waits for weights."""
+
+    def __init__(self, table: np.ndarray, split: int, numbers: np.ndarray, first: Controlled) -> None:
+        super().__init__(table, split, numbers)
+        self.waiting = first
+
+
+class StreamedInstance(CpuInstance):
+    """A program with an arena and a ring of weights. Changes: as any instance, and what the ring holds.
+
+    Raises
+        WeightsError: the file has changed since the function was compiled, or cannot be opened
+    """
+
+    _whole: StreamedRows
+
+    def __init__(self, program: CpuProgram, ring: Ring) -> None:
+        self.reader, self.pieces = Reader(ring, program.poison), {p.constant: p for p in ring.pieces}
+        self._held: list[np.ndarray] = []
+        super().__init__(program)
+
+    def _address_of_constant(self, number: int) -> int:
+        """In the ring; or in memory, if its array lies in the file and is not read in turn."""
+        piece, array = self.pieces.get(number), self.code.constants[number]
+        if piece is not None:
+            return self.reader.address + piece.at
+        if isinstance(array, np.ndarray) and place_of(array):
+            array = array.copy()
+            self._held.append(array)
+        return address_of(array)
+
+    def _rows_among(self, numbers: np.ndarray | None, split: int) -> StreamedRows:
+        numbers = np.arange(len(self.table)) if numbers is None else numbers
+        words, pieces = self.reader.words.ctypes.data, tuple(self.pieces.values())
+        first = controlled(self.table, numbers[:split], pieces, words, self.reader.address)
+        table = np.concatenate([first.table, self.table[numbers[split:]]])
+        return StreamedRows(table, len(first.table), np.concatenate([first.numbers, numbers[split:]]), first)
+
+    def _run(self, rows: Rows) -> None:
+        assert isinstance(rows, StreamedRows)
+        self.reader.begin(rows.waiting)
+        super()._run(rows)
+        self.reader.order(self._whole.waiting)  # read ahead for the next run
+
+    def _stopped(self, ran: int, rows: Rows) -> Exception:
+        if self.stop[0] == READ_FAILED:
+            return self.reader.problem()
+        return super()._stopped(ran, rows)

@@ -1,0 +1,138 @@
+"""Weights in a file of their own, from which a run reads them into a ring while kernels compute.
+
+A page with magic, version, how many arrays there are and a checksum of the table; the table, for each array where it
+lies, its bytes and a digest of them; then the arrays, each from the beginning of a page on, so that reads can go past
+the system's cache.
+"""
+
+import mmap
+import os
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+
+from cgraph.errors import GraphError, WeightsError
+from cgraph.files import replace_file
+from cgraph.kernels.mapped import forget, in_c_order, mapping_of
+from cgraph.record import Record
+
+PAGE = 4096
+MAGIC, VERSION = b"cgweight", 1
+DIGEST = 16  # bytes
+ENTRY = 2 * 8 + DIGEST
+
+
+class StreamedWeights(Record):
+    """Read large constants from a file during each run, instead of holding them.
+
+    Parameters
+        path: the file, which `compile` writes unless it holds these very weights already
+        ring: bytes of memory that take the weights; at least as many as the largest of them
+    """
+
+    path: str
+    ring: int
+
+    def __post_init__(self) -> None:
+        if self.ring < 1:
+            raise GraphError(f"a ring of {self.ring} bytes holds no weights")
+
+
+class WeightMap(mmap.mmap):
+    """The mapped file. What lies in it is found by `place_of`.
+
+    Fields
+        weights: as asked for
+        stamp: size and time of the last change, which tell whether the file is still the same
+    """
+
+    weights: StreamedWeights
+    stamp: tuple[int, int]
+
+
+def place_of(array: np.ndarray) -> tuple[WeightMap, int] | None:
+    """The file that an array lies in, and where in it; None for any other array."""
+    mapping = mapping_of(array)
+    if not isinstance(mapping, WeightMap):
+        return None
+    return mapping, array.ctypes.data - np.frombuffer(mapping, np.uint8, 1).ctypes.data
+
+
+def on_disk(weights: StreamedWeights, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The same arrays in the file, which is written anew where it does not hold them."""
+    arrays = [in_c_order(x) for x in arrays]
+    head, places = header(arrays)
+    if not holds(weights.path, head, places[-1]):
+        replace_file(weights.path, contents(head, places, arrays))
+    mapping = opened(weights)
+    return [
+        np.frombuffer(mapping, x.dtype, x.size, place).reshape(x.shape)
+        for x, place in zip(arrays, places, strict=False)
+    ]
+
+
+def header(arrays: Sequence[np.ndarray]) -> tuple[bytes, list[int]]:
+    """The file's beginning; where each array lies, and where the file ends."""
+    start = pages(PAGE + ENTRY * len(arrays))
+    places = [start]
+    for x in arrays:
+        places.append(places[-1] + pages(x.nbytes))
+    entries = (
+        number(p) + number(x.nbytes) + blake2b(x.data, digest_size=DIGEST).digest() for p, x in zip(places, arrays)
+    )
+    table = b"".join(entries)
+    first = MAGIC + number(VERSION) + number(len(arrays)) + blake2b(table, digest_size=DIGEST).digest()
+    return first.ljust(PAGE, b"\0") + table, places
+
+
+def number(value: int) -> bytes:
+    return value.to_bytes(8, "little")
+
+
+def pages(nbytes: int) -> int:
+    """Bytes rounded up to whole pages."""
+    return -(-nbytes // PAGE) * PAGE
+
+
+def holds(path: str, head: bytes, size: int) -> bool:
+    """The file begins with this table and is as long as it says."""
+    try:
+        with open(path, "rb") as file:
+            return os.fstat(file.fileno()).st_size == size and file.read(len(head)) == head
+    except OSError:
+        return False
+
+
+def contents(head: bytes, places: Sequence[int], arrays: Sequence[np.ndarray]) -> Iterator[bytes | memoryview]:
+    yield head.ljust(places[0], b"\0")
+    for x in arrays:
+        yield x.data.cast("B")
+        yield bytes(pages(x.nbytes) - x.nbytes)
+        forget(x)
+
+
+def opened(weights: StreamedWeights) -> WeightMap:
+    """The file, mapped; what the system keeps of it in memory is given back."""
+    with open(weights.path, "rb") as file:
+        status = os.fstat(file.fileno())
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        mapping = WeightMap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    mapping.weights, mapping.stamp = weights, (status.st_size, status.st_mtime_ns)
+    return mapping
+
+
+def check_weights(path: str | Path) -> None:
+    """Read the whole file. WeightsError for one that is damaged."""
+    data = Path(path).read_bytes()
+    count = int.from_bytes(data[16:24], "little")
+    table = data[PAGE : PAGE + ENTRY * count]
+    if data[:16] != MAGIC + number(VERSION) or blake2b(table, digest_size=DIGEST).digest() != data[24 : 24 + DIGEST]:
+        raise WeightsError(f"{path}: it is no file of weights of this version, or its table is damaged")
+    for i in range(count):
+        entry = table[ENTRY * i : ENTRY * (i + 1)]
+        place, nbytes = (int.from_bytes(entry[at : at + 8], "little") for at in (0, 8))
+        if blake2b(data[place : place + nbytes], digest_size=DIGEST).digest() != entry[16:]:
+            raise WeightsError(f"{path}: array {i}, {nbytes} bytes at {place}, is damaged")

@@ -1,0 +1,340 @@
+"""Weights that come from a file while a run computes: the same bits, whatever reader and kernels wait for."""
+
+import ctypes
+import errno
+import gc
+import os
+import signal
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cgraph as cg
+from cgraph.engine.cpu import reader as readers
+from cgraph.engine.cpu import threads as pools
+from cgraph.engine.cpu.code import Piece
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.engine.cpu.ring import PASSED, WAIT, controlled, placed
+from cgraph.errors import BudgetError, GraphError, WeightsError
+from cgraph.weight_file import PAGE, StreamedWeights, check_weights
+
+LARGEST = 592 * 1024  # a little more than the bytes of one layer's filters below, transformed
+
+
+def chain(layers=6, width=64):
+    """Convolutions with 144 KiB of filters each, 576 for Winograd, over an image of 16 x 16 pixels."""
+    rng = np.random.default_rng(0)
+    x = y = cg.Var((1, width, 16, 16), name="x")
+    for _ in range(layers):
+        filters = cg.Const(rng.standard_normal((width, width, 3, 3)).astype("f4") / 24)
+        y = cg.relu(cg.conv2d(y, filters, 1, 1))
+    return x, y, rng.standard_normal(x.shape).astype("f4")
+
+
+def streamed(folder, ring=2 * LARGEST, **options):
+    x, y, value = chain()
+    weights = StreamedWeights(str(folder / "w"), ring)
+    return cg.compile(y, x, weights=weights, **options), value, cg.compile(y, x, **options)(value)
+
+
+def instance_of(function):
+    return function._idle[-1].instance
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("winograd", [True, False])
+@pytest.mark.parametrize("ring", [1.0, 1.5, 2.0, 3.7, 40.0])
+def test_bits_are_those_of_weights_in_memory(tmp_path, ring, threads, winograd):
+    largest = LARGEST if winograd else LARGEST // 4
+    function, value, want = streamed(tmp_path, int(ring * largest), threads=threads, winograd=winograd)
+    assert len(function.program.code.ring.pieces) == 6
+    for _ in range(3):
+        np.testing.assert_array_equal(function(value), want)
+    check_weights(tmp_path / "w")
+
+
+def test_poison_in_the_ring_is_never_read(tmp_path):
+    function, value, want = streamed(tmp_path, engine=CpuEngine(poison=True))
+    for _ in range(2):
+        np.testing.assert_array_equal(function(value), want)
+
+
+def test_a_part_of_the_graph_reads_its_own_weights_alone(tmp_path):
+    x, y, value = chain(3)
+    u, v, _ = chain(4)
+    total = y + 2.0 * v
+    for var in (x, u):
+        var.assign(value)
+    function = cg.compile([total, y], weights=StreamedWeights(str(tmp_path / "w"), 2 * LARGEST), changing=[u])
+    plain = cg.compile([total, y])
+    rng = np.random.default_rng(1)
+    for var in (x, u, u, x, u, None, u):
+        if var is not None:
+            var.assign(rng.standard_normal(value.shape).astype("f4"))
+        for got, want in zip(function(), plain(), strict=True):
+            np.testing.assert_array_equal(got, want)
+    parts = {len(rows.waiting.orders) for rows in instance_of(function)._rows.values()}
+    assert min(parts) < 7
+
+
+def test_update_edges_are_written_once_and_weights_that_they_copy_stay_in_memory(tmp_path):
+    x, y, value = chain(2)
+    whole = cg.Const(np.random.default_rng(2).standard_normal(x.shape).astype("f4"))
+    function = cg.compile([], updates={x: y + whole}, weights=StreamedWeights(str(tmp_path / "w"), 2 * LARGEST))
+    want = value
+    step = cg.compile(y + whole, x)
+    x.assign(value)
+    for _ in range(4):
+        function()
+        want = step(want)
+        np.testing.assert_array_equal(x.value, want)
+
+
+# -- the ring ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_least_ring_is_named_and_accepted(tmp_path):
+    x, y, value = chain()
+    weights = StreamedWeights(str(tmp_path / "w"), LARGEST // 2)
+    with pytest.raises(BudgetError, match=r"the ring of 296 KiB does not hold .* one kernel call reads: 576 KiB"):
+        cg.compile(y, x, weights=weights)
+    cg.compile(y, x, weights=StreamedWeights(weights.path, 576 * 1024))(value)
+    with pytest.raises(GraphError, match="ring of 0 bytes"):
+        StreamedWeights("w", 0)
+    with pytest.raises(GraphError, match="StreamedWeights"):
+        cg.compile(y, x, weights="w")
+
+
+@st.composite
+def pieces_and_rows(draw):
+    """Pieces that are read one after another, some in one row, and some of the rows."""
+    pieces, row = [], 0
+    for i in range(draw(st.integers(1, 12))):
+        first = row + draw(st.integers(0, 2))
+        row = first + draw(st.integers(0, 2))
+        pieces.append(Piece(i, PAGE * i, PAGE * draw(st.integers(1, 5)), first, row))
+    chosen = sorted(draw(st.sets(st.integers(0, row + 3))))
+    return pieces, chosen, PAGE * draw(st.integers(5, 20))
+
+
+@given(pieces_and_rows(), st.randoms())
+def test_every_row_finds_its_weights_and_none_waits_for_ever(drawn, rng):
+    """A reader and a run take turns at random; what a reader brings is what the ring holds."""
+    pieces, chosen, nbytes = drawn
+    try:
+        pieces = placed(pieces, nbytes)
+    except BudgetError:
+        return
+    last = max(p.last for p in pieces) + 4
+    table = np.array([(100 + i, 0, 1, 1) for i in range(last)], np.int64)
+    rows = controlled(table, np.array(chosen, np.int64), pieces, 7, 0)
+    kernels = [int(f) - 100 for f, *_ in rows.table if f >= 100]
+    assert kernels == chosen
+    ring: dict[int, int] = {}  # page -> which piece of the file
+    brought, read, freed, row = 0, 0, 0, 0
+    while row < len(rows.table):
+        kind, _, wanted, _ = rows.table[row]
+        may_read = brought < len(rows.orders) and freed >= rows.orders[brought][3]
+        may_run = kind != WAIT or read >= wanted
+        assert may_read or may_run, "both wait"
+        if may_read and (not may_run or rng.random() < 0.5):
+            offset, size, at, _, read = (int(v) for v in rows.orders[brought])
+            ring |= {at // PAGE + i: offset for i in range(size // PAGE)}
+            brought += 1
+            continue
+        if kind == PASSED:
+            freed = int(wanted)
+        elif kind != WAIT:
+            for p in pieces:
+                if p.first <= kind - 100 <= p.last:
+                    assert all(ring.get(p.at // PAGE + i) == p.offset for i in range(p.nbytes // PAGE))
+        row += 1
+
+
+# -- readers that are slow, fail or never come ------------------------------------------------------------------------
+
+
+def slow_reader(rng, most=0.003):
+    """Reading in Python, some bytes at a time, with rests; and what stops it."""
+
+    def read(words, orders, count, file):
+        shared = np.ctypeslib.as_array((ctypes.c_int64 * readers.WORDS).from_address(words))
+        table = np.ctypeslib.as_array((ctypes.c_int64 * (5 * count)).from_address(orders)).reshape(-1, 5)
+        for offset, nbytes, address, freed, number in table.tolist():
+            while shared[readers.FREED] < freed and not shared[readers.HALT]:
+                time.sleep(0.0005)
+            if shared[readers.HALT]:
+                return 0
+            time.sleep(rng.uniform(0, most))
+            ctypes.memmove(address, os.pread(file, nbytes, offset), nbytes)
+            shared[readers.READ] = number
+        return count
+
+    return read
+
+
+@pytest.fixture
+def reading(monkeypatch):
+    """Put another function in the place of the native reader; None is the native one again."""
+
+    def put(read):
+        native = pools.native()
+        other = native if read is None else SimpleNamespace(read=read, halt=native.halt)
+        monkeypatch.setattr(readers, "native", lambda: other)
+
+    return put
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_reader_of_any_speed_gives_the_same_bits(tmp_path, reading, monkeypatch, threads):
+    monkeypatch.setattr(os, "O_DIRECT", 0, raising=False)
+    function, value, want = streamed(tmp_path, threads=threads)
+    rng = np.random.default_rng(0)
+    reading(slow_reader(rng))
+    for _ in range(6):
+        np.testing.assert_array_equal(function(value), want)
+        time.sleep(rng.uniform(0, 0.01))
+
+
+def test_an_interrupt_is_heard_while_the_disk_does_not_answer_and_the_next_run_works(tmp_path, reading):
+    class Heard(Exception):
+        pass
+
+    def handler(*_):
+        raise Heard
+
+    function, value, want = streamed(tmp_path)
+    reading(lambda *_: time.sleep(0.05))
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(Heard):
+            function(value)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    reading(None)
+    np.testing.assert_array_equal(function(value), want)
+
+
+def test_a_file_that_was_cut_off_is_said_and_the_next_run_works_when_it_is_whole(tmp_path):
+    function, value, want = streamed(tmp_path, LARGEST)
+    whole = (tmp_path / "w").read_bytes()
+    np.testing.assert_array_equal(function(value), want)
+    os.truncate(tmp_path / "w", 3 * PAGE)
+    with pytest.raises(WeightsError, match=r"w: piece \d of the weights cannot be read: it is shorter than it was"):
+        for _ in range(2):  # the first may still have some of them
+            function(value)
+    with open(tmp_path / "w", "r+b") as file:
+        file.write(whole)
+    for _ in range(2):
+        np.testing.assert_array_equal(function(value), want)
+
+
+def test_what_the_system_says_is_in_the_message(tmp_path):
+    function, value, want = streamed(tmp_path, LARGEST)
+    function(value)
+    descriptor = instance_of(function).reader.file
+    kept, folder = os.dup(descriptor), os.open(tmp_path, os.O_RDONLY)
+    try:
+        os.dup2(folder, descriptor)
+        with pytest.raises(WeightsError, match=os.strerror(errno.EISDIR)):
+            for _ in range(2):
+                function(value)
+    finally:
+        os.dup2(kept, descriptor)
+        os.close(kept)
+        os.close(folder)
+    np.testing.assert_array_equal(function(value), want)
+
+
+@pytest.mark.parametrize("change", ["missing", "other"])
+def test_a_file_that_is_another_one_is_refused_before_anything_runs(tmp_path, change):
+    function, value, _ = streamed(tmp_path)
+    if change == "missing":
+        (tmp_path / "w").unlink()
+    else:
+        (tmp_path / "w").write_bytes((tmp_path / "w").read_bytes() + b"x")
+    with pytest.raises(WeightsError, match="cannot be read" if change == "missing" else "has changed since"):
+        function(value)
+
+
+# -- the file ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_holds_these_weights_is_not_written_again_and_any_other_is(tmp_path):
+    streamed(tmp_path)
+    first = os.stat(tmp_path / "w")
+    streamed(tmp_path)
+    again = os.stat(tmp_path / "w")
+    assert (again.st_ino, again.st_mtime_ns) == (first.st_ino, first.st_mtime_ns)
+    x, y, value = chain(3)
+    function = cg.compile(y, x, weights=StreamedWeights(str(tmp_path / "w"), 4 * LARGEST))
+    assert os.stat(tmp_path / "w").st_ino != first.st_ino
+    np.testing.assert_array_equal(function(value), cg.compile(y, x)(value))
+    assert [p.name for p in tmp_path.iterdir()] == ["w"]
+
+
+def test_damage_is_found_wherever_it_is(tmp_path):
+    streamed(tmp_path)
+    whole = bytearray((tmp_path / "w").read_bytes())
+    check_weights(tmp_path / "w")
+    for place in (0, 9, 16, 25, PAGE + 3, PAGE + 20, 2 * PAGE + 5, len(whole) // 2):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1
+        (tmp_path / "w").write_bytes(damaged)
+        with pytest.raises(WeightsError, match="damaged|no file of weights"):
+            check_weights(tmp_path / "w")
+    for size in (0, 10, PAGE, PAGE + 40, len(whole) - 2 * PAGE):
+        (tmp_path / "w").write_bytes(whole[:size])
+        with pytest.raises(WeightsError):
+            check_weights(tmp_path / "w")
+
+
+# -- processes and threads --------------------------------------------------------------------------------------------
+
+
+def test_a_forked_child_reads_for_itself(tmp_path):
+    function, value, want = streamed(tmp_path)
+    function(value)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if all((function(value) == want).all() for _ in range(3)) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    np.testing.assert_array_equal(function(value), want)
+
+
+def test_runs_in_several_threads_have_rings_of_their_own(tmp_path):
+    function, value, want = streamed(tmp_path)
+    wrong = []
+
+    def run():
+        for _ in range(5):
+            if not (function(value) == want).all():
+                wrong.append(threading.get_ident())
+
+    workers = [threading.Thread(target=run) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+def test_nothing_is_left_of_a_function_that_is_gone(tmp_path):
+    def there():
+        return sum(t.name == "cgraph-reader" for t in threading.enumerate()), len(os.listdir("/proc/self/fd"))
+
+    gc.collect()
+    before = there()
+    function, value, _ = streamed(tmp_path)
+    function(value)
+    assert there()[0] == before[0] + 1
+    del function
+    gc.collect()
+    assert there() == before
