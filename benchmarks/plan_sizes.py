@@ -22,10 +22,11 @@ from cgraph.passes.freeze import freeze
 from cgraph.planning import Compiled, plan_graph
 from nn import models
 from nn.layer import Layer
+from nn.models import mask_rcnn
 
 NETWORKS = (
     "mobilenet_v1 mobilenet_v2 deeplab_v3 inception_v3 posenet blazeface resnet18 resnet50 resnet101 resnet152 vgg16 "
-    "squeezenet1_0 squeezenet1_1 densenet201 lenet"
+    "squeezenet1_0 squeezenet1_1 densenet201 lenet mask_rcnn mask_rcnn_owl"
 ).split()
 GRAPHS = ("built", "lowered")
 TARGET = "avx2"
@@ -49,7 +50,7 @@ def row(name: str, graph: str) -> str:
 
 def planned(name: str, graph: str) -> Compiled:
     """The plan of a network's graph."""
-    model = getattr(models, name)(None)
+    model = getattr(mask_rcnn if name.startswith("mask_rcnn") else models, name)(weights=None)
     outputs = built(model)
     target = target_named(TARGET)
     if graph == "lowered":

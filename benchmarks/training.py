@@ -44,8 +44,7 @@ def torch_step(network: str) -> Callable[[], Any]:
 
     torch.set_num_threads(THREADS)
     if network == "lenet":
-        front = (nn.Conv2d(1, 32, 5, padding="same"), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.1), nn.Flatten())
-        model = nn.Sequential(*front, nn.Linear(6272, 1024), nn.ReLU(), nn.Linear(1024, 10))
+        model = torch_lenet()
     else:
         a, b, c, d = MLP
         model = nn.Sequential(nn.Linear(a, b), nn.ReLU(), nn.Linear(b, c), nn.ReLU(), nn.Linear(c, d))
@@ -61,6 +60,14 @@ def torch_step(network: str) -> Callable[[], Any]:
         return float(loss)
 
     return step
+
+
+def torch_lenet() -> Any:
+    """The network of Owl's example lazy_mnist."""
+    from torch import nn
+
+    front = (nn.Conv2d(1, 32, 5, padding="same"), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.1), nn.Flatten())
+    return nn.Sequential(*front, nn.Linear(6272, 1024), nn.ReLU(), nn.Linear(1024, 10))
 
 
 def measure(engine: str, network: str) -> dict[str, float]:

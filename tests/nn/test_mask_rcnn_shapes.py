@@ -1,12 +1,33 @@
 """The small network that ships trained finds what is in pictures that it never saw."""
 
+import subprocess
+import sys
+from hashlib import sha256
+
 import numpy as np
 import pytest
+import safetensors.numpy
 
+import nn
+from cgraph.engine.cpu.engine import CpuEngine
+from nn.models.mask_rcnn.batches import as_operands
 from nn.models.mask_rcnn.finder import finder
-from nn.models.mask_rcnn.made import TEST, made
+from nn.models.mask_rcnn.losses import Training, total
+from nn.models.mask_rcnn.made import OBJECTS, TEST, TRAINING, made
 from nn.models.mask_rcnn.precision import precision
-from nn.models.mask_rcnn.shapes import WEIGHTS, mask_rcnn_shapes, measured, wanted
+from nn.models.mask_rcnn.shapes import (
+    WEIGHTS,
+    mask_rcnn_shapes,
+    measured,
+    optimiser,
+    shapes_config,
+    shapes_network,
+    wanted,
+)
+from nn.weights import values_of
+
+THREE_STEPS = "53c376456e387c6f29c1f3bf9b79da0d45bed4c671b934473364a4b431639cbb"
+"""SHA-256 of the weights after three steps on two pictures, on AVX2."""
 
 
 def test_the_file_is_small():
@@ -46,3 +67,47 @@ def test_its_average_precision_is_the_published_one():
     found = measured(mask_rcnn_shapes(), 100)
     assert found["boxes"].mean >= 0.75 and found["masks"].mean >= 0.7
     assert min(kind.at_50 for kind in found.values()) >= 0.9
+
+
+def after_three_steps(threads: int) -> str:
+    """What is left of the seed after three steps on AVX2."""
+    model, samples = shapes_network(0), as_operands(shapes_config(), tuple(made(TRAINING, 0, 2)))
+    options = {"threads": threads, "engine": CpuEngine(target="avx2")}
+    step = nn.training_step(Training(model, OBJECTS), total, optimiser(3), samples, targets=0, **options)
+    for _ in range(3):
+        step(*samples)
+    return sha256(b"".join(x.tobytes() for x in values_of(model).values())).hexdigest()
+
+
+@pytest.mark.slow
+def test_training_has_the_same_bits_on_one_target_for_any_number_of_threads():
+    assert after_three_steps(1) == after_three_steps(3) == THREE_STEPS
+
+
+@pytest.mark.slow
+def test_the_command_makes_a_file_and_its_log(tmp_path):
+    pytest.importorskip("pycocotools")
+    sizes = ["--steps", "2", "--pictures", "16", "--tested", "3"]
+    command = [sys.executable, "-m", "nn.models.mask_rcnn.shapes", "--folder", str(tmp_path), *sizes]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-2000:]
+    log = (tmp_path / "log.txt").read_text()
+    assert done.stdout.endswith(log) and "boxes: mAP" in log and "nan" not in log
+    made_file = safetensors.numpy.load_file(tmp_path / WEIGHTS.name)
+    shipped = safetensors.numpy.load_file(WEIGHTS)
+    assert {name: (x.shape, x.dtype) for name, x in made_file.items()} == {
+        name: (x.shape, x.dtype) for name, x in shipped.items()
+    }
+
+
+@pytest.mark.slow
+def test_half_precision_costs_no_average_precision(tmp_path):
+    pytest.importorskip("pycocotools")
+    model = mask_rcnn_shapes()
+    halved = measured(model, 100)
+    for x in model.variables().values():
+        nudge = np.random.default_rng(0).uniform(-1, 1, x.shape) * 2.0**-12
+        x.assign((x.value * (1 + nudge)).astype("float32"))  # any number that is rounded to this one
+    whole = measured(model, 100)
+    for kind in halved:
+        assert abs(halved[kind].mean - whole[kind].mean) < 0.002

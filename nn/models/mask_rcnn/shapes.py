@@ -95,19 +95,21 @@ def optimiser(steps: int) -> Optimiser:
     return Optimiser(AdamW(), Trapezoid(0.0015, steps, WARMUP, min(FALL, steps)), clipping=ClipL2(5.0))
 
 
-def loader(folder: Path) -> Loader:
+def loader(folder: Path, pictures: int = PICTURES) -> Loader:
     """The pictures of the training seed, made once, in batches of random positions."""
     path = folder / "pictures.npz"
     if not path.exists():
-        np.savez(path, **made(TRAINING, 0, PICTURES)._asdict())
+        np.savez(path, **made(TRAINING, 0, pictures)._asdict())
     arrays = np.load(path)
     return Loader([arrays[name] for name in Made._fields], BATCH, change=positions(shapes_config(), turning=True))
 
 
-def train_shapes(folder: Path, steps: int = STEPS, **options: Any) -> tuple[MaskRCNN, History]:
+def train_shapes(
+    folder: Path, steps: int = STEPS, pictures: int = PICTURES, **options: Any
+) -> tuple[MaskRCNN, History]:
     """Train the network from its seed, with a checkpoint in `folder` to go on from."""
     folder.mkdir(parents=True, exist_ok=True)
-    data, model = loader(folder), Training(shapes_network(0), OBJECTS)
+    data, model = loader(folder, pictures), Training(shapes_network(0), OBJECTS)
     checkpoint = Checkpoint(folder / "checkpoint.json", steps=100)
     history = train(
         model, data, total, optimiser(steps), targets=0, epochs=steps / data.steps_per_epoch, checkpoint=checkpoint,
@@ -148,12 +150,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Train the small network anew.")
     parser.add_argument("--folder", type=Path, default=Path("out/shapes"), help="for pictures, checkpoint and weights")
     parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--pictures", type=int, default=PICTURES, help="to train with")
+    parser.add_argument("--tested", type=int, default=TESTED, help="pictures to measure on")
     parser.add_argument("--threads", type=int, default=None)
     given = parser.parse_args()
-    model, history = train_shapes(given.folder, given.steps, threads=given.threads)
+    model, history = train_shapes(given.folder, given.steps, given.pictures, threads=given.threads)
     save_weights(given.folder / WEIGHTS.name, model, dtype="float16")
     load_weights(given.folder / WEIGHTS.name, model)
-    text = log_of(history, measured(model, threads=given.threads))
+    text = log_of(history, measured(model, given.tested, threads=given.threads))
     (given.folder / "log.txt").write_text(text)
     sys.stdout.write(text)
 
