@@ -14,6 +14,8 @@ from nn.models.mask_rcnn.known import from_file
 from nn.models.mask_rcnn.objects import Found, find
 from nn.models.mask_rcnn.shapes import NAMES, mask_rcnn_shapes
 
+BANDS = 3136  # pixels; the large networks need a third less memory in bands of rows, and are as fast
+
 
 class Finder(Record, eq=False):
     """Call it with a picture uint8 ``[rows, columns, 3]``: its objects, the likeliest first.
@@ -42,7 +44,7 @@ def finder(weights: Path | None = None, least: float = 0.6, **options: Any) -> F
     """A network with weights from outside, as `from_file` reads them, or the small one that ships.
 
     Parameters
-        options: for ``cgraph.compile``
+        options: for ``cgraph.compile``; in bands of rows by default, wherever that makes the plan smaller
     """
     model, names = from_file(weights) if weights else (mask_rcnn_shapes(), NAMES)
-    return Finder(compile_model(model, **options), model.config, names, least)
+    return Finder(compile_model(model, **({"bands": BANDS} | options)), model.config, names, least)
