@@ -4,9 +4,9 @@ What `compile` gives is a Runner with its graph (`cgraph.function`), what `load`
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from cgraph.kernels.mapped import in_c_order
 from cgraph.memory.recompute import Recompute, Steps
 from cgraph.turns import Turns
 
+T = TypeVar("T")
 Given = dict[Variable, np.ndarray]
 
 
@@ -82,9 +83,13 @@ class Runner:
             found[name] = x
         return found
 
+    def between_runs(self, work: Callable[[], T]) -> T:
+        """What `work` returns, called while no run of this Function writes into its cells."""
+        return self._turns.run(work)
+
     def save_state(self, path: str | os.PathLike) -> None:
         """Write what the cells hold as a safetensors file; it is the old one or the new one at any moment."""
-        held = {name: value_of(x) for name, x in self.state.items() if x.cell.value.is_there}
+        held = self.between_runs(lambda: {name: value_of(x) for name, x in self.state.items() if x.cell.value.is_there})
         import_module("cgraph.formats.safetensors").write_safetensors(path, held)
 
     def load_state(self, path: str | os.PathLike) -> None:
@@ -117,7 +122,7 @@ class Runner:
         """
         values, rooms = self._values(args, named), self._rooms(out)
         if self.updated:
-            return self._turns.run(lambda: self._run(values, rooms, copy))
+            return self.between_runs(lambda: self._run(values, rooms, copy))
         return self._run(values, rooms, copy)
 
     def _values(self, args: tuple, named: dict[str, Any]) -> Given:

@@ -28,10 +28,9 @@ class Parts:
         data, images = constants_file(target), [image_file(x, target) for x in IMAGES]
         names = (STATE, program_file(target), data, *images)
         self.files = {name: self.checked(name, files[name], verify or name != data) for name in names}
-        self.constants = self.files[data]
         if in_memory:
-            self.constants = aligned_memory(len(self.constants))
-            self.constants[...] = self.files[data]
+            self.files[data] = in_memory_of(self.files[data])
+        self.constants = self.files[data]
         self.arrays = Arrays(self.files[program_file(target)], get(self.entry, "arrays", dict))
 
     def checked(self, name: str, raw: np.ndarray, summed: bool) -> np.ndarray:
@@ -60,3 +59,10 @@ class Parts:
 def is_addend(x: object) -> bool:
     """What may be added to the address of a function."""
     return type(x) is int and abs(x) < 2**31
+
+
+def in_memory_of(raw: np.ndarray) -> np.ndarray:
+    """A copy that begins where kernels want constants to."""
+    found = aligned_memory(len(raw))
+    found[...] = raw
+    return found

@@ -71,7 +71,12 @@ def bytes_of(functions: Sequence[Runner]) -> dict[str, bytes]:
 
 
 def files_of(functions: Sequence[Runner]) -> dict[str, list[Any]]:
-    """The files of the same function compiled for some targets, each in pieces."""
+    """The files of the same function compiled for some targets, each in pieces; cells as they are between runs."""
+    return functions[0].between_runs(lambda: written(functions))
+
+
+def written(functions: Sequence[Runner]) -> dict[str, list[Any]]:
+    """The files, each in pieces."""
     first = functions[0]
     variables = list(dict.fromkeys((*first.inputs, *first.cells, *first.updated)))
     number_of = {x: i for i, x in enumerate(variables)}
@@ -96,7 +101,7 @@ def files_of(functions: Sequence[Runner]) -> dict[str, list[Any]]:
 def variable_entry(x: Variable, state: Pieces) -> list[Any]:
     """A Var, and where its value begins in the file of the state; -1 where it has none."""
     held = x.cell.array
-    return [x.name, *spec_entry(x), x.where, -1 if held is None else state.add(held)]
+    return [x.name, *spec_entry(x), x.where, -1 if held is None else state.add(held.copy())]
 
 
 def targets_of(

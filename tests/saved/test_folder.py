@@ -21,7 +21,7 @@ from cgraph.saved import read
 from cgraph.saved.layout import MANIFEST, NEEDS, with_sum
 from tests.support.injection import Lines, events
 from tests.support.kernels import TARGETS
-from tests.support.saved import CASES, held, normal
+from tests.support.saved import CASES, held, network, normal
 
 
 def small() -> cg.Function:
@@ -327,3 +327,20 @@ def test_functions_that_are_dropped_give_back_their_memory(tmp_path):
     )
     run = subprocess.run([sys.executable, "-c", code, str(tmp_path / "saved")], capture_output=True, text=True)
     assert int(run.stdout) < 1 << 20, run.stderr
+
+
+@pytest.mark.slow
+def test_a_process_grows_by_the_constants_and_the_plan(tmp_path):
+    """With the pages of the mapped file that were read, which are the system's to take back."""
+    function = network("resnet18").function
+    function.save(tmp_path / "saved")
+    code = (
+        "import sys\nimport numpy as np\nfrom cgraph import load\n"
+        "def largest():\n    lines = open('/proc/self/status').read().splitlines()\n"
+        "    return next(int(line.split()[1]) for line in lines if line.startswith('VmHWM')) * 1024\n"
+        "before = largest()\nf = load(sys.argv[1])\nx = np.zeros(f.inputs[0].spec.shape, 'f4')\n"
+        "for _ in range(20): f(x)\nprint(largest() - before)"
+    )
+    run = subprocess.run([sys.executable, "-c", code, str(tmp_path / "saved")], capture_output=True, text=True)
+    constants = sum(path.stat().st_size for path in tmp_path.glob("saved/*"))
+    assert int(run.stdout) <= constants + function.nbytes + (5 << 20), run.stderr

@@ -194,6 +194,27 @@ def test_a_state_of_another_function_changes_nothing(tmp_path):
     assert same_bits([c.value for c in function.cells], before)
 
 
+def test_what_is_saved_while_another_thread_runs_is_what_cells_hold_between_two_runs(tmp_path):
+    held_ = [cg.Var((20_000,), name=f"w{i}").assign(np.zeros(20_000, "float32")) for i in range(4)]
+    function = cg.compile([], updates={x: x + 1 for x in held_})
+    is_over = threading.Event()
+
+    def repeat() -> None:
+        while not is_over.is_set():
+            function()
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        for i in range(10):
+            function.save(tmp_path / str(i))
+            values = [x.value for x in cg.load(tmp_path / str(i)).cells]
+            assert len({value for x in values for value in x.tolist()}) == 1
+    finally:
+        is_over.set()
+        thread.join()
+
+
 def test_two_functions_of_one_folder_have_cells_of_their_own(tmp_path):
     step().save(tmp_path / "saved")
     first, second = (cg.load(tmp_path / "saved") for _ in range(2))
