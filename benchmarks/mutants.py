@@ -54,6 +54,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "": ("tests/function", "tests/ops/test_cases.py"),
     "autodiff": ("tests/autodiff",),
     "budget": ("tests/memory", "tests/passes/test_stream_rows.py"),
+    "cell": (*RUNS, "tests/saved"),
     "engine/cpu": ("tests/engine", *RUNS),
     "formats": ("tests/formats",),
     "function": RUNS,
@@ -64,9 +65,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "memory": ("tests/memory", "tests/function/test_wiring.py", "tests/passes/test_stream_rows.py"),
     "nn": ("tests/nn",),
     "ops": ("tests/ops", "tests/autodiff"),
+    "owned": ("tests/saved/test_folder.py", f"{KERNELS}/test_store.py"),
     "passes": ("tests/passes", "tests/ops/test_control.py"),
     "planning": ("tests/memory", "tests/function", "tests/passes/test_recompute.py"),
-    "runner": RUNS,
+    "runner": (*RUNS, "tests/saved"),
+    "saved": ("tests/saved",),
     "schedule": ("tests/schedule", "tests/function/test_orders.py"),
 }
 
