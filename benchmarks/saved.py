@@ -140,9 +140,7 @@ def median(rows: list[dict[str, Any]], key: str) -> float:
 
 
 def main(names: list[str]) -> None:
-    print(
-        "| network | engine | first ms | / ours | load / run / second ms | growth MiB | process MiB | file MiB | bits |"
-    )
+    print("| network | engine | first ms | / ours | cpu ms | load / run ms | growth | process | files | bits |")
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|---|")
     for name in names or NETWORKS:
         with tempfile.TemporaryDirectory() as folder:
