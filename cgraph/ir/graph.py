@@ -270,14 +270,25 @@ Node.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 def apply(op: Op, *operands: Node) -> Node:
     """The node of `op` on `operands`: an existing equal one, or a new one whose spec is inferred now."""
-    key = (op, *(id(x) for x in operands)) if op.pure else None
+    return shared(op, operands, None)
+
+
+def again(node: Node, operands: tuple[Node, ...]) -> Node:
+    """The node's op on other operands; nothing is inferred where these have the specs of its own."""
+    alike = [x.spec for x in operands] == [x.spec for x in node.operands]
+    return shared(node.op, operands, node.spec if alike else None)
+
+
+def shared(op: Op, operands: tuple[Node, ...], spec: Any) -> Node:
+    """An existing equal node, or a new one of this spec; None has it inferred."""
+    key = (op, *[id(x) for x in operands]) if op.pure else None
     if key is not None:
         found = _NODES.get(key)
         if found is not None:
             return found
     origin = user_line()
     try:
-        spec = op.infer(*(x.spec for x in operands))
+        spec = spec or op.infer(*[x.spec for x in operands])
     except CgraphError as error:
         raise located(error, message_at(op, operands, origin, str(error))) from None
     node = Node(op, operands, spec, origin)

@@ -12,6 +12,7 @@ from cgraph.errors import DTypeError, ShapeError
 from cgraph.record import Record
 
 DTYPES = tuple(np.dtype(t) for t in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split())
+_KNOWN = frozenset(DTYPES)
 LARGEST = 2**63 - 1
 MOST_AXES = 32  # as many as NumPy broadcasts
 
@@ -28,13 +29,13 @@ class Spec(Record):
     dtype: np.dtype
 
     def __post_init__(self) -> None:
-        if self.dtype not in DTYPES:
+        if self.dtype not in _KNOWN:
             raise DTypeError(f"dtype {self.dtype} is not supported; use one of {', '.join(map(str, DTYPES))}")
-        if any(n < 0 for n in self.shape):
+        if min(self.shape, default=0) < 0:
             raise ShapeError(f"shape {list(self.shape)} has a negative axis")
         if len(self.shape) > MOST_AXES:
             raise ShapeError(f"a shape of {len(self.shape)} axes; at most {MOST_AXES} are supported")
-        if prod(n for n in self.shape if n) * self.dtype.itemsize > LARGEST:
+        if prod([n or 1 for n in self.shape]) * self.dtype.itemsize > LARGEST:
             raise ShapeError(f"shape {list(self.shape)} of {self.dtype} needs more bytes than an address can count")
 
     @property

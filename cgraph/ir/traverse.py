@@ -1,6 +1,7 @@
 """Walks over a graph: loops, never recursion, since graphs are deeper than Python's stack."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from cgraph.ir.graph import PLACE, Node
 
@@ -10,21 +11,18 @@ def post_order(outputs: Iterable[Node], before: Mapping[Node, Sequence[Node]] | 
 
     `before` names, for some nodes, others that come before them without being operands.
     """
-    before = before or {}
     order: list[Node] = []
     done: set[Node] = set()
-    for output in outputs:
-        stack = [] if output in done else [(output, iter(earlier_than(output, before)))]
-        while stack:
-            node, rest = stack[-1]
-            for x in rest:
-                if x not in done:
-                    stack.append((x, iter(earlier_than(x, before) if before else x.operands)))
-                    break
-            else:
-                stack.pop()
-                done.add(node)
-                order.append(node)
+    waiting: list[Any] = [*outputs][::-1]  # None stands behind a node whose operands are above it
+    while waiting:
+        node = waiting.pop()
+        if node is None:
+            node = waiting.pop()
+            done.add(node)
+            order.append(node)
+        elif node not in done:
+            earlier = earlier_than(node, before) if before else node.operands
+            waiting += (node, None, *earlier[::-1])
     return order
 
 

@@ -11,6 +11,8 @@ Integers wrap; ``div`` and ``rem`` of integers truncate towards zero and give 0 
 of floats are NaN when either side is; ``cast`` of a float outside an integer's range is not defined.
 """
 
+from functools import cache
+
 import numpy as np
 
 from cgraph.record import Record
@@ -209,6 +211,7 @@ def constant_of(instruction: tuple) -> int | float:
     return float.fromhex(instruction[2]) if instruction[1][0] == "f" else int(instruction[2])
 
 
+@cache
 def code_of(dtype: np.dtype) -> str:
     """NumPy's short code: ``code_of(np.dtype("float32")) == "f4"``."""
     return f"{dtype.kind}{dtype.itemsize}"

@@ -69,6 +69,9 @@ class Sharing(Record):
     parts: tuple[tuple[Node, int], ...]
 
 
+NOTHING = Sharing((), ())
+
+
 class Facts:
     """What is known of nodes on one target, in whatever order they run. Changes: looks at a node when first asked.
 
@@ -85,9 +88,10 @@ class Facts:
 
     def view(self, node: Node) -> View | tuple[View, ...]:
         """Where the node's value lies; that of its operands is known."""
-        if node not in self.views:
-            self.views[node] = view_of(node, self.views)
-        return self.views[node]
+        found = self.views.get(node)
+        if found is None:
+            found = self.views[node] = view_of(node, self.views)
+        return found
 
     def views_of(self, order: Iterable[Node]) -> dict[Node, View | tuple[View, ...]]:
         """The views of all nodes, in their order; operands come before users."""
@@ -107,10 +111,11 @@ class Facts:
 
     def sharing_of(self, node: Node) -> Sharing:
         """What a step may share; the views of its operands are known."""
-        if node not in self.sharing:
+        found = self.sharing.get(node)
+        if found is None:
             taken, made = overwritable(node, self.work(node), self.views), parts(node, self.views)
-            self.sharing[node] = Sharing(tuple(taken), tuple(made))
-        return self.sharing[node]
+            found = self.sharing[node] = Sharing(tuple(taken), tuple(made)) if taken or made else NOTHING
+        return found
 
 
 def is_leaf(node: Node) -> bool:
@@ -200,8 +205,8 @@ def overwritable(node: Node, work: Work, views: dict) -> list[Node]:
     if isinstance(node.spec, Bundle) or node.op.writes:
         return []
     found = []
-    permitted = set(work.overwrites)
-    for i in sorted(permitted):
+    permitted = work.overwrites
+    for i in sorted(set(permitted)):
         view = views[node.operands[i]]
         owner = owner_of(view)
         if isinstance(view, tuple) or view.at.offset or not view.is_contiguous or owner.nbytes != node.nbytes:

@@ -26,8 +26,11 @@ def fold_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     last place from the kernel's.
     """
     order = post_order(outputs)
+    known = [n for n in order if is_of_constants(n.operands)]
+    if not known:
+        return outputs
     users = users_of(order)
-    if not any(is_of_constants(n.operands) and not is_free(n, users) for n in order):
+    if all(is_free(n, users) for n in known):
         return outputs
 
     def change(node: Node, operands: tuple[Node, ...]) -> Node:

@@ -17,6 +17,8 @@ def fuse_pointwise(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     joined: across a reshape or a broadcast, and beyond `MOST_OPS` ops or `MOST_OPERANDS` operands.
     """
     order = post_order(outputs)
+    if not any(isinstance(node.op, Pointwise) for node in order):
+        return outputs
     users = users_of(order)
     ends = set(outputs)
     group: dict[Node, Node] = {}

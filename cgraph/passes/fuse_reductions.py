@@ -15,8 +15,11 @@ def fuse_reductions(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     kernel to compile, once. Not joined: a result that somebody else wants too, which would be computed twice.
     """
     order = post_order(outputs)
+    reductions = [n for n in order if isinstance(n.op, Reduction)]
+    if not reductions:
+        return outputs
     users, ends = users_of(order), set(outputs)
-    joined = {n for n in order if isinstance(n.op, Reduction) and is_joined(n.operands[0], users, ends)}
+    joined = {n for n in reductions if is_joined(n.operands[0], users, ends)}
     if not joined:
         return outputs
     new: dict[Node, Node] = {}

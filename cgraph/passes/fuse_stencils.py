@@ -27,8 +27,11 @@ def fuse_stencils(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]
     array in another way too, so that it could not overwrite them.
     """
     outputs, order = in_bodies(outputs, post_order(outputs), partial(fuse_stencils, target=target))
+    larger = [node for node in order if isinstance(node.op, Pad | SetSlice)]
+    if not larger:
+        return outputs
     users, ends = users_of(order), set(outputs)
-    found = {node: joined(node, target) for node in order if has_inner(node, users, ends)}
+    found = {node: joined(node, target) for node in larger if has_inner(node, users, ends)}
     if not found:
         return outputs
     views = Facts(target).views_of(order)
@@ -56,7 +59,7 @@ def fuse_stencils(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]
 
 def has_inner(node: Node, users: dict[Node, list[Node]], ends: set[Node]) -> bool:
     """The node puts a pointwise result that nobody else reads into a larger array."""
-    if not isinstance(node.op, Pad | SetSlice) or (isinstance(node.op, SetSlice) and set(node.op.steps) != {1}):
+    if isinstance(node.op, SetSlice) and set(node.op.steps) != {1}:
         return False
     inner = node.operands[-1]
     return isinstance(inner.op, Pointwise) and len(users[inner]) == 1 and inner not in ends.union(node.operands[:-1])

@@ -16,11 +16,13 @@ def make_contiguous(outputs: tuple[Node, ...], order: list[Node], facts: Facts) 
     new: dict[Node, Node] = {}
     for node in located(order):
         operands = []
-        for x in (new[x] for x in node.operands):
+        for x in node.operands:
+            x = new[x]
             view = facts.view(x)
-            fits = isinstance(view, tuple) or view.is_contiguous or facts.work(node).strided
-            operands.append(x if fits else apply(Contiguous(), x))
-            facts.view(operands[-1])
+            if not (isinstance(view, tuple) or view.is_contiguous or facts.work(node).strided):
+                x = apply(Contiguous(), x)
+                facts.view(x)
+            operands.append(x)
         new[node] = remade(node, tuple(operands))
     for x in outputs:
         facts.view(new[x])

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from operator import is_
 
-from cgraph.ir.graph import Node, Op, apply
+from cgraph.ir.graph import Node, Op, again
 from cgraph.ir.traverse import post_order, rebuild
 
 Rule = tuple[type[Op], Callable[[Node], Node | None]]
@@ -14,7 +14,7 @@ def remade(node: Node, operands: tuple[Node, ...]) -> Node:
     """The node on new operands; itself when they are its own."""
     if all(map(is_, operands, node.operands)):
         return node
-    return apply(node.op, *operands)
+    return again(node, operands)
 
 
 def rewrite(outputs: tuple[Node, ...], rules: Sequence[Rule]) -> tuple[Node, ...]:

@@ -74,6 +74,7 @@ class Part:
         self.frees = [
             [(freed_after[x], dag.nbytes[x]) for x in (*dag.distinct[node], node) if x in freed_after] for node in nodes
         ]
+        self.grows = [own > sum(nbytes for _, nbytes in frees) for own, frees in zip(self.nbytes, self.frees)]
 
     def begin(self) -> State:
         ready = tuple(i for i, needs in enumerate(self.needs) if not needs)
@@ -111,6 +112,8 @@ class Part:
             state = State(then.done, then.ready, then.in_use, then.peak, state.before, (*state.ran, node))
 
     def _cannot_hurt(self, state: State, node: int) -> bool:
+        if self.grows[node]:
+            return False
         done = state.done | 1 << node
         if state.in_use + self._needed(node, done) > state.peak:
             return False

@@ -7,10 +7,11 @@ import pytest
 
 import cgraph as cg
 from benchmarks.large_graphs import chain
-from cgraph.ir.graph import Node
+from cgraph.ir.graph import Node, shared
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.signature import Signature
 from cgraph.memory.layout import overwritable, view_of
+from cgraph.ops.scan import Scan
 from tests.support.calls import calls_during
 
 WALKS = 16  # of the whole graph, by all passes, the planner and the Function together
@@ -71,6 +72,14 @@ def test_each_node_is_looked_at_once_by_the_planner(graph):
     layout = found[0].compiled.layout
     assert calls[view_of.__code__] == len(layout.views)
     assert calls[overwritable.__code__] == len(layout.steps)
+
+
+def test_a_node_on_rewritten_operands_of_the_same_specs_infers_nothing():
+    y = cg.Var((4, 4), name="x") + 0.0  # which goes, so that all that follows is made anew
+    for i in range(20):
+        y = cg.cumsum(y, i % 2)
+    calls = calls_during(partial(cg.compile, y))
+    assert calls[shared.__code__] >= 20 and calls[Scan.infer.__code__] == 0
 
 
 @pytest.mark.parametrize("graph", (chain, wide))
