@@ -62,7 +62,7 @@ def view(x: np.ndarray) -> View:
 
 def table_of(calls: list[Call]) -> tuple[np.ndarray, list]:
     """The interpreter's table, and what must stay alive with it."""
-    addresses = store().load([c.kernel for c in calls])
+    addresses = store().load([c.kernel for c in calls], host_target())
     args = [
         np.array([a.base.ctypes.data + a.offset if isinstance(a, Pointer) else word_of(a) for a in c.args])
         for c in calls

@@ -121,7 +121,7 @@ def report(name: str, calls: list[Call], numpy: Callable, peer: Callable | None,
 
 def table_of(calls: list[Call]) -> tuple[np.ndarray, list]:
     """The interpreter's table, and what must stay alive with it."""
-    addresses = store().load([c.kernel for c in calls])
+    addresses = store().load([c.kernel for c in calls], host_target())
     args = [
         np.array([a.base.ctypes.data + a.offset if isinstance(a, Pointer) else a for a in c.args], np.int64)
         for c in calls

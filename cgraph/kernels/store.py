@@ -20,7 +20,7 @@ from cgraph.kernels.host import host
 from cgraph.kernels.image import Image, UnknownCode, placed
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.objects import MalformedCode, linked
-from cgraph.kernels.target import Target, host_target, new_target_machine
+from cgraph.kernels.target import Target, new_target_machine
 from cgraph.turns import Turn, Turns
 
 
@@ -44,13 +44,12 @@ class KernelStore:
     _turns: Turns = field(default_factory=Turns)
     _fork: Turn | None = None
 
-    def address(self, kernel: Kernel, target: Target | None = None) -> int:
+    def address(self, kernel: Kernel, target: Target) -> int:
         """The address of one kernel's machine code, compiled when it is nowhere yet."""
         return self.load([kernel], target)[kernel]
 
-    def load(self, kernels: Iterable[Kernel], target: Target | None = None) -> dict[Kernel, int]:
+    def load(self, kernels: Iterable[Kernel], target: Target) -> dict[Kernel, int]:
         """The addresses of many kernels; those that are missing are compiled first."""
-        target = target or host_target()
         wanted = list(dict.fromkeys(kernels))
         if any((k, target) not in self._addresses for k in wanted):
             self._turns.run(lambda: self._add(wanted, target))

@@ -26,7 +26,7 @@ from cgraph.kernels.objects import linked as linked_objects
 from cgraph.kernels.store import KernelStore, emitter_hash, symbol_of
 from cgraph.kernels.target import host_target, new_target_machine
 
-KERNEL = Kernel("laned_copy.zero_halo", ("f4",))
+KERNEL, HOST = Kernel("laned_copy.zero_halo", ("f4",)), host_target()
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def file_of(folder):
-    return folder / f"{symbol_of(KERNEL, host_target())}.o"
+    return folder / f"{symbol_of(KERNEL, HOST)}.o"
 
 
 def test_the_folder_is_the_users_alone(folder):
@@ -117,12 +117,12 @@ def test_a_file_that_others_may_have_written_is_not_run(folder, change):
 
 @pytest.mark.parametrize("code", [b"", b"\x7fELF\x02\x01\x01" + bytes(20), b"\x7fELF\x02\x01\x01" + bytes(57), "half"])
 def test_a_whole_file_that_holds_no_kernel_is_a_miss(folder, code):
-    KernelStore(folder).address(KERNEL)
+    KernelStore(folder).address(KERNEL, HOST)
     path = file_of(folder)
     good = read_entry(path)
     write_entry(path, good[: len(good) // 2] if code == "half" else code)
     again = KernelStore(folder)
-    assert again.address(KERNEL) and again.misses == 1 and read_entry(path) == good
+    assert again.address(KERNEL, HOST) and again.misses == 1 and read_entry(path) == good
 
 
 @pytest.mark.parametrize("text", [b"nonsense", b"[]", b"{}", b"[1, 2, 3, 4]", b"[" * 100_000])
@@ -218,13 +218,13 @@ def test_a_link_in_place_of_the_folder_is_not_used(folder, tmp_path):
 
 def test_a_second_store_loads_what_the_first_compiled(folder):
     first, second = KernelStore(folder), KernelStore(folder)
-    assert first.address(KERNEL) and (first.hits, first.misses) == (0, 1)
-    assert second.address(KERNEL) and (second.hits, second.misses) == (1, 0)
+    assert first.address(KERNEL, HOST) and (first.hits, first.misses) == (0, 1)
+    assert second.address(KERNEL, HOST) and (second.hits, second.misses) == (1, 0)
 
 
 @pytest.mark.parametrize("damage", ["cut", "byte", "foreign", "empty"])
 def test_a_damaged_file_is_ignored_and_written_anew(folder, damage):
-    KernelStore(folder).address(KERNEL)
+    KernelStore(folder).address(KERNEL, HOST)
     path = file_of(folder)
     raw = bytearray(path.read_bytes())
     good = bytes(raw)
@@ -238,18 +238,18 @@ def test_a_damaged_file_is_ignored_and_written_anew(folder, damage):
         raw = bytearray()
     path.write_bytes(raw)
     again = KernelStore(folder)
-    assert again.address(KERNEL) and again.misses == 1
+    assert again.address(KERNEL, HOST) and again.misses == 1
     assert path.read_bytes() == good
 
 
 def test_a_folder_that_cannot_be_written_costs_the_cache_only(tmp_path):
     missing = tmp_path / "gone"
     store = KernelStore(missing)
-    assert store.address(KERNEL) and store.misses == 1 and not missing.exists()
+    assert store.address(KERNEL, HOST) and store.misses == 1 and not missing.exists()
 
 
 def test_no_folder_at_all_compiles():
-    assert KernelStore(None).address(KERNEL)
+    assert KernelStore(None).address(KERNEL, HOST)
 
 
 def test_the_key_holds_every_text_that_shapes_the_code():
@@ -295,7 +295,7 @@ def test_the_code_runs_whoever_places_it(place, monkeypatch):
     words = [a.base.ctypes.data + a.offset if isinstance(a, Pointer) else a for a in call.args]
     args = np.array(words, np.int64)
     store = KernelStore(None)  # machine code lives as long as its store
-    address = store.address(call.kernel)
+    address = store.address(call.kernel, HOST)
     ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(address)(args.ctypes.data, 0, call.tasks)
     np.testing.assert_array_equal(arrays[0], arrays[1] + 1)
 
@@ -304,11 +304,11 @@ def test_the_code_that_llvm_places_is_kept_by_one_engine_for_each_target(monkeyp
     """An engine that went would take the code of earlier kernels with it."""
     monkeypatch.setattr(store_module, "placed", refuse)
     store = KernelStore(None)
-    first = store.address(KERNEL)
+    first = store.address(KERNEL, HOST)
     engine = store._engine(host_target())
-    second = store.address(Kernel("laned_copy.zero_halo", ("f8",)))
+    second = store.address(Kernel("laned_copy.zero_halo", ("f8",)), HOST)
     assert store._engine(host_target()) is engine
-    assert engine.get_function_address(symbol_of(KERNEL, host_target())) == first != second
+    assert engine.get_function_address(symbol_of(KERNEL, HOST)) == first != second
 
 
 @pytest.mark.parametrize("code", [b"", b"\x7fELF", bytes(64), b"\x7fELF\x02\x01\x01" + bytes(57)])
@@ -353,17 +353,17 @@ def test_what_a_killed_writer_left_goes_after_a_day(folder):
 
 
 def test_what_is_used_stays(folder):
-    KernelStore(folder).address(KERNEL)
+    KernelStore(folder).address(KERNEL, HOST)
     os.utime(file_of(folder), (time.time() - 100 * DAY,) * 2)
     aged(folder, {"old": 100})
-    assert KernelStore(folder).address(KERNEL)
+    assert KernelStore(folder).address(KERNEL, HOST)
     prune(folder)
     assert file_of(folder).exists() and not (folder / "old").exists()
 
 
 def test_a_process_that_compiles_removes_what_is_long_unused(folder):
     aged(folder, {"old": 100, "new": 1})
-    KernelStore(folder).address(KERNEL)
+    KernelStore(folder).address(KERNEL, HOST)
     assert (folder / "new").exists() and not (folder / "old").exists()
 
 
@@ -378,7 +378,7 @@ def test_removing_while_others_compile_costs_nobody_a_result(folder):
                 prune(folder, largest=0)
 
         remover = pool.submit(remove)
-        found = list(pool.map(lambda store: store.load(kernels), stores))
+        found = list(pool.map(lambda store: store.load(kernels, HOST), stores))
         remover.result()
     assert all(all(addresses.values()) and len(addresses) == len(kernels) for addresses in found)
 

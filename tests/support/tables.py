@@ -7,6 +7,7 @@ import numpy as np
 
 from cgraph.kernels.kernel import Call
 from cgraph.kernels.store import store
+from cgraph.kernels.target import host_target
 from tests.support.kernels import argument
 
 
@@ -20,7 +21,7 @@ class Table:
 
 def table_of(calls: Sequence[Call]) -> Table:
     """The table of some calls whose Pointers name arrays."""
-    addresses = store().load([c.kernel for c in calls])
+    addresses = store().load([c.kernel for c in calls], host_target())
     args = [np.array([argument(a) for a in c.args], np.int64) for c in calls]
     rows = [[addresses[c.kernel], a.ctypes.data, c.tasks, c.chunk] for c, a in zip(calls, args)]
     return Table(np.array(rows, np.int64).reshape(-1, 4), (args, calls))

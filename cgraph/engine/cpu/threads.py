@@ -95,7 +95,8 @@ WORDS = {  # that the functions are given
 def native() -> Native:
     """The interpreter of this process, looked up, or compiled when it is nowhere yet."""
     if not _natives:
-        take_native(import_module("cgraph.kernels.store").store().load(interpreter()))
+        target = import_module("cgraph.kernels.target").host_target()
+        take_native(import_module("cgraph.kernels.store").store().load(interpreter(), target))
     return _natives[0]
 
 

@@ -12,7 +12,7 @@ from cgraph.engine.cuda.driver import Driver, driver
 from cgraph.errors import EngineError, bytes_text
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.store import store
-from cgraph.kernels.target import gpu_target
+from cgraph.kernels.target import gpu_target, host_target
 
 LEAST_CAPABILITY, LEAST_DRIVER = (7, 5), 12000
 MAJOR, MINOR = 75, 76  # attributes
@@ -191,4 +191,4 @@ class GpuGraph:
 @cache
 def launcher() -> "ctypes._FuncPointer":
     """Native code that launches the rows of a table: see `cgraph.kernels.llvm.launch`."""
-    return LAUNCHER(store().address(Kernel("launch.launch_rows")))
+    return LAUNCHER(store().address(Kernel("launch.launch_rows"), host_target()))
