@@ -5,12 +5,14 @@ from typing import Any
 
 from cgraph.record import Record
 
+ROWS = 2  # the axis of rows
+
 Table = tuple[tuple[int, ...], tuple[int, ...]]
 """Per row of the result, the first row that is read and the one behind the last; neither falls."""
 
 
 class Cut(Record, eq=False):
-    """Rows are positions along axis 2, as in ``[n, c, h, w]`` and in blocks, frame included.
+    """Rows are positions along axis `ROWS`, as in ``[n, c, h, w]`` and in blocks, frame included.
 
     The op that makes a band reads its operands' rows, and writes its own, where they lie in larger arrays: views of it
     may step over rows from one plane to the next. It gives the bits that the whole op gives.

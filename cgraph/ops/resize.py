@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.cut import Table
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec, shape_of
 from cgraph.ir.work import Work
@@ -17,8 +18,11 @@ from cgraph.kernels.calls.images import Images
 from cgraph.kernels.calls.resize import (
     COORDINATES,
     ROUNDINGS,
+    Strip,
     linear_calls,
+    nearest,
     nearest_calls,
+    neighbours,
     positions,
     rounded_positions,
 )
@@ -56,18 +60,25 @@ class Resize(Op):
 
     def matrix(self, axis: int, size: int) -> np.ndarray:
         """How much of each of `size` elements each element of the result is: ``[count, size]``, for axis 0 or 1."""
-        count = self.shape[axis]
-        at = positions(count, size, self.coordinates, self.scales[axis])
+        count, scale = self.shape[axis], self.scales[axis]
         found = np.zeros((count, size))
         every = np.arange(count)
         if self.mode == "nearest":
-            found[every, np.clip(rounded_positions(at, self.rounding), 0, size - 1)] = 1
+            found[every, nearest(size, count, scale, self.coordinates, self.rounding)] = 1
             return found
-        at = np.clip(at, 0, size - 1)
-        low = np.floor(at).astype(np.int64)
-        np.add.at(found, (every, low), 1 - (at - low))
-        np.add.at(found, (every, np.minimum(low + 1, size - 1)), at - low)
+        pair, weight = neighbours(size, count, scale, self.coordinates)
+        np.add.at(found, (every, pair[:, 0]), 1 - weight)
+        np.add.at(found, (every, pair[:, 1]), weight)
         return found
+
+    def rows_read(self, size: int) -> Table:
+        """Per row of the result, the rows that it reads of images of `size` rows."""
+        count, scale = self.shape[0], self.scales[0]
+        if self.mode == "nearest":
+            low = high = nearest(size, count, scale, self.coordinates, self.rounding)
+        else:
+            low, high = neighbours(size, count, scale, self.coordinates)[0].T
+        return tuple(low.tolist()), tuple((high + 1).tolist())
 
     def meaning(self, x):
         rows, columns = (self.matrix(i, n) for i, n in enumerate(x.shape[2:]))
@@ -78,11 +89,11 @@ class Resize(Op):
         exact = all(m % n == 0 and scale == m // n for m, n, scale in zip(self.shape, size, self.scales))
         return exact and (self.mode, self.coordinates, self.rounding) == ("nearest", "asymmetric", "floor")
 
-    def calls(self, out: Images, x: Images) -> list:
-        """The calls, for images in blocks or plain ones."""
+    def calls(self, out: Images, x: Images, strip: Strip | None = None) -> list:
+        """The calls, for images in blocks or plain ones, whole or a strip of them."""
         if self.mode == "nearest":
-            return list(nearest_calls(out, x, self.coordinates, self.rounding, self.scales).calls)
-        return list(linear_calls(out, x, self.coordinates, self.scales).calls)
+            return list(nearest_calls(out, x, self.coordinates, self.rounding, self.scales, strip).calls)
+        return list(linear_calls(out, x, self.coordinates, self.scales, strip).calls)
 
     def work(self, target: Target, x: Spec) -> Work:
         return Work(self.calls, strided=True)
@@ -136,16 +147,16 @@ def resize(
         if count == x.shape[axis] and scale == 1:
             continue
         at = positions(count, x.shape[axis], coordinates, scale)
-        x = nearest(x, axis, at, rounding) if mode == "nearest" else linear(x, axis, at)
+        x = nearest_taken(x, axis, at, rounding) if mode == "nearest" else linear_taken(x, axis, at)
     return x
 
 
-def nearest(x: Node, axis: int, at: np.ndarray, rounding: str) -> Node:
+def nearest_taken(x: Node, axis: int, at: np.ndarray, rounding: str) -> Node:
     """The elements nearest to positions along an axis."""
     return take(x, np.clip(rounded_positions(at, rounding), 0, x.shape[axis] - 1), axis)
 
 
-def linear(x: Node, axis: int, at: np.ndarray) -> Node:
+def linear_taken(x: Node, axis: int, at: np.ndarray) -> Node:
     """Means of two neighbours along an axis, by distance."""
     last = x.shape[axis] - 1
     at = np.clip(at, 0, last)

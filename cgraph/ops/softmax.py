@@ -6,14 +6,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from cgraph.errors import DTypeError
+from cgraph.ir.cut import ROWS, Cut, row_by_row
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.calls.move import fill_calls
 from cgraph.kernels.calls.softmax import softmax_calls
+from cgraph.kernels.kernel import LINE
 from cgraph.kernels.target import Target
 from cgraph.ops.elementary import exp
-from cgraph.ops.family import float_dtype
+from cgraph.ops.family import ROWS_AXES, float_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import axes_of, axis_of, expand_dims, reshape, transpose
 from cgraph.record import replace
@@ -38,6 +40,14 @@ class Softmax(Op):
 
     def work(self, target: Target, x: Spec) -> Work:
         return Work(lambda out, x: softmax_calls(target, self.kind, out, x, self.axis), overwrites=(0,), strided=True)
+
+    def cut(self, x: Spec) -> Cut | None:
+        """By rows, where a row holds all that it sums and is as wide as a vector: other sums have another order."""
+        if x.ndim < ROWS_AXES or self.axis == ROWS:
+            return None
+        if self.axis != x.ndim - 1 and x.shape[-1] * x.dtype.itemsize < LINE:
+            return None
+        return Cut((row_by_row(x.shape[ROWS]),), lambda first, stop: self)
 
     def grad(self, node, g):
         return (node * (g - (g * node).sum(self.axis, keepdims=True)),)
@@ -68,6 +78,9 @@ class Logsumexp(Softmax):
 
     def meaning(self, x):
         return np.logaddexp.reduce(x, self.axis)
+
+    def cut(self, x: Spec) -> Cut | None:
+        return None
 
     def work(self, target: Target, x: Spec) -> Work:
         if not x.size:

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from cgraph.ir.cut import ROWS
 from cgraph.ir.graph import Node, Op, apply
 from cgraph.kernels.calls.conv_transpose import pack_transposed
 from cgraph.kernels.calls.filter_grad import FilterGrad
@@ -23,6 +24,7 @@ from cgraph.ops.physical.form import NO_HALO, Form, Halo
 from cgraph.ops.physical.lanes import (
     BOXES,
     ClearFrame,
+    ColumnSum,
     InLanes,
     LanedConcat,
     LanedPlaces,
@@ -276,9 +278,10 @@ def concat(b: Builder, node: Node) -> Node:
 
 
 def pixel_sum(b: Builder, node: Node) -> Node:
-    """The frame is summed too: it is 0."""
-    form = b.forms[node.operands[0]]
-    total = apply(node.op, b.laned(node.operands[0]))
+    """The frame is summed too: it is 0. The pixels of each image are added up by columns, then by rows."""
+    form, x = b.forms[node.operands[0]], b.laned(node.operands[0])
+    by_image = node.op.axes == PIXELS[0]  # type: ignore[attr-defined]
+    total = apply(Sum((ROWS,)), apply(ColumnSum(form), x)) if by_image else apply(node.op, x)
     flat = reshape(total, (-1, form.shape[1] * form.lanes))
     sliced = apply(Slice((0, 0), (1, 1), (flat.shape[0], form.c)), flat) if flat.shape[1] != form.c else flat
     return reshape(sliced, node.shape)

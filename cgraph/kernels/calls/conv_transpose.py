@@ -19,7 +19,7 @@ from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.mapped import forget
 from cgraph.kernels.target import Target
-from cgraph.record import Record
+from cgraph.record import Record, replace
 
 Taps = tuple[tuple[int, int], ...]  # (tap of the filter, pixel of the image it reads relative to the result's)
 
@@ -75,6 +75,24 @@ class TransposedShape(Record):
                     before, after = max(before, -shift), max(after, count + shift - size)
             sides.append((before, after))
         return sides[0][0], sides[1][0], sides[0][1], sides[1][1]
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """The first and last row of the images that a row of the result reads, counted from ``row // stride``."""
+        stride = self.window.stride[0]
+        shifts = [shift for phase in range(stride) for _, shift in self.taps(0, phase)]
+        low = min(*shifts, self.window.pad[0] // stride)
+        return low, max(*shifts, low)
+
+    def strip(self, first: int, count: int, begin: int, size: int) -> "TransposedShape":
+        """What makes `count` rows of the result from row `first` on, a multiple of the stride, of `size` rows of the
+        images from row `begin` on: phases and filters are those of the whole.
+        """
+        (stride, _), (_, left, _, right) = self.window.stride, self.window.pad
+        top = first + self.window.pad[0] - stride * begin
+        beyond = (size - 1) * stride + self.window.extent[0] - top - count
+        window = replace(self.window, pad=(top, left, max(beyond, 0), right))
+        return replace(self, h=size, window=window, more=(max(-beyond, 0), self.more[1]))
 
     def phases(self) -> Iterator["Phase"]:
         """The phases that have pixels, in order; their packed weights follow one another."""

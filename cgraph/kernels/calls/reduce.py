@@ -33,6 +33,7 @@ def reduce_calls(
     *xs: View,
     axes: tuple[int, ...],
     workspace: View | None = None,
+    whole: bool = False,
 ) -> list[Call]:
     """``out = kind of program(xs) over axes``, accumulated in the dtype that the program gives, stored in `out`'s.
 
@@ -42,6 +43,8 @@ def reduce_calls(
 
     Operands
         workspace: at least `reduce_nbytes` bytes
+    Parameters
+        whole: never in parts: the order of each reduction does not depend on how many there are
     Raises
         ValueError: an unknown kind, a shape of `out` that does not fit, a workspace that is missing or too small
     """
@@ -54,6 +57,8 @@ def reduce_calls(
     if out.shape != expected:
         raise ValueError(f"{kind} of {shape} over {axes} has shape {expected}, the output has {out.shape}")
     work = Work(kind, program, (len(program) - 1,), views, axes, target)
+    if whole and out.size:
+        return [split_call(work, (out,), 1)[0]]
     return work_calls(work, out, workspace)
 
 

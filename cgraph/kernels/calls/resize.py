@@ -12,9 +12,24 @@ from cgraph.kernels.calls.laned import Laned
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.signatures.resize import LINEAR, NEAREST
+from cgraph.record import Record
 
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
 ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+
+
+class Strip(Record):
+    """Some rows of a result, made of some rows of the images.
+
+    Fields
+        first, count: the first row of the result, and how many the whole result has
+        begin, size: the first row of the images that is given, and how many the whole images have
+    """
+
+    first: int
+    count: int
+    begin: int
+    size: int
 
 
 def nearest_calls(
@@ -23,33 +38,46 @@ def nearest_calls(
     coordinates: str = "half_pixel",
     rounding: str = "round_prefer_floor",
     scales: tuple[float, float] | None = None,
+    strip: Strip | None = None,
 ) -> Lowered:
     """Each pixel of `out` is the nearest one of `x`; `scales` (result / image, per axis) default to the sizes'."""
-    picked = []
-    for size, count, scale in axes(out, x, scales):
-        at = rounded_positions(positions(count, size, coordinates, scale), rounding)
-        picked.append(np.clip(at, 0, size - 1))
-    return resize_calls(out, x, picked)
+    picked = [nearest(*axis, coordinates, rounding) for axis in axes(out, x, scales, strip)]
+    return resize_calls(out, x, picked, strip=strip)
 
 
 def linear_calls(
-    out: Images, x: Images, coordinates: str = "half_pixel", scales: tuple[float, float] | None = None
+    out: Images,
+    x: Images,
+    coordinates: str = "half_pixel",
+    scales: tuple[float, float] | None = None,
+    strip: Strip | None = None,
 ) -> Lowered:
     """Each pixel of `out` is the mean of four of `x`, weighted by distance; floats only."""
-    picked, weights = [], []
-    for size, count, scale in axes(out, x, scales):
-        at = np.clip(positions(count, size, coordinates, scale), 0, size - 1)
-        low = np.floor(at).astype(np.int64)
-        picked.append(np.stack([low, np.minimum(low + 1, size - 1)], axis=1))
-        weights.append((at - low).astype(x.dtype))
-    return resize_calls(out, x, picked, weights)
+    pairs = [neighbours(*axis, coordinates) for axis in axes(out, x, scales, strip)]
+    return resize_calls(out, x, [p for p, _ in pairs], [w.astype(x.dtype) for _, w in pairs], strip)
 
 
-def axes(out: Images, x: Images, scales: tuple[float, float] | None) -> list[tuple[int, int, float]]:
-    """(size of the image, size of the result, scale) of rows and columns."""
+def axes(
+    out: Images, x: Images, scales: tuple[float, float] | None, strip: Strip | None
+) -> list[tuple[int, int, float]]:
+    """(size of the whole image, size of the whole result, scale) of rows and columns."""
     to, source = same_planes(out, x)
-    down, across = scales or (to.rows / source.rows, to.columns / source.columns)
-    return [(source.rows, to.rows, down), (source.columns, to.columns, across)]
+    size, count = (strip.size, strip.count) if strip else (source.rows, to.rows)
+    down, across = scales or (count / size, to.columns / source.columns)
+    return [(size, count, down), (source.columns, to.columns, across)]
+
+
+def nearest(size: int, count: int, scale: float, coordinates: str, rounding: str) -> np.ndarray:
+    """Which of `size` pixels each of `count` results is."""
+    at = rounded_positions(positions(count, size, coordinates, scale), rounding)
+    return np.clip(at, 0, size - 1)
+
+
+def neighbours(size: int, count: int, scale: float, coordinates: str) -> tuple[np.ndarray, np.ndarray]:
+    """The two pixels that each result lies between, ``[count, 2]``, and the weight of the second."""
+    at = np.clip(positions(count, size, coordinates, scale), 0, size - 1)
+    low = np.floor(at).astype(np.int64)
+    return np.stack([low, np.minimum(low + 1, size - 1)], axis=1), at - low
 
 
 def positions(count: int, size: int, coordinates: str, scale: float) -> np.ndarray:
@@ -79,9 +107,19 @@ def rounded_positions(at: np.ndarray, rounding: str) -> np.ndarray:
     return how[rounding]().astype(np.int64)
 
 
-def resize_calls(out: Images, x: Images, picked: list[np.ndarray], weights: Sequence[np.ndarray] = ()) -> Lowered:
+def resize_calls(
+    out: Images,
+    x: Images,
+    picked: Sequence[np.ndarray],
+    weights: Sequence[np.ndarray] = (),
+    strip: Strip | None = None,
+) -> Lowered:
     """One call that reads the rows and columns `picked`; two of each where there are weights."""
     to, source = same_planes(out, x)
+    if strip:
+        some = slice(strip.first, strip.first + to.rows)
+        picked = [picked[0][some] - strip.begin, picked[1]]
+        weights = [weights[0][some].copy(), weights[1]] if weights else ()
     tables = table(picked[0].ravel() * source.row), table(picked[1].ravel() * source.column)
     tasks = to.n * to.count * to.rows
     call = (LINEAR if weights else NEAREST).call(

@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 
+from cgraph.ir.cut import Cut
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
@@ -17,6 +18,7 @@ from cgraph.ops.conv import ConvTranspose
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.lanes import require
+from cgraph.ops.physical.window_rows import rows_inside
 
 
 class LanedConvTranspose(Op):
@@ -59,6 +61,25 @@ class LanedConvTranspose(Op):
             return [*zero_halo_calls(to), *made.calls]
 
         return Work(calls)
+
+    def cut(self, *specs: Spec) -> Cut:
+        top, stride = self.result.halo[0], self.shape.window.stride[0]
+        (low, high), above, end = self.shape.reach, self.source.halo[0], self.source.h + self.source.halo[2]
+
+        def span(first: int, stop: int) -> tuple[int, int]:
+            """The rows of the images that some rows of the result read, neither with its frame."""
+            begin = min(max(first // stride + low, -above), end - 1)
+            return begin, max(min((stop - 1) // stride + high + 1, end), begin + 1)
+
+        def band(first: int, stop: int) -> Op:
+            result, row = self.result.rows(first, stop), max(first - top, 0)
+            begin, behind = span(row, row + result.h)
+            shape = self.shape.strip(row, result.h, begin, behind - begin)
+            return LanedConvTranspose(shape, self.source.strip(behind - begin), result, self.activation)
+
+        spans = [span(row, row + 1) for row in rows_inside(self.result)[0]]
+        table = tuple(above + first for first, _ in spans), tuple(above + stop for _, stop in spans)
+        return Cut((table, None, None), band, top, self.result.halo[2], stride)
 
 
 def transposed_bias(shape: TransposedShape, bias: np.ndarray | None) -> np.ndarray:

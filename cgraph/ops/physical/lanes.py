@@ -1,10 +1,11 @@
 """Images in lanes, below lowering: conversions, clearing the frame, and the ops that work on such images."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from cgraph.errors import ShapeError
-from cgraph.ir.cut import Cut, row_by_row
+from cgraph.ir.cut import ROWS, Cut, row_by_row
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
@@ -13,6 +14,8 @@ from cgraph.kernels.calls.laned_copy import concat_calls, to_lanes_calls, to_pla
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.calls.pool import pool_calls
 from cgraph.kernels.calls.pool_places import place_calls, spread_calls
+from cgraph.kernels.calls.reduce import reduce_calls
+from cgraph.kernels.calls.resize import Strip
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
@@ -20,11 +23,13 @@ from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.window_rows import WindowRows, rows_inside
 from cgraph.ops.pool import Pool
+from cgraph.ops.reduce import Sum
 from cgraph.ops.regions import RoiAlign, RoiAlignGrad
 from cgraph.ops.resize import Resize
 from cgraph.record import replace
 
 BOXES = 3  # operands of what sees boxes that are no images: corners, image and level of each
+COLUMNS = 3  # the axis of columns of images in lanes
 
 
 def require(spec: Spec, form: Form) -> None:
@@ -104,6 +109,29 @@ class ClearFrame(Op):
         form = self.form
         same = row_by_row(x.shape[2])
         return Cut((same,), lambda first, stop: ClearFrame(form.rows(first, stop)), form.halo[0], form.halo[2])
+
+
+class ColumnSum(Op):
+    """Images in lanes with their columns added up, row by row: ``[n, c / lanes, rows, lanes]``, frame included.
+
+    So a sum over pixels has one order, columns before rows, whether its rows are made at once or in bands.
+    """
+
+    form: Form
+
+    def infer(self, x: Spec) -> Spec:
+        require(x, self.form)
+        return Spec((*x.shape[:COLUMNS], x.shape[-1]), x.dtype)
+
+    def meaning(self, x):
+        return x.sum(COLUMNS)
+
+    def work(self, target: Target, x: Spec) -> Work:
+        program = Sum((COLUMNS,)).program(self.form.dtype)
+        return Work(partial(reduce_calls, target, "sum", program, axes=(COLUMNS,), whole=True))
+
+    def cut(self, x: Spec) -> Cut:
+        return Cut((row_by_row(x.shape[ROWS]),), lambda first, stop: ColumnSum(self.form.strip(stop - first)))
 
 
 class InLanes(Op):
@@ -186,12 +214,33 @@ class LanedSpread(InLanes):
 
 
 class LanedResize(InLanes):
-    """Images with other rows and columns."""
+    """Images with other rows and columns.
+
+    Fields
+        strip: which rows of the result these are, and of which rows of the images; None for all of them
+    """
 
     op: Resize
+    strip: Strip | None = None
 
     def pixels(self, out: Laned, x: Laned) -> Sequence[Call]:
-        return self.op.calls(out, x)
+        return self.op.calls(out, x, self.strip)
+
+    def cut(self, x: Spec) -> Cut:
+        (source,), top = self.sources, self.result.halo[0]
+        assert source is not None
+        low, high = self.op.rows_read(source.h)
+        inside, _ = rows_inside(self.result)
+
+        def band(first: int, stop: int) -> Op:
+            result = self.result.rows(first, stop)
+            begin, end = low[inside[first]], high[inside[stop - 1]]
+            strip = Strip(max(first - top, 0), self.result.h, begin, source.h)
+            return LanedResize(self.op, (source.strip(end - begin),), result, strip)
+
+        above = source.halo[0]
+        table = tuple(above + low[row] for row in inside), tuple(above + high[row] for row in inside)
+        return Cut((table,), band, top, self.result.halo[2])
 
 
 class LanedRoiAlign(InLanes):
