@@ -25,7 +25,7 @@ def compiled(name: str, winograd: bool, bands: int | None) -> cg.Function:
 def bands_in(function: cg.Function) -> int:
     """Bands of all regions of a Function."""
     steps = function.compiled.layout.steps  # type: ignore[union-attr]
-    return sum(len(node.op.frame.moves) for node in steps if isinstance(node.op, Stream))
+    return sum(not move.slides for node in steps if isinstance(node.op, Stream) for move in node.op.frame.moves)
 
 
 def row(name: str, winograd: bool) -> str:

@@ -1,7 +1,9 @@
 """A region that is computed band by band: which rows of which value when, and where they lie.
 
 A region is a list of values, the last of which is its *join*: the only one that is read outside. Every other value has
-a *ring* in the region's frame, a buffer of some of its rows.
+a *ring* in the region's frame, a buffer of some of its rows, which lie one behind the other: first all images and
+channels of one row, then those of the next. When its next band does not fit, rows that are still wanted *slide* to
+another place. What the join needs, and what others need of it, lies outside.
 """
 
 from cgraph.record import Record
@@ -15,40 +17,29 @@ class Event(Record):
     stop: int
 
 
-class Slide(Record):
-    """Rows of a ring that move to its front: `count` rows from row `slot` of the ring."""
-
-    slot: int
-    count: int
-
-
 class Move(Record):
-    """An event in its ring.
+    """Some rows in their place.
 
     Fields
-        event: the band
-        slot: the ring's row in which its first row lies
-        slide: what moves before it, or None
+        event: which rows
+        at: the byte of the frame where the first of them lies; the others of the ring lie before and behind it
+        slides: they are not computed, but moved to here from where they were
+        workspace: the first byte of the workspace
     """
 
     event: Event
-    slot: int
-    slide: Slide | None
+    at: int = 0
+    slides: bool = False
+    workspace: int = 0
 
 
 class Frame(Record):
     """Where everything of a region is.
 
     Fields
-        moves: every band with its place
-        heights: rows of each ring; 0 for the join, which lies outside
-        rings: the first byte of each ring
-        workspace: the first byte of the workspace
+        moves: every band and every slide with its place
         nbytes: of the frame
     """
 
     moves: tuple[Move, ...]
-    heights: tuple[int, ...]
-    rings: tuple[int, ...]
-    workspace: int
     nbytes: int

@@ -14,11 +14,16 @@ What it does not do: change the order of steps, or compute a row twice.
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
-from cgraph.memory.rows import Rows, heights, pull
+import numpy as np
+
+from cgraph.memory.frame import frame_of
+from cgraph.memory.rows import Rows, alive, pull, pulled
 from cgraph.record import Record, replace
 
 PIXELS = (3136, 1568, 784, 448, 224, 112, 56, 1)  # of a band
 MOST_STEPS = 48  # in a region
+KINDS = (int, int, int, int, bool, float)  # of the columns of regions
+QUICK = 100_000  # pairs of groups compared for a frame that is looked at
 CALL_NS = 2500.0  # what a call costs beyond its work: handing out its tasks, waiting for the last
 
 
@@ -58,12 +63,38 @@ class Region(Record):
     pixels: int
 
 
-class Unit(Record):
-    """A region, what is in use while it runs, and what its bands cost beyond those of whole steps."""
+class Units(Record, eq=False):
+    """The regions that end with one join. Changes: bytes of frames that were looked at more closely.
 
-    region: Region
+    Fields
+        first, pixels: of each region
+        around: bytes in use outside of its frame
+        frame: bytes of the frame, or of rows and workspaces that are in use at one time, and a frame is hardly smaller
+        is_known: the frame is one that was planned
+        nanoseconds: what its bands cost beyond those of whole steps
+    """
+
+    first: np.ndarray
+    pixels: np.ndarray
+    around: np.ndarray
+    frame: np.ndarray
+    is_known: np.ndarray
+    nanoseconds: np.ndarray
+
+
+class Way(Record):
+    """How the first steps of a schedule run.
+
+    Fields
+        nbytes: in use at most
+        nanoseconds: what bands cost
+        join, unit: the last region: its join, and which of those that end there; -1 for a step that runs whole
+    """
+
     nbytes: int
     nanoseconds: float
+    join: int = -1
+    unit: int = -1
 
 
 class Search:
@@ -114,37 +145,63 @@ class Search:
         return max(least, whole + 1)
 
     @cached_property
-    def units(self) -> list[list[Unit]]:
+    def units(self) -> list[Units]:
         """Per join its regions."""
         return [self.units_of(join) for join in range(len(self.stages))]
 
-    def units_of(self, join: int) -> list[Unit]:
+    def values(self, first: int, join: int) -> list[Rows]:
+        """The steps of a region."""
+        return [inside(stage.rows, first) for stage in self.stages[first : join + 1]]  # type: ignore[arg-type]
+
+    def bands(self, values: Sequence[Rows], first: int, pixels: int) -> tuple[int, ...]:
+        """Rows of a band of each value."""
+        return tuple(value.band(-(-pixels // stage.columns)) for value, stage in zip(values, self.stages[first:]))
+
+    def units_of(self, join: int) -> Units:
         start = self.first_of(join)
-        if start > join:
-            return []
-        stages = self.stages[start : join + 1]
-        values = [inside(stage.rows, start) for stage in stages]  # type: ignore[arg-type]
-        found, known = [], set()
-        for pixels in self.pixels:
-            bands = tuple(value.band(-(-pixels // stage.columns)) for value, stage in zip(values, stages))
+        found: list[tuple[int, int, int, int, bool, float]] = []
+        values = self.values(start, join)
+        known = set()
+        for pixels in self.pixels if values else ():
+            bands = self.bands(values, start, pixels)
             if bands in known or (len(values) > 1 and all(b == v.inside for b, v in zip(bands, values))):
                 continue
             known.add(bands)
             found += self.regions(start, join, values, bands, pixels)
-        return found
+        columns = list(zip(*found)) or [()] * len(KINDS)
+        return Units(*(np.array(column, kind) for column, kind in zip(columns, KINDS)))
 
-    def regions(self, start: int, join: int, values: list[Rows], bands: Sequence[int], pixels: int) -> list[Unit]:
-        """The regions that end at `join`, with bands of this size."""
-        rows = heights(values, pull(values, bands))
-        found, frame, workspace, calls = [], 0, 0, 0
+    def regions(
+        self, start: int, join: int, values: Sequence[Rows], bands: Sequence[int], pixels: int
+    ) -> list[tuple[int, int, int, int, bool, float]]:
+        """The regions that end at `join`, with bands of this size: the columns of `Units`."""
+        events = list(pull(values, bands))
+        held, which = alive(values, events), np.array([event[0] for event in events])
+        frame = np.zeros(len(events), np.int64)
+        found, calls = [], 0
         for t in range(join, start - 1, -1):
             value, band = values[t - start], bands[t - start]
-            frame += self.rounded(rows[t - start] * value.row_nbytes)
-            workspace = max(workspace, self.workspace(t, band))
+            frame += np.where(which == t - start, self.rounded(self.workspace(t, band)), 0)
+            if t < join:
+                frame += held[t - start]
             calls += -(-value.inside // band) - 1
-            nbytes = self.across[t] + self.rounded(self.stages[join].nbytes) + frame + self.rounded(workspace)
-            found.append(Unit(Region(t, join, pixels), nbytes, calls * CALL_NS))
+            around = self.across[t] + self.rounded(self.stages[join].nbytes)
+            found.append((t, pixels, around, self.rounded(int(frame.max())), False, calls * CALL_NS))
         return found
+
+    def measure(self, join: int, unit: int) -> bool:
+        """Plan the frame of a region, unless that was done; was it not?"""
+        units = self.units[join]
+        if units.is_known[unit]:
+            return False
+        first, pixels = int(units.first[unit]), int(units.pixels[unit])
+        values = self.values(first, join)
+        bands = self.bands(values, first, pixels)
+        events = pulled(values, bands)
+        workspaces = [self.workspace(first + event.value, bands[event.value]) for event in events]
+        units.frame[unit] = frame_of(values, events, workspaces, self.alignment, QUICK).nbytes
+        units.is_known[unit] = True
+        return True
 
     def workspace(self, t: int, band: int) -> int:
         """Bytes of workspace for bands of so many rows of a step, asked once."""
@@ -155,36 +212,47 @@ class Search:
 
     def fitting(self, most: int) -> list[Region]:
         """The cheapest regions with which every step needs at most so many bytes, which are not below `least`."""
-        best: list[tuple[float, int, Unit | None]] = [(0.0, 0, None)]
-        never = float("inf")
-        for t in range(len(self.stages)):
-            found = (best[t][0] if self.needed(t) <= most else never, t, None)
-            for unit in self.units[t]:
-                cost = best[unit.region.first][0] + unit.nanoseconds
-                if unit.nbytes <= most and cost < found[0]:
-                    found = (cost, unit.region.first, unit)  # type: ignore[assignment]
-            best.append(found)  # type: ignore[arg-type]
-        return chosen(best)
+        return [
+            Region(int(self.units[join].first[unit]), join, int(self.units[join].pixels[unit]))
+            for join, unit in self.planned(most)
+        ]
 
     def least(self) -> int:
         """The fewest bytes for which `fitting` finds regions."""
-        best = [0]
-        for t in range(len(self.stages)):
-            ways = [max(best[unit.region.first], unit.nbytes) for unit in self.units[t]]
-            best.append(min([max(best[t], self.needed(t)), *ways]))
-        return best[-1]
+        self.planned(None)
+        return self.ways(None)[-1].nbytes
 
+    def planned(self, most: int | None) -> list[tuple[int, int]]:
+        """The regions on the best way. Their frames are planned; those of others are hardly smaller than is assumed."""
+        while True:
+            found = self.chosen(self.ways(most))
+            if not sum([self.measure(join, unit) for join, unit in found]):
+                return found
 
-def chosen(best: Sequence[tuple[float, int, Unit | None]]) -> list[Region]:
-    """The regions on the way to the last position."""
-    found: list[Region] = []
-    t = len(best) - 1
-    while t:
-        _, before, unit = best[t]
-        if unit is not None:
-            found.append(unit.region)
-        t = before
-    return found[::-1]
+    def ways(self, most: int | None) -> list[Way]:
+        """The best way to each position: the fewest bytes, or the cheapest within so many bytes."""
+        nbytes, ns = np.zeros((2, len(self.stages) + 1))
+        found = [Way(0, 0.0)]
+        for t, units in enumerate(self.units):
+            needs = np.maximum(nbytes[units.first], units.around + units.frame)
+            needs = np.append(needs, max(nbytes[t], self.needed(t)))
+            costs = np.append(ns[units.first] + units.nanoseconds, ns[t])
+            best = np.lexsort((costs, needs) if most is None else (costs, np.maximum(needs, most)))[0]
+            nbytes[t + 1], ns[t + 1] = needs[best], costs[best]
+            is_unit = best < len(units.first)
+            found.append(Way(int(needs[best]), float(costs[best]), t if is_unit else -1, int(best) if is_unit else -1))
+        return found
+
+    def chosen(self, ways: Sequence[Way]) -> list[tuple[int, int]]:
+        """The regions on the way to the last position."""
+        found: list[tuple[int, int]] = []
+        t = len(ways) - 1
+        while t:
+            way = ways[t]
+            if way.unit >= 0:
+                found.append((way.join, way.unit))
+            t = int(self.units[way.join].first[way.unit]) if way.unit >= 0 else t - 1
+        return found[::-1]
 
 
 def inside(value: Rows, first: int) -> Rows:

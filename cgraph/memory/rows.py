@@ -15,8 +15,10 @@ Time O(bands × reads).
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
+import numpy as np
+
 from cgraph.errors import PlanError
-from cgraph.ir.bands import Event, Move, Slide
+from cgraph.ir.bands import Event
 from cgraph.record import Record
 
 
@@ -139,22 +141,70 @@ def wanted(values: Sequence[Rows], events: Iterable[tuple[int, int, int]]) -> It
         done[i] = stop
 
 
-def moves(values: Sequence[Rows], events: Sequence[Event], heights: Sequence[int]) -> list[Move]:
-    """Where every band lies in its ring, and what slides before it.
+def alive(values: Sequence[Rows], events: Sequence[tuple[int, int, int]]) -> list[np.ndarray]:
+    """Per value the bytes of the rows that are there and that somebody has yet to read, during each event."""
+    value, stop = (np.array([event[k] for event in events], np.int64) for k in (0, 2))
+    done = [np.maximum.accumulate(np.where(value == i, stop, 0)) for i in range(len(values))]
+    low = [rows.copy() for rows in done]
+    for i, x in enumerate(values):
+        before = np.concatenate([[0], done[i][:-1]])
+        for read in x.reads:
+            wanted = np.array((*read.first, values[read.source].rows), np.int64)[before]
+            np.minimum(low[read.source], wanted, out=low[read.source])
+    return [(most - least) * x.row_nbytes for most, least, x in zip(done, low, values)]
 
-    Raises
-        PlanError: a ring has too few rows
+
+class Step(Record):
+    """A band or a slide.
+
+    Fields
+        event: the rows that are computed, or moved
+        slides: they are moved
+        anew: their ring begins with them at another place
     """
-    join = len(values) - 1
-    base, done = [0] * len(values), [0] * len(values)
-    found = []
-    for i, first, stop, low in wanted(values, ((e.value, e.first, e.stop) for e in events)):
-        slide = None
-        if i != join and stop - base[i] > heights[i]:
-            if stop - low > heights[i]:
-                raise PlanError(f"the ring of {values[i].name} has {heights[i]} rows, {stop - low} are in use")
-            slide = Slide(low - base[i], done[i] - low) if done[i] > low else None
-            base[i] = low
-        found.append(Move(Event(i, first, stop), first - base[i], slide))
-        done[i] = stop
+
+    event: Event
+    slides: bool = False
+    anew: bool = False
+
+
+def steps_of(values: Sequence[Rows], events: Sequence[Event], rests: bool) -> list[Step]:
+    """The bands, and the slides between them: rows that are still wanted move where the next band fits behind them.
+
+    Parameters
+        rests: rows that are still wanted also move as soon as others are not, to wait in a place of their own
+    """
+    known = [(e.value, e.first, e.stop) for e in events]
+    rows, runs = heights(values, known), list(wanted(values, known))
+    before: list[list[Step]] = [[] for _ in events]
+    after: list[list[Step]] = [[] for _ in events]
+    anew = [False] * len(events)
+    for i, own in enumerate(bands_of(len(values), runs)[:-1]):
+        read, front, waits = reads_of(values, events, i), 0, False
+        for t, following in zip(own, (*own[1:], None)):
+            _, first, stop, low = runs[t]
+            if low >= first:
+                anew[t], front = True, first
+            elif waits or stop - front > rows[i]:
+                before[t].append(Step(Event(i, low, first), True, True))
+                front = low
+            waits = False
+            if rests and following is not None:
+                low, ended = runs[following][3], max((e for e in read if t <= e < following), default=t)
+                waits = front < low < stop and ended + 1 < following
+                after[ended] += [Step(Event(i, low, stop), True, True)] if waits else []
+    return [x for t, event in enumerate(events) for x in (*before[t], Step(event, anew=anew[t]), *after[t])]
+
+
+def bands_of(count: int, runs: Iterable[tuple[int, ...]]) -> list[list[int]]:
+    """Per value, which events are its bands."""
+    found: list[list[int]] = [[] for _ in range(count)]
+    for t, run in enumerate(runs):
+        found[run[0]].append(t)
     return found
+
+
+def reads_of(values: Sequence[Rows], events: Sequence[Event], value: int) -> list[int]:
+    """The events that read a value."""
+    readers = {i for i, x in enumerate(values) if any(read.source == value for read in x.reads)}
+    return [t for t, event in enumerate(events) if event.value in readers]

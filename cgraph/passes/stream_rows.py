@@ -75,9 +75,9 @@ class Parts:
     def stream(self, pixels: int, alignment: int) -> Stream:
         """The op, its frame planned and checked."""
         events = pulled(self.values, [value.band(rows(pixels, x)) for value, x in zip(self.values, self.steps)])
-        workspace = max(self.nbytes(event) for event in events)
+        workspaces = [self.nbytes(event) for event in events]
         inner = (Inner(x.op, reads, f"{x.name} at {x.where}") for x, reads in zip(self.steps, self.reads))
-        made = Stream(tuple(inner), frame_of(self.values, events, workspace, alignment))
+        made = Stream(tuple(inner), frame_of(self.values, events, workspaces, alignment))
         self.check(made)
         return made
 

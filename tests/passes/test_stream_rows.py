@@ -1,6 +1,7 @@
 """Regions computed in bands of rows: the bits of the whole, on every target, in any number of threads."""
 
 import re
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -10,9 +11,12 @@ from hypothesis import strategies as st
 import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import BudgetError, PlanError
+from cgraph.ir.spec import Spec
 from cgraph.ops.physical.stream import Stream
+from cgraph.ops.softmax import Softmax
 from cgraph.passes import stream_rows
 from cgraph.record import replace
+from tests.support.bands import longest_regions
 from tests.support.networks import networks
 
 TARGETS = ("avx512", "avx2", "portable")
@@ -33,10 +37,61 @@ def test_bands_give_the_bits_of_the_whole(drawn, pixels, target, seed):
     image, outputs = drawn
     value = np.random.default_rng(seed).standard_normal(image.shape).astype(image.dtype)
     whole = cg.compile(outputs, [image], engine=CpuEngine(target, 1))(value)
-    for threads, poison in ((1, True), (3, False)):
-        function = cg.compile(outputs, [image], engine=CpuEngine(target, threads, poison), bands=pixels)
+    for threads, poison, regions in ((1, True, longest_regions()), (3, False, nullcontext())):
+        with regions:
+            function = cg.compile(outputs, [image], engine=CpuEngine(target, threads, poison), bands=pixels)
         for got, want in zip(function(value), whole):
             np.testing.assert_array_equal(got, want)
+
+
+def images(rng, kind, n):
+    """A Var of images, and what a convolution makes of it."""
+    x = cg.Var((n, 5, 17, 20), kind, name="x")
+    return x, conv(rng, x, 19, 3, 1)
+
+
+def transposed(window, stride, pad, more):
+    def applied(rng, y):
+        filters = rng.standard_normal((y.shape[1], 8, window, window)) * 0.2
+        return conv(rng, cg.relu(cg.conv_transpose2d(y, filters.astype(y.dtype), stride, pad, 1, 1, more)), 4, 3, 1)
+
+    return "conv_transpose", applied
+
+
+def resized(shape, mode, coordinates):
+    return "resize", lambda rng, y: conv(rng, cg.resize(y, shape, mode, coordinates), 8, 3, 1)
+
+
+CUT = {
+    **{f"transposed {case}": transposed(*case) for case in ((2, 2, 0, 0), (3, 2, 1, 1), (4, 3, (0, 1, 2, 0), 2))},
+    **{f"without taps {case}": transposed(*case) for case in ((1, 2, 0, 1), (1, 3, 0, 0), (5, 4, 3, 1))},
+    "larger": resized((33, 9), "linear", "half_pixel"),
+    "smaller": resized((7, 40), "linear", "align_corners"),
+    "repeated": resized((34, 40), "nearest", "asymmetric"),
+    "picked": resized((11, 25), "nearest", "half_pixel"),
+    "pixel sum": ("column_sum", lambda rng, y: cg.mean(y, (2, 3))),
+    "softmax over channels": ("softmax", lambda rng, y: cg.softmax(y, 1) + 1),
+    "softmax over columns": ("softmax", lambda rng, y: cg.softmax(y, 3) * 2),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("case", CUT)
+def test_each_op_is_cut_with_the_bits_of_the_whole(case, target):
+    rng, (name, op) = np.random.default_rng(0), CUT[case]
+    for kind, n in (("float32", 1), ("float64", 2)):
+        x, y = images(rng, kind, n)
+        value, y = rng.standard_normal(x.shape).astype(kind), op(rng, y)
+        want = cg.compile(y, [x], engine=CpuEngine(target, 1))(value)
+        for pixels in (1, 40, 90):
+            with longest_regions():
+                function = cg.compile(y, [x], engine=CpuEngine(target, 2, True), bands=pixels)
+            assert name in [inner.op.name for node in streams(function) for inner in node.op.inner]
+            np.testing.assert_array_equal(function(value), want)
+
+
+def test_a_softmax_over_channels_of_narrow_images_is_not_cut():
+    assert Softmax(1).cut(Spec((1, 4, 9, 15), np.dtype("float32"))) is None
 
 
 def classifier(rng, kind="float32"):
@@ -122,7 +177,7 @@ def test_a_region_with_a_wrong_place_is_refused(monkeypatch):
 
     def wrong(*args):
         frame = made(*args)
-        return replace(frame, rings=(frame.rings[0],) * len(frame.rings))
+        return replace(frame, moves=tuple(replace(move, at=0) for move in frame.moves))
 
     monkeypatch.setattr(stream_rows, "frame_of", wrong)
     with pytest.raises(PlanError):

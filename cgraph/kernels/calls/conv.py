@@ -50,7 +50,7 @@ def conv_calls(
     else:
         source = laned_source(shape, x)
     grid = Grid(*shape.result)
-    if source.is_flat and shape.window.is_point and not out.has_halo and not (residual and residual.has_halo):
+    if source.is_flat and shape.window.is_point and out.is_flat and (residual is None or residual.is_flat):
         grid = Grid(1, grid.rows * grid.columns)
     if source.n != out.n:
         raise ValueError(f"{source.n} images do not make {out.n} results")
@@ -132,7 +132,7 @@ def laned_source(shape: ConvShape, x: Laned) -> Source:
     panels = table([first * x.plane for first in shape.panel_blocks[0]])
     at = x.pixel(-window.pad[0], -window.pad[1])
     row, step = window.stride[0] * x.row, window.stride[1] * x.lanes
-    return Source(at, x.n, x.image, row, step, table(offsets), panels, not x.has_halo)
+    return Source(at, x.n, x.image, row, step, table(offsets), panels, x.is_flat)
 
 
 def plain_source(shape: ConvShape, x: View) -> Source:

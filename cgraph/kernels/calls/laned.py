@@ -20,7 +20,7 @@ class Laned(Record):
         channel_offset: first channel of this value in the buffer
         channels: channels of the whole buffer; 0 means that it ends with this value
         dtype: ``f4`` or ``f8``
-        stored: rows from one block of channels to the next, where that is not all of this value's with its halo
+        steps: elements from one image, block and row to the next, where they do not follow one another in this order
     """
 
     at: Pointer
@@ -33,7 +33,7 @@ class Laned(Record):
     channel_offset: int = 0
     channels: int = 0
     dtype: str = "f4"
-    stored: int = 0
+    steps: tuple[int, int, int] | None = None
 
     @property
     def itemsize(self) -> int:
@@ -52,17 +52,22 @@ class Laned(Record):
     @property
     def row(self) -> int:
         """Elements from one row to the next."""
+        return self.steps[2] if self.steps else self.width
+
+    @property
+    def width(self) -> int:
+        """Elements of a row, with its frame."""
         return (self.w + self.halo[1] + self.halo[3]) * self.lanes
 
     @property
     def plane(self) -> int:
         """Elements from one block of channels to the next."""
-        return (self.stored or self.h + self.halo[0] + self.halo[2]) * self.row
+        return self.steps[1] if self.steps else (self.h + self.halo[0] + self.halo[2]) * self.width
 
     @property
     def image(self) -> int:
         """Elements from one image to the next."""
-        return self.buffer_blocks * self.plane
+        return self.steps[0] if self.steps else self.buffer_blocks * self.plane
 
     @property
     def nbytes(self) -> int:
@@ -94,6 +99,11 @@ class Laned(Record):
     @property
     def has_halo(self) -> bool:
         return self.halo != (0, 0, 0, 0)
+
+    @property
+    def is_flat(self) -> bool:
+        """The rows of a block follow one another without a gap."""
+        return not self.has_halo and self.row == self.width
 
     def covers(self, halo: tuple[int, int, int, int]) -> bool:
         """The frame of zeros is at least `halo` wide on every side."""

@@ -43,9 +43,10 @@ class Form(Record):
         return Spec(self.shape, np.dtype(self.dtype))
 
     def at(self, view: View) -> Laned:
-        """The value where a view shows it, as kernels take it; its rows may be some of those of a larger array."""
-        stored = view.strides[1] // view.strides[2]
-        return Laned(view.at, self.n, self.c, self.h, self.w, self.lanes, self.halo, dtype=self.dtype, stored=stored)
+        """The value where a view shows it, as kernels take it, wherever its images, blocks and rows begin."""
+        image, plane, row = (step // view.itemsize for step in view.strides[:3])
+        steps = image, plane, row
+        return Laned(view.at, self.n, self.c, self.h, self.w, self.lanes, self.halo, dtype=self.dtype, steps=steps)
 
     def rows(self, first: int, stop: int) -> "Form":
         """The form of some rows of the array, counted with the frame, of which these keep their part."""

@@ -6,17 +6,16 @@ from typing import Any
 
 from cgraph.errors import PlanError
 from cgraph.ir.bands import Frame, Move
-from cgraph.ir.cut import Cut
+from cgraph.ir.cut import ROWS, Cut
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Part, Work
+from cgraph.kernels.calls.layout import permuted
 from cgraph.kernels.calls.move import copy_calls, part
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous
 from cgraph.kernels.target import Target
 from cgraph.record import Record
-
-ROWS = 2  # the axis of rows
 
 
 class Inner(Record):
@@ -52,10 +51,9 @@ class Act(Record, eq=False):
     Fields
         out: the rows that are written
         reads: the rows that are read
-        workspace: a view of what is overwritten besides, or None
+        workspace: what is overwritten besides, or None
         slides: the rows are not computed, but moved
         calls: the kernel calls
-        behind: of a slide, the rows of the ring behind those that were moved
     """
 
     out: Lines
@@ -63,11 +61,11 @@ class Act(Record, eq=False):
     workspace: View | None = None
     slides: bool = False
     calls: Callable[[], list[Call]] = list
-    behind: View | None = None
 
     def dead(self) -> list[View]:
-        """What nobody reads afterwards, as bytes."""
-        return [bytes_of(view) for view in (self.workspace, self.behind) if view is not None]
+        """What nobody reads afterwards, as bytes: of a slide, the rows where they were."""
+        moved = [self.reads[0].view] if self.slides else []
+        return [bytes_of(view) for view in (self.workspace, *moved) if view is not None]
 
 
 class Stream(Op, eq=False):
@@ -112,12 +110,11 @@ class Stream(Op, eq=False):
         """All bands and slides in running order."""
         run = _Run(self, target, outside, out, xs, workspace)
         for move in self.frame.moves:
-            yield from run.slides(move)
-            yield run.band(move)
+            yield run.slide(move) if move.slides else run.band(move)
 
 
 class _Run:
-    """Where everything of a region is while its bands run. Changes: the row at the front of each ring."""
+    """Where everything of a region is while its bands run. Changes: where row 0 of each ring is, or would be."""
 
     def __init__(
         self,
@@ -134,45 +131,37 @@ class _Run:
         )  # there is no room where a region has neither ring nor workspace
         self.specs = stream.specs(outside)
         self.cuts = [cut_of(inner.op, *map(self.spec, inner.reads)) for inner in stream.inner]
-        self.views = [*map(self.ring, range(len(self.specs) - 1)), out]
-        self.base = [0] * len(self.specs)
+        self.out, self.zero = out, [0] * len(self.specs)
 
     def spec(self, i: int) -> Spec:
         return self.specs[i] if i >= 0 else self.outside[~i]
 
-    def ring(self, i: int) -> View:
-        """The buffer of a value's rows."""
-        shape, height = self.specs[i].shape, self.stream.frame.heights[i]
-        at = self.frame + self.stream.frame.rings[i]
-        return contiguous(at, (*shape[:ROWS], height, *shape[ROWS + 1 :]), code_of(self.specs[i].dtype))
-
     def lines(self, i: int, first: int, stop: int) -> Lines:
         """Some rows of a value of the region, or of an operand."""
-        if i < 0:
-            return Lines(-1, first, part(self.xs[~i], ROWS, first, stop - first))
-        return Lines(i, first, part(self.views[i], ROWS, first - self.base[i], stop - first))
+        if i < 0 or i == len(self.specs) - 1:
+            return Lines(max(i, -1), first, part(self.xs[~i] if i < 0 else self.out, ROWS, first, stop - first))
+        n, c, _, *row = self.specs[i].shape
+        at = self.frame + (self.zero[i] + first * row_nbytes(self.specs[i]))
+        rows = contiguous(at, (stop - first, n, c, *row), code_of(self.specs[i].dtype))
+        return Lines(i, first, permuted((rows,), [1, 2, 0, *range(ROWS + 1, len(row) + 3)])[0])
 
-    def slides(self, move: Move) -> Iterator[Act]:
-        """Rows that move to the front, in pieces that do not overlap where they came from."""
-        if move.slide is None:
-            return
-        i, slot, count = move.event.value, move.slide.slot, move.slide.count
-        first = self.base[i] + slot
-        for at in range(0, count, slot):
-            rows = first + at, first + min(at + slot, count)
-            source = self.lines(i, *rows)
-            out = Lines(i, rows[0], part(self.views[i], ROWS, at, rows[1] - rows[0]))
-            calls = partial(copy_calls, self.target, out.view, source.view)
-            ended = rows[1] - first == count
-            behind = part(self.views[i], ROWS, count, self.stream.frame.heights[i] - count) if ended else None
-            yield Act(out, (source,), None, True, calls, behind)
+    def begin(self, move: Move) -> Lines:
+        """The rows of a move in their place."""
+        i, first, stop = move.event.value, move.event.first, move.event.stop
+        self.zero[i] = move.at - first * row_nbytes(self.specs[i])
+        return self.lines(i, first, stop)
+
+    def slide(self, move: Move) -> Act:
+        """Rows that move from where they were."""
+        source = self.lines(move.event.value, move.event.first, move.event.stop)
+        out = self.begin(move)
+        return Act(out, (source,), None, True, partial(copy_calls, self.target, out.view, source.view))
 
     def band(self, move: Move) -> Act:
         """The calls of one band, over views of its rows."""
         i, first, stop = move.event.value, move.event.first, move.event.stop
-        self.base[i] = first - move.slot
         cut, reads = self.cuts[i], self.stream.inner[i].reads
-        out, found, views, specs = self.lines(i, first, stop), [], [], []
+        out, found, views, specs = self.begin(move), [], [], []
         for k, table in zip(reads, cut.reads):
             spec = self.spec(k)
             if table is None:
@@ -183,7 +172,7 @@ class _Run:
                 spec = Spec(views[-1].shape, spec.dtype)
             specs.append(spec)
         work = cut.band(first, stop).work(self.target, *specs)
-        room = contiguous(self.frame + self.stream.frame.workspace, (work.nbytes,), "u1") if work.nbytes else None
+        room = contiguous(self.frame + move.workspace, (work.nbytes,), "u1") if work.nbytes else None
         return Act(out, tuple(found), room, False, partial(work.placed, out.view, tuple(views), room))
 
 
@@ -208,6 +197,11 @@ def band_nbytes(cut: Cut, specs: tuple[Spec, ...], target: Target, first: int, s
         for spec, table in zip(specs, cut.reads)
     )
     return cut.band(first, stop).work(target, *some).nbytes
+
+
+def row_nbytes(spec: Spec) -> int:
+    """Bytes of one row of all images and channels."""
+    return spec.nbytes // spec.shape[ROWS]
 
 
 def rows_of(spec: Spec, count: int) -> Spec:
