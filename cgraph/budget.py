@@ -48,9 +48,9 @@ def fitted(known: Choice, limits: Limits, strategy: Strategy, alignment: int, fa
         best = smaller(best, again)
         if best[1].nbytes > limits.budget:
             again = smaller(again, recomputed(known, True, strategy, alignment, facts))
-            best = smaller(
-                smaller(best, again), in_bands(again, limits.budget, limits.bands, strategy, alignment, facts)
-            )
+            if again is not known:
+                both = in_bands(again, limits.budget, limits.bands, strategy, alignment, facts)
+                best = smaller(smaller(best, again), both)
     return best
 
 
@@ -99,7 +99,7 @@ def in_bands(
         budget: bytes; None for the smallest plan
         bands: pixels that a band has at least; None for any number
     """
-    pixels = PIXELS if bands is None else (*(n for n in PIXELS if budget is not None and n > bands), bands)
+    pixels = PIXELS if bands is None else (*(n for n in PIXELS if n > bands), bands)
     search = Search(stages_of(known[0].layout, facts.target), alignment, pixels)
     least = search.least()
     room = least if budget is None else budget

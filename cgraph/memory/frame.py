@@ -7,8 +7,8 @@ next a ring stays where it is, and its slabs keep their distances; when it slide
 slabs meets one that is placed. Rows that must wait may *rest*: they slide to a place of their size at once, and behind
 the next band's place later, so that the rest of their ring is free between.
 
-Source: first fit by falling size, as in Pisarchyk and Lee 2020, then a local search over the order: what ends highest,
-or any group, is placed earlier, which is kept unless the frame grows.
+Source: first fit by falling size, as in Pisarchyk and Lee 2020, long use counted more or less; then a local search over
+the best order: what ends highest, or any group, is placed earlier, which is kept unless the frame grows.
 Time O(pairs of groups that meet) a trial.
 """
 
@@ -24,9 +24,9 @@ from cgraph.memory.problem import Operand, Plan, Problem, UsageInterval
 from cgraph.memory.rows import Rows, Step, steps_of
 from cgraph.record import Record
 
-WORK = 400_000  # pairs of groups compared for a frame that is used
-FEWEST_TRIALS = 4
-LONG = 0.3  # the power of a group's steps that counts beside its bytes
+WORK = 200_000  # pairs of groups compared for a frame that is used
+MOST_TRIALS = 40
+LONG = (0.0, 0.1, 0.3, 0.7)  # powers of a group's steps that count beside its bytes
 WORTH = 0.97  # of the bytes that a frame without rests needs
 
 
@@ -70,7 +70,7 @@ class Group(Record):
 def frame_of(
     values: Sequence[Rows], events: Sequence[Event], workspaces: Sequence[int], alignment: int, work: int = WORK
 ) -> Frame:
-    """A frame that is not checked: rows rest where that makes it smaller by a part that is worth the copies.
+    """A checked frame; rows rest where that makes it smaller by a part that is worth the copies.
 
     Parameters
         values: of a region, the join last
@@ -79,27 +79,26 @@ def frame_of(
         alignment: rings and workspaces begin at multiples of it
         work: pairs of groups that may be compared
     """
-    plain = framed(values, steps_of(values, events, False), workspaces, alignment, work)
-    resting = framed(values, steps_of(values, events, True), workspaces, alignment, work)
+    plain, bound = framed(values, steps_of(values, events, False), workspaces, alignment, work)
+    if plain.nbytes < bound + alignment:
+        return plain
+    resting, _ = framed(values, steps_of(values, events, True), workspaces, alignment, work)
     return resting if resting.nbytes < plain.nbytes * WORTH else plain
 
 
 def framed(
     values: Sequence[Rows], steps: Sequence[Step], workspaces: Sequence[int], alignment: int, work: int
-) -> Frame:
-    """The frame of these bands and slides."""
+) -> tuple[Frame, int]:
+    """The frame of these bands and slides, checked, and the most bytes that are in use in it at a step."""
     groups, ring_of, room_of = groups_of(values, steps, workspaces)
     bases, nbytes = placed(groups, alignment, work)
     check_groups(groups, bases, nbytes)
     found = []
     for step, ring, room in zip(steps, ring_of, room_of):
-        at = (
-            0
-            if ring < 0
-            else bases[ring] + (step.event.first - groups[ring].first) * values[step.event.value].row_nbytes
-        )
+        rows = 0 if ring < 0 else step.event.first - groups[ring].first
+        at = 0 if ring < 0 else bases[ring] + rows * values[step.event.value].row_nbytes
         found.append(Move(step.event, at, step.slides, 0 if room < 0 else bases[room]))
-    return Frame(tuple(found), nbytes)
+    return Frame(tuple(found), nbytes), bound_of(groups)
 
 
 def check_groups(groups: Sequence[Group], bases: Sequence[int], nbytes: int) -> None:
@@ -244,18 +243,30 @@ def placed(groups: Sequence[Group], alignment: int, work: int) -> tuple[list[int
         return [], 0
     apart, sizes, bound = meetings(groups), [group.nbytes for group in groups], bound_of(groups)
     chance = Random(0)
-    order = sorted(range(len(groups)), key=lambda i: (-sizes[i] * groups[i].steps ** LONG, i))
-    best: tuple[list[int], int] = [], 0
-    for _ in range(max(work // (sum(map(len, apart)) + 1), FEWEST_TRIALS)):
-        bases = first_fit(apart, order, alignment)
-        tops = [base + size for base, size in zip(bases, sizes)]
-        worst = max(order, key=tops.__getitem__)
-        if not best[0] or tops[worst] <= best[1]:
-            best, kept = (bases, tops[worst]), order
-        if best[1] < bound + alignment:
+    tried = [Trial(apart, sizes, falling(groups, long), alignment) for long in LONG]
+    best = min(tried, key=lambda trial: trial.nbytes)
+    for _ in range(min(work // (sum(map(len, apart)) + 1), MOST_TRIALS)):
+        if best.nbytes < bound + alignment:
             break
-        order = earlier(kept, worst if chance.random() < 0.5 else chance.choice(kept), chance)
-    return best[0], -(-best[1] // alignment) * alignment
+        moved = best.worst if chance.random() < 0.5 else chance.choice(best.order)
+        trial = Trial(apart, sizes, earlier(best.order, moved, chance), alignment)
+        best = trial if trial.nbytes <= best.nbytes else best
+    return best.bases, -(-best.nbytes // alignment) * alignment
+
+
+class Trial:
+    """A first fit in an order: where groups begin, the one that ends highest, and where that is."""
+
+    def __init__(self, apart: Apart, sizes: Sequence[int], order: Sequence[int], alignment: int) -> None:
+        self.order, self.bases = order, first_fit(apart, order, alignment)
+        tops = [base + size for base, size in zip(self.bases, sizes)]
+        self.worst = max(order, key=tops.__getitem__)
+        self.nbytes = tops[self.worst]
+
+
+def falling(groups: Sequence[Group], long: float) -> list[int]:
+    """The groups by falling size, those that are in use for long before others."""
+    return sorted(range(len(groups)), key=lambda i: (-groups[i].nbytes * groups[i].steps ** long, i))
 
 
 def earlier(order: Sequence[int], group: int, chance: Random) -> list[int]:

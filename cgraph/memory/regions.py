@@ -23,7 +23,7 @@ from cgraph.record import Record, replace
 PIXELS = (3136, 1568, 784, 448, 224, 112, 56, 1)  # of a band
 MOST_STEPS = 48  # in a region
 KINDS = (int, int, int, int, bool, float)  # of the columns of regions
-QUICK = 100_000  # pairs of groups compared for a frame that is looked at
+QUICK = 40_000  # pairs of groups compared for a frame that is looked at
 CALL_NS = 2500.0  # what a call costs beyond its work: handing out its tasks, waiting for the last
 
 

@@ -49,7 +49,7 @@ def test_rows_that_rest_make_room_for_others():
     values = [Rows("x0", 40, 640), *(Rows(f"x{i + 1}", 40, 640, (window(i),)) for i in range(6))]
     events = pulled(values, [value.band(5) for value in values])
     rooms = [20_000 if event.value == 6 else 0 for event in events]
-    sizes = [framed(values, steps_of(values, events, rests), rooms, 64, WORK).nbytes for rests in (False, True)]
+    sizes = [framed(values, steps_of(values, events, rests), rooms, 64, WORK)[0].nbytes for rests in (False, True)]
     assert sizes[1] < 0.9 * sizes[0]
     assert frame_of(values, events, rooms, 64).nbytes == sizes[1]
 
@@ -70,7 +70,7 @@ def window(source: int) -> Read:
 def drawn_frame(rng, values, events, rests) -> tuple[Frame, list[int]]:
     """A frame, and the bytes of workspace of each event."""
     rooms = [int(rng.integers(0, 3)) * 192 for _ in events]
-    return framed(values, steps_of(values, events, rests), rooms, 64, 1000), rooms
+    return framed(values, steps_of(values, events, rests), rooms, 64, 1000)[0], rooms
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -100,7 +100,7 @@ def test_the_replay_catches(change):
         values = chain(rng)
         events = pulled(values, [value.band(int(rng.integers(1, 3))) for value in values])
         rooms = [64] * len(events)
-        frame = framed(values, steps_of(values, events, seed % 2 == 0), rooms, 64, 1000)
+        frame = framed(values, steps_of(values, events, seed % 2 == 0), rooms, 64, 1000)[0]
         acts = acts_of(values, CHANGES[change](rng, frame), rooms)
         if reads_right(values, acts, frame.nbytes):
             continue
@@ -161,8 +161,9 @@ def test_the_replay_catches_a_workspace_in_the_rows_that_are_made():
 
 def test_the_replay_catches_slides_of_other_rows_and_out_of_the_frame():
     values = chain(np.random.default_rng(3))
-    frame = frame_of(values, pulled(values, [value.band(2) for value in values]), 64, 64)
-    acts = acts_of(values, frame)
+    events = pulled(values, [value.band(2) for value in values])
+    frame = frame_of(values, events, [64] * len(events), 64)
+    acts = acts_of(values, frame, [64] * len(events))
     at, slide = next((i, act) for i, act in enumerate(acts) if act.slides)
     (source,) = slide.reads
     outside = Pointer(object())
