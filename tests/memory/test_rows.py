@@ -121,10 +121,7 @@ def test_groups_that_share_bytes_are_refused():
 
 
 def test_the_replay_catches_reads_of_other_rows():
-    values = chain(np.random.default_rng(3))
-    events = pulled(values, [value.band(2) for value in values])
-    frame = frame_of(values, events, [64] * len(events), 64)
-    acts = acts_of(values, frame, [64] * len(events))
+    values, frame, acts = framed_chain()
     check_rows(values, acts, FRAME, frame.nbytes)
     at = max(i for i, act in enumerate(acts) if act.reads and not act.slides)
     lines = acts[at].reads[0]
@@ -135,9 +132,7 @@ def test_the_replay_catches_reads_of_other_rows():
 
 
 def test_the_replay_catches_bands_in_another_order_too_few_and_too_low():
-    values = chain(np.random.default_rng(3))
-    frame = frame_of(values, pulled(values, [value.band(2) for value in values]), 64, 64)
-    acts = acts_of(values, frame)
+    values, frame, acts = framed_chain()
     with pytest.raises(PlanError, match="rows of .* are made"):
         check_rows(values, acts[:-1], FRAME, frame.nbytes)
     with pytest.raises(PlanError, match="rows 0 to 3 of x0 follow 3 rows"):
@@ -147,23 +142,18 @@ def test_the_replay_catches_bands_in_another_order_too_few_and_too_low():
 
 
 def test_the_replay_catches_a_workspace_in_the_rows_that_are_made():
-    values = chain(np.random.default_rng(3))
-    frame = frame_of(values, pulled(values, [value.band(2) for value in values]), 64, 64)
-    acts = acts_of(values, frame)
+    values, frame, acts = framed_chain()
     at, act = next((i, act) for i, act in enumerate(acts) if not act.slides and act.out.view.at.base is FRAME)
-    first = act.out.view.at
-    for offset, caught in ((0, True), (64, True), (-64, False)):
-        room = contiguous(Pointer(FRAME, first.offset + offset), (64,), "u1")
+    first = act.out.view.at.offset
+    for offset, caught in ((first, True), (first + 64, True), (frame.nbytes, False)):
+        room = contiguous(Pointer(FRAME, offset), (64,), "u1")
         wrong = [*acts[:at], replace(act, workspace=room), *acts[at + 1 :]]
         with pytest.raises(PlanError, match="the workspace of .* lies in its rows") if caught else nullcontext():
-            check_rows(values, wrong, FRAME, frame.nbytes)
+            check_rows(values, wrong, FRAME, frame.nbytes + 64)
 
 
 def test_the_replay_catches_slides_of_other_rows_and_out_of_the_frame():
-    values = chain(np.random.default_rng(3))
-    events = pulled(values, [value.band(2) for value in values])
-    frame = frame_of(values, events, [64] * len(events), 64)
-    acts = acts_of(values, frame, [64] * len(events))
+    values, frame, acts = framed_chain()
     at, slide = next((i, act) for i, act in enumerate(acts) if act.slides)
     (source,) = slide.reads
     outside = Pointer(object())
@@ -230,6 +220,14 @@ def chain(rng: np.random.Generator) -> list[Rows]:
     for i in range(1, 4):
         values.append(window_of(rng, values, i, i - 1, kernel=3, stride=1))
     return values
+
+
+def framed_chain() -> tuple[list[Rows], Frame, list[Act]]:
+    """A chain in bands of two rows, and what kernels would be given."""
+    values = chain(np.random.default_rng(3))
+    events = pulled(values, [value.band(2) for value in values])
+    frame = frame_of(values, events, [64] * len(events), 64)
+    return values, frame, acts_of(values, frame, [64] * len(events))
 
 
 def window_of(rng, values, i, source, kernel=None, stride=None) -> Rows:
