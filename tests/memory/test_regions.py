@@ -1,0 +1,64 @@
+"""Which regions of a schedule can run in bands, and what is in use: as plain counting says."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cgraph.memory import regions
+from cgraph.memory.regions import Search, Stage
+from cgraph.memory.rows import Rows
+
+ALIGNMENT = 8
+
+
+@st.composite
+def schedules(draw: st.DrawFn, most: int = 12) -> list[Stage]:
+    """Steps of which most can run in bands; values read later, kept, or read whole by each band."""
+    count = draw(st.integers(1, most))
+    found = []
+    for t in range(count):
+        rows = Rows(f"v{t}", 4, 64) if draw(st.integers(0, 5)) else None
+        last = draw(st.sampled_from((t, min(t + 1, count - 1), min(t + 3, count - 1), count)))
+        nbytes, workspace, taken = (draw(st.sampled_from((0, 3, 8, 20))) for _ in range(3))
+        whole = draw(st.integers(-1, t - 1)) if not draw(st.integers(0, 4)) else -1
+        found.append(Stage(nbytes, last, workspace, taken, rows, whole=whole))
+    return found
+
+
+def rounded(nbytes: int) -> int:
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT
+
+
+@given(stages=schedules())
+def test_a_region_is_as_long_as_it_can_be(stages):
+    """All its steps run in bands, nobody outside reads a value inside, no band reads a whole value inside."""
+
+    def is_region(first: int, join: int) -> bool:
+        inside = range(first, join + 1)
+        return all(stages[t].rows and stages[t].whole < first for t in inside) and all(
+            stages[t].last <= join for t in inside[:-1]
+        )
+
+    search = Search(stages, ALIGNMENT)
+    for join in range(len(stages)):
+        firsts = [first for first in range(join + 1) if is_region(first, join)]
+        assert search.first_of(join) == min(firsts, default=join + 1)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_a_region_has_no_more_steps_than_said(most, monkeypatch):
+    monkeypatch.setattr(regions, "MOST_STEPS", most)
+    chain = [Stage(8, t + 1, rows=Rows(f"v{t}", 4, 64)) for t in range(9)]
+    assert [Search(chain, ALIGNMENT).first_of(join) for join in range(9)] == [
+        max(join - most + 1, 0) for join in range(9)
+    ]
+
+
+@given(stages=schedules())
+def test_what_is_in_use_is_what_somebody_still_reads(stages):
+    search = Search(stages, ALIGNMENT)
+    for t, stage in enumerate(stages):
+        before = sum(rounded(x.nbytes) for x in stages[:t] if x.last >= t)
+        assert search.across[t] == before
+        own = rounded(stage.nbytes) + rounded(stage.workspace)
+        assert search.needed(t) == before + own - min(stage.taken, rounded(stage.nbytes))
