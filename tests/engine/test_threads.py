@@ -2,6 +2,8 @@
 
 import ctypes
 import os
+import platform
+import sys
 import threading
 import time
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 from cgraph.engine.cpu import threads as threads_module
-from cgraph.engine.cpu.threads import ThreadPool, run_table
+from cgraph.engine.cpu.threads import ThreadPool, futex_number, run_table
 from cgraph.kernels.calls.move import copy_calls, fill_calls
 from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.llvm import interpret
@@ -303,3 +305,13 @@ def test_a_forked_child_starts_threads_of_its_own():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     run_table(table.rows)
     np.testing.assert_array_equal(out, x.T)
+
+
+@pytest.mark.parametrize(
+    ("system", "processor", "number"),
+    [("linux", "x86_64", 202), ("linux", "aarch64", 98), ("linux", "riscv64", 0), ("darwin", "x86_64", 0)],
+)
+def test_sleeping_asks_the_system_by_the_number_that_it_has_there(system, processor, number, monkeypatch):
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(platform, "machine", lambda: processor)
+    assert futex_number() == number

@@ -331,6 +331,20 @@ def test_code_that_calls_a_c_function_is_placed_if_there_is_one():
         placed(linked_objects({"f": calling("get_nothing")}))
 
 
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="LLVM places the code")
+def test_objects_for_another_processor_are_left_to_llvm():
+    code = calling("getpid")
+    for at, value in ((18, 183), (4, 1), (5, 2)):  # AArch64; 32 bits; the highest byte first
+        with pytest.raises(UnknownCode, match="no ELF object for x86-64"):
+            linked_objects({"f": code[:at] + bytes([value]) + code[at + 1 :]})
+
+
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="LLVM places the code")
+def test_a_function_that_an_object_only_calls_is_not_its_own():
+    with pytest.raises(UnknownCode, match="an object file lacks its function"):
+        linked_objects({"getpid": calling("getpid")})
+
+
 def aged(folder, days):
     """Files of 100 bytes by name, which were last used so many days ago."""
     for name, age in days.items():
