@@ -18,14 +18,16 @@ from cgraph.ops.physical.filters import LanedConvFilters
 from cgraph.ops.physical.in_place import InPlace
 from cgraph.ops.physical.lanes import InLanes, LanedPlaces, ToPlain
 from cgraph.ops.physical.rounds import Rounds
+from cgraph.ops.physical.sliced import SlicedConv
 from cgraph.ops.physical.stream import Stream
 from cgraph.passes import lowered, rewritten
+from cgraph.passes.weights_on_disk import sliced
 from tests.support.graphs import draw_values, graphs
 from tests.support.networks import POOLED, SMOOTH, networks, normal
 from tests.support.tolerance import assert_close
 
 TARGETS = ("host", "avx2", "portable")
-PLANNED = {InPlace, Again, Rounds, Stream}  # made by planning, of ops that are lowered
+PLANNED = {InPlace, Again, Rounds, Stream, SlicedConv}  # made after lowering, of ops that are lowered
 
 
 def lowered_for(target, outputs):
@@ -86,6 +88,21 @@ def test_gradients_of_networks(target, network):
     result = network[1][0]
     total = cg.sum(result * normal(np.random.default_rng(2), result, 1, result.shape))
     check(target, cg.gradient(total, [x for x in post_order([result]) if isinstance(x, cg.Var)]), scale=100)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@settings(max_examples=15)
+@given(network=networks(["conv", "conv", "act", "add", "concat"]), most=st.sampled_from((1, 3000)))
+def test_convolutions_in_slices_have_the_same_meaning_and_the_same_bits(target, network, most):
+    image, outputs = network
+    values, roots = values_of(outputs), lowered(rewritten(tuple(outputs)), target_named(target), False)
+    parts = sliced(roots, most)
+    for got, want in zip(evaluate(parts, values), evaluate(roots, values)):
+        np.testing.assert_array_equal(got, want)
+    engine = CpuEngine(target=target)
+    whole, cut = (cg.compile(nodes, image, passes=False, engine=engine) for nodes in (roots, parts))
+    for got, want in zip(cut(values.get(image, 0)), whole(values.get(image, 0)), strict=True):
+        np.testing.assert_array_equal(got, want)
 
 
 @settings(max_examples=40)
