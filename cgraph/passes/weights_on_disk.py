@@ -1,14 +1,21 @@
 """Large constants move to a file, for runs that read them from there."""
 
+from math import prod
+
 import numpy as np
 
+from cgraph.alignment import aligned
 from cgraph.errors import GraphError
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.traverse import post_order, rebuild
 from cgraph.kernels.calls.depthwise import is_depthwise
+from cgraph.ops.join import concat
 from cgraph.ops.leaf import HASHED_NBYTES, Const, ConstOp
+from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.conv import LanedConv
+from cgraph.ops.physical.matmul import MatmulEpilogue
 from cgraph.ops.physical.sliced import SlicedConv
+from cgraph.ops.shape import Transpose
 from cgraph.passes.rewrite import remade
 from cgraph.weight_file import StreamedWeights, on_disk
 
@@ -41,18 +48,44 @@ def weights_on_disk(roots: tuple[Node, ...], weights: StreamedWeights) -> tuple[
 
 
 def sliced(roots: tuple[Node, ...], most: int) -> tuple[Node, ...]:
-    """Direct convolutions with filters in even pieces of at most so many bytes, or of one panel: the same bits."""
+    """Direct convolutions and products of one row, with even pieces of their constants of at most so many bytes.
+
+    The same bits: slices are of results, and every sum is whole.
+    """
 
     def change(node: Node, operands: tuple[Node, ...]) -> Node:
-        if not (is_direct(node) and node.operands[1].nbytes > most):
-            return remade(node, operands)
-        filters = node.operands[1].op.array  # type: ignore[attr-defined]
-        each = max(most // filters[0].nbytes, 1)
-        parts = np.array_split(filters, -(-len(filters) // each))
-        slices = [Const(part, copy=False) for part in parts]
-        return apply(SlicedConv(node.op, tuple(map(len, parts))), operands[0], *slices, *operands[2:])  # type: ignore[arg-type]
+        large = len(operands) > 1 and operands[1].nbytes > most
+        if large and is_direct(node):
+            return sliced_conv(node, operands, most)
+        if large and is_row(node):
+            return sliced_row(node, operands, most)
+        return remade(node, operands)
 
     return rebuild(roots, change)
+
+
+def sliced_conv(node: Node, operands: tuple[Node, ...], most: int) -> Node:
+    """Some panels of channels after others; a slice has at least one."""
+    filters = node.operands[1].op.array  # type: ignore[attr-defined]
+    each = max(most // filters[0].nbytes, 1)
+    parts = np.array_split(filters, -(-len(filters) // each))
+    slices = [Const(part, copy=False) for part in parts]
+    return apply(SlicedConv(node.op, tuple(map(len, parts))), operands[0], *slices, *operands[2:])  # type: ignore[arg-type]
+
+
+def sliced_row(node: Node, operands: tuple[Node, ...], most: int) -> Node:
+    """Some columns after others, joined in place; a slice has whole cache lines of them."""
+    matrix, columns = operands[1], node.shape[-1]
+    constant, turn = (matrix, None) if isinstance(matrix.op, ConstOp) else (matrix.operands[0], matrix.op)
+    array = constant.op.array  # type: ignore[attr-defined]
+    each = aligned(-(-columns // -(-array.nbytes // most)))
+    parts = []
+    for first in range(0, columns, each):
+        some = slice(first, first + each)
+        part = Const(array[:, some] if turn is None else array[some], copy=False)
+        part = part if turn is None else apply(turn, part)
+        parts.append(apply(node.op, operands[0], part, *(v[..., some] for v in operands[2:])))
+    return concat(parts, -1)
 
 
 def is_direct(node: Node) -> bool:
@@ -66,3 +99,12 @@ def is_direct(node: Node) -> bool:
         and not is_depthwise(op.shape)
         and isinstance(node.operands[1].op, ConstOp)
     )
+
+
+def is_row(node: Node) -> bool:
+    """A product of one row of floats with a constant matrix, as it lies or turned."""
+    if not isinstance(node.op, Matmul | MatmulEpilogue) or node.dtype.kind != "f" or prod(node.shape[:-1]) != 1:
+        return False
+    matrix = node.operands[1]
+    turned = isinstance(matrix.op, Transpose) and matrix.op.axes == (1, 0)
+    return matrix.ndim == 2 and isinstance((matrix.operands[0] if turned else matrix).op, ConstOp)

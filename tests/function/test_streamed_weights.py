@@ -86,6 +86,21 @@ def test_filters_larger_than_the_ring_are_read_in_slices(tmp_path):
     np.testing.assert_array_equal(function(value), cg.compile(y, x, winograd=False)(value))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(1, 300), (300,)])
+@pytest.mark.parametrize("columns", [2000, 2001, 1000])
+def test_matrices_larger_than_the_ring_are_read_in_slices(tmp_path, dtype, shape, columns):
+    rng = np.random.default_rng(0)
+    w, b = rng.standard_normal((300, columns)).astype(dtype), rng.standard_normal(columns).astype(dtype)
+    x = cg.Var(shape, dtype, name="x")
+    outputs = [cg.relu(x @ w + b), x @ w, x @ cg.transpose(cg.Const(np.ascontiguousarray(w.T))) - b]
+    weights = StreamedWeights(str(tmp_path / "w"), 400 << 10)
+    function, value = cg.compile(outputs, x, weights=weights), rng.standard_normal(shape).astype(dtype)
+    assert max(p.nbytes for p in function.program.code.ring.pieces) <= 200 << 10
+    for got, want in zip(function(value), cg.compile(outputs, x)(value), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_poison_in_the_ring_is_never_read(tmp_path):
     function, value, want = streamed(tmp_path, engine=CpuEngine(poison=True))
     for _ in range(2):
