@@ -66,10 +66,11 @@ class Manifest(Record, eq=False):
     files: dict[str, list[int]]
 
 
-def entries_of(raw: bytes) -> dict[str, Any]:
+def entries_of(file: np.ndarray) -> dict[str, Any]:
     """The object that the text of a manifest is, if it is whole and of this format."""
-    if len(raw) > LARGEST:
-        raise FormatError(f"a manifest of {len(raw)} bytes; at most {LARGEST} are read")
+    if len(file) > LARGEST:
+        raise FormatError(f"a manifest of {len(file)} bytes; at most {LARGEST} are read")
+    raw = file.tobytes()
     if not sum_fits(raw):
         raise FormatError("the manifest is not what was saved: it is cut off or changed")
     try:

@@ -63,7 +63,7 @@ def loaded(files: Files, threads: int, verify: bool, in_memory: bool) -> Runner:
 
 def fitting(files: Files, threads: int, verify: bool, in_memory: bool) -> Runner:
     """The function, or its graph compiled, as it fits this machine and version."""
-    entries, features = entries_of(files[MANIFEST].tobytes()), cpu_features()
+    entries, features = entries_of(files[MANIFEST]), cpu_features()
     reason = misfit(entries, features)
     if reason:
         if isinstance(files, Folder) and GRAPH in files:

@@ -109,6 +109,12 @@ def test_nothing_that_is_no_saved_function_is_one(tmp_path):
     refused(tmp_path / MANIFEST, "Not a directory")
 
 
+def test_a_manifest_without_end_is_not_read(copy):
+    with (copy / MANIFEST).open("r+b") as file:
+        file.truncate(1 << 40)  # a hole, which takes no disk
+    refused(copy, "a manifest of 1099511627776 bytes")
+
+
 CHANGES = {
     "version": lambda m: m.update(version=2),
     "cgraph": lambda m: m.update(cgraph="0.0.1"),

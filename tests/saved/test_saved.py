@@ -123,6 +123,18 @@ def test_the_code_that_is_loaded_is_the_code_that_was_saved(name):
         assert re.sub(r"constant\d+\+\d+", "constant", ours) == re.sub(r"constant\d+\+\d+", "constant", theirs)
 
 
+def test_users_kernels_and_weights_that_were_streamed_are_saved(tmp_path):
+    @cg.kernel
+    def softsign(v):
+        return v / (1.0 + abs(v))
+
+    x = cg.Var((8, 256), name="x")
+    y = softsign(cg.tanh(x @ normal(256, 256)) @ normal(256, 256))
+    function = cg.compile(y, [x], weights=cg.StreamedWeights(str(tmp_path / "weights"), 1 << 20))
+    a = normal(8, 256)
+    assert same_bits([reloaded(function)(a)], [function(a)])
+
+
 def test_outputs_are_taken_by_arrays_or_seen_where_they_lie():
     x = cg.Var((4,), name="x")
     function = reloaded(cg.compile(cg.cumsum(x), [x]))
