@@ -14,7 +14,7 @@ class Target(Record):
     """A processor as the emitters see it.
 
     Fields
-        name: ``avx512``, ``avx2``, ``portable`` or ``gpu``
+        name: ``avx512``, ``avx2``, ``portable``, ``gpu`` or ``gpu-blocks``
         cpu, features: as LLVM names them
         lanes: float32 values in one vector register
         registers: vector registers
@@ -31,7 +31,12 @@ class Target(Record):
     @property
     def is_gpu(self) -> bool:
         """Kernels are PTX: a task is a thread, or a block of them."""
-        return self.name == "gpu"
+        return self.name.startswith("gpu")
+
+    @property
+    def has_blocks(self) -> bool:
+        """Families that have kernels written for blocks of threads use them; the others give each thread a task."""
+        return self.name == "gpu-blocks"
 
     @property
     def task_elements(self) -> int:

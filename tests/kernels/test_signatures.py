@@ -27,7 +27,8 @@ from cgraph.kernels.target import host_target
 from tests.support.images import workspace
 from tests.support.kernels import view_of
 
-MODULES = sorted(path.stem for path in Path(signatures.__path__[0]).glob("[a-z]*.py"))
+FOLDER = Path(signatures.__path__[0])
+MODULES = sorted(".".join(p.relative_to(FOLDER).with_suffix("").parts) for p in FOLDER.rglob("[a-z]*.py"))
 FAMILIES = [
     found
     for name in MODULES

@@ -18,10 +18,11 @@ from cgraph.ir.work import Part
 from cgraph.kernels.calls.move import fill_calls
 from cgraph.kernels.kernel import Callback, Kernel
 from cgraph.kernels.store import store
+from cgraph.kernels.target import Target
 from cgraph.memory.calls import CallsOfSteps
 from cgraph.passes import prepared
 from cgraph.planning import Compiled, planned
-from cgraph.record import Record
+from cgraph.record import Record, replace
 from cgraph.request import Options, Request
 
 LEAST_LLVMLITE = (0, 50)
@@ -39,6 +40,8 @@ class CudaEngine(Record):
         poison: fill dead bytes with a pattern that shows (NaN in floats): a test that nothing reads them
         check: wait for each launch, so that what fails is named: slow
         graphs: what runs a third time with the same addresses becomes a CUDA graph, launched by one call
+        blocks: families that have kernels written for blocks of threads use them; False gives each thread a task of the
+            CPU's kernels, which is slow, and what the others are tested against
     """
 
     device: int = 0
@@ -46,17 +49,18 @@ class CudaEngine(Record):
     poison: bool = False
     check: bool = False
     graphs: bool = True
+    blocks: bool = True
     name = "cuda"
     alignment = 256
 
     def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
         """All passes, then layouts; Winograd's transforms are the CPU's."""
-        return prepared(roots, self._opened().target, options.passes, False)
+        return prepared(roots, self._target, options.passes, False)
 
     def plan(self, request: Request, options: Options) -> Compiled:
         """A plan at multiples of 256 bytes. BudgetError for one that the device does not hold."""
         device = self._opened()
-        compiled = planned(request, device.target, self.alignment, options)
+        compiled = planned(request, self._target, self.alignment, options)
         if compiled.nbytes > device.nbytes:
             raise BudgetError(
                 f"the plan needs {bytes_text(compiled.nbytes)}, {device.name} has {bytes_text(device.nbytes)}"
@@ -65,7 +69,7 @@ class CudaEngine(Record):
 
     def code(self, request: Request, compiled: Compiled) -> Code:
         """The kernel calls of all steps, by name and over symbolic addresses."""
-        target = self._opened().target
+        target = self._target
         calls = CallsOfSteps(partial(fill_calls, target, value=POISON) if self.poison else None)
         parts = [list(map(self._allowed, calls.parts(step))) for step in compiled.steps]
         return code_of([*parts, [Part("update edges", update_calls(target, compiled))]], compiled)
@@ -87,6 +91,12 @@ class CudaEngine(Record):
         constants = tuple(uploaded(device, array) for array in code.constants)
         loaded, poison = tuple(found.get(key) for key in keys), POISON if self.poison else None
         return CudaProgram(code, device, cells_of(self.device), loaded, constants, poison, self.check, self.graphs)
+
+    @property
+    def _target(self) -> Target:
+        """What calls are made for; the kernels themselves are the device's."""
+        target = self._opened().target
+        return replace(target, name="gpu-blocks") if self.blocks else target
 
     def _opened(self) -> Device:
         """The device. EngineError says why there is none."""

@@ -45,7 +45,7 @@ class Gpu:
         if version < LEAST_DRIVER:
             raise EngineError(f"the driver is of CUDA {cuda_text(version)}; {cuda_text(LEAST_DRIVER)} is the least")
         self.target = gpu_target(*self.capability)
-        self.nbytes = self._free_nbytes()
+        self.nbytes = self.free_nbytes()
         self._loaded: dict[str, Loaded] = {}
 
     def use(self) -> None:
@@ -74,7 +74,8 @@ class Gpu:
         self.use()
         return GpuQueue(self, self.driver.handle("cuStreamCreate", NON_BLOCKING))
 
-    def _free_nbytes(self) -> int:
+    def free_nbytes(self) -> int:
+        """Memory that nobody has taken, in this process or another."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self.driver.do("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return free.value

@@ -1,0 +1,154 @@
+"""The CUDA engine on a GPU: bandwidth, products, a network, a training step, and what the host costs.
+
+    python -m benchmarks.cuda
+
+Says why and ends where there is no GPU. Beside torch where that finds the GPU too. A table at the end, and all figures
+in ``out/cuda.json``; a few minutes.
+"""
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cgraph as cg
+import nn
+from cgraph.engine.cuda.engine import CudaEngine
+from cgraph.engine.cuda.gpu import described
+from cgraph.errors import EngineError
+from nn import models
+
+OUT = Path("out")
+WARM = 3  # runs, after which launches are a graph
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What is measured.
+
+    Fields
+        rows, columns: of the large arrays; products: sizes of square matrices; batches: of ResNet-50
+        kernels: of the chain of small ones
+        turns, least: of a measurement, and the seconds of each turn, at least
+    """
+
+    rows: int = 16384
+    columns: int = 1024
+    products: tuple[int, ...] = (512, 2048, 4096)
+    batches: tuple[int, ...] = (1, 32)
+    kernels: int = 60
+    turns: int = 9
+    least: float = 0.05
+
+
+@dataclass
+class Bench:
+    """One device, torch where it finds it, and how much is measured. Changes: nothing but the device."""
+
+    engine: Callable[..., CudaEngine] = CudaEngine
+    torch: Any = None
+    sizes: Sizes = field(default_factory=Sizes)
+
+    def rows(self) -> Iterator[tuple[str, float, float, str, float | None]]:
+        """Of each figure: what, seconds, the figure, its unit, and torch's seconds."""
+        for name, run, amount, unit, other in (*self.arrays(), *self.matrices(), *self.networks(), *self.steps()):
+            took = self.seconds(run)
+            beside = self.seconds(partial(self.synchronised, other)) if self.torch and other else None
+            yield name, took, 1e3 * took if unit == "ms" else amount / took, unit, beside
+
+    def arrays(self) -> Iterator[tuple]:
+        """What is read and written a second."""
+        rows, columns = self.sizes.rows, self.sizes.columns
+        x, y = filled("x", rows, columns), filled("y", rows, columns)
+        gb = x.nbytes / 1e9
+        a, b = self.on_gpu(rows, columns), self.on_gpu(rows, columns)
+        yield "x * 2 + y", self.stays(x * 2 + y), 3 * gb, "GB/s", lambda: self.torch.add(b, a, alpha=2)
+        yield "sum", self.stays(cg.sum(x)), gb, "GB/s", lambda: a.sum()
+        yield "softmax of rows", self.stays(cg.softmax(x, 1)), 2 * gb, "GB/s", lambda: a.softmax(1)
+
+    def matrices(self) -> Iterator[tuple]:
+        for n in self.sizes.products:
+            x, y, a, b = filled("x", n, n), filled("y", n, n), self.on_gpu(n, n), self.on_gpu(n, n)
+            yield f"matmul {n}", self.stays(x @ y), 2 * n**3 / 1e12, "TFLOP/s", partial(lambda a, b: a @ b, a, b)
+
+    def networks(self) -> Iterator[tuple]:
+        for batch in self.sizes.batches:
+            f = nn.compile(models.resnet50(), batch, engine=self.engine())
+            yield f"ResNet-50, batch {batch}", partial(f, np.zeros((batch, 3, 224, 224), "f4")), 0, "ms", None
+
+    def steps(self) -> Iterator[tuple]:
+        """A training step, and what the host does for many small kernels, by the table and as a graph."""
+        x, w, v = filled("x", 64, 784), filled("w", 784, 128), filled("v", 128, 10)
+        loss = cg.mean(cg.square(cg.relu(x @ w) @ v))
+        updates = {p: p - 1e-4 * g for p, g in zip((w, v), cg.gradient(loss, [w, v]))}
+        yield "step of a perceptron", cg.compile(loss, updates=updates, engine=self.engine()), 0, "ms", None
+        y: cg.Node = filled("small", 4, 1)
+        for _ in range(self.sizes.kernels):
+            y = cg.cumsum(y, 0)
+        for name, graphs in (("table", False), ("graph", True)):
+            yield f"{self.sizes.kernels} small kernels, {name}", self.stays(y, graphs=graphs), 0, "ms", None
+
+    def stays(self, node: cg.Node, **options: Any) -> Callable[[], Any]:
+        """A run of `node` whose operands and result stay on the device."""
+        kept = cg.Var(node.shape, node.dtype, name="kept").assign(np.zeros(node.shape, node.dtype))
+        return cg.compile([], updates={kept: node}, engine=self.engine(**options))
+
+    def on_gpu(self, *shape: int) -> Any:
+        return self.torch.randn(*shape, device="cuda") if self.torch else None
+
+    def synchronised(self, run: Callable[[], Any]) -> None:
+        run()
+        self.torch.cuda.synchronize()
+
+    def seconds(self, run: Callable[[], Any]) -> float:
+        """Of a run that waits for its end: the median of some turns."""
+        for _ in range(WARM):
+            run()
+        start = time.perf_counter()
+        run()
+        count, turns = max(1, int(self.sizes.least / max(time.perf_counter() - start, 1e-6))), []
+        for _ in range(self.sizes.turns):
+            start = time.perf_counter()
+            for _ in range(count):
+                run()
+            turns.append((time.perf_counter() - start) / count)
+        return statistics.median(turns)
+
+
+def filled(name: str, *shape: int) -> cg.Var:
+    return cg.Var(shape, name=name).assign(np.random.default_rng(0).standard_normal(shape, "float32"))
+
+
+def torch_on_gpu() -> Any:
+    """torch, if it is there and finds a GPU."""
+    try:
+        torch = import_module("torch")
+    except ImportError:
+        return None
+    return torch if torch.cuda.is_available() else None
+
+
+def main() -> None:
+    try:
+        gpu = described()[0]
+    except EngineError as error:
+        print(f"nothing is measured: {error}")
+        return
+    found = []
+    for name, took, figure, unit, beside in Bench(torch=torch_on_gpu()).rows():
+        other = "" if beside is None else f"   torch {1e3 * beside:.3f} ms"
+        print(f"{name:28} {1e3 * took:10.3f} ms {figure:10.2f} {unit}{other}", flush=True)
+        found.append({"name": name, "seconds": took, "figure": figure, "unit": unit, "torch": beside})
+    OUT.mkdir(exist_ok=True)
+    (OUT / "cuda.json").write_text(json.dumps({"gpu": gpu, "rows": found}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
