@@ -75,7 +75,7 @@ APART = (
     "cgraph.weight_file",
 )  # what needs no graph
 PICTURES = ("function_dot", "function_svg", "graph_dot", "page_html", "report", "timed_report")
-PACKAGES = ("formats", "numpy", "view")
+PACKAGES = ("array_api", "formats", "numpy", "view")
 _MODULE_OF = {name: module for module, names in NAMES.items() for name in names}
 
 

@@ -120,16 +120,27 @@ def slogdet(a: Any) -> SlogdetResult:
 # -- solutions --------------------------------------------------------------------------------------------------------
 
 
+UNSAID: Any = np._NoValue  # type: ignore[attr-defined]
+
+
+def longest(x: Node) -> int:
+    """The longer side of matrices."""
+    return x.shape[-1] if x.shape[-1] > x.shape[-2] else x.shape[-2]
+
+
 def eps_of(x: Node) -> float:
     return float(np.finfo(x.dtype if x.dtype.kind == "f" else "float64").eps)
 
 
 @of(np.linalg.pinv)
-def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Node:
-    """The pseudo-inverse; singular values up to a share of the largest count as 0."""
+def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = UNSAID) -> Node:
+    """The pseudo-inverse; singular values up to a share of the largest count as 0.
+
+    The share is `rcond` or `rtol`, 1e-15 by default; with ``rtol=None`` that of rounding in matrices of this size.
+    """
     a = as_node(a)
-    share = rcond if rcond is not None else rtol
-    share = (1e-15 if share is None else share) if rtol is None else rtol
+    share = 1e-15 if rtol is UNSAID else eps_of(a) * longest(a) if rtol is None else rtol
+    share = share if rcond is None else rcond
     u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
     kept = s > expand_dims(share, -1) * s[..., :1] if isinstance(share, Node | np.ndarray) else s > share * s[..., :1]
     inverse = where(kept, 1 / where(kept, s, 1), 0)
@@ -167,7 +178,7 @@ def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any =
         return max(A != 0).astype("int64")
     s = svd(A, compute_uv=False, hermitian=hermitian)
     if tol is None:
-        share = eps_of(A) * (A.shape[-1] if A.shape[-1] > A.shape[-2] else A.shape[-2]) if rtol is None else rtol
+        share = eps_of(A) * longest(A) if rtol is None else rtol
         tol = s[..., :1] * (share if np.ndim(share) == 0 else expand_dims(share, -1))
     return total(s > (tol if np.ndim(tol) == 0 or isinstance(tol, Node) else expand_dims(tol, -1)), -1)
 

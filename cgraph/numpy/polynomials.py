@@ -9,6 +9,7 @@ import numpy as np
 
 from cgraph.errors import NoMeaningError, ShapeError
 from cgraph.ir.graph import Node
+from cgraph.numpy.linalg import lstsq
 from cgraph.numpy.making import vander
 from cgraph.numpy.signals import convolve
 from cgraph.numpy.table import of
@@ -97,8 +98,6 @@ def polyfit(
     x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
 ) -> Node:
     """The coefficients of the polynomial of a degree nearest to points, by least squares; `w` weighs them."""
-    from cgraph.numpy.linalg import lstsq
-
     if full or cov:
         raise NoMeaningError("full= and cov= are not there for nodes; use np.linalg.lstsq of np.vander(x, deg + 1)")
     x, y = (v if v.dtype.kind == "f" else v.astype("float64") for v in (as_node(x) + 0.0, as_node(y) + 0.0))

@@ -1,0 +1,43 @@
+"""The Python array API standard, 2024.12: arrays that are graphs until somebody asks for a value.
+
+    from cgraph import array_api as xp
+    x = xp.linspace(0, 1, 1_000_000)
+    y = xp.sum(xp.sin(x) * 2 + 1)     # three nodes, nothing has run
+    print(float(y))                   # one kernel, one pass
+
+What a graph cannot say is computed at once by NumPy: complex numbers, shapes that depend on values.
+"""
+
+import sys
+
+from numpy import e, inf, nan, newaxis, pi
+
+from cgraph.array_api import fft, linalg
+from cgraph.array_api.array import Array
+from cgraph.array_api.creation import (
+    arange,
+    asarray,
+    astype,
+    empty,
+    empty_like,
+    eye,
+    from_dlpack,
+    full,
+    full_like,
+    linspace,
+    meshgrid,
+    ones,
+    ones_like,
+    zeros,
+    zeros_like,
+)
+from cgraph.array_api.functions import FUNCTIONS
+from cgraph.array_api.indexing import argsort, broadcast_arrays, clip, nonzero, sort, where
+from cgraph.array_api.inspection import DTYPES, can_cast, finfo, iinfo, isdtype, result_type
+from cgraph.array_api.inspection import Information as __array_namespace_info__
+from cgraph.array_api.operators import give_all
+
+__array_api_version__ = "2024.12"
+globals().update(FUNCTIONS)
+globals().update(DTYPES)
+give_all(sys.modules[__name__])

@@ -1,0 +1,149 @@
+"""The array of the standard: a node while nobody asks for its value, a value from then on."""
+
+import operator
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from cgraph.array_api.values import ARRAYS, compute, leaf
+from cgraph.ir.graph import Node
+
+MOST_NODES = 256  # of a graph that is not run yet; a loop of ``x = x + 1`` is run in pieces of so many
+VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12")
+
+
+class Array:
+    """Lazy where it can be, computed when asked. Changes: it is given its value once, and ``x[i] = v`` rebinds it.
+
+    Fields
+        _node: what it is computed by; None once there is a value
+        _value: its value; None until somebody asks; not to be written
+        _was: the node that it was, while that is alive
+        _leaf: the node that holds its value; kept, for the next graph begins with it too
+        _count: nodes of its graph that have not been run, at most
+    """
+
+    _node: Node | None
+    _value: np.ndarray | None
+    _leaf: Node | None
+    _was: "ref[Node] | None"
+
+    __slots__ = ("__weakref__", "_count", "_leaf", "_node", "_value", "_was")
+
+    def __init__(self, node: Node | None, value: np.ndarray | None = None, count: int = 1) -> None:
+        self.rebind(node, value, count)
+
+    def rebind(self, node: Node | None, value: np.ndarray | None, count: int = 1) -> None:
+        """Be another node, or another value."""
+        self._node, self._value, self._count, self._was, self._leaf = node, value, count, None, None
+        if node is not None:
+            self._was = ref(node)
+            ARRAYS[id(node)] = self
+            if count > MOST_NODES:
+                compute(self)
+
+    def settle(self, value: np.ndarray) -> None:
+        """Have this value from now on."""
+        self._node, self._value, self._count = None, value, 1
+
+    @property
+    def is_lazy(self) -> bool:
+        return self._value is None
+
+    def is_of(self, node: Node) -> bool:
+        """Whether this is, or was, the array of a node."""
+        return self._was is not None and self._was() is node
+
+    @property
+    def node(self) -> Node:
+        """Its node; one that holds the value if that is known."""
+        if self._node is not None:
+            return self._node
+        alive = self._was() if self._was is not None else None
+        if alive is None:
+            alive = self._leaf = leaf(self._value)  # type: ignore[arg-type]
+            self._was = ref(alive)
+            ARRAYS[id(alive)] = self
+        return alive
+
+    @property
+    def value(self) -> np.ndarray:
+        """Its value, computed now if need be; not to be written."""
+        if self._value is None:
+            compute(self)
+        return self._value  # type: ignore[return-value]
+
+    @property
+    def count(self) -> int:
+        return self._count
+
+    # -- what is known of it --------------------------------------------------------------------------------------
+    @property
+    def _known(self) -> Any:
+        return self._node if self._value is None else self._value
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self._known.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self._known.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(self._known.size)
+
+    @property
+    def device(self) -> str:
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> "Array":
+        """Itself: there is one device."""
+        if device != "cpu" or stream is not None:
+            raise ValueError(f"there is the device 'cpu' and no stream, not {device!r}")
+        return self
+
+    def __repr__(self) -> str:
+        return f"Array({np.array2string(self.value, separator=', ')}, dtype={self.dtype})"
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    # -- others ask for it ----------------------------------------------------------------------------------------
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.value, dtype=dtype, copy=copy)
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        """Where the value lies; a copy of what is read-only or runs backwards, which others mistake or write into."""
+        value = self.value
+        if not value.flags.writeable or any(s < 0 for s in value.strides):
+            if copy is False:
+                raise BufferError("a read-only array, or one that runs backwards, is exported as a copy only")
+            value = value.copy()
+        return value.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __complex__(self) -> complex:
+        return complex(self.value)
+
+    def __index__(self) -> int:
+        return operator.index(self.value)

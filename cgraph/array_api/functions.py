@@ -1,0 +1,122 @@
+"""The standard's functions that NumPy has under the same name with the same meaning: by signature, one line each."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import cgraph.numpy as lazily
+from cgraph.array_api.array import Array
+from cgraph.array_api.calls import function
+
+ONE = """
+abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp expm1 floor imag isfinite isinf isnan log
+log1p log2 log10 logical_not negative positive real reciprocal round sign signbit sin sinh square sqrt tan tanh trunc
+"""
+TWO = """
+add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign divide equal floor_divide
+greater greater_equal hypot less less_equal logaddexp logical_and logical_or logical_xor maximum minimum multiply
+nextafter not_equal pow remainder subtract
+"""
+OTHERS = """
+all any argmax argmin count_nonzero max mean min: x, /, *, axis=None, keepdims=False
+prod sum: x, /, *, axis=None, dtype=None, keepdims=False
+std var: x, /, *, axis=None, correction=0.0, keepdims=False
+cumulative_prod cumulative_sum: x, /, *, axis=None, dtype=None, include_initial=False
+diff: x, /, *, axis=-1, n=1, prepend=None, append=None
+tril triu: x, /, *, k=0
+broadcast_to: x, /, shape
+concat stack: arrays, /, *, axis=0
+expand_dims: x, /, axis=0
+flip: x, /, *, axis=None
+moveaxis: x, source, destination, /
+permute_dims: x, /, axes
+repeat: x, repeats, /, *, axis=None
+reshape: x, /, shape, *, copy=None
+roll: x, /, shift, *, axis=None
+squeeze: x, /, axis
+tile: x, repetitions, /
+unstack: x, /, *, axis=0
+take: x, indices, /, *, axis=None
+take_along_axis: x, indices, /, *, axis=-1
+searchsorted: x1, x2, /, *, side='left', sorter=None
+isin: x1, x2, /, *, invert=False
+unique_all unique_counts unique_inverse unique_values: x, /
+matmul: x1, x2, /
+matrix_transpose: x, /
+tensordot: x1, x2, /, *, axes=2
+vecdot: x1, x2, /, *, axis=-1
+"""
+
+
+def floor_divide(x1: Any, x2: Any) -> Any:
+    """As NumPy's, but of infinities what their quotient is: an infinity, a zero with a sign, NaN."""
+    found = lazily.floor_divide(x1, x2)
+    if found.dtype.kind != "f":
+        return found
+    return lazily.where(lazily.isinf(x1) | lazily.isinf(x2), lazily.divide(x1, x2), found)
+
+
+def expm1(z: np.ndarray) -> np.ndarray:
+    """exp(z) - 1 of complex numbers, accurate near 0, with the special values of the standard, which are C99's."""
+    a, b = z.real, z.imag
+    real = np.expm1(a) * np.cos(b) - 2 * np.sin(b / 2) ** 2
+    imag = np.exp(a) * np.sin(b)
+    lost = ~np.isfinite(b)
+    real = np.where((a == 0) & (b == 0), 0.0, np.where(lost & np.isinf(a), np.where(a > 0, a, -1.0), real))
+    imag = np.where(b == 0, b, np.where(lost & (a == -np.inf), 0.0, imag))
+    return complex_of(real, imag, z.dtype)
+
+
+def tanh(z: np.ndarray) -> np.ndarray:
+    """The hyperbolic tangent of complex numbers; 1 + 0j at the positive infinity above the axis, of whatever angle."""
+    above = (z.real == np.inf) & np.isfinite(z.imag) & (z.imag > 0)
+    return np.where(above, np.asarray(1, z.dtype), np.tanh(z))
+
+
+def complex_of(real: np.ndarray, imag: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Complex numbers of their parts; no sum, in which an infinity would make a NaN of the other part."""
+    found = np.empty(real.shape, dtype)
+    found.real, found.imag = real, imag
+    return found
+
+
+HERE: dict[str, Callable] = {"floor_divide": floor_divide}
+"""What the standard says otherwise than NumPy, lazily."""
+AT_ONCE: dict[str, Callable] = {"expm1": expm1, "tanh": tanh}
+"""What the standard says otherwise than NumPy, of complex values."""
+
+
+def numbers(x1: Any, x2: Any) -> tuple[Any, Any]:
+    """A Python number beside an Array as an Array of rank 0, so that the number is no part of the graph's structure."""
+    return beside(x1, x2), beside(x2, x1)
+
+
+def beside(x: Any, other: Any) -> Any:
+    if isinstance(x, bool | int | float | complex) and isinstance(other, Array):
+        return Array(None, np.asarray(x, np.result_type(other.dtype, x)))
+    return x
+
+
+def one_of_each(text: str) -> dict[str, str]:
+    """Names and the signature of each: ``all any: x, /``."""
+    rows = (line.partition(": ") for line in text.strip().splitlines())
+    return {name: signature for names, _, signature in rows for name in names.split()}
+
+
+def made() -> dict[str, Callable]:
+    """Every function of these lists, by name."""
+    rows = dict.fromkeys(ONE.split(), "x, /") | dict.fromkeys(TWO.split(), "x1, x2, /") | one_of_each(OTHERS)
+    return {
+        name: function(
+            name,
+            signature,
+            HERE.get(name) or getattr(lazily, name, None),
+            AT_ONCE.get(name) or getattr(np, name),
+            numbers if name in TWO.split() else None,
+        )
+        for name, signature in rows.items()
+    }
+
+
+FUNCTIONS = made()

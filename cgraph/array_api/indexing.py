@@ -1,0 +1,124 @@
+"""Elements by position, and what is not lazy as NumPy has it: sorted order, places of what is not 0, limits."""
+
+from typing import Any
+
+import numpy as np
+
+import cgraph.numpy as lazily
+from cgraph.array_api.array import Array
+from cgraph.array_api.calls import eagerly, either, function, unwrapped, value_of
+from cgraph.array_api.functions import beside
+from cgraph.ops.slicing import set_slice
+from cgraph.ops.sort import argsort as places_in_order
+from cgraph.ops.sort import sort as in_order
+
+
+def parts_of(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def is_basic(part: Any) -> bool:
+    return part is None or part is Ellipsis or isinstance(part, int | slice | np.integer)
+
+
+def plain_key(key: Any) -> tuple[Any, ...]:
+    """The key with values in place of Arrays."""
+    return tuple(unwrapped(p, value_of) for p in parts_of(key))
+
+
+def indexed(x: Array, key: Any) -> Array:
+    """``x[key]``: of a known value at once, for each number in an index is part of a graph's structure."""
+    parts = parts_of(key)
+    arrays = [p for p in parts if not is_basic(p)]
+    if not all(isinstance(p, Array | np.ndarray | list) for p in arrays):
+        raise IndexError(f"{key!r:.60} is no index; use whole numbers, slices, None, ... or arrays")
+    masks = any(isinstance(p, list) or p.dtype.kind == "b" for p in arrays)
+    if masks or (not arrays and not x.is_lazy):
+        return eagerly("getitem", lambda x: x[plain_key(key)], (x,), {})
+    return either("getitem", lambda x, *parts: x[parts], lambda x, *parts: x[parts], (x, *parts), {})
+
+
+def assign(x: Array, key: Any, value: Any) -> None:
+    """``x[key] = value``: the Array is another value, or another node, from now on."""
+    if isinstance(value, Array) and np.result_type(x.dtype, value.dtype) != x.dtype:
+        raise TypeError(f"{value.dtype} does not fit into {x.dtype}")
+    if x.is_lazy and x.dtype.kind != "c" and all(map(is_basic, parts_of(key))) and not is_other_kind(value):
+        found = either("setitem", set_slice, replaced, (x, parts_of(key), beside(value, x)), {})
+        x.rebind(found.node, None, found.count) if found.is_lazy else x.rebind(None, found.value)
+        return
+    x.rebind(None, replaced(x.value, plain_key(key), unwrapped(value, value_of)))
+
+
+def is_other_kind(value: Any) -> bool:
+    return not isinstance(value, Array | bool | int | float)
+
+
+def replaced(x: np.ndarray, key: Any, value: Any) -> np.ndarray:
+    found = x.copy()
+    found[key] = value
+    return found
+
+
+def nonzero(x: Array, /) -> tuple[Array, ...]:
+    """The places of what is not 0."""
+    if not x.ndim:
+        raise ValueError("an array of rank 0 has no places")
+    return eagerly("nonzero", np.nonzero, (x,), {})
+
+
+def eager_sort(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    found = np.sort(x, axis=axis, stable=True)
+    return np.flip(found, axis=axis) if descending else found
+
+
+def eager_places(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+    if not descending:
+        return np.argsort(x, axis=axis, stable=True)
+    return np.flip(x.shape[axis] - 1 - np.argsort(np.flip(x, axis=axis), axis=axis, stable=True), axis=axis)
+
+
+def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+    """Elements in sorted order along an axis."""
+    lazy = lambda x, axis, descending: in_order(x, axis, descending=descending)  # noqa: E731
+    return either("sort", lazy, eager_sort, (x, axis, descending), {})
+
+
+def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+    """The places of elements in sorted order along an axis."""
+    lazy = lambda x, axis, descending: places_in_order(x, axis, descending=descending)  # noqa: E731
+    return either("argsort", lazy, eager_places, (x, axis, descending), {})
+
+
+def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
+    """Held between two bounds, in its own dtype."""
+    bounds = tuple(b if b is None else _bound(b, x) for b in (min, max))
+    return either("clip", limited, np.clip, (x, *bounds), {})
+
+
+def _bound(bound: Any, x: Array) -> Any:
+    """A bound as an Array of the operand's dtype."""
+    if isinstance(bound, Array):
+        return bound
+    limits = np.iinfo(x.dtype) if x.dtype.kind in "iu" else None
+    bound = bound if limits is None else type(bound)(builtin_max(limits.min, builtin_min(limits.max, bound)))
+    return Array(None, np.asarray(bound, x.dtype))
+
+
+builtin_max, builtin_min = max, min
+
+
+def limited(x: Any, low: Any, high: Any) -> Any:
+    return lazily.clip(x, low, high).astype(x.dtype)
+
+
+def where(condition: Array, x1: Any, x2: Any, /) -> Array:
+    """x1 where the condition holds, else x2."""
+    return _where(condition, beside(x1, x2), beside(x2, x1))
+
+
+_where = function("where", "condition, x1, x2, /", lazily.where, np.where)
+
+
+def broadcast_arrays(*arrays: Array) -> list[Array]:
+    """All broadcast to one shape."""
+    return list(either("broadcast_arrays", lazily.broadcast_arrays, np.broadcast_arrays, arrays, {}))

@@ -1,0 +1,83 @@
+"""Dtypes and their limits, and what the namespace can do."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cgraph.array_api.array import Array
+
+KINDS = {
+    "bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu", "real floating": "f",
+    "complex floating": "c", "numeric": "iufc",
+}  # fmt: skip
+NAMES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split()
+DTYPES = {name: np.dtype(name) for name in NAMES}
+
+
+class FloatLimits(NamedTuple):
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: np.dtype
+
+
+class WholeLimits(NamedTuple):
+    bits: int
+    max: int
+    min: int
+    dtype: np.dtype
+
+
+def dtype_in(x: Any) -> Any:
+    return x.dtype if isinstance(x, Array) else x
+
+
+def finfo(type: Any, /) -> FloatLimits:
+    """The limits of a float dtype."""
+    f = np.finfo(dtype_in(type))
+    return FloatLimits(f.bits, float(f.eps), float(f.max), float(f.min), float(f.smallest_normal), f.dtype)
+
+
+def iinfo(type: Any, /) -> WholeLimits:
+    """The limits of a dtype of whole numbers."""
+    i = np.iinfo(dtype_in(type))
+    return WholeLimits(i.bits, int(i.max), int(i.min), i.dtype)
+
+
+def can_cast(from_: Any, to: Any, /) -> bool:
+    """May one dtype become another without loss?"""
+    return bool(np.can_cast(dtype_in(from_), to))
+
+
+def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    """The dtype of all together."""
+    return np.result_type(*map(dtype_in, arrays_and_dtypes))
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Is the dtype of a kind, or one of several?"""
+    return bool(np.isdtype(dtype, kind))
+
+
+class Information:
+    """What `__array_namespace_info__` says."""
+
+    def capabilities(self) -> dict[str, Any]:
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 32}
+
+    def default_device(self) -> str:
+        return "cpu"
+
+    def devices(self) -> list[str]:
+        return ["cpu"]
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
+        found = {"real floating": "float64", "complex floating": "complex128", "integral": "int64", "indexing": "int64"}
+        return {kind: DTYPES[name] for kind, name in found.items()}
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype]:
+        kinds = (kind,) if isinstance(kind, str) else kind or tuple(KINDS)
+        letters = "".join(KINDS[k] for k in kinds)
+        return {name: dtype for name, dtype in DTYPES.items() if dtype.kind in letters}

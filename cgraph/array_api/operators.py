@@ -1,0 +1,77 @@
+"""Python's operators, and attributes that are functions of the namespace, given to `Array`."""
+
+from typing import Any
+
+from cgraph.array_api.array import VERSIONS, Array
+from cgraph.array_api.functions import FUNCTIONS
+from cgraph.array_api.indexing import assign, indexed
+
+TWO = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+    "mod": "remainder", "pow": "pow", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
+    "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+}  # fmt: skip
+COMPARISONS = {
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+}
+ONE = {"neg": "negative", "abs": "abs", "invert": "bitwise_invert", "pos": "positive"}
+KINDS = {bool: "b", int: "iufc", float: "fc", complex: "fc"}
+"""Python's numbers and the kinds of dtype beside which they may stand."""
+
+
+def fits(x: Array, other: Any) -> bool:
+    """Whether an operator takes this. TypeError for a number that the dtype does not hold."""
+    if isinstance(other, Array):
+        return True
+    if type(other) not in KINDS:
+        return False
+    if x.dtype.kind not in KINDS[type(other)]:
+        raise TypeError(f"{other!r:.40} does not go with {x.dtype}")
+    return True
+
+
+def give(python: str, name: str) -> None:
+    """One operator, forward, reflected and in place."""
+    f = FUNCTIONS[name]
+
+    def forward(self: Array, other: Any, /) -> Any:
+        return f(self, other) if fits(self, other) else NotImplemented
+
+    def reflected(self: Array, other: Any, /) -> Any:
+        return f(other, self) if fits(self, other) else NotImplemented
+
+    def in_place(self: Array, other: Any, /) -> Any:
+        found = f(self, other)
+        if found.dtype != self.dtype or found.shape != self.shape:
+            raise TypeError(f"{found.dtype}{list(found.shape)} does not fit into {self.dtype}{list(self.shape)}")
+        self.rebind(found.node, None, found.count) if found.is_lazy else self.rebind(None, found.value)
+        return self
+
+    setattr(Array, f"__{python}__", forward)
+    if python in TWO:
+        setattr(Array, f"__r{python}__", reflected)
+        setattr(Array, f"__i{python}__", in_place)
+
+
+def give_all(namespace: Any) -> None:
+    """Every operator, indexing, and the namespace itself."""
+    for python, name in (TWO | COMPARISONS).items():
+        give(python, name)
+    for python, name in ONE.items():
+        setattr(Array, f"__{python}__", lambda self, /, f=FUNCTIONS[name]: f(self))
+
+    def array_namespace(self: Array, /, *, api_version: str | None = None) -> Any:
+        if api_version not in VERSIONS:
+            raise ValueError(f"there is no version {api_version!r} here; use {VERSIONS[-1]!r}")
+        return namespace
+
+    given: dict[str, Any] = {"__array_namespace__": array_namespace, "__getitem__": indexed, "__setitem__": assign}
+    given |= {"T": property(lambda x: FUNCTIONS["permute_dims"](x, (1, 0)))}
+    given |= {"mT": property(FUNCTIONS["matrix_transpose"]), "__hash__": None}
+    for name, member in given.items():
+        setattr(Array, name, member)

@@ -1,0 +1,144 @@
+"""Arrays stay lazy until they are asked, are computed once, and share Functions by the structure of their graphs."""
+
+import gc
+
+import numpy as np
+import pytest
+
+from cgraph import array_api as xp
+from cgraph.array_api.array import MOST_NODES
+from cgraph.array_api.calls import COUNTS
+from cgraph.array_api.values import FUNCTIONS, Functions
+
+
+def ramp(n: int = 5, dtype: str = "float64") -> xp.Array:
+    return xp.asarray(np.arange(n, dtype=dtype))
+
+
+def new_functions(action) -> int:
+    """How many Functions an action compiles."""
+    before = len(FUNCTIONS)
+    action()
+    return len(FUNCTIONS) - before
+
+
+def test_nothing_is_computed_until_a_value_is_asked_for():
+    y = xp.sum(xp.sin(ramp()) * 2 + 1)
+    assert y.is_lazy and y.shape == () and y.dtype == xp.float64
+    assert float(y) == pytest.approx(float(np.sum(np.sin(np.arange(5.0)) * 2 + 1)))
+    assert not y.is_lazy
+
+
+def test_numbers_are_no_part_of_the_structure():
+    float((ramp(7) * 2.5 + 1)[0])
+    assert new_functions(lambda: float((ramp(7) * 3.75 + 9)[0])) == 0
+    assert new_functions(lambda: (xp.where(ramp(7) > 3, ramp(7), 0.0)).value) <= 1
+    assert new_functions(lambda: (xp.where(ramp(7) > 5, ramp(7), 2.0)).value) == 0
+
+
+def test_shapes_and_dtypes_are_part_of_the_structure():
+    np.asarray(xp.cos(ramp(11)))
+    assert new_functions(lambda: np.asarray(xp.cos(ramp(12)))) == 1
+    assert new_functions(lambda: np.asarray(xp.cos(ramp(11, "float32")))) == 1
+
+
+def test_a_shared_array_that_is_alive_is_computed_once():
+    below = xp.exp(ramp())
+    one, other = below + 1, below * 2
+    np.asarray(one)
+    assert not below.is_lazy  # the run that gave `one` gave it too
+    assert new_functions(lambda: np.testing.assert_allclose(other, np.exp(np.arange(5.0)) * 2)) <= 1
+
+
+def test_a_loop_is_run_in_pieces():
+    x = ramp()
+    for _ in range(2 * MOST_NODES + 3):
+        x = x + 1
+        assert x.count <= MOST_NODES
+    np.testing.assert_array_equal(x, np.arange(5.0) + 2 * MOST_NODES + 3)
+
+
+def test_setting_elements_leaves_other_arrays_as_they_were():
+    x = ramp()
+    before, same = x + 0, x
+    x[1:3] = 9.0
+    np.testing.assert_array_equal(before, [0, 1, 2, 3, 4])
+    np.testing.assert_array_equal(same, [0, 9, 9, 3, 4])
+    lazy = xp.square(ramp())
+    lazy[0] = 7.0
+    assert lazy.is_lazy
+    lazy[lazy > 8] = 0.0
+    np.testing.assert_array_equal(lazy, [7, 1, 4, 0, 0])
+
+
+def test_the_array_that_it_was_made_of_may_change():
+    given = np.arange(3.0)
+    x = xp.asarray(given)
+    given[:] = 0
+    np.testing.assert_array_equal(x + 0, [0, 1, 2])
+    assert xp.asarray(x, copy=False) is x
+
+
+def test_an_operator_in_place_keeps_shape_and_dtype():
+    x = ramp()
+    x += 1
+    x *= xp.asarray(2.0)
+    np.testing.assert_array_equal(x, [2, 4, 6, 8, 10])
+    whole = ramp(3, "int8")
+    with pytest.raises(TypeError):
+        whole += ramp(3, "int64")
+    with pytest.raises(TypeError):
+        whole + 1.5
+
+
+def test_dlpack_goes_both_ways_and_never_gives_away_what_may_not_be_written():
+    x = xp.square(ramp())
+    np.testing.assert_array_equal(np.from_dlpack(x), np.arange(5.0) ** 2)
+    np.testing.assert_array_equal(xp.from_dlpack(np.arange(4)) * 2, [0, 2, 4, 6])
+    turned = xp.asarray(np.arange(6.0))[::-1]
+    np.testing.assert_array_equal(np.from_dlpack(turned), [5, 4, 3, 2, 1, 0])
+    with pytest.raises(BufferError):
+        turned.__dlpack__(copy=False)
+    fixed = np.arange(3.0)
+    fixed.flags.writeable = False
+    shown = np.from_dlpack(xp.asarray(fixed, copy=False))
+    shown[0] = 9
+    assert fixed[0] == 0
+
+
+def test_what_a_graph_cannot_say_numpy_computes():
+    z = xp.asarray([1 + 2j, -1j])
+    np.testing.assert_allclose(xp.exp(z) * 2, np.exp([1 + 2j, -1j]) * 2)
+    np.testing.assert_array_equal(xp.unique_values(xp.asarray([3, 1, 3])), [1, 3])
+    np.testing.assert_array_equal(ramp()[ramp() > 2], [3, 4])
+    before = COUNTS["add", "eager"]
+    z + 1
+    assert COUNTS["add", "eager"] == before + 1
+
+
+def test_an_infinity_divided_rounds_to_itself():
+    x = xp.asarray([np.inf, -np.inf, 5.0, -5.0])
+    found = np.asarray(x // xp.asarray([2.0, 2.0, np.inf, np.inf]))
+    np.testing.assert_array_equal(found, [np.inf, -np.inf, 0.0, 0.0])
+    assert np.signbit(found).tolist() == [False, True, False, True]
+
+
+def test_the_oldest_functions_go_first():
+    class Sized:
+        def __init__(self, nbytes: int) -> None:
+            self.nbytes = nbytes
+
+    kept = Functions()
+    for name, nbytes in (("a", 1 << 27), ("b", 1 << 27)):
+        kept.keep((name,), Sized(nbytes))
+    assert kept.get(("a",)) is not None
+    kept.keep(("c",), Sized(1))
+    assert kept.get(("b",)) is None and kept.get(("a",)) is not None and len(kept) == 2
+
+
+def test_arrays_that_nobody_holds_are_not_computed():
+    x = ramp()
+    y = xp.sin(xp.cos(x))
+    gc.collect()
+    assert new_functions(lambda: y.value) <= 1
+    np.testing.assert_allclose(y, np.sin(np.cos(np.arange(5.0))))
