@@ -65,6 +65,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "memory": ("tests/memory", "tests/function/test_wiring.py", "tests/passes/test_stream_rows.py"),
     "nn": ("tests/nn",),
     "ops": ("tests/ops", "tests/autodiff"),
+    "ops/physical": ("tests/passes", "tests/ops/test_cases.py"),
     "owned": ("tests/saved/test_folder.py", f"{KERNELS}/test_store.py"),
     "passes": ("tests/passes", "tests/ops/test_control.py"),
     "planning": ("tests/memory", "tests/function", "tests/passes/test_recompute.py"),
