@@ -200,3 +200,12 @@ def test_biases_and_scales_are_not_regularised():
     model.bias.assign([9.0, 9.0, 9.0])
     penalty = nn.Optimiser(regularisation=optim.L2(1.0)).penalty(model.parameters())
     np.testing.assert_allclose(penalty.eval(), (model.weight.value**2).sum(), rtol=1e-6)
+
+
+def test_the_penalties_of_all_weights_are_added():
+    model = nn.models.mlp(0, (6, 4, 3, 2))
+    parameters = model.parameters()
+    matrices = [x.value for x in parameters.values() if x.ndim == 2]
+    penalty = nn.Optimiser(regularisation=optim.L2(0.5)).penalty(parameters)
+    assert len(matrices) == 3
+    np.testing.assert_allclose(penalty.eval(), 0.5 * sum((x**2).sum() for x in matrices), rtol=1e-6)
