@@ -57,13 +57,18 @@ def compiled_entry(
         file.add(image.code)
     pieces[program_file(target.name)], pieces[constants_file(target.name)] = arrays, constants
     return entry | {
-        "kernels": [[k.family, k.params] for k in code.compiled_kernels],
+        "kernels": [[k.family, plain(k.params)] for k in code.compiled_kernels],
         "sizes": [code.nbytes, int(code.first_write)],
         "variables": [number_of[x] for x in code.variables],
         "targets": [number_of[x] for x in code.targets],
         "views": [view_entry(code.views[x], number_of, start_of) for x in function.outputs],
         "arrays": arrays.index,
     }
+
+
+def plain(params: tuple) -> list[Any]:
+    """A kernel's params as JSON has them; what a user's function is made of by its name."""
+    return [plain(x) if isinstance(x, tuple) else x if isinstance(x, int | float | str) else str(x) for x in params]
 
 
 def in_program_order(code: Code) -> list[np.ndarray]:

@@ -17,6 +17,7 @@ from cgraph.errors import FormatError, GraphError, InputError, PositionError, Un
 from cgraph.formats.safetensors import write_safetensors
 from tests.function.test_transactions import in_time
 from tests.ops.cases import CASES as OPS_CASES
+from tests.ops.cases import beyond
 from tests.ops.test_cases import Drawn
 from tests.support.graphs import graphs
 from tests.support.injection import Lines, events
@@ -129,7 +130,7 @@ def test_users_kernels_and_weights_that_were_streamed_are_saved(tmp_path):
         return v / (1.0 + abs(v))
 
     x = cg.Var((8, 256), name="x")
-    y = softsign(cg.tanh(x @ normal(256, 256)) @ normal(256, 256))
+    y = beyond(softsign(cg.tanh(x @ normal(256, 256)) @ normal(256, 256)), np.full(256, 0.1, "float32"))
     function = cg.compile(y, [x], weights=cg.StreamedWeights(str(tmp_path / "weights"), 1 << 20))
     a = normal(8, 256)
     assert same_bits([reloaded(function)(a)], [function(a)])
