@@ -13,6 +13,7 @@ Time O(pairs of groups that meet) a trial.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import groupby
 from random import Random
 
@@ -57,12 +58,12 @@ class Group(Record):
     first: int
     slabs: tuple[Slab, ...]
 
-    @property
+    @cached_property
     def steps(self) -> int:
         """From the first that it is in use to the last."""
         return max(x.last for x in self.slabs) - min(x.first for x in self.slabs) + 1
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         return max(slab.at + slab.nbytes for slab in self.slabs)
 
