@@ -6,6 +6,7 @@ not malice.
 
 import json
 from collections.abc import Sequence
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -99,5 +100,5 @@ def change_entry(value: Any, rng: Random) -> None:
             del value[key]
             return
         else:
-            value[key] = rng.choice(OTHERS)
+            value[key] = deepcopy(rng.choice(OTHERS))
             return
