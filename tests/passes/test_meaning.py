@@ -142,6 +142,7 @@ def every_op():
         layer(cg.avg_pool2d(y, 3, 2, 1, ceil=True), 8),
         layer(cg.tanh(wide + 1.0), 8),
         boxed(layer(wide, 64)),
+        cg.sum(y, (2, 3)),
     ]
     trained = layer(boxed(cg.max_pool2d(layer(x, 16, name="f"), 2)), 8, name="g")
     yield cg.gradient(cg.sum(cg.square(trained)), [n for n in post_order([trained]) if isinstance(n, cg.Var)])
