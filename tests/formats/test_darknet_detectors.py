@@ -246,3 +246,23 @@ def test_an_array_of_another_shape_is_refused_and_leaves_the_old_file(tmp_path):
         darknet.write_weights(tmp_path / "w", tmp_path / "net.cfg", {"2.connected.bias": np.zeros(3)})
     assert (tmp_path / "w").read_bytes() == before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["net.cfg", "w"]
+
+
+def test_what_a_description_leaves_out_is_darknets_default(tmp_path):
+    x = np.random.default_rng(0).random((1, 25, 2, 2), np.float32)
+    short = "[net]\nheight=2\nwidth=2\nchannels=25\n[yolo]\nanchors=1,1\n"
+    written = short + "mask=0\nnum=1\nclasses=20\nscale_x_y=1\nnew_coords=0\n"
+    for got, want in zip(run(detector(tmp_path, short), x), run(detector(tmp_path, written), x), strict=True):
+        np.testing.assert_array_equal(got, want)
+    region = short.replace("yolo", "region")
+    written = region + "num=1\nclasses=20\ncoords=4\nsoftmax=0\n"
+    for got, want in zip(run(detector(tmp_path, region), x), run(detector(tmp_path, written), x), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_drawn_filters_keep_the_variance_of_what_passes_through(tmp_path):
+    (tmp_path / "net.cfg").write_text("[net]\nheight=9\nwidth=9\nchannels=64\n[convolutional]\nfilters=256\nsize=3\n")
+    darknet.write_weights(tmp_path / "w", tmp_path / "net.cfg", seed=1)
+    filters = np.fromfile(tmp_path / "w", "<f4")[5 + 256 :]
+    assert filters.size == 256 * 64 * 9
+    assert filters.std() == pytest.approx(np.sqrt(2 / (64 * 9)), rel=0.01)
