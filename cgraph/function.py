@@ -139,6 +139,10 @@ class Function(Runner):
         """Bytes by step, the peak and what is in use there; printing it gives a table: see `cgraph.view.report`."""
         return import_module("cgraph.view.report").report(self)
 
+    def trace(self, path: str | os.PathLike, /, *args: Any, **named: Any) -> None:
+        """Time the steps for these inputs, and write what Perfetto and Chrome open: see `cgraph.view.trace`."""
+        import_module("cgraph.view.trace").write_trace(self, path, args, named)
+
     def _repr_html_(self) -> str | None:
         return import_module("cgraph.view.notebook").notebook_html(self)
 

@@ -7,10 +7,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from cgraph.cli import bench, info, plan_file, run_model, save, view, warmup
+from cgraph.cli import bench, info, plan_file, run_model, save, trace, view, warmup
 from cgraph.errors import CgraphError
 
-COMMANDS = (run_model, save, plan_file, view, bench, info, warmup)
+COMMANDS = (run_model, save, plan_file, view, trace, bench, info, warmup)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,0 +1,40 @@
+"""``cgraph trace MODEL -o FILE``: the time of each step and the bytes alive, as a trace for Perfetto or Chrome."""
+
+import argparse
+from pathlib import Path
+
+from cgraph.cli.bench import random_inputs
+from cgraph.cli.model import add_model, model_from
+from cgraph.engine.cpu.cores import cores
+from cgraph.errors import FormatError
+from cgraph.view.report import timed_report
+from cgraph.view.report_text import seconds_text
+from cgraph.view.trace import trace_json
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "trace",
+        help="write the time of each step for Perfetto",
+        description="Time the steps of a model one by one on random inputs from a fixed seed, and write them with the "
+        "bytes in use as a trace, which ui.perfetto.dev and chrome://tracing open.",
+    )
+    add_model(parser)
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.json", help="where to write")
+    parser.add_argument("--runs", type=int, default=3, metavar="N", help="of so many the shortest time of each step")
+    parser.add_argument("--threads", type=int, default=0, metavar="N", help="0: every core this process may use")
+    parser.add_argument("--memory", default="auto", metavar="STRATEGY", help="plan by this strategy")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the trace and say in one line what it shows."""
+    if args.runs < 1:
+        raise FormatError(f"--runs {args.runs} must be at least 1")
+    model = model_from(args)
+    function = model.compiled(memory=args.memory, threads=args.threads)
+    found = timed_report(function, *random_inputs(model).values(), repeats=args.runs)
+    how = f"one by one on {args.threads or cores()} threads"
+    args.output.write_text(trace_json(found, f"{args.model}, {how}"), encoding="utf-8")
+    print(f"{args.output}: {len(found.steps)} steps, {how}, {seconds_text(found.seconds or 0.0)} in all")
+    return 0
