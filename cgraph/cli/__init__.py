@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from cgraph.cli import bench, info, plan_file, run_model, save, trace, view, warmup
 from cgraph.errors import CgraphError
+from cgraph.version import __version__
 
 COMMANDS = (run_model, save, plan_file, view, trace, bench, info, warmup)
 
@@ -16,6 +17,7 @@ COMMANDS = (run_model, save, plan_file, view, trace, bench, info, warmup)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one sub-command and return the exit status."""
     parser = argparse.ArgumentParser(prog="cgraph", description="Graphs of arrays, and where their bytes live.")
+    parser.add_argument("--version", action="version", version=f"cgraph {__version__}")
     parser.add_argument("--traceback", action="store_true", help="show where an error comes from")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:

@@ -1,0 +1,130 @@
+"""What is published: a wheel with both packages and nothing else, an sdist that gives the same wheel."""
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email.parser import Parser
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+
+import cgraph
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("cgraph", "nn")
+DATA = {
+    "cgraph/py.typed",
+    "nn/py.typed",
+    "cgraph/view/web/page.html",
+    "cgraph/view/web/page.css",
+    "cgraph/view/web/page.js",
+    "nn/models/mask_rcnn/shapes.safetensors",
+}
+
+USE = """
+import sys
+import numpy as np
+import cgraph as cg
+import nn
+from nn.models.mask_rcnn.shapes import mask_rcnn_shapes
+
+x = cg.Var((2, 3), name="x")
+function = cg.compile(cg.sum(np.exp(x) @ np.ones((3, 4), "float32")), x)
+assert function(np.zeros((2, 3), "float32")) == 24
+assert "<svg" in cg.function_svg(function) and "<script" in cg.page_html(function)
+assert mask_rcnn_shapes().variables()
+print(cg.__file__, nn.__file__, sep="\\n")
+"""
+
+pytestmark = pytest.mark.slow
+
+
+def built(kind: str, root: Path, folder: Path) -> Path:
+    """The distribution of a source folder, built without a network."""
+    try:
+        version("hatchling")
+    except PackageNotFoundError:
+        pytest.skip("the package hatchling, which builds distributions, is not installed")
+    ran([sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)], root)
+    (found,) = folder.iterdir()
+    return found
+
+
+def ran(command: list[str], folder: Path, **environment: str) -> str:
+    """What a command prints."""
+    env = os.environ | environment
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return built("wheel", ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory):
+    return built("sdist", ROOT, tmp_path_factory.mktemp("sdist"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """The wheel alone in a folder; what it depends on is there already."""
+    folder = tmp_path_factory.mktemp("installed")
+    pip = "-m pip install --quiet --disable-pip-version-check --no-index --no-deps --target".split()
+    ran([sys.executable, *pip, str(folder), str(wheel)], folder.parent)
+    return folder
+
+
+def shipped(root: Path) -> set[str]:
+    """Every file of the packages of a source folder."""
+    files = (path for package in PACKAGES for path in (root / package).rglob("*") if path.is_file())
+    return {path.relative_to(root).as_posix() for path in files if "__pycache__" not in path.parts}
+
+
+def metadata_folder() -> str:
+    return f"cgraph-{cgraph.__version__}.dist-info"
+
+
+def test_a_wheel_holds_both_packages_their_data_the_licence_and_nothing_else(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    about = {name for name in names if name.startswith(f"{metadata_folder()}/")}
+    assert names - about == shipped(ROOT) >= DATA
+    assert f"{metadata_folder()}/licenses/LICENSE" in about
+
+
+def test_a_wheel_says_its_version_and_licence(wheel):
+    text = zipfile.ZipFile(wheel).read(f"{metadata_folder()}/METADATA").decode()
+    metadata = Parser().parsestr(text)
+    assert (metadata["Version"], metadata["License-Expression"]) == (cgraph.__version__, "MIT")
+
+
+def test_an_sdist_gives_the_same_wheel(sdist, wheel, tmp_path):
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    root = tmp_path / f"cgraph-{cgraph.__version__}"
+    assert shipped(root) == shipped(ROOT)
+    assert {path.name for path in root.iterdir()} == {
+        *PACKAGES, ".gitignore", "CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml",
+    }  # fmt: skip
+    again = built("wheel", root, tmp_path / "again")
+    assert contents(again) == contents(wheel)
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    archive = zipfile.ZipFile(wheel)
+    return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_an_installed_wheel_computes_draws_and_finds_its_data(installed, tmp_path):
+    files = ran([sys.executable, "-c", USE], tmp_path, PYTHONPATH=str(installed)).split()
+    assert [Path(file).parents[1] for file in files] == [installed, installed]
+
+
+def test_an_installed_wheel_brings_the_command(installed, tmp_path):
+    said = ran([sys.executable, str(installed / "bin" / "cgraph"), "--version"], tmp_path, PYTHONPATH=str(installed))
+    assert said == f"cgraph {cgraph.__version__}\n"
