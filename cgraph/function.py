@@ -41,9 +41,10 @@ def compile(
         outputs: one node or several
         inputs: Vars that each call is given, in order (or one); the others are read from their cells
         updates: update edges: after a run each Var holds its node's value, all at once
-        engine: ``cpu``, ``reference`` (NumPy, unplanned), or an engine
+        engine: ``cpu``, ``cuda``, ``cuda-sim`` (a simulated GPU), ``reference`` (NumPy, unplanned), or an engine
         threads: 0 is all the cores this process may use; any number gives the same bits
-        options: memory, order, changing, budget, passes, winograd, freeze, recompute: see `cgraph.request.Options`
+        options: memory, order, changing, budget, passes, winograd, freeze, recompute, bands, weights: see
+            `cgraph.request.Options`
     Raises
         GraphError: no outputs; an input or the target of an update is no Var; a name that there is not
         ShapeError: an update's node and Var differ

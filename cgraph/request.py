@@ -51,7 +51,8 @@ class Options(Record):
             more time. True for the least memory; a number of bytes to do only as much as it takes to fit in them
         bands: compute images in bands of rows of at least so many pixels, wherever that makes the plan smaller: the
             same bits. A budget does so by itself where it must
-        weights: read large constants from a file while a run computes, instead of holding them: the same bits
+        weights: read large constants from a file while a run computes, instead of holding them: the same bits. See
+            docs/weights.md
     """
 
     memory: str | Strategy = "auto"

@@ -29,7 +29,9 @@ class StreamedWeights(Record):
 
     Parameters
         path: the file, which `compile` writes unless it holds these very weights already
-        ring: bytes of memory that take the weights; at least as many as the largest of them
+        ring: bytes of memory that take the weights; at least as many as one kernel call reads of them
+    Raises
+        GraphError: a ring without a byte
     """
 
     path: str

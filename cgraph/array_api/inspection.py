@@ -15,6 +15,8 @@ DTYPES = {name: np.dtype(name) for name in NAMES}
 
 
 class FloatLimits(NamedTuple):
+    """What `finfo` says of a float dtype, in the standard's words."""
+
     bits: int
     eps: float
     max: float
@@ -24,6 +26,8 @@ class FloatLimits(NamedTuple):
 
 
 class WholeLimits(NamedTuple):
+    """What `iinfo` says of a dtype of whole numbers, in the standard's words."""
+
     bits: int
     max: int
     min: int

@@ -48,7 +48,7 @@ class Reader:
 
     @property
     def stalled(self) -> float:
-        """Seconds that runs have waited for the file."""
+        """Seconds that runs have waited for the file, by the system's coarse clock (milliseconds)."""
         return int(self.words[STALLED]) / 1e9
 
     def begin(self, rows: Controlled) -> None:

@@ -13,8 +13,10 @@ class Segment(Record, eq=False):
     """Rows that the device runs without the host, or one call on the host.
 
     Fields
-        table: of the launches, with `rows`, that of each in the code's table
-        host: the function, with `words`, the positions of its arguments
+        table: of the launches, int64 ``[rows, 5]``
+        host: the function that is called; None where there are launches
+        words: the positions of its arguments
+        rows: of each launch, which row of the code's table it is
     """
 
     table: np.ndarray

@@ -76,7 +76,7 @@ class Laned(Record):
 
     @property
     def starts_a_block(self) -> bool:
-        """The first channel is the first lane of a block: what every kernel but `copy_channels` needs."""
+        """The first channel is the first lane of a block: what all but `copy_channels_calls` needs."""
         return self.channel_offset % self.lanes == 0
 
     @property
