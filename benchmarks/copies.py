@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 
 from cgraph.engine.cpu.cores import cores
-from cgraph.engine.cpu.make_code import word_of
 from cgraph.engine.cpu.threads import run_table
+from cgraph.kernels.bound import word_of
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.store import store
@@ -63,10 +63,7 @@ def view(x: np.ndarray) -> View:
 def table_of(calls: list[Call]) -> tuple[np.ndarray, list]:
     """The interpreter's table, and what must stay alive with it."""
     addresses = store().load([c.kernel for c in calls], host_target())
-    args = [
-        np.array([a.base.ctypes.data + a.offset if isinstance(a, Pointer) else word_of(a) for a in c.args])
-        for c in calls
-    ]
+    args = [np.array([word_of(a) for a in c.args]) for c in calls]
     rows = [[addresses[c.kernel], a.ctypes.data, c.tasks, c.chunk] for c, a in zip(calls, args)]
     return np.array(rows, np.int64), [calls[0].kernel, args]
 

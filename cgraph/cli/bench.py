@@ -16,7 +16,6 @@ from cgraph.errors import FormatError, UnavailableError, bytes_text
 Run = Callable[[], Any]
 WARM = 3  # turns before the first that counts
 REST = 0.05  # seconds after which another engine's threads no longer spin in wait for its next run
-TOLERANCE = 1e-3
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

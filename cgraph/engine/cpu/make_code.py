@@ -1,6 +1,5 @@
 """From the placed steps of a graph to symbolic code."""
 
-import struct
 from array import array
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ import numpy as np
 from cgraph.engine.cpu.code import DONE, SINGLE, Code, Relocation, Symbol
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
+from cgraph.kernels.bound import word_of
 from cgraph.kernels.calls.move import copy_calls, fill_calls
 from cgraph.kernels.kernel import Call, Pointer, Slot, View, contiguous
 from cgraph.kernels.target import Target as Machine
@@ -158,10 +158,3 @@ def memory_of(base: Any) -> Any:
 def output_view(view: View) -> View:
     """The view of an output, apart from the graph."""
     return replace(view, at=Pointer(memory_of(view.at.base), view.at.offset))
-
-
-def word_of(arg: int | float) -> int:
-    """An argument as an int64: floats by their bits."""
-    if isinstance(arg, float):
-        return struct.unpack("q", struct.pack("d", arg))[0]
-    return int(arg)
