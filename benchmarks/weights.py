@@ -55,8 +55,10 @@ def child(name: str, ring: float, folder: str) -> dict[str, float]:
         function(*values)
         seconds.append(perf_counter() - start)
     pieces = function.program.code.ring.pieces if ring else ()
+    waited = function._idle[-1].instance.reader.stalled / RUNS if ring else 0.0
     return {
         "seconds": median(seconds),
+        "waited": waited,
         "weights": sum(p.nbytes for p in pieces) / MIB,
         "pieces": len(pieces),
         "arena": function.nbytes / MIB,
@@ -83,14 +85,13 @@ def main() -> None:
                     json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
                 )
     rows = {ring: {key: median(row[key] for row in rows) for key in rows[0]} for ring, rows in found.items()}
-    print(
-        "| ring MiB | weights MiB | pieces | arena MiB | grown MiB | s | delay |\n|---:|---:|---:|---:|---:|---:|---:|"
-    )
+    names = ("ring MiB", "weights MiB", "pieces", "arena MiB", "grown MiB", "s", "waited s", "delay")
+    print(f"| {' | '.join(names)} |\n|{'---:|' * len(names)}")
     for ring, row in rows.items():
         delay = f"{100 * (row['seconds'] / rows[0.0]['seconds'] - 1):+.1f} %" if ring else ""
         print(
             f"| {ring or 'in memory'} | {row['weights']:.1f} | {row['pieces']:.0f} | {row['arena']:.2f} | "
-            f"{row['grown']:.1f} | {row['seconds']:.3f} | {delay} |"
+            f"{row['grown']:.1f} | {row['seconds']:.3f} | {row['waited']:.3f} | {delay} |"
         )
 
 
