@@ -1,9 +1,11 @@
 """The command ``cgraph``: one module for each sub-command, listed in `COMMANDS`.
 
-Exit status 0: done; 1: done, and the answer is no (a budget is not met); 2: an error, in one line on standard error.
+Exit status 0: done; 1: done, and the answer is no (a budget is not met); 2: an error, in one line on standard error;
+130: interrupted; 141: who read the output has gone.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -11,6 +13,7 @@ from cgraph.cli import bench, info, plan_file, run_model, save, trace, view, war
 from cgraph.errors import CgraphError
 from cgraph.version import __version__
 
+INTERRUPTED, UNREAD = 128 + 2, 128 + 13  # what shells say of SIGINT and SIGPIPE
 COMMANDS = (run_model, save, plan_file, view, trace, bench, info, warmup)
 
 
@@ -24,9 +27,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         command.add_parser(subparsers)
     args = parser.parse_args(argv)
     try:
-        return args.run(args)
+        status = args.run(args)
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        print("cgraph: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        forget_output()
+        return UNREAD
     except (CgraphError, OSError) as error:
         if args.traceback:
             raise
         print(f"cgraph: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
+
+
+def forget_output() -> None:
+    """What is still to be printed goes nowhere, so that Python's own flush at the end does not fail again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

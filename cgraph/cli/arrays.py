@@ -1,6 +1,6 @@
 """Inputs from the command line: arrays from files, pictures at the size that a model takes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,17 +15,20 @@ IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 MOST_PIXELS = 1 << 28
 
 
-def read_inputs(texts: Sequence[str], inputs: Sequence[Variable], pixels: str, bgr: bool) -> dict[str, np.ndarray]:
+def read_inputs(
+    texts: Sequence[str], inputs: Sequence[Variable], pixels: str, bgr: bool, given: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
     """An array for every input.
 
     Parameters
         texts: ``FILE``, in the model's order, or ``NAME=FILE``; a .npz file gives several by name
         pixels: what a picture's numbers become, one of SCALES
         bgr: blue first
+        given: inputs that have their values already
     Raises
         FormatError: a file is no array or picture, an input is missing, unknown or given twice
     """
-    found: dict[str, np.ndarray] = {}
+    found = dict(given)
     for text in texts:
         for name, array in arrays_of(text, inputs, found, pixels, bgr).items():
             if name in found:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.cli.model import Model, add_model, model_from
+from cgraph.cli.model import Model, add_model, constants_of, model_from
+from cgraph.cli.sizes import whole_number
 from cgraph.engine.cpu.cores import cores
 from cgraph.errors import FormatError, UnavailableError, bytes_text
 
@@ -28,7 +29,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_model(parser)
     parser.add_argument("--against", choices=("onnxruntime",), help="compare with this engine (for .onnx)")
     parser.add_argument("--runs", type=int, default=20, metavar="N", help="runs that count")
-    parser.add_argument("--threads", type=int, default=0, metavar="N", help="0: every core this process may use")
+    parser.add_argument(
+        "--threads", type=whole_number, default=0, metavar="N", help="0: every core this process may use"
+    )
     parser.add_argument("--memory", default="auto", metavar="STRATEGY", help="plan by this strategy")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
@@ -42,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     model = model_from(args)
     function = model.compiled(memory=args.memory, threads=args.threads)
     compile_seconds = perf_counter() - begin
-    values = random_inputs(model)
+    values = random_inputs(model) | constants_of(args, model.inputs)
     arrays = [values[x.name] for x in model.inputs]
     runs: dict[str, Run] = {"cgraph": lambda: function(*arrays)}
     if args.against:

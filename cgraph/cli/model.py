@@ -4,6 +4,7 @@ A file's reader stands in `READERS`; a Python reference is the user's own code, 
 """
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -13,10 +14,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from cgraph.cell import Variable
+import numpy as np
+
+from cgraph.cell import Variable, fitting_array
 from cgraph.errors import FormatError
 from cgraph.formats import darknet, onnx
 from cgraph.formats.model import Model as Read
+from cgraph.formats.unknown import UnknownError
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Var
@@ -67,18 +71,32 @@ class Options(Record):
     """What a file alone does not say.
 
     Fields
-        shapes: sizes of symbolic dimensions by name
+        shapes: sizes of symbolic dimensions, and whole shapes of inputs, by name
+        constants: values of inputs by name
         weights: the file with the parameters, where they are apart from the model
         invent: parameters that are nowhere are drawn from a fixed seed, for plans and timings
     """
 
-    shapes: Mapping[str, int] = field(default_factory=dict)
+    shapes: Mapping[str, int | tuple[int, ...]] = field(default_factory=dict)
+    constants: Mapping[str, Any] = field(default_factory=dict)
     weights: Path | None = None
     invent: bool = True
 
 
 def read_onnx(path: Path, options: Options) -> Model:
-    return model_read(onnx.load(path, options.shapes))
+    try:
+        return model_read(onnx.load(path, options.shapes, options.constants))
+    except FormatError as error:
+        found = error if isinstance(error, UnknownError) else error.__cause__
+        if not isinstance(found, UnknownError):
+            raise
+        raise FormatError(f"{path}: {found.reason}; give {' '.join(arguments_of(found))}") from error
+
+
+def arguments_of(error: UnknownError) -> list[str]:
+    """What an error asks for, as it is written on the command line."""
+    shapes = [f"--shape {name}={'x'.join(map(str, np.atleast_1d(n)))}" for name, n in error.shapes.items()]
+    return shapes + [f"--constant {name}=VALUE" for name in error.constants]
 
 
 def read_darknet(path: Path, options: Options) -> Model:
@@ -99,24 +117,68 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     known = ", ".join(READERS)
     parser.add_argument("model", help=f"a file ({known}), or a Python reference module:function")
     parser.add_argument(
-        "--shape", type=size, action="append", default=[], metavar="NAME=SIZE", help="a symbolic dimension's size"
+        "--shape",
+        type=size,
+        action="append",
+        default=[],
+        metavar="NAME=SIZE",
+        help="a symbolic dimension's size, or an input's whole shape, as x=1x3",
+    )
+    parser.add_argument(
+        "--constant",
+        type=constant,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an input's value: a number, a list such as [1,2], or a .npy file",
     )
     parser.add_argument("--weights", type=Path, metavar="FILE", help="the parameters of a .cfg network")
 
 
-def size(text: str) -> tuple[str, int]:
-    """``N=1`` as a name and a number."""
-    name, equals, number = text.partition("=")
-    if not (name and equals and number.isascii() and number.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size, such as N=1")
-    return name, int(number)
+def size(text: str) -> tuple[str, int | tuple[int, ...]]:
+    """``N=1`` as a name and a number, ``x=1x3`` as a name and a shape."""
+    name, _, numbers = text.rpartition("=")
+    parts = numbers.split("x")
+    if not (name and all(part.isascii() and part.isdigit() for part in parts)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size, such as N=1 or x=1x3")
+    sizes = tuple(map(int, parts))
+    return name, sizes if len(sizes) > 1 else sizes[0]
+
+
+def constant(text: str) -> tuple[str, Any]:
+    """``sr=16000`` as a name and a number, a list or an array."""
+    name, equals, value = text.partition("=")
+    try:
+        found = np.load(value, allow_pickle=False) if value.endswith(".npy") else json.loads(value)
+    except (OSError, ValueError, EOFError, RecursionError):
+        found = None
+    if not (name and equals and isinstance(found, int | float | list | np.ndarray)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a value, such as sr=16000, s=[1,2] or s=FILE.npy")
+    return name, found
+
+
+def constants_of(args: argparse.Namespace, inputs: Sequence[Variable]) -> dict[str, np.ndarray]:
+    """The values that are given with ``--constant``, for the inputs that a model has."""
+    by_name = {x.name: x for x in inputs}
+    unknown = [name for name, _ in args.constant if name not in by_name]
+    if unknown:
+        raise FormatError(f"--constant {unknown[0]}: there is no such input; there are {', '.join(by_name)}")
+    return {name: fitting_array(value, by_name[name].spec, name) for name, value in args.constant}
 
 
 def model_from(args: argparse.Namespace, invent: bool = True) -> Model:
     """The model that the arguments of `add_model` name."""
     if is_saved(args.model):
         raise FormatError(f"{args.model} is a saved function, which has no graph; cgraph run runs it")
-    return load_model(args.model, Options(dict(args.shape), args.weights, invent))
+    options = Options(dict(args.shape), dict(args.constant), args.weights, invent)
+    ending = Path(args.model).suffix.lower()
+    given = {"--shape": args.shape and ending != ".onnx", "--weights": args.weights and ending != ".cfg"}
+    idle = [name for name, is_idle in given.items() if is_idle]
+    if idle:
+        raise FormatError(f"{args.model}: {idle[0]} changes nothing here")
+    found = load_model(args.model, options)
+    constants_of(args, found.inputs)
+    return found
 
 
 def is_saved(reference: str) -> bool:

@@ -13,7 +13,7 @@ from cgraph.errors import BudgetError, bytes_text
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import block_lower_bound, lower_bound
 from cgraph.memory.check import check_plan
-from cgraph.memory.files import read_problem, write_plan
+from cgraph.memory.files import plan_text, read_problem, write_plan
 from cgraph.memory.problem import Plan, Problem, Strategy
 from cgraph.memory.strategies import STRATEGIES
 from cgraph.view.blocks import plan_svg
@@ -41,7 +41,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--paper", action="store_true", help="say instead what computing the peak in patches would save (DATE 2021)"
     )
     parser.add_argument("--svg", type=Path, metavar="OUT", help="draw the smallest plan")
-    parser.add_argument("--json", type=Path, metavar="OUT", help="write the smallest plan")
+    parser.add_argument("--save", type=Path, metavar="OUT.json", help="keep the smallest plan")
+    parser.add_argument("--json", action="store_true", help="print the smallest plan as JSON, and no table")
     parser.set_defaults(run=run)
 
 
@@ -53,14 +54,17 @@ def run(args: argparse.Namespace) -> int:
     problem, shown = _read(args)
     names = [args.strategy] if args.strategy else list(CHOICES)
     plans = {name: _timed(CHOICES[name], problem) for name in names}
-    _print_table(problem, plans)
-    for line in shown:
-        print(line)
     best = min((plan for plan, _ in plans.values()), key=lambda plan: plan.nbytes)
+    if args.json:
+        print(plan_text(problem, best), end="")
+    else:
+        _print_table(problem, plans)
+        for line in shown:
+            print(line)
     if args.svg:
         args.svg.write_text(plan_svg(problem, best), encoding="utf-8")
-    if args.json:
-        write_plan(args.json, problem, best)
+    if args.save:
+        write_plan(args.save, problem, best)
     if args.budget is None or best.nbytes <= args.budget:
         return 0
     if is_problem(args):
@@ -77,7 +81,9 @@ def fit(args: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return 1
     assert function.compiled is not None
-    print(f"within the budget: {function.nbytes} bytes, {function.compiled.order}")
+    print(
+        f"within the budget: {function.nbytes} bytes, {function.compiled.order}", file=sys.stderr if args.json else None
+    )
     return 0
 
 

@@ -1,8 +1,15 @@
-"""Numbers of bytes on the command line."""
+"""Whole numbers, and numbers of bytes, on the command line."""
 
 import argparse
 
 UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+def whole_number(text: str) -> int:
+    """0 or more."""
+    if not (text.isascii() and text.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
+    return int(text)
 
 
 def byte_count(text: str) -> int:

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from cgraph.cli.bench import random_inputs
-from cgraph.cli.model import add_model, model_from
+from cgraph.cli.model import add_model, constants_of, model_from
+from cgraph.cli.sizes import whole_number
 from cgraph.engine.cpu.cores import cores
 from cgraph.errors import FormatError
 from cgraph.view.report import timed_report
@@ -22,7 +23,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_model(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.json", help="where to write")
     parser.add_argument("--runs", type=int, default=3, metavar="N", help="of so many the shortest time of each step")
-    parser.add_argument("--threads", type=int, default=0, metavar="N", help="0: every core this process may use")
+    parser.add_argument(
+        "--threads", type=whole_number, default=0, metavar="N", help="0: every core this process may use"
+    )
     parser.add_argument("--memory", default="auto", metavar="STRATEGY", help="plan by this strategy")
     parser.set_defaults(run=run)
 
@@ -33,7 +36,8 @@ def run(args: argparse.Namespace) -> int:
         raise FormatError(f"--runs {args.runs} must be at least 1")
     model = model_from(args)
     function = model.compiled(memory=args.memory, threads=args.threads)
-    found = timed_report(function, *random_inputs(model).values(), repeats=args.runs)
+    values = random_inputs(model) | constants_of(args, model.inputs)
+    found = timed_report(function, *values.values(), repeats=args.runs)
     how = f"one by one on {args.threads or cores()} threads"
     args.output.write_text(trace_json(found, f"{args.model}, {how}"), encoding="utf-8")
     print(f"{args.output}: {len(found.steps)} steps, {how}, {seconds_text(found.seconds or 0.0)} in all")

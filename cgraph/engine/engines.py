@@ -23,9 +23,11 @@ def cuda() -> Any:
 
 
 def engine_named(engine: str | Engine, threads: int) -> Engine:
-    """An engine by its name, for some threads; an engine as it is. GraphError for a name that there is not."""
+    """An engine by its name, for some threads; an engine as it is. GraphError for a wrong name or number."""
     if not isinstance(engine, str) and hasattr(engine, "program"):
         return engine
     if engine not in ENGINES:
         raise GraphError(f"there is no engine {engine!r}; there are {', '.join(ENGINES)}")
+    if threads < 0:
+        raise GraphError(f"threads is {threads}; 0 is all the cores this process may use")
     return ENGINES[engine](threads)

@@ -54,9 +54,9 @@ def read_problem(path: str | Path, *, alignment: int = 1) -> Problem:
     return Problem(tuple(operands), alignment)
 
 
-def write_plan(path: str | Path, problem: Problem, plan: Plan) -> None:
-    """Write offsets, sizes and usage intervals as JSON, with the arena's size and its lower bound."""
-    text = {
+def plan_text(problem: Problem, plan: Plan) -> str:
+    """Offsets, sizes and usage intervals as JSON, with the arena's size and its lower bound."""
+    facts = {
         "strategy": plan.strategy,
         "nbytes": plan.nbytes,
         "lower_bound": lower_bound(problem),
@@ -67,7 +67,12 @@ def write_plan(path: str | Path, problem: Problem, plan: Plan) -> None:
             for x, at in zip(problem.operands, plan.offsets)
         ],
     }
-    Path(path).write_text(json.dumps(text, indent=1) + "\n", encoding="utf-8")
+    return json.dumps(facts, indent=1) + "\n"
+
+
+def write_plan(path: str | Path, problem: Problem, plan: Plan) -> None:
+    """Write `plan_text`."""
+    Path(path).write_text(plan_text(problem, plan), encoding="utf-8")
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:

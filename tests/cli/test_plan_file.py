@@ -75,9 +75,19 @@ def chain():
 
 def test_picture_and_plan_are_written(records, tmp_path, capsys):
     svg, plan = tmp_path / "plan.svg", tmp_path / "plan.json"
-    assert main(["plan", str(records), "--svg", str(svg), "--json", str(plan)]) == 0
+    assert main(["plan", str(records), "--svg", str(svg), "--save", str(plan)]) == 0
     assert xml.fromstring(svg.read_text()).tag.endswith("svg")
     assert json.loads(plan.read_text())["nbytes"] == 8192
+    capsys.readouterr()
+    assert main(["plan", str(records), "--json"]) == 0
+    assert capsys.readouterr().out == plan.read_text()
+
+
+def test_json_is_all_that_is_printed_whatever_the_budget(capsys):
+    model = ["plan", "tests.cli.test_plan_file:layers", "--json", "--strategy", "auto"]
+    assert main([*model, "--budget", "256KiB"]) == 0
+    found = capsys.readouterr()
+    assert json.loads(found.out)["strategy"] and "within the budget" in found.err
 
 
 def test_an_error_is_one_line_and_status_two(tmp_path, capsys):

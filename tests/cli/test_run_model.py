@@ -78,7 +78,7 @@ def test_sizes_that_the_file_leaves_open(tmp_path, capsys):
     np.save(tmp_path / "x.npy", np.zeros((3, 2), "float32"))
     assert main(["run", str(path), "-i", str(tmp_path / "x.npy"), "--shape", "N=3"]) == 0
     assert main(["run", str(path), "-i", str(tmp_path / "x.npy")]) == 2
-    assert "shapes={'N': 1}" in capsys.readouterr().err
+    assert "give --shape N=1" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["run", str(path), "--shape", "N"])
 
@@ -96,6 +96,11 @@ ERRORS = {
     "a broken picture": ["run", "MODEL", "-i", "broken.jpg"],
     "an unknown strategy": ["run", "MODEL", "-i", "x.npy", "--memory", "magic"],
     "a network without weights": ["run", "net.cfg", "-i", "x.npy"],
+    "a size that the file does not have": ["run", "MODEL", "-i", "x.npy", "--shape", "N=3"],
+    "a value of no input": ["run", "MODEL", "-i", "x.npy", "--constant", "n=3"],
+    "a value of another shape": ["run", "MODEL", "--constant", "image=3"],
+    "a size of a model that has all": ["plan", "tests.cli.test_plan_file:chain", "--shape", "N=3"],
+    "weights of a model that has its own": ["plan", "MODEL", "--weights", "x.npy"],
     "no runs": ["bench", "MODEL", "--runs", "0"],
     "a peer that reads other files": ["bench", "net.cfg", "--against", "onnxruntime"],
 }

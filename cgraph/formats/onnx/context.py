@@ -11,6 +11,7 @@ from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.onnx.tensors import array_of
+from cgraph.formats.unknown import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import Spec
 from cgraph.ir.traverse import post_order
@@ -70,14 +71,14 @@ class Known:
         return self.opened[node]
 
     def array(self, node: Node, why: str) -> np.ndarray:
-        """The value of a node now. FormatError when it depends on an input of unknown value."""
+        """The value of a node now. UnknownError when it depends on an input of unknown value."""
         order = post_order([node])
         leaves = [x for x in order if isinstance(x, Var)]
         missing = [x.name for x in leaves if x.name not in self.values]
         if missing:
-            raise FormatError(
-                f"{why} must be known when the graph is built, but depends on input {missing[0]!r}; "
-                f"give its value with constants={{{missing[0]!r}: array}}"
+            raise UnknownError(
+                f"{why} must be known when the graph is built, but depends on input {missing[0]!r}",
+                constants=missing,
             )
         self.used.update((x.name, self.values[x.name]) for x in leaves)
         return self.computed(node, order, {x: self.values[x.name] for x in leaves})

@@ -5,10 +5,13 @@ computed from must be constant, or an input whose value is given in `constants`.
 """
 
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from cgraph.cell import PLAIN, fitting_array
 from cgraph.errors import FormatError
 from cgraph.formats.model import Model
 from cgraph.formats.onnx import operators  # noqa: F401 - fills OPERATORS
@@ -16,6 +19,7 @@ from cgraph.formats.onnx.context import Known
 from cgraph.formats.onnx.graph import Builder, lookup, opsets_of, unsupported
 from cgraph.formats.onnx.source import Source, open_source
 from cgraph.formats.onnx.tensors import dtype_of_number
+from cgraph.formats.unknown import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const, Var
 
@@ -32,10 +36,12 @@ def load(
     Parameters
         source: a file's path, or its bytes (then no data may lie in other files)
         shapes: sizes of symbolic dimensions by name, ``{"N": 1}``; whole shapes of inputs by name, ``{"x": (1, 3)}``
-        constants: values of inputs; one that decides a shape becomes part of the graph, and is listed in `fixed`
+        constants: values of inputs, numbers and lists in the input's dtype; one that decides a shape becomes part of
+            the graph, and is listed in `fixed`
     Raises
         FormatError: the file is malformed, unsafe, needs an operator, dtype or version that is not supported, or would
             cost more than a file of its size may
+        UnknownError: it leaves sizes or values open that `shapes` and `constants` do not give
         PositionError: a constant position lies outside its axis
     """
     opened = open_source(source)
@@ -48,9 +54,10 @@ def build_model(opened: Source, shapes: Mapping[str, Any], constants: Mapping[st
     graph = proto.graph
     functions = {(f.domain, f.name): f for f in proto.functions}
     check_supported(proto, functions)
-    known = Known(opened.allowance(), constants)
+    check_shapes(graph, shapes)
     stored = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
     given = {v.name: input_value(v, shapes, constants) for v in graph.input if v.name not in stored}
+    known = Known(opened.allowance(), constants_of(leaves(given.values()), constants))
     builder = Builder(opsets_of(proto.opset_import), functions, opened.array, known, opened.name)
     scope = builder.build(graph, ChainMap(given))
     outputs = {v.name: lookup(scope, v.name, "output") for v in graph.output}
@@ -70,6 +77,45 @@ def leaves(values: Any) -> list[Var]:
     for x in values:
         found.extend(leaves(x) if isinstance(x, list) else [x] if isinstance(x, Var) else [])
     return found
+
+
+def constants_of(inputs: Sequence[Var], constants: Mapping[str, Any]) -> dict[str, Any]:
+    """The given values; numbers and lists become arrays of the input's dtype."""
+    plain = [x for x in inputs if isinstance(constants.get(x.name), PLAIN)]
+    return {**constants, **{x.name: fitting_array(constants[x.name], x.spec, x.name) for x in plain}}
+
+
+def check_shapes(graph: Any, shapes: Mapping[str, Any]) -> None:
+    """FormatError for a name that the file does not have; UnknownError with all that it leaves open."""
+    stored = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
+    names, needed = set(stored), {}
+    for proto in graph.input:
+        names |= {proto.name, *open_axes(proto)}
+        if proto.name not in stored and proto.name not in shapes:
+            needed.update(open_sizes(proto, shapes))
+    unknown = sorted(shapes.keys() - names)
+    if unknown:
+        known = ", ".join(sorted(filter(None, names - stored)))
+        raise FormatError(f"{unknown[0]!r} is no dimension and no input; there are {known}")
+    if needed:
+        raise UnknownError("sizes of inputs are unknown", needed)
+
+
+def open_axes(proto: Any) -> list[str]:
+    """The names of an input's axes without a size; empty where they have none."""
+    return [d.dim_param for d in proto.type.tensor_type.shape.dim if d.WhichOneof("value") != "dim_value"]
+
+
+def open_sizes(proto: Any, shapes: Mapping[str, Any]) -> dict[str, Any]:
+    """What `shapes` still needs for one input, with examples: sizes by name, or the whole shape where that has none."""
+    if proto.type.WhichOneof("value") != "tensor_type":
+        return {}
+    tensor, axes = proto.type.tensor_type, open_axes(proto)
+    if not tensor.HasField("shape"):
+        return {proto.name: (1, 3)}
+    if "" in axes:
+        return {proto.name: tuple(max(d.dim_value, 1) for d in tensor.shape.dim)}
+    return {name: 1 for name in axes if name not in shapes}
 
 
 def check_supported(proto: Any, functions: Mapping[tuple[str, str], Any]) -> None:
@@ -95,11 +141,9 @@ def input_value(proto: Any, shapes: Mapping[str, Any], constants: Mapping[str, A
     dtype = dtype_of_number(proto.type.tensor_type.elem_type, f"input {proto.name!r}")
     declared = proto.type.tensor_type.shape.dim
     if proto.name in shapes:
-        sizes = [int(n) for n in shapes[proto.name]]
-    elif proto.type.tensor_type.HasField("shape"):
-        sizes = [size_of(d, i, proto.name, shapes) for i, d in enumerate(declared)]
+        sizes = np.atleast_1d(shapes[proto.name]).tolist()
     else:
-        raise FormatError(f"input {proto.name!r} has no shape; give shapes={{{proto.name!r}: (1, 3)}}")
+        sizes = [size_of(d, i, proto.name, shapes) for i, d in enumerate(declared)]
     check_declared(sizes, declared, proto)
     return Var(sizes, dtype, proto.name)
 
@@ -118,19 +162,13 @@ def check_declared(sizes: list[int], declared: Any, proto: Any) -> None:
     fixed = [d.dim_value if d.WhichOneof("value") == "dim_value" else None for d in declared]
     if len(fixed) != len(sizes) or any(n not in (None, m) for n, m in zip(fixed, sizes)):
         named = ", ".join("?" if n is None else str(n) for n in fixed)
-        raise FormatError(f"input {proto.name!r} is declared as [{named}], not {sizes}")
+        reason = f"input {proto.name!r} is declared as [{named}], not {sizes}"
+        raise FormatError(reason) if fixed else UnknownError(reason, constants=[proto.name])
 
 
 def size_of(dim: Any, axis: int, name: str, shapes: Mapping[str, Any]) -> int:
     """The size of one axis of an input."""
-    key = dim.dim_param
-    if dim.WhichOneof("value") == "dim_value":
-        size = int(dim.dim_value)
-    elif key in shapes:
-        size = int(shapes[key])
-    else:
-        way = f"shapes={{{key!r}: 1}}" if key else f"the whole shape, shapes={{{name!r}: (1, 3)}}"
-        raise FormatError(f"axis {axis} of input {name!r} has an unknown size; give {way}")
+    size = int(dim.dim_value if dim.WhichOneof("value") == "dim_value" else shapes[dim.dim_param])
     if size < 0:
         raise FormatError(f"axis {axis} of input {name!r} has {size} elements")
     return size
