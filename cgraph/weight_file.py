@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from cgraph.record import Record
 PAGE = 4096
 MAGIC, VERSION = b"cgweight", 1
 DIGEST = 16  # bytes
+PORTION = 1 << 20  # bytes that a check reads at once
 ENTRY = 2 * 8 + DIGEST
 
 
@@ -127,14 +129,28 @@ def opened(weights: StreamedWeights) -> WeightMap:
 
 
 def check_weights(path: str | Path) -> None:
-    """Read the whole file. WeightsError for one that is damaged."""
-    data = Path(path).read_bytes()
-    count = int.from_bytes(data[16:24], "little")
-    table = data[PAGE : PAGE + ENTRY * count]
-    if data[:16] != MAGIC + number(VERSION) or blake2b(table, digest_size=DIGEST).digest() != data[24 : 24 + DIGEST]:
-        raise WeightsError(f"{path}: it is no file of weights of this version, or its table is damaged")
-    for i in range(count):
-        entry = table[ENTRY * i : ENTRY * (i + 1)]
-        place, nbytes = (int.from_bytes(entry[at : at + 8], "little") for at in (0, 8))
-        if blake2b(data[place : place + nbytes], digest_size=DIGEST).digest() != entry[16:]:
-            raise WeightsError(f"{path}: array {i}, {nbytes} bytes at {place}, is damaged")
+    """Read the whole file, a portion at a time. WeightsError for one that is damaged."""
+    with open(path, "rb") as file:
+        head = file.read(PAGE)
+        count = min(int.from_bytes(head[16:24], "little"), os.fstat(file.fileno()).st_size // ENTRY)
+        table = file.read(ENTRY * count)
+        if (
+            head[:16] != MAGIC + number(VERSION)
+            or blake2b(table, digest_size=DIGEST).digest() != head[24 : 24 + DIGEST]
+        ):
+            raise WeightsError(f"{path}: it is no file of weights of this version, or its table is damaged")
+        for i in range(count):
+            entry = table[ENTRY * i : ENTRY * (i + 1)]
+            place, nbytes = (int.from_bytes(entry[at : at + 8], "little") for at in (0, 8))
+            if digest_of(file, place, nbytes) != entry[16:]:
+                raise WeightsError(f"{path}: array {i}, {nbytes} bytes at {place}, is damaged")
+
+
+def digest_of(file: BinaryIO, place: int, nbytes: int) -> bytes:
+    """The digest of some bytes of a file, as many of them as there are."""
+    found = blake2b(digest_size=DIGEST)
+    file.seek(place)
+    while nbytes > 0 and (portion := file.read(min(nbytes, PORTION))):
+        found.update(portion)
+        nbytes -= len(portion)
+    return found.digest()

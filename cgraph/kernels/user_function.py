@@ -14,6 +14,7 @@ import numpy as np
 
 from cgraph.record import Record
 
+PROCESS = os.urandom(16)  # part of names that mean nothing elsewhere
 PLAIN = (int, float, complex, bool, str, bytes, type(None), type)
 Seen = dict[int, tuple[int, Any]]  # by identity: which one it was, and the value itself, so that it stays alive
 
@@ -72,7 +73,9 @@ def described(value: Any, seen: Seen) -> Any:
     if id(value) in seen:
         return "seen", seen[id(value)][0]
     seen[id(value)] = len(seen), value
-    if isinstance(value, tuple | frozenset):
+    if isinstance(value, np.dtype):
+        return value.str
+    if isinstance(value, tuple | frozenset | list):
         return type(value).__name__, [described(x, seen) for x in value]
     if isinstance(value, CodeType):
         return value.co_code, value.co_names, value.co_varnames, described(value.co_consts, seen)
@@ -80,7 +83,9 @@ def described(value: Any, seen: Seen) -> Any:
     if isinstance(function, FunctionType):
         return described_function(function, seen)
     module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
-    return (module, name) if module and name else os.urandom(16)
+    if module and name:
+        return module, name
+    return PROCESS, id(value)  # the function keeps it alive
 
 
 def described_function(function: FunctionType, seen: Seen) -> list:

@@ -19,8 +19,9 @@ from cgraph.engine.cpu import reader as readers
 from cgraph.engine.cpu import threads as pools
 from cgraph.engine.cpu.code import Piece
 from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.engine.cpu.ring import PASSED, WAIT, controlled, placed
+from cgraph.engine.cpu.ring import controlled, placed
 from cgraph.errors import BudgetError, GraphError, WeightsError
+from cgraph.kernels.control import PASSED, WAIT
 from cgraph.passes import weights_on_disk
 from cgraph.weight_file import PAGE, StreamedWeights, check_weights
 from tests.support.networks import networks
@@ -144,7 +145,9 @@ def test_update_edges_are_written_once_and_weights_that_they_copy_stay_in_memory
 def test_the_least_ring_is_named_and_accepted(tmp_path):
     x, y, value = chain()
     weights = StreamedWeights(str(tmp_path / "w"), LARGEST // 2)
-    with pytest.raises(BudgetError, match=r"the ring of 296 KiB does not hold .* one kernel call reads: 576 KiB"):
+    with pytest.raises(
+        BudgetError, match=r"the ring of 296 KiB does not hold .* one kernel call reads; it needs 576 KiB"
+    ):
         cg.compile(y, x, weights=weights)
     cg.compile(y, x, weights=StreamedWeights(weights.path, 576 * 1024))(value)
     with pytest.raises(GraphError, match="ring of 0 bytes"):
@@ -206,7 +209,7 @@ def slow_reader(rng, most=0.003):
     """Reading in Python, some bytes at a time, with rests; and what stops it."""
 
     def read(words, orders, count, file):
-        shared = np.ctypeslib.as_array((ctypes.c_int64 * readers.WORDS).from_address(words))
+        shared = np.ctypeslib.as_array((ctypes.c_int64 * readers.RING_WORDS).from_address(words))
         table = np.ctypeslib.as_array((ctypes.c_int64 * (5 * count)).from_address(orders)).reshape(-1, 5)
         for offset, nbytes, address, freed, number in table.tolist():
             while shared[readers.FREED] < freed and not shared[readers.HALT]:
@@ -371,7 +374,7 @@ def test_runs_in_several_threads_have_rings_of_their_own(tmp_path):
 
 def test_nothing_is_left_of_a_function_that_is_gone(tmp_path):
     def there():
-        return sum(t.name == "cgraph-reader" for t in threading.enumerate()), len(os.listdir("/proc/self/fd"))
+        return sum(t.name == "weights of cgraph" for t in threading.enumerate()), len(os.listdir("/proc/self/fd"))
 
     gc.collect()
     before = there()

@@ -288,6 +288,16 @@ def test_a_function_is_another_one_when_what_it_reads_changes(name, value):
     assert before != user_function(scope["function"])
 
 
+@pytest.mark.parametrize("value", [[1.0, 2.0], np.dtype("f4"), object()], ids=["list", "dtype", "object"])
+def test_a_function_that_reads_what_no_text_describes_is_the_same_as_long_as_that_is(value):
+    scope = {"VALUE": value}
+    exec("def function(x):\n    return x if VALUE else 0.0", scope)
+    before = user_function(scope["function"])
+    assert before == user_function(scope["function"])
+    scope["VALUE"] = [1.0, 3.0] if isinstance(value, list) else np.dtype("f8")
+    assert before != user_function(scope["function"])
+
+
 def test_a_graph_keeps_to_the_values_that_it_was_built_with():
     scope = {"FACTOR": 2.0}
     exec("def function(x):\n    return FACTOR * x if x > 0 else x", scope)

@@ -12,9 +12,9 @@ from cgraph.engine.cpu.code import Ring
 from cgraph.engine.cpu.ring import Controlled
 from cgraph.engine.cpu.threads import aligned_words, native
 from cgraph.errors import WeightsError
+from cgraph.kernels.control import FAILED, FREED, HALT, READ, RING_WORDS, STALLED
 from cgraph.weight_file import StreamedWeights
 
-READ, FREED, FAILED, HALT, STALLED, WORDS = 0, 16, 32, 33, 34, 48  # as in cgraph.kernels.llvm.interpret
 CLOSED = 5  # seconds that the end of the process waits for a disk
 
 
@@ -36,7 +36,7 @@ class Reader:
         if poison is not None:
             np.frombuffer(self.memory, np.uint8)[...] = poison
         self.address = np.frombuffer(self.memory, np.uint8, 1).ctypes.data
-        self.words = aligned_words(WORDS)
+        self.words = aligned_words(RING_WORDS)
         self._forget()
 
     def _forget(self) -> None:
@@ -93,7 +93,7 @@ class Work:
         """Stop what is being read, and read this."""
         self.stop()
         if self.thread is None:
-            self.thread = threading.Thread(target=self.run, name="cgraph-reader", daemon=True)
+            self.thread = threading.Thread(target=self.run, name="weights of cgraph", daemon=True)
             self.thread.start()
         self.orders.put((self.number, orders))
 

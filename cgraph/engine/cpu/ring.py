@@ -11,10 +11,9 @@ import numpy as np
 
 from cgraph.engine.cpu.code import Code, Piece, Ring
 from cgraph.errors import BudgetError, bytes_text
+from cgraph.kernels.control import PASSED, WAIT
 from cgraph.record import Record, replace
 from cgraph.weight_file import pages, place_of
-
-WAIT, PASSED = 1, 2  # control rows, as in cgraph.kernels.llvm.interpret, which a warm process does not import
 
 
 class Controlled(Record, eq=False):
@@ -80,9 +79,8 @@ def placed(pieces: Sequence[Piece], nbytes: int) -> tuple[Piece, ...]:
         if at + piece.nbytes > nbytes or any(p.meets(found[-1]) for p in together[:-1]):
             least = max(sum(p.nbytes for p in pieces if p.first <= q.first <= p.last) for q in pieces)
             raise BudgetError(
-                f"the ring of {bytes_text(nbytes)} does not hold the weights that one kernel call reads: "
-                f"{bytes_text(sum(p.nbytes for p in together))}; {bytes_text(least)} are enough for all calls if they "
-                f"follow one another there"
+                f"the ring of {bytes_text(nbytes)} does not hold the weights that one kernel call reads; "
+                f"it needs {bytes_text(least)}"
             )
         at += piece.nbytes
     return tuple(found)

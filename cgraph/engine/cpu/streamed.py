@@ -6,9 +6,8 @@ from cgraph.engine.cpu.code import Ring
 from cgraph.engine.cpu.program import CpuInstance, CpuProgram, Rows, address_of
 from cgraph.engine.cpu.reader import Reader
 from cgraph.engine.cpu.ring import Controlled, controlled
+from cgraph.kernels.control import READ_FAILED
 from cgraph.weight_file import place_of
-
-READ_FAILED = 2  # in a run's stop word, as in cgraph.kernels.llvm.interpret
 
 
 class StreamedRows(Rows):

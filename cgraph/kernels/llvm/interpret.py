@@ -26,6 +26,7 @@ from types import SimpleNamespace
 
 from llvmlite import ir
 
+from cgraph.kernels.control import FAILED, FREED, PASSED, READ, READ_FAILED, STALLED
 from cgraph.kernels.llvm.build import INDEX, KERNEL_TYPE, POINTER, VOID, Builder, Ptr, Val
 from cgraph.kernels.llvm.compile import called_as
 
@@ -39,10 +40,6 @@ TEAM_WORDS = MEMBERS + 16 * MOST_MEMBERS
 # Words of the cores.
 FREE, WAITING, HELD, CORES_WORDS = 0, 16, 17, 32
 TAKEN = -1  # instead of a row: another run has the team
-# Control rows, in the place of an address; the arguments are the words of a ring (`cgraph.kernels.llvm.ring`).
-WAIT, PASSED = 1, 2
-READ, FREED, FAILED, HALT, STALLED, RING_WORDS = 0, 16, 32, 33, 34, 48
-READ_FAILED = 2  # in a run's stop word
 
 PAUSES, YIELDS, NAP_MICROSECONDS = 500, 300, 50
 MOST_SHARES, OVER = 1 << 23, 255
