@@ -1,40 +1,11 @@
 """cgraph: array expressions become a graph, a plan of every byte, and compiled kernels that run it.
 
 Everything is loaded when it is first named, so that a process which runs a saved function loads little.
+Type checkers read `__init__.pyi`, which is generated.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:  # what NAMES says, for type checkers
-    from cgraph.autodiff import gradient, hessian_vector_product, jvp
-    from cgraph.errors import (
-        ArenaError,
-        BudgetError,
-        CgraphError,
-        DTypeError,
-        FormatError,
-        GraphError,
-        InputError,
-        MemoryWarning,
-        NoGradientError,
-        NoKernelError,
-        NoMeaningError,
-        PlanError,
-        PositionError,
-        ShapeError,
-        UnassignedError,
-        WeightsError,
-    )
-    from cgraph.function import Function, compile
-    from cgraph.ir.graph import OPS, Node
-    from cgraph.ops.leaf import Const, Var
-    from cgraph.ops.pullback import pullback
-    from cgraph.record import Record
-    from cgraph.runner import Runner
-    from cgraph.saved.read import SavedFunction, load
-    from cgraph.version import __version__
-    from cgraph.weight_file import StreamedWeights, check_weights
+from typing import Any
 
 NAMES = {
     "cgraph.autodiff": ("gradient", "hessian_vector_product", "jvp"),

@@ -1,4 +1,4 @@
-"""Write the generated parts of the documentation: the tables of memory.md, and ops.md.
+"""Write what is generated: the tables of memory.md, ops.md, and the stub that type checkers read.
 
     python -m docs.generate [--timed]
 
@@ -18,8 +18,10 @@ import cgraph.view  # noqa: F401 - pictures are among the functions
 from benchmarks import memory_tables as tables
 from benchmarks import minimalloc, restructuring
 from cgraph.ir.graph import OPS, Op
+from docs.stub import stub
 
 DOCS = Path(__file__).parent
+STUB = DOCS.parent / "cgraph" / "__init__.pyi"
 BLOCK = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 FACETS = {"view": "alias", "gradient": "grad", "kernel": "work", "bands": "cut"}
 
@@ -29,6 +31,7 @@ def main() -> None:
     path = DOCS / "memory.md"
     path.write_text(filled(path.read_text(), blocks))
     (DOCS / "ops.md").write_text(ops_page())
+    STUB.write_text(stub())
 
 
 def filled(page: str, blocks: dict[str, Callable[[], list[str]]]) -> str:

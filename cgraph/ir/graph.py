@@ -201,6 +201,7 @@ class Node:
         __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = __rmatmul__ = _of_two
         __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = __rand__ = __ror__ = __rxor__ = _of_two
         __lt__ = __le__ = __gt__ = __ge__ = _of_two
+        __eq__ = __ne__ = _of_two  # type: ignore[assignment]
         __neg__ = __abs__ = __invert__ = __pos__ = _of_one
 
     def __getattr__(self, name: str) -> Any:

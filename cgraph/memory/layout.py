@@ -43,7 +43,7 @@ class Layout(Record):
 
         def moved(view: View) -> View:
             base = view.at.base
-            if base not in at:
+            if not isinstance(base, Node) or base not in at:
                 return view
             return View(Pointer(ARENA, at[base] + view.at.offset), view.shape, view.strides, view.dtype)
 

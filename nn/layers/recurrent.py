@@ -72,7 +72,8 @@ class LSTM(Cell):
         return zero, zero
 
     def step(self, x: Node, state: tuple[Node, ...]) -> tuple[Node, ...]:
-        return cg.lstm_cell(x, *state, self.weight, self.state_weight, self.bias)
+        h, c = state
+        return cg.lstm_cell(x, h, c, self.weight, self.state_weight, self.bias)
 
 
 class GRU(Cell):
@@ -90,7 +91,7 @@ class GRU(Cell):
         self.hold(state_bias=Parameter((self.units,), ZEROS))
 
     def step(self, x: Node, state: tuple[Node, ...]) -> tuple[Node, ...]:
-        return (cg.gru_cell(x, *state, self.weight, self.state_weight, self.bias, self.state_bias),)
+        return (cg.gru_cell(x, state[0], self.weight, self.state_weight, self.bias, self.state_bias),)
 
 
 class Bidirectional(Layer):

@@ -116,7 +116,7 @@ def candidates_of(config: Config, raw: Raw, window: Node, truth: Truth) -> tuple
     """Proposals ``[n, m, 4]``, and by torchvision's rule the objects' own boxes, and which of them exist ``[n, m]``."""
     scores, deltas = ([cg.stop_gradient(x) for x in found] for found in (raw.scores, raw.deltas))
     found, counts = proposals(config, scores, deltas, raw.anchors, window, training=True)
-    there = np.arange(found.shape[1]) < cg.expand_dims(counts, 1)
+    there = cg.less(np.arange(found.shape[1]), cg.expand_dims(counts, 1))
     if not config.is_torchvision:
         return found, there
     return cg.concat([found, truth.boxes], 1), cg.concat([there, truth.classes > 0], 1)

@@ -1,0 +1,48 @@
+"""A plugin for mypy: NumPy's functions and operators give a Node where one is among their operands.
+
+NumPy's own stubs say ndarray there, for a node has an ``__array__``. In a project's settings for mypy:
+``plugins = ["cgraph.mypy_plugin"]``. Not seen: functions whose stubs take a list of arrays, as ``np.concatenate`` does.
+"""
+
+from collections.abc import Callable, Iterable
+
+from mypy.plugin import FunctionContext, MethodContext, Plugin
+from mypy.types import Instance, TupleType, Type, UnionType, get_proper_type
+
+NODE = "cgraph.ir.graph.Node"
+
+
+def plugin(version: str) -> type[Plugin]:
+    """What mypy calls, whatever its version."""
+    return NodePlugin
+
+
+class NodePlugin(Plugin):
+    """Asked for every function and method by its full name."""
+
+    def get_function_hook(self, fullname: str) -> Callable[[FunctionContext], Type] | None:
+        return node_if_any if fullname.startswith("numpy.") else None
+
+    def get_method_hook(self, fullname: str) -> Callable[[MethodContext], Type] | None:
+        ufunc_or_operator = fullname.endswith(".__call__") or ".ndarray.__" in fullname
+        return node_if_any if fullname.startswith("numpy.") and ufunc_or_operator else None
+
+
+def node_if_any(context: FunctionContext | MethodContext) -> Type:
+    """A Node where an operand is one or holds one, otherwise what NumPy's stubs say."""
+    return first_node(x for types in context.arg_types for x in types) or context.default_return_type
+
+
+def node_in(found: Type) -> Instance | None:
+    """The type Node, where this is one of its classes, or a list, tuple or union with one."""
+    found = get_proper_type(found)
+    if isinstance(found, Instance):
+        for base in found.type.mro:
+            if base.fullname == NODE:
+                return Instance(base, [])
+        return first_node(found.args)
+    return first_node(found.items) if isinstance(found, TupleType | UnionType) else None
+
+
+def first_node(parts: Iterable[Type]) -> Instance | None:
+    return next(filter(None, map(node_in, parts)), None)
