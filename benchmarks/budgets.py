@@ -1,12 +1,16 @@
 """How small do the five networks of `benchmarks.restructuring` get with the bits that they have?
 
-    python -m benchmarks.budgets [direct]
+    python -m benchmarks.budgets [direct | seconds]
 
 For one image of 224 × 224 pixels, weights frozen: bytes of the arena (the image lies outside it) as planned, and in
 bands of about 112 and 56 pixels and of a row; and how many bands the last has. Nothing runs. `direct`: no Winograd.
+`seconds`: processor seconds of a refusal, and of a compile within the least budget that it names.
 """
 
+import re
 import sys
+from time import process_time
+from typing import Any
 
 import cgraph as cg
 from benchmarks.restructuring import IMAGE, TITLES
@@ -16,10 +20,10 @@ from nn import models
 BANDS = (None, 112, 56, 1)  # pixels
 
 
-def compiled(name: str, winograd: bool, bands: int | None) -> cg.Function:
+def compiled(name: str, **options: Any) -> cg.Function:
     image = cg.Var(IMAGE, name="image")
     model = getattr(models, name)("zeros")
-    return cg.compile(model(image), [image], freeze=list(model.variables().values()), winograd=winograd, bands=bands)
+    return cg.compile(model(image), [image], freeze=list(model.variables().values()), **options)
 
 
 def bands_in(function: cg.Function) -> int:
@@ -29,7 +33,7 @@ def bands_in(function: cg.Function) -> int:
 
 
 def row(name: str, winograd: bool) -> str:
-    whole, *parts = (compiled(name, winograd, bands) for bands in BANDS)
+    whole, *parts = (compiled(name, winograd=winograd, bands=bands) for bands in BANDS)
     cells = " | ".join(f"{part.nbytes:,} ({100 * (1 - part.nbytes / whole.nbytes):.1f} %)" for part in parts)
     return f"| {TITLES[name]} | {whole.nbytes:,} | {cells} | {bands_in(parts[-1])} |"
 
@@ -40,5 +44,22 @@ def table(winograd: bool) -> list[str]:
     return [head, "|---|---|---|---|---|---|", *(row(name, winograd) for name in TITLES)]
 
 
+def seconds(name: str) -> str:
+    """Processor seconds of a refusal, and of a compile within the least budget that it names."""
+    compiled(name)  # so that every kernel is there
+    start = process_time()
+    try:
+        compiled(name, budget=1)
+    except cg.BudgetError as error:
+        refused, named = process_time(), re.search(r"is (\d+) bytes", str(error))
+        assert named is not None
+        compiled(name, budget=int(named[1]))
+        return f"| {TITLES[name]} | {refused - start:.1f} | {process_time() - refused:.1f} |"
+    raise AssertionError("a network fits in a byte")
+
+
 if __name__ == "__main__":
-    print("\n".join(table("direct" not in sys.argv[1:])))
+    if "seconds" in sys.argv[1:]:
+        print("\n".join(seconds(name) for name in TITLES))
+    else:
+        print("\n".join(table("direct" not in sys.argv[1:])))

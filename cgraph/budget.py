@@ -34,15 +34,19 @@ class Limits(Record):
     recompute: bool | int = False
 
 
-def fitted(known: Choice, limits: Limits, strategy: Strategy, alignment: int, facts: Facts) -> Choice:
-    """A plan that fits, or the smallest that is found."""
+def fitted(
+    known: Choice, limits: Limits, strategy: Strategy, alignment: int, facts: Facts, search: Search | None = None
+) -> Choice:
+    """A plan that fits, or the smallest that is found; `search` is that of `known` as it is, if that has been made."""
     if limits.recompute:
         known = recomputed(known, limits.recompute, strategy, alignment, facts)
     if limits.bands is not None:
         known = in_bands(known, limits.budget, limits.bands, strategy, alignment, facts)
     if limits.budget is None or known[1].nbytes <= limits.budget:
         return known
-    best = known if limits.bands is not None else in_bands(known, limits.budget, None, strategy, alignment, facts)
+    best = known
+    if limits.bands is None:
+        best = in_bands(known, limits.budget, None, strategy, alignment, facts, search)
     if best[1].nbytes > limits.budget and not limits.recompute:
         again = recomputed(known, limits.budget, strategy, alignment, facts)
         best = smaller(best, again)
@@ -88,7 +92,13 @@ def in_segments(known: Candidate, segments: int, alignment: int, facts: Facts) -
 
 
 def in_bands(
-    known: Choice, budget: int | None, bands: int | None, strategy: Strategy, alignment: int, facts: Facts
+    known: Choice,
+    budget: int | None,
+    bands: int | None,
+    strategy: Strategy,
+    alignment: int,
+    facts: Facts,
+    search: Search | None = None,
 ) -> Choice:
     """A plan in which regions are computed in bands of rows: the cheapest that fits, else the smallest that is found.
 
@@ -98,9 +108,9 @@ def in_bands(
         known: without
         budget: bytes; None for the smallest plan
         bands: pixels that a band has at least; None for any number
+        search: that of `known`, where it has been made before
     """
-    pixels = PIXELS if bands is None else (*(n for n in PIXELS if n > bands), bands)
-    search = Search(stages_of(known[0].layout, facts.target), alignment, pixels)
+    search = search or search_of(known, bands, alignment, facts)
     least = search.least()
     room = least if budget is None else budget
     best, most = known, room
@@ -112,6 +122,12 @@ def in_bands(
             break
         most -= max(found[1].nbytes - room, alignment)
     return best
+
+
+def search_of(known: Choice, bands: int | None, alignment: int, facts: Facts) -> Search:
+    """The search for regions with bands of so many pixels at least."""
+    pixels = PIXELS if bands is None else (*(n for n in PIXELS if n > bands), bands)
+    return Search(stages_of(known[0].layout, facts.target), alignment, pixels)
 
 
 def regional(known: Candidate, regions: Sequence[Region], alignment: int, facts: Facts) -> list[Candidate]:

@@ -19,7 +19,7 @@ from cgraph.memory.bounds import lower_bound, operator_breadths
 from cgraph.memory.check import check_plan
 from cgraph.memory.layout import Facts, Layout, is_leaf, layout_of, owner_of, producers_of
 from cgraph.memory.permissions import permitted_lower_bound
-from cgraph.memory.problem import Plan, Strategy
+from cgraph.memory.problem import Plan, Problem, Strategy
 from cgraph.memory.replay import check_replay
 from cgraph.memory.smallest import candidates, smallest
 from cgraph.memory.steps import steps_of
@@ -122,7 +122,7 @@ def planned(request: Request, target: Any, alignment: int, options: Options) -> 
         Limits(options.budget, options.bands, options.recompute),
     )
     if options.limit is not None and compiled.nbytes > options.limit:
-        raise BudgetError(budget_text(compiled, options.limit))
+        raise BudgetError(budget_text(compiled.layout, compiled.usage.problem, compiled.plan, options.limit))
     return compiled
 
 
@@ -133,11 +133,10 @@ def needs_text(compiled: Compiled, given: str) -> str:
     return f"{needed}, {given}; no plan of this graph needs less than {bound}"
 
 
-def budget_text(compiled: Compiled, budget: int) -> str:
+def budget_text(layout: Layout, problem: Problem, plan: Plan, budget: int) -> str:
     """What the smallest plan that was found needs, and where: its bytes are the least budget that is met."""
-    plan, problem = compiled.plan, compiled.usage.problem
     starts, breadths = operator_breadths(problem)
-    node = compiled.layout.steps[int(starts[breadths.argmax()])]
+    node = layout.steps[int(starts[breadths.argmax()])]
     return (
         f"{plan.strategy or 'the plan'} needs {bytes_text(plan.nbytes)}, the budget is {bytes_text(budget)}: "
         f"{plan.nbytes - budget} bytes are missing; {node.name} at {node.where} has {bytes_text(int(breadths.max()))} "

@@ -6,17 +6,20 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
+from cgraph.cli.curve import curve_lines, curve_of
 from cgraph.cli.model import add_model, model_from
 from cgraph.cli.paper import paper_lines
 from cgraph.cli.sizes import byte_count
-from cgraph.errors import BudgetError, bytes_text
+from cgraph.errors import FormatError, bytes_text
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import block_lower_bound, lower_bound
 from cgraph.memory.check import check_plan
 from cgraph.memory.files import plan_text, read_problem, write_plan
 from cgraph.memory.problem import Plan, Problem, Strategy
 from cgraph.memory.strategies import STRATEGIES
+from cgraph.planning import budget_text
 from cgraph.view.blocks import plan_svg
+from cgraph.view.curve import curve_svg
 from cgraph.view.figures import Figures
 from cgraph.view.report import report
 
@@ -35,8 +38,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_model(parser)
     parser.add_argument("--strategy", choices=CHOICES, metavar="NAME", help=f"only this one of {', '.join(CHOICES)}")
     parser.add_argument(
-        "--budget", type=byte_count, metavar="BYTES", help="change the graph until it fits; exit status 1 if none does"
+        "--budget",
+        type=byte_count,
+        metavar="BYTES",
+        help="change the graph until it fits, beside what other budgets would cost; exit status 1 if none does",
     )
+    parser.add_argument("-o", "--output", type=Path, metavar="OUT.svg", help="draw bytes against what they cost")
     parser.add_argument(
         "--paper", action="store_true", help="say instead what computing the peak in patches would save (DATE 2021)"
     )
@@ -51,6 +58,8 @@ def run(args: argparse.Namespace) -> int:
     if args.paper:
         print("\n".join(paper_lines(model_from(args))))
         return 0
+    if args.output and (is_problem(args) or args.output.suffix.lower() != ".svg"):
+        raise FormatError(f"{args.output}: a curve is drawn of a model, as .svg")
     problem, shown = _read(args)
     names = [args.strategy] if args.strategy else list(CHOICES)
     plans = {name: _timed(CHOICES[name], problem) for name in names}
@@ -65,25 +74,27 @@ def run(args: argparse.Namespace) -> int:
         args.svg.write_text(plan_svg(problem, best), encoding="utf-8")
     if args.save:
         write_plan(args.save, problem, best)
+    if not is_problem(args):
+        return fit(args) if args.output or args.budget is not None else 0
     if args.budget is None or best.nbytes <= args.budget:
         return 0
-    if is_problem(args):
-        return _say_missing(best, args.budget, lower_bound(problem))
-    return fit(args)
+    return _say_missing(best, args.budget, lower_bound(problem))
 
 
 def fit(args: argparse.Namespace) -> int:
-    """Change the model's graph until it fits in the budget, and say how, or what is missing."""
-    options = {"memory": args.strategy} if args.strategy else {}
-    try:
-        function = model_from(args).compiled(budget=args.budget, **options)
-    except BudgetError as error:
-        print(error, file=sys.stderr)
+    """Change the model's graph until it fits in budgets, the one that is asked for among them, and say how."""
+    found = curve_of(model_from(args), args.budget, args.strategy or "auto")
+    shown = sys.stderr if args.json else sys.stdout
+    print("\n".join(curve_lines(found.points)), file=shown)
+    if args.output:
+        args.output.write_text(curve_svg(found.points, args.model), encoding="utf-8")
+    if args.budget is None:
+        return 0
+    chosen, plan = found.asked
+    if plan.nbytes > args.budget:
+        print(budget_text(chosen.layout, chosen.usage.problem, plan, args.budget), file=sys.stderr)
         return 1
-    assert function.compiled is not None
-    print(
-        f"within the budget: {function.nbytes} bytes, {function.compiled.order}", file=sys.stderr if args.json else None
-    )
+    print(f"within the budget: {plan.nbytes} bytes, {chosen.order}", file=shown)
     return 0
 
 

@@ -1,0 +1,89 @@
+"""The curve of ``cgraph plan MODEL --budget BYTES``: bytes of the arena against what each plan costs in calls."""
+
+import numpy as np
+
+from cgraph.budget import Limits, fitted, search_of
+from cgraph.cli.model import Model
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.kernels.target import target_named
+from cgraph.memory.check import check_plan
+from cgraph.memory.layout import Facts, Layout
+from cgraph.memory.regions import CALL_NS
+from cgraph.memory.smallest import Candidate, Choice
+from cgraph.ops.physical.stream import Stream
+from cgraph.planning import strategy_named
+from cgraph.record import Record
+from cgraph.view.curve import Point
+
+RUNGS = 7  # budgets from the smallest plan to the one that changes nothing, each the same times the one before
+
+
+class Curve(Record):
+    """Plans of one graph within several budgets.
+
+    Fields
+        points: plans by falling bytes, each of other bytes
+        asked: the plan within the budget that was asked for, the smallest where nothing fits, the free one without
+    """
+
+    points: tuple[Point, ...]
+    asked: Choice
+
+
+def curve_of(model: Model, budget: int | None, memory: str) -> Curve:
+    """The plans that `compile` makes of a model within a budget and within others. Time: up to twice a compile."""
+    engine, strategy = CpuEngine(), strategy_named(memory)
+    free = model.compiled(memory=memory, engine=engine).compiled
+    assert free is not None
+    known = Candidate(free.order, free.layout, free.usage), free.plan
+    facts = Facts(target_named(engine.target))
+    search = search_of(known, None, engine.alignment, facts)
+
+    def within(nbytes: int) -> Choice:
+        found = fitted(known, Limits(nbytes), strategy, engine.alignment, facts, search)
+        check_plan(found[0].usage.problem, found[1])
+        return found
+
+    room = free.nbytes if budget is None else budget
+    asked = within(room)  # first, by a search that knows as little as that of `compile`
+    is_met = asked[1].nbytes <= room
+    least = within(0) if is_met else asked
+    rungs = np.geomspace(max(least[1].nbytes, 1), max(free.nbytes, 1), RUNGS)[1:-1]
+    choices = [known, *(within(int(nbytes)) for nbytes in rungs), least, asked]
+    found = {choice[1].nbytes: choice for choice in choices}
+    marked = asked[1].nbytes if is_met and budget is not None else None
+    points = (point(known, found[nbytes], nbytes == marked) for nbytes in sorted(found, reverse=True))
+    return Curve(tuple(points), asked)
+
+
+def point(known: Choice, choice: Choice, asked: bool) -> Point:
+    """A plan beside the one that changes nothing."""
+    (bands, slides, steps), before = counts(choice[0].layout), counts(known[0].layout)
+    again = steps - before[2]
+    calls = bands + slides + steps - sum(before)
+    nbytes = choice[1].nbytes
+    return Point(nbytes, choice[0].order, bands, again, calls, calls * CALL_NS / 1e9, asked)
+
+
+def counts(layout: Layout) -> tuple[int, int, int]:
+    """Bands beyond one of each step, slides of rows, and steps, those in regions counted one by one."""
+    regions = [node.op for node in layout.steps if isinstance(node.op, Stream)]
+    inner = sum(len(op.inner) for op in regions)
+    slides = sum(move.slides for op in regions for move in op.frame.moves)
+    runs = sum(len(op.frame.moves) for op in regions) - slides
+    return runs - inner, slides, len(layout.steps) - len(regions) + inner
+
+
+def curve_lines(points: tuple[Point, ...]) -> list[str]:
+    """A table; the plan within the budget is marked."""
+    whole = max(points[0].nbytes, 1)
+    return [
+        f"  {'bytes':>14}{'saving':>9}{'bands':>8}{'again':>7}{'calls':>8}{'ms':>9}  means",
+        *(
+            f"{'>' if x.asked else ' '} {x.nbytes:>14}{100 * (1 - x.nbytes / whole):>7.1f} %{x.bands:>8}{x.again:>7}"
+            f"{x.calls:>8}{x.seconds * 1e3:>9.3f}  {x.means}"
+            for x in points
+        ),
+        "bands: beyond one of each step; again: steps computed again; calls: more than before, for bands, rows that",
+        f"slide and steps again; ms: predicted for those calls, {CALL_NS / 1e3:g} µs each, not for what they compute",
+    ]

@@ -1,0 +1,97 @@
+"""The picture of a budget's curve: milliseconds that plans cost more across, bytes of their arenas upwards.
+
+One dot is one plan; the line says how many bytes are needed when so much time may be spent. The plan that was asked for
+is red. Pointing at a dot tells by which means it came about.
+"""
+
+from collections.abc import Sequence
+
+from cgraph.errors import bytes_text
+from cgraph.record import Record
+from cgraph.view.text import markup
+
+WIDTH, HEIGHT = 900, 460  # of the picture, in pixels
+LEFT, TOP, RIGHT, BOTTOM = 96, 74, 110, 60  # margins
+TICKS = 5
+
+STYLE = """
+text{font:12px system-ui,sans-serif;fill:#4b5563}
+.title{font-size:17px;font-weight:600;fill:#111827}
+.end{text-anchor:end}.middle{text-anchor:middle}
+.grid{stroke:#e5e7eb}.axis{stroke:#9ca3af;fill:none}
+.curve{stroke:#2563eb;stroke-width:1.5;fill:none}
+.plan{fill:#2563eb}.asked{fill:#dc2626}
+"""
+
+
+class Point(Record):
+    """A plan within a budget.
+
+    Fields
+        nbytes: of the arena
+        means: order of the steps, regions in bands, what is computed again
+        bands: beyond one of each step
+        again: steps that are computed again
+        calls: more than of the plan that changes nothing
+        seconds: predicted for those calls alone
+        asked: it is the plan of the budget that was asked for
+    """
+
+    nbytes: int
+    means: str
+    bands: int
+    again: int
+    calls: int
+    seconds: float
+    asked: bool
+
+
+def curve_svg(points: Sequence[Point], title: str) -> str:
+    """The picture of plans by falling bytes, at least one, as an SVG text."""
+    longest, most = max(x.seconds for x in points) or 1e-6, max(points[0].nbytes, 1)
+
+    def at(seconds: float, nbytes: float) -> tuple[float, float]:
+        x = LEFT + seconds / longest * (WIDTH - LEFT - RIGHT)
+        return x, HEIGHT - BOTTOM - nbytes / most * (HEIGHT - BOTTOM - TOP)
+
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">',
+        f"<style>{STYLE}</style>",
+        '<rect width="100%" height="100%" fill="#fff"/>',
+        f'<text class="title" x="{LEFT}" y="28">{markup(title)}</text>',
+        f'<text x="{LEFT}" y="48">bytes of the arena against predicted milliseconds of further calls</text>',
+    ]
+    for i in range(TICKS + 1):
+        x, y = at(longest * i / TICKS, most * i / TICKS)
+        lines += [
+            f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>',
+            f'<text class="end" x="{LEFT - 8}" y="{y + 4:.1f}">{bytes_text(most * i // TICKS)}</text>',
+            f'<text class="middle" x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}">{longest * 1e3 * i / TICKS:.3g}</text>',
+        ]
+    lines += [
+        f'<path class="axis" d="M{LEFT} {TOP}V{HEIGHT - BOTTOM}H{WIDTH - RIGHT}"/>',
+        f'<text class="middle" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - BOTTOM + 40}">milliseconds</text>',
+        f'<path class="curve" d="{staircase([at(x.seconds, x.nbytes) for x in cheapest(points)])}"/>',
+    ]
+    for point in points:
+        x, y = at(point.seconds, point.nbytes)
+        about = f"{point.nbytes} bytes, {point.calls} calls more, {point.again} steps again\n{point.means}"
+        style = "asked" if point.asked else "plan"
+        lines.append(f'<circle class="{style}" cx="{x:.1f}" cy="{y:.1f}" r="5"><title>{markup(about)}</title></circle>')
+        lines.append(f'<text x="{x + 9:.1f}" y="{y - 6:.1f}">{bytes_text(point.nbytes)}</text>')
+    return "\n".join([*lines, "</svg>"]) + "\n"
+
+
+def cheapest(points: Sequence[Point]) -> list[Point]:
+    """The plans that no other one beats in both bytes and time, by rising time."""
+    found: list[Point] = []
+    for point in sorted(points, key=lambda x: (x.seconds, x.nbytes)):
+        if not found or point.nbytes < found[-1].nbytes:
+            found.append(point)
+    return found
+
+
+def staircase(corners: Sequence[tuple[float, float]]) -> str:
+    """A path that goes across to each corner, then down to it."""
+    (x, y), *rest = corners
+    return f"M{x:.1f} {y:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in rest)

@@ -1,0 +1,118 @@
+import re
+import xml.etree.ElementTree as xml
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.cli import main
+from cgraph.cli.curve import curve_of
+from cgraph.cli.model import load_model
+
+IMAGES, TRAINING = "tests.cli.test_curve:images", "tests.cli.test_curve:training"
+
+
+def images():
+    x = y = cg.Var((1, 8, 32, 32), name="x")
+    for _ in range(2):
+        y = cg.relu(cg.conv2d(y, cg.Const(np.full((8, y.shape[1], 3, 3), 0.1, "float32")), pad=1))
+    return cg.compile(cg.max_pool2d(y, 8), [x])
+
+
+def training():
+    """A deep chain with its gradient: every forward value is read again."""
+    x = y = cg.Var((64, 64), name="x")
+    w = cg.Var((64, 64), name="w")
+    for _ in range(9):
+        y = cg.tanh(y @ w)
+    return cg.compile(cg.gradient(cg.sum(y), w), [x, w])
+
+
+def plan(capsys, model, *options):
+    """Exit status, the curve's rows as lists of words, and what is said on standard error."""
+    status = main(["plan", model, "--strategy", "auto", *options])
+    out, err = capsys.readouterr()
+    lines = out.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.endswith("means")) + 1
+    last = next(i for i, line in enumerate(lines) if line.startswith("bands:"))
+    return status, lines[first:last], err
+
+
+def nbytes_of(row):
+    return int(row[1:].split()[0])
+
+
+@pytest.mark.parametrize("model", [IMAGES, TRAINING])
+def test_a_refusal_names_the_least_budget_which_is_then_met(model, capsys):
+    status, rows, err = plan(capsys, model, "--budget", "64")
+    assert status == 1
+    assert not [row for row in rows if row.startswith(">")]
+    least = int(re.search(r"the least budget of this graph is (\d+) bytes", err)[1])
+    assert nbytes_of(rows[-1]) == least
+    status, rows, err = plan(capsys, model, "--budget", str(least))
+    assert status == 0
+    assert not err
+    assert [nbytes_of(row) for row in rows if row.startswith(">")] == [least]
+
+
+@pytest.mark.parametrize("model", [IMAGES, TRAINING])
+def test_the_plan_within_the_budget_is_that_of_compile(model):
+    found = load_model(model)
+    free, least = found.compiled(budget=None).nbytes, curve_of(found, None, "auto").points[-1].nbytes
+    for budget in np.linspace(least, free, 3).astype(int).tolist():
+        curve = curve_of(found, budget, "auto")
+        want = found.compiled(budget=budget).compiled
+        assert (curve.asked[1], curve.asked[0].order) == (want.plan, want.order)
+        assert [x.nbytes for x in curve.points if x.asked] == [want.nbytes]
+
+
+def test_calls_are_those_that_run():
+    found = load_model(IMAGES)
+    least = curve_of(found, None, "auto").points[-1].nbytes
+    asked = next(x for x in curve_of(found, least, "auto").points if x.asked)
+    before, after = (runs_of(found.compiled(budget=budget).compiled) for budget in (None, least))
+    assert asked.calls == after - before > 0
+
+
+def runs_of(compiled):
+    """Bands, slides and whole steps: what has kernel calls."""
+    return sum(bool(part.calls) for step in compiled.steps for part in step.parts())
+
+
+def test_images_go_in_bands_and_training_computes_again():
+    bands, again = (curve_of(load_model(model), None, "auto").points[-1] for model in (IMAGES, TRAINING))
+    assert bands.bands > 0 == bands.again
+    assert again.again > 0 == again.bands
+    assert "in bands" in bands.means
+    assert "recomputing" in again.means
+
+
+def test_bytes_fall_along_the_curve(capsys):
+    _, rows, _ = plan(capsys, IMAGES, "--budget", "1GiB")
+    sizes = [nbytes_of(row) for row in rows]
+    assert sizes == sorted(set(sizes), reverse=True)
+    assert rows[0].startswith(">")
+    assert rows[0].split()[-1] == "depth_first"
+
+
+def test_the_curve_is_drawn(tmp_path, capsys):
+    picture = tmp_path / "curve.svg"
+    status, rows, _ = plan(capsys, IMAGES, "--budget", "128KiB", "-o", str(picture))
+    dots = [x.get("class") for x in xml.fromstring(picture.read_text()).iter() if x.tag.endswith("circle")]
+    assert status == 0
+    assert len(dots) == len(rows) > 2
+    assert [i for i, x in enumerate(dots) if x == "asked"] == [i for i, x in enumerate(rows) if x.startswith(">")]
+
+
+def test_a_picture_alone_asks_for_no_budget(tmp_path, capsys):
+    status, rows, _ = plan(capsys, IMAGES, "-o", str(tmp_path / "curve.svg"))
+    assert status == 0
+    assert not [row for row in rows if row.startswith(">")]
+
+
+def test_what_has_no_curve_is_refused(tmp_path, capsys):
+    records = tmp_path / "records.csv"
+    records.write_text("id,first_op,last_op,size_bytes,name\n0,0,1,4096,conv\n")
+    assert main(["plan", str(records), "-o", str(tmp_path / "curve.svg")]) == 2
+    assert main(["plan", IMAGES, "-o", str(tmp_path / "curve.png")]) == 2
+    assert "a curve is drawn of a model, as .svg" in capsys.readouterr().err
