@@ -18,7 +18,7 @@ from nn.optim import Optimiser
 from nn.step import Step, training_step
 from nn.stopping import Below, Early
 from nn.summary import summary
-from nn.train import train
+from nn.train import LossError, train
 from nn.weights import load_weights, save_weights, set_values
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "History",
     "Layer",
     "Loader",
+    "LossError",
     "Mode",
     "Optimiser",
     "Parameter",

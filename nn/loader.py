@@ -18,8 +18,8 @@ class Loader(Record, eq=False):
         seed: of the order
         change: makes other samples of a batch, such as shifted pictures, given its arrays and a generator that
             depends on seed and step alone
-
-    The samples behind the last whole batch of an epoch are left out; in another order they are others.
+        partial: the samples behind the last whole batch of an epoch are a batch of their own, and a smaller one.
+            Otherwise they are left out; in another order they are others.
     """
 
     arrays: Sequence[np.ndarray]
@@ -27,6 +27,7 @@ class Loader(Record, eq=False):
     order: str = "shuffled"
     seed: int = 0
     change: Callable[[tuple[np.ndarray, ...], "np.random.Generator"], tuple[np.ndarray, ...]] | None = None
+    partial: bool = False
 
     def __post_init__(self) -> None:
         counts = {len(x) for x in self.arrays}
@@ -44,7 +45,12 @@ class Loader(Record, eq=False):
 
     @property
     def steps_per_epoch(self) -> int:
-        return self.count // self.batch
+        return self.count // self.batch + (self.partial and self.rest > 0)
+
+    @property
+    def rest(self) -> int:
+        """Samples behind the last whole batch."""
+        return self.count % self.batch
 
     def at(self, step: int) -> tuple[np.ndarray, ...]:
         """The batch of any step, counted from 0 over all epochs."""

@@ -1,9 +1,12 @@
 """Losses: one number of what a model predicts and what is wanted, the mean over the batch."""
 
 from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 
 import cgraph as cg
-from cgraph import Node, ShapeError
+from cgraph import Node, PositionError, ShapeError
 
 Loss = Callable[..., Node | dict[str, Node]]
 """Of what a model predicts and what is wanted: one number, or parts by name, whose sum is minimised."""
@@ -15,9 +18,24 @@ def cross_entropy(scores: Node, wanted: Node) -> Node:
     Parameters
         scores: logits ``[n, classes]`` or ``[n, ..., classes]``
         wanted: integer classes ``[n, ...]``, or probabilities in the shape of `scores`
+
+    A class that has no score adds nothing: to find it in the graph would keep weights from being changed in place. The
+    steps of training look at what they are given (`check_classes`).
     """
     logs = cg.log_softmax(scores, axis=-1)
     return -cg.mean(cg.sum(picked(logs, wanted), axis=-1))
+
+
+def check_classes(loss: Loss, scores: Node, wanted: Any) -> None:
+    """PositionError when `cross_entropy` of these scores is asked for a class that has none."""
+    classes, wanted = scores.shape[-1], np.asarray(wanted)
+    if loss is cross_entropy and wanted.dtype.kind in "iu" and wanted.size:
+        least, most = wanted.min(), wanted.max()
+        if least < 0 or most >= classes:
+            wrong = least if least < 0 else most
+            raise PositionError(
+                f"class {wrong} is wanted, and {scores.name} {scores.spec} has scores of 0 to {classes - 1}"
+            )
 
 
 def picked(logs: Node, wanted: Node) -> Node:

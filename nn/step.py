@@ -1,5 +1,7 @@
 """A training step as one compiled Function: forward, loss, gradients, and an update edge for all that changes."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -7,8 +9,9 @@ import numpy as np
 import cgraph as cg
 from cgraph import Function, Node, Record, Var
 from nn.layer import Layer, Parameter
-from nn.losses import Loss
+from nn.losses import Loss, check_classes, cross_entropy
 from nn.mode import Mode
+from nn.optim.methods import Method
 from nn.optim.optimiser import Optimiser
 from nn.weights import check_assigned
 
@@ -21,27 +24,32 @@ class Step(Record):
         parameters: what the gradients change
         state: every Var that changes and is no Parameter, by name: step number, slots, random key
         parts: names of the parts of which the loss is the sum; none when it is one number
+        check: refuses what is given, before anything changes
     """
 
     function: Function
     parameters: dict[str, Parameter]
     state: dict[str, Var]
     parts: tuple[str, ...] = ()
+    check: Callable[[np.ndarray], None] | None = None
 
     def __call__(self, *arrays: np.ndarray) -> tuple[float, ...]:
         """Loss before the step, the rate with which it was made, and the loss's parts."""
+        if self.check is not None:
+            self.check(arrays[-1])
         return tuple(float(x) for x in self.function(*arrays))
 
 
 def training_step(
     model: Layer,
     loss: Loss,
-    optimiser: Optimiser,
+    optimiser: Optimiser | Method | None,
     samples: tuple[np.ndarray, ...],
     *,
     targets: int = 1,
     seed: int = 0,
     trained: dict[str, Parameter] | None = None,
+    state: dict[str, Var] | None = None,
     **options: Any,
 ) -> Step:
     """Build and compile the step.
@@ -50,30 +58,37 @@ def training_step(
         model: its Parameters have values
         loss: of what the model gives and of the arrays behind its inputs: one number, or several by name, whose sum is
             minimised and which are reported one by one
+        optimiser: or its method alone, with a rate of 0.001
         samples: one batch: an array for each input of the model, then what is wanted; only shapes and dtypes count
         targets: how many of them are what is wanted; none when the model's result is the loss's only operand
         seed: of dropout and noise
         trained: Parameters to change, by path; all trained ones of the model by default
+        state: another step's, which this one goes on with: the same training with batches of another size
         options: for ``cgraph.compile``
     """
     check_assigned(model)
+    optimiser = Optimiser.of(optimiser)
     mode = Mode(training=True, seed=seed)
+    if state is not None:
+        mode.key = state["random_key"]
     inputs = [Var(x.shape, x.dtype, f"batch{i}") for i, x in enumerate(samples)]
     parameters = model.parameters() if trained is None else trained
     given = len(inputs) - targets
-    found = loss(model(*inputs[:given], mode=mode), *inputs[given:])
+    predicted = model(*inputs[:given], mode=mode)
+    found = loss(predicted, *inputs[given:])
     parts = found if isinstance(found, dict) else {}
     error = sum_of(list(parts.values())) if isinstance(found, dict) else found
     penalty = optimiser.penalty(parameters)
     total = error if penalty is None else error + penalty
     gradients = cg.gradient(total, list(parameters.values()))
-    state = optimiser.state(parameters)
+    state = optimiser.state(parameters) if state is None else state
     edges, rate = optimiser.updates(parameters, gradients, state)
     edges.update(mode.updates)
     if mode.key is not None:
         state["random_key"] = mode.key
     function = cg.compile([total, rate, *parts.values()], inputs, updates=edges, **options)
-    return Step(function, parameters, state, tuple(parts))
+    check = partial(check_classes, loss, predicted) if loss is cross_entropy else None
+    return Step(function, parameters, state, tuple(parts), check)
 
 
 def sum_of(nodes: list[Node]) -> Node:

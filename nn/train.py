@@ -5,18 +5,20 @@ and the order of the samples depends on seed and step number alone.
 """
 
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
 import cgraph as cg
-from cgraph import FormatError, InputError, Var
+from cgraph import CgraphError, FormatError, InputError, Var
 from nn.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from nn.compile import compile as compile_model
 from nn.history import History
 from nn.layer import Layer, Parameter, Sample
 from nn.loader import Loader
-from nn.losses import Loss, cross_entropy
+from nn.losses import Loss, check_classes, cross_entropy
+from nn.optim.methods import Method
 from nn.optim.optimiser import Optimiser
 from nn.progress import progress_bar
 from nn.step import Step, sum_of, training_step
@@ -26,11 +28,15 @@ from nn.weights import set_values, values_of
 Arrays = Sequence[np.ndarray]
 
 
+class LossError(CgraphError, ArithmeticError):
+    """The loss of a step is not finite."""
+
+
 def train(
     model: Layer,
     data: Loader,
     loss: Loss = cross_entropy,
-    optimiser: Optimiser | None = None,
+    optimiser: Optimiser | Method | None = None,
     *,
     targets: int = 1,
     epochs: float = 1.0,
@@ -38,6 +44,7 @@ def train(
     stopping: Stopping | None = None,
     checkpoint: Checkpoint | None = None,
     resume: bool = True,
+    finite: bool = True,
     trained: dict[str, Parameter] | None = None,
     seed: int = 0,
     progress: bool = True,
@@ -49,7 +56,7 @@ def train(
         model: its Parameters have values
         data: the samples of each step
         loss: of what the model gives and what is wanted: one number, or several by name, whose sum is minimised
-        optimiser: Adam with a rate of 0.001 by default
+        optimiser: or its method alone, with a rate of 0.001; Adam by default
         targets: how many of the loader's arrays, the last ones, are what is wanted
         epochs: passes over the samples; a part of one is fine
         validation: arrays like the loader's, whose loss is computed after every epoch, for inference; or a function
@@ -57,20 +64,27 @@ def train(
         stopping: when to stop before; asked after every epoch
         checkpoint: where and when to write checkpoints
         resume: go on from the checkpoint if there is one
+        finite: stop at a loss that is not finite; its step is not in a checkpoint
         trained: Parameters to change, by path; all trained ones by default
         seed: of dropout and noise
         progress: show a bar on the error stream
         options: for ``cgraph.compile``
     Returns
         losses and rates of all steps, those before a resumption too
+    Raises
+        LossError: a loss is not finite
+        PositionError: a class that is wanted has no score
     """
-    optimiser = optimiser or Optimiser()
-    step = training_step(model, loss, optimiser, data.at(0), targets=targets, seed=seed, trained=trained, **options)
+    given: dict[str, Any] = {"targets": targets, "seed": seed, "trained": trained, **options}
+    step = training_step(model, loss, optimiser, data.at(0), **given)
+    last = None
+    if data.partial and data.rest:
+        last = training_step(model, loss, optimiser, data.at(data.steps_per_epoch - 1), state=step.state, **given)
     if validation is None or callable(validation):
         checked = validation
     else:
         checked = validation_loss(model, loss, validation, data.batch, targets, options)
-    run = Run(model, step, data, round(epochs * data.steps_per_epoch), checked, stopping, checkpoint)
+    run = Run(model, step, last, data, round(epochs * data.steps_per_epoch), checked, stopping, checkpoint, finite)
     if checkpoint is not None and resume:
         run.resume()
     return run.go(progress)
@@ -80,6 +94,7 @@ class Run:
     """Training under way. Changes: with every step.
 
     Fields
+        step, last: a step, and the one at the end of an epoch where its batch is smaller
         losses, rates: of the steps so far
         parts: of the losses, by name
         checked_at, validation: steps after which the validation loss was computed, and that loss
@@ -90,13 +105,16 @@ class Run:
         self,
         model: Layer,
         step: Step,
+        last: Step | None,
         data: Loader,
         total: int,
         check: Callable[[], float] | None,
         stopping: Stopping | None,
         checkpoint: Checkpoint | None,
+        finite: bool,
     ) -> None:
-        self.model, self.step, self.data, self.total = model, step, data, total
+        self.model, self.step, self.last, self.data, self.total = model, step, last or step, data, total
+        self.finite = finite
         self.check, self.stopping, self.checkpoint = check, stopping, checkpoint
         self.losses: list[float] = []
         self.rates: list[float] = []
@@ -118,7 +136,13 @@ class Run:
 
     def one(self) -> None:
         """One step, and what is due after it."""
-        loss, rate, *parts = self.step(*self.data.at(len(self.losses)))
+        number = len(self.losses) + 1
+        step = self.last if number % self.data.steps_per_epoch == 0 else self.step
+        loss, rate, *parts = step(*self.data.at(number - 1))
+        if self.finite and not isfinite(loss):
+            raise LossError(
+                f"the loss of step {number} is {loss}, at a rate of {rate:.3g}; finite=False goes on all the same"
+            )
         self.losses.append(loss)
         self.rates.append(rate)
         for name, part in zip(self.step.parts, parts):
@@ -204,6 +228,8 @@ def validation_loss(
     (found,) = predict.function.outputs
     predicted = Var((len(inputs[0]), *found.shape[1:]), found.dtype, "predicted")
     answers = [Var(x.shape, x.dtype, f"wanted{i}") for i, x in enumerate(wanted)]
+    for last in wanted[-1:]:
+        check_classes(loss, predicted, last)
     parts = loss(predicted, *answers)
     error = cg.compile(
         sum_of(list(parts.values())) if isinstance(parts, dict) else parts, [predicted, *answers], **options

@@ -31,6 +31,11 @@ class Optimiser(Record):
     clipping: Clipping | None = None
     regularisation: Regularisation | None = None
 
+    @staticmethod
+    def of(given: "Optimiser | Method | None") -> "Optimiser":
+        """A method alone has the default rate, and Adam is the default method."""
+        return given if isinstance(given, Optimiser) else Optimiser() if given is None else Optimiser(given)
+
     def state(self, parameters: dict[str, Parameter]) -> dict[str, Var]:
         """Vars for what is remembered between steps, by name: the number of the step and, per weight, its slots."""
         names = self.method.remembers + (("change",) if self.momentum else ())

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import nn
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, PositionError
 from nn import optim
 from tests.nn.support import draw
 
@@ -55,6 +55,61 @@ def test_training_learns():
     assert len(history.validation) == 30
     x, y = data()
     assert (nn.compile(network, 50)(x).argmax(1) == y).mean() > 0.9
+
+
+def test_a_method_alone_is_an_optimiser():
+    one, two = model(), model()
+    given = {"epochs": 1, "progress": False, "engine": "reference"}
+    first = nn.train(one, nn.Loader(data(), 20), optimiser=optim.RMSprop(), **given)
+    second = nn.train(two, nn.Loader(data(), 20), optimiser=nn.Optimiser(optim.RMSprop()), **given)
+    np.testing.assert_array_equal(first.loss, second.loss)
+
+
+@pytest.mark.parametrize("wrong", [3, -1])
+def test_a_class_without_a_score_is_refused_and_changes_no_weight(wrong):
+    x, y = data()
+    with pytest.raises(PositionError, match=f"class {wrong} is wanted.*scores of 0 to 2"):
+        run(model(), 1, validation=(x, np.full_like(y, wrong)))
+    y[70] = wrong
+    network = model()
+    loader = nn.Loader((x, y), 120)
+    before = {path: x.copy() for path, x in values(network).items()}
+    with pytest.raises(PositionError):
+        nn.train(network, loader, progress=False, engine="reference")
+    for path, value in values(network).items():
+        np.testing.assert_array_equal(value, before[path])
+
+
+def test_a_loss_that_is_not_finite_stops_with_the_steps_number(tmp_path):
+    x, y = data()
+    x[50] = np.nan  # in step 3 of 6
+    loader = nn.Loader((x, y), 20, order="given")
+    given = {"epochs": 1, "progress": False, "engine": "reference"}
+    saved = nn.Checkpoint(tmp_path / "run.json", steps=1)
+    with pytest.raises(nn.LossError, match="the loss of step 3 is nan"):
+        nn.train(model(), loader, checkpoint=saved, **given)
+    assert steps_in(saved.path) == 2
+    assert np.isnan(nn.train(model(), loader, finite=False, **given).loss[2:]).all()
+
+
+@pytest.mark.parametrize("engine", ["reference", "cpu"])
+def test_the_last_samples_are_a_smaller_batch_if_asked_for(tmp_path, engine):
+    loader = nn.Loader(data(), 50, partial=True)
+    assert [len(loader.at(i)[0]) for i in range(4)] == [50, 50, 20, 50]
+    given = {"optimiser": fast(), "progress": False, "engine": engine}
+    saved = nn.Checkpoint(tmp_path / "run.json", steps=4)
+    whole, part = model(), model(seed=9)
+    history = nn.train(whole, loader, epochs=2, checkpoint=saved, **given)
+    np.testing.assert_array_equal(nn.train(part, loader, epochs=2, checkpoint=saved, **given).loss, history.loss)
+    for path, value in values(whole).items():
+        np.testing.assert_array_equal(values(part)[path], value)
+    assert len(history.loss) == 6
+    one, rows = model(), loader.at(2)
+    steps = [nn.training_step(one, nn.losses.cross_entropy, fast(), loader.at(0), engine=engine)]
+    steps.append(nn.training_step(one, nn.losses.cross_entropy, fast(), rows, state=steps[0].state, engine=engine))
+    losses = [steps[i == 2](*loader.at(i))[0] for i in range(3)]
+    np.testing.assert_array_equal(np.float32(losses), history.loss[:3])
+    assert steps[0].state["step"].value == 3
 
 
 def test_several_inputs_and_every_option_at_once():
