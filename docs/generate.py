@@ -1,4 +1,4 @@
-"""Write what is generated: the tables of memory.md, ops.md, and the stub that type checkers read.
+"""Write what is generated: tables of memory.md, ops.md, the README's picture, and the stub that type checkers read.
 
     python -m docs.generate [--timed]
 
@@ -17,7 +17,9 @@ import cgraph.passes  # noqa: F401 - every op, physical ones too
 import cgraph.view  # noqa: F401 - pictures are among the functions
 from benchmarks import memory_tables as tables
 from benchmarks import minimalloc, restructuring
+from benchmarks.plan_sizes import planned
 from cgraph.ir.graph import OPS, Op
+from cgraph.view.planned import function_svg
 from docs.stub import stub
 
 DOCS = Path(__file__).parent
@@ -31,6 +33,7 @@ def main() -> None:
     path = DOCS / "memory.md"
     path.write_text(filled(path.read_text(), blocks))
     (DOCS / "ops.md").write_text(ops_page())
+    (DOCS / "memory_plan.svg").write_text(plan_picture())
     STUB.write_text(stub())
 
 
@@ -70,6 +73,11 @@ BLOCKS: dict[str, Callable[[], list[str]]] = {
     "sizes": sizes,
 }
 TIMED: dict[str, Callable[[], list[str]]] = {"timings": tables.timings, "minimalloc": minimalloc_rows}
+
+
+def plan_picture() -> str:
+    """The README's picture: where the values of a network lie, step by step."""
+    return function_svg(planned("squeezenet1_1", "lowered"), "SqueezeNet 1.1, 224 x 224")
 
 
 # -- ops.md -----------------------------------------------------------------------------------------------------------

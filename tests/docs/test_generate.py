@@ -1,5 +1,9 @@
+import re
+
+import pytest
+
 from cgraph.ir.graph import OPS
-from docs.generate import BLOCKS, DOCS, TIMED, filled, ops_page
+from docs.generate import BLOCKS, DOCS, TIMED, filled, ops_page, plan_picture
 
 
 def test_blocks_are_filled_and_the_rest_stays():
@@ -17,3 +21,12 @@ def test_the_page_of_ops_lists_every_public_function():
     page = ops_page()
     assert all(f"| `{name}` | " in page for name in OPS)
     assert "| `Conv2d` | " in page
+
+
+@pytest.mark.slow
+def test_the_picture_of_the_readme_is_what_the_plan_gives():
+    assert "](docs/memory_plan.svg)" in (DOCS.parent / "README.md").read_text()
+    drawn, kept = (
+        re.sub(r"\.py:\d+", ".py", text) for text in (plan_picture(), (DOCS / "memory_plan.svg").read_text())
+    )
+    assert drawn == kept, "python -m docs.generate draws it"
