@@ -311,11 +311,26 @@ PLACE: ContextVar[tuple[str, int] | None] = ContextVar("place", default=None)
 @contextmanager
 def made_at(file: str, line: int) -> Iterator[None]:
     """Nodes made inside come from this line of a file that describes a graph, not from a line of Python."""
-    token = PLACE.set((file, line))
+    before = PLACE.get()
     try:
+        PLACE.set((file, line))
         yield
     finally:
-        PLACE.reset(token)
+        PLACE.set(before)
+
+
+def keeps_place(function: Callable) -> Callable:
+    """Whatever happens in the function, nodes made after it come from where those before it came from."""
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        before = PLACE.get()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            PLACE.set(before)
+
+    return called
 
 
 def user_line() -> tuple[str, int]:

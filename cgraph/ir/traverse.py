@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from cgraph.ir.graph import PLACE, Node
+from cgraph.ir.graph import PLACE, Node, keeps_place
 
 
 def post_order(outputs: Iterable[Node], before: Mapping[Node, Sequence[Node]] | None = None) -> list[Node]:
@@ -51,16 +51,16 @@ def descendants(nodes: Iterable[Node], sources: Iterable[Node]) -> set[Node]:
 
 
 def located(nodes: Iterable[Node]) -> Iterator[Node]:
-    """Each node in turn; what is made meanwhile comes from its line of the user's code, not from that of compile."""
-    outside = PLACE.set(None)
-    try:
-        for node in nodes:
-            PLACE.set(node.origin)
-            yield node
-    finally:
-        PLACE.reset(outside)
+    """Each node in turn; what is made meanwhile comes from its line of the user's code, not from that of compile.
+
+    For functions that keep the place (`keeps_place`): a generator that an exception has left ends nobody knows when.
+    """
+    for node in nodes:
+        PLACE.set(node.origin)
+        yield node
 
 
+@keeps_place
 def rebuild(
     outputs: tuple[Node, ...],
     change: Callable[[Node, tuple[Node, ...]], Node],

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cgraph.ir.graph import Node, apply
+from cgraph.ir.graph import Node, apply, keeps_place
 from cgraph.ir.traverse import located, post_order, users_of
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.ops.activation import Relu
@@ -44,6 +44,7 @@ class Chain(Record):
         return self.residual is None and self.activation == NONE
 
 
+@keeps_place
 def fuse_epilogues(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """Convolutions of images take in what follows them, as far as nobody else reads what lies between.
 

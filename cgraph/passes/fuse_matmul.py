@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from cgraph.ir.graph import Node, apply
+from cgraph.ir.graph import Node, apply, keeps_place
 from cgraph.ir.traverse import located, post_order, users_of
 from cgraph.kernels.calls.activation import NONE, RELU
 from cgraph.ops.activation import Relu
@@ -13,6 +13,7 @@ from cgraph.passes.rewrite import remade
 from cgraph.record import replace
 
 
+@keeps_place
 def fuse_matmul(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """Products of floats take in what follows them, as far as nobody else reads what lies between: fewer bytes.
 

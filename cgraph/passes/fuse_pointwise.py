@@ -1,6 +1,6 @@
 """Join pointwise ops into one where nobody else wants what lies between."""
 
-from cgraph.ir.graph import Node, apply
+from cgraph.ir.graph import Node, apply, keeps_place
 from cgraph.ir.traverse import located, post_order, users_of
 from cgraph.ops.family import Pointwise
 from cgraph.ops.fused import FusedPointwise
@@ -53,6 +53,7 @@ def _count(nodes: list[Node]) -> int:
     return sum(map(_weight, nodes))
 
 
+@keeps_place
 def _build(outputs: tuple[Node, ...], order: list[Node], members: dict[Node, list[Node]]) -> tuple[Node, ...]:
     new: dict[Node, Node] = {}
     for node in located(order):

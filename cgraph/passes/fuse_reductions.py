@@ -1,6 +1,6 @@
 """Join a reduction with the pointwise op that feeds it."""
 
-from cgraph.ir.graph import Node, apply
+from cgraph.ir.graph import Node, apply, keeps_place
 from cgraph.ir.traverse import located, post_order, users_of
 from cgraph.ops.family import Pointwise
 from cgraph.ops.fused import FusedReduction
@@ -8,6 +8,7 @@ from cgraph.ops.reduce import Reduction
 from cgraph.passes.rewrite import remade
 
 
+@keeps_place
 def fuse_reductions(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """A pointwise op that only a reduction reads becomes part of it: no bytes for what lies between.
 

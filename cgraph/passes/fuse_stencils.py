@@ -3,7 +3,7 @@
 from collections import Counter
 from functools import partial
 
-from cgraph.ir.graph import Node, apply
+from cgraph.ir.graph import Node, apply, keeps_place
 from cgraph.ir.traverse import located, post_order, users_of
 from cgraph.ir.work import Work
 from cgraph.kernels.target import Target
@@ -19,6 +19,7 @@ from cgraph.passes.update_in_place import readers_of
 Joined = tuple[Stencil, tuple[Node, ...], Work]
 
 
+@keeps_place
 def fuse_stencils(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
     """A pointwise op that only a pad or a set slice reads becomes part of it: same bits, one pass over memory for two.
 

@@ -7,7 +7,7 @@ where a value enters or leaves a run of these ops. What a pointwise op or a conc
 else reads, since then the one may overwrite the other. How each op is lowered: `cgraph.passes.image_lowerings`.
 """
 
-from cgraph.ir.graph import Node
+from cgraph.ir.graph import Node, keeps_place
 from cgraph.ir.traverse import located, post_order, users_of
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.target import Target
@@ -21,6 +21,7 @@ from cgraph.record import replace
 Rows = dict[Node, Lowering]
 
 
+@keeps_place
 def lower_cpu(outputs: tuple[Node, ...], target: Target, winograd: bool) -> tuple[Node, ...]:
     """Replace what has a faster layout: same values up to rounding, more nodes, constants packed.
 

@@ -1,12 +1,13 @@
 """Copy the operands that a kernel cannot read with their strides."""
 
-from cgraph.ir.graph import Node, apply
+from cgraph.ir.graph import Node, apply, keeps_place
 from cgraph.ir.traverse import located
 from cgraph.memory.layout import Facts
 from cgraph.ops.shape import Contiguous
 from cgraph.passes.rewrite import remade
 
 
+@keeps_place
 def make_contiguous(outputs: tuple[Node, ...], order: list[Node], facts: Facts) -> tuple[Node, ...]:
     """Insert a copy before every op that needs C order and would get a strided view: same values, more nodes.
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from cgraph.ir.bands import Event
 from cgraph.ir.cut import Cut
-from cgraph.ir.graph import Node, apply
+from cgraph.ir.graph import Node, apply, keeps_place
 from cgraph.ir.traverse import located
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Pointer, contiguous
@@ -25,6 +25,7 @@ from cgraph.record import replace
 COLUMNS = 3  # the axis of columns, as rows are axis 2
 
 
+@keeps_place
 def stream_rows(
     layout: Layout, regions: Sequence[Region], alignment: int, target: Target
 ) -> tuple[list[Node], dict[Node, Node]]:
