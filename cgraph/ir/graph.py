@@ -7,7 +7,7 @@ Python operators and NumPy's functions are looked up in `OPS`, which the files o
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from functools import cache, partial, wraps
 from importlib import import_module
 from itertools import count
@@ -320,15 +320,14 @@ def made_at(file: str, line: int) -> Iterator[None]:
 
 
 def keeps_place(function: Callable) -> Callable:
-    """Whatever happens in the function, nodes made after it come from where those before it came from."""
+    """Whatever happens in the function, nodes made after it come from where those before it came from.
+
+    It runs in a context of its own: a `finally` would have a line at which an interrupt may come.
+    """
 
     @wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
-        before = PLACE.get()
-        try:
-            return function(*args, **kwargs)
-        finally:
-            PLACE.set(before)
+        return copy_context().run(function, *args, **kwargs)
 
     return called
 

@@ -11,7 +11,7 @@ from cgraph.formats.darknet.config import Section, read_config
 from cgraph.formats.darknet.layers import LAYERS, Net
 from cgraph.formats.darknet.parameters import Open, Parameters, Random, Weights
 from cgraph.formats.model import Model
-from cgraph.ir.graph import Node, made_at
+from cgraph.ir.graph import Node, keeps_place, made_at
 from cgraph.ops.leaf import Var
 
 DRAWN = 1 << 30  # bytes
@@ -74,6 +74,7 @@ def check_supported(sections: list[Section], config: str | Path) -> None:
         raise FormatError(f"{config}: there are no layers")
 
 
+@keeps_place
 def build(options: Section, sections: list[Section], net: Net, batch: int, file: str) -> Model:
     """The graph of all layers; `file` is the description's name, for messages."""
     start = input_of(options, net.steps * batch)

@@ -12,7 +12,7 @@ from cgraph.errors import CgraphError, FormatError, PositionError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.onnx.context import OPERATORS, Context, Known, Value
 from cgraph.formats.onnx.tensors import sparse_array
-from cgraph.ir.graph import Node, made_at
+from cgraph.ir.graph import Node, keeps_place, made_at
 from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import Const, ConstOp
 
@@ -67,6 +67,7 @@ class Builder:
         scope = self.build(graph, outer.new_child(inputs))
         return [lookup(scope, v.name, f"result of graph {graph.name!r}") for v in graph.output]
 
+    @keeps_place
     def run(self, protos: Sequence[Any], scope: ChainMap[str, Value], outputs: set[str]) -> None:
         """Build node after node; `scope` gains their results."""
         if self.depth >= DEEPEST:
