@@ -268,6 +268,17 @@ def test_an_interrupt_is_heard_while_the_disk_does_not_answer_and_the_next_run_w
     np.testing.assert_array_equal(function(value), want)
 
 
+def test_an_interrupt_before_the_readers_thread_has_started_leaves_a_function_that_works(tmp_path, monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    function, value, want = streamed(tmp_path)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(threading.Thread, "start", interrupted)
+        function(value)
+    np.testing.assert_array_equal(function(value), want)
+
+
 def test_a_file_that_was_cut_off_is_said_and_the_next_run_works_when_it_is_whole(tmp_path):
     function, value, want = streamed(tmp_path, LARGEST)
     whole = (tmp_path / "w").read_bytes()

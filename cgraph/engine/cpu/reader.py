@@ -92,10 +92,15 @@ class Work:
     def order(self, orders: np.ndarray) -> None:
         """Stop what is being read, and read this."""
         self.stop()
-        if self.thread is None:
+        if not self.is_running:  # an interrupt may have come between making it and starting it
             self.thread = threading.Thread(target=self.run, name="weights of cgraph", daemon=True)
             self.thread.start()
         self.orders.put((self.number, orders))
+
+    @property
+    def is_running(self) -> bool:
+        """The thread is there, and alive."""
+        return self.thread is not None and self.thread.is_alive()
 
     def stop(self) -> None:
         """No order is carried out any more; the words are as before any."""
@@ -114,7 +119,7 @@ class Work:
 
     def close(self) -> None:
         """End the thread, then close the file."""
-        if self.thread is not None:
+        if self.thread is not None and self.thread.is_alive():
             native().halt(self.words.ctypes.data)
             self.orders.put(None)
             self.thread.join(CLOSED)
