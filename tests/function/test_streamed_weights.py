@@ -24,6 +24,7 @@ from cgraph.errors import BudgetError, GraphError, WeightsError
 from cgraph.kernels.control import PASSED, WAIT
 from cgraph.passes import weights_on_disk
 from cgraph.weight_file import PAGE, StreamedWeights, check_weights
+from tests.support.injection import Lines, events
 from tests.support.networks import networks
 
 LARGEST = 592 * 1024  # a little more than the bytes of one layer's filters below, transformed
@@ -277,6 +278,14 @@ def test_an_interrupt_before_the_readers_thread_has_started_leaves_a_function_th
         patch.setattr(threading.Thread, "start", interrupted)
         function(value)
     np.testing.assert_array_equal(function(value), want)
+
+
+def test_an_exception_at_any_line_of_a_run_leaves_a_function_that_works(tmp_path):
+    function, value, want = streamed(tmp_path)
+    for at in range(1, len(events(lambda: function.__copy__()(value))) + 1, 2):
+        other = function.__copy__()  # with an arena, a ring and a thread that are made anew
+        Lines(at).during(lambda other=other: other(value))
+        np.testing.assert_array_equal(other(value), want)
 
 
 def test_a_file_that_was_cut_off_is_said_and_the_next_run_works_when_it_is_whole(tmp_path):

@@ -4,6 +4,7 @@ import mmap
 import os
 import threading
 import weakref
+from functools import partial
 from queue import SimpleQueue
 
 import numpy as np
@@ -13,6 +14,7 @@ from cgraph.engine.cpu.ring import Controlled
 from cgraph.engine.cpu.threads import aligned_words, native
 from cgraph.errors import WeightsError
 from cgraph.kernels.control import FAILED, FREED, HALT, READ, RING_WORDS, STALLED
+from cgraph.turns import Turns
 from cgraph.weight_file import StreamedWeights
 
 CLOSED = 5  # seconds that the end of the process waits for a disk
@@ -85,7 +87,7 @@ class Work:
     def __init__(self, words: np.ndarray, file: int, memory: mmap.mmap) -> None:
         self.words, self.file, self.memory = words, file, memory
         self.orders: SimpleQueue[tuple[int, np.ndarray] | None] = SimpleQueue()
-        self.reading = threading.Lock()  # held by the thread while it reads
+        self.reading = Turns()  # had by the thread while it reads
         self.number = 0
         self.thread: threading.Thread | None = None
 
@@ -105,17 +107,21 @@ class Work:
     def stop(self) -> None:
         """No order is carried out any more; the words are as before any."""
         native().halt(self.words.ctypes.data)
-        with self.reading:
-            self.number += 1
-            self.words[[READ, FREED, FAILED, HALT]] = 0
+        self.reading.run(self._reset)
+
+    def _reset(self) -> None:
+        self.number += 1
+        self.words[[READ, FREED, FAILED, HALT]] = 0
 
     def run(self) -> None:
         """Carry out orders until there is None."""
         while (order := self.orders.get()) is not None:
             number, orders = order
-            with self.reading:
-                if number == self.number:
-                    native().read(self.words.ctypes.data, orders.ctypes.data, len(orders), self.file)
+            self.reading.run(partial(self._read, number, orders))
+
+    def _read(self, number: int, orders: np.ndarray) -> None:
+        if number == self.number:
+            native().read(self.words.ctypes.data, orders.ctypes.data, len(orders), self.file)
 
     def close(self) -> None:
         """End the thread, then close the file."""
