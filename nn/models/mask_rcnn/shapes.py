@@ -152,7 +152,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--pictures", type=int, default=PICTURES, help="to train with")
     parser.add_argument("--tested", type=int, default=TESTED, help="pictures to measure on")
-    parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--threads", type=int, default=0)
     given = parser.parse_args()
     model, history = train_shapes(given.folder, given.steps, given.pictures, threads=given.threads)
     save_weights(given.folder / WEIGHTS.name, model, dtype="float16")
