@@ -1,0 +1,72 @@
+"""When actors that wait for one another do what: a reader of weights and the kernels behind it, stages of a pipeline.
+
+An actor does its acts in order, each as soon as it can. Counters only rise, so what an actor waits for does not depend
+on who is looked at first, and every script has one outcome. Time in proportion to the acts.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Sequence
+
+from cgraph.errors import GraphError
+from cgraph.record import Record
+
+
+class Work(Record):
+    """Takes time."""
+
+    seconds: float
+
+
+class Tell(Record):
+    """A counter has reached a number."""
+
+    counter: str
+    count: int
+
+
+class Wait(Record):
+    """Go on when a counter has reached a number; 0 is there from the beginning."""
+
+    counter: str
+    count: int
+
+
+Act = Work | Tell | Wait
+Told = dict[str, list[tuple[int, float]]]  # numbers that rise, and when each was reached
+
+
+def ends_of(scripts: Sequence[Sequence[Act]]) -> list[list[float]]:
+    """When each act of each actor is over, in seconds from the beginning.
+
+    Raises
+        GraphError: all that are left wait for one another
+    """
+    told: Told = defaultdict(lambda: [(0, 0.0)])
+    ends: list[list[float]] = [[] for _ in scripts]
+    going = True
+    while going:
+        going = False
+        for script, done in zip(scripts, ends):
+            while len(done) < len(script):
+                end = end_of(script[len(done)], done[-1] if done else 0.0, told)
+                if end is None:
+                    break
+                done.append(end)
+                going = True
+    for script, done in zip(scripts, ends):
+        if len(done) < len(script):
+            raise GraphError(f"{script[len(done)]} is waited for without end")
+    return ends
+
+
+def end_of(act: Act, now: float, told: Told) -> float | None:
+    """When an act that begins now is over; None while what it waits for is not known."""
+    if isinstance(act, Work):
+        return now + act.seconds
+    known = told[act.counter]
+    if isinstance(act, Tell):
+        known.append((act.count, now))
+        return now
+    place = bisect_left(known, (act.count,))
+    return max(now, known[place][1]) if place < len(known) else None
