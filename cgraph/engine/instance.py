@@ -14,6 +14,10 @@ from cgraph.cell import Value
 class Instance(Protocol):
     """A program with memory of its own. One run at a time."""
 
+    @property
+    def waited(self) -> float:
+        """Seconds that its runs have waited for weights from a file."""
+
     def bind(self, given: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
         """The memory of Vars for the runs that follow.
 

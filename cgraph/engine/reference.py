@@ -77,6 +77,8 @@ class ReferenceProgram(Record, eq=False):
 class ReferenceInstance:
     """Values of one run. Changes: the Vars' values are bound, a run fills in the others."""
 
+    waited = 0.0
+
     def __init__(self, request: Request) -> None:
         self.request = request
         self.values: dict[Node, np.ndarray] = {}

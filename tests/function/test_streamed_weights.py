@@ -210,7 +210,7 @@ def slow_reader(rng, most=0.003):
     """Reading in Python, some bytes at a time, with rests; and what stops it."""
 
     def read(words, orders, count, file):
-        shared = np.ctypeslib.as_array((ctypes.c_int64 * readers.RING_WORDS).from_address(words))
+        shared = np.ctypeslib.as_array((ctypes.c_int64 * readers.STALLED).from_address(words))
         table = np.ctypeslib.as_array((ctypes.c_int64 * (5 * count)).from_address(orders)).reshape(-1, 5)
         for offset, nbytes, address, freed, number in table.tolist():
             while shared[readers.FREED] < freed and not shared[readers.HALT]:

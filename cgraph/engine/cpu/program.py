@@ -73,6 +73,8 @@ class Rows:
 class CpuInstance:
     """A program with an arena. Changes: addresses when memory is bound, and the arena. One run at a time."""
 
+    waited = 0.0
+
     def __init__(self, program: CpuProgram) -> None:
         code = self.code = program.code
         self.arena = aligned_memory(code.nbytes)

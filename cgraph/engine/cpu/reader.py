@@ -13,7 +13,7 @@ from cgraph.engine.cpu.code import Ring
 from cgraph.engine.cpu.ring import Controlled
 from cgraph.engine.cpu.threads import aligned_words, native
 from cgraph.errors import WeightsError
-from cgraph.kernels.control import FAILED, FREED, HALT, READ, RING_WORDS, STALLED
+from cgraph.kernels.control import FAILED, FREED, HALT, READ, STALLED
 from cgraph.turns import Turns
 from cgraph.weight_file import StreamedWeights
 
@@ -38,7 +38,7 @@ class Reader:
         if poison is not None:
             np.frombuffer(self.memory, np.uint8)[...] = poison
         self.address = np.frombuffer(self.memory, np.uint8, 1).ctypes.data
-        self.words = aligned_words(RING_WORDS)
+        self.words = aligned_words(STALLED + len(ring.pieces))
         self._forget()
 
     def _forget(self) -> None:
@@ -49,9 +49,9 @@ class Reader:
         self._close = weakref.finalize(self, self._work.close)
 
     @property
-    def stalled(self) -> float:
-        """Seconds that runs have waited for the file, by the system's coarse clock (milliseconds)."""
-        return int(self.words[STALLED]) / 1e9
+    def waits(self) -> np.ndarray:
+        """Seconds that runs have waited so far: for the first piece that each read, the second, and so on."""
+        return self.words[STALLED:] / 1e9
 
     def begin(self, rows: Controlled) -> None:
         """Read what these rows need, unless that is what has been begun."""

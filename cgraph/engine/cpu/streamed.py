@@ -32,6 +32,10 @@ class StreamedInstance(CpuInstance):
         self._held: list[np.ndarray] = []
         super().__init__(program)
 
+    @property
+    def waited(self) -> float:  # type: ignore[override]
+        return float(self.reader.waits.sum())
+
     def _address_of_constant(self, number: int) -> int:
         """In the ring; or in memory, if its array lies in the file and is not read in turn."""
         piece, array = self.pieces.get(number), self.code.constants[number]

@@ -64,6 +64,8 @@ class CudaProgram(Record, eq=False):
 class CudaInstance:
     """A program with an arena. Changes: addresses when memory is bound, and the device's memory. One run at a time."""
 
+    waited = 0.0
+
     def __init__(self, program: CudaProgram) -> None:
         code, device = program.code, program.device
         self.program, self.code, self.views = program, code, code.views

@@ -22,6 +22,7 @@ given back on return, and so is a team: whatever happens to the caller in Python
 the caller waits for one as long as a slice, and goes back to Python then, too.
 """
 
+from time import CLOCK_MONOTONIC
 from types import SimpleNamespace
 
 from llvmlite import ir
@@ -250,14 +251,15 @@ def control(k: Builder, t: SimpleNamespace, entry: Ptr, stop: Ptr, deadline: Val
             store(k, words + FREED, wanted)
             wake(k, t, words + FREED)
         with waits, k.if_(load(k, words + READ) < wanted):
-            start = now(k, t.clock)
+            start = now(k, CLOCK_MONOTONIC)
             there.value = k.const(0, "b1")
             with k.loop_while() as w:
                 seen = load(k, words + READ)
                 there.value = seen >= wanted
                 w.until(there.value | (load(k, words + FAILED) != 0) | (now(k, t.clock) > deadline))
                 nap(k, t, words + READ, seen)
-            words.store(words.load(STALLED) + (now(k, t.clock) - start), STALLED)
+            stalled = words + (wanted + (STALLED - 1))
+            stalled.store(stalled.load() + (now(k, CLOCK_MONOTONIC) - start))
             with k.if_((load(k, words + FAILED) != 0) & ~there.value):
                 stop.store(READ_FAILED)
     return there.value
