@@ -2,9 +2,9 @@
 
     python -m benchmarks.demand_layering            # Tables I and II, simulated: seconds, nothing is run
 
-Source: Ji et al., "Demand Layering for Real-Time DNN Inference with Minimized Memory Usage", RTSS 2022; the networks are
-the authors' own, from the folder of shared data. A layer is read, copied to the GPU and computed. Times of the
-paper's machine (Jetson AGX Xavier) are fitted by six numbers, `XAVIER`; memory is counted, not fitted.
+Source: Ji et al., "Demand Layering for Real-Time DNN Inference with Minimized Memory Usage", RTSS 2022; the networks
+are the authors' own, from the folder of shared data. A layer is read, copied to the GPU and computed. Times of the
+paper's machine (Jetson AGX Xavier) are fitted by seven numbers, `XAVIER`; memory is counted, not fitted.
 """
 
 from collections import deque

@@ -55,7 +55,7 @@ def child(name: str, ring: float, folder: str) -> dict[str, float]:
         function(*values)
         seconds.append(perf_counter() - start)
     pieces = function.program.code.ring.pieces if ring else ()
-    waited = function._idle[-1].instance.reader.stalled / RUNS if ring else 0.0
+    waited = function._idle[-1].instance.waited / RUNS if ring else 0.0
     return {
         "seconds": median(seconds),
         "waited": waited,

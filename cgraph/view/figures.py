@@ -42,6 +42,46 @@ class Kernels(Record):
     compile_seconds: float
 
 
+class PieceRow(Record):
+    """A piece of weights that is read from a file during each run.
+
+    Fields
+        name: of the step that reads it, and its line
+        read: seconds of reading it alone
+        predicted, measured: seconds that a run waits for it
+    """
+
+    name: str
+    nbytes: int
+    read: float | None = None
+    predicted: float | None = None
+    measured: float | None = None
+
+
+class Weights(Record):
+    """Weights from disk.
+
+    Fields
+        path: the file
+        ring: bytes of memory that take them
+        pieces: in the order of reading
+        kernels: seconds of all steps, each run alone with its weights there
+        predicted, measured: seconds of a whole run
+    """
+
+    path: str
+    ring: int
+    pieces: tuple[PieceRow, ...]
+    kernels: float | None = None
+    predicted: float | None = None
+    measured: float | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that a run reads."""
+        return sum(piece.nbytes for piece in self.pieces)
+
+
 class Figures(Record):
     """What a Function needs and why.
 
@@ -56,6 +96,7 @@ class Figures(Record):
         kernels: None when only the plan is known
         inner: what steps do in their workspaces, by the step's name and line: the bodies of loops
         on_host: steps that leave the device, with the bytes carried to the host and back
+        weights: those that are read from a file during each run
     """
 
     steps: tuple[StepRow, ...]
@@ -74,6 +115,7 @@ class Figures(Record):
     kernels: Kernels | None
     inner: tuple[tuple[str, "Figures"], ...] = ()
     on_host: tuple[tuple[str, int], ...] = ()
+    weights: Weights | None = None
 
     @property
     def ratio(self) -> float:
@@ -94,6 +136,9 @@ class Figures(Record):
             "kernels": vars(self.kernels) if self.kernels else None,
             "ratio": self.ratio,
             "seconds": self.seconds,
+            "weights": vars(self.weights) | {"pieces": [vars(x) for x in self.weights.pieces]}
+            if self.weights
+            else None,
             "inner": [[name, figures.as_dict()] for name, figures in self.inner],
         }
 

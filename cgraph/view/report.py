@@ -11,11 +11,12 @@ from cgraph.kernels.store import store
 from cgraph.ops.leaf import ConstOp, VarOp
 from cgraph.planning import Compiled
 from cgraph.view.boxes import Memory
-from cgraph.view.figures import Alive, Figures, Kernels, StepRow
+from cgraph.view.figures import Alive, Figures, Kernels, StepRow, Weights
 from cgraph.view.planned import Shown, compiled_of, memory_of
 from cgraph.view.report_html import report_html
 from cgraph.view.report_text import report_text
 from cgraph.view.timing import program_size, step_seconds
+from cgraph.view.weights import timed_weights, weights_of
 
 
 class Report(Figures):
@@ -39,16 +40,20 @@ class Report(Figures):
 @public
 def report(shown: Shown) -> Report:
     """The report of a Function. GraphError when it has no plan, as on the reference engine."""
-    return _report(shown, None)
+    return _report(shown, None, weights_of(shown) if isinstance(shown, Function) else None)
 
 
 @public
 def timed_report(function: Function, *args: Any, repeats: int = 3, **named: Any) -> Report:
-    """The same with the time of each step, for these inputs: see `cgraph.view.timing`. No update edge is written."""
-    return _report(function, step_seconds(function, args, named, repeats))
+    """The same with the time of each step, for these inputs: see `cgraph.view.timing`. No update edge is written.
+
+    Of weights from a file also what a run waits for, predicted and measured: see `cgraph.view.weights`.
+    """
+    seconds = step_seconds(function, args, named, repeats)
+    return _report(function, seconds, timed_weights(function, args, named, seconds, repeats))
 
 
-def _report(shown: Shown, seconds: Sequence[float] | None) -> Report:
+def _report(shown: Shown, seconds: Sequence[float] | None, weights: Weights | None) -> Report:
     compiled, memory = compiled_of(shown), memory_of(shown)
     return Report(
         _steps(compiled, memory, seconds),
@@ -67,6 +72,7 @@ def _report(shown: Shown, seconds: Sequence[float] | None) -> Report:
         _kernels(shown),
         tuple((f"{node.name} at {node.where}", report(plan)) for node, plan in compiled.inner.items()),
         shown.program.on_host if isinstance(shown, Function) else (),
+        weights,
     )
 
 

@@ -45,6 +45,9 @@ def _facts(report: Figures) -> list[tuple[str, ...]]:
     ]
     if report.seconds is not None:
         found.append((_cell("time"), _number(seconds_text(report.seconds)), _cell(""), _cell("steps one by one")))
+    if report.weights:
+        note = f"in {len(report.weights.pieces)} pieces through a ring of {bytes_text(report.weights.ring)}"
+        found.append((_cell("weights"), _number(bytes_text(report.weights.nbytes)), _cell("from disk"), _cell(note)))
     if report.kernels:
         k = report.kernels
         note = f"{k.calls} calls; this process loaded {k.loaded} and compiled {k.compiled} in {k.compile_seconds:.2f} s"

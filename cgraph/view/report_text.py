@@ -1,7 +1,7 @@
 """A report as plain text."""
 
 from cgraph.errors import bytes_text
-from cgraph.view.figures import Figures, StepRow
+from cgraph.view.figures import Figures, StepRow, Weights
 from cgraph.view.text import plain
 
 BAR = 12  # characters of the column that draws the bytes in use
@@ -16,6 +16,8 @@ def report_text(report: Figures, most: int | None) -> str:
     if len(rows) < len(report.steps):
         by = "bytes in use" if report.seconds is None else "time"
         lines.append(f"({len(report.steps) - len(rows)} of {len(report.steps)} steps with less {by} are left out)")
+    if report.weights:
+        lines += ["", *weights_lines(report.weights, most)]
     for name, inner in report.inner:
         lines += ["", f"inside    {plain(name)}, in its workspace:", report_text(inner, most)]
     return "\n".join(lines)
@@ -75,6 +77,35 @@ def _summary(report: Figures) -> list[str]:
     lines += [f"on the host  {plain(label)}, {bytes_text(n)} carried" for label, n in report.on_host]
     if report.seconds is not None:
         lines.append(f"time      {seconds_text(report.seconds)} in {len(report.steps)} steps")
+    return lines
+
+
+def weights_lines(weights: Weights, most: int | None) -> list[str]:
+    """What goes through the ring; with times, of more than `most` pieces those that are waited for longest."""
+    lines = [
+        f"weights   {bytes_text(weights.nbytes)} in {len(weights.pieces)} pieces from {plain(weights.path)} through a "
+        f"ring of {bytes_text(weights.ring)}"
+    ]
+    if weights.measured is None or weights.predicted is None:
+        return lines
+    reads = sum(piece.read or 0.0 for piece in weights.pieces)
+    waits = [sum(times) for times in zip(*((x.predicted or 0.0, x.measured or 0.0) for x in weights.pieces))]
+    lines += [
+        f"          kernels {seconds_text(weights.kernels)}, reading {seconds_text(reads)} "
+        f"({bytes_text(int(weights.nbytes / reads))} a second), each alone",
+        f"          a run {seconds_text(weights.measured)}, of which {seconds_text(waits[1])} waiting; predicted "
+        f"{seconds_text(weights.predicted)}, of which {seconds_text(waits[0])}",
+        f"{'bytes':>12}{'read':>10}{'waits: predicted':>18}{'measured':>10}  step",
+    ]
+    rows = sorted(range(len(weights.pieces)), key=lambda i: -(weights.pieces[i].measured or 0.0))[:most]
+    for i in sorted(rows):
+        x = weights.pieces[i]
+        times = f"{seconds_text(x.read):>10}{seconds_text(x.predicted):>18}{seconds_text(x.measured):>10}"
+        lines.append(f"{bytes_text(x.nbytes):>12}{times}  {plain(x.name)}")
+    if len(rows) < len(weights.pieces):
+        lines.append(
+            f"({len(weights.pieces) - len(rows)} of {len(weights.pieces)} pieces with less waiting are left out)"
+        )
     return lines
 
 

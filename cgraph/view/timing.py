@@ -4,7 +4,8 @@ Steps run one by one, so each time includes one start of the interpreter (some m
 processor's caches what the step before it left there, as in a whole run.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any
 
@@ -20,6 +21,8 @@ from cgraph.view.planned import compiled_of
 def step_seconds(function: Function, args: tuple, named: Mapping[str, Any], repeats: int) -> list[float]:
     """Seconds of each step, the shortest of `repeats` runs after one that is not counted. No update edge is written.
 
+    What a step waits for weights from a file does not count.
+
     Raises
         GraphError: there is no program, as on the reference engine; `repeats` is less than 1
         InputError, UnassignedError: as when the Function is called
@@ -27,6 +30,14 @@ def step_seconds(function: Function, args: tuple, named: Mapping[str, Any], repe
     if repeats < 1:
         raise GraphError(f"a timed report repeats at least once, not {repeats} times")
     steps = range(len(compiled_of(function).layout.steps))
+    with instance_for(function, args, named) as instance:
+        runs = [[_seconds(instance, t) for t in steps] for _ in range(repeats + 1)]
+    return [min(times) for times in zip(*runs[1:])]
+
+
+@contextmanager
+def instance_for(function: Function, args: tuple, named: Mapping[str, Any]) -> Iterator[Instance]:
+    """An instance of a Function with these inputs, for runs that write no update edge."""
     given = function._values(args, dict(named))
     held = function._take()
     try:
@@ -35,10 +46,9 @@ def step_seconds(function: Function, args: tuple, named: Mapping[str, Any], repe
         cells |= {x: Value(np.array(cells[x].array) if cells[x].is_there else None) for x in function.updates}
         held.state = None  # what the arena holds afterwards belongs to no version of the Vars
         held.instance.bind(given, cells, held.done)
-        runs = [[_seconds(held.instance, t) for t in steps] for _ in range(repeats + 1)]
+        yield held.instance
     finally:
         function._idle.append(held)
-    return [min(times) for times in zip(*runs[1:])]
 
 
 def program_size(function: Function) -> tuple[int, int] | None:
@@ -50,6 +60,6 @@ def program_size(function: Function) -> tuple[int, int] | None:
 
 
 def _seconds(instance: Instance, step: int) -> float:
-    start = perf_counter()
+    waited, start = instance.waited, perf_counter()
     instance.run((step,), write=False)
-    return perf_counter() - start
+    return max(perf_counter() - start - (instance.waited - waited), 0.0)

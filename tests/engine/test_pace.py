@@ -134,7 +134,7 @@ def test_what_is_predicted_is_what_interpreter_and_reader_do(drawn):
     for who, acts, ends in zip(("read", "run"), scripts, ends_of(scripts), strict=True):
         found = [end for act, end in zip(acts, ends) if isinstance(act, Work)]
         assert {i: t for (x, i), t in clock.ended.items() if x == who} == dict(enumerate(found))
-    waits, whole = waits_of(rows, kernels, reads)
+    waits, whole = waits_of(rows, np.array(kernels), reads)
     assert whole == max(clock.ended["run", i] for i in range(len(kernels)))
     assert waits.sum() == pytest.approx(whole - sum(kernels))
 
@@ -179,7 +179,7 @@ def test_waits_are_told_by_piece():
     pieces = placed([Piece(i, PAGE * i, PAGE, i, i) for i in range(3)], 2 * PAGE)
     words = aligned_words(STALLED + 3)
     rows = controlled(np.zeros((3, 4), np.int64), np.arange(3), pieces, words.ctypes.data, 0)
-    waits, whole = waits_of(rows, [5.0, 5.0, 5.0], [2.0, 9.0, 1.0])
+    waits, whole = waits_of(rows, np.full(3, 5.0), [2.0, 9.0, 1.0])
     assert waits.tolist() == [2.0, 4.0, 0.0]
     assert whole == 21.0
     assert [act for act in row_acts(rows, [5.0] * 3) if isinstance(act, Wait)] == [Wait("read", i) for i in (1, 2, 3)]

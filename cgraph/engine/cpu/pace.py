@@ -11,7 +11,7 @@ from cgraph.memory.pace import Act, Tell, Wait, Work, ends_of
 READ, FREED = "read", "freed"
 
 
-def waits_of(rows: Controlled, kernels: Sequence[float], reads: Sequence[float]) -> tuple[np.ndarray, float]:
+def waits_of(rows: Controlled, kernels: np.ndarray, reads: Sequence[float]) -> tuple[np.ndarray, float]:
     """Seconds that a run waits for each piece, in the order of reading; and those from its beginning to its end.
 
     Nothing has been read ahead: so it is when runs follow one another without a pause.
@@ -21,7 +21,7 @@ def waits_of(rows: Controlled, kernels: Sequence[float], reads: Sequence[float])
         kernels: seconds of each row of the code
         reads: seconds of reading each piece
     """
-    script = row_acts(rows, kernels)
+    script = row_acts(rows, kernels.tolist())
     ends = ends_of([read_acts(rows, reads), script])[1]
     waits = np.zeros(len(rows.orders))
     for act, before, end in zip(script, [0.0, *ends], ends):

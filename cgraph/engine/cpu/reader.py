@@ -68,6 +68,16 @@ class Reader:
         self._work.order(rows.orders)
         self._ready = rows
 
+    def read_alone(self, offset: int, nbytes: int, portion: int) -> None:
+        """Read bytes of the file as the reader does, so many at a time, and forget them: for timings.
+
+        Raises
+            OSError: they cannot be read
+        """
+        with mmap.mmap(-1, portion, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as room:
+            for at in range(offset, offset + nbytes, portion):
+                os.preadv(self.file, [memoryview(room)[: min(portion, offset + nbytes - at)]], at)
+
     def problem(self) -> WeightsError:
         """Why a run could not go on."""
         number, path = int(self.words[FAILED]), self.weights.path

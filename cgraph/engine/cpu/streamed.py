@@ -33,6 +33,11 @@ class StreamedInstance(CpuInstance):
         super().__init__(program)
 
     @property
+    def whole(self) -> Controlled:
+        """The rows of a whole run, but for those that write update edges, with what they wait for."""
+        return self._whole.waiting
+
+    @property
     def waited(self) -> float:  # type: ignore[override]
         return float(self.reader.waits.sum())
 

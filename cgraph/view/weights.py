@@ -1,0 +1,83 @@
+"""What a run waits for of its weights from disk: predicted from times of rows and reads, and measured, piece by piece.
+
+Each piece is read alone and each step run alone; from these times follows what a reader and kernels that overlap would
+wait for (`cgraph.engine.cpu.pace`). Then whole runs are made, one behind the other, and the shortest counts. No update
+edge is written. Weights that were read are not in the system's cache, so every run reads the disk.
+"""
+
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from cgraph.engine.cpu.code import Code, Piece
+from cgraph.engine.cpu.pace import waits_of
+from cgraph.engine.cpu.streamed import StreamedInstance
+from cgraph.function import Function
+from cgraph.view.figures import PieceRow, Weights
+from cgraph.view.timing import instance_for
+
+PORTION = 1 << 20  # bytes that are read at once, as the reader does
+
+
+def weights_of(function: Function) -> Weights | None:
+    """The ring of a Function and the pieces that go through it, without times; None where nothing is read."""
+    ring = getattr(function.program.code, "ring", None)
+    if ring is None:
+        return None
+    rows = tuple(piece_row(function.program.code, piece) for piece in ring.pieces)
+    return Weights(str(ring.file.weights.path), ring.nbytes, rows)
+
+
+def timed_weights(
+    function: Function, args: tuple, named: Mapping[str, Any], steps: Sequence[float], repeats: int
+) -> Weights | None:
+    """The same with times, for these inputs.
+
+    Parameters
+        steps: seconds of each step
+        repeats: whole runs, after one that is not counted
+    """
+    found, code = weights_of(function), function.program.code
+    if found is None:
+        return None
+    with instance_for(function, args, named) as instance:
+        assert isinstance(instance, StreamedInstance)
+        reads = [read_seconds(instance, piece) for piece in code.ring.pieces]
+        runs = [timed_run(instance) for _ in range(repeats + 1)]
+    seconds, measured = min(runs[1:], key=lambda run: run[0])
+    predicted, whole = waits_of(instance.whole, row_seconds(code, steps), reads)
+    rows = [
+        PieceRow(row.name, row.nbytes, read, float(wait), float(waited))
+        for row, read, wait, waited in zip(found.pieces, reads, predicted, measured, strict=True)
+    ]
+    return Weights(found.path, found.ring, tuple(rows), sum(steps), whole, seconds)
+
+
+def piece_row(code: Code, piece: Piece) -> PieceRow:
+    """A piece and the step that reads it first."""
+    return PieceRow(code.labels[code.label_of[piece.first]], piece.nbytes)
+
+
+def row_seconds(code: Code, steps: Sequence[float]) -> np.ndarray:
+    """Seconds of each row: those of its step, in proportion to its tasks; none where update edges are written."""
+    tasks, found = code.table[:, 2], np.zeros(len(code.table))
+    for t, seconds in enumerate(steps):
+        rows = slice(int(code.first_row[t]), int(code.first_row[t + 1]))
+        found[rows] = seconds * tasks[rows] / max(int(tasks[rows].sum()), 1)
+    return found
+
+
+def read_seconds(instance: StreamedInstance, piece: Piece) -> float:
+    """Seconds of reading a piece alone."""
+    start = perf_counter()
+    instance.reader.read_alone(piece.offset, piece.nbytes, PORTION)
+    return perf_counter() - start
+
+
+def timed_run(instance: StreamedInstance) -> tuple[float, np.ndarray]:
+    """Seconds of a whole run, and those that it waited for each piece."""
+    before, start = instance.reader.waits, perf_counter()
+    instance.run(write=False)
+    return perf_counter() - start, instance.reader.waits - before

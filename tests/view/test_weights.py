@@ -1,0 +1,44 @@
+"""What reports say of weights that are read from a file during each run."""
+
+import json
+
+import pytest
+
+import cgraph as cg
+from cgraph.view.report import report, timed_report
+from tests.function.test_streamed_weights import chain, streamed
+
+
+def test_a_report_says_what_goes_through_the_ring(tmp_path):
+    function, _, _ = streamed(tmp_path, ring=1 << 20, winograd=False)
+    weights, ring = report(function).weights, function.program.code.ring
+    assert [x.nbytes for x in weights.pieces] == [p.nbytes for p in ring.pieces]
+    assert (weights.path, weights.ring) == (str(tmp_path / "w"), ring.nbytes)
+    assert weights.measured is None and weights.pieces[0].read is None
+    text = str(report(function))
+    assert f"in {len(ring.pieces)} pieces from {tmp_path / 'w'} through a ring of 1 MiB" in text
+    assert "pieces through a ring" in report(function).html()
+
+
+def test_a_timed_report_has_what_a_run_waits_for_predicted_and_measured(tmp_path):
+    function, value, want = streamed(tmp_path, ring=300 << 10, winograd=False)
+    found = timed_report(function, value)
+    weights = found.weights
+    assert weights.kernels == pytest.approx(found.seconds)
+    waits = [(x.predicted, x.measured) for x in weights.pieces]
+    assert all(x.read > 0 for x in weights.pieces)
+    assert weights.predicted == pytest.approx(weights.kernels + sum(p for p, _ in waits))
+    assert weights.measured >= sum(m for _, m in waits) >= 0
+    assert sum(p for p, _ in waits) >= weights.pieces[0].read  # nothing is read ahead
+    fields = json.loads(found.json())["weights"]
+    assert fields["ring"] == weights.ring and fields["pieces"][0]["nbytes"] == weights.pieces[0].nbytes
+    lines = found.text(most=3).splitlines()
+    assert f"({len(waits) - 3} of {len(waits)} pieces with less waiting are left out)" in lines
+    assert (function(value) == want).all()
+
+
+def test_weights_in_memory_have_no_part_of_a_report():
+    x, y, value = chain(1)
+    found = timed_report(cg.compile(y, x), value)
+    assert found.weights is None and "through a ring" not in str(found)
+    assert json.loads(found.json())["weights"] is None
