@@ -1,40 +1,215 @@
 """Attention: a mean of values, weighted by how well keys fit queries."""
 
-from math import sqrt
+from functools import partial
+from math import prod, sqrt
 from typing import Any
 
 import numpy as np
 
-from cgraph.ir.graph import Node, public
-from cgraph.ops.compare import where
+from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
+from cgraph.kernels.calls.attention import attention_calls, attention_nbytes
+from cgraph.kernels.expression import code_of
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.target import Target
+from cgraph.ops.attention_weights import Rows, Rule, pulled, shared, weights
+from cgraph.ops.family import common_dtype, float_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.linear import matmul
-from cgraph.ops.shape import swapaxes
-from cgraph.ops.softmax import softmax
+from cgraph.ops.shape import arange, broadcast_to, reshape, zeros
+from cgraph.record import Record
+
+
+class Attention(Op):
+    """``softmax(q @ k.T * scale, masked) @ v`` of each head, without an array of all scores.
+
+    Operands
+        q: ``[b, h, m, d]``
+        k, v: ``[b, g, n, d]`` and ``[b, g, n, e]``; each of their heads serves ``h / g`` neighbouring heads of `q`
+        mask: with `has_mask`, ``[b, h, m, n]`` or 1 along any axis: bool, false where a key is not seen, or added
+        start: with `has_start`, int64 ``[b]``: the position of the first query among the keys, 0 without
+    Fields
+        scale: factor of the products
+        causal: a query sees keys up to its own position
+        window: and so many with its own, the last ones; 0 for all
+    Result
+        ``[b, h, m, e]``; NaN for a query that sees no key
+    """
+
+    scale: float
+    causal: bool = False
+    window: int = 0
+    has_mask: bool = False
+    has_start: bool = False
+
+    def infer(self, q: Spec, k: Spec, v: Spec, *rest: Spec) -> Spec:
+        if q.dtype.kind != "f" or {k.dtype, v.dtype} != {q.dtype}:
+            raise DTypeError("queries, keys and values must be floats of one dtype")
+        (b, h, m, d), (g, n), e = q.shape, k.shape[1:3], v.shape[3]
+        if k.shape != (b, g, n, d) or v.shape != (b, g, n, e) or not g or h % g or not n:
+            raise ShapeError(
+                "queries [b, h, m, d] need keys [b, g, n, d] and values [b, g, n, e], n > 0, h a multiple of g"
+            )
+        mask, start = self.rest(rest)
+        if mask and (mask.ndim != 4 or any(x not in (1, y) for x, y in zip(mask.shape, (b, h, m, n)))):
+            raise ShapeError(f"the mask {mask} does not broadcast to {[b, h, m, n]}")
+        if mask and mask.dtype not in (np.dtype(bool), q.dtype):
+            raise DTypeError(f"the mask must be bool or {q.dtype}")
+        if start and start != Spec((b,), np.dtype("int64")):
+            raise ShapeError(f"the positions must be int64[{b}]")
+        if self.window < 0 or (self.window or start) and not self.causal:
+            raise ShapeError("a window of keys, and positions, are those of causal attention")
+        return Spec((b, h, m, e), q.dtype)
+
+    def rest(self, operands: Any) -> tuple[Any, Any]:
+        """Mask and start, or None."""
+        found = iter(operands)
+        return next(found) if self.has_mask else None, next(found) if self.has_start else None
+
+    def meaning(self, q, k, v, *rest):
+        mask, start = self.rest(rest)
+        repeats = q.shape[1] // k.shape[1]
+        k, v = (np.repeat(x, repeats, 1) for x in (k, v))
+        scores = np.matmul(q * np.asarray(self.scale, q.dtype), np.swapaxes(k, 2, 3))
+        if self.causal:
+            first = 0 if start is None else start[:, None, None, None]
+            own, key = first + np.arange(q.shape[2])[:, None], np.arange(k.shape[2])
+            seen = key <= own
+            scores = np.where(seen & (key > own - self.window) if self.window else seen, scores, -np.inf)
+        if mask is not None:
+            scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+        with np.errstate(invalid="ignore"):  # minus infinity for all keys
+            weights = np.exp(scores - scores.max(3, keepdims=True))
+        return np.matmul(weights / weights.sum(3, keepdims=True), v).astype(q.dtype)
+
+    def work(self, target: Target, q: Spec, k: Spec, v: Spec, *rest: Spec) -> Work:
+        if not prod((*q.shape[:3], v.shape[3])):
+            return Work(lambda out, *xs: [], strided=True)
+        nbytes = attention_nbytes(target, code_of(q.dtype), q.shape, k.shape[1], v.shape[3])
+        overwrites = (0,) if q.shape[3] == v.shape[3] else ()
+        return Work(partial(self.calls, target), nbytes, overwrites, strided=True)
+
+    def calls(self, target: Target, out: View, q: View, k: View, v: View, *rest: View, workspace: View) -> list[Call]:
+        mask, start = self.rest(rest)
+        return attention_calls(target, out, q, k, v, mask, start, self.scale, self.causal, self.window, workspace)
+
+    @property
+    def rule(self) -> Rule:
+        return Rule(self.scale, self.causal, self.window)
+
+    def written_out(self, q: Node, k: Node, v: Node, *rest: Node) -> Node:
+        """The same with all weights at once, for who has no such op."""
+        mask, start = self.rest(rest)
+        return matmul(weights(self.rule, q, k, positions(q.shape[2], start), mask), shared(v, q))
+
+    def grad(self, node, g):
+        q, k, v, *rest = node.operands
+        mask, start = self.rest(rest)
+        rows = Rows(q, g, (g * node).sum(3, keepdims=True), positions(q.shape[2], start))
+        to_q, to_k, to_v, to_mask = pulled(self.rule, rows, k, v, mask)
+        return to_q, to_k, to_v, *(to_mask,) * self.has_mask, *(None,) * self.has_start
+
+
+def positions(m: int, start: Node | None) -> Node:
+    """The positions of `m` queries: int64 ``[b, 1, m, 1]``, or ``[1, 1, m, 1]`` without a start."""
+    own = reshape(arange(m), (1, 1, m, 1))
+    return own if start is None else reshape(start, (-1, 1, 1, 1)) + own
 
 
 @public
 def scaled_dot_product_attention(
-    query: Any, key: Any, value: Any, mask: Any = None, causal: bool = False, scale: float | None = None
+    query: Any,
+    key: Any,
+    value: Any,
+    mask: Any = None,
+    causal: bool = False,
+    scale: float | None = None,
+    window: int = 0,
+    start: Any = None,
 ) -> Node:
-    """``softmax(query @ key.T * scale + mask) @ value``.
+    """``softmax(query @ key.T * scale + mask) @ value``, in bands of queries: there is never an array of all scores.
 
     Parameters
-        query, key, value: ``[..., m, d]``, ``[..., n, d]``, ``[..., n, e]``
+        query, key, value: ``[..., m, d]``, ``[..., n, d]``, ``[..., n, e]``; leading axes broadcast, but for heads of
+            keys and values (the last leading axis) fewer than those of the queries: each serves as many neighbours
         mask: added to the products, or bool, false where a key is not seen; broadcasts to ``[..., m, n]``
-        causal: query i sees keys up to i only
+        causal: a query sees keys up to its own position: that of query i is `start` + i
         scale: ``1 / sqrt(d)`` by default
+        window: with `causal`, how many keys a query sees at most, the last ones; 0 for all
+        start: with `causal`, whole numbers that broadcast to the leading axes but for the heads; 0 by default
     Result
         ``[..., m, e]``; NaN for a query that sees no key
+    Raises
+        ShapeError: sizes do not fit; a window or a start without `causal`
     Source
-        Vaswani et al. 2017, arXiv:1706.03762
+        Vaswani et al. 2017, arXiv:1706.03762; Ainslie et al. 2023, arXiv:2305.13245 (shared heads)
     """
-    query, key, value = (as_node(x) for x in (query, key, value))
-    products = matmul(query, swapaxes(key, -1, -2)) * (1 / sqrt(query.shape[-1]) if scale is None else scale)
-    if causal:
-        products = where(np.tri(*products.shape[-2:], dtype=bool), products, -np.inf)
+    dtype = float_dtype(common_dtype(query, key, value))
+    q, k, v = (as_node(x).astype(dtype) for x in (query, key, value))
+    if min(q.ndim, k.ndim, v.ndim) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+        raise ShapeError(f"queries {q.spec}, keys {k.spec} and values {v.spec} do not fit")
     if mask is not None:
         mask = as_node(mask)
-        seen = mask.dtype.kind == "b"
-        products = where(mask, products, -np.inf) if seen else products + mask.astype(products.dtype)
-    return matmul(softmax(products, -1), value)
+        mask = mask if mask.dtype.kind == "b" else mask.astype(dtype)
+    lead = Leading.of(q, k, v, mask)
+    (m, d), (n, e) = q.shape[-2:], v.shape[-2:]
+    shape = (*lead.batch, lead.heads, m, e)[lead.new :]
+    if not n or not prod(shape):
+        return zeros(shape, dtype)
+    operands = [lead.four_axes(q, lead.heads), lead.four_axes(k, lead.groups), lead.four_axes(v, lead.groups)]
+    if mask is not None:
+        operands.append(lead.mask(mask, m, n))
+    if start is not None:
+        operands.append(reshape(broadcast_to(as_node(start).astype("int64"), lead.batch), (-1,)))
+    factor = 1 / sqrt(max(d, 1)) if scale is None else float(scale)
+    op = Attention(factor, bool(causal), int(window), mask is not None, start is not None)
+    return reshape(apply(op, *operands), shape)
+
+
+class Leading(Record):
+    """The axes before the matrices, broadcast.
+
+    Fields
+        batch: all but the last
+        heads, groups: the last one, of queries and of keys
+        new: how many axes there are that the result does not have: none, or a head and a batch that are 1
+    """
+
+    batch: tuple[int, ...]
+    heads: int
+    groups: int
+    new: int
+
+    @staticmethod
+    def of(q: Node, k: Node, v: Node, mask: Node | None) -> "Leading":
+        shapes = [x.shape[:-2] for x in (q, k, v)]
+        heads, groups = q.shape[:-2][-1:], np.broadcast_shapes(shapes[1][-1:], shapes[2][-1:])
+        shared = bool(heads and groups) and heads[0] > groups[0]
+        if shared:
+            if heads[0] % groups[0]:
+                raise ShapeError(f"{groups[0]} heads of keys do not serve {heads[0]} heads of queries alike")
+            shapes = [shapes[0], *((*x[:-1], heads[0]) for x in shapes[1:])]
+        shapes += [mask.shape[:-2]] if mask is not None else []
+        try:
+            lead = np.broadcast_shapes(*shapes)
+        except ValueError:
+            raise ShapeError(f"leading axes do not broadcast: {', '.join(map(str, shapes))}") from None
+        new = max(2 - len(lead), 0)
+        *batch, last = (1,) * new + lead
+        return Leading(tuple(batch), last, groups[0] if shared else last, new)
+
+    def four_axes(self, x: Node, heads: int) -> Node:
+        """``[..., rows, columns]`` as ``[batch, heads, rows, columns]``."""
+        return reshape(broadcast_to(x, (*self.batch, heads, *x.shape[-2:])), (prod(self.batch), heads, *x.shape[-2:]))
+
+    def mask(self, x: Node, m: int, n: int) -> Node:
+        """The same of a mask; axes of 1 stay where they may."""
+        x = reshape(x, (1,) * (len(self.batch) + 3 - x.ndim) + x.shape)
+        if len(self.batch) > 1:
+            x = broadcast_to(x, (*self.batch, *x.shape[-3:]))
+            x = reshape(x, (prod(self.batch), *x.shape[-3:]))
+        if any(a not in (1, b) for a, b in zip(x.shape[1:], (self.heads, m, n))):
+            raise ShapeError(f"the mask {x.spec} does not broadcast to {[*self.batch, self.heads, m, n]}")
+        return x

@@ -6,6 +6,7 @@ from cgraph.passes.align_constants import align_constants
 from cgraph.passes.drop_identities import drop_identities
 from cgraph.passes.fold_constants import fold_constants
 from cgraph.passes.fold_norm import fold_norm
+from cgraph.passes.fuse_attention import fuse_attention
 from cgraph.passes.fuse_epilogues import fuse_epilogues
 from cgraph.passes.fuse_matmul import fuse_matmul
 from cgraph.passes.fuse_pointwise import fuse_pointwise
@@ -15,7 +16,9 @@ from cgraph.passes.lower_cpu import lower_cpu
 from cgraph.passes.pack_matmul import pack_matmul
 from cgraph.passes.tidy_loops import tidy_loops
 
-PASSES = (tidy_loops, fold_constants, fold_norm, drop_identities, fuse_epilogues, fuse_matmul, fuse_pointwise)
+PASSES = (
+    tidy_loops, fold_constants, fold_norm, drop_identities, fuse_attention, fuse_epilogues, fuse_matmul, fuse_pointwise,
+)  # fmt: skip
 
 
 def prepared(roots: tuple[Node, ...], target: Target, passes: bool, winograd: bool) -> tuple[Node, ...]:

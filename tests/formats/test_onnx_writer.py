@@ -39,6 +39,7 @@ GRAPHS = {
     "takes": (cg.take(X, np.array([2, 0, 1]), axis=1), [X]),
     "running sums": (cg.cumsum(X, axis=2), [X]),
     "products": (X @ cg.Const(np.ones((5, 3), "float32")), [X]),
+    "attention": (cg.scaled_dot_product_attention(X, X[:, :1] * 2, X[:, :1], causal=True), [X]),
     "softmax": (cg.softmax(X, axis=1) + cg.log_softmax(X), [X]),
     "convolution": (cg.conv2d(X, F, 2, (1, 0, 2, 1)) + np.ones((6, 1, 1), "float32"), [X]),
     "transposed convolution": (cg.conv_transpose2d(X, F.transpose(1, 0, 2, 3).copy(), 2, 0, 1, 1, 1), [X]),

@@ -17,6 +17,12 @@ def matmul(x: Node) -> Emitted:
     return node("MatMul", *x.operands)
 
 
+@emitter("attention")
+def attention(x: Node) -> Emitted:
+    """Written out: ONNX's own operator is newer than the opset that is written."""
+    return node("Identity", x.op.written_out(*x.operands))  # type: ignore[attr-defined]
+
+
 @emitter("softmax", "log_softmax")
 def softmax(x: Node) -> Emitted:
     kind = "Softmax" if x.op.name == "softmax" else "LogSoftmax"

@@ -1,0 +1,210 @@
+"""Find attention that is written out: products of queries and keys, masked, their softmax, its product with values."""
+
+from collections.abc import Callable
+from math import inf
+
+import numpy as np
+
+from cgraph.ir.graph import Node, keeps_place
+from cgraph.ir.traverse import located, post_order, users_of
+from cgraph.ops.arithmetic import Add, Cast, Multiply, TrueDivide
+from cgraph.ops.attention import scaled_dot_product_attention
+from cgraph.ops.compare import Where, logical_not
+from cgraph.ops.diagonal import Triangle
+from cgraph.ops.leaf import ConstOp
+from cgraph.ops.linear import Matmul
+from cgraph.ops.shape import BroadcastTo, Full, Reshape, Transpose, swapaxes
+from cgraph.ops.softmax import Softmax
+from cgraph.passes.rewrite import remade
+from cgraph.record import Record, replace
+
+HIDDEN = -1e30  # a score with this added, or in its place, has no weight beside one that is seen
+
+
+class Scores(Record, eq=False):
+    """What a softmax reads, as far as it has been looked at, from there down.
+
+    Fields
+        at: the node that comes next
+        scale: factor of the products
+        causal: a query sees no later key
+        mask: what else hides keys, added or bool; None where there is nothing
+        negated: the mask is true where a key is hidden
+    """
+
+    at: Node
+    scale: float = 1.0
+    causal: bool = False
+    mask: Node | None = None
+    negated: bool = False
+
+
+@keeps_place
+def fuse_attention(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
+    """softmax(q @ k * scale, masked) @ v -> one op, where nobody else reads what lies between: fewer bytes.
+
+    Values change in the last places. A constant mask that hides all later keys becomes `causal`, heads of keys that are
+    repeated become shared ones. Not found: several masks beside the causal one; attention whose weights somebody reads,
+    as the backward part of a graph that was written out does.
+    """
+    order = post_order(outputs)
+    if not any(type(node.op) is Softmax for node in order):
+        return outputs
+    users, ends = users_of(order), set(outputs)
+
+    def own(x: Node) -> bool:
+        return len(users[x]) == 1 and x not in ends
+
+    new: dict[Node, Node] = {}
+    for node in located(order):
+        scores = scores_of(node, own) if isinstance(node.op, Matmul) else None
+        if scores is None:
+            new[node] = remade(node, tuple([new[x] for x in node.operands]))
+        else:
+            new[node] = fused(scores, new[node.operands[1]], new, own)
+    return tuple(new[x] for x in outputs)
+
+
+def fused(scores: Scores, values: Node, new: dict[Node, Node], own: Callable[[Node], bool]) -> Node:
+    """The op that computes these scores, their softmax and its product with `values`."""
+    (q, left), (k, right) = (without_factor(x, own) for x in scores.at.operands)
+    mask = None if scores.mask is None else new[scores.mask]
+    if mask is not None and scores.negated:
+        mask = logical_not(mask)
+    keys = shared_heads(with_turned_axes(new[k]))
+    scale = scores.scale * left * right
+    return scaled_dot_product_attention(new[q], keys, shared_heads(values), mask, scores.causal, scale)
+
+
+def scores_of(product: Node, own: Callable[[Node], bool]) -> Scores | None:
+    """The scores whose softmax a product reads on its left side, down to the products of queries and keys."""
+    weights = product.operands[0]
+    if type(weights.op) is not Softmax or weights.op.axis != weights.ndim - 1 or not own(weights):
+        return None
+    found: Scores | None = Scores(weights.operands[0])
+    while found is not None and own(found.at) and not isinstance(found.at.op, Matmul):
+        rule = RULES.get(type(found.at.op))
+        found = rule(found) if rule else None
+    return found if found is not None and own(found.at) and found.at.operands[0].shape[-1] else None
+
+
+# -- what stands between products and softmax --------------------------------------------------------------------------
+def take_factor(s: Scores) -> Scores | None:
+    """scores * c, scores / c, by a number"""
+    divides = isinstance(s.at.op, TrueDivide)
+    for x, c in (s.at.operands, s.at.operands[::-1])[: 1 if divides else 2]:
+        value = number_of(c)
+        if value is not None and value > 0:
+            return replace(s, at=x, scale=s.scale / value if divides else s.scale * value)
+    return None
+
+
+def take_added(s: Scores) -> Scores | None:
+    """scores + mask"""
+    if s.scale != 1.0:  # the mask is scaled as well
+        return None
+    for x, mask in (s.at.operands, s.at.operands[::-1]):
+        if type(x.op) in RULES or isinstance(x.op, Matmul):
+            if hides_later_keys(mask):
+                return replace(s, at=x, causal=True)
+            return replace(s, at=x, mask=source_of(mask)) if s.mask is None else None
+    return None
+
+
+def take_choice(s: Scores) -> Scores | None:
+    """where(seen, scores, -inf), where(hidden, -inf, scores)"""
+    seen, x, other = s.at.operands
+    value, negated = number_of(other), False
+    if value is None:
+        x, value, negated = other, number_of(x), True
+    if value is None:
+        return None
+    if value < HIDDEN and not negated and is_lower_triangle(seen):
+        return replace(s, at=x, causal=True)
+    return replace(s, at=x, mask=source_of(seen), negated=negated) if value == -inf and s.mask is None else None
+
+
+RULES: dict[type, Callable[[Scores], Scores | None]] = {
+    Multiply: take_factor,
+    TrueDivide: take_factor,
+    Add: take_added,
+    Where: take_choice,
+}
+
+
+def without_factor(x: Node, own: Callable[[Node], bool]) -> tuple[Node, float]:
+    """Queries or keys, and the number that they were multiplied by."""
+    if isinstance(x.op, Multiply) and own(x):
+        for y, c in (x.operands, x.operands[::-1]):
+            value = number_of(c)
+            if value is not None:
+                return y, value
+    return x, 1.0
+
+
+def with_turned_axes(x: Node) -> Node:
+    """The last two axes exchanged, without turning them twice."""
+    if isinstance(x.op, Transpose):
+        *rest, a, b = x.op.axes
+        if (*rest, b, a) == tuple(range(x.ndim)):
+            return x.operands[0]
+    return swapaxes(x, -1, -2)
+
+
+def shared_heads(x: Node) -> Node:
+    """``[b, g, n, d]`` for ``[b, g * repeats, n, d]`` where each head is there so many times in a row."""
+    wide = x.operands[0] if isinstance(x.op, Reshape) else x
+    if x.ndim != 4 or wide.ndim != 5 or not isinstance(wide.op, BroadcastTo):
+        return x
+    (b, h, n, d), narrow = x.shape, wide.operands[0]
+    groups = narrow.shape[1] if narrow.ndim == 5 else 0
+    if narrow.shape != (b, groups, 1, n, d) or wide.shape != (b, groups, h // max(groups, 1), n, d):
+        return x
+    source = narrow.operands[0] if isinstance(narrow.op, Reshape) else narrow
+    return source if source.shape == (b, groups, n, d) else x
+
+
+# -- constants ---------------------------------------------------------------------------------------------------------
+def source_of(x: Node) -> Node:
+    """What is behind broadcasts."""
+    while isinstance(x.op, BroadcastTo):
+        x = x.operands[0]
+    return x
+
+
+def number_of(x: Node) -> float | None:
+    """The number that a node is everywhere, if it is known."""
+    x = source_of(x)
+    if isinstance(x.op, Full):
+        return float(x.op.value)
+    return float(x.op.array.reshape(())) if isinstance(x.op, ConstOp) and x.size == 1 else None
+
+
+def is_lower_triangle(x: Node) -> bool:
+    """A known bool ``[..., m, n]``, true on the main diagonal and below it."""
+    x = source_of(x)
+    while isinstance(x.op, Cast):
+        x = x.operands[0]
+    if isinstance(x.op, Triangle):
+        return x.op.offset == 0 and not x.op.upper and number_of(x.operands[0]) not in (None, 0.0)
+    return isinstance(x.op, ConstOp) and is_triangle(x.op.array != 0)
+
+
+def hides_later_keys(x: Node) -> bool:
+    """Known numbers ``[..., m, n]``, 0 on the main diagonal and below it, and above so low that nothing is left."""
+    x = source_of(x)
+    if isinstance(x.op, Where):
+        seen, zero, low = x.operands
+        value = number_of(low)
+        return number_of(zero) == 0 and value is not None and value < HIDDEN and is_lower_triangle(seen)
+    if not isinstance(x.op, ConstOp):
+        return False
+    array = x.op.array
+    return is_triangle(array == 0) and bool(((array == 0) | (array < HIDDEN)).all())
+
+
+def is_triangle(seen: np.ndarray) -> bool:
+    """``[..., m, n]`` of one matrix, which is true on the main diagonal and below it, and has a diagonal."""
+    if seen.ndim < 2 or seen.size != seen.shape[-1] * seen.shape[-2]:
+        return False
+    return bool((seen.reshape(seen.shape[-2:]) == (np.tri(*seen.shape[-2:]) > 0)).all())

@@ -1,0 +1,159 @@
+"""Attention in bands agrees with its formula in float64: sizes on both sides of every cut, masks, any strides."""
+
+import numpy as np
+import pytest
+
+from cgraph.kernels.calls.attention import attention_calls, attention_nbytes, band_shape
+from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.signatures.attention import KEYS
+from cgraph.kernels.target import host_target, target_named
+from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+
+every_target = pytest.mark.parametrize("target", TARGETS)
+
+
+def formula(q, k, v, mask, start, causal, window):
+    repeats = q.shape[1] // k.shape[1]
+    q, k, v = (x.astype("f8") for x in (q, np.repeat(k, repeats, 1), np.repeat(v, repeats, 1)))
+    scores = q @ k.swapaxes(2, 3) / 3
+    if causal:
+        own = np.arange(q.shape[2])[:, None] + (0 if start is None else start[:, None, None, None])
+        key = np.arange(k.shape[2])
+        scores = np.where((key <= own) & (key > own - (window or 10**9)), scores, -np.inf)
+    if mask is not None:
+        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(scores - scores.max(3, keepdims=True))
+    return weights / weights.sum(3, keepdims=True) @ v
+
+
+def computed(target, q, k, v, mask=None, start=None, causal=False, window=0, out=None):
+    """The same bits for every order of tasks, in a workspace of NaNs."""
+    dtype, found = f"f{q.itemsize}", []
+    for order in ORDERS:
+        result = np.full((*q.shape[:3], v.shape[3]), np.nan, dtype) if out is None else out
+        result[...] = np.nan
+        workspace = np.full(attention_nbytes(target, dtype, q.shape, k.shape[1], v.shape[3]), 0xFF, np.uint8)
+        views = [None if x is None else view_of(x) for x in (mask, start)]
+        calls = attention_calls(
+            target,
+            view_of(result),
+            view_of(q),
+            view_of(k),
+            view_of(v),
+            *views,
+            1 / 3,
+            causal,
+            window,
+            view_of(workspace),
+        )
+        run_calls(calls, target, order)
+        found.append(result.copy())
+    assert found[0].tobytes() == found[1].tobytes() == found[2].tobytes()
+    return found[0]
+
+
+def draw(dtype, b, h, g, m, n, d, e, seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal(s).astype(dtype) for s in ((b, h, m, d), (b, g, n, d), (b, g, n, e))]
+
+
+def assert_agrees(got, want):
+    np.testing.assert_allclose(got, want, rtol=0, atol={"f4": 1e-5, "f8": 1e-13}[f"f{got.itemsize}"])
+
+
+SIZES = [
+    (1, 1, 1, 1, 1, 1, 1),
+    (2, 4, 2, 5, KEYS - 1, 3, 5),
+    (1, 3, 3, 65, KEYS, 17, 33),
+    (2, 2, 1, 33, KEYS + 1, 16, 16),
+    (1, 6, 2, 1, 3 * KEYS, 64, 12),
+]
+
+
+@every_target
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_all_keys(target, dtype, sizes):
+    q, k, v = draw(dtype, *sizes)
+    assert_agrees(computed(target_named(target), q, k, v), formula(q, k, v, None, None, False, 0))
+
+
+@every_target
+@pytest.mark.parametrize("window", [0, 1, 7, 100])
+@pytest.mark.parametrize("starts", [None, (0, 5), (119, 60)])
+def test_keys_up_to_the_own_position(target, window, starts):
+    q, k, v = draw("f4", 2, 4, 2, 70, 150, 8, 8)
+    start = None if starts is None else np.array(starts)
+    want = formula(q, k, v, None, start, True, window)
+    assert_agrees(computed(target_named(target), q, k, v, None, start, True, window), want)
+
+
+@every_target
+@pytest.mark.parametrize("kind", ["f4", "bool"])
+@pytest.mark.parametrize("shape", [(2, 4, 9, 70), (1, 1, 9, 70), (2, 1, 1, 70), (1, 4, 1, 1)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_masks_of_any_shape(target, kind, shape, causal):
+    q, k, v = draw("f4", 2, 4, 2, 9, 70, 8, 5)
+    mask = np.random.default_rng(1).standard_normal(shape).astype("f4")
+    mask = mask if kind == "f4" else mask > -0.5
+    want = formula(q, k, v, mask, None, causal, 0)
+    assert_agrees(computed(target_named(target), q, k, v, mask, None, causal), want)
+
+
+@every_target
+def test_operands_and_results_of_any_strides(target):
+    q, k, v = draw("f4", 2, 3, 3, 37, 41, 20, 18)
+    mask = np.random.default_rng(1).random((2, 3, 41, 37)).astype("f4").transpose(0, 1, 3, 2)
+    want = formula(q[:, :, ::-1], k, v[..., ::2], mask, None, False, 0)
+    turned = [np.asfortranarray(x) for x in (q[:, :, ::-1], k)]
+    got = computed(
+        target_named(target), *turned, v[..., ::2], mask, out=np.empty((2, 37, 3, 18), "f4")[..., ::2].swapaxes(1, 2)
+    )
+    assert_agrees(got, want)
+
+
+def test_a_mask_that_is_broadcast_by_strides_is_read_once_for_all_queries():
+    q, k, v = draw("f4", 2, 4, 2, 9, 70, 8, 5)
+    base = np.random.default_rng(1).random((2, 70)) > 0.3
+    mask = View(Pointer(base), (2, 4, 9, 70), (70, 0, 0, 1), "b1")
+    out, target = np.empty((2, 4, 9, 5), "f4"), host_target()
+    workspace = np.empty(attention_nbytes(target, "f4", q.shape, 2, 5), np.uint8)
+    views = [view_of(x) for x in (out, q, k, v)]
+    (call,) = attention_calls(target, *views, mask, None, 1 / 3, False, 0, view_of(workspace))
+    assert call.kernel.params[4]
+    run_calls([call], target)
+    assert_agrees(out, formula(q, k, v, base[:, None, None], None, False, 0))
+
+
+def test_a_query_that_sees_no_key_is_nan_and_the_others_are_not():
+    q, k, v = draw("f4", 1, 1, 1, 40, 130, 4, 4)
+    mask = np.ones((1, 1, 40, 130), bool)
+    mask[0, 0, 3], mask[0, 0, 7, :KEYS] = False, False  # 7 sees none in its first block
+    got = computed(host_target(), q, k, v, mask)
+    assert np.isnan(got[0, 0, 3]).all() and np.isfinite(np.delete(got, 3, 2)).all()
+    assert_agrees(got, formula(q, k, v, mask, None, False, 0))
+
+
+def test_large_scores_neither_overflow_nor_lose_what_came_before():
+    q, k, v = draw("f4", 1, 1, 1, 3, 200, 4, 4)
+    k[0, 0, 150] = 300 * q[0, 0, 1]
+    assert_agrees(computed(host_target(), q * 30, k, v), formula(q * 30, k, v, None, None, False, 0))
+
+
+@every_target
+@pytest.mark.parametrize("window", [0, 50])
+def test_the_bits_of_a_query_are_the_same_whatever_is_computed_with_it(target, window):
+    """One query after the other, as a decoder does with its cache, and all at once."""
+    q, k, v = draw("f4", 1, 4, 2, 150, 150, 16, 16)
+    target = target_named(target)
+    whole = computed(target, q, k, v, None, None, True, window)
+    for i in (0, 1, 59, 60, 61, 149):
+        one = computed(target, q[:, :, i : i + 1], k, v, None, np.array([i]), True, window)
+        assert one.tobytes() == whole[:, :, i : i + 1].tobytes()
+
+
+def test_scratch_is_that_of_tasks_whatever_the_length():
+    target = host_target()
+    short, long = (band_shape(target, "f4", (1, 8, m, 64), 8, 64) for m in (4096, 65536))
+    assert short.size == long.size and short.tasks == long.tasks == 32

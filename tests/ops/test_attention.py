@@ -1,0 +1,109 @@
+"""Attention beyond its rows of cases: refusals, leading axes, the gradient in bands, bytes by the length."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.engine.reference import evaluate
+from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.graph import apply
+from cgraph.ops.attention import Attention, positions
+from cgraph.ops.attention_weights import Rows, Rule, pulled
+from tests.support.tolerance import assert_close
+
+Q, K, V = (
+    cg.Var(shape, "float64", name) for name, shape in (("q", (2, 4, 7, 3)), ("k", (2, 2, 5, 3)), ("v", (2, 2, 5, 6)))
+)
+
+
+def drawn(*nodes):
+    rng = np.random.default_rng(0)
+    return {x: rng.standard_normal(x.shape) > -1 if x.dtype == bool else rng.standard_normal(x.shape) for x in nodes}
+
+
+MASKS = {
+    "none": None,
+    "of rows": cg.Var((2, 1, 7, 5), "float64", "rows"),
+    "for all rows": cg.Var((1, 4, 1, 5), "float64", "spread"),
+    "bool": cg.Var((2, 4, 7, 5), "bool", "seen"),
+}
+
+
+@pytest.mark.parametrize("most", [1, 100, 130])
+@pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize("rule", [Rule(0.5), Rule(0.5, True, 3)], ids=["all", "window"])
+def test_gradients_in_bands_are_those_at_once(rule, name, most):
+    """Bands of one query in a loop, and of a few, the last one filled up."""
+    g, inner, mask = cg.Var((2, 4, 7, 6), "float64", "g"), cg.Var((2, 4, 7, 1), "float64", "inner"), MASKS[name]
+    rows = Rows(Q, g, inner, positions(7, None))
+    found, want = ([x for x in pulled(rule, rows, K, V, mask, limit) if x is not None] for limit in (most, 10**6))
+    given = drawn(Q, K, V, g, inner, *([] if mask is None else [mask]))
+    if name == "bool":
+        given[mask][..., :2] = True  # else a query may see no key
+    for one, two in zip(evaluate(found, given), evaluate(want, given), strict=True):
+        assert_close(one, two)
+
+
+def test_a_long_layer_and_its_gradient_need_bytes_in_proportion_to_the_length():
+    def needs(length, differentiated):
+        x = cg.Var((1, 2, length, 8), name="x")
+        y = cg.scaled_dot_product_attention(x, x * 2, x * 3, causal=True)
+        return cg.compile(cg.gradient(cg.sum(y), x) if differentiated else y, x).nbytes
+
+    for differentiated in (False, True):
+        short, long = (needs(n, differentiated) for n in (1024, 4096))
+        assert long < 5 * short
+        assert long < 4096 * 4096  # one array of scores has eight times as many bytes
+
+
+@pytest.mark.parametrize(
+    "shapes", [((3, 4), (5, 4), (5, 6)), ((7, 1, 3, 4), (2, 5, 4), (5, 6)), ((3, 2, 4, 3, 4), (2, 5, 4), (2, 5, 6))]
+)
+def test_leading_axes_broadcast_and_heads_are_shared(shapes):
+    q, k, v = (cg.Var(s, "float64") for s in shapes)
+    given = drawn(q, k, v)
+    got = cg.scaled_dot_product_attention(q, k, v)
+    a, b, c = given.values()
+    if len(shapes[0]) == 5:
+        b, c = np.repeat(b, 2, 0), np.repeat(c, 2, 0)
+    scores = a @ np.swapaxes(b, -1, -2) / 2
+    weights = np.exp(scores)
+    assert_close(evaluate([got], given)[0], weights / weights.sum(-1, keepdims=True) @ c)
+
+
+def test_no_keys_give_zeros_as_a_product_over_nothing_does():
+    q, k, v = np.ones((3, 4), "float32"), np.ones((0, 4), "float32"), np.ones((0, 6), "float32")
+    np.testing.assert_array_equal(cg.scaled_dot_product_attention(q, k, v).eval(), np.zeros((3, 6), "float32"))
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 4), (2, 0, 4), (2, 3, 0)])
+def test_sizes_of_zero(shape):
+    q, k = np.ones(shape, "float32"), np.ones((2, 5, shape[2]), "float32")[: shape[0]]
+    assert cg.scaled_dot_product_attention(q, k, k).eval().shape == shape
+
+
+REFUSED = {
+    "do not fit": lambda: cg.scaled_dot_product_attention(Q, V, V),
+    "do not serve": lambda: cg.scaled_dot_product_attention(Q[:, :3], K, V),
+    "leading axes": lambda: cg.scaled_dot_product_attention(
+        Q, K[:1].reshape(1, 2, 5, 3), cg.zeros((3, 2, 5, 6), "float64")
+    ),
+    "mask .* does not broadcast": lambda: cg.scaled_dot_product_attention(Q, K, V, cg.zeros((7, 4))),
+    "causal": lambda: cg.scaled_dot_product_attention(Q, K, V, window=3),
+    "positions": lambda: cg.scaled_dot_product_attention(Q, K, V, start=np.array([1, 2])),
+    "multiple of g": lambda: apply(Attention(1.0), Q, V, V),
+    "must be int64": lambda: apply(Attention(1.0, True, 0, False, True), Q, K, V, cg.zeros((3,), "int64")),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_does_not_fit_is_refused(message):
+    with pytest.raises(ShapeError, match=message):
+        REFUSED[message]()
+
+
+def test_other_dtypes_are_refused():
+    with pytest.raises(DTypeError, match="floats of one dtype"):
+        apply(Attention(1.0), Q, K, V.astype("float32"))
+    with pytest.raises(DTypeError, match="mask must be bool"):
+        apply(Attention(1.0, has_mask=True), Q, K, V, cg.zeros((1, 1, 1, 1), "int64"))

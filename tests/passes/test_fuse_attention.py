@@ -1,0 +1,131 @@
+"""Attention that is written out becomes one op: in the forms of exporters, and nowhere where somebody would notice."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import cgraph as cg
+from cgraph.ir.traverse import post_order
+from cgraph.ops.attention import Attention
+from cgraph.passes import rewritten
+from cgraph.passes.fuse_attention import fuse_attention
+from tests.support.graphs import graphs
+from tests.support.rewrites import assert_keeps_values, assert_leaves_nothing, assert_left, assert_same_values, ops_of
+
+B, H, G, M, N, D, E = 2, 4, 2, 5, 5, 3, 6
+LOWEST = float(np.finfo("float32").min)
+TRIANGLE = np.tri(M, N, dtype=bool)
+LATER = np.where(TRIANGLE, 0, -np.inf).astype("float32")
+
+
+def heads(name, rows, columns, count=H):
+    """Heads as a network has them: columns of one product, turned."""
+    x = cg.Var((B, rows, count * columns), name=name)
+    return cg.transpose(cg.reshape(x, (B, rows, count, columns)), (0, 2, 1, 3))
+
+
+def operands(groups=H):
+    return heads("q", M, D), heads("k", N, D, groups), heads("v", N, E, groups)
+
+
+def products(q, k):
+    return q @ cg.swapaxes(k, -1, -2)
+
+
+def seen():
+    return cg.Var((B, 1, 1, N), "bool", name="seen")
+
+
+FORMS = {
+    "bare": lambda s: s,
+    "divided": lambda s: s / np.float32(2),
+    "causal bool": lambda s: cg.where(TRIANGLE, s * 0.5, -np.inf),
+    "causal, the lowest number": lambda s: cg.where(TRIANGLE, s, LOWEST),
+    "causal numbers": lambda s: s * 0.5 + LATER,
+    "causal, made in the graph": lambda s: s + cg.where(cg.tril(cg.full((M, N), True, "bool")), cg.zeros(()), -np.inf),
+    "padding": lambda s: cg.where(seen(), s, -np.inf),
+    "padding, hidden": lambda s: cg.where(cg.logical_not(seen()), -np.inf, s),
+    "added": lambda s: s * 0.3 + cg.Var((B, 1, M, N), name="bias"),
+    "added first": lambda s: cg.Var((H, M, N), name="bias") + s,
+    "causal and added": lambda s: cg.where(TRIANGLE, s + cg.Var((M, N), name="bias"), -np.inf),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_written_out_attention_is_one_op(name):
+    q, k, v = operands()
+    found = cg.softmax(FORMS[name](products(q, k)), -1) @ v
+    op = only_attention(found)
+    assert op.causal == name.startswith("causal")
+    assert op.has_mask == (name.startswith(("padding", "added")) or name == "causal and added")
+    assert_same_values(rewritten, found)
+
+
+def only_attention(found):
+    """The op that the weights of a graph have become; no array of them is left."""
+    (fused,) = rewritten((found,))
+    (node,) = (x for x in post_order([fused]) if isinstance(x.op, Attention))
+    assert "softmax" not in ops_of([fused])
+    return node.op
+
+
+def test_factors_of_queries_and_keys_are_those_of_the_products():
+    q, k, v = operands()
+    turned = cg.transpose(k, (0, 1, 3, 2)) * np.float32(0.5)
+    found = cg.softmax((q * np.float32(0.25)) @ turned, -1) @ v
+    assert only_attention(found).scale == 0.125
+    assert_same_values(rewritten, found)
+
+
+def test_repeated_heads_of_keys_become_shared_ones():
+    q, k, v = operands(G)
+    found = cg.softmax(products(q, cg.repeat(k, H // G, 1)), -1) @ cg.repeat(v, H // G, 1)
+    (fused,) = fuse_attention((found,))
+    assert fused.op == Attention(1.0) and fused.operands[1].shape == (B, G, N, D)
+    assert_same_values(fuse_attention, found)
+
+
+@pytest.mark.parametrize("lead", [(), (3,), (2, 3, 2)])
+def test_any_number_of_leading_axes(lead):
+    q, k, v = (cg.Var((*lead, *shape), name=name) for name, shape in (("q", (M, D)), ("k", (N, D)), ("v", (N, E))))
+    found = cg.softmax(products(q, k) * 0.7, -1) @ v
+    only_attention(found)
+    assert_same_values(rewritten, found)
+
+
+def refused():
+    """Graphs that only look like attention, or whose weights somebody reads."""
+    q, k, v = operands()
+    s, bias = products(q, k), cg.Var((M, N), name="bias")
+    weights = cg.softmax(s, -1)
+    yield "weights are an output", [weights @ v, weights]
+    yield "weights have another user", [weights @ v, cg.sum(weights)]
+    yield "scores are an output", [weights @ v, s]
+    yield "scores have another user", [weights @ v, cg.max(s)]
+    yield "a mask that is scaled", [cg.softmax((s + bias) * 2.0, -1) @ v]
+    yield "two masks", [cg.softmax(cg.where(seen(), s + bias, -np.inf), -1) @ v]
+    yield "a factor below zero", [cg.softmax(s * -1.0, -1) @ v]
+    yield "a softmax over queries", [cg.softmax(s, 2) @ v]
+    yield "another function of the softmax", [cg.log_softmax(s, -1) @ v]
+    yield "a choice that hides nothing", [cg.softmax(cg.where(seen(), s, 0.0), -1) @ v]
+    yield "a lowest number where a row may have nothing else", [cg.softmax(cg.where(seen(), s, LOWEST), -1) @ v]
+    yield "weights on the right side", [cg.swapaxes(v, -1, -2) @ weights]
+    yield "its gradient", cg.gradient(cg.sum(weights @ v), [q, k, v])
+
+
+@pytest.mark.parametrize("name, outputs", list(refused()), ids=lambda x: x if isinstance(x, str) else "")
+def test_it_is_left_alone(name, outputs):
+    assert_left(fuse_attention, *outputs)
+
+
+def test_an_upper_triangle_and_a_shifted_one_stay_masks():
+    q, k, v = operands()
+    for mask in (TRIANGLE.T, np.tri(M, N, 1, bool), np.tri(M, N, -1, bool) | np.eye(M, N, 1, bool)):
+        assert only_attention(cg.softmax(cg.where(mask, products(q, k), -np.inf), -1) @ v).has_mask
+
+
+@settings(max_examples=30)
+@given(drawn=graphs())
+def test_random_graphs_keep_their_values(drawn):
+    assert_keeps_values(fuse_attention, drawn)
+    assert_leaves_nothing(fuse_attention, drawn)
