@@ -21,8 +21,11 @@ def pack_matmul(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
     """Products with a constant right side read it in panels: same values, no packing in every run.
 
     May worsen: bytes kept for good, when the constant has other users. Not packed: for one row, which reads the
-    constant in the order in which it lies; whole numbers, which have no tiled kernel; constants that differ by batch.
+    constant in the order in which it lies; whole numbers, which have no tiled kernel; constants that differ by batch;
+    and for blocks of a GPU's threads, which read any order.
     """
+    if target.has_blocks:
+        return outputs
     order = post_order(outputs)
     if not any(isinstance(node.op, Matmul | MatmulEpilogue) for node in order):
         return outputs

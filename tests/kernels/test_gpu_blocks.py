@@ -10,12 +10,10 @@ from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
 from cgraph.kernels.calls.pointwise import pointwise_calls
 from cgraph.kernels.expression import Trace
 from cgraph.kernels.store import store
-from cgraph.record import replace
-from tests.support.gpu import GPU, run_on_gpu
+from tests.support.gpu import BLOCKS, GPU, run_on_gpu
 from tests.support.kernels import view_of
 from tests.support.ptxas import usage
 
-BLOCKS = replace(GPU, name="gpu-blocks")
 FUNCTIONS = "exp log sin tanh erf sigmoid sqrt rint".split()
 DOUBLE = {"sin"}  # large angles are reduced in float64
 REGISTERS = 64  # of a thread; so 1,024 of them run on a multiprocessor

@@ -8,9 +8,11 @@ from cgraph.engine.cuda.simulator.launch import Simulator
 from cgraph.kernels.kernel import STOP, Call, Kernel, Pointer
 from cgraph.kernels.store import store
 from cgraph.kernels.target import gpu_target
+from cgraph.record import replace
 from tests.support.kernels import STOP_WORD, argument
 
 GPU = gpu_target(9, 0)
+BLOCKS = replace(GPU, name="gpu-blocks")
 
 
 def run_on_gpu(calls: Iterable[Call]) -> None:

@@ -12,8 +12,10 @@ from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.conv import tile_ns
 from cgraph.kernels.calls.gemm_portions import PackedB, Portions
 from cgraph.kernels.calls.gemm_tile import evenly, spans
+from cgraph.kernels.calls.gpu.gemm import product_nbytes
 from cgraph.kernels.calls.lowered import chunk_of
 from cgraph.kernels.calls.matrices import Matrices, Operand, each_matrices, oriented
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.kernel import Call, Pointer, View, room
 from cgraph.kernels.signatures import gemm, gemv
 from cgraph.kernels.signatures.gemm_pack import ALONG_K, ALONG_LINES, ANY_STRIDE
@@ -51,7 +53,10 @@ def matmul_calls(
     packed = b if isinstance(b, PackedB) else None
     calls: list[Call] = []
     for x in all_products(out, a, b, bias):
-        if packed:
+        blocks = in_blocks(target, "matmul", x, activation, adds, workspace) if is_tiled(x, packed) else None
+        if blocks is not None:
+            calls += blocks
+        elif packed:
             if is_simple(x):
                 raise ValueError("a constant in panels needs a result whose rows lie side by side")
             calls += tiled_calls(x, Portions.of_packed(x, packed), activation, workspace, target, adds)
@@ -73,6 +78,8 @@ def matmul_nbytes(
     for x in all_products(out, a, b, bias):
         if isinstance(b, PackedB):
             return Portions.of_packed(x, b).nbytes
+        if target.has_blocks and is_tiled(x, None):
+            return product_nbytes(x)
         in_place = is_simple(x) or (not adds and (is_dot(x) or is_row(x)))
         return 0 if in_place else Portions.of(x, target, adds).nbytes
     return 0
@@ -101,6 +108,11 @@ def takes_bias(out: View, a: View, b: View | PackedB, bias: View) -> bool:
 def is_simple(x: Matrices) -> bool:
     odd = x.n > 1 and (x.out.column != 1 or (x.bias is not None and x.bias.column != 1))
     return x.dtype[0] != "f" or odd
+
+
+def is_tiled(x: Matrices, packed: PackedB | None) -> bool:
+    """Blocks of threads multiply it: floats with something to add up, whatever their strides."""
+    return x.dtype[0] == "f" and x.k > 0 and packed is None
 
 
 def is_dot(x: Matrices) -> bool:

@@ -1,7 +1,7 @@
 """Calls of pointwise kernels: a scalar program applied to every element of broadcast views."""
 
-from cgraph.kernels.calls.gpu.pointwise import flat_call
 from cgraph.kernels.calls.layout import broadcast, cut, pointwise_walk, streams
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.signatures.pointwise import POINTWISE
@@ -34,10 +34,9 @@ def fused_calls(
     check_dtypes(program, results, outs, xs)
     if outs[0].size == 0:
         return []
-    if target.has_blocks and len(outs) == 1:
-        flat = flat_call(program, outs[0], xs)
-        if flat is not None:
-            return [flat]
+    blocks = in_blocks(target, "pointwise", program, outs, xs)
+    if blocks is not None:
+        return blocks
     lanes = min(target.lanes_of(instruction[1]) for instruction in program)
     views = tuple(broadcast(x, outs[0].shape) for x in xs) + outs
     walk = pointwise_walk(views, len(xs), lanes)

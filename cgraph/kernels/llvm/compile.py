@@ -82,10 +82,10 @@ def emitted_for_gpu(kernel: Kernel, symbol: str, words: int, target: Target) -> 
         k.leave_beyond_tasks()
     emit(k, *kernel.params)
     k.finish()
-    threads = getattr(emit, "block_threads", TASK_THREADS)
+    threads, resident = getattr(emit, "block_threads", TASK_THREADS), getattr(emit, "resident", 1)
     head = (
         f'define ptx_kernel void @"{symbol}"(ptr byval([{words} x i64]) align 8 %".1", i64 %".2") '
-        f'"nvvm.reqntid"="{threads},1,1"'
+        f'"nvvm.reqntid"="{threads},1,1" "nvvm.minctasm"="{resident}"'
     )
     plain = f'define void @"{symbol}"(ptr %".1", i64 %".2")'  # llvmlite writes no such types
     return Emitted(str(module).replace(plain, head), k.linked)

@@ -5,6 +5,12 @@ from collections.abc import Callable, Sequence
 from cgraph.kernels.llvm.build import Builder, Val
 
 
+def activation(k: Builder, dtype: str) -> Callable[[Val], Val]:
+    """What `Activation` does, without a branch: where nothing is asked for, bounds are infinite and the slope is 1."""
+    low, high, slope = (k.cast(k.number(name), dtype) for name in ("low", "high", "slope"))
+    return lambda x: k.larger(low, k.smaller(high, k.select(x < 0.0, x * slope, x)))
+
+
 class Activation:
     """``min(high, max(low, x if x > 0 else slope * x))`` with run-time bounds; a NaN stays a NaN.
 

@@ -23,11 +23,11 @@ TASK_THREADS = 32  # threads of a block whose tasks are single threads
 GLOBAL, SHARED = 1, 3  # address spaces
 
 
-def block(threads: int) -> Callable[[Callable], Callable]:
-    """Mark an emitter whose tasks are blocks of so many threads."""
+def block(threads: int, resident: int = 1) -> Callable[[Callable], Callable]:
+    """Mark an emitter whose tasks are blocks of so many threads; `resident` blocks find room on a multiprocessor."""
 
     def mark(emit: Callable) -> Callable:
-        emit.block_threads = threads  # type: ignore[attr-defined]
+        emit.block_threads, emit.resident = threads, resident  # type: ignore[attr-defined]
         return emit
 
     return mark
@@ -46,8 +46,7 @@ class GpuBuilder(Builder):
         return task, task + 1
 
     def task(self) -> Val:
-        block, threads, thread = (self.cast(self.special(x), "i8") for x in ("ctaid.x", "ntid.x", "tid.x"))
-        return block * threads + thread
+        return self.block() * self.cast(self.special("ntid.x"), "i8") + self.thread()
 
     def leave_beyond_tasks(self) -> None:
         """Threads of the last block that have no task return at once."""
@@ -71,6 +70,30 @@ class GpuBuilder(Builder):
         return lane_by_lane(self, partial(remainder, self), x, y)
 
     # -- threads --------------------------------------------------------------------------------------------------
+    def thread(self) -> Val:
+        """The number of this thread in its block."""
+        return self.cast(self.special("tid.x"), "i8")
+
+    def block(self) -> Val:
+        """The number of this block."""
+        return self.cast(self.special("ctaid.x"), "i8")
+
+    def block_digits(self, *sizes: Val) -> list[Val]:
+        """The number of this block as several digits, the last one fastest; before them a first digit, of no size."""
+        rest, found = self.special("ctaid.x"), []
+        for size in reversed(sizes):
+            size = self.cast(size, "u4")
+            found.append(self.cast(rest % size, "i8"))
+            rest = rest // size
+        return [self.cast(rest, "i8"), *found[::-1]]
+
+    def vector(self, values: list[Val]) -> Val:
+        """Values of one dtype side by side, for one access."""
+        made = self.const(0, values[0].dtype, len(values))
+        for j, x in enumerate(values):
+            made = self.wrap(self.b.insert_element(made.v, x.v, self.const(j, "i4").v), x.dtype, len(values))
+        return made
+
     def special(self, name: str) -> Val:
         """A special register: ``tid.x``, ``ctaid.x``, ``ntid.x`` …"""
         return self.wrap(self.b.call(self.declare(f"llvm.nvvm.read.ptx.sreg.{name}", WORD, []), []), "u4")

@@ -58,8 +58,5 @@ def store_side_by_side(k: GpuBuilder, out: Ptr, first: Val, values: list[Val]) -
         out.store(values[0], first)
         return
     dtype = "u1" if out.dtype == "b1" else out.dtype
-    vector = k.const(0, dtype, len(values))
-    for j, x in enumerate(values):
-        one = k.cast(x, dtype)
-        vector = k.wrap(k.b.insert_element(vector.v, one.v, k.const(j, "i4").v), dtype, len(values))
+    vector = k.vector([k.cast(x, dtype) for x in values])
     out.as_dtype(dtype).store(vector, first, align=len(values) * nbytes_of(dtype))
