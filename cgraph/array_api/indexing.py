@@ -79,14 +79,12 @@ def eager_places(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
 
 def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
     """Elements in sorted order along an axis."""
-    lazy = lambda x, axis, descending: in_order(x, axis, descending=descending)  # noqa: E731
-    return either("sort", lazy, eager_sort, (x, axis, descending), {})
+    return either("sort", in_order, eager_sort, (x, axis), {"descending": descending})
 
 
 def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
     """The places of elements in sorted order along an axis."""
-    lazy = lambda x, axis, descending: places_in_order(x, axis, descending=descending)  # noqa: E731
-    return either("argsort", lazy, eager_places, (x, axis, descending), {})
+    return either("argsort", places_in_order, eager_places, (x, axis), {"descending": descending})
 
 
 def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:

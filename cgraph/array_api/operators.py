@@ -5,20 +5,13 @@ from typing import Any
 from cgraph.array_api.array import VERSIONS, Array
 from cgraph.array_api.functions import FUNCTIONS
 from cgraph.array_api.indexing import assign, indexed
+from cgraph.ir.graph import COMPARISONS
 
 TWO = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
     "mod": "remainder", "pow": "pow", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
     "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
 }  # fmt: skip
-COMPARISONS = {
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-    "eq": "equal",
-    "ne": "not_equal",
-}
 ONE = {"neg": "negative", "abs": "abs", "invert": "bitwise_invert", "pos": "positive"}
 KINDS = {bool: "b", int: "iufc", float: "fc", complex: "fc"}
 """Python's numbers and the kinds of dtype beside which they may stand."""

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.cli.arguments import add_memory, add_threads
 from cgraph.cli.model import Model, add_model, constants_of, model_from
-from cgraph.cli.sizes import whole_number
 from cgraph.engine.cpu.cores import cores
 from cgraph.errors import FormatError, UnavailableError, bytes_text
 
@@ -29,10 +29,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_model(parser)
     parser.add_argument("--against", choices=("onnxruntime",), help="compare with this engine (for .onnx)")
     parser.add_argument("--runs", type=int, default=20, metavar="N", help="runs that count")
-    parser.add_argument(
-        "--threads", type=whole_number, default=0, metavar="N", help="0: every core this process may use"
-    )
-    parser.add_argument("--memory", default="auto", metavar="STRATEGY", help="plan by this strategy")
+    add_threads(parser)
+    add_memory(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 

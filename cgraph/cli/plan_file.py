@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
+from cgraph.cli.arguments import byte_count
 from cgraph.cli.curve import curve_lines, curve_of
 from cgraph.cli.model import add_model, model_from
 from cgraph.cli.paper import paper_lines
-from cgraph.cli.sizes import byte_count
 from cgraph.errors import FormatError, bytes_text
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import block_lower_bound, lower_bound

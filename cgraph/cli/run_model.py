@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.cli.arguments import add_budget, add_memory, add_threads, whole_number
 from cgraph.cli.arrays import SCALES, read_inputs
 from cgraph.cli.model import SavedModel, add_model, constants_of, is_saved, model_from
-from cgraph.cli.sizes import byte_count, whole_number
 from cgraph.errors import FormatError, bytes_text
 from cgraph.formats.npz import write_npz
 from cgraph.function import Function
@@ -35,11 +35,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--bgr", action="store_true", help="blue before red")
     parser.add_argument("--labels", type=Path, metavar="FILE", help="names of the classes, one in a line")
     parser.add_argument("--top", type=whole_number, default=5, metavar="K", help="how many classes to show")
-    parser.add_argument(
-        "--threads", type=whole_number, default=0, metavar="N", help="0: every core this process may use"
-    )
-    parser.add_argument("--budget", type=byte_count, metavar="BYTES", help="bytes that the arena may take: same bits")
-    parser.add_argument("--memory", default="auto", metavar="STRATEGY", help="plan by this strategy")
+    add_threads(parser)
+    add_budget(parser)
+    add_memory(parser)
     parser.add_argument("--trust", action="store_true", help="run a saved function even if others may have written it")
     parser.add_argument("--save", type=Path, metavar="OUT.npz", help="keep the outputs")
     parser.add_argument("--json", action="store_true", help="print JSON")

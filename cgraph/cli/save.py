@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
+from cgraph.cli.arguments import add_budget, add_memory
 from cgraph.cli.model import add_model, model_from
-from cgraph.cli.sizes import byte_count
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import bytes_text
 from cgraph.formats.onnx import serialised
@@ -29,8 +29,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="code for these processors; one like this by default",
     )
     parser.add_argument("--graph", action="store_true", help="with the graph, for other versions and processors")
-    parser.add_argument("--budget", type=byte_count, metavar="BYTES", help="bytes that the arena may take: same bits")
-    parser.add_argument("--memory", default="auto", metavar="STRATEGY", help="plan by this strategy")
+    add_budget(parser)
+    add_memory(parser)
     parser.set_defaults(run=run)
 
 

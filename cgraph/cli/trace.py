@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
+from cgraph.cli.arguments import add_memory, add_threads
 from cgraph.cli.bench import random_inputs
 from cgraph.cli.model import add_model, constants_of, model_from
-from cgraph.cli.sizes import whole_number
 from cgraph.engine.cpu.cores import cores
 from cgraph.errors import FormatError
 from cgraph.view.report import timed_report
@@ -23,10 +23,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_model(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.json", help="where to write")
     parser.add_argument("--runs", type=int, default=3, metavar="N", help="of so many the shortest time of each step")
-    parser.add_argument(
-        "--threads", type=whole_number, default=0, metavar="N", help="0: every core this process may use"
-    )
-    parser.add_argument("--memory", default="auto", metavar="STRATEGY", help="plan by this strategy")
+    add_threads(parser)
+    add_memory(parser)
     parser.set_defaults(run=run)
 
 

@@ -243,7 +243,7 @@ _BINARY = {
     "mod": "remainder", "pow": "power", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or",
     "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
 }  # fmt: skip
-_COMPARISONS = {
+COMPARISONS = {
     "lt": "less",
     "le": "less_equal",
     "gt": "greater",
@@ -261,7 +261,7 @@ def _operator(name: str, swap: bool = False) -> Callable:
     return apply
 
 
-for _python, _name in (_BINARY | _COMPARISONS | _UNARY).items():
+for _python, _name in (_BINARY | COMPARISONS | _UNARY).items():
     setattr(Node, f"__{_python}__", _operator(_name))
 for _python, _name in _BINARY.items():
     setattr(Node, f"__r{_python}__", _operator(_name, swap=True))

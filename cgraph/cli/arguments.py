@@ -1,4 +1,4 @@
-"""Whole numbers, and numbers of bytes, on the command line."""
+"""Numbers on the command line, and the arguments that several commands have."""
 
 import argparse
 
@@ -19,3 +19,17 @@ def byte_count(text: str) -> int:
     if not (number.isascii() and number.isdigit()):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes, such as 4096 or 4KiB")
     return int(number) * UNITS.get(unit, 1)
+
+
+def add_threads(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--threads", type=whole_number, default=0, metavar="N", help="0: every core this process may use"
+    )
+
+
+def add_memory(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--memory", default="auto", metavar="STRATEGY", help="plan by this strategy")
+
+
+def add_budget(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--budget", type=byte_count, metavar="BYTES", help="bytes that the arena may take: same bits")
