@@ -22,14 +22,15 @@ def update_in_place(
 
     Every reader of the old value either runs before the source anyway or is made to; a Var whose source would have to
     run both before and after a reader keeps its copy. Not done: Vars that an output shows; Vars outside `allowed`,
-    since an input's bytes are the caller's; and graphs with an op that may fail, since a failed run must leave all
-    Vars as they were. `facts` may know the views of nodes already.
+    since an input's bytes are the caller's; and sources that some op that may fail need not run before, since a failed
+    run must leave all Vars as they were. `facts` may know the views of nodes already.
     """
     if not updates:
         return outputs, {}
     roots = (*outputs, *updates.values())
     order = post_order(roots)
-    if any(n.op.can_fail for n in order) or len(order) * len(updates) > MOST_WORK:
+    failing = {n for n in order if n.op.can_fail}
+    if len(order) * len(updates) > MOST_WORK:
         return outputs, dict(updates)
     views = facts.views_of(order)
     readers = readers_of(order, views)
@@ -39,7 +40,7 @@ def update_in_place(
     for x, source in updates.items():
         if x in allowed and x in views and x not in shown and source not in chosen and may_write(source, x, facts):
             late = must_run_before(source, readers.get(x, []), extra)
-            if late is not None:
+            if late is not None and (not failing or failing <= ancestors(source, extra)):
                 chosen[source] = x
                 extra[source] = late
     new = rebuilt(roots, chosen, extra)

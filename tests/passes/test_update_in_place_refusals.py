@@ -41,7 +41,9 @@ EDGES = {
     "an op that reads its Var turned": ([], {A: A + A.T}, set()),
     "a view of what is computed": ([], {A: cg.sin(B).T}, set()),
     "one of several results": ([], {A: QR}, set()),
-    "an op that may fail": ([], {A: NEW, B: cg.delay(np.negative, B)}, set()),
+    "an op that may fail, which nothing needs": ([], {A: NEW, B: cg.delay(np.negative, B)}, set()),
+    "an op that may fail, before": ([], {A: NEW + cg.delay(np.negative, B), C: C * 2.0}, {A}),
+    "an op that may fail, behind": ([cg.delay(np.negative, NEW)], {A: NEW}, set()),
     "an exchange": ([], {A: B * 1.5, B: A * 0.5}, {A}),
 }
 

@@ -1,0 +1,28 @@
+"""Calls that write and read rows at a position that is data."""
+
+from math import prod
+
+from cgraph.kernels.calls.lowered import chunk_of
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.signature import Signature
+
+
+def rows_calls(family: Signature, x: View, y: View, start: View, axis: int) -> list[Call]:
+    """Rows of `x` along `axis` from `start` on, as many as `y` has: written from `y` (`SET`) or into it (`TAKE`).
+
+    Operands
+        x, y: contiguous, of one shape but for `axis`
+        start: int64, one or one for each element of the first axis
+    """
+    each = len(start.shape) > 0
+    groups = x.shape[0] if each else 1
+    if not y.size:
+        return []
+    blocks = prod(x.shape[:axis]) // groups
+    tasks, nbytes = groups * blocks * y.shape[axis], prod(x.shape[axis + 1 :]) * x.itemsize
+    call = family.call(
+        (), tasks, chunk_of(tasks, nbytes * 0.1),
+        x=x.at, y=y.at, start=start.at, start_step=start.strides[0] // start.itemsize if each else 0,
+        blocks=blocks, n=x.shape[axis], m=y.shape[axis], nbytes=nbytes,
+    )  # fmt: skip
+    return [call]

@@ -1,0 +1,33 @@
+"""Rows at a position that is data, written or read; rows outside are left out, or zeros."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.flow import each_task
+
+
+def set(k: Builder) -> None:
+    """Rows of y into x. Task: one row."""
+    with each_row(k) as (inside, x, y, nbytes), k.if_(inside):
+        k.copy_bytes(x, y, nbytes)
+
+
+def take(k: Builder) -> None:
+    """Rows of x into y. Task: one row."""
+    with each_row(k) as (inside, x, y, nbytes), k.if_else(inside) as (there, outside):
+        with there:
+            k.copy_bytes(y, x, nbytes)
+        with outside, k.loop(0, nbytes) as i:
+            y.store(k.const(0, "u1"), i)
+
+
+@contextmanager
+def each_row(k: Builder) -> Iterator[tuple[Val, Ptr, Ptr, Val]]:
+    """Whether a row of y lies inside x, its two places, and its bytes."""
+    a = k.args()
+    with each_task(k, a.blocks, a.m) as (group, block, row):
+        place = a.start.load(group * a.start_step) + row
+        number = group * a.blocks + block
+        inside = (place >= 0) & (place < a.n)
+        yield inside, a.x + (number * a.n + place) * a.nbytes, a.y + (number * a.m + row) * a.nbytes, a.nbytes
