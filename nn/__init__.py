@@ -6,8 +6,10 @@ predict = nn.compile(model, batch=100)
 """
 
 from nn import init, layers, losses, models, optim
+from nn.cache import Cache
 from nn.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from nn.compile import Predictor, compile, freeze
+from nn.generate import Choice, Generator
 from nn.history import History
 from nn.layer import Layer, Parameter, Sample, initialise
 from nn.layers import *  # noqa: F403
@@ -23,8 +25,11 @@ from nn.weights import load_weights, save_weights, set_values
 
 __all__ = [
     "Below",
+    "Cache",
     "Checkpoint",
+    "Choice",
     "Early",
+    "Generator",
     "History",
     "Layer",
     "Loader",

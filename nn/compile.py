@@ -7,7 +7,7 @@ import numpy as np
 
 import cgraph as cg
 from cgraph import Function, InputError, Var
-from nn.layer import Layer, Sample, mapped
+from nn.layer import L, Layer, Sample, mapped
 from nn.weights import check_assigned
 
 
@@ -81,7 +81,7 @@ def compile(
     return Predictor(function, samples, batch, several)
 
 
-def freeze(model: Layer) -> Layer:
+def freeze(model: L) -> L:
     """The same model with constants in place of its Parameters; a Parameter that is assigned later takes new bytes.
 
     UnassignedError when one has no value.

@@ -4,6 +4,7 @@ from typing import Any
 
 import cgraph as cg
 from cgraph import Node, Var
+from nn.cache import Cache
 
 
 class Mode:
@@ -13,10 +14,11 @@ class Mode:
         training: dropout and noise are on, normalisation uses the statistics of the batch
         updates: update edges so far: what each Var will hold after a run
         key: the Var of the random key; None for inference, which draws nothing
+        cache: what attention layers keep of earlier tokens, when a decoder is built to go on behind them
     """
 
-    def __init__(self, training: bool = False, seed: int = 0) -> None:
-        self.training = training
+    def __init__(self, training: bool = False, seed: int = 0, cache: Cache | None = None) -> None:
+        self.training, self.cache = training, cache
         self.updates: dict[Var, Node] = {}
         self.key: Var | None = Var((2,), "uint32", "random_key").assign(cg.random_key(seed)) if training else None
 

@@ -6,9 +6,9 @@ from typing import Any, Protocol, TextIO
 
 
 class Bar(Protocol):
-    """Shows how far training is."""
+    """Shows how far something is, and of training the loss and the rate."""
 
-    def show(self, step: int, loss: float, rate: float) -> None: ...
+    def show(self, step: int, loss: float | None = None, rate: float = 0.0) -> None: ...
 
     def close(self) -> None: ...
 
@@ -16,7 +16,7 @@ class Bar(Protocol):
 class Silent:
     """Shows nothing."""
 
-    def show(self, step: int, loss: float, rate: float) -> None:
+    def show(self, step: int, loss: float | None = None, rate: float = 0.0) -> None:
         pass
 
     def close(self) -> None:
@@ -32,13 +32,13 @@ class Plain:
         self.shown = -float("inf")
         self.over = self.stream.isatty()
 
-    def show(self, step: int, loss: float, rate: float) -> None:
+    def show(self, step: int, loss: float | None = None, rate: float = 0.0) -> None:
         now = time.monotonic()
         if step < self.total and now - self.shown < (0.2 if self.over else 5.0):
             return
         self.shown = now
         left = seconds_left(now - self.begun, step - self.first, self.total - step)
-        text = f"step {step}/{self.total}  loss {loss:.4f}  rate {rate:.2e}  {left} left"
+        text = f"step {step}/{self.total}  {numbers(loss, rate)}{left} left"
         self.stream.write(f"\r{text:<78}" if self.over else text + "\n")
         self.stream.flush()
 
@@ -52,11 +52,11 @@ class Rich:
 
     def __init__(self, first: int, total: int, progress: Any) -> None:
         self.progress = progress
-        self.task = progress.add_task("training", total=total, completed=first, loss=float("nan"), rate=float("nan"))
+        self.task = progress.add_task("", total=total, completed=first, numbers="")
         progress.start()
 
-    def show(self, step: int, loss: float, rate: float) -> None:
-        self.progress.update(self.task, completed=step, loss=loss, rate=rate)
+    def show(self, step: int, loss: float | None = None, rate: float = 0.0) -> None:
+        self.progress.update(self.task, completed=step, numbers=numbers(loss, rate))
 
     def close(self) -> None:
         self.progress.stop()
@@ -78,9 +78,13 @@ def progress_bar(first: int, total: int, wanted: bool) -> Bar:
 def rich_bar(first: int, total: int, console: Any) -> Rich:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    numbers = TextColumn("loss {task.fields[loss]:.4f}  rate {task.fields[rate]:.2e}")
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), numbers, TimeRemainingColumn())
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[numbers]}"), TimeRemainingColumn())
     return Rich(first, total, Progress(*columns, console=console, speed_estimate_period=10))
+
+
+def numbers(loss: float | None, rate: float) -> str:
+    """Loss and rate as text; nothing without a loss."""
+    return "" if loss is None else f"loss {loss:.4f}  rate {rate:.2e}  "
 
 
 def seconds_left(elapsed: float, done: int, left: int) -> str:

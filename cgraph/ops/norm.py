@@ -21,6 +21,7 @@ from cgraph.ops.family import common_dtype, float_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.pad import pad
 from cgraph.ops.power import power
+from cgraph.ops.reduce import mean
 from cgraph.ops.shape import reshape
 
 
@@ -263,6 +264,17 @@ def layer_norm(x: Any, scale: Any, shift: Any, eps: float = 1e-5) -> Node:
     """Normalised over the last axes, as many as `scale` and `shift` have."""
     x, scale, shift = floats(x, scale, shift)
     return apply(LayerNorm(scale.ndim, float(eps)), x, scale, shift)
+
+
+@public
+def rms_norm(x: Any, scale: Any, eps: float = 1e-5) -> Node:
+    """x over the root of the mean of its squares along the last axis, times `scale`.
+
+    Source
+        Zhang and Sennrich 2019, arXiv:1910.07467
+    """
+    x, scale = floats(x, scale)
+    return x / sqrt(mean(square(x), -1, keepdims=True) + eps) * scale
 
 
 @public

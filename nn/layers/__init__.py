@@ -11,10 +11,10 @@ from nn.layers.container import Branches, Residual, Sequential
 from nn.layers.conv import Conv1d, Conv2d, Conv3d, TransposeConv1d, TransposeConv2d, TransposeConv3d
 from nn.layers.embedding import Embedding
 from nn.layers.function import Activation, Lambda, LambdaArray
-from nn.layers.linear import FullyConnected, Linear
+from nn.layers.linear import FullyConnected, Linear, SwiGLU
 from nn.layers.merge import Add, Average, Concatenate, Dot, Max, Mul
 from nn.layers.noise import AlphaDropout, Dropout, GaussianDropout, GaussianNoise
-from nn.layers.norm import BatchNorm, GroupNorm, InstanceNorm, LayerNorm
+from nn.layers.norm import BatchNorm, GroupNorm, InstanceNorm, LayerNorm, RMSNorm
 from nn.layers.pool import (
     AvgPool1d,
     AvgPool2d,
@@ -71,11 +71,13 @@ __all__ = [
     "Mul",
     "MultiHeadAttention",
     "Padding",
+    "RMSNorm",
     "Recurrent",
     "Reshape",
     "Residual",
     "Sequential",
     "Slice",
+    "SwiGLU",
     "TransposeConv1d",
     "TransposeConv2d",
     "TransposeConv3d",

@@ -2,10 +2,13 @@
 
 from dataclasses import field
 
+import numpy as np
+
 import cgraph as cg
-from cgraph import Node, ShapeError
+from cgraph import InputError, Node, ShapeError
 from nn.layer import Layer
 from nn.layers.linear import Linear
+from nn.layers.positions import alibi_slopes, rotated
 from nn.mode import Mode
 
 
@@ -18,35 +21,69 @@ class MultiHeadAttention(Layer):
         mask: bool ``[t, s]`` or ``[n, 1, t, s]``, false where a query must not see a key; optional third operand
     Fields
         causal: no query sees a later key
+        key_heads: heads of keys and values, each for as many neighbouring heads of queries; `heads` by default
+        rotary: queries and keys are turned by angles of this base that grow with the position; None for not at all
+        window: of a causal layer, how many keys a query sees at most, the last ones; 0 for all
+        alibi: of a causal layer, a key counts the less the farther it lies back, in each head by another slope
+        use_bias: of the four Linears
     Result
         ``[n, t, features]``
     Source
-        Vaswani et al. 2017, arXiv:1706.03762
+        Vaswani et al. 2017, arXiv:1706.03762; Ainslie et al. 2023, arXiv:2305.13245 (shared heads)
     """
 
     features: int
     heads: int
     causal: bool = False
+    key_heads: int | None = None
+    rotary: float | None = None
+    window: int = 0
+    alibi: bool = False
+    use_bias: bool = True
     query: Linear = field(init=False)
     key: Linear = field(init=False)
     value: Linear = field(init=False)
     output: Linear = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.features % self.heads:
-            raise ShapeError(f"{self.features} features do not divide into {self.heads} heads")
-        n = self.features
-        self.hold(query=Linear(n, n), key=Linear(n, n), value=Linear(n, n), output=Linear(n, n))
+        n, heads = self.features, self.key_heads or self.heads
+        if n % self.heads:
+            raise ShapeError(f"{n} features do not divide into {self.heads} heads")
+        if self.heads % heads:
+            raise ShapeError(f"{heads} heads of keys do not serve {self.heads} heads of queries alike")
+        if self.rotary is not None and n // self.heads % 2:
+            raise ShapeError(f"heads of {n // self.heads} features have no pairs to turn")
+        if self.alibi and not self.causal:
+            raise ShapeError("alibi counts how far a key lies back, which needs a causal layer")
+        width = n // self.heads * heads
+        self.hold(query=Linear(n, n, self.use_bias), key=Linear(n, width, self.use_bias))
+        self.hold(value=Linear(n, width, self.use_bias), output=Linear(n, n, self.use_bias))
 
     def build(self, *xs: Node, mode: Mode) -> Node:
         x = xs[0]
         y = xs[1] if len(xs) > 1 else x
         q, k, v = (self._heads(part(z, mode=mode)) for part, z in ((self.query, x), (self.key, y), (self.value, y)))
         mask = xs[2] if len(xs) > 2 else None
-        mixed = cg.scaled_dot_product_attention(q, k, v, mask, self.causal)  # [n, heads, t, d]
+        start = mode.cache.start if mode.cache else None
+        if self.rotary is not None:
+            q, k = (rotated(z, start, self.rotary) for z in (q, k))
+        if mode.cache:
+            if not self.causal or len(xs) > 1:
+                raise InputError("a cache is for causal layers that read their own keys, without a mask")
+            k, v = (mode.cache.extended(self, name, z, mode) for name, z in (("keys", k), ("values", v)))
+        if self.alibi:
+            mask = self._distances(k.shape[2], x.shape[1], start)
+        mixed = cg.scaled_dot_product_attention(q, k, v, mask, self.causal, window=self.window, start=start)
         return self.output(cg.reshape(cg.transpose(mixed, (0, 2, 1, 3)), x.shape), mode=mode)
 
     def _heads(self, x: Node) -> Node:
-        """``[n, t, features]`` as ``[n, heads, t, d]``."""
-        n, t, _ = x.shape
-        return cg.transpose(cg.reshape(x, (n, t, self.heads, self.features // self.heads)), (0, 2, 1, 3))
+        """``[n, t, heads * d]`` as ``[n, heads, t, d]``."""
+        n, t, width = x.shape
+        d = self.features // self.heads
+        return cg.transpose(cg.reshape(x, (n, t, width // d, d)), (0, 2, 1, 3))
+
+    def _distances(self, keys: int, queries: int, start: Node | None) -> Node:
+        """What is added to the products, ``[n, heads, 1, keys]``: by key alone, since a row's softmax sees no shift."""
+        last = cg.reshape(start, (-1, 1, 1, 1)) + (queries - 1) if start is not None else np.int64(keys - 1)
+        slopes = alibi_slopes(self.heads).reshape(1, -1, 1, 1)
+        return cg.astype(cg.arange(keys) - last, "float32") * slopes

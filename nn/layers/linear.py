@@ -34,6 +34,34 @@ class Linear(Layer):
         return y if self.bias is None else y + self.bias
 
 
+class SwiGLU(Layer):
+    """``(swish(x @ gate) * (x @ up)) @ down``: what follows attention in Llama.
+
+    Operands
+        x: ``[..., features]``
+    Fields
+        hidden: columns of `gate` and `up`
+    Result
+        ``[..., features]``
+    Source
+        Shazeer 2020, arXiv:2002.05202
+    """
+
+    features: int
+    hidden: int
+    gate: Linear = field(init=False)
+    up: Linear = field(init=False)
+    down: Linear = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.hold(gate=Linear(self.features, self.hidden, False), up=Linear(self.features, self.hidden, False))
+        self.hold(down=Linear(self.hidden, self.features, False))
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        gates, ups = (part(xs[0], mode=mode) for part in (self.gate, self.up))
+        return self.down(cg.swish(gates) * ups, mode=mode)
+
+
 class FullyConnected(Linear):
     """A Linear over all axes of a sample at once.
 

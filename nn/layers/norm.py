@@ -86,6 +86,20 @@ def InstanceNorm(channels: int, eps: float = 1e-5) -> GroupNorm:
     return GroupNorm(channels, channels, eps)
 
 
+class RMSNorm(Layer):
+    """The last axis over the root of its mean square, scaled. Source: Zhang and Sennrich 2019, arXiv:1910.07467."""
+
+    features: int
+    eps: float = 1e-5
+    scale: Parameter = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.hold(scale=Parameter((self.features,), ONES))
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        return cg.rms_norm(xs[0], self.scale, self.eps)
+
+
 class LayerNorm(Layer):
     """The last axis brought to mean 0 and variance 1, then scaled and shifted. Source: Ba et al. 2016, 1607.06450."""
 

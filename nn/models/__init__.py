@@ -1,6 +1,7 @@
 """Known networks, one file each. Every function takes `weights`: a seed, ``"zeros"``, or None for none."""
 
 from nn.models.blazeface import BlazeFace, blazeface
+from nn.models.decoder import Decoder, DecoderBlock, gpt, llama
 from nn.models.deeplab_v3 import DeepLabV3, deeplab_v3
 from nn.models.densenet import DenseNet, densenet121, densenet201
 from nn.models.inception_v3 import InceptionV3, inception_v3
@@ -26,6 +27,8 @@ from nn.models.vgg16 import vgg16
 
 __all__ = [
     "BlazeFace",
+    "Decoder",
+    "DecoderBlock",
     "DeepLabV3",
     "DenseNet",
     "InceptionV3",
@@ -37,8 +40,10 @@ __all__ = [
     "deeplab_v3",
     "densenet121",
     "densenet201",
+    "gpt",
     "inception_v3",
     "lenet",
+    "llama",
     "lstm_text",
     "mlp",
     "mobilenet_v1",

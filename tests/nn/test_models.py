@@ -39,7 +39,7 @@ def test_parameters_are_as_many_as_published(name):
     assert getattr(models, name)(None).size == PUBLISHED[name]
 
 
-@pytest.mark.parametrize("name", [*PUBLISHED, "deeplab_v3", "posenet", "blazeface", "lstm_text"])
+@pytest.mark.parametrize("name", [*PUBLISHED, "deeplab_v3", "posenet", "blazeface", "lstm_text", "gpt", "llama"])
 def test_a_network_takes_a_batch_and_keeps_it(name):
     model = getattr(models, name)(None)
     for result in built(model, 2):

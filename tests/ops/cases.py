@@ -452,6 +452,7 @@ REST = [
         whole(2, low=0, high=68),
         label="window",
     ),
+    case("rms_norm", lambda x, s: cg.rms_norm(x, s), (2, 3, 5), (5,)),
     case("set_rows", lambda x, y, t: cg.set_rows(x, t, y, 1), (3, 6, 2), (3, 4, 2), whole(3, low=-5, high=7)),
     case("set_rows", lambda x, y: cg.set_rows(x, 2, y), (6, 2), (3, 2), label="one position"),
     case("take_rows", lambda x, t: cg.take_rows(x, t, 4, 2), (3, 2, 6, 2), whole(3, low=-5, high=7)),

@@ -1,0 +1,133 @@
+"""Decoders: each token's scores of the next one, from all tokens before it, in the manners of GPT-2 and of Llama."""
+
+from collections.abc import Callable
+
+import cgraph as cg
+from cgraph import Node, ShapeError
+from nn.init import Gaussian
+from nn.layer import Layer, Parameter, Sample, initialise
+from nn.layers.attention import MultiHeadAttention
+from nn.layers.container import Sequential
+from nn.layers.embedding import Embedding
+from nn.layers.function import Activation
+from nn.layers.linear import Linear, SwiGLU
+from nn.layers.norm import LayerNorm, RMSNorm
+from nn.mode import Mode
+
+
+class DecoderBlock(Layer):
+    """``x + attention(norm(x))``, then ``x + mixing(norm(x))``.
+
+    Operands
+        x: ``[n, t, features]``
+    """
+
+    attention_norm: Layer
+    attention: MultiHeadAttention
+    mixing_norm: Layer
+    mixing: Layer
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        x = xs[0] + self.attention(self.attention_norm(xs[0], mode=mode), mode=mode)
+        return x + self.mixing(self.mixing_norm(x, mode=mode), mode=mode)
+
+
+class Decoder(Layer):
+    """A stack of blocks over embedded tokens.
+
+    Operands
+        x: tokens, integers ``[n, t]`` with ``t <= length``
+    Fields
+        positions: a trained row for each position; None where the blocks know positions themselves
+        length: the most tokens of a sequence
+    Result
+        scores (logits) ``[n, t, symbols]``
+    """
+
+    tokens: Embedding
+    positions: Parameter | None
+    blocks: tuple[Layer, ...]
+    norm: Layer
+    scores: Linear
+    length: int
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        return (Sample((self.length,), "int64"),)
+
+    def build(self, *xs: Node, mode: Mode) -> Node:
+        n, t = xs[0].shape
+        if t > self.length:
+            raise ShapeError(f"{t} tokens for a decoder of {self.length}")
+        x = self.tokens(xs[0], mode=mode)
+        if self.positions is not None:
+            x = x + self._positions(t, mode)
+        for block in self.blocks:
+            x = block(x, mode=mode)
+        return self.scores(self.norm(x, mode=mode), mode=mode)
+
+    def _positions(self, t: int, mode: Mode) -> Node:
+        """The rows of the tokens' positions; beyond the last one, where nothing is read, the last row."""
+        if mode.cache is None:
+            return self.positions[:t]  # type: ignore[index]
+        places = cg.reshape(mode.cache.start, (-1, 1)) + cg.arange(t)
+        return cg.take(self.positions, cg.minimum(places, self.length - 1), axis=0)
+
+
+def gpt(
+    weights: int | str | None = 0,
+    symbols: int = 256,
+    length: int = 128,
+    features: int = 128,
+    heads: int = 4,
+    layers: int = 4,
+) -> Decoder:
+    """Positions that are learned, layer norms, gelu. Source: Radford et al. 2019 (GPT-2)."""
+
+    def block() -> DecoderBlock:
+        mixing = Sequential(
+            Linear(features, 4 * features), Activation(approximate_gelu), Linear(4 * features, features)
+        )
+        attention = MultiHeadAttention(features, heads, causal=True)
+        return DecoderBlock(LayerNorm(features), attention, LayerNorm(features), mixing)
+
+    return decoder(weights, symbols, length, features, layers, block, LayerNorm(features), learned=True)
+
+
+def llama(
+    weights: int | str | None = 0,
+    symbols: int = 256,
+    length: int = 128,
+    features: int = 128,
+    heads: int = 4,
+    layers: int = 4,
+    key_heads: int | None = None,
+) -> Decoder:
+    """Rotary positions, RMS norms, SwiGLU, shared heads of keys. Source: Touvron et al. 2023, arXiv:2302.13971."""
+
+    def block() -> DecoderBlock:
+        attention = MultiHeadAttention(features, heads, True, key_heads, rotary=10000.0, use_bias=False)
+        return DecoderBlock(RMSNorm(features), attention, RMSNorm(features), SwiGLU(features, 8 * features // 3))
+
+    return decoder(weights, symbols, length, features, layers, block, RMSNorm(features), learned=False)
+
+
+def decoder(
+    weights: int | str | None,
+    symbols: int,
+    length: int,
+    features: int,
+    layers: int,
+    block: Callable[[], DecoderBlock],
+    norm: Layer,
+    learned: bool,
+) -> Decoder:
+    start = Gaussian(deviation=0.02)
+    positions = Parameter((length, features), start) if learned else None
+    blocks = tuple(block() for _ in range(layers))
+    made = Decoder(Embedding(symbols, features, start), positions, blocks, norm, Linear(features, symbols), length)
+    return initialise(made, weights)
+
+
+def approximate_gelu(x: Node) -> Node:
+    return cg.gelu(x, approximate=True)

@@ -1,0 +1,174 @@
+"""Decoders: their parts against formulas, and what they generate with a cache against what they say without one."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+import nn
+from cgraph import InputError, ShapeError
+from nn.layers.positions import alibi_slopes, rotated
+from tests.support.tolerance import assert_close
+
+SIZES = {"symbols": 40, "length": 48, "features": 32, "heads": 4, "layers": 2}
+PROMPTS = [[7, 1, 30], [5] * 34, [9]]
+
+
+def far_reaching(weights):
+    """A decoder whose layers see a window of keys, the nearer ones more."""
+    model = nn.models.gpt(weights, **SIZES)
+    attention = nn.MultiHeadAttention(32, 4, causal=True, key_heads=1, window=9, alibi=True)
+    block = nn.models.DecoderBlock(nn.LayerNorm(32), attention, nn.RMSNorm(32), nn.SwiGLU(32, 40))
+    made = nn.models.Decoder(model.tokens, None, (block, block), model.norm, model.scores, 48)
+    return nn.initialise(made, weights)
+
+
+DECODERS = {
+    "gpt": lambda: nn.models.gpt(3, **SIZES),
+    "llama": lambda: nn.models.llama(3, **SIZES, key_heads=2),
+    "window": lambda: far_reaching(3),
+}
+
+
+def scores_of(predict, tokens):
+    """Scores behind the last token, by the whole model without a cache."""
+    x = np.zeros((1, 48), np.int64)
+    x[0, : len(tokens)] = tokens
+    return predict(x)[0, len(tokens) - 1]
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_sequences_of_different_lengths_go_on_as_without_a_cache(name):
+    model = DECODERS[name]()
+    found, predict = nn.Generator(model, len(PROMPTS))(PROMPTS, 12), nn.compile(model)
+    for prompt, following in zip(PROMPTS, found):
+        assert len(following) == 12
+        for i, token in enumerate(following):
+            scores = scores_of(predict, [*prompt, *following[:i]])
+            assert scores[token] >= scores.max() - 1e-5
+
+
+def test_a_run_has_the_bits_of_one_from_scratch_whatever_was_in_the_cache():
+    generator = nn.Generator(nn.models.llama(1, **SIZES), 1, nn.Choice(1.0), seed=5)
+    first = generator([[1, 2, 3]], 30)
+    rows = {key: x.value for key, x in generator.cache.rows.items()}
+    generator([[30] * 40], 8)
+    assert generator([[1, 2, 3]], 30) == first
+    for key, x in generator.cache.rows.items():
+        assert x.value[:, :, :32].tobytes() == rows[key][:, :, :32].tobytes()
+
+
+def test_a_thousand_tokens_are_written_in_place_and_take_no_memory():
+    model = nn.models.gpt(0, symbols=20, length=1010, features=8, heads=2, layers=1)
+    generator = nn.Generator(model, 2)
+    rows = set(generator.cache.rows.values())
+    written = [source.op.writes for x, source in generator.step.updates.items() if x in rows]
+    assert written == [True, True]
+    assert generator.step.nbytes < min(x.nbytes for x in rows)
+    generator([[1], [2, 3]], 3)
+    addresses = [x.cell.value.address for x in generator.cache.rows.values()]
+    tracemalloc.start()
+    found = generator([[1], [2, 3]], 1000)
+    now, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert [len(x) for x in found] == [1000, 1000]
+    assert now < 200_000  # the tokens themselves, and what Python keeps of its own
+    assert [x.cell.value.address for x in generator.cache.rows.values()] == addresses
+
+
+def test_generation_ends_at_stop_tokens_one_sequence_after_the_other():
+    model = nn.models.gpt(3, **SIZES)
+    generator = nn.Generator(model, 2)
+    free = generator(PROMPTS[:2], 14)
+    ends = [free[0][4], free[1][9]]
+    cut = [next(i for i, token in enumerate(row) if token in ends) + 1 for row in free]
+    assert generator(PROMPTS[:2], 14, stop=ends) == [row[:n] for row, n in zip(free, cut)]
+    assert generator(PROMPTS[:2], 0) == [[], []]
+
+
+SCORES = np.log(np.array([[0.4, 0.3, 0.15, 0.1, 0.05]]))
+
+
+@pytest.mark.parametrize(
+    ("choice", "wanted"),
+    [
+        (nn.Choice(), [1, 0, 0, 0, 0]),
+        (nn.Choice(1.0), [0.4, 0.3, 0.15, 0.1, 0.05]),
+        (nn.Choice(1.0, top_k=2), [4 / 7, 3 / 7, 0, 0, 0]),
+        (nn.Choice(1.0, top_p=0.71), [0.4 / 0.85, 0.3 / 0.85, 0.15 / 0.85, 0, 0]),
+        (nn.Choice(1.0, top_p=0.3), [1, 0, 0, 0, 0]),
+        (nn.Choice(0.5), [0.16 / 0.285, 0.09 / 0.285, 0.0225 / 0.285, 0.01 / 0.285, 0.0025 / 0.285]),
+        (nn.Choice(1.0, top_k=3, top_p=0.5), [4 / 7, 3 / 7, 0, 0, 0]),
+    ],
+    ids=str,
+)
+def test_tokens_are_drawn_by_their_shares(choice, wanted):
+    many = np.repeat(SCORES, 20_000, 0).astype("float32")
+    tokens = choice.of(cg.Const(many), cg.Const(cg.random_key(1))).eval()
+    np.testing.assert_allclose(np.bincount(tokens, minlength=5) / len(many), wanted, atol=0.015)
+
+
+REFUSED = {
+    "a prompt without tokens": (InputError, lambda g: g([[1], []], 3)),
+    "too few prompts": (InputError, lambda g: g([[1]], 3)),
+    "more tokens than there is room for": (InputError, lambda g: g([[1], [1] * 40], 9)),
+    "a temperature below zero": (InputError, lambda g: nn.Choice(-1.0)),
+    "no probability at all": (InputError, lambda g: nn.Choice(1.0, top_p=0.0)),
+    "heads that do not serve": (ShapeError, lambda g: nn.MultiHeadAttention(32, 4, key_heads=3)),
+    "heads without pairs": (ShapeError, lambda g: nn.MultiHeadAttention(12, 4, rotary=1e4)),
+    "alibi that looks ahead": (ShapeError, lambda g: nn.MultiHeadAttention(32, 4, alibi=True)),
+    "a cache for a layer that looks ahead": (
+        InputError,
+        lambda g: nn.MultiHeadAttention(32, 4)(cg.Var((2, 1, 32)), mode=nn.Mode(cache=nn.Cache(2, 5))),
+    ),
+    "more tokens than a decoder has positions": (
+        ShapeError,
+        lambda g: nn.models.gpt(None, **SIZES)(cg.Var((1, 49), "int64")),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def generator():
+    return nn.Generator(nn.models.gpt("zeros", **SIZES), 2)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_fit_is_refused(name, generator):
+    kind, use = REFUSED[name]
+    with pytest.raises(kind):
+        use(generator)
+
+
+def test_rotation_is_that_of_complex_numbers_from_any_position_on():
+    x = np.random.default_rng(0).standard_normal((2, 3, 5, 8)).astype("float32")
+    for start in (None, np.array([0, 100])):
+        places = np.arange(5) + (np.zeros((2, 1)) if start is None else start[:, None])
+        turn = np.exp(1j * places[:, None, :, None] * 10000.0 ** (-np.arange(4) / 4))
+        want = (x[..., :4] + 1j * x[..., 4:]) * turn
+        got = rotated(cg.Const(x), None if start is None else cg.Const(start)).eval()
+        assert_close(got, np.concatenate([want.real, want.imag], 3).astype("float32"))
+
+
+def test_slopes_are_those_of_the_paper():
+    np.testing.assert_allclose(alibi_slopes(8), 2.0 ** -np.arange(1, 9))
+    np.testing.assert_allclose(alibi_slopes(6), [2**-2, 2**-4, 2**-6, 2**-8, 2**-1, 2**-3])
+
+
+def test_distance_counts_in_each_head_by_its_slope():
+    layer = nn.initialise(nn.MultiHeadAttention(8, 2, causal=True, alibi=True), 0)
+    plain = nn.MultiHeadAttention(8, 2)
+    plain.hold(query=layer.query, key=layer.key, value=layer.value, output=layer.output)
+    far = np.arange(6)[:, None] - np.arange(6)
+    mask = np.where(far >= 0, -far * alibi_slopes(2)[:, None, None], -np.inf)[None].astype("float32")
+    x = cg.Const(np.random.default_rng(0).standard_normal((3, 6, 8)).astype("float32"))
+    assert_close(layer(x).eval(), plain(x, x, cg.Const(mask)).eval())
+
+
+def test_norm_and_mixing_by_their_formulas():
+    x = np.random.default_rng(0).standard_normal((3, 8)).astype("float32")
+    norm, mixing = nn.initialise(nn.RMSNorm(8)), nn.initialise(nn.SwiGLU(8, 12))
+    assert_close(norm(cg.Const(x)).eval(), x / np.sqrt((x * x).mean(1, keepdims=True) + 1e-5))
+    gate, up, down = (part.weight.value for part in (mixing.gate, mixing.up, mixing.down))
+    assert_close(mixing(cg.Const(x)).eval(), (x @ gate / (1 + np.exp(-(x @ gate))) * (x @ up)) @ down)
