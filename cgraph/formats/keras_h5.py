@@ -18,6 +18,7 @@ import numpy as np
 
 from cgraph.errors import FormatError, bytes_text
 from cgraph.formats.allowance import Allowance
+from cgraph.formats.hdf5_heaps import check_heaps
 from cgraph.formats.json_text import parse_json
 from cgraph.formats.mapped import map_file
 from cgraph.kernels.mapped import aligned
@@ -25,6 +26,7 @@ from cgraph.record import Record
 
 MOST_DEPTH = 32
 MOST_RATIO = 1000  # times as many bytes declared as stored
+WORD = 8  # bytes of places and lengths
 OBJECT = 4096  # bytes in memory of what HDF5 and Python know of a group or array
 
 UNREADABLE = (OSError, KeyError, ValueError, RuntimeError, TypeError, AttributeError, OverflowError)
@@ -122,10 +124,19 @@ def described(file: Any, size: int, allowance: Allowance) -> dict[str, Any]:
     attribute = file.attrs.get_id("model_config")
     if attribute.shape != () or attribute.dtype.kind not in "OS" or attribute.dtype.itemsize > size:
         raise FormatError("model_config is no text")
+    if attribute.dtype.kind == "O":  # it lies in a heap
+        check_lengths(file)
+        check_heaps(file.id.get_vfd_handle(), size)
     text = file.attrs["model_config"]
     if not isinstance(text, str | bytes):
         raise FormatError("model_config is no text")
     return parse_json(text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text), allowance, "its text")
+
+
+def check_lengths(file: Any) -> None:
+    """FormatError unless places and lengths have 8 bytes, as Keras writes them."""
+    if file.id.get_create_plist().get_sizes() != (WORD, WORD):
+        raise FormatError(f"its places and lengths do not have {WORD} bytes")
 
 
 def kind_of(group: Any, name: str, h5py: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cgraph.errors import FormatError
-from cgraph.formats import keras_h5, npz, plain_pickle, safetensors, torch_file, zip_archive
+from cgraph.formats import darknet, keras_h5, npz, plain_pickle, safetensors, torch_file, zip_archive
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.darknet import config
 from cgraph.formats.keras_h5 import read_contents
@@ -21,6 +21,7 @@ from cgraph.formats.safetensors import read_safetensors, write_safetensors
 from cgraph.formats.torch_file import read_torch
 from cgraph.formats.zip_archive import CENTRAL, END, END_64, LOCATOR_64, members_of
 from cgraph.ir.spec import LARGEST
+from cgraph.ir.traverse import post_order
 from cgraph.record import Record
 from tests.formats.test_npz import HEADER, archive, npy
 from tests.formats.test_safetensors import entry, packed
@@ -209,3 +210,33 @@ def test_a_table_that_64_bits_describe_is_read():
 def test_a_table_that_64_bits_describe_wrongly_is_refused(change):
     with pytest.raises(FormatError, match="its table of|its end of 64 bits"):
         members(with_end_64(zip_of(a=b"body", b=b""), **change))
+
+
+NET = "[net]\nheight=8\nwidth=8\nchannels=2\ntime_steps=40\n"
+REPEATED = {
+    "local": NET + "[local]\nsize=40\npad=1\n",
+    "route": NET + "[activation]\nactivation=relu\n" + f"[route]\nlayers={'-1,' * 60}\ngroups=2\n",
+    "shortcut": NET + "[maxpool]\nsize=2\nstride=2\n" + f"[shortcut]\nfrom={'-1,' * 60}\nactivation=mish\n",
+    **{
+        f"{kind} {options}": NET.replace("height=8\nwidth=8\nchannels=2", "inputs=5") + f"[{kind}]\noutput=3\n{options}"
+        for kind in ("rnn", "gru")
+        for options in ("", "batch_normalize=1\nactivation=mish\n")
+    },
+}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_nodes_are_said_before_they_are_made(tmp_path, monkeypatch, name):
+    """What a few letters of a description repeat; each layer may have a few nodes besides."""
+    said = []
+    real = Allowance.spend
+
+    def spend(self, what, nbytes=0, work=0, nodes=0):
+        said.append(nodes)
+        real(self, what, nbytes, work, nodes)
+
+    monkeypatch.setattr(Allowance, "spend", spend)
+    (tmp_path / "x.cfg").write_text(REPEATED[name])
+    model = darknet.load(tmp_path / "x.cfg")
+    made = post_order([*model.outputs, *model.values.values(), *model.updates.values()])
+    assert len(made) <= sum(said) + 60

@@ -14,6 +14,7 @@ from cgraph.ir.graph import OPS, Node
 from cgraph.ops.leaf import Var
 from cgraph.record import Record
 
+WINDOW = 2  # nodes of a window: its part of the image, and that with another axis
 NORM_EPS = 1e-6  # added to the standard deviation, not to the variance
 
 
@@ -173,7 +174,7 @@ def local(net: Net, s: Section, x: Node) -> Node:
     bias = net.parameters.take((count, rows, columns), f"{s.index}.local.bias", 0.0)
     filters = net.parameters.take((rows * columns, count, c * size * size), f"{s.index}.local.filters", None)
     padded = op("pad", x, [(0, 0), (0, 0), (pad, pad), (pad, pad)])
-    net.allowance.spend(f"a filter of {size} x {size} pixels", nodes=size * size)
+    net.allowance.spend(f"a filter of {size} x {size} pixels", nodes=WINDOW * size * size)
     seen = []
     for i in range(size):
         for j in range(size):

@@ -9,7 +9,7 @@ from cgraph.formats.darknet.layers import Net, activated, layer, op, rows_of, ta
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Var
 
-NODES_PER_STEP = 16
+NODES_PER_STEP = 25  # of a gru, which has most
 
 
 def over_time(net: Net, s: Section, x: Node, size: int, step: Callable[[Node, Node], tuple[Node, Node]]) -> Node:
