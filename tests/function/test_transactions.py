@@ -5,7 +5,9 @@ give what the reference gives for that; and no core, thread or turn is lost.
 """
 
 import gc
+import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +20,7 @@ from cgraph.cell import Value
 from cgraph.engine.cpu import threads as threads_module
 from cgraph.engine.reference import evaluate
 from cgraph.files import replace_file
+from cgraph.record import Record
 from nn.files import remove_others
 from tests.support.injection import Lines, events, first_events, no_memory
 
@@ -307,3 +310,32 @@ def test_a_file_that_is_written_is_the_old_one_or_the_new_one(tmp_path):
         assert path.read_bytes() in (b"old", b"new")
         remove_others(tmp_path, "checkpoint", "checkpoint")
         assert [p.name for p in tmp_path.iterdir()] == ["checkpoint"]
+
+
+class Key(Record):
+    n: int
+
+
+class Closing:
+    """Runs lines of this project when it goes."""
+
+    def __del__(self) -> None:
+        hash(Key(2))
+
+
+def test_none_is_injected_where_python_would_forget_it(monkeypatch):
+    """The test of the tests: an entry of a table goes with its value, which asks for its key's hash; and finalisers."""
+    table: weakref.WeakValueDictionary[Key, Closing] = weakref.WeakValueDictionary()
+    forgotten: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", forgotten.append)
+
+    def act() -> None:
+        value = Closing()
+        table[Key(1)] = value
+        weakref.finalize(value, Key, 3)
+        del value
+        hash(Key(4))
+
+    for at in range(1, len(events(act)) + 1):
+        assert Lines(at).during(act)
+    assert not forgotten and not table

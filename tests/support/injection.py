@@ -1,4 +1,8 @@
-"""An exception at a chosen Python line, or a chosen allocation, of this project's code."""
+"""An exception at a chosen Python line, or a chosen allocation, of this project's code.
+
+Not inside callbacks of weak references and finalisers: Python runs them wherever the last reference to something goes,
+and what is raised in them it prints and forgets. So no exception there, from wherever it comes, ever reaches a call.
+"""
 
 import sys
 from collections.abc import Callable
@@ -13,6 +17,8 @@ import cgraph
 import nn
 
 FOLDERS = tuple(str(Path(package.__file__).parent) for package in (cgraph, nn))
+FORGETTING = {("weakref.py", "remove"), ("_weakrefset.py", "_remove")}  # of WeakValueDictionary and WeakSet
+FINALIZE = ("weakref.py", "__call__")  # given the dead reference when it is Python that calls it
 ALLOCATING = ("empty", "zeros", "array", "ascontiguousarray")
 
 
@@ -24,7 +30,7 @@ class Lines:
     """Line events of a call. Changes: counts them, and raises at one.
 
     Fields
-        at: raise at this event, counted from 1; 0 never raises
+        at: raise at this event, counted from 1, or the next whose exception reaches the call; 0 never raises
         seen: per event its file and line
     """
 
@@ -50,9 +56,21 @@ class Lines:
     def _line(self, frame: FrameType, event: str, _arg: Any) -> Any:
         if event == "line":
             self.seen.append((frame.f_code.co_filename, frame.f_lineno))
-            if len(self.seen) == self.at:
+            if 0 < self.at <= len(self.seen) and not is_forgotten(frame):
+                self.at = 0
                 raise Injected(f"{frame.f_code.co_filename}:{frame.f_lineno}")
         return self._line
+
+
+def is_forgotten(frame: FrameType | None) -> bool:
+    """Whether Python prints and forgets what is raised in a frame."""
+    while frame is not None:
+        name = frame.f_code.co_name
+        place = Path(frame.f_code.co_filename).name, name
+        if name == "__del__" or place in FORGETTING or (place == FINALIZE and frame.f_locals["_"] is not None):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def events(act: Callable[[], Any]) -> list[tuple[str, int]]:
