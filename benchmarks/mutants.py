@@ -42,7 +42,10 @@ from benchmarks.reach import Reach, Reached
 ROOT = Path(__file__).resolve().parents[1]
 BUDGET = 20  # seconds of tests for one fault
 PATIENCE = 4  # times the processor time of the tests without a fault, and of a start
-LEAST_SECONDS = 15  # of a start
+START = 15  # seconds of a start
+START_ANEW = 60  # where kernels are made anew, since they know what made them
+COMPILED = "cgraph/kernels/llvm"
+UNNOTICED, DIED = "NOT NOTICED", "noticed: they died, or took too long"
 WAITING = 6  # times the same, by the clock: others use the machine, too
 PASSED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 FORK = multiprocessing.get_context("fork")
@@ -99,9 +102,9 @@ def main() -> None:
         for each in faults:
             tests_of_line = chosen(reached, each)
             seconds = sum(reached[test][0] for test in tests_of_line)
-            noticed = is_noticed(tree, each, tests_of_line, seconds)
-            print(f"{each.file}:{each.fault.line} {'noticed' if noticed else 'NOT NOTICED'}", flush=True)
-            if not noticed:
+            end = ended(tree, each, tests_of_line, seconds)
+            print(f"{each.file}:{each.fault.line} {end}", flush=True)
+            if end == UNNOTICED:
                 unnoticed.append(each)
                 print(diff(each), flush=True)
     score = f"{len(faults) - len(unnoticed)} of {len(faults)} noticed"
@@ -168,11 +171,7 @@ def copied_tree() -> Iterator[Path]:
         if (ROOT.parent / "shared").exists():
             (tree.parent / "shared").symlink_to(ROOT.parent / "shared")
         cache_of(tree).mkdir(mode=0o700, parents=True)
-        ask = "from cgraph.kernels.cache import cache_folder; print(cache_folder() or '')"
-        kernels = subprocess.run(
-            [sys.executable, "-c", ask], cwd=ROOT, check=True, capture_output=True, text=True
-        ).stdout
-        for kernel in Path(kernels.strip()).glob("*.o"):
+        for kernel in users_cache().glob("*.o"):
             with suppress(FileNotFoundError):  # another process has removed it meanwhile
                 shutil.copyfile(kernel, cache_of(tree) / kernel.name)
         yield tree
@@ -226,15 +225,17 @@ def running(reached: Reached, each: Drawn) -> list[str]:
     return list(reached)
 
 
-def is_noticed(tree: Path, each: Drawn, tests: list[str], seconds: float) -> bool:
-    """Whether a test fails, or they do not end; what the fault left in the cache of kernels is removed."""
+def ended(tree: Path, each: Drawn, tests: list[str], seconds: float) -> str:
+    """How the tests ended under a fault; what it left in the cache of kernels is removed."""
     place = tree / each.file
     times, known = place.stat(), entries(tree)
     place.write_text(each.text())
     os.utime(place, (times.st_atime, times.st_mtime + 10))  # byte code is known by the time of its source
+    start = START_ANEW if each.file.startswith(COMPILED) else START
     try:
         paths = list(dict.fromkeys(test.split("::")[0] for test in tests))
-        return in_child(tree, lambda: run_tests(paths, Chosen(tests)), LEAST_SECONDS + round(seconds)) not in PASSED
+        status = in_child(tree, lambda: run_tests(paths, Chosen(tests)), start + round(seconds))
+        return UNNOTICED if status in PASSED else DIED if status is None else "noticed"
     finally:
         place.write_text(each.source)
         os.utime(place, (times.st_atime, times.st_mtime))

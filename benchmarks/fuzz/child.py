@@ -23,7 +23,8 @@ from typing import Any
 from cgraph.errors import CgraphError
 from cgraph.record import Record
 
-CPU_SECONDS, WALL_SECONDS = 10, 120  # for one file; the second is generous, for machines that do other work
+CPU_SECONDS = 10  # for one file
+WALL_SECONDS, WAITS = 10, 12  # by the clock, so many times: for machines that do other work, and stop this for a while
 ROOM, TIMES = 64 << 20, 2  # bytes of memory, and for each byte of the file
 SLACK = 8 << 20  # bytes that Python and its libraries may take on the way: lazily imported modules, allocators
 ADDRESSES = 1 << 30  # bytes of address space beside what the imports took
@@ -75,10 +76,9 @@ class Child:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(f"{path}\n".encode())
         process.stdin.flush()
-        ready, _, _ = select.select([process.stdout], [], [], WALL_SECONDS)
-        if not ready:
+        if not any(select.select([process.stdout], [], [], WALL_SECONDS)[0] for _ in range(WAITS)):
             self.stop()
-            return Outcome("time", f"no answer after {WALL_SECONDS} s")
+            return Outcome("time", f"no answer after {WAITS * WALL_SECONDS} s")
         answer = process.stdout.readline()
         if answer:
             return Outcome(**json.loads(answer))
