@@ -114,6 +114,19 @@ def test_beam_search_improves_where_there_are_too_many_sets():
         assert peak(dag, least_memory(dag, states=2000)) < peak(dag, simple)
 
 
+@pytest.mark.parametrize("seed", [3, 6, 7])
+def test_a_stretch_of_more_nodes_than_the_limit_keeps_its_best_simple_order(seed, monkeypatch):
+    """One stretch of 17 nodes: the last reads all that nothing else does."""
+    dag = random_dag(seed, 16)
+    ends = set(range(16)) - {x for operands in dag.operands for x in operands}
+    dag = Dag((*dag.nbytes, 1), (*dag.operands, tuple(ends)))
+    simple = min(peak(dag, schedule(dag)) for schedule in SIMPLE)
+    monkeypatch.setitem(least_memory.__globals__, "MOST_NODES", 17)
+    assert peak(dag, least_memory(dag)) < simple
+    monkeypatch.setitem(least_memory.__globals__, "MOST_NODES", 16)
+    assert peak(dag, least_memory(dag)) == simple
+
+
 def test_depth_first_finishes_a_branch_before_the_next():
     dag = Dag((1,) * 6, ((), (0,), (0,), (1,), (2,), (3, 4)))
     assert depth_first(dag) == (0, 1, 3, 2, 4, 5)
