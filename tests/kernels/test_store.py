@@ -22,10 +22,13 @@ from cgraph.kernels.expression import Trace
 from cgraph.kernels.host import read_parts
 from cgraph.kernels.image import UnknownCode, placed
 from cgraph.kernels.kernel import Kernel, Pointer, contiguous
+from cgraph.kernels.llvm import compile as compile_module
+from cgraph.kernels.objects import SYMBOL, SYMBOLS, MalformedCode, ObjectFile
 from cgraph.kernels.objects import linked as linked_objects
 from cgraph.kernels.store import KernelStore, emitter_hash, symbol_of
 from cgraph.kernels.target import host_target, new_target_machine
 
+ABSOLUTE = 0xFFF1  # a symbol's section, where its value is no place
 KERNEL, HOST = Kernel("laned_copy.zero_halo", ("f4",)), host_target()
 
 
@@ -343,6 +346,36 @@ def test_objects_for_another_processor_are_left_to_llvm():
 def test_a_function_that_an_object_only_calls_is_not_its_own():
     with pytest.raises(UnknownCode, match="an object file lacks its function"):
         linked_objects({"getpid": calling("getpid")})
+
+
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="LLVM places the code")
+def test_an_object_that_is_cut_off_anywhere_is_malformed():
+    """Not unknown: LLVM would be given that."""
+    code = calling("getpid")
+    for length in range(len(code)):
+        with pytest.raises(MalformedCode):
+            linked_objects({"f": code[:length]})
+
+
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="LLVM places the code")
+def test_an_address_of_what_is_in_no_section_is_left_to_llvm():
+    code = bytearray(calling("getpid"))
+    table = next(s for s in ObjectFile(bytes(code), 0).sections if s.kind == SYMBOLS)
+    for at in range(table.start, table.start + table.nbytes, SYMBOL.size):
+        name, kind, other, section, *rest = SYMBOL.unpack_from(code, at)
+        if name and not section:
+            SYMBOL.pack_into(code, at, name, kind, other, ABSOLUTE, *rest)
+    with pytest.raises(UnknownCode, match="an address of getpid, which is not in memory"):
+        linked_objects({"f": bytes(code)})
+
+
+def test_the_seconds_of_all_that_is_compiled_are_counted(monkeypatch):
+    code = compile_module.compile_kernel(KERNEL, symbol_of(KERNEL, HOST), HOST)[0]
+    monkeypatch.setattr(compile_module, "compile_kernel", lambda *given: (code, 0.25))
+    store = KernelStore(None)
+    store.image([KERNEL], HOST)
+    store.image([KERNEL], HOST)
+    assert (store.misses, store.compile_seconds) == (2, 0.5)
 
 
 def aged(folder, days):
