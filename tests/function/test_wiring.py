@@ -1,11 +1,13 @@
 """That compile asks its checkers, and that limits are kept: each checker and limit is tested alone elsewhere."""
 
+import re
+
 import numpy as np
 import pytest
 
 import cgraph as cg
 from cgraph import planning
-from cgraph.errors import GraphError, PlanError
+from cgraph.errors import BudgetError, GraphError, PlanError
 from cgraph.memory.auto import auto
 from cgraph.memory.layout import Layout
 from cgraph.memory.problem import Plan, Problem
@@ -124,6 +126,17 @@ def test_a_strategy_by_its_name_makes_the_plan(memory):
     x, y = graph()
     made = cg.compile(y, [x], memory=memory).plan.strategy
     assert made == memory or (memory == "auto" and made in STRATEGIES)
+
+
+@pytest.mark.parametrize("options", [{}, {"order": "depth_first"}, {"memory": "greedy_by_size"}])
+def test_the_least_budget_that_is_named_is_met_and_a_byte_less_is_refused(options):
+    x, y = graph()
+    with pytest.raises(BudgetError) as refusal:
+        cg.compile(y, [x], budget=64, **options)
+    least = int(re.search(r"the least budget of this graph is (\d+) bytes", str(refusal.value))[1])
+    assert cg.compile(y, [x], budget=least, **options).plan.nbytes == least
+    with pytest.raises(BudgetError):
+        cg.compile(y, [x], budget=least - 1, **options)
 
 
 def test_beyond_a_number_of_steps_every_run_is_a_full_one(monkeypatch):
