@@ -41,6 +41,7 @@ from cgraph.ops import (
     sort,
     stop,
     take,
+    trees,
     whole,
 )
 
@@ -85,5 +86,6 @@ __all__ = [
     "sort",
     "stop",
     "take",
+    "trees",
     "whole",
 ]

@@ -385,6 +385,15 @@ def regions_case(grid: str) -> Case:
     return case("roi_align_levels", build, (2, 3, 6, 7), (2, 3, 4, 3), *draws, label=grid)
 
 
+TREES = [
+    np.array([0, 4, 7]),  # roots; of each node: column, threshold, the node below, the one above
+    np.array([2, 0, -1, -1, 1, -1, -1, -1]),
+    np.array([0.25, -1, 0, 0, 1, 0, 0, 0]),
+    np.array([1, 2, 0, 0, 5, 0, 0, 0]),
+    np.array([3, 3, 0, 0, 6, 0, 0, 0]),
+]
+MISSES = [True] * 4 + [False] * 4
+
 REST = [
     case("box_iou", lambda a, s: cg.box_iou(corners(a, s), corners(a, s)[:5]), BOXES, SIZES, twice=False),
     case("box_encode", lambda a, s: cg.box_encode(corners(a, s), corners(a, s)[::-1], (10, 10, 5, 5)), BOXES, SIZES),
@@ -483,6 +492,14 @@ REST = [
     case("delay", lambda x: cg.delay(np.sin, x) + 1, SHAPE, smooth=False),
     case("delay_array", lambda x: cg.delay_array((5,), x.dtype, lambda v: v.sum(0), x), SHAPE, smooth=False),
     case("lazy_print", lambda x: cg.lazy_print(x) * 2, (2, 2)),
+    case("tree_leaves", lambda x: cg.tree_leaves(x, *TREES) * 2, (70, 3), smooth=False),
+    case(
+        "tree_leaves",
+        lambda x: cg.tree_leaves(cg.round(x), *TREES, [0, 1] * 4, MISSES),
+        (70, 3),
+        smooth=False,
+        label="kinds",
+    ),
     case("kernel", lambda x, limit: beyond(x, limit) * 2, apart(4, 7), positive(7), label="branches"),
     case(
         "kernel",

@@ -1,0 +1,168 @@
+"""Linear models and support vector machines of ai.onnx.ml."""
+
+from itertools import combinations
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.names import cg
+from cgraph.formats.onnx.operators.scores import both_classes, class_labels, labelled, transformed
+from cgraph.ir.graph import Node
+
+ROUNDS = 100  # of the iteration that makes one share of each class from shares of pairs, as in libsvm
+CLOSE = 0.005  # over the number of classes: where that iteration ends
+LEAST = 1e-7  # a share of a pair is held between this and 1 less this
+
+
+def floats(c: Context, name: str) -> np.ndarray:
+    """A list of float32 numbers; none where it is left out."""
+    return np.asarray(c.attribute(name, []), np.float32)
+
+
+def rows_of(c: Context) -> Node:
+    """The operand ``[n, columns]``, in float32."""
+    return cg.astype(c[0] if c[0].ndim == 2 else cg.reshape(c[0], (1, -1)), "float32")
+
+
+def weighted(x: Node, coefficients: np.ndarray, added: np.ndarray) -> Node:
+    """``[n, targets]``: products with ``[targets, columns]``."""
+    found = cg.matmul(x, coefficients.reshape(-1, x.shape[1]).T)
+    return found + added if added.size else found
+
+
+@operator("ai.onnx.ml.LinearRegressor")
+def linear_regressor(c: Context) -> Node:
+    """``[n, targets]``."""
+    found = weighted(rows_of(c), floats(c, "coefficients"), floats(c, "intercepts"))
+    return transformed(found, c.attribute("post_transform", "NONE"))
+
+
+@operator("ai.onnx.ml.LinearClassifier")
+def linear_classifier(c: Context) -> tuple[Node, Node]:
+    """The label of each row and the scores of its classes."""
+    labels, how = class_labels(c), c.attribute("post_transform", "NONE")
+    scores = weighted(rows_of(c), floats(c, "coefficients"), floats(c, "intercepts"))
+    if scores.shape[1] > 1:
+        return labelled(labels, cg.argmax(scores, 1)), transformed(scores, how)
+    if len(labels) == 2:
+        chosen = cg.astype(scores[:, 0] > 0, "int64")
+        return labelled(labels, chosen), both_classes(scores, how != "LOGISTIC", how)
+    first = labels[:1] if len(labels) else np.ones(1, np.int64)
+    chosen = scores[:, 0] > (0.0 if how == "NONE" else 0.5)
+    return cg.where(chosen, first, np.int64(0)), transformed(scores, how)
+
+
+def kernel_of(c: Context, x: Node, vectors: np.ndarray) -> Node:
+    """``[n, vectors]``: the kernel of rows and support vectors."""
+    kind = c.attribute("kernel_type", "LINEAR")
+    gamma, bias, degree = np.asarray(c.attribute("kernel_params") or [0, 0, 0], np.float32)
+    if kind == "RBF":
+        return cg.exp(-gamma * cg.maximum(distances(x, vectors), np.float32(0)))
+    products = cg.matmul(x, vectors.T)
+    if kind == "LINEAR":
+        return products
+    if kind == "POLY":
+        return (products * gamma + bias) ** float(degree)
+    if kind == "SIGMOID":
+        return cg.tanh(products * gamma + bias)
+    raise FormatError(f"kernel_type {kind!r:.40} is not LINEAR, POLY, RBF or SIGMOID")
+
+
+def distances(x: Node, vectors: np.ndarray) -> Node:
+    """``[n, vectors]``: squared distances; differences first, since those of large numbers are small."""
+    difference = cg.expand_dims(x, 1) - vectors
+    return cg.sum(difference * difference, -1)
+
+
+@operator("ai.onnx.ml.SVMRegressor")
+def svm_regressor(c: Context) -> Node:
+    """``[n, 1]``; 1 or -1 with `one_class`."""
+    x, coefficients, added = rows_of(c), floats(c, "coefficients"), floats(c, "rho")[:1]
+    count = c.attribute("n_supports", 0)
+    if count:
+        x = kernel_of(c, x, floats(c, "support_vectors").reshape(count, -1))
+    found = weighted(x, coefficients, added)
+    if c.attribute("one_class", 0):
+        return cg.where(found > 0, np.float32(1), np.float32(-1))
+    return transformed(found, c.attribute("post_transform", "NONE"))
+
+
+@operator("ai.onnx.ml.SVMClassifier")
+def svm_classifier(c: Context) -> tuple[Node, Node]:
+    """The label of each row, by votes of pairs of classes, and scores of pairs, or probabilities of classes."""
+    labels, how = class_labels(c), c.attribute("post_transform", "NONE")
+    counts, coefficients = c.attribute("vectors_per_class") or [], floats(c, "coefficients")
+    positive = bool((coefficients >= 0).all())
+    if not counts:
+        scores = weighted(rows_of(c), coefficients, floats(c, "rho")[:1])
+        votes = scores
+    else:
+        scores, votes = pairs_of(c, counts, coefficients)
+    likely = floats(c, "prob_a"), floats(c, "prob_b")
+    known = bool(counts) and likely[0].size > 0
+    if known:
+        scores = probabilities(scores, *likely, len(counts))
+    chosen = cg.argmax(votes, 1)
+    if len(floats(c, "rho")) == 1 and len(labels) == 2 and not known:
+        if positive:
+            chosen = cg.astype(cg.max(votes, 1) >= 0.5, "int64")
+        return labelled(labels, chosen), both_classes(scores, False, how) if scores.shape[1] == 1 else scores
+    return labelled(labels, chosen), transformed(scores, how)
+
+
+def pairs_of(c: Context, counts: list[int], coefficients: np.ndarray) -> tuple[Node, Node]:
+    """``[n, pairs]``: beyond 0 for the first of two classes; and how many pairs each class wins ``[n, classes]``."""
+    kernel = kernel_of(c, rows_of(c), floats(c, "support_vectors").reshape(sum(counts), -1))
+    table, rho = coefficients.reshape(-1, sum(counts)), floats(c, "rho")
+    ends = np.cumsum([0, *counts])
+    pairs = list(combinations(range(len(counts)), 2))
+    c.spend(nodes=8 * len(pairs), nbytes=4.0 * len(pairs) * sum(counts))
+    weights, first, second = np.zeros((3, len(pairs), max(sum(counts), len(counts))), np.float32)
+    for number, (i, j) in enumerate(pairs):
+        weights[number, ends[i] : ends[i + 1]] = table[j - 1, ends[i] : ends[i + 1]]
+        weights[number, ends[j] : ends[j + 1]] = table[i, ends[j] : ends[j + 1]]
+        first[number, i] = second[number, j] = 1
+    scores = cg.matmul(kernel, weights[:, : sum(counts)].T) + rho
+    wins = cg.astype(scores > 0, "float32")
+    votes = cg.matmul(wins, first[:, : len(counts)]) + cg.matmul(1 - wins, second[:, : len(counts)])
+    return scores, votes
+
+
+def probabilities(scores: Node, a: np.ndarray, b: np.ndarray, count: int) -> Node:
+    """``[n, classes]`` from scores of pairs: Wu, Lin and Weng's second method (2004), as in libsvm."""
+    share = cg.clip(cg.sigmoid(-(scores * a + b)), LEAST, 1 - LEAST)
+    pairs = {pair: share[:, k] for k, pair in enumerate(combinations(range(count), 2))}
+    between = {(j, i): 1 - x for (i, j), x in pairs.items()} | pairs
+    rows = [
+        [
+            sum(between[k, i] * between[k, i] for k in range(count) if k != i)
+            if i == j
+            else -between[j, i] * between[i, j]
+            for j in range(count)
+        ]
+        for i in range(count)
+    ]
+    table = cg.stack([cg.stack(row, 1) for row in rows], 1)
+
+    def one(state: Node, _: Node) -> tuple[Node, Node]:
+        return improved(table, state, count), state[:, 0]
+
+    start = cg.full((scores.shape[0], count), 1 / count, "float32")
+    return cg.scan(one, start, np.zeros((ROUNDS, 1), np.float32))[0]
+
+
+def improved(table: Node, shares: Node, count: int) -> Node:
+    """Shares after one round; as they are where they are close enough."""
+    product = cg.sum(table * cg.expand_dims(shares, 1), -1)
+    total = cg.sum(shares * product, 1, keepdims=True)
+    error = cg.max(cg.abs(product - total), 1, keepdims=True)
+    found = shares
+    for t in range(count):
+        own = table[:, t, t : t + 1]
+        step = (total - product[:, t : t + 1]) / own
+        total = (total + step * (step * own + 2 * product[:, t : t + 1])) / ((1 + step) * (1 + step))
+        only = np.eye(count, dtype=np.float32)[t]
+        found = (found + step * only) / (1 + step)
+        product = (product + step * table[:, t]) / (1 + step)
+    return cg.where(error < CLOSE / count, shares, found)

@@ -1,0 +1,78 @@
+"""Scores of classes, and the class with the largest, as operators of ai.onnx.ml give them.
+
+Names of classes that are texts are no arrays: such a label is the class's position in the operator's list of names.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.names import cg
+from cgraph.ir.graph import Node
+
+NEAR_ZERO = 1e-7  # SOFTMAX_ZERO leaves scores that are nearer to 0 as they are
+
+
+def class_labels(c: Context) -> np.ndarray:
+    """The int64 label of each class."""
+    names = c.attribute("classlabels_strings", [])
+    whole = c.attribute("classlabels_int64s", c.attribute("classlabels_ints", []))
+    return np.arange(len(names)) if names else np.asarray(whole, np.int64)
+
+
+def labelled(labels: np.ndarray, places: Node) -> Node:
+    """The labels of classes by their positions."""
+    return cg.take(labels, places, 0) if len(labels) else places
+
+
+def transformed(scores: Node, how: str) -> Node:
+    """``[n, classes]`` after a post_transform."""
+    if how not in TRANSFORMS:
+        raise FormatError(f"post_transform {how!r:.40} is not one of {', '.join(TRANSFORMS)}")
+    return TRANSFORMS[how](scores)
+
+
+def softmax_zero(x: Node) -> Node:
+    """Softmax in which scores near 0 stay what they are, scaled as the others are."""
+    largest = cg.max(x, -1, keepdims=True)
+    scaled = cg.where(cg.abs(x) > NEAR_ZERO, cg.exp(x - largest), x * cg.exp(-largest))
+    return scaled / cg.sum(scaled, -1, keepdims=True)
+
+
+def probit(x: Node) -> Node:
+    """The quantile of a normal distribution, by the approximation that the operators use (Winitzki, 2008)."""
+    x = 2 * x - 1
+    log = cg.log((1 - x) * (1 + x))
+    half = 2 / (np.pi * 0.147) + 0.5 * log
+    return np.sqrt(2) * cg.sign(x) * cg.sqrt(cg.sqrt(half * half - log / 0.147) - half)
+
+
+TRANSFORMS: dict[str, Any] = {
+    "NONE": lambda x: x,
+    "LOGISTIC": lambda x: cg.sigmoid(x),
+    "SOFTMAX": lambda x: cg.softmax(x, -1),
+    "SOFTMAX_ZERO": softmax_zero,
+    "PROBIT": probit,
+}
+
+
+def both_classes(score: Node, positive: bool, how: str) -> Node:
+    """``[n, 2]`` from the score ``[n, 1]`` of the second of two classes.
+
+    Parameters
+        positive: no weight is negative, so that scores are shares
+    """
+    if how == "PROBIT":
+        return probit(score)
+    if positive:
+        return cg.concat([1 - score, score], 1)
+    both = cg.concat([-score, score], 1)
+    return transformed(both, how) if how == "LOGISTIC" else both
+
+
+@operator("ai.onnx.ml.ZipMap")
+def zip_map(c: Context) -> Node:
+    """Scores stay an array with a column for each class, where the operator gives a dictionary for each row."""
+    return c[0]

@@ -1,0 +1,264 @@
+"""ai.onnx.ml: estimators of scikit-learn as skl2onnx writes them beside onnxruntime; trees beside plain Python."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import FormatError, PositionError
+from cgraph.formats.onnx import load
+
+onnx = pytest.importorskip("onnx")
+helper, TensorProto = onnx.helper, onnx.TensorProto
+ML = [helper.make_opsetid("ai.onnx.ml", 5), helper.make_opsetid("", 21)]
+RNG = np.random.default_rng(1)
+
+
+def by_onnxruntime(model: bytes, x: np.ndarray) -> list[np.ndarray]:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    return session.run(None, {session.get_inputs()[0].name: x})
+
+
+def by_cgraph(model: bytes, x: np.ndarray) -> list[np.ndarray]:
+    found = load(model, shapes={"X": x.shape})
+    return cg.compile(list(found.outputs), found.inputs)(x)
+
+
+def check_against_onnxruntime(model: bytes, x: np.ndarray) -> None:
+    for mine, theirs in zip(by_cgraph(model, x), by_onnxruntime(model, x), strict=True):
+        if theirs.dtype.kind == "i":
+            np.testing.assert_array_equal(mine, theirs)
+        else:
+            np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=3e-5 * np.abs(theirs).max())
+
+
+# -- scikit-learn -----------------------------------------------------------------------------------------------------
+
+
+def estimators() -> dict[str, object]:
+    from sklearn import ensemble, linear_model, neighbors, neural_network, pipeline, preprocessing, svm, tree
+    from sklearn.impute import SimpleImputer
+
+    forest = {"n_estimators": 7, "random_state": 0}
+    return {
+        "forest": ensemble.RandomForestClassifier(**forest),
+        "boosting": ensemble.GradientBoostingClassifier(n_estimators=5),
+        "tree": tree.DecisionTreeClassifier(),
+        "adaboost": ensemble.AdaBoostClassifier(n_estimators=3, random_state=0),
+        "logistic": linear_model.LogisticRegression(max_iter=50),
+        "ridge": linear_model.RidgeClassifier(),
+        "svc": svm.SVC(),
+        "poly": svm.SVC(kernel="poly", coef0=0.5),
+        "sigmoid": svm.SVC(kernel="sigmoid"),
+        "linear_svc": svm.SVC(kernel="linear"),
+        "probable": svm.SVC(probability=True, random_state=0),
+        "pipeline": pipeline.make_pipeline(SimpleImputer(), preprocessing.StandardScaler(), svm.SVC()),
+        "neighbours": neighbors.KNeighborsClassifier(),
+        "layers": neural_network.MLPClassifier(max_iter=20, random_state=0),
+        "forest_values": ensemble.RandomForestRegressor(**forest),
+        "boosting_values": ensemble.GradientBoostingRegressor(n_estimators=5),
+        "line": linear_model.LinearRegression(),
+        "svr": svm.SVR(),
+        "one_class": svm.OneClassSVM(),
+        "l1": preprocessing.Normalizer("l1"),
+        "l2": preprocessing.Normalizer("l2"),
+        "binary": preprocessing.Binarizer(),
+        "scaler": preprocessing.RobustScaler(),
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("classes", [2, 3])
+def test_estimators_of_scikit_learn(classes):
+    skl2onnx = pytest.importorskip("skl2onnx")
+    from sklearn.base import is_classifier
+
+    x = RNG.standard_normal((150, 5)).astype(np.float32)
+    y = (np.abs(x[:, 0] + x[:, 1] ** 2) * 1.5).astype(int) % classes
+    for name, estimator in estimators().items():
+        options = {"zipmap": False} if is_classifier(estimator) else None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            estimator.fit(x, y)
+            made = skl2onnx.to_onnx(estimator, x[:1], options=options)
+        try:
+            check_against_onnxruntime(made.SerializeToString(), x[:40])
+        except AssertionError as error:
+            raise AssertionError(name) from error
+
+
+# -- one operator -----------------------------------------------------------------------------------------------------
+
+
+def model_of(kind: str, x: np.ndarray, results: dict[str, int], **attributes) -> bytes:
+    """A model of one node; `results` are dtypes by name."""
+    node = helper.make_node(kind, ["X"], list(results), domain="ai.onnx.ml", **attributes)
+    dtype = helper.np_dtype_to_tensor_dtype(x.dtype)
+    inputs = [helper.make_tensor_value_info("X", dtype, x.shape)]
+    outputs = [helper.make_tensor_value_info(name, kind, None) for name, kind in results.items()]
+    graph = helper.make_graph([node], "one", inputs, outputs)
+    return helper.make_model(graph, opset_imports=ML, ir_version=10).SerializeToString()
+
+
+X = np.array([[1, -2, np.nan], [0, 3, 7], [2, 2, -1], [0.5, 0, 0]], np.float32)
+FLOAT, INT = {"y": TensorProto.FLOAT}, {"y": TensorProto.INT64}
+BOTH = {"label": TensorProto.INT64, "scores": TensorProto.FLOAT}
+WHOLE = np.array([[3, 1], [2, 9], [3, 3]])
+HALF = {"coefficients": [1.0, -1.0], "intercepts": [0.1], "classlabels_ints": [4, 6]}
+SPLITS = {"coefficients": [1.0, -2.0, 0.5, 0.25], "intercepts": [0.5, -0.5], "classlabels_ints": [5, 3]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "x", "results", "attributes"),
+    [
+        ("Scaler", X, FLOAT, {"offset": [0.5], "scale": [2.0]}),
+        ("Scaler", WHOLE, FLOAT, {"offset": [0.5, 1], "scale": [2.0, 3]}),
+        ("Imputer", X, FLOAT, {"imputed_value_floats": [4.0, 5, 6], "replaced_value_float": float("nan")}),
+        ("Imputer", X, FLOAT, {"imputed_value_floats": [4.0], "replaced_value_float": 0.0}),
+        ("Imputer", WHOLE, INT, {"imputed_value_int64s": [7], "replaced_value_int64": 3}),
+        ("Binarizer", X[1:], FLOAT, {"threshold": 0.5}),
+        ("OneHotEncoder", WHOLE, FLOAT, {"cats_int64s": [3, 9, 4]}),
+        ("OneHotEncoder", X[1:], FLOAT, {"cats_int64s": [3, 0]}),
+        ("LabelEncoder", WHOLE, INT, {"keys_int64s": [9, 3, 1], "values_int64s": [1, 2, 3], "default_int64": -7}),
+        ("LabelEncoder", WHOLE, FLOAT, {"keys_int64s": [9, 3], "values_floats": [1.5, 2.5], "default_float": 0.5}),
+        ("LabelEncoder", X, INT, {"keys_floats": [7.0, np.nan, -2], "values_int64s": [1, 2, 3]}),
+        ("FeatureVectorizer", X, FLOAT, {"inputdimensions": [2]}),
+        ("LinearRegressor", X[1:, :2], FLOAT, {"coefficients": [1.0, 2, 3, 4], "intercepts": [1.0, 2], "targets": 2}),
+        *[
+            ("LinearClassifier", X[1:, :2], BOTH, SPLITS | {"post_transform": how})
+            for how in ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
+        ],
+        *[
+            ("LinearClassifier", X[1:, :2], BOTH, HALF | {"post_transform": how})
+            for how in ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO")
+        ],
+    ],
+)  # fmt: skip
+def test_an_operator_alone(kind, x, results, attributes):
+    check_against_onnxruntime(model_of(kind, x, results, **attributes), x)
+
+
+# -- trees ------------------------------------------------------------------------------------------------------------
+
+ASKS = {
+    "BRANCH_LEQ": lambda x, t: x <= t,
+    "BRANCH_LT": lambda x, t: x < t,
+    "BRANCH_GTE": lambda x, t: x >= t,
+    "BRANCH_GT": lambda x, t: x > t,
+    "BRANCH_EQ": lambda x, t: x == t,
+    "BRANCH_NEQ": lambda x, t: x != t,
+}
+
+
+def random_forest(rng: np.random.Generator, trees: int, columns: int) -> dict[str, list]:
+    """The attributes of nodes, listed in random order below their roots, with all modes and few different numbers."""
+    rows = []
+    for tree in range(trees):
+        inner = int(rng.integers(0, 9))
+        numbers = 1 + rng.permutation(2 * inner)
+        nodes, free = [[0, "LEAF", 0, 0]], [0]
+        for i in range(inner):
+            node = nodes[free.pop(rng.integers(len(free)))]
+            node[1:] = [rng.choice(list(ASKS)), numbers[2 * i], numbers[2 * i + 1]]
+            free += [len(nodes), len(nodes) + 1]
+            nodes += [[numbers[2 * i], "LEAF", 0, 0], [numbers[2 * i + 1], "LEAF", 0, 0]]
+        order = [0, *(1 + rng.permutation(len(nodes) - 1))]
+        rows += [(tree, *nodes[i], rng.integers(columns), rng.integers(-2, 3), rng.integers(2)) for i in order]
+    kinds = ("treeids", "nodeids", "modes", "truenodeids", "falsenodeids", "featureids", "values")
+    found = {f"nodes_{kind}": [plain(row[i]) for row in rows] for i, kind in enumerate(kinds)}
+    found["nodes_values"] = [float(v) for v in found["nodes_values"]]
+    return found | {"nodes_missing_value_tracks_true": [int(row[7]) for row in rows]}
+
+
+def plain(x):
+    return str(x) if isinstance(x, str) else int(x)
+
+
+def walked(nodes: dict[str, list], x: np.ndarray) -> list[int]:
+    """For each tree the number, in the lists, of the leaf that one row comes to."""
+    at = {key: i for i, key in enumerate(zip(nodes["nodes_treeids"], nodes["nodes_nodeids"]))}
+    found = []
+    for tree in dict.fromkeys(nodes["nodes_treeids"]):
+        i = at[tree, 0]
+        while nodes["nodes_modes"][i] != "LEAF":
+            number, limit = x[nodes["nodes_featureids"][i]], np.float32(nodes["nodes_values"][i])
+            true = ASKS[nodes["nodes_modes"][i]](number, limit)
+            true |= bool(np.isnan(number) and nodes["nodes_missing_value_tracks_true"][i])
+            i = at[tree, nodes["nodes_truenodeids" if true else "nodes_falsenodeids"][i]]
+        found.append(i)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("how", ["SUM", "AVERAGE", "MIN", "MAX"])
+def test_every_mode_of_a_node(seed, how):
+    rng = np.random.default_rng(seed)
+    nodes = random_forest(rng, trees=4, columns=3)
+    x = rng.choice([*range(-3, 4), np.nan, np.inf, -np.inf], (30, 3)).astype(np.float32)
+    leaves = [i for i, mode in enumerate(nodes["nodes_modes"]) if mode == "LEAF"]
+    weights = {i: float(rng.integers(-8, 9)) for i in leaves}
+    model = model_of(
+        "TreeEnsembleRegressor", x, FLOAT, **nodes, n_targets=1, aggregate_function=how, base_values=[0.5],
+        target_ids=[0] * len(leaves), target_weights=list(weights.values()),
+        target_treeids=[nodes["nodes_treeids"][i] for i in leaves],
+        target_nodeids=[nodes["nodes_nodeids"][i] for i in leaves],
+    )  # fmt: skip
+    over = {"SUM": np.sum, "AVERAGE": np.mean, "MIN": np.min, "MAX": np.max}[how]
+    wanted = [over([weights[i] for i in walked(nodes, row)]) + 0.5 for row in x]
+    np.testing.assert_allclose(by_cgraph(model, x)[0][:, 0], wanted, rtol=1e-6)
+
+
+def small_tree(**changed) -> bytes:
+    given = {
+        "nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+        "nodes_featureids": [0, 0, 0], "nodes_values": [0.0, 0.0, 0.0], "nodes_truenodeids": [1, 0, 0],
+        "nodes_falsenodeids": [2, 0, 0], "target_treeids": [0, 0], "target_nodeids": [1, 2],
+        "target_ids": [0, 0], "target_weights": [1.0, 2.0], "n_targets": 1,
+    }  # fmt: skip
+    return model_of("TreeEnsembleRegressor", X, FLOAT, **given | changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"nodes_truenodeids": [0, 0, 0]}, "back to itself"),
+        ({"nodes_truenodeids": [7, 0, 0]}, "not there"),
+        ({"nodes_featureids": [3, 0, 0]}, "column 3"),
+        ({"nodes_featureids": [-1, 0, 0]}, "column -1"),
+        ({"nodes_modes": ["BRANCH_NEAR", "LEAF", "LEAF"]}, "BRANCH_NEAR"),
+        ({"nodes_values": [0.0]}, "different lengths"),
+        ({"nodes_nodeids": [0, 1, 1]}, "name a node twice"),
+        ({"target_ids": [0, 1]}, "1 targets"),
+        ({"target_weights": [1.0]}, "one for each node"),
+        ({"target_nodeids": [1, 9]}, "9"),
+        ({"n_targets": 10**12}, "it would take"),
+        ({"aggregate_function": "MODE"}, "MODE"),
+        ({"post_transform": "CUBE"}, "CUBE"),
+    ],
+)
+def test_trees_that_are_none(changed, said):
+    with pytest.raises((FormatError, PositionError), match=said):
+        load(small_tree(**changed))
+
+
+def test_a_tree_deeper_than_pythons_stack():
+    depth = 3000
+    inner, leaf = list(range(depth)), list(range(depth, 2 * depth + 1))
+    model = small_tree(
+        nodes_treeids=[0] * (2 * depth + 1), nodes_nodeids=inner + leaf, nodes_featureids=[0] * (2 * depth + 1),
+        nodes_modes=["BRANCH_GT"] * depth + ["LEAF"] * (depth + 1),
+        nodes_values=[float(i) for i in inner] + [0.0] * (depth + 1),
+        nodes_truenodeids=[*inner[1:], leaf[-1]] + [0] * (depth + 1), nodes_falsenodeids=leaf[:-1] + [0] * (depth + 1),
+        target_treeids=[0] * (depth + 1), target_nodeids=leaf, target_ids=[0] * (depth + 1),
+        target_weights=[float(i) for i in range(depth + 1)],
+    )  # fmt: skip
+    x = np.array([[-1, 0, 0], [0.5, 0, 0], [2999.5, 0, 0], [17.5, 0, 0]], np.float32)
+    np.testing.assert_array_equal(by_cgraph(model, x)[0][:, 0], [0, 1, depth, 18])
+
+
+def test_rows_over_their_largest_size_whatever_its_sign():
+    """As scikit-learn and ONNX's reference have it; onnxruntime takes the largest number, signed."""
+    found = by_cgraph(model_of("Normalizer", X[1:], FLOAT, norm="MAX"), X[1:])[0]
+    np.testing.assert_allclose(found, X[1:] / np.abs(X[1:]).max(1, keepdims=True), rtol=1e-6)
