@@ -18,12 +18,19 @@ from cgraph.ops.physical.stream import Stream
 from nn import models
 
 BANDS = (None, 112, 56, 1)  # pixels
+Network = tuple[cg.Var, cg.Node, list[cg.Var]]
 
 
 def compiled(name: str, **options: Any) -> cg.Function:
+    image, scores, weights = made(name)
+    return cg.compile(scores, [image], freeze=weights, **options)
+
+
+def made(name: str) -> Network:
+    """A network: its image, its scores, its weights."""
     image = cg.Var(IMAGE, name="image")
     model = getattr(models, name)("zeros")
-    return cg.compile(model(image), [image], freeze=list(model.variables().values()), **options)
+    return image, model(image), list(model.variables().values())
 
 
 def bands_in(function: cg.Function) -> int:
@@ -44,18 +51,31 @@ def table(winograd: bool) -> list[str]:
     return [head, "|---|---|---|---|---|---|", *(row(name, winograd) for name in TITLES)]
 
 
+def within(network: Network, budget: int) -> cg.Function:
+    image, scores, weights = network
+    return cg.compile(scores, [image], freeze=weights, budget=budget)
+
+
+def refused_at(network: Network) -> int:
+    """The least budget that a refusal names."""
+    try:
+        within(network, 1)
+    except cg.BudgetError as error:
+        named = re.search(r"is (\d+) bytes", str(error))
+        assert named is not None
+        return int(named[1])
+    raise AssertionError("a network fits in a byte")
+
+
 def seconds(name: str) -> str:
     """Processor seconds of a refusal, and of a compile within the least budget that it names."""
-    compiled(name)  # so that every kernel is there
+    network = made(name)
+    within(network, refused_at(network))  # so that every kernel is there
     start = process_time()
-    try:
-        compiled(name, budget=1)
-    except cg.BudgetError as error:
-        refused, named = process_time(), re.search(r"is (\d+) bytes", str(error))
-        assert named is not None
-        compiled(name, budget=int(named[1]))
-        return f"| {TITLES[name]} | {refused - start:.1f} | {process_time() - refused:.1f} |"
-    raise AssertionError("a network fits in a byte")
+    least = refused_at(network)
+    refused = process_time()
+    within(network, least)
+    return f"| {TITLES[name]} | {refused - start:.1f} | {process_time() - refused:.1f} |"
 
 
 if __name__ == "__main__":

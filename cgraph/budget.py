@@ -33,6 +33,12 @@ class Limits(Record):
     bands: int | None = None
     recompute: bool | int = False
 
+    @property
+    def most(self) -> int | None:
+        """Bytes that a plan may take."""
+        given = (self.budget, self.recompute)
+        return min((n for n in given if n is not None and not isinstance(n, bool)), default=None)
+
 
 def fitted(
     known: Choice, limits: Limits, strategy: Strategy, alignment: int, facts: Facts, search: Search | None = None
@@ -111,7 +117,7 @@ def in_bands(
         search: that of `known`, where it has been made before
     """
     search = search or search_of(known, bands, alignment, facts)
-    least = search.least()
+    least = search.least
     room = least if budget is None else budget
     best, most = known, room
     while best[1].nbytes > room:
@@ -132,7 +138,7 @@ def search_of(known: Choice, bands: int | None, alignment: int, facts: Facts) ->
 
 def regional(known: Candidate, regions: Sequence[Region], alignment: int, facts: Facts) -> list[Candidate]:
     """The ways to arrange a graph with these regions."""
-    order, new = stream_rows(known.layout, regions, alignment, facts.target)
+    order, new = stream_rows(known.layout, regions)
     kept, always = known.layout.kept, known.layout.always
     layout = layout_of(order, [new[x] for x in kept], {new[x] for x in always}, facts)
     return candidates(f"{known.order}, {len(regions)} regions in bands", layout, alignment)

@@ -28,9 +28,11 @@ from cgraph.memory.usage import Usage, usage_of
 from cgraph.ops.leaf import Var
 from cgraph.ops.loop import Body
 from cgraph.ops.physical.rounds import Round
+from cgraph.ops.physical.stream import Stream
 from cgraph.ops.shape import Contiguous
 from cgraph.passes.bodies import plan_bodies
 from cgraph.passes.make_contiguous import make_contiguous
+from cgraph.passes.stream_rows import check_stream
 from cgraph.passes.update_in_place import update_in_place
 from cgraph.record import Record
 from cgraph.request import Options, Request
@@ -110,7 +112,7 @@ def planned(request: Request, target: Any, alignment: int, options: Options) -> 
         BudgetError: no plan within the budget
     """
     strategy = strategy_named(options.memory)
-    compiled = plan_graph(
+    return plan_graph(
         request.outputs,
         request.updates,
         target,
@@ -121,9 +123,6 @@ def planned(request: Request, target: Any, alignment: int, options: Options) -> 
         request.inputs,
         Limits(options.budget, options.bands, options.recompute),
     )
-    if options.limit is not None and compiled.nbytes > options.limit:
-        raise BudgetError(budget_text(compiled.layout, compiled.usage.problem, compiled.plan, options.limit))
-    return compiled
 
 
 def needs_text(compiled: Compiled, given: str) -> str:
@@ -163,7 +162,9 @@ def plan_graph(
         strategy: what makes the plan
         alignment: bytes that offsets are multiples of
         order: one of `ORDERS`
-        limits: what the plan is to fit into; it is the smallest that is found where nothing fits
+        limits: what the plan is to fit into
+    Raises
+        BudgetError: no plan does
     """
     facts, split = Facts(target), len(outputs)
     roots = (*outputs, *updates.values())
@@ -178,9 +179,14 @@ def plan_graph(
     found = [(name, given if run is None else layout_of(run, ends, always, facts)) for name, run in runs(given, order)]
     known = smallest([way for name, layout in found for way in candidates(name, layout, alignment)], strategy)
     best, plan = fitted(known, limits, strategy, alignment, facts)
+    if limits.most is not None and plan.nbytes > limits.most:
+        raise BudgetError(budget_text(best.layout, best.usage.problem, plan, limits.most))
     if best.layout is not known[0].layout:
         ends, always = best.layout.kept, set(best.layout.always)
     check_plan(best.usage.problem, plan)
+    for node in best.layout.steps:
+        if isinstance(node.op, Stream):
+            check_stream(node, target)
     places = best.layout.place(best.usage, plan)
     if len(best.layout.steps) <= MOST_REPLAYED:
         workspaces = {node: best.usage.offset(plan, i) for node, i in best.layout.workspace_of.items()}

@@ -66,12 +66,6 @@ class Options(Record):
     bands: int | None = None
     weights: StreamedWeights | None = None
 
-    @property
-    def limit(self) -> int | None:
-        """The most bytes that the arena may take."""
-        given = (self.budget, self.recompute)
-        return min((n for n in given if n is not None and not isinstance(n, bool)), default=None)
-
 
 def options_of(chosen: dict[str, Any]) -> Options:
     """Options by name. GraphError for a name that there is not."""

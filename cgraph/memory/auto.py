@@ -1,8 +1,8 @@
 """auto: the smallest of several strategies' plans, with no more work than it takes to be sure.
 
 Idea: the offset strategies one after the other, stopping at the lower bound, which most graphs reach at once; then, for
-problems small enough that it costs little, the block strategies; then an exact search, whose limit is counted in nodes,
-not seconds, so that the same problem gets the same plan on every machine.
+problems small enough that it costs little, the block strategies and `squeaky_wheel`; then an exact search, whose limit
+is counted in nodes, not seconds, so that the same problem gets the same plan on every machine.
 
 Source: taking the best of several strategies is the advice of Pisarchyk and Lee 2020, arXiv:2001.03288, section 7.
 Time: that of the strategies it runs; one, in the good case.
@@ -16,10 +16,11 @@ from cgraph.memory.bounds import lower_bound
 from cgraph.memory.problem import Plan, Problem
 from cgraph.memory.strategies import BLOCK_STRATEGIES, OFFSET_STRATEGIES
 from cgraph.memory.strategies.exact import exact
+from cgraph.memory.strategies.squeaky_wheel import squeaky_wheel
 from cgraph.record import replace
 
 MOST_FOR_BLOCKS = 512  # operands; beyond it the block strategies take long and have never won
-SLOW = ("exact", "exact_blocks", "min_cost_flow")
+SLOW = ("squeaky_wheel", "exact", "exact_blocks", "min_cost_flow")
 NODES = 100_000  # of the exact search; most problems that it solves at all take fewer
 WORK = 10**9  # of the exact search at most: about nanoseconds
 
@@ -35,6 +36,8 @@ def auto(problem: Problem, *, nodes: int | None = None) -> Plan:
     best = next(cheap)
     while best.nbytes > bound and (plan := next(cheap, None)):
         best = min(best, plan, key=lambda x: x.nbytes)
+    if best.nbytes > bound and len(problem.operands) <= MOST_FOR_BLOCKS:
+        best = min(best, squeaky_wheel(problem), key=lambda x: x.nbytes)
     if nodes is None:
         nodes = _affordable_nodes(problem)
     if best.nbytes == bound or not nodes:

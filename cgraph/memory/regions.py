@@ -16,14 +16,16 @@ from functools import cached_property
 
 import numpy as np
 
-from cgraph.memory.frame import frame_of
+from cgraph.ir.bands import Event, Frame
+from cgraph.memory.frame import WORK, Framing
 from cgraph.memory.rows import Rows, alive, pull, pulled
 from cgraph.record import Record, replace
 
 PIXELS = (3136, 1568, 784, 448, 224, 112, 56, 1)  # of a band
 MOST_STEPS = 48  # in a region
-KINDS = (int, int, int, int, bool, float)  # of the columns of regions
-QUICK = 40_000  # pairs of groups compared for a frame that is looked at
+QUICK = 400_000  # pairs of groups compared for a frame that is looked at
+GAPS = 0.04  # of what is alive at one time: about what a frame of several values needs besides
+ALIKE = 0.75  # of the gaps in a frame are about those of one that has more values
 CALL_NS = 2500.0  # what a call costs beyond its work: handing out its tasks, waiting for the last
 
 
@@ -38,7 +40,7 @@ class Stage(Record, eq=False):
         rows: its value in bands, reading steps of the schedule; None when it must run whole
         columns: pixels of a row
         whole: the last step whose value each of its bands reads whole, or -1
-        band_nbytes: workspace of a band of so many rows
+        band_nbytes: workspace of the band of these rows, the last excluded
     """
 
     nbytes: int
@@ -48,7 +50,7 @@ class Stage(Record, eq=False):
     rows: Rows | None = None
     columns: int = 1
     whole: int = -1
-    band_nbytes: Callable[[int], int] = lambda rows: 0
+    band_nbytes: Callable[[int, int], int] = lambda first, stop: 0
 
 
 class Region(Record):
@@ -56,30 +58,39 @@ class Region(Record):
 
     Fields
         pixels: of a band, about; it has a row at least
+        frame: of its bands
     """
 
     first: int
     last: int
     pixels: int
+    frame: Frame
 
 
 class Units(Record, eq=False):
-    """The regions that end with one join. Changes: bytes of frames that were looked at more closely.
+    """The regions that end with one join. Changes: bytes of frames that were planned.
 
     Fields
         first, pixels: of each region
         around: bytes in use outside of its frame
-        frame: bytes of the frame, or of rows and workspaces that are in use at one time, and a frame is hardly smaller
-        is_known: the frame is one that was planned
+        alive: bytes of rows and workspaces that are in use at one time, and a frame is hardly smaller
         nanoseconds: what its bands cost beyond those of whole steps
+        is_planned: the frame was planned
+        frame: bytes of the frame, or about as many
     """
 
     first: np.ndarray
     pixels: np.ndarray
     around: np.ndarray
-    frame: np.ndarray
-    is_known: np.ndarray
+    alive: np.ndarray
     nanoseconds: np.ndarray
+    is_planned: np.ndarray
+    frame: np.ndarray
+
+    def expect(self, which: np.ndarray, gaps: float) -> None:
+        """Frames of these regions that were not planned have at least so many gaps, as a part of what is alive."""
+        about = np.where(which & ~self.is_planned, self.alive * (1 + gaps), 0).astype(int)
+        np.maximum(self.frame, about, out=self.frame)
 
 
 class Way(Record):
@@ -108,7 +119,8 @@ class Search:
 
     def __init__(self, stages: Sequence[Stage], alignment: int, pixels: Sequence[int] = PIXELS) -> None:
         self.stages, self.alignment, self.pixels = stages, alignment, pixels
-        self.workspaces: dict[tuple[int, int], int] = {}
+        self.workspaces: dict[tuple[int, int, int], int] = {}
+        self.framings: dict[tuple[int, int], Framing] = {}
 
     def rounded(self, nbytes: int) -> int:
         return -(-nbytes // self.alignment) * self.alignment
@@ -159,7 +171,7 @@ class Search:
 
     def units_of(self, join: int) -> Units:
         start = self.first_of(join)
-        found: list[tuple[int, int, int, int, bool, float]] = []
+        found: list[tuple[int, int, int, int, float]] = []
         values = self.values(start, join)
         known = set()
         for pixels in self.pixels if values else ():
@@ -168,12 +180,15 @@ class Search:
                 continue
             known.add(bands)
             found += self.regions(start, join, values, bands, pixels)
-        columns = list(zip(*found)) or [()] * len(KINDS)
-        return Units(*(np.array(column, kind) for column, kind in zip(columns, KINDS)))
+        columns = list(zip(*found)) or [()] * 5
+        firsts, sizes, around, alive = (np.array(column, np.int64) for column in columns[:4])
+        units = Units(firsts, sizes, around, alive, np.array(columns[4]), np.zeros(len(firsts), bool), alive.copy())
+        units.expect(units.first < join, GAPS)
+        return units
 
     def regions(
         self, start: int, join: int, values: Sequence[Rows], bands: Sequence[int], pixels: int
-    ) -> list[tuple[int, int, int, int, bool, float]]:
+    ) -> list[tuple[int, int, int, int, float]]:
         """The regions that end at `join`, with bands of this size: the columns of `Units`."""
         events = list(pull(values, bands))
         held, which = alive(values, events), np.array([event[0] for event in events])
@@ -181,53 +196,103 @@ class Search:
         found, calls = [], 0
         for t in range(join, start - 1, -1):
             value, band = values[t - start], bands[t - start]
-            frame += np.where(which == t - start, self.rounded(self.workspace(t, band)), 0)
+            frame += np.where(which == t - start, self.rounded(self.most_workspace(t, band)), 0)
             if t < join:
                 frame += held[t - start]
             calls += -(-value.inside // band) - 1
             around = self.across[t] + self.rounded(self.stages[join].nbytes)
-            found.append((t, pixels, around, self.rounded(int(frame.max())), False, calls * CALL_NS))
+            found.append((t, pixels, around, self.rounded(int(frame.max())), calls * CALL_NS))
         return found
 
-    def measure(self, join: int, unit: int) -> bool:
-        """Plan the frame of a region, unless that was done; was it not?"""
-        units = self.units[join]
-        if units.is_known[unit]:
-            return False
-        first, pixels = int(units.first[unit]), int(units.pixels[unit])
-        values = self.values(first, join)
-        bands = self.bands(values, first, pixels)
-        events = pulled(values, bands)
-        workspaces = [self.workspace(first + event.value, bands[event.value]) for event in events]
-        units.frame[unit] = frame_of(values, events, workspaces, self.alignment, QUICK).nbytes
-        units.is_known[unit] = True
-        return True
-
-    def workspace(self, t: int, band: int) -> int:
-        """Bytes of workspace for bands of so many rows of a step, asked once."""
-        found = self.workspaces.get((t, band))
+    def framing(self, join: int, unit: int) -> Framing:
+        """The frames of a region that was found."""
+        found = self.framings.get((join, unit))
         if found is None:
-            found = self.workspaces[t, band] = self.stages[t].band_nbytes(band)
+            units = self.units[join]
+            found = self.framings[join, unit] = self.framed(int(units.first[unit]), join, int(units.pixels[unit]))
         return found
+
+    def framed(self, first: int, join: int, pixels: int) -> Framing:
+        """The frames of a region."""
+        values = self.values(first, join)
+        events = pulled(values, self.bands(values, first, pixels))
+        workspaces = [self.workspace(first + event.value, event) for event in events]
+        return Framing(values, events, workspaces, self.alignment)
+
+    def plan(self, join: int, unit: int, work: int, most: int) -> None:
+        """Plan the frame of a region, so that no more than so many bytes are in use, if that takes no more work.
+
+        Regions that contain it have much the same gaps.
+        """
+        units, framing = self.units[join], self.framing(join, unit)
+        first = units.first[unit]
+        framing.improve(work, most - int(units.around[unit]))
+        units.frame[unit], units.is_planned[unit] = framing.nbytes, True
+        gaps = framing.nbytes / max(units.alive[unit], 1) - 1
+        if first < join:
+            for other in self.units[join:]:
+                other.expect(other.first <= first, ALIKE * gaps)
+
+    def need(self, join: int, unit: int) -> int:
+        """Bytes in use with a region, as far as known."""
+        units = self.units[join]
+        return int(units.around[unit] + units.frame[unit])
+
+    def workspace(self, t: int, event: Event) -> int:
+        """Bytes of workspace of a band of a step, asked once."""
+        key = t, event.first, event.stop
+        found = self.workspaces.get(key)
+        if found is None:
+            found = self.workspaces[key] = self.stages[t].band_nbytes(event.first, event.stop)
+        return found
+
+    def most_workspace(self, t: int, band: int) -> int:
+        """Bytes of workspace for bands of so many rows of a step: of the first two, after which they are alike."""
+        rows = self.stages[t].rows
+        assert rows is not None
+        stop = rows.stop(0, band)
+        bands = (Event(t, 0, stop), *((Event(t, stop, rows.stop(stop, band)),) if stop < rows.rows else ()))
+        return max(self.workspace(t, event) for event in bands)
 
     def fitting(self, most: int) -> list[Region]:
         """The cheapest regions with which every step needs at most so many bytes, which are not below `least`."""
-        return [
-            Region(int(self.units[join].first[unit]), join, int(self.units[join].pixels[unit]))
-            for join, unit in self.planned(most)
-        ]
+        return [self.region(join, unit) for join, unit in self.planned(most)]
 
+    def region(self, join: int, unit: int) -> Region:
+        """A region with its frame."""
+        units, framing = self.units[join], self.framing(join, unit)
+        return Region(int(units.first[unit]), join, int(units.pixels[unit]), framing.best.frame())
+
+    @cached_property
     def least(self) -> int:
         """The fewest bytes for which `fitting` finds regions."""
-        self.planned(None)
+        found = self.planned(None)
+        improved = set()
+        while found:
+            worst = max(found, key=lambda x: self.need(*x))
+            if worst in improved or self.need(*worst) < self.ways(None)[-1].nbytes:
+                break
+            others = [self.need(*x) for x in found if x != worst]
+            self.plan(*worst, WORK, max(others, default=0))
+            improved.add(worst)
+            found = self.planned(None)
         return self.ways(None)[-1].nbytes
 
     def planned(self, most: int | None) -> list[tuple[int, int]]:
         """The regions on the best way. Their frames are planned; those of others are hardly smaller than is assumed."""
         while True:
-            found = self.chosen(self.ways(most))
-            if not sum([self.measure(join, unit) for join, unit in found]):
+            ways = self.ways(most)
+            found = self.chosen(ways)
+            unknown = [(join, unit) for join, unit in found if not self.units[join].is_planned[unit]]
+            if not unknown:
                 return found
+            if most is None:
+                worst = max(unknown, key=lambda x: self.need(*x))
+                room = ways[-1].nbytes
+                self.plan(*worst, QUICK, room if self.need(*worst) < room else 0)
+            else:
+                for x in unknown:
+                    self.plan(*x, QUICK, most)
 
     def ways(self, most: int | None) -> list[Way]:
         """The best way to each position: the fewest bytes, or the cheapest within so many bytes."""
@@ -237,7 +302,8 @@ class Search:
             needs = np.maximum(nbytes[units.first], units.around + units.frame)
             needs = np.append(needs, max(nbytes[t], self.needed(t)))
             costs = np.append(ns[units.first] + units.nanoseconds, ns[t])
-            best = np.lexsort((costs, needs) if most is None else (costs, np.maximum(needs, most)))[0]
+            counted = needs if most is None else np.maximum(needs, most)
+            best = np.where(counted == counted.min(), costs, np.inf).argmin()
             nbytes[t + 1], ns[t + 1] = needs[best], costs[best]
             is_unit = best < len(units.first)
             found.append(Way(int(needs[best]), float(costs[best]), t if is_unit else -1, int(best) if is_unit else -1))

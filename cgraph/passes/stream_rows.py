@@ -5,19 +5,19 @@ few rows instead of whole images. Which steps, and how many pixels a band has, i
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from cgraph.ir.bands import Event
-from cgraph.ir.cut import Cut
+from cgraph.ir.cut import ROWS, Cut
 from cgraph.ir.graph import Node, apply, keeps_place
+from cgraph.ir.spec import Spec
 from cgraph.ir.traverse import located
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Pointer, contiguous
 from cgraph.kernels.target import Target
-from cgraph.memory.frame import frame_of
 from cgraph.memory.layout import Layout, producers_of
 from cgraph.memory.regions import Region, Stage
 from cgraph.memory.replay_rows import check_rows
-from cgraph.memory.rows import Read, Rows, pulled
+from cgraph.memory.rows import Read, Rows
 from cgraph.ops.physical.stream import Inner, Stream, band_nbytes, cut_of
 from cgraph.passes.rewrite import remade
 from cgraph.record import replace
@@ -26,91 +26,58 @@ COLUMNS = 3  # the axis of columns, as rows are axis 2
 
 
 @keeps_place
-def stream_rows(
-    layout: Layout, regions: Sequence[Region], alignment: int, target: Target
-) -> tuple[list[Node], dict[Node, Node]]:
+def stream_rows(layout: Layout, regions: Sequence[Region]) -> tuple[list[Node], dict[Node, Node]]:
     """A running order in which regions are single steps, and what became of each node that is still there.
 
     Parameters
         layout: a schedule of a physical graph
         regions: which do not meet; nobody else reads what lies inside
-        alignment: bytes that rings begin at multiples of
-        target: whose kernels run
     """
     inside = {node for region in regions for node in layout.steps[region.first : region.last]}
     joins = {layout.steps[region.last]: region for region in regions}
     new: dict[Node, Node] = {}
     for node in located(layout.views):
         if node in joins:
-            steps = layout.steps[joins[node].first : joins[node].last + 1]
-            made = Parts(steps, target)
-            new[node] = apply(made.stream(joins[node].pixels, alignment), *(new[x] for x in made.outside))
+            region = joins[node]
+            op, outside = stream_of(layout.steps[region.first : region.last + 1], region)
+            new[node] = apply(op, *(new[x] for x in outside))
         elif node not in inside:
             new[node] = remade(node, tuple(new[x] for x in node.operands))
     return list(dict.fromkeys(new.values())), new
 
 
-class Parts:
-    """A region taken apart.
-
-    Fields
-        steps: its nodes, operands before users
-        outside: what they read of others, each once
-        reads: per step and operand, the position of the step, or ``-1 - i`` for ``outside[i]``
-        cuts: how each step is cut
-        values: the steps as `memory.rows` sees them
-    """
-
-    def __init__(self, steps: Sequence[Node], target: Target) -> None:
-        self.steps, self.target = steps, target
-        at = {node: i for i, node in enumerate(steps)}
-        self.outside = list(dict.fromkeys(x for node in steps for x in node.operands if x not in at))
-        at |= {node: ~i for i, node in enumerate(self.outside)}
-        self.reads = [tuple(at[x] for x in node.operands) for node in steps]
-        self.cuts = [cut_of(node.op, *(x.spec for x in node.operands)) for node in steps]
-        known: dict[int, Rows] = {}
-        for i, (node, cut, reads) in enumerate(zip(steps, self.cuts, self.reads)):
-            known[i] = rows_of_step(node, cut, reads, known)
-        self.values = list(known.values())
-
-    def stream(self, pixels: int, alignment: int) -> Stream:
-        """The op, its frame planned and checked."""
-        events = pulled(self.values, [value.band(rows(pixels, x)) for value, x in zip(self.values, self.steps)])
-        workspaces = [self.nbytes(event) for event in events]
-        inner = (Inner(x.op, reads, f"{x.name} at {x.where}") for x, reads in zip(self.steps, self.reads))
-        made = Stream(tuple(inner), frame_of(self.values, events, workspaces, alignment))
-        self.check(made)
-        return made
-
-    def nbytes(self, event: Event) -> int:
-        """Bytes of workspace of a band."""
-        specs = tuple(x.spec for x in self.steps[event.value].operands)
-        return band_nbytes(self.cuts[event.value], specs, self.target, event.first, event.stop)
-
-    def check(self, stream: Stream) -> None:
-        """PlanError when a band would not find the rows that it reads."""
-        frame = object()
-        places = (contiguous(Pointer(x), x.shape, code_of(x.dtype)) for x in (self.steps[-1], *self.outside))
-        out, *xs = places
-        room = contiguous(Pointer(frame), (stream.frame.nbytes,), "u1")
-        acts = list(stream.acts(self.target, tuple(x.spec for x in self.outside), out, tuple(xs), room))
-        check_rows(self.values, acts, frame, stream.frame.nbytes)
+def stream_of(steps: Sequence[Node], region: Region) -> tuple[Stream, list[Node]]:
+    """The op of a region with these nodes, operands before users, and what they read of others, each once."""
+    at = {node: i for i, node in enumerate(steps)}
+    outside = list(dict.fromkeys(x for node in steps for x in node.operands if x not in at))
+    at |= {node: ~i for i, node in enumerate(outside)}
+    inner = (Inner(node.op, tuple(at[x] for x in node.operands), f"{node.name} at {node.where}") for node in steps)
+    return Stream(tuple(inner), region.frame), outside
 
 
-def rows(pixels: int, node: Node) -> int:
-    """Rows of so many pixels."""
-    return -(-pixels // max(node.shape[COLUMNS], 1))
+def check_stream(node: Node, target: Target) -> None:
+    """PlanError when a band of a region would not find the rows that it reads."""
+    op, frame = node.op, object()
+    assert isinstance(op, Stream)
+    specs, known = op.specs(tuple(x.spec for x in node.operands)), dict[int, Rows]()
+    for i, (inner, spec) in enumerate(zip(op.inner, specs)):
+        cut = cut_of(inner.op, *(specs[k] if k >= 0 else node.operands[~k].spec for k in inner.reads))
+        known[i] = rows_of_step(inner.label, spec, cut, inner.reads, known)
+    out, *xs = (contiguous(Pointer(x), x.shape, code_of(x.dtype)) for x in (node, *node.operands))
+    room = contiguous(Pointer(frame), (op.frame.nbytes,), "u1")
+    acts = list(op.acts(target, tuple(x.spec for x in node.operands), out, tuple(xs), room))
+    check_rows(list(known.values()), acts, frame, op.frame.nbytes)
 
 
-def rows_of_step(node: Node, cut: Cut, reads: Sequence[int], before: Mapping[int, Rows]) -> Rows:
+def rows_of_step(name: str, spec: Spec, cut: Cut, reads: Sequence[int], before: Mapping[int, Rows]) -> Rows:
     """A step as `memory.rows` sees it. What reads row by row has the frame of what it reads, so that bands fit."""
-    count = node.shape[2]
+    count = spec.shape[ROWS]
     tables = [Read(i, *table) for i, table in zip(reads, cut.reads) if table is not None and i >= 0]
     like = next((x for r in tables if (x := before.get(r.source)) and x.rows == count), None)
     frame = (cut.above, cut.below)
     if frame == (0, 0) and like is not None:
         frame = (like.above, like.below)
-    return Rows(node.name, count, node.nbytes // count, tuple(tables), *frame, cut.step)
+    return Rows(name, count, spec.nbytes // count, tuple(tables), *frame, cut.step)
 
 
 # -- what the search sees ----------------------------------------------------------------------------------------------
@@ -138,13 +105,14 @@ def stage_of(layout: Layout, t: int, made: Mapping[Node, int], known: dict[int, 
     if cut is None:
         return stage
     reads = [made[x] if x in layout.value_of else -1 for x in node.operands]
-    known[t] = rows = rows_of_step(node, cut, reads, known)
+    known[t] = rows = rows_of_step(node.name, node.spec, cut, reads, known)
     whole = [made[x] for x, table in zip(node.operands, cut.reads) if table is None or x not in layout.value_of]
 
-    def nbytes(band: int) -> int:
-        stop = rows.stop(0, band)
-        bands = (0, stop), *(((stop, rows.stop(stop, band)),) if stop < rows.rows else ())
-        return max(band_nbytes(cut, specs, target, first, stop) for first, stop in bands)
-
     columns = node.shape[COLUMNS]
-    return replace(stage, rows=rows, columns=max(columns, 1), whole=max(whole, default=-1), band_nbytes=nbytes)
+    return replace(
+        stage,
+        rows=rows,
+        columns=max(columns, 1),
+        whole=max(whole, default=-1),
+        band_nbytes=partial(band_nbytes, cut, specs, target),
+    )

@@ -33,7 +33,7 @@ def test_auto_without_search_is_never_worse_than_a_cheap_strategy(count, seeds):
 
 
 def test_auto_searches_on_its_own_where_that_takes_no_more_than_its_share(monkeypatch):
-    problem = random_problem(11, 16)
+    problem = random_problem(33, 25)
     cheap, found = auto(problem, nodes=0), auto(problem)
     assert found.nbytes < cheap.nbytes and found == auto(problem, nodes=NODES)
     monkeypatch.setattr("cgraph.memory.auto.WORK", 0)

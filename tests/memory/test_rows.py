@@ -9,7 +9,8 @@ from cgraph.errors import PlanError
 from cgraph.ir.bands import Frame
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Pointer, View, contiguous
-from cgraph.memory.frame import WORK, Group, Slab, check_groups, frame_of, framed
+from cgraph.memory.frame import Framed, Framing
+from cgraph.memory.packing import Group, Slab, check_groups
 from cgraph.memory.replay_rows import check_rows
 from cgraph.memory.rows import Read, Rows, alive, pulled, steps_of
 from cgraph.ops.physical.stream import Act, Lines
@@ -49,9 +50,14 @@ def test_rows_that_rest_make_room_for_others():
     values = [Rows("x0", 40, 640), *(Rows(f"x{i + 1}", 40, 640, (window(i),)) for i in range(6))]
     events = pulled(values, [value.band(5) for value in values])
     rooms = [20_000 if event.value == 6 else 0 for event in events]
-    sizes = [framed(values, steps_of(values, events, rests), rooms, 64, WORK)[0].nbytes for rests in (False, True)]
-    assert sizes[1] < 0.9 * sizes[0]
-    assert frame_of(values, events, rooms, 64).nbytes == sizes[1]
+    plain, resting = (framed(values, events, rooms, rests, 10**7).nbytes for rests in (False, True))
+    assert resting < 0.9 * plain
+    framing = Framing(values, events, rooms, 64)
+    framing.improve(10**7)
+    assert framing.best.frame().nbytes == framing.nbytes == resting
+    framing = Framing(values, events, rooms, 64)
+    framing.improve(10**7, enough=plain)
+    assert framing.nbytes == plain
 
 
 def bytes_wanted(values, events, t) -> int:
@@ -70,7 +76,13 @@ def window(source: int) -> Read:
 def drawn_frame(rng, values, events, rests) -> tuple[Frame, list[int]]:
     """A frame, and the bytes of workspace of each event."""
     rooms = [int(rng.integers(0, 3)) * 192 for _ in events]
-    return framed(values, steps_of(values, events, rests), rooms, 64, 1000)[0], rooms
+    return framed(values, events, rooms, rests, 1000), rooms
+
+
+def framed(values, events, rooms, rests, work) -> Frame:
+    found = Framed(values, steps_of(values, events, rests), rooms, 64)
+    found.packing.improve(work)
+    return found.frame()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -100,7 +112,7 @@ def test_the_replay_catches(change):
         values = chain(rng)
         events = pulled(values, [value.band(int(rng.integers(1, 3))) for value in values])
         rooms = [64] * len(events)
-        frame = framed(values, steps_of(values, events, seed % 2 == 0), rooms, 64, 1000)[0]
+        frame = framed(values, events, rooms, seed % 2 == 0, 1000)
         acts = acts_of(values, CHANGES[change](rng, frame), rooms)
         if reads_right(values, acts, frame.nbytes):
             continue
@@ -226,7 +238,7 @@ def framed_chain() -> tuple[list[Rows], Frame, list[Act]]:
     """A chain in bands of two rows, and what kernels would be given."""
     values = chain(np.random.default_rng(3))
     events = pulled(values, [value.band(2) for value in values])
-    frame = frame_of(values, events, [64] * len(events), 64)
+    frame = framed(values, events, [64] * len(events), False, 1000)
     return values, frame, acts_of(values, frame, [64] * len(events))
 
 

@@ -69,7 +69,7 @@ def test_the_way_of_fewest_bytes_is_taken_and_the_first_of_equals():
 
 
 def test_auto_searches_once_where_the_cheap_plans_miss_the_bound():
-    problem = random_problem(11, 16)
+    problem = random_problem(33, 25)
     spans = [x.interval for x in problem.operands]
     values = [Value(x.nbytes, s.first, x.name, s.last) for x, s in zip(problem.operands, spans)]
     only = Candidate("depth_first", None, usage_of(values, problem.alignment))

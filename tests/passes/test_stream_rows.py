@@ -12,9 +12,9 @@ import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import BudgetError, PlanError
 from cgraph.ir.spec import Spec
+from cgraph.memory.frame import Framed
 from cgraph.ops.physical.stream import Stream
 from cgraph.ops.softmax import Softmax
-from cgraph.passes import stream_rows
 from cgraph.record import replace
 from tests.support.bands import longest_regions
 from tests.support.networks import networks
@@ -173,12 +173,12 @@ def test_nothing_is_cut_where_some_vars_change():
 
 def test_a_region_with_a_wrong_place_is_refused(monkeypatch):
     x, y = classifier(np.random.default_rng(0))
-    made = stream_rows.frame_of
+    made = Framed.frame
 
-    def wrong(*args):
-        frame = made(*args)
+    def wrong(framed):
+        frame = made(framed)
         return replace(frame, moves=tuple(replace(move, at=0) for move in frame.moves))
 
-    monkeypatch.setattr(stream_rows, "frame_of", wrong)
+    monkeypatch.setattr(Framed, "frame", wrong)
     with pytest.raises(PlanError):
         cg.compile(y, [x], bands=1)

@@ -26,6 +26,8 @@ def in_longest(known: Choice, room: int | None, bands: int, strategy: Strategy, 
     while join >= 0:
         first = min(search.first_of(join), join + 1)
         if first <= join:
-            regions.append(Region(first, join, bands))
+            framing = search.framed(first, join, bands)
+            framing.improve(10_000)
+            regions.append(Region(first, join, bands, framing.best.frame()))
         join = min(first, join) - 1
     return smallest(regional(known[0], regions[::-1], alignment, facts), strategy)

@@ -1,4 +1,4 @@
-"""Placing operands in an arena: the loops of two strategies that look at all operands for each one.
+"""Placing operands in an arena: the loops of two strategies that look at all operands for each one, and of first fit.
 
 They run in no program, but on the processor that plans. What is searched is read a vector at a time: each lane keeps
 the best that it has seen, and the best of all lanes is taken at the end.
@@ -158,3 +158,24 @@ def shift(k: Builder, numbers: Ptr, start: Val, stop: Val, places: Val) -> None:
     """Move numbers ``start .. stop - 1`` by some places."""
     at = numbers + start
     k.move_bytes(at + places, at, (stop - start) * 8)
+
+
+def first_fit(k: Builder) -> None:
+    """Put each group in turn as low as no placed neighbour forbids. Task: all of them.
+
+    What lies in an interval rises to its end, and all intervals are looked at again until nothing rises.
+    """
+    a = k.args()
+    with k.loop(0, a.count) as turn:
+        group = a.order.load(turn)
+        first, stop = a.places.load(group), a.places.load(group + 1)
+        base, before = k.slot(0, "i8"), k.slot(-1, "i8")
+        with k.loop_while() as w:
+            w.until(base.value == before.value)
+            before.value = base.value
+            with k.loop(first, stop) as i:
+                other, at = a.bases.load(a.others.load(i)), base.value
+                end = other + a.ends.load(i)
+                is_inside = (other >= 0) & (other + a.begins.load(i) < at) & (at < end)
+                base.value = k.select(is_inside, (end + (a.alignment - 1)) / a.alignment * a.alignment, at)
+        a.bases.store(base.value, group)

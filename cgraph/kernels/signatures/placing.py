@@ -1,6 +1,6 @@
 """Placing operands in an arena. Each operand looks at all others, so those from `start` to `stop` are one task.
 
-All arrays are int64 and go on for a vector behind their last item.
+All arrays are int64; those of the first two go on for a vector behind their last item.
 """
 
 from cgraph.kernels.signature import Signature
@@ -28,5 +28,17 @@ IN_LINES = Signature(
     {
         "nbytes": "i8*", "first": "i8*", "last": "i8*", "shortness": "i8*", "offsets": "i8*", "operands": "i8*",
         "line_count": "i8*", "lines": "i8*", "room": "i8", "start": "i8", "stop": "i8",
+    },
+)  # fmt: skip
+
+# groups [count] in the order of placing; per group the place of its neighbours in the
+# lists behind [n + 1]; per neighbour which group it is, and an open interval of bytes behind where that one begins in
+# which the group may not begin; where groups begin, -1 for those that are not placed, found here for these [n]
+FIRST_FIT = Signature(
+    "placing.first_fit",
+    (),
+    {
+        "order": "i8*", "places": "i8*", "others": "i8*", "begins": "i8*", "ends": "i8*", "bases": "i8*",
+        "alignment": "i8", "count": "i8",
     },
 )  # fmt: skip

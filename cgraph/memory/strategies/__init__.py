@@ -12,6 +12,7 @@ from cgraph.memory.strategies.greedy_in_order import greedy_in_order
 from cgraph.memory.strategies.greedy_in_order_blocks import greedy_in_order_blocks
 from cgraph.memory.strategies.min_cost_flow import min_cost_flow
 from cgraph.memory.strategies.one_each import one_each
+from cgraph.memory.strategies.squeaky_wheel import squeaky_wheel
 from cgraph.memory.strategies.strip_packing import strip_packing
 from cgraph.memory.strategies.vandenhove import vandenhove
 
@@ -20,6 +21,7 @@ OFFSET_STRATEGIES: dict[str, Strategy] = {
     "strip_packing": strip_packing,
     "greedy_by_breadth": greedy_by_breadth,
     "greedy_in_order": greedy_in_order,
+    "squeaky_wheel": squeaky_wheel,
     "exact": exact,
 }
 

@@ -1,0 +1,193 @@
+"""Groups of bytes in one arena: pieces that keep their distances, each in use for some steps.
+
+Idea: each group in turn as low as none of its slabs meets one that is placed. Then, again and again, every group that
+ends no lower than the best arena moves to an earlier turn, by a random share of all turns; better or not, the search
+goes on from there. So what is hard to place comes first, in an order that is different each time.
+
+Source: first fit by falling size, as in Pisarchyk and Lee 2020, long use counted more or less; the search is the
+squeaky wheel of Joslin and Clements 1999, JAIR 10, 353.
+Time O(pairs of groups that meet) a trial, in compiled code; no bound on the distance to the optimum.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from random import Random
+
+import numpy as np
+
+from cgraph.kernels.bound import Bound
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.signatures.placing import FIRST_FIT
+from cgraph.kernels.target import host_target
+from cgraph.memory.check import check_plan
+from cgraph.memory.problem import Operand, Plan, Problem, UsageInterval
+from cgraph.record import Record
+
+LONG = (0.0, 0.1, 0.3, 0.7, 1.0)  # powers of a group's steps that count beside its bytes
+MOST_TRIALS = 400  # of one search
+RISE = 0.1  # of all turns: how far what ends too high moves at most
+
+
+class Slab(Record):
+    """Bytes that are in use for some steps.
+
+    Fields
+        at: the first, counted from where the group begins
+        nbytes: how many
+        first, last: steps, both included
+    """
+
+    at: int
+    nbytes: int
+    first: int
+    last: int
+
+
+class Group(Record):
+    """Slabs that are placed as one.
+
+    Fields
+        name: whose they are
+        first: of a ring, the row that lies at its front
+    """
+
+    name: str
+    first: int
+    slabs: tuple[Slab, ...]
+
+    @cached_property
+    def first_step(self) -> int:
+        return min(x.first for x in self.slabs)
+
+    @cached_property
+    def last_step(self) -> int:
+        return max(x.last for x in self.slabs)
+
+    @property
+    def steps(self) -> int:
+        """From the first that it is in use to the last."""
+        return self.last_step - self.first_step + 1
+
+    @cached_property
+    def nbytes(self) -> int:
+        return max(slab.at + slab.nbytes for slab in self.slabs)
+
+
+class Packing:
+    """Places of groups, better ones the longer they are searched for. Changes.
+
+    Fields
+        bases: where each group begins
+        nbytes: of the arena
+        bound: the most bytes in use at a step; an arena has at least so many
+    """
+
+    def __init__(self, groups: Sequence[Group], alignment: int) -> None:
+        self.groups, self.alignment = groups, alignment
+        breadths = breadths_of(groups)
+        self.bound = int(breadths.max(initial=0))
+        self.sizes = np.array([group.nbytes for group in groups], np.int64)
+        self.meetings, self.chance = meetings(groups), Random(0)
+        self.order, self.found = np.zeros((2, len(groups)), np.int64)
+        self.bases, self.nbytes = self.found, 0
+        if groups:
+            best = min((*(falling(groups, long) for long in LONG), crowded(groups, breadths)), key=self.tried)
+            self.nbytes, self.bases = self.tried(best), self.found.copy()
+            self.haste = np.empty(len(groups))  # of groups: the largest comes first
+            self.haste[best] = np.arange(len(groups), 0.0, -1.0)
+
+    @cached_property
+    def trial(self) -> Bound:
+        """First fit in `order`; `found` becomes where groups begin."""
+        names = ("order", "places", "others", "begins", "ends", "bases")
+        arrays = dict(zip(names, map(Pointer, (self.order, *self.meetings, self.found))))
+        call = FIRST_FIT.call((), 1, **arrays, alignment=self.alignment, count=len(self.groups))
+        return Bound(call, host_target())
+
+    def tried(self, order: np.ndarray) -> int:
+        """Bytes of the arena with groups placed in this order."""
+        self.order[:], self.found[:] = order, -1
+        self.trial(0, 1)
+        return -(-int((self.found + self.sizes).max()) // self.alignment) * self.alignment
+
+    @property
+    def is_least(self) -> bool:
+        """No other places take fewer bytes."""
+        return self.nbytes < self.bound + self.alignment
+
+    def improve(self, work: int, enough: int = 0) -> None:
+        """Search until the arena has at most `enough` bytes, or about so many pairs of groups were looked at."""
+        for _ in range(min(work // (len(self.meetings[1]) + 1), MOST_TRIALS)):
+            if self.nbytes <= enough or self.is_least:
+                break
+            nbytes = self.tried(np.argsort(-self.haste, kind="stable"))
+            if nbytes < self.nbytes:
+                self.nbytes, self.bases = nbytes, self.found.copy()
+            high = np.flatnonzero(self.found + self.sizes > self.nbytes - self.alignment)
+            self.haste[high] += [RISE * len(self.haste) * self.chance.random() for _ in high]
+
+    def check(self) -> None:
+        """PlanError when two slabs in use at one step share bytes, or one leaves the arena."""
+        check_groups(self.groups, self.bases.tolist(), self.nbytes)
+
+
+def check_groups(groups: Sequence[Group], bases: Sequence[int], nbytes: int) -> None:
+    """PlanError when two slabs in use at one step share bytes, or one leaves the arena."""
+    operands = [Operand(x.nbytes, UsageInterval(x.first, x.last), group.name) for group in groups for x in group.slabs]
+    offsets = [base + x.at for base, group in zip(bases, groups) for x in group.slabs]
+    check_plan(Problem(tuple(operands), 1), Plan(tuple(offsets), nbytes))
+
+
+def falling(groups: Sequence[Group], long: float) -> np.ndarray:
+    """The groups by falling size, those that are in use for long before others."""
+    return np.argsort([-group.nbytes * group.steps**long for group in groups], kind="stable")
+
+
+def crowded(groups: Sequence[Group], breadths: np.ndarray) -> np.ndarray:
+    """The groups by the falling breadth of the broadest step that they are in use at, the largest of equals first."""
+    most = [breadths[group.first_step : group.last_step + 1].max() for group in groups]
+    return np.lexsort((np.array([-group.nbytes for group in groups]), -np.array(most)))
+
+
+def breadths_of(groups: Sequence[Group]) -> np.ndarray:
+    """Bytes in use at each step."""
+    slabs = [x for group in groups for x in group.slabs]
+    change = np.zeros(max((x.last for x in slabs), default=0) + 2, np.int64)
+    for x in slabs:
+        change[x.first] += x.nbytes
+        change[x.last + 1] -= x.nbytes
+    return change.cumsum()
+
+
+# -- who meets whom ----------------------------------------------------------------------------------------------------
+
+Meetings = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+"""Per group the place of its neighbours in three lists: which group, and an open interval of bytes, counted from where
+that one begins, in which the group may not begin."""
+
+
+def meetings(groups: Sequence[Group]) -> Meetings:
+    """What follows of every pair of slabs of different groups that are in use at one step."""
+    rows = [(i, x.at, x.nbytes, x.first, x.last) for i, group in enumerate(groups) for x in group.slabs]
+    rows.sort(key=lambda row: row[3])
+    group, at, nbytes, first, last = np.array(rows, np.int64).reshape(-1, 5).T
+    counts = np.searchsorted(first, last, "right") - np.arange(1, len(rows) + 1)
+    one = np.repeat(np.arange(len(rows)), counts)
+    other = np.arange(len(one)) - np.repeat(np.cumsum(counts) - counts, counts) + one + 1
+    one, other = np.concatenate([one, other]), np.concatenate([other, one])
+    begin, end = at[other] - at[one] - nbytes[one], at[other] + nbytes[other] - at[one]
+    apart = group[one] != group[other]
+    one, other, begin, end = united(*(x[apart] for x in (group[one], group[other], begin, end)))
+    return np.searchsorted(one, np.arange(len(groups) + 1)), other, begin, end
+
+
+def united(one: np.ndarray, other: np.ndarray, begin: np.ndarray, end: np.ndarray) -> Meetings:
+    """Intervals of the same two groups that overlap become one; by rising first group."""
+    order = np.lexsort((begin, other, one))
+    one, other, begin, end = one[order], other[order], begin[order], end[order]
+    pair = np.concatenate([[0], ((one[1:] != one[:-1]) | (other[1:] != other[:-1])).cumsum()])[: len(one)]
+    far = 1 + np.abs(begin).max(initial=0) + np.abs(end).max(initial=0)
+    most = np.maximum.accumulate(end + 2 * far * pair)
+    starts = np.flatnonzero(np.append(True, (begin + 2 * far * pair)[1:] >= most[:-1]))[: len(one)]
+    stops = np.append(starts[1:], len(one))[: len(starts)] - 1
+    return one[starts], other[starts], begin[starts], most[stops] - 2 * far * pair[stops]

@@ -1,0 +1,82 @@
+"""First fit of groups of several pieces: as a plain loop over bytes and steps says; a search only makes it smaller."""
+
+import numpy as np
+import pytest
+
+from cgraph.errors import PlanError
+from cgraph.kernels.target import target_named
+from cgraph.memory import packing
+from cgraph.memory.packing import Group, Packing, Slab
+from tests.support.kernels import TARGETS
+
+SEEDS = range(40)
+
+
+def drawn(rng) -> list[Group]:
+    """Groups of one to four pieces, some of no bytes, some with room between them."""
+    found = []
+    for i in range(int(rng.integers(1, 25))):
+        at, slabs = 0, []
+        for _ in range(int(rng.integers(1, 5))):
+            first, nbytes = int(rng.integers(0, 20)), int(rng.integers(0, 90))
+            slabs.append(Slab(at, nbytes, first, first + int(rng.integers(0, 6))))
+            at += nbytes + int(rng.choice([0, 0, 30]))
+        found.append(Group(f"x{i}", 0, tuple(slabs)))
+    return found
+
+
+def clash(x: Group, at: int, y: Group, other: int) -> bool:
+    """Two groups have a byte in common at a step."""
+    pairs = ((a, b) for a in x.slabs for b in y.slabs if a.first <= b.last and b.first <= a.last)
+    return any(at + a.at < other + b.at + b.nbytes and other + b.at < at + a.at + a.nbytes for a, b in pairs)
+
+
+def plain_first_fit(groups, order, alignment):
+    bases = {}
+    for i in order:
+        at = 0
+        while any(clash(groups[i], at, groups[k], base) for k, base in bases.items()):
+            at += alignment
+        bases[i] = at
+    return [bases[i] for i in range(len(groups))]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_groups_lie_where_a_plain_loop_puts_them(seed, target, monkeypatch):
+    monkeypatch.setattr(packing, "host_target", lambda: target_named(target))
+    rng = np.random.default_rng(seed)
+    groups = drawn(rng)
+    for alignment in (1, 64):
+        packed, order = Packing(groups, alignment), rng.permutation(len(groups))
+        nbytes = packed.tried(order)
+        assert packed.found.tolist() == plain_first_fit(groups, order, alignment)
+        top = max(base + group.nbytes for base, group in zip(packed.found.tolist(), groups))
+        assert nbytes == -(-top // alignment) * alignment
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_longer_search_is_sound_and_never_larger(seed):
+    packed, before = Packing(drawn(np.random.default_rng(seed)), 8), None
+    for work in (0, 100, 5000):
+        packed.improve(work)
+        packed.check()
+        assert packed.bound <= packed.nbytes <= (before or packed.nbytes)
+        before = packed.nbytes
+
+
+def test_a_search_ends_with_enough():
+    packed = next(x for x in (Packing(drawn(np.random.default_rng(seed)), 1) for seed in SEEDS) if not x.is_least)
+    before = packed.bases
+    packed.improve(10**6, packed.nbytes)
+    assert packed.bases is before
+    packed.improve(10**6, packed.nbytes - 1)
+    assert packed.bases is not before
+
+
+def test_places_that_share_bytes_are_refused():
+    packed = Packing([Group("x", 0, (Slab(0, 64, 0, 4),)), Group("y", 0, (Slab(0, 64, 3, 3),))], 64)
+    packed.check()
+    packed.bases[:] = 0
+    with pytest.raises(PlanError, match="share bytes"):
+        packed.check()
