@@ -182,12 +182,16 @@ def meetings(groups: Sequence[Group]) -> Meetings:
 
 
 def united(one: np.ndarray, other: np.ndarray, begin: np.ndarray, end: np.ndarray) -> Meetings:
-    """Intervals of the same two groups that overlap become one; by rising first group."""
+    """Intervals of the same two groups that overlap become one; by rising first group.
+
+    Places of numbers among all of them stand for the numbers, so that none becomes too large.
+    """
     order = np.lexsort((begin, other, one))
     one, other, begin, end = one[order], other[order], begin[order], end[order]
+    known, places = np.unique(np.concatenate([begin, end]), return_inverse=True)
     pair = np.concatenate([[0], ((one[1:] != one[:-1]) | (other[1:] != other[:-1])).cumsum()])[: len(one)]
-    far = 1 + np.abs(begin).max(initial=0) + np.abs(end).max(initial=0)
-    most = np.maximum.accumulate(end + 2 * far * pair)
-    starts = np.flatnonzero(np.append(True, (begin + 2 * far * pair)[1:] >= most[:-1]))[: len(one)]
+    low, high = places.reshape(2, -1) + len(known) * pair
+    most = np.maximum.accumulate(high)
+    starts = np.flatnonzero(np.append(True, low[1:] >= most[:-1]))[: len(one)]
     stops = np.append(starts[1:], len(one))[: len(starts)] - 1
-    return one[starts], other[starts], begin[starts], most[stops] - 2 * far * pair[stops]
+    return one[starts], other[starts], begin[starts], known[most[stops] - len(known) * pair[stops]]

@@ -1,17 +1,18 @@
 """Which steps of a schedule are computed in bands of rows, so that the schedule fits into a number of bytes.
 
 Idea: a region is a run of steps of which only the last value, its join, is read outside. To the rest of the schedule it
-is one step that needs what is alive around it, its join, and a frame: rings of a few rows in place of whole images. So
-what a region needs does not depend on other regions, and the cheapest set of regions in which everything needs at most
-so many bytes is a shortest path over the positions of the schedule. What a ring holds depends on its readers alone, so
-bands are simulated once for each join and band size, over the longest region that ends there.
+is one step that needs what is alive around it, its join, and a frame: rings of a few rows in place of whole images.
+Steps between that read nothing which is computed, as the packing of a Var's filters, run before the region. So what a
+region needs does not depend on other regions, and the cheapest set of regions in which everything needs at most so many
+bytes is a shortest path over the positions of the schedule. What a ring holds depends on its readers alone, so bands
+are simulated once for each join and band size, over the longest region that ends there.
 
 Source: the shortest path over cuts is that of Bellman 1957; bands are those of `memory.rows`.
 Time: the bands of the longest region of each join, for each band size; O(regions) a path.
 What it does not do: change the order of steps, or compute a row twice.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -39,7 +40,8 @@ class Stage(Record, eq=False):
         taken: bytes of operands that it may take for its value
         rows: its value in bands, reading steps of the schedule; None when it must run whole
         columns: pixels of a row
-        whole: the last step whose value each of its bands reads whole, or -1
+        whole: the last step whose value each of its bands reads whole, or -1; steps that are free do not count
+        free: it reads nothing that is computed, but by steps that are free, so it may run earlier
         band_nbytes: workspace of the band of these rows, the last excluded
     """
 
@@ -50,19 +52,20 @@ class Stage(Record, eq=False):
     rows: Rows | None = None
     columns: int = 1
     whole: int = -1
+    free: bool = False
     band_nbytes: Callable[[int, int], int] = lambda first, stop: 0
 
 
 class Region(Record):
-    """Steps ``first..last`` of a schedule, both included; the last one is the join.
+    """Steps of a schedule that are computed in bands.
 
     Fields
+        steps: rising; the last one is the join, and steps between that are not among them run before
         pixels: of a band, about; it has a row at least
         frame: of its bands
     """
 
-    first: int
-    last: int
+    steps: tuple[int, ...]
     pixels: int
     frame: Frame
 
@@ -150,36 +153,52 @@ class Search:
         whole = -1
         for t in range(join, max(join - MOST_STEPS, -1), -1):
             stage = self.stages[t]
+            if stage.free and t < join:
+                continue
             whole = max(whole, stage.whole)
             if stage.rows is None or whole >= t or (t < join and stage.last > join):
                 break
             least = t
-        return max(least, whole + 1)
+        least = max(least, whole + 1)
+        while least < join and self.stages[least].free:
+            least += 1
+        return least
+
+    def steps(self, first: int, join: int) -> tuple[int, ...]:
+        """The steps of a region."""
+        return tuple(t for t in range(first, join) if not self.stages[t].free) + (join,) * (first <= join)
+
+    def before(self, first: int, join: int) -> int:
+        """Bytes of the steps that run before a region, and of the largest workspace of one."""
+        free = [stage for stage in self.stages[first:join] if stage.free]
+        most = max((self.rounded(stage.workspace) for stage in free), default=0)
+        return sum(self.rounded(stage.nbytes) for stage in free) + most
 
     @cached_property
     def units(self) -> list[Units]:
         """Per join its regions."""
         return [self.units_of(join) for join in range(len(self.stages))]
 
-    def values(self, first: int, join: int) -> list[Rows]:
-        """The steps of a region."""
-        return [inside(stage.rows, first) for stage in self.stages[first : join + 1]]  # type: ignore[arg-type]
+    def values(self, steps: Sequence[int]) -> list[Rows]:
+        """The steps of a region, which read one another by their positions in it."""
+        at = {t: i for i, t in enumerate(steps)}
+        return [inside(self.stages[t].rows, at) for t in steps]  # type: ignore[arg-type]
 
-    def bands(self, values: Sequence[Rows], first: int, pixels: int) -> tuple[int, ...]:
+    def bands(self, values: Sequence[Rows], steps: Sequence[int], pixels: int) -> tuple[int, ...]:
         """Rows of a band of each value."""
-        return tuple(value.band(-(-pixels // stage.columns)) for value, stage in zip(values, self.stages[first:]))
+        return tuple(value.band(-(-pixels // self.stages[t].columns)) for value, t in zip(values, steps))
 
     def units_of(self, join: int) -> Units:
-        start = self.first_of(join)
+        steps = self.steps(self.first_of(join), join)
         found: list[tuple[int, int, int, int, float]] = []
-        values = self.values(start, join)
+        values = self.values(steps)
         known = set()
         for pixels in self.pixels if values else ():
-            bands = self.bands(values, start, pixels)
+            bands = self.bands(values, steps, pixels)
             if bands in known or (len(values) > 1 and all(b == v.inside for b, v in zip(bands, values))):
                 continue
             known.add(bands)
-            found += self.regions(start, join, values, bands, pixels)
+            found += self.regions(steps, values, bands, pixels)
         columns = list(zip(*found)) or [()] * 5
         firsts, sizes, around, alive = (np.array(column, np.int64) for column in columns[:4])
         units = Units(firsts, sizes, around, alive, np.array(columns[4]), np.zeros(len(firsts), bool), alive.copy())
@@ -187,20 +206,20 @@ class Search:
         return units
 
     def regions(
-        self, start: int, join: int, values: Sequence[Rows], bands: Sequence[int], pixels: int
+        self, steps: Sequence[int], values: Sequence[Rows], bands: Sequence[int], pixels: int
     ) -> list[tuple[int, int, int, int, float]]:
-        """The regions that end at `join`, with bands of this size: the columns of `Units`."""
-        events = list(pull(values, bands))
+        """The regions with the last of these steps and the same join, in bands of this size: the columns of `Units`."""
+        events, join = list(pull(values, bands)), steps[-1]
         held, which = alive(values, events), np.array([event[0] for event in events])
         frame = np.zeros(len(events), np.int64)
         found, calls = [], 0
-        for t in range(join, start - 1, -1):
-            value, band = values[t - start], bands[t - start]
-            frame += np.where(which == t - start, self.rounded(self.most_workspace(t, band)), 0)
+        for i in range(len(steps) - 1, -1, -1):
+            t, value, band = steps[i], values[i], bands[i]
+            frame += np.where(which == i, self.rounded(self.most_workspace(t, band)), 0)
             if t < join:
-                frame += held[t - start]
+                frame += held[i]
             calls += -(-value.inside // band) - 1
-            around = self.across[t] + self.rounded(self.stages[join].nbytes)
+            around = self.across[t] + self.before(t, join) + self.rounded(self.stages[join].nbytes)
             found.append((t, pixels, around, self.rounded(int(frame.max())), calls * CALL_NS))
         return found
 
@@ -209,14 +228,15 @@ class Search:
         found = self.framings.get((join, unit))
         if found is None:
             units = self.units[join]
-            found = self.framings[join, unit] = self.framed(int(units.first[unit]), join, int(units.pixels[unit]))
+            steps = self.steps(int(units.first[unit]), join)
+            found = self.framings[join, unit] = self.framed(steps, int(units.pixels[unit]))
         return found
 
-    def framed(self, first: int, join: int, pixels: int) -> Framing:
+    def framed(self, steps: Sequence[int], pixels: int) -> Framing:
         """The frames of a region."""
-        values = self.values(first, join)
-        events = pulled(values, self.bands(values, first, pixels))
-        workspaces = [self.workspace(first + event.value, event) for event in events]
+        values = self.values(steps)
+        events = pulled(values, self.bands(values, steps, pixels))
+        workspaces = [self.workspace(steps[event.value], event) for event in events]
         return Framing(values, events, workspaces, self.alignment)
 
     def plan(self, join: int, unit: int, work: int, most: int) -> None:
@@ -261,7 +281,8 @@ class Search:
     def region(self, join: int, unit: int) -> Region:
         """A region with its frame."""
         units, framing = self.units[join], self.framing(join, unit)
-        return Region(int(units.first[unit]), join, int(units.pixels[unit]), framing.best.frame())
+        steps = self.steps(int(units.first[unit]), join)
+        return Region(steps, int(units.pixels[unit]), framing.best.frame())
 
     @cached_property
     def least(self) -> int:
@@ -321,7 +342,7 @@ class Search:
         return found[::-1]
 
 
-def inside(value: Rows, first: int) -> Rows:
-    """A value that counts its operands from step `first` on, without those before."""
-    reads = tuple(replace(r, source=r.source - first) for r in value.reads if r.source >= first)
+def inside(value: Rows, at: Mapping[int, int]) -> Rows:
+    """A value that counts its operands by these positions, without those that have none."""
+    reads = tuple(replace(r, source=at[r.source]) for r in value.reads if r.source in at)
     return replace(value, reads=reads)

@@ -33,13 +33,13 @@ def stream_rows(layout: Layout, regions: Sequence[Region]) -> tuple[list[Node], 
         layout: a schedule of a physical graph
         regions: which do not meet; nobody else reads what lies inside
     """
-    inside = {node for region in regions for node in layout.steps[region.first : region.last]}
-    joins = {layout.steps[region.last]: region for region in regions}
+    inside = {layout.steps[t] for region in regions for t in region.steps[:-1]}
+    joins = {layout.steps[region.steps[-1]]: region for region in regions}
     new: dict[Node, Node] = {}
     for node in located(layout.views):
         if node in joins:
             region = joins[node]
-            op, outside = stream_of(layout.steps[region.first : region.last + 1], region)
+            op, outside = stream_of([layout.steps[t] for t in region.steps], region)
             new[node] = apply(op, *(new[x] for x in outside))
         elif node not in inside:
             new[node] = remade(node, tuple(new[x] for x in node.operands))
@@ -87,11 +87,14 @@ def stages_of(layout: Layout, target: Target) -> list[Stage]:
     """The steps of a schedule as `memory.regions` sees them."""
     made = producers_of(layout.views, layout.value_of)
     known: dict[int, Rows] = {}
-    return [stage_of(layout, t, made, known, target) for t in range(len(layout.steps))]
+    free: set[int] = set()
+    return [stage_of(layout, t, made, known, free, target) for t in range(len(layout.steps))]
 
 
-def stage_of(layout: Layout, t: int, made: Mapping[Node, int], known: dict[int, Rows], target: Target) -> Stage:
-    """A step; `known` are earlier steps that can be cut, and this one becomes known.
+def stage_of(
+    layout: Layout, t: int, made: Mapping[Node, int], known: dict[int, Rows], free: set[int], target: Target
+) -> Stage:
+    """A step; `known` are earlier steps that can be cut, `free` those that may run earlier; this one is added to them.
 
     Where some Vars are `changing`, nothing is cut: a region would mix steps that run again with others.
     """
@@ -99,20 +102,26 @@ def stage_of(layout: Layout, t: int, made: Mapping[Node, int], known: dict[int, 
     last = len(layout.steps) if value.kept else value.last
     taken = max((layout.values[i].nbytes for i in value.overwritable if layout.values[i].last == t), default=0)
     workspace = layout.workspace_of.get(node)
-    stage = Stage(value.nbytes, last, layout.values[workspace].nbytes if workspace is not None else 0, taken)
+    room = layout.values[workspace].nbytes if workspace is not None else 0
+    stage = Stage(value.nbytes, last, room, taken)
+    if node.op.writes or layout.always:
+        return stage
     specs = tuple(x.spec for x in node.operands)
-    cut = None if node.op.writes or layout.always else node.op.cut(*specs)
+    cut = node.op.cut(*specs)
+    is_whole = cut is None or node.shape[ROWS] == 1
+    if is_whole and node.op.pure and all(made[x] < 0 or made[x] in free for x in node.operands):
+        free.add(t)
+        return replace(stage, free=True)
     if cut is None:
         return stage
     reads = [made[x] if x in layout.value_of else -1 for x in node.operands]
     known[t] = rows = rows_of_step(node.name, node.spec, cut, reads, known)
     whole = [made[x] for x, table in zip(node.operands, cut.reads) if table is None or x not in layout.value_of]
-
     columns = node.shape[COLUMNS]
     return replace(
         stage,
         rows=rows,
         columns=max(columns, 1),
-        whole=max(whole, default=-1),
+        whole=max((i for i in whole if i not in free), default=-1),
         band_nbytes=partial(band_nbytes, cut, specs, target),
     )

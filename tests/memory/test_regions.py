@@ -21,7 +21,8 @@ def schedules(draw: st.DrawFn, most: int = 12) -> list[Stage]:
         last = draw(st.sampled_from((t, min(t + 1, count - 1), min(t + 3, count - 1), count)))
         nbytes, workspace, taken = (draw(st.sampled_from((0, 3, 8, 20))) for _ in range(3))
         whole = draw(st.integers(-1, t - 1)) if not draw(st.integers(0, 4)) else -1
-        found.append(Stage(nbytes, last, workspace, taken, rows, whole=whole))
+        free = rows is None and draw(st.booleans())
+        found.append(Stage(nbytes, last, workspace, taken, rows, whole=whole, free=free))
     return found
 
 
@@ -31,10 +32,13 @@ def rounded(nbytes: int) -> int:
 
 @given(stages=schedules())
 def test_a_region_is_as_long_as_it_can_be(stages):
-    """All its steps run in bands, nobody outside reads a value inside, no band reads a whole value inside."""
+    """All its steps run in bands, nobody outside reads a value inside, no band reads a whole value inside.
+
+    Steps between that may run before it are not in it.
+    """
 
     def is_region(first: int, join: int) -> bool:
-        inside = range(first, join + 1)
+        inside = [t for t in range(first, join + 1) if not stages[t].free or t in (first, join)]
         return all(stages[t].rows and stages[t].whole < first for t in inside) and all(
             stages[t].last <= join for t in inside[:-1]
         )
@@ -42,7 +46,13 @@ def test_a_region_is_as_long_as_it_can_be(stages):
     search = Search(stages, ALIGNMENT)
     for join in range(len(stages)):
         firsts = [first for first in range(join + 1) if is_region(first, join)]
-        assert search.first_of(join) == min(firsts, default=join + 1)
+        first = search.first_of(join)
+        assert first == min(firsts, default=join + 1)
+        between = [stages[t] for t in range(first, join) if stages[t].free]
+        room = max((rounded(x.workspace) for x in between), default=0)
+        assert search.before(first, join) == sum(rounded(x.nbytes) for x in between) + room
+        steps = search.steps(first, join)
+        assert [stages[t] for t in range(first, join + 1) if t not in steps] == between
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])

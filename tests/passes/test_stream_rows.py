@@ -153,6 +153,23 @@ def test_a_budget_for_a_training_step_gives_the_same_bits():
     np.testing.assert_array_equal(losses[2], losses[0])
 
 
+def test_filters_that_are_vars_are_packed_before_a_region():
+    rng = np.random.default_rng(4)
+    x = y = cg.Var((1, 8, 60, 50), name="image")
+    for k in (16, 24, 8):
+        filters, bias = cg.Var((k, y.shape[1], 3, 3)), cg.Var((k, 1, 1))
+        for var in (filters, bias):
+            var.assign((rng.standard_normal(var.shape) * 0.2).astype("float32"))
+        y = cg.relu(cg.conv2d(y, filters, pad=1) + bias)
+    free = cg.compile(y, [x])
+    small = cg.compile(y, [x], budget=free.nbytes * 2 // 3)
+    assert any(len([inner for inner in node.op.inner if "conv2d" in inner.label]) > 1 for node in streams(small))
+    value = rng.standard_normal(x.shape).astype("float32")
+    np.testing.assert_array_equal(small(value), free(value))
+    filters.assign(filters.value * 2)
+    np.testing.assert_array_equal(small(value), free(value))
+
+
 def trained():
     """A loss, its images, and the update edges of six layers."""
     rng = np.random.default_rng(1)

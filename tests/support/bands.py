@@ -26,8 +26,9 @@ def in_longest(known: Choice, room: int | None, bands: int, strategy: Strategy, 
     while join >= 0:
         first = min(search.first_of(join), join + 1)
         if first <= join:
-            framing = search.framed(first, join, bands)
+            steps = search.steps(first, join)
+            framing = search.framed(steps, bands)
             framing.improve(10_000)
-            regions.append(Region(first, join, bands, framing.best.frame()))
+            regions.append(Region(steps, bands, framing.best.frame()))
         join = min(first, join) - 1
     return smallest(regional(known[0], regions[::-1], alignment, facts), strategy)

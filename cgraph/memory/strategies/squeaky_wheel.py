@@ -3,6 +3,7 @@
 Idea, source and time: see `cgraph.memory.packing`, which does the same for groups of several pieces.
 """
 
+from cgraph.memory.bounds import start_ranks
 from cgraph.memory.packing import Group, Packing, Slab
 from cgraph.memory.problem import Plan, Problem
 
@@ -10,9 +11,8 @@ WORK = 4_000_000  # pairs of operands compared
 
 
 def squeaky_wheel(problem: Problem) -> Plan:
-    """The smallest arena of some hundred orders."""
-    sizes = problem.nbytes.tolist()
-    slabs = (Slab(0, size, x.interval.first, x.interval.last) for size, x in zip(sizes, problem.operands))
+    """The smallest arena of some hundred orders. A step is one at which something starts."""
+    slabs = (Slab(0, *row) for row in zip(problem.nbytes.tolist(), *start_ranks(problem)))
     packing = Packing([Group(x.name, 0, (slab,)) for x, slab in zip(problem.operands, slabs)], problem.alignment)
     packing.improve(WORK)
     return Plan(tuple(packing.bases.tolist()), packing.nbytes, "squeaky_wheel")
