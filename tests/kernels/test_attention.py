@@ -68,6 +68,7 @@ SIZES = [
     (1, 3, 3, 65, KEYS, 17, 33),
     (2, 2, 1, 33, KEYS + 1, 16, 16),
     (1, 6, 2, 1, 3 * KEYS, 64, 12),
+    (2, 4, 2, 2, KEYS + 7, 37, 150),
 ]
 
 
@@ -92,10 +93,11 @@ def test_keys_up_to_the_own_position(target, window, starts):
 @every_target
 @pytest.mark.parametrize("kind", ["f4", "bool"])
 @pytest.mark.parametrize("shape", [(2, 4, 9, 70), (1, 1, 9, 70), (2, 1, 1, 70), (1, 4, 1, 1)])
+@pytest.mark.parametrize("m", [2, 9])
 @pytest.mark.parametrize("causal", [False, True])
-def test_masks_of_any_shape(target, kind, shape, causal):
-    q, k, v = draw("f4", 2, 4, 2, 9, 70, 8, 5)
-    mask = np.random.default_rng(1).standard_normal(shape).astype("f4")
+def test_masks_of_any_shape(target, kind, shape, m, causal):
+    q, k, v = draw("f4", 2, 4, 2, m, 70, 8, 5)
+    mask = np.random.default_rng(1).standard_normal(shape).astype("f4")[:, :, :m]
     mask = mask if kind == "f4" else mask > -0.5
     want = formula(q, k, v, mask, None, causal, 0)
     assert_agrees(computed(target_named(target), q, k, v, mask, None, causal), want)

@@ -3,12 +3,14 @@
 from cgraph.kernels.calls.conv_shape import sums
 from cgraph.kernels.kernel import Call, View, room
 from cgraph.kernels.signatures.attention import BANDS, KEYS
+from cgraph.kernels.signatures.attention_few import QUERIES
 from cgraph.kernels.target import Target
 from cgraph.record import Record
 
 MOST_TASKS = 32  # of a processor: enough for the threads to share out bands of unequal lengths
 MOST_VECTORS = 4
 GPU_ROWS = 4
+FEW = 4  # queries at most that share a head of keys, for the kernel with keys in the lanes
 STATE = 4  # rows of the scratch beside queries, weights and result: maximum, sum, factor, position
 WIDEST_WINDOW = 1 << 30  # keys; no query sees farther back
 
@@ -87,9 +89,12 @@ def attention_calls(
     kind = "" if mask is None else "seen" if mask.dtype == "b1" else "added"
     hidden = steps("s", mask) if mask else dict.fromkeys(("s_batch", "s_head", "s_row", "s_step"), 0)
     spread = mask is not None and hidden["s_head"] == hidden["s_row"] == 0
-    call = BANDS.call(
-        (q.dtype, shape.rows, shape.vectors, kind, spread, causal), shape.tasks, 1,
-        groups=groups, heads=heads, queries=heads // groups * m, m=m, n=n, d=d, e=e,
+    queries = heads // groups * m
+    is_few = queries <= FEW and not target.is_gpu and (k.strides[3], v.strides[3]) == (q.itemsize, q.itemsize)
+    params = (queries, kind, causal) if is_few else (shape.rows, shape.vectors, kind, spread, causal)
+    call = (QUERIES if is_few else BANDS).call(
+        (q.dtype, *params), shape.tasks, 1,
+        groups=groups, heads=heads, queries=queries, m=m, n=n, d=d, e=e,
         bands=shape.bands, units=shape.units, each=shape.each,
         scale=float(scale), window=window or WIDEST_WINDOW,
         q=q.at, k=k.at, v=v.at, out=out.at, seen=mask.at if mask else None,

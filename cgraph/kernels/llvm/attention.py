@@ -39,16 +39,50 @@ def bands(k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bo
             band.emit(batch, group, number * band.width)
 
 
-class Band:
+class Unit:
+    """What a kernel of attention knows of the unit that it emits."""
+
+    def __init__(self, k: Builder, dtype: str, mask: str, causal: bool) -> None:
+        self.k, self.a, self.dtype, self.mask, self.causal = k, k.args(), dtype, mask, causal
+        self.lanes = k.target.lanes_of(dtype)
+        self.heads_of_group = self.a.heads // self.a.groups
+
+    def first_of(self, letter: str, batch: Val, head: Val) -> Ptr:
+        """The first element of a head: of ``q k v``, ``o`` for the result or ``s`` for the mask."""
+        a = self.a
+        masks = self.k.pointer(a.seen, "b1" if self.mask == "seen" else self.dtype)
+        at = {"q": a.q, "k": a.k, "v": a.v, "o": a.out, "s": masks}[letter]
+        return at + (batch * getattr(a, f"{letter}_batch") + head * getattr(a, f"{letter}_head"))
+
+    def position_of_first(self, batch: Val) -> Val:
+        """The position of a batch's first query among the keys."""
+        k, a = self.k, self.a
+        with changed_if(k, a.start != 0, [k.const(0, "i8")]) as s:
+            s.next = [k.pointer(a.start, "i8").load(batch * a.start_step)]
+        return s.values[0]
+
+    def keys_seen(self, batch: Val, row: Val, width: int) -> tuple[Val, Val]:
+        """Where the first block of keys begins that one of `width` queries sees, and where the last key ends."""
+        k, a = self.k, self.a
+        if not self.causal:
+            return k.const(0, "i8"), a.n
+        head, query = divided(row, a.m)
+        other, end = divided(k.smaller(row + width, a.queries) - 1, a.m)
+        one = head == other
+        before = self.position_of_first(batch)
+        low = k.larger(before + k.select(one, query, 0) - a.window + 1, 0)
+        high = before + k.select(one, end, a.m - 1) + 1
+        return low - low % KEYS, k.larger(k.smaller(high, a.n), 0)
+
+
+class Band(Unit):
     """Emits the code of one unit; its scratch holds ``[d, width]``, ``[e, width]``, ``[keys, width]`` and rows."""
 
     def __init__(self, k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bool, causal: bool) -> None:
-        self.k, self.a, self.dtype, self.rows = k, k.args(), dtype, rows
-        self.mask, self.spread, self.causal = mask, spread, causal
-        self.lanes = k.target.lanes_of(dtype)
+        super().__init__(k, dtype, mask, causal)
+        self.rows, self.spread = rows, spread
         self.width = vectors * self.lanes
         self.columns = range(0, self.width, self.lanes)  # where each vector of queries begins
-        self.heads_of_group = self.a.heads // self.a.groups
 
     def place(self, scratch: Ptr) -> None:
         """Where everything lies in the scratch of a task."""
@@ -60,12 +94,12 @@ class Band:
     def emit(self, batch: Val, group: Val, row: Val) -> None:
         """The band that begins at `row`."""
         k, a = self.k, self.a
-        first, stop = self.keys_seen(batch, row)
+        first, stop = self.keys_seen(batch, row, self.width)
         self.start(batch, group, row)
-        keys, values = a.k + (batch * a.k_batch + group * a.k_head), a.v + (batch * a.v_batch + group * a.v_head)
+        keys, values = self.first_of("k", batch, group), self.first_of("v", batch, group)
         with k.loop(first, stop, KEYS) as key:
             count = k.smaller(stop - key, KEYS)
-            self.score(keys, key, count)
+            self.score(keys + key * a.k_row, count)
             if self.mask or self.causal:
                 self.hide(batch, group, row, key, count)
             self.weigh(count)
@@ -89,33 +123,12 @@ class Band:
             found.append((head, query))
         return found
 
-    def position_of_first(self, batch: Val) -> Val:
-        """The position of a batch's first query among the keys."""
-        k, a = self.k, self.a
-        with changed_if(k, a.start != 0, [k.const(0, "i8")]) as s:
-            s.next = [k.pointer(a.start, "i8").load(batch * a.start_step)]
-        return s.values[0]
-
-    def keys_seen(self, batch: Val, row: Val) -> tuple[Val, Val]:
-        """Where the first block of keys begins that a query of the band sees, and where the last key ends."""
-        k, a = self.k, self.a
-        if not self.causal:
-            return k.const(0, "i8"), a.n
-        head, query = divided(row, a.m)
-        other, end = divided(k.smaller(row + self.width, a.queries) - 1, a.m)
-        one = head == other
-        before = self.position_of_first(batch)
-        low = before + k.select(one, query, 0) - a.window + 1
-        high = before + k.select(one, end, a.m - 1) + 1
-        low = k.larger(low, 0)
-        return low - low % KEYS, k.larger(k.smaller(high, a.n), 0)
-
     def start(self, batch: Val, group: Val, row: Val) -> None:
         """The band's queries, scaled, with each number of theirs side by side; nothing is summed yet."""
         k, a = self.k, self.a
         scale = k.splat(k.cast(a.scale, self.dtype), self.lanes)
         before = self.position_of_first(batch) if self.causal else None
-        base = a.q + (batch * a.q_batch + group * self.heads_of_group * a.q_head)
+        base = self.first_of("q", batch, group * self.heads_of_group)
         whole = k.select(a.q_step == 1, a.d - a.d % self.lanes, 0)
         with k.loop(0, self.width, self.lanes) as at:
             places = self.places(row + at)
@@ -134,23 +147,22 @@ class Band:
                 self.positions.store(joined(k, [k.cast(before + query, "i4") for _, query in places]), at)
 
     # -- one block of keys ----------------------------------------------------------------------------------------
-    def score(self, keys: Ptr, key: Val, count: Val) -> None:
-        """Products of keys and queries. Keys beyond the block are computed too, where there is room, and not read."""
+    def score(self, keys: Ptr, count: Val) -> None:
+        """Products of keys and queries; the last tile repeats the last key, and what it adds is not read."""
         k, a = self.k, self.a
         with k.loop(0, count, self.rows) as i:
-            starts = [keys + k.smaller(key + i + row, a.n - 1) * a.k_row for row in range(self.rows)]
+            starts = [keys + k.smaller(i + j, count - 1) * a.k_row for j in range(self.rows)]
             sums = self.summed(a.d, lambda x: loaded(starts, x * a.k_step), lambda x: self.vectors(self.queries, x))
-            for row in range(self.rows):
+            for j in range(self.rows):
                 for v, at in enumerate(self.columns):
-                    self.weights.store(sums[row * len(self.columns) + v], (i + row) * self.width + at)
+                    self.weights.store(sums[j * len(self.columns) + v], (i + j) * self.width + at)
 
     def hide(self, batch: Val, group: Val, row: Val, key: Val, count: Val) -> None:
         """The mask, and minus infinity for keys that are no query's to see by their position."""
         k, a = self.k, self.a
         reach = k.splat(k.cast(a.window, "i4"), self.lanes)
         hidden = k.const(-inf, self.dtype, self.lanes)
-        code = "b1" if self.mask == "seen" else self.dtype
-        base = k.pointer(a.seen, code) + (batch * a.s_batch + group * self.heads_of_group * a.s_head)
+        base = self.first_of("s", batch, group * self.heads_of_group)
         with k.loop(0, self.width, self.lanes) as at:
             places = self.places(row + at)
             starts = [base + (head * a.s_head + query * a.s_row) for head, query in places]
@@ -191,10 +203,10 @@ class Band:
         with k.loop(0, a.e, self.rows) as column:
             starts = [values + k.smaller(column + i, a.e - 1) * a.v_step for i in range(self.rows)]
             sums = self.summed(count, lambda i: loaded(starts, i * a.v_row), lambda i: self.vectors(self.weights, i))
-            for row in range(self.rows):
+            for j in range(self.rows):
                 for v, at in enumerate(self.columns):
-                    place, factor = self.result + ((column + row) * self.width + at), self.factor.load(at, self.lanes)
-                    place.store(k.fma(place.load(lanes=self.lanes), factor, sums[row * len(self.columns) + v]))
+                    place, factor = self.result + ((column + j) * self.width + at), self.factor.load(at, self.lanes)
+                    place.store(k.fma(place.load(lanes=self.lanes), factor, sums[j * len(self.columns) + v]))
 
     def summed(self, count: Val, scalars: Callable[[Val], list[Val]], vectors: Callable[[Val], list[Val]]) -> list[Val]:
         """The tile of sums of scalars times vectors, in order."""
@@ -218,7 +230,7 @@ class Band:
     def write(self, batch: Val, group: Val, row: Val) -> None:
         """The band's rows of the result; lanes beyond the last query write its row once more."""
         k, a = self.k, self.a
-        base = a.out + (batch * a.o_batch + group * self.heads_of_group * a.o_head)
+        base = self.first_of("o", batch, group * self.heads_of_group)
         whole = k.select(a.o_step == 1, a.e - a.e % self.lanes, 0)
         with k.loop(0, self.width, self.lanes) as at:
             starts = [base + (head * a.o_head + query * a.o_row) for head, query in self.places(row + at)]

@@ -1,0 +1,162 @@
+"""Table: attention, encoders and one step of a decoder beside onnxruntime, random weights shared by way of ONNX.
+
+python -m benchmarks.sequences [cases] [engines] [1|2]
+python -m benchmarks.sequences bytes        arenas of attention by its length, and of the written-out graph
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import cgraph as cg
+import nn
+from benchmarks.runner import Absent, print_table
+from cgraph.errors import bytes_text
+from cgraph.formats.onnx import serialised
+from nn.compile import freeze
+from nn.layer import initialise
+
+HEADS, WIDTH, PAST, SYMBOLS = 8, 64, 255, 4096
+ENGINES = ("cgraph", "onnxruntime", "fused")  # fused: onnxruntime's own operator for all of attention
+Graph = tuple[list[cg.Node], list[cg.Var], list[np.ndarray]]
+
+
+def drawn(variables: Sequence[cg.Var]) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal(x.shape).astype("float32") for x in variables]
+
+
+def attention(length: int, causal: bool = False) -> Graph:
+    """Queries, keys and values of one layer."""
+    variables = [cg.Var((1, HEADS, length, WIDTH), name=name) for name in "qkv"]
+    return [cg.scaled_dot_product_attention(*variables, causal=causal)], variables, drawn(variables)
+
+
+def encoder(layers: int, features: int, tokens: int = 128) -> Graph:
+    """Blocks as a decoder has them, each token looking at all."""
+
+    def block() -> nn.Layer:
+        mixing = nn.Sequential(
+            nn.Linear(features, 4 * features), nn.Activation("gelu"), nn.Linear(4 * features, features)
+        )
+        attention = nn.MultiHeadAttention(features, features // WIDTH)
+        return nn.models.DecoderBlock(nn.LayerNorm(features), attention, nn.LayerNorm(features), mixing)
+
+    model = freeze(initialise(nn.Sequential(*(block() for _ in range(layers))), 0))
+    x = cg.Var((1, tokens, features), name="x")
+    return [model(x)], [x], drawn([x])
+
+
+class Past:
+    """Keys and values as inputs that new ones are put behind, as in exported decoders. Changes: inputs are added."""
+
+    def __init__(self) -> None:
+        self.start = cg.Const(np.array([PAST]))
+        self.inputs: list[cg.Var] = []
+
+    def extended(self, layer: Any, name: str, x: cg.Node, mode: Any) -> cg.Node:
+        self.inputs.append(cg.Var((1, HEADS, PAST, WIDTH), name=f"past{len(self.inputs)}"))
+        return cg.concat([self.inputs[-1], x], 2)
+
+
+def decoder() -> nn.models.Decoder:
+    return freeze(nn.models.gpt(0, SYMBOLS, PAST + 1, HEADS * WIDTH, HEADS, 8))
+
+
+def step_with_past() -> Graph:
+    """One token behind a past of 255, which is given."""
+    past, token = Past(), cg.Var((1, 1), "int64", "token")
+    scores = decoder()(token, mode=nn.Mode(cache=past))  # type: ignore[arg-type]
+    return [scores], [token, *past.inputs], [np.array([[5]]), *drawn(past.inputs)]
+
+
+def step_in_place(threads: int) -> Callable[[], Any]:
+    """The same with a cache in place."""
+    cache, token = nn.Cache(1, PAST + 1), cg.Var((1, 1), "int64", "token")
+    mode = nn.Mode(cache=cache)
+    scores = decoder()(token, mode=mode)
+    for x, past in zip(cache.rows.values(), step_with_past()[2][1:], strict=True):
+        x.assign(np.concatenate([past, np.zeros((1, HEADS, 1, WIDTH), "float32")], 2))
+    cache.start.assign(np.array([PAST]))
+    function = cg.compile([scores], token, updates=mode.updates, threads=threads)
+    return lambda: function(np.array([[5]]))
+
+
+CASES: dict[str, Callable[[], Graph]] = {
+    "attention-1024": lambda: attention(1024),
+    "attention-4096": lambda: attention(4096),
+    "causal-4096": lambda: attention(4096, causal=True),
+    "encoder-6x384": lambda: encoder(6, 384),
+    "encoder-12x768": lambda: encoder(12, 768),
+    "decoder-step": step_with_past,
+}
+
+
+def prepare(engine: str, case: str, threads: int) -> Callable[[], Any]:
+    if engine != "cgraph":
+        return (peer_run if engine == "onnxruntime" else fused_run)(case, threads)
+    if case == "decoder-step":
+        return step_in_place(threads)
+    outputs, inputs, values = CASES[case]()
+    function = cg.compile(outputs, inputs, threads=threads)
+    return lambda: function(*values)
+
+
+def peer_run(case: str, threads: int) -> Callable[[], Any]:
+    outputs, inputs, values = CASES[case]()
+    run = session(serialised(outputs, inputs), threads)
+    feeds = {x.name: value for x, value in zip(inputs, values)}
+    return lambda: run(None, feeds)
+
+
+def fused_run(case: str, threads: int) -> Callable[[], Any]:
+    """Attention by the operator that onnxruntime has for it, on queries, keys and values as it wants them."""
+    from onnx import TensorProto, helper
+
+    kind, _, length = case.partition("-")
+    if kind not in ("attention", "causal"):
+        raise Absent("attention alone")
+    shape = (1, int(length), HEADS * WIDTH)
+    values = [helper.make_tensor_value_info(x, TensorProto.FLOAT, shape) for x in ("q", "k", "v", "out")]
+    options = {"domain": "com.microsoft", "num_heads": HEADS, "unidirectional": int(kind == "causal")}
+    node = helper.make_node("MultiHeadAttention", ["q", "k", "v"], ["out"], **options)
+    graph = helper.make_graph([node], "attention", values[:3], values[3:])
+    domains = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
+    run = session(helper.make_model(graph, opset_imports=domains, ir_version=9).SerializeToString(), threads)
+    _, inputs, given = CASES[case]()
+    feeds = {x.name: np.ascontiguousarray(v.swapaxes(1, 2)).reshape(shape) for x, v in zip(inputs, given)}
+    return lambda: run(None, feeds)[0].reshape(1, -1, HEADS, WIDTH).swapaxes(1, 2)
+
+
+def session(model: bytes, threads: int) -> Callable[..., Any]:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"]).run
+
+
+def print_bytes() -> None:
+    """Arenas of attention, and of the graph in which it is written out."""
+    print("| tokens | attention | written out | ratio |\n|---:|---:|---:|---:|")
+    for length in (512, 1024, 2048, 4096, 8192):
+        (node,), inputs, _ = attention(length)
+        ours = cg.compile(node, inputs).nbytes
+        written_out = node.op.written_out(*node.operands)  # type: ignore[attr-defined]
+        apart = cg.compile(written_out, inputs, passes=False).nbytes
+        print(f"| {length:,} | {bytes_text(ours)} | {bytes_text(apart)} | {apart / ours:.0f} |")
+
+
+def main(words: list[str]) -> None:
+    if "bytes" in words:
+        print_bytes()
+        return
+    names = [x for x in CASES if x in words] or list(CASES)
+    engines = [x for x in ENGINES if x in words] or ENGINES
+    print_table("benchmarks.sequences", names, engines, [n for n in (1, 2) if str(n) in words] or (1, 2))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
