@@ -1,8 +1,8 @@
 """Attention of a few queries, such as the one of a decoder's step: bound by reading keys and values once.
 
-Keys lie across the lanes: squares of them are turned in registers, and each query's scores are sums over its numbers in
-order; of the values the columns lie across the lanes. All sums have the order of `cgraph.kernels.llvm.attention`, so the
-bits of a query are the same by both kernels.
+Keys lie across the lanes: squares of them are turned in registers, and a query's scores are sums over its numbers in
+order. Of the values the columns lie across the lanes. All sums have the order of those of bands, so a query has the
+same bits by both kernels.
 """
 
 from math import inf
