@@ -75,17 +75,19 @@ class Options(Record):
         constants: values of inputs by name
         weights: the file with the parameters, where they are apart from the model
         invent: parameters that are nowhere are drawn from a fixed seed, for plans and timings
+        state: inputs that keep the value of an output from run to run
     """
 
     shapes: Mapping[str, int | tuple[int, ...]] = field(default_factory=dict)
     constants: Mapping[str, Any] = field(default_factory=dict)
     weights: Path | None = None
     invent: bool = True
+    state: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_onnx(path: Path, options: Options) -> Model:
     try:
-        return model_read(onnx.load(path, options.shapes, options.constants))
+        return model_read(onnx.load(path, options.shapes, options.constants).with_state(options.state))
     except FormatError as error:
         found = error if isinstance(error, UnknownError) else error.__cause__
         if not isinstance(found, UnknownError):
@@ -133,6 +135,14 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         help="an input's value: a number, a list such as [1,2], or a .npy file",
     )
     parser.add_argument("--weights", type=Path, metavar="FILE", help="the parameters of a .cfg network")
+    parser.add_argument(
+        "--state",
+        type=state,
+        action="append",
+        default=[],
+        metavar="INPUT=OUTPUT",
+        help="an input that holds an output's value after each run, such as past=present; zeros before the first",
+    )
 
 
 def size(text: str) -> tuple[str, int | tuple[int, ...]]:
@@ -157,6 +167,14 @@ def constant(text: str) -> tuple[str, Any]:
     return name, found
 
 
+def state(text: str) -> tuple[str, str]:
+    """``past=present`` as two names."""
+    given, equals, source = text.partition("=")
+    if not (given and equals and source):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a state, such as past=present")
+    return given, source
+
+
 def constants_of(args: argparse.Namespace, inputs: Sequence[Variable]) -> dict[str, np.ndarray]:
     """The values that are given with ``--constant``, for the inputs that a model has."""
     by_name = {x.name: x for x in inputs}
@@ -170,9 +188,13 @@ def model_from(args: argparse.Namespace, invent: bool = True) -> Model:
     """The model that the arguments of `add_model` name."""
     if is_saved(args.model):
         raise FormatError(f"{args.model} is a saved function, which has no graph; cgraph run runs it")
-    options = Options(dict(args.shape), dict(args.constant), args.weights, invent)
+    options = Options(dict(args.shape), dict(args.constant), args.weights, invent, dict(args.state))
     ending = Path(args.model).suffix.lower()
-    given = {"--shape": args.shape and ending != ".onnx", "--weights": args.weights and ending != ".cfg"}
+    given = {
+        "--shape": args.shape and ending != ".onnx",
+        "--weights": args.weights and ending != ".cfg",
+        "--state": args.state and ending != ".onnx",
+    }
     idle = [name for name, is_idle in given.items() if is_idle]
     if idle:
         raise FormatError(f"{args.model}: {idle[0]} changes nothing here")

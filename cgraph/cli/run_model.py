@@ -35,6 +35,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--bgr", action="store_true", help="blue before red")
     parser.add_argument("--labels", type=Path, metavar="FILE", help="names of the classes, one in a line")
     parser.add_argument("--top", type=whole_number, default=5, metavar="K", help="how many classes to show")
+    parser.add_argument(
+        "--times", type=whole_number, default=1, metavar="N", help="runs one after the other; the last one is shown"
+    )
     add_threads(parser)
     add_budget(parser)
     add_memory(parser)
@@ -53,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
     loaded = perf_counter()
     function = model.compiled(memory=args.memory, threads=args.threads, budget=args.budget)
     compiled = perf_counter()
-    found = function(*(values[x.name] for x in model.inputs))
+    for _ in range(max(args.times, 1)):
+        found = function(*(values[x.name] for x in model.inputs))
     done = perf_counter()
     outputs = found if isinstance(found, list) else [found]
     names = model.names or tuple(f"output{i}" for i in range(len(outputs)))
@@ -67,8 +71,9 @@ def run(args: argparse.Namespace) -> int:
 
 def saved_model(args: argparse.Namespace) -> SavedModel:
     """A function that was saved, which is planned and compiled already."""
-    if args.budget is not None or args.memory != "auto" or args.shape or args.weights:
-        raise FormatError(f"{args.model} is planned already; --budget, --memory, --shape and --weights change nothing")
+    if args.budget is not None or args.memory != "auto" or args.shape or args.weights or args.state:
+        idle = "--budget, --memory, --shape, --weights and --state"
+        raise FormatError(f"{args.model} is planned already; {idle} change nothing")
     return SavedModel(load(args.model, threads=args.threads, trust=args.trust))
 
 

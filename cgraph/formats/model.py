@@ -1,10 +1,12 @@
 """Model: a graph read from a file, with its inputs and outputs by name."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from cgraph.errors import FormatError
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Var
@@ -33,3 +35,33 @@ class Model:
     def compile(self, **options: Any) -> Function:
         """A Function of the inputs that returns a list of the outputs; options as for `cgraph.compile`."""
         return compile(list(self.outputs), inputs=self.inputs, updates=self.updates, **options)
+
+    def with_state(self, state: Mapping[str, str]) -> "Model":
+        """The same with inputs that are kept from run to run: after a run each holds what the output of its name was.
+
+        Such an input is a Var that is read and written by the Function itself, in place where that can be, and begins
+        with zeros; its output is not returned.
+
+        Parameters
+            state: per input the output whose value it holds after a run, such as ``{"past": "present"}``
+        Raises
+            FormatError: there is no such input or output, or the two differ in shape or dtype
+        """
+        inputs, outputs = {x.name: x for x in self.inputs}, dict(zip(self.names, self.outputs))
+        for name, known in (*((x, inputs) for x in state), *((y, outputs) for y in state.values())):
+            if name not in known:
+                raise FormatError(f"state: there is no {name!r}; there are {', '.join(known)}")
+        kept: dict[Var, Node] = {}
+        for name, source in state.items():
+            x, y = inputs[name], outputs[source]
+            if x.spec != y.spec:
+                raise FormatError(f"state: {name} {x.spec} cannot hold {source} {y.spec}, which is another")
+            kept[x.assign(np.zeros(x.shape, x.dtype)) if not x.is_assigned else x] = y
+        shown = [name for name in self.names if name not in state.values()]
+        return replace(
+            self,
+            inputs=tuple(x for x in self.inputs if x not in kept),
+            outputs=tuple(outputs[name] for name in shown),
+            names=tuple(shown),
+            updates=self.updates | kept,
+        )

@@ -11,10 +11,14 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 NEEDS_DATA = {"squeezenet.py", "blazeface.py", "yolox.py", "classify.py", "mask_rcnn_train.py"}
 
 
+BRIEFLY = {"gpt.py": ["--steps", "2"]}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", [p for p in EXAMPLES if p.name not in NEEDS_DATA], ids=lambda p: p.name)
 def test_an_example_runs(path, tmp_path):
-    done = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    command = [sys.executable, path, *BRIEFLY.get(path.name, [])]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
 
 

@@ -34,6 +34,19 @@ def attention(c: Context) -> tuple[Node, ...]:
     if c.value(4) is not None:
         past = c[4].shape[2]
         k, v = cg.concat([c[4], k], 2), cg.concat([c[5], v], 2)
+    if c.asks(3) or c.attribute("softcap", 0.0) or c.attribute("softmax_precision") is not None:
+        found, seen = written_out(c, q, k, v, past)
+    else:
+        causal = bool(c.attribute("is_causal", 0))
+        start = np.full(q.shape[0], past) if causal and past else None
+        scale = c.attribute("scale", 1 / sqrt(q.shape[3]))
+        mask = lengths_and_mask(c, k.shape[2])
+        found, seen = cg.scaled_dot_product_attention(q, k, v, mask, causal, scale, start=start), None
+    return join_heads(found) if packed else found, k, v, seen
+
+
+def written_out(c: Context, q: Node, k: Node, v: Node, past: int) -> tuple[Node, Node]:
+    """The result, and the scores or weights that somebody reads."""
     repeats = q.shape[1] // k.shape[1]
     keys, values = (cg.repeat(x, repeats, 1) if repeats > 1 else x for x in (k, v))
     scale = sqrt(c.attribute("scale", 1 / sqrt(q.shape[3])))
@@ -44,29 +57,37 @@ def attention(c: Context) -> tuple[Node, ...]:
     precision = c.attribute("softmax_precision")
     wide = masked if precision is None else cg.astype(masked, dtype_of_number(precision, "softmax_precision"))
     weights = cg.astype(cg.softmax(wide, -1), q.dtype)
-    found = cg.matmul(weights, values)
     seen = (product if not cap else capped, capped, masked, weights)[c.attribute("qk_matmul_output_mode", 0)]
-    return join_heads(found) if packed else found, k, v, seen
+    return cg.matmul(weights, values), seen
+
+
+def lengths_and_mask(c: Context, keys: int) -> Node | None:
+    """The mask, with keys hidden that lie behind the mask or behind the length of their sample; None for none."""
+    mask = c.get(3)
+    if mask is not None and mask.shape[-1] < keys:
+        wide = [(0, 0)] * (mask.ndim - 1) + [(0, keys - mask.shape[-1])]
+        mask = cg.pad(mask, wide, constant_values=False if mask.dtype == bool else -np.inf)
+    if c.value(6) is None:
+        return mask
+    c.spend(nbytes=8 * keys)
+    inside = cg.less(np.arange(keys), cg.reshape(c[6], (-1, 1, 1, 1)))
+    if mask is None:
+        return inside
+    return (
+        cg.logical_and(mask, inside) if mask.dtype == bool else cg.where(inside, mask, np.asarray(-np.inf, mask.dtype))
+    )
 
 
 def with_mask(c: Context, scores: Node, past: int) -> Node:
     """Scores ``[batch, heads, queries, keys]`` with -inf, or a given number added, where a query must not look."""
     queries, keys = scores.shape[2:]
     c.spend(nbytes=8 * (queries + keys) + (queries * keys if c.attribute("is_causal", 0) else 0))
-    mask = c.get(3)
-    hidden = np.asarray(-np.inf, scores.dtype)
+    mask, hidden = lengths_and_mask(c, keys), np.asarray(-np.inf, scores.dtype)
     if mask is not None:
-        missing = keys - mask.shape[-1]
-        if missing > 0:
-            wide = [(0, 0)] * (mask.ndim - 1) + [(0, missing)]
-            mask = cg.pad(mask, wide, constant_values=False if mask.dtype == bool else -np.inf)
         scores = cg.where(mask, scores, hidden) if mask.dtype == bool else scores + mask
     if c.attribute("is_causal", 0):
         seen = np.arange(keys) <= np.arange(queries)[:, None] + past
         scores = cg.where(seen, scores, hidden)
-    if c.value(6) is not None:
-        lengths = cg.reshape(c[6], (-1, 1, 1, 1))
-        scores = cg.where(cg.less(np.arange(keys), lengths), scores, hidden)
     return scores
 
 
@@ -83,17 +104,24 @@ def rotary_embedding(c: Context) -> Node:
     else:
         x = cg.transpose(x, (0, 2, 1, 3))
     size = c.attribute("rotary_embedding_dim", 0) or x.shape[3]
-    turned, rest = x[..., :size], x[..., size:]
     if c.value(3) is not None:
         cosines, sines = cg.take(cosines, c[3], 0), cg.take(sines, c[3], 0)
+    found = turned(x, cosines, sines, size, bool(c.attribute("interleaved", 0)))
+    return cg.reshape(found, c[0].shape) if packed else cg.transpose(found, (0, 2, 1, 3))
+
+
+def turned(x: Node, cosines: Node, sines: Node, size: int, pairs: bool) -> Node:
+    """``[batch, length, heads, size]`` with the first `size` numbers of each head turned, in pairs or half by half.
+
+    Cosines and sines are ``[batch, length, size / 2]``.
+    """
+    part, rest = x[..., :size], x[..., size:]
     cosines, sines = cg.expand_dims(cosines, 2), cg.expand_dims(sines, 2)
-    pairs = c.attribute("interleaved", 0)
-    a, b = (turned[..., 0::2], turned[..., 1::2]) if pairs else (turned[..., : size // 2], turned[..., size // 2 :])
+    a, b = (part[..., 0::2], part[..., 1::2]) if pairs else (part[..., : size // 2], part[..., size // 2 :])
     real, imaginary = cosines * a - sines * b, sines * a + cosines * b
     found = cg.stack([real, imaginary], -1) if pairs else cg.concat([real, imaginary], -1)
     found = cg.reshape(found, (*x.shape[:3], size))
-    found = cg.concat([found, rest], -1) if rest.shape[3] else found
-    return cg.reshape(found, c[0].shape) if packed else cg.transpose(found, (0, 2, 1, 3))
+    return cg.concat([found, rest], -1) if rest.shape[3] else found
 
 
 @operator("LinearAttention")

@@ -1,0 +1,100 @@
+"""What onnxruntime's exporters of decoders use of its own domain: attention with a cache, norms of sums."""
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.names import cg
+from cgraph.formats.onnx.operators.attention import join_heads, split_heads, turned
+from cgraph.ir.graph import Node
+
+MISSING = ("smooth_softmax", "softcap", "qk_output", "k_quant_type", "v_quant_type")
+"""Attributes that change what is computed and are not there; ``NONE`` and 0 are their defaults."""
+
+
+@operator("com.microsoft.GroupQueryAttention")
+def group_query_attention(c: Context) -> tuple[Node, Node, Node]:
+    """Causal attention with shared heads: new keys and values are written into those of the past, behind what is seen.
+
+    The past is as long as the present: a buffer for the most tokens. Without a past, or with an empty one, the tokens
+    that are given are all.
+    """
+    asked = [name for name in MISSING if c.attribute(name, 0) not in (0, 0.0, -1, "NONE")]
+    more = [i for i in range(10, 14) if c.value(i) is not None]
+    if asked or more:
+        raise FormatError(f"{asked[0] if asked else f'operand {more[0]}'} is not supported")
+    heads, groups = c.required("num_heads"), c.required("kv_num_heads")
+    q, k, v = parts(c, heads, groups)
+    batch, _, length, size = q.shape
+    empty = c.value(3) is None or c[3].shape[2] == 0
+    start = cg.maximum(cg.astype(cg.reshape(c[5], (-1,)), "int64") + (1 - length), 0)
+    start = cg.zeros((batch,), "int64") if empty else start
+    if c.attribute("do_rotary", 0):
+        c.spend(nodes=4 * batch)
+        cosines, sines = (rows_from(c[i], start, length) for i in (7, 8))
+        pairs = bool(c.attribute("rotary_interleaved", 0))
+        q, k = (swap(turned(swap(x), cosines, sines, 2 * cosines.shape[2], pairs)) for x in (q, k))
+    keys, values = (x if empty else cg.set_rows(c[i], start, x, 2) for i, x in ((3, k), (4, v)))
+    scale = c.attribute("scale", 0.0) or 1 / sqrt(size)
+    window = max(c.attribute("local_window_size", -1), 0)
+    found = cg.scaled_dot_product_attention(q, keys, values, None, True, scale, window, start)
+    return join_heads(found), keys, values
+
+
+def parts(c: Context, heads: int, groups: int) -> tuple[Node, Node, Node]:
+    """Queries, keys and values ``[batch, heads, length, size]``, which may come side by side as one operand."""
+    if c.value(1) is not None:
+        return split_heads(c[0], heads), split_heads(c[1], groups), split_heads(c[2], groups)
+    together = split_heads(c[0], heads + 2 * groups)
+    return together[:, :heads], together[:, heads : heads + groups], together[:, heads + groups :]
+
+
+def rows_from(table: Node, start: Node, count: int) -> Node:
+    """``[batch, count, columns]``: rows of a table from each sample's position on."""
+    return cg.stack([cg.take_rows(table, start[i], count) for i in range(start.shape[0])], 0)
+
+
+def swap(x: Node) -> Node:
+    """Heads and positions exchanged."""
+    return cg.transpose(x, (0, 2, 1, 3))
+
+
+@operator("com.microsoft.SkipLayerNormalization", "com.microsoft.SkipSimplifiedLayerNormalization")
+def skip_layer_norm(c: Context) -> tuple[Any, ...]:
+    """The norm of a sum, and the sum; the simplified one is the root of the mean square's."""
+    simplified, eps = "Simplified" in c.kind, c.attribute("epsilon", 1e-12)
+    bias = c.get(3 if simplified else 4)
+    total = c[0] + c[1]
+    total = total if bias is None else total + bias
+    if c.asks(1) or c.asks(2):
+        raise FormatError("mean and deviation are not supported")
+    if simplified:
+        return cg.rms_norm(total, c[2], eps), None, None, total
+    shift = c.get(3)
+    shift = cg.zeros(total.shape[-1:], total.dtype) if shift is None else shift
+    return cg.layer_norm(total, c[2], shift, eps), None, None, total
+
+
+@operator("com.microsoft.RotaryEmbedding")
+def rotary_embedding(c: Context) -> Node:
+    """As ONNX's own, but with the positions before the tables, and heads first in an operand of four axes."""
+    x, heads = c[0], c.attribute("num_heads", 0)
+    size = c.attribute("rotary_embedding_dim", 0)
+    packed = x.ndim == 3
+    if packed:
+        heads = heads or x.shape[2] // (size or 2 * c[2].shape[1])
+        x = cg.reshape(x, (*x.shape[:2], heads, x.shape[2] // heads))
+    else:
+        x = swap(x)
+    batch, length = x.shape[:2]
+    places = c[1]
+    if places.size == 1:
+        c.spend(nbytes=8 * length)
+        places = cg.reshape(places, (1, 1)) + np.arange(length)
+    places = cg.broadcast_to(places, (batch, length))
+    cosines, sines = (cg.take(c[i], places, 0) for i in (2, 3))
+    found = turned(x, cosines, sines, size or x.shape[3], bool(c.attribute("interleaved", 0)))
+    return cg.reshape(found, c[0].shape) if packed else swap(found)
