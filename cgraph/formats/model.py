@@ -48,9 +48,10 @@ class Model:
             FormatError: there is no such input or output, or the two differ in shape or dtype
         """
         inputs, outputs = {x.name: x for x in self.inputs}, dict(zip(self.names, self.outputs))
-        for name, known in (*((x, inputs) for x in state), *((y, outputs) for y in state.values())):
-            if name not in known:
-                raise FormatError(f"state: there is no {name!r}; there are {', '.join(known)}")
+        for names, known in ((state, list(inputs)), (state.values(), list(outputs))):
+            for name in names:
+                if name not in known:
+                    raise FormatError(f"state: there is no {name!r}; there are {', '.join(known)}")
         kept: dict[Var, Node] = {}
         for name, source in state.items():
             x, y = inputs[name], outputs[source]

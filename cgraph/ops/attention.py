@@ -185,7 +185,7 @@ class Leading(Record):
     @staticmethod
     def of(q: Node, k: Node, v: Node, mask: Node | None) -> "Leading":
         shapes = [x.shape[:-2] for x in (q, k, v)]
-        heads, groups = q.shape[:-2][-1:], np.broadcast_shapes(shapes[1][-1:], shapes[2][-1:])
+        heads, groups = q.shape[:-2][-1:], max(shapes[1][-1:], shapes[2][-1:])
         shared = bool(heads and groups) and heads[0] > groups[0]
         if shared:
             if heads[0] % groups[0]:

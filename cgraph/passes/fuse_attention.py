@@ -71,9 +71,12 @@ def fused(scores: Scores, values: Node, new: dict[Node, Node], own: Callable[[No
     mask = None if scores.mask is None else new[scores.mask]
     if mask is not None and scores.negated:
         mask = logical_not(mask)
-    keys = shared_heads(with_turned_axes(new[k]))
+    keys = with_turned_axes(new[k])
+    few = shared_heads(keys), shared_heads(values)
+    if few[0].shape[:-2] == few[1].shape[:-2]:
+        keys, values = few
     scale = scores.scale * left * right
-    return scaled_dot_product_attention(new[q], keys, shared_heads(values), mask, scores.causal, scale)
+    return scaled_dot_product_attention(new[q], keys, values, mask, scores.causal, scale)
 
 
 def scores_of(product: Node, own: Callable[[Node], bool]) -> Scores | None:

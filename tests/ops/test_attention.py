@@ -84,6 +84,9 @@ def test_sizes_of_zero(shape):
 
 REFUSED = {
     "do not fit": lambda: cg.scaled_dot_product_attention(Q, V, V),
+    "leading axes do not broadcast": lambda: cg.scaled_dot_product_attention(
+        Q, cg.zeros((2, 4, 5, 3), "float64"), cg.zeros((2, 2, 5, 6), "float64")
+    ),
     "do not serve": lambda: cg.scaled_dot_product_attention(Q[:, :3], K, V),
     "leading axes": lambda: cg.scaled_dot_product_attention(
         Q, K[:1].reshape(1, 2, 5, 3), cg.zeros((3, 2, 5, 6), "float64")

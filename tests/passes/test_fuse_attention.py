@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import cgraph as cg
 from cgraph.ir.traverse import post_order
@@ -83,6 +84,20 @@ def test_repeated_heads_of_keys_become_shared_ones():
     (fused,) = fuse_attention((found,))
     assert fused.op == Attention(1.0) and fused.operands[1].shape == (B, G, N, D)
     assert_same_values(fuse_attention, found)
+
+
+@settings(max_examples=40)
+@given(counts=st.tuples(*[st.sampled_from((1, 2, 3, 4))] * 3), batches=st.tuples(*[st.sampled_from((1, 2))] * 3))
+def test_any_numbers_of_heads_that_are_repeated_or_broadcast_to_those_of_the_queries(counts, batches):
+    """Each operand's heads as they are, or 1 and broadcast, or fewer and repeated: whatever the other one's are."""
+    heads = 12
+    q, k, v = (
+        cg.Var((batch, count, rows, columns), name=name)
+        for name, batch, count, rows, columns in zip("qkv", batches, counts, (M, N, N), (D, D, E))
+    )
+    q, k, v = (x if x.shape[1] == 1 and x is not q else cg.repeat(x, heads // x.shape[1], 1) for x in (q, k, v))
+    found = cg.softmax(products(q, k), -1) @ v
+    assert_same_values(rewritten, found)
 
 
 @pytest.mark.parametrize("lead", [(), (3,), (2, 3, 2)])

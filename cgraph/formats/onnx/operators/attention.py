@@ -23,7 +23,7 @@ def join_heads(x: Node) -> Node:
 
 
 @operator("Attention")
-def attention(c: Context) -> tuple[Node, ...]:
+def attention(c: Context) -> tuple[Node | None, ...]:
     """softmax(q k^T * scale + mask) v per head; keys and values of the past come first."""
     q, k, v = c[0], c[1], c[2]
     packed = q.ndim == 3
