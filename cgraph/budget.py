@@ -13,10 +13,14 @@ from cgraph.memory.layout import Facts, layout_of
 from cgraph.memory.problem import Strategy
 from cgraph.memory.regions import PIXELS, Region, Search
 from cgraph.memory.smallest import Candidate, Choice, candidates, smaller, smallest
+from cgraph.passes.by_rows import is_by_rows, region_of
+from cgraph.passes.fed_rows import Fed
 from cgraph.passes.recompute import recompute as in_order_again
-from cgraph.passes.stream_rows import stages_of, stream_rows
-from cgraph.record import Record
+from cgraph.passes.stream_rows import COLUMNS, stages_of, stream_rows
+from cgraph.record import Record, replace
 
+FED_ROWS = (64, 32, 16, 8, 4, 2, 1)  # of a band of images that come by rows
+FREE_ROWS = 16  # of such a band, without a budget
 PATIENCE = 4  # numbers of segments that make no smaller plan, before no more are tried
 
 
@@ -44,6 +48,8 @@ def fitted(
     known: Choice, limits: Limits, strategy: Strategy, alignment: int, facts: Facts, search: Search | None = None
 ) -> Choice:
     """A plan that fits, or the smallest that is found; `search` is that of `known` as it is, if that has been made."""
+    if is_by_rows(known[0].layout):
+        return rows_fed(known, limits.budget, strategy, alignment, facts)
     if limits.recompute:
         known = recomputed(known, limits.recompute, strategy, alignment, facts)
     if limits.bands is not None:
@@ -61,6 +67,24 @@ def fitted(
             if again is not known:
                 both = in_bands(again, limits.budget, limits.bands, strategy, alignment, facts)
                 best = smaller(smaller(best, again), both)
+    return best
+
+
+def rows_fed(known: Choice, budget: int | None, strategy: Strategy, alignment: int, facts: Facts) -> Choice:
+    """A plan in which images come and go by rows: with the largest bands that fit, or with the smallest."""
+    layout, first, last = region_of(known[0].layout, facts)
+    fed, plain = Fed(layout, first, last, facts.target, alignment), replace(known[0], layout=layout)
+    best: Choice | None = None
+    for rows in (FREE_ROWS,) if budget is None else FED_ROWS:
+        frame = fed.frame(rows)
+        if budget is not None and rows > FED_ROWS[-1] and frame.nbytes > budget:
+            continue
+        region = Region(tuple(range(first, last + 1)), rows * layout.steps[last].shape[COLUMNS], frame)
+        found = smallest(regional(plain, [region], alignment, facts), strategy)
+        best = found if best is None else smaller(best, found)
+        if budget is None or best[1].nbytes <= budget:
+            break
+    assert best is not None
     return best
 
 

@@ -19,9 +19,12 @@ from cgraph.memory.again import tables_of
 from cgraph.memory.problem import Plan
 from cgraph.memory.recompute import Recompute
 from cgraph.ops.leaf import Var
+from cgraph.ops.physical.ports import Picture
+from cgraph.passes.by_rows import IMAGE_AXES, by_rows
 from cgraph.passes.freeze import freeze
 from cgraph.planning import Compiled, needs_text
-from cgraph.request import Request, options_of
+from cgraph.request import Options, Request, options_of
+from cgraph.row_runner import ByRows
 from cgraph.runner import Runner
 from cgraph.saved.read import unpickled, writer
 
@@ -43,7 +46,7 @@ def compile(
         updates: update edges: after a run each Var holds its node's value, all at once
         engine: ``cpu``, ``cuda``, ``cuda-sim`` (a simulated GPU), ``reference`` (NumPy, unplanned), or an engine
         threads: 0 is all the cores this process may use; any number gives the same bits
-        options: memory, order, changing, budget, passes, winograd, freeze, recompute, bands, weights: see
+        options: memory, order, changing, budget, passes, winograd, freeze, recompute, bands, weights, rows: see
             `cgraph.request.Options`
     Raises
         GraphError: no outputs; an input or the target of an update is no Var; a name that there is not
@@ -55,10 +58,16 @@ def compile(
     request = Request(wanted, given, dict(updates or {}))
     check_request(request)
     chosen, how = engine_named(engine, threads), options_of(options)
-    request = request.of(chosen.lower(freeze(request.roots, how.freeze), how))
+    pictures = pictures_of(request, how, chosen)
+    fed = frozenset(x for x in how.rows if isinstance(x, Var))
+    roots = by_rows(request.roots, pictures, fed) if fed else request.roots
+    request = request.of(chosen.lower(freeze(roots, how.freeze), how))
     compiled = chosen.plan(request, how)
     program = chosen.program(chosen.code(request, compiled))
-    return Function(request, compiled, program, isinstance(outputs, Node))
+    single = isinstance(outputs, Node)
+    if fed:
+        return RowsFunction(request, compiled, program, single, pictures, fed)
+    return Function(request, compiled, program, single)
 
 
 def check_request(request: Request) -> None:
@@ -80,6 +89,28 @@ def check_request(request: Request) -> None:
         if x.spec != node.spec:
             raise ShapeError(f"update of {x.name} {x.spec} with {node.name} {node.spec} (made at {node.where})")
     check_graph(request.roots)
+
+
+def pictures_of(request: Request, how: Options, engine: Engine) -> dict[int, Picture]:
+    """The outputs that are given away by rows, by position. GraphError where `rows` cannot be what it says."""
+    given, inputs = set(how.rows), set(request.inputs)
+    outputs = {i: x for i, x in enumerate(request.outputs) if x in given - inputs}
+    for x in how.rows:
+        if x not in inputs.union(request.outputs):
+            raise GraphError(f"rows has {x!r:.60}, which is no input and no output")
+        if x.ndim != IMAGE_AXES or not x.nbytes:
+            raise GraphError(f"rows has {x.name} {x.spec}; rows are those of images [n, c, h, w]")
+    if given and not given & inputs:
+        raise GraphError("rows names outputs alone; it takes the inputs that they are made of, too")
+    if len(outputs) > 1:
+        raise GraphError(f"rows names {len(outputs)} outputs; one can be given away by rows")
+    if given and not engine.feeds_rows:
+        raise GraphError(f"the engine {engine.name} takes images whole; rows= runs on the CPU")
+    others = {"bands": how.bands, "changing": how.changing, "recompute": how.recompute, "weights": how.weights}
+    for name, value in others.items():
+        if given and value not in (None, False, ()):
+            raise GraphError(f"rows= goes with budget=, not with {name}=")
+    return {i: Picture(x.name, x.spec) for i, x in outputs.items()}
 
 
 class Function(Runner):
@@ -149,6 +180,28 @@ class Function(Runner):
 
     def _repr_svg_(self) -> str | None:
         return import_module("cgraph.view.notebook").notebook_svg(self)
+
+
+class RowsFunction(ByRows, Function):
+    """A Function of images that are never whole in memory: they come and go by rows.
+
+    A call takes, for an input that `rows` named, an array (perhaps in a mapped file, of which some rows at a time are
+    read) or an iterator of rows, arrays ``[n, c, w]`` or ``[n, c, rows, w]``; and for such an output, ``out=`` takes an
+    array, which may lie in a mapped file, or a function that is called with each band ``[n, c, rows, w]``. A run that
+    fails has changed no Var; what it has given away by then it has.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        compiled: Compiled | None,
+        program: Program,
+        single: bool,
+        pictures: Mapping[int, Picture],
+        fed: frozenset[Var],
+    ) -> None:
+        super().__init__(request, compiled, program, single)
+        self.pictures, self.fed = pictures, fed
 
 
 @public

@@ -53,6 +53,8 @@ class Options(Record):
             same bits. A budget does so by itself where it must
         weights: read large constants from a file while a run computes, instead of holding them: the same bits. See
             docs/weights.md
+        rows: inputs and outputs, images ``[n, c, h, w]``, that come and go by rows, so that they are never whole in
+            memory: the same bits. See docs/memory.md
     """
 
     memory: str | Strategy = "auto"
@@ -65,6 +67,7 @@ class Options(Record):
     recompute: bool | int = False
     bands: int | None = None
     weights: StreamedWeights | None = None
+    rows: Sequence[Node] = ()
 
 
 def options_of(chosen: dict[str, Any]) -> Options:

@@ -13,6 +13,7 @@ import numpy as np
 from cgraph.cell import Value, Variable, assign, fitting_array, value_of
 from cgraph.engine.instance import Instance, Program
 from cgraph.errors import ArenaError, FormatError, InputError, UnassignedError, bytes_text
+from cgraph.ir.spec import Spec
 from cgraph.kernels.mapped import in_c_order
 from cgraph.memory.recompute import Recompute, Steps
 from cgraph.turns import Turns
@@ -128,7 +129,11 @@ class Runner:
     def _values(self, args: tuple, named: dict[str, Any]) -> Given:
         if len(args) != len(self.inputs) or named:
             args = self._ordered(args, named)
-        return {x: in_c_order(fitting_array(value, x.spec, x.name)) for x, value in zip(self.inputs, args)}
+        return {x: self._value(x, value) for x, value in zip(self.inputs, args)}
+
+    def _value(self, x: Any, value: Any) -> Any:
+        """What an input is given, as an instance takes it."""
+        return in_c_order(fitting_array(value, x.spec, x.name))
 
     def _ordered(self, args: tuple, named: dict[str, Any]) -> tuple:
         """The values of all inputs in order, each given once."""
@@ -156,12 +161,7 @@ class Runner:
         if len(rooms) != len(self.outputs):
             raise InputError(f"out has {len(rooms)} arrays for {len(self.outputs)} outputs")
         for room, x in zip(rooms, self.outputs):
-            if not isinstance(room, np.ndarray):
-                raise InputError(f"out has {room!r:.60} for {x.spec}; it takes arrays")
-            if room.shape != x.spec.shape or room.dtype != x.spec.dtype:
-                raise InputError(f"out has {room.dtype}{list(room.shape)} for {x.spec}")
-            if not room.flags.writeable:
-                raise InputError(f"out has a read-only array for {x.spec}")
+            check_room(room, x.spec)
         return rooms
 
     def _run(self, given: Given, out: Sequence[np.ndarray] | None, copy: bool) -> Any:
@@ -238,6 +238,16 @@ class Runner:
     def _needs(self, given: str) -> str:
         """What a run needs, and what there is."""
         return f"the arena needs {bytes_text(self.nbytes)}, {given}"
+
+
+def check_room(room: Any, spec: Spec) -> None:
+    """InputError unless an array takes values of this spec."""
+    if not isinstance(room, np.ndarray):
+        raise InputError(f"out has {room!r:.60} for {spec}; it takes arrays")
+    if room.shape != spec.shape or room.dtype != spec.dtype:
+        raise InputError(f"out has {room.dtype}{list(room.shape)} for {spec}")
+    if not room.flags.writeable:
+        raise InputError(f"out has a read-only array for {spec}")
 
 
 def filled(room: np.ndarray, value: np.ndarray) -> np.ndarray:

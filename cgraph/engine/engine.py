@@ -14,10 +14,12 @@ class Engine(Protocol):
     Fields
         name: its key in `cgraph.engine.engines`
         alignment: bytes that the places of values are multiples of
+        feeds_rows: images may come and go by rows while a run goes on
     """
 
     name: str
     alignment: int
+    feeds_rows: bool
 
     def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
         """The graph as this device computes it: same values, physical layouts."""

@@ -48,6 +48,7 @@ class ReferenceEngine(Record):
     """Runs a graph as it was written, by `meaning`; plans nothing."""
 
     name = "reference"
+    feeds_rows = False
     alignment = 1
 
     def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:

@@ -6,7 +6,9 @@ channels of one row, then those of the next. When its next band does not fit, ro
 another place. What the join needs, and what others need of it, lies outside.
 """
 
-from cgraph.record import Record
+from collections.abc import Iterator, Sequence
+
+from cgraph.record import Record, replace
 
 
 class Event(Record):
@@ -33,13 +35,58 @@ class Move(Record):
     workspace: int = 0
 
 
+class Loop(Record):
+    """Moves that come again: they run ``count`` times, each time some rows further on, at the same places.
+
+    Fields
+        first, last: of the moves, the last one excluded
+        begin: per value, the rows that are there before the first time
+        shift: per value, the rows from one time to the next
+        count: how often
+    """
+
+    first: int
+    last: int
+    begin: tuple[int, ...]
+    shift: tuple[int, ...]
+    count: int
+
+    @property
+    def looked_at(self) -> tuple[int, ...]:
+        """The turns that checks look at: the first, the second and the last."""
+        return (0, 1, self.count - 1)[: self.count]
+
+
 class Frame(Record):
     """Where everything of a region is.
 
     Fields
         moves: every band and every slide with its place
         nbytes: of the frame
+        loop: which of the moves come again. Rows count as if they came once, so those behind them are further down
     """
 
     moves: tuple[Move, ...]
     nbytes: int
+    loop: Loop | None = None
+
+    def turns(self, numbers: Sequence[int] = (0,)) -> Iterator[tuple[Move, int]]:
+        """The moves as they run when the loop takes these of its turns and no others.
+
+        Rows count on without those that are left out; beside each move, how many turns have been left out before it.
+        """
+        if self.loop is None:
+            yield from ((move, 0) for move in self.moves)
+            return
+        first, last, count = self.loop.first, self.loop.last, self.loop.count
+        yield from ((move, 0) for move in self.moves[:first])
+        for turn, number in enumerate(numbers):
+            yield from ((self.further(move, turn), number - turn) for move in self.moves[first:last])
+        taken = len(numbers)
+        yield from ((self.further(move, taken - 1), count - taken) for move in self.moves[last:])
+
+    def further(self, move: Move, turns: int) -> Move:
+        """The same move so many turns of the loop later."""
+        event = move.event
+        far = turns * self.loop.shift[event.value] if self.loop else 0
+        return replace(move, event=Event(event.value, event.first + far, event.stop + far))

@@ -1,13 +1,16 @@
 """How an op's result is computed a band of rows at a time: which rows it reads, and the op that makes some of them."""
 
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from cgraph.record import Record
 
 ROWS = 2  # the axis of rows
 
-Table = tuple[tuple[int, ...], tuple[int, ...]]
+Table = tuple[Sequence[int], Sequence[int]]
 """Per row of the result, the first row that is read and the one behind the last; neither falls."""
 
 
@@ -33,4 +36,9 @@ class Cut(Record, eq=False):
 
 def row_by_row(rows: int) -> Table:
     """Each row reads the same row."""
-    return tuple(range(rows)), tuple(range(1, rows + 1))
+    return numbers(np.arange(rows)), numbers(np.arange(1, rows + 1))
+
+
+def numbers(rows: np.ndarray) -> array:
+    """Rows as a sequence of whole numbers of 8 bytes each: images have many rows."""
+    return array("q", rows.astype(np.int64).tobytes())

@@ -15,12 +15,14 @@ class Part(Record, eq=False):
         calls: the kernel calls
         dead: views whose bytes nobody reads afterwards; poisoned when asked for
         places: where the slots are that addresses in the calls begin at; empty where they begin at memory itself
+        times: how often it runs; neighbours that run more than once are one loop
     """
 
     label: str
     calls: list
     dead: Sequence[Any] = ()
     places: Sequence[Any] = ()
+    times: int = 1
 
 
 class Work(Record, eq=False):

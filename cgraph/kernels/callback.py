@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from cgraph.errors import GraphError
 from cgraph.kernels.kernel import Call, Callback, View
 
 
@@ -28,6 +29,20 @@ def callback_call(
         function(tuple(arrays[: len(outs)]), tuple(arrays[len(outs) :]))
 
     return Call(Callback(enter, blas, views, len(outs)), tuple(v.at for v in views), 1)
+
+
+def port_call(port: object, view: View, fills: bool) -> Call:
+    """A call with an array over the view of a function that each run has its own of.
+
+    Parameters
+        port: what it is known by
+        fills: it writes the elements; otherwise it reads them
+    """
+    return Call(Callback(no_function, False, (view,), int(fills), port), (view.at,), 1)
+
+
+def no_function(args: int) -> None:
+    raise GraphError("rows go in and out where an instance knows from where and to where")
 
 
 def array_at(address: int, view: View, writeable: bool) -> np.ndarray:

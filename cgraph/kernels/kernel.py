@@ -43,12 +43,14 @@ class Callback(Record, eq=False):
         function: given the address of the call's arguments
         blas: it calls into BLAS or LAPACK
         views: what it reads and writes, the first `results` of them what it writes
+        port: what the function is known by where each run has its own; None where all runs have this one
     """
 
     function: Callable[[int], None]
     blas: bool
     views: "tuple[View, ...]"
     results: int
+    port: object = None
 
 
 class Pointer(Record):

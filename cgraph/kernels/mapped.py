@@ -18,8 +18,23 @@ def forget(x: np.ndarray) -> None:
     Any other array is left alone.
     """
     mapping = mapping_of(x)
-    if mapping is None or not x.size:
-        return
+    if mapping is not None and x.size:
+        give_back(mapping, x)
+
+
+def let_go(rows: np.ndarray) -> None:
+    """Give back the pages of some rows of images ``[n, c, rows, w]`` that lie in a mapped file; what was written into
+    them stays in the file. Any other array is left alone, also one whose changes are not the file's.
+    """
+    mapping = mapping_of(rows) or written_mapping_of(rows)
+    if mapping is not None and rows.size:
+        for image in rows:
+            for plane in image:
+                give_back(mapping, plane)
+
+
+def give_back(mapping: mmap.mmap, x: np.ndarray) -> None:
+    """The pages of an array in a mapping that is shared with its file."""
     start = np.frombuffer(mapping, np.uint8, 1).ctypes.data
     low, high = (at - start for at in np.lib.array_utils.byte_bounds(x))
     first, last = low // AROUND * AROUND, -(-high // AROUND) * AROUND
@@ -34,6 +49,16 @@ def mapping_of(x: np.ndarray) -> mmap.mmap | None:
     if isinstance(base, memoryview):
         base = base.obj
     return base if isinstance(base, mmap.mmap) and memoryview(base).readonly else None
+
+
+def written_mapping_of(x: np.ndarray) -> mmap.mmap | None:
+    """The mapping of an array that NumPy has mapped for writing into the file."""
+    if not isinstance(x, np.memmap) or x.mode not in ("r+", "w+"):
+        return None
+    base: object = x
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return base if isinstance(base, mmap.mmap) else None
 
 
 def copy_to(out: np.ndarray, x: np.ndarray) -> None:

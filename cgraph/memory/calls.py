@@ -36,14 +36,16 @@ class CallsOfSteps:
         made = self.made.get(key)
         if made is None:
             made = self.made[key] = self.poisoned(over_slots(step, views, where))
-        found = [Part(part.label or step.label, part.calls, (), places) for part in made]
+        found = [Part(part.label or step.label, part.calls, (), places, part.times) for part in made]
         return found + self.poisoned([Part(step.label, [], step.dead())]) if self.poison else found
 
     def poisoned(self, parts: Iterable[Part]) -> list[Part]:
         """The parts, each with what overwrites the bytes that are dead behind it."""
         if self.poison is None:
             return list(parts)
-        return [Part(p.label, [*p.calls, *(c for view in p.dead for c in self.poison(view))]) for p in parts]
+        return [
+            replace(p, calls=[*p.calls, *(c for view in p.dead for c in self.poison(view))], dead=()) for p in parts
+        ]
 
 
 def slots_of(views: Sequence[View], nbytes: int) -> tuple[list[Where], list[Pointer]]:

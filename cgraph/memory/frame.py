@@ -5,7 +5,8 @@ Neighbouring rows that are there for the same steps are a *slab*; a step is a sl
 next a ring stays where it is, and its slabs keep their distances; when it slides, it may move to another place. So a
 *group*, the slabs of a ring between two slides or the workspace of a band, is placed as one: as low as none of its
 slabs meets one that is placed. Rows that must wait may *rest*: they slide to a place of their size at once, and behind
-the next band's place later, so that the rest of their ring is free between.
+the next band's place later, so that the rest of their ring is free between. Where bands come again, rows slide home
+before the first time and after each time, and what begins there both times is one group.
 
 Source: line buffers with slides; the places are those of `cgraph.memory.packing`.
 """
@@ -14,9 +15,11 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
 
-from cgraph.ir.bands import Event, Frame, Move
+from cgraph.ir.bands import Event, Frame, Loop, Move
 from cgraph.memory.packing import Group, Packing, Slab
+from cgraph.memory.repeat import Period
 from cgraph.memory.rows import Rows, Step, steps_of
+from cgraph.record import replace
 
 WORK = 10_000_000  # pairs of groups compared for a frame
 WORTH = 0.97  # of the bytes that a frame without rests needs
@@ -78,13 +81,35 @@ class Framed:
     def frame(self) -> Frame:
         """The frame, checked."""
         self.packing.check()
-        groups, bases = self.packing.groups, self.packing.bases.tolist()
+        bases = self.packing.bases.tolist()
         found = []
-        for step, ring, room in zip(self.steps, self.ring_of, self.room_of):
-            rows = 0 if ring < 0 else step.event.first - groups[ring].first
+        for step, (ring, front), room in zip(self.steps, self.ring_of, self.room_of):
+            rows = step.event.first - front
             at = 0 if ring < 0 else bases[ring] + rows * self.values[step.event.value].row_nbytes
             found.append(Move(step.event, at, step.slides, 0 if room < 0 else bases[room]))
         return Frame(tuple(found), self.nbytes)
+
+
+def looped_frame(
+    values: Sequence[Rows],
+    events: Sequence[Event],
+    workspaces: Sequence[int],
+    alignment: int,
+    period: Period,
+    work: int = WORK,
+) -> Frame:
+    """A checked frame in which the bands of a period find everything where it was the last time.
+
+    Parameters
+        values, events, workspaces, alignment: as for `Framing`, of the picture in which they run once
+        work: pairs of groups compared
+    """
+    steps = steps_of(values, events, False, (period.first, period.last))
+    framed = Framed(values, steps, workspaces, alignment)
+    framed.packing.improve(work)
+    frame = framed.frame()
+    first, last = (next(t for t, x in enumerate(steps) if x.event == events[k]) for k in (period.first, period.last))
+    return replace(frame, loop=Loop(first, last, period.begin, period.shift, period.count))
 
 
 # -- groups ------------------------------------------------------------------------------------------------------------
@@ -92,8 +117,8 @@ class Framed:
 
 def groups_of(
     values: Sequence[Rows], steps: Sequence[Step], workspaces: Sequence[int]
-) -> tuple[list[Group], list[int], list[int]]:
-    """All groups, and for each step that of its ring and that of its workspace; -1 for none."""
+) -> tuple[list[Group], list[tuple[int, int]], list[int]]:
+    """All groups; for each step that of its ring, with the row at its front, and that of its workspace; -1: none."""
     found, rooms, join = _Groups(values), iter(workspaces), len(values) - 1
     for t, step in enumerate(steps):
         i, first, stop = step.event.value, step.event.first, step.event.stop
@@ -101,12 +126,12 @@ def groups_of(
             found.rings[i].read(first, stop, t)
         if step.anew:
             found.ended(i)
-            found.rings[i].begin(first)
+            found.rings[i].begin(first, step.home)
         if not step.slides:
             for read in values[i].reads:
                 found.rings[read.source].read(read.first[first], read.stop[stop - 1], t)
         found.room_of.append(-1 if step.slides else found.room(i, next(rooms), t))
-        found.ring_of.append(-1)
+        found.ring_of.append((-1, first))
         if i != join:
             found.rings[i].write(stop - first, t)
     for i in range(join):
@@ -115,20 +140,32 @@ def groups_of(
 
 
 class _Groups:
-    """The groups as steps pass. Changes."""
+    """The groups as steps pass. Changes.
+
+    Fields
+        homes: which groups begin at home, by value
+    """
 
     def __init__(self, values: Sequence[Rows]) -> None:
-        self.values, self.groups = values, list[Group]()
+        self.values, self.groups, self.homes = values, list[Group](), dict[int, int]()
         self.rings = [_Ring(value.row_nbytes) for value in values]
-        self.ring_of, self.room_of = list[int](), list[int]()
+        self.ring_of, self.room_of = list[tuple[int, int]](), list[int]()
 
     def ended(self, i: int) -> None:
-        """The ring of a value is a group."""
+        """The ring of a value is a group, or belongs to the one that is at home there."""
         ring = self.rings[i]
-        if ring.since:
-            for t in set(ring.since):
-                self.ring_of[t] = len(self.groups)
+        if not ring.since:
+            return
+        number = self.homes.get(i, len(self.groups)) if ring.home else len(self.groups)
+        for t in set(ring.since):
+            self.ring_of[t] = number, ring.first
+        if ring.home and i in self.homes:
+            known = self.groups[number]
+            self.groups[number] = Group(known.name, known.first, (*known.slabs, *ring.slabs()))
+        else:
             self.groups.append(Group(self.values[i].name, ring.first, tuple(ring.slabs())))
+        if ring.home:
+            self.homes[i] = number
 
     def room(self, i: int, nbytes: int, t: int) -> int:
         """The group of a workspace."""
@@ -143,6 +180,7 @@ class _Ring:
 
     Fields
         first: the row in slot 0
+        home: its place is the ring's own
         since, last: per row, the step from which it is there, and the last that reads it
     """
 
@@ -150,8 +188,8 @@ class _Ring:
         self.row_nbytes = row_nbytes
         self.begin(0)
 
-    def begin(self, first: int) -> None:
-        self.first, self.since, self.last = first, [], []  # type: ignore[var-annotated]
+    def begin(self, first: int, home: bool = False) -> None:
+        self.first, self.home, self.since, self.last = first, home, [], []  # type: ignore[var-annotated]
 
     def write(self, count: int, step: int) -> None:
         self.since += [step] * count

@@ -19,7 +19,7 @@ import numpy as np
 
 from cgraph.errors import PlanError
 from cgraph.ir.bands import Event
-from cgraph.record import Record
+from cgraph.record import Record, replace
 
 
 class Read(Record):
@@ -31,8 +31,8 @@ class Read(Record):
     """
 
     source: int
-    first: tuple[int, ...]
-    stop: tuple[int, ...]
+    first: Sequence[int]
+    stop: Sequence[int]
 
 
 class Rows(Record):
@@ -63,7 +63,7 @@ class Rows(Record):
         for read in self.reads:
             if len(read.first) != self.rows or len(read.stop) != self.rows:
                 raise PlanError(f"{self.name} has {self.rows} rows, its table {len(read.first)} and {len(read.stop)}")
-            if any(a > b for t in (read.first, read.stop) for a, b in zip(t, t[1:])):
+            if any((np.diff(rows) < 0).any() for rows in (read.first, read.stop)):
                 raise PlanError(f"{self.name} reads rows that fall from one to the next")
 
     @cached_property
@@ -127,7 +127,7 @@ def heights(values: Sequence[Rows], events: Iterable[tuple[int, int, int]]) -> l
 
 def wanted(values: Sequence[Rows], events: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int, int, int]]:
     """Each band with the first row of its value that somebody reads from then on."""
-    readers: list[list[tuple[int, tuple[int, ...]]]] = [[] for _ in values]
+    readers: list[list[tuple[int, Sequence[int]]]] = [[] for _ in values]
     for i, value in enumerate(values):
         for read in value.reads:
             readers[read.source].append((i, read.first))
@@ -161,18 +161,22 @@ class Step(Record):
         event: the rows that are computed, or moved
         slides: they are moved
         anew: their ring begins with them at another place
+        home: that place is the ring's own, where it is each time that bands come again
     """
 
     event: Event
     slides: bool = False
     anew: bool = False
+    home: bool = False
 
 
-def steps_of(values: Sequence[Rows], events: Sequence[Event], rests: bool) -> list[Step]:
+def steps_of(values: Sequence[Rows], events: Sequence[Event], rests: bool, edges: Sequence[int] = ()) -> list[Step]:
     """The bands, and the slides between them: rows that are still wanted move where the next band fits behind them.
 
     Parameters
         rests: rows that are still wanted also move as soon as others are not, to wait in a place of their own
+        edges: events before which all rows that are still wanted move home, by way of another place from there; without
+            rests
     """
     known = [(e.value, e.first, e.stop) for e in events]
     rows, runs = heights(values, known), list(wanted(values, known))
@@ -181,19 +185,40 @@ def steps_of(values: Sequence[Rows], events: Sequence[Event], rests: bool) -> li
     anew = [False] * len(events)
     for i, own in enumerate(bands_of(len(values), runs)[:-1]):
         read, front, waits = reads_of(values, events, i), 0, False
+        homes, is_home = homes_of(values, events, edges, i), False
         for t, following in zip(own, (*own[1:], None)):
             _, first, stop, low = runs[t]
+            while homes and homes[0][0] <= t:
+                edge, home = homes.pop(0)
+                before[edge] += [replace(home, home=False), home] if is_home else [home]
+                front, is_home = home.event.first, True
             if low >= first:
-                anew[t], front = True, first
+                anew[t], front, is_home = True, first, False
             elif waits or stop - front > rows[i]:
                 before[t].append(Step(Event(i, low, first), True, True))
-                front = low
+                front, is_home = low, False
             waits = False
             if rests and following is not None:
                 low, ended = runs[following][3], max((e for e in read if t <= e < following), default=t)
                 waits = front < low < stop and ended + 1 < following
                 after[ended] += [Step(Event(i, low, stop), True, True)] if waits else []
     return [x for t, event in enumerate(events) for x in (*before[t], Step(event, anew=anew[t]), *after[t])]
+
+
+def homes_of(
+    values: Sequence[Rows], events: Sequence[Event], edges: Sequence[int], value: int
+) -> list[tuple[int, Step]]:
+    """The edges before which rows of a value are still wanted, each with their slide home."""
+    found = []
+    for edge in edges:
+        done = [0] * len(values)
+        for event in events[:edge]:
+            done[event.value] = event.stop
+        reads = ((r, k) for k, x in enumerate(values) for r in x.reads if r.source == value and done[k] < x.rows)
+        low = min((r.first[done[k]] for r, k in reads), default=done[value])
+        if low < done[value]:
+            found.append((edge, Step(Event(value, low, done[value]), True, True, True)))
+    return found
 
 
 def bands_of(count: int, runs: Iterable[tuple[int, ...]]) -> list[list[int]]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
-from cgraph.ir.cut import Table
+from cgraph.ir.cut import Table, numbers
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec, shape_of
 from cgraph.ir.work import Work
@@ -78,7 +78,7 @@ class Resize(Op):
             low = high = nearest(size, count, scale, self.coordinates, self.rounding)
         else:
             low, high = neighbours(size, count, scale, self.coordinates)[0].T
-        return tuple(low.tolist()), tuple((high + 1).tolist())
+        return numbers(low), numbers(high + 1)
 
     def meaning(self, x):
         rows, columns = (self.matrix(i, n) for i, n in enumerate(x.shape[2:]))

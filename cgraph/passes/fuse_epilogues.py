@@ -12,12 +12,15 @@ from cgraph.ops.arithmetic import Add, Maximum, Minimum, Multiply, Subtract, Tru
 from cgraph.ops.conv import Conv2d, ConvTranspose
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.conv import ConvEpilogue
+from cgraph.ops.physical.ports import TakeRows
 from cgraph.ops.shape import BroadcastTo
 from cgraph.passes.conv_layer import PLAIN_CHANNELS
 from cgraph.passes.rewrite import remade
 from cgraph.record import Record, replace
 
-LEAST_CHANNELS = 4  # a convolution of fewer channels in and out gains nothing from blocks
+LEAST_CHANNELS = (
+    4  # a convolution of fewer channels in and out gains nothing from blocks, but it is cut there into bands
+)
 PACKED_CHANNELS = 8  # with fewer, packing filters and converting images at each run costs more than it saves
 
 
@@ -52,7 +55,8 @@ def fuse_epilogues(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     relu and bounds around 0, and residuals of depthwise and transposed convolutions, whose kernels add none.
     """
     order = post_order(outputs)
-    fusible = [node for node in order if is_fusible(node)]
+    least = 1 if any(isinstance(node.op, TakeRows) for node in order) else LEAST_CHANNELS
+    fusible = [node for node in order if is_fusible(node, least)]
     if not fusible:
         return outputs
     users = users_of(order)
@@ -78,13 +82,13 @@ def fuse_epilogues(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     return tuple(new[x] for x in outputs)
 
 
-def is_fusible(node: Node) -> bool:
+def is_fusible(node: Node, least: int) -> bool:
     """A convolution of images with channels enough for blocks; filters that are no constants are packed at each run."""
     op = node.op
     if not isinstance(op, Conv2d | ConvTranspose) or len(op.stride) != 2 or node.size == 0:
         return False
     k, c = node.shape[1], node.operands[0].shape[1]
-    if node.dtype.kind != "f" or max(k, c) < LEAST_CHANNELS:
+    if node.dtype.kind != "f" or max(k, c) < least:
         return False
     packed = op.groups == 1 and k >= PACKED_CHANNELS and (c >= PACKED_CHANNELS or c <= PLAIN_CHANNELS)
     return packed or has_constant_filters(node)

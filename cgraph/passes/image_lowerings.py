@@ -67,12 +67,14 @@ class Seen(Record, eq=False):
         laned: nodes whose values lie in lanes; grows
         users, shown: each node's users; outputs
         target: for which kernels
+        by_rows: images come by rows, so that windows over plain ones are computed in lanes, too, where they are cut
     """
 
     laned: set[Node]
     users: dict[Node, list[Node]]
     shown: set[Node]
     target: Target
+    by_rows: bool = False
 
 
 class Lowering(Record, eq=False):
@@ -113,9 +115,14 @@ def reads_lanes(node: Node, seen: Seen) -> bool:
     return node.operands[0] in seen.laned
 
 
+def reads_images(node: Node, seen: Seen) -> bool:
+    """It reads images in lanes, or such as are brought there."""
+    return reads_lanes(node, seen) or (seen.by_rows and node.dtype.kind == "f")
+
+
 def pools_images(node: Node, seen: Seen) -> bool:
     assert isinstance(node.op, Pool)
-    return reads_lanes(node, seen) and len(node.op.window) == 2
+    return reads_images(node, seen) and len(node.op.window) == 2
 
 
 def is_served(node: Node, seen: Seen) -> bool:
@@ -230,7 +237,7 @@ def filter_grad(b: Builder, node: Node) -> Node:
 
 
 def pooled(b: Builder, node: Node) -> Node:
-    return in_lanes(b, node, LanedPool)
+    return of_images(b, node, LanedPool)
 
 
 def places(b: Builder, node: Node) -> Node:
@@ -238,7 +245,14 @@ def places(b: Builder, node: Node) -> Node:
 
 
 def resized(b: Builder, node: Node) -> Node:
-    return in_lanes(b, node, LanedResize)
+    return of_images(b, node, LanedResize)
+
+
+def of_images(b: Builder, node: Node, kind: type[InLanes]) -> Node:
+    """The op on images in the form that they have, or in one without a frame."""
+    (x,) = node.operands
+    source = b.form_of(x, NO_HALO)
+    return apply(kind(node.op, (source,), b.forms[node]), b.in_form(x, source))
 
 
 def regions(b: Builder, node: Node) -> Node:
@@ -323,7 +337,7 @@ LOWERINGS: dict[type[Op], Lowering] = {
     AvgPool: Lowering(pools_images, pooled),
     MaxPoolPlaces: Lowering(is_for_gradient, places),
     SpreadToPlaces: Lowering(reads_lanes, spread),
-    Resize: Lowering(reads_lanes, resized),
+    Resize: Lowering(reads_images, resized),
     RoiAlign: Lowering(sees_lanes, regions, plain=plain_regions),
     RoiAlignGrad: Lowering(sees_lanes, regions_grad),
     Concat: Lowering(joins_channels, concat, alike=every_operand),

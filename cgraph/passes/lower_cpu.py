@@ -12,6 +12,7 @@ from cgraph.ir.traverse import located, post_order, users_of
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.target import Target
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
+from cgraph.ops.physical.ports import TakeRows
 from cgraph.ops.pool import MaxPoolPlaces
 from cgraph.passes.image_builder import Builder
 from cgraph.passes.image_lowerings import Lowering, Seen, lowering_of
@@ -29,7 +30,8 @@ def lower_cpu(outputs: tuple[Node, ...], target: Target, winograd: bool) -> tupl
     `winograd=False` computes every convolution directly, which is the more exact.
     """
     order = post_order(outputs)
-    seen = Seen(set(), users_of(order), set(outputs), target)
+    by_rows = any(isinstance(node.op, TakeRows) for node in order)
+    seen = Seen(set(), users_of(order), set(outputs), target, by_rows)
     rows = lowered(order, seen)
     if not rows:
         return outputs

@@ -16,6 +16,7 @@ from cgraph.kernels.kernel import Pointer, contiguous
 from cgraph.kernels.target import Target
 from cgraph.memory.layout import Layout, producers_of
 from cgraph.memory.regions import Region, Stage
+from cgraph.memory.repeat import shortened
 from cgraph.memory.replay_rows import check_rows
 from cgraph.memory.rows import Read, Rows
 from cgraph.ops.physical.stream import Inner, Stream, band_nbytes, cut_of
@@ -64,9 +65,10 @@ def check_stream(node: Node, target: Target) -> None:
         cut = cut_of(inner.op, *(specs[k] if k >= 0 else node.operands[~k].spec for k in inner.reads))
         known[i] = rows_of_step(inner.label, spec, cut, inner.reads, known)
     out, *xs = (contiguous(Pointer(x), x.shape, code_of(x.dtype)) for x in (node, *node.operands))
-    room = contiguous(Pointer(frame), (op.frame.nbytes,), "u1")
-    acts = list(op.acts(target, tuple(x.spec for x in node.operands), out, tuple(xs), room))
-    check_rows(list(known.values()), acts, frame, op.frame.nbytes)
+    room, loop = contiguous(Pointer(frame), (op.frame.nbytes,), "u1"), op.frame.loop
+    turns, values = (0,) if loop is None else loop.looked_at, list(known.values())
+    acts = list(op.acts(target, tuple(x.spec for x in node.operands), out, tuple(xs), room, turns))
+    check_rows(values if loop is None else shortened(values, loop, len(turns)), acts, frame, op.frame.nbytes)
 
 
 def rows_of_step(name: str, spec: Spec, cut: Cut, reads: Sequence[int], before: Mapping[int, Rows]) -> Rows:

@@ -71,6 +71,14 @@ class Ring(Record, eq=False):
     pieces: tuple[Piece, ...]
 
 
+class Again(Record):
+    """Rows ``first..last`` of a table, the last one excluded, that run ``times`` times."""
+
+    first: int
+    last: int
+    times: int
+
+
 class Relocation(Record, eq=False):
     """Where the addresses into one piece of memory stand in the arguments.
 
@@ -101,6 +109,7 @@ class Code(Record, eq=False):
         first_write: the first step that writes into a Var
         labels, label_of: what there is to say of rows, and for each row which, int64 ``[calls]``
         ring: the constants that each run reads from a file; None where it reads none
+        again: the rows that run more than once; None where all run once
     """
 
     kernels: tuple[Kernel | Callback, ...]
@@ -118,6 +127,7 @@ class Code(Record, eq=False):
     labels: tuple[str, ...]
     label_of: np.ndarray
     ring: Ring | None = None
+    again: Again | None = None
 
     @property
     def compiled_kernels(self) -> list[Kernel]:

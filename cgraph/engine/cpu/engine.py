@@ -44,6 +44,7 @@ class CpuEngine(Record):
     threads: int = 0
     poison: bool = False
     name = "cpu"
+    feeds_rows = True
     alignment = ALIGNMENT
 
     def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:

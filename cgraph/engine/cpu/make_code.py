@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.engine.cpu.code import DONE, SINGLE, Code, Relocation, Symbol
+from cgraph.engine.cpu.code import DONE, SINGLE, Again, Code, Relocation, Symbol
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
 from cgraph.kernels.bound import word_of
@@ -79,10 +79,12 @@ class _Maker:
         self.places_of: dict[int, tuple[Any, Places]] = {}
         self.labels: dict[str, int] = {}
         self.shared: dict[int, Rows] = {}
+        self.again: Again | None = None
 
     def add(self, part: Part) -> None:
         if not part.calls:
             return
+        before = len(self.label_of)
         label, first, rows = self.labels.setdefault(part.label, len(self.labels)), len(self.args), self.rows_of(part)
         for number, begin, tasks, chunk in rows.table:
             self.table.extend((number, first + begin, tasks, chunk))
@@ -95,6 +97,8 @@ class _Maker:
             positions, offsets = self.places_from(base)
             positions.append(first + position)
             offsets.append(offset)
+        if part.times > 1:
+            self.again = Again(self.again.first if self.again else before, len(self.label_of), part.times)
 
     def rows_of(self, part: Part) -> Rows:
         """The calls as words; those that steps share once."""
@@ -147,7 +151,8 @@ class _Maker:
         memory = tuple(self.variables), tuple(self.targets), tuple(self.constants), compiled.updated
         views = {x: output_view(compiled.views[x]) for x in compiled.outputs}
         steps, labels = (first_row, first_write), (tuple(self.labels), np.array(self.label_of, np.int64))
-        return Code(tuple(self.kernels), table, args, relocations, *memory, views, compiled.nbytes, *steps, *labels)
+        found = Code(tuple(self.kernels), table, args, relocations, *memory, views, compiled.nbytes, *steps, *labels)
+        return replace(found, again=self.again)
 
 
 def memory_of(base: Any) -> Any:

@@ -44,6 +44,8 @@ class CpuProgram(Record, eq=False):
         """A program with an arena of its own."""
         if self.code.ring is not None:
             return import_module("cgraph.engine.cpu.streamed").StreamedInstance(self, self.code.ring)
+        if any(c.port is not None for c in self.code.callbacks):
+            return import_module("cgraph.engine.cpu.by_rows").RowsInstance(self)
         return CpuInstance(self)
 
     def table(self) -> np.ndarray:
@@ -170,12 +172,21 @@ class CpuInstance:
             self._run(rows)
 
     def _run(self, rows: Rows) -> None:
-        self.stop[0] = 0
-        ran = run_rows(rows.first, rows.count, self.threads, self._stop_address, self.functions)
-        if self.stop[0]:
-            raise self._stopped(ran, rows)
+        self._run_first(rows)
         if rows.rest:
             run_rows(rows.second, rows.rest, self.threads, whole=True)
+
+    def _run_first(self, rows: Rows) -> None:
+        """The rows of the first part."""
+        self._run_some(rows, 0, rows.count)
+
+    def _run_some(self, rows: Rows, first: int, last: int) -> None:
+        """Some rows, the last one excluded."""
+        self.stop[0] = 0
+        address = rows.first + first * rows.table.strides[0]
+        ran = run_rows(address, last - first, self.threads, self._stop_address, self.functions)
+        if self.stop[0]:
+            raise self._stopped(first + ran, rows)
 
     def _stopped(self, ran: int, rows: Rows) -> Exception:
         """Why a row has ended the run."""

@@ -51,6 +51,7 @@ class CudaEngine(Record):
     graphs: bool = True
     blocks: bool = True
     name = "cuda"
+    feeds_rows = False
     alignment = 256
 
     def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:

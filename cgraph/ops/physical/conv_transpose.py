@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from cgraph.ir.cut import Cut
+from cgraph.ir.cut import Cut, numbers
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
@@ -77,8 +77,8 @@ class LanedConvTranspose(Op):
             shape = self.shape.strip(row, result.h, begin, behind - begin)
             return LanedConvTranspose(shape, self.source.strip(behind - begin), result, self.activation)
 
-        spans = [span(row, row + 1) for row in rows_inside(self.result)[0]]
-        table = tuple(above + first for first, _ in spans), tuple(above + stop for _, stop in spans)
+        spans = above + np.array([span(row, row + 1) for row in rows_inside(self.result)[0]])
+        table = numbers(spans[:, 0]), numbers(spans[:, 1])
         return Cut((table, None, None), band, top, self.result.halo[2], stride)
 
 

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from cgraph.errors import ShapeError
-from cgraph.ir.cut import ROWS, Cut, row_by_row
+from cgraph.ir.cut import ROWS, Cut, numbers, row_by_row
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
@@ -82,8 +84,8 @@ class ToPlain(Op):
 
     def cut(self, x: Spec) -> Cut:
         top, h = self.form.halo[0], self.form.h
-        table = tuple(range(top, top + h)), tuple(range(top + 1, top + h + 1))
-        return Cut((table,), lambda first, stop: ToPlain(self.form.strip(stop - first)))
+        rows = np.arange(top, top + h)
+        return Cut(((numbers(rows), numbers(rows + 1)),), lambda first, stop: ToPlain(self.form.strip(stop - first)))
 
 
 class ClearFrame(Op):
@@ -238,9 +240,8 @@ class LanedResize(InLanes):
             strip = Strip(max(first - top, 0), self.result.h, begin, source.h)
             return LanedResize(self.op, (source.strip(end - begin),), result, strip)
 
-        above = source.halo[0]
-        table = tuple(above + low[row] for row in inside), tuple(above + high[row] for row in inside)
-        return Cut((table,), band, top, self.result.halo[2])
+        first, stop = (numbers(source.halo[0] + np.asarray(rows)[inside]) for rows in (low, high))
+        return Cut(((first, stop),), band, top, self.result.halo[2])
 
 
 class LanedRoiAlign(InLanes):

@@ -1,6 +1,6 @@
 """A region of images computed a band of rows at a time: one op, one step of the plan, with its rings as workspace."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -81,6 +81,14 @@ class Stream(Op, eq=False):
     inner: tuple[Inner, ...]
     frame: Frame
 
+    @property
+    def pure(self) -> bool:  # type: ignore[override]
+        return all(inner.op.pure for inner in self.inner)
+
+    @property
+    def can_fail(self) -> bool:  # type: ignore[override]
+        return any(inner.op.can_fail for inner in self.inner)
+
     def infer(self, *specs: Spec) -> Spec:
         return self.specs(specs)[-1]
 
@@ -99,18 +107,26 @@ class Stream(Op, eq=False):
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def parts(out: View, *xs: View, workspace: View | None = None) -> Iterator[Part]:
-            for act in self.acts(target, specs, out, xs, workspace):
-                yield Part(self.inner[act.out.value].label, act.calls(), act.dead())
+            loop = self.frame.loop
+            for i, act in enumerate(self.acts(target, specs, out, xs, workspace)):
+                times = loop.count if loop and loop.first <= i < loop.last else 1
+                yield Part(self.inner[act.out.value].label, act.calls(), act.dead(), times=times)
 
         return Work(parts, self.frame.nbytes, strided=True)
 
     def acts(
-        self, target: Target, outside: tuple[Spec, ...], out: View, xs: tuple[View, ...], workspace: View | None
+        self,
+        target: Target,
+        outside: tuple[Spec, ...],
+        out: View,
+        xs: tuple[View, ...],
+        workspace: View | None,
+        turns: Sequence[int] = (0,),
     ) -> Iterator[Act]:
-        """All bands and slides in running order."""
+        """All bands and slides in running order, those of a loop in these of its turns."""
         run = _Run(self, target, outside, out, xs, workspace)
-        for move in self.frame.moves:
-            yield run.slide(move) if move.slides else run.band(move)
+        for move, left_out in self.frame.turns(turns):
+            yield run.slide(move) if move.slides else run.band(move, left_out)
 
 
 class _Run:
@@ -151,23 +167,30 @@ class _Run:
         self.zero[i] = move.at - first * row_nbytes(self.specs[i])
         return self.lines(i, first, stop)
 
+    def missing(self, i: int, turns: int) -> int:
+        """Rows of a value that so many turns of the loop make."""
+        loop = self.stream.frame.loop
+        return turns * loop.shift[i] if loop and i >= 0 else 0
+
     def slide(self, move: Move) -> Act:
         """Rows that move from where they were."""
         source = self.lines(move.event.value, move.event.first, move.event.stop)
         out = self.begin(move)
         return Act(out, (source,), None, True, partial(copy_calls, self.target, out.view, source.view))
 
-    def band(self, move: Move) -> Act:
-        """The calls of one band, over views of its rows."""
-        i, first, stop = move.event.value, move.event.first, move.event.stop
+    def band(self, move: Move, left_out: int = 0) -> Act:
+        """The calls of one band, over views of its rows, which count on without those of turns that are left out."""
+        i = move.event.value
         cut, reads = self.cuts[i], self.stream.inner[i].reads
         out, found, views, specs = self.begin(move), [], [], []
+        first, stop = (row + self.missing(i, left_out) for row in (move.event.first, move.event.stop))
         for k, table in zip(reads, cut.reads):
             spec = self.spec(k)
             if table is None:
                 views.append(self.xs[~k])
             else:
-                found.append(self.lines(k, table[0][first], table[1][stop - 1]))
+                before = self.missing(k, left_out)
+                found.append(self.lines(k, table[0][first] - before, table[1][stop - 1] - before))
                 views.append(found[-1].view)
                 spec = Spec(views[-1].shape, spec.dtype)
             specs.append(spec)

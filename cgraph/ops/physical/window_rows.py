@@ -1,6 +1,8 @@
 """Which rows of images a window reads for some rows of its result."""
 
-from cgraph.ir.cut import Table
+import numpy as np
+
+from cgraph.ir.cut import Table, numbers
 from cgraph.kernels.calls.window import Window
 from cgraph.ops.physical.form import Form
 from cgraph.record import Record
@@ -34,13 +36,18 @@ class WindowRows(Record):
 
     def table(self, origin: int) -> Table:
         """The rows read for each row of the result, with row 0 of the images in row `origin` of their array."""
-        top, rows = self.result.halo[0], self.result.shape[2]
-        inside = (min(max(row, top), top + self.result.h - 1) for row in range(rows))
-        spans = [self.span(row, row + 1) for row in inside]
-        return tuple(origin + low for low, *_ in spans), tuple(origin + high for _, high, *_ in spans)
+        stride, pad, extent = self.window.stride[0], self.window.pad[0], self.window.extent[0]
+        begin = inside(self.result) * stride - pad
+        low, high = np.maximum(begin, -self.frame[0]), np.minimum(begin + extent, self.h + self.frame[1])
+        return numbers(origin + low), numbers(origin + high)
 
 
 def rows_inside(form: Form, origin: int = 0) -> Table:
     """The same rows of other images, whose row 0 lies in row `origin` of their array, for each row of this form."""
-    inside = [origin + min(max(row - form.halo[0], 0), form.h - 1) for row in range(form.shape[2])]
-    return tuple(inside), tuple(row + 1 for row in inside)
+    rows = origin + inside(form)
+    return numbers(rows), numbers(rows + 1)
+
+
+def inside(form: Form) -> np.ndarray:
+    """For each row of a form its row of the images; that of the frame is the nearest one."""
+    return np.clip(np.arange(form.shape[2]) - form.halo[0], 0, form.h - 1)

@@ -1,0 +1,75 @@
+"""Images that are never whole: rows that a run is given as it needs them, and rows that it gives away."""
+
+from typing import Any
+
+from cgraph.errors import NoMeaningError
+from cgraph.ir.cut import ROWS, Cut, row_by_row
+from cgraph.ir.graph import Op
+from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
+from cgraph.kernels.callback import port_call
+from cgraph.kernels.target import Target
+from cgraph.record import Record, replace
+
+
+class Picture(Record, eq=False):
+    """Images ``[n, c, h, w]`` that a run gives away by rows.
+
+    Fields
+        name: for messages
+        spec: of all rows
+    """
+
+    name: str
+    spec: Spec
+
+
+class TakeRows(Op, eq=False):
+    """Images of which each band of rows is asked for when it is needed.
+
+    Fields
+        port: what the instance knows the rows' source by, the Var that is given them
+        spec: of these rows
+    """
+
+    port: Any
+    spec: Spec
+    pure = False
+    can_fail = True
+
+    def infer(self) -> Spec:
+        return self.spec
+
+    def meaning(self):
+        raise NoMeaningError("rows that are given during a run have no value before it")
+
+    def work(self, target: Target) -> Work:
+        return Work(lambda out: [port_call(self.port, out, True)], strided=True)
+
+    def cut(self) -> Cut:
+        n, c, _, w = self.spec.shape
+        return Cut((), lambda first, stop: replace(self, spec=Spec((n, c, stop - first, w), self.spec.dtype)))
+
+
+class GiveRows(Op, eq=False):
+    """Images whose bands of rows are given away as they are made; what is left of them is an array of no images.
+
+    Fields
+        port: what the instance knows the rows' sink by
+    """
+
+    port: Picture
+    pure = False
+    can_fail = True
+
+    def infer(self, x: Spec) -> Spec:
+        return Spec((0, *x.shape[1:]), x.dtype)
+
+    def meaning(self, x):
+        return x[:0]
+
+    def work(self, target: Target, x: Spec) -> Work:
+        return Work(lambda out, x: [port_call(self.port, x, False)], strided=True)
+
+    def cut(self, x: Spec) -> Cut:
+        return Cut((row_by_row(x.shape[ROWS]),), lambda first, stop: self)

@@ -1,0 +1,57 @@
+"""A Runner whose images come and go by rows."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cgraph.cell import Variable
+from cgraph.errors import InputError
+from cgraph.ir.spec import Spec
+from cgraph.rows import RowSink, RowSource
+from cgraph.runner import Runner, check_room
+
+
+class ByRows(Runner):
+    """What it adds to a Runner: sources of rows as inputs, sinks of rows as outputs.
+
+    Fields
+        pictures: the outputs that go by rows, by position; each has a name and a spec
+        fed: the inputs that come by rows
+    """
+
+    pictures: Mapping[int, Any]
+    fed: frozenset[Any]
+
+    def _value(self, x: Any, value: Any) -> Any:
+        return RowSource(value, x.spec, x.name) if x in self.fed else super()._value(x, value)
+
+    def _rooms(self, out: Any) -> Sequence[Any] | None:
+        """The array or function that takes each output; None for one that gets a new array."""
+        if out is None:
+            return None
+        rooms = [out] if self.single and (isinstance(out, np.ndarray) or callable(out)) else list(out)
+        if len(rooms) != len(self.outputs):
+            raise InputError(f"out has {len(rooms)} arrays or functions for {len(self.outputs)} outputs")
+        for i, (room, x) in enumerate(zip(rooms, self.outputs)):
+            if i not in self.pictures:
+                check_room(room, x.spec)
+            elif not callable(room):
+                check_room(room, self.pictures[i].spec)
+        return rooms
+
+    def _run_on(self, held: Any, given: dict[Variable, Any], out: Sequence[Any] | None, copy: bool) -> list[Any]:
+        to = {i: new_array(x.spec) if out is None else out[i] for i, x in self.pictures.items()}
+        ports: dict[Any, Any] = {self.pictures[i]: RowSink(room) for i, room in to.items()}
+        rest: list[Any] | None = (
+            None if out is None else [new_array(x.spec) if i in to else out[i] for i, x in enumerate(self.outputs)]
+        )
+        found: list[Any] = super()._run_on(held, {**given, **ports}, rest, copy)
+        for i, room in to.items():
+            found[i] = room if isinstance(room, np.ndarray) else None
+        return found
+
+
+def new_array(spec: Spec) -> np.ndarray:
+    """Room for a value."""
+    return np.empty(spec.shape, spec.dtype)

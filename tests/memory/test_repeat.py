@@ -1,0 +1,112 @@
+"""Bands that come again: planned once, they find their rows however often they run."""
+
+import numpy as np
+import pytest
+
+from cgraph.errors import PlanError
+from cgraph.ir.bands import Frame
+from cgraph.memory.frame import looped_frame
+from cgraph.memory.repeat import period_of, shortened
+from cgraph.memory.replay_rows import check_rows
+from cgraph.memory.rows import Rows, pulled
+from cgraph.record import replace
+from tests.memory.test_rows import FRAME, acts_of, reads_right, window_of
+
+
+def tall(rng: np.random.Generator, rows: int) -> list[Rows]:
+    """Windows over one another, with steps and frames, and a sum of two now and then."""
+    values = [Rows("x0", rows, 64)]
+    for i in range(1, int(rng.integers(3, 8))):
+        values.append(window_of(rng, values, i, i - 1))
+        like = [k for k in range(i - 1) if values[k].rows == values[i - 1].rows]
+        if like:
+            read = values[i].reads[0]
+            values[i] = replace(values[i], reads=(read, replace(read, source=like[0])))
+    return values
+
+
+def looped(rng, values):
+    """Values of the picture in which the loop runs once, its period, its frame, and the workspaces of its bands."""
+    bands = [value.band(int(rng.integers(1, 5))) for value in values]
+    period = period_of(values, bands)
+    assert period is not None
+    short = shortened(values, period)
+    events = pulled(short, bands)
+    rooms = [128 * event.value for event in events]
+    return bands, period, looped_frame(short, events, rooms, 64, period), rooms
+
+
+def unrolled(frame: Frame, rooms, times) -> tuple[Frame, list[int]]:
+    """The frame without its loop, whose moves come so many times."""
+    moves = [move for move, _ in frame.turns(range(times))]
+    size = {move.event.value: room for move, room in zip((m for m in frame.moves if not m.slides), rooms)}
+    return Frame(tuple(moves), frame.nbytes), [size[m.event.value] for m in moves if not m.slides]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bands_that_come_again_find_their_rows_each_time(seed):
+    rng = np.random.default_rng(seed)
+    values = tall(rng, int(rng.integers(900, 1800)))
+    bands, period, frame, rooms = looped(rng, values)
+    for times in (1, 2, 3):
+        short = shortened(values, period, times)
+        plain, sizes = unrolled(frame, rooms, times)
+        events = [m.event for m in plain.moves if not m.slides]
+        assert events == pulled(short, bands)
+        acts = acts_of(short, plain, sizes)
+        check_rows(short, acts, FRAME, frame.nbytes)
+        assert reads_right(short, acts, frame.nbytes)
+
+
+def test_a_whole_picture_is_its_bands_that_came_again():
+    rng = np.random.default_rng(3)
+    values = tall(rng, 500)
+    bands, period, frame, rooms = looped(rng, values)
+    for whole, value in zip(shortened(values, period, period.count), values):
+        assert [(r.source, *map(list, (r.first, r.stop))) for r in whole.reads] == [
+            (r.source, *map(list, (r.first, r.stop))) for r in value.reads
+        ]
+        assert whole.rows == value.rows
+    plain, _ = unrolled(frame, rooms, period.count)
+    assert [m.event for m in plain.moves if not m.slides] == pulled(values, bands)
+
+
+def test_the_frame_and_its_moves_do_not_grow_with_the_picture():
+    found = []
+    for rows in (2_000, 20_000):
+        rng = np.random.default_rng(7)
+        *_, frame, _ = looped(rng, tall(rng, rows))
+        found.append((frame.nbytes, len(frame.moves)))
+    assert found[0][0] == found[1][0]
+    assert found[1][1] < 2 * found[0][1]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_rows_that_are_not_at_home_the_second_time_are_caught(seed):
+    rng = np.random.default_rng(seed)
+    values = tall(rng, 900)
+    _, period, frame, rooms = looped(rng, values)
+    ends = {move.event.value: t for t, move in enumerate(frame.moves[: frame.loop.last])}
+    homes = [t for t in ends.values() if frame.moves[t].slides]
+    assert homes
+    for t in homes:
+        move = frame.moves[t]
+        moves = (*frame.moves[:t], replace(move, at=move.at + 64), *frame.moves[t + 1 :])
+        wrong, sizes = unrolled(replace(frame, moves=moves), rooms, 2)
+        short = shortened(values, period, 2)
+        acts = acts_of(short, wrong, sizes)
+        first, apart = frame.loop.first, frame.loop.last - frame.loop.first
+        one, two = ([addresses(act) for act in acts[at : at + apart]] for at in (first, first + apart))
+        if one == two:  # kernels would not be told of another place
+            with pytest.raises(PlanError):
+                check_rows(short, acts, FRAME, frame.nbytes + 64)
+
+
+def addresses(act) -> list[int]:
+    """Where the rows of a band or a slide lie in the frame."""
+    return [x.view.at.offset for x in (act.out, *act.reads) if x.view.at.base == FRAME]
+
+
+def test_a_picture_whose_border_is_near_does_not_repeat():
+    values = tall(np.random.default_rng(0), 24)
+    assert period_of(values, [value.band(8) for value in values]) is None
