@@ -96,7 +96,7 @@ def main() -> None:
     faults = drawn({file: (ROOT / file).read_text() for file in files}, options.count, options.seed)
     for name in SLOW_IMPORTS:
         import_module(name)
-    with copied_tree() as tree:
+    with copied_tree(kernels=not any(file.startswith(COMPILED) for file in files)) as tree:
         reached = known_or(options.reached, lambda: reach(tree, files, tests))
         unnoticed = []
         for each in faults:
@@ -159,8 +159,11 @@ def drawn(sources: dict[str, str], count: int, seed: int) -> list[Drawn]:
 
 
 @contextmanager
-def copied_tree() -> Iterator[Path]:
-    """A copy of what is in the repository, with a cache of kernels of its own; ``../shared`` is the same."""
+def copied_tree(kernels: bool) -> Iterator[Path]:
+    """A copy of what is in the repository, with a cache of kernels of its own; ``../shared`` is the same.
+
+    The cache holds the user's `kernels`, or nothing, where it matters which lines make them.
+    """
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
@@ -171,7 +174,7 @@ def copied_tree() -> Iterator[Path]:
         if (ROOT.parent / "shared").exists():
             (tree.parent / "shared").symlink_to(ROOT.parent / "shared")
         cache_of(tree).mkdir(mode=0o700, parents=True)
-        for kernel in users_cache().glob("*.o"):
+        for kernel in users_cache().glob("*.o") if kernels else ():
             with suppress(FileNotFoundError):  # another process has removed it meanwhile
                 shutil.copyfile(kernel, cache_of(tree) / kernel.name)
         yield tree

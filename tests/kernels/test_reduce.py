@@ -78,6 +78,19 @@ def test_large_reductions_in_parts_have_the_same_bits_in_any_order(target, order
 
 
 @every_target
+def test_a_whole_reduction_has_the_same_bits_however_many_there_are(target):
+    """Rows that are made in bands: a band has fewer of them."""
+    x = np.random.default_rng(2).standard_normal((300, 20_000)).astype("f4")
+    row, rows = np.zeros((1,), "f4"), np.zeros((300,), "f4")
+    for out in (row, rows):
+        given = view_of(out), view_of(x[: len(out)])
+        calls = reduce_calls(target_named(target), "sum", identity("f4"), *given, axes=(1,), whole=True)
+        assert len(calls) == 1
+        run_calls(calls, target_named(target), "all")
+    assert row[0] == rows[0]
+
+
+@every_target
 @pytest.mark.parametrize("axes, shape", [((0,), (1_000_000,)), ((0,), (20_000, 50)), ((1,), (50, 20_000))])
 def test_float_sums_are_as_accurate_as_numpys_pairwise_sum(target, axes, shape):
     x = np.random.default_rng(1).uniform(0, 1, shape).astype("f4")

@@ -13,7 +13,7 @@ from cgraph.ops.compare import Where
 from cgraph.ops.fft import Irfft
 from cgraph.ops.join import Concat
 from cgraph.ops.regions import RoiAlign
-from cgraph.ops.slicing import SetSlice
+from cgraph.ops.slicing import SetSlice, Slice
 from cgraph.ops.take import TakeAlongAxis
 
 X, Y = cg.Var((3, 4), "float64", "x"), cg.Var((4, 5), "float64", "y")
@@ -103,6 +103,10 @@ REFUSED = {
         lambda: cg.gradient(cg.sum(cg.custom_gradient(X, [X], lambda g: [Y])), X), ShapeError, "custom_gradient at",
     ),
     "a slice of another dtype": (lambda: apply(SetSlice((0, 0), (1, 1)), X, WHOLE), DTypeError, "cannot be set to"),
+    "a slice that begins before it": (lambda: apply(Slice((-1, 0), (1, 1), (2, 4)), X), ShapeError, "an axis of 3"),
+    "a slice that begins behind it": (lambda: apply(Slice((0, 4), (1, 1), (3, 1)), X), ShapeError, "an axis of 4"),
+    "a slice that ends behind it": (lambda: apply(Slice((0, 2), (1, 1), (3, 3)), X), ShapeError, "an axis of 4"),
+    "a slice that ends before it": (lambda: apply(Slice((1, 0), (-1, 1), (3, 4)), X), ShapeError, "an axis of 3"),
 }  # fmt: skip
 
 
@@ -111,3 +115,8 @@ def test_what_an_op_cannot_do_is_refused(name):
     act, error, match = REFUSED[name]
     with pytest.raises(error, match=match):
         act()
+
+
+@pytest.mark.parametrize("start, step, length", [(0, 1, 4), (3, -1, 4), (3, 1, 1), (0, 3, 2), (9, 1, 0)])
+def test_a_slice_of_just_what_there_is_is_none_of_them(start, step, length):
+    assert apply(Slice((0, start), (1, step), (3, length)), X).shape == (3, length)
