@@ -17,6 +17,7 @@ from cgraph.ops.physical.conv_transpose import LanedConvTranspose
 from cgraph.ops.physical.filters import LanedConvFilters
 from cgraph.ops.physical.in_place import InPlace
 from cgraph.ops.physical.lanes import InLanes, LanedPlaces, ToPlain
+from cgraph.ops.physical.ports import GiveRows, TakeRows
 from cgraph.ops.physical.rounds import Rounds
 from cgraph.ops.physical.sliced import SlicedConv
 from cgraph.ops.physical.stream import Stream
@@ -28,6 +29,7 @@ from tests.support.tolerance import assert_close
 
 TARGETS = ("host", "avx2", "portable")
 PLANNED = {InPlace, Again, Rounds, Stream, SlicedConv}  # made after lowering, of ops that are lowered
+PORTS = {TakeRows, GiveRows}  # made where a run is fed by rows: tests/function/test_by_rows.py
 
 
 def lowered_for(target, outputs):
@@ -157,7 +159,7 @@ def test_every_physical_op(target):
         check(target, outputs, scale=20)
         met.update(type(node.op) for node in post_order(lowered_for(target, outputs)))
     physical = {op for op in subclasses(Op) if op.__module__.startswith("cgraph.ops.physical")}
-    assert physical - met == {InLanes, ConvEpilogue, *PLANNED}  # a base; what is lowered
+    assert physical - met == {InLanes, ConvEpilogue, *PLANNED, *PORTS}  # a base; what is lowered
     assert all(op.meaning is not Op.meaning for op in physical)
 
 
