@@ -21,6 +21,7 @@ from cgraph.memory.recompute import Recompute
 from cgraph.ops.leaf import Var
 from cgraph.ops.physical.ports import Picture
 from cgraph.passes.by_rows import IMAGE_AXES, by_rows
+from cgraph.passes.cut_patches import cut_patches
 from cgraph.passes.freeze import freeze
 from cgraph.planning import Compiled, needs_text
 from cgraph.request import Options, Request, options_of
@@ -46,12 +47,13 @@ def compile(
         updates: update edges: after a run each Var holds its node's value, all at once
         engine: ``cpu``, ``cuda``, ``cuda-sim`` (a simulated GPU), ``reference`` (NumPy, unplanned), or an engine
         threads: 0 is all the cores this process may use; any number gives the same bits
-        options: memory, order, changing, budget, passes, winograd, freeze, recompute, bands, weights, rows: see
-            `cgraph.request.Options`
+        options: memory, order, changing, budget, passes, winograd, freeze, recompute, bands, restructure, weights,
+            rows: see `cgraph.request.Options`
     Raises
         GraphError: no outputs; an input or the target of an update is no Var; a name that there is not
         ShapeError: an update's node and Var differ
         BudgetError: no plan within the budget
+        PlanError: `restructure` is no share of the peak and two counts
     """
     given = (inputs,) if isinstance(inputs, Var) else tuple(inputs)
     wanted = (outputs,) if isinstance(outputs, Node) else tuple(outputs)
@@ -61,7 +63,10 @@ def compile(
     pictures = pictures_of(request, how, chosen)
     fed = frozenset(x for x in how.rows if isinstance(x, Var))
     roots = by_rows(request.roots, pictures, fed) if fed else request.roots
-    request = request.of(chosen.lower(freeze(roots, how.freeze), how))
+    roots = freeze(roots, how.freeze)
+    if how.restructure is not None:
+        roots = cut_patches(roots, given, *how.restructure)
+    request = request.of(chosen.lower(roots, how))
     compiled = chosen.plan(request, how)
     program = chosen.program(chosen.code(request, compiled))
     single = isinstance(outputs, Node)

@@ -51,6 +51,8 @@ class Options(Record):
             more time. True for the least memory; a number of bytes to do only as much as it takes to fit in them
         bands: compute images in bands of rows of at least so many pixels, wherever that makes the plan smaller: the
             same bits. A budget does so by itself where it must
+        restructure: compute the steps around the memory peak in patches of pixels, borders of patches again, as
+            Cipolletta and Calimera 2021 do: how far regions reach, as a share of the peak, and patches down and across
         weights: read large constants from a file while a run computes, instead of holding them: the same bits. See
             docs/weights.md
         rows: inputs and outputs, images ``[n, c, h, w]``, that come and go by rows, so that they are never whole in
@@ -66,6 +68,7 @@ class Options(Record):
     freeze: Sequence[Var] = ()
     recompute: bool | int = False
     bands: int | None = None
+    restructure: tuple[float, tuple[int, int]] | None = None
     weights: StreamedWeights | None = None
     rows: Sequence[Node] = ()
 

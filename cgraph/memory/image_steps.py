@@ -12,13 +12,14 @@ from cgraph.ir.graph import Node
 from cgraph.ir.spec import Bundle
 from cgraph.ir.traverse import descendants, post_order, users_of
 from cgraph.kernels.calls.window import Window
+from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.conv import Conv2d
 from cgraph.ops.family import Pointwise
 from cgraph.ops.join import Concat
 from cgraph.ops.leaf import Var
 from cgraph.ops.linear import Matmul
 from cgraph.ops.norm import BatchNorm
-from cgraph.ops.pool import Pool
+from cgraph.ops.pool import MaxPool, MaxPoolPlaces
 from cgraph.ops.reduce import Reduction
 from cgraph.ops.shape import Reshape
 from cgraph.record import Record
@@ -54,6 +55,11 @@ class ImageStep(Record):
 
 def image_steps(outputs: Sequence[Node], inputs: Sequence[Var]) -> list[ImageStep]:
     """The steps of a graph, operands before users, in the order in which their nodes were made."""
+    return steps_and_places(outputs, inputs)[0]
+
+
+def steps_and_places(outputs: Sequence[Node], inputs: Sequence[Var]) -> tuple[list[ImageStep], dict[Node, int]]:
+    """The same, and to which step each node belongs that depends on an input; operands come before users."""
     order = sorted(post_order(outputs), key=lambda x: x.serial)
     moving = descendants(order, inputs)
     users = users_of(order)
@@ -68,7 +74,7 @@ def image_steps(outputs: Sequence[Node], inputs: Sequence[Var]) -> list[ImageSte
             continue
         place[node] = len(steps)
         steps.append(step_of(node, read, steps, [place[x] for x in read]))
-    return steps
+    return steps, place
 
 
 def goes_on(node: Node, read: list[Node], steps: list[ImageStep], place: dict[Node, int], users: dict) -> bool:
@@ -97,9 +103,10 @@ def step_of(node: Node, read: list[Node], steps: list[ImageStep], places: list[i
         f = node.operands[1].shape
         window = over_images(f[2:], op)
         return ImageStep(node.name, shape, operands, window, prod(f[1:]) + 1, len(read) == 1)
-    if isinstance(op, Pool) and len(read) == 1:
+    if isinstance(op, MaxPool | AvgPool) and not isinstance(op, MaxPoolPlaces):
         window = over_images(op.window, op)
-        return ImageStep(node.name, shape, operands, window, window.taps)
+        splits = not (op.ceil and isinstance(op, AvgPool) and op.count_pad)  # what ceil adds is no padding that counts
+        return ImageStep(node.name, shape, operands, window, window.taps, splits)
     if isinstance(op, Concat) and op.axis == 1:
         return ImageStep(node.name, shape, operands)
     if isinstance(op, Pointwise) and all(steps[i].shape == shape for i in operands):

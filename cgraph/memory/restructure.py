@@ -67,8 +67,7 @@ def restructure(steps: Sequence[ImageStep], alpha: float, slices: tuple[int, int
     Raises
         PlanError: alpha is no share, or there are no patches
     """
-    if not 0 <= alpha <= 1 or min(slices) < 1:
-        raise PlanError(f"alpha is {alpha} and slices are {slices}: a share of the peak and two counts >= 1 are wanted")
+    check_patches(alpha, slices)
     regions = critical_regions(steps, alpha)
     region_of = {i: region for region in regions for i in region}
     records, work = Records(), 0
@@ -79,6 +78,12 @@ def restructure(steps: Sequence[ImageStep], alpha: float, slices: tuple[int, int
             records.add(i, steps[i].size, steps[i].operands)
             work += steps[i].work * steps[i].size
     return Restructured(records.problem(), work, tuple(regions))
+
+
+def check_patches(alpha: float, slices: tuple[int, int]) -> None:
+    """PlanError when alpha is no share, or there are no patches."""
+    if not 0 <= alpha <= 1 or min(slices) < 1:
+        raise PlanError(f"alpha is {alpha} and slices are {slices}: a share of the peak and two counts >= 1 are wanted")
 
 
 class Records:
@@ -107,7 +112,7 @@ class Records:
 
 
 def critical_regions(steps: Sequence[ImageStep], alpha: float) -> list[tuple[int, ...]]:
-    """The connected sets of steps to be computed in patches."""
+    """The connected sets of steps to be computed in patches; one with a step between that cannot be cut stays whole."""
     order = visited(steps)
     at = {x: t for t, x in enumerate(order)}
     problem = as_written(steps).problem
@@ -128,7 +133,7 @@ def critical_regions(steps: Sequence[ImageStep], alpha: float) -> list[tuple[int
     for i, step in enumerate(steps):  # operands come before users, so once is enough
         if step.operands and found.issuperset(step.operands) and grows(i, min(at[x] for x in step.operands), at[i]):
             found.add(i)
-    return connected(steps, found | between(steps, found))
+    return [x for x in connected(steps, found | between(steps, found)) if all(steps[i].splits for i in x)]
 
 
 def between(steps: Sequence[ImageStep], found: set[int]) -> set[int]:
@@ -201,11 +206,9 @@ def users_of(operands: Sequence[Sequence[int]]) -> list[list[int]]:
 def add_patches(records: Records, steps: Sequence[ImageStep], region: tuple[int, ...], slices: tuple[int, int]) -> int:
     """Write down a region patch by patch; how many operations it takes."""
     order = [i for i in visited(steps) if i in set(region)]
-    joins = joins_of(steps, region)
-    rows, columns = (min(n, *(steps[i].shape[axis] for i in joins)) for n, axis in zip(slices, (1, 2)))
+    patches = patches_of(steps, region, slices)
     work = 0
-    for patch in range(rows * columns):
-        areas = needed(steps, order, {i: patch_of(steps[i], (rows, columns), patch) for i in joins})
+    for patch, areas in enumerate(patches):
         for i in order:
             for x in steps[i].operands:
                 if x not in region and (x, patch) not in records.of:
@@ -213,9 +216,23 @@ def add_patches(records: Records, steps: Sequence[ImageStep], region: tuple[int,
             size = steps[i].shape[0] * pixels(areas[i])
             records.add((i, patch), size, [(x, patch) for x in steps[i].operands])
             work += steps[i].work * size
-    for i in joins:
-        records.add(i, steps[i].size, [(i, patch) for patch in range(rows * columns)])
+    for i in joins_of(steps, region):
+        records.add(i, steps[i].size, [(i, patch) for patch in range(len(patches))])
     return work
+
+
+def patches_of(steps: Sequence[ImageStep], region: tuple[int, ...], slices: tuple[int, int]) -> list[dict[int, Area]]:
+    """Per patch, row by row, which pixels of every step of a region it computes, and which of its forks it reads."""
+    order = [i for i in visited(steps) if i in set(region)]
+    joins = joins_of(steps, region)
+    grid = grid_of(steps, joins, slices)
+    return [needed(steps, order, {i: patch_of(steps[i], grid, k) for i in joins}) for k in range(grid[0] * grid[1])]
+
+
+def grid_of(steps: Sequence[ImageStep], joins: Sequence[int], slices: tuple[int, int]) -> tuple[int, int]:
+    """Patches down and across: as many as are asked for, where every join has as many rows and columns."""
+    rows, columns = (min(n, *(steps[i].shape[axis] for i in joins)) for n, axis in zip(slices, (1, 2)))
+    return rows, columns
 
 
 def joins_of(steps: Sequence[ImageStep], region: tuple[int, ...]) -> list[int]:
@@ -256,7 +273,14 @@ def read_area(step: ImageStep, area: Area, shape: tuple[int, int, int]) -> Area:
 
 
 def read_range(first: int, stop: int, stride: int, before: int, extent: int, length: int) -> tuple[int, int]:
+    first, stop = touching(first, stop, stride, before, extent, length)
     return max(first * stride - before, 0), min((stop - 1) * stride - before + extent, length)
+
+
+def touching(first: int, stop: int, stride: int, before: int, extent: int, length: int) -> tuple[int, int]:
+    """These results, and up to the next that sees a pixel where they see padding alone."""
+    highest, lowest = (length + before - 1) // stride, max((before - extent) // stride + 1, 0)
+    return min(first, highest), max(stop, lowest + 1)
 
 
 def united(one: Area, other: Area) -> Area:
