@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+from cgraph.cli.arguments import add_budget, add_memory
 from cgraph.cli.model import Model, add_model, model_from
 from cgraph.errors import FormatError
 from cgraph.function import Function
@@ -38,7 +39,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--as-written", action="store_true", help="with .dot: the graph before any pass, without a plan"
     )
-    parser.add_argument("--memory", metavar="STRATEGY", help="plan by this strategy")
+    add_memory(parser)
+    add_budget(parser)
     parser.set_defaults(run=run)
 
 
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     model = model_from(args)
     if args.as_written:
         return _write_graph(model, args.output, ending)
-    function = model.compiled(**({"memory": args.memory} if args.memory else {}))
+    function = model.compiled(memory=args.memory, budget=args.budget)
     drawn = draw(function, args.model)
     args.output.write_bytes(drawn if isinstance(drawn, bytes) else drawn.encode())
     print(f"{args.output}: {summary(memory_of(function))}")

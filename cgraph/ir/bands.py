@@ -27,12 +27,14 @@ class Move(Record):
         at: the byte of the frame where the first of them lies; the others of the ring lie before and behind it
         slides: they are not computed, but moved to here from where they were
         workspace: the first byte of the workspace
+        room: bytes of the workspace
     """
 
     event: Event
     at: int = 0
     slides: bool = False
     workspace: int = 0
+    room: int = 0
 
 
 class Loop(Record):

@@ -60,15 +60,22 @@ def check_stream(node: Node, target: Target) -> None:
     """PlanError when a band of a region would not find the rows that it reads."""
     op, frame = node.op, object()
     assert isinstance(op, Stream)
-    specs, known = op.specs(tuple(x.spec for x in node.operands)), dict[int, Rows]()
+    out, *xs = (contiguous(Pointer(x), x.shape, code_of(x.dtype)) for x in (node, *node.operands))
+    room, loop = contiguous(Pointer(frame), (op.frame.nbytes,), "u1"), op.frame.loop
+    turns, values = (0,) if loop is None else loop.looked_at, values_of(node)
+    acts = list(op.acts(target, tuple(x.spec for x in node.operands), out, tuple(xs), room, turns))
+    check_rows(values if loop is None else shortened(values, loop, len(turns)), acts, frame, op.frame.nbytes)
+
+
+def values_of(node: Node) -> list[Rows]:
+    """The steps of a region as `memory.rows` sees them."""
+    op, known = node.op, dict[int, Rows]()
+    assert isinstance(op, Stream)
+    specs = op.specs(tuple(x.spec for x in node.operands))
     for i, (inner, spec) in enumerate(zip(op.inner, specs)):
         cut = cut_of(inner.op, *(specs[k] if k >= 0 else node.operands[~k].spec for k in inner.reads))
         known[i] = rows_of_step(inner.label, spec, cut, inner.reads, known)
-    out, *xs = (contiguous(Pointer(x), x.shape, code_of(x.dtype)) for x in (node, *node.operands))
-    room, loop = contiguous(Pointer(frame), (op.frame.nbytes,), "u1"), op.frame.loop
-    turns, values = (0,) if loop is None else loop.looked_at, list(known.values())
-    acts = list(op.acts(target, tuple(x.spec for x in node.operands), out, tuple(xs), room, turns))
-    check_rows(values if loop is None else shortened(values, loop, len(turns)), acts, frame, op.frame.nbytes)
+    return list(known.values())
 
 
 def rows_of_step(name: str, spec: Spec, cut: Cut, reads: Sequence[int], before: Mapping[int, Rows]) -> Rows:

@@ -82,6 +82,40 @@ class Weights(Record):
         return sum(piece.nbytes for piece in self.pieces)
 
 
+class RingRow(Record):
+    """A value inside a region: the most bytes of its rows at one time, and those of all of it."""
+
+    name: str
+    nbytes: int
+    whole_nbytes: int
+
+
+class RegionRow(Record):
+    """Steps that are computed in bands of rows.
+
+    Fields
+        step: of the schedule
+        nbytes: of its frame: rows and workspaces
+        rings: of the values that have no other bytes, in running order
+        bands, slides: how many; slid_nbytes: what slides copy
+        seconds: predicted for the calls that bands and slides are more than one of each value
+    """
+
+    step: int
+    name: str
+    nbytes: int
+    rings: tuple[RingRow, ...]
+    bands: int
+    slides: int
+    slid_nbytes: int
+    seconds: float
+
+    @property
+    def whole_nbytes(self) -> int:
+        """Bytes of the values inside, each whole."""
+        return sum(ring.whole_nbytes for ring in self.rings)
+
+
 class Figures(Record):
     """What a Function needs and why.
 
@@ -97,6 +131,7 @@ class Figures(Record):
         inner: what steps do in their workspaces, by the step's name and line: the bodies of loops
         on_host: steps that leave the device, with the bytes carried to the host and back
         weights: those that are read from a file during each run
+        regions: steps that are computed in bands of rows
     """
 
     steps: tuple[StepRow, ...]
@@ -116,6 +151,7 @@ class Figures(Record):
     inner: tuple[tuple[str, "Figures"], ...] = ()
     on_host: tuple[tuple[str, int], ...] = ()
     weights: Weights | None = None
+    regions: tuple[RegionRow, ...] = ()
 
     @property
     def ratio(self) -> float:
@@ -139,6 +175,7 @@ class Figures(Record):
             "weights": vars(self.weights) | {"pieces": [vars(x) for x in self.weights.pieces]}
             if self.weights
             else None,
+            "regions": [vars(x) | {"rings": [vars(ring) for ring in x.rings]} for x in self.regions],
             "inner": [[name, figures.as_dict()] for name, figures in self.inner],
         }
 

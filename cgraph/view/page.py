@@ -11,11 +11,13 @@ import hashlib
 import json
 from importlib.resources import files
 
-from cgraph.ir.graph import public
-from cgraph.view.blocks import summary
+from cgraph.ir.graph import Node, public
+from cgraph.view.blocks import memory_svg, summary
 from cgraph.view.diagram import diagram_of
+from cgraph.view.frames import frame_memory, region_row, regions_of
 from cgraph.view.page_data import as_json, page_data
 from cgraph.view.planned import Shown, compiled_of, memory_of
+from cgraph.view.report_text import region_text
 from cgraph.view.text import HUES, hue_of, markup
 
 SCRIPTS = ("viewport.js", "memory.js", "graph.js", "page.js")
@@ -34,11 +36,20 @@ def page_html(shown: Shown, title: str = "") -> str:
         "policy": f"default-src 'none'; img-src data:; script-src {_hash(script)}; style-src {_hash(style)}",
         "style": style,
         "script": script,
+        "regions": "\n".join(region_part(t, node) for t, node in regions_of(shown)),
         "data": json.dumps(as_json(data), separators=(",", ":")).replace("<", "\\u003c"),
     }
     before, *rest = _text("page.html").split("{{")
     pieces = [(piece.split("}}", 1)) for piece in rest]
     return before + "".join(parts[name] + after for name, after in pieces)
+
+
+def region_part(step: int, node: Node) -> str:
+    """A region as a fold: what it saves and costs, and the picture of its frame."""
+    svg = memory_svg(frame_memory(node), f"{node.name} at {node.where}: rows by bands")
+    picture = base64.b64encode(svg.encode()).decode()
+    text = markup(region_text(region_row(step, node)))
+    return f'<details><summary>{text}</summary><img alt="Frame" src="data:image/svg+xml;base64,{picture}"></details>'
 
 
 def _text(name: str) -> str:

@@ -12,6 +12,7 @@ from cgraph.ops.leaf import ConstOp, VarOp
 from cgraph.planning import Compiled
 from cgraph.view.boxes import Memory
 from cgraph.view.figures import Alive, Figures, Kernels, StepRow, Weights
+from cgraph.view.frames import region_row, regions_of
 from cgraph.view.planned import Shown, compiled_of, memory_of
 from cgraph.view.report_html import report_html
 from cgraph.view.report_text import report_text
@@ -73,6 +74,7 @@ def _report(shown: Shown, seconds: Sequence[float] | None, weights: Weights | No
         tuple((f"{node.name} at {node.where}", report(plan)) for node, plan in compiled.inner.items()),
         shown.program.on_host if isinstance(shown, Function) else (),
         weights,
+        tuple(region_row(t, node) for t, node in regions_of(compiled)),
     )
 
 

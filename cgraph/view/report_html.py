@@ -1,8 +1,8 @@
 """A report as a part of a page: numbers, what is in use at the peak, and the table of the steps behind a fold."""
 
 from cgraph.errors import bytes_text
-from cgraph.view.figures import Figures
-from cgraph.view.report_text import against_bounds, proved, saved, seconds_text
+from cgraph.view.figures import Figures, RegionRow
+from cgraph.view.report_text import against_bounds, proved, region_text, saved, seconds_text
 from cgraph.view.text import markup
 
 STYLE = """
@@ -26,10 +26,16 @@ def report_html(report: Figures) -> str:
         f"<details><summary>{len(report.steps)} steps</summary>",
         _steps(report),
         "</details>",
+        *(f"<details><summary>{markup(region_text(x))}</summary>{_rings(x)}</details>" for x in report.regions),
         *(f"<details><summary>inside {markup(name)}</summary>{report_html(x)}</details>" for name, x in report.inner),
         "</div>",
     ]
     return "\n".join(parts)
+
+
+def _rings(region: RegionRow) -> str:
+    rows = ((bytes_text(x.nbytes), bytes_text(x.whole_nbytes), x.name) for x in region.rings)
+    return _table(("rows at once", "whole", "value"), [(_number(a), _number(b), _cell(c)) for a, b, c in rows])
 
 
 def _facts(report: Figures) -> list[tuple[str, ...]]:

@@ -1,7 +1,7 @@
 """A report as plain text."""
 
 from cgraph.errors import bytes_text
-from cgraph.view.figures import Figures, StepRow, Weights
+from cgraph.view.figures import Figures, RegionRow, StepRow, Weights
 from cgraph.view.text import plain
 
 BAR = 12  # characters of the column that draws the bytes in use
@@ -18,6 +18,8 @@ def report_text(report: Figures, most: int | None) -> str:
         lines.append(f"({len(report.steps) - len(rows)} of {len(report.steps)} steps with less {by} are left out)")
     if report.weights:
         lines += ["", *weights_lines(report.weights, most)]
+    for region in report.regions:
+        lines += ["", *region_lines(region)]
     for name, inner in report.inner:
         lines += ["", f"inside    {plain(name)}, in its workspace:", report_text(inner, most)]
     return "\n".join(lines)
@@ -107,6 +109,21 @@ def weights_lines(weights: Weights, most: int | None) -> list[str]:
             f"({len(weights.pieces) - len(rows)} of {len(weights.pieces)} pieces with less waiting are left out)"
         )
     return lines
+
+
+def region_text(region: RegionRow) -> str:
+    """What a region saves and costs, in a line."""
+    return (
+        f"step {region.step}, {plain(region.name)}: {len(region.rings) + 1} values in {region.bands} bands, "
+        f"{bytes_text(region.nbytes)} in place of {bytes_text(region.whole_nbytes)}; {region.slides} slides copy "
+        f"{bytes_text(region.slid_nbytes)}; calls take about {seconds_text(region.seconds) or '0 s'} more"
+    )
+
+
+def region_lines(region: RegionRow) -> list[str]:
+    """The same, and the most rows of each value that are there at one time."""
+    rings = (f"{bytes_text(x.nbytes):>12} of {bytes_text(x.whole_nbytes):>10}  {plain(x.name)}" for x in region.rings)
+    return [f"region    {region_text(region)}", *rings]
 
 
 def _peak(report: Figures) -> list[str]:

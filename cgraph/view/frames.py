@@ -1,0 +1,132 @@
+"""The frame of a region that is computed in bands of rows: which rows of which value lie where, band by band.
+
+A box is some rows of a value from the band that makes them, or the slide that moves them, to the last that reads them;
+rows of one value have one colour. So the picture of a frame is that of a plan, with bands and slides as its steps.
+"""
+
+from cgraph.errors import GraphError
+from cgraph.ir.bands import Frame
+from cgraph.ir.graph import Node, public
+from cgraph.memory.bounds import lower_bound
+from cgraph.memory.problem import Operand, Plan, Problem, UsageInterval
+from cgraph.memory.regions import CALL_NS
+from cgraph.memory.rows import Rows
+from cgraph.ops.physical.stream import Stream
+from cgraph.passes.stream_rows import values_of
+from cgraph.view.blocks import memory_svg
+from cgraph.view.boxes import VALUE, WORKSPACE, Box, Memory, memory_with
+from cgraph.view.figures import RegionRow, RingRow
+from cgraph.view.planned import Shown, compiled_of
+
+
+@public
+def frame_svg(shown: Shown, region: int = 0, title: str = "") -> str:
+    """The frame of a region of a Function, regions counted in running order, as an SVG text: see `cgraph.view.frames`.
+
+    GraphError where there is no such region: `budget=` and `bands=` make them, of several values each.
+    """
+    found = regions_of(shown)
+    if not 0 <= region < len(found):
+        raise GraphError(f"there is no region {region}: the Function has {len(found)}")
+    _, node = found[region]
+    return memory_svg(frame_memory(node), title or f"{node.name} at {node.where}: rows by bands")
+
+
+def regions_of(shown: Shown) -> list[tuple[int, Node]]:
+    """The steps that are regions of several values."""
+    steps = enumerate(compiled_of(shown).layout.steps)
+    return [(t, node) for t, node in steps if isinstance(node.op, Stream) and len(node.op.inner) > 1]
+
+
+def frame_memory(node: Node) -> Memory:
+    """The boxes of a region's frame."""
+    assert isinstance(node.op, Stream)
+    boxes = boxes_of(values_of(node), node.op.frame)
+    return memory_with(
+        problem_of(boxes), Plan(tuple(x.offset for x in boxes), node.op.frame.nbytes, "rings"), boxes, []
+    )
+
+
+def region_row(step: int, node: Node) -> RegionRow:
+    """What a region saves and costs."""
+    op = node.op
+    assert isinstance(op, Stream)
+    values, moves = values_of(node), op.frame.moves
+    boxes = boxes_of(values, op.frame)
+    rings = []
+    for i, value in enumerate(values[:-1]):
+        own = [x for x in boxes if x.block == i and x.kind == VALUE]
+        rings.append(RingRow(value.name, lower_bound(problem_of(own)), value.rows * value.row_nbytes))
+    slid = sum((x.event.stop - x.event.first) * values[x.event.value].row_nbytes for x in moves if x.slides)
+    slides = sum(move.slides for move in moves)
+    calls = len(moves) - len(values)
+    name = f"{node.name} at {node.where}"
+    return RegionRow(
+        step, name, op.frame.nbytes, tuple(rings), len(moves) - slides, slides, slid, calls * CALL_NS / 1e9
+    )
+
+
+def problem_of(boxes: list[Box]) -> Problem:
+    return Problem(tuple(Operand(x.nbytes, UsageInterval(x.first, x.last), x.name) for x in boxes), 1)
+
+
+def boxes_of(values: list[Rows], frame: Frame) -> list[Box]:
+    """Neighbouring rows of a value that are there for the same bands and slides, and the workspaces of bands."""
+    held, boxes = _Held(values), list[Box]()
+    for t, move in enumerate(frame.moves):
+        held.run(t, move.event.value, range(move.event.first, move.event.stop), move.at, move.slides)
+        if move.room:
+            i = move.event.value
+            name = f"workspace of {values[i].name}"
+            boxes.append(Box(name, "", "", move.room, move.workspace, t, t, len(boxes), i, WORKSPACE))
+    return boxes + held.boxes(len(boxes))
+
+
+class _Held:
+    """The rows that are there. Changes as bands run.
+
+    Fields
+        there: per value and row, where it lies, since which step, and the last step that reads it
+        gone: the same of rows that have moved, behind value and row
+    """
+
+    def __init__(self, values: list[Rows]) -> None:
+        self.values = values
+        self.there: dict[tuple[int, int], tuple[int, int, int]] = {}
+        self.gone: list[tuple[int, int, int, int, int]] = []
+
+    def run(self, t: int, value: int, rows: range, at: int, slides: bool) -> None:
+        """Some rows of a value are made or moved."""
+        reads = () if slides else self.values[value].reads
+        for read in reads:
+            for row in range(read.first[rows.start], read.stop[rows.stop - 1]):
+                place, since, _ = self.there[read.source, row]
+                self.there[read.source, row] = place, since, t
+        if value == len(self.values) - 1:
+            return
+        for k, row in enumerate(rows):
+            if slides:
+                place, since, _ = self.there[value, row]
+                self.gone.append((value, row, place, since, t))
+            self.there[value, row] = at + k * self.values[value].row_nbytes, t, t
+
+    def boxes(self, first: int) -> list[Box]:
+        """A box for neighbouring rows of the same steps; operands count from `first`."""
+        rows = [*self.gone, *((value, row, *place) for (value, row), place in self.there.items())]
+        rows.sort(key=lambda x: (x[0], x[3], x[4], x[2]))
+        runs: list[list[tuple[int, int, int, int, int]]] = []
+        for this in rows:
+            value, _, at, since, last = this
+            before = runs[-1][-1] if runs else None
+            if before == (value, this[1] - 1, at - self.values[value].row_nbytes, since, last):
+                runs[-1].append(this)
+            else:
+                runs.append([this])
+        return [self.box(run, first + i) for i, run in enumerate(runs)]
+
+    def box(self, run: list[tuple[int, int, int, int, int]], operand: int) -> Box:
+        """The box of neighbouring rows."""
+        value, row, at, since, last = run[0]
+        x = self.values[value]
+        spec = f"rows {row} to {run[-1][1]} of {x.rows}"
+        return Box(x.name, spec, "", len(run) * x.row_nbytes, at, since, last, operand, value)

@@ -1,0 +1,101 @@
+"""The frame of a region as a picture and as figures: what the op does, rows by bands."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.errors import GraphError
+from cgraph.kernels.kernel import Pointer, contiguous
+from cgraph.kernels.target import host_target
+from cgraph.memory.check import check_plan
+from cgraph.memory.problem import Plan
+from cgraph.view.boxes import VALUE, WORKSPACE
+from cgraph.view.frames import frame_memory, problem_of, region_row, regions_of
+
+
+@pytest.fixture(scope="module")
+def function():
+    """Convolutions direct and by Winograd, a fork and a pool, in bands of a row."""
+    rng = np.random.default_rng(0)
+
+    def conv(x, k):
+        filters = rng.standard_normal((k, x.shape[1], 3, 3)).astype("float32")
+        return cg.relu(cg.conv2d(x, filters, pad=1))
+
+    image = cg.Var((1, 3, 40, 36), name="image")
+    y = conv(image, 32)
+    y = cg.max_pool2d(conv(y, 32) + conv(conv(y, 32), 32), 2)
+    return cg.compile(cg.mean(y, (2, 3)), [image], bands=1)
+
+
+def test_no_two_boxes_share_bytes_and_all_fit(function):
+    assert regions_of(function)
+    for _, node in regions_of(function):
+        memory = frame_memory(node)
+        problem = problem_of(list(memory.boxes))
+        check_plan(problem, Plan(tuple(x.offset for x in memory.boxes), memory.nbytes))
+        assert memory.nbytes == node.op.frame.nbytes
+        assert memory.lower_bound <= memory.nbytes
+
+
+def test_boxes_are_what_kernels_are_given(function):
+    """Every row that a band reads lies in a box of its value at that step, and every workspace is one."""
+    for _, node in regions_of(function):
+        boxes, frame = frame_memory(node).boxes, object()
+        specs = tuple(x.spec for x in node.operands)
+        out, *xs = (contiguous(Pointer(x), x.shape, "f4") for x in (node, *node.operands))
+        room = contiguous(Pointer(frame), (node.op.frame.nbytes,), "u1")
+        for t, act in enumerate(node.op.acts(host_target(), specs, out, tuple(xs), room)):
+            there = [x for x in boxes if x.first <= t <= x.last]
+            for lines in (act.out, *act.reads):
+                if lines.view.at.base is frame:
+                    at = lines.view.at.offset
+                    assert any(x.block == lines.value and x.offset <= at < x.offset + x.nbytes for x in there)
+            rooms = [(x.offset, x.nbytes) for x in there if x.kind == WORKSPACE]
+            assert rooms == ([(act.workspace.at.offset, act.workspace.size)] if act.workspace else [])
+
+
+def test_every_row_inside_is_in_a_box(function):
+    for _, node in regions_of(function):
+        boxes = [x for x in frame_memory(node).boxes if x.kind == VALUE]
+        for i, spec in enumerate(node.op.specs(tuple(x.spec for x in node.operands))[:-1]):
+            found = set()
+            for box in (x for x in boxes if x.block == i):
+                first, last, count = map(int, re.findall(r"\d+", box.spec))
+                found.update(range(first, last + 1))
+                assert count == spec.shape[2]
+            assert found == set(range(spec.shape[2]))
+
+
+def test_a_report_says_what_a_region_saves_and_costs(function):
+    report = cg.report(function)
+    assert [x.step for x in report.regions] == [t for t, _ in regions_of(function)]
+    for row, (_, node) in zip(report.regions, regions_of(function)):
+        whole = [spec.nbytes for spec in node.op.specs(tuple(x.spec for x in node.operands))[:-1]]
+        assert [ring.whole_nbytes for ring in row.rings] == whole
+        assert all(0 < ring.nbytes <= ring.whole_nbytes for ring in row.rings)
+        assert row.bands + row.slides == len(node.op.frame.moves)
+        assert f"{row.bands} bands" in report.text() and f"{row.bands} bands" in report.html()
+    assert len(json.loads(report.json())["regions"]) == len(report.regions)
+
+
+def test_a_page_has_the_picture_of_each_region(function):
+    assert cg.page_html(function).count("data:image/svg+xml;base64,") == len(regions_of(function))
+
+
+def test_a_picture_names_its_region_and_refuses_others(function):
+    _, node = regions_of(function)[0]
+    assert f"{node.name} at {node.where}" in cg.frame_svg(function)
+    for region in (-1, len(regions_of(function))):
+        with pytest.raises(GraphError, match=f"there is no region {region}"):
+            cg.frame_svg(function, region)
+
+
+def test_a_region_is_said_in_one_row(function):
+    step, node = regions_of(function)[0]
+    row = region_row(step, node)
+    assert row.whole_nbytes == sum(ring.whole_nbytes for ring in row.rings) > row.nbytes
+    assert row.slid_nbytes > 0 and row.seconds > 0
