@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from cgraph.cli.arguments import add_budget, add_memory
+from cgraph.cli.arguments import add_budget
 from cgraph.cli.model import Model, add_model, model_from
 from cgraph.errors import FormatError
 from cgraph.function import Function
@@ -39,7 +39,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--as-written", action="store_true", help="with .dot: the graph before any pass, without a plan"
     )
-    add_memory(parser)
+    parser.add_argument("--memory", metavar="STRATEGY", help="plan by this strategy")
     add_budget(parser)
     parser.set_defaults(run=run)
 
@@ -53,7 +53,8 @@ def run(args: argparse.Namespace) -> int:
     model = model_from(args)
     if args.as_written:
         return _write_graph(model, args.output, ending)
-    function = model.compiled(memory=args.memory, budget=args.budget)
+    given = {name: getattr(args, name) for name in ("memory", "budget")}
+    function = model.compiled(**{name: value for name, value in given.items() if value is not None})
     drawn = draw(function, args.model)
     args.output.write_bytes(drawn if isinstance(drawn, bytes) else drawn.encode())
     print(f"{args.output}: {summary(memory_of(function))}")

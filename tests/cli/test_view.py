@@ -56,6 +56,21 @@ def test_each_ending_gets_its_picture(module, tmp_path, capsys):
     assert (tmp_path / "out.dot").read_text() == function_dot(load_model(f"{module}:function").compiled())
 
 
+def test_a_page_within_a_budget_has_the_frames_of_regions(module, tmp_path):
+    source = (
+        "import cgraph as cg, numpy as np\n"
+        "x = cg.Var((1, 4, 40, 40), name='x')\n"
+        "f = np.ones((16, 4, 3, 3), 'float32')\n"
+        "y = cg.max_pool2d(cg.relu(cg.conv2d(x, f, pad=1)), 4)\n"
+    )
+    (tmp_path / f"{module}_images.py").write_text(source)
+    path = tmp_path / "out.html"
+    assert main(["view", f"{module}_images:y", "-o", str(path), "--budget", "40KiB"]) == 0
+    assert "data:image/svg+xml" in path.read_text()
+    assert main(["view", f"{module}_images:y", "-o", str(path)]) == 0
+    assert "data:image/svg+xml" not in path.read_text()
+
+
 @pytest.mark.skipif(which("dot") is None, reason="the program dot is not installed")
 def test_graphs_are_drawn_by_dot(module, tmp_path):
     svg, png = tmp_path / "out.svg", tmp_path / "out.png"
