@@ -86,7 +86,7 @@ class Framed:
         for step, (ring, front), room in zip(self.steps, self.ring_of, self.room_of):
             rows = step.event.first - front
             at = 0 if ring < 0 else bases[ring] + rows * self.values[step.event.value].row_nbytes
-            inside = (0, 0) if room < 0 else (bases[room], groups[room].nbytes)
+            inside = (0, 0) if room < 0 else (bases[room], self.packing.groups[room].nbytes)
             found.append(Move(step.event, at, step.slides, *inside))
         return Frame(tuple(found), self.nbytes)
 

@@ -2,14 +2,16 @@
 
 A box is some rows of a value from the band that makes them, or the slide that moves them, to the last that reads them;
 rows of one value have one colour. So the picture of a frame is that of a plan, with bands and slides as its steps.
+Bands that come again are drawn once, and rows count as if they came once.
 """
 
 from cgraph.errors import GraphError
-from cgraph.ir.bands import Frame
+from cgraph.ir.bands import Frame, Move
 from cgraph.ir.graph import Node, public
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.problem import Operand, Plan, Problem, UsageInterval
 from cgraph.memory.regions import CALL_NS
+from cgraph.memory.repeat import shortened
 from cgraph.memory.rows import Rows
 from cgraph.ops.physical.stream import Stream
 from cgraph.passes.stream_rows import values_of
@@ -41,7 +43,7 @@ def regions_of(shown: Shown) -> list[tuple[int, Node]]:
 def frame_memory(node: Node) -> Memory:
     """The boxes of a region's frame."""
     assert isinstance(node.op, Stream)
-    boxes = boxes_of(values_of(node), node.op.frame)
+    boxes = boxes_of(node)
     return memory_with(
         problem_of(boxes), Plan(tuple(x.offset for x in boxes), node.op.frame.nbytes, "rings"), boxes, []
     )
@@ -51,8 +53,7 @@ def region_row(step: int, node: Node) -> RegionRow:
     """What a region saves and costs."""
     op = node.op
     assert isinstance(op, Stream)
-    values, moves = values_of(node), op.frame.moves
-    boxes = boxes_of(values, op.frame)
+    values, moves, boxes = values_of(node), runs_of(op.frame), boxes_of(node)
     rings = []
     for i, value in enumerate(values[:-1]):
         own = [x for x in boxes if x.block == i and x.kind == VALUE]
@@ -70,8 +71,17 @@ def problem_of(boxes: list[Box]) -> Problem:
     return Problem(tuple(Operand(x.nbytes, UsageInterval(x.first, x.last), x.name) for x in boxes), 1)
 
 
-def boxes_of(values: list[Rows], frame: Frame) -> list[Box]:
+def runs_of(frame: Frame) -> list[Move]:
+    """The bands and slides as often as they run."""
+    return [move for move, _ in frame.turns(range(frame.loop.count) if frame.loop else (0,))]
+
+
+def boxes_of(node: Node) -> list[Box]:
     """Neighbouring rows of a value that are there for the same bands and slides, and the workspaces of bands."""
+    assert isinstance(node.op, Stream)
+    values, frame = values_of(node), node.op.frame
+    if frame.loop:
+        values = shortened(values, frame.loop)
     held, boxes = _Held(values), list[Box]()
     for t, move in enumerate(frame.moves):
         held.run(t, move.event.value, range(move.event.first, move.event.stop), move.at, move.slides)

@@ -16,19 +16,22 @@ from cgraph.view.boxes import VALUE, WORKSPACE
 from cgraph.view.frames import frame_memory, problem_of, region_row, regions_of
 
 
-@pytest.fixture(scope="module")
-def function():
-    """Convolutions direct and by Winograd, a fork and a pool, in bands of a row."""
+@pytest.fixture(scope="module", params=("bands", "rows"))
+def function(request):
+    """Convolutions direct and by Winograd, a fork and a pool, in bands of a row or of an image that is given by rows."""
     rng = np.random.default_rng(0)
 
     def conv(x, k):
         filters = rng.standard_normal((k, x.shape[1], 3, 3)).astype("float32")
         return cg.relu(cg.conv2d(x, filters, pad=1))
 
-    image = cg.Var((1, 3, 40, 36), name="image")
+    rows = 40 if request.param == "bands" else 400
+    image = cg.Var((1, 3, rows, 36), name="image")
     y = conv(image, 32)
     y = cg.max_pool2d(conv(y, 32) + conv(conv(y, 32), 32), 2)
-    return cg.compile(cg.mean(y, (2, 3)), [image], bands=1)
+    if request.param == "bands":
+        return cg.compile(cg.mean(y, (2, 3)), [image], bands=1)
+    return cg.compile(y, [image], rows=(image, y))
 
 
 def test_no_two_boxes_share_bytes_and_all_fit(function):
@@ -42,7 +45,7 @@ def test_no_two_boxes_share_bytes_and_all_fit(function):
 
 
 def test_boxes_are_what_kernels_are_given(function):
-    """Every row that a band reads lies in a box of its value at that step, and every workspace is one."""
+    """The rows that a band reads lie in a box of their value at that step, and every workspace is one."""
     for _, node in regions_of(function):
         boxes, frame = frame_memory(node).boxes, object()
         specs = tuple(x.spec for x in node.operands)
@@ -60,14 +63,15 @@ def test_boxes_are_what_kernels_are_given(function):
 
 def test_every_row_inside_is_in_a_box(function):
     for _, node in regions_of(function):
-        boxes = [x for x in frame_memory(node).boxes if x.kind == VALUE]
+        boxes, loop = [x for x in frame_memory(node).boxes if x.kind == VALUE], node.op.frame.loop
         for i, spec in enumerate(node.op.specs(tuple(x.spec for x in node.operands))[:-1]):
+            rows = spec.shape[2] - (loop.shift[i] * (loop.count - 1) if loop else 0)
             found = set()
             for box in (x for x in boxes if x.block == i):
                 first, last, count = map(int, re.findall(r"\d+", box.spec))
                 found.update(range(first, last + 1))
-                assert count == spec.shape[2]
-            assert found == set(range(spec.shape[2]))
+                assert count == rows
+            assert found == set(range(rows))
 
 
 def test_a_report_says_what_a_region_saves_and_costs(function):
@@ -77,7 +81,9 @@ def test_a_report_says_what_a_region_saves_and_costs(function):
         whole = [spec.nbytes for spec in node.op.specs(tuple(x.spec for x in node.operands))[:-1]]
         assert [ring.whole_nbytes for ring in row.rings] == whole
         assert all(0 < ring.nbytes <= ring.whole_nbytes for ring in row.rings)
-        assert row.bands + row.slides == len(node.op.frame.moves)
+        frame = node.op.frame
+        again = (frame.loop.count - 1) * (frame.loop.last - frame.loop.first) if frame.loop else 0
+        assert row.bands + row.slides == len(frame.moves) + again
         assert f"{row.bands} bands" in report.text() and f"{row.bands} bands" in report.html()
     assert len(json.loads(report.json())["regions"]) == len(report.regions)
 
