@@ -18,7 +18,7 @@ from cgraph.view.frames import frame_memory, problem_of, region_row, regions_of
 
 @pytest.fixture(scope="module", params=("bands", "rows"))
 def function(request):
-    """Convolutions direct and by Winograd, a fork and a pool, in bands of a row or of an image that is given by rows."""
+    """Convolutions direct and by Winograd, a fork and a pool, in bands of a row or of an image given by rows."""
     rng = np.random.default_rng(0)
 
     def conv(x, k):
