@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from cgraph.kernels.host import host
-from cgraph.record import Record
+from cgraph.record import Record, replace
 
 
 class Target(Record):
@@ -19,6 +19,8 @@ class Target(Record):
         lanes: float32 values in one vector register
         registers: vector registers
         fma: fused multiply-add is one instruction; without it the emitters multiply, then add
+        dot: how four products of bytes are added up: ``vnni`` in one instruction, ``pairs`` by sums of two products of
+            16 bits, ``plain`` by whole numbers
     """
 
     name: str
@@ -27,6 +29,7 @@ class Target(Record):
     lanes: int
     registers: int
     fma: bool
+    dot: str = "plain"
 
     @property
     def is_gpu(self) -> bool:
@@ -47,6 +50,10 @@ class Target(Record):
         """Values of `dtype` (``f4``, ``i8``…) in one vector register."""
         return max(1, self.lanes * 4 // int(dtype[1:]))
 
+    def channels_of(self, dtype: str) -> int:
+        """Channels of an image that lie side by side: a register of them, and as many bytes as float32 numbers."""
+        return self.lanes if dtype == "u1" else self.lanes_of(dtype)
+
 
 def gpu_target(major: int, minor: int) -> Target:
     """A GPU of this compute capability."""
@@ -55,9 +62,9 @@ def gpu_target(major: int, minor: int) -> Target:
 
 
 _AVX2 = "+sse4.2,+popcnt,+avx,+avx2,+fma,+bmi,+bmi2,+f16c,+lzcnt,+movbe"
-PORTABLE = Target("portable", "x86-64", "", 4, 16, False)
-AVX2 = Target("avx2", "haswell", _AVX2, 8, 16, True)
-AVX512 = Target("avx512", "x86-64-v4", "-prefer-256-bit", 16, 32, True)
+PORTABLE = Target("portable", "x86-64", "", 4, 16, False, "pairs")
+AVX2 = Target("avx2", "haswell", _AVX2, 8, 16, True, "pairs")
+AVX512 = Target("avx512", "x86-64-v4", "-prefer-256-bit", 16, 32, True, "pairs")
 
 
 def general(target: Target) -> Target:
@@ -71,10 +78,11 @@ def host_target() -> Target:
     x = host()
     if not x.triple.startswith("x86_64"):
         return Target("portable", x.cpu, x.features, 4, 32, True)
-    if x.has("avx512f", "avx512dq", "avx512vl"):
-        return Target("avx512", x.cpu, f"{x.features},-prefer-256-bit", 16, 32, True)
+    if x.has("avx512f", "avx512bw", "avx512dq", "avx512vl"):
+        dot = "vnni" if x.has("avx512vnni") else "pairs"
+        return Target("avx512", x.cpu, f"{x.features},-prefer-256-bit", 16, 32, True, dot)
     if x.has("avx2", "fma"):
-        return AVX2
+        return replace(AVX2, features=f"{_AVX2},+avxvnni", dot="vnni") if x.has("avxvnni") else AVX2
     return PORTABLE
 
 

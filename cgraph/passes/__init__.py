@@ -12,6 +12,7 @@ from cgraph.passes.fuse_matmul import fuse_matmul
 from cgraph.passes.fuse_pointwise import fuse_pointwise
 from cgraph.passes.fuse_reductions import fuse_reductions
 from cgraph.passes.fuse_stencils import fuse_stencils
+from cgraph.passes.integers import integers
 from cgraph.passes.lower_cpu import lower_cpu
 from cgraph.passes.pack_matmul import pack_matmul
 from cgraph.passes.tidy_loops import tidy_loops
@@ -24,6 +25,7 @@ PASSES = (
 def prepared(roots: tuple[Node, ...], target: Target, passes: bool, winograd: bool) -> tuple[Node, ...]:
     """The whole way for the CPU; without passes, constants are made readable and nothing else."""
     if passes:
+        roots = roots if target.is_gpu else integers(roots)
         roots = lowered(rewritten(roots), target, winograd)
     return align_constants(roots)
 

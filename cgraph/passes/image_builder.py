@@ -63,4 +63,4 @@ class Builder:
         if x in self.forms:
             return self.forms[x]
         code = code_of(x.dtype)
-        return Form(*x.shape, self.target.lanes_of(code), code, halo)  # type: ignore[call-arg,arg-type]
+        return Form(*x.shape, self.target.channels_of(code), code, halo)  # type: ignore[call-arg,arg-type]

@@ -21,6 +21,7 @@ from cgraph.ops.physical.conv import ConvEpilogue, LanedConv, pack_filters, pack
 from cgraph.ops.physical.conv_transpose import LanedConvTranspose, transposed_bias
 from cgraph.ops.physical.filters import LanedConvFilters, PackFilters
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
+from cgraph.ops.physical.integer import IntegerConv, PixelSum
 from cgraph.ops.physical.lanes import (
     BOXES,
     ClearFrame,
@@ -42,6 +43,7 @@ from cgraph.ops.regions import RoiAlign, RoiAlignGrad
 from cgraph.ops.resize import Resize
 from cgraph.ops.shape import BroadcastTo, broadcast_to, reshape
 from cgraph.ops.slicing import Slice
+from cgraph.passes.byte_lowerings import byte_convolution, byte_fill, byte_halo, byte_sum, is_of_bytes, keeps_fill
 from cgraph.passes.conv_layer import (
     PLAIN_CHANNELS,
     epilogue_halo,
@@ -87,6 +89,7 @@ class Lowering(Record, eq=False):
         plain: how its plain value is built without one in lanes, when nobody reads that
         halo: the frame that it reads around its first operand; None reads none
         alike: the operands that have the frame of the result, if they lie in lanes
+        fill: what the frame around its first operand holds, of bytes
     """
 
     takes: Callable[[Node, Seen], bool]
@@ -95,6 +98,7 @@ class Lowering(Record, eq=False):
     plain: Callable[[Builder, Node], Node] | None = None
     halo: Callable[[Node, Target], Halo] | None = None
     alike: Callable[[Node, Seen], Sequence[Node]] = lambda node, seen: ()
+    fill: Callable[[Node], int] | None = None
 
 
 def lowering_of(node: Node, seen: Seen) -> Lowering | None:
@@ -111,8 +115,14 @@ def always(node: Node, seen: Seen) -> bool:
     return True
 
 
-def reads_lanes(node: Node, seen: Seen) -> bool:
+def reads_blocks(node: Node, seen: Seen) -> bool:
+    """It reads images in lanes, bytes or others."""
     return node.operands[0] in seen.laned
+
+
+def reads_lanes(node: Node, seen: Seen) -> bool:
+    """It reads such images, of no bytes."""
+    return reads_blocks(node, seen) and node.operands[0].dtype != np.uint8
 
 
 def reads_images(node: Node, seen: Seen) -> bool:
@@ -122,7 +132,7 @@ def reads_images(node: Node, seen: Seen) -> bool:
 
 def pools_images(node: Node, seen: Seen) -> bool:
     assert isinstance(node.op, Pool)
-    return reads_images(node, seen) and len(node.op.window) == 2
+    return (reads_blocks(node, seen) or reads_images(node, seen)) and len(node.op.window) == 2
 
 
 def is_served(node: Node, seen: Seen) -> bool:
@@ -153,6 +163,8 @@ def is_filled(node: Node, seen: Seen) -> bool:
     """A pointwise op on images in lanes, whose result is 0 in lanes without a channel."""
     if node.ndim != 4 or all(x not in seen.laned for x in node.operands):
         return False
+    if node.dtype == np.uint8:
+        return is_of_bytes(node)
     if any(x.dtype != node.dtype or not fits(x) for x in node.operands):
         return False
     return node.shape[1] % seen.target.lanes_of(code_of(node.dtype)) == 0 or keeps_rest(node)
@@ -175,8 +187,8 @@ def every_operand(node: Node, seen: Seen) -> Sequence[Node]:
 
 def residuals(node: Node, seen: Seen) -> Sequence[Node]:
     """The residual, when it may be overwritten: nobody else reads it."""
-    assert isinstance(node.op, ConvEpilogue)
-    residual = node.op.operands(node.operands)[2]
+    op = node.op
+    residual = op.operands(node.operands)[2] if isinstance(op, ConvEpilogue) else next(iter(node.operands[4:]), None)
     return () if residual is None or seen.users[residual] != [node] or residual in seen.shown else (residual,)
 
 
@@ -285,9 +297,9 @@ def spread(b: Builder, node: Node) -> Node:
 
 
 def concat(b: Builder, node: Node) -> Node:
-    forms = [b.forms[x] for x in node.operands]
+    forms = [replace(b.forms[x], fill=b.forms[node].fill) for x in node.operands]
     if all(f.c % f.lanes == 0 for f in forms[:-1]):
-        return apply(Concat(1), *map(b.laned, node.operands))
+        return apply(Concat(1), *map(b.in_form, node.operands, forms))
     return in_lanes(b, node, LanedConcat)
 
 
@@ -304,13 +316,14 @@ def pixel_sum(b: Builder, node: Node) -> Node:
 def pointwise(b: Builder, node: Node) -> Node:
     form = b.forms[node]
     made = apply(node.op, *(operand(b, x, form) for x in node.operands))
-    return made if form.halo == NO_HALO or keeps_frame(node) else apply(ClearFrame(form), made)
+    keeps = keeps_fill(node, b) if node.dtype == np.uint8 else keeps_frame(node)
+    return made if form.halo == NO_HALO or keeps else apply(ClearFrame(form), made)
 
 
 def operand(b: Builder, x: Node, form: Form) -> Node:
     """An operand of a pointwise op in lanes: whole, or spread over pixels."""
     if not isinstance(x.op, BroadcastTo):
-        return b.in_form(x, form)
+        return b.in_form(x, replace(form, fill=b.forms[x].fill) if x in b.forms else form)
     source = x.operands[0]
     if source.size == 1:
         return apply(BroadcastTo(form.shape), reshape(b.plain(source), ()))
@@ -331,6 +344,8 @@ def array_of(node: Node | None) -> np.ndarray | None:
 
 
 LOWERINGS: dict[type[Op], Lowering] = {
+    IntegerConv: Lowering(always, byte_convolution, halo=byte_halo, alike=residuals, fill=byte_fill),
+    PixelSum: Lowering(reads_blocks, byte_sum, laned=False),
     ConvEpilogue: Lowering(always, convolution, halo=epilogue_halo, alike=residuals),
     ConvFilters: Lowering(is_served, filter_grad, laned=False, halo=filter_grad_halo),
     MaxPool: Lowering(pools_images, pooled),

@@ -11,6 +11,7 @@ from cgraph.ir.graph import Node, keeps_place
 from cgraph.ir.traverse import located, post_order, users_of
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.target import Target
+from cgraph.ops.join import Concat
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
 from cgraph.ops.physical.ports import TakeRows
 from cgraph.ops.pool import MaxPoolPlaces
@@ -78,15 +79,29 @@ def forms_of(order: list[Node], rows: Rows, seen: Seen) -> dict[Node, Form]:
         if row.halo and node.operands[0] in group:
             top = root(node.operands[0])
             need[top] = widest(need.get(top, NO_HALO), row.halo(node, seen.target))
+    fills = fills_of(laned, rows)
     return {
-        x: Form(*x.shape, lanes_of(x, seen.target), code_of(x.dtype), need.get(root(x), NO_HALO))  # type: ignore[call-arg,arg-type]
+        x: Form(*x.shape, lanes_of(x, seen.target), code_of(x.dtype), need.get(root(x), NO_HALO), fills.get(x, 0))  # type: ignore[call-arg,arg-type]
         for x in laned
     }
 
 
+def fills_of(laned: list[Node], rows: Rows) -> dict[Node, int]:
+    """What frames of bytes hold: the zero point with which the first convolution reads them, or of what is joined."""
+    fills: dict[Node, int] = {}
+    for node, row in rows.items():
+        if row.fill:
+            fills.setdefault(node.operands[0], row.fill(node))
+    for node in reversed(laned):
+        if isinstance(node.op, Concat):
+            for x in node.operands:
+                fills.setdefault(x, fills.get(node, 0))
+    return fills
+
+
 def lanes_of(x: Node, target: Target) -> int:
     """Channels side by side; places of elements lie as the elements do."""
-    return target.lanes_of(code_of((x.operands[0] if isinstance(x.op, MaxPoolPlaces) else x).dtype))
+    return target.channels_of(code_of((x.operands[0] if isinstance(x.op, MaxPoolPlaces) else x).dtype))
 
 
 def widest(a: Halo, b: Halo) -> Halo:

@@ -12,8 +12,10 @@ from cgraph.kernels.calls.gemm_tile import GemmTile
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Const
 from cgraph.ops.linear import Matmul
+from cgraph.ops.physical.integer import IntegerMatmul
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
 from cgraph.passes.fold_constants import constant_of, source_of
+from cgraph.passes.pack_integers import packed_product
 from cgraph.passes.rewrite import remade
 
 
@@ -27,7 +29,7 @@ def pack_matmul(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
     if target.has_blocks:
         return outputs
     order = post_order(outputs)
-    if not any(isinstance(node.op, Matmul | MatmulEpilogue) for node in order):
+    if not any(isinstance(node.op, Matmul | MatmulEpilogue | IntegerMatmul) for node in order):
         return outputs
 
     packed: dict[tuple, tuple[Node, GemmTile]] = {}  # products that read the same constant read the same panels
@@ -40,6 +42,8 @@ def pack_matmul(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
         return packed[key]
 
     def change(node: Node, operands: tuple[Node, ...]) -> Node:
+        if isinstance(node.op, IntegerMatmul):
+            return packed_product(node, operands, target)
         y = constant_matrix(operands[1]) if isinstance(node.op, Matmul | MatmulEpilogue) else None
         rows = prod(node.shape[:-1]) if y is not None else 0
         if y is None or rows < 2 or node.dtype.kind != "f" or node.size == 0 or len(y) == 0:

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from cgraph.kernels.calls.laned_copy import (
     concat_calls,
     copy_channels_calls,
+    fill_halo_calls,
     to_lanes_calls,
     to_plain_calls,
-    zero_halo_calls,
 )
 from cgraph.kernels.target import target_named
 from tests.support.images import assert_zero_frame, buffer, empty_laned, interior, laned, plain
@@ -60,13 +60,13 @@ def test_zero_halo_clears_the_frame_and_nothing_else(halo, target):
     kept = interior(made).copy()
     buffer(made)[...] = np.nan
     interior(made)[...] = kept
-    run_calls(zero_halo_calls(made), target)
+    run_calls(fill_halo_calls(made), target)
     assert_zero_frame(made)
     np.testing.assert_array_equal(plain(made), x)
 
 
 def test_no_halo_needs_no_call():
-    assert zero_halo_calls(laned(images((1, 4, 2, 2)), LANES)) == []
+    assert fill_halo_calls(laned(images((1, 4, 2, 2)), LANES)) == []
 
 
 @pytest.mark.parametrize("target", TARGETS)

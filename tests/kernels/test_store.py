@@ -29,7 +29,7 @@ from cgraph.kernels.store import KernelStore, emitter_hash, symbol_of
 from cgraph.kernels.target import host_target, new_target_machine
 
 ABSOLUTE = 0xFFF1  # a symbol's section, where its value is no place
-KERNEL, HOST = Kernel("laned_copy.zero_halo", ("f4",)), host_target()
+KERNEL, HOST = Kernel("laned_copy.fill_halo", ("f4", 4)), host_target()
 
 
 @pytest.fixture
@@ -309,7 +309,7 @@ def test_the_code_that_llvm_places_is_kept_by_one_engine_for_each_target(monkeyp
     store = KernelStore(None)
     first = store.address(KERNEL, HOST)
     engine = store._engine(host_target())
-    second = store.address(Kernel("laned_copy.zero_halo", ("f8",)), HOST)
+    second = store.address(Kernel("laned_copy.fill_halo", ("f8", 4)), HOST)
     assert store._engine(host_target()) is engine
     assert engine.get_function_address(symbol_of(KERNEL, HOST)) == first != second
 

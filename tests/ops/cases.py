@@ -129,6 +129,9 @@ def running(h: Node, x: Node, w: Node) -> list[Node]:
 POINTWISE = [
     *named("add subtract multiply hypot", SHAPE, (5,)),
     *named("arctan2 true_divide", SHAPE, positive(3, 1)),
+    case("quantize", lambda x, s: cg.quantize(x, s, 120), SHAPE, positive(3, 1), smooth=False),
+    case("quantize", lambda x: cg.quantize(x, 0.01, -5, "int8"), SHAPE, smooth=False, label="int8"),
+    case("dequantize", lambda q, s: cg.dequantize(q, s, 3), whole(*SHAPE, low=0, high=256, dtype="uint8"), positive(5)),
     *named("power", positive(*SHAPE), (5,)),
     *named("negative square exp exp2 expm1 sin cos arctan sinh cosh tanh arcsinh erf erfc", SHAPE),
     *named("sigmoid softplus swish mish softsign celu elu selu gelu", SHAPE),

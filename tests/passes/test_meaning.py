@@ -16,6 +16,14 @@ from cgraph.ops.physical.conv import ConvEpilogue, LanedConv
 from cgraph.ops.physical.conv_transpose import LanedConvTranspose
 from cgraph.ops.physical.filters import LanedConvFilters
 from cgraph.ops.physical.in_place import InPlace
+from cgraph.ops.physical.integer import (
+    IntegerConv,
+    IntegerMatmul,
+    LanedIntegerConv,
+    LanedPixelSum,
+    PackedIntegerMatmul,
+    PixelSum,
+)
 from cgraph.ops.physical.lanes import InLanes, LanedPlaces, ToPlain
 from cgraph.ops.physical.ports import GiveRows, TakeRows
 from cgraph.ops.physical.rounds import Rounds
@@ -28,6 +36,7 @@ from tests.support.networks import POOLED, SMOOTH, networks, normal
 from tests.support.tolerance import assert_close
 
 TARGETS = ("host", "avx2", "portable")
+BYTES = {IntegerConv, LanedIntegerConv, IntegerMatmul, PackedIntegerMatmul, PixelSum, LanedPixelSum}  # test_integers.py
 PLANNED = {InPlace, Again, Rounds, Stream, SlicedConv}  # made after lowering, of ops that are lowered
 PORTS = {TakeRows, GiveRows}  # made where a run is fed by rows: tests/function/test_by_rows.py
 
@@ -159,7 +168,7 @@ def test_every_physical_op(target):
         check(target, outputs, scale=20)
         met.update(type(node.op) for node in post_order(lowered_for(target, outputs)))
     physical = {op for op in subclasses(Op) if op.__module__.startswith("cgraph.ops.physical")}
-    assert physical - met == {InLanes, ConvEpilogue, *PLANNED, *PORTS}  # a base; what is lowered
+    assert physical - met == {InLanes, ConvEpilogue, *PLANNED, *PORTS, *BYTES}  # a base; what is lowered
     assert all(op.meaning is not Op.meaning for op in physical)
 
 

@@ -26,7 +26,7 @@ def empty_laned(shape, lanes, halo=(0, 0, 0, 0), dtype="f4", channels=0, channel
     """A value in lanes of NaN in a zero halo."""
     x = Laned(Pointer(np.empty(0)), *shape, lanes, halo, channel_offset, channels, dtype)
     made = Laned(Pointer(aligned(x.nbytes).view(dtype)), *shape, lanes, halo, channel_offset, channels, dtype)
-    interior(made)[...] = np.nan
+    interior(made)[...] = np.nan if dtype[0] == "f" else 99
     return made
 
 

@@ -15,6 +15,7 @@ from cgraph.formats.onnx.tensors import sparse_array
 from cgraph.ir.graph import Node, keeps_place, made_at
 from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import Const, ConstOp
+from cgraph.ops.quantise import Dequantize
 
 DOMAINS = ("", "ai.onnx")
 FOLDED_SIZE = 4096  # elements: shape computations are far smaller, weights far larger
@@ -163,8 +164,8 @@ def opsets_of(imports: Sequence[Any]) -> dict[str, int]:
 
 
 def folded(x: Value, operands: Sequence[Value], known: Known) -> Value:
-    """A small result of constants as a Const, so that shape computations end here."""
-    if not isinstance(x, Node) or x.size > FOLDED_SIZE or isinstance(x.op, ConstOp):
+    """A small result of constants as a Const, so that shape computations end here; quantized filters stay so."""
+    if not isinstance(x, Node) or x.size > FOLDED_SIZE or isinstance(x.op, ConstOp | Dequantize):
         return x
     if any(y is not None and not is_small_constant(y) for y in operands):
         return x

@@ -48,7 +48,7 @@ class ConvShape(Record):
 
     @cached_property
     def lanes(self) -> int:
-        return self.target.lanes_of(self.dtype)
+        return self.target.channels_of(self.dtype)
 
     @property
     def blocks(self) -> int:

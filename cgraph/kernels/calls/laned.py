@@ -2,7 +2,8 @@
 
 The channels of one block lie side by side, one vector register; the frame of zero pixels around an image (the halo)
 lets a convolution read beyond the border without a test. Channels beyond `c` in the last block are zero lanes and stay
-zero (as long as values are finite: 0 times an infinity is not zero).
+zero (as long as values are finite: 0 times an infinity is not zero). Bytes stand for numbers with a zero point: a frame
+holds that, and lanes without a channel hold anything.
 """
 
 from cgraph.kernels.kernel import Pointer
@@ -15,12 +16,13 @@ class Laned(Record):
     Fields
         at: first byte of the buffer, halo included
         n, c, h, w: images, channels of this value, rows, columns
-        lanes: channels in a block: the target's vector width for `dtype`
+        lanes: channels in a block: those that a target lays side by side for `dtype`
         halo: zero pixels around each image ``(top, left, bottom, right)``
         channel_offset: first channel of this value in the buffer
         channels: channels of the whole buffer; 0 means that it ends with this value
-        dtype: ``f4`` or ``f8``
+        dtype: ``f4``, ``f8`` or ``u1``
         steps: elements from one image, block and row to the next, where they do not follow one another in this order
+        fill: what the frame holds; of bytes the number that means 0
     """
 
     at: Pointer
@@ -34,6 +36,7 @@ class Laned(Record):
     channels: int = 0
     dtype: str = "f4"
     steps: tuple[int, int, int] | None = None
+    fill: int = 0
 
     @property
     def itemsize(self) -> int:

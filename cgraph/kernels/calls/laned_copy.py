@@ -1,4 +1,4 @@
-"""Calls that change a layout: plain to lanes and back, frames of zeros, channels to other lanes (concat, slices)."""
+"""Calls that change a layout: plain to lanes and back, frames, channels to other lanes (concat, slices)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +7,7 @@ from cgraph.kernels.calls.laned import Laned, require_whole_blocks
 from cgraph.kernels.calls.lowered import chunk_of
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.signature import Signature
-from cgraph.kernels.signatures.laned_copy import CHANNELS, TO_LANES, TO_PLAIN, ZERO_HALO
+from cgraph.kernels.signatures.laned_copy import CHANNELS, FILL_HALO, TO_LANES, TO_PLAIN
 
 
 def to_lanes_calls(out: Laned, x: View) -> list[Call]:
@@ -44,21 +44,21 @@ def row_call(family: Signature, x: Laned, sides: Mapping[str, object]) -> Call:
     band = band_of(x.h, x.w)
     tasks = banded_tasks(x.n, x.blocks, x.h, band)
     chunk = chunk_of(tasks, x.w * x.lanes * 0.4)
-    return family.call((x.dtype,), tasks, chunk, c=x.c, h=x.h, w=x.w, blocks=x.blocks, band=band, **sides)
+    return family.call((x.dtype, x.lanes), tasks, chunk, c=x.c, h=x.h, w=x.w, blocks=x.blocks, band=band, **sides)
 
 
-def zero_halo_calls(x: Laned) -> list[Call]:
-    """Zero the frame around every plane of the whole buffer of `x`; no call when there is no frame."""
+def fill_halo_calls(x: Laned) -> list[Call]:
+    """Fill the frame around every plane of the whole buffer of `x`; no call when there is no frame."""
     top, left, bottom, right = x.halo
     if not x.has_halo:
         return []
     rows, columns = top + x.h + bottom, left + x.w + right
     band = band_of(rows, columns)
     tasks = banded_tasks(x.n, x.buffer_blocks, rows, band)
-    call = ZERO_HALO.call(
-        (x.dtype,), tasks, chunk_of(tasks, 10 + (left + right) * 2.0),
+    call = FILL_HALO.call(
+        (x.dtype, x.lanes), tasks, chunk_of(tasks, 10 + (left + right) * 2.0),
         out=x.at, image=x.image, plane=x.plane, line=x.row, above=top, below=bottom, h=x.h, before=left, after=right,
-        w=x.w, blocks=x.buffer_blocks, band=band,
+        w=x.w, blocks=x.buffer_blocks, band=band, fill=x.fill,
     )  # fmt: skip
     return [call]
 

@@ -1,4 +1,4 @@
-"""Copies between plain images and ones in lanes, frames of zeros, and channels that move to other lanes."""
+"""Copies between plain images and ones in lanes, frames, and channels that move to other lanes."""
 
 from types import SimpleNamespace
 
@@ -8,10 +8,9 @@ from cgraph.kernels.llvm.flow import banded_rows, first_lanes, masked_load, mask
 
 
 @final
-def to_lanes(k: Builder, dtype: str) -> None:
+def to_lanes(k: Builder, dtype: str, lanes: int) -> None:
     """Plain to lanes; lanes beyond the channels become zero. Task: one row of one block of an image, by bands."""
     a = k.args()
-    lanes = k.target.lanes_of(dtype)
     with banded_rows(k, a.blocks, a.h, a.band) as (image, block, row):
         x = a.x + (image * a.x_image + row * a.x_row)
         out = a.out + (image * a.o_image + block * a.o_plane + row * a.o_row)
@@ -34,10 +33,9 @@ def to_lanes(k: Builder, dtype: str) -> None:
 
 
 @final
-def to_plain(k: Builder, dtype: str) -> None:
+def to_plain(k: Builder, dtype: str, lanes: int) -> None:
     """Laned to plain. Task: one row of one block of an image, by bands."""
     a = k.args()
-    lanes = k.target.lanes_of(dtype)
     with banded_rows(k, a.blocks, a.h, a.band) as (image, block, row):
         x = a.x + (image * a.x_image + block * a.x_plane + row * a.x_row)
         out = a.out + (image * a.o_image + row * a.o_row)
@@ -66,21 +64,21 @@ def in_squares(k: Builder, count: Val, lanes: int, square, single) -> None:
 
 
 @final
-def zero_halo(k: Builder, dtype: str) -> None:
-    """Zero the frame of a plane. Task: one row of one block of an image, frame included, by bands."""
+def fill_halo(k: Builder, dtype: str, lanes: int) -> None:
+    """Fill the frame of a plane. Task: one row of one block of an image, frame included, by bands."""
     a = k.args()
-    lanes = k.target.lanes_of(dtype)
     rows, columns = a.above + a.h + a.below, a.before + a.w + a.after
+    fill = k.splat(k.cast(a.fill, dtype), lanes)
     with banded_rows(k, a.blocks, rows, a.band) as (image, block, row):
         line = a.out + (image * a.image + block * a.plane + row * a.line)
         is_outside = (row < a.above) | (row >= a.above + a.h)
-        clear(k, line, k.select(is_outside, columns, a.before), lanes)
-        clear(k, line + (a.before + a.w) * lanes, k.select(is_outside, 0, a.after), lanes)
+        fill_pixels(k, line, k.select(is_outside, columns, a.before), fill)
+        fill_pixels(k, line + (a.before + a.w) * lanes, k.select(is_outside, 0, a.after), fill)
 
 
-def clear(k: Builder, at: Ptr, pixels: Val, lanes: int) -> None:
+def fill_pixels(k: Builder, at: Ptr, pixels: Val, fill: Val) -> None:
     with k.loop(0, pixels) as i:
-        at.store(k.const(0, at.dtype, lanes), i * lanes)
+        at.store(fill, i * fill.lanes)
 
 
 @final
@@ -102,7 +100,7 @@ def channels(k: Builder, dtype: str, is_shifted: bool) -> None:
 
 def copy_whole(k: Builder, a: SimpleNamespace, x: Ptr, out: Ptr, block: Val) -> None:
     """One row of a whole block; the last block of a value may be filled in part."""
-    lanes = k.target.lanes_of(x.dtype)
+    lanes = k.target.channels_of(x.dtype)
     with k.if_else((block + 1) * lanes <= a.c) as (whole, cut):
         with whole, k.loop(0, a.w) as column:
             out.store(x.load(column * lanes, lanes), column * lanes)
@@ -112,7 +110,7 @@ def copy_whole(k: Builder, a: SimpleNamespace, x: Ptr, out: Ptr, block: Val) -> 
 
 def copy_shifted(k: Builder, a: SimpleNamespace, x: Ptr, out: Ptr, block: Val) -> None:
     """One row: what is near lies in the first block that a vector touches, what is far in the next."""
-    lanes = k.target.lanes_of(x.dtype)
+    lanes = k.target.channels_of(x.dtype)
     lane = k.iota("i4", lanes)
     readable = first_lanes(k, a.c - block * lanes, lanes)
     writable = first_lanes(k, a.stored - block * lanes, lanes)

@@ -18,7 +18,7 @@ def window(k: Builder, dtype: str, is_laned: bool, kind: str) -> None:
     Task: one row of one plane (channel or block of channels) of an image, by bands.
     """
     a = k.args()
-    lanes = k.target.lanes_of(dtype) if is_laned else 0
+    lanes = k.target.channels_of(dtype) if is_laned else 0
     empty = k.const(0, dtype, lanes) if kind == "mean" else least(k, dtype, lanes)
     with banded_rows(k, a.planes, a.rows, a.band) as (image, channel, row):
         r = [(a.row_table + row * 4).load(i) for i in range(4)]

@@ -8,17 +8,17 @@ CONVERT = {
     "x": "dtype*", "x_image": "i8", "x_plane": "i8", "x_row": "i8",
     "out": "dtype*", "o_image": "i8", "o_plane": "i8", "o_row": "i8",
 }  # fmt: skip
-TO_LANES = Signature("laned_copy.to_lanes", ("dtype",), CONVERT)
-TO_PLAIN = Signature("laned_copy.to_plain", ("dtype",), CONVERT)
+TO_LANES = Signature("laned_copy.to_lanes", ("dtype", "lanes"), CONVERT)
+TO_PLAIN = Signature("laned_copy.to_plain", ("dtype", "lanes"), CONVERT)
 
-ZERO_HALO = Signature(
-    "laned_copy.zero_halo",
-    ("dtype",),
+FILL_HALO = Signature(
+    "laned_copy.fill_halo",
+    ("dtype", "lanes"),
     {
         # sizes in pixels, `above` and `below` in rows; elements from one image, plane and row to the next
         "out": "dtype*", "image": "i8", "plane": "i8", "line": "i8",
         "above": "i8", "below": "i8", "h": "i8", "before": "i8", "after": "i8", "w": "i8",
-        "blocks": "i8", "band": "i8",
+        "blocks": "i8", "band": "i8", "fill": "i8",
     },
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.conv import conv_calls, conv_nbytes, conv_overwrites_residual
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.depthwise import depthwise_calls, is_depthwise, pack_depthwise
-from cgraph.kernels.calls.laned_copy import zero_halo_calls
+from cgraph.kernels.calls.laned_copy import fill_halo_calls
 from cgraph.kernels.calls.pack import pack_bias, pack_conv
 from cgraph.kernels.calls.unpack import unpacked, unpacked_winograd
 from cgraph.kernels.calls.winograd import Winograd, pack_winograd, winograd_calls
@@ -156,7 +156,7 @@ class LanedConv(Op):
         to = self.result.at(out)
         source: Any = x if self.source is None else self.source.at(x)
         residual = self.residual.at(rest[0]) if self.residual is not None else None
-        frame = [] if rest and rest[0] == out else zero_halo_calls(to)
+        frame = [] if rest and rest[0] == out else fill_halo_calls(to)
         places = to, source, filters.at, bias.at
         if self.tile:
             made = winograd_calls(self.winograd, *places, residual, self.activation, workspace)

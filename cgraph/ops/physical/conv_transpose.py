@@ -10,7 +10,7 @@ from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.conv_transpose import TransposedShape, conv_transpose_calls, pack_transposed
-from cgraph.kernels.calls.laned_copy import zero_halo_calls
+from cgraph.kernels.calls.laned_copy import fill_halo_calls
 from cgraph.kernels.calls.unpack import unpacked
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
@@ -58,7 +58,7 @@ class LanedConvTranspose(Op):
         def calls(out: View, x: View, filters: View, bias: View) -> list[Call]:
             to, source = self.result.at(out), self.source.at(x)
             made = conv_transpose_calls(self.shape, to, source, filters.at, bias.at, self.activation)
-            return [*zero_halo_calls(to), *made.calls]
+            return [*fill_halo_calls(to), *made.calls]
 
         return Work(calls)
 

@@ -12,13 +12,14 @@ NO_HALO: Halo = (0, 0, 0, 0)
 
 
 class Form(Record):
-    """Images ``[n, c, h, w]`` as ``[n, c / lanes, h + halo, w + halo, lanes]``, zero where there is no channel.
+    """Images ``[n, c, h, w]`` as ``[n, c / lanes, h + halo, w + halo, lanes]``, `fill` where there is no channel.
 
     Fields
         n, c, h, w: the images
         lanes: channels side by side
-        dtype: ``f4`` or ``f8``
-        halo: zero pixels around each image ``(top, left, bottom, right)``
+        dtype: ``f4``, ``f8`` or ``u1``
+        halo: pixels around each image ``(top, left, bottom, right)``
+        fill: what they hold; of bytes the number that means 0
     """
 
     n: int
@@ -28,6 +29,7 @@ class Form(Record):
     lanes: int
     dtype: str = "f4"
     halo: Halo = NO_HALO
+    fill: int = 0
 
     @property
     def logical(self) -> tuple[int, ...]:
@@ -46,7 +48,8 @@ class Form(Record):
         """The value where a view shows it, as kernels take it, wherever its images, blocks and rows begin."""
         image, plane, row = (step // view.itemsize for step in view.strides[:3])
         steps = image, plane, row
-        return Laned(view.at, self.n, self.c, self.h, self.w, self.lanes, self.halo, dtype=self.dtype, steps=steps)
+        at = view.at, self.n, self.c, self.h, self.w, self.lanes, self.halo
+        return Laned(*at, dtype=self.dtype, steps=steps, fill=self.fill)
 
     def rows(self, first: int, stop: int) -> "Form":
         """The form of some rows of the array, counted with the frame, of which these keep their part."""
@@ -60,7 +63,7 @@ class Form(Record):
 
     def laid(self, x: np.ndarray) -> np.ndarray:
         """A plain array in this form."""
-        out = np.zeros(self.shape, x.dtype)
+        out = np.full(self.shape, self.fill, x.dtype)
         top, left, _, _ = self.halo
         for first in range(0, self.c, self.lanes):
             some = x[:, first : first + self.lanes].transpose(0, 2, 3, 1)

@@ -12,7 +12,7 @@ from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.calls.laned import Laned
-from cgraph.kernels.calls.laned_copy import concat_calls, to_lanes_calls, to_plain_calls, zero_halo_calls
+from cgraph.kernels.calls.laned_copy import concat_calls, fill_halo_calls, to_lanes_calls, to_plain_calls
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.calls.pool import pool_calls
 from cgraph.kernels.calls.pool_places import place_calls, spread_calls
@@ -56,7 +56,7 @@ class ToLanes(Op):
     def work(self, target: Target, x: Spec) -> Work:
         def calls(out: View, x: View) -> list[Call]:
             to = self.form.at(out)
-            return [*zero_halo_calls(to), *to_lanes_calls(to, x)]
+            return [*fill_halo_calls(to), *to_lanes_calls(to, x)]
 
         return Work(calls)
 
@@ -103,7 +103,7 @@ class ClearFrame(Op):
     def work(self, target: Target, x: Spec) -> Work:
         def calls(out: View, x: View) -> list[Call]:
             first = [] if x == out else copy_calls(target, out, x)
-            return [*first, *zero_halo_calls(self.form.at(out))]
+            return [*first, *fill_halo_calls(self.form.at(out))]
 
         return Work(calls, overwrites=(0,))
 
@@ -171,7 +171,7 @@ class InLanes(Op):
         def calls(out: View, *xs: View) -> list[Call]:
             to = self.result.at(out)
             sources = (x if form is None else form.at(x) for x, form in zip(xs, self.sources))
-            return [*zero_halo_calls(to), *self.pixels(to, *sources)]
+            return [*fill_halo_calls(to), *self.pixels(to, *sources)]
 
         return Work(calls)
 

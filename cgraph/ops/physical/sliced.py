@@ -8,7 +8,7 @@ from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.calls.conv import conv_calls
-from cgraph.kernels.calls.laned_copy import zero_halo_calls
+from cgraph.kernels.calls.laned_copy import fill_halo_calls
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
 from cgraph.ops.physical.conv import LanedConv
@@ -54,7 +54,7 @@ class SlicedConv(Op):
         filters, (bias, *residuals) = self.split(rest)
         conv, to, source = self.conv, self.conv.result.at(out), self.conv.source.at(x)  # type: ignore[union-attr]
         residual: Any = conv.residual.at(residuals[0]) if conv.residual is not None else None
-        made, first = [] if residuals and residuals[0] == out else list(zero_halo_calls(to)), 0
+        made, first = [] if residuals and residuals[0] == out else list(fill_halo_calls(to)), 0
         for part, panels in zip(filters, self.panels):
             count = min(panels * conv.shape.panel_channels, conv.shape.k - first)
             shape = replace(conv.shape, k=count, panel=conv.shape.vectors)

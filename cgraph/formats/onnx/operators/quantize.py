@@ -1,7 +1,5 @@
 """Numbers as small integers with a scale and a zero point, and products of such numbers."""
 
-from typing import Any
-
 import numpy as np
 
 from cgraph.errors import FormatError
@@ -10,6 +8,7 @@ from cgraph.formats.onnx.names import cg
 from cgraph.formats.onnx.operators.conv import biased, moves, spatial
 from cgraph.formats.onnx.tensors import dtype_of_number
 from cgraph.ir.graph import Node
+from cgraph.ops.leaf import ConstOp
 from cgraph.ops.shape import axis_of
 
 
@@ -24,15 +23,6 @@ def fitting(scale: Node, x: Node, axis: int, block: int) -> Node:
     return cg.reshape(scale, (-1, *[1] * (x.ndim - axis - 1)))
 
 
-def quantized(x: Node, scale: Any, zero: Any, dtype: np.dtype) -> Node:
-    """round(x / scale) + zero, held within the dtype; halves go to the even number."""
-    limits = np.iinfo(dtype)
-    whole = cg.rint(x / cg.astype(scale, x.dtype))
-    if zero is not None:
-        whole = whole + cg.astype(zero, x.dtype)
-    return cg.astype(cg.clip(whole, float(limits.min), float(limits.max)), dtype)
-
-
 @operator("QuantizeLinear")
 def quantize(c: Context) -> Node:
     x, axis, block = c[0], c.attribute("axis", 1), c.attribute("block_size", 0)
@@ -42,18 +32,16 @@ def quantize(c: Context) -> Node:
     if dtype.kind not in "iu":
         raise FormatError(f"quantization to {dtype} is not supported")
     x = x if x.dtype.kind == "f" else cg.astype(x, c[1].dtype)
-    zero = None if zero is None else fitting(zero, x, axis, block)
-    return quantized(x, fitting(c[1], x, axis, block), zero, dtype)
+    zero = 0 if zero is None else fitting(zero, x, axis, block)
+    return cg.quantize(x, cg.astype(fitting(c[1], x, axis, block), x.dtype), zero, dtype)
 
 
 @operator("DequantizeLinear")
 def dequantize(c: Context) -> Node:
     x, axis, block = c[0], c.attribute("axis", 1), c.attribute("block_size", 0)
-    scale = fitting(c[1], x, axis, block)
-    whole = cg.astype(x, "int32")
-    if c.value(2) is not None:
-        whole = whole - cg.astype(fitting(c[2], x, axis, block), "int32")
-    return cg.astype(whole, scale.dtype) * scale
+    zero = c.get(2)
+    zero = 0 if zero is None else fitting(zero, x, axis, block)
+    return cg.dequantize(x, fitting(c[1], x, axis, block), zero)
 
 
 @operator("DynamicQuantizeLinear")
@@ -64,7 +52,7 @@ def dynamic_quantize(c: Context) -> tuple[Node, Node, Node]:
     scale = cg.astype((high - low) / 255.0, "float32")
     scale = cg.where(cg.equal(scale, 0.0), cg.ones_like(scale), scale)
     zero = cg.astype(cg.clip(cg.rint(-low / scale), 0.0, 255.0), "uint8")
-    return quantized(x, scale, zero, np.dtype("uint8")), scale, zero
+    return cg.quantize(x, scale, zero), scale, zero
 
 
 def centred(x: Node, zero: Node | None, axis: int) -> Node:
@@ -91,17 +79,77 @@ def integer_conv(c: Context, x: Node, f: Node) -> Node:
     return cg.astype(spatial("conv", x)(x, f, stride, pad, dilation, c.attribute("group", 1)), "int32")
 
 
+def part(c: Context, i: int, axis: int = 1) -> Node:
+    """Operands i to i + 2, numbers with their scale and zero point, as floats."""
+    x, zero = c[i], c.get(i + 2)
+    scale = fitting(c[i + 1], x, axis, 0)
+    return cg.dequantize(x, scale, 0 if zero is None else fitting(zero, x, axis, 0))
+
+
+def floats(c: Context, i: int, x: Node) -> Node:
+    """Floats as numbers with the scale and zero point that operands i and i + 1 are."""
+    zero = c.get(i + 1)
+    dtype = np.dtype("uint8") if zero is None else zero.dtype
+    return cg.quantize(x, fitting(c[i], x, 1, 0), 0 if zero is None else fitting(zero, x, 1, 0), dtype)
+
+
 @operator("QLinearMatMul")
 def q_matmul(c: Context) -> Node:
     x, y = c[0], c[3]
+    if y.ndim == 2 and isinstance(y.op, ConstOp):
+        return floats(c, 6, cg.matmul(part(c, 0), part(c, 3, y.ndim - 1)))
     product = cg.matmul(centred(x, c[2], max(x.ndim - 2, 0)), centred(y, c[5], y.ndim - 1))
     scale = fitting(c[1], x, max(x.ndim - 2, 0), 0) * fitting(c[4], y, y.ndim - 1, 0)
     scale = cg.astype(scale, "float64") / cg.astype(c[6], "float64")
-    return quantized(cg.astype(product, "float64") * scale, np.float64(1), c[7], c[7].dtype)
+    return cg.quantize(cg.astype(product, "float64") * scale, np.float64(1), c[7], c[7].dtype)
 
 
 @operator("QLinearConv")
 def q_conv(c: Context) -> Node:
+    if c[0].ndim == 4 and isinstance(c[3].op, ConstOp):
+        x, f, bias = part(c, 0), part(c, 3, 0), c.get(8)
+        found = cg.conv2d(x, f, *moves(c, x, f.shape[2:]), c.attribute("group", 1))
+        return floats(c, 6, biased(found, None if bias is None else cg.dequantize(bias, c[1] * c[4])))
     total = biased(integer_conv(c, centred(c[0], c[2], 1), centred(c[3], c[5], 0)), c.get(8))
     scale = cg.astype(c[1], "float64") * cg.astype(fitting(c[4], total, 1, 0), "float64") / cg.astype(c[6], "float64")
-    return quantized(cg.astype(total, "float64") * scale, np.float64(1), c[7], c[7].dtype)
+    return cg.quantize(cg.astype(total, "float64") * scale, np.float64(1), c[7], c[7].dtype)
+
+
+@operator("com.microsoft.QLinearAdd", "com.microsoft.QLinearMul")
+def q_pair(c: Context) -> Node:
+    x, y = part(c, 0), part(c, 3)
+    return floats(c, 6, x + y if c.kind.endswith("Add") else x * y)
+
+
+@operator("com.microsoft.QLinearConcat")
+def q_concat(c: Context) -> Node:
+    """Scale and zero point of the result, then of each part after it."""
+    return floats(c, 0, cg.concat([part(c, i) for i in range(2, len(c.nodes), 3)], c.required("axis")))
+
+
+@operator("com.microsoft.QLinearGlobalAveragePool")
+def q_global_average(c: Context) -> Node:
+    if c.attribute("channels_last", 0):
+        raise FormatError("images with channels last are not supported")
+    x = part(c, 0)
+    return floats(c, 3, cg.mean(x, tuple(range(2, x.ndim)), keepdims=True))
+
+
+@operator("com.microsoft.QLinearLeakyRelu", "com.microsoft.QLinearSigmoid")
+def q_activation(c: Context) -> Node:
+    x = part(c, 0)
+    leaky = c.kind.endswith("LeakyRelu")
+    return floats(c, 3, cg.leaky_relu(x, c.attribute("alpha", 0.01)) if leaky else cg.sigmoid(x))
+
+
+@operator("com.microsoft.QGemm")
+def q_gemm(c: Context) -> Node:
+    """alpha * A * B + C, floats where no scale of a result is given; C in the unit of the sums."""
+    if c.attribute("transA", 0) or c.attribute("alpha", 1.0) != 1.0:
+        raise FormatError("QGemm with transA or alpha is not supported")
+    transposed, bias = c.attribute("transB", 0), c.get(6)
+    y = part(c, 3, 0 if transposed else 1)
+    found = cg.matmul(part(c, 0), y.T if transposed else y)
+    if bias is not None:
+        found = found + cg.dequantize(bias, c[1] * c[4])
+    return found if c.get(7) is None else floats(c, 7, found)

@@ -1,0 +1,138 @@
+"""Quantized networks: files that onnxruntime's own static quantizer writes, here and there, beside our floats.
+
+python -m benchmarks.quantised [networks] [u8s8|s8s8] [1|2]
+python -m benchmarks.quantised products     products of matrices beside the peak of one thread
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import networks
+from benchmarks.peak import peak_of_bytes
+from benchmarks.prepared import aligned, alternate, workspace
+from benchmarks.prepared import prepare as prepare_calls
+from benchmarks.runner import Absent, Row, compare
+from cgraph.formats.onnx import load
+from cgraph.kernels.calls.conv8 import ByteShape, Result, pack_conv8, pack_numbers
+from cgraph.kernels.kernel import Pointer, View, contiguous
+from cgraph.kernels.target import host_target
+from cgraph.ops.physical.integer import PackedIntegerMatmul
+
+NETWORKS = ("resnet50", "mobilenet_v2", "squeezenet1_1")
+FORMS = ("u8s8", "s8s8")
+SAMPLES = 4  # random pictures that ranges are taken of
+PRODUCTS = ((512, 512, 512), (64, 512, 128))
+ENGINES = ("cgraph", "onnxruntime", "float")
+
+
+class Pictures:
+    """What onnxruntime's calibration reads: random pictures. Changes: each is given once."""
+
+    def __init__(self, image: np.ndarray) -> None:
+        rng = np.random.default_rng(2)
+        drawn = (rng.standard_normal(image.shape, np.float32) for _ in range(SAMPLES))
+        self.left: Iterator[dict] = ({"image": x} for x in drawn)
+
+    def get_next(self) -> dict | None:
+        return next(self.left, None)
+
+
+def quantised(case: str) -> Path:
+    """A network's file with quantized values (QDQ, filters by channel), written once."""
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    name, form = case.split()
+    path = networks.FOLDER / f"{name}_{form}.onnx"
+    if path.exists():
+        return path
+    pictures = Pictures(networks.image_of(networks.NETWORKS[name](None)))
+    ready, temporary = path.with_suffix(f".ready{os.getpid()}"), path.with_suffix(f".{os.getpid()}")
+    quant_pre_process(str(networks.exported(name)), str(ready), skip_symbolic_shape=True)
+    images = QuantType.QUInt8 if form == "u8s8" else QuantType.QInt8
+    kinds = {"activation_type": images, "weight_type": QuantType.QInt8, "per_channel": True}
+    quantize_static(str(ready), str(temporary), pictures, quant_format=QuantFormat.QDQ, **kinds)
+    ready.unlink()
+    os.replace(temporary, path)
+    return path
+
+
+def prepare(engine: str, case: str, threads: int) -> networks.Run:
+    name = case.split()[0]
+    image = networks.image_of(networks.NETWORKS[name](None))
+    if engine == "float":
+        return networks.cgraph_run(name, threads)
+    if engine == "onnxruntime":
+        return onnxruntime_run(case, image, threads)
+    function = load(quantised(case)).compile(threads=threads)
+    return lambda: function(image)
+
+
+def onnxruntime_run(case: str, image: np.ndarray, threads: int) -> networks.Run:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise Absent(str(error)) from None
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(str(quantised(case)), options, providers=["CPUExecutionProvider"])
+    return lambda: session.run(None, {"image": image})
+
+
+def placed(array: np.ndarray) -> View:
+    """An array's values where a cache line begins, as the engine lays constants out."""
+    made = aligned(array.nbytes).view(array.dtype)
+    made[:] = array.ravel()
+    return contiguous(Pointer(made), array.shape, f"{array.dtype.kind}{array.dtype.itemsize}")
+
+
+def products() -> None:
+    """Bytes times constant bytes, with floats as result, on one thread."""
+    most = peak_of_bytes()
+    for m, k, n in PRODUCTS:
+        rng = np.random.default_rng(0)
+        x = rng.integers(0, 256, (m, k)).astype("u1")
+        shape = ByteShape(k, 1, m, n, host_target())
+        filters = rng.integers(-128, 128, (n, k, 1, 1)).astype("i1")
+        arrays = (
+            pack_conv8(shape, filters),
+            pack_numbers(shape, np.zeros(n, "i4")),
+            pack_numbers(shape, np.ones(n, "f4")),
+        )
+        op = PackedIntegerMatmul(shape, 0, Result("f4"))
+        views = [placed(a) for a in (x, *arrays)]
+        out = contiguous(Pointer(aligned(4 * m * n)), (m, n), "f4")
+        run = prepare_calls(op.calls(out, *views, workspace=workspace(op.rows.spec.nbytes)))
+        seconds = min(min(times) for times in alternate({"": run}).values())
+        rate = 2 * m * k * n / seconds / 1e9
+        print(f"{m} x {k} x {n}: {1e6 * seconds:.1f} us, {rate:.0f} Gop/s, {rate / most:.0%} of the peak")
+
+
+def text(row: Row) -> str:
+    """A line of the table: milliseconds, and how many times as fast as the others we are."""
+    times = " | ".join(f"{1e3 * row.times[n].median:.3g}" if n in row.times else "-" for n in ENGINES)
+    ratios = " | ".join(f"{row.ratios[n]:.2f}" if n in row.ratios else "-" for n in ENGINES[1:])
+    return f"| {row.case:20} | {row.threads} | {times} | {ratios} | {row.error.get('onnxruntime', 0.0):.0e} |"
+
+
+def main(words: list[str]) -> None:
+    if "products" in words:
+        products()
+        return
+    names = [x for x in NETWORKS if x in words] or NETWORKS
+    forms = [x for x in FORMS if x in words] or FORMS
+    threads = [n for n in (1, 2) if str(n) in words] or (1, 2)
+    print("| case | threads | ours, ms | onnxruntime | our floats | x onnxruntime | x our floats | difference |")
+    print("|---|---|---|---|---|---|---|---|")
+    for form in forms:
+        for name in names:
+            for count in threads:
+                print(text(compare("benchmarks.quantised", f"{name} {form}", ENGINES, count)), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,167 @@
+"""Sums of products of bytes, and sums as bytes again: what the tiles of 8-bit images and matrices share.
+
+Images are bytes 0 to 255, filters -128 to 127. Nothing saturates on the way: the sums of every form are those of int32,
+so their bits are the same on every target.
+"""
+
+from collections.abc import Sequence
+
+from llvmlite import ir
+
+from cgraph.kernels.llvm.build import Builder, Ptr, Val, vector_type
+from cgraph.kernels.llvm.flow import shuffle
+
+BEYOND = 1024.0  # no byte and no zero point is as far from 0
+ROUNDING = 12582912.0  # 1.5 * 2**23: a float32 near it has steps of 1
+ROUNDING_BITS = 0x4B400000
+GROUP = 4  # bytes whose products are added up in one lane
+
+
+def as_vector(k: Builder, x: Val, dtype: str, lanes: int) -> Val:
+    """The same bits as a vector of elements of another size."""
+    return k.wrap(k.b.bitcast(x.v, vector_type(dtype, lanes)), dtype, lanes)
+
+
+def machine(k: Builder, name: str, dtype: str, lanes: int, *xs: Val) -> Val:
+    """An instruction of x86 by LLVM's name for it."""
+    f = k.declare(f"llvm.x86.{name}", vector_type(dtype, lanes), [x.v.type for x in xs])
+    return k.wrap(k.b.call(f, [x.v for x in xs]), dtype, lanes)
+
+
+def dots(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Sequence[Val]) -> list[Val]:
+    """``sums[q, v] + groups[q] . weights[v]``: the four bytes of each lane, pixel by vector.
+
+    Operands
+        groups: four bytes as an int32, for all lanes, or four for each lane
+        weights: ``[lanes][4]`` bytes with signs
+    """
+    return DOTS[k.target.dot](k, sums, groups, weights)
+
+
+def spread(k: Builder, group: Val, lanes: int) -> Val:
+    return group if group.lanes else k.splat(group, lanes)
+
+
+def by_vnni(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Sequence[Val]) -> list[Val]:
+    """One instruction, which does not saturate between the four products."""
+    lanes, made = sums[0].lanes, []
+    words = [as_vector(k, w, "i4", lanes) for w in weights]
+    for q, group in enumerate(groups):
+        x = spread(k, group, lanes)
+        for v, w in enumerate(words):
+            y = sums[q * len(words) + v]
+            made.append(machine(k, f"avx512.vpdpbusd.{32 * lanes}", "i4", lanes, y, x, w))
+    return made
+
+
+def by_pairs(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Sequence[Val]) -> list[Val]:
+    """Even and odd bytes as numbers of 16 bits: two products of one are 65,280 at most."""
+    lanes, made = sums[0].lanes, []
+    wide = [as_vector(k, w, "i2", 2 * lanes) for w in weights]
+    halves = [((w << 8) >> 8, w >> 8) for w in wide]
+    for q, group in enumerate(groups):
+        x = spread(k, group, lanes)
+        even = as_vector(k, x & 0x00FF00FF, "i2", 2 * lanes)
+        odd = as_vector(k, as_vector(k, x, "u2", 2 * lanes) >> 8, "i2", 2 * lanes)
+        for v, (w_even, w_odd) in enumerate(halves):
+            y = sums[q * len(halves) + v]
+            made.append(y + pair_sums(k, even, w_even) + pair_sums(k, odd, w_odd))
+    return made
+
+
+def pair_sums(k: Builder, x: Val, y: Val) -> Val:
+    """Sums of two neighbouring products of 16 bits."""
+    name = {8: "sse2.pmadd.wd", 16: "avx2.pmadd.wd", 32: "avx512.pmaddw.d.512"}[x.lanes]
+    return machine(k, name, "i4", x.lanes // 2, x, y)
+
+
+def by_whole_numbers(k: Builder, sums: Sequence[Val], groups: Sequence[Val], weights: Sequence[Val]) -> list[Val]:
+    """Byte by byte in int32, on processors whose instructions nothing here names."""
+    lanes, made = sums[0].lanes, []
+    words = [as_vector(k, w, "i4", lanes) for w in weights]
+    factors = [[(w << (24 - 8 * i)) >> 24 for i in range(GROUP)] for w in words]
+    for q, group in enumerate(groups):
+        x = spread(k, group, lanes)
+        parts = [as_vector(k, as_vector(k, x, "u4", lanes) >> 8 * i, "i4", lanes) & 0xFF for i in range(GROUP)]
+        for v, w in enumerate(factors):
+            y = sums[q * len(factors) + v]
+            for part, factor in zip(parts, w):
+                y = y + part * factor
+            made.append(y)
+    return made
+
+
+DOTS = {"vnni": by_vnni, "pairs": by_pairs, "plain": by_whole_numbers}
+
+
+def rounded(k: Builder, x: Val) -> Val:
+    """A float32 near 0 as a whole number in a float32, halves to even."""
+    if k.target.fma:
+        return k.intrinsic("rint", x)
+    x = k.larger(k.smaller(x, BEYOND), -BEYOND)
+    return (x + ROUNDING) - ROUNDING
+
+
+def to_bytes(k: Builder, four: Sequence[Val], zero: Val, low: Val, high: Val) -> Val:
+    """Four vectors of float32 as bytes one after the other: ``clip(rint(x) + zero, low, high)``.
+
+    Parameters
+        zero: int16; low, high: bytes
+    """
+    lanes = four[0].lanes
+    if k.target.dot == "plain":
+        return plain_bytes(k, four, zero, low, high)
+    words = [to_int(k, x) for x in four]
+    to_words, to_bytes_ = PACKS[lanes]
+    halves = [machine(k, to_words, "i2", 2 * lanes, *words[i : i + 2]) for i in (0, 2)]
+    halves = [k.intrinsic("sadd.sat", y, k.splat(zero, 2 * lanes)) for y in halves]
+    y = machine(k, to_bytes_, "u1", 4 * lanes, *halves)
+    y = k.intrinsic("umax", y, k.splat(low, 4 * lanes))
+    y = k.intrinsic("umin", y, k.splat(high, 4 * lanes))
+    # packs work within 128 bits: int32 4 * j + i of them is part j of vector i
+    parts = lanes // 4
+    y = as_vector(k, y, "i4", lanes)
+    return as_vector(k, shuffle(k, y, y, [4 * j + i for i in range(4) for j in range(parts)]), "u1", 4 * lanes)
+
+
+PACKS = {
+    16: ("avx512.packssdw.512", "avx512.packuswb.512"),
+    8: ("avx2.packssdw", "avx2.packuswb"),
+    4: ("sse2.packssdw.128", "sse2.packuswb.128"),
+}
+
+
+def to_int(k: Builder, x: Val) -> Val:
+    """To int32, halves to even; bounded above first, since beyond 2**31 the instruction gives its least number."""
+    x = k.smaller(x, BEYOND)
+    if x.lanes == 16:
+        word, nearest = ir.IntType(32), 4
+        kinds = [x.v.type, vector_type("i4", 16), ir.IntType(16), word]
+        f = k.declare("llvm.x86.avx512.mask.cvtps2dq.512", vector_type("i4", 16), kinds)
+        rest = [k.const(0, "i4", 16).v, ir.Constant(ir.IntType(16), -1), ir.Constant(word, nearest)]
+        return k.wrap(k.b.call(f, [x.v, *rest]), "i4", 16)
+    return machine(k, {8: "avx.cvt.ps2dq.256", 4: "sse2.cvtps2dq"}[x.lanes], "i4", x.lanes, x)
+
+
+def plain_bytes(k: Builder, four: Sequence[Val], zero: Val, low: Val, high: Val) -> Val:
+    """The same by arithmetic alone."""
+    made = []
+    for x in four:
+        near = k.larger(k.smaller(x, BEYOND), -BEYOND) + ROUNDING
+        y = k.bits(near, "i4") - ROUNDING_BITS + k.splat(k.cast(zero, "i4"), x.lanes)
+        y = k.larger(k.smaller(y, k.splat(k.cast(high, "i4"), x.lanes)), k.splat(k.cast(low, "i4"), x.lanes))
+        made.append(k.cast(y, "u1"))
+    return k.join(k.join(*made[:2]), k.join(*made[2:]))
+
+
+def store_bytes(k: Builder, out: Ptr, pixels: Sequence[Val], *bounds: Val) -> None:
+    """Neighbouring pixels of a block as bytes: ``[pixels][lanes]``."""
+    lanes = pixels[0].lanes
+    for q in range(0, len(pixels), GROUP):
+        some = list(pixels[q : q + GROUP])
+        packed = to_bytes(k, some + [some[-1]] * (GROUP - len(some)), *bounds)
+        if len(some) == GROUP:
+            out.store(packed, q * lanes)
+            continue
+        for i in range(len(some)):
+            out.store(k.slice(packed, i * lanes, lanes), (q + i) * lanes)

@@ -1,0 +1,144 @@
+"""Convolution of 8-bit images in lanes, and products of 8-bit matrices, by register tiles.
+
+As `cgraph.kernels.llvm.conv`: a table of offsets walks the reduction, `pixels` x `vectors` sums stay in registers. A
+step spreads four bytes of a pixel, four channels side by side, where that spreads one float.
+"""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from cgraph.kernels.kernel import LINE
+from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.bytes import GROUP, dots, rounded, store_bytes, to_bytes
+from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.conv import next_panel_share
+from cgraph.kernels.llvm.flow import changed_if, divided, each_task, first_lanes, fold, masked_store, prefetch
+from cgraph.record import Record
+
+
+class Tile(Record):
+    """The params of `tile`.
+
+    Fields
+        pixels, vectors: neighbouring pixels and blocks of channels whose sums are held in registers
+        unroll: input channels of one step, a multiple of four
+        x_step: bytes from one pixel of the tile to the next
+        result: the result's dtype: ``u1``, ``f4`` or ``i4``
+        joins: a byte is made a second time, of itself and perhaps a residual
+        is_rows: pixels are rows of a matrix, a step apart; else they lie in lanes
+        ahead: cache lines of the next panel of weights asked for in each step, 0 when they lie near
+    """
+
+    pixels: int
+    vectors: int
+    unroll: int
+    x_step: int
+    result: str
+    joins: bool
+    is_rows: bool
+    ahead: int
+
+
+@final
+def tile(k: Builder, *params) -> None:
+    """Sums as bytes ``clip(rint(sum * scale) + zero, low, high)``, as floats ``sum * scale``, or as they are.
+
+    Task: one tile of neighbouring pixels of a row and `vectors` blocks of channels; order and overlap as in
+    `cgraph.kernels.llvm.conv.tile`.
+    """
+    p = Tile(*params)
+    a = k.args()
+    lanes = k.target.lanes
+    with each_task(k, a.turns, a.panels, a.block) as (outer, inner, panel, t):
+        by_block = a.by_block != 0
+        image, start = k.select(by_block, inner, outer), k.select(by_block, outer, inner)
+        with k.if_(start * a.block + t < a.tiles):
+            row, column = divided(start * a.block + t, a.across)
+            column = k.smaller(column * p.pixels, a.columns - p.pixels)
+            x = a.x + (image * a.x_image + a.panel_offsets.load(panel) + row * a.x_row + column * p.x_step)
+            w = a.w + panel * a.w_panel
+            beyond = w + next_panel_share(k, a, t, p.ahead * LINE) if p.ahead else w
+            sums = reduce_steps(k, p, a, x, w, beyond, panel)
+            out = a.out + (image * a.o_image + row * a.o_row + column * a.o_step)
+            residual = k.pointer(a.residual, "u1") + (image * a.r_image + row * a.r_row + column * lanes)
+            for v in range(p.vectors):
+                block = panel * p.vectors + v
+                finish(k, p, a, sums[v :: p.vectors], residual + block * a.r_plane, out + block * a.o_plane, block)
+
+
+def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond: Ptr, panel: Val) -> list[Val]:
+    """The sums of one tile over all steps of the offset table."""
+    lanes = k.target.lanes
+    bias = a.bias + panel * (p.vectors * lanes)
+    sums = [bias.load(v * lanes, lanes) for v in range(p.vectors)] * p.pixels
+    with fold(k, 0, a.steps, [w, beyond, *sums]) as s:
+        w, beyond, *sums = s.values
+        at = x + a.offsets.load(s.i)
+        for i in range(p.ahead):
+            prefetch(k, beyond + i * LINE, locality=2)
+        for u in range(p.unroll // GROUP):
+            weights = [w.load((u * p.vectors + v) * GROUP * lanes, GROUP * lanes) for v in range(p.vectors)]
+            groups = [(at + (q * p.x_step + GROUP * u)).as_dtype("i4").load(align=1) for q in range(p.pixels)]
+            sums = dots(k, sums, groups, weights)
+        s.next = [w + p.unroll * p.vectors * lanes, beyond + p.ahead * LINE, *sums]
+    return s.values[2:]
+
+
+def finish(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], residual: Ptr, out: Ptr, block: Val) -> None:
+    """The sums of neighbouring pixels of one block as what they become, stored; `p` says what that is, as a Tile."""
+    lanes = k.target.lanes
+    if p.result != "i4":
+        scale = a.scale.load(block * lanes, lanes)
+        sums = [k.cast(y, "f4") * scale for y in sums]
+    if p.joins:
+        sums = joined(k, a, sums, residual)
+    put(k, p, a, sums, out, block)
+
+
+def joined(k: Builder, a: SimpleNamespace, ys: Sequence[Val], residual: Ptr) -> list[Val]:
+    """``(clip(rint(y)) * first + (residual - r_zero) * beside) / last``, what is a byte next.
+
+    In the order and roundings of ONNX's operators: no fused multiply-add, a true division.
+    """
+    lanes = ys[0].lanes
+    first, first_low, first_high, beside, r_zero, last, inverse = (
+        k.splat(k.cast(getattr(a, name), "f4"), lanes)
+        for name in ("first", "first_low", "first_high", "beside", "r_zero", "last", "inverse")
+    )
+    made = [k.larger(k.smaller(rounded(k, y), first_high), first_low) * first for y in ys]
+    with changed_if(k, a.residual != 0, made) as s:
+        others = [k.cast(k.cast(residual.load(q * lanes, lanes), "i4"), "f4") for q in range(len(made))]
+        s.next = [y + (other - r_zero) * beside for y, other in zip(made, others)]
+    return [quotient(k, y, last, inverse) for y in s.values]
+
+
+def quotient(k: Builder, x: Val, y: Val, inverse: Val) -> Val:
+    """x / y correctly rounded, by the rounded inverse of y: a quarter of the time of a division.
+
+    Two corrections by the remainder: the first brings the quotient next to the true one, the second rounds it.
+    Source: Markstein 1990, Computation of elementary functions on the IBM RISC System/6000 processor.
+    """
+    if not k.target.fma:
+        return x / y
+    found = x * inverse
+    for _ in range(2):
+        found = k.fma(k.fma(-found, y, x), inverse, found)
+    return found
+
+
+def put(k: Builder, p: Any, a: SimpleNamespace, ys: Sequence[Val], out: Ptr, block: Val) -> None:
+    lanes = k.target.lanes
+    if p.result == "u1":
+        bounds = k.cast(a.zero, "i2"), k.cast(a.low, "u1"), k.cast(a.high, "u1")
+        if not p.is_rows:
+            store_bytes(k, out, ys, *bounds)
+            return
+        ys = [k.slice(to_bytes(k, [y] * GROUP, *bounds), 0, lanes) for y in ys]
+    inside = first_lanes(k, a.channels - block * lanes, lanes) if p.is_rows else None
+    for q, y in enumerate(ys):
+        at = out + a.o_step * q
+        if inside is None:
+            at.store(y)
+        else:
+            masked_store(k, at, y, inside)

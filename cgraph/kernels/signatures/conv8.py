@@ -1,0 +1,30 @@
+"""Convolution of bytes by register tiles; strides in elements."""
+
+from cgraph.kernels.signature import Signature
+
+# of a sum as a byte: its zero point and bounds
+BYTES = {"zero": "i8", "low": "i8", "high": "i8"}
+# of a sum that is a byte first, between bounds counted from its zero point, then times `first`; plus a residual less
+# its zero point times `beside`; divided by `last`, whose inverse is given: a byte again
+JOINED = {
+    "first": "f8", "first_low": "f8", "first_high": "f8",
+    "residual": "address?", "r_image": "i8", "r_plane": "i8", "r_row": "i8", "beside": "f8", "r_zero": "f8",
+    "last": "f8", "inverse": "f8",
+}  # fmt: skip
+TILE = Signature(
+    "conv8.tile",
+    ("pixels", "vectors", "unroll", "x_step", "result", "joins", "is_rows", "ahead"),
+    {
+        # offsets: bytes from a pixel to its `unroll` operands; panel_offsets: from the image to a panel's channels
+        "offsets": "i8*", "steps": "i8", "panel_offsets": "i8*",
+        "x": "u1*", "x_image": "i8", "x_row": "i8", "w": "i1*", "w_panel": "i8", "bias": "i4*", "scale": "f4*",
+        # o_step: from one pixel to the next; channels: of the result, counted where its pixels are rows of a matrix
+        "out": "result*", "o_image": "i8", "o_plane": "i8", "o_row": "i8", "o_step": "i8", "channels": "i8",
+        **BYTES,
+        **JOINED,
+        # the grid: rows x columns pixels in `across` tiles a row, `tiles` in all, in blocks of `block`; panels
+        "columns": "i8", "across": "i8", "tiles": "i8", "block": "i8", "panels": "i8",
+        # blocks of an image come one after another (turns: their number), or images of a block (turns: the images)
+        "turns": "i8", "by_block": "i8",
+    },
+)  # fmt: skip

@@ -1,0 +1,272 @@
+"""Convolutions, products and sums of bytes: what the pass `integers` makes, and how images in lanes compute it.
+
+Bytes are unsigned: a number of int8 is stored 128 larger, and so is its zero point. Sums are int32, and wrap.
+"""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import ShapeError
+from cgraph.ir.graph import Op
+from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
+from cgraph.kernels.calls.conv import conv_overwrites_residual
+from cgraph.kernels.calls.conv8 import ByteShape, Result, Rows, conv8_calls, pack_conv8
+from cgraph.kernels.calls.depthwise8 import depthwise8_calls, is_depthwise8, pack_depthwise8
+from cgraph.kernels.calls.laned_copy import fill_halo_calls
+from cgraph.kernels.calls.pack8 import pack_rows_calls
+from cgraph.kernels.calls.reduce import reduce_calls
+from cgraph.kernels.expression import Program, Trace
+from cgraph.kernels.kernel import LINE, Call, View, contiguous, room
+from cgraph.kernels.target import Target
+from cgraph.ops.conv import Conv2d
+from cgraph.ops.physical.form import Form
+from cgraph.ops.physical.lanes import require
+
+PIXELS = (2, 3)
+FAR = 1024  # blocks begin a line further, counted in these bytes
+
+
+def made_of(sums: np.ndarray, scale: np.ndarray, result: Result, residual: np.ndarray | None = None) -> np.ndarray:
+    """What a `Result` makes of sums, in float32 with a rounding after each operation.
+
+    Operands
+        scale: of the shape of the sums, or broadcast to it
+    """
+    sums = sums.astype("i4")
+    if result.dtype == "i4":
+        return sums
+    found = sums.astype("f4") * scale
+    if result.dtype == "f4":
+        return found
+    join = result.join
+    if join:
+        found = np.clip(np.rint(found), join.low, join.high) * np.float32(join.first)
+        if residual is not None:
+            found = found + (residual.astype("f4") - np.float32(join.r_zero)) * np.float32(join.beside)
+        found = found / np.float32(join.last)
+    return np.clip(np.rint(found) + result.zero, result.low, result.high).astype("u1")
+
+
+class IntegerConv(Op):
+    """What a `Result` makes of ``conv(x - zero, filters) + bias``, all in whole numbers.
+
+    Operands
+        x: bytes ``[n, c, h, w]``
+        filters: int8 ``[k, c / groups, r, s]``; bias: int32 ``[k]``; scale: float32 ``[k]``
+        residual: bytes of the result's shape, when there is a fifth operand
+    Fields
+        conv: stride, padding, dilation and groups
+        zero: the byte that means 0 in `x`
+        result: what sums become
+    """
+
+    conv: Conv2d
+    zero: int
+    result: Result
+
+    def infer(self, x: Spec, filters: Spec, bias: Spec, scale: Spec, *residual: Spec) -> Spec:
+        made = self.conv.infer(x, Spec(filters.shape, x.dtype))
+        return Spec(made.shape, np.dtype(self.result.dtype))
+
+    def meaning(self, x, filters, bias, scale, *residual):
+        sums = self.conv.meaning(x.astype("i8") - self.zero, filters.astype("i8")) + bias[:, None, None]
+        return made_of(sums, scale[:, None, None], self.result, *residual)
+
+
+class LanedIntegerConv(Op):
+    """The same on images in lanes.
+
+    Operands
+        x: of form `source`
+        filters: as `pack_bytes` makes them
+        start: where sums start, the bias less what the zero point adds; scale: both up to the last panel's end
+        residual: of form `residual`, when that is not None
+    Fields
+        shape: sizes, window, groups, target
+        source, form, residual: forms
+        result: what sums become
+    """
+
+    shape: ByteShape
+    source: Form
+    form: Form
+    result: Result
+    residual: Form | None = None
+
+    @property
+    def name(self) -> str:
+        return "depthwise8" if is_depthwise8(self.shape) else "conv8"
+
+    def infer(self, x: Spec, filters: Spec, start: Spec, scale: Spec, *residual: Spec) -> Spec:
+        require(x, self.source)
+        for spec in residual:
+            require(spec, self.residual)  # type: ignore[arg-type]
+        return self.form.spec
+
+    def meaning(self, x, filters, start, scale, *residual):
+        shape, window, zero = self.shape, self.shape.window, self.source.fill
+        f = unpacked_bytes(shape, filters).astype("i8")
+        conv = Conv2d(window.stride, window.pad, window.dilation, shape.groups)
+        sums = conv.meaning(self.source.plain(x).astype("i8") - zero, f)
+        bias = start[: shape.k] + zero * f.sum((1, 2, 3))
+        rest = (self.residual.plain(r) for r in residual)  # type: ignore[union-attr]
+        found = made_of(sums + bias[:, None, None], scale[: shape.k, None, None], self.result, *rest)
+        return self.form.laid(found)
+
+    def work(self, target: Target, *specs: Spec) -> Work:
+        return Work(self.calls, 0, self.overwrites)
+
+    @property
+    def overwrites(self) -> tuple[int, ...]:
+        """The residual, where every pixel of it is read before it is written."""
+        if self.residual != self.form or is_depthwise8(self.shape):
+            return ()
+        halo = self.form.halo != (0, 0, 0, 0) or self.source.halo != (0, 0, 0, 0)
+        return (4,) if conv_overwrites_residual(self.shape, halo) else ()
+
+    def calls(self, out: View, x: View, filters: View, start: View, scale: View, *rest: View) -> list[Call]:
+        """The frame of the result, then its pixels."""
+        to, source = self.form.at(out), self.source.at(x)
+        residual = self.residual.at(rest[0]) if self.residual is not None else None
+        made = depthwise8_calls if is_depthwise8(self.shape) else conv8_calls
+        lowered = made(self.shape, to, source, filters.at, start.at, scale.at, self.result, residual)
+        frame = [] if rest and rest[0] == out else fill_halo_calls(to)
+        return [*frame, *lowered.calls]
+
+
+def pack_bytes(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
+    """Filters ``[k, c / groups, r, s]`` in the order in which the layer's kernel reads them."""
+    return (pack_depthwise8 if is_depthwise8(shape) else pack_conv8)(shape, filters)
+
+
+def unpacked_bytes(shape: ByteShape, packed: np.ndarray) -> np.ndarray:
+    """The filters of `pack_bytes`."""
+    given = (shape.k, shape.c // shape.groups, *shape.window.kernel)
+    places = pack_bytes(shape, 1 + np.arange(np.prod(given)).reshape(given)).ravel()
+    out = np.zeros(given, packed.dtype)
+    out.ravel()[places[places > 0] - 1] = packed.ravel()[places > 0]
+    return out
+
+
+class IntegerMatmul(Op):
+    """What a `Result` makes of ``(x - zero) @ y + bias``, all in whole numbers.
+
+    Operands
+        x: bytes ``[..., m, k]``
+        y: int8 ``[k, n]``; bias: int32 ``[n]``; scale: float32 ``[n]``
+    Fields
+        zero: what means 0 in `x`
+        result: what sums become
+    """
+
+    zero: int
+    result: Result
+
+    def infer(self, x: Spec, y: Spec, *rest: Spec) -> Spec:
+        if x.shape[-1] != y.shape[0]:
+            raise ShapeError(f"{x} has {x.shape[-1]} columns, {y} has {y.shape[0]} rows")
+        return Spec((*x.shape[:-1], y.shape[1]), np.dtype(self.result.dtype))
+
+    def meaning(self, x, y, bias, scale):
+        return made_of((x.astype("i8") - self.zero) @ y.astype("i8") + bias, scale, self.result)
+
+
+class PackedIntegerMatmul(Op):
+    """The same by tiles of a convolution: rows are pixels, first put in lanes.
+
+    Operands
+        x: as of an IntegerMatmul
+        panels, start, scale: as of a LanedIntegerConv, of points
+    Fields
+        shape: a convolution of one image of as many pixels as `x` has rows
+        zero, result: as of an IntegerMatmul
+    """
+
+    shape: ByteShape
+    zero: int
+    result: Result
+
+    @property
+    def name(self) -> str:
+        return "matmul8"
+
+    def infer(self, x: Spec, panels: Spec, *rest: Spec) -> Spec:
+        return Spec((*x.shape[:-1], self.shape.k), np.dtype(self.result.dtype))
+
+    def meaning(self, x, panels, start, scale):
+        y = unpacked_bytes(self.shape, panels)[:, :, 0, 0].T.astype("i8")
+        bias = start[: self.shape.k] + self.zero * y.sum(0)
+        return made_of((x.astype("i8") - self.zero) @ y + bias, scale[: self.shape.k], self.result)
+
+    def work(self, target: Target, x: Spec, *rest: Spec) -> Work:
+        return Work(self.calls, self.rows.spec.nbytes)
+
+    @property
+    def rows(self) -> Form:
+        """Rows as the pixels of one image; blocks of columns lie so that their lines share no place in a cache."""
+        shape = self.shape
+        apart = -(shape.w * shape.lanes - LINE) % FAR // shape.lanes
+        return Form(1, shape.c, 1, shape.w, shape.lanes, "u1", (0, 0, 0, apart))
+
+    def calls(
+        self, out: View, x: View, panels: View, start: View, scale: View, workspace: View | None = None
+    ) -> list[Call]:
+        """The rows in lanes, then the products."""
+        form = self.rows
+        pixels = form.at(contiguous(room(workspace, form.spec.nbytes), form.shape, "u1"))
+        to = Rows(out.at, 0, self.shape.k)
+        lowered = conv8_calls(self.shape, to, pixels, panels.at, start.at, scale.at, self.result)
+        return [*pack_rows_calls(pixels, x), *lowered.calls]
+
+
+class PixelSum(Op):
+    """The sum over the pixels of each channel of bytes ``[n, c, h, w]``, as int32 ``[n, c, 1, 1]``."""
+
+    def infer(self, x: Spec) -> Spec:
+        return Spec((*x.shape[:2], 1, 1), np.dtype("int32"))
+
+    def meaning(self, x):
+        return x.sum(PIXELS, dtype="int32", keepdims=True)
+
+    def work(self, target: Target, x: Spec) -> Work:
+        return Work(partial(reduce_calls, target, "sum", WIDENED, axes=PIXELS, whole=True), strided=True)
+
+
+class LanedPixelSum(Op):
+    """The same of images in lanes: ``[n, c / lanes, lanes]``."""
+
+    form: Form
+
+    def infer(self, x: Spec) -> Spec:
+        require(x, self.form)
+        return Spec((*x.shape[:2], x.shape[-1]), np.dtype("int32"))
+
+    def meaning(self, x):
+        return self.inside(x).sum(PIXELS, dtype="int32")
+
+    def inside(self, x: Any) -> Any:
+        """The images without their frame."""
+        top, left = self.form.halo[:2]
+        return x[:, :, top : top + self.form.h, left : left + self.form.w]
+
+    def work(self, target: Target, x: Spec) -> Work:
+        form = self.form
+
+        def calls(out: View, x: View) -> list[Call]:
+            shape = (*x.shape[:2], form.h, form.w, form.lanes)
+            pixels = View(form.at(x).origin, shape, x.strides, x.dtype)
+            return reduce_calls(target, "sum", WIDENED, out, pixels, axes=PIXELS, whole=True)
+
+        return Work(calls)
+
+
+def widened() -> Program:
+    """A byte as an int32."""
+    m = Trace()
+    return m.program(m.cast(m.load(0, "u1"), "i4"))
+
+
+WIDENED = widened()
