@@ -1,0 +1,66 @@
+"""How few elements are alive when the paper's networks run in bands of a row, in the paper's own terms?
+
+    python -m benchmarks.rows
+
+As in Cipolletta and Calimera 2021 (`cgraph.memory.restructure`) elements count, not bytes; the image counts, a concat
+copies, there is no workspace, no lane without a channel and no frame of zeros; steps run in the order of their tables.
+Regions and their rings are those that `budget=` finds (`cgraph.memory.regions`), and no operation is added. By rows:
+the image is not there whole, but comes row by row like any other value (`rows=`).
+"""
+
+from benchmarks.restructuring import TITLES, steps_of
+from cgraph.memory.image_steps import ImageStep
+from cgraph.memory.regions import Search, Stage
+from cgraph.memory.restructure import as_written, read_range, visited
+from cgraph.memory.rows import Read, Rows
+
+
+def least(steps: list[ImageStep], by_rows: bool) -> int:
+    """The fewest elements in regions of bands of a row."""
+    order = visited(steps)
+    place = {i: t for t, i in enumerate(order)}
+    last = {i: place[i] for i in order}
+    for i in order:
+        last |= dict.fromkeys(steps[i].operands, place[i])
+    stages = []
+    for i in order:
+        step = steps[i]
+        is_cut = step.splits or (by_rows and not step.operands)
+        whole = max((place[x] for x in step.operands), default=-1) if not is_cut else -1
+        rows = rows_of(steps, i, place) if is_cut else None
+        stages.append(Stage(step.size, last[i], rows=rows, columns=step.shape[2], whole=whole))
+    return Search(stages, 1, (1,)).least
+
+
+def rows_of(steps: list[ImageStep], i: int, place: dict[int, int]) -> Rows:
+    """A step by its rows, which are elements of all channels and columns."""
+    step, window = steps[i], steps[i].window
+    count = step.shape[1]
+    reads = []
+    for x in step.operands:
+        spans = (
+            read_range(r, r + 1, window.stride[0], window.pad[0], window.extent[0], steps[x].shape[1])
+            for r in range(count)
+        )
+        reads.append(Read(place[x], *map(tuple, zip(*spans))))
+    return Rows(step.name, count, step.size // count, tuple(reads))
+
+
+def row(name: str) -> tuple[float, float]:
+    """Savings in percent: the image whole, and by rows."""
+    steps = steps_of(name)
+    before = as_written(steps).peak
+    whole, by_rows = (100 * (1 - least(steps, x) / before) for x in (False, True))
+    return whole, by_rows
+
+
+def main() -> None:
+    found = {title: row(name) for name, title in TITLES.items()}
+    found["average"] = tuple(sum(x) / len(found) for x in zip(*found.values()))  # type: ignore[assignment]
+    print("| network | saving, % | with the image by rows, % |\n|---|---|---|")
+    for title, (whole, by_rows) in found.items():
+        print(f"| {title} | {whole:.1f} | {by_rows:.1f} |")
+
+
+if __name__ == "__main__":
+    main()
