@@ -33,6 +33,7 @@ NAMES = {
     "cgraph.ops.pullback": ("pullback",),
     "cgraph.record": ("Record",),
     "cgraph.runner": ("Runner",),
+    "cgraph.sizes": ("SizedFunction", "compile_sizes"),
     "cgraph.saved.read": ("SavedFunction", "load"),
     "cgraph.version": ("__version__",),
     "cgraph.weight_file": ("StreamedWeights", "check_weights"),

@@ -43,6 +43,8 @@ from cgraph.record import Record as Record
 from cgraph.runner import Runner as Runner
 from cgraph.saved.read import SavedFunction as SavedFunction
 from cgraph.saved.read import load as load
+from cgraph.sizes import SizedFunction as SizedFunction
+from cgraph.sizes import compile_sizes as compile_sizes
 from cgraph.version import __version__ as __version__
 from cgraph.weight_file import StreamedWeights as StreamedWeights
 from cgraph.weight_file import check_weights as check_weights

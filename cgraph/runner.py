@@ -16,6 +16,7 @@ from cgraph.errors import ArenaError, FormatError, InputError, UnassignedError, 
 from cgraph.ir.spec import Spec
 from cgraph.kernels.mapped import in_c_order
 from cgraph.memory.recompute import Recompute, Steps
+from cgraph.rooms import Room, Rooms
 from cgraph.turns import Turns
 
 T = TypeVar("T")
@@ -52,6 +53,7 @@ class Runner:
         self._always = frozenset(self.inputs)
         self._by_name = {x.name: x for x in self.inputs}
         self._idle: list[_Held] = []
+        self._rooms_shared: Rooms | None = None
         self._turns = Turns()
 
     def __repr__(self) -> str:
@@ -70,6 +72,11 @@ class Runner:
         made = type(self).__new__(type(self))
         made.__dict__ |= {**self.__dict__, "_idle": []}
         return made
+
+    def share(self, rooms: Rooms, turns: Turns) -> None:
+        """Run in memory that other Runners run in by turns, and take turns with them where there are update edges."""
+        rooms.need(self.nbytes if self.recompute else 0)
+        self._rooms_shared, self._turns = rooms, turns
 
     # -- what the cells hold --------------------------------------------------------------------------------------
     @property
@@ -169,7 +176,7 @@ class Runner:
         try:
             found = self._run_on(held, given, out, copy)
         finally:
-            self._idle.append(held)
+            self._give(held)
         return found[0] if self.single else found
 
     def _run_on(
@@ -224,16 +231,36 @@ class Runner:
 
     def _take(self) -> "_Held":
         """An idle instance, or a new one."""
+        if self._rooms_shared is None and self._idle:
+            try:
+                return self._idle.pop()
+            except IndexError:  # another thread was quicker
+                pass
         try:
-            return self._idle.pop()
-        except IndexError:
-            pass
-        try:
-            return _Held(self.program.instance(), self.outputs)
+            return self._new() if self._rooms_shared is None else self._in(self._rooms_shared.take())
         except MemoryError:
             if self.recompute is None:
                 raise
             raise ArenaError(self._needs("which the machine does not give")) from None
+
+    def _new(self) -> "_Held":
+        return _Held(self.program.instance(), self.outputs)
+
+    def _in(self, room: Room) -> "_Held":
+        """The instance in some memory; what it held there is gone when another program has run since."""
+        held = room.held.get(self)
+        if held is None:
+            held = room.held[self] = _Held(self.program.instance(room.memory), self.outputs, room)
+        if room.last is not self:
+            held.state, room.last = None, self
+        return held
+
+    def _give(self, held: "_Held") -> None:
+        """A run is over."""
+        if held.room is None:
+            self._idle.append(held)
+        elif self._rooms_shared is not None:
+            self._rooms_shared.give(held.room)
 
     def _needs(self, given: str) -> str:
         """What a run needs, and what there is."""
@@ -261,13 +288,14 @@ class _Held:
 
     Fields
         made, own: per output, whether a run computes it, and whether it lies in the instance's memory
+        room: the memory that it shares with other programs; None where it has its own
         state: which values, see `Recompute`; None: nobody knows of any
         versions: of the cells in the run that `state` is of
         done: the word that a run sets when it has written its update edges
     """
 
-    def __init__(self, instance: Instance, outputs: Sequence[Any]) -> None:
-        self.instance = instance
+    def __init__(self, instance: Instance, outputs: Sequence[Any], room: Room | None = None) -> None:
+        self.instance, self.room = instance, room
         self.made = [instance.makes(x) for x in outputs]
         self.own = [instance.owns(x) for x in outputs]
         self.state: int | None = None

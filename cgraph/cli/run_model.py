@@ -11,6 +11,7 @@ import numpy as np
 from cgraph.cli.arguments import add_budget, add_memory, add_threads, whole_number
 from cgraph.cli.arrays import SCALES, read_inputs
 from cgraph.cli.model import SavedModel, add_model, constants_of, is_saved, model_from
+from cgraph.cli.open_sizes import sizes_from_inputs
 from cgraph.errors import FormatError, bytes_text
 from cgraph.formats.npz import write_npz
 from cgraph.function import Function
@@ -51,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
     """Run, print a line or a table for each output, and keep them if that was asked for."""
     labels = read_labels(args.labels) if args.labels else []
     begin = perf_counter()
+    if not is_saved(args.model):
+        args.shape += sizes_from_inputs(args)
     model = saved_model(args) if is_saved(args.model) else model_from(args, invent=False)
     values = read_inputs(args.input, model.inputs, args.pixels, args.bgr, constants_of(args, model.inputs))
     loaded = perf_counter()

@@ -55,5 +55,5 @@ class Program(Protocol):
     def on_host(self) -> tuple[tuple[str, int], ...]:
         """Steps that leave the device: what each is, and the bytes that are carried to the host and back."""
 
-    def instance(self) -> Instance:
-        """A program with memory of its own."""
+    def instance(self, memory: np.ndarray | None = None) -> Instance:
+        """A program with memory of its own; or, where it can, with some that others run in by turns."""

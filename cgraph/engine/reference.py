@@ -71,7 +71,7 @@ class ReferenceProgram(Record, eq=False):
     code: Request
     on_host = ()
 
-    def instance(self) -> "ReferenceInstance":
+    def instance(self, memory: np.ndarray | None = None) -> "ReferenceInstance":
         return ReferenceInstance(self.code)
 
 

@@ -48,7 +48,7 @@ def instance_for(function: Function, args: tuple, named: Mapping[str, Any]) -> I
         held.instance.bind(given, cells, held.done)
         yield held.instance
     finally:
-        function._idle.append(held)
+        function._give(held)
 
 
 def program_size(function: Function) -> tuple[int, int] | None:

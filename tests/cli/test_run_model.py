@@ -77,8 +77,16 @@ def test_sizes_that_the_file_leaves_open(tmp_path, capsys):
     path.write_bytes(helper.make_model(graph).SerializeToString())
     np.save(tmp_path / "x.npy", np.zeros((3, 2), "float32"))
     assert main(["run", str(path), "-i", str(tmp_path / "x.npy"), "--shape", "N=3"]) == 0
-    assert main(["run", str(path), "-i", str(tmp_path / "x.npy")]) == 2
+    for given in ("x.npy", f"x={tmp_path / 'x.npy'}", str(tmp_path / "all.npz")):
+        np.savez(tmp_path / "all.npz", x=np.zeros((3, 2), "float32"))
+        capsys.readouterr()
+        assert main(["run", str(path), "-i", str(tmp_path / given) if given == "x.npy" else given]) == 0
+        assert "y float32[3, 2]" in capsys.readouterr().out
+    assert main(["plan", str(path)]) == 2
     assert "give --shape N=1" in capsys.readouterr().err
+    np.save(tmp_path / "x.npy", np.zeros((3, 4), "float32"))
+    assert main(["run", str(path), "-i", str(tmp_path / "x.npy")]) == 2
+    assert "float32[3,2]" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["run", str(path), "--shape", "N"])
 

@@ -16,8 +16,8 @@ from cgraph.kernels.kernel import Callback
 class RowsInstance(CpuInstance):
     """A program with an arena. Changes: as any instance, and where rows come from and go to in the next run."""
 
-    def __init__(self, program: CpuProgram) -> None:
-        super().__init__(program)
+    def __init__(self, program: CpuProgram, memory: np.ndarray | None = None) -> None:
+        super().__init__(program, memory)
         callbacks = program.code.callbacks
         self._ports: dict[Any, Callable[[np.ndarray], Any]] = {}
         self._known = {c.port for c in callbacks if c.port is not None}

@@ -40,13 +40,13 @@ class CpuProgram(Record, eq=False):
     memory: Any = None
     on_host = ()
 
-    def instance(self) -> "CpuInstance":
-        """A program with an arena of its own."""
+    def instance(self, memory: np.ndarray | None = None) -> "CpuInstance":
+        """A program with an arena of its own, or with one in this memory."""
         if self.code.ring is not None:
             return import_module("cgraph.engine.cpu.streamed").StreamedInstance(self, self.code.ring)
         if any(c.port is not None for c in self.code.callbacks):
-            return import_module("cgraph.engine.cpu.by_rows").RowsInstance(self)
-        return CpuInstance(self)
+            return import_module("cgraph.engine.cpu.by_rows").RowsInstance(self, memory)
+        return CpuInstance(self, memory)
 
     def table(self) -> np.ndarray:
         """The table with the addresses of the kernels, and the positions of their arguments; see `ThreadPool.run`."""
@@ -77,9 +77,9 @@ class CpuInstance:
 
     waited = 0.0
 
-    def __init__(self, program: CpuProgram) -> None:
+    def __init__(self, program: CpuProgram, memory: np.ndarray | None = None) -> None:
         code = self.code = program.code
-        self.arena = aligned_memory(code.nbytes)
+        self.arena = aligned_memory(code.nbytes) if memory is None else memory[: code.nbytes]
         self._is_poisoned = program.poison is not None
         if program.poison is not None:
             self.arena[...] = program.poison

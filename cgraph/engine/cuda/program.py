@@ -56,7 +56,7 @@ class CudaProgram(Record, eq=False):
         rows = [r for r, n in enumerate(code.table[:, 0].tolist()) if isinstance(code.kernels[n], Callback)]
         return tuple((label_of(code, r), moved_nbytes(code.kernels[code.table[r, 0]])) for r in rows)
 
-    def instance(self) -> "CudaInstance":
+    def instance(self, memory: np.ndarray | None = None) -> "CudaInstance":
         """A program with an arena of its own."""
         return CudaInstance(self)
 

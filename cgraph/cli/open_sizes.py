@@ -1,0 +1,63 @@
+"""Sizes that a .onnx file leaves open, taken from the arrays that it is given."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from cgraph.cli.arrays import PICTURES
+from cgraph.errors import FormatError
+from cgraph.formats import onnx
+from cgraph.formats.npz import read_npz
+
+Shapes = Mapping[str, tuple[int | str, ...]]
+
+
+def sizes_from_inputs(args: argparse.Namespace) -> list[tuple[str, int | tuple[int, ...]]]:
+    """What ``--shape`` leaves open and ``--input`` tells: sizes by name, whole shapes where axes have no names.
+
+    A picture is a batch of one. What does not fit is left to those who read it.
+    """
+    if Path(args.model).suffix.lower() != ".onnx":
+        return []
+    shapes, named = onnx.open_shapes(args.model), dict(args.shape)
+    found: dict[str, int | tuple[int, ...]] = {}
+    for name, sizes in sizes_given(args, shapes):
+        shape = shapes[name]
+        if name in named or len(sizes) != len(shape):
+            continue
+        for i, (size, axis) in enumerate(zip(sizes, shape)):
+            if axis == f"{name}.{i}":
+                found[name] = sizes
+            elif isinstance(axis, str) and axis not in named:
+                found.setdefault(axis, size)
+    return list(found.items())
+
+
+def sizes_given(args: argparse.Namespace, shapes: Shapes) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The input of each file, in the order of `read_inputs`, with the shape that it has there."""
+    waiting = [name for name in shapes if name not in dict(args.constant)]
+    for text in args.input:
+        name, equals, file = text.partition("=")
+        if not equals or name not in shapes:
+            name, file = (waiting or [""])[0], text
+        path = Path(file)
+        if path.suffix.lower() == ".npz":
+            yield from ((key, array.shape) for key, array in read_npz(path).items() if key in shapes)
+            continue
+        if name not in waiting:
+            continue
+        waiting.remove(name)
+        yield name, shape_of_file(path, shapes[name])
+
+
+def shape_of_file(path: Path, shape: tuple[int | str, ...]) -> tuple[int, ...]:
+    """Of a .npy file; of a picture one where the first axis is open, and nothing known of the others."""
+    if path.suffix.lower() in PICTURES:
+        known = tuple(n for n in shape[1:] if isinstance(n, int))
+        return (1, *known) if len(known) == len(shape) - 1 else ()
+    try:
+        return np.load(path, allow_pickle=False, mmap_mode="r").shape
+    except (ValueError, EOFError, OSError) as error:
+        raise FormatError(f"{path}: {error}") from None

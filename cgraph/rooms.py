@@ -1,0 +1,58 @@
+"""Memory that several programs run in by turns: as much as the largest needs, for as many runs as go on at once."""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.alignment import aligned_memory
+
+
+class Room:
+    """Memory, and the instances in it. Changes: who ran last, whose values are the ones that are there.
+
+    Fields
+        memory: bytes
+        held: the instance of each program
+        last: the program that ran last
+    """
+
+    def __init__(self, nbytes: int) -> None:
+        self.memory: np.ndarray = aligned_memory(nbytes)
+        self.held: dict[Any, Any] = {}
+        self.last: Any = None
+
+
+class Rooms:
+    """Memory for programs. Changes: pieces are made when none is idle, larger ones when a program needs more.
+
+    Fields
+        nbytes: of a piece of memory: what the largest program needs
+    """
+
+    def __init__(self) -> None:
+        self.nbytes = 0
+        self._idle: list[Room] = []
+
+    def need(self, nbytes: int) -> None:
+        """A program of so many bytes runs here, too."""
+        if nbytes > self.nbytes:
+            self.nbytes = nbytes
+            self._idle = []
+
+    def take(self) -> Room:
+        """An idle piece of memory, or a new one."""
+        while True:
+            try:
+                found = self._idle.pop()
+            except IndexError:
+                return Room(self.nbytes)
+            if found.memory.nbytes >= self.nbytes:
+                return found
+
+    def give(self, room: Room) -> None:
+        self._idle.append(room)
+
+    def forget(self, program: Any) -> None:
+        """A program is not used any more."""
+        for room in list(self._idle):
+            room.held.pop(program, None)

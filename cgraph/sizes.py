@@ -1,0 +1,158 @@
+"""compile_sizes: one function of arrays whose sizes vary from call to call: a batch, a sequence, a picture's height.
+
+Each size has a plan of its own, made when it first comes and kept with those that came last; all of them run in the
+memory of the largest, and share the Vars that the graphs name. Kernels take sizes as arguments, so that a new size
+compiles few or none.
+"""
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError, GraphError, InputError
+from cgraph.function import Function, compile
+from cgraph.ir.graph import Node
+from cgraph.ops.leaf import Var
+from cgraph.rooms import Rooms
+from cgraph.turns import Turns
+
+MOST_KEPT = 16  # sizes
+
+Sizes = Mapping[str, int]
+Graph = tuple[Node | Sequence[Node], Sequence[Var], Mapping[Var, Node]]
+Shape = Sequence[int | str]
+
+
+def compile_sizes(
+    build: Callable[[Sizes], tuple],
+    shapes: Mapping[str, Shape],
+    most: Sizes | None = None,
+    **options: Any,
+) -> "SizedFunction":
+    """Make one function of a graph for each size.
+
+    Parameters
+        build: given each size by name, what `cgraph.compile` takes: outputs, inputs and, perhaps, update edges. Weights
+            are Vars or arrays that it finds outside, so that all sizes share them
+        shapes: per input, in order, its shape, with names for the sizes that vary: ``{"x": ("batch", 784)}``
+        most: the largest sizes, whose plan is made at once and whose arena no other size exceeds. Without it, memory
+            grows with the largest size that has come
+        options: as for `cgraph.compile`
+    Raises
+        GraphError: a size is of no input; `most` leaves one out or names another; no graph of its inputs is built
+        whatever `compile` raises
+    """
+    return SizedFunction(build, shapes, most, options)
+
+
+class SizedFunction:
+    """A function of arrays whose sizes vary. Changes: sizes are compiled as they come, and the Vars of update edges.
+
+    Fields
+        shapes: per input its shape, with names for the sizes that vary
+        most: the largest sizes, or None
+    """
+
+    def __init__(
+        self, build: Callable[[Sizes], tuple], shapes: Mapping[str, Shape], most: Sizes | None, options: Mapping
+    ) -> None:
+        self.build, self.shapes, self.options = build, {x: tuple(shape) for x, shape in shapes.items()}, dict(options)
+        self.names = tuple(dict.fromkeys(n for shape in self.shapes.values() for n in shape if isinstance(n, str)))
+        if not self.names:
+            raise GraphError("no size varies; compile makes a Function of one size")
+        self.most = dict(most) if most is not None else None
+        self._rooms, self._turns, self._making = Rooms(), Turns(), Turns()
+        self._known: OrderedDict[tuple[int, ...], Function] = OrderedDict()
+        if self.most is not None:
+            if self.most.keys() != set(self.names):
+                raise GraphError(f"most gives {', '.join(self.most) or 'nothing'}; sizes are {', '.join(self.names)}")
+            self.at(**self.most)
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{x} [{','.join(map(str, shape))}]" for x, shape in self.shapes.items())
+        return f"<SizedFunction ({given}); {len(self._known)} sizes>"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the memory that all sizes run in."""
+        return self._rooms.nbytes
+
+    def __call__(self, *args: Any, out: Any = None, copy: bool = True, **named: Any) -> Any:
+        """Run at the sizes of these arrays; as a Function's call.
+
+        Raises
+            InputError: an input is unknown, missing or given twice; sizes differ, or are larger than `most`
+        """
+        given = self.ordered(args, named)
+        return self.at(**self.sizes_of(given))(out=out, copy=copy, **given)
+
+    def ordered(self, args: tuple, named: Mapping[str, Any]) -> dict[str, Any]:
+        """Each input's array by name."""
+        if len(args) > len(self.shapes):
+            raise InputError(f"{len(args)} inputs are given, there are {len(self.shapes)}")
+        given = dict(zip(self.shapes, args))
+        for x in named:
+            if x not in self.shapes or x in given:
+                kind = "is given twice" if x in given else f"is no input; the inputs are {', '.join(self.shapes)}"
+                raise InputError(f"{x} {kind}")
+        given.update(named)
+        for x in self.shapes:
+            if x not in given:
+                raise InputError(f"input {x} is missing")
+        return given
+
+    def sizes_of(self, given: Mapping[str, Any]) -> dict[str, int]:
+        """The sizes that arrays have. InputError where they disagree."""
+        found: dict[str, tuple[int, str]] = {}
+        for x, shape in self.shapes.items():
+            sizes = np.shape(given[x])
+            if len(sizes) != len(shape):
+                raise InputError(f"{x} has {len(sizes)} axes, not the {len(shape)} of [{','.join(map(str, shape))}]")
+            for size, name in zip(sizes, shape):
+                if not isinstance(name, str):
+                    continue
+                known, where = found.setdefault(name, (size, x))
+                if known != size:
+                    raise InputError(f"{name} is {known} in {where} and {size} in {x}")
+        return {name: found[name][0] for name in self.names}
+
+    def at(self, **sizes: int) -> Function:
+        """The Function for these sizes; it runs in the same memory, so views of what one returns do not last."""
+        if sizes.keys() != set(self.names):
+            raise InputError(f"sizes are {', '.join(self.names)}, not {', '.join(sizes) or 'none'}")
+        for name, size in sizes.items():
+            if self.most is not None and size > self.most[name]:
+                raise InputError(f"{name} is {size}; it was compiled for {self.most[name]} at most")
+        key = tuple(sizes[name] for name in self.names)
+        return self._making.run(lambda: self._found(key))
+
+    def _found(self, key: tuple[int, ...]) -> Function:
+        """The Function for some sizes, which becomes the one that came last."""
+        found = self._known.get(key)
+        if found is None:
+            found = self._made(dict(zip(self.names, key)))
+            while len(self._known) >= MOST_KEPT:
+                self._rooms.forget(self._known.popitem(last=False)[1])
+            self._known[key] = found
+        self._known.move_to_end(key)
+        return found
+
+    def _made(self, sizes: Sizes) -> Function:
+        """The graph of these sizes, compiled into the memory of all."""
+        outputs, inputs, *updates = self.build(sizes)
+        options = dict(self.options)
+        if self.most is not None and self._known:
+            options["budget"] = min(n for n in (options.get("budget"), self.nbytes) if n is not None)
+        found = compile(outputs, inputs, *updates, **options)
+        if [x.name for x in found.inputs] != list(self.shapes):
+            named = ", ".join(x.name for x in found.inputs) or "none"
+            raise GraphError(f"the graph has the inputs {named}; shapes has {', '.join(self.shapes)}")
+        found.share(self._rooms, self._turns)
+        return found
+
+    def save(self, folder: str | os.PathLike) -> None:
+        """Refused: a saved function has one plan."""
+        raise FormatError(f"a function of several sizes is not saved; save one of them: function.at({self.names[0]}=…)")
