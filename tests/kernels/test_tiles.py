@@ -1,9 +1,11 @@
 """How work is cut: tiles that fit the registers, chunks that cover the tasks, the rule that chooses Winograd."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cgraph.kernels.calls.conv import reaching
 from cgraph.kernels.calls.conv_shape import ConvShape, pixels_for
 from cgraph.kernels.calls.gemm_tile import evenly, gemm_tile, spans
 from cgraph.kernels.calls.lowered import chunk_of
@@ -45,6 +47,13 @@ def test_whole_widths_of_common_networks_are_tiled_without_repetition():
     if target.name != "avx512":
         pytest.skip("widths of other targets repeat some pixels")
     assert [columns % pixels_for(columns, 2, target) for columns in (7, 14, 28, 56, 112, 196, 784, 3136)] == [0] * 8
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=9), st.integers(0, 8), st.integers(-300, 300))
+def test_what_a_tile_asks_for_early_is_what_it_and_the_next_tiles_read(offsets, early, tile):
+    found = reaching(np.array(offsets), early, tile).tolist()
+    read = [offset + tile * t for t in range(early + 1) for offset in offsets]
+    assert found == read[: len(offsets) + early]
 
 
 @given(st.integers(0, 10**6), st.floats(0, 1e6))

@@ -15,6 +15,7 @@ from cgraph.record import Record
 
 NEAR_BYTES = 300_000  # weights up to this size stay in L2 beside the tiles that read them
 NEAR_INPUT = 448 << 10  # input of a block of tiles: it stays in L2 while all panels pass over it
+EARLY = 4  # steps before a filter of one tap reads a pixel, which no step has read before
 SHORT_REDUCTION = 600  # below this the reduction is too short to hide the misses of the result
 
 
@@ -170,13 +171,15 @@ def tile_calls(
     turns, by_block = (source.n, 1) if weights_step and t.is_banded else (blocks, 0)
     ahead = lines_ahead(t.block) if weights_nbytes >= NEAR_BYTES else 0
     touch = len(shape.steps) * shape.unroll <= SHORT_REDUCTION
+    early = EARLY if shape.window.taps == 1 and not shape.is_plain and not shape.target.is_gpu else 0
+    offsets = reaching(source.offsets, early, pixels * source.step)
     zeros = np.zeros(shape.panels * shape.panel_channels, np.dtype(shape.dtype))
     r = residual or out
     tasks = source.n * blocks * t.block * shape.panels
     chunk = chunk_of(tasks, tile_ns(shape.target, pixels * shape.vectors * len(shape.steps) * shape.unroll))
     call = TILE.call(
-        (shape.dtype, pixels, shape.vectors, shape.unroll, source.step, out.step, ahead, touch), tasks, chunk,
-        offsets=Pointer(source.offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
+        (shape.dtype, pixels, shape.vectors, shape.unroll, source.step, out.step, ahead, touch, early), tasks, chunk,
+        offsets=Pointer(offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
         x=source.at, x_image=source.image, x_row=source.row,
         w=weights, w_image=weights_step, w_panel=shape.panel_weights, bias=bias or Pointer(zeros),
         residual=residual.at if residual else None, r_image=r.image, r_plane=r.plane, r_row=r.row,
@@ -184,7 +187,7 @@ def tile_calls(
         columns=grid.columns, across=t.across, tiles=t.tiles, block=t.block, panels=shape.panels,
         turns=turns, by_block=by_block, **activation.args,
     )  # fmt: skip
-    return Lowered((call,), (source.offsets, source.panel_offsets, *(() if bias else (zeros,))))
+    return Lowered((call,), (offsets, source.panel_offsets, *(() if bias else (zeros,))))
 
 
 class Tiling(Record):
@@ -220,6 +223,12 @@ def tiling_of(shape: ConvShape, grid: Grid, n: int, weights_nbytes: int) -> Tili
     if block * tile_nbytes > 2 * NEAR_INPUT:
         block = max(4, NEAR_INPUT // tile_nbytes)
     return Tiling(pixels, across, tiles, min(block, tiles), is_banded)
+
+
+def reaching(offsets: np.ndarray, steps: int, tile: int) -> np.ndarray:
+    """A table of offsets, and so many steps of the tiles behind it, `tile` elements further each."""
+    step = np.arange(len(offsets) + steps)
+    return table(offsets[step % len(offsets)] + step // len(offsets) * tile)
 
 
 def lines_ahead(tiles: int) -> int:

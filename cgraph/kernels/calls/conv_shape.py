@@ -159,6 +159,6 @@ def pixels_for(columns: int, vectors: int, target: Target) -> int:
     few = max(most // 2, 1)
 
     def cost(pixels: int) -> float:
-        return -(-columns // pixels) * (pixels + 0.3)  # 0.3: loop overhead and weight loads of a tile
+        return -(-columns // pixels) * (pixels + 0.5)  # 0.5: loop overhead and weight loads of a tile
 
     return min(range(most, few - 1, -1), key=cost)

@@ -24,6 +24,7 @@ class Tile(Record):
         x_step, out_step: elements from one pixel of the tile to the next
         ahead: cache lines of the next panel of weights asked for in each step, 0 when they lie near
         touch: ask for the lines of `out` and `residual` before the reduction, which is too short to hide them
+        early: steps before a pixel is read that its line is asked for, 0 when it lies in L1
     """
 
     dtype: str
@@ -34,6 +35,7 @@ class Tile(Record):
     out_step: int
     ahead: int
     touch: bool
+    early: int
 
     @property
     def line(self) -> int:
@@ -97,6 +99,8 @@ def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond
     with fold(k, 0, a.steps, [w, beyond, *sums]) as s:
         w, beyond, *sums = s.values
         at = x + a.offsets.load(s.i)
+        if p.early:
+            ask_early(k, p, x + a.offsets.load(s.i + p.early), s.i)
         for i in range(p.ahead):
             prefetch(k, beyond + i * p.line, locality=2)
         for u in range(p.unroll):
@@ -104,6 +108,16 @@ def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond
             sums = multiply_add(k, sums, [at.load(q * p.x_step + u) for q in range(p.pixels)], weights)
         s.next = [w + p.unroll * p.vectors * lanes, beyond + p.ahead * p.line, *sums]
     return s.values[2:]
+
+
+def ask_early(k: Builder, p: Tile, x: Ptr, step: Val) -> None:
+    """Ask for the lines of a later step's pixels: steps that read one block of channels share them out."""
+    apart = max(p.line // p.x_step, 1)  # pixels from one line to the next
+    turns = max(k.target.lanes_of(p.dtype) // p.unroll, 1)
+    share = -(-p.pixels // (apart * turns))
+    first = x + (step & (turns - 1)) * (share * apart * p.x_step)
+    for i in range(share):
+        prefetch(k, first + i * apart * p.x_step)
 
 
 def next_panel_share(k: Builder, a: SimpleNamespace, t: Val, elements: int) -> Val:

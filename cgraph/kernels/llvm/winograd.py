@@ -13,8 +13,10 @@ import numpy as np
 from cgraph.kernels.llvm.build import Builder, Ptr, Val
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.epilogue import Activation
-from cgraph.kernels.llvm.flow import banded_rows, changed_if, choose, divided
+from cgraph.kernels.llvm.flow import banded_rows, changed_if, choose, divided, prefetch
 from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
+
+TILES_AHEAD = 2  # how far V and M are asked for: more places at once than a core follows by itself
 
 
 @final
@@ -36,6 +38,8 @@ def input_transform(k: Builder, dtype: str, m: int) -> None:
         rows = [source + step * i for i in range(n)]
         columns = [linear(k, bt, [r.load(j * lanes, lanes) for r in rows]) for j in range(n)]
         v = a.v + (block * a.v_block + t * lanes)
+        for xi in range(n * n):
+            prefetch(k, v + (a.v_xi * xi + TILES_AHEAD * lanes), write=True)
         for i in range(n):
             for j, y in enumerate(linear(k, bt, [c[i] for c in columns])):
                 v.store(y, a.v_xi * (i * n + j))
@@ -69,6 +73,8 @@ def output_transform(k: Builder, dtype: str, m: int) -> None:
     with banded_rows(k, a.blocks, a.count, a.band) as (_, block, t):
         image, row, column = tile_place(a, t, m)
         source = a.products + (block * a.p_block + t * lanes)
+        for xi in range(n * n):
+            prefetch(k, source + (a.p_xi * xi + TILES_AHEAD * lanes))
         loads = [[(source + a.p_xi * (i * n + j)).load(lanes=lanes) for i in range(n)] for j in range(n)]
         columns = [linear(k, at, column_of) for column_of in loads]
         bias = a.bias.load(block * lanes, lanes)

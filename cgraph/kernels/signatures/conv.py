@@ -5,9 +5,10 @@ from cgraph.kernels.signatures.activation import ACTIVATION
 
 TILE = Signature(
     "conv.tile",
-    ("dtype", "pixels", "vectors", "unroll", "x_step", "out_step", "ahead", "touch"),
+    ("dtype", "pixels", "vectors", "unroll", "x_step", "out_step", "ahead", "touch", "early"),
     {
-        # offsets: elements from a pixel to its `unroll` operands; panel_offsets: from the image to a panel's channels
+        # offsets: elements from a pixel to its `unroll` operands, then `early` entries of the next tile's, counted from
+        # this one; panel_offsets: from the image to a panel's channels
         "offsets": "i8*", "steps": "i8", "panel_offsets": "i8*",
         "x": "dtype*", "x_image": "i8", "x_row": "i8",
         "w": "dtype*", "w_image": "i8", "w_panel": "i8", "bias": "dtype*",
