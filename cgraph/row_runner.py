@@ -23,6 +23,10 @@ class ByRows(Runner):
     pictures: Mapping[int, Any]
     fed: frozenset[Any]
 
+    @property
+    def results(self) -> list[Spec]:
+        return [self.pictures[i].spec if i in self.pictures else x.spec for i, x in enumerate(self.outputs)]
+
     def _value(self, x: Any, value: Any) -> Any:
         return RowSource(value, x.spec, x.name) if x in self.fed else super()._value(x, value)
 
@@ -33,11 +37,9 @@ class ByRows(Runner):
         rooms = [out] if self.single and (isinstance(out, np.ndarray) or callable(out)) else list(out)
         if len(rooms) != len(self.outputs):
             raise InputError(f"out has {len(rooms)} arrays or functions for {len(self.outputs)} outputs")
-        for i, (room, x) in enumerate(zip(rooms, self.outputs)):
-            if i not in self.pictures:
-                check_room(room, x.spec)
-            elif not callable(room):
-                check_room(room, self.pictures[i].spec)
+        for i, (room, spec) in enumerate(zip(rooms, self.results)):
+            if i not in self.pictures or not callable(room):
+                check_room(room, spec)
         return rooms
 
     def _run_on(self, held: Any, given: dict[Variable, Any], out: Sequence[Any] | None, copy: bool) -> list[Any]:

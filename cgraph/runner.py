@@ -58,9 +58,14 @@ class Runner:
 
     def __repr__(self) -> str:
         given = ", ".join(f"{x.name} {x.spec}" for x in self.inputs)
-        found = ", ".join(str(x.spec) for x in self.outputs)
+        found = ", ".join(map(str, self.results))
         size = f"; arena {bytes_text(self.nbytes)}" if self.recompute else ""
         return f"<{type(self).__name__} ({given}) -> {found or 'updates only'}{size}>"
+
+    @property
+    def results(self) -> list[Spec]:
+        """What a call returns."""
+        return [x.spec for x in self.outputs]
 
     @property
     def nbytes(self) -> int:
@@ -167,8 +172,8 @@ class Runner:
         rooms = [out] if self.single and isinstance(out, np.ndarray) else list(out)
         if len(rooms) != len(self.outputs):
             raise InputError(f"out has {len(rooms)} arrays for {len(self.outputs)} outputs")
-        for room, x in zip(rooms, self.outputs):
-            check_room(room, x.spec)
+        for room, spec in zip(rooms, self.results):
+            check_room(room, spec)
         return rooms
 
     def _run(self, given: Given, out: Sequence[np.ndarray] | None, copy: bool) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from cgraph.cell import Value
 from cgraph.engine.instance import Instance
 from cgraph.errors import GraphError
-from cgraph.function import Function
+from cgraph.function import Function, RowsFunction
 from cgraph.view.planned import compiled_of
 
 
@@ -24,11 +24,13 @@ def step_seconds(function: Function, args: tuple, named: Mapping[str, Any], repe
     What a step waits for weights from a file does not count.
 
     Raises
-        GraphError: there is no program, as on the reference engine; `repeats` is less than 1
+        GraphError: there is no program, as on the reference engine; `repeats` is less than 1; rows come once
         InputError, UnassignedError: as when the Function is called
     """
     if repeats < 1:
         raise GraphError(f"a timed report repeats at least once, not {repeats} times")
+    if isinstance(function, RowsFunction):
+        raise GraphError("steps are timed in several runs; rows of images come once")
     steps = range(len(compiled_of(function).layout.steps))
     with instance_for(function, args, named) as instance:
         runs = [[_seconds(instance, t) for t in steps] for _ in range(repeats + 1)]

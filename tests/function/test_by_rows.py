@@ -1,5 +1,6 @@
 """Images that come and go by rows: the bits of the whole images, nothing of their size, and typed refusals."""
 
+import signal
 import subprocess
 import sys
 from unittest.mock import patch
@@ -136,6 +137,35 @@ def test_bands_go_to_a_function():
     function(x=value, out=again.append)
     assert all((a == b).all() for a, b in zip(bands, again))
     bands[0][...] = 0  # its own
+
+
+def test_a_function_by_rows_says_what_it_takes_and_is_not_timed(tmp_path):
+    x, y = network(100)
+    function = cg.compile(y, [x], rows=[x, y])
+    assert repr(function).startswith("<RowsFunction (x float32[1,1,100,24]) -> float32[1,1,100,24]; arena ")
+    assert "stream" in str(function.report())
+    with pytest.raises(GraphError, match="rows of images come once"):
+        function.trace(tmp_path / "trace.json", picture(x))
+
+
+def test_an_interrupt_while_rows_are_asked_for_ends_the_run():
+    x, y = network(200)
+    function = cg.compile(y, [x], rows=[x, y], budget=200_000)
+    value = picture(x)
+
+    def rows():
+        for i in range(200):
+            if i == 90:
+                signal.raise_signal(signal.SIGINT)
+            yield value[:, :, i]
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            function(rows())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    np.testing.assert_array_equal(function(value), cg.compile(y, [x], rows=[x, y])(value))
 
 
 def test_what_is_read_whole_of_rows_may_be_small():
