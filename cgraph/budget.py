@@ -31,11 +31,13 @@ class Limits(Record):
         budget: bytes; None for any number
         bands: pixels of a band at least, and bands wherever they make the plan smaller; None for a budget's sake alone
         recompute: True for the least memory by computing again; a number of bytes to do only as much as it takes
+        is_wish: where nothing fits, the smallest plan that is found will do
     """
 
     budget: int | None = None
     bands: int | None = None
     recompute: bool | int = False
+    is_wish: bool = False
 
     @property
     def most(self) -> int | None:

@@ -14,6 +14,7 @@ from cgraph.errors import BudgetError, GraphError, bytes_text
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.traverse import post_order
 from cgraph.ir.work import Step
+from cgraph.kernels.kernel import Pointer, View
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import lower_bound, operator_breadths
 from cgraph.memory.check import check_plan
@@ -33,8 +34,9 @@ from cgraph.ops.shape import Contiguous
 from cgraph.passes.bodies import plan_bodies
 from cgraph.passes.make_contiguous import make_contiguous
 from cgraph.passes.stream_rows import check_stream
+from cgraph.passes.rewrite import remade
 from cgraph.passes.update_in_place import update_in_place
-from cgraph.record import Record
+from cgraph.record import Record, replace
 from cgraph.request import Options, Request
 from cgraph.schedule.breadth_first import breadth_first
 from cgraph.schedule.costly_first import costly_first
@@ -104,9 +106,11 @@ class Compiled(Record):
         return sum(v.nbytes for v in self.layout.values)
 
 
-def planned(request: Request, target: Any, alignment: int, options: Options) -> Compiled:
+def planned(request: Request, target: Any, alignment: int, options: Options, is_wish: bool = False) -> Compiled:
     """The plan of a physical graph for one target.
 
+    Parameters
+        is_wish: the budget need not be met: where no plan fits, the smallest that is found
     Raises
         GraphError: there is no such strategy or order
         BudgetError: no plan within the budget
@@ -121,7 +125,42 @@ def planned(request: Request, target: Any, alignment: int, options: Options) -> 
         alignment,
         options.order,
         request.inputs,
-        Limits(options.budget, options.bands, options.recompute),
+        Limits(options.budget, options.bands, options.recompute, is_wish),
+    )
+
+
+def with_constants(compiled: Compiled, moved: Mapping[Node, Node]) -> Compiled:
+    """The same plan of a graph with other constants of the same specs in the place of some."""
+    layout, new = compiled.layout, dict(moved)
+    for node in layout.views:  # operands before users
+        if node not in new:
+            new[node] = remade(node, tuple(new[x] for x in node.operands))
+
+    def renamed(table: Mapping[Node, Any]) -> dict[Node, Any]:
+        return {new[node]: found for node, found in table.items() if node in new}  # works are known of other nodes too
+
+    def based(view: View) -> View:
+        base = view.at.base
+        return replace(view, at=Pointer(new[base], view.at.offset)) if isinstance(base, Node) else view
+
+    def viewed(table: Mapping[Node, View | tuple[View, ...]]) -> dict[Node, Any]:
+        return renamed({n: tuple(map(based, v)) if isinstance(v, tuple) else based(v) for n, v in table.items()})
+
+    return replace(
+        compiled,
+        outputs=tuple(new[x] for x in compiled.outputs),
+        sources=tuple(new[x] for x in compiled.sources),
+        layout=replace(
+            layout,
+            steps=tuple(new[x] for x in layout.steps),
+            views=viewed(layout.views),
+            value_of=renamed(layout.value_of),
+            workspace_of=renamed(layout.workspace_of),
+            works=renamed(layout.works),
+            kept=tuple(new[x] for x in layout.kept),
+            always=frozenset(new[x] for x in layout.always),
+        ),
+        views=viewed(compiled.views),
     )
 
 
@@ -179,7 +218,7 @@ def plan_graph(
     found = [(name, given if run is None else layout_of(run, ends, always, facts)) for name, run in runs(given, order)]
     known = smallest([way for name, layout in found for way in candidates(name, layout, alignment)], strategy)
     best, plan = fitted(known, limits, strategy, alignment, facts)
-    if limits.most is not None and plan.nbytes > limits.most:
+    if limits.most is not None and plan.nbytes > limits.most and not limits.is_wish:
         raise BudgetError(budget_text(best.layout, best.usage.problem, plan, limits.most))
     if best.layout is not known[0].layout:
         ends, always = best.layout.kept, set(best.layout.always)

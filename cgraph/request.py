@@ -43,7 +43,7 @@ class Options(Record):
         order: in which order nodes run: ``depth_first``, ``breadth_first``, ``least_memory``, or ``auto``, which takes
             the first and the last where that makes the plan smaller
         changing: Vars that will change from run to run: what does not depend on them is kept, not recomputed
-        budget: bytes that the arena may take at most
+        budget: bytes that the arena may take at most; with `weights`, arena, ring and the constants that stay in memory
         passes: rewrite the graph first; False runs it as it was written
         winograd: allow it where it is faster; False computes every convolution directly, which is the more exact
         freeze: Vars whose present values become constants, which passes fold and pack: weights at inference
@@ -78,4 +78,7 @@ def options_of(chosen: dict[str, Any]) -> Options:
     for name in chosen:
         if name not in Options._fields:
             raise GraphError(f"compile has no option {name!r}; there are {', '.join(Options._fields)}")
-    return Options(**chosen)
+    found = Options(**chosen)
+    if not isinstance(found.weights, StreamedWeights | None):
+        raise GraphError(f"weights takes StreamedWeights(path), not {found.weights!r:.60}")
+    return found

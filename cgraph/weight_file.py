@@ -7,7 +7,8 @@ the system's cache.
 
 import mmap
 import os
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
@@ -26,22 +27,33 @@ PORTION = 1 << 20  # bytes that a check reads at once
 ENTRY = 2 * 8 + DIGEST
 
 
+SPOOL = 1 << 28  # bytes that a spool maps at once, more for a larger array; what is not written takes no disk
+
+
 class StreamedWeights(Record):
     """Read large constants from a file during each run, instead of holding them.
 
     Parameters
-        path: the file, which `compile` writes unless it holds these very weights already
-        ring: bytes of memory that take the weights; at least as many as one kernel call reads of them
+        path: the file, which `compile` writes unless it holds these very weights already, as its table says
+        ring: bytes of memory that take the weights, at least as many as one kernel call reads of them; by default what
+            a budget leaves beside the arena, and without a budget 12 MiB
+        slice: bytes of a slice of large filters and matrices at most, or one panel of them; by default a third of the
+            ring, and no more than 4 MiB
+        progress: called with the bytes written so far and those in all, while the file is written
     Raises
-        GraphError: a ring without a byte
+        GraphError: a ring or a slice without a byte
     """
 
     path: str
-    ring: int
+    ring: int | None = None
+    slice: int | None = None
+    progress: Callable[[int, int], None] | None = None
 
     def __post_init__(self) -> None:
-        if self.ring < 1:
+        if self.ring is not None and self.ring < 1:
             raise GraphError(f"a ring of {self.ring} bytes holds no weights")
+        if self.slice is not None and self.slice < 1:
+            raise GraphError(f"slices of {self.slice} bytes hold no weights")
 
 
 class WeightMap(mmap.mmap):
@@ -64,12 +76,40 @@ def place_of(array: np.ndarray) -> tuple[WeightMap, int] | None:
     return mapping, array.ctypes.data - np.frombuffer(mapping, np.uint8, 1).ctypes.data
 
 
+class Spool:
+    """Arrays that are made one after another and needed later: they go to files without names. Changes: grows.
+
+    Parameters
+        folder: where there is room for them
+        small: bytes of arrays that stay where they are
+    """
+
+    def __init__(self, folder: str | Path, small: int) -> None:
+        self.folder, self.small, self.at = folder, small, 0
+        self.mapping: mmap.mmap | None = None
+
+    def keep(self, x: np.ndarray) -> np.ndarray:
+        """The same array, mapped; itself if it is small, or lies in a file already."""
+        if x.nbytes <= self.small or (mapping_of(x) is not None and x.flags.c_contiguous):
+            return x
+        if self.mapping is None or self.at + x.nbytes > len(self.mapping):
+            self.file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115 - it is there as long as the spool
+            self.file.truncate(max(SPOOL, pages(x.nbytes)))
+            self.mapping, self.at = mmap.mmap(self.file.fileno(), 0, access=mmap.ACCESS_READ), 0
+        self.file.seek(self.at)
+        self.file.write(in_c_order(x).data.cast("B"))
+        self.file.flush()
+        found = np.frombuffer(self.mapping, x.dtype, x.size, self.at).reshape(x.shape)
+        self.at += pages(x.nbytes)
+        return found
+
+
 def on_disk(weights: StreamedWeights, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The same arrays in the file, which is written anew where it does not hold them."""
+    """The same arrays in the file, which is written anew where its table does not say that it holds them."""
     arrays = [in_c_order(x) for x in arrays]
     head, places = header(arrays)
     if not holds(weights.path, head, places[-1]):
-        replace_file(weights.path, contents(head, places, arrays))
+        replace_file(weights.path, told(contents(head, places, arrays), places[-1], weights.progress))
     mapping = opened(weights)
     return [
         np.frombuffer(mapping, x.dtype, x.size, place).reshape(x.shape)
@@ -83,12 +123,16 @@ def header(arrays: Sequence[np.ndarray]) -> tuple[bytes, list[int]]:
     places = [start]
     for x in arrays:
         places.append(places[-1] + pages(x.nbytes))
-    entries = (
-        number(p) + number(x.nbytes) + blake2b(x.data, digest_size=DIGEST).digest() for p, x in zip(places, arrays)
-    )
-    table = b"".join(entries)
+    table = b"".join(entry_of(place, x) for place, x in zip(places, arrays))
     first = MAGIC + number(VERSION) + number(len(arrays)) + blake2b(table, digest_size=DIGEST).digest()
     return first.ljust(PAGE, b"\0") + table, places
+
+
+def entry_of(place: int, x: np.ndarray) -> bytes:
+    """Where an array lies, its bytes and their digest."""
+    entry = number(place) + number(x.nbytes) + blake2b(x.data, digest_size=DIGEST).digest()
+    forget(x)
+    return entry
 
 
 def number(value: int) -> bytes:
@@ -115,6 +159,18 @@ def contents(head: bytes, places: Sequence[int], arrays: Sequence[np.ndarray]) -
         yield x.data.cast("B")
         yield bytes(pages(x.nbytes) - x.nbytes)
         forget(x)
+
+
+def told(
+    parts: Iterator[bytes | memoryview], size: int, progress: Callable[[int, int], None] | None
+) -> Iterator[bytes | memoryview]:
+    """The parts, while `progress` is told how many bytes have been taken, of `size`."""
+    done = 0
+    for part in parts:
+        yield part
+        done += len(part)
+        if progress is not None:
+            progress(done, size)
 
 
 def opened(weights: StreamedWeights) -> WeightMap:

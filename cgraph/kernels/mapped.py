@@ -5,9 +5,11 @@ stay: the system reads the pages again, from its cache or the disk, should anybo
 """
 
 import mmap
+from collections.abc import Callable
 
 import numpy as np
 
+Keep = Callable[[np.ndarray], np.ndarray]  # an equal array: where one that has been made goes, perhaps into a file
 PIECE = 1 << 18  # bytes read before they are forgotten
 AROUND = 1 << 21  # bytes that the system may map around one that is asked for: a huge page
 
@@ -85,6 +87,11 @@ def in_memory(x: np.ndarray) -> np.ndarray:
     found = x.copy()
     forget(x)
     return found
+
+
+def in_place(x: np.ndarray) -> np.ndarray:
+    """The array itself: it is kept where it is."""
+    return x
 
 
 def in_c_order(x: np.ndarray) -> np.ndarray:

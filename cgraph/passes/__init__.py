@@ -1,6 +1,7 @@
 """The whole way from a graph as it was written to one that kernels compute, in order."""
 
 from cgraph.ir.graph import Node
+from cgraph.kernels.mapped import Keep, in_place
 from cgraph.kernels.target import Target
 from cgraph.passes.align_constants import align_constants
 from cgraph.passes.drop_identities import drop_identities
@@ -22,12 +23,17 @@ PASSES = (
 )  # fmt: skip
 
 
-def prepared(roots: tuple[Node, ...], target: Target, passes: bool, winograd: bool) -> tuple[Node, ...]:
-    """The whole way for the CPU; without passes, constants are made readable and nothing else."""
+def prepared(
+    roots: tuple[Node, ...], target: Target, passes: bool, winograd: bool, keep: Keep = in_place
+) -> tuple[Node, ...]:
+    """The whole way for the CPU; without passes, constants are made readable and nothing else.
+
+    `keep`: where packed constants go.
+    """
     if passes:
         roots = roots if target.is_gpu else integers(roots)
-        roots = lowered(rewritten(roots), target, winograd)
-    return align_constants(roots)
+        roots = lowered(rewritten(roots), target, winograd, keep)
+    return align_constants(roots, keep)
 
 
 def rewritten(roots: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -37,7 +43,7 @@ def rewritten(roots: tuple[Node, ...]) -> tuple[Node, ...]:
     return roots
 
 
-def lowered(roots: tuple[Node, ...], target: Target, winograd: bool) -> tuple[Node, ...]:
+def lowered(roots: tuple[Node, ...], target: Target, winograd: bool, keep: Keep = in_place) -> tuple[Node, ...]:
     """Physical layouts for one target, then what joins physical ops."""
-    roots = pack_matmul(lower_cpu(roots, target, winograd), target)
+    roots = pack_matmul(lower_cpu(roots, target, winograd, keep), target, keep)
     return fuse_stencils(fuse_reductions(roots), target)

@@ -1,27 +1,33 @@
 """Constants that lie in a file, where the file's layout put them, as kernels can read them."""
 
+from functools import partial
+
 from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order, rebuild
-from cgraph.kernels.mapped import aligned
+from cgraph.kernels.mapped import Keep, aligned, in_place
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.passes.bodies import in_bodies
 from cgraph.passes.rewrite import remade
 
 
-def align_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
+def align_constants(outputs: tuple[Node, ...], keep: Keep = in_place) -> tuple[Node, ...]:
     """Copy the constants whose elements do not lie at multiples of their size: same values, as many nodes.
 
-    The last pass: what is packed is read where it lies and needs no copy.
+    The last pass: what is packed is read where it lies and needs no copy. `keep`: where copies go.
     """
-    outputs, order = in_bodies(outputs, post_order(outputs), align_constants)
+    outputs, order = in_bodies(outputs, post_order(outputs), partial(align_constants, keep=keep))
     if not any(is_unaligned(x) for x in order):
         return outputs
-    return rebuild(outputs, lambda node, operands: moved(node) if is_unaligned(node) else remade(node, operands), order)
+
+    def change(node: Node, operands: tuple[Node, ...]) -> Node:
+        return moved(node, keep) if is_unaligned(node) else remade(node, operands)
+
+    return rebuild(outputs, change, order)
 
 
 def is_unaligned(node: Node) -> bool:
     return isinstance(node.op, ConstOp) and not node.op.array.flags.aligned
 
 
-def moved(node: Node) -> Node:
-    return Const(aligned(node.op.array), name=node.op.label, copy=False)  # type: ignore[attr-defined]
+def moved(node: Node, keep: Keep) -> Node:
+    return Const(keep(aligned(node.op.array)), name=node.op.label, copy=False)  # type: ignore[attr-defined]

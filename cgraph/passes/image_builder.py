@@ -6,6 +6,7 @@ import numpy as np
 
 from cgraph.ir.graph import Node, apply
 from cgraph.kernels.expression import code_of
+from cgraph.kernels.mapped import Keep
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.form import Form, Halo
@@ -19,10 +20,11 @@ class Builder:
         forms: the form of each logical node that lies in lanes
         target: for which kernels
         winograd: allow it where it is faster
+        keep: where packed filters go
     """
 
-    def __init__(self, forms: dict[Node, Form], target: Target, winograd: bool) -> None:
-        self.forms, self.target, self.winograd = forms, target, winograd
+    def __init__(self, forms: dict[Node, Form], target: Target, winograd: bool, keep: Keep) -> None:
+        self.forms, self.target, self.winograd, self.keep = forms, target, winograd, keep
         self._plain: dict[Node, Node] = {}
         self._laned: dict[Node, Node] = {}
         self._packed: dict[Hashable, Node] = {}
@@ -55,7 +57,7 @@ class Builder:
             key: all that the constant depends on
         """
         if key not in self._packed:
-            self._packed[key] = Const(pack(), copy=False)
+            self._packed[key] = Const(self.keep(pack()), copy=False)
         return self._packed[key]
 
     def form_of(self, x: Node, halo: Halo) -> Form:

@@ -10,6 +10,7 @@ else reads, since then the one may overwrite the other. How each op is lowered: 
 from cgraph.ir.graph import Node, keeps_place
 from cgraph.ir.traverse import located, post_order, users_of
 from cgraph.kernels.expression import code_of
+from cgraph.kernels.mapped import Keep, in_place
 from cgraph.kernels.target import Target
 from cgraph.ops.join import Concat
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
@@ -24,11 +25,11 @@ Rows = dict[Node, Lowering]
 
 
 @keeps_place
-def lower_cpu(outputs: tuple[Node, ...], target: Target, winograd: bool) -> tuple[Node, ...]:
+def lower_cpu(outputs: tuple[Node, ...], target: Target, winograd: bool, keep: Keep = in_place) -> tuple[Node, ...]:
     """Replace what has a faster layout: same values up to rounding, more nodes, constants packed.
 
     May worsen: bytes, by unused lanes of odd channel counts, frames and workspaces; all of them are in the plan.
-    `winograd=False` computes every convolution directly, which is the more exact.
+    `winograd=False` computes every convolution directly, which is the more exact. `keep`: where packed filters go.
     """
     order = post_order(outputs)
     by_rows = any(isinstance(node.op, TakeRows) for node in order)
@@ -36,7 +37,7 @@ def lower_cpu(outputs: tuple[Node, ...], target: Target, winograd: bool) -> tupl
     rows = lowered(order, seen)
     if not rows:
         return outputs
-    builder = Builder(forms_of(order, rows, seen), target, winograd)
+    builder = Builder(forms_of(order, rows, seen), target, winograd, keep)
     for node in located(order):
         row = rows.get(node)
         made = row.build(builder, node) if row else remade(node, tuple(builder.plain(x) for x in node.operands))

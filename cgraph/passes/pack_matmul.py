@@ -9,6 +9,7 @@ from cgraph.ir.traverse import post_order, rebuild
 from cgraph.kernels.calls.activation import NONE
 from cgraph.kernels.calls.gemm_portions import pack_b
 from cgraph.kernels.calls.gemm_tile import GemmTile
+from cgraph.kernels.mapped import Keep, in_place
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Const
 from cgraph.ops.linear import Matmul
@@ -19,12 +20,12 @@ from cgraph.passes.pack_integers import packed_product
 from cgraph.passes.rewrite import remade
 
 
-def pack_matmul(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
+def pack_matmul(outputs: tuple[Node, ...], target: Target, keep: Keep = in_place) -> tuple[Node, ...]:
     """Products with a constant right side read it in panels: same values, no packing in every run.
 
     May worsen: bytes kept for good, when the constant has other users. Not packed: for one row, which reads the
     constant in the order in which it lies; whole numbers, which have no tiled kernel; constants that differ by batch;
-    and for blocks of a GPU's threads, which read any order.
+    and for blocks of a GPU's threads, which read any order. `keep`: where panels go.
     """
     if target.has_blocks:
         return outputs
@@ -38,7 +39,7 @@ def pack_matmul(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
         key = source, y.shape, rows
         if key not in packed:
             panels, tile = pack_b(target, y, rows)
-            packed[key] = Const(panels, copy=False), tile
+            packed[key] = Const(keep(panels), copy=False), tile
         return packed[key]
 
     def change(node: Node, operands: tuple[Node, ...]) -> Node:

@@ -1,20 +1,23 @@
-"""Large constants move to a file, for runs that read them from there."""
+"""Large constants move to a file, for runs that read them from there, in pieces that a small ring holds."""
 
+import itertools
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
 
-from cgraph.alignment import aligned
-from cgraph.errors import GraphError
+from cgraph.alignment import ALIGNMENT
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.traverse import post_order, rebuild
 from cgraph.kernels.calls.depthwise import is_depthwise
+from cgraph.kernels.calls.gemm_portions import some_panels
+from cgraph.kernels.mapped import Keep, in_c_order
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import HASHED_NBYTES, Const, ConstOp
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.conv import LanedConv
-from cgraph.ops.physical.matmul import MatmulEpilogue
-from cgraph.ops.physical.sliced import SlicedConv
+from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
+from cgraph.ops.physical.sliced import SlicedConv, SlicedMatmul, panel_axis
 from cgraph.ops.shape import Transpose
 from cgraph.passes.rewrite import remade
 from cgraph.weight_file import StreamedWeights, on_disk
@@ -23,82 +26,102 @@ SLICE = 4 << 20  # bytes of filters at most: time to compute while the next ones
 SLICES = 3  # that a ring should hold at least
 
 
-def weights_on_disk(roots: tuple[Node, ...], weights: StreamedWeights) -> tuple[Node, ...]:
-    """The same graph over constants in the file, in the order in which they are needed; small ones stay as they are.
+def slice_nbytes(weights: StreamedWeights, ring: int) -> int:
+    """Bytes of a slice at most, of a ring of so many."""
+    return weights.slice or max(min(ring // SLICES, SLICE), 2 * HASHED_NBYTES)
 
-    The last pass of all: constants have the form that kernels read.
-    """
-    if not isinstance(weights, StreamedWeights):
-        raise GraphError(f"weights takes StreamedWeights(path, ring), not {weights!r:.60}")
-    roots = sliced(roots, max(min(weights.ring // SLICES, SLICE), 2 * HASHED_NBYTES))
+
+def large_constants(roots: tuple[Node, ...]) -> list[Node]:
+    """Those of a graph that go to the file, in order: all large ones that are no outputs."""
     order, shown = post_order(roots), set(roots)
-    large = [x for x in order if isinstance(x.op, ConstOp) and x.nbytes > HASHED_NBYTES and x not in shown]
-    if not large:
-        return roots
+    return [x for x in order if isinstance(x.op, ConstOp) and x.nbytes > HASHED_NBYTES and x not in shown]
+
+
+def weights_on_disk(large: Sequence[Node], weights: StreamedWeights) -> dict[Node, Node]:
+    """Constants in a file in the place of those in memory. They have the form that kernels read."""
     arrays = on_disk(weights, [x.op.array for x in large])  # type: ignore[attr-defined]
-    moved = {
+    return {
         x: Const(array, name=x.op.label, copy=False)  # type: ignore[attr-defined]
         for x, array in zip(large, arrays)
     }
 
-    def change(node: Node, operands: tuple[Node, ...]) -> Node:
-        return moved[node] if node in moved else remade(node, operands)
 
-    return rebuild(roots, change, order)
+def sliced(roots: tuple[Node, ...], most: int, keep: Keep) -> tuple[Node, ...]:
+    """Convolutions and products with even pieces of their constants of at most so many bytes, or one panel of them.
 
-
-def sliced(roots: tuple[Node, ...], most: int) -> tuple[Node, ...]:
-    """Direct convolutions and products of one row, with even pieces of their constants of at most so many bytes.
-
-    The same bits: slices are of results, and every sum is whole.
+    The same bits: slices are of results, and every sum is whole. `keep`: where pieces go that do not lie together.
     """
 
     def change(node: Node, operands: tuple[Node, ...]) -> Node:
         large = len(operands) > 1 and operands[1].nbytes > most
-        if large and is_direct(node):
-            return sliced_conv(node, operands, most)
-        if large and is_row(node):
-            return sliced_row(node, operands, most)
-        return remade(node, operands)
+        cut = next((cut for takes, cut in CUTS if large and takes(node)), None)
+        return cut(node, operands, most, keep) if cut else remade(node, operands)
 
     return rebuild(roots, change)
 
 
-def sliced_conv(node: Node, operands: tuple[Node, ...], most: int) -> Node:
+def sliced_conv(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) -> Node:
     """Some panels of channels after others; a slice has at least one."""
-    filters = node.operands[1].op.array  # type: ignore[attr-defined]
-    each = max(most // filters[0].nbytes, 1)
-    parts = np.array_split(filters, -(-len(filters) // each))
-    slices = [Const(part, copy=False) for part in parts]
-    return apply(SlicedConv(node.op, tuple(map(len, parts))), operands[0], *slices, *operands[2:])  # type: ignore[arg-type]
+    op, filters = node.op, node.operands[1].op.array  # type: ignore[attr-defined]
+    axis = panel_axis(op)  # type: ignore[arg-type]
+    count = filters.shape[axis]
+    pieces = -(-count // max(most // (filters.nbytes // count), 1))
+    if pieces == 1:
+        return remade(node, operands)
+    parts = np.array_split(filters, pieces, axis)
+    slices = [Const(keep(in_c_order(part)), copy=False) for part in parts]
+    made = SlicedConv(op, tuple(part.shape[axis] for part in parts))  # type: ignore[arg-type]
+    return apply(made, operands[0], *slices, *operands[2:])
 
 
-def sliced_row(node: Node, operands: tuple[Node, ...], most: int) -> Node:
-    """Some columns after others, joined in place; a slice has whole cache lines of them."""
+def sliced_panels(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) -> Node:
+    """A product of several rows: some panels of columns after others; a slice has at least one."""
+    op, packed = node.op, node.operands[1].op.array  # type: ignore[attr-defined]
+    assert isinstance(op, PackedMatmul)
+    count = packed.size // op.k // op.tile.width
+    pieces = -(-count // max(most // (packed.nbytes // count), 1))
+    if pieces == 1:
+        return remade(node, operands)
+    edges = [0, *np.cumsum([len(part) for part in np.array_split(np.arange(count), pieces)]).tolist()]
+    slices = [
+        Const(keep(some_panels(packed, op.k, op.tile, first, stop)), copy=False)
+        for first, stop in itertools.pairwise(edges)
+    ]
+    columns = tuple(np.diff(np.minimum(np.array(edges) * op.tile.width, op.n)).tolist())
+    return apply(SlicedMatmul(op, columns), operands[0], *slices, *operands[2:])
+
+
+def sliced_row(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) -> Node:
+    """A product of one row: some columns after others, joined in place; a slice has whole cache lines of them."""
     matrix, columns = operands[1], node.shape[-1]
     constant, turn = (matrix, None) if isinstance(matrix.op, ConstOp) else (matrix.operands[0], matrix.op)
     array = constant.op.array  # type: ignore[attr-defined]
-    each = aligned(-(-columns // -(-array.nbytes // most)))
+    line = ALIGNMENT // array.itemsize
+    each = max(most * columns // array.nbytes // line, 1) * line
     parts = []
     for first in range(0, columns, each):
         some = slice(first, first + each)
-        part = Const(array[:, some] if turn is None else array[some], copy=False)
+        part = Const(keep(in_c_order(array[:, some] if turn is None else array[some])), copy=False)
         part = part if turn is None else apply(turn, part)
         parts.append(apply(node.op, operands[0], part, *(v[..., some] for v in operands[2:])))
     return concat(parts, -1)
 
 
-def is_direct(node: Node) -> bool:
+def is_laned(node: Node) -> bool:
     """A convolution of images in lanes by constant filters, panel after panel."""
     op = node.op
     return (
         isinstance(op, LanedConv)
-        and not op.tile
         and op.source is not None
         and op.shape.groups == 1
         and not is_depthwise(op.shape)
         and isinstance(node.operands[1].op, ConstOp)
     )
+
+
+def is_packed(node: Node) -> bool:
+    """A product of several rows with a constant matrix."""
+    return isinstance(node.op, PackedMatmul) and isinstance(node.operands[1].op, ConstOp)
 
 
 def is_row(node: Node) -> bool:
@@ -108,3 +131,11 @@ def is_row(node: Node) -> bool:
     matrix = node.operands[1]
     turned = isinstance(matrix.op, Transpose) and matrix.op.axes == (1, 0)
     return matrix.ndim == 2 and isinstance((matrix.operands[0] if turned else matrix).op, ConstOp)
+
+
+Cut = Callable[[Node, tuple[Node, ...], int, Keep], Node]
+CUTS: tuple[tuple[Callable[[Node], bool], Cut], ...] = (
+    (is_laned, sliced_conv),
+    (is_packed, sliced_panels),
+    (is_row, sliced_row),
+)

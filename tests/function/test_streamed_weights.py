@@ -3,8 +3,12 @@
 import ctypes
 import errno
 import gc
+import mmap
 import os
+import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -19,7 +23,7 @@ from cgraph.engine.cpu import reader as readers
 from cgraph.engine.cpu import threads as pools
 from cgraph.engine.cpu.code import Piece
 from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.engine.cpu.ring import controlled, placed
+from cgraph.engine.cpu.ring import controlled, least_ring, placed
 from cgraph.errors import BudgetError, GraphError, WeightsError
 from cgraph.kernels.control import PASSED, WAIT
 from cgraph.passes import weights_on_disk
@@ -103,6 +107,41 @@ def test_matrices_larger_than_the_ring_are_read_in_slices(tmp_path, dtype, shape
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("size", [8, 40])  # pixels across: one block of tiles, and several
+@pytest.mark.parametrize("width", [128, 100])
+def test_filters_for_winograd_are_read_in_slices(tmp_path, size, width, threads):
+    rng = np.random.default_rng(0)
+    x = cg.Var((1, 64, size, size), name="x")
+    f, g = (cg.Const(rng.standard_normal((width, c, 3, 3)).astype("f4") / 24) for c in (64, width))
+    y = cg.relu(cg.conv2d(x, f, 1, 1))
+    y = cg.relu(cg.conv2d(y, g, 1, 1) + y)  # the residual may be overwritten
+    weights = StreamedWeights(str(tmp_path / "w"), 2 << 20, slice=300 << 10)
+    function, value = cg.compile(y, x, weights=weights, threads=threads), rng.standard_normal(x.shape).astype("f4")
+    plain = cg.compile(y, x, threads=threads)
+    assert any(node.name.startswith("winograd") for node in plain.compiled.layout.steps)
+    assert max(p.nbytes for p in function.program.code.ring.pieces) < LARGEST
+    for _ in range(2):
+        np.testing.assert_array_equal(function(value), plain(value))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(7, 300), (2, 3, 1500)])
+@pytest.mark.parametrize("columns", [2000, 999])
+def test_matrices_of_products_of_several_rows_are_read_in_slices(tmp_path, dtype, shape, columns):
+    rng = np.random.default_rng(0)
+    w, b = rng.standard_normal((shape[-1], columns)).astype(dtype), rng.standard_normal(columns).astype(dtype)
+    x, turned = cg.Var(shape, dtype, name="x"), cg.Var((*shape[:-2], shape[-1], shape[-2]), dtype, name="turned")
+    outputs = [cg.relu(x @ w + b), x @ w, np.swapaxes(turned, -1, -2) @ w - b]
+    weights = StreamedWeights(str(tmp_path / "w"), 1 << 20, slice=200 << 10)
+    function = cg.compile(outputs, [x, turned], weights=weights)
+    values = [rng.standard_normal(v.shape).astype(dtype) for v in (x, turned)]
+    assert max(p.nbytes for p in function.program.code.ring.pieces) <= 512 << 10  # a panel, or more
+    assert len(function.program.code.ring.pieces) > 10
+    for got, want in zip(function(*values), cg.compile(outputs, [x, turned])(*values), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_poison_in_the_ring_is_never_read(tmp_path):
     function, value, want = streamed(tmp_path, engine=CpuEngine(poison=True))
     for _ in range(2):
@@ -145,14 +184,17 @@ def test_update_edges_are_written_once_and_weights_that_they_copy_stay_in_memory
 
 def test_the_least_ring_is_named_and_accepted(tmp_path):
     x, y, value = chain()
-    weights = StreamedWeights(str(tmp_path / "w"), LARGEST // 2)
+    weights = StreamedWeights(str(tmp_path / "w"), 200 << 10)
     with pytest.raises(
-        BudgetError, match=r"the ring of 296 KiB does not hold .* one kernel call reads; it needs 576 KiB"
+        BudgetError, match=r"the ring of 200 KiB does not hold .* one kernel call reads; it needs 288 KiB"
     ):
         cg.compile(y, x, weights=weights)
-    cg.compile(y, x, weights=StreamedWeights(weights.path, 576 * 1024))(value)
+    assert not list(tmp_path.iterdir())
+    cg.compile(y, x, weights=StreamedWeights(weights.path, 288 << 10))(value)
     with pytest.raises(GraphError, match="ring of 0 bytes"):
         StreamedWeights("w", 0)
+    with pytest.raises(GraphError, match="slices of 0 bytes"):
+        StreamedWeights("w", slice=0)
     with pytest.raises(GraphError, match="StreamedWeights"):
         cg.compile(y, x, weights="w")
 
@@ -201,6 +243,118 @@ def test_every_row_finds_its_weights_and_none_waits_for_ever(drawn, rng):
                 if p.first <= kind - 100 <= p.last:
                     assert all(ring.get(p.at // PAGE + i) == p.offset for i in range(p.nbytes // PAGE))
         row += 1
+
+
+# -- a budget ----------------------------------------------------------------------------------------------------------
+
+
+def needed(function):
+    """Arena, ring and the constants that stay in memory."""
+    code = function.program.code
+    through = {p.constant for p in code.ring.pieces}
+    return function.nbytes + code.ring.nbytes + sum(x.nbytes for i, x in enumerate(code.constants) if i not in through)
+
+
+def tall(width=64):
+    """Convolutions over rows enough for bands, with filters that grow, and a product."""
+    rng = np.random.default_rng(0)
+    x = y = cg.Var((1, 16, 64, 64), name="x")
+    for c in (32, width, 2 * width):
+        filters = cg.Const(rng.standard_normal((c, y.shape[1], 3, 3)).astype("f4") / 24)
+        y = cg.max_pool2d(cg.relu(cg.conv2d(y, filters, 1, 1)), 2)
+    y = cg.reshape(cg.max_pool2d(y, 4), (1, -1))
+    y = y @ cg.Const(rng.standard_normal((y.size, 480)).astype("f4"))
+    return x, y, rng.standard_normal(x.shape).astype("f4")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("ring", "slice"), [(None, None), (400 << 10, 100 << 10)])
+def test_arena_ring_and_what_stays_in_memory_fit_in_a_budget_and_a_refusal_names_the_least(tmp_path, ring, slice):
+    x, y, value = tall()
+    want, weights = cg.compile(y, x, winograd=False)(value), StreamedWeights(str(tmp_path / "w"), ring, slice)
+
+    def compiled(budget):
+        return cg.compile(y, x, weights=weights, winograd=False, budget=budget)
+
+    with pytest.raises(BudgetError, match=r"need \d+ bytes, the budget is 1 B: \d+ bytes are missing") as told:
+        compiled(1)
+    assert not list(tmp_path.iterdir())
+    least = int(re.search(r"least budget of this graph is (\d+) bytes", str(told.value))[1])
+    with pytest.raises(BudgetError, match=f": 1 bytes are missing; the least budget of this graph is {least} bytes"):
+        compiled(least - 1)
+    for budget in (least, 2 * least, 64 << 20):
+        function = compiled(budget)
+        assert needed(function) <= budget
+        np.testing.assert_array_equal(function(value), want)
+    assert function.program.code.ring.nbytes >= (ring or sum(p.nbytes for p in function.program.code.ring.pieces))
+
+
+def test_without_a_ring_or_a_budget_the_ring_has_three_slices(tmp_path):
+    x, y, value = chain(2, width=256)
+    for slice, nbytes in ((None, 12 << 20), (100 << 10, 300 << 10)):
+        function = cg.compile(y, x, weights=StreamedWeights(str(tmp_path / "w"), slice=slice), winograd=False)
+        assert function.program.code.ring.nbytes == nbytes
+        np.testing.assert_array_equal(function(value), cg.compile(y, x, winograd=False)(value))
+
+
+@given(pieces_and_rows())
+def test_the_ring_that_is_named_as_the_least_holds_the_pieces(drawn):
+    pieces, _, _ = drawn
+    least = least_ring(pieces)
+    assert len(placed(pieces, least)) == len(pieces)
+    assert least >= max(p.nbytes for p in pieces)
+    with pytest.raises(BudgetError, match="it needs"):
+        placed(pieces, PAGE - 1)
+
+
+GROWTH = """
+import sys
+from pathlib import Path
+import cgraph as cg
+from tests.function.test_streamed_weights import cached, needed, tall
+
+def held():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
+
+path, budget = sys.argv[1], 8 << 20
+for width in (16, 512):  # the first for what any function takes
+    x, y, value = tall(width)
+    function = cg.compile(y, x, weights=cg.StreamedWeights(path), winograd=False, budget=budget)
+    del y
+    before = held()
+    for _ in range(100):
+        function(value)
+print(held() - before, needed(function), sum(p.nbytes for p in function.program.code.ring.pieces), cached(path))
+"""
+
+
+def cached(path):
+    """Bytes of a file that the system holds in memory."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapping:
+        address = np.frombuffer(mapping, np.uint8, 1).ctypes.data
+        found = np.zeros(-(-len(mapping) // PAGE), np.uint8)
+        assert (
+            libc.mincore(ctypes.c_void_p(address), ctypes.c_size_t(len(mapping)), ctypes.c_void_p(found.ctypes.data))
+            == 0
+        )
+    return int((found & 1).sum()) * PAGE
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_process_grows_by_its_plan_and_the_system_holds_nothing_of_the_file(tmp_path):
+    path = str(tmp_path / "w")
+    output = subprocess.run([sys.executable, "-c", GROWTH, path], check=True, capture_output=True, text=True).stdout
+    grown, plan, weights, kept = map(int, output.split())
+    assert weights > 2 * plan
+    assert grown <= plan + (2 << 20)
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_DIRECT))
+    except OSError:
+        pytest.skip("this file system reads through the cache alone")
+    assert kept <= weights // 50
 
 
 # -- readers that are slow, fail or never come ------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ir.graph import Op
 from cgraph.ir.traverse import post_order
+from cgraph.kernels.mapped import in_place
 from cgraph.kernels.target import target_named
 from cgraph.ops.physical.again import Again
 from cgraph.ops.physical.conv import ConvEpilogue, LanedConv
@@ -27,7 +28,7 @@ from cgraph.ops.physical.integer import (
 from cgraph.ops.physical.lanes import InLanes, LanedPlaces, ToPlain
 from cgraph.ops.physical.ports import GiveRows, TakeRows
 from cgraph.ops.physical.rounds import Rounds
-from cgraph.ops.physical.sliced import SlicedConv
+from cgraph.ops.physical.sliced import SlicedConv, SlicedMatmul
 from cgraph.ops.physical.stream import Stream
 from cgraph.passes import lowered, rewritten
 from cgraph.passes.weights_on_disk import sliced
@@ -37,7 +38,7 @@ from tests.support.tolerance import assert_close
 
 TARGETS = ("host", "avx2", "portable")
 BYTES = {IntegerConv, LanedIntegerConv, IntegerMatmul, PackedIntegerMatmul, PixelSum, LanedPixelSum}  # test_integers.py
-PLANNED = {InPlace, Again, Rounds, Stream, SlicedConv}  # made after lowering, of ops that are lowered
+PLANNED = {InPlace, Again, Rounds, Stream, SlicedConv, SlicedMatmul}  # made after lowering, of ops that are lowered
 PORTS = {TakeRows, GiveRows}  # made where a run is fed by rows: tests/function/test_by_rows.py
 
 
@@ -107,13 +108,34 @@ def test_gradients_of_networks(target, network):
 def test_convolutions_in_slices_have_the_same_meaning_and_the_same_bits(target, network, most):
     image, outputs = network
     values, roots = values_of(outputs), lowered(rewritten(tuple(outputs)), target_named(target), False)
-    parts = sliced(roots, most)
+    check_slices(target, roots, values, most)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("most", [1, 20_000])
+def test_winograd_and_products_in_slices_have_the_same_meaning_and_the_same_bits(target, most):
+    rng = np.random.default_rng(0)
+    x, v = cg.Var((1, 64, 12, 12), name="x"), cg.Var((2, 3, 1100), "float64", name="v")
+    y = cg.relu(layer(x, 64))
+    y, w = layer(y, 128) + layer(y, 128, window=1), normal(rng, v, 0.1, (1100, 70))
+    values, roots = values_of([y, v]), lowered_for(target, [y, cg.relu(v @ w + 1.0), v @ w[:, :33]])
+    assert {SlicedConv, SlicedMatmul} <= {
+        type(node.op) for node in post_order(check_slices(target, roots, values, most))
+    }
+
+
+def check_slices(target, roots, values, most):
+    """The graph in slices, which means and computes the same."""
+    parts = sliced(roots, most, in_place)
+    assert sliced(parts, most, in_place) == parts
     for got, want in zip(evaluate(parts, values), evaluate(roots, values)):
         np.testing.assert_array_equal(got, want)
-    engine = CpuEngine(target=target)
-    whole, cut = (cg.compile(nodes, image, passes=False, engine=engine) for nodes in (roots, parts))
-    for got, want in zip(cut(values.get(image, 0)), whole(values.get(image, 0)), strict=True):
+    inputs = [x for x in values if isinstance(x, cg.Var)]
+    whole, cut = (cg.compile(nodes, inputs, passes=False, engine=CpuEngine(target=target)) for nodes in (roots, parts))
+    given = [values[x] for x in inputs]
+    for got, want in zip(cut(*given), whole(*given), strict=True):
         np.testing.assert_array_equal(got, want)
+    return parts
 
 
 @settings(max_examples=40)

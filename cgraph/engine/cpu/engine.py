@@ -14,19 +14,22 @@ from cgraph.engine.cpu.make_code import code_of, update_calls
 from cgraph.engine.cpu.memory import memory_nbytes
 from cgraph.engine.cpu.program import CpuProgram
 from cgraph.engine.cpu.ring import ring_of
+from cgraph.engine.cpu.split import streamed
 from cgraph.engine.cpu.threads import cores
 from cgraph.errors import MemoryWarning, bytes_text
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
 from cgraph.kernels.calls.move import fill_calls
+from cgraph.kernels.mapped import Keep, in_place
 from cgraph.kernels.store import store
 from cgraph.kernels.target import target_named
 from cgraph.memory.calls import CallsOfSteps
+from cgraph.ops.leaf import HASHED_NBYTES
 from cgraph.passes import prepared
-from cgraph.passes.weights_on_disk import weights_on_disk
 from cgraph.planning import Compiled, needs_text, planned
 from cgraph.record import Record, replace
 from cgraph.request import Options, Request
+from cgraph.weight_file import Spool
 
 POISON = 0xFF
 
@@ -49,12 +52,21 @@ class CpuEngine(Record):
 
     def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
         """All passes, then the layouts that this target's kernels are fastest on."""
-        roots = prepared(roots, target_named(self.target), options.passes, options.winograd)
-        return roots if options.weights is None else weights_on_disk(roots, options.weights)
+        return prepared(roots, target_named(self.target), options.passes, options.winograd, keep_for(options))
 
     def plan(self, request: Request, options: Options) -> Compiled:
         """A plan for this target's workspaces, at multiples of a cache line; a warning when it cannot run here."""
-        found = planned(request, target_named(self.target), self.alignment, options)
+        target = target_named(self.target)
+        if options.weights is None:
+            found = planned(request, target, self.alignment, options)
+        else:
+            found = streamed(
+                request,
+                options,
+                lambda cut, chosen: planned(cut, target, self.alignment, chosen, is_wish=True),
+                self.code_in_memory,
+                keep_for(options),
+            )
         if found.nbytes > memory_nbytes():
             there = f"this machine has {bytes_text(memory_nbytes())}"
             warnings.warn(needs_text(found, there), MemoryWarning, stacklevel=3)
@@ -62,11 +74,15 @@ class CpuEngine(Record):
 
     def code(self, request: Request, compiled: Compiled) -> Code:
         """The kernel calls of all steps, by name and over symbolic addresses."""
+        code = self.code_in_memory(compiled)
+        return replace(code, ring=ring_of(code))
+
+    def code_in_memory(self, compiled: Compiled) -> Code:
+        """The same, with all constants in memory."""
         target = target_named(self.target)
         calls = CallsOfSteps(partial(fill_calls, target, value=POISON) if self.poison else None)
         updates = Part("update edges", update_calls(target, compiled))
-        code = code_of(chain(map(calls.parts, compiled.steps), [[updates]]), compiled)
-        return replace(code, ring=ring_of(code))
+        return code_of(chain(map(calls.parts, compiled.steps), [[updates]]), compiled)
 
     def program(self, code: Code) -> CpuProgram:
         """The code with its kernels, compiled where they are not in the cache."""
@@ -74,6 +90,13 @@ class CpuEngine(Record):
         found: dict[Any, int] = store().load(code.compiled_kernels, target)
         addresses = np.array([found.get(kernel, 0) for kernel in code.kernels], np.int64)
         return CpuProgram(code, addresses, self.threads or cores(), POISON if self.poison else None, target)
+
+
+def keep_for(options: Options) -> Keep:
+    """Where packed constants go: to a file at once, where they will be read from one."""
+    if options.weights is None:
+        return in_place
+    return Spool(os.path.dirname(options.weights.path) or os.curdir, HASHED_NBYTES).keep
 
 
 def cpu_name() -> str:

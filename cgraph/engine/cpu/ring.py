@@ -5,7 +5,8 @@ beginning where there is no room behind: a piece lies at one place for good. Wha
 needed any more when that one is read.
 """
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from cgraph.engine.cpu.code import Code, Piece, Ring
 from cgraph.errors import BudgetError, bytes_text
 from cgraph.kernels.control import PASSED, WAIT
 from cgraph.record import Record, replace
-from cgraph.weight_file import pages, place_of
+from cgraph.weight_file import PAGE, pages, place_of
 
 
 class Controlled(Record, eq=False):
@@ -36,27 +37,42 @@ def ring_of(code: Code) -> Ring | None:
     Raises
         BudgetError: the ring is smaller than what one kernel call reads
     """
-    found = sorted(large_pieces(code), key=lambda p: p.first)
+    found = pieces_of(code, place_in_file)
     if not found:
         return None
     file = place_of(code.constants[found[0].constant])[0]  # type: ignore[index]
-    return Ring(file, pages(file.weights.ring), placed(in_turn(found), pages(file.weights.ring)))
+    nbytes = pages(file.weights.ring or 0)
+    return Ring(file, nbytes, placed(found, nbytes))
 
 
-def large_pieces(code: Code) -> Iterable[Piece]:
+def place_in_file(array: np.ndarray) -> int | None:
+    """Where in a file of weights an array lies; None if it does not."""
+    place = place_of(array)
+    return place[1] if place else None
+
+
+def pieces_of(code: Code, place: Callable[[np.ndarray], int | None]) -> list[Piece]:
+    """The constants that are read from a file, in order, without their places in the ring.
+
+    `place`: where in the file an array lies, or would lie; None if it stays in memory.
+    """
+    return in_turn(sorted(large_pieces(code, place), key=lambda p: p.first))
+
+
+def large_pieces(code: Code, place: Callable[[np.ndarray], int | None]) -> Iterable[Piece]:
     """Constants in a file of weights, which no row reads that writes update edges."""
     writes = int(code.first_row[code.first_write])
     for relocation in code.relocations:
         if relocation.symbol.kind != "constant":
             continue
         array = code.constants[relocation.symbol.number]
-        place = place_of(array) if isinstance(array, np.ndarray) else None
-        if place is None:
+        offset = place(array) if isinstance(array, np.ndarray) else None
+        if offset is None:
             continue
         rows = np.searchsorted(code.table[:, 1], relocation.positions, "right") - 1
         if rows.max() < writes:
             number = relocation.symbol.number
-            yield Piece(number, place[1], pages(array.nbytes), int(rows.min()), int(rows.max()))
+            yield Piece(number, offset, pages(array.nbytes), int(rows.min()), int(rows.max()))
 
 
 def in_turn(pieces: Sequence[Piece]) -> list[Piece]:
@@ -69,19 +85,45 @@ def in_turn(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def placed(pieces: Sequence[Piece], nbytes: int) -> tuple[Piece, ...]:
-    """The pieces with their places in the ring."""
+    """The pieces with their places in the ring.
+
+    Raises
+        BudgetError: it is too small for them; which size is not, is said
+    """
+    found = places_in(pieces, nbytes)
+    if found is None:
+        raise BudgetError(
+            f"the ring of {bytes_text(nbytes)} does not hold the weights that one kernel call reads; "
+            f"it needs {bytes_text(least_ring(pieces))}"
+        )
+    return found
+
+
+def least_ring(pieces: Sequence[Piece]) -> int:
+    """Bytes of the smallest ring that holds what calls read together, where these pieces come to lie in it."""
+    sums, together = [0], 0
+    for i, piece in enumerate(pieces):
+        while pieces[i - together].last < piece.first:
+            together -= 1
+        together += 1
+        sums.append(sum(p.nbytes for p in pieces[i - together + 1 : i + 1]))
+    nbytes = max(sums)
+    while places_in(pieces, nbytes) is None:  # two that are read together, and the second begins anew over the first
+        nbytes += PAGE
+    return nbytes
+
+
+def places_in(pieces: Sequence[Piece], nbytes: int) -> tuple[Piece, ...] | None:
+    """The pieces with their places in a ring; None where two that are needed together would lie over one another."""
     found: list[Piece] = []
     at = 0
     for piece in pieces:
         at = at if at + piece.nbytes <= nbytes else 0
-        found.append(replace(piece, at=at))
-        together = [p for p in found if p.last >= piece.first]
-        if at + piece.nbytes > nbytes or any(p.meets(found[-1]) for p in together[:-1]):
-            least = max(sum(p.nbytes for p in pieces if p.first <= q.first <= p.last) for q in pieces)
-            raise BudgetError(
-                f"the ring of {bytes_text(nbytes)} does not hold the weights that one kernel call reads; "
-                f"it needs {bytes_text(least)}"
-            )
+        here = replace(piece, at=at)
+        others = itertools.takewhile(lambda p: p.last >= piece.first, reversed(found))  # noqa: B023 - used at once
+        if at + piece.nbytes > nbytes or any(map(here.meets, others)):
+            return None
+        found.append(here)
         at += piece.nbytes
     return tuple(found)
 

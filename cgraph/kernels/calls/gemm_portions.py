@@ -1,5 +1,7 @@
 """How a matrix product is cut into portions that caches hold, and constants that are packed for good."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from cgraph.alignment import aligned
@@ -89,6 +91,26 @@ def pack_b(target: Target, b: np.ndarray, m: int) -> tuple[np.ndarray, GemmTile]
     """A constant ``[k, n]`` in panels, for results of `m` rows: the array for a `PackedB`, and its tile."""
     tile = gemm_tile(m, b.shape[1], f"{b.dtype.kind}{b.dtype.itemsize}", target)
     return in_panels(b, tile), tile
+
+
+def some_panels(packed: np.ndarray, k: int, tile: GemmTile, first: int, stop: int) -> np.ndarray:
+    """Some panels of those of `in_panels`, as it would make them of their columns alone."""
+    return np.concatenate([block[first:stop].reshape(-1) for block in blocks_of(packed, k, tile)])
+
+
+def joined_panels(parts: Sequence[np.ndarray], k: int, tile: GemmTile) -> np.ndarray:
+    """The panels of all columns, from those of some columns after others."""
+    blocks = zip(*(blocks_of(part, k, tile) for part in parts))
+    return np.concatenate([np.concatenate(block).reshape(-1) for block in blocks])
+
+
+def blocks_of(packed: np.ndarray, k: int, tile: GemmTile) -> list[np.ndarray]:
+    """The panels ``[panels, depth, width]`` of each portion of k."""
+    padded = packed.size // k
+    return [
+        packed[k0 * padded : (k0 + depth) * padded].reshape(-1, depth, tile.width)
+        for k0, depth in spans(k, evenly(k, PORTION_K, 1))
+    ]
 
 
 def in_panels(b: np.ndarray, tile: GemmTile) -> np.ndarray:

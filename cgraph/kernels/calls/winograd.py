@@ -131,6 +131,7 @@ def winograd_calls(
     residual: Laned | None = None,
     activation: Activation = NONE,
     workspace: View | None = None,
+    is_transformed: bool = False,
 ) -> Lowered:
     """``out = activation(conv(x, weights) + bias + residual)``
 
@@ -139,6 +140,7 @@ def winograd_calls(
         weights: as `pack_winograd` writes them; bias: as `pack_bias` writes it
         residual: of the result's shape; it may be `out` itself
         workspace: at least ``plan.nbytes`` bytes
+        is_transformed: another part of the same layer has left the transformed images of the only block there
     Raises
         ValueError: shapes disagree, or a value shares a block of channels
     """
@@ -153,7 +155,8 @@ def winograd_calls(
     for first, count in spans(plan.tiles, plan.block):
         tiles = {"first": first, "count": count, "across": plan.across, "per_image": plan.per_image}
         tiles["band"] = plan.band(count)
-        parts.append(Lowered((input_call(plan, tiles, x, inside),)))
+        if not is_transformed:
+            parts.append(Lowered((input_call(plan, tiles, x, inside),)))
         parts.append(product_calls(plan, count, weights, inside))
         parts.append(Lowered((output_call(plan, tiles, bias or Pointer(biases), residual, out, activation, inside),)))
     return joined(parts)

@@ -1,4 +1,7 @@
-"""Direct convolution with its filters in pieces, so that no more than one of them need be in memory."""
+"""Convolutions and products with their constant in pieces, so that no more than one of them need be in memory.
+
+A slice is some of the results, so every sum is whole and has its order, and so the bits stay.
+"""
 
 from typing import Any
 
@@ -8,22 +11,25 @@ from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.calls.conv import conv_calls
+from cgraph.kernels.calls.gemm_portions import joined_panels
 from cgraph.kernels.calls.laned_copy import fill_halo_calls
+from cgraph.kernels.calls.winograd import Winograd, winograd_calls
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
-from cgraph.ops.physical.conv import LanedConv
+from cgraph.ops.physical.conv import LanedConv, panel_of
+from cgraph.ops.physical.matmul import PackedMatmul
 from cgraph.record import replace
 
 
 class SlicedConv(Op):
-    """A convolution of images in lanes, some panels of result channels after others: the same sums in the same order.
+    """A convolution of images in lanes, some panels of result channels after others.
 
     Operands
         x: as of `conv`
-        filters: for each of `panels`, so many panels of those that `pack_conv` makes
+        filters: for each of `panels`, so many panels of those that `pack_filters` makes
         bias, residual: as of `conv`
     Fields
-        conv: the whole; it is direct, and its images lie in lanes
+        conv: the whole; direct or by Winograd, and its images lie in lanes
         panels: of each slice
     """
 
@@ -40,26 +46,111 @@ class SlicedConv(Op):
 
     def meaning(self, x, *rest):
         filters, beside = self.split(rest)
-        return self.conv.meaning(x, np.concatenate(filters), *beside)
+        return self.conv.meaning(x, np.concatenate(filters, panel_axis(self.conv)), *beside)
 
     def work(self, target: Target, *specs: Spec) -> Work:
-        return Work(self.calls, 0, tuple(i + len(self.panels) - 1 for i in self.conv.overwrites))
+        nbytes = max((part.nbytes for part in self.transformed), default=0)
+        return Work(self.calls, nbytes, tuple(i + len(self.panels) - 1 for i in self.conv.overwrites))
 
     def split(self, rest: tuple) -> tuple[tuple, tuple]:
         """The filters, and bias and residual."""
         return rest[: len(self.panels)], rest[len(self.panels) :]
 
-    def calls(self, out: View, x: View, *rest: View) -> list[Call]:
-        """The frame of the result, then its pixels, slice after slice."""
+    @property
+    def shapes(self) -> list[Any]:
+        """The convolution that each slice is."""
+        whole, panel = self.conv.shape, panel_of(self.conv.shape, self.conv.n, self.conv.tile)
+        width, left, found = panel * whole.lanes, whole.k, []
+        for panels in self.panels:
+            found.append(replace(whole, k=min(panels * width, left), panel=panel))
+            left -= panels * width
+        return found
+
+    @property
+    def transformed(self) -> list[Winograd]:
+        """The same by Winograd; nothing where it is direct."""
+        return [Winograd(shape, self.conv.n, self.conv.tile) for shape in self.shapes] if self.conv.tile else []
+
+    def calls(self, out: View, x: View, *rest: View, workspace: View | None = None) -> list[Call]:
+        """The frame of the result, then its pixels, slice after slice.
+
+        By Winograd the images are transformed once where all tiles are one block, else for each slice.
+        """
         filters, (bias, *residuals) = self.split(rest)
         conv, to, source = self.conv, self.conv.result.at(out), self.conv.source.at(x)  # type: ignore[union-attr]
         residual: Any = conv.residual.at(residuals[0]) if conv.residual is not None else None
         made, first = [] if residuals and residuals[0] == out else list(fill_halo_calls(to)), 0
-        for part, panels in zip(filters, self.panels):
-            count = min(panels * conv.shape.panel_channels, conv.shape.k - first)
-            shape = replace(conv.shape, k=count, panel=conv.shape.vectors)
-            added = None if residual is None else residual.part(first, count)
-            at = bias.at + first * to.itemsize
-            made += conv_calls(shape, to.part(first, count), source, part.at, at, added, conv.activation).calls
-            first += count
+        is_one_block = all(part.block == part.tiles for part in self.transformed)
+        for i, (part, shape) in enumerate(zip(filters, self.shapes)):
+            added = None if residual is None else residual.part(first, shape.k)
+            places = to.part(first, shape.k), source, part.at, bias.at + first * to.itemsize, added, conv.activation
+            if conv.tile:
+                plan, is_there = self.transformed[i], i > 0 and is_one_block
+                made += winograd_calls(plan, *places, workspace, is_there).calls
+            else:
+                made += conv_calls(shape, *places).calls
+            first += shape.k
         return made
+
+
+def panel_axis(conv: LanedConv) -> int:
+    """The axis of packed filters along which panels lie: of Winograd's, points come first."""
+    return 1 if conv.tile else 0
+
+
+class SlicedMatmul(Op):
+    """A product with a constant in panels, some columns after others.
+
+    Operands
+        x: as of `matmul`
+        panels: for each of `columns`, the panels of so many columns, as `pack_b` would make them
+        addend: as of `matmul`
+    Fields
+        matmul: the whole
+        columns: of each slice: whole panels, but for the last
+    """
+
+    matmul: PackedMatmul
+    columns: tuple[int, ...]
+    name = "matmul"
+
+    def infer(self, x: Spec, *rest: Spec) -> Spec:
+        return self.matmul.infer(x, rest[0])
+
+    def meaning(self, x, *rest):
+        panels, addend = self.split(rest)
+        return self.matmul.meaning(x, joined_panels(panels, self.matmul.k, self.matmul.tile), *addend)
+
+    def split(self, rest: tuple) -> tuple[tuple, tuple]:
+        """The panels, and the addend."""
+        return rest[: len(self.columns)], rest[len(self.columns) :]
+
+    def work(self, target: Target, x: Spec, *rest: Spec) -> Work:
+        panels, addend = self.split(rest)
+        parts = [replace(self.matmul, n=n).work(target, x, p, *addend) for n, p in zip(self.columns, panels)]
+
+        def places(out: View, *rest: View) -> list[tuple[Work, tuple[View, ...]]]:
+            panels, addend = self.split(rest)
+            found, first = [], 0
+            for n, part, held in zip(self.columns, parts, panels):
+                beside = (columns_of(v, first, n) for v in addend)
+                found.append((part, (columns_of(out, first, n), held, *beside)))
+                first += n
+            return found
+
+        def calls(out: View, x: View, *rest: View, workspace: View | None = None) -> list[Call]:
+            made: list[Call] = []
+            for part, (to, held, *beside) in places(out, *rest):
+                made += part.calls(to, x, held, *beside, workspace=workspace)
+            return made
+
+        def exact(out: View, x: View, *rest: View) -> int:
+            return max(part.needs(to, (x, *others)) for part, (to, *others) in places(out, *rest))
+
+        return Work(calls, max(part.nbytes for part in parts), strided=True, exact=exact)
+
+
+def columns_of(view: View, first: int, count: int) -> View:
+    """Some of the last axis."""
+    at = view.at + first * view.strides[-1]
+    return View(at, (*view.shape[:-1], count), view.strides, view.dtype)

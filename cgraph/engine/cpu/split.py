@@ -1,0 +1,138 @@
+"""How bytes are shared out between an arena and a ring of weights, and when the file of weights is written.
+
+All that a run needs counts: arena, ring, and constants that stay in memory. A ring of three slices hides the disk as
+well as a larger one hardly could, so it comes first, then the arena as it is; what is left over is the ring's. Where
+both do not fit, the arena is made smaller, which costs some calls, then the ring, which costs waiting. Layers whose
+filters are cut into slices are not computed in bands of rows, since every band would read them again; filters of bands
+stay in memory. So what is smallest depends on the size of slices, and a few sizes are tried. The smallest plan for each
+of them decides whether a budget is refused, so the number that a refusal names is met. Nothing is written before all
+fits.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from cgraph.engine.cpu.code import Code, Piece
+from cgraph.engine.cpu.ring import least_ring, pieces_of, placed, places_in
+from cgraph.errors import BudgetError, bytes_text
+from cgraph.kernels.mapped import Keep
+from cgraph.passes.weights_on_disk import SLICE, SLICES, large_constants, slice_nbytes, sliced, weights_on_disk
+from cgraph.planning import Compiled, with_constants
+from cgraph.record import Record, replace
+from cgraph.request import Options, Request
+from cgraph.weight_file import PAGE, StreamedWeights, pages
+
+QUARTER = 4  # of a ring: what is tried next
+
+Plan = Callable[[Request, Options], Compiled]
+MakeCode = Callable[[Compiled], Code]
+
+
+class Split(Record):
+    """A plan, and what a run needs beside its arena.
+
+    Fields
+        pieces: what goes through the ring
+        held: bytes of constants that stay in memory
+    """
+
+    compiled: Compiled
+    pieces: Sequence[Piece]
+    held: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes without the ring."""
+        return self.compiled.nbytes + self.held
+
+    def ring(self, room: int) -> int:
+        """The largest ring of so many bytes at most; the least that there is, where that is more."""
+        nbytes = min(room // PAGE * PAGE, sum(p.nbytes for p in self.pieces))
+        least = least_ring(self.pieces)
+        while nbytes > least and places_in(self.pieces, nbytes) is None:
+            nbytes -= PAGE
+        return max(nbytes, least, PAGE)
+
+
+def streamed(request: Request, options: Options, plan: Plan, make_code: MakeCode, keep: Keep) -> Compiled:
+    """The plan of a graph whose large constants lie in the file of its weights.
+
+    Parameters
+        plan: the plan within a budget, or the smallest that is found
+        make_code: of a plan
+        keep: where slices go that do not lie together
+    Raises
+        BudgetError: arena, ring and what stays in memory do not fit in the budget, or the ring is too small
+    """
+    weights = options.weights
+    assert weights is not None
+    split = partial(split_of, request, options, plan, make_code, keep)
+    found, ring = shared_out(weights, options.budget, split)
+    compiled, most = found.compiled, options.recompute
+    if most is not True and most and compiled.nbytes > most:
+        raise BudgetError(f"the arena needs {compiled.nbytes} bytes, recompute= allows {most}")
+    large = large_constants((*compiled.outputs, *compiled.sources))
+    if not large:
+        return compiled
+    return with_constants(compiled, weights_on_disk(large, replace(weights, ring=ring)))
+
+
+def split_of(
+    request: Request, options: Options, plan: Plan, make_code: MakeCode, keep: Keep, ring: int, budget: int | None
+) -> Split:
+    """A plan with slices for a ring of so many bytes, its arena within a budget where it can be."""
+    assert options.weights is not None
+    cut = request.of(sliced(request.roots, slice_nbytes(options.weights, ring), keep))
+    compiled = plan(cut, replace(options, budget=budget))
+    code = make_code(compiled)
+    large = {id(x.op.array) for x in large_constants(cut.roots)}  # type: ignore[attr-defined]
+    pieces = pieces_of(code, lambda array: 0 if id(array) in large else None)
+    through = {p.constant for p in pieces}
+    held = sum(x.nbytes for i, x in enumerate(code.constants) if i not in through and isinstance(x, np.ndarray))
+    return Split(compiled, pieces, held)
+
+
+def shared_out(
+    weights: StreamedWeights, budget: int | None, split: Callable[[int, int | None], Split]
+) -> tuple[Split, int]:
+    """A plan, and the bytes of the ring beside it."""
+    wanted = pages(weights.ring or SLICES * (weights.slice or SLICE))
+    found = split(wanted, None)
+    if weights.ring is not None:
+        placed(found.pieces, wanted)
+    if budget is None:
+        return found, wanted if weights.ring else max(wanted, found.ring(wanted))
+    if found.nbytes + wanted > budget:
+        found = made_to_fit(weights, budget, wanted, split)
+    return found, wanted if weights.ring else found.ring(budget - found.nbytes)
+
+
+def made_to_fit(weights: StreamedWeights, budget: int, wanted: int, split: Callable[[int, int | None], Split]) -> Split:
+    """A plan with a smaller arena, or for a smaller ring."""
+
+    def total(found: Split) -> int:
+        return found.nbytes + (wanted if weights.ring else least_ring(found.pieces))
+
+    smallest: list[Split] = []
+    for ring in (wanted,) if weights.ring else (wanted, wanted // QUARTER, SLICES * slice_nbytes(weights, 0)):
+        room = max(budget - ring, 0)
+        found = split(ring, room)
+        if total(found) <= budget:
+            return found
+        smallest.append(found if found.compiled.nbytes > room else split(ring, 0))
+    best = min(smallest, key=total)
+    if total(best) > budget:
+        raise BudgetError(budget_text(best, total(best) - best.nbytes, budget))
+    return best
+
+
+def budget_text(smallest: Split, ring: int, budget: int) -> str:
+    """What is needed at least, and of what it is made."""
+    needed = smallest.nbytes + ring
+    return (
+        f"an arena of {bytes_text(smallest.compiled.nbytes)}, a ring of {bytes_text(ring)} and constants of "
+        f"{bytes_text(smallest.held)} that stay in memory need {needed} bytes, the budget is {bytes_text(budget)}: "
+        f"{needed - budget} bytes are missing; the least budget of this graph is {needed} bytes"
+    )
