@@ -7,10 +7,13 @@ from pathlib import Path
 from time import perf_counter
 
 from cgraph.cli.arguments import byte_count
+from cgraph.cli.bench import random_inputs
 from cgraph.cli.curve import curve_lines, curve_of
-from cgraph.cli.model import add_model, model_from
+from cgraph.cli.model import add_model, constants_of, model_from
 from cgraph.cli.paper import paper_lines
-from cgraph.errors import FormatError, bytes_text
+from cgraph.cli.stream import add_stream, stream_options
+from cgraph.engine.cpu.ring import stays_in_memory
+from cgraph.errors import BudgetError, FormatError, bytes_text
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import block_lower_bound, lower_bound
 from cgraph.memory.check import check_plan
@@ -21,11 +24,13 @@ from cgraph.planning import budget_text
 from cgraph.view.blocks import plan_svg
 from cgraph.view.curve import curve_svg
 from cgraph.view.figures import Figures
-from cgraph.view.report import report
+from cgraph.view.report import report, timed_report
+from cgraph.view.report_text import weights_lines
 
 READERS: dict[str, Callable[[Path], Problem]] = {".csv": read_problem}  # by file ending
 CHOICES: dict[str, Strategy] = {"auto": auto, **STRATEGIES}
 QUICK = 1.0  # seconds
+MOST_PIECES = 20  # of weights, in a table
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -43,6 +48,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="BYTES",
         help="change the graph until it fits, beside what other budgets would cost; exit status 1 if none does",
     )
+    add_stream(parser)
     parser.add_argument("-o", "--output", type=Path, metavar="OUT.svg", help="draw bytes against what they cost")
     parser.add_argument(
         "--paper", action="store_true", help="say instead what computing the peak in patches would save (DATE 2021)"
@@ -58,6 +64,8 @@ def run(args: argparse.Namespace) -> int:
     if args.paper:
         print("\n".join(paper_lines(model_from(args))))
         return 0
+    if args.stream:
+        return stream(args)
     if args.output and (is_problem(args) or args.output.suffix.lower() != ".svg"):
         raise FormatError(f"{args.output}: a curve is drawn of a model, as .svg")
     problem, shown = _read(args)
@@ -79,6 +87,35 @@ def run(args: argparse.Namespace) -> int:
     if args.budget is None or best.nbytes <= args.budget:
         return 0
     return _say_missing(best, args.budget, lower_bound(problem))
+
+
+def stream(args: argparse.Namespace) -> int:
+    """Say how a model with its weights in a file shares out the budget, and time what a run waits for."""
+    if is_problem(args):
+        raise FormatError(f"{args.model}: only a model has weights to stream")
+    model = model_from(args)
+    with stream_options(args.stream) as streamed:
+        try:
+            function = model.compiled(memory=args.strategy or "auto", budget=args.budget, **streamed)
+        except BudgetError as error:
+            print(error, file=sys.stderr)
+            return 1
+    values = random_inputs(model) | constants_of(args, model.inputs)
+    found = timed_report(function, *(values[x.name] for x in model.inputs))
+    if found.weights is None:
+        print(f"no constant of {args.model} is large enough to be read from a file")
+        return 0
+    if args.json:
+        print(found.json())
+        return 0
+    held = sum(x.nbytes for x in stays_in_memory(function.program.code))
+    whole = function.nbytes + found.weights.ring + held
+    print(
+        f"arena {bytes_text(function.nbytes)}, ring {bytes_text(found.weights.ring)}, constants in memory "
+        f"{bytes_text(held)}: {bytes_text(whole)} ({whole} bytes) in all; order {found.order}"
+    )
+    print("\n".join(weights_lines(found.weights, MOST_PIECES)))
+    return 0
 
 
 def fit(args: argparse.Namespace) -> int:

@@ -12,11 +12,13 @@ from cgraph.cli.arguments import add_budget, add_memory, add_threads, whole_numb
 from cgraph.cli.arrays import SCALES, read_inputs
 from cgraph.cli.model import SavedModel, add_model, constants_of, is_saved, model_from
 from cgraph.cli.open_sizes import sizes_from_inputs
+from cgraph.cli.stream import add_stream, stream_options
 from cgraph.errors import FormatError, bytes_text
 from cgraph.formats.npz import write_npz
 from cgraph.function import Function
 from cgraph.runner import Runner
 from cgraph.saved.read import load
+from cgraph.view.weights import weights_of
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -42,6 +44,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_threads(parser)
     add_budget(parser)
     add_memory(parser)
+    add_stream(parser)
     parser.add_argument("--trust", action="store_true", help="run a saved function even if others may have written it")
     parser.add_argument("--save", type=Path, metavar="OUT.npz", help="keep the outputs")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -57,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
     model = saved_model(args) if is_saved(args.model) else model_from(args, invent=False)
     values = read_inputs(args.input, model.inputs, args.pixels, args.bgr, constants_of(args, model.inputs))
     loaded = perf_counter()
-    function = model.compiled(memory=args.memory, threads=args.threads, budget=args.budget)
+    with stream_options(args.stream) as streamed:
+        function = model.compiled(memory=args.memory, threads=args.threads, budget=args.budget, **streamed)
     compiled = perf_counter()
     for _ in range(max(args.times, 1)):
         found = function(*(values[x.name] for x in model.inputs))
@@ -74,8 +78,9 @@ def run(args: argparse.Namespace) -> int:
 
 def saved_model(args: argparse.Namespace) -> SavedModel:
     """A function that was saved, which is planned and compiled already."""
-    if args.budget is not None or args.memory != "auto" or args.shape or args.weights or args.state:
-        idle = "--budget, --memory, --shape, --weights and --state"
+    given = (args.budget, args.shape, args.weights, args.state, args.stream)
+    if any(given) or args.memory != "auto":
+        idle = "--budget, --memory, --shape, --weights, --state and --stream"
         raise FormatError(f"{args.model} is planned already; {idle} change nothing")
     return SavedModel(load(args.model, threads=args.threads, trust=args.trust))
 
@@ -97,10 +102,12 @@ def facts_of(
 ) -> dict[str, Any]:
     """Everything that is shown, as numbers and texts."""
     compiled = function.compiled if isinstance(function, Function) else None
+    weights = weights_of(function) if isinstance(function, Function) else None
     return {
         "seconds": {name: round(s, 6) for name, s in seconds.items()},
         "plan_nbytes": function.nbytes,
         **({"lower_bound_nbytes": compiled.lower_bound} if compiled else {}),
+        **({"streamed_nbytes": weights.nbytes, "ring_nbytes": weights.ring} if weights else {}),
         "outputs": [output_facts(name, x, labels, top) for name, x in outputs.items()],
     }
 
@@ -128,6 +135,8 @@ def lines_of(facts: dict[str, Any]) -> list[str]:
         f"arena {bytes_text(facts['plan_nbytes'])}"
         + (f", {facts['plan_nbytes'] / bound:.3f} x lower bound" if bound else "")
     ]
+    if "ring_nbytes" in facts:
+        lines += [f"{bytes_text(facts['streamed_nbytes'])} read through a ring of {bytes_text(facts['ring_nbytes'])}"]
     for x in facts["outputs"]:
         head = f"{x['name']} {x['dtype']}{x['shape']}"
         lines.append(f"{head} from {x['least']:.6g} to {x['most']:.6g}, mean {x['mean']:.6g}" if "least" in x else head)

@@ -23,7 +23,7 @@ from cgraph.engine.cpu import reader as readers
 from cgraph.engine.cpu import threads as pools
 from cgraph.engine.cpu.code import Piece
 from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.engine.cpu.ring import controlled, least_ring, placed
+from cgraph.engine.cpu.ring import controlled, least_ring, placed, stays_in_memory
 from cgraph.errors import BudgetError, GraphError, WeightsError
 from cgraph.kernels.control import PASSED, WAIT
 from cgraph.passes import weights_on_disk
@@ -252,7 +252,9 @@ def needed(function):
     """Arena, ring and the constants that stay in memory."""
     code = function.program.code
     through = {p.constant for p in code.ring.pieces}
-    return function.nbytes + code.ring.nbytes + sum(x.nbytes for i, x in enumerate(code.constants) if i not in through)
+    kept = sum(x.nbytes for i, x in enumerate(code.constants) if i not in through)
+    assert kept == sum(x.nbytes for x in stays_in_memory(code))
+    return function.nbytes + code.ring.nbytes + kept
 
 
 def tall(width=64):

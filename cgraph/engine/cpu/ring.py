@@ -59,6 +59,13 @@ def pieces_of(code: Code, place: Callable[[np.ndarray], int | None]) -> list[Pie
     return in_turn(sorted(large_pieces(code, place), key=lambda p: p.first))
 
 
+def stays_in_memory(code: Code, pieces: Sequence[Piece] | None = None) -> list[np.ndarray]:
+    """The constants that no ring takes; `pieces`: those that go through it, by default those of the code's own."""
+    given = code.ring.pieces if pieces is None and code.ring else pieces or ()
+    through = {p.constant for p in given}
+    return [x for i, x in enumerate(code.constants) if i not in through and isinstance(x, np.ndarray)]
+
+
 def large_pieces(code: Code, place: Callable[[np.ndarray], int | None]) -> Iterable[Piece]:
     """Constants in a file of weights, which no row reads that writes update edges."""
     writes = int(code.first_row[code.first_write])

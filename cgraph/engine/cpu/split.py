@@ -12,10 +12,8 @@ fits.
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import numpy as np
-
 from cgraph.engine.cpu.code import Code, Piece
-from cgraph.engine.cpu.ring import least_ring, pieces_of, placed, places_in
+from cgraph.engine.cpu.ring import least_ring, pieces_of, placed, places_in, stays_in_memory
 from cgraph.errors import BudgetError, bytes_text
 from cgraph.kernels.mapped import Keep
 from cgraph.passes.weights_on_disk import SLICE, SLICES, large_constants, slice_nbytes, sliced, weights_on_disk
@@ -89,9 +87,7 @@ def split_of(
     code = make_code(compiled)
     large = {id(x.op.array) for x in large_constants(cut.roots)}  # type: ignore[attr-defined]
     pieces = pieces_of(code, lambda array: 0 if id(array) in large else None)
-    through = {p.constant for p in pieces}
-    held = sum(x.nbytes for i, x in enumerate(code.constants) if i not in through and isinstance(x, np.ndarray))
-    return Split(compiled, pieces, held)
+    return Split(compiled, pieces, sum(x.nbytes for x in stays_in_memory(code, pieces)))
 
 
 def shared_out(
@@ -115,14 +111,16 @@ def made_to_fit(weights: StreamedWeights, budget: int, wanted: int, split: Calla
     def total(found: Split) -> int:
         return found.nbytes + (wanted if weights.ring else least_ring(found.pieces))
 
-    smallest: list[Split] = []
-    for ring in (wanted,) if weights.ring else (wanted, wanted // QUARTER, SLICES * slice_nbytes(weights, 0)):
-        room = max(budget - ring, 0)
-        found = split(ring, room)
-        if total(found) <= budget:
-            return found
-        smallest.append(found if found.compiled.nbytes > room else split(ring, 0))
-    best = min(smallest, key=total)
+    rings = (wanted,) if weights.ring else (wanted, wanted // QUARTER, SLICES * slice_nbytes(weights, 0))
+    smallest: dict[int, Split] = {}
+    for ring in rings:
+        if ring < budget:
+            found = split(ring, budget - ring)
+            if total(found) <= budget:
+                return found
+            if found.compiled.nbytes > budget - ring:
+                smallest[ring] = found
+    best = min((smallest.get(ring) or split(ring, 0) for ring in rings), key=total)
     if total(best) > budget:
         raise BudgetError(budget_text(best, total(best) - best.nbytes, budget))
     return best

@@ -1,0 +1,59 @@
+"""``--stream FILE``: a model's weights in a file, which is written under a progress bar and read during each run."""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cgraph.errors import bytes_text
+from cgraph.weight_file import StreamedWeights
+
+
+def add_stream(parser: argparse.ArgumentParser) -> None:
+    """The argument that names the file."""
+    parser.add_argument(
+        "--stream",
+        type=Path,
+        metavar="FILE",
+        help="keep large weights in this file, which is written unless it holds them, and read them during the run "
+        "through a ring of memory, which --budget counts; convolutions are computed directly",
+    )
+
+
+@contextmanager
+def stream_options(path: Path | None) -> Iterator[dict[str, Any]]:
+    """Options of `compile` for weights in a file; none without one. Filters for Winograd would be the larger read."""
+    if path is None:
+        yield {}
+        return
+    with writing(path) as progress:
+        yield {"weights": StreamedWeights(str(path), progress=progress), "winograd": False}
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Callable[[int, int], None]]:
+    """What to call with the bytes written and those in all: a bar by rich, or a line at the end without it."""
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+    except ImportError:
+        yield lambda done, total: told(path, done, total)
+        return
+    columns = TextColumn("writing {task.description}"), BarColumn(), DownloadColumn(binary_units=True)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        tasks: list[Any] = []
+
+        def advance(done: int, total: int) -> None:
+            if not tasks:
+                tasks.append(bar.add_task(str(path), total=total))
+            bar.update(tasks[0], completed=done)
+
+        yield advance
+
+
+def told(path: Path, done: int, total: int) -> None:
+    """A line on standard error when the file is written."""
+    if done == total:
+        print(f"{path}: {bytes_text(total)} written", file=sys.stderr)
