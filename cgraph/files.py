@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 SUFFIX = ".part"
 
@@ -29,6 +29,14 @@ def replace_file(path: str | Path, parts: Iterable[Any]) -> None:
             part.unlink()
         raise
     flush_folder(path.parent)
+
+
+def unnamed_file(folder: str | Path) -> BinaryIO:
+    """A new file to read and write, which is gone when it is closed and nothing maps it."""
+    part = Path(folder) / f".{secrets.token_hex(8)}{SUFFIX}"
+    file = part.open("x+b")
+    part.unlink()
+    return file
 
 
 def flush_folder(folder: Path) -> None:

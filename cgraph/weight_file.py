@@ -7,7 +7,6 @@ the system's cache.
 
 import mmap
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import BinaryIO
 import numpy as np
 
 from cgraph.errors import GraphError, WeightsError
-from cgraph.files import replace_file
+from cgraph.files import replace_file, unnamed_file
 from cgraph.kernels.mapped import forget, in_c_order, mapping_of
 from cgraph.record import Record
 
@@ -93,7 +92,7 @@ class Spool:
         if x.nbytes <= self.small or (mapping_of(x) is not None and x.flags.c_contiguous):
             return x
         if self.mapping is None or self.at + x.nbytes > len(self.mapping):
-            self.file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115 - it is there as long as the spool
+            self.file = unnamed_file(self.folder)
             self.file.truncate(max(SPOOL, pages(x.nbytes)))
             self.mapping, self.at = mmap.mmap(self.file.fileno(), 0, access=mmap.ACCESS_READ), 0
         self.file.seek(self.at)

@@ -27,7 +27,7 @@ def weights_of(function: Function) -> Weights | None:
     if ring is None:
         return None
     rows = tuple(piece_row(function.program.code, piece) for piece in ring.pieces)
-    return Weights(str(ring.file.weights.path), ring.nbytes, rows)
+    return Weights(ring.path, ring.nbytes, rows)
 
 
 def timed_weights(

@@ -444,6 +444,26 @@ def test_an_exception_at_any_line_of_a_run_leaves_a_function_that_works(tmp_path
         np.testing.assert_array_equal(other(value), want)
 
 
+def test_an_exception_at_any_line_of_making_a_reader_leaves_no_file_open(tmp_path):
+    function, value, want = streamed(tmp_path)
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+
+    made = []
+
+    def make():
+        made.append(readers.Reader(function.program.code.ring, None))
+
+    lines = len(events(make))
+    assert lines > 20
+    for at in range(1, lines + 1):
+        made.clear()
+        Lines(at).during(make)
+        made.clear()
+        assert len(os.listdir("/proc/self/fd")) == before or gc.collect() and len(os.listdir("/proc/self/fd")) == before
+    np.testing.assert_array_equal(function(value), want)
+
+
 def test_a_file_that_was_cut_off_is_said_and_the_next_run_works_when_it_is_whole(tmp_path):
     function, value, want = streamed(tmp_path, LARGEST)
     whole = (tmp_path / "w").read_bytes()
@@ -461,7 +481,7 @@ def test_a_file_that_was_cut_off_is_said_and_the_next_run_works_when_it_is_whole
 def test_what_the_system_says_is_in_the_message(tmp_path):
     function, value, want = streamed(tmp_path, LARGEST)
     function(value)
-    descriptor = instance_of(function).reader.file
+    descriptor = instance_of(function).reader.file.fileno()
     kept, folder = os.dup(descriptor), os.open(tmp_path, os.O_RDONLY)
     try:
         os.dup2(folder, descriptor)

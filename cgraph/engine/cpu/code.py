@@ -4,7 +4,7 @@ It knows no graph: what is saved of a function is this.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +12,6 @@ from cgraph.cell import Variable
 from cgraph.kernels.kernel import ARENA, STOP, Callback, Kernel, View
 from cgraph.kernels.signature import text_of
 from cgraph.record import Record
-
-if TYPE_CHECKING:  # what a saved function loads has no file of weights
-    from cgraph.weight_file import WeightMap
 
 DONE = "done"  # the base of the pointer to the word that says that all Vars are written
 SINGLE = {ARENA: "arena", STOP: "stop", DONE: "done"}
@@ -62,11 +59,13 @@ class Ring(Record, eq=False):
     """The pieces of a program, in the order in which they are read.
 
     Fields
-        file: where they are
+        path: of the file that they are in
+        stamp: its size and the time of its last change
         nbytes: of the ring
     """
 
-    file: "WeightMap"
+    path: str
+    stamp: tuple[int, int]
     nbytes: int
     pieces: tuple[Piece, ...]
 

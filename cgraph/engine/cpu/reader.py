@@ -1,9 +1,12 @@
 """What brings weights from their file into a ring while kernels compute. It enters native code for each run."""
 
+import fcntl
+import io
 import mmap
 import os
 import threading
 import weakref
+from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 
@@ -15,7 +18,6 @@ from cgraph.engine.cpu.threads import aligned_words, native
 from cgraph.errors import WeightsError
 from cgraph.kernels.control import FAILED, FREED, HALT, READ, STALLED
 from cgraph.turns import Turns
-from cgraph.weight_file import StreamedWeights
 
 CLOSED = 5  # seconds that the end of the process waits for a disk
 
@@ -31,8 +33,7 @@ class Reader:
     """
 
     def __init__(self, ring: Ring, poison: int | None) -> None:
-        self.weights: StreamedWeights = ring.file.weights
-        self.file = unchanged_file(ring)
+        self.path, self.file = ring.path, unchanged_file(ring)
         self.memory = mmap.mmap(-1, ring.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         """Whole pages, which the file is read into past the system's cache."""
         if poison is not None:
@@ -76,11 +77,11 @@ class Reader:
         """
         with mmap.mmap(-1, portion, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as room:
             for at in range(offset, offset + nbytes, portion):
-                os.preadv(self.file, [memoryview(room)[: min(portion, offset + nbytes - at)]], at)
+                os.preadv(self.file.fileno(), [memoryview(room)[: min(portion, offset + nbytes - at)]], at)
 
     def problem(self) -> WeightsError:
         """Why a run could not go on."""
-        number, path = int(self.words[FAILED]), self.weights.path
+        number, path = int(self.words[FAILED]), self.path
         why = "it is shorter than it was" if number < 0 else os.strerror(number)
         return WeightsError(f"{path}: piece {int(self.words[READ]) + 1} of the weights cannot be read: {why}")
 
@@ -90,11 +91,11 @@ class Work:
 
     Parameters
         words: shared with runs
-        file: a descriptor, which is closed at the end
+        file: is closed at the end
         memory: of the ring; it must not go while a disk that hangs may still write there
     """
 
-    def __init__(self, words: np.ndarray, file: int, memory: mmap.mmap) -> None:
+    def __init__(self, words: np.ndarray, file: io.FileIO, memory: mmap.mmap) -> None:
         self.words, self.file, self.memory = words, file, memory
         self.orders: SimpleQueue[tuple[int, np.ndarray] | None] = SimpleQueue()
         self.reading = Turns()  # had by the thread while it reads
@@ -131,7 +132,7 @@ class Work:
 
     def _read(self, number: int, orders: np.ndarray) -> None:
         if number == self.number:
-            native().read(self.words.ctypes.data, orders.ctypes.data, len(orders), self.file)
+            native().read(self.words.ctypes.data, orders.ctypes.data, len(orders), self.file.fileno())
 
     def close(self) -> None:
         """End the thread, then close the file."""
@@ -141,21 +142,19 @@ class Work:
             self.thread.join(CLOSED)
             if self.thread.is_alive():
                 return
-        os.close(self.file)
+        self.file.close()
 
 
-def unchanged_file(ring: Ring) -> int:
-    """A descriptor of the file, which reads past the system's cache where the file system can."""
-    path, flags = ring.file.weights.path, os.O_RDONLY | os.O_CLOEXEC
+def unchanged_file(ring: Ring) -> io.FileIO:
+    """The file, which is read past the system's cache where the file system can; it closes itself when it is lost."""
     try:
-        try:
-            file = os.open(path, flags | getattr(os, "O_DIRECT", 0))
-        except OSError:
-            file = os.open(path, flags)
-        status = os.fstat(file)
+        file = io.FileIO(ring.path)
+        status = os.fstat(file.fileno())
     except OSError as error:
-        raise WeightsError(f"{path}: the weights cannot be read: {error.strerror}") from None
-    if (status.st_size, status.st_mtime_ns) != ring.file.stamp:
-        os.close(file)
-        raise WeightsError(f"{path}: the file has changed since the function was compiled")
+        raise WeightsError(f"{ring.path}: the weights cannot be read: {error.strerror}") from None
+    if (status.st_size, status.st_mtime_ns) != ring.stamp:
+        file.close()
+        raise WeightsError(f"{ring.path}: the file has changed since the function was compiled")
+    with suppress(OSError):
+        fcntl.fcntl(file, fcntl.F_SETFL, os.O_RDONLY | getattr(os, "O_DIRECT", 0))
     return file

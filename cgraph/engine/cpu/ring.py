@@ -42,7 +42,7 @@ def ring_of(code: Code) -> Ring | None:
         return None
     file = place_of(code.constants[found[0].constant])[0]  # type: ignore[index]
     nbytes = pages(file.weights.ring or 0)
-    return Ring(file, nbytes, placed(found, nbytes))
+    return Ring(file.weights.path, file.stamp, nbytes, placed(found, nbytes))
 
 
 def place_in_file(array: np.ndarray) -> int | None:
