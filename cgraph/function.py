@@ -154,19 +154,28 @@ class Function(Runner):
     def _needs(self, given: str) -> str:
         return super()._needs(given) if self.compiled is None else needs_text(self.compiled, given)
 
-    def save(self, folder: str | os.PathLike, *, also: Sequence["Function"] = (), graph: bytes | None = None) -> None:
+    def save(
+        self,
+        folder: str | os.PathLike,
+        *,
+        also: Sequence["Function"] = (),
+        graph: bytes | None = None,
+        names: Sequence[str] = (),
+    ) -> None:
         """Write it as a folder that `cgraph.load` runs without compiling anything: see docs/saved.md.
 
         Parameters
             folder: where there is nothing yet
             also: the same graph compiled for other targets
             graph: the graph as `cgraph.formats.onnx.serialised` writes it, for other versions and processors
+            names: what the outputs are called
         Raises
-            FormatError: there is something already; a step is a Python function; it is no Function of the CPU engine
+            FormatError: there is something already; a step is a Python function; it is no Function of the CPU engine;
+                there are not as many names as outputs
         """
         if graph is not None and (self.cells or self.updated):
             raise FormatError("a graph beside it has no cells, so it would be another function")
-        writer().save([self, *also], folder, graph)
+        writer().save([self, *also], folder, graph, names)
 
     def __reduce__(self) -> tuple:
         return unpickled, (writer().bytes_of([self]),)

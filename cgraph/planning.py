@@ -33,8 +33,8 @@ from cgraph.ops.physical.stream import Stream
 from cgraph.ops.shape import Contiguous
 from cgraph.passes.bodies import plan_bodies
 from cgraph.passes.make_contiguous import make_contiguous
-from cgraph.passes.stream_rows import check_stream
 from cgraph.passes.rewrite import remade
+from cgraph.passes.stream_rows import check_stream
 from cgraph.passes.update_in_place import update_in_place
 from cgraph.record import Record, replace
 from cgraph.request import Options, Request

@@ -8,13 +8,23 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
-from cgraph.cli import bench, info, plan_file, run_model, save, trace, view, warmup
 from cgraph.errors import CgraphError
 from cgraph.version import __version__
 
 INTERRUPTED, UNREAD = 128 + 2, 128 + 13  # what shells say of SIGINT and SIGPIPE
-COMMANDS = (run_model, save, plan_file, view, trace, bench, info, warmup)
+COMMANDS = {
+    "run": "run_model",
+    "save": "save",
+    "plan": "plan_file",
+    "view": "view",
+    "trace": "trace",
+    "bench": "bench",
+    "info": "info",
+    "warmup": "warmup",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,9 +33,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=f"cgraph {__version__}")
     parser.add_argument("--traceback", action="store_true", help="show where an error comes from")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS:
+    given = sys.argv[1:] if argv is None else argv
+    for command in commands_for(given):
         command.add_parser(subparsers)
-    args = parser.parse_args(argv)
+    args = parser.parse_args(given)
     try:
         status = args.run(args)
         sys.stdout.flush()
@@ -41,6 +52,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"cgraph: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
+
+
+def commands_for(given: Sequence[str]) -> list[Any]:
+    """The module of the command that is asked for, so that nothing else is loaded; all, where that is not plain."""
+    asked = next((x for x in given if not x.startswith("-")), "")
+    names = [asked] if asked in COMMANDS else COMMANDS
+    return [import_module(f"cgraph.cli.{COMMANDS[name]}") for name in names]
 
 
 def forget_output() -> None:

@@ -4,7 +4,6 @@ A file's reader stands in `READERS`; a Python reference is the user's own code, 
 """
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.cell import Variable, fitting_array
+from cgraph.cli.model_arguments import ENDINGS, constants_of, is_saved
 from cgraph.errors import FormatError
 from cgraph.formats import darknet, onnx
 from cgraph.formats.model import Model as Read
@@ -25,7 +24,6 @@ from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Var
 from cgraph.record import Record
-from cgraph.runner import Runner
 
 REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
@@ -50,21 +48,6 @@ class Model(Record):
         if self.function is not None and not options:
             return self.function
         return compile(self.outputs, self.inputs, self.updates, **options)
-
-
-class SavedModel(Record):
-    """A function that was saved: compiled, and without a graph."""
-
-    function: Runner
-    names = ()
-
-    @property
-    def inputs(self) -> tuple[Variable, ...]:
-        return self.function.inputs
-
-    def compiled(self, **options: Any) -> Runner:
-        """The function itself, whatever the options."""
-        return self.function
 
 
 class Options(Record):
@@ -111,77 +94,7 @@ def model_read(found: Read) -> Model:
     return Model(found.outputs, found.inputs, found.updates, names=found.names)
 
 
-READERS: dict[str, Callable[[Path, Options], Model]] = {".onnx": read_onnx, ".cfg": read_darknet}  # by file ending
-
-
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """The arguments that name a model."""
-    known = ", ".join(READERS)
-    parser.add_argument("model", help=f"a file ({known}), or a Python reference module:function")
-    parser.add_argument(
-        "--shape",
-        type=size,
-        action="append",
-        default=[],
-        metavar="NAME=SIZE",
-        help="a symbolic dimension's size, or an input's whole shape, as x=1x3",
-    )
-    parser.add_argument(
-        "--constant",
-        type=constant,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an input's value: a number, a list such as [1,2], or a .npy file",
-    )
-    parser.add_argument("--weights", type=Path, metavar="FILE", help="the parameters of a .cfg network")
-    parser.add_argument(
-        "--state",
-        type=state,
-        action="append",
-        default=[],
-        metavar="INPUT=OUTPUT",
-        help="an input that holds an output's value after each run, such as past=present; zeros before the first",
-    )
-
-
-def size(text: str) -> tuple[str, int | tuple[int, ...]]:
-    """``N=1`` as a name and a number, ``x=1x3`` as a name and a shape."""
-    name, _, numbers = text.rpartition("=")
-    parts = numbers.split("x")
-    if not (name and all(part.isascii() and part.isdigit() for part in parts)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size, such as N=1 or x=1x3")
-    sizes = tuple(map(int, parts))
-    return name, sizes if len(sizes) > 1 else sizes[0]
-
-
-def constant(text: str) -> tuple[str, Any]:
-    """``sr=16000`` as a name and a number, a list or an array."""
-    name, equals, value = text.partition("=")
-    try:
-        found = np.load(value, allow_pickle=False) if value.endswith(".npy") else json.loads(value)
-    except (OSError, ValueError, EOFError, RecursionError):
-        found = None
-    if not (name and equals and isinstance(found, int | float | list | np.ndarray)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a value, such as sr=16000, s=[1,2] or s=FILE.npy")
-    return name, found
-
-
-def state(text: str) -> tuple[str, str]:
-    """``past=present`` as two names."""
-    given, equals, source = text.partition("=")
-    if not (given and equals and source):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a state, such as past=present")
-    return given, source
-
-
-def constants_of(args: argparse.Namespace, inputs: Sequence[Variable]) -> dict[str, np.ndarray]:
-    """The values that are given with ``--constant``, for the inputs that a model has."""
-    by_name = {x.name: x for x in inputs}
-    unknown = [name for name, _ in args.constant if name not in by_name]
-    if unknown:
-        raise FormatError(f"--constant {unknown[0]}: there is no such input; there are {', '.join(by_name)}")
-    return {name: fitting_array(value, by_name[name].spec, name) for name, value in args.constant}
+READERS: dict[str, Callable[[Path, Options], Model]] = dict(zip(ENDINGS, (read_onnx, read_darknet), strict=True))
 
 
 def model_from(args: argparse.Namespace, invent: bool = True) -> Model:
@@ -201,11 +114,6 @@ def model_from(args: argparse.Namespace, invent: bool = True) -> Model:
     found = load_model(args.model, options)
     constants_of(args, found.inputs)
     return found
-
-
-def is_saved(reference: str) -> bool:
-    """A folder is a function that was saved."""
-    return Path(reference).is_dir()
 
 
 def load_model(reference: str, options: Options | None = None) -> Model:

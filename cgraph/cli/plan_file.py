@@ -9,7 +9,8 @@ from time import perf_counter
 from cgraph.cli.arguments import byte_count
 from cgraph.cli.bench import random_inputs
 from cgraph.cli.curve import curve_lines, curve_of
-from cgraph.cli.model import add_model, constants_of, model_from
+from cgraph.cli.model import model_from
+from cgraph.cli.model_arguments import add_model, constants_of
 from cgraph.cli.paper import paper_lines
 from cgraph.cli.stream import add_stream, stream_options
 from cgraph.engine.cpu.ring import stays_in_memory

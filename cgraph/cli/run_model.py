@@ -2,23 +2,23 @@
 
 import argparse
 import json
+from importlib import import_module
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from cgraph.cell import Variable
 from cgraph.cli.arguments import add_budget, add_memory, add_threads, whole_number
 from cgraph.cli.arrays import SCALES, read_inputs
-from cgraph.cli.model import SavedModel, add_model, constants_of, is_saved, model_from
-from cgraph.cli.open_sizes import sizes_from_inputs
+from cgraph.cli.model_arguments import add_model, constants_of, is_saved
 from cgraph.cli.stream import add_stream, stream_options
 from cgraph.errors import FormatError, bytes_text
 from cgraph.formats.npz import write_npz
-from cgraph.function import Function
+from cgraph.record import Record
 from cgraph.runner import Runner
 from cgraph.saved.read import load
-from cgraph.view.weights import weights_of
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -55,9 +55,11 @@ def run(args: argparse.Namespace) -> int:
     """Run, print a line or a table for each output, and keep them if that was asked for."""
     labels = read_labels(args.labels) if args.labels else []
     begin = perf_counter()
-    if not is_saved(args.model):
-        args.shape += sizes_from_inputs(args)
-    model = saved_model(args) if is_saved(args.model) else model_from(args, invent=False)
+    if is_saved(args.model):
+        model = saved_model(args)
+    else:
+        args.shape += import_module("cgraph.cli.open_sizes").sizes_from_inputs(args)
+        model = import_module("cgraph.cli.model").model_from(args, invent=False)
     values = read_inputs(args.input, model.inputs, args.pixels, args.bgr, constants_of(args, model.inputs))
     loaded = perf_counter()
     with stream_options(args.stream) as streamed:
@@ -74,6 +76,25 @@ def run(args: argparse.Namespace) -> int:
     facts = facts_of(function, seconds, dict(zip(names, outputs)), labels, args.top)
     print(json.dumps(facts, indent=1) if args.json else "\n".join(lines_of(facts)))
     return 0
+
+
+class SavedModel(Record):
+    """A function that was saved: compiled, and without a graph."""
+
+    function: Runner
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the outputs are called."""
+        return getattr(self.function, "names", ())
+
+    @property
+    def inputs(self) -> tuple[Variable, ...]:
+        return self.function.inputs
+
+    def compiled(self, **options: Any) -> Runner:
+        """The function itself, whatever the options."""
+        return self.function
 
 
 def saved_model(args: argparse.Namespace) -> SavedModel:
@@ -101,8 +122,8 @@ def facts_of(
     function: Runner, seconds: dict[str, float], outputs: dict[str, np.ndarray], labels: list[str], top: int
 ) -> dict[str, Any]:
     """Everything that is shown, as numbers and texts."""
-    compiled = function.compiled if isinstance(function, Function) else None
-    weights = weights_of(function) if isinstance(function, Function) else None
+    compiled = getattr(function, "compiled", None)
+    weights = import_module("cgraph.view.weights").weights_of(function) if compiled else None
     return {
         "seconds": {name: round(s, 6) for name, s in seconds.items()},
         "plan_nbytes": function.nbytes,

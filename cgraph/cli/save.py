@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from cgraph.cli.arguments import add_budget, add_memory
-from cgraph.cli.model import add_model, model_from
+from cgraph.cli.model import model_from
+from cgraph.cli.model_arguments import add_model
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import bytes_text
 from cgraph.formats.onnx import serialised
@@ -41,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     wanted = dict.fromkeys(args.target or ["host"])
     first, *others = (model.compiled(engine=CpuEngine(target), **options) for target in wanted)
     graph = serialised(model.outputs, model.inputs, model.names) if args.graph else None
-    first.save(args.output, also=others, graph=graph)
+    first.save(args.output, also=others, graph=graph, names=model.names)
     for path in sorted(args.output.iterdir()):
         print(f"{bytes_text(path.stat().st_size):>10}  {path}")
     return 0

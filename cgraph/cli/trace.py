@@ -5,7 +5,8 @@ from pathlib import Path
 
 from cgraph.cli.arguments import add_memory, add_threads
 from cgraph.cli.bench import random_inputs
-from cgraph.cli.model import add_model, constants_of, model_from
+from cgraph.cli.model import model_from
+from cgraph.cli.model_arguments import add_model, constants_of
 from cgraph.engine.cpu.cores import cores
 from cgraph.errors import FormatError
 from cgraph.view.report import timed_report

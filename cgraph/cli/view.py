@@ -5,7 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cgraph.cli.arguments import add_budget
-from cgraph.cli.model import Model, add_model, model_from
+from cgraph.cli.model import Model, model_from
+from cgraph.cli.model_arguments import add_model
 from cgraph.errors import FormatError
 from cgraph.function import Function
 from cgraph.view.blocks import summary

@@ -1,20 +1,21 @@
 """A compiled function for one target as files and an entry of the manifest."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
-from cgraph.engine.cpu.code import Code, Symbol
+from cgraph.engine.cpu.code import Code, Ring, Symbol
 from cgraph.engine.cpu.threads import interpreter
 from cgraph.errors import FormatError
 from cgraph.kernels.image import UnknownCode
 from cgraph.kernels.kernel import ARENA, View
+from cgraph.kernels.mapped import forget
 from cgraph.kernels.store import store
 from cgraph.kernels.target import Target, general
 from cgraph.memory.tables import Tables
 from cgraph.runner import Runner
-from cgraph.saved.layout import KINDS, NEEDS, constants_file, image_file, program_file
+from cgraph.saved.layout import KINDS, NEEDS, PAGE, constants_file, image_file, program_file, weights_file
 from cgraph.saved.pieces import Pieces
 
 
@@ -40,11 +41,14 @@ def compiled_entry(
 ) -> dict[str, Any]:
     """What the manifest says of a compiled function, whose files are added to `pieces`."""
     code, arrays, constants = function.program.code, Pieces(), Pieces()
-    start_of = {id(x): constants.add_once(x) for x in in_program_order(code)}
-    add_code(code, arrays, start_of)
+    streamed = {p.constant: i for i, p in enumerate(code.ring.pieces)} if code.ring else {}
+    start_of = {id(x): constants.add_once(x) for x in in_program_order(code, streamed)}
+    add_code(code, arrays, start_of, streamed)
     assert function.recompute is not None  # what the CPU engine compiles has a plan
     add_tables(function.recompute.tables, arrays)
-    entry: dict[str, Any] = {}
+    entry: dict[str, Any] = {"ring": None}
+    if code.ring:
+        pieces[weights_file(target.name)], entry["ring"] = weights_of(code, code.ring)
     for name, kernels in (("kernels", code.compiled_kernels), ("interpreter", interpreter())):
         try:
             image, starts = store().image(kernels, target)
@@ -71,25 +75,49 @@ def plain(params: tuple) -> list[Any]:
     return [plain(x) if isinstance(x, tuple) else x if isinstance(x, int | float | str) else str(x) for x in params]
 
 
-def in_program_order(code: Code) -> list[np.ndarray]:
-    """The constants in the order in which rows first read them; those that no row reads come last."""
-    first = {r.symbol.number: int(r.positions.min()) for r in code.relocations if r.symbol.kind == "constant"}
+def weights_of(code: Code, ring: Ring) -> tuple[Pieces, list[Any]]:
+    """The file of what goes through a ring; the ring's bytes, and where each piece lies and its bytes."""
+    file, found = Pieces(), []
+    for piece in ring.pieces:
+        array = code.constants[piece.constant]
+        found.append([file.add(array, PAGE), array.nbytes])
+        forget(array)
+    file.fill(PAGE)
+    return file, [ring.nbytes, found]
+
+
+def in_program_order(code: Code, streamed: Collection[int]) -> list[np.ndarray]:
+    """The constants in the order in which rows first read them; those that no row reads come last.
+
+    `streamed`: which ones go through a ring, and are left out.
+    """
+    read = (r for r in code.relocations if r.symbol.kind == "constant" and r.symbol.number not in streamed)
+    first = {r.symbol.number: int(r.positions.min()) for r in read}
     shown = [view.at.base for view in code.views.values() if isinstance(view.at.base, np.ndarray)]
     return [code.constants[i] for i in sorted(first, key=first.__getitem__)] + shown
 
 
-def add_code(code: Code, arrays: Pieces, start_of: Mapping[int, int]) -> None:
-    """The table, and where addresses stand: those of all constants are into one piece of memory, their file."""
+def add_code(code: Code, arrays: Pieces, start_of: Mapping[int, int], streamed: Mapping[int, int]) -> None:
+    """The table, and where addresses stand: those of constants are into one piece of memory, their file.
+
+    `streamed`: which constants go through a ring, and which piece each is; they follow with numbers of their own.
+    """
     arrays.name("table", code.table)
     arrays.name("args", code.args)
     arrays.name("first_row", code.first_row)
     arrays.name("labels", np.frombuffer("\n".join(x.replace("\n", " ") for x in code.labels).encode(), np.uint8), "|u1")
     arrays.name("label_of", code.label_of)
     others = [(r.symbol, r.positions, r.offsets) for r in code.relocations if r.symbol.kind != "constant"]
+    constants = [r for r in code.relocations if r.symbol.kind == "constant"]
     into = [
         (r.positions, r.offsets + start_of[id(code.constants[r.symbol.number])])
-        for r in code.relocations
-        if r.symbol.kind == "constant"
+        for r in constants
+        if r.symbol.number not in streamed
+    ]
+    others += [
+        (Symbol("constant", 1 + streamed[r.symbol.number]), r.positions, r.offsets)
+        for r in constants
+        if r.symbol.number in streamed
     ]
     if into:
         positions, offsets = (np.concatenate(x) for x in zip(*into))

@@ -50,6 +50,11 @@ class Folder:
         finally:
             os.close(handle)
 
+    def stamp(self, name: str) -> tuple[int, int]:
+        """A file's size and the time of its last change."""
+        status = os.stat(name, dir_fd=self._handle, follow_symlinks=False)
+        return status.st_size, status.st_mtime_ns
+
     def close(self) -> None:
         os.close(self._handle)
 

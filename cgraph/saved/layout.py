@@ -5,6 +5,7 @@ program-TARGET.bin      tables: rows, arguments, relocations, what runs again
 kernels-TARGET.bin      machine code as one image, addresses in it are 0
 interpreter-TARGET.bin  the same of the interpreter
 constants-TARGET.bin    each content once, in the order in which the program reads them first
+weights-TARGET.bin      constants that each run reads through a ring, at pages; only where there are any
 state.bin               what cells held
 graph.onnx              the graph, where it was given: for other versions and processors
 """
@@ -14,10 +15,11 @@ import sys
 from collections.abc import Sequence
 from zlib import crc32
 
-FORMAT, VERSION = "cgraph function", 1
+FORMAT, VERSION = "cgraph function", 2
 MANIFEST, STATE, GRAPH = "manifest.json", "state.bin", "graph.onnx"
 SUM, SUM_END = b', "crc32": "', b'"}\n'  # how a manifest ends: the sum of all that stands before, in hexadecimal
 IMAGES = ("kernels", "interpreter")
+PAGE = 4096  # bytes; where weights begin that are read past the system's cache
 KINDS = ("arena", "stop", "done", "variable", "target", "constant")  # of symbols, by number
 
 _AVX2 = ("avx", "avx2", "fma", "f16c", "bmi1", "bmi2", "abm", "movbe", "popcnt", "sse4_2")
@@ -35,6 +37,10 @@ def program_file(target: str) -> str:
 
 def constants_file(target: str) -> str:
     return f"constants-{target}.bin"
+
+
+def weights_file(target: str) -> str:
+    return f"weights-{target}.bin"
 
 
 def image_file(image: str, target: str) -> str:

@@ -53,6 +53,7 @@ class Manifest(Record, eq=False):
         starts: where the value of each begins in the file of the state; -1 where there is none
         inputs, cells, updated: which of them they are
         outputs: with their specs
+        names: of the outputs; none where they have none
         files: bytes and sum of each file
     """
 
@@ -63,6 +64,7 @@ class Manifest(Record, eq=False):
     cells: tuple[SavedVar, ...]
     updated: tuple[SavedVar, ...]
     outputs: tuple[SavedOutput, ...]
+    names: tuple[str, ...]
     files: dict[str, list[int]]
 
 
@@ -109,12 +111,16 @@ def manifest_of(entries: dict[str, Any]) -> Manifest:
         return tuple(variables[i] for i in numbers(entries, name, len(variables)))
 
     outputs = tuple(SavedOutput(spec_of(*items(x, 2))) for x in get(entries, "outputs", list))
+    names = get(entries, "names", list)
+    if not all(type(x) is str for x in names) or len(names) not in (0, len(outputs)):
+        raise malformed("names")
     get(entries, "single", bool)
     files = get(entries, "files", dict)
     if not all(isinstance(x, list) and len(x) == 2 and all(map(is_size, x)) for x in files.values()):
         raise malformed("files")
     starts = tuple(start for _, start in given)
-    return Manifest(entries, variables, starts, chosen("inputs"), chosen("cells"), chosen("updated"), outputs, files)
+    known = chosen("inputs"), chosen("cells"), chosen("updated"), outputs, tuple(names)
+    return Manifest(entries, variables, starts, *known, files)
 
 
 def variable_of(entry: Any) -> tuple[SavedVar, int]:

@@ -1,6 +1,9 @@
 """The files of a saved function for one target, looked at before they are used."""
 
+import itertools
+import os
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -8,7 +11,7 @@ from cgraph.alignment import aligned_memory
 from cgraph.errors import FormatError
 from cgraph.kernels.image import ADDRESS_BYTES, Image
 from cgraph.saved.folder import Folder
-from cgraph.saved.layout import IMAGES, STATE, constants_file, image_file, program_file, sum_of
+from cgraph.saved.layout import IMAGES, PAGE, STATE, constants_file, image_file, program_file, sum_of, weights_file
 from cgraph.saved.manifest import Arrays, Manifest, get, is_size, items, malformed
 
 Files = Mapping[str, np.ndarray] | Folder
@@ -17,20 +20,31 @@ Files = Mapping[str, np.ndarray] | Folder
 class Parts:
     """The files of one target: of the size that the manifest says, and with its sum.
 
-    Fields
+    Parameters
         verify: the constants are summed, too
         in_memory: the constants are copied, not mapped
+    Fields
+        constants: the file of those that stay in memory
+        weights: the file of those that go through a ring; empty without one
+        places: where in it each lies, and its bytes
+        ring: path and stamp of that file, and bytes of the ring; None where its weights stay in memory, too
     """
 
     def __init__(self, files: Files, manifest: Manifest, target: str, verify: bool, in_memory: bool) -> None:
         self.manifest, self.target = manifest, target
         self.entry = get(get(manifest.entries, "targets", dict), target, dict)
         data, images = constants_file(target), [image_file(x, target) for x in IMAGES]
-        names = (STATE, program_file(target), data, *images)
-        self.files = {name: self.checked(name, files[name], verify or name != data) for name in names}
-        if in_memory:
-            self.files[data] = in_memory_of(self.files[data])
-        self.constants = self.files[data]
+        given, streamed = self.entry.get("ring"), weights_file(target)
+        large = (data,) if given is None else (data, streamed)
+        names = (STATE, program_file(target), *large, *images)
+        self.files = {name: self.checked(name, files[name], verify or name not in large) for name in names}
+        for name in large if in_memory else ():
+            self.files[name] = in_memory_of(self.files[name])
+        self.constants, self.weights = self.files[data], self.files.get(streamed, np.zeros(0, np.uint8))
+        nbytes, self.places = (0, []) if given is None else places_of(given, len(self.weights))
+        self.ring: tuple[str, tuple[int, int], int] | None = None
+        if nbytes and isinstance(files, Folder) and not in_memory:
+            self.ring = os.path.join(files.path, streamed), files.stamp(streamed), nbytes
         self.arrays = Arrays(self.files[program_file(target)], get(self.entry, "arrays", dict))
 
     def checked(self, name: str, raw: np.ndarray, summed: bool) -> np.ndarray:
@@ -54,6 +68,17 @@ class Parts:
             raise malformed("addresses outside of the code")
         symbols = {str(i): start for i, start in enumerate(starts.tolist())}
         return Image(code, symbols, inner, tuple((f, at, plus) for f, at, plus in outer))
+
+
+def places_of(ring: Any, size: int) -> tuple[int, list[tuple[int, int]]]:
+    """Bytes of a ring, and where each of its pieces lies in a file of so many bytes, with its own."""
+    nbytes, given = items(ring, 2)
+    found = [tuple(items(x, 2)) for x in given] if type(given) is list else []
+    if not found or not is_size(nbytes) or not all(map(is_size, itertools.chain(*found))):
+        raise malformed("ring")
+    if any(start % PAGE or start + -(-length // PAGE) * PAGE > size for start, length in found):
+        raise malformed("weights outside of their file")
+    return nbytes, found
 
 
 def is_addend(x: object) -> bool:

@@ -19,15 +19,21 @@ class Pieces:
         self.index: dict[str, list[Any]] = {}
         self._known: dict[tuple[int, bytes], int] = {}
 
-    def add(self, x: np.ndarray) -> int:
-        """Where the array begins."""
-        gap = -self.nbytes % ALIGNMENT
-        start = self.nbytes + gap
-        for part in (bytes(gap), bytes_in(x)):
-            self.parts.append(part)
-            self.nbytes += len(part)
-            self.crc = crc32(part, self.crc)
+    def add(self, x: np.ndarray, alignment: int = ALIGNMENT) -> int:
+        """Where the array begins: at a multiple of so many bytes."""
+        self.fill(alignment)
+        start = self.nbytes
+        self._append(bytes_in(x))
         return start
+
+    def fill(self, alignment: int) -> None:
+        """Zeros up to a multiple of so many bytes."""
+        self._append(bytes(-self.nbytes % alignment))
+
+    def _append(self, part: Any) -> None:
+        self.parts.append(part)
+        self.nbytes += len(part)
+        self.crc = crc32(part, self.crc)
 
     def add_once(self, x: np.ndarray) -> int:
         """Where the array's content begins, which lies there once however many arrays have it."""

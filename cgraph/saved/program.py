@@ -1,13 +1,15 @@
 """Symbolic code, and what runs again, from the arrays of a saved function."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from cgraph.engine.cpu.code import Code, Relocation, Symbol
+from cgraph.engine.cpu.code import Code, Relocation, Ring, Symbol
 from cgraph.kernels.kernel import ARENA, Kernel, Pointer, View
 from cgraph.memory.tables import Lists, Tables
+from cgraph.record import replace
 from cgraph.saved.layout import KINDS
 from cgraph.saved.manifest import Arrays, check_inside, get, is_size, items, malformed, numbers, whole_numbers
 from cgraph.saved.parts import Parts
@@ -31,12 +33,23 @@ def code_of(parts: Parts) -> Code:
     if not set(targets) <= set(manifest.updated):
         raise malformed("targets")
     views = dict(zip(manifest.outputs, views_of(parts, nbytes)))
-    counts = dict(zip(KINDS, (1, 1, 1, len(variables), len(targets), 1)))
+    counts = dict(zip(KINDS, (1, 1, 1, len(variables), len(targets), 1 + len(parts.places))))
     relocations = relocations_of(arrays, counts, len(args))
-    constants = tuple(parts.constants for r in relocations if r.symbol.kind == "constant")  # all lie in one file
+    weights = (parts.weights[start : start + nbytes] for start, nbytes in parts.places)
+    constants = (parts.constants, *weights)  # the first is a file with all that stay in memory
     memory = variables, targets, constants, manifest.updated
     steps = first_row, first_write, tuple(labels), label_of
-    return Code(kernels, table, args, relocations, *memory, views, nbytes, *steps)
+    return with_ring(Code(kernels, table, args, relocations, *memory, views, nbytes, *steps), parts)
+
+
+def with_ring(code: Code, parts: Parts) -> Code:
+    """The code with the ring that it was saved with; its pieces and their places follow from the rows."""
+    if parts.ring is None:
+        return code
+    rings, (path, stamp, nbytes) = import_module("cgraph.engine.cpu.ring"), parts.ring
+    starts = {id(x): start for x, (start, _) in zip(code.constants[1:], parts.places)}
+    pieces = rings.pieces_of(code, lambda x: starts.get(id(x)))
+    return replace(code, ring=Ring(path, stamp, nbytes, rings.placed(pieces, nbytes)))
 
 
 def kernel_of(family: Any, params: Any) -> Kernel:

@@ -98,6 +98,7 @@ class SavedFunction(Runner):
 
     Fields
         parts: its files
+        names: what the outputs are called; none where that is not known
     """
 
     def __init__(self, parts: Parts, threads: int) -> None:
@@ -111,12 +112,12 @@ class SavedFunction(Runner):
         known = manifest.inputs, manifest.cells, manifest.updated, manifest.outputs
         single = get(manifest.entries, "single", bool) and len(manifest.outputs) == 1
         super().__init__(program, *known, single, Recompute(steps, variables, lambda: tables))
-        self.parts = parts
+        self.parts, self.names = parts, manifest.names
         self._fill(parts.files[STATE])
 
     def save(self, folder: str | os.PathLike) -> None:
         """Write it again, with what its cells hold now: see `Function.save`."""
-        writer().save([self], folder)
+        writer().save([self], folder, names=self.names)
 
     def __reduce__(self) -> tuple:
         return unpickled, (writer().bytes_of([self]),)

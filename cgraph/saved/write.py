@@ -27,20 +27,25 @@ from cgraph.saved.read import SavedFunction
 from cgraph.version import __version__
 
 
-def save(functions: Sequence[Runner], folder: str | os.PathLike, graph: bytes | None = None) -> None:
+def save(
+    functions: Sequence[Runner], folder: str | os.PathLike, graph: bytes | None = None, names: Sequence[str] = ()
+) -> None:
     """Write a function as a folder, which is there as a whole or not at all.
 
     Parameters
         functions: what the CPU engine compiled: the same function for each target
         folder: where there is nothing yet
         graph: the text of an ONNX file, for other versions and processors
+        names: what the outputs are called
     Raises
         FormatError: there is something at `folder`; a step is a Python function, or its code is of another engine
     """
     path = Path(folder)
     if os.path.lexists(path):
         raise FormatError(f"{path} is there already; a saved function is written where there is nothing")
-    files = files_of(functions)
+    if names and len(names) != len(functions[0].outputs):
+        raise FormatError(f"{len(names)} names for {len(functions[0].outputs)} outputs")
+    files = files_of(functions, names)
     if graph is not None:
         files[GRAPH] = [graph]
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
@@ -67,15 +72,20 @@ def write_file(path: Path, parts: Iterable[Any]) -> None:
 
 def bytes_of(functions: Sequence[Runner]) -> dict[str, bytes]:
     """The files, each as a whole: what is pickled."""
-    return {name: b"".join(map(bytes, parts)) for name, parts in files_of(functions).items()}
+    return {name: b"".join(map(bytes, parts)) for name, parts in files_of(functions, names_of(functions[0])).items()}
 
 
-def files_of(functions: Sequence[Runner]) -> dict[str, list[Any]]:
+def names_of(function: Runner) -> Sequence[str]:
+    """What the outputs of a function that was saved are called."""
+    return function.names if isinstance(function, SavedFunction) else ()
+
+
+def files_of(functions: Sequence[Runner], names: Sequence[str]) -> dict[str, list[Any]]:
     """The files of the same function compiled for some targets, each in pieces; cells as they are between runs."""
-    return functions[0].between_runs(lambda: written(functions))
+    return functions[0].between_runs(lambda: written(functions, names))
 
 
-def written(functions: Sequence[Runner]) -> dict[str, list[Any]]:
+def written(functions: Sequence[Runner], names: Sequence[str]) -> dict[str, list[Any]]:
     """The files, each in pieces."""
     first = functions[0]
     variables = list(dict.fromkeys((*first.inputs, *first.cells, *first.updated)))
@@ -91,6 +101,7 @@ def written(functions: Sequence[Runner]) -> dict[str, list[Any]]:
         "cells": [number_of[x] for x in first.cells],
         "updated": [number_of[x] for x in first.updated],
         "outputs": [spec_entry(x) for x in first.outputs],
+        "names": list(names),
         "single": first.single,
         "targets": targets_of(functions, number_of, pieces),
         "files": {name: [file.nbytes, file.crc] for name, file in pieces.items()},

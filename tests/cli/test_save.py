@@ -1,6 +1,8 @@
 """save and run: a folder that gives what the model gives, and refusals in one line."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -29,7 +31,7 @@ def test_a_model_is_saved_and_run(model, tmp_path, capsys):
     assert facts["plan_nbytes"] > 0 and facts["outputs"][0]["shape"] == [4, 20]
     assert main(["run", model, "-i", given, "--save", str(tmp_path / "want.npz")]) == 0
     with np.load(tmp_path / "y.npz") as got, np.load(tmp_path / "want.npz") as want:
-        np.testing.assert_allclose(got["output0"], want["y"], 1e-5, 1e-6)
+        np.testing.assert_allclose(got["y"], want["y"], 1e-5, 1e-6)
     assert main(["run", folder, "-i", given]) == 0
     assert "lower bound" not in capsys.readouterr().out.splitlines()[-1]
 
@@ -50,3 +52,22 @@ def test_what_a_saved_function_does_not_do_is_said_in_one_line(model, tmp_path, 
     assert main(["run", folder, "-i", given]) == 2
     assert "trust" in capsys.readouterr().err
     assert main(["run", folder, "-i", given, "--trust"]) == 0
+
+
+def test_a_saved_function_is_run_without_what_compiles(tmp_path):
+    x = cg.Var((4,), name="x")
+    cg.compile(cg.sin(x), [x]).save(tmp_path / "saved")
+    np.save(tmp_path / "x.npy", np.ones(4, "float32"))
+    heavy = ["cgraph.function", "cgraph.planning", "cgraph.cli.model", "cgraph.view", "llvmlite", "onnx"]
+    code = "import sys; from cgraph.cli import main; main(sys.argv[1:])"
+    code += f"; print([m for m in {heavy} if m in sys.modules])"
+    command = [sys.executable, "-c", code, "run", str(tmp_path / "saved"), "-i", str(tmp_path / "x.npy")]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert lines[-1] == "[]" and "from 0.841471 to 0.841471" in lines[-2]
+
+
+def test_a_saved_model_keeps_the_names_of_its_outputs(model, tmp_path, capsys):
+    assert main(["save", model, "-o", str(tmp_path / "saved")]) == 0
+    capsys.readouterr()
+    assert main(["run", str(tmp_path / "saved"), "-i", str(tmp_path / "x.npy"), "--json"]) == 0
+    assert [x["name"] for x in json.loads(capsys.readouterr().out)["outputs"]] == ["y"]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgraph as cg
-from cgraph.errors import FormatError, GraphError, InputError, PositionError, UnassignedError
+from cgraph.errors import FormatError, GraphError, InputError, PositionError, UnassignedError, WeightsError
 from cgraph.formats.safetensors import write_safetensors
 from tests.function.test_transactions import in_time
 from tests.ops.cases import CASES as OPS_CASES
@@ -134,6 +134,56 @@ def test_users_kernels_and_weights_that_were_streamed_are_saved(tmp_path):
     function = cg.compile(y, [x], weights=cg.StreamedWeights(str(tmp_path / "weights"), 1 << 20))
     a = normal(8, 256)
     assert same_bits([reloaded(function)(a)], [function(a)])
+
+
+def streamed(folder):
+    """A function whose weights go through a ring of half of them, saved without the file that it read."""
+    x = cg.Var((8, 256), name="x")
+    y = x
+    for i in range(6):
+        y = cg.tanh(y @ normal(256, 256 + i % 2)[:, :256])
+    weights = cg.StreamedWeights(str(folder / "weights"), 768 << 10, 128 << 10)
+    function, a = cg.compile(y, [x], weights=weights), normal(8, 256)
+    want, ring = function(a), function.program.code.ring
+    function.save(folder / "saved")
+    del function
+    (folder / "weights").unlink()
+    return a, want, ring
+
+
+def test_a_ring_of_weights_is_kept(tmp_path):
+    a, want, ring = streamed(tmp_path)
+    found = cg.load(tmp_path / "saved", verify=True)
+    assert found.program.code.ring.nbytes == ring.nbytes
+    assert [(p.nbytes, p.first, p.last, p.at) for p in found.program.code.ring.pieces] == [
+        (p.nbytes, p.first, p.last, p.at) for p in ring.pieces
+    ]
+    for _ in range(3):
+        assert same_bits([found(a)], [want])
+    found.save(tmp_path / "again")
+    again = cg.load(tmp_path / "again")
+    assert again.program.code.ring.nbytes == ring.nbytes and same_bits([again(a)], [want])
+    for other in (cg.load(tmp_path / "saved", in_memory=True), pickle.loads(pickle.dumps(found))):
+        assert other.program.code.ring is None and same_bits([other(a)], [want])
+
+
+def test_weights_of_a_saved_ring_that_are_damaged_or_changed_are_refused(tmp_path):
+    a, want, _ = streamed(tmp_path)
+    found, file = cg.load(tmp_path / "saved"), next((tmp_path / "saved").glob("weights-*.bin"))
+    whole = file.read_bytes()
+    file.write_bytes(whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:])
+    with pytest.raises(WeightsError, match="has changed since"):
+        found(a)
+    with pytest.raises(FormatError, match="is not what was saved"):
+        cg.load(tmp_path / "saved", verify=True)
+    file.write_bytes(whole[:-4096])
+    with pytest.raises(FormatError, match="were saved"):
+        cg.load(tmp_path / "saved")
+    file.unlink()
+    with pytest.raises(FormatError, match="No such file"):
+        cg.load(tmp_path / "saved")
+    file.write_bytes(whole)
+    assert same_bits([cg.load(tmp_path / "saved")(a)], [want])
 
 
 def test_outputs_are_taken_by_arrays_or_seen_where_they_lie():
@@ -267,3 +317,17 @@ def test_a_plan_is_told_where_there_is_one():
     assert reloaded(cg.compile(cg.cumsum(x), [x])).nbytes == cg.compile(cg.cumsum(x), [x]).nbytes
     with pytest.raises(GraphError, match="no plan"):
         _ = cg.compile(x + 1, [x], engine="reference").nbytes
+
+
+def test_names_of_outputs_are_kept(tmp_path):
+    x = cg.Var((4,), name="x")
+    function = cg.compile([cg.sin(x), cg.cos(x)], [x])
+    function.save(tmp_path / "named", names=["sine", "cosine"])
+    found = cg.load(tmp_path / "named")
+    assert found.names == ("sine", "cosine")
+    found.save(tmp_path / "again")
+    assert cg.load(tmp_path / "again").names == pickle.loads(pickle.dumps(found)).names == ("sine", "cosine")
+    function.save(tmp_path / "bare")
+    assert cg.load(tmp_path / "bare").names == ()
+    with pytest.raises(FormatError, match="1 names for 2 outputs"):
+        function.save(tmp_path / "other", names=["sine"])

@@ -104,8 +104,9 @@ class CpuInstance:
         self._variables = [(x, found[Symbol("variable", i)]) for i, x in enumerate(code.variables)]
         self._places = [(x, found[Symbol("target", i)]) for i, x in enumerate(code.targets)]
         self._done = found.get(Symbol("done"))
-        for i in range(len(code.constants)):
-            self._move(found[Symbol("constant", i)], self._address_of_constant(i))
+        for symbol, relocation in found.items():
+            if symbol.kind == "constant":
+                self._move(relocation, self._address_of_constant(symbol.number))
         for symbol, memory in ((Symbol("arena"), self.arena), (Symbol("stop"), self.stop)):
             if symbol in found:
                 self._move(found[symbol], address_of(memory))

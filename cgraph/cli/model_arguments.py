@@ -1,0 +1,89 @@
+"""The arguments that name a model, without what reads one: a function that was saved needs none of it."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cgraph.cell import Variable, fitting_array
+from cgraph.errors import FormatError
+
+ENDINGS = (".onnx", ".cfg")  # of files that hold a model
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """The arguments that name a model."""
+    known = ", ".join(ENDINGS)
+    parser.add_argument("model", help=f"a file ({known}), or a Python reference module:function")
+    parser.add_argument(
+        "--shape",
+        type=size,
+        action="append",
+        default=[],
+        metavar="NAME=SIZE",
+        help="a symbolic dimension's size, or an input's whole shape, as x=1x3",
+    )
+    parser.add_argument(
+        "--constant",
+        type=constant,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an input's value: a number, a list such as [1,2], or a .npy file",
+    )
+    parser.add_argument("--weights", type=Path, metavar="FILE", help="the parameters of a .cfg network")
+    parser.add_argument(
+        "--state",
+        type=state,
+        action="append",
+        default=[],
+        metavar="INPUT=OUTPUT",
+        help="an input that holds an output's value after each run, such as past=present; zeros before the first",
+    )
+
+
+def size(text: str) -> tuple[str, int | tuple[int, ...]]:
+    """``N=1`` as a name and a number, ``x=1x3`` as a name and a shape."""
+    name, _, numbers = text.rpartition("=")
+    parts = numbers.split("x")
+    if not (name and all(part.isascii() and part.isdigit() for part in parts)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size, such as N=1 or x=1x3")
+    sizes = tuple(map(int, parts))
+    return name, sizes if len(sizes) > 1 else sizes[0]
+
+
+def constant(text: str) -> tuple[str, Any]:
+    """``sr=16000`` as a name and a number, a list or an array."""
+    name, equals, value = text.partition("=")
+    try:
+        found = np.load(value, allow_pickle=False) if value.endswith(".npy") else json.loads(value)
+    except (OSError, ValueError, EOFError, RecursionError):
+        found = None
+    if not (name and equals and isinstance(found, int | float | list | np.ndarray)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a value, such as sr=16000, s=[1,2] or s=FILE.npy")
+    return name, found
+
+
+def state(text: str) -> tuple[str, str]:
+    """``past=present`` as two names."""
+    given, equals, source = text.partition("=")
+    if not (given and equals and source):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a state, such as past=present")
+    return given, source
+
+
+def constants_of(args: argparse.Namespace, inputs: Sequence[Variable]) -> dict[str, np.ndarray]:
+    """The values that are given with ``--constant``, for the inputs that a model has."""
+    by_name = {x.name: x for x in inputs}
+    unknown = [name for name, _ in args.constant if name not in by_name]
+    if unknown:
+        raise FormatError(f"--constant {unknown[0]}: there is no such input; there are {', '.join(by_name)}")
+    return {name: fitting_array(value, by_name[name].spec, name) for name, value in args.constant}
+
+
+def is_saved(reference: str) -> bool:
+    """A folder is a function that was saved."""
+    return Path(reference).is_dir()
