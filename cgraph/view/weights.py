@@ -18,8 +18,6 @@ from cgraph.function import Function
 from cgraph.view.figures import PieceRow, Weights
 from cgraph.view.timing import instance_for
 
-PORTION = 1 << 20  # bytes that are read at once, as the reader does
-
 
 def weights_of(function: Function) -> Weights | None:
     """The ring of a Function and the pieces that go through it, without times; None where nothing is read."""
@@ -72,7 +70,7 @@ def row_seconds(code: Code, steps: Sequence[float]) -> np.ndarray:
 def read_seconds(instance: StreamedInstance, piece: Piece) -> float:
     """Seconds of reading a piece alone."""
     start = perf_counter()
-    instance.reader.read_alone(piece.offset, piece.nbytes, PORTION)
+    instance.reader.read_alone(piece.offset, piece.nbytes)
     return perf_counter() - start
 
 

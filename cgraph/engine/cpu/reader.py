@@ -35,7 +35,10 @@ class Reader:
     def __init__(self, ring: Ring, poison: int | None) -> None:
         self.path, self.file = ring.path, unchanged_file(ring)
         self.memory = mmap.mmap(-1, ring.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        """Whole pages, which the file is read into past the system's cache."""
+        """Whole pages, which the file is read into past the system's cache; the larger they are, the faster."""
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            with suppress(OSError):  # a system that has none
+                self.memory.madvise(mmap.MADV_HUGEPAGE)
         if poison is not None:
             np.frombuffer(self.memory, np.uint8)[...] = poison
         self.address = np.frombuffer(self.memory, np.uint8, 1).ctypes.data
@@ -69,15 +72,15 @@ class Reader:
         self._work.order(rows.orders)
         self._ready = rows
 
-    def read_alone(self, offset: int, nbytes: int, portion: int) -> None:
-        """Read bytes of the file as the reader does, so many at a time, and forget them: for timings.
+    def read_alone(self, offset: int, nbytes: int) -> None:
+        """Read a piece as the reader does, into the ring, while no run uses it: for timings.
 
         Raises
-            OSError: they cannot be read
+            OSError: it cannot be read
         """
-        with mmap.mmap(-1, portion, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as room:
-            for at in range(offset, offset + nbytes, portion):
-                os.preadv(self.file.fileno(), [memoryview(room)[: min(portion, offset + nbytes - at)]], at)
+        self._work.stop()
+        self._ready = None
+        os.preadv(self.file.fileno(), [memoryview(self.memory)[:nbytes]], offset)
 
     def problem(self) -> WeightsError:
         """Why a run could not go on."""
