@@ -18,7 +18,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.onnx import serialised
 from cgraph.kernels.target import host_target
 from cgraph.saved import read
-from cgraph.saved.layout import MANIFEST, NEEDS, with_sum
+from cgraph.saved.layout import MANIFEST, NEEDS, VERSION, with_sum
 from tests.support.injection import Lines, events
 from tests.support.kernels import TARGETS
 from tests.support.saved import CASES, held, network, normal
@@ -116,7 +116,7 @@ def test_a_manifest_without_end_is_not_read(copy):
 
 
 CHANGES = {
-    "version": lambda m: m.update(version=2),
+    "version": lambda m: m.update(version=VERSION + 1),
     "cgraph": lambda m: m.update(cgraph="0.0.1"),
     "system": lambda m: m.update(system="plan9 mips"),
     "holds code for": lambda m: m.update(targets={}),
