@@ -8,6 +8,7 @@ from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import dtype_of
 from cgraph.kernels.expression import code_of
+from cgraph.ops.arithmetic import to_integers
 from cgraph.ops.family import Pointwise, broadcast
 from cgraph.ops.leaf import as_node
 
@@ -34,7 +35,7 @@ class Quantize(Pointwise):
     def meaning(self, x, scale, zero):
         limits = np.iinfo(self.to)
         whole = np.rint(x / scale) + zero.astype(x.dtype)
-        return np.clip(whole, float(limits.min), float(limits.max)).astype(self.to)
+        return to_integers(np.clip(whole, float(limits.min), float(limits.max)), self.to)
 
     def scalar(self, m, x, scale, zero):
         limits = np.iinfo(self.to)

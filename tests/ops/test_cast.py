@@ -7,6 +7,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.engine.reference import evaluate
 from cgraph.ir.spec import DTYPES
 
 INTEGERS = [str(d) for d in DTYPES if d.kind in "iu"]
@@ -81,3 +82,13 @@ def test_what_an_integer_dtype_holds_is_what_numpy_gives(source):
             [v for v in a.tolist() if math.isfinite(v) and limits.min <= math.trunc(v) <= limits.max], source
         )
         np.testing.assert_array_equal(cg.Const(held).astype(to).eval(), held.astype(to))
+
+
+@pytest.mark.parametrize("to", ("uint8", "int8", "int32"))
+def test_numbers_beyond_all_limits_are_quantized_alike_everywhere(to):
+    given = np.resize(np.array([*NOT_FINITE, 1e30, -1e30, 0.5, 1.5, -0.5, 3e9, -3e9], "float32"), 40)
+    x = cg.Var(given.shape, name="x")
+    made = cg.quantize(x, 0.5, 3, to)
+    (want,) = evaluate([made], {x: given})
+    for target in ("host", "avx2", "portable"):
+        np.testing.assert_array_equal(cg.compile(made, [x], engine=CpuEngine(target))(given), want)
