@@ -24,7 +24,7 @@ from cgraph.errors import CgraphError
 from cgraph.record import Record
 
 CPU_SECONDS = 10  # for one file
-WALL_SECONDS, WAITS = 10, 12  # by the clock, so many times: for machines that do other work, and stop this for a while
+WALL_SECONDS, WAITS = 10, 12  # by the clock, and how often a process may sleep as long; computing is limited above
 ROOM, TIMES = 64 << 20, 2  # bytes of memory, and for each byte of the file
 SLACK = 8 << 20  # bytes that Python and its libraries may take on the way: lazily imported modules, allocators
 ADDRESSES = 1 << 30  # bytes of address space beside what the imports took
@@ -76,9 +76,12 @@ class Child:
         assert process.stdin is not None and process.stdout is not None
         process.stdin.write(f"{path}\n".encode())
         process.stdin.flush()
-        if not any(select.select([process.stdout], [], [], WALL_SECONDS)[0] for _ in range(WAITS)):
-            self.stop()
-            return Outcome("time", f"no answer after {WAITS * WALL_SECONDS} s")
+        waits = 0
+        while not select.select([process.stdout], [], [], WALL_SECONDS)[0]:
+            waits += sleeps(process.pid)
+            if waits == WAITS:
+                self.stop()
+                return Outcome("time", f"no answer after {WAITS * WALL_SECONDS} s")
         answer = process.stdout.readline()
         if answer:
             return Outcome(**json.loads(answer))
@@ -102,6 +105,12 @@ class Child:
                 if pipe is not None:
                     pipe.close()
         self.process = None
+
+
+def sleeps(pid: int) -> bool:
+    """Whether a process waits for something else than its turn on a processor, or for who has stopped it."""
+    state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return state in "SD"
 
 
 def outcome_of(reader: str, contents: bytes) -> Outcome:

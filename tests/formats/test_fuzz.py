@@ -1,10 +1,13 @@
 """The fuzzer notices what it should, and the readers stand a short run of it; docs/fuzzing.md has a long one."""
 
+import os
+import signal
 from random import Random
+from threading import Timer
 
 import pytest
 
-from benchmarks.fuzz import campaign
+from benchmarks.fuzz import campaign, child
 from benchmarks.fuzz.campaign import kind_of, run, smaller
 from benchmarks.fuzz.child import Child, Outcome
 from benchmarks.fuzz.readers import READERS
@@ -28,10 +31,30 @@ APART = 6  # of the one that needs a process for each file
 def test_whatever_a_reader_does_is_told(tmp_path, reader, kind):
     path = tmp_path / "input"
     path.write_bytes(b"x")
-    with Child(reader, "tests.support.misbehaving") as child:
-        first, second = child.outcome(path), child.outcome(path)
+    with Child(reader, "tests.support.misbehaving") as process:
+        first, second = process.outcome(path), process.outcome(path)
     assert (first.kind, second.kind) == (kind, kind)
     assert first.is_trouble is (kind not in ("model", "refused"))
+
+
+def test_a_reader_that_sleeps_is_not_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(child, "WALL_SECONDS", 0.1)
+    with Child("sleep", "tests.support.misbehaving") as process:
+        assert process.outcome(tmp_path).text.startswith("no answer")
+
+
+def test_a_reader_that_is_stopped_for_longer_than_one_may_sleep_answers_when_it_goes_on(tmp_path, monkeypatch):
+    path = tmp_path / "input"
+    path.write_bytes(b"x")
+    with Child("model", "tests.support.misbehaving") as process:
+        process.outcome(path)
+        monkeypatch.setattr(child, "WALL_SECONDS", 0.01)
+        pid = process.process.pid
+        os.kill(pid, signal.SIGSTOP)
+        later = Timer(100 * child.WALL_SECONDS, os.kill, (pid, signal.SIGCONT))
+        later.start()
+        assert process.outcome(path).kind == "model"
+        later.join()
 
 
 @pytest.mark.parametrize("reader", READERS)
@@ -52,11 +75,11 @@ def test_the_same_seed_gives_the_same_files(reader):
 def test_the_samples_are_read(reader, tmp_path):
     """At least one of a reader's samples is a good file: otherwise its changes would all be refused early."""
     found = []
-    with Child(reader) as child:
+    with Child(reader) as process:
         for i, sample in enumerate(READERS[reader].samples()[:40]):
             path = tmp_path / str(i)
             path.write_bytes(sample)
-            found.append(child.outcome(path).kind)
+            found.append(process.outcome(path).kind)
     assert "model" in found and set(found) <= {"model", "refused"}
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 
 from benchmarks.fuzz import child
 from cgraph.errors import FormatError
@@ -27,6 +28,7 @@ READERS = {
     "memory": lambda path: bytearray(100 << 20),
     "memory at once": lambda path: bytearray(8 << 30),
     "time": endless,
+    "sleep": lambda path: time.sleep(600),
     "crash": lambda path: os.abort(),
 }
 
