@@ -152,6 +152,12 @@ def fitting_array(value: Any, spec: Spec, name: str) -> np.ndarray:
             value = np.asarray(value, spec.dtype) if isinstance(value, PLAIN) else foreign_array(value)
         except (TypeError, ValueError, OverflowError, BufferError, RuntimeError) as error:
             raise InputError(f"{name} {spec} is given {value!r:.60}: {error}") from None
+    check_fits(value, spec, name)
+    return np.asarray(value)
+
+
+def check_fits(value: Any, spec: Spec, name: str) -> None:
+    """InputError when an array is not exactly of this spec."""
     if value.dtype != spec.dtype:
         raise InputError(
             f"{name} {spec} is given {value.dtype}[{','.join(map(str, value.shape))}]; "
@@ -159,7 +165,6 @@ def fitting_array(value: Any, spec: Spec, name: str) -> np.ndarray:
         )
     if value.shape != spec.shape:
         raise InputError(f"{name} {spec} is given {value.dtype}[{','.join(map(str, value.shape))}]")
-    return np.asarray(value)
 
 
 PLAIN = (bool, int, float, list, tuple, range)

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from cgraph.cell import Value, Variable, assign, fitting_array, value_of
+from cgraph.cell import Value, Variable, assign, check_fits, fitting_array, value_of
 from cgraph.engine.instance import Instance, Program
 from cgraph.errors import ArenaError, FormatError, InputError, UnassignedError, bytes_text
 from cgraph.ir.spec import Spec
@@ -128,7 +128,7 @@ class Runner:
         Parameters
             args, named: arrays for the inputs, by position or by name
             out: arrays that take the outputs
-            copy: False gives views that the next run overwrites
+            copy: False gives views that the next run overwrites; of what a device computes, arrays in its memory
         Raises
             InputError: an input is unknown, missing, given twice, or of another shape or dtype
             UnassignedError: a Var that is no input holds no value
@@ -144,8 +144,12 @@ class Runner:
         return {x: self._value(x, value) for x, value in zip(self.inputs, args)}
 
     def _value(self, x: Any, value: Any) -> Any:
-        """What an input is given, as an instance takes it."""
-        return in_c_order(fitting_array(value, x.spec, x.name))
+        """What an input is given, as an instance takes it: in the device's memory where it lies there already."""
+        own = self.program.own_array(value) if self.program.own_array is not None else None
+        if own is None:
+            return in_c_order(fitting_array(value, x.spec, x.name))
+        check_fits(own, x.spec, x.name)
+        return own
 
     def _ordered(self, args: tuple, named: dict[str, Any]) -> tuple:
         """The values of all inputs in order, each given once."""

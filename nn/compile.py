@@ -38,7 +38,7 @@ class Predictor:
             rows = slice(first, min(first + self.batch, count))
             results = self.function(*(filled(x[rows], self.batch) for x in given), copy=False)
             for whole, part in zip(found, results):
-                whole[rows] = part[: rows.stop - first]
+                whole[rows] = np.asarray(part)[: rows.stop - first]
         return tuple(found) if self._several else found[0]
 
     def _pairs(self, arrays: tuple) -> list[tuple[Any, Sample]]:

@@ -3,7 +3,7 @@
 Vars and outputs are told apart by identity: nodes of a graph, or what stands for them where there is none.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -54,6 +54,12 @@ class Program(Protocol):
     @property
     def on_host(self) -> tuple[tuple[str, int], ...]:
         """Steps that leave the device: what each is, and the bytes that are carried to the host and back."""
+
+    @property
+    def own_array(self) -> Callable[[Any], Any] | None:
+        """Gives an array that lies in the device's own memory already as what `bind` takes, and None for any other one;
+        None where there is no such memory. InputError for one there that cannot be read where it lies.
+        """
 
     def instance(self, memory: np.ndarray | None = None) -> Instance:
         """A program with memory of its own; or, where it can, with some that others run in by turns."""

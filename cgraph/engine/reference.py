@@ -70,6 +70,7 @@ class ReferenceProgram(Record, eq=False):
 
     code: Request
     on_host = ()
+    own_array = None
 
     def instance(self, memory: np.ndarray | None = None) -> "ReferenceInstance":
         return ReferenceInstance(self.code)

@@ -24,6 +24,7 @@ class StandIn:
         failures: results of functions that shall fail, by name
         calls: how often each function was called; moved: bytes copied up and down
         busy: how many questions a stream answers with "not ready"
+        pinned: memory of the host; followed: how often a stream was told to wait for another one
         capturing: the launches of the graph that is being captured; graphs, ready: those that are whole, and made ready
     """
 
@@ -38,6 +39,8 @@ class StandIn:
         self.ready: dict[int, list[Launch]] = {}
         self.simulator = Simulator()
         self.alive: set[int] = set()
+        self.pinned: list[np.ndarray] = []
+        self.followed = 0
         self.modules: list[bytes] = []
         self.functions: list[Loaded] = []
         for name, types in CALLS.items():
@@ -127,6 +130,17 @@ class StandIn:
         except Fault:
             return ILLEGAL_ADDRESS
         return 0
+
+    def _cuMemHostAlloc(self, found: Any, nbytes: int, flags: int) -> None:
+        self.pinned.append(np.zeros(nbytes, np.uint8))
+        found[0] = self.pinned[-1].ctypes.data
+
+    def _cuEventCreate(self, found: Any, flags: int) -> None:
+        self.handles += 1
+        found[0] = self.handles
+
+    def _cuStreamWaitEvent(self, stream: int, event: int, flags: int) -> None:
+        self.followed += 1
 
     def _cuStreamBeginCapture_v2(self, stream: int, mode: int) -> None:
         self.capturing = []

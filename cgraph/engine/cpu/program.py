@@ -39,6 +39,7 @@ class CpuProgram(Record, eq=False):
     target: Any = None
     memory: Any = None
     on_host = ()
+    own_array = None
 
     def instance(self, memory: np.ndarray | None = None) -> "CpuInstance":
         """A program with an arena of its own, or with one in this memory."""

@@ -59,6 +59,9 @@ class Queue(Protocol):
     def captured(self, table: np.ndarray) -> Graph | None:
         """The rows of a table as a graph, not launched yet; None on a device that gains nothing by it."""
 
+    def follow(self, stream: int) -> None:
+        """What is queued from now on comes after what another library has queued in its stream."""
+
     def wait(self) -> None:
         """Until all is done. EngineError when something failed."""
 
@@ -70,11 +73,15 @@ class Device(Protocol):
         name: as people call it
         target: what kernels are made for
         nbytes: of memory, free when the device was opened
+        number: how DLPack calls the device; None for one whose memory is nobody else's
     """
 
     name: str
     target: Target
     nbytes: int
+
+    @property
+    def number(self) -> tuple[int, int] | None: ...
 
     def take(self, nbytes: int, watched: bool = True) -> int:
         """The address of new memory; many threads may write one word of it where it is not `watched`."""
@@ -84,6 +91,10 @@ class Device(Protocol):
 
     def load(self, symbol: str, text: bytes) -> Loaded:
         """A kernel of a PTX module."""
+
+    @property
+    def side_queue(self) -> Queue:
+        """For what belongs to no instance; the same one always."""
 
     def queue(self) -> Queue:
         """A new queue."""

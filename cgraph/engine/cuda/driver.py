@@ -34,6 +34,8 @@ CALLS: dict[str, list[Any]] = {
     "cuStreamCreate": [Handle, c_uint],
     "cuStreamSynchronize": [c_void_p],
     "cuStreamQuery": [c_void_p],
+    "cuStreamWaitEvent": [c_void_p, c_void_p, c_uint],
+    "cuMemHostAlloc": [Handle, c_size_t, c_uint],
     "cuEventCreate": [Handle, c_uint],
     "cuEventRecord": [c_void_p, c_void_p],
     "cuEventSynchronize": [c_void_p],

@@ -3,12 +3,14 @@
 import ctypes
 import re
 import time
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
 from cgraph.engine.cuda.device import LaunchError, Loaded
+from cgraph.engine.cuda.dlpack import CUDA
 from cgraph.engine.cuda.driver import Driver, driver
+from cgraph.engine.cuda.pinned import LEAST_PINNED, NO_TIMING, Pinned
 from cgraph.errors import EngineError, bytes_text
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.store import store
@@ -44,7 +46,8 @@ class Gpu:
             raise EngineError(f"{self.name} has compute capability {found}; {least} is the least")
         if version < LEAST_DRIVER:
             raise EngineError(f"the driver is of CUDA {cuda_text(version)}; {cuda_text(LEAST_DRIVER)} is the least")
-        self.target = gpu_target(*self.capability)
+        self.target, self.number = gpu_target(*self.capability), (CUDA, index)
+        self.pinned = Pinned(self.driver)
         self.nbytes = self.free_nbytes()
         self._loaded: dict[str, Loaded] = {}
 
@@ -69,6 +72,10 @@ class Gpu:
             threads = int(re.search(rb"\.reqntid (\d+)", text)[1])  # type: ignore[index]
             self._loaded[symbol] = Loaded(function, threads)
         return self._loaded[symbol]
+
+    @cached_property
+    def side_queue(self) -> "GpuQueue":
+        return self.queue()
 
     def queue(self) -> "GpuQueue":
         self.use()
@@ -119,13 +126,21 @@ class GpuQueue:
 
     def __init__(self, device: Gpu, stream: int) -> None:
         self.device, self.driver, self.stream = device, device.driver, stream
-        self.code = np.zeros(1, np.int64)
+        self.code, self.event = np.zeros(1, np.int64), 0
 
     def upload(self, address: int, array: np.ndarray) -> None:
-        self._copy("cuMemcpyHtoDAsync_v2", address, array.ctypes.data, array.nbytes)
+        if array.nbytes < LEAST_PINNED:
+            self._copy("cuMemcpyHtoDAsync_v2", address, array.ctypes.data, array.nbytes)
+            return
+        self.device.use()
+        self.device.pinned.upload(self.stream, address, array.reshape(-1).view(np.uint8))
 
     def download(self, address: int, array: np.ndarray) -> None:
-        self._copy("cuMemcpyDtoHAsync_v2", array.ctypes.data, address, array.nbytes)
+        if array.nbytes < LEAST_PINNED:
+            self._copy("cuMemcpyDtoHAsync_v2", array.ctypes.data, address, array.nbytes)
+            return
+        self.device.use()
+        self.device.pinned.download(self.stream, address, array.reshape(-1).view(np.uint8))
 
     def copy(self, to: int, source: int, nbytes: int) -> None:
         self._copy("cuMemcpyDtoDAsync_v2", to, source, nbytes)
@@ -160,6 +175,12 @@ class GpuQueue:
         made = self.driver.handle("cuGraphInstantiateWithFlags", found, 0)
         self.driver.do("cuGraphDestroy", found)
         return GpuGraph(self, made)
+
+    def follow(self, stream: int) -> None:
+        self.device.use()
+        self.event = self.event or self.driver.handle("cuEventCreate", NO_TIMING)
+        self.driver.do("cuEventRecord", self.event, stream)
+        self.driver.do("cuStreamWaitEvent", self.stream, self.event, 0)
 
     def wait(self) -> None:
         self.device.use()

@@ -12,14 +12,15 @@ import numpy as np
 from cgraph.cell import Value, Variable
 from cgraph.engine.cpu.code import Code, Symbol
 from cgraph.engine.cpu.program import array_at
+from cgraph.engine.cuda.arrays import DeviceArray, on_device
 from cgraph.engine.cuda.cells import Copy, DeviceCells
 from cgraph.engine.cuda.device import COLUMNS, Allocation, Device, LaunchError, Loaded, Queue
 from cgraph.engine.cuda.graphs import Graphs
-from cgraph.engine.cuda.host import extent, moved_nbytes, run_on_host
+from cgraph.engine.cuda.host import moved_nbytes, run_on_host
 from cgraph.engine.cuda.segments import Segment, label_of, segments
 from cgraph.errors import EngineError, PositionError
-from cgraph.kernels.kernel import ARENA, Callback, Kernel, Pointer, View
-from cgraph.record import Record, replace
+from cgraph.kernels.kernel import ARENA, Callback, Kernel
+from cgraph.record import Record
 
 GROUP = 8  # kernels are made for whole groups of arguments
 ARENA_SYMBOL, STOP_SYMBOL, DONE_SYMBOL = Symbol("arena"), Symbol("stop"), Symbol("done")
@@ -56,6 +57,10 @@ class CudaProgram(Record, eq=False):
         rows = [r for r, n in enumerate(code.table[:, 0].tolist()) if isinstance(code.kernels[n], Callback)]
         return tuple((label_of(code, r), moved_nbytes(code.kernels[code.table[r, 0]])) for r in rows)
 
+    def own_array(self, value: Any) -> DeviceArray | None:
+        """An array that lies in the device's memory already; None for any other one."""
+        return on_device(self.device, value)
+
     def instance(self, memory: np.ndarray | None = None) -> "CudaInstance":
         """A program with an arena of its own."""
         return CudaInstance(self)
@@ -77,7 +82,7 @@ class CudaInstance:
         self.rows = launch_rows(program, self.args)
         self.stops = Stops(code, device, self.args, self.queue)
         self.done = Allocation(device, np.dtype(np.int64).itemsize, watched=False)  # where nobody looks
-        self._given: Mapping[Variable, np.ndarray] = {}
+        self._given: Mapping[Variable, Any] = {}
         self._cells: Mapping[Variable, Value] = {}
         self._written = code.written
         self._inputs: dict[Variable, Allocation] = {}
@@ -91,7 +96,7 @@ class CudaInstance:
             self._move(Symbol("constant", i), memory.address)
 
     # -- memory -----------------------------------------------------------------------------------------------------
-    def bind(self, given: Mapping[Variable, np.ndarray], cells: Mapping[Variable, Value], done: np.ndarray) -> None:
+    def bind(self, given: Mapping[Variable, Any], cells: Mapping[Variable, Value], done: np.ndarray) -> None:
         """The inputs of the runs that follow, uploaded; the other Vars where the device has them."""
         self._given, self._cells, self._done = given, cells, done
         for i, x in enumerate(self.code.variables):
@@ -100,9 +105,19 @@ class CudaInstance:
             self._move(Symbol("target", i), self._copy(x).memory.address)
 
     def _input(self, x: Variable) -> int:
+        """Where an input lies: its own place, or uploaded. What lies in this arena is copied, a run writes over it."""
+        value = self._given[x]
+        if isinstance(value, DeviceArray):
+            if value.stream is not None:
+                self.queue.follow(value.stream)
+            if value.owner is not self.arena:
+                return value.address
         if x not in self._inputs:
             self._inputs[x] = Allocation(self.program.device, x.spec.nbytes)
-        self.queue.upload(self._inputs[x].address, np.ascontiguousarray(self._given[x]))
+        if isinstance(value, DeviceArray):
+            self.queue.copy(self._inputs[x].address, value.address, x.spec.nbytes)
+        else:
+            self.queue.upload(self._inputs[x].address, np.ascontiguousarray(value))
         return self._inputs[x].address
 
     def _cell(self, x: Variable) -> int:
@@ -130,28 +145,18 @@ class CudaInstance:
         """What is read is a copy already."""
         return True
 
-    def read(self, output: Any) -> np.ndarray:
-        """A copy of an output's value."""
+    def read(self, output: Any) -> Any:
+        """An output's value: in the arena on the device, or a copy of one that is a Var, an input or a constant."""
         view = self.views[output]
         base = view.at.base
         if base is ARENA:
-            return self._downloaded(view)
+            return DeviceArray(self.program.device, self.arena.address + view.at.offset, view, self.arena)
         memory = base if isinstance(base, np.ndarray) else self._array(base)
         return np.array(array_at(np.ascontiguousarray(memory).reshape(-1).view(np.uint8), view))
 
     def _array(self, x: Any) -> np.ndarray:
         """A Var's value on the host."""
-        found = self._given[x] if x in self._given else self._cells[x].array
-        assert found is not None
-        return found
-
-    def _downloaded(self, view: View) -> np.ndarray:
-        """The elements of a view of the arena."""
-        first, nbytes = extent(view)
-        room = np.empty(nbytes, np.uint8)
-        self.queue.download(self.arena.address + view.at.offset + first, room)
-        self.queue.wait()
-        return array_at(room, replace(view, at=Pointer(ARENA, -first)))
+        return np.asarray(self._given[x] if x in self._given else self._cells[x].array)
 
     # -- runs -------------------------------------------------------------------------------------------------------
     def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:

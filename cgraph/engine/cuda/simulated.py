@@ -1,6 +1,7 @@
 """A device that is simulated on the processor: `cgraph.engine.cuda.simulator` behind the interface of a GPU."""
 
 import ctypes
+from functools import cached_property
 
 import numpy as np
 
@@ -15,7 +16,7 @@ NBYTES = 1 << 34  # more than the host is likely to give
 class SimulatedDevice:
     """A GPU of capability 9.0 without a clock. Changes: its memory; kernels are added."""
 
-    name, target, nbytes = "a simulated GPU", gpu_target(9, 0), NBYTES
+    name, target, nbytes, number = "a simulated GPU", gpu_target(9, 0), NBYTES, None
 
     def __init__(self) -> None:
         self.simulator = launch.Simulator()
@@ -34,6 +35,10 @@ class SimulatedDevice:
             self.kernels.append(self.simulator.load(text.decode(), symbol))
         number = self._numbers[symbol]
         return Loaded(number, self.kernels[number].kernel.threads)
+
+    @cached_property
+    def side_queue(self) -> "SimulatedQueue":
+        return self.queue()
 
     def queue(self) -> "SimulatedQueue":
         return SimulatedQueue(self)
@@ -69,6 +74,9 @@ class SimulatedQueue:
 
     def captured(self, table: np.ndarray) -> None:
         """None: a launch costs nothing here that a graph would save."""
+
+    def follow(self, stream: int) -> None:
+        """Nothing is under way."""
 
     def wait(self) -> None:
         """Nothing is left to do."""

@@ -7,27 +7,10 @@ import pytest
 
 import cgraph as cg
 from cgraph.engine.cuda import driver as driver_module
-from cgraph.engine.cuda import engine as engine_module
-from cgraph.engine.cuda import gpu as gpu_module
-from cgraph.engine.cuda.driver import Driver, initialised
+from cgraph.engine.cuda.driver import Driver
 from cgraph.engine.cuda.engine import CudaEngine
 from cgraph.errors import EngineError
-from tests.support.libcuda import StandIn
-
-
-@pytest.fixture
-def library(monkeypatch):
-    """A stand-in that the engine ``cuda`` finds."""
-    found = StandIn()
-    forget()
-    monkeypatch.setattr(gpu_module, "driver", lambda: initialised(found))
-    yield found
-    forget()
-
-
-def forget():
-    engine_module.opened.cache_clear()
-    engine_module.cells_of.cache_clear()
+from tests.engine.cuda.conftest import forget
 
 
 def training(engine):

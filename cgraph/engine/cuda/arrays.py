@@ -1,0 +1,106 @@
+"""Arrays in a device's memory: what a run gives with ``copy=False``, and others' arrays read where they lie."""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.engine.cpu.program import array_at
+from cgraph.engine.cuda.device import Device
+from cgraph.engine.cuda.dlpack import Shown, capsule_of, taken
+from cgraph.engine.cuda.host import extent
+from cgraph.errors import InputError
+from cgraph.ir.spec import Spec
+from cgraph.kernels.expression import code_of
+from cgraph.kernels.kernel import Pointer, View, contiguous
+from cgraph.record import replace
+
+LEGACY = 1  # the number of the default stream in both protocols
+
+
+class DeviceArray:
+    """An array in a device's memory; `numpy.asarray` brings it to the processor's.
+
+    What a run gives lies in the arena: the next run of that Function writes over it.
+
+    Fields
+        device, address: where it lies; view: shape, strides in bytes, elements
+        owner: keeps the memory
+        stream: whose work writes it, to be waited for; None where that is done
+    """
+
+    def __init__(self, device: Device, address: int, view: View, owner: Any, stream: int | None = None) -> None:
+        self.device, self.address, self.view, self.owner, self.stream = device, address, view, owner, stream
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.view.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype("?" if self.view.dtype == "b1" else self.view.dtype)
+
+    def __repr__(self) -> str:
+        return f"<DeviceArray {Spec(self.shape, self.dtype)} on {self.device.name}>"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """A copy in the processor's memory."""
+        first, nbytes = extent(self.view)
+        room, queue = np.empty(nbytes, np.uint8), self.device.side_queue
+        if self.stream is not None:
+            queue.follow(self.stream)
+        queue.download(self.address + first, room)
+        queue.wait()
+        found = array_at(room, replace(self.view, at=Pointer(room, -first)))
+        return found if dtype is None else found.astype(dtype, copy=False)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """For other libraries. AttributeError for a simulated device, whose addresses are nobody else's."""
+        if self.device.number is None:
+            raise AttributeError(f"{self.device.name} shares no memory")
+        found = {"shape": self.shape, "typestr": self.dtype.str, "data": (self.address, False), "version": 3}
+        return {**found, "strides": None if self.view.is_contiguous else self.view.strides, "stream": self.stream}
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        if self.device.number is None:
+            raise BufferError(f"{self.device.name} shares no memory; take a copy with numpy.asarray")
+        return self.device.number
+
+    def __dlpack__(self, stream: int | None = None, **more: Any) -> Any:
+        """A capsule for another library; the values are there already."""
+        strides = tuple(s // self.view.itemsize for s in self.view.strides)
+        return capsule_of(Shown(self.address, self.shape, strides, self.dtype, self.__dlpack_device__(), self))
+
+
+def on_device(device: Device, value: Any) -> DeviceArray | None:
+    """An array that lies in this device's memory already; None for one that does not.
+
+    Raises
+        InputError: it lies there, but its elements do not follow one another
+    """
+    if isinstance(value, np.ndarray):
+        return None
+    if isinstance(value, DeviceArray):
+        found = value if value.device is device else None
+    elif hasattr(value, "__dlpack_device__") and value.__dlpack_device__() == device.number:
+        x = taken(value.__dlpack__(stream=LEGACY))
+        strides = tuple(s * x.dtype.itemsize for s in x.strides)
+        found = DeviceArray(device, x.address, View(Pointer(x), x.shape, strides, code_of(x.dtype)), x.owner, LEGACY)
+    elif device.number is not None and hasattr(value, "__cuda_array_interface__"):
+        found = by_interface(device, value)
+    else:
+        found = None
+    if found is not None and not found.view.is_contiguous:
+        raise InputError(f"{found!r} has strides {found.view.strides}; make it contiguous first")
+    return found
+
+
+def by_interface(device: Device, value: Any) -> DeviceArray:
+    """An array by the CUDA Array Interface, version 2 or 3."""
+    said = value.__cuda_array_interface__
+    dtype, shape = np.dtype(said["typestr"]), tuple(said["shape"])
+    view = contiguous(Pointer(value), shape, code_of(dtype))
+    if said.get("strides") is not None:
+        view = replace(view, strides=tuple(said["strides"]))
+    stream = said.get("stream") if said["version"] >= 3 else LEGACY
+    return DeviceArray(device, said["data"][0], view, value, stream)

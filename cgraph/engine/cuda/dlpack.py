@@ -1,0 +1,118 @@
+"""DLPack by ctypes: capsules that show memory to other libraries, and theirs read. No further package.
+
+Source: the DLPack specification 0.8, https://dmlc.github.io/dlpack/latest/
+"""
+
+import ctypes
+from ctypes import POINTER, c_char_p, c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p, pythonapi
+from typing import Any
+
+import numpy as np
+
+from cgraph.record import Record
+
+CUDA = 2  # DLPack's number of the kind of device
+KINDS = "iuf"  # DLPack's numbers of the kinds of elements: 0, 1, 2
+BOOL = 6
+FRESH, TAKEN = b"dltensor", b"used_dltensor"
+
+
+class Tensor(ctypes.Structure):
+    """DLTensor; strides are in elements."""
+
+    _fields_ = [
+        ("data", c_void_p), ("device_kind", c_int32), ("device_number", c_int32), ("ndim", c_int32),
+        ("kind", c_uint8), ("bits", c_uint8), ("lanes", c_uint16),
+        ("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)), ("first", c_uint64),
+    ]  # fmt: skip
+
+
+class Managed(ctypes.Structure):
+    """DLManagedTensor."""
+
+    _fields_ = [("tensor", Tensor), ("context", c_void_p), ("deleter", c_void_p)]
+
+
+new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", pythonapi))
+is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, c_char_p)(("PyCapsule_IsValid", pythonapi))
+get_pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", pythonapi))
+set_name = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, c_char_p)(("PyCapsule_SetName", pythonapi))
+hold = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", pythonapi))
+release = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_DecRef", pythonapi))
+
+
+class Shown(Record, eq=False):
+    """What lies at an address, in elements' strides; `owner` keeps it there."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype
+    device: tuple[int, int]
+    owner: Any
+
+
+class _Context:
+    """What a capsule's receiver needs as long as it uses the memory."""
+
+    def __init__(self, shown: Shown) -> None:
+        n, kind = len(shown.shape), shown.dtype.kind
+        self.owner = shown.owner
+        self.extents, self.steps = (c_int64 * n)(*shown.shape), (c_int64 * n)(*shown.strides)
+        tensor = Tensor(
+            shown.address, *shown.device, n, BOOL if kind == "b" else KINDS.index(kind), 8 * shown.dtype.itemsize, 1,
+            ctypes.cast(self.extents, POINTER(c_int64)), ctypes.cast(self.steps, POINTER(c_int64)), 0,
+        )  # fmt: skip
+        self.managed = Managed(tensor, id(self), ctypes.cast(DELETER, c_void_p).value)
+
+
+@ctypes.CFUNCTYPE(None, c_void_p)
+def DELETER(managed: int) -> None:
+    """The receiver is done."""
+    release(ctypes.cast(Managed.from_address(managed).context, ctypes.py_object).value)
+
+
+@ctypes.CFUNCTYPE(None, c_void_p)
+def DESTRUCTOR(capsule: int) -> None:
+    """A capsule goes; nobody took what it shows."""
+    if is_valid(capsule, FRESH):
+        DELETER(get_pointer(capsule, FRESH))
+
+
+def capsule_of(shown: Shown) -> Any:
+    """A capsule for one receiver."""
+    context = _Context(shown)
+    hold(context)
+    return new_capsule(ctypes.addressof(context.managed), FRESH, ctypes.cast(DESTRUCTOR, c_void_p).value)
+
+
+class _Taken:
+    """Another library's memory, given back when nobody holds this any more."""
+
+    def __init__(self, managed: int) -> None:
+        self.managed = managed
+
+    def __del__(self) -> None:
+        deleter = Managed.from_address(self.managed).deleter
+        if deleter:
+            ctypes.CFUNCTYPE(None, c_void_p)(deleter)(self.managed)
+
+
+def taken(capsule: Any) -> Shown:
+    """What a capsule shows, which belongs to the receiver from now on.
+
+    Raises
+        BufferError: it was taken before, or its elements are of no kind that NumPy has
+    """
+    if not is_valid(id(capsule), FRESH):
+        raise BufferError("no DLPack capsule, or one that was taken before")
+    managed = get_pointer(id(capsule), FRESH)
+    set_name(capsule, TAKEN)
+    owner, t = _Taken(managed), Managed.from_address(managed).tensor
+    if t.lanes != 1 or t.bits % 8 or not (t.kind == BOOL or t.kind < len(KINDS)):
+        raise BufferError(f"elements of DLPack's kind {t.kind} with {t.bits} bits")
+    shape = tuple(t.shape[: t.ndim])
+    steps = [int(np.prod(shape[i + 1 :])) for i in range(t.ndim)]
+    strides = tuple(t.strides[: t.ndim] if t.strides else steps)
+    dtype = np.dtype(f"{'b' if t.kind == BOOL else KINDS[t.kind]}{t.bits // 8}")
+    return Shown((t.data or 0) + t.first, shape, strides, dtype, (t.device_kind, t.device_number), owner)

@@ -1,0 +1,151 @@
+"""Arrays in a device's memory go in and out of a run without a copy; large ones of NumPy go by pinned buffers."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.engine.cuda import pinned
+from cgraph.engine.cuda.arrays import DeviceArray
+from cgraph.engine.cuda.dlpack import CUDA, Shown, capsule_of, taken
+from cgraph.errors import InputError
+
+VALUE = np.arange(12, dtype="float32").reshape(3, 4)
+
+
+def functions(engine):
+    """One that makes an array on the device, and one that reads it."""
+    x = cg.Var((3, 4), name="x")
+    return cg.compile(cg.exp(x / 10), x, engine=engine), cg.compile(cg.sum(x, 0), x, engine=engine)
+
+
+class Other:
+    """Another library's array, over one of ours: by one protocol alone."""
+
+    def __init__(self, array, protocol):
+        self.array, self.streams = array, []
+        if protocol == "dlpack":
+            self.__dlpack_device__ = array.__dlpack_device__
+        else:
+            self.__cuda_array_interface__ = array.__cuda_array_interface__ | {"stream": 7}
+
+    def __dlpack__(self, stream=None):
+        self.streams.append(stream)
+        return self.array.__dlpack__()
+
+
+@pytest.mark.parametrize("engine", ["cuda", "cuda-sim"])
+def test_a_result_stays_on_the_device_and_is_read_there(library, engine):
+    make, read = functions(engine)
+    found = make(VALUE, copy=False)
+    assert isinstance(found, DeviceArray) and found.shape == (3, 4) and found.dtype == "float32"
+    library.moved.clear()
+    got = read(found)
+    assert library.moved == ({"down": got.nbytes} if engine == "cuda" else {})
+    np.testing.assert_allclose(got, np.exp(VALUE / 10).sum(0), rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(found), np.exp(VALUE / 10), rtol=1e-6)
+    assert np.asarray(found, "float64").dtype == "float64"
+
+
+@pytest.mark.parametrize("protocol", ["dlpack", "interface"])
+def test_arrays_of_other_libraries_are_read_where_they_lie(library, protocol):
+    make, read = functions("cuda")
+    given = Other(make(VALUE, copy=False), protocol)
+    library.moved.clear()
+    np.testing.assert_allclose(read(given), np.exp(VALUE / 10).sum(0), rtol=1e-6)
+    assert library.moved == {"down": 16}
+    assert library.followed == 1  # the stream that writes them
+    assert given.streams == ([1] if protocol == "dlpack" else [])
+
+
+def test_what_a_function_made_may_be_given_to_it_again(library):
+    x = cg.Var((5,), name="x")
+    twice = cg.compile(cg.exp(x) * 2 + x, x, engine="cuda")
+    first = np.linspace(-1, 1, 5, dtype="float32")
+    again = twice(twice(first, copy=False))
+    np.testing.assert_allclose(again, twice(twice(first)), rtol=1e-6)
+
+
+def test_memory_lives_as_long_as_somebody_shows_it(library):
+    make, _ = functions("cuda")
+    found = make(VALUE, copy=False)
+    capsule, where = found.__dlpack__(), found.__cuda_array_interface__["data"][0]
+    del make, found
+    gc.collect()
+    shown = taken(capsule)
+    assert shown.address == where and shown.device == (CUDA, 0) and any(a <= where for a in library.alive)
+    before = len(library.alive)
+    del shown, capsule
+    gc.collect()
+    assert len(library.alive) < before
+
+
+def test_a_strided_result_says_its_strides_and_is_not_read_in_place(library):
+    x = cg.Var((3, 4), name="x")
+    turn = cg.compile(cg.transpose(cg.exp(x)), x, engine="cuda")
+    found = turn(VALUE, copy=False)
+    assert found.__cuda_array_interface__["strides"] == (4, 16)
+    np.testing.assert_allclose(np.asarray(found), np.exp(VALUE).T, rtol=1e-6)
+    y = cg.Var((4, 3), name="y")
+    with pytest.raises(InputError, match="make it contiguous first"):
+        cg.compile(y + 1, y, engine="cuda")(found)
+
+
+def test_another_shape_or_dtype_is_refused(library):
+    make, _ = functions("cuda")
+    found = make(VALUE, copy=False)
+    for spec in (((4, 3), "float32"), ((3, 4), "int32")):
+        x = cg.Var(*spec, name="x")
+        with pytest.raises(InputError, match=r"x \w+\[.*\] is given float32\[3,4\]"):
+            cg.compile(x + 1, x, engine="cuda")(found)
+
+
+def test_a_simulated_device_shares_no_memory():
+    make, read = functions("cuda-sim")
+    found = make(VALUE, copy=False)
+    assert not hasattr(found, "__cuda_array_interface__")
+    with pytest.raises(BufferError, match="shares no memory"):
+        found.__dlpack_device__()
+    assert "DeviceArray float32[3,4]" in repr(found)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float32", "float64"])
+def test_numpy_reads_our_capsules_and_we_read_its(dtype):
+    x = (np.arange(24).reshape(2, 3, 4) % 3).astype(dtype)
+    shown = Shown(x.ctypes.data, (2, 3, 4), (12, 4, 1), x.dtype, (1, 0), x)
+
+    class Exporter:
+        def __dlpack_device__(self):
+            return 1, 0
+
+        def __dlpack__(self, **more):
+            return capsule_of(shown)
+
+    np.testing.assert_array_equal(np.from_dlpack(Exporter()), x)
+    capsule = x[:, ::2].__dlpack__()
+    found = taken(capsule)
+    assert (found.shape, found.strides, found.dtype) == ((2, 2, 4), (12, 8, 1), x.dtype)
+    assert found.address == x.ctypes.data and found.device == (1, 0)
+    with pytest.raises(BufferError, match="taken before"):
+        taken(capsule)
+
+
+@pytest.mark.parametrize("nbytes", [pinned.LEAST_PINNED, 3 * 1000 * 4])
+def test_large_arrays_go_by_two_pinned_buffers(library, monkeypatch, nbytes):
+    monkeypatch.setattr(pinned, "PIECE", 1000 * 4 if nbytes < pinned.LEAST_PINNED else pinned.PIECE)
+    monkeypatch.setattr("cgraph.engine.cuda.gpu.LEAST_PINNED", min(nbytes, pinned.LEAST_PINNED))
+    x = cg.Var((nbytes // 4 + 7,), name="x")
+    value = np.arange(x.size, dtype="float32")
+    np.testing.assert_array_equal(cg.compile(x + 1, x, engine="cuda")(value), value + 1)
+    assert len(library.pinned) == 2 and library.calls["cuEventRecord"] >= 2
+
+
+def test_bringing_results_down_makes_no_streams(library):
+    make, _ = functions("cuda")
+    found = make(VALUE, copy=False)
+    np.asarray(found)
+    before = library.calls["cuStreamCreate"]
+    for _ in range(3):
+        np.asarray(found)
+    assert library.calls["cuStreamCreate"] == before
