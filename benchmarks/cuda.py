@@ -35,6 +35,7 @@ class Sizes:
 
     Fields
         rows, columns: of the large arrays; products: sizes of square matrices; batches: of ResNet-50
+        channels, image: of convolutions, of square images in a batch
         kernels: of the chain of small ones
         turns, least: of a measurement, and the seconds of each turn, at least
     """
@@ -43,6 +44,8 @@ class Sizes:
     columns: int = 1024
     products: tuple[int, ...] = (512, 2048, 4096)
     batches: tuple[int, ...] = (1, 32)
+    channels: tuple[int, ...] = (64, 512)
+    image: tuple[int, int] = (32, 28)
     kernels: int = 60
     turns: int = 9
     least: float = 0.05
@@ -58,7 +61,13 @@ class Bench:
 
     def rows(self) -> Iterator[tuple[str, float, float, str, float | None]]:
         """Of each figure: what, seconds, the figure, its unit, and torch's seconds."""
-        for name, run, amount, unit, other in (*self.arrays(), *self.matrices(), *self.networks(), *self.steps()):
+        for name, run, amount, unit, other in (
+            *self.arrays(),
+            *self.matrices(),
+            *self.convolutions(),
+            *self.networks(),
+            *self.steps(),
+        ):  # fmt: skip:
             took = self.seconds(run)
             beside = self.seconds(partial(self.synchronised, other)) if self.torch and other else None
             yield name, took, 1e3 * took if unit == "ms" else amount / took, unit, beside
@@ -72,11 +81,31 @@ class Bench:
         yield "x * 2 + y", self.stays(x * 2 + y), 3 * gb, "GB/s", lambda: self.torch.add(b, a, alpha=2)
         yield "sum", self.stays(cg.sum(x)), gb, "GB/s", lambda: a.sum()
         yield "softmax of rows", self.stays(cg.softmax(x, 1)), 2 * gb, "GB/s", lambda: a.softmax(1)
+        yield "sum of columns", self.stays(cg.sum(x, 0)), gb, "GB/s", lambda: a.sum(0)
+        yield (
+            "layer norm",
+            self.stays(cg.layer_norm(x, filled("s", columns), filled("t", columns))),
+            2 * gb,
+            "GB/s",
+            None,
+        )
+        yield "transpose", self.stays(cg.transpose(x) * 1), 2 * gb, "GB/s", lambda: a.T.contiguous()
+        yield "running sum of rows", self.stays(cg.cumsum(x, 1)), 2 * gb, "GB/s", lambda: a.cumsum(1)
 
     def matrices(self) -> Iterator[tuple]:
         for n in self.sizes.products:
             x, y, a, b = filled("x", n, n), filled("y", n, n), self.on_gpu(n, n), self.on_gpu(n, n)
             yield f"matmul {n}", self.stays(x @ y), 2 * n**3 / 1e12, "TFLOP/s", partial(lambda a, b: a @ b, a, b)
+
+    def convolutions(self) -> Iterator[tuple]:
+        """3 x 3 convolutions and both their gradients."""
+        n, size = self.sizes.image
+        for c in self.sizes.channels:
+            x, f = filled("x", n, c, size, size), filled("f", c, c, 3, 3)
+            y, work = cg.conv2d(x, f, pad=(1, 1, 1, 1)), 18 * n * size**2 * c**2 / 1e12
+            to_x, to_f = cg.gradient(cg.sum(cg.square(y)), [x, f])
+            yield f"conv 3x3, {c} channels", self.stays(y), work, "TFLOP/s", None
+            yield f"its gradients, {c} channels", self.stays(to_x, to_f), 3 * work, "TFLOP/s", None
 
     def networks(self) -> Iterator[tuple]:
         for batch in self.sizes.batches:
@@ -95,10 +124,10 @@ class Bench:
         for name, graphs in (("table", False), ("graph", True)):
             yield f"{self.sizes.kernels} small kernels, {name}", self.stays(y, graphs=graphs), 0, "ms", None
 
-    def stays(self, node: cg.Node, **options: Any) -> Callable[[], Any]:
-        """A run of `node` whose operands and result stay on the device."""
-        kept = cg.Var(node.shape, node.dtype, name="kept").assign(np.zeros(node.shape, node.dtype))
-        return cg.compile([], updates={kept: node}, engine=self.engine(**options))
+    def stays(self, *nodes: cg.Node, **options: Any) -> Callable[[], Any]:
+        """A run of `nodes` whose operands and results stay on the device."""
+        kept = [cg.Var(x.shape, x.dtype, name="kept").assign(np.zeros(x.shape, x.dtype)) for x in nodes]
+        return cg.compile([], updates=dict(zip(kept, nodes)), engine=self.engine(**options))
 
     def on_gpu(self, *shape: int) -> Any:
         return self.torch.randn(*shape, device="cuda") if self.torch else None

@@ -49,7 +49,7 @@ class AvgPool(Pool):
     def work(self, target: Target, x: Spec) -> Work:
         window = self.flat_window(x)
         if window is not None:
-            return Work(lambda out, x: list(average_pool_calls(out, x, window, self.count_pad).calls))
+            return Work(lambda out, x: list(average_pool_calls(target, out, x, window, self.count_pad).calls))
         summed, counts, code = super().work(target, x), self.divisor(x), code_of(x.dtype)
         m = Trace()
         quotient = m.program(m.load(0, code) / m.load(1, code))

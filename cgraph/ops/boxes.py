@@ -12,6 +12,7 @@ from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.calls.boxes import suppress_calls
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
 from cgraph.ops.arithmetic import astype, floor, maximum, minimum
@@ -82,7 +83,8 @@ class NonMaximumSuppression(Op):
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: tuple[View, View], boxes: View, scores: View, *rest: View) -> list[Call]:
-            return suppress_calls(out, boxes, scores, rest, self.share, self.least)
+            made = suppress_calls(out, boxes, scores, rest, self.share, self.least)
+            return in_blocks(target, "suppress", made) or made
 
         return Work(calls)
 

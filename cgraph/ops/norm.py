@@ -109,7 +109,7 @@ class LayerNorm(Op):
         return standardised(x, tuple(range(x.ndim - self.axes, x.ndim)), self.eps) * scale + shift
 
     def work(self, target: Target, *specs: Spec) -> Work:
-        return Work(partial(layer_norm_calls, axes=self.axes, epsilon=self.eps), overwrites=(0,))
+        return Work(partial(layer_norm_calls, target, axes=self.axes, epsilon=self.eps), overwrites=(0,))
 
     def grad(self, node, g):
         x, scale, _ = node.operands
@@ -147,7 +147,7 @@ class GroupNorm(Op):
         return unit * per_channel(scale, x.ndim) + per_channel(shift, x.ndim)
 
     def work(self, target: Target, *specs: Spec) -> Work:
-        return Work(partial(group_norm_calls, groups=self.groups, epsilon=self.eps), overwrites=(0,))
+        return Work(partial(group_norm_calls, target, groups=self.groups, epsilon=self.eps), overwrites=(0,))
 
     def grad(self, node, g):
         x, scale, _ = node.operands

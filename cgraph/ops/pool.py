@@ -135,7 +135,7 @@ class MaxPool(Pool):
         window = self.flat_window(x)
         if window is None:
             return super().work(target, x)
-        return Work(lambda out, x: list(max_pool_calls(out, x, window).calls))
+        return Work(lambda out, x: list(max_pool_calls(target, out, x, window).calls))
 
     def grad(self, node, g):
         x = node.operands[0]

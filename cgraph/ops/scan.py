@@ -30,7 +30,7 @@ class Scan(Op):
         return type(self).numpy(x, axis=self.axis, dtype=x.dtype)
 
     def work(self, target: Target, x: Spec) -> Work:
-        return Work(lambda out, x: scan_calls(out, x, self.axis, self.how), overwrites=(0,), strided=True)
+        return Work(lambda out, x: scan_calls(target, out, x, self.axis, self.how), overwrites=(0,), strided=True)
 
 
 class Cumsum(Scan):

@@ -51,7 +51,7 @@ class TopK(Op):
 
     def work(self, target: Target, x: Spec) -> Work:
         def calls(out: tuple[View, View], x: View, workspace: View | None = None) -> list[Call]:
-            return sort_calls(*out, x, self.axis, workspace, self.descending)
+            return sort_calls(target, *out, x, self.axis, workspace, self.descending)
 
         nbytes = sort_nbytes(x.shape, self.axis, code_of(x.dtype), code_of(PLACES), self.count)
         return Work(calls, nbytes, strided=True)
@@ -75,7 +75,7 @@ class Sort(Op):
 
     def work(self, target: Target, x: Spec) -> Work:
         def calls(out: View, x: View, workspace: View | None = None) -> list[Call]:
-            return sort_calls(out, None, x, self.axis, workspace, self.descending)
+            return sort_calls(target, out, None, x, self.axis, workspace, self.descending)
 
         return Work(calls, sort_nbytes(x.shape, self.axis, code_of(x.dtype), ""), strided=True)
 
@@ -96,7 +96,7 @@ class Argsort(Sort):
 
     def work(self, target: Target, x: Spec) -> Work:
         def calls(out: View, x: View, workspace: View | None = None) -> list[Call]:
-            return sort_calls(None, out, x, self.axis, workspace, self.descending)
+            return sort_calls(target, None, out, x, self.axis, workspace, self.descending)
 
         return Work(calls, sort_nbytes(x.shape, self.axis, code_of(x.dtype), code_of(PLACES)), strided=True)
 

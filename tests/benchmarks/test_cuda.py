@@ -6,12 +6,14 @@ from benchmarks import cuda
 from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
 from cgraph.errors import EngineError
 
-SMALL = cuda.Sizes(rows=8, columns=32, products=(8,), batches=(), kernels=4, turns=1, least=0.0)
+SMALL = cuda.Sizes(
+    rows=8, columns=32, products=(8,), batches=(), channels=(8,), image=(1, 5), kernels=4, turns=1, least=0.0
+)
 
 
 def test_every_figure_can_be_taken():
     rows = list(cuda.Bench(partial(CudaEngine, SIMULATED), sizes=SMALL).rows())
-    assert [unit for _, _, _, unit, _ in rows] == ["GB/s"] * 3 + ["TFLOP/s"] + ["ms"] * 3
+    assert [unit for _, _, _, unit, _ in rows] == ["GB/s"] * 7 + ["TFLOP/s"] * 3 + ["ms"] * 3
     assert all(took > 0 and figure > 0 for _, took, figure, _, _ in rows)
 
 

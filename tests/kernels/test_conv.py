@@ -58,7 +58,10 @@ def tolerance(dtype, filters):
     return {"rtol": 20 * unit, "atol": unit * 8 * filters[0].size}
 
 
-def check(rng, case, target, dtype="f4", is_plain=False, activation=RELU, order="all", out_halo=(0, 0, 0, 0), wide=0):
+def check(
+    rng, case, target, dtype="f4", is_plain=False, activation=RELU, order="all", out_halo=(0, 0, 0, 0), wide=0,
+    run=run_calls,
+):  # fmt: skip
     shape, x, filters, bias = draw_conv(rng, case, target, dtype, is_plain)
     n, window = x.shape[0], shape.window
     want = conv64(x, filters, window, shape.groups) + bias[:, None, None]
@@ -72,7 +75,7 @@ def check(rng, case, target, dtype="f4", is_plain=False, activation=RELU, order=
         shape, out, source, Pointer(packed), Pointer(pack_bias(shape, bias)),
         laned(residual, shape.lanes, (0, 1, 1, 0)), activation, workspace(conv_nbytes(shape, n)),
     )  # fmt: skip
-    run_calls(lowered.calls, target, order)
+    run(lowered.calls, target, order)
     np.testing.assert_allclose(plain(out), activated(want + residual, activation), **tolerance(dtype, filters))
     assert_zero_frame(out)
 

@@ -43,8 +43,12 @@ def transposed64(x, filters, shape):
 
 
 def run(case, target="host", order="all", dtype="f4"):
+    return transposed(case, target_named(target), order, dtype)
+
+
+def transposed(case, target, order="all", dtype="f4", run=run_calls):
     n, c, h, w, k, window, more, groups = case
-    target, rng = target_named(target), np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     shape = TransposedShape(c, h, w, k, target, window, more, groups, dtype)
     x = rng.standard_normal((n, c, h, w)).astype(dtype)
     filters = rng.standard_normal((c, k // groups, *window.kernel)).astype(dtype)
@@ -55,7 +59,7 @@ def run(case, target="host", order="all", dtype="f4"):
     out = empty_laned((n, k, *shape.result), shape.lanes, (1, 0, 1, 1), dtype)
     source = laned(x, shape.lanes, shape.halo())
     lowered = conv_transpose_calls(shape, out, source, Pointer(packed), Pointer(biases), RELU)
-    run_calls(lowered.calls, target, order)
+    run(lowered.calls, target, order)
     assert_zero_frame(out)
     want = np.maximum(transposed64(x, filters, shape) + bias[:, None, None], 0)
     unit = 2e-7 if dtype == "f4" else 4e-16

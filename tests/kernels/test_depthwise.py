@@ -30,8 +30,12 @@ CASES = {
 
 
 def run(case, target="host", order="all", dtype="f4"):
+    return depthwise(case, target_named(target), order, dtype)
+
+
+def depthwise(case, target, order="all", dtype="f4", run=run_calls):
     n, c, h, w, window = case
-    target, rng = target_named(target), np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     shape = ConvShape(c, h, w, c, target, window, c, dtype=dtype)
     x, filters = (
         rng.standard_normal((n, c, h, w)).astype(dtype),
@@ -41,7 +45,7 @@ def run(case, target="host", order="all", dtype="f4"):
     out = empty_laned((n, c, *shape.result), shape.lanes, (1, 1, 1, 2), dtype)
     source = laned(x, shape.lanes, window.halo(h, w))
     packed, biases = Pointer(pack_depthwise(shape, filters)), Pointer(pack_bias(shape, bias))
-    run_calls(depthwise_calls(shape, out, source, packed, biases, RELU6).calls, target, order)
+    run(depthwise_calls(shape, out, source, packed, biases, RELU6).calls, target, order)
     assert_zero_frame(out)
     want = activated(conv64(x, filters, window, c) + bias[:, None, None], RELU6)
     unit = 1e-5 if dtype == "f4" else 1e-13

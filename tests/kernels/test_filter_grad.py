@@ -34,8 +34,12 @@ def filter_grad64(x, g, window):
 
 
 def run(case, target="host", order="all", dtype="f4", is_plain=False):
+    return filter_grad(case, target_named(target), order, dtype, is_plain)
+
+
+def filter_grad(case, target, order="all", dtype="f4", is_plain=False, run=run_calls):
     n, c, h, w, k, window, _ = case
-    target, rng = target_named(target), np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     shape = ConvShape(c, h, w, k, target, window, 1, is_plain, dtype)
     x = rng.standard_normal((n, c, h, w)).astype(dtype)
     g = rng.standard_normal((n, k, *window.result(h, w))).astype(dtype)
@@ -44,7 +48,7 @@ def run(case, target="host", order="all", dtype="f4", is_plain=False):
     room = workspace(plan.nbytes)
     source = view_of(x) if is_plain else laned(x, shape.lanes, window.halo(h, w))
     given = laned(g, shape.lanes, (1, 0, 0, 1))
-    run_calls(filter_grad_calls(plan, view_of(out), source, given, room).calls, target, order)
+    run(filter_grad_calls(plan, view_of(out), source, given, room).calls, target, order)
     error = 50 * np.finfo(dtype).eps * (n * np.prod(g.shape[2:])) ** 0.5  # of a sum over so many pixels
     np.testing.assert_allclose(out, filter_grad64(x, g, window), rtol=error, atol=error)
     return out

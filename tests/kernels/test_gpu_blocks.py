@@ -7,7 +7,8 @@ import pytest
 
 import cgraph as cg
 from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
-from cgraph.kernels.calls.pointwise import pointwise_calls
+from cgraph.kernels.calls.move import copy_calls
+from cgraph.kernels.calls.pointwise import fused_calls, pointwise_calls
 from cgraph.kernels.expression import Trace
 from cgraph.kernels.store import store
 from tests.support.gpu import BLOCKS, GPU, run_on_gpu
@@ -69,11 +70,58 @@ def test_the_result_may_lie_in_an_operands_bytes():
     assert x.tobytes() == want.tobytes()
 
 
-def test_arrays_that_do_not_lie_in_one_piece_have_the_other_kernels():
-    x = draw(20, 30)
-    here, kernel = computed(BLOCKS, lambda m, a: m.exp(a), x[:, ::2])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "?"])
+def test_arrays_of_any_strides(dtype):
+    x, y = (draw(20, 7, 30) > 0).astype(dtype), (draw(7, 1) > 0).astype(dtype)
+    for a in (x[:, :, ::2], x.transpose(2, 1, 0)[::-1], x[:, :1, 3:]):
+        b = np.broadcast_to(y[: a.shape[1]], a.shape)
+        here, kernel = computed(BLOCKS, lambda m, a, b: m.eq(a, b), a, b)
+        assert kernel.family == "gpu.pointwise.walk"
+        np.testing.assert_array_equal(here, computed(GPU, lambda m, a, b: m.eq(a, b), a.copy(), b.copy())[0])
+
+
+def test_several_results_of_one_program_may_lie_in_operands_bytes():
+    x, y = draw(9, 10), draw(9, 20, dtype="f8").astype("f4")[:, ::2]
+    want = np.exp(x) + y, np.exp(x)
+    m = Trace()
+    e = m.exp(m.load(0, "f4"))
+    code = m.program(e + m.load(1, "f4"))
+    at = next(i for i, x in enumerate(code) if x[0] == "exp")
+    run_on_gpu(fused_calls(BLOCKS, code, (len(code) - 1, at), (view_of(y), view_of(x)), (view_of(x), view_of(y))))
+    np.testing.assert_allclose(y, want[0], rtol=1e-6)
+    np.testing.assert_allclose(x, want[1], rtol=1e-6)
+
+
+def test_walks_of_many_axes_have_the_other_kernels():
+    x = draw(*[4] * 6)[::2, ::2, ::2, ::2, ::2, ::2]
+    here, kernel = computed(BLOCKS, lambda m, a: m.exp(a), x)
     assert not kernel.is_block
-    np.testing.assert_array_equal(here, computed(GPU, lambda m, a: m.exp(a), x[:, ::2].copy())[0])
+    np.testing.assert_array_equal(here, computed(GPU, lambda m, a: m.exp(a), x.copy())[0])
+
+
+SHAPES = [
+    ((40, 70), (1, 0)), ((3, 33, 20), (0, 2, 1)), ((34, 2, 40), (2, 1, 0)), ((5, 6), (1, 0)),
+    ((17, 2, 3, 18), (3, 1, 2, 0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["u1", "f4", "f8"])
+@pytest.mark.parametrize("shape, order", SHAPES)
+def test_copies_and_transposes(shape, order, dtype):
+    x = (draw(*shape) * 50).astype(dtype)
+    out = np.zeros(tuple(shape[i] for i in order), dtype)
+    (call,) = copy_calls(BLOCKS, view_of(out), view_of(x.transpose(order)))
+    run_on_gpu([call])
+    assert call.kernel.is_block
+    np.testing.assert_array_equal(out, x.transpose(order))
+
+
+def test_copies_of_flipped_and_repeated_items():
+    x, out = draw(6, 50), np.zeros((4, 6, 50), "f4")
+    run_on_gpu(copy_calls(BLOCKS, view_of(out), view_of(x[::-1, ::-1])))
+    np.testing.assert_array_equal(out, np.broadcast_to(x[::-1, ::-1], out.shape))
+    run_on_gpu(copy_calls(BLOCKS, view_of(out[:, ::2, 1:]), view_of(x[:3, :1])))
+    np.testing.assert_array_equal(out[:, ::2, 1:], np.broadcast_to(x[:3, :1], (4, 3, 49)))
 
 
 def test_the_engine_chooses():

@@ -12,7 +12,7 @@ from cgraph.kernels.calls.laned_copy import (
     to_lanes_calls,
     to_plain_calls,
 )
-from cgraph.kernels.target import target_named
+from cgraph.kernels.target import host_target, target_named
 from tests.support.images import assert_zero_frame, buffer, empty_laned, interior, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
@@ -32,11 +32,11 @@ def images(shape, dtype="f4"):
 def test_in_lanes_and_back(shape, dtype, target):
     target, x = target_named(target), images(shape, dtype)
     made = empty_laned(shape, target.lanes_of(dtype), (1, 2, 0, 1), dtype)
-    run_calls(to_lanes_calls(made, view_of(x)), target)
+    run_calls(to_lanes_calls(target, made, view_of(x)), target)
     assert_zero_frame(made)
     np.testing.assert_array_equal(plain(made), x)
     out = np.full(shape, np.nan, dtype)
-    run_calls(to_plain_calls(view_of(out), made), target)
+    run_calls(to_plain_calls(target, view_of(out), made), target)
     np.testing.assert_array_equal(out, x)
 
 
@@ -44,10 +44,10 @@ def test_in_lanes_and_back(shape, dtype, target):
 def test_strided_views_become_blocked(order):
     x = images((2, 40, 9, 2, 18))[:, ::-1, ::2, 1]
     made = empty_laned(x.shape, LANES, (0, 0, 1, 0))
-    run_calls(to_lanes_calls(made, view_of(x)), None, order)
+    run_calls(to_lanes_calls(host_target(), made, view_of(x)), None, order)
     np.testing.assert_array_equal(plain(made), x)
     wide = np.full((2, 50, 9, 18), np.nan, "f4")
-    run_calls(to_plain_calls(view_of(wide[:, 4:44, ::2]), made), None, order)
+    run_calls(to_plain_calls(host_target(), view_of(wide[:, 4:44, ::2]), made), None, order)
     np.testing.assert_array_equal(wide[:, 4:44, ::2], x)
     assert np.isnan(wide[:, :4]).all() and np.isnan(wide[:, :, 1::2]).all()
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cgraph.kernels.calls.normalise import group_norm_calls, layer_norm_calls, local_response_calls
-from cgraph.kernels.target import target_named
+from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
 every_target = pytest.mark.parametrize("target", TARGETS)
@@ -32,7 +32,7 @@ def test_layer_norm(target, dtype, order, shape, axes):
     scale, shift = rng.standard_normal((2, *shape[-axes:])).astype(dtype)
     out = np.full(shape, np.nan, dtype)
     run_calls(
-        layer_norm_calls(view_of(out), view_of(x), view_of(scale), view_of(shift), axes, 1e-5),
+        layer_norm_calls(host_target(), view_of(out), view_of(x), view_of(scale), view_of(shift), axes, 1e-5),
         target_named(target),
         order,
     )
@@ -48,7 +48,8 @@ def test_group_norm(target, dtype, groups):
     scale, shift = rng.standard_normal((2, 6)).astype(dtype)
     out = np.full(x.shape, np.nan, dtype)
     run_calls(
-        group_norm_calls(view_of(out), view_of(x), view_of(scale), view_of(shift), groups, 1e-5), target_named(target)
+        group_norm_calls(host_target(), view_of(out), view_of(x), view_of(scale), view_of(shift), groups, 1e-5),
+        target_named(target),
     )
     want = normalised(x.reshape(3, groups, -1), 2).reshape(x.shape) * scale[:, None, None] + shift[:, None, None]
     close(out, want)
@@ -58,7 +59,7 @@ def test_group_norm(target, dtype, groups):
 def test_no_scale_and_in_place(target):
     x = np.random.default_rng(2).standard_normal((4, 50)).astype("f4")
     want = normalised(x, 1)
-    run_calls(layer_norm_calls(view_of(x), view_of(x), None, None, 1, 1e-5), target_named(target))
+    run_calls(layer_norm_calls(host_target(), view_of(x), view_of(x), None, None, 1, 1e-5), target_named(target))
     close(x, want)
 
 
@@ -80,4 +81,4 @@ def test_local_response(target, dtype, size, beta):
 def test_views_with_gaps_are_refused():
     x, out = np.empty((3, 8))[:, ::2], np.empty((3, 4))
     with pytest.raises(ValueError, match="contiguous"):
-        layer_norm_calls(view_of(out), view_of(x), None, None, 1, 1e-5)
+        layer_norm_calls(host_target(), view_of(out), view_of(x), None, None, 1, 1e-5)

@@ -7,11 +7,13 @@ from hypothesis import strategies as st
 
 from cgraph.kernels.calls.pool import average_pool_calls, max_pool_calls
 from cgraph.kernels.calls.window import Window
-from cgraph.kernels.target import target_named
+from cgraph.kernels.target import host_target, target_named
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain, windows
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
 pytestmark = pytest.mark.usefixtures("cuts")
+
+HERE = host_target()
 
 CASES = {
     "3x3, stride 2": (2, 20, 13, 14, Window((3, 3), (2, 2), (1, 1, 1, 1)), (0, 0)),
@@ -41,15 +43,18 @@ def seen(x, window, size, fill):
 
 def both_layouts(calls_of, x, size, target="host", order="all"):
     """The result of the laned and of the plain kernel."""
-    target = target_named(target)
+    return in_both(calls_of, x, size, target_named(target), order)
+
+
+def in_both(calls_of, x, size, target, order="all", run=run_calls):
     lanes, shape = target.lanes_of(f"f{x.dtype.itemsize}"), (*x.shape[:2], *size)
     out = empty_laned(shape, lanes, (1, 0, 1, 2), f"f{x.dtype.itemsize}")
-    run_calls(calls_of(out, laned(x, lanes, (0, 1, 2, 0))).calls, target, order)
+    run(calls_of(out, laned(x, lanes, (0, 1, 2, 0))).calls, target, order)
     if not np.isnan(x).any():
         assert_zero_frame(out)
     dense = np.full(shape, np.nan, x.dtype)
     flipped = np.ascontiguousarray(x[..., ::-1])[..., ::-1]
-    run_calls(calls_of(view_of(dense), view_of(flipped)).calls, target, order)
+    run(calls_of(view_of(dense), view_of(flipped)).calls, target, order)
     return plain(out), dense
 
 
@@ -58,7 +63,7 @@ def both_layouts(calls_of, x, size, target="host", order="all"):
 def test_max_pool_is_what_numpy_computes(case, target):
     x, window, size = values(case)
     want = seen(x, window, size, -np.inf).max(-1)
-    for got in both_layouts(lambda out, x: max_pool_calls(out, x, window), x, size, target):
+    for got in both_layouts(lambda out, x: max_pool_calls(HERE, out, x, window), x, size, target):
         np.testing.assert_array_equal(got, want)
 
 
@@ -71,7 +76,7 @@ def test_average_pool_is_what_numpy_computes(case, target, padded):
     counted = np.pad(np.ones(x.shape), ((0, 0), (0, 0), (top, bottom), (left, right)), constant_values=float(padded))
     count = seen(counted, Window(window.kernel, window.stride, dilation=window.dilation), size, 0.0).sum(-1)
     want = seen(x.astype("f8"), window, size, 0.0).sum(-1) / count
-    for got in both_layouts(lambda out, x: average_pool_calls(out, x, window, padded), x, size, target):
+    for got in both_layouts(lambda out, x: average_pool_calls(HERE, out, x, window, padded), x, size, target):
         np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
@@ -80,7 +85,7 @@ def test_max_pool_keeps_a_nan():
     x[0, 3, 5, 5] = np.nan
     want = seen(x, window, size, -np.inf).max(-1)
     assert np.isnan(want).any()
-    for got in both_layouts(lambda out, x: max_pool_calls(out, x, window), x, size):
+    for got in both_layouts(lambda out, x: max_pool_calls(HERE, out, x, window), x, size):
         np.testing.assert_array_equal(got, want)
 
 
@@ -90,7 +95,7 @@ def test_global_pool_takes_the_whole_image(kind, dtype):
     x = values((2, 21, 7, 9, Window(), (0, 0)), dtype)[0]
     want = getattr(x.astype("f8"), kind)((2, 3), keepdims=True)
     calls = {"max": max_pool_calls, "mean": average_pool_calls}[kind]
-    for got in both_layouts(lambda out, x: calls(out, x, Window((7, 9))), x, (1, 1)):
+    for got in both_layouts(lambda out, x: calls(HERE, out, x, Window((7, 9))), x, (1, 1)):
         np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
@@ -99,7 +104,7 @@ def test_max_pool_of_integers(dtype):
     x = np.random.default_rng(2).integers(0, 100, (1, 3, 9, 8)).astype(dtype)
     window = Window((3, 3), (2, 2), (1, 1, 1, 1))
     out = np.zeros((1, 3, *window.result(9, 8)), dtype)
-    run_calls(max_pool_calls(view_of(out), view_of(x), window).calls)
+    run_calls(max_pool_calls(HERE, view_of(out), view_of(x), window).calls)
     np.testing.assert_array_equal(out, windows(x, window, 0).max((-1, -2)))
 
 
@@ -113,9 +118,9 @@ def test_max_pool_of_any_shape(sizes, target):
         want = seen(x, window, size, -np.inf).max(-1)
         if np.isinf(want).any():
             with pytest.raises(ValueError, match="no tap"):
-                max_pool_calls(view_of(want), view_of(x), window)
+                max_pool_calls(HERE, view_of(want), view_of(x), window)
             return
-        for got in both_layouts(lambda out, x: max_pool_calls(out, x, window), x, size, target):
+        for got in both_layouts(lambda out, x: max_pool_calls(HERE, out, x, window), x, size, target):
             np.testing.assert_array_equal(got, want)
 
 
@@ -123,11 +128,11 @@ def test_max_pool_of_any_shape(sizes, target):
 def test_pool_does_not_depend_on_the_order_of_tasks(order):
     x, window, size = values(CASES["2x2, stride 2"])
     want = seen(x, window, size, -np.inf).max(-1)
-    for got in both_layouts(lambda out, x: max_pool_calls(out, x, window), x, size, order=order):
+    for got in both_layouts(lambda out, x: max_pool_calls(HERE, out, x, window), x, size, order=order):
         np.testing.assert_array_equal(got, want)
 
 
 def test_pool_refuses_a_change_of_layout():
     x = np.zeros((1, 16, 4, 4), "f4")
     with pytest.raises(ValueError, match="layout"):
-        max_pool_calls(view_of(x), laned(x, target_named("host").lanes), Window())
+        max_pool_calls(HERE, view_of(x), laned(x, target_named("host").lanes), Window())

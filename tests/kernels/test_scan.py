@@ -31,7 +31,8 @@ def test_scans_are_numpys_accumulate(data, shape, how, dtype, target, order):
         base.reshape(-1)[base.size // 2] = np.nan
     want = HOW[how].accumulate(x, axis, dtype=dtype)
     out = filled(np.ascontiguousarray(want))
+    target = target_named(target)
     run_calls(
-        scan_calls(view_of(out), View(Pointer(base), x.shape, x.strides, dtype), axis, how), target_named(target), order
+        scan_calls(target, view_of(out), View(Pointer(base), x.shape, x.strides, dtype), axis, how), target, order
     )
     np.testing.assert_array_equal(out, want)

@@ -37,12 +37,16 @@ def test_sort_and_argsort_are_numpys_stable_ones(data, shape, dtype, target, ord
     index = data.draw(st.sampled_from(["i4", "i8"]))
     values, places = filled(np.ascontiguousarray(x)), np.full(shape, -1, index)
     scratch = scratch_for(sort_nbytes(shape, axis, dtype, index))
-    run_calls(sort_calls(view_of(values), view_of(places), view, axis, scratch), target_named(target), order)
+    run_calls(
+        sort_calls(target_named(target), view_of(values), view_of(places), view, axis, scratch),
+        target_named(target),
+        order,
+    )
     np.testing.assert_array_equal(places, np.argsort(x, axis, kind="stable"))
     assert values.tobytes() == np.take_along_axis(x, places.astype(np.int64), axis).tobytes()
     alone = filled(values)
     scratch = scratch_for(sort_nbytes(shape, axis, dtype, ""))
-    run_calls(sort_calls(view_of(alone), None, view, axis, scratch), target_named(target), order)
+    run_calls(sort_calls(target_named(target), view_of(alone), None, view, axis, scratch), target_named(target), order)
     assert alone.tobytes() == values.tobytes()
 
 
@@ -51,7 +55,14 @@ def test_long_rows_are_sorted(n):
     x = np.random.default_rng(13).random((2, n)).astype("f4")
     out, places = filled(x), np.zeros(x.shape, np.int64)
     run_calls(
-        sort_calls(view_of(out), view_of(places), view_of(x), 1, scratch_for(sort_nbytes(x.shape, 1, "f4", "i8")))
+        sort_calls(
+            host_target(),
+            view_of(out),
+            view_of(places),
+            view_of(x),
+            1,
+            scratch_for(sort_nbytes(x.shape, 1, "f4", "i8")),
+        )
     )
     np.testing.assert_array_equal(out, np.sort(x, 1))
     np.testing.assert_array_equal(places, np.argsort(x, 1, kind="stable"))
@@ -66,7 +77,10 @@ def test_the_largest_come_first_equal_ones_in_order_and_nan_last(data, shape, dt
     want = np.take(np.argsort(keys, axis, kind="stable"), np.arange(most), axis)
     values, places = np.zeros(want.shape, dtype), np.full(want.shape, -1)
     scratch = scratch_for(sort_nbytes(shape, axis, dtype, "i8", most))
-    run_calls(sort_calls(view_of(values), view_of(places), view_of(x), axis, scratch, descending=True), order=order)
+    run_calls(
+        sort_calls(host_target(), view_of(values), view_of(places), view_of(x), axis, scratch, descending=True),
+        order=order,
+    )
     np.testing.assert_array_equal(places, want)
     np.testing.assert_array_equal(values, np.take_along_axis(x, want, axis))
 
@@ -83,7 +97,9 @@ def test_few_of_many_are_selected_as_if_all_were_sorted(dtype, descending, targe
     for wanted in (most, 2000):
         values, places = filled(x[:, :wanted]), np.full((3, wanted), -1)
         room = sort_nbytes(x.shape, 1, dtype, "i8", wanted)
-        calls = sort_calls(view_of(values), view_of(places), view_of(x), 1, scratch_for(room), descending)
+        calls = sort_calls(
+            host_target(), view_of(values), view_of(places), view_of(x), 1, scratch_for(room), descending
+        )
         run_calls(calls, target_named(target))
         results.append((values[:, :most], places[:, :most], room))
     (values, places, room), (all_values, all_places, more) = results

@@ -1,13 +1,13 @@
 """Run kernel calls over NumPy arrays on a simulated GPU, without an engine."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from cgraph.engine.cuda.simulator.launch import Simulator
 from cgraph.kernels.kernel import STOP, Call, Kernel, Pointer
 from cgraph.kernels.store import store
-from cgraph.kernels.target import gpu_target
+from cgraph.kernels.target import Target, gpu_target
 from cgraph.record import replace
 from tests.support.kernels import STOP_WORD, argument
 
@@ -15,8 +15,11 @@ GPU = gpu_target(9, 0)
 BLOCKS = replace(GPU, name="gpu-blocks")
 
 
-def run_on_gpu(calls: Iterable[Call]) -> None:
-    """Run `calls` one after the other; every array they name is copied there and back."""
+def run_on_gpu(calls: Iterable[Call], change: Callable[[str], str] = str) -> None:
+    """Run `calls` one after the other; every array they name is copied there and back.
+
+    `change`: of the text of each kernel.
+    """
     device, places = Simulator(), {}
     calls = tuple(calls)
     for array in {id(root_of(a)): root_of(a) for call in calls for a in call.args if isinstance(a, Pointer)}.values():
@@ -26,12 +29,17 @@ def run_on_gpu(calls: Iterable[Call]) -> None:
         assert isinstance(call.kernel, Kernel)
         words = [address(a, places) if isinstance(a, Pointer) else argument(a) for a in call.args]
         symbol, text = store().ptx(call.kernel, -(-len(words) // 8) * 8, GPU)
-        kernel = device.load(text.decode(), symbol)
+        kernel = device.load(change(text.decode()), symbol)
         blocks = call.tasks if call.kernel.is_block else -(-call.tasks // kernel.kernel.threads)
         device.launch(kernel, blocks, np.array(words, np.int64), call.tasks)
     for array, at in places.values():
         if array.flags.writeable:
             bytes_of(array)[:] = device.memory.bytes_at(at, array.nbytes)
+
+
+def run_on_gpu_as(calls: Iterable[Call], target: Target, order: str = "all") -> None:
+    """`run_on_gpu` in the place of `tests.support.kernels.run_calls`."""
+    run_on_gpu(calls)
 
 
 def root_of(pointer: Pointer) -> np.ndarray:

@@ -4,10 +4,12 @@ import numpy as np
 
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.bands import BANDS
+from cgraph.kernels.calls.conv_places import Grid, Place, Source
 from cgraph.kernels.calls.conv_shape import ConvShape, pixels_for
 from cgraph.kernels.calls.laned import Laned, require_first_lane, require_whole_blocks
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
 from cgraph.kernels.calls.plain import pad_plain_calls, padded_plain
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.kernel import Pointer, View
 from cgraph.kernels.signatures.conv import TILE
 from cgraph.kernels.target import Target
@@ -75,45 +77,6 @@ def conv_overwrites_residual(shape: ConvShape, has_halo: bool) -> bool:
     return columns % shape.pixels(columns) == 0
 
 
-class Grid(Record):
-    """The pixels of a result as tiles see them."""
-
-    rows: int
-    columns: int
-
-
-class Source(Record):
-    """Where tiles read, in elements.
-
-    Fields
-        at: what the first window reads first
-        n: images
-        image, row, step: from one image, result row, result column to the next
-        offsets: from a pixel to the operands of each step of the reduction
-        panel_offsets: from an image to the channels of each panel
-        is_flat: rows follow one another without a gap
-    """
-
-    at: Pointer
-    n: int
-    image: int
-    row: int
-    step: int
-    offsets: np.ndarray
-    panel_offsets: np.ndarray
-    is_flat: bool = False
-
-
-class Place(Record):
-    """Where tiles write, or read a residual, in elements: from one image, block, row and pixel to the next."""
-
-    at: Pointer
-    image: int
-    plane: int
-    row: int
-    step: int
-
-
 def laned_place(x: Laned) -> Place:
     """All pixels of a value in lanes."""
     return Place(x.origin, x.image, x.plane, x.row, x.lanes)
@@ -165,17 +128,20 @@ def tile_calls(
     """
     if source.n * grid.rows * grid.columns == 0:
         return Lowered()
+    blocks = in_blocks(shape.target, "conv", shape, grid, source, weights, bias, out, residual, activation)
+    if blocks is not None and not weights_step:
+        return blocks
     weights_nbytes = shape.weights_nbytes * (source.n if weights_step else 1)
     t = tiling_of(shape, grid, source.n, weights_nbytes)
-    pixels, blocks = t.pixels, -(-t.tiles // t.block)
-    turns, by_block = (source.n, 1) if weights_step and t.is_banded else (blocks, 0)
+    pixels, tile_blocks = t.pixels, -(-t.tiles // t.block)
+    turns, by_block = (source.n, 1) if weights_step and t.is_banded else (tile_blocks, 0)
     ahead = lines_ahead(t.block) if weights_nbytes >= NEAR_BYTES else 0
     touch = len(shape.steps) * shape.unroll <= SHORT_REDUCTION
     early = EARLY if shape.window.taps == 1 and not shape.is_plain and not shape.target.is_gpu else 0
     offsets = reaching(source.offsets, early, pixels * source.step)
     zeros = np.zeros(shape.panels * shape.panel_channels, np.dtype(shape.dtype))
     r = residual or out
-    tasks = source.n * blocks * t.block * shape.panels
+    tasks = source.n * tile_blocks * t.block * shape.panels
     chunk = chunk_of(tasks, tile_ns(shape.target, pixels * shape.vectors * len(shape.steps) * shape.unroll))
     call = TILE.call(
         (shape.dtype, pixels, shape.vectors, shape.unroll, source.step, out.step, ahead, touch, early), tasks, chunk,

@@ -67,6 +67,8 @@ class ConvShape(Record):
         """
         if self.panel:
             return self.panel
+        if self.target.has_blocks:  # its tiles are cut from all filters that read the same channels
+            return self.k // self.groups
         pixels = self.result[0] * self.result[1] if self.window.is_point else self.result[1]
         most = min(8, sums(self.target) // max(pixels, 1))
         fitting = [v for v in (range(1, most + 1) if pixels < 4 else (1, 3, 2)) if self.blocks % v == 0]

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from cgraph.kernels.calls.activation import NONE, Activation
-from cgraph.kernels.calls.conv import Grid, Place, Source, tile_calls
+from cgraph.kernels.calls.conv import tile_calls
+from cgraph.kernels.calls.conv_places import Grid, Place, Source
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.laned import Laned, require_first_lane, require_whole_blocks
 from cgraph.kernels.calls.lowered import Lowered, joined, table

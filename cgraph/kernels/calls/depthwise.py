@@ -9,6 +9,7 @@ from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.laned import Laned, require_whole_blocks
 from cgraph.kernels.calls.lowered import Lowered, chunk_of
 from cgraph.kernels.calls.pack import runs_of
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.signatures.depthwise import SMALL, TAPS
 from cgraph.kernels.target import Target
@@ -46,6 +47,9 @@ def depthwise_calls(
         raise ValueError(f"images [{x.n}, {x.c}, {x.h}, {x.w}] are not those of {shape}")
     if not x.covers(window.halo(x.h, x.w)):
         raise ValueError(f"a halo of {x.halo} is narrower than {window.halo(x.h, x.w)}, which the filter reads")
+    found = in_blocks(shape.target, "depthwise", shape, out, x, weights, bias, activation)
+    if found is not None:
+        return found
     zeros = np.zeros(shape.blocks * shape.lanes, np.dtype(shape.dtype))
     pixels, band = pixels_of(out.w, shape.target), band_of(out.h, out.w)
     tasks = banded_tasks(out.n, out.blocks, out.h, band)

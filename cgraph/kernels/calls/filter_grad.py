@@ -11,15 +11,15 @@ sums that are kept outweigh the images.
 from functools import cached_property
 from itertools import product
 
-import numpy as np
-
 from cgraph.alignment import aligned
 from cgraph.kernels.calls.conv import tile_ns
+from cgraph.kernels.calls.conv_places import Images
 from cgraph.kernels.calls.conv_shape import ConvShape, sums
 from cgraph.kernels.calls.laned import Laned, require_whole_blocks
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
 from cgraph.kernels.calls.plain import pad_plain_calls, padded_plain
 from cgraph.kernels.calls.reduce import reduce_calls, reduce_nbytes
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.expression import Trace
 from cgraph.kernels.kernel import Call, Pointer, View, rooms
 from cgraph.kernels.signatures.filter_grad import TILE
@@ -115,46 +115,33 @@ def filter_grad_calls(plan: FilterGrad, out: View, x: Laned | View, g: Laned, wo
     if isinstance(x, View) and plan.rooms[0]:
         whole = padded_plain(x, s.window.pad, padded)
         before, x = pad_plain_calls(whole, x, s.window.pad), whole
+    assert totals is not None
     source = plain_source(plan, x) if isinstance(x, View) else laned_source(plan, x)
+    cut = plan.parts, plan.images, plan.part_size
+    made = in_blocks(s.target, "filter_grad", s, plan.n, cut, source, g, totals.at)
+    if made is None:
+        made = Lowered((tile_call(plan, source, g, totals.at),), (source.tiles,))
     m = Trace()
     program = m.program(m.load(0, s.dtype))
-    assert totals is not None
     parts = parts_view(plan, totals.at)
     joining = reduce_calls(s.target, "sum", program, out, parts, axes=(0,), workspace=rest)
-    return Lowered((*before, tile_call(plan, source, g, totals.at), *joining), (source.tiles,))
+    return Lowered((*before, *made.calls, *joining), made.constants)
 
 
-class Source(Record):
-    """Where tiles read, in elements.
-
-    Fields
-        at: what the first tap reads first
-        tiles: from an image to the first channel of each tile
-        image, row, step, channel: from one image, row, column and channel of a tile to the next
-    """
-
-    at: Pointer
-    tiles: np.ndarray
-    image: int
-    row: int
-    step: int
-    channel: int
-
-
-def plain_source(plan: FilterGrad, x: View) -> Source:
+def plain_source(plan: FilterGrad, x: View) -> Images:
     """A plain view, already padded."""
     image, plane, row, _ = (step // x.itemsize for step in x.strides)
     tiles = table([c * plane for c in range(0, plan.shape.c, plan.tile[2])])
-    return Source(x.at, tiles, image, row, 1, plane)
+    return Images(x.at, tiles, image, row, 1, plane, plane)
 
 
-def laned_source(plan: FilterGrad, x: Laned) -> Source:
+def laned_source(plan: FilterGrad, x: Laned) -> Images:
     top, left, _, _ = plan.shape.window.pad
     tiles = table([c // x.lanes * x.plane + c % x.lanes for c in range(0, x.c, plan.tile[2])])
-    return Source(x.pixel(-top, -left), tiles, x.image, x.row, x.lanes, 1)
+    return Images(x.pixel(-top, -left), tiles, x.image, x.row, x.lanes, 1, x.plane)
 
 
-def tile_call(plan: FilterGrad, x: Source, g: Laned, out: Pointer) -> Call:
+def tile_call(plan: FilterGrad, x: Images, g: Laned, out: Pointer) -> Call:
     """The sums of every part, filter and channel."""
     s, (rows, taps, channels, vectors) = plan.shape, plan.tile
     (down, across), (tall, wide), (r, columns) = s.window.stride, s.window.dilation, s.window.kernel

@@ -5,15 +5,19 @@ from collections.abc import Mapping, Sequence
 from cgraph.kernels.calls.bands import band_of, banded_tasks
 from cgraph.kernels.calls.laned import Laned, require_whole_blocks
 from cgraph.kernels.calls.lowered import chunk_of
+from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.signature import Signature
 from cgraph.kernels.signatures.laned_copy import CHANNELS, FILL_HALO, TO_LANES, TO_PLAIN
+from cgraph.kernels.target import Target
 
 
-def to_lanes_calls(out: Laned, x: View) -> list[Call]:
+def to_lanes_calls(target: Target, out: Laned, x: View) -> list[Call]:
     """``out`` (its interior) = plain images `x` ``[n, c, h, w]`` of any strides with pixels side by side."""
     require_whole_blocks(out)
     steps = plain_steps(x, (out.n, out.c, out.h, out.w))
+    if target.has_blocks and out.lanes == 1:
+        return copy_calls(target, pixels(out), x)
     sides = {
         "x": x.at, **dict(zip(("x_image", "x_plane", "x_row"), steps)),
         "out": out.origin, "o_image": out.image, "o_plane": out.plane, "o_row": out.row,
@@ -21,15 +25,23 @@ def to_lanes_calls(out: Laned, x: View) -> list[Call]:
     return [row_call(TO_LANES, out, sides)]
 
 
-def to_plain_calls(out: View, x: Laned) -> list[Call]:
+def to_plain_calls(target: Target, out: View, x: Laned) -> list[Call]:
     """``out``, a view ``[n, c, h, w]`` with pixels side by side, = a value in lanes."""
     require_whole_blocks(x)
     steps = plain_steps(out, (x.n, x.c, x.h, x.w))
+    if target.has_blocks and x.lanes == 1:
+        return copy_calls(target, out, pixels(x))
     sides = {
         "x": x.origin, "x_image": x.image, "x_plane": x.plane, "x_row": x.row,
         "out": out.at, **dict(zip(("o_image", "o_plane", "o_row"), steps)),
     }  # fmt: skip
     return [row_call(TO_PLAIN, x, sides)]
+
+
+def pixels(x: Laned) -> View:
+    """All pixels of a value whose blocks are channels."""
+    steps = (x.image, x.plane, x.row, x.lanes)
+    return View(x.origin, (x.n, x.c, x.h, x.w), tuple(s * x.itemsize for s in steps), x.dtype)
 
 
 def plain_steps(x: View, shape: tuple[int, ...]) -> tuple[int, ...]:

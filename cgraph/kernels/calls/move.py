@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 
 from cgraph.kernels.calls.layout import broadcast, merged, permuted, unflipped
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.kernel import Call, Param, Pointer, View
 from cgraph.kernels.signature import Signature
 from cgraph.kernels.signatures.move import BACKWARD, FILLS, RUNS, STRIDED, TILES
@@ -37,6 +38,9 @@ def copy_calls(target: Target, out: View, x: View) -> list[Call]:
     if out.size == 0:
         return []
     out, x = widened(*ordered(out, broadcast(x, out.shape)))
+    blocks = in_blocks(target, "copy", out, x)
+    if blocks is not None:
+        return blocks
     itemsize, step, each = out.itemsize, x.strides[-1], TASK_BYTES // out.itemsize
     if out.strides[-1] == itemsize:
         if step in (itemsize, 0):

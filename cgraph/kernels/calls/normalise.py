@@ -3,13 +3,14 @@
 from math import prod
 
 from cgraph.kernels.calls.layout import TASK_ELEMENTS
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.signatures.normalise import CHANNELS, ROWS
 from cgraph.kernels.target import Target
 
 
 def layer_norm_calls(
-    out: View, x: View, scale: View | None, shift: View | None, axes: int, epsilon: float
+    target: Target, out: View, x: View, scale: View | None, shift: View | None, axes: int, epsilon: float
 ) -> list[Call]:
     """``(x - mean) / sqrt(variance + epsilon) * scale + shift`` over the last `axes` axes.
 
@@ -20,11 +21,11 @@ def layer_norm_calls(
     """
     length = prod(x.shape[len(x.shape) - axes :])
     check(out, x, scale, shift, length)
-    return rows_calls(out, x, scale, shift, x.size // max(length, 1), (1, 1, length), epsilon)
+    return rows_calls(target, out, x, scale, shift, x.size // max(length, 1), (1, 1, length), epsilon)
 
 
 def group_norm_calls(
-    out: View, x: View, scale: View | None, shift: View | None, groups: int, epsilon: float
+    target: Target, out: View, x: View, scale: View | None, shift: View | None, groups: int, epsilon: float
 ) -> list[Call]:
     """The same over each of `groups` groups of channels of each image, x being ``[n, c, ...]``.
 
@@ -37,10 +38,11 @@ def group_norm_calls(
     if c % groups:
         raise ValueError(f"{groups} groups do not divide {c} channels")
     check(out, x, scale, shift, c)
-    return rows_calls(out, x, scale, shift, n * groups, (groups, c // groups, prod(x.shape[2:])), epsilon)
+    return rows_calls(target, out, x, scale, shift, n * groups, (groups, c // groups, prod(x.shape[2:])), epsilon)
 
 
 def rows_calls(
+    target: Target,
     out: View,
     x: View,
     scale: View | None,
@@ -58,6 +60,9 @@ def rows_calls(
     # a row with one scale for each element is layer normalisation, unless the row is one channel
     if scales == "element" and scale is not None and scale.size != length:
         scales = "segment"
+    blocks = in_blocks(target, "normalise", out, x, scale, shift, scales, rows, shape, epsilon)
+    if blocks is not None:
+        return blocks
     each = max(1, TASK_ELEMENTS // (2 * row))
     step = row * x.itemsize
     call = ROWS.call(

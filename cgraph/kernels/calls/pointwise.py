@@ -34,7 +34,7 @@ def fused_calls(
     check_dtypes(program, results, outs, xs)
     if outs[0].size == 0:
         return []
-    blocks = in_blocks(target, "pointwise", program, outs, xs)
+    blocks = in_blocks(target, "pointwise", program, results, outs, xs)
     if blocks is not None:
         return blocks
     lanes = min(target.lanes_of(instruction[1]) for instruction in program)

@@ -6,27 +6,31 @@ from cgraph.kernels.calls.bands import band_of, banded_tasks
 from cgraph.kernels.calls.images import Images, same_planes
 from cgraph.kernels.calls.laned import Laned
 from cgraph.kernels.calls.lowered import Lowered, chunk_of
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.signatures.pool import WINDOW
+from cgraph.kernels.target import Target
 
 
-def max_pool_calls(out: Images, x: Images, window: Window) -> Lowered:
+def max_pool_calls(target: Target, out: Images, x: Images, window: Window) -> Lowered:
     """The largest value of each window; padding never wins, a NaN always does.
 
     `out` and `x` are both laned, or both plain views of any dtype and strides. A result larger than
     ``window.result`` (ceil mode) has last windows that reach beyond the padding. ValueError when a window has no tap
     inside the image.
     """
-    return pool_calls(out, x, window, "max", False)
+    return pool_calls(target, out, x, window, "max", False)
 
 
-def average_pool_calls(out: Images, x: Images, window: Window, count_include_pad: bool = False) -> Lowered:
+def average_pool_calls(
+    target: Target, out: Images, x: Images, window: Window, count_include_pad: bool = False
+) -> Lowered:
     """The mean of each window over the pixels inside the image, or with `count_include_pad` inside its padding."""
-    return pool_calls(out, x, window, "mean", count_include_pad)
+    return pool_calls(target, out, x, window, "mean", count_include_pad)
 
 
-def pool_calls(out: Images, x: Images, window: Window, kind: str, count_include_pad: bool) -> Lowered:
+def pool_calls(target: Target, out: Images, x: Images, window: Window, kind: str, count_include_pad: bool) -> Lowered:
     to, source = same_planes(out, x)
     (r, s), (down, across), (top, left, bottom, right) = window.kernel, window.stride, window.pad
     tables = [
@@ -37,6 +41,9 @@ def pool_calls(out: Images, x: Images, window: Window, kind: str, count_include_
         raise ValueError(f"some window of {window} has no tap inside an image of {source.rows} x {source.columns}")
     for table, step in zip(tables, (source.row, source.column)):
         table[:, 3] *= step
+    blocks = in_blocks(target, "pool", x.dtype, to, source, window, kind, tables)
+    if blocks is not None and getattr(x, "lanes", 1) == 1:
+        return blocks
     band = band_of(to.rows, to.columns)
     tasks = banded_tasks(to.n, to.count, to.rows, band)
     chunk = chunk_of(tasks, to.columns * (window.taps * 0.5 + 5))

@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from cgraph.kernels.calls.layout import TASK_ELEMENTS, access_of, broadcast, merged, permuted, streams
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous, room
 from cgraph.kernels.signatures.reduce import ACROSS, ALONG, MOST_COLUMNS
@@ -136,6 +137,11 @@ def joining_calls(work: Work, partials: tuple[View, ...], parts: int, out: View)
 def split_call(work: Work, outs: tuple[View, ...], most: int) -> tuple[Call, int]:
     """The call that reduces in at most `most` parts, and their number."""
     kept, reduced = split_axes(work, outs)
+    size = reduced[0].size
+    each = size if kept[0].size >= MANY_OUTPUTS else -(-size // most)
+    found = in_blocks(work.target, "reduce", work.kind, work.program, work.results, kept, reduced, each)
+    if found is not None:
+        return found[0], -(-size // max(each, 1)) or 1
     return (across_call if goes_across(work, kept, reduced) else along_call)(work, kept, reduced, most)
 
 

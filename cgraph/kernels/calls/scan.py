@@ -2,18 +2,23 @@
 
 from cgraph.kernels.calls.index import without
 from cgraph.kernels.calls.move import TASK_BYTES, ordered, run_call
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.signatures.scan import ACROSS, ALONG
+from cgraph.kernels.target import Target
 
 COLUMN_BLOCK = 64  # columns of a task, at least: the axis itself is never cut
 
 
-def scan_calls(out: View, x: View, axis: int, how: str = "add") -> list[Call]:
+def scan_calls(target: Target, out: View, x: View, axis: int, how: str = "add") -> list[Call]:
     """``np.cumsum(x, axis)`` for ``add``; also ``mul``, ``min``, ``max``. `out` has the shape and dtype of `x`."""
     if out.size == 0:
         return []
     n = out.shape[axis]
     places, items = ordered(without(out, axis), without(x, axis))
+    blocks = in_blocks(target, "scan", places, items, (out.strides[axis], x.strides[axis]), n, how)
+    if blocks is not None:
+        return blocks
     beside = places.strides[-1] == items.strides[-1] == out.itemsize
     call = run_call(
         ACROSS if beside else ALONG, (out.dtype, how), {"out": places, "x": items},

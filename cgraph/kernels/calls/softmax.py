@@ -3,6 +3,7 @@
 from math import prod
 
 from cgraph.kernels.calls.layout import access_of, merged, permuted
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.signatures.softmax import COLUMNS, MOST_COLUMNS, ROWS
 from cgraph.kernels.target import Target
@@ -27,6 +28,9 @@ def softmax_calls(target: Target, kind: str, out: View, x: View, axis: int) -> l
     kept = [a for a in range(len(x.shape)) if a != axis]
     kept.sort(key=lambda a: -abs(x.strides[a]))
     over_kept = merged(permuted((x, out), kept))
+    blocks = in_blocks(target, "softmax", kind, over_kept, (x.strides[axis], out.strides[axis]), x.shape[axis])
+    if blocks is not None:
+        return blocks
     lanes = target.lanes_of(x.dtype)
     if abs(x.strides[axis]) != x.itemsize and over_kept[0].shape[-1] >= lanes:
         return [columns_call(target, kind, over_kept, (x.strides[axis], out.strides[axis]), x.shape[axis])]

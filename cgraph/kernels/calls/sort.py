@@ -8,6 +8,7 @@ from math import prod
 from cgraph.alignment import aligned
 from cgraph.kernels.calls.index import without
 from cgraph.kernels.calls.move import copy_calls, fill_calls, ordered, run_call
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.kernel import Call, View, contiguous, room, rooms
 from cgraph.kernels.signatures.sort import DISTINCT, LEADING_ROWS, ROWS, SEARCH
 from cgraph.kernels.target import Target
@@ -20,7 +21,13 @@ LEADING_SHARE = 4  # the first items are selected, not sorted, when they are at 
 
 
 def sort_calls(
-    values: View | None, places: View | None, x: View, axis: int, workspace: View | None, descending: bool = False
+    target: Target,
+    values: View | None,
+    places: View | None,
+    x: View,
+    axis: int,
+    workspace: View | None,
+    descending: bool = False,
 ) -> list[Call]:
     """``np.sort(x, axis)`` and ``np.argsort(x, axis, kind="stable")``, either or both.
 
@@ -39,6 +46,9 @@ def sort_calls(
     few = selects(index, most, n)
     lines = ordered(*(without(v, axis) for v in (out, values or x, places or x, x)))[1:]
     steps = [v.strides[axis] for v in (values or x, places or x, x)]
+    blocks = in_blocks(target, "sort", lines, steps, n, most, (key_dtype(x), index, descending, values is not None))
+    if blocks is not None:
+        return blocks
     views = [replace(v, shape=(*v.shape, n), strides=(*v.strides, step)) for v, step in zip(lines, steps)]
     wanted = values is not None
     family, params = (LEADING_ROWS, (descending, wanted)) if few else (ROWS, (index, descending, wanted))
@@ -110,7 +120,7 @@ def unique_calls(
     assert first is not None
     dense = contiguous(first.at, (x.size,), x.dtype)
     calls = fill_calls(target, out, fill) + copy_calls(target, contiguous(first.at, x.shape, x.dtype), x)
-    calls += sort_calls(dense, None, dense, 0, rest)
+    calls += sort_calls(target, dense, None, dense, 0, rest)
     return [*calls, DISTINCT.call((key_dtype(x),), 1, out=out.at, count=count.at, x=dense.at, n=x.size, most=out.size)]
 
 

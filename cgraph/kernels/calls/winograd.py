@@ -11,7 +11,8 @@ import numpy as np
 from cgraph.alignment import aligned
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.bands import banded_tasks
-from cgraph.kernels.calls.conv import Grid, Place, Source, check_result, tile_calls, tile_ns, tiling_of
+from cgraph.kernels.calls.conv import check_result, tile_calls, tile_ns, tiling_of
+from cgraph.kernels.calls.conv_places import Grid, Place, Source
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.gemm_tile import evenly, spans
 from cgraph.kernels.calls.laned import Laned, require_first_lane

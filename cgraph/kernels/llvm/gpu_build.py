@@ -70,17 +70,21 @@ class GpuBuilder(Builder):
         return lane_by_lane(self, partial(remainder, self), x, y)
 
     # -- threads --------------------------------------------------------------------------------------------------
-    def thread(self) -> Val:
+    def thread(self, anew: bool = False) -> Val:
         """The number of this thread in its block."""
-        return self.cast(self.special("tid.x"), "i8")
+        return self.cast(self.special("tid.x", anew), "i8")
 
     def block(self) -> Val:
         """The number of this block."""
         return self.cast(self.special("ctaid.x"), "i8")
 
-    def block_digits(self, *sizes: Val) -> list[Val]:
+    def block_digits(self, *sizes: Val, anew: bool = False) -> list[Val]:
         """The number of this block as several digits, the last one fastest; before them a first digit, of no size."""
-        rest, found = self.special("ctaid.x"), []
+        return self.digits(self.special("ctaid.x", anew), *sizes)
+
+    def digits(self, x: Val, *sizes: Val) -> list[Val]:
+        """A number below 2**32 as several digits, in the same way."""
+        rest, found = self.cast(x, "u4"), []
         for size in reversed(sizes):
             size = self.cast(size, "u4")
             found.append(self.cast(rest % size, "i8"))
@@ -94,8 +98,14 @@ class GpuBuilder(Builder):
             made = self.wrap(self.b.insert_element(made.v, x.v, self.const(j, "i4").v), x.dtype, len(values))
         return made
 
-    def special(self, name: str) -> Val:
-        """A special register: ``tid.x``, ``ctaid.x``, ``ntid.x`` …"""
+    def special(self, name: str, anew: bool = False) -> Val:
+        """A special register: ``tid.x``, ``ctaid.x``, ``ntid.x`` …
+
+        `anew`: read once more, so that nothing that follows from it is kept in registers over a long loop.
+        """
+        if anew:
+            read = ir.InlineAsm(ir.FunctionType(WORD, []), f"mov.u32 $0, %{name};", "=r", side_effect=True)
+            return self.wrap(self.b.call(read, []), "u4")
         return self.wrap(self.b.call(self.declare(f"llvm.nvvm.read.ptx.sreg.{name}", WORD, []), []), "u4")
 
     def shared(self, dtype: str, count: int) -> Ptr:

@@ -56,7 +56,7 @@ class ToLanes(Op):
     def work(self, target: Target, x: Spec) -> Work:
         def calls(out: View, x: View) -> list[Call]:
             to = self.form.at(out)
-            return [*fill_halo_calls(to), *to_lanes_calls(to, x)]
+            return [*fill_halo_calls(to), *to_lanes_calls(target, to, x)]
 
         return Work(calls)
 
@@ -80,7 +80,7 @@ class ToPlain(Op):
         return self.form.plain(x)
 
     def work(self, target: Target, x: Spec) -> Work:
-        return Work(lambda out, x: to_plain_calls(out, self.form.at(x)))
+        return Work(lambda out, x: to_plain_calls(target, out, self.form.at(x)))
 
     def cut(self, x: Spec) -> Cut:
         top, h = self.form.halo[0], self.form.h
@@ -171,11 +171,11 @@ class InLanes(Op):
         def calls(out: View, *xs: View) -> list[Call]:
             to = self.result.at(out)
             sources = (x if form is None else form.at(x) for x, form in zip(xs, self.sources))
-            return [*fill_halo_calls(to), *self.pixels(to, *sources)]
+            return [*fill_halo_calls(to), *self.pixels(target, to, *sources)]
 
         return Work(calls)
 
-    def pixels(self, out: Laned, *xs: Any) -> Sequence[Call]:
+    def pixels(self, target: Target, out: Laned, *xs: Any) -> Sequence[Call]:
         """Calls that fill the result but for its frame."""
         raise NotImplementedError
 
@@ -183,9 +183,9 @@ class InLanes(Op):
 class LanedPool(InLanes):
     """The largest element of each window, or their mean."""
 
-    def pixels(self, out: Laned, x: Laned) -> Sequence[Call]:
+    def pixels(self, target: Target, out: Laned, x: Laned) -> Sequence[Call]:
         kind, include = ("mean", self.op.count_pad) if isinstance(self.op, AvgPool) else ("max", False)
-        return pool_calls(out, x, window_of(self.op), kind, include).calls
+        return pool_calls(target, out, x, window_of(self.op), kind, include).calls
 
     def cut(self, x: Spec) -> Cut:
         (source,) = self.sources
@@ -204,14 +204,14 @@ class LanedPool(InLanes):
 class LanedPlaces(InLanes):
     """The position of the largest element in each window: int32, as many channels side by side as of the images."""
 
-    def pixels(self, out: Laned, x: Laned) -> Sequence[Call]:
+    def pixels(self, target: Target, out: Laned, x: Laned) -> Sequence[Call]:
         return place_calls(out, x, window_of(self.op)).calls
 
 
 class LanedSpread(InLanes):
     """Elements added up at their places: the gradient of max pooling."""
 
-    def pixels(self, out: Laned, places: Laned, g: Laned) -> Sequence[Call]:
+    def pixels(self, target: Target, out: Laned, places: Laned, g: Laned) -> Sequence[Call]:
         return spread_calls(out, places, g, window_of(self.op)).calls
 
 
@@ -225,7 +225,7 @@ class LanedResize(InLanes):
     op: Resize
     strip: Strip | None = None
 
-    def pixels(self, out: Laned, x: Laned) -> Sequence[Call]:
+    def pixels(self, target: Target, out: Laned, x: Laned) -> Sequence[Call]:
         return self.op.calls(out, x, self.strip)
 
     def cut(self, x: Spec) -> Cut:
@@ -249,7 +249,9 @@ class LanedRoiAlign(InLanes):
 
     op: RoiAlign
 
-    def pixels(self, out: Laned, boxes: View, batch: View, level: View, *levels: Laned) -> Sequence[Call]:
+    def pixels(
+        self, target: Target, out: Laned, boxes: View, batch: View, level: View, *levels: Laned
+    ) -> Sequence[Call]:
         return self.op.calls(out, boxes, batch, level, levels)
 
 
@@ -291,14 +293,14 @@ class LanedRoiAlignGrad(InLanes):
 
     op: RoiAlignGrad
 
-    def pixels(self, out: Laned, boxes: View, batch: View, level: View, g: Laned) -> Sequence[Call]:
+    def pixels(self, target: Target, out: Laned, boxes: View, batch: View, level: View, g: Laned) -> Sequence[Call]:
         return self.op.calls(out, boxes, batch, level, g)
 
 
 class LanedConcat(InLanes):
     """Channels one after the other, when they do not all start with the first lane."""
 
-    def pixels(self, out: Laned, *xs: Laned) -> Sequence[Call]:
+    def pixels(self, target: Target, out: Laned, *xs: Laned) -> Sequence[Call]:
         return concat_calls(out, list(xs))
 
     def cut(self, *specs: Spec) -> Cut:

@@ -63,6 +63,19 @@ def test_boxes_are_found_as_on_the_cpu():
     assert there[1].tolist() == here[1].tolist() and there[2] == here[2] > 0
 
 
+@pytest.mark.parametrize("most", [3, 400])
+def test_many_boxes_are_chosen_by_a_block_of_threads(most):
+    rng = np.random.default_rng(0)
+    corner = rng.uniform(0, 60, (400, 2))
+    boxes = np.concatenate([corner, corner + rng.uniform(1, 9, (400, 2))], 1).astype("float32")
+    x, y, groups = cg.Var((400, 4), name="x"), cg.Var((400,), name="y"), np.arange(400) % 2
+    found = cg.non_maximum_suppression(x, y, most, 0.2, 0.1, groups)
+    function = cg.compile(found, [x, y], engine=SIM)
+    assert "gpu.boxes.suppress" in [kernel.family for kernel in function.program.code.compiled_kernels]
+    here, there = both(found, [x, y], boxes, rng.random(400).astype("float32"))
+    assert there[0].tolist() == here[0].tolist() and there[1] == here[1] > 1
+
+
 # -- Vars -------------------------------------------------------------------------------------------------------------
 
 

@@ -30,12 +30,17 @@ class Blocks(Record):
     each: int
 
 
+def lines_of(dtype: str, count: int, m: int, n: int) -> int:
+    """The largest tile that makes `BUSY` blocks and is more than half full, else the smallest."""
+    *larger, least = TILES[dtype]
+    fitting = (x for x in larger if min(m, n) > x // 2 and count * -(-m // x) * -(-n // x) >= BUSY)
+    return next(fitting, least)
+
+
 def blocks_of(dtype: str, count: int, m: int, n: int, k: int) -> Blocks:
-    """The largest tile that makes `BUSY` blocks, else the smallest; long sums in parts where there are few tiles."""
-    for lines in TILES[dtype]:
-        rows, columns = -(-m // lines), -(-n // lines)
-        if count * rows * columns >= BUSY:
-            break
+    """Tiles of a product; long sums in parts where they are few."""
+    lines = lines_of(dtype, count, m, n)
+    rows, columns = -(-m // lines), -(-n // lines)
     parts = max(1, min(k // LEAST_EACH, BUSY // (count * rows * columns)))
     each = -(-k // (parts * DEPTH)) * DEPTH
     return Blocks(lines, rows, columns, -(-k // each), each)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.build import Ptr, Val, nbytes_of
+from cgraph.kernels.llvm.build import INDEX, Ptr, Val, nbytes_of
 from cgraph.kernels.llvm.epilogue import activation
 from cgraph.kernels.llvm.flow import divided
 from cgraph.kernels.llvm.gpu.tile import ACCESS, Side, Tile
@@ -19,10 +19,8 @@ def product(k: GpuBuilder, dtype: str, lines: int, a_form: str, b_form: str, bia
     left = strided(tile, a_form, a.a + batch * a.a_batch + row * a.a_row, a.a_row, a.a_step, a.m - row)
     right = strided(tile, b_form, a.b + batch * a.b_batch + column * a.b_column, a.b_column, a.b_step, a.n - column)
     low = part * a.each
-    totals = tile.multiply(left, right, low, k.smaller(low + a.each, a.k))
-    out = a.out + part * a.o_part + batch * a.o_batch + row * a.o_row + column * a.o_column
-    bias = a.bias + batch * a.bias_batch + row * a.bias_row + column * a.bias_column if biased else None
-    store(tile, totals, a, out, bias, a.m - row, a.n - column)
+    tile.multiply(left, right, low, k.smaller(low + a.each, a.k))
+    store(k, a, tile, biased)
 
 
 def strided(tile: Tile, form: str, start: Ptr, line_step: Val, step: Val, count: Val) -> Side:
@@ -38,34 +36,31 @@ def strided(tile: Tile, form: str, start: Ptr, line_step: Val, step: Val, count:
     return Side(tile, form, at, count)
 
 
-def store(
-    tile: Tile, totals: list[list[Val]], a: SimpleNamespace, out: Ptr, bias: Ptr | None, rows: Val, columns: Val
-) -> None:
-    """A thread's results, in neighbouring ones where memory has them side by side; `rows` and `columns` are there."""
-    k, wide = tile.k, tile.align // nbytes_of(tile.dtype)
-    address = k.wrap(k.b.ptrtoint(out.v, k.const(0, "i8").v.type), "i8")
-    row_nbytes, activated = a.o_row * nbytes_of(tile.dtype), activation(k, tile.dtype)
-    fits = (a.o_column == 1) & ((address | row_nbytes) % ACCESS == 0) & (columns >= tile.lines)
-    for i, sums in enumerate(totals):
-        row = tile.line(tile.row, i)
-        with k.if_(row < rows):
-            places = [tile.line(tile.column, j) for j in range(tile.each)]
+def store(k: GpuBuilder, a: SimpleNamespace, tile: Tile, biased: bool) -> None:
+    """A thread's results, neighbouring ones in one access where memory has them side by side."""
+    batch, row, column, part = k.block_digits(a.row_tiles, a.column_tiles, a.parts, anew=True)
+    row, column = row * tile.lines, column * tile.lines
+    out = a.out + (part * a.o_part + batch * a.o_batch + row * a.o_row + column * a.o_column)
+    bias = a.bias + (batch * a.bias_batch + row * a.bias_row + column * a.bias_column)
+    places = k.wrap(k.b.ptrtoint(out.v, INDEX), "i8") | a.o_row * nbytes_of(tile.dtype)
+    fits = (a.o_column == 1) & (places % ACCESS == 0) & (column + tile.lines <= a.n)
+    activated, wide = activation(k, tile.dtype), tile.align // nbytes_of(tile.dtype)
+    totals, rows, columns = tile.results()
+    for sums, down in zip(totals, rows):
+        with k.if_(down < a.m - row):
+            here, beside = out + down * a.o_row, bias + down * a.bias_row
 
-            def value(j: int, row: Val = row, sums: list[Val] = sums, places: list[Val] = places) -> Val:
-                x = sums[j]
-                if bias is not None:
-                    x = x + (bias + row * a.bias_row + places[j] * a.bias_column).load()
-                return activated(x)
+            def value(j: int, sums: list[Val] = sums, beside: Ptr = beside) -> Val:
+                return activated(sums[j] + beside.load(columns[j] * a.bias_column) if biased else sums[j])
 
             with k.if_else(fits) as (whole, rest):
                 with whole:
                     for j in range(0, tile.each, wide):
-                        vector = k.vector([value(j + n) for n in range(wide)])
-                        (out + row * a.o_row + places[j]).store(vector, align=tile.align)
+                        here.store(k.vector([value(j + n) for n in range(wide)]), columns[j], align=tile.align)
                 with rest:
-                    for j, place in enumerate(places):
-                        with k.if_(place < columns):
-                            (out + row * a.o_row + place * a.o_column).store(value(j))
+                    for j, across in enumerate(columns):
+                        with k.if_(across < a.n - column):
+                            here.store(value(j), across * a.o_column)
 
 
 @block(THREADS)

@@ -1,7 +1,8 @@
-"""Pointwise on a GPU: neighbouring threads at neighbouring elements, 16 bytes of the widest array for each thread.
+"""Pointwise on a GPU: neighbouring threads at neighbouring elements.
 
-Arrays that do not begin at such an address go element by element. An element is read before it is written, and by the
-thread that writes it, so the result may lie in an operand's bytes.
+``flat``: 16 bytes of the widest array for each thread; arrays that do not begin at such an address go element by
+element. ``walk``: any strides. An element is read before it is written, and by the thread that writes it, so the result
+may lie in an operand's bytes.
 """
 
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from functools import partial
 
 from cgraph.kernels.expression import Program
 from cgraph.kernels.llvm.build import Ptr, Val, nbytes_of
+from cgraph.kernels.llvm.gpu.team import offsets
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.pointwise import operand_dtypes
 from cgraph.kernels.llvm.vmath import evaluate
@@ -33,6 +35,17 @@ def flat(k: GpuBuilder, program: Program, access: str, wide: int) -> None:
             store_side_by_side(k, out, first, [value(k, program, partial(read, j)) for j in range(wide)])
         with rest, k.loop(first, k.smaller(first + wide, a.count)) as at:
             out.store(value(k, program, partial(reader(k, xs, access, at, 1), 0)), at)
+
+
+@block(THREADS)
+def walk(k: GpuBuilder, program: Program, results: tuple[int, ...], dtypes: tuple[str, ...], rank: int) -> None:
+    a, at, count = k.args(), k.task(), len(dtypes)
+    with k.if_(at < a.count):
+        there = offsets(k, a.axes, rank, count, at)
+        places = [k.pointer((a.arrays + i).load() + there[i], d) for i, d in enumerate(dtypes)]
+        found = evaluate(k, program, lambda i: places[i].load(), 0)
+        for out, i in zip(places[count - len(results) :], results):
+            out.store(found[i])
 
 
 def value(k: GpuBuilder, program: Program, load: Callable[[int], Val]) -> Val:

@@ -22,6 +22,7 @@ class Tile:
         lines: rows, and columns, of the results
         each: of them a thread's, along each side
         chunk: results of a thread that are neighbours
+        sums: variables; room: of each side, in shared memory
         width: elements from one product to the next in shared memory; more than `lines`, so that writing along k meets
             other banks
     """
@@ -33,19 +34,25 @@ class Tile:
         self.width = lines + ACCESS // nbytes_of(dtype)
         self.thread = k.thread()
         self.row, self.column = self.thread // SIDE, self.thread % SIDE
+        self.room = [k.shared(dtype, 2 * DEPTH * self.width) for _ in range(2)]
+        self.sums = [[k.slot(0.0, dtype) for _ in range(self.each)] for _ in range(self.each)]
+
+    def results(self) -> tuple[list[list[Val]], list[Val], list[Val]]:
+        """A thread's sums, rows of columns, and which rows and columns of the tile they are."""
+        thread = self.k.thread(anew=True)
+        rows, columns = ([self.line(place, i) for i in range(self.each)] for place in (thread // SIDE, thread % SIDE))
+        return [[x.value for x in row] for row in self.sums], rows, columns
 
     def line(self, place: Val, i: int) -> Val:
         """The `i`-th row or column of a thread at `place` among the 16."""
         return place * self.chunk + (i // self.chunk * SIDE * self.chunk + i % self.chunk)
 
-    def multiply(self, left: "Side", right: "Side", low: Val, high: Val) -> list[list[Val]]:
-        """Sums over the products ``low .. high``, one or more, of all results of a thread: rows of columns.
+    def multiply(self, left: "Side", right: "Side", low: Val, high: Val) -> None:
+        """Add the products ``low .. high``, one or more, to all results of a thread.
 
         The first step has what does not fill one, so that the loop asks nothing.
         """
-        k, sides = self.k, (left, right)
-        totals = [[k.slot(0.0, self.dtype) for _ in range(self.each)] for _ in range(self.each)]
-        room = [k.shared(self.dtype, 2 * DEPTH * self.width) for _ in sides]
+        k, sides, room = self.k, (left, right), self.room
         rest = (high - low - 1) % DEPTH + 1
         for side, shared in zip(sides, room):
             side.put(side.fetch(low, rest), shared)
@@ -56,18 +63,17 @@ class Tile:
             for half, side in enumerate(sides):  # one after the other: fewer elements are on their way
                 found = side.fetch(first)
                 for depth in range(half * DEPTH // 2, (half + 1) * DEPTH // 2):
-                    self.step(totals, room[0] + here, room[1] + here, depth)
+                    self.step(room[0] + here, room[1] + here, depth)
                 side.put(found, room[half] + there)
             k.barrier()
             stage.value = there
         with k.loop(0, DEPTH) as last:
-            self.step(totals, room[0] + stage.value, room[1] + stage.value, last)
-        return [[x.value for x in row] for row in totals]
+            self.step(room[0] + stage.value, room[1] + stage.value, last)
 
-    def step(self, totals: list, left: Ptr, right: Ptr, depth: Val | int) -> None:
+    def step(self, left: Ptr, right: Ptr, depth: Val | int) -> None:
         """A product of every result."""
         xs, ys = self.elements(left, self.row, depth), self.elements(right, self.column, depth)
-        for row, x in zip(totals, xs):
+        for row, x in zip(self.sums, xs):
             for total, y in zip(row, ys):
                 total.value = self.k.fma(x, y, total.value)
 

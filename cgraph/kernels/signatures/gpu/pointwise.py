@@ -1,6 +1,7 @@
-"""A scalar program over arrays that lie in one piece."""
+"""A scalar program over arrays that lie in one piece, or anyhow."""
 
 from cgraph.kernels.signature import Signature, Words
+from cgraph.kernels.signatures.walk import axes
 
 THREADS = 128  # of a block
 
@@ -11,3 +12,13 @@ FLAT = Signature(
     ("program", "access", "wide"),
     {"count": "i8", "arrays": Words(("address",), lambda known: len(known.access))},
 )
+
+# `dtypes`: of operands and results; a thread computes one element
+WALK = Signature(
+    "gpu.pointwise.walk",
+    ("program", "results", "dtypes", "rank"),
+    {
+        "count": "i8", "arrays": Words(("address",), lambda known: len(known.dtypes)),
+        "axes": axes("rank", lambda known: len(known.dtypes)),
+    },
+)  # fmt: skip

@@ -1,0 +1,58 @@
+"""Calls of pools and depthwise convolution in blocks of threads."""
+
+import numpy as np
+
+from cgraph.kernels.calls.activation import Activation
+from cgraph.kernels.calls.conv_shape import ConvShape
+from cgraph.kernels.calls.gpu.team import MOST_ELEMENTS
+from cgraph.kernels.calls.images import Planes, planes_of
+from cgraph.kernels.calls.laned import Laned
+from cgraph.kernels.calls.lowered import Lowered
+from cgraph.kernels.calls.window import Window
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.signatures.gpu.window import DEPTHWISE, POOL, THREADS
+
+
+def result(to: Planes) -> dict[str, int | Pointer]:
+    """The arguments that say where pixels go."""
+    return {
+        "out": to.at, "o_image": to.image, "o_plane": to.plane, "o_row": to.row, "o_column": to.column,
+        "rows": to.rows, "columns": to.columns, "planes": to.count, "count": pixels(to),
+    }  # fmt: skip
+
+
+def pixels(to: Planes) -> int:
+    return to.n * to.count * to.rows * to.columns
+
+
+def pool_calls(
+    dtype: str, to: Planes, source: Planes, window: Window, kind: str, tables: list[np.ndarray]
+) -> Lowered | None:
+    """As `cgraph.kernels.calls.pool.pool_calls`, with its tables; None for more pixels than threads can count."""
+    if pixels(to) >= MOST_ELEMENTS:
+        return None
+    call = POOL.call(
+        (dtype, kind), -(-pixels(to) // THREADS),
+        row_table=Pointer(tables[0]), column_table=Pointer(tables[1]),
+        x=source.at, x_image=source.image, x_plane=source.plane,
+        tap_row=source.row * window.dilation[0], tap_column=source.column * window.dilation[1],
+        **result(to),
+    )  # fmt: skip
+    return Lowered((call,) if call.tasks else (), tuple(tables))
+
+
+def depthwise_calls(
+    shape: ConvShape, out: Laned, x: Laned, weights: Pointer, bias: Pointer | None, activation: Activation
+) -> Lowered | None:
+    """As `cgraph.kernels.calls.depthwise.depthwise_calls`; None for more pixels than threads can count."""
+    to, window = planes_of(out), shape.window
+    if pixels(to) >= MOST_ELEMENTS:
+        return None
+    (r, s), (down, across), (tall, wide) = window.kernel, window.stride, window.dilation
+    call = DEPTHWISE.call(
+        (shape.dtype, bias is not None), -(-pixels(to) // THREADS),
+        x=x.pixel(-window.pad[0], -window.pad[1]), x_image=x.image, x_plane=x.plane,
+        x_row=x.row * down, x_column=x.lanes * across, tap_row=x.row * tall, tap_column=x.lanes * wide,
+        w=weights, bias=bias or weights, kernel_rows=r, kernel_columns=s, **result(to), **activation.args,
+    )  # fmt: skip
+    return Lowered((call,) if call.tasks else ())

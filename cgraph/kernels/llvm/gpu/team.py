@@ -1,0 +1,73 @@
+"""Threads of a block that work at one result together, and where elements lie.
+
+The threads of a team are neighbours, at neighbouring elements of what is reduced; or, where that would be far apart in
+memory, neighbours belong to different teams, at neighbouring results. Their parts are joined two by two in shared
+memory, always in the same order.
+"""
+
+from collections.abc import Callable
+
+from cgraph.kernels.llvm.accumulate import CHAIN, Reduction, State, get, put
+from cgraph.kernels.llvm.build import Ptr, Val
+from cgraph.kernels.llvm.gpu_build import GpuBuilder
+from cgraph.kernels.signatures.gpu.team import THREADS
+
+
+class Team:
+    """Where a thread stands.
+
+    Fields
+        size: threads of a team
+        lane: of the thread in its team; number: of the team in the block
+    """
+
+    def __init__(self, k: GpuBuilder, size: int, across: bool = False) -> None:
+        self.k, self.size, self.teams = k, size, THREADS // size
+        thread = k.thread()
+        self.lane, self.number = (
+            (thread // self.teams, thread % self.teams) if across else (thread % size, thread // size)
+        )
+        self.first, self.step = (self.number, self.teams) if across else (self.number * size, 1)
+
+    def joined(self, state: State, join: Callable[[State, State], State]) -> State:
+        """The states of all threads of a team as one, known to each of them; all threads of the block call this."""
+        k = self.k
+        rooms = [k.shared("u1" if x.dtype == "b1" else x.dtype, THREADS).as_dtype(x.dtype) for x in state]
+        own = self.first + self.lane * self.step
+        for room, x in zip(rooms, state):
+            room.store(x, own)
+        half = self.size // 2
+        while half:
+            k.barrier()
+            with k.if_(self.lane < half):
+                pair = [[room.load(own + other * self.step) for room in rooms] for other in (0, half)]
+                for room, x in zip(rooms, join(*pair)):
+                    room.store(x, own)
+            half //= 2
+        k.barrier()
+        return [room.load(self.first) for room in rooms]
+
+    def reduced(
+        self, reduction: Reduction, low: Val | int, high: Val, value: Callable[[Val], tuple[Val, Val | None]]
+    ) -> State:
+        """The reduction of ``value(position)``, an element and its index, over ``low .. high``."""
+        k = self.k
+        state, total = ([k.slot(x) for x in start(0)] for start in (reduction.start, reduction.total_start))
+        with k.loop(self.lane + low, high, self.size * CHAIN) as first:
+            with k.loop(first, k.smaller(first + self.size * CHAIN, high), self.size) as at:
+                put(state, reduction.add(get(state), *value(at)))
+            put(total, reduction.flush(get(total), get(state)))
+            put(state, reduction.start(0))
+        return reduction.finish(self.joined(get(total), reduction.join))
+
+
+def offsets(k: GpuBuilder, axes: Ptr, rank: int, arrays: int, position: Val) -> list[Val]:
+    """Bytes to a flat position in each of `arrays`; `axes` as in `cgraph.kernels.llvm.walk`, positions below 2**31."""
+    rest, found = k.cast(position, "u4"), [k.const(0, "i8")] * arrays
+    for axis in range(rank):
+        entry = axes + axis * (arrays + 1)
+        extent = k.cast(entry.load(), "u4")
+        digit = k.cast(rest if axis == rank - 1 else rest % extent, "i8")
+        rest = rest // extent
+        found = [x + digit * entry.load(1 + i) for i, x in enumerate(found)]
+    return found

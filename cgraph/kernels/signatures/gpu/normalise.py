@@ -1,0 +1,13 @@
+"""Normalisation of rows that lie side by side, by teams of threads."""
+
+from cgraph.kernels.signature import Signature
+
+# a task: as many rows as a block has teams, of segments times `length` elements; scales as in `normalise.rows`
+TEAMS = Signature(
+    "gpu.normalise.teams",
+    ("dtype", "scales", "team"),
+    {
+        "rows": "i8", "groups": "i8", "segments": "i8", "length": "i8",
+        "x": "dtype*", "out": "dtype*", "scale": "dtype*", "shift": "dtype*", "epsilon": "f8",
+    },
+)  # fmt: skip

@@ -1,0 +1,111 @@
+"""Convolution and its gradients in blocks of threads are what NumPy computes, for shapes of the CPU's tests."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
+from cgraph.kernels.calls.activation import NONE, RELU6
+from cgraph.kernels.calls.conv import conv_calls, conv_overwrites_residual
+from cgraph.kernels.calls.conv_shape import ConvShape
+from cgraph.kernels.calls.gpu import conv as gpu_conv
+from cgraph.kernels.calls.gpu import filter_grad as gpu_filter_grad
+from cgraph.kernels.calls.window import Window
+from cgraph.kernels.kernel import Kernel, Pointer
+from cgraph.kernels.store import store
+from tests.kernels import test_conv, test_conv_transpose, test_filter_grad
+from tests.support.gpu import BLOCKS, GPU, run_on_gpu, run_on_gpu_as
+from tests.support.images import laned, plain
+from tests.support.ptxas import largest_loop, usage
+
+SMALL = (
+    "one pixel",
+    "point with stride",
+    "3x3 with stride and uneven padding",
+    "5x3, dilated",
+    "groups that straddle blocks",
+)
+TRANSPOSED = "3x3, stride 2, one row and column more", "1x1, stride 3: phases without taps", "groups"
+PARTS = (3, 2, 9, 8, 5, Window((3, 3), pad=(1, 1, 1, 1)), 1)
+
+
+def in_blocks(calls, target, order="all"):
+    """Run calls, the last of which with products are in blocks."""
+    assert any(call.kernel.family in ("gpu.conv.tile", "gpu.filter_grad.tile") for call in calls)
+    run_on_gpu_as(calls, target, order)
+
+
+@pytest.mark.parametrize("case", SMALL)
+def test_convolution(case):
+    test_conv.check(np.random.default_rng(0), test_conv.CASES[case], BLOCKS, run=in_blocks)
+
+
+def test_convolution_of_plain_images_and_in_float64():
+    rng, case = np.random.default_rng(0), test_conv.CASES["3x3 with stride and uneven padding"]
+    test_conv.check(rng, case, BLOCKS, is_plain=True, activation=RELU6, run=in_blocks)
+    test_conv.check(rng, case, BLOCKS, "f8", activation=NONE, out_halo=(1, 2, 0, 1), wide=1, run=in_blocks)
+
+
+@pytest.mark.parametrize("case", TRANSPOSED)
+def test_transposed_convolution(case):
+    test_conv_transpose.transposed(test_conv_transpose.CASES[case], BLOCKS, run=in_blocks)
+
+
+@pytest.mark.parametrize("is_plain", [False, True])
+@pytest.mark.parametrize("case", ["stride and dilation", "one weight", "one pixel"])
+def test_gradient_for_the_filters(case, is_plain):
+    test_filter_grad.filter_grad(test_filter_grad.CASES[case], BLOCKS, is_plain=is_plain, run=in_blocks)
+
+
+def test_the_gradient_for_the_filters_of_several_images_and_parts(monkeypatch):
+    monkeypatch.setattr(test_filter_grad.FilterGrad, "images", 2)
+    found = [test_filter_grad.filter_grad(PARTS, BLOCKS, run=in_blocks) for _ in range(2)]
+    assert found[0].tobytes() == found[1].tobytes()
+
+
+@pytest.mark.parametrize("lines", [pytest.param(128, marks=pytest.mark.slow), 64])
+def test_larger_tiles(monkeypatch, lines):
+    for module in (gpu_conv, gpu_filter_grad):
+        monkeypatch.setattr(module, "lines_of", lambda *given: lines)
+    rng = np.random.default_rng(0)
+    test_conv.check(rng, (1, 2, 7, 12, 70, Window((3, 3), pad=(1, 1, 1, 1)), 1), BLOCKS, run=in_blocks)
+    test_filter_grad.filter_grad((2, 8, 5, 5, 67, Window((3, 3), pad=(1, 1, 1, 1)), 1), BLOCKS, run=in_blocks)
+
+
+def test_a_residual_may_be_the_result():
+    rng = np.random.default_rng(0)
+    shape = ConvShape(3, 5, 6, 7, BLOCKS)
+    x, filters, residual = (rng.standard_normal(s).astype("f4") for s in ((1, 3, 5, 6), (7, 3, 1, 1), (1, 7, 5, 6)))
+    out = laned(residual, 1, (0, 0, 0, 0))
+    run_on_gpu(conv_calls(shape, out, laned(x, 1, (0, 0, 0, 0)), Pointer(test_conv.pack_conv(shape, filters)),
+                          residual=out).calls)  # fmt: skip
+    assert conv_overwrites_residual(shape, False)
+    want = residual + test_conv.conv64(x, filters, Window())
+    np.testing.assert_allclose(plain(out), want, rtol=1e-5, atol=1e-5)
+
+
+def test_a_graphs_convolutions_and_gradients_are_computed_in_blocks():
+    rng = np.random.default_rng(0)
+    x, f = cg.Var((2, 8, 5, 6), name="x"), cg.Var((8, 8, 3, 3), name="f")
+    loss = cg.sum(cg.square(cg.conv2d(x, f, pad=(1, 1, 1, 1))))
+    step = cg.compile([loss, *cg.gradient(loss, [x, f])], [x, f], engine=CudaEngine(SIMULATED))
+    plain_step = cg.compile([loss, *cg.gradient(loss, [x, f])], [x, f])
+    families = [k.family for k in step.program.code.compiled_kernels]
+    assert "gpu.conv.tile" in families and "gpu.filter_grad.tile" in families
+    values = [rng.standard_normal(v.shape, "float32") for v in (x, f)]
+    for here, there in zip(step(*values), plain_step(*values)):
+        np.testing.assert_allclose(here, there, rtol=1e-4, atol=1e-3)
+
+
+# with registers of a thread: for two blocks on a multiprocessor, and for one
+TILES = [(Kernel("gpu.conv.tile", ("f4", 128, True, True)), 128), (Kernel("gpu.filter_grad.tile", ("f4", 128)), 255)]
+
+
+@pytest.mark.parametrize("kernel, registers", TILES, ids=str)
+def test_ptxas_finds_no_spill_and_a_main_loop_that_multiplies(kernel, registers, tmp_path):
+    text = store().ptx(kernel, 48, GPU)[1].decode()
+    assert ".f64" not in text.replace("cvt.rn.f32.f64", "", 3)  # the activation's arguments
+    found = usage(text, GPU.cpu, tmp_path)
+    assert found.registers <= registers and found.stack == found.spills == 0
+    loop = largest_loop(text, GPU.cpu, tmp_path)
+    assert loop.count("FFMA") >= 0.85 * len(loop)

@@ -1,0 +1,63 @@
+"""Sorting in blocks of threads: NumPy's stable order, in either direction, of the first items, along any axis."""
+
+import numpy as np
+import pytest
+
+from cgraph.kernels.calls.sort import sort_calls, sort_nbytes, unique_calls, unique_nbytes
+from cgraph.kernels.signatures.gpu.sort import SIZES
+from tests.kernels.test_sort import numbers, scratch_for
+from tests.support.gpu import BLOCKS, run_on_gpu
+from tests.support.kernels import view_of
+
+
+def both(x, axis, index="i8", most=None, descending=False):
+    """The sorted items and their places."""
+    shape = (*x.shape[:axis], most or x.shape[axis], *x.shape[axis + 1 :])
+    values, places = np.zeros(shape, x.dtype), np.full(shape, -1, index)
+    scratch = scratch_for(sort_nbytes(x.shape, axis, x.dtype.str[1:], index, most))
+    (call,) = sort_calls(BLOCKS, view_of(values), view_of(places), view_of(x), axis, scratch, descending)
+    assert call.kernel.is_block
+    run_on_gpu([call])
+    return values, places
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1", "?"])
+@pytest.mark.parametrize("shape, axis", [((2, 1), 1), ((3, 64), 1), ((2, 65), 1), ((9, 4), 0), ((2, 7, 3), 1)])
+def test_stable_order(shape, axis, dtype):
+    x = numbers(shape, "b1" if dtype == "?" else dtype)
+    values, places = both(x, axis, "i4")
+    np.testing.assert_array_equal(places, np.argsort(x, axis, kind="stable"))
+    assert values.tobytes() == np.take_along_axis(x, places.astype("i8"), axis).tobytes()
+
+
+def test_descending_with_nan_last_and_the_first_items_alone():
+    x = numbers((3, 70), "f4")
+    values, places = both(x, 1, most=20, descending=True)
+    order = np.array([sorted(range(70), key=lambda i: (np.isnan(row[i]), -np.nan_to_num(row[i]))) for row in x])
+    np.testing.assert_array_equal(places, order[:, :20])
+    np.testing.assert_array_equal(values, np.take_along_axis(x, order, 1)[:, :20])
+
+
+def test_places_or_values_alone_in_place_and_of_strided_views():
+    x = np.random.default_rng(0).random((4, 80)).astype("f4")
+    places = np.zeros((4, 40), "i8")
+    run_on_gpu(sort_calls(BLOCKS, None, view_of(places), view_of(x[:, ::-2]), 1, scratch_for(1 << 16)))
+    np.testing.assert_array_equal(places, np.argsort(x[:, ::-2], 1))
+    want = np.sort(x[:, ::-2], 1)
+    run_on_gpu(sort_calls(BLOCKS, view_of(x[:, ::-2]), None, view_of(x[:, ::-2]), 1, scratch_for(1 << 16)))
+    np.testing.assert_array_equal(x[:, ::-2], want)
+
+
+def test_rows_that_shared_memory_does_not_hold_have_the_other_kernel():
+    x = np.zeros((1, SIZES[-1] + 1), "f4")
+    room = scratch_for(sort_nbytes(x.shape, 1, "f4", ""))
+    (call,) = sort_calls(BLOCKS, view_of(x), None, view_of(x), 1, room)
+    assert not call.kernel.is_block
+
+
+def test_distinct_values():
+    x, out, count = numbers((60,), "f4"), np.zeros(10, "f4"), np.zeros(1, "i8")
+    run_on_gpu(unique_calls(BLOCKS, view_of(out), view_of(count), view_of(x), scratch_for(unique_nbytes(60, "f4")), -9))
+    want = np.unique(x)
+    np.testing.assert_array_equal(out[: count[0]], want)
+    assert count[0] == len(want) and (out[count[0] :] == -9).all()
