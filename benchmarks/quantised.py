@@ -1,12 +1,14 @@
 """Quantized networks: files that onnxruntime's own static quantizer writes, here and there, beside our floats.
 
 python -m benchmarks.quantised [networks] [u8s8|s8s8] [1|2]
+python -m benchmarks.quantised processor [networks] [u8s8|s8s8]     the same by processor time, on a loaded machine
 python -m benchmarks.quantised products     products of matrices beside the peak of one thread
 """
 
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,7 @@ from cgraph.ops.physical.integer import PackedIntegerMatmul
 
 NETWORKS = ("resnet50", "mobilenet_v2", "squeezenet1_1")
 FORMS = ("u8s8", "s8s8")
+ROUNDS = 15
 SAMPLES = 4  # random pictures that ranges are taken of
 PRODUCTS = ((512, 512, 512), (64, 512, 128))
 ENGINES = ("cgraph", "onnxruntime", "float")
@@ -83,6 +86,25 @@ def onnxruntime_run(case: str, image: np.ndarray, threads: int) -> networks.Run:
     return lambda: session.run(None, {"image": image})
 
 
+def processor_times(case: str) -> dict[str, float]:
+    """Seconds of the processor that one thread of each takes: the least of some runs in turns, in one process."""
+    runs = {name: prepare(name, case, 1) for name in ENGINES}
+    found = dict.fromkeys(runs, float("inf"))
+    for _ in range(ROUNDS):
+        for name, run in runs.items():
+            start = time.process_time()
+            run()
+            found[name] = min(found[name], time.process_time() - start)
+    return found
+
+
+def processor(names: Sequence[str], forms: Sequence[str]) -> None:
+    for case in (f"{name} {form}" for form in forms for name in names):
+        times = processor_times(case)
+        ratios = "".join(f", {times[n] / times['cgraph']:.2f} times as fast as {n}" for n in ENGINES[1:])
+        print(f"{case}: " + ", ".join(f"{n} {1e3 * t:.3g} ms" for n, t in times.items()) + ratios, flush=True)
+
+
 def placed(array: np.ndarray) -> View:
     """An array's values where a cache line begins, as the engine lays constants out."""
     made = aligned(array.nbytes).view(array.dtype)
@@ -125,6 +147,9 @@ def main(words: list[str]) -> None:
         return
     names = [x for x in NETWORKS if x in words] or NETWORKS
     forms = [x for x in FORMS if x in words] or FORMS
+    if "processor" in words:
+        processor(names, forms)
+        return
     threads = [n for n in (1, 2) if str(n) in words] or (1, 2)
     print("| case | threads | ours, ms | onnxruntime | our floats | x onnxruntime | x our floats | difference |")
     print("|---|---|---|---|---|---|---|---|")
