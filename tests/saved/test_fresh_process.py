@@ -10,10 +10,10 @@ from tests.support.saved import CASES, Case, network, same_in_a_fresh_process, s
 FEW = """
 cgraph cgraph.alignment cgraph.cell cgraph.engine cgraph.engine.cpu cgraph.engine.cpu.code cgraph.engine.cpu.cores
 cgraph.engine.cpu.program cgraph.engine.cpu.threads cgraph.engine.instance cgraph.errors cgraph.ir cgraph.ir.spec
-cgraph.kernels cgraph.kernels.image cgraph.kernels.kernel cgraph.kernels.mapped cgraph.kernels.signature cgraph.memory
-cgraph.memory.recompute cgraph.memory.tables cgraph.owned cgraph.record cgraph.runner cgraph.saved cgraph.saved.folder
-cgraph.saved.layout cgraph.saved.manifest cgraph.saved.parts cgraph.saved.program cgraph.saved.read cgraph.turns
-cgraph.version
+cgraph.kernels cgraph.kernels.image cgraph.kernels.kernel cgraph.kernels.mapped cgraph.kernels.signature
+cgraph.memory cgraph.memory.recompute cgraph.memory.tables cgraph.owned cgraph.record cgraph.rooms cgraph.runner
+cgraph.saved cgraph.saved.folder cgraph.saved.layout cgraph.saved.manifest cgraph.saved.parts cgraph.saved.program
+cgraph.saved.read cgraph.turns cgraph.version
 """.split()
 NETWORKS = "resnet18 resnet50 mobilenet_v1 mobilenet_v2 squeezenet1_1 densenet121 inception_v3 lenet".split()
 
