@@ -192,6 +192,18 @@ def test_an_image_as_input_and_a_var_beside_it():
     assert total.value == 5
 
 
+def test_filters_that_are_vars_are_packed_before_the_rows_come():
+    rng = np.random.default_rng(0)
+    x, w = cg.Var((1, 8, 200, 24), name="x"), cg.Var((16, 8, 3, 3), name="w")
+    w.assign(rng.standard_normal(w.shape).astype("f4"))
+    y = cg.max_pool2d(cg.relu(cg.conv2d(x, w, 1, 1)), 2)
+    by_rows, whole = cg.compile(y, [x], rows=[x, y], budget=150_000), cg.compile(y, [x])
+    value = rng.standard_normal(x.shape).astype("f4")
+    for factor in (1, 2):
+        w.assign(w.value * np.float32(factor))
+        np.testing.assert_array_equal(by_rows(value), whole(value))
+
+
 # -- what goes wrong ---------------------------------------------------------------------------------------------------
 
 
