@@ -16,7 +16,7 @@ from cgraph.errors import bytes_text
 
 OUT = Path("out")
 BUDGET = 64 << 20
-ROWS = 32  # that the picture is made by
+ROWS = 8  # that the picture is made by
 
 
 def picture(side: int) -> Iterator[np.ndarray]:
@@ -54,20 +54,24 @@ def network(x: cg.Node) -> cg.Node:
     return (cg.sigmoid(scores) * 255).astype("uint8")
 
 
+def through(x: cg.Var, y: cg.Node, source: Iterator[np.ndarray] | np.ndarray, name: str) -> np.ndarray:
+    """What `y` is of the picture, in a mapped file."""
+    begin = time.perf_counter()
+    function = cg.compile(y, [x], rows=[x, y], budget=BUDGET)
+    compiled = time.perf_counter()
+    found = function(source, out=np.lib.format.open_memmap(OUT / f"{name}.npy", "w+", "uint8", y.shape))
+    seconds = f"{compiled - begin:.1f} s compiling, {time.perf_counter() - compiled:.1f} s"
+    peak = bytes_text(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
+    print(f"{name}: {seconds}; arena {bytes_text(function.nbytes)}, process {peak} at most")
+    return found
+
+
 def main() -> None:
     OUT.mkdir(exist_ok=True)
     side = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
     x = cg.Var((1, 1, side, side), "uint8", name="picture")
-    source: Iterator[np.ndarray] | np.ndarray = picture(side)
-    for name, y in {"filtered": filters(x), "segments": network(x)}.items():
-        begin = time.perf_counter()
-        function = cg.compile(y, [x], rows=[x, y], budget=BUDGET)
-        compiled = time.perf_counter()
-        to = np.lib.format.open_memmap(OUT / f"{name}.npy", "w+", "uint8", y.shape)
-        source = function(source, out=to)  # a file, which the network reads by rows
-        seconds = f"{compiled - begin:.1f} s compiling, {time.perf_counter() - compiled:.1f} s"
-        peak = bytes_text(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
-        print(f"{name}: {seconds}; arena {bytes_text(function.nbytes)}, process {peak} at most")
+    filtered = through(x, filters(x), picture(side), "filtered")
+    through(x, network(x), filtered, "segments")
 
 
 if __name__ == "__main__":
