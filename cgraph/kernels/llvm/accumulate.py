@@ -8,7 +8,8 @@ The index of an extreme value starts at 0 and moves only when a value is better,
 
 from math import inf
 
-from cgraph.kernels.llvm.build import Builder, Slot, Val, nbytes_of
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.values import Slot, Val, nbytes_of
 from cgraph.kernels.llvm.vfloat import two_sum
 from cgraph.kernels.llvm.vmath import largest, smallest
 from cgraph.record import Record

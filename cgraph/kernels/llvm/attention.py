@@ -15,10 +15,11 @@ Source: Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:22
 from collections.abc import Callable
 from math import inf
 
-from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.flow import changed_if, divided, fold, transposed
 from cgraph.kernels.llvm.multiply import multiply_add
+from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.vexp import exp
 from cgraph.kernels.signatures.attention import KEYS
 

@@ -8,9 +8,10 @@ same bits by both kernels.
 from math import inf
 
 from cgraph.kernels.llvm.attention import Unit, joined, loaded
-from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.flow import divided, fold, shuffle, transposed
+from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.vexp import exp
 from cgraph.kernels.signatures.attention import KEYS
 

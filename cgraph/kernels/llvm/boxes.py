@@ -1,6 +1,7 @@
 """Choosing boxes: one after another by falling score, unless one that is chosen covers it."""
 
-from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.values import Ptr, Val
 
 
 def suppress(k: Builder, dtype: str, grouped: bool) -> None:

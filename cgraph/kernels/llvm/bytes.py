@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from cgraph.kernels.llvm.build import Builder, Ptr, Val, vector_type
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.flow import shuffle
+from cgraph.kernels.llvm.values import Ptr, Val, vector_type
 
 BEYOND = 1024.0  # no byte and no zero point is as far from 0
 ROUNDING = 12582912.0  # 1.5 * 2**23: a float32 near it has steps of 1

@@ -6,11 +6,12 @@ that serves any filter size, stride, dilation and group with one code path. Weig
 
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.epilogue import Activation
 from cgraph.kernels.llvm.flow import changed_if, divided, each_task, fold, prefetch
 from cgraph.kernels.llvm.multiply import first_sums, multiply_add
+from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.record import Record
 
 

@@ -9,11 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from cgraph.kernels.kernel import LINE
-from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP, dots, rounded, store_bytes, to_bytes
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.conv import next_panel_share
 from cgraph.kernels.llvm.flow import changed_if, divided, each_task, first_lanes, fold, masked_store, prefetch
+from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.record import Record
 
 

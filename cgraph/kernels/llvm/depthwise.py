@@ -7,10 +7,11 @@ pixels it serves; others run over their taps.
 from functools import partial
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.epilogue import Activation
 from cgraph.kernels.llvm.flow import banded_rows, fold
+from cgraph.kernels.llvm.values import Ptr, Val
 
 
 @final

@@ -6,11 +6,12 @@ four channels of a convolution are. Filters of at most three columns and stride 
 
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP, as_vector, dots
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.conv8 import finish
 from cgraph.kernels.llvm.flow import banded_rows, shuffle
+from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.record import Record
 
 

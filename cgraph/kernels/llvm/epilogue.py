@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.values import Val
 
 
 def activation(k: Builder, dtype: str) -> Callable[[Val], Val]:

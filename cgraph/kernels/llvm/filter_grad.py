@@ -7,9 +7,10 @@ taps read there, one scalar for each tap and channel.
 from itertools import product
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.flow import divided, fold
+from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.record import Record
 
 

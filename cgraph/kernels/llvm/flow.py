@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 from llvmlite import ir
 
-from cgraph.kernels.llvm.build import BOOL, INDEX, POINTER, VOID, Builder, Ptr, Slot, Val, vector_type
+from cgraph.kernels.llvm.build import INDEX, POINTER, VOID, Builder
+from cgraph.kernels.llvm.values import BOOL, Ptr, Slot, Val, vector_type
 
 Carried = Val | Ptr
 

@@ -10,11 +10,12 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.epilogue import Activation
 from cgraph.kernels.llvm.flow import changed_if, divided, each_task, first_lanes, fold, masked_load, masked_store
 from cgraph.kernels.llvm.multiply import multiply_add
+from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.record import Record
 
 UNROLL, UNROLL_ROWS = 8, 4  # steps written out, with `a` in panels and in rows

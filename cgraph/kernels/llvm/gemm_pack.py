@@ -7,9 +7,10 @@ neighbours along k. Lines beyond the last repeat it: their sums are never stored
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cgraph.kernels.llvm.build import Builder, Ptr
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.flow import divided, transposed
+from cgraph.kernels.llvm.values import Ptr
 
 
 @final

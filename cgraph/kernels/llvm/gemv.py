@@ -6,11 +6,12 @@ A sum runs over k in order, whatever the task.
 from functools import partial
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.epilogue import Activation
 from cgraph.kernels.llvm.flow import changed_if, divided, first_lanes, fold, masked_load, masked_store, total
 from cgraph.kernels.llvm.gemm import put_masked
+from cgraph.kernels.llvm.values import Ptr, Val
 
 
 @final

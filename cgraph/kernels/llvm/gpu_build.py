@@ -13,8 +13,9 @@ from functools import partial
 
 from llvmlite import ir
 
-from cgraph.kernels.llvm.build import INDEX, POINTER, VOID, Builder, Ptr, Val, scalar_type
+from cgraph.kernels.llvm.build import INDEX, POINTER, VOID, Builder
 from cgraph.kernels.llvm.rare import RARE, lgamma, remainder
+from cgraph.kernels.llvm.values import Ptr, Val, scalar_type
 from cgraph.kernels.llvm.vfloat import lane_by_lane
 
 GPU_KERNEL_TYPE = ir.FunctionType(VOID, [POINTER, INDEX])

@@ -6,8 +6,9 @@ address is 0); reading then takes the nearest element, writing leaves it out, so
 
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.move import UNROLL, Run, copy_items, each_run
+from cgraph.kernels.llvm.values import Val
 
 
 def gather(k: Builder, itemsize: int, index: str, how: str):

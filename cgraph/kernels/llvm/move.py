@@ -10,8 +10,9 @@ from types import SimpleNamespace
 from llvmlite import ir
 
 from cgraph.kernels.kernel import LINE
-from cgraph.kernels.llvm.build import VOID, Builder, Ptr, Val
+from cgraph.kernels.llvm.build import VOID, Builder
 from cgraph.kernels.llvm.flow import transposed
+from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.walk import walk
 from cgraph.record import Record
 

@@ -8,7 +8,8 @@ Measured: docs/performance.md, single layers.
 
 from collections.abc import Sequence
 
-from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.values import Val
 
 Sums = list[Val]  # by pixel, then vector
 

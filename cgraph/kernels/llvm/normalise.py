@@ -9,9 +9,10 @@ errors kept, the variance in a second pass about the mean). Scale and shift are 
 from collections.abc import Callable
 
 from cgraph.kernels.llvm.accumulate import Reduction, get, put
-from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.pointwise import Stream, streams_of
 from cgraph.kernels.llvm.rowwise import each
+from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.vpow import pow_
 from cgraph.record import Record
 

@@ -7,8 +7,9 @@ the best that it has seen, and the best of all lanes is taken at the end.
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.flow import fold, shuffle
+from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.signatures.placing import FAR
 
 

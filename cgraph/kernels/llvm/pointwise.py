@@ -15,8 +15,9 @@ from llvmlite import ir
 
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import LINE
-from cgraph.kernels.llvm.build import Builder, Ptr, Val, nbytes_of
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.flow import prefetch
+from cgraph.kernels.llvm.values import Ptr, Val, nbytes_of
 from cgraph.kernels.llvm.vmath import evaluate
 from cgraph.kernels.llvm.walk import load_strided, store_strided, walk
 from cgraph.record import Record, replace

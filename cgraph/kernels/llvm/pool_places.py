@@ -3,10 +3,11 @@
 On images in lanes a vector is a block's channels, each of which has a place of its own; on plain ones it is one value.
 """
 
-from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.flow import divided, fold
 from cgraph.kernels.llvm.pool import least
+from cgraph.kernels.llvm.values import Val
 
 
 @final

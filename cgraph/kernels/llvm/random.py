@@ -8,7 +8,8 @@ from math import pi
 
 from llvmlite import ir
 
-from cgraph.kernels.llvm.build import Builder, Val, nbytes_of
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.values import Val, nbytes_of
 from cgraph.kernels.llvm.vlog import log
 from cgraph.kernels.llvm.vtrig import cos, sin
 from cgraph.kernels.philox import LANES, MULTIPLIERS, ROUNDS, STEPS

@@ -19,8 +19,9 @@ from math import inf, nan, pi
 
 from llvmlite import ir
 
-from cgraph.kernels.llvm.build import INDEX, POINTER, Builder, Ptr, Val
+from cgraph.kernels.llvm.build import INDEX, POINTER, Builder
 from cgraph.kernels.llvm.flow import fold
+from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.vexp import exp
 from cgraph.kernels.llvm.vfloat import flip_sign, horner, magnitude, sign_bit, wide
 from cgraph.kernels.llvm.vlog import log

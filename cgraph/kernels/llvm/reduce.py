@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from cgraph.kernels.expression import Program
 from cgraph.kernels.llvm.accumulate import CHAIN, Reduction, State, get, put
-from cgraph.kernels.llvm.build import Builder, Ptr, Slot, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.pointwise import Stream, lanes_for, listed, load_vector, operand_dtypes, streams_of
+from cgraph.kernels.llvm.values import Ptr, Slot, Val
 from cgraph.kernels.llvm.vmath import evaluate
 from cgraph.kernels.llvm.walk import store_strided, walk, walk_groups
 from cgraph.kernels.signatures.reduce import MOST_COLUMNS

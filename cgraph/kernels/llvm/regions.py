@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.flow import divided
 from cgraph.kernels.llvm.index import complain
+from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.signatures.regions import IMAGES
 
 Taps = list[tuple[Val, Val]]

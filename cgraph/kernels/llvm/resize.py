@@ -1,8 +1,9 @@
 """Resizing images by tables of rows and columns, on images in lanes or plain views."""
 
-from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.flow import divided
+from cgraph.kernels.llvm.values import Val
 
 
 @final

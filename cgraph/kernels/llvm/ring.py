@@ -9,9 +9,10 @@ from types import SimpleNamespace
 from llvmlite import ir
 
 from cgraph.kernels.control import FAILED, FREED, HALT, READ
-from cgraph.kernels.llvm.build import INDEX, POINTER, Builder, Val
+from cgraph.kernels.llvm.build import INDEX, POINTER, Builder
 from cgraph.kernels.llvm.compile import called_as
 from cgraph.kernels.llvm.interpret import INT, load, nap, store, wake
+from cgraph.kernels.llvm.values import Val
 
 INTERRUPTED, ENDED = 4, -1  # EINTR; the file is shorter than it was
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.flow import each_task
+from cgraph.kernels.llvm.values import Ptr, Val
 
 
 def set(k: Builder) -> None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Collection
 
-from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.pointwise import Stream, load_vector
+from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.walk import store_strided
 
 # load stream i; store to stream i; lanes that lie past the end of the row (None: none do)

@@ -2,9 +2,10 @@
 
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.index import combined
 from cgraph.kernels.llvm.move import Run, each_run
+from cgraph.kernels.llvm.values import Val
 
 
 def along(k: Builder, dtype: str, how: str):

@@ -8,9 +8,10 @@ axis lying across memory. `out` may be `x`.
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.accumulate import Reduction, State, get, put
-from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.pointwise import Stream, load_vector, streams_of
 from cgraph.kernels.llvm.rowwise import each
+from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vexp import exp
 from cgraph.kernels.llvm.vfloat import magnitude, two_sum
 from cgraph.kernels.llvm.vlog import log

@@ -8,8 +8,9 @@ row is one thread's work. NaN comes last in either direction; -0 equals 0.
 from collections.abc import Callable
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.build import Builder, Ptr, Slot, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.move import Run, each_run
+from cgraph.kernels.llvm.values import Ptr, Slot, Val
 from cgraph.record import Record
 
 PIECE = 8  # items sorted by insertion

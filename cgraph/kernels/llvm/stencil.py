@@ -12,8 +12,9 @@ from contextlib import ExitStack, contextmanager
 
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import LINE
-from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.pointwise import Row, lanes_for, listed, operand_dtypes, streams_of
+from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.walk import offsets_of
 from cgraph.record import Record
 

@@ -4,7 +4,8 @@ from functools import reduce
 from operator import and_
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.build import Builder, Slot, Val
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.values import Slot, Val
 from cgraph.kernels.signatures.trees import EQUAL, MISSING
 
 SIDE_BY_SIDE = 8

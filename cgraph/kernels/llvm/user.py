@@ -17,8 +17,9 @@ from numpy import dtype as numpy_dtype
 
 from cgraph.errors import NoKernelError
 from cgraph.kernels.expression import code_of
-from cgraph.kernels.llvm.build import POINTER, Builder, Ptr, Val, vector_type
+from cgraph.kernels.llvm.build import POINTER, Builder
 from cgraph.kernels.llvm.pointwise import listed
+from cgraph.kernels.llvm.values import Ptr, Val, vector_type
 from cgraph.kernels.llvm.vmath import FLOAT
 from cgraph.kernels.llvm.walk import walk
 from cgraph.kernels.user_function import UserFunction, user_function

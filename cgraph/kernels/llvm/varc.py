@@ -7,7 +7,8 @@ of the square root put back. atan2: the quotient of the smaller by the larger ma
 
 from math import inf, nan
 
-from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vfloat import flip_sign, horner, magnitude, sign_bit, two_mul, wide
 
 # (asin r - r) / r**3 in r**2, |r| <= 1/2

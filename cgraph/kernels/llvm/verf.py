@@ -5,7 +5,8 @@ G the best polynomial (Remez) about the middle of its range, and the rounding er
 uses ``erf x = 1 - e**Q(x)`` with Q the best polynomial for ``log erfc``.
 """
 
-from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vexp import exp, exp_minus_square
 from cgraph.kernels.llvm.vfloat import flip_sign, horner, magnitude, sign_bit, wide
 

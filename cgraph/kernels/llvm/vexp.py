@@ -4,7 +4,8 @@ The polynomial is the best one in relative error (Remez exchange), below 0.06 un
 and of float64. Results that are denormal are rounded once; overflow gives infinity, a NaN stays one.
 """
 
-from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vfloat import format_of, horner, magnitude, nearest, power_of_two, scale, two_mul
 
 LOG2_E = 1.4426950408889634

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
-from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.values import Val
 from cgraph.record import Record
 
 

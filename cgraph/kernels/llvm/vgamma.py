@@ -1,6 +1,7 @@
 """The gamma function and its logarithm: the C library's, lane by lane; rare in array programs."""
 
-from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vfloat import lane_by_lane, libm, wide
 
 

@@ -2,7 +2,8 @@
 
 from math import inf, nan
 
-from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vexp import clamp, exp, quotient_and_rest, tail
 from cgraph.kernels.llvm.vfloat import flip_sign, horner, magnitude, power_of_two, sign_bit, wide
 from cgraph.kernels.llvm.vlog import log1p

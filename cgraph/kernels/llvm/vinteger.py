@@ -1,6 +1,7 @@
 """Integer primitives that need care: what a processor would trap on, or LLVM leaves undefined, has a value here."""
 
-from cgraph.kernels.llvm.build import Builder, Val, nbytes_of
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.values import Val, nbytes_of
 from cgraph.kernels.llvm.vfloat import any_lane
 
 

@@ -7,7 +7,8 @@ Zero gives -infinity, a negative number NaN; denormals are scaled first.
 
 from math import inf, nan
 
-from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vfloat import fast_two_sum, format_of, horner, split_exponent, wide
 
 # (log((1 + s) / (1 - s)) - 2 s) / s**3 in s**2, |s| <= 0.1716

@@ -9,7 +9,8 @@ lane; those functions are thread-safe.
 from collections.abc import Callable
 
 from cgraph.kernels.expression import Program, constant_of
-from cgraph.kernels.llvm.build import Builder, Val, nbytes_of
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.values import Val, nbytes_of
 from cgraph.kernels.llvm.varc import acos, asin, atan, atan2
 from cgraph.kernels.llvm.verf import erf, erfc
 from cgraph.kernels.llvm.vexp import exp, exp2, expm1, sigmoid

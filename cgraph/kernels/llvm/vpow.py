@@ -7,7 +7,8 @@ of float64 with a single logarithm, within 0.51 ulp.
 
 from math import inf, nan
 
-from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vexp import clamp, exp_sum
 from cgraph.kernels.llvm.vfloat import (
     fast_two_sum,

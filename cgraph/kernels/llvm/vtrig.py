@@ -8,7 +8,8 @@ the C library's function, in a branch that is rarely taken; its error is the C l
 
 from collections.abc import Sequence
 
-from cgraph.kernels.llvm.build import Builder, Val
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vfloat import F8, flip_sign, format_of, horner, libm, magnitude, nearest, rarely, two_sum, wide
 
 ONE_BY_PI = 0.3183098861837907

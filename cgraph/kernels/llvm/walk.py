@@ -6,7 +6,8 @@ bytes. Divisions are done once for a run of rows along the first axis, never for
 
 from collections.abc import Callable
 
-from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.values import Ptr, Val
 
 
 def walk(

@@ -10,10 +10,11 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from cgraph.kernels.llvm.build import Builder, Ptr, Val
+from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.epilogue import Activation
 from cgraph.kernels.llvm.flow import banded_rows, changed_if, choose, divided, prefetch
+from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
 
 TILES_AHEAD = 2  # how far V and M are asked for: more places at once than a core follows by itself

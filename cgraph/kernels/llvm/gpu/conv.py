@@ -7,10 +7,10 @@ read neighbouring pixels, so images need not lie with their channels side by sid
 from collections.abc import Callable
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.build import Ptr, Val
 from cgraph.kernels.llvm.epilogue import activation
 from cgraph.kernels.llvm.gpu.tile import Side, Tile
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
+from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.signatures.gpu.gemm import THREADS
 
 

@@ -5,9 +5,9 @@ The sums run over the pixels of one image after the other, whose places stand in
 
 from collections.abc import Callable
 
-from cgraph.kernels.llvm.build import Ptr, Val
 from cgraph.kernels.llvm.gpu.tile import Side, Tile
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
+from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.signatures.gpu.gemm import THREADS
 
 

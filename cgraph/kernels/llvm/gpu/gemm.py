@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.build import INDEX, Ptr, Val, nbytes_of
+from cgraph.kernels.llvm.build import INDEX
 from cgraph.kernels.llvm.epilogue import activation
 from cgraph.kernels.llvm.flow import divided
 from cgraph.kernels.llvm.gpu.tile import ACCESS, Side, Tile
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
+from cgraph.kernels.llvm.values import Ptr, Val, nbytes_of
 from cgraph.kernels.signatures.gpu.gemm import THREADS
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from cgraph.kernels.llvm.accumulate import Reduction
-from cgraph.kernels.llvm.build import Val
 from cgraph.kernels.llvm.gpu.team import Team
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
+from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.signatures.gpu.team import THREADS
 
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from functools import partial
 
 from cgraph.kernels.expression import Program
-from cgraph.kernels.llvm.build import Ptr, Val, nbytes_of
 from cgraph.kernels.llvm.gpu.team import offsets
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.pointwise import operand_dtypes
+from cgraph.kernels.llvm.values import Ptr, Val, nbytes_of
 from cgraph.kernels.llvm.vmath import evaluate
 from cgraph.kernels.signatures.gpu.pointwise import THREADS
 

@@ -2,10 +2,10 @@
 
 from cgraph.kernels.expression import Program
 from cgraph.kernels.llvm.accumulate import Reduction
-from cgraph.kernels.llvm.build import Val
 from cgraph.kernels.llvm.gpu.team import Team, offsets
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.pointwise import operand_dtypes
+from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vmath import evaluate
 from cgraph.kernels.signatures.gpu.team import THREADS
 

@@ -5,10 +5,10 @@ element is read for the last time by the thread that writes it, so `out` may be 
 """
 
 from cgraph.kernels.llvm.accumulate import Reduction
-from cgraph.kernels.llvm.build import Val
 from cgraph.kernels.llvm.gpu.team import Team, offsets
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.softmax import finite_or_zero
+from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.llvm.vexp import exp
 from cgraph.kernels.llvm.vlog import log
 from cgraph.kernels.signatures.gpu.team import THREADS

@@ -4,9 +4,9 @@ Bitonic sort (Batcher 1968) of items with their places: equal items are told apa
 stable. What fills a row up to a power of two comes last. O(n log² n) comparisons. NaN comes last in either direction.
 """
 
-from cgraph.kernels.llvm.build import Val
 from cgraph.kernels.llvm.gpu.team import offsets
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
+from cgraph.kernels.llvm.values import Val
 from cgraph.kernels.signatures.gpu.sort import THREADS
 
 

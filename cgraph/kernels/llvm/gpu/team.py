@@ -8,8 +8,8 @@ memory, always in the same order.
 from collections.abc import Callable
 
 from cgraph.kernels.llvm.accumulate import CHAIN, Reduction, State, get, put
-from cgraph.kernels.llvm.build import Ptr, Val
 from cgraph.kernels.llvm.gpu_build import GpuBuilder
+from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.signatures.gpu.team import THREADS
 
 

@@ -7,8 +7,8 @@ a step. Sums run along k in order, each addition fused with its product.
 
 from collections.abc import Callable
 
-from cgraph.kernels.llvm.build import Ptr, Val, nbytes_of
 from cgraph.kernels.llvm.gpu_build import GpuBuilder
+from cgraph.kernels.llvm.values import Ptr, Val, nbytes_of
 from cgraph.kernels.signatures.gpu.gemm import DEPTH, SIDE, THREADS
 
 ACCESS = 16  # bytes that a thread reads or writes at once

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
-from cgraph.kernels.llvm.build import Ptr, Val
 from cgraph.kernels.llvm.epilogue import activation
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.pool import larger, least
+from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.signatures.gpu.window import THREADS
 
 
