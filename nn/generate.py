@@ -121,16 +121,18 @@ class Generator:
         self.key.assign(cg.random_key(self.seed))
         found: list[list[int]] = [[] for _ in prompts]
         bar = progress_bar(0, tokens, progress)
-        chosen = self._read(prompts) if tokens else np.empty(0, np.int64)
-        for number in range(tokens):
-            for row, token in zip(found, chosen):
-                if not row or row[-1] not in stop:
-                    row.append(int(token))
-            bar.show(number + 1)
-            if number + 1 == tokens or all(row[-1] in stop for row in found):
-                break
-            chosen = self.step()
-        bar.close()
+        try:
+            chosen = self._read(prompts) if tokens else np.empty(0, np.int64)
+            for number in range(tokens):
+                for row, token in zip(found, chosen):
+                    if not row or row[-1] not in stop:
+                        row.append(int(token))
+                bar.show(number + 1)
+                if number + 1 == tokens or all(row[-1] in stop for row in found):
+                    break
+                chosen = self.step()
+        finally:
+            bar.close()
         return found
 
     def _check(self, prompts: Sequence[Sequence[int]], tokens: int) -> None:

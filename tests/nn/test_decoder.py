@@ -59,6 +59,34 @@ def test_a_run_has_the_bits_of_one_from_scratch_whatever_was_in_the_cache():
         assert x.value[:, :, :32].tobytes() == rows[key][:, :, :32].tobytes()
 
 
+class Bar:
+    """A bar that shows nothing and counts how often it is closed."""
+
+    closed = 0
+
+    def show(self, done):
+        pass
+
+    def close(self):
+        self.closed += 1
+
+
+def test_an_interrupt_closes_the_bar_and_the_next_run_begins_anew(monkeypatch):
+    generator, bar = nn.Generator(nn.models.llama(1, **SIZES), 1), Bar()
+    wanted, step = generator([[3, 4, 5]], 8), generator.step
+    generator.step = interrupted
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("nn.generate.progress_bar", lambda *_: bar)
+        generator([[3, 4, 5]], 8)
+    generator.step = step
+    assert bar.closed == 1
+    assert generator([[3, 4, 5]], 8) == wanted
+
+
+def interrupted():
+    raise KeyboardInterrupt
+
+
 def test_a_thousand_tokens_are_written_in_place_and_take_no_memory():
     model = nn.models.gpt(0, symbols=20, length=1010, features=8, heads=2, layers=1)
     generator = nn.Generator(model, 2)

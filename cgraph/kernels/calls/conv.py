@@ -86,7 +86,7 @@ def laned_source(shape: ConvShape, x: Laned) -> Source:
     """A value in lanes as operand of `shape`."""
     require_first_lane(x)
     window = shape.window
-    if (x.c, x.h, x.w) != (shape.c, shape.h, shape.w) or x.lanes != shape.lanes:
+    if (x.c, x.h, x.w) != (shape.c, shape.h, shape.w) or x.lanes != shape.source_lanes:
         raise ValueError(f"images [{x.c}, {x.h}, {x.w}] are not those of {shape}")
     if not x.covers(window.halo(x.h, x.w)):
         raise ValueError(f"a halo of {x.halo} is narrower than {window.halo(x.h, x.w)}, which the filter reads")

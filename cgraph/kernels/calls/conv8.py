@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.kernels.calls.conv import NEAR_BYTES, Grid, Source, tile_ns, tiling_of
+from cgraph.kernels.calls.conv import NEAR_BYTES, Grid, laned_source, tile_ns, tiling_of
 from cgraph.kernels.calls.conv_shape import ConvShape
-from cgraph.kernels.calls.laned import Laned, require_first_lane
-from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
+from cgraph.kernels.calls.laned import Laned
+from cgraph.kernels.calls.lowered import Lowered, chunk_of
 from cgraph.kernels.calls.pack import spread_groups
 from cgraph.kernels.kernel import LINE, Pointer
 from cgraph.kernels.signatures.conv8 import TILE
@@ -29,7 +29,6 @@ class ByteShape(ConvShape):
 
     @property
     def source_lanes(self) -> int:
-        """Channels side by side in the images that are read."""
         return GROUP if self.is_plain else self.lanes
 
     @cached_property
@@ -110,7 +109,7 @@ def conv8_calls(
     Raises
         ValueError: shapes disagree, or the halo is too narrow
     """
-    source = source_of(shape, x)
+    source = laned_source(shape, x)
     grid = Grid(*shape.result)
     flat = source.is_flat and shape.window.is_point
     flat = flat and all(not isinstance(y, Laned) or y.is_flat for y in (out, residual))
@@ -176,23 +175,6 @@ def residual_args(x: Laned | None) -> dict[str, Any]:
     if x is None:
         return {"residual": None, "r_image": 0, "r_plane": 0, "r_row": 0}
     return {"residual": x.origin, "r_image": x.image, "r_plane": x.plane, "r_row": x.row}
-
-
-def source_of(shape: ByteShape, x: Laned) -> Source:
-    """Images in lanes as operand of `shape`, whose offsets count bytes."""
-    require_first_lane(x)
-    window = shape.window
-    if (x.c, x.h, x.w, x.lanes) != (shape.c, shape.h, shape.w, shape.source_lanes):
-        raise ValueError(f"images [{x.c}, {x.h}, {x.w}] are not those of {shape}")
-    if not x.covers(window.halo(x.h, x.w)):
-        raise ValueError(f"a halo of {x.halo} is narrower than {window.halo(x.h, x.w)}, which the filter reads")
-    down, across = window.dilation
-    c, r, s = np.array(shape.steps).T
-    offsets = c // x.lanes * x.plane + c % x.lanes + r * down * x.row + s * across * x.lanes
-    panels = table([first * x.plane for first in shape.panel_blocks[0]])
-    at = x.pixel(-window.pad[0], -window.pad[1])
-    row, step = window.stride[0] * x.row, window.stride[1] * x.lanes
-    return Source(at, x.n, x.image, row, step, table(offsets), panels, x.is_flat)
 
 
 def pack_conv8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:

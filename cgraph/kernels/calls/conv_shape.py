@@ -51,6 +51,11 @@ class ConvShape(Record):
         return self.target.channels_of(self.dtype)
 
     @property
+    def source_lanes(self) -> int:
+        """Channels side by side in the images that are read."""
+        return self.lanes
+
+    @property
     def blocks(self) -> int:
         """Blocks of channels in the result."""
         return -(-self.k // self.lanes)

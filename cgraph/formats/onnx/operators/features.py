@@ -85,7 +85,7 @@ def one_hot_encoder(c: Context) -> Node:
 @operator("ai.onnx.ml.LabelEncoder")
 def label_encoder(c: Context) -> Node:
     """The value that goes with a key, a default for any other; the first of several equal keys counts."""
-    if any(name.endswith(("_strings", "_string")) and c.attribute(name) for name in ("keys_strings", "values_strings")):
+    if c.attribute("keys_strings") or c.attribute("values_strings"):
         raise FormatError("keys and values that are texts are not supported")
     keys, values, default = table_of(c, "keys"), table_of(c, "values"), default_of(c)
     if len(keys) != len(values) or not len(keys):
