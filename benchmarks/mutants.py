@@ -52,7 +52,7 @@ FORK = multiprocessing.get_context("fork")
 SLOW_IMPORTS = ("hypothesis", "llvmlite.binding", "numba", "scipy.optimize", "onnx")
 KERNELS = "tests/kernels"
 RUNS = ("tests/function", "tests/memory/test_recompute.py", "tests/ops/test_index.py", "tests/ops/test_callback.py")
-# the tests that matter for a module: those of its longest beginning that stands here
+# the tests that matter for a file below cgraph, or in nn: those of its longest beginning that stands here
 TESTS: dict[str, tuple[str, ...]] = {
     "": ("tests/function", "tests/ops/test_cases.py"),
     "autodiff": ("tests/autodiff",),
@@ -64,6 +64,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "kernels": (KERNELS,),
     "kernels/cache": (f"{KERNELS}/test_store.py",),
     "kernels/llvm/interpret": ("tests/engine", "tests/function"),
+    "kernels/objects": (f"{KERNELS}/test_store.py", "tests/saved"),
     "kernels/store": (f"{KERNELS}/test_store.py", f"{KERNELS}/test_gpu.py"),
     "memory": ("tests/memory", "tests/function/test_wiring.py", "tests/passes/test_stream_rows.py"),
     "nn": ("tests/nn",),
@@ -92,7 +93,7 @@ class Drawn(NamedTuple):
 def main() -> None:
     options = arguments()
     files = [file for module in options.modules for file in files_of(module)]
-    tests = options.tests or sorted({test for module in options.modules for test in tests_of(module)})
+    tests = options.tests or sorted({test for file in files for test in tests_of(file)})
     faults = drawn({file: (ROOT / file).read_text() for file in files}, options.count, options.seed)
     for name in SLOW_IMPORTS:
         import_module(name)
@@ -142,8 +143,9 @@ def files_of(module: str) -> list[str]:
     return [file.relative_to(ROOT).as_posix() for file in files]
 
 
-def tests_of(module: str) -> tuple[str, ...]:
-    """The tests of a module."""
+def tests_of(file: str) -> tuple[str, ...]:
+    """The tests of a file."""
+    module = file.removeprefix("cgraph/")
     return TESTS[max((start for start in TESTS if module.startswith(start)), key=len)]
 
 

@@ -78,10 +78,11 @@ def test_a_fault_knows_the_function_that_it_is_in():
     assert begins[11] == 4 and begins[SOURCE.count("\n") + 2] > SOURCE.count("\n") + 2  # none
 
 
-def test_the_tests_of_a_module_are_those_of_its_longest_beginning():
-    assert mutants.tests_of("kernels/store") == TESTS["kernels/store"]
-    assert mutants.tests_of("kernels/mapped") == TESTS["kernels"]
-    assert mutants.tests_of("record") == TESTS[""]
+def test_the_tests_of_a_file_are_those_of_its_longest_beginning():
+    assert mutants.tests_of("cgraph/kernels/store.py") == TESTS["kernels/store"]
+    assert mutants.tests_of("cgraph/kernels/mapped.py") == TESTS["kernels"]
+    assert mutants.tests_of("cgraph/record.py") == TESTS[""]
+    assert mutants.tests_of("nn/files.py") == TESTS["nn"]
 
 
 def test_a_module_is_a_file_or_all_files_of_a_folder():

@@ -20,10 +20,10 @@ from cgraph.kernels.cache import DAY, MAGIC, cache_folder, checksum, prune, read
 from cgraph.kernels.calls.pointwise import pointwise_calls
 from cgraph.kernels.expression import Trace
 from cgraph.kernels.host import read_parts
-from cgraph.kernels.image import UnknownCode, placed
+from cgraph.kernels.image import ADDRESS_BYTES, UnknownCode, placed
 from cgraph.kernels.kernel import Kernel, Pointer, contiguous
 from cgraph.kernels.llvm import compile as compile_module
-from cgraph.kernels.objects import SYMBOL, SYMBOLS, MalformedCode, ObjectFile
+from cgraph.kernels.objects import RELOCATION, RELOCATIONS, SYMBOL, SYMBOLS, MalformedCode, ObjectFile
 from cgraph.kernels.objects import linked as linked_objects
 from cgraph.kernels.store import KernelStore, emitter_hash, symbol_of
 from cgraph.kernels.target import host_target, new_target_machine
@@ -49,6 +49,16 @@ def test_the_folder_is_the_users_alone(folder):
 def test_a_folder_that_others_may_read_is_closed(folder):
     folder.chmod(0o755)
     assert stat.S_IMODE(cache_folder().stat().st_mode) == 0o700
+
+
+def test_a_new_folder_is_never_open_to_others(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(Path, "chmod", lambda *_: pytest.fail("it was open"))
+    before = os.umask(0o022)
+    try:
+        assert stat.S_IMODE(cache_folder().stat().st_mode) == 0o700
+    finally:
+        os.umask(before)
 
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
@@ -320,13 +330,16 @@ def test_only_object_code_of_this_machine_is_placed(code):
         placed(linked_objects({"f": code}))
 
 
+on_linux = pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="LLVM places the code")
+
+
 def calling(name):
     """Object code of a function `f` that returns what a C function returns."""
     text = f"declare i32 @{name}()\ndefine i32 @f() {{ %x = call i32 @{name}() ret i32 %x }}"
     return new_target_machine(host_target()).emit_object(llvm.parse_assembly(text))
 
 
-@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="LLVM places the code")
+@on_linux
 def test_code_that_calls_a_c_function_is_placed_if_there_is_one():
     memory, addresses = placed(linked_objects({"f": calling("getpid")}))
     assert ctypes.CFUNCTYPE(ctypes.c_int)(addresses["f"])() == os.getpid() and len(memory)
@@ -334,7 +347,7 @@ def test_code_that_calls_a_c_function_is_placed_if_there_is_one():
         placed(linked_objects({"f": calling("get_nothing")}))
 
 
-@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="LLVM places the code")
+@on_linux
 def test_objects_for_another_processor_are_left_to_llvm():
     code = calling("getpid")
     for at, value in ((18, 183), (4, 1), (5, 2)):  # AArch64; 32 bits; the highest byte first
@@ -342,13 +355,13 @@ def test_objects_for_another_processor_are_left_to_llvm():
             linked_objects({"f": code[:at] + bytes([value]) + code[at + 1 :]})
 
 
-@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="LLVM places the code")
+@on_linux
 def test_a_function_that_an_object_only_calls_is_not_its_own():
     with pytest.raises(UnknownCode, match="an object file lacks its function"):
         linked_objects({"getpid": calling("getpid")})
 
 
-@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="LLVM places the code")
+@on_linux
 def test_an_object_that_is_cut_off_anywhere_is_malformed():
     """Not unknown: LLVM would be given that."""
     code = calling("getpid")
@@ -357,16 +370,57 @@ def test_an_object_that_is_cut_off_anywhere_is_malformed():
             linked_objects({"f": code[:length]})
 
 
-@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="LLVM places the code")
+def edited(code, kind, row, edit):
+    """Object code with other rows in its table of a kind: as `edit` has it of the table's section and a row."""
+    changed = bytearray(code)
+    table = next(s for s in ObjectFile(code, 0).sections if s.kind == kind)
+    for at in range(table.start, table.start + table.nbytes, row.size):
+        row.pack_into(changed, at, *edit(*row.unpack_from(code, at)))
+    return bytes(changed)
+
+
+@on_linux
 def test_an_address_of_what_is_in_no_section_is_left_to_llvm():
-    code = bytearray(calling("getpid"))
-    table = next(s for s in ObjectFile(bytes(code), 0).sections if s.kind == SYMBOLS)
-    for at in range(table.start, table.start + table.nbytes, SYMBOL.size):
-        name, kind, other, section, *rest = SYMBOL.unpack_from(code, at)
-        if name and not section:
-            SYMBOL.pack_into(code, at, name, kind, other, ABSOLUTE, *rest)
+    def edit(name, kind, other, section, *rest):
+        return name, kind, other, ABSOLUTE if name and not section else section, *rest
+
     with pytest.raises(UnknownCode, match="an address of getpid, which is not in memory"):
-        linked_objects({"f": bytes(code)})
+        linked_objects({"f": edited(calling("getpid"), SYMBOLS, SYMBOL, edit)})
+
+
+@on_linux
+@pytest.mark.parametrize("kind", [0, 2, 4, 10])  # none; relative to its own place; through a table; of 32 bits
+def test_an_address_of_another_kind_is_left_to_llvm(kind):
+    code = edited(calling("getpid"), RELOCATIONS, RELOCATION, lambda at, _, *rest: (at, kind, *rest))
+    with pytest.raises(UnknownCode, match=f"a relocation of kind {kind}"):
+        linked_objects({"f": code})
+
+
+@on_linux
+def test_an_address_stands_inside_of_the_image():
+    code = calling("getpid")
+
+    def moved(to):
+        return linked_objects({"f": edited(code, RELOCATIONS, RELOCATION, lambda at, *rest: (to, *rest))})
+
+    last = len(linked_objects({"f": code}).code) - ADDRESS_BYTES
+    assert moved(last).outer[0][1] == last
+    with pytest.raises(MalformedCode, match="a relocation outside of its section"):
+        moved(last + 1)
+
+
+@on_linux
+def test_only_what_runs_or_is_read_is_in_the_image():
+    image = linked_objects({"f": calling("getpid")})
+    assert b"getpid" not in image.code.tobytes()  # the table of names
+
+
+@on_linux
+def test_a_section_that_is_written_is_left_to_llvm():
+    module = "@x = global i32 3\ndefine i32 @f() { %x = load i32, i32* @x ret i32 %x }"
+    code = new_target_machine(host_target()).emit_object(llvm.parse_assembly(module))
+    with pytest.raises(UnknownCode, match="a section that is written"):
+        linked_objects({"f": code})
 
 
 def test_the_seconds_of_all_that_is_compiled_are_counted(monkeypatch):
