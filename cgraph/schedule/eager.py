@@ -64,7 +64,7 @@ class _Run:
         found = list(self.dag.users[node])
         for x in self.dag.distinct[node]:
             if self.waiting[x] == 1:
-                found += [user for user in self.dag.users[x] if not self.done[user]]
+                found += self.dag.users[x]
         return [user for user in found if not self.missing[user]]
 
     def worth_running(self, node: int) -> Sequence[int]:

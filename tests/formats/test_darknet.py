@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from cgraph.errors import FormatError
 from cgraph.formats import darknet
+from cgraph.formats.darknet.config import Section
 from tests.support.data import SHARED, shared
 from tests.support.hostile import flipped, harmless, refused
 
@@ -234,3 +235,12 @@ def test_lines_may_end_as_on_any_system(tmp_path, end):
     text = "[net]\nheight=2\nwidth=2\nchannels=6\n# comment\n[dropout]\n"
     (tmp_path / "net.cfg").write_bytes(text.replace("\n", end).encode())
     assert darknet.load(tmp_path / "net.cfg").outputs[0].shape == (1, 6, 2, 2)
+
+
+@pytest.mark.parametrize("number", [-(2**31), 2**31 - 1])
+def test_whole_numbers_have_32_bits(number):
+    beyond = number + (1 if number > 0 else -1)
+    section = Section("crop", 0, 1, {"inside": str(number), "outside": str(beyond)})
+    assert section.whole("inside") == number
+    with pytest.raises(FormatError, match="out of range"):
+        section.whole("outside")

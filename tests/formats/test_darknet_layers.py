@@ -119,7 +119,7 @@ ROWS = {
     "upsample": Row("[upsample]\nstride=3\nscale=0.5\n", upsampled),
     "reorg into rows": Row("[reorg]\nextra=2\n", lambda x: np.pad(x.reshape(N, -1), [(0, 0), (0, 2)])),
     "crop": Row("[crop]\ncrop_height=3\ncrop_width=2\n", lambda x: x[:, :, 1:4, 1:3] * 2 - 1),
-    "crop alone": Row("[crop]\ncrop_height=3\ncrop_width=2\nnoadjust=1\n", lambda x: x[:, :, 1:4, 1:3]),
+    "crop alone": Row("[crop]\ncrop_height=1\ncrop_width=2\nnoadjust=1\n", lambda x: x[:, :, 2:3, 1:3]),
     "softmax": Row("[softmax]\n", lambda x: softmax(x.reshape(N, -1))),
     "softmax in groups": Row(
         "[softmax]\ngroups=3\ntemperature=1.5\n",

@@ -140,6 +140,74 @@ def test_an_operator_alone(kind, x, results, attributes):
     check_against_onnxruntime(model_of(kind, x, results, **attributes), x)
 
 
+def random_machine(rng: np.random.Generator, classes: int, probable: bool) -> dict[str, list]:
+    """The attributes of a support vector classifier of 3 columns, with some vectors for each class."""
+    counts = rng.integers(1, 4, classes)
+    total, pairs = int(counts.sum()), classes * (classes - 1) // 2
+    sizes = {"coefficients": (classes - 1) * total, "support_vectors": 3 * total, "rho": pairs}
+    sizes |= {"prob_a": pairs, "prob_b": pairs} if probable else {}
+    found = {name: rng.standard_normal(size).round(2).tolist() for name, size in sizes.items()}
+    return found | {"vectors_per_class": counts.tolist(), "classlabels_ints": [7, 3, 5, 4][:classes]}
+
+
+KERNELS = [("LINEAR", 0), ("POLY", 2), ("POLY", 3), ("RBF", 0), ("SIGMOID", 0)]
+POINTS = RNG.standard_normal((20, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "degree", "classes", "probable"),
+    [(*kernel, classes, False) for kernel in KERNELS for classes in (2, 3)] + [("RBF", 0, n, True) for n in (2, 3, 4)],
+)
+def test_support_vectors_of_classes(kernel, degree, classes, probable):
+    rng = np.random.default_rng(classes)
+    given = random_machine(rng, classes, probable) | {"kernel_type": kernel, "kernel_params": [0.3, 0.7, degree]}
+    check_against_onnxruntime(model_of("SVMClassifier", POINTS, BOTH, **given), POINTS)
+
+
+HOW = ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"]
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("positive", [False, True])
+def test_what_becomes_of_the_scores_of_support_vectors(how, classes, positive):
+    given = random_machine(np.random.default_rng(3), classes, False) | {"post_transform": how}
+    given |= {"kernel_type": "LINEAR", "kernel_params": [0.0, 0, 0]}
+    if positive:
+        given["coefficients"] = np.abs(given["coefficients"]).tolist()
+    check_against_onnxruntime(model_of("SVMClassifier", POINTS, BOTH, **given), POINTS)
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("positive", [False, True])
+def test_machines_without_vectors(how, classes, positive):
+    """Of two classes the second is chosen by any score that is large enough, as onnxruntime has it."""
+    coefficients = np.array([0.5, -1.0, 0.3, 1.0, 0.2, -0.4, -0.5, 0.1, 1.5][: 3 * classes])
+    given = {
+        "coefficients": (abs(coefficients) if positive else coefficients).tolist(), "rho": [0.2],
+        "post_transform": how, "kernel_type": "LINEAR", "kernel_params": [0.0, 0, 0],
+    }  # fmt: skip
+    model = model_of("SVMClassifier", POINTS, BOTH, **given, classlabels_ints=[7, 3, 5][:classes])
+    check_against_onnxruntime(model, POINTS)
+
+
+@pytest.mark.parametrize(("kernel", "degree"), KERNELS)
+@pytest.mark.parametrize("one_class", [0, 1])
+def test_support_vectors_of_numbers(kernel, degree, one_class):
+    given = {
+        "n_supports": 4, "rho": [0.2], "coefficients": [0.5, -0.3, 0.8, -1.0], "one_class": one_class,
+        "support_vectors": RNG.standard_normal(12).tolist(), "kernel_type": kernel, "kernel_params": [0.3, 0.7, degree],
+    }  # fmt: skip
+    check_against_onnxruntime(model_of("SVMRegressor", POINTS, FLOAT, **given), POINTS)
+
+
+def test_a_kernel_that_is_unknown_is_refused():
+    given = random_machine(np.random.default_rng(0), 2, False) | {"kernel_type": "odd", "kernel_params": [0.0, 0, 0]}
+    with pytest.raises(FormatError, match="kernel_type 'odd' is not"):
+        load(model_of("SVMClassifier", POINTS, BOTH, **given))
+
+
 # -- trees ------------------------------------------------------------------------------------------------------------
 
 ASKS = {

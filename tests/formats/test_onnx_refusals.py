@@ -31,7 +31,17 @@ def text(**changes: Any) -> bytes:
     return one("TfIdfVectorizer", [("x", INT64, (4,))], **{k: v for k, v in (given | changes).items() if v is not None})
 
 
+def with_attribute(kind: int) -> bytes:
+    """A node whose attribute is of a kind; what it holds is empty."""
+    node = helper.make_node("Elu", ["x"], ["y"])
+    node.attribute.add(name="alpha", type=kind)
+    return model_of([node], [X])
+
+
 REFUSED = {
+    "no kind of attribute": (with_attribute(0), "attribute alpha is of a kind"),
+    "sparse tensors in an attribute": (with_attribute(12), "attribute alpha is of a kind"),
+    "types in an attribute": (with_attribute(14), "attribute alpha is of a kind"),
     "an operand that is missing": (model_of([helper.make_node("Add", ["x", ""], ["y"])], [X]), "operand 1 is missing"),
     "a number that is several": (one("Dropout", [X], {"r": FIVE}, opset=12), "operand 1 has 5 elements"),
     "a ratio": (one("Dropout", [X], {"r": np.float32(1.0), "t": np.bool_(True)}), r"ratio 1.0 is outside \[0, 1\)"),

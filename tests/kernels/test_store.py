@@ -269,6 +269,13 @@ def test_the_key_holds_every_text_that_shapes_the_code():
     assert emitter_hash("pointwise") != emitter_hash("reduce")
 
 
+def test_a_kernel_has_another_name_when_the_text_of_its_emitter_changes(monkeypatch):
+    before = symbol_of(KERNEL, HOST)
+    for changed in ("pointwise", "laned_copy"):
+        monkeypatch.setattr(store_module, "emitter_hash", lambda x, y=changed: "new" if x == y else emitter_hash(x))
+        assert (symbol_of(KERNEL, HOST) != before) is (changed == "laned_copy")
+
+
 def test_two_processes_may_compile_at_once(tmp_path):
     code = (
         "import cgraph as cg, numpy as np; x = cg.Var((50,)).assign(np.ones(50, 'f4')); print(cg.tanh(x * 3).eval()[0])"
@@ -445,6 +452,14 @@ def test_what_is_long_unused_is_removed_then_what_is_too_much(folder):
     assert {path.name for path in folder.iterdir()} == {"b", "c", "d"}
     prune(folder, largest=250)
     assert {path.name for path in folder.iterdir()} == {"c", "d"}
+
+
+def test_files_are_removed_after_90_days_and_only_beyond_the_bytes_that_are_allowed(folder):
+    aged(folder, {"a": 90.5, "b": 89.5, "c": 1})
+    prune(folder, largest=200)
+    assert {path.name for path in folder.iterdir()} == {"b", "c"}
+    prune(folder, largest=199)
+    assert {path.name for path in folder.iterdir()} == {"c"}
 
 
 def test_what_a_killed_writer_left_goes_after_a_day(folder):

@@ -92,22 +92,27 @@ def svm_regressor(c: Context) -> Node:
 def svm_classifier(c: Context) -> tuple[Node, Node]:
     """The label of each row, by votes of pairs of classes, and scores of pairs, or probabilities of classes."""
     labels, how = class_labels(c), c.attribute("post_transform", "NONE")
-    counts, coefficients = c.attribute("vectors_per_class") or [], floats(c, "coefficients")
-    positive = bool((coefficients >= 0).all())
+    counts = c.attribute("vectors_per_class") or []
     if not counts:
-        scores = weighted(rows_of(c), coefficients, floats(c, "rho")[:1])
-        votes = scores
-    else:
-        scores, votes = pairs_of(c, counts, coefficients)
-    likely = floats(c, "prob_a"), floats(c, "prob_b")
-    known = bool(counts) and likely[0].size > 0
-    if known:
-        scores = probabilities(scores, *likely, len(counts))
-    chosen = cg.argmax(votes, 1)
-    if len(floats(c, "rho")) == 1 and len(labels) == 2 and not known:
-        if positive:
-            chosen = cg.astype(cg.max(votes, 1) >= 0.5, "int64")
-        return labelled(labels, chosen), both_classes(scores, False, how) if scores.shape[1] == 1 else scores
+        return machine_without_vectors(c, labels, how)
+    scores, votes = pairs_of(c, counts, floats(c, "coefficients"))
+    likely, chosen = (floats(c, "prob_a"), floats(c, "prob_b")), labelled(labels, cg.argmax(votes, 1))
+    if likely[0].size:
+        return chosen, transformed(probabilities(scores, *likely, len(counts)), how)
+    if len(labels) == 2:
+        return chosen, both_classes(scores, how in ("SOFTMAX", "SOFTMAX_ZERO"), how)
+    return chosen, transformed(scores, how)
+
+
+def machine_without_vectors(c: Context, labels: np.ndarray, how: str) -> tuple[Node, Node]:
+    """A score for each class; of two, the second is chosen by any score that is large enough, as in onnxruntime."""
+    coefficients, rho = floats(c, "coefficients"), floats(c, "rho")
+    scores = weighted(rows_of(c), coefficients, rho[:1])
+    chosen = cg.argmax(scores, 1)
+    if len(rho) == 1 and len(labels) == 2:
+        largest = cg.max(scores, 1)
+        second = largest >= 0.5 if (coefficients >= 0).all() else largest > 0
+        chosen = cg.where(second, np.int64(1), chosen)
     return labelled(labels, chosen), transformed(scores, how)
 
 
