@@ -108,5 +108,10 @@ READERS: dict[str, Reader] = {
         late("benchmarks.fuzz.saved_functions", "samples"),
         late("benchmarks.fuzz.saved_functions", "change"),
     ),
+    "tflite": Reader(
+        late("cgraph.formats.tflite", "load"),
+        late("benchmarks.fuzz.tflite_files", "samples"),
+        late("benchmarks.fuzz.tflite_files", "change"),
+    ),
     "csv": Reader(read_csv, tables.csv_samples, tables.csv_change),
 }

@@ -17,7 +17,7 @@ import numpy as np
 
 from cgraph.cli.model_arguments import ENDINGS, constants_of, is_saved
 from cgraph.errors import FormatError
-from cgraph.formats import darknet, onnx
+from cgraph.formats import darknet, onnx, tflite
 from cgraph.formats.model import Model as Read
 from cgraph.formats.unknown import UnknownError
 from cgraph.function import Function, compile
@@ -90,11 +90,17 @@ def read_darknet(path: Path, options: Options) -> Model:
     return model_read(darknet.load(path, options.weights, seed=0 if options.weights is None else None))
 
 
+def read_tflite(path: Path, options: Options) -> Model:
+    return model_read(tflite.load(path))
+
+
 def model_read(found: Read) -> Model:
     return Model(found.outputs, found.inputs, found.updates, names=found.names)
 
 
-READERS: dict[str, Callable[[Path, Options], Model]] = dict(zip(ENDINGS, (read_onnx, read_darknet), strict=True))
+READERS: dict[str, Callable[[Path, Options], Model]] = dict(
+    zip(ENDINGS, (read_onnx, read_darknet, read_tflite), strict=True)
+)
 
 
 def model_from(args: argparse.Namespace, invent: bool = True) -> Model:

@@ -11,7 +11,7 @@ import numpy as np
 from cgraph.cell import Variable, fitting_array
 from cgraph.errors import FormatError
 
-ENDINGS = (".onnx", ".cfg")  # of files that hold a model
+ENDINGS = (".onnx", ".cfg", ".tflite")  # of files that hold a model
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-FORMATS = ("darknet", "deep_compression", "keras_h5", "npz", "onnx", "safetensors", "torch_file")
+FORMATS = ("darknet", "deep_compression", "keras_h5", "npz", "onnx", "safetensors", "tflite", "torch_file")
 
 
 def __getattr__(name: str) -> Any:

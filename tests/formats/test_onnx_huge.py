@@ -6,8 +6,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.fuzz.child import Child
 from cgraph.formats.allowance import Allowance
+from cgraph.formats.known import Known
 from cgraph.formats.onnx import load
-from cgraph.formats.onnx.context import Known
 from cgraph.ops.leaf import Const, Var
 from tests.support.onnx_models import FLOAT, INT32, INT64, model_of, one
 

@@ -1,33 +1,20 @@
 """What an importer is given: one ONNX node, its operands as values of the graph being built, and its attributes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from cgraph.engine.reference import evaluate
 from cgraph.errors import FormatError
-from cgraph.formats.allowance import Allowance
+from cgraph.formats.known import Known
 from cgraph.formats.onnx.tensors import array_of
-from cgraph.formats.unknown import UnknownError
 from cgraph.ir.graph import Node
-from cgraph.ir.spec import Spec
-from cgraph.ir.traverse import post_order
-from cgraph.ops.family import Pointwise
-from cgraph.ops.join import Concat
-from cgraph.ops.leaf import ConstOp, Var
-from cgraph.ops.shape import BroadcastTo, Full, Transpose, ViewOp
-from cgraph.ops.take import Take, TakeAlongAxis
 from cgraph.record import Record
 
 Value = Any
 """A Node, a list of Nodes (a sequence), or None (an optional that is empty)."""
 Importer = Callable[["Context"], Value]
 OPERATORS: dict[str, Importer] = {}
-LINEAR = (Pointwise, ViewOp, Concat, Take, TakeAlongAxis, Full)
-"""Ops that compute in proportion to what they read and write."""
 
 
 def operator(*names: str) -> Callable[[Importer], Importer]:
@@ -38,76 +25,6 @@ def operator(*names: str) -> Callable[[Importer], Importer]:
         return importer
 
     return register
-
-
-@dataclass(eq=False)
-class Known:
-    """Values of inputs that are known while building. Changes: `used` grows, the allowance falls.
-
-    Fields
-        allowance: what reading the file may still cost
-        values: arrays by input name
-        used: inputs whose value decided a shape; they must keep it, for the graph is right for no other
-        opened: for nodes that were asked about, whether they depend on an input or on chance
-    """
-
-    allowance: Allowance
-    values: Mapping[str, np.ndarray] = field(default_factory=dict)
-    used: dict[str, np.ndarray] = field(default_factory=dict)
-    opened: dict[Node, bool] = field(default_factory=dict)
-
-    def is_open(self, node: Node) -> bool:
-        """The value depends on an input, or is another one each time. Every node is looked at once."""
-        waiting = [node]
-        while waiting:
-            x = waiting[-1]
-            missing = [y for y in x.operands if y not in self.opened]
-            if missing:
-                waiting += missing
-            else:
-                self.opened[waiting.pop()] = (
-                    isinstance(x, Var) or not x.op.pure or any(self.opened[y] for y in x.operands)
-                )
-        return self.opened[node]
-
-    def array(self, node: Node, why: str) -> np.ndarray:
-        """The value of a node now. UnknownError when it depends on an input of unknown value."""
-        order = post_order([node])
-        leaves = [x for x in order if isinstance(x, Var)]
-        missing = [x.name for x in leaves if x.name not in self.values]
-        if missing:
-            raise UnknownError(
-                f"{why} must be known when the graph is built, but depends on input {missing[0]!r}",
-                constants=missing,
-            )
-        self.used.update((x.name, self.values[x.name]) for x in leaves)
-        return self.computed(node, order, {x: self.values[x.name] for x in leaves})
-
-    def computed(self, node: Node, order: Sequence[Node], values: Mapping[Node, np.ndarray]) -> np.ndarray:
-        """The value of a node, of which `order` is all that it depends on; its work and memory are charged first."""
-        if isinstance(node.op, ConstOp):
-            return node.op.array
-        self.allowance.spend("computing a constant", work=sum(map(work_of, order)))
-        self.allowance.check("computing a constant", sum(map(nbytes_of, order)), self.allowance.nbytes, "bytes")
-        return evaluate([node], values)[0]
-
-
-STEP = 32  # elements that could be computed while a node is looked at
-
-
-def work_of(node: Node) -> int:
-    """About how many elements are computed for a node: a bound for any op but those of linear families."""
-    sizes = [prod(x.spec.shape) for x in node.operands if isinstance(x.spec, Spec)]
-    results = [node.spec] if isinstance(node.spec, Spec) else node.spec.specs
-    size = sum(prod(spec.shape) for spec in results)
-    if isinstance(node.op, LINEAR):
-        return STEP + size + sum(sizes)
-    return STEP + max(size, 1) * max(sizes, default=1)
-
-
-def nbytes_of(node: Node) -> int:
-    """Bytes that a node's value takes; a constant's are there already."""
-    return 0 if isinstance(node.op, ConstOp | BroadcastTo | Transpose) else node.nbytes
 
 
 class Context(Record, eq=False):

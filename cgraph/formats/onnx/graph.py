@@ -6,19 +6,15 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from cgraph.errors import CgraphError, FormatError, PositionError
 from cgraph.formats.allowance import Allowance
-from cgraph.formats.onnx.context import OPERATORS, Context, Known, Value
+from cgraph.formats.known import Known, folded
+from cgraph.formats.onnx.context import OPERATORS, Context, Value
 from cgraph.formats.onnx.tensors import sparse_array
 from cgraph.ir.graph import Node, keeps_place, made_at
-from cgraph.ir.traverse import post_order
-from cgraph.ops.leaf import Const, ConstOp
-from cgraph.ops.quantise import Dequantize
+from cgraph.ops.leaf import Const
 
 DOMAINS = ("", "ai.onnx")
-FOLDED_SIZE = 4096  # elements: shape computations are far smaller, weights far larger
 NAMES = 1000  # elements that could be computed while the names of a node are looked at
 DEEPEST = 64  # sub-graphs and functions within one another
 # what importers meet when an attribute is of another kind or size than its operator says
@@ -161,23 +157,6 @@ def message(proto: Any, error: Exception) -> str:
 def opsets_of(imports: Sequence[Any]) -> dict[str, int]:
     """Version by domain, ONNX's own under the empty name."""
     return {"" if x.domain in DOMAINS else x.domain: int(x.version) for x in imports}
-
-
-def folded(x: Value, operands: Sequence[Value], known: Known) -> Value:
-    """A small result of constants as a Const, so that shape computations end here; quantized filters stay so."""
-    if not isinstance(x, Node) or x.size > FOLDED_SIZE or isinstance(x.op, ConstOp | Dequantize):
-        return x
-    if any(y is not None and not is_small_constant(y) for y in operands):
-        return x
-    if known.is_open(x):
-        return x
-    return Const(np.array(known.computed(x, post_order([x]), {})))
-
-
-def is_small_constant(x: Value) -> bool:
-    if isinstance(x, list):
-        return all(map(is_small_constant, x))
-    return isinstance(x.op, ConstOp) and x.size <= FOLDED_SIZE
 
 
 def names_inside(proto: Any, allowance: Allowance) -> set[str]:

@@ -13,9 +13,9 @@ import numpy as np
 
 from cgraph.cell import PLAIN, fitting_array
 from cgraph.errors import FormatError
+from cgraph.formats.known import Known
 from cgraph.formats.model import Model
 from cgraph.formats.onnx import operators  # noqa: F401 - fills OPERATORS
-from cgraph.formats.onnx.context import Known
 from cgraph.formats.onnx.graph import Builder, lookup, opsets_of, unsupported
 from cgraph.formats.onnx.source import Source, open_source
 from cgraph.formats.onnx.tensors import dtype_of_number

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import FormatError
+from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.names import cg
 from cgraph.formats.onnx.tensors import dtype_of_number
 from cgraph.ir.graph import Node
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from cgraph.autodiff import gradient
 from cgraph.errors import FormatError, PositionError
+from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, Value, operator
-from cgraph.formats.onnx.names import cg
 from cgraph.formats.onnx.tensors import dtype_of_number
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const

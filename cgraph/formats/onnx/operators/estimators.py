@@ -5,8 +5,8 @@ from itertools import combinations
 import numpy as np
 
 from cgraph.errors import FormatError
+from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.names import cg
 from cgraph.formats.onnx.operators.scores import both_classes, class_labels, labelled, transformed
 from cgraph.ir.graph import Node
 

@@ -1,7 +1,7 @@
 """Products of matrices and what is made of them."""
 
+from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.names import cg
 from cgraph.ir.graph import Node
 
 

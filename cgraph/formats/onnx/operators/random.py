@@ -1,7 +1,7 @@
 """Random numbers. The key is the node's seed, 0 without one: a graph gives the same numbers in every run."""
 
+from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.names import cg
 from cgraph.formats.onnx.tensors import dtype_of_number
 from cgraph.ir.graph import Node
 

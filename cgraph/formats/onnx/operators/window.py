@@ -4,8 +4,8 @@ from math import prod
 
 import numpy as np
 
+from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.names import cg
 from cgraph.formats.onnx.operators.conv import spatial
 from cgraph.ir.graph import Node
 

@@ -1,0 +1,5 @@
+"""Read TFLite models."""
+
+from cgraph.formats.tflite.reader import load
+
+__all__ = ["load"]

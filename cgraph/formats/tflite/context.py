@@ -1,0 +1,142 @@
+"""What an importer is given: one operator, its operands as values of the graph that is being built, and its options."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.known import Known
+from cgraph.formats.names import cg
+from cgraph.formats.tflite.schema import OPTIONS
+from cgraph.formats.tflite.value import PLACE, Value
+from cgraph.formats.tflite.wire import Table
+from cgraph.ir.graph import Node
+from cgraph.kernels.mapped import in_c_order
+from cgraph.record import Record
+
+Made = Node | Value | Sequence[Node | Value]
+"""What an importer gives: a node has the file's order of axes."""
+Importer = Callable[["Context"], Made]
+OPERATORS: dict[str, Importer] = {}
+
+
+def operator(*names: str) -> Callable[[Importer], Importer]:
+    """List an importer under the names of operators."""
+
+    def register(importer: Importer) -> Importer:
+        OPERATORS.update(dict.fromkeys(names, importer))
+        return importer
+
+    return register
+
+
+def images(x: Node) -> Value:
+    """A result ``[n, c, h, w]``."""
+    return Value(x, first=True)
+
+
+class Context(Record, eq=False):
+    """One operator on its way to nodes of this library.
+
+    Fields
+        kind: its name
+        operands: values in the operator's order, None where an optional one is absent
+        options: its options as they lie in the file, None where it has none
+        dtypes: of its results
+        known: what reading the file may still cost
+    """
+
+    kind: str
+    operands: tuple[Value | None, ...]
+    options: Table | None
+    dtypes: tuple[np.dtype, ...]
+    known: Known
+
+    def __getitem__(self, i: int) -> Value:
+        """Operand i, which must be there."""
+        x = self.get(i)
+        if x is None:
+            raise FormatError(f"operand {i} is missing")
+        return x
+
+    def get(self, i: int) -> Value | None:
+        """Operand i, or None."""
+        return self.operands[i] if i < len(self.operands) else None
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All operands in the file's order of axes."""
+        return [self[i].plain for i in range(len(self.operands))]
+
+    def option(self, name: str) -> Any:
+        """A field of the options, or its default."""
+        found = OPTIONS[self.kind].fields[name]
+        if found.kind == "V":
+            values = None if self.options is None else self.options.vector(found.field, "int32")
+            return None if values is None else self.few(values)
+        return found.default if self.options is None else self.options.number(found.field, found.kind, found.default)
+
+    def sizes(self, name: str) -> tuple[int, int]:
+        """The options ``name_h`` and ``name_w``, each at least 1."""
+        found = self.option(f"{name}_h"), self.option(f"{name}_w")
+        if min(found) < 1:
+            raise FormatError(f"{name} is {found[0]} x {found[1]}")
+        return found
+
+    def constant(self, i: int) -> np.ndarray:
+        """Operand i's value, which must be known now."""
+        x = self[i]
+        return x.array if x.array is not None else self.known.array(x.plain, f"operand {i}")
+
+    def ints(self, i: int) -> list[int]:
+        """Operand i's value as a list."""
+        return self.few(self.constant(i))
+
+    def few(self, values: np.ndarray) -> list[int]:
+        """Whole numbers that say something of axes."""
+        if values.size > 64 or values.dtype.kind not in "iu":
+            raise FormatError(f"{values.size} numbers of {values.dtype} say nothing of axes")
+        return [int(n) for n in values.reshape(-1)]
+
+    def filters(self, i: int, axes: tuple[int, ...]) -> Node:
+        """Operand i with its axes in another order; a constant is copied, piece by piece where the file is mapped."""
+        x = self[i]
+        if x.ndim != len(axes):
+            raise FormatError(f"operand {i} {list(x.shape)} has not {len(axes)} axes")
+        if x.array is None:
+            return x.plain.transpose(axes)
+        self.known.allowance.spend("it", nbytes=x.array.nbytes)
+        return Value(array=in_c_order(x.array.transpose(axes))).node
+
+    def alike(self, *values: Value | None) -> tuple[list[Node], bool]:
+        """Operands, all by default, in one order of axes, and whether that is n, c, h, w."""
+        found = [x for x in (values or self.operands) if x is not None]
+        first = any(x.first for x in found) and all(x.ndim <= 4 for x in found)
+        for x in found:
+            if first and x.array is not None:
+                self.known.allowance.spend("it", nbytes=x.array.nbytes)
+        return [x.images if first else x.plain for x in found], first
+
+    def axis(self, axis: int, x: Value) -> int:
+        """An axis in the file's order as one of the value's node."""
+        if not -x.ndim <= axis < x.ndim:
+            raise FormatError(f"axis {axis} is none of {x.ndim}")
+        axis %= x.ndim
+        return PLACE[axis] if x.first else axis
+
+    def activated(self, x: Node) -> Node:
+        """What the activation that is part of the operator makes of a result."""
+        number = self.option("activation")
+        if number not in ACTIVATIONS:
+            raise FormatError(f"the activation {number} is not supported")
+        return ACTIVATIONS[number](x)
+
+
+ACTIVATIONS: dict[int, Callable[[Node], Node]] = {
+    0: lambda x: x,
+    1: lambda x: cg.relu(x),
+    2: lambda x: cg.clip(x, -1.0, 1.0),
+    3: lambda x: cg.relu6(x),
+    4: lambda x: cg.tanh(x),
+}

@@ -1,0 +1,49 @@
+"""Elements at positions that are data."""
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.names import cg
+from cgraph.formats.tflite.context import Context, operator
+from cgraph.formats.tflite.operators.shape import only
+from cgraph.formats.tflite.value import Value
+from cgraph.ir.graph import Node
+
+
+@operator("GATHER")
+def gather(c: Context) -> Node:
+    if c.option("batch_axes"):
+        raise FormatError("positions apart for each sample are not supported")
+    return cg.take(c[0].plain, c[1].plain, axis=c.axis(c.option("axis"), Value(c[0].plain)))
+
+
+@operator("GATHER_ND")
+def gather_nd(c: Context) -> Node:
+    return cg.gather_nd(*c.nodes)
+
+
+@operator("ONE_HOT")
+def one_hot(c: Context) -> Node:
+    """Operands: positions, how many, what stands at the position, what elsewhere."""
+    x, axis = c[0].plain, c.option("axis")
+    depth, on, off = only(c.ints(1)), c.constant(2), c.constant(3)
+    if on.size != 1 or off.size != 1:
+        raise FormatError("one number at the position and one elsewhere are expected")
+    numbers = [np.reshape(n, ()).item() for n in (on, off)]
+    return cg.one_hot(x, depth, axis, c.dtypes[0], *numbers)
+
+
+@operator("RANGE")
+def numbers(c: Context) -> Value:
+    """Operands: the first number, what is not reached, the step."""
+    start, stop, step = (np.reshape(c.constant(i), ()).item() for i in range(3))
+    count = max(int(np.ceil((stop - start) / step)), 0)
+    c.known.allowance.spend("it", nbytes=8 * count, work=count)
+    return Value(array=(start + step * np.arange(count)).astype(c.dtypes[0]))
+
+
+@operator("TOPK_V2")
+def top_k(c: Context) -> list[Node]:
+    """The largest along the last axis, falling, and their positions."""
+    values, places = cg.top_k(c[0].plain, only(c.ints(1)))
+    return [values, cg.astype(places, c.dtypes[1])]

@@ -1,0 +1,233 @@
+"""Moves of elements: shapes, axes, parts and padding."""
+
+from math import prod
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.names import cg
+from cgraph.formats.tflite.context import Context, operator
+from cgraph.formats.tflite.value import FIRST, Value
+from cgraph.ir.graph import Node
+
+
+@operator("RESHAPE")
+def reshape(c: Context) -> Node:
+    """The shape is operand 1, or an option of older files."""
+    shape = c.ints(1) if c.get(1) is not None else c.option("shape")
+    if shape is None:
+        raise FormatError("it has no shape")
+    return cg.reshape(c[0].plain, tuple(shape))
+
+
+@operator("SQUEEZE")
+def squeeze(c: Context) -> Node:
+    axes = c.option("axes")
+    return cg.squeeze(c[0].plain, tuple(axes) if axes else None)
+
+
+@operator("EXPAND_DIMS")
+def expand_dims(c: Context) -> Node:
+    return cg.expand_dims(c[0].plain, only(c.ints(1)))
+
+
+def only(numbers: list[int]) -> int:
+    """The one number that there is."""
+    if len(numbers) != 1:
+        raise FormatError(f"{len(numbers)} numbers, one is expected")
+    return numbers[0]
+
+
+@operator("TRANSPOSE")
+def transpose(c: Context) -> Node:
+    return cg.transpose(c[0].plain, tuple(c.ints(1)))
+
+
+@operator("SHAPE")
+def shape(c: Context) -> Value:
+    return Value(array=np.array(c[0].shape, c.dtypes[0]))
+
+
+@operator("RANK")
+def rank(c: Context) -> Value:
+    return Value(array=np.array(c[0].ndim, c.dtypes[0]))
+
+
+@operator("CONCATENATION")
+def concat(c: Context) -> Value:
+    nodes, first = c.alike()
+    wide = Value(nodes[0], first=first)
+    return Value(c.activated(cg.concat(nodes, axis=c.axis(c.option("axis"), wide))), first=first)
+
+
+@operator("SPLIT")
+def split(c: Context) -> list[Value]:
+    """Operands: the axis, what is cut."""
+    axis, count = c.axis(only(c.ints(0)), c[1]), len(c.dtypes)
+    n = c[1].node.shape[axis]
+    if c.option("count") != count or n % count:
+        raise FormatError(f"an axis of {n} is not cut into {c.option('count')} equal results of {count}")
+    return parts(c[1], axis, [n // count] * count)
+
+
+@operator("SPLIT_V")
+def split_v(c: Context) -> list[Value]:
+    """Operands: what is cut, the sizes (one may be -1: the rest), the axis."""
+    axis, sizes = c.axis(only(c.ints(2)), c[0]), c.ints(1)
+    n = c[0].node.shape[axis]
+    rest = n - sum(size for size in sizes if size != -1)
+    sizes = [rest if size == -1 else size for size in sizes]
+    if min(sizes, default=0) < 0 or sum(sizes) != n or len(sizes) != len(c.dtypes):
+        raise FormatError(f"an axis of {n} is not cut into {sizes}")
+    return parts(c[0], axis, sizes)
+
+
+def parts(x: Value, axis: int, sizes: list[int]) -> list[Value]:
+    """Slices one after another along an axis of the node."""
+    ends = np.cumsum(sizes).tolist()
+    before = (slice(None),) * axis
+    return [Value(x.node[(*before, slice(end - size, end))], first=x.first) for size, end in zip(sizes, ends)]
+
+
+@operator("PACK")
+def pack(c: Context) -> Node:
+    if c.option("count") != len(c.operands):
+        raise FormatError(f"{len(c.operands)} operands, {c.option('count')} are expected")
+    return cg.stack(c.nodes, axis=c.option("axis"))
+
+
+@operator("UNPACK")
+def unpack(c: Context) -> list[Node]:
+    x, axis = c[0].plain, c.option("axis")
+    axis = axis + x.ndim if axis < 0 else axis
+    if not 0 <= axis < x.ndim or x.shape[axis] != len(c.dtypes):
+        raise FormatError(f"{x.spec} has not {len(c.dtypes)} parts along axis {axis}")
+    return [x[(*[slice(None)] * axis, i)] for i in range(x.shape[axis])]
+
+
+@operator("SLICE")
+def sliced(c: Context) -> Value:
+    """Operands: what is cut, where it begins, its size (-1: up to the end)."""
+    x, begin, size = c[0], c.ints(1), c.ints(2)
+    if not len(begin) == len(size) == x.ndim:
+        raise FormatError(f"{len(begin)} and {len(size)} numbers for {x.ndim} axes")
+    ends = [n if s == -1 else b + s for n, b, s in zip(x.shape, begin, size)]
+    if any(not 0 <= b <= e <= n for n, b, e in zip(x.shape, begin, ends)):
+        raise FormatError(f"from {begin}, {size} elements, reach outside {list(x.shape)}")
+    index = [slice(b, e) for b, e in zip(begin, ends)]
+    return Value(x.node[tuple(index[i] for i in FIRST) if x.first else tuple(index)], first=x.first)
+
+
+@operator("STRIDED_SLICE")
+def strided_slice(c: Context) -> Value:
+    """Operands: what is cut, begin, end and step for each axis; options are masks of these axes."""
+    begin, end, step = (c.ints(i) for i in (1, 2, 3))
+    if not len(begin) == len(end) == len(step) or 0 in step:
+        raise FormatError(f"begins {begin}, ends {end} and steps {step} do not fit")
+    if c.option("offset"):
+        end = [b + e for b, e in zip(begin, end)]
+    index = [slice_of(c, i, *numbers) for i, numbers in enumerate(zip(begin, end, step))]
+    if c[0].first and len(index) == 4 and all(isinstance(x, slice) for x in index):
+        return Value(c[0].node[tuple(index[i] for i in FIRST)], first=True)
+    return Value(c[0].plain[tuple(index)])
+
+
+def slice_of(c: Context, i: int, begin: int, end: int, step: int) -> slice | int | None:
+    """What is read along an axis; an ellipsis, a new axis or one position where a mask says so."""
+    masked = {name: c.option(name) >> i & 1 for name in ("begin", "end", "ellipsis", "new_axis", "shrink")}
+    if masked["ellipsis"]:
+        return ...  # type: ignore[return-value]
+    if masked["new_axis"]:
+        return None
+    if masked["shrink"]:
+        return begin
+    return slice(None if masked["begin"] else begin, None if masked["end"] else end, step)
+
+
+def widths(c: Context) -> list[tuple[int, int]]:
+    """Elements before and behind each axis, in the node's order."""
+    found, x = c.constant(1), c[0]
+    if found.shape != (x.ndim, 2) or found.dtype.kind != "i" or (found < 0).any():
+        raise FormatError(f"widths {list(found.shape)} for {x.ndim} axes")
+    pairs = [(int(a), int(b)) for a, b in found]
+    return [pairs[i] for i in FIRST] if x.first else pairs
+
+
+@operator("PAD", "PADV2")
+def pad(c: Context) -> Value:
+    fill = 0 if c.get(2) is None else c.constant(2)
+    if np.size(fill) != 1:
+        raise FormatError(f"{np.size(fill)} numbers to fill with, one is expected")
+    return Value(cg.pad(c[0].node, widths(c), constant_values=np.reshape(fill, ()).item()), first=c[0].first)
+
+
+@operator("MIRROR_PAD")
+def mirror_pad(c: Context) -> Value:
+    """Mode 0 leaves the edge out."""
+    if c.option("mode") != 0:
+        raise FormatError("padding that repeats the edge is not supported")
+    return Value(cg.pad(c[0].node, widths(c), mode="reflect"), first=c[0].first)
+
+
+@operator("TILE")
+def tile(c: Context) -> Node:
+    return cg.tile(c[0].plain, tuple(c.ints(1)))
+
+
+@operator("BROADCAST_TO")
+def broadcast_to(c: Context) -> Node:
+    return cg.broadcast_to(c[0].plain, tuple(c.ints(1)))
+
+
+@operator("FILL")
+def fill(c: Context) -> Node:
+    return cg.broadcast_to(c[1].plain.reshape(()), tuple(c.ints(0)))
+
+
+@operator("REVERSE_V2")
+def reverse(c: Context) -> Node:
+    return cg.flip(c[0].plain, tuple(c.ints(1)))
+
+
+@operator("DEPTH_TO_SPACE", "SPACE_TO_DEPTH")
+def depth_to_space(c: Context) -> Node:
+    """Blocks of pixels as channels, pixels before the channels that there are, and back."""
+    x, b = c[0].plain, c.option("block")
+    n, h, w, d = x.shape
+    if b < 1 or (d % (b * b) if c.kind == "DEPTH_TO_SPACE" else h % b or w % b):
+        raise FormatError(f"{x.spec} has no blocks of {b}")
+    if c.kind == "DEPTH_TO_SPACE":
+        y = x.reshape((n, h, w, b, b, d // (b * b))).transpose((0, 1, 3, 2, 4, 5))
+        return y.reshape((n, h * b, w * b, d // (b * b)))
+    return x.reshape((n, h // b, b, w // b, b, d)).transpose((0, 1, 3, 2, 4, 5)).reshape((n, h // b, w // b, d * b * b))
+
+
+@operator("SPACE_TO_BATCH_ND")
+def space_to_batch(c: Context) -> Node:
+    """Operands: images, a block's sizes, padding of those axes."""
+    blocks, pads = c.ints(1), c.constant(2)
+    x, m = c[0].plain, len(c.ints(1))
+    if not 0 < m < x.ndim or pads.shape != (m, 2) or min(blocks) < 1 or (pads < 0).any():
+        raise FormatError(f"blocks {blocks} and padding {list(pads.shape)} do not fit {x.spec}")
+    x = cg.pad(x, [(0, 0), *((int(a), int(b)) for a, b in pads), *[(0, 0)] * (x.ndim - m - 1)])
+    if any(n % b for n, b in zip(x.shape[1:], blocks)):
+        raise FormatError(f"{x.spec} is not made of blocks {blocks}")
+    cut = [n for size, b in zip(x.shape[1:], blocks) for n in (size // b, b)]
+    inner = [2 + 2 * i for i in range(m)]
+    y = x.reshape((x.shape[0], *cut, *x.shape[m + 1 :]))
+    y = y.transpose((*inner, 0, *(i - 1 for i in inner), *range(2 * m + 1, y.ndim)))
+    return y.reshape((x.shape[0] * prod(blocks), *(n // b for n, b in zip(x.shape[1:], blocks)), *x.shape[m + 1 :]))
+
+
+@operator("BATCH_TO_SPACE_ND")
+def batch_to_space(c: Context) -> Node:
+    """Operands: images, a block's sizes, what is cut off at both ends of those axes."""
+    blocks, crops = c.ints(1), c.constant(2)
+    x, m = c[0].plain, len(c.ints(1))
+    if not 0 < m < x.ndim or crops.shape != (m, 2) or min(blocks) < 1 or (crops < 0).any() or x.shape[0] % prod(blocks):
+        raise FormatError(f"blocks {blocks} and crops {list(crops.shape)} do not fit {x.spec}")
+    n = x.shape[0] // prod(blocks)
+    y = x.reshape((*blocks, n, *x.shape[1:]))
+    y = y.transpose((m, *(i for k in range(m) for i in (m + 1 + k, k)), *range(2 * m + 1, y.ndim)))
+    y = y.reshape((n, *(a * b for a, b in zip(x.shape[1:], blocks)), *x.shape[m + 1 :]))
+    return y[(slice(None), *(slice(int(a), size - int(b)) for (a, b), size in zip(crops, y.shape[1:])))]

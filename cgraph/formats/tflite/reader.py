@@ -1,0 +1,158 @@
+"""load: a TFLite file becomes a graph of this library. Needs no other package.
+
+Inputs and outputs have the file's shapes, images ``[n, h, w, c]``; between operators they are ``[n, c, h, w]``.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from cgraph.errors import CgraphError, FormatError, PositionError
+from cgraph.formats.known import Known, folded
+from cgraph.formats.mapped import map_file
+from cgraph.formats.model import Model
+from cgraph.formats.tflite import operators  # noqa: F401 - fills OPERATORS
+from cgraph.formats.tflite.context import OPERATORS, Context
+from cgraph.formats.tflite.schema import OPTIONS, Operator, Subgraph
+from cgraph.formats.tflite.source import Source
+from cgraph.formats.tflite.value import Value
+from cgraph.formats.tflite.wire import Table
+from cgraph.ir.graph import Node, keeps_place, made_at
+from cgraph.kernels.mapped import forget
+from cgraph.ops.leaf import Var
+
+# what importers meet when an option or a shape is of another kind than its operator says
+EXPECTED = (CgraphError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
+NUMBER = 64  # bytes in memory of an operand's number
+NODES = 4  # of an operator: itself, a bias, its reshape, an activation
+Values = dict[int, Value]
+
+
+def load(source: str | Path | bytes) -> Model:
+    """Read a model.
+
+    Parameters
+        source: a file's path, or its bytes
+    Raises
+        FormatError: the file is malformed, needs an operator or dtype that is not supported, or would cost more than
+            a file of its size may
+    """
+    data = memoryview(source).toreadonly() if isinstance(source, bytes | bytearray) else map_file(source)
+    name = "model" if isinstance(source, bytes | bytearray) else Path(source).name
+    try:
+        opened = Source(data, name)
+        found = build_model(opened)
+    except FormatError as error:
+        raise FormatError(f"{name}: {error}") from error
+    if len(data):
+        forget(np.frombuffer(data, np.uint8))
+    return found
+
+
+def build_model(source: Source) -> Model:
+    """The graph of an opened model."""
+    places = source.graph.places(Subgraph.OPERATORS)
+    check_supported(source, places)
+    given = numbers_of(source, source.graph, Subgraph.INPUTS)
+    values: Values = {i: Value(made=input_of(source, i)) for i in given}
+    run(source, places, values)
+    shown = numbers_of(source, source.graph, Subgraph.OUTPUTS)
+    outputs = [value_of(source, values, i).plain for i in shown]
+    inputs = [x.made for i, x in values.items() if i in given]
+    named = {source.tensor(i).name: x.plain for i, x in values.items() if x.made is not None}
+    return Model(
+        tuple(x for x in inputs if isinstance(x, Var)),
+        tuple(outputs),
+        tuple(source.tensor(i).name for i in shown),
+        named,
+    )
+
+
+def check_supported(source: Source, places: np.ndarray) -> None:
+    """FormatError that names every operator without an importer."""
+    source.allowance.spend("the graph", nodes=NODES * len(places))
+    codes = [int(Table(source.data, int(at)).number(Operator.CODE, "I")) for at in places]
+    names = {code: source.operator_name(code) for code in set(codes)}
+    missing = Counter(names[code] for code in codes if names[code] not in OPERATORS)
+    if missing:
+        named = ", ".join(f"{name} ({n} times)" if n > 1 else name for name, n in sorted(missing.items())[:40])
+        raise FormatError(f"{len(missing)} operators are not supported: {named}")
+
+
+def numbers_of(source: Source, table: Table, field: int) -> list[int]:
+    """Numbers of tensors, each once where they are inputs or outputs of the graph."""
+    found = table.vector(field, "int32")
+    if found is None:
+        return []
+    source.allowance.spend("lists of tensors", nbytes=NUMBER * len(found))
+    return found.tolist()
+
+
+def input_of(source: Source, index: int) -> Var:
+    """An input of the graph."""
+    tensor = source.tensor(index)
+    return Var(tensor.shape, tensor.dtype, tensor.name)
+
+
+def value_of(source: Source, values: Values, index: int) -> Value:
+    """A tensor that is known already, or one that the file holds."""
+    if index in values:
+        return values[index]
+    tensor = source.tensor(index)
+    if tensor.array is None:
+        raise FormatError(f"tensor {tensor.name!r:.60} is read before it is computed")
+    values[index] = Value(array=tensor.array)
+    return values[index]
+
+
+@keeps_place
+def run(source: Source, places: np.ndarray, values: Values) -> None:
+    """Build operator after operator; `values` gains their results."""
+    known = Known(source.allowance)
+    for number, at in enumerate(places):
+        table = Table(source.data, int(at))
+        results = numbers_of(source, table, Operator.OUTPUTS)
+        name = source.operator_name(int(table.number(Operator.CODE, "I")))
+        try:
+            with made_at(source.name, number):
+                found = built(source, table, name, results, values, known)
+        except EXPECTED as error:
+            kind = PositionError if isinstance(error, PositionError) else FormatError
+            raise kind(f"in {name} {number}: {error or type(error).__name__}") from error
+        values.update(zip(results, found))
+
+
+def built(source: Source, table: Table, name: str, results: Sequence[int], values: Values, known: Known) -> list[Value]:
+    """The results of one operator."""
+    numbers = numbers_of(source, table, Operator.INPUTS)
+    operands = tuple(value_of(source, values, i) if i >= 0 else None for i in numbers)
+    tensors = [source.tensor(i) for i in results]
+    context = Context(name, operands, options_of(table, name), tuple(x.dtype for x in tensors), known)
+    made = OPERATORS[name](context)
+    listed = [made] if isinstance(made, Node | Value) else made
+    if len(listed) != len(results):
+        raise FormatError(f"it has {len(results)} results, not {len(listed)}")
+    found = [x if isinstance(x, Value) else Value(x) for x in listed]
+    for x, tensor in zip(found, tensors):
+        if x.node.dtype != tensor.dtype:
+            raise FormatError(f"result {tensor.name!r:.60} is {x.node.dtype}, the file says {tensor.dtype}")
+    return [kept(x, operands, known) for x in found]
+
+
+def kept(x: Value, operands: Sequence[Value | None], known: Known) -> Value:
+    """A result; a constant where it is a small one of constants."""
+    if x.made is None:
+        return x
+    return Value(folded(x.made, [None if y is None else y.node for y in operands], known), None, x.first)
+
+
+def options_of(table: Table, name: str) -> Table | None:
+    """An operator's options. FormatError for those of another operator."""
+    number = int(table.number(Operator.OPTIONS_TYPE, "B"))
+    if name not in OPTIONS or number == 0:
+        return None
+    if number != OPTIONS[name].number:
+        raise FormatError(f"it has the options {number}, not {OPTIONS[name].number}")
+    return table.table(Operator.OPTIONS)

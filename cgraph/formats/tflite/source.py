@@ -1,0 +1,121 @@
+"""An opened TFLite file: its tensors as records, their arrays as views of the file's bytes."""
+
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.allowance import Allowance
+from cgraph.formats.tflite.schema import DTYPE, DTYPE_NAMES, IDENTIFIER, NAMES, Buffer, Code, Model, Subgraph, Tensor
+from cgraph.formats.tflite.wire import WORD, Table, numbers, unpacked
+from cgraph.ir.spec import LARGEST
+from cgraph.record import Record
+
+MOST_AXES = 8
+TENSOR = 1000  # bytes in memory of what is known of a tensor, besides its name
+
+
+class Known(Record, eq=False):
+    """What a file says of a tensor.
+
+    Fields
+        array: its value, when the file holds it
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    array: np.ndarray | None
+
+
+class Source:
+    """A model's file. Changes: it remembers tensors that were looked at.
+
+    Parameters
+        data: its bytes
+        name: for messages
+    """
+
+    def __init__(self, data: memoryview, name: str) -> None:
+        if bytes(data[WORD : 2 * WORD]) != IDENTIFIER:
+            raise FormatError("this is no TFLite model: bytes 4 to 8 are not TFL3")
+        self.data, self.name = data, name
+        self.allowance = Allowance(len(data))
+        self.model = Table(data, unpacked(data, 0, "I"))
+        graphs = self.model.places(Model.SUBGRAPHS)
+        if not len(graphs):
+            raise FormatError("this is no TFLite model: it has no graph")
+        self.graph = Table(data, int(graphs[0]))
+        self.tensors: dict[int, Known] = {}
+
+    @cached_property
+    def tensor_places(self) -> np.ndarray:
+        return self.graph.places(Subgraph.TENSORS)
+
+    @cached_property
+    def buffer_places(self) -> np.ndarray:
+        return self.model.places(Model.BUFFERS)
+
+    @cached_property
+    def code_places(self) -> np.ndarray:
+        return self.model.places(Model.CODES)
+
+    def operator_name(self, index: int) -> str:
+        """What an operator of some code is called."""
+        if index >= len(self.code_places):
+            raise FormatError(f"an operator has the code {index} of {len(self.code_places)}")
+        code = Table(self.data, int(self.code_places[index]))
+        number = int(max(code.number(Code.OLD, "b"), code.number(Code.NUMBER, "i")))
+        name = NAMES[number] if 0 <= number < len(NAMES) else f"number {number}"
+        return f"CUSTOM {code.text(Code.CUSTOM)!r:.60}" if name == "CUSTOM" else name
+
+    def tensor(self, index: int) -> Known:
+        """A tensor by its number, looked at once."""
+        if not 0 <= index < len(self.tensor_places):
+            raise FormatError(f"tensor {index} is none of {len(self.tensor_places)}")
+        if index not in self.tensors:
+            self.allowance.spend("what is known of tensors", nbytes=TENSOR)
+            self.tensors[index] = self.described(Table(self.data, int(self.tensor_places[index])), index)
+        return self.tensors[index]
+
+    def described(self, table: Table, index: int) -> Known:
+        """What a tensor's table says."""
+        name = table.text(Tensor.NAME) or f"tensor{index}"
+        self.allowance.spend("names of tensors", nbytes=len(name))
+        sizes = table.vector(Tensor.SHAPE, "int32")
+        shape = () if sizes is None else tuple(sizes[: MOST_AXES + 1].tolist())
+        if len(shape) > MOST_AXES or any(n < 0 for n in shape) or prod(n for n in shape if n) * 8 > LARGEST:
+            raise FormatError(f"tensor {name!r:.60} has the impossible shape {list(shape)}")
+        if table.place(Tensor.SPARSITY) is not None or table.number(Tensor.EXTERNAL, "I"):
+            raise FormatError(f"tensor {name!r:.60} is sparse or lies elsewhere, which is not supported")
+        if table.number(Tensor.IS_VARIABLE, "?"):
+            raise FormatError(f"tensor {name!r:.60} keeps its value from run to run, which is not supported")
+        dtype = dtype_of_number(int(table.number(Tensor.DTYPE, "b")), name)
+        return Known(name, shape, dtype, self.array(int(table.number(Tensor.BUFFER, "I")), name, shape, dtype))
+
+    def array(self, buffer: int, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
+        """What a buffer holds; None of buffer 0 and of an empty one."""
+        if buffer == 0:
+            return None
+        if buffer >= len(self.buffer_places):
+            raise FormatError(f"tensor {name!r:.60} lies in buffer {buffer} of {len(self.buffer_places)}")
+        table = Table(self.data, int(self.buffer_places[buffer]))
+        found = table.vector(Buffer.DATA, "uint8")
+        offset, size = int(table.number(Buffer.OFFSET, "Q")), int(table.number(Buffer.SIZE, "Q"))
+        if offset > 1:
+            found = numbers(self.data, offset, size, "uint8")
+        if found is None or not found.size:
+            return None
+        if found.size != prod(shape) * dtype.itemsize:
+            need = prod(shape) * dtype.itemsize
+            raise FormatError(f"tensor {name!r:.60} {dtype}{list(shape)} needs {need} bytes, {found.size} are stored")
+        return found.view(dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
+
+
+def dtype_of_number(number: int, name: str) -> np.dtype:
+    """The NumPy dtype of TFLite's number for one, or FormatError."""
+    if number not in DTYPE:
+        named = DTYPE_NAMES[number] if 0 <= number < len(DTYPE_NAMES) else str(number)
+        raise FormatError(f"tensor {name!r:.60} has the dtype {named}, which is not supported")
+    return np.dtype(DTYPE[number])

@@ -1,0 +1,66 @@
+"""TFLite operators on floats compute what the reference kernels do; a network's images are turned once."""
+
+import numpy as np
+import pytest
+
+from cgraph.cli import main
+from cgraph.engine.reference import evaluate
+from cgraph.formats.tflite import load
+from cgraph.formats.tflite.context import OPERATORS
+from cgraph.ir.traverse import post_order
+from cgraph.ops.shape import Transpose
+from tests.support.tflite_cases import CASES, constant, model_of, whole
+from tests.support.tflite_models import Network, reference
+
+NOT_IN_REFERENCE = ("CEIL", "ELU", "ROUND")  # of which there are other kernels alone
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_operators_compute_what_the_reference_kernels_do(name):
+    net, outputs, values = model_of(name)
+    model = net.bytes(*outputs)
+    wanted = reference(model, *values, kinds="BUILTIN" if CASES[name][0] in NOT_IN_REFERENCE else "BUILTIN_REF")
+    found = load(model)
+    got = evaluate(list(found.outputs), dict(zip(found.inputs, values)))
+    assert len(got) == len(wanted)
+    for x, y in zip(got, wanted):
+        assert (x.shape, x.dtype) == (y.shape, y.dtype)
+        np.testing.assert_allclose(x, y, rtol=2e-5, atol=2e-5)
+
+
+def test_every_operator_has_a_case():
+    assert OPERATORS.keys() <= {kind for kind, _ in CASES.values()} | {"SHAPE"}
+
+
+def network():
+    """Two convolutions around a pool, a sum, a mean and a product: images stay in one order of axes between them."""
+    rng, net = np.random.default_rng(0), Network()
+    steps = {"stride_w": 1, "stride_h": 1}
+    x = net.input((1, 12, 12, 3))
+    a = net.op("CONV_2D", [x, constant(net, rng, 8, 3, 3, 3), constant(net, rng, 8)], activation=1, **steps)
+    b = net.op("DEPTHWISE_CONV_2D", [a, constant(net, rng, 1, 3, 3, 8), constant(net, rng, 8)], multiplier=1, **steps)
+    c = net.op("ADD", [net.op("HARD_SWISH", [b]), a], activation=3)
+    d = net.op("MEAN", [c, whole(net, 1, 2)])
+    e = net.op("FULLY_CONNECTED", [d, constant(net, rng, 5, 8), constant(net, rng, 5)])
+    return net.bytes(net.op("SOFTMAX", [e], beta=1.0))
+
+
+def test_a_network_runs_and_has_one_transpose():
+    """That of the input: images are turned where they enter, and nowhere else."""
+    model = network()
+    value = np.random.default_rng(3).standard_normal((1, 12, 12, 3)).astype("float32")
+    found = load(model)
+    (got,), (want,) = found.compile()(value), reference(model, value)
+    np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6)
+    assert sum(isinstance(x.op, Transpose) for x in post_order(list(found.outputs))) == 1
+
+
+def test_the_command_line_runs_it(tmp_path):
+    path = tmp_path / "net.tflite"
+    path.write_bytes(network())
+    value = np.random.default_rng(3).standard_normal((1, 12, 12, 3)).astype("float32")
+    np.save(tmp_path / "x.npy", value)
+    assert main(["run", str(path), "-i", str(tmp_path / "x.npy"), "--save", str(tmp_path / "y.npz")]) == 0
+    (want,) = reference(path.read_bytes(), value)
+    with np.load(tmp_path / "y.npz") as found:
+        np.testing.assert_allclose(next(iter(found.values())), want, rtol=2e-5, atol=2e-6)

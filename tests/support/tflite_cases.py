@@ -1,0 +1,397 @@
+"""Small TFLite networks, one or more for each operator on floats: what tests compute, and fuzzers begin with."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tests.support.tflite_models import Network
+
+IMAGE = (2, 7, 6, 4)
+CASES: dict[str, tuple[str, Callable]] = {}
+
+
+def case(*kinds: str) -> Callable:
+    """List a function that adds operators to a network and gives the results."""
+
+    def register(build):
+        for kind in kinds:
+            CASES[f"{kind} {build.__name__}"] = (kind, build)
+        return build
+
+    return register
+
+
+def values_of(net, rng):
+    """Inputs: floats, whole numbers from 1, truth values."""
+    found = []
+    for i in net.inputs:
+        shape, number = net.tensors[i][0], net.tensors[i][1][1]
+        values = rng.standard_normal(shape)
+        values = {0: values, 2: 1 + np.abs(values * 4) % 5, 4: 1 + np.abs(values * 4) % 5, 6: values > 0}[number]
+        found.append(values.astype({0: "float32", 2: "int32", 4: "int64", 6: "bool"}[number]))
+    return found
+
+
+def constant(net, rng, *shape):
+    return net.constant(rng.standard_normal(shape).astype("float32"))
+
+
+def convolved(net, rng, x):
+    """Images that have another order of axes here than in the file."""
+    return net.op("CONV_2D", [x, constant(net, rng, 4, 1, 1, 4), constant(net, rng, 4)], stride_w=1, stride_h=1)
+
+
+def whole(net, *numbers):
+    return net.constant(np.array(numbers, "int32"))
+
+
+@case("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE")
+def two_images(net, kind, rng):
+    options = {"activation": 1} if kind in ("ADD", "SUB", "MUL", "DIV") else {}
+    return net.op(kind, [net.input(IMAGE), net.input(IMAGE)], **options)
+
+
+@case("ADD", "MUL", "PRELU", "DIV")
+def a_number_for_each_channel(net, kind, rng):
+    x = convolved(net, rng, net.input(IMAGE))
+    return net.op(kind, [x, constant(net, rng, 4)])
+
+
+@case("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL")
+def compared(net, kind, rng):
+    return net.op(kind, [net.input((3, 4), "int32"), net.input((4,), "int32")], "bool")
+
+
+@case("LOGICAL_AND", "LOGICAL_OR")
+def logic(net, kind, rng):
+    return net.op(kind, [net.input((3, 4), "bool"), net.input((3, 4), "bool")], "bool")
+
+
+@case("FLOOR_DIV", "FLOOR_MOD", "DIV")
+def of_whole_numbers(net, kind, rng):
+    x = net.op("NEG", [net.input((3, 4), "int32")], "int32")
+    return net.op(kind, [x, net.input((3, 4), "int32")], "int32")
+
+
+@case(
+    "ABS", "CEIL", "COS", "ELU", "EXP", "FLOOR", "HARD_SWISH", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1",
+    "RELU_0_TO_1", "ROUND", "SIN", "SQUARE", "TANH", "ZEROS_LIKE", "GELU", "SIGN",
+)  # fmt: skip
+def one_operand(net, kind, rng):
+    return net.op(kind, [net.input((5, 40))])
+
+
+@case("LOG", "SQRT", "RSQRT")
+def of_positive_numbers(net, kind, rng):
+    return net.op(kind, [net.op("SQUARE", [net.input((5, 40))])])
+
+
+@case("POW")
+def powers(net, kind, rng):
+    return net.op(kind, [net.op("SQUARE", [net.input((5, 40))]), net.input((5, 40))])
+
+
+@case("GELU")
+def approximate(net, kind, rng):
+    return net.op(kind, [net.input((5, 40))], approximate=True)
+
+
+@case("LEAKY_RELU")
+def sloped(net, kind, rng):
+    return net.op(kind, [net.input((5, 40))], alpha=0.3)
+
+
+@case("LOGICAL_NOT")
+def inverted(net, kind, rng):
+    return net.op(kind, [net.input((5, 4), "bool")], "bool")
+
+
+@case("ADD_N")
+def three(net, kind, rng):
+    return net.op(kind, [net.input((5, 4)) for _ in range(3)])
+
+
+@case("CAST")
+def casts(net, kind, rng):
+    return net.op(kind, [net.input((5, 4))], "int32")
+
+
+@case("SELECT", "SELECT_V2")
+def chosen(net, kind, rng):
+    return net.op(kind, [net.input((5, 4), "bool"), net.input((5, 4)), net.input((5, 4))])
+
+
+@case("SELECT")
+def chosen_by_row(net, kind, rng):
+    return net.op(kind, [net.input((5,), "bool"), net.input((5, 4)), net.input((5, 4))])
+
+
+@case("CONV_2D")
+def same(net, kind, rng):
+    weights = constant(net, rng, 5, 3, 2, 4), constant(net, rng, 5)
+    return net.op(kind, [net.input(IMAGE), *weights], stride_w=2, stride_h=1, activation=3)
+
+
+@case("CONV_2D")
+def dilated(net, kind, rng):
+    weights = constant(net, rng, 5, 3, 2, 4), constant(net, rng, 5)
+    strides = {"stride_w": 1, "stride_h": 1, "dilation_w": 2, "dilation_h": 2}
+    return net.op(kind, [net.input(IMAGE), *weights], padding=1, **strides)
+
+
+@case("CONV_2D")
+def grouped(net, kind, rng):
+    weights = constant(net, rng, 6, 3, 3, 2), constant(net, rng, 6)
+    return net.op(kind, [net.input(IMAGE), *weights], stride_w=1, stride_h=1)
+
+
+@case("DEPTHWISE_CONV_2D")
+def multiplied(net, kind, rng):
+    weights = constant(net, rng, 1, 3, 3, 8), constant(net, rng, 8)
+    return net.op(kind, [net.input(IMAGE), *weights], stride_w=2, stride_h=2, multiplier=2, activation=1)
+
+
+@case("TRANSPOSE_CONV")
+def enlarged(net, kind, rng):
+    x, weights, bias = net.input((2, 3, 4, 4)), constant(net, rng, 5, 3, 3, 4), constant(net, rng, 5)
+    options = {"stride_w": 2, "stride_h": 2}
+    exact = net.op(kind, [whole(net, 2, 6, 8, 5), weights, x, bias], **options)
+    return exact, net.op(kind, [whole(net, 2, 7, 9, 5), weights, x], padding=1, **options)
+
+
+@case("AVERAGE_POOL_2D", "MAX_POOL_2D")
+def windows(net, kind, rng):
+    options = {"window_w": 3, "window_h": 2, "stride_w": 2, "stride_h": 2}
+    return net.op(kind, [net.input(IMAGE)], **options), net.op(kind, [net.input(IMAGE)], padding=1, **options)
+
+
+@case("FULLY_CONNECTED")
+def rows(net, kind, rng):
+    weights = constant(net, rng, 5, 24), constant(net, rng, 5)
+    flat = net.op(kind, [net.input(IMAGE), *weights], activation=1)
+    return flat, net.op(kind, [net.input((2, 3, 24)), *weights], keepdims=True)
+
+
+@case("BATCH_MATMUL")
+def products(net, kind, rng):
+    straight = net.op(kind, [net.input((2, 3, 4)), net.input((2, 4, 5))])
+    return straight, net.op(kind, [net.input((4, 3)), net.input((5, 4))], adjoint_x=True, adjoint_y=True)
+
+
+@case("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD")
+def along_axes(net, kind, rng):
+    """Of images in both orders of axes, with every set of axes that leaves another order."""
+    x = convolved(net, rng, net.input(IMAGE))
+    sets = ((1, 2), (1,), (-1,), (0, 3), (0, 1, 2, 3))
+    kept = [net.op(kind, [x, whole(net, *axes)], keepdims=True) for axes in sets]
+    return *kept, *[net.op(kind, [x, whole(net, *axes)]) for axes in sets]
+
+
+@case("REDUCE_ANY", "REDUCE_ALL")
+def of_truth_values(net, kind, rng):
+    return net.op(kind, [net.input((3, 4), "bool"), whole(net, 1)], "bool")
+
+
+@case("ARG_MAX", "ARG_MIN")
+def places(net, kind, rng):
+    return net.op(kind, [net.input((3, 4, 5)), whole(net, 1)], "int32", dtype=2)
+
+
+@case("SOFTMAX")
+def sharpened(net, kind, rng):
+    return net.op(kind, [net.input((3, 40))], beta=2.0)
+
+
+@case("LOG_SOFTMAX", "L2_NORMALIZATION")
+def normalised(net, kind, rng):
+    return net.op(kind, [net.input((3, 40))])
+
+
+@case("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION")
+def over_channels(net, kind, rng):
+    x = convolved(net, rng, net.input(IMAGE))
+    return net.op(kind, [x], **({"beta": 1.0} if kind == "SOFTMAX" else {}))
+
+
+@case("CUMSUM")
+def running(net, kind, rng):
+    x, axis = net.input((3, 4)), whole(net, 1)
+    return [net.op(kind, [x, axis], exclusive=a, reverse=b) for a in (False, True) for b in (False, True)]
+
+
+@case("RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR")
+def resized(net, kind, rng):
+    x, size = net.input(IMAGE), whole(net, 13, 4)
+    return [net.op(kind, [x, size], **how) for how in ({}, {"align_corners": True}, {"half_pixel": True})]
+
+
+@case("RESHAPE")
+def by_operand_and_by_option(net, kind, rng):
+    x = net.input(IMAGE)
+    return net.op(kind, [x, whole(net, 2, -1, 8)]), net.op(kind, [x], shape=(4, 7, 12))
+
+
+@case("RESHAPE")
+def by_a_computed_shape(net, kind, rng):
+    x = net.input(IMAGE)
+    sizes = net.op("SHAPE", [x], "int32", dtype=2)
+    first = net.op("STRIDED_SLICE", [sizes, whole(net, 0), whole(net, 1), whole(net, 1)], "int32", shrink=1)
+    return net.op(kind, [x, net.op("PACK", [first, net.constant(np.int32(-1))], "int32", count=2, axis=0)])
+
+
+@case("SQUEEZE")
+def dropped(net, kind, rng):
+    x = net.input((2, 1, 3, 1))
+    return net.op(kind, [x]), net.op(kind, [x], axes=(1,))
+
+
+@case("EXPAND_DIMS")
+def added(net, kind, rng):
+    return net.op(kind, [net.input((2, 3)), whole(net, -1)])
+
+
+@case("TRANSPOSE")
+def turned(net, kind, rng):
+    x = convolved(net, rng, net.input(IMAGE))
+    return net.op(kind, [x, whole(net, 0, 2, 1, 3)])
+
+
+@case("RANK")
+def counted(net, kind, rng):
+    return net.op("ADD", [net.op(kind, [net.input((2, 3))], "int32"), net.input((), "int32")], "int32")
+
+
+@case("CONCATENATION")
+def joined(net, kind, rng):
+    x, y = net.input(IMAGE), net.input((2, 7, 6, 3))
+    z = convolved(net, rng, x)
+    return net.op(kind, [z, y], axis=3), net.op(kind, [z, x], axis=-3)
+
+
+@case("SPLIT")
+def halves(net, kind, rng):
+    x = convolved(net, rng, net.input(IMAGE))
+    return net.op(kind, [whole(net, 3), x], "float32", "float32", count=2)
+
+
+@case("SPLIT_V")
+def unequal(net, kind, rng):
+    return net.op(kind, [net.input((6, 3)), whole(net, 1, -1, 2), whole(net, 0)], *["float32"] * 3, count=3)
+
+
+@case("PACK")
+def stacked(net, kind, rng):
+    return net.op(kind, [net.input((2, 3)), net.input((2, 3))], count=2, axis=1)
+
+
+@case("UNPACK")
+def apart(net, kind, rng):
+    return net.op(kind, [net.input((2, 3))], *["float32"] * 3, count=3, axis=1)
+
+
+@case("SLICE")
+def cut_out(net, kind, rng):
+    x = convolved(net, rng, net.input(IMAGE))
+    return net.op(kind, [x, whole(net, 0, 1, 2, 0), whole(net, 2, 3, -1, 2)])
+
+
+@case("STRIDED_SLICE")
+def masked(net, kind, rng):
+    x = convolved(net, rng, net.input(IMAGE))
+    limits = [whole(net, 0, 1, 5, -3), whole(net, 2, 6, 0, 4), whole(net, 1, 2, -2, 1)]
+    plain = net.op(kind, [x, *limits], begin=1, end=4)
+    return plain, net.op(kind, [x, *limits], shrink=2), net.op(kind, [x, *limits[:3]], new_axis=1, begin=2)
+
+
+@case("PAD")
+def framed(net, kind, rng):
+    x = convolved(net, rng, net.input(IMAGE))
+    return net.op(kind, [x, net.constant(np.array([[0, 0], [1, 2], [3, 0], [0, 1]], "int32"))])
+
+
+@case("PADV2")
+def framed_with_a_number(net, kind, rng):
+    return net.op(kind, [net.input((2, 3)), net.constant(np.array([[0, 1], [2, 0]], "int32")), constant(net, rng)])
+
+
+@case("MIRROR_PAD")
+def mirrored(net, kind, rng):
+    return net.op(kind, [net.input((4, 3)), net.constant(np.array([[2, 1], [0, 2]], "int32"))], mode=0)
+
+
+@case("TILE")
+def repeated(net, kind, rng):
+    return net.op(kind, [net.input((4, 3)), whole(net, 2, 3)])
+
+
+@case("BROADCAST_TO")
+def widened(net, kind, rng):
+    return net.op(kind, [net.input((4, 1)), whole(net, 2, 4, 3)])
+
+
+@case("FILL")
+def filled(net, kind, rng):
+    return net.op("ADD", [net.op(kind, [whole(net, 2, 3), constant(net, rng)]), net.input((2, 3))])
+
+
+@case("REVERSE_V2")
+def backwards(net, kind, rng):
+    return net.op(kind, [net.input((4, 3)), whole(net, 1)])
+
+
+@case("DEPTH_TO_SPACE", "SPACE_TO_DEPTH")
+def blocks(net, kind, rng):
+    return net.op(kind, [net.input((2, 4, 6, 8))], block=2)
+
+
+@case("SPACE_TO_BATCH_ND")
+def blocks_apart(net, kind, rng):
+    return net.op(kind, [net.input((2, 5, 4, 3)), whole(net, 3, 2), net.constant(np.array([[1, 0], [0, 2]], "int32"))])
+
+
+@case("BATCH_TO_SPACE_ND")
+def blocks_together(net, kind, rng):
+    crops = net.constant(np.array([[1, 0], [0, 2]], "int32"))
+    return net.op(kind, [net.input((12, 5, 4, 3)), whole(net, 3, 2), crops])
+
+
+@case("GATHER")
+def taken(net, kind, rng):
+    return net.op(kind, [net.input((4, 3, 2)), whole(net, 2, 0, 1, 1)], axis=1)
+
+
+@case("GATHER_ND")
+def taken_at(net, kind, rng):
+    return net.op(kind, [net.input((4, 3, 2)), net.constant(np.array([[1, 2], [3, 0]], "int32"))])
+
+
+@case("ONE_HOT")
+def hot(net, kind, rng):
+    numbers = net.constant(np.int32(6)), net.constant(np.float32(2)), net.constant(np.float32(-1))
+    return net.op(kind, [net.input((3,), "int32"), *numbers], axis=-1)
+
+
+@case("RANGE")
+def ranged(net, kind, rng):
+    numbers = [net.constant(np.int32(n)) for n in (1, 8, 3)]
+    return net.op("ADD", [net.op(kind, numbers, "int32"), net.input((3,), "int32")], "int32")
+
+
+@case("TOPK_V2")
+def largest(net, kind, rng):
+    return net.op(kind, [net.input((3, 9)), net.constant(np.int32(4))], "float32", "int32")
+
+
+@case("DEQUANTIZE")
+def weights_of_half_precision(net, kind, rng):
+    half = net.constant(rng.standard_normal((5, 3, 3, 4)).astype("float16"))
+    return net.op("CONV_2D", [net.input(IMAGE), net.op(kind, [half]), constant(net, rng, 5)], stride_w=1, stride_h=1)
+
+
+def model_of(name: str) -> tuple[Network, list[int], list[np.ndarray]]:
+    """The network of a case, its results, and values for its inputs."""
+    kind, build = CASES[name]
+    rng, net = np.random.default_rng(1), Network()
+    made: Any = build(net, kind, rng)
+    return net, list(made) if isinstance(made, list | tuple) else [made], values_of(net, rng)
