@@ -352,6 +352,7 @@ IMAGES = [
     *named("batch_norm_training", (4, 3, 2), (3,), (3,), scale=5),
     *named("layer_norm", (2, 3, 4), (3, 4), (3, 4), scale=5),
     case("group_norm", lambda x, s, b: cg.group_norm(x, s, b, 2), (2, 4, 3), (4,), (4,), scale=5),
+    case("group_norm", lambda x, s, b: cg.group_norm(x, s, b, 2), (3, 4), (4,), (4,), scale=5, label="rows"),
     *named("instance_norm", (2, 3, 5), (3,), (3,), scale=5),
     case("lrn", lambda x: cg.lrn(x, 3, 0.5, 0.75, 2.0), (2, 5, 3)),
     case("lrn", lambda x: cg.lrn(x, 4, 0.5, 0.6, 1.0), (1, 5, 3, 2), label="even"),

@@ -295,3 +295,28 @@ def test_places_and_scattered_rows_while_another_axis_is_empty(engine):
             np.testing.assert_array_equal(got, numpy(a, 2))
     written = cg.scatter(x, rows, np.zeros((2, 0, 5), "float32"))
     assert cg.compile(written, [x], engine=engine)(a).shape == a.shape
+
+
+@settings(max_examples=30)
+@given(data=st.data(), mode=st.sampled_from(["constant", "edge", "reflect"]))
+def test_padding_of_any_axes(data, mode):
+    shape = data.draw(arrays.array_shapes(max_dims=3, max_side=3))
+    widths = [data.draw(st.tuples(st.integers(0, 5), st.integers(0, 5))) for _ in shape]
+    x = np.arange(np.prod(shape), dtype="float32").reshape(shape)
+    np.testing.assert_array_equal(run(cg.pad(x, widths, mode), "reference"), np.pad(x, widths, mode))
+
+
+@settings(max_examples=20)
+@given(n=st.none() | st.integers(1, 9), axis=st.integers(-2, 1), seed=st.integers(0, 99))
+def test_fourier_transforms(n, axis, seed):
+    """Complex numbers are pairs on a last axis of their own."""
+    x, y = np.random.default_rng(seed).standard_normal((2, 3, 5))
+
+    def pairs(z):
+        return np.stack([z.real, z.imag], -1)
+
+    got = [cg.fft(pairs(x + 1j * y), n, axis), cg.ifft(pairs(x + 1j * y), n, axis), cg.rfft(x, n, axis)]
+    want = [pairs(f(z, n, axis)) for f, z in ((np.fft.fft, x + 1j * y), (np.fft.ifft, x + 1j * y), (np.fft.rfft, x))]
+    for mine, theirs in zip(run(got, "reference"), want, strict=True):
+        assert_close(mine, theirs)
+    assert_close(run(cg.irfft(pairs(x + 1j * y), n, axis), "reference"), np.fft.irfft(x + 1j * y, n, axis))

@@ -12,6 +12,7 @@ from cgraph.ops.arithmetic import Add
 from cgraph.ops.compare import Where
 from cgraph.ops.fft import Irfft
 from cgraph.ops.join import Concat
+from cgraph.ops.quantise import Dequantize, Quantize
 from cgraph.ops.regions import RoiAlign
 from cgraph.ops.slicing import SetSlice, Slice
 from cgraph.ops.take import TakeAlongAxis
@@ -22,6 +23,7 @@ TRUTH, WHOLE = cg.Var((3, 4), "bool", "truth"), cg.Var((3, 4), "int64", "whole")
 FOUR, BOXES, ZERO = cg.Var((4,), "float64", "four"), cg.Var((7, 4), "float64", "boxes"), np.zeros(7, np.int64)
 
 
+BYTES, BYTE = cg.Var((3, 4), "int8", "bytes"), np.dtype("int8")
 SEVEN, ZERO_NODE, ROI = cg.Var((7,)), cg.Const(ZERO), RoiAlign((2, 2), Grid("cells", 2, (1.0,)))
 
 
@@ -54,6 +56,22 @@ REFUSED = {
     "axes of an order": (lambda: cg.transpose(X, (0, 0)), ShapeError, "axes"),
     "a norm over three axes": (lambda: cg.norm(IMAGES, 2, (1, 2, 3)), ShapeError, "takes one or two"),
     "an edge of nothing": (lambda: cg.pad(X[:0], ((1, 0), (0, 0)), "edge"), ShapeError, "axis 0 .* has no edge"),
+    "a mirror of nothing": (lambda: cg.pad(X[:0], ((1, 0), (0, 0)), "reflect"), ShapeError, "axis 0 .* nothing to ref"),
+    "group norm of one axis": (lambda: cg.group_norm(FOUR, 1.0, 0.0, 2), ShapeError, "2 groups do not divide"),
+    "group norm: no group": (lambda: cg.group_norm(X, 1.0, 0.0, 0), ShapeError, "0 groups do not divide"),
+    "group norm: groups": (lambda: cg.group_norm(X, 1.0, 0.0, 3), ShapeError, "3 groups do not divide"),
+    "quantize: whole numbers": (lambda: apply(Quantize(BYTE), WHOLE, WHOLE, BYTES), DTypeError, "int64 with a scale"),
+    "quantize: a scale of another dtype": (
+        lambda: apply(Quantize(BYTE), X, X.astype("float32"), BYTES), DTypeError, "with a scale float32",
+    ),
+    "quantize: a zero point of another dtype": (lambda: apply(Quantize(BYTE), X, X, WHOLE), DTypeError, "point int64"),
+    "quantize: to floats": (lambda: apply(Quantize(X.dtype), X, X, X), DTypeError, "do not become float64"),
+    "dequantize: floats": (lambda: apply(Dequantize(), X, X, X), DTypeError, "does not become a float"),
+    "dequantize: 64 bits": (lambda: apply(Dequantize(), WHOLE, X, WHOLE), DTypeError, "does not become a float"),
+    "dequantize: a zero point of another dtype": (
+        lambda: apply(Dequantize(), BYTES, X, BYTES.astype("int16")), DTypeError, "a zero point int16",
+    ),
+    "dequantize: a whole scale": (lambda: apply(Dequantize(), BYTES, BYTES, BYTES), DTypeError, "scale int8"),
     "instance norm of rows": (lambda: cg.instance_norm(FOUR, 1.0, 0.0), ShapeError, "has no channels"),
     "layer norm: scale": (lambda: cg.layer_norm(X, np.ones(3), np.zeros(3)), ShapeError, "the last 1 axes"),
     "layer norm: shift": (lambda: cg.layer_norm(X, np.ones(4), np.zeros(3)), ShapeError, "the last 1 axes|differ"),
