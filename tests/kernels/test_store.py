@@ -331,10 +331,39 @@ def test_the_code_that_llvm_places_is_kept_by_one_engine_for_each_target(monkeyp
     assert engine.get_function_address(symbol_of(KERNEL, HOST)) == first != second
 
 
-@pytest.mark.parametrize("code", [b"", b"\x7fELF", bytes(64), b"\x7fELF\x02\x01\x01" + bytes(57)])
-def test_only_object_code_of_this_machine_is_placed(code):
-    with pytest.raises(UnknownCode):
+@pytest.mark.parametrize(
+    ("code", "whole"),
+    [
+        (b"", False),
+        (b"\x7fELF", False),
+        (bytes(63), False),
+        (bytes(64), True),
+        (b"\x7fELF\x02\x01\x01" + bytes(57), True),
+    ],
+)
+def test_only_object_code_of_this_machine_is_placed(code, whole):
+    """What is no whole object file is malformed, other object files are unknown."""
+    with pytest.raises(UnknownCode) as error:
         placed(linked_objects({"f": code}))
+    assert isinstance(error.value, MalformedCode) is not whole
+
+
+@pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="no fork here")
+def test_a_fork_lets_nobody_compile_meanwhile(monkeypatch):
+    hooks = {}
+    monkeypatch.setattr(os, "register_at_fork", lambda **given: hooks.update(given))
+    monkeypatch.setattr(store_module, "cache_folder", lambda: None)
+    made = store_module.store.__wrapped__()
+    hooks["before"]()
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(made.address, KERNEL, HOST)
+        try:
+            with pytest.raises(TimeoutError):
+                found.result(0.1)
+        finally:
+            hooks["after_in_parent"]()
+        assert found.result()
+    assert hooks["after_in_child"] == hooks["after_in_parent"]
 
 
 on_linux = pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="LLVM places the code")
