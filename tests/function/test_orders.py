@@ -9,7 +9,7 @@ from cgraph.engine.reference import evaluate
 from cgraph.errors import GraphError
 from cgraph.kernels.target import host_target
 from cgraph.memory.auto import auto
-from cgraph.planning import ORDERS, plan_graph
+from cgraph.planning import ORDERS, SCHEDULES, plan_graph
 from tests.support.graphs import draw_values, graphs
 from tests.support.tolerance import assert_close
 
@@ -49,6 +49,15 @@ def test_auto_takes_another_order_where_the_plan_gets_smaller():
     assert (chosen.order, chosen.nbytes) == ("least_memory", 4096 + 64)
     values = {x: np.linspace(0, 1, 64, dtype="float32"), wide: np.linspace(0, 1, 1024, dtype="float32")}
     assert_close(cg.compile(y, [x, wide])(*values.values()), evaluate([y], values)[0])
+
+
+@pytest.mark.parametrize("order", SCHEDULES)
+def test_an_order_that_is_named_is_the_one_that_is_planned(order):
+    """Also where another needs less."""
+    y = waiting()[-1]
+    found = plan_graph((y,), {}, host_target(), auto, (), 64, order)
+    assert found.order == order
+    assert found.nbytes == {"least_memory": 4096 + 64, "breadth_first": 256 + 4096 + 64}[order]
 
 
 def test_auto_keeps_the_walk_where_nothing_is_gained():
