@@ -20,6 +20,7 @@ from nn.optim import Optimiser
 from nn.step import Step, training_step
 from nn.stopping import Below, Early
 from nn.summary import summary
+from nn.torch_weights import load_torch
 from nn.train import LossError, train
 from nn.weights import load_weights, save_weights, set_values
 
@@ -45,6 +46,7 @@ __all__ = [
     "init",
     "initialise",
     "layers",
+    "load_torch",
     "load_weights",
     "losses",
     "models",

@@ -13,6 +13,7 @@ import numpy as np
 from cgraph import Node, Record, Var
 from nn.init import GLOROT_UNIFORM, Initialiser
 from nn.mode import Mode
+from nn.torch_names import TorchNames
 
 L = TypeVar("L", bound="Layer")
 
@@ -67,6 +68,13 @@ class Layer(Record, eq=False):
         for name, value in members.items():
             object.__setattr__(self, name, value)
 
+    def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:
+        """Values by path, of the PyTorch module of the same kind and names; a layer whose kind has others there says so.
+
+        KeyError with the whole name of an array that is not there.
+        """
+        return {path: x for name, value in vars(self).items() for path, x in torch_values(value, name, names)}
+
     @property
     def samples(self) -> tuple[Sample, ...] | None:
         """One sample of each input; None when several sizes will do."""
@@ -115,6 +123,17 @@ def found_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, tuple):
         for i, item in enumerate(value):
             yield from found_in(item, f"{path}.{i}")
+
+
+def torch_values(value: Any, name: str, names: TorchNames) -> Iterator[tuple[str, np.ndarray]]:
+    """Values of a field: a Parameter's, or those of all layers in it."""
+    if isinstance(value, Parameter):
+        yield name, names[name]
+    elif isinstance(value, Layer):
+        yield from ((f"{name}.{path}", x) for path, x in value.from_torch(names.below(name)).items())
+    elif isinstance(value, tuple):
+        for i, item in enumerate(value):
+            yield from torch_values(item, f"{name}.{i}", names)
 
 
 def initialise(layer: L, weights: int | str | None = 0) -> L:

@@ -10,6 +10,7 @@ from nn.layer import Layer
 from nn.layers.linear import Linear
 from nn.layers.positions import alibi_slopes, rotated
 from nn.mode import Mode
+from nn.torch_names import TorchNames
 
 
 class MultiHeadAttention(Layer):
@@ -75,6 +76,16 @@ class MultiHeadAttention(Layer):
             mask = self._distances(k.shape[2], x.shape[1], start)
         mixed = cg.scaled_dot_product_attention(q, k, v, mask, self.causal, window=self.window, start=start)
         return self.output(cg.reshape(cg.transpose(mixed, (0, 2, 1, 3)), x.shape), mode=mode)
+
+    def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:
+        """Of four Linears, or of PyTorch's MultiheadAttention, where queries, keys and values are one matrix."""
+        if "in_proj_weight" not in names:
+            return super().from_torch(names)
+        found = {f"output.{name}": x for name, x in self.output.from_torch(names.below("out_proj")).items()}
+        for kind in ("weight", "bias") if self.use_bias else ("weight",):
+            parts = np.split(names[f"in_proj_{kind}"], 3)
+            found |= {f"{part}.{kind}": x.T for part, x in zip(("query", "key", "value"), parts)}
+        return found
 
     def _heads(self, x: Node) -> Node:
         """``[n, t, heads * d]`` as ``[n, heads, t, d]``."""

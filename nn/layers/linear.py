@@ -2,11 +2,14 @@
 
 from dataclasses import field
 
+import numpy as np
+
 import cgraph as cg
 from cgraph import Node
 from nn.init import GLOROT_UNIFORM, ZEROS, Initialiser
 from nn.layer import Layer, Parameter
 from nn.mode import Mode
+from nn.torch_names import TorchNames
 
 
 class Linear(Layer):
@@ -32,6 +35,10 @@ class Linear(Layer):
     def build(self, *xs: Node, mode: Mode) -> Node:
         y = cg.matmul(xs[0], self.weight)
         return y if self.bias is None else y + self.bias
+
+    def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:
+        found = super().from_torch(names)
+        return found | {"weight": found["weight"].T}
 
 
 class SwiGLU(Layer):

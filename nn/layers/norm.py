@@ -2,14 +2,27 @@
 
 from dataclasses import field
 
+import numpy as np
+
 import cgraph as cg
 from cgraph import Node
 from nn.init import ONES, ZEROS
 from nn.layer import Layer, Parameter
 from nn.mode import Mode
+from nn.torch_names import TorchNames
 
 
-class BatchNorm(Layer):
+TORCH = {"scale": "weight", "shift": "bias", "mean": "running_mean", "variance": "running_var"}
+
+
+class Norm(Layer):
+    """What all norms have: PyTorch's names of their Parameters."""
+
+    def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:
+        return {name: names[TORCH[name]] for name, x in vars(self).items() if isinstance(x, Parameter)}
+
+
+class BatchNorm(Norm):
     """Each channel brought to mean 0 and variance 1, then scaled and shifted.
 
     In training by the mean and variance of the batch, through which gradients flow; an update edge moves the running
@@ -59,7 +72,7 @@ class BatchNorm(Layer):
             mode.update(running, self.decay * mode.latest(running) + (1 - self.decay) * found)
 
 
-class GroupNorm(Layer):
+class GroupNorm(Norm):
     """Each group of channels of each sample brought to mean 0 and variance 1, then scaled and shifted per channel.
 
     Operands
@@ -86,7 +99,7 @@ def InstanceNorm(channels: int, eps: float = 1e-5) -> GroupNorm:
     return GroupNorm(channels, channels, eps)
 
 
-class RMSNorm(Layer):
+class RMSNorm(Norm):
     """The last axis over the root of its mean square, scaled. Source: Zhang and Sennrich 2019, arXiv:1910.07467."""
 
     features: int
@@ -100,7 +113,7 @@ class RMSNorm(Layer):
         return cg.rms_norm(xs[0], self.scale, self.eps)
 
 
-class LayerNorm(Layer):
+class LayerNorm(Norm):
     """The last axis brought to mean 0 and variance 1, then scaled and shifted. Source: Ba et al. 2016, 1607.06450."""
 
     features: int

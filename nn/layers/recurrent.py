@@ -9,12 +9,15 @@ would be as large as the product.
 from dataclasses import field
 from typing import ClassVar
 
+import numpy as np
+
 import cgraph as cg
 from cgraph import Node
 from nn.init import GLOROT_UNIFORM, ZEROS, Initialiser, Orthogonal
 from nn.layer import Layer, Parameter
 from nn.layers.function import Function, activation
 from nn.mode import Mode
+from nn.torch_names import TorchNames
 
 
 class Cell(Layer):
@@ -50,6 +53,15 @@ class Cell(Layer):
             state = self.step(x[:, t], state)
             found.append(state[0])
         return cg.stack(found, axis=1) if self.sequence else found[-1]
+
+    def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:
+        """Of PyTorch's layer along a sequence (``weight_ih_l0``) or its cell (``weight_ih``); its two biases are added."""
+        end = "_l0" if "weight_ih_l0" in names else ""
+        found = {"weight": names[f"weight_ih{end}"].T, "state_weight": names[f"weight_hh{end}"].T}
+        return found | self.torch_bias(names[f"bias_ih{end}"], names[f"bias_hh{end}"])
+
+    def torch_bias(self, operand: np.ndarray, state: np.ndarray) -> dict[str, np.ndarray]:
+        return {"bias": operand + state}
 
 
 class Recurrent(Cell):
@@ -92,6 +104,19 @@ class GRU(Cell):
 
     def step(self, x: Node, state: tuple[Node, ...]) -> tuple[Node, ...]:
         return (cg.gru_cell(x, state[0], self.weight, self.state_weight, self.bias, self.state_bias),)
+
+    def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:
+        """As of any cell; PyTorch has the reset before the update."""
+        found = super().from_torch(names)
+        return found | {name: self._turned(found[name]) for name in ("weight", "state_weight", "bias")}
+
+    def torch_bias(self, operand: np.ndarray, state: np.ndarray) -> dict[str, np.ndarray]:
+        n = 2 * self.units
+        return {"bias": np.concatenate([operand[:n] + state[:n], operand[n:]]), "state_bias": state[n:]}
+
+    def _turned(self, gates: np.ndarray) -> np.ndarray:
+        first, second, third = np.split(gates, 3, axis=-1)
+        return np.concatenate([second, first, third], axis=-1)
 
 
 class Bidirectional(Layer):
