@@ -11,7 +11,7 @@ from typing import Any, overload
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.traverse import rebuild
-from cgraph.ops.leaf import Var
+from cgraph.ops.leaf import Var, as_node
 from cgraph.ops.pullback import pullback, seed_of
 from cgraph.ops.shape import zeros_like
 
@@ -36,18 +36,19 @@ def gradient(y: Node, xs: Node | Sequence[Node], seed: Node | None = None) -> An
     return result[0] if isinstance(xs, Node) else result
 
 
-def jvp(y: Node, xs: Sequence[Node], tangents: Sequence[Node]) -> Node:
+def jvp(y: Node, xs: Sequence[Node], tangents: Sequence[Any]) -> Node:
     """The change of `y` when each of `xs` changes along its tangent: forward mode, a node of y's spec.
 
     Parameters
         y: a float node of any shape
-        xs, tangents: as many of one as of the other, pairs of equal specs
+        xs, tangents: as many of one as of the other, pairs of equal specs; a tangent is a node or an array
     Raises
         NoGradientError: an op on the way has no gradient
         ShapeError, DTypeError: a tangent does not fit, or there are not as many; `y` is no float
     """
     if len(xs) != len(tangents):
         raise ShapeError(f"jvp: {len(xs)} nodes to change, {len(tangents)} tangents")
+    tangents = [as_node(t, x.dtype) for x, t in zip(xs, tangents)]
     for x, t in zip(xs, tangents):
         if x.spec != t.spec:
             raise ShapeError(f"jvp: tangent {t.spec} for {x.name} {x.spec}")
@@ -66,12 +67,15 @@ def replaced(y: Node, old: Node, new: Node) -> Node:
     return rebuild((y,), change)[0]
 
 
-def hessian_vector_product(y: Node, x: Node, v: Node) -> Node:
+def hessian_vector_product(y: Node, x: Node, v: Any) -> Node:
     """The second derivative of `y` (one element) with respect to `x` times `v`, of x's spec: forward over reverse.
+
+    `v` is a node or an array.
 
     Raises
         NoGradientError, ShapeError, DTypeError: as for `gradient` and `jvp`
     """
+    v = as_node(v, x.dtype)
     if v.spec != x.spec:
         raise ShapeError(f"hessian_vector_product: direction {v.spec} for {x.name} {x.spec}")
     return gradient(gradient(y, x), x, seed=v)

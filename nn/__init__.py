@@ -5,7 +5,7 @@ history = nn.train(model, nn.Loader((x, y)), epochs=2)
 predict = nn.compile(model, batch=100)
 """
 
-from nn import init, layers, losses, models, optim
+from nn import init, layers, losses, metrics, models, optim
 from nn.cache import Cache
 from nn.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from nn.compile import Predictor, compile, freeze
@@ -49,6 +49,7 @@ __all__ = [
     "load_torch",
     "load_weights",
     "losses",
+    "metrics",
     "models",
     "optim",
     "read_checkpoint",

@@ -111,7 +111,7 @@ class Generator:
         """What follows each prompt: at most `tokens` tokens, none behind one of `stop`.
 
         Parameters
-            prompts: `batch` sequences of any lengths, none empty
+            prompts: `batch` sequences of any lengths, none empty; bytes are tokens too
             progress: show a bar on the error stream
         Raises
             InputError: another number of prompts, an empty one, or one too long to go on with so far
@@ -150,7 +150,7 @@ class Generator:
         for start in range(0, int(lengths.max()), chunk):
             given, counts = np.zeros((self.batch, chunk), np.int64), np.clip(lengths - start, 0, chunk)
             for row, prompt, count in zip(given, prompts, counts):
-                row[:count] = prompt[start : start + count]
+                row[:count] = list(prompt[start : start + count])
             chosen = self.prompt(given, counts)
             first = np.where(counts > 0, chosen, first)
         self.last.assign(first[:, None])

@@ -17,6 +17,8 @@ class History(Record):
         checked_at: steps after which the validation loss was computed ``[checks]``
         validation: that loss ``[checks]``
         parts: of the loss of every step, by name ``[steps]``; none when it is one number
+        metrics: of every epoch, by name ``[epochs, ...]``, of what its steps predicted
+        validation_metrics: the same of the validation arrays, with the weights after the epoch ``[checks, ...]``
     """
 
     loss: np.ndarray
@@ -24,6 +26,8 @@ class History(Record):
     checked_at: np.ndarray
     validation: np.ndarray
     parts: dict[str, np.ndarray] = field(default_factory=dict)
+    metrics: dict[str, np.ndarray] = field(default_factory=dict)
+    validation_metrics: dict[str, np.ndarray] = field(default_factory=dict)
 
     def plot(self, path: str | Path) -> None:
         """Write a picture of the losses, by steps, on a logarithmic scale. Needs matplotlib (extra `plot`)."""

@@ -69,7 +69,7 @@ class Layer(Record, eq=False):
             object.__setattr__(self, name, value)
 
     def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:
-        """Values by path, of the PyTorch module of the same kind and names; a layer whose kind has others there says so.
+        """Values by path, of the PyTorch module of the same kind; a layer with other names there says which.
 
         KeyError with the whole name of an array that is not there.
         """

@@ -6,9 +6,9 @@ from typing import Any, Protocol, TextIO
 
 
 class Bar(Protocol):
-    """Shows how far something is, and of training the loss and the rate."""
+    """Shows how far something is, of training the loss and the rate, and what more there is to say."""
 
-    def show(self, step: int, loss: float | None = None, rate: float = 0.0) -> None: ...
+    def show(self, step: int, loss: float | None = None, rate: float = 0.0, more: str = "") -> None: ...
 
     def close(self) -> None: ...
 
@@ -16,7 +16,7 @@ class Bar(Protocol):
 class Silent:
     """Shows nothing."""
 
-    def show(self, step: int, loss: float | None = None, rate: float = 0.0) -> None:
+    def show(self, step: int, loss: float | None = None, rate: float = 0.0, more: str = "") -> None:
         pass
 
     def close(self) -> None:
@@ -32,13 +32,13 @@ class Plain:
         self.shown = -float("inf")
         self.over = self.stream.isatty()
 
-    def show(self, step: int, loss: float | None = None, rate: float = 0.0) -> None:
+    def show(self, step: int, loss: float | None = None, rate: float = 0.0, more: str = "") -> None:
         now = time.monotonic()
         if step < self.total and now - self.shown < (0.2 if self.over else 5.0):
             return
         self.shown = now
         left = seconds_left(now - self.begun, step - self.first, self.total - step)
-        text = f"step {step}/{self.total}  {numbers(loss, rate)}{left} left"
+        text = f"step {step}/{self.total}  {numbers(loss, rate)}{more}{left} left"
         self.stream.write(f"\r{text:<78}" if self.over else text + "\n")
         self.stream.flush()
 
@@ -55,8 +55,8 @@ class Rich:
         self.task = progress.add_task("", total=total, completed=first, numbers="")
         progress.start()
 
-    def show(self, step: int, loss: float | None = None, rate: float = 0.0) -> None:
-        self.progress.update(self.task, completed=step, numbers=numbers(loss, rate))
+    def show(self, step: int, loss: float | None = None, rate: float = 0.0, more: str = "") -> None:
+        self.progress.update(self.task, completed=step, numbers=numbers(loss, rate) + more)
 
     def close(self) -> None:
         self.progress.stop()

@@ -1,6 +1,6 @@
 """A training step as one compiled Function: forward, loss, gradients, and an update edge for all that changes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,7 @@ import cgraph as cg
 from cgraph import Function, Node, Record, Var
 from nn.layer import Layer, Parameter
 from nn.losses import Loss, check_classes, cross_entropy
+from nn.metrics import Metric
 from nn.mode import Mode
 from nn.optim.methods import Method
 from nn.optim.optimiser import Optimiser
@@ -20,10 +21,11 @@ class Step(Record):
     """One step of training. Calling it runs the Function once: nothing else is computed per step.
 
     Fields
-        function: given samples and what is wanted, returns loss, learning rate and the parts of the loss
+        function: given samples and what is wanted, returns loss, learning rate, the parts of the loss, and the metrics'
         parameters: what the gradients change
         state: every Var that changes and is no Parameter, by name: step number, slots, random key
         parts: names of the parts of which the loss is the sum; none when it is one number
+        metrics: of which the step gives what is to be added up
         check: refuses what is given, before anything changes
     """
 
@@ -31,13 +33,14 @@ class Step(Record):
     parameters: dict[str, Parameter]
     state: dict[str, Var]
     parts: tuple[str, ...] = ()
+    metrics: tuple[Metric, ...] = ()
     check: Callable[[np.ndarray], None] | None = None
 
-    def __call__(self, *arrays: np.ndarray) -> tuple[float, ...]:
-        """Loss before the step, the rate with which it was made, and the loss's parts."""
+    def __call__(self, *arrays: np.ndarray) -> tuple[Any, ...]:
+        """Loss before the step, the rate with which it was made, the loss's parts, and an array for each metric."""
         if self.check is not None:
             self.check(arrays[-1])
-        return tuple(float(x) for x in self.function(*arrays))
+        return tuple(x if x.ndim else float(x) for x in self.function(*arrays))
 
 
 def training_step(
@@ -50,6 +53,7 @@ def training_step(
     seed: int = 0,
     trained: dict[str, Parameter] | None = None,
     state: dict[str, Var] | None = None,
+    metrics: Sequence[Metric] = (),
     **options: Any,
 ) -> Step:
     """Build and compile the step.
@@ -64,6 +68,7 @@ def training_step(
         seed: of dropout and noise
         trained: Parameters to change, by path; all trained ones of the model by default
         state: another step's, which this one goes on with: the same training with batches of another size
+        metrics: of what the model gives while it is trained
         options: for ``cgraph.compile``
     """
     check_assigned(model)
@@ -86,9 +91,10 @@ def training_step(
     edges.update(mode.updates)
     if mode.key is not None:
         state["random_key"] = mode.key
-    function = cg.compile([total, rate, *parts.values()], inputs, updates=edges, **options)
+    measured = [metric.part(predicted, *inputs[given:]) for metric in metrics]
+    function = cg.compile([total, rate, *parts.values(), *measured], inputs, updates=edges, **options)
     check = partial(check_classes, loss, predicted) if loss is cross_entropy else None
-    return Step(function, parameters, state, tuple(parts), check)
+    return Step(function, parameters, state, tuple(parts), tuple(metrics), check)
 
 
 def sum_of(nodes: list[Node]) -> Node:

@@ -39,7 +39,9 @@ def load_torch(model: L, path: str | Path, rename: Rename | None = None) -> L:
     except KeyError as error:
         raise FormatError(f"{path} has no {error.args[0]}{nearest(error.args[0], arrays)}") from None
     if left := sorted(arrays.keys() - names.read):
-        raise FormatError(f"{path}: nothing here reads {', '.join(left[:3])}{' …' if len(left) > 3 else ''}; see rename")
+        raise FormatError(
+            f"{path}: nothing here reads {', '.join(left[:3])}{' …' if len(left) > 3 else ''}; see rename"
+        )
     set_values(model, {path: found[path] for path in model.variables()}, str(path))
     return model
 

@@ -10,22 +10,23 @@ from typing import Any
 
 import numpy as np
 
-import cgraph as cg
-from cgraph import CgraphError, FormatError, InputError, Var
+from cgraph import CgraphError, FormatError, Node
 from nn.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
-from nn.compile import compile as compile_model
 from nn.history import History
-from nn.layer import Layer, Parameter, Sample
+from nn.layer import Layer, Parameter
 from nn.loader import Loader
-from nn.losses import Loss, check_classes, cross_entropy
+from nn.losses import Loss, cross_entropy
+from nn.metrics import Metric, Tally, metrics_of, shown
 from nn.optim.methods import Method
 from nn.optim.optimiser import Optimiser
 from nn.progress import progress_bar
-from nn.step import Step, sum_of, training_step
+from nn.step import Step, training_step
 from nn.stopping import Stopping
+from nn.validation import Check, checked_by
 from nn.weights import set_values, values_of
 
-Arrays = Sequence[np.ndarray]
+GROUPS = ("parts", "metrics", "validation_metrics")
+"""Fields of a History that are figures by name."""
 
 
 class LossError(CgraphError, ArithmeticError):
@@ -40,7 +41,8 @@ def train(
     *,
     targets: int = 1,
     epochs: float = 1.0,
-    validation: Arrays | Callable[[], float] | None = None,
+    validation: Sequence[np.ndarray] | Callable[[], float] | None = None,
+    metrics: Sequence[Metric | Callable[..., Node]] = (),
     stopping: Stopping | None = None,
     checkpoint: Checkpoint | None = None,
     resume: bool = True,
@@ -61,6 +63,8 @@ def train(
         epochs: passes over the samples; a part of one is fine
         validation: arrays like the loader's, whose loss is computed after every epoch, for inference; or a function
             that gives any number that training should lower, such as one less a precision
+        metrics: of `nn.metrics`, or functions of what is predicted and wanted that give one number: over the steps of
+            every epoch, and over the validation arrays
         stopping: when to stop before; asked after every epoch
         checkpoint: where and when to write checkpoints
         resume: go on from the checkpoint if there is one
@@ -75,16 +79,14 @@ def train(
         LossError: a loss is not finite
         PositionError: a class that is wanted has no score
     """
-    given: dict[str, Any] = {"targets": targets, "seed": seed, "trained": trained, **options}
+    measured = metrics_of(metrics)
+    given: dict[str, Any] = {"targets": targets, "seed": seed, "trained": trained, "metrics": measured, **options}
     step = training_step(model, loss, optimiser, data.at(0), **given)
     last = None
     if data.partial and data.rest:
         last = training_step(model, loss, optimiser, data.at(data.steps_per_epoch - 1), state=step.state, **given)
-    if validation is None or callable(validation):
-        checked = validation
-    else:
-        checked = validation_loss(model, loss, validation, data.batch, targets, options)
-    run = Run(model, step, last, data, round(epochs * data.steps_per_epoch), checked, stopping, checkpoint, finite)
+    check = checked_by(validation, model, loss, measured, data.batch, targets, options)
+    run = Run(model, step, last, data, round(epochs * data.steps_per_epoch), check, stopping, checkpoint, finite)
     if checkpoint is not None and resume:
         run.resume()
     return run.go(progress)
@@ -97,7 +99,9 @@ class Run:
         step, last: a step, and the one at the end of an epoch where its batch is smaller
         losses, rates: of the steps so far
         parts: of the losses, by name
-        checked_at, validation: steps after which the validation loss was computed, and that loss
+        tally: metrics of the epoch under way
+        metrics: of the epochs before it, by name
+        checked_at, validation, validation_metrics: steps after which there was a validation, and what it found
         done: stopped before its last step
     """
 
@@ -108,7 +112,7 @@ class Run:
         last: Step | None,
         data: Loader,
         total: int,
-        check: Callable[[], float] | None,
+        check: Check | None,
         stopping: Stopping | None,
         checkpoint: Checkpoint | None,
         finite: bool,
@@ -119,6 +123,9 @@ class Run:
         self.losses: list[float] = []
         self.rates: list[float] = []
         self.parts: dict[str, list[float]] = {name: [] for name in step.parts}
+        self.tally = Tally(step.metrics)
+        self.metrics: dict[str, list[np.ndarray]] = {x.name: [] for x in step.metrics}
+        self.validation_metrics: dict[str, list[np.ndarray]] = {x.name: [] for x in step.metrics}
         self.checked_at: list[int] = []
         self.validation: list[float] = []
         self.done = False
@@ -129,7 +136,7 @@ class Run:
         try:
             while len(self.losses) < self.total and not self.done:
                 self.one()
-                bar.show(len(self.losses), self.losses[-1], self.rates[-1])
+                bar.show(len(self.losses), self.losses[-1], self.rates[-1], shown(self.latest()))
         finally:
             bar.close()
         return self.history()
@@ -138,15 +145,16 @@ class Run:
         """One step, and what is due after it."""
         number = len(self.losses) + 1
         step = self.last if number % self.data.steps_per_epoch == 0 else self.step
-        loss, rate, *parts = step(*self.data.at(number - 1))
+        loss, rate, *more = step(*self.data.at(number - 1))
         if self.finite and not isfinite(loss):
             raise LossError(
                 f"the loss of step {number} is {loss}, at a rate of {rate:.3g}; finite=False goes on all the same"
             )
         self.losses.append(loss)
         self.rates.append(rate)
-        for name, part in zip(self.step.parts, parts):
+        for name, part in zip(self.step.parts, more):
             self.parts[name].append(part)
+        self.tally.add(more[len(self.step.parts) :])
         count = len(self.losses)
         if count % self.data.steps_per_epoch == 0:
             self.end_epoch()
@@ -154,11 +162,22 @@ class Run:
             self.save()
 
     def end_epoch(self) -> None:
+        for name, figure in self.tally.figures().items():
+            self.metrics[name].append(figure)
+        self.tally.clear()
         if self.check is not None:
+            found = self.check()
             self.checked_at.append(len(self.losses))
-            self.validation.append(self.check())
+            self.validation.append(found.loss)
+            for name, figure in found.metrics.items():
+                self.validation_metrics[name].append(figure)
         if self.stopping is not None:
             self.done = self.stopping.stops(self.validation or self.epoch_means())
+
+    def latest(self) -> dict[str, np.ndarray]:
+        """Metrics of the epoch so far, or of the last one, and of the last validation."""
+        found = self.tally.figures() or last_of(self.metrics)
+        return found | {f"valid {name}": x for name, x in last_of(self.validation_metrics).items()}
 
     def epoch_means(self) -> list[float]:
         """The mean training loss of each whole epoch."""
@@ -174,6 +193,8 @@ class Run:
             np.array(self.checked_at, places),
             np.array(self.validation, single),
             {name: np.array(part, single) for name, part in self.parts.items()},
+            {name: np.array(x) for name, x in self.metrics.items()},
+            {name: np.array(x) for name, x in self.validation_metrics.items()},
         )
 
     def save(self) -> None:
@@ -181,32 +202,38 @@ class Run:
         assert self.checkpoint is not None
         arrays = {f"model/{path}": x for path, x in values_of(self.model).items()}
         arrays |= {f"state/{name}": x.value for name, x in self.step.state.items()}
+        arrays |= {f"tally/{name}": x for name, x in self.tally.sums.items()}
         history = vars(self.history())
-        arrays |= {f"parts/{name}": x for name, x in history.pop("parts").items()}
+        for group in GROUPS:
+            arrays |= {f"{group}/{name}": x for name, x in history.pop(group).items()}
         arrays |= {f"history/{name}": x for name, x in history.items()}
         facts = {"step": len(self.losses), "of": self.total, "done": self.done}
         write_checkpoint(self.checkpoint.path, arrays, facts)
 
     def resume(self) -> None:
-        """Go on from the checkpoint, if there is one. FormatError when it is one of another model."""
+        """Go on from the checkpoint, if there is one. FormatError when it is one of another training."""
         assert self.checkpoint is not None
         found = read_checkpoint(self.checkpoint.path)
         if found is None:
             return
         arrays, facts = found
         where = str(self.checkpoint.path)
-        set_values(self.model, below(arrays, "model/"), where)
-        state, history = below(arrays, "state/"), below(arrays, "history/")
+        state, history, tally = (below(arrays, f"{group}/") for group in ("state", "history", "tally"))
         known = self.step.state
         if state.keys() != known.keys() or any(state[name].size != x.size for name, x in known.items()):
             raise FormatError(f"{where}: was written by another optimiser")
         if not history.keys() >= {"loss", "rate", "checked_at", "validation"}:
             raise FormatError(f"{where}: has no history of a training")
-        for name, x in self.step.state.items():
+        if below(arrays, "metrics/").keys() != self.metrics.keys():
+            raise FormatError(f"{where}: was written with other metrics")
+        set_values(self.model, below(arrays, "model/"), where)
+        for name, x in known.items():
             x.assign(state[name].reshape(x.shape))
         self.losses, self.rates = history["loss"].tolist(), history["rate"].tolist()
         self.checked_at, self.validation = history["checked_at"].tolist(), history["validation"].tolist()
-        self.parts = {name: x.tolist() for name, x in below(arrays, "parts/").items()}
+        for group in GROUPS:
+            setattr(self, group, {name: list(x) for name, x in below(arrays, f"{group}/").items()})
+        self.tally.sums = {name: np.array(x) for name, x in tally.items()}
         self.done = bool(facts.get("done"))
 
 
@@ -215,23 +242,6 @@ def below(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
     return {name.removeprefix(prefix): x for name, x in arrays.items() if name.startswith(prefix)}
 
 
-def validation_loss(
-    model: Layer, loss: Loss, arrays: Arrays, batch: int, targets: int, options: dict[str, Any]
-) -> Callable[[], float]:
-    """A function that computes the loss of all samples for inference, with the weights as they are when called."""
-    if len(arrays) <= targets:
-        raise InputError("validation needs an array for each input of the model, and what is wanted")
-    given = len(arrays) - targets
-    inputs, wanted = arrays[:given], arrays[given:]
-    samples = [Sample(x.shape[1:], str(x.dtype)) for x in inputs]
-    predict = compile_model(model, min(batch, len(inputs[0])), samples, frozen=False, **options)
-    (found,) = predict.function.outputs
-    predicted = Var((len(inputs[0]), *found.shape[1:]), found.dtype, "predicted")
-    answers = [Var(x.shape, x.dtype, f"wanted{i}") for i, x in enumerate(wanted)]
-    for last in wanted[-1:]:
-        check_classes(loss, predicted, last)
-    parts = loss(predicted, *answers)
-    error = cg.compile(
-        sum_of(list(parts.values())) if isinstance(parts, dict) else parts, [predicted, *answers], **options
-    )
-    return lambda: float(error(predict(*inputs), *wanted))
+def last_of(figures: dict[str, list[np.ndarray]]) -> dict[str, np.ndarray]:
+    """The last figure of each name that has one."""
+    return {name: found[-1] for name, found in figures.items() if found}

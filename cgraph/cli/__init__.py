@@ -7,9 +7,8 @@ Exit status 0: done; 1: done, and the answer is no (a budget is not met); 2: an 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import Any
 
 from cgraph.errors import CgraphError
 from cgraph.version import __version__
@@ -24,19 +23,14 @@ COMMANDS = {
     "bench": "bench",
     "info": "info",
     "warmup": "warmup",
+    "completion": "completion",
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one sub-command and return the exit status."""
-    parser = argparse.ArgumentParser(prog="cgraph", description="Graphs of arrays, and where their bytes live.")
-    parser.add_argument("--version", action="version", version=f"cgraph {__version__}")
-    parser.add_argument("--traceback", action="store_true", help="show where an error comes from")
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     given = sys.argv[1:] if argv is None else argv
-    for command in commands_for(given):
-        command.add_parser(subparsers)
-    args = parser.parse_args(given)
+    args = parser_of(names_for(given)).parse_args(given)
     try:
         status = args.run(args)
         sys.stdout.flush()
@@ -54,11 +48,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-def commands_for(given: Sequence[str]) -> list[Any]:
-    """The module of the command that is asked for, so that nothing else is loaded; all, where that is not plain."""
+def parser_of(names: Iterable[str]) -> argparse.ArgumentParser:
+    """A parser that knows these commands, whose modules are loaded."""
+    parser = argparse.ArgumentParser(prog="cgraph", description="Graphs of arrays, and where their bytes live.")
+    parser.add_argument("--version", action="version", version=f"cgraph {__version__}")
+    parser.add_argument("--traceback", action="store_true", help="show where an error comes from")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name in names:
+        import_module(f"cgraph.cli.{COMMANDS[name]}").add_parser(subparsers)
+    return parser
+
+
+def names_for(given: Sequence[str]) -> list[str]:
+    """The command that is asked for, so that nothing else is loaded; all, where that is not plain."""
     asked = next((x for x in given if not x.startswith("-")), "")
-    names = [asked] if asked in COMMANDS else COMMANDS
-    return [import_module(f"cgraph.cli.{COMMANDS[name]}") for name in names]
+    return [asked] if asked in COMMANDS else [*COMMANDS]
 
 
 def forget_output() -> None:

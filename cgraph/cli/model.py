@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.cli.model_arguments import ENDINGS, constants_of, is_saved
+from cgraph.cli.model_arguments import ENDINGS, STANDARD_INPUT, constants_of, is_saved
 from cgraph.errors import FormatError
 from cgraph.formats import darknet, onnx, tflite
 from cgraph.formats.model import Model as Read
@@ -69,13 +69,17 @@ class Options(Record):
 
 
 def read_onnx(path: Path, options: Options) -> Model:
+    return onnx_from(path, str(path), options)
+
+
+def onnx_from(source: Path | bytes, name: str, options: Options) -> Model:
     try:
-        return model_read(onnx.load(path, options.shapes, options.constants).with_state(options.state))
+        return model_read(onnx.load(source, options.shapes, options.constants).with_state(options.state))
     except FormatError as error:
         found = error if isinstance(error, UnknownError) else error.__cause__
         if not isinstance(found, UnknownError):
             raise
-        raise FormatError(f"{path}: {found.reason}; give {' '.join(arguments_of(found))}") from error
+        raise FormatError(f"{name}: {found.reason}; give {' '.join(arguments_of(found))}") from error
 
 
 def arguments_of(error: UnknownError) -> list[str]:
@@ -108,7 +112,7 @@ def model_from(args: argparse.Namespace, invent: bool = True) -> Model:
     if is_saved(args.model):
         raise FormatError(f"{args.model} is a saved function, which has no graph; cgraph run runs it")
     options = Options(dict(args.shape), dict(args.constant), args.weights, invent, dict(args.state))
-    ending = Path(args.model).suffix.lower()
+    ending = ".onnx" if args.model == STANDARD_INPUT else Path(args.model).suffix.lower()
     given = {
         "--shape": args.shape and ending != ".onnx",
         "--weights": args.weights and ending != ".cfg",
@@ -124,6 +128,8 @@ def model_from(args: argparse.Namespace, invent: bool = True) -> Model:
 
 def load_model(reference: str, options: Options | None = None) -> Model:
     """The model that a reference names. FormatError when there is none."""
+    if reference == STANDARD_INPUT:
+        return onnx_from(sys.stdin.buffer.read(), "standard input", options or Options())
     reader = READERS.get(Path(reference).suffix.lower())
     if reader is not None:
         return reader(Path(reference), options or Options())

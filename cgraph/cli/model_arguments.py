@@ -12,12 +12,15 @@ from cgraph.cell import Variable, fitting_array
 from cgraph.errors import FormatError
 
 ENDINGS = (".onnx", ".cfg", ".tflite")  # of files that hold a model
+STANDARD_INPUT = "-"
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """The arguments that name a model."""
     known = ", ".join(ENDINGS)
-    parser.add_argument("model", help=f"a file ({known}), or a Python reference module:function")
+    parser.add_argument(
+        "model", help=f"a file ({known}), - for an ONNX file from standard input, or a Python reference module:function"
+    )
     parser.add_argument(
         "--shape",
         type=size,

@@ -11,7 +11,6 @@ from nn.layer import Layer, Parameter
 from nn.mode import Mode
 from nn.torch_names import TorchNames
 
-
 TORCH = {"scale": "weight", "shift": "bias", "mean": "running_mean", "variance": "running_var"}
 
 

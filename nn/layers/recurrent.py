@@ -55,7 +55,7 @@ class Cell(Layer):
         return cg.stack(found, axis=1) if self.sequence else found[-1]
 
     def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:
-        """Of PyTorch's layer along a sequence (``weight_ih_l0``) or its cell (``weight_ih``); its two biases are added."""
+        """Of PyTorch's layer along a sequence (``weight_ih_l0``) or its cell; its two biases are added."""
         end = "_l0" if "weight_ih_l0" in names else ""
         found = {"weight": names[f"weight_ih{end}"].T, "state_weight": names[f"weight_hh{end}"].T}
         return found | self.torch_bias(names[f"bias_ih{end}"], names[f"bias_hh{end}"])

@@ -1,6 +1,8 @@
 """What every sub-command does: what a file leaves open is asked for, interrupts and broken pipes end it quietly."""
 
+import io
 import os
+import re
 import subprocess
 import sys
 
@@ -87,3 +89,22 @@ def test_who_reads_no_more_is_no_error():
     with os.fdopen(writing, "wb") as pipe:
         found = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, timeout=120)
     assert found.stderr == b"" and found.returncode == 141
+
+
+def test_a_model_comes_from_standard_input(open_model, capsys, monkeypatch):
+    sizes = [*SIZES, "--constant", "s=[6]"]
+    assert main(["plan", str(open_model), *sizes]) == 0
+    by_name = capsys.readouterr().out
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(open_model.read_bytes())))
+    assert main(["plan", "-", *sizes]) == 0
+    assert strategies(capsys.readouterr().out) == strategies(by_name) != []
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(open_model.read_bytes())))
+    assert main(["plan", "-"]) == 2
+    assert "standard input: sizes of inputs are unknown; give --shape N=1" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"no model")))
+    assert main(["plan", "-"]) == 2
+
+
+def strategies(table):
+    """Names and bytes of a printed table of plans."""
+    return [line.split()[:2] for line in table.splitlines() if re.match(r"\w+ +[\d,]+ +\d\.\d{4}", line)]

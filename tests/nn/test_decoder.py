@@ -49,6 +49,11 @@ def test_sequences_of_different_lengths_go_on_as_without_a_cache(name):
             assert scores[token] >= scores.max() - 1e-5
 
 
+def test_bytes_are_tokens():
+    generator = nn.Generator(nn.models.llama(1, **SIZES), 1)
+    assert generator([bytes([3, 1, 2])], 4) == generator([[3, 1, 2]], 4)
+
+
 def test_a_run_has_the_bits_of_one_from_scratch_whatever_was_in_the_cache():
     generator = nn.Generator(nn.models.llama(1, **SIZES), 1, nn.Choice(1.0), seed=5)
     first = generator([[1, 2, 3]], 30)

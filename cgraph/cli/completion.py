@@ -1,0 +1,29 @@
+"""``cgraph completion SHELL``: a script with which a shell completes commands, options and files."""
+
+import argparse
+
+import cgraph.cli
+from cgraph.errors import CgraphError
+
+SHELLS = ("bash", "zsh", "tcsh")
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "completion",
+        help="print a script that completes commands and options",
+        description="Print a script with which a shell completes commands, options and files. In the file that bash "
+        'reads when it starts: eval "$(cgraph completion bash)". Needs the extra completion.',
+    )
+    parser.add_argument("shell", choices=SHELLS)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the script."""
+    try:
+        import shtab
+    except ImportError:
+        raise CgraphError("completion needs shtab: pip install 'cgraph[completion]'") from None
+    print(shtab.complete(cgraph.cli.parser_of(cgraph.cli.COMMANDS), args.shell))
+    return 0

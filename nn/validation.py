@@ -1,0 +1,77 @@
+"""What is computed after every epoch: the loss of samples that are not trained on, and metrics of them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import cgraph as cg
+from cgraph import InputError, Record, Var
+from nn.compile import compile as compile_model
+from nn.layer import Layer, Sample
+from nn.losses import Loss, check_classes
+from nn.metrics import Metric
+from nn.step import sum_of
+
+Arrays = Sequence[np.ndarray]
+
+
+class Checked(Record, eq=False):
+    """What one validation found."""
+
+    loss: float
+    metrics: dict[str, np.ndarray]
+
+
+Check = Callable[[], Checked]
+
+
+def checked_by(
+    validation: Arrays | Callable[[], float] | None,
+    model: Layer,
+    loss: Loss,
+    metrics: Sequence[Metric],
+    batch: int,
+    targets: int,
+    options: dict[str, Any],
+) -> Check | None:
+    """A function that validates the weights as they are when it is called; None without anything to validate by."""
+    if validation is None:
+        return None
+    if callable(validation):
+        number = validation
+        return lambda: Checked(float(number()), {})
+    return of_arrays(model, loss, metrics, validation, batch, targets, options)
+
+
+def of_arrays(
+    model: Layer,
+    loss: Loss,
+    metrics: Sequence[Metric],
+    arrays: Arrays,
+    batch: int,
+    targets: int,
+    options: dict[str, Any],
+) -> Check:
+    """Loss and metrics of all samples, for inference."""
+    if len(arrays) <= targets:
+        raise InputError("validation needs an array for each input of the model, and what is wanted")
+    given = len(arrays) - targets
+    inputs, wanted = arrays[:given], arrays[given:]
+    samples = [Sample(x.shape[1:], str(x.dtype)) for x in inputs]
+    predict = compile_model(model, min(batch, len(inputs[0])), samples, frozen=False, **options)
+    (found,) = predict.function.outputs
+    predicted = Var((len(inputs[0]), *found.shape[1:]), found.dtype, "predicted")
+    answers = [Var(x.shape, x.dtype, f"wanted{i}") for i, x in enumerate(wanted)]
+    for last in wanted[-1:]:
+        check_classes(loss, predicted, last)
+    parts = loss(predicted, *answers)
+    error = sum_of(list(parts.values())) if isinstance(parts, dict) else parts
+    measured = [metric.part(predicted, *answers) for metric in metrics]
+    judge = cg.compile([error, *measured], [predicted, *answers], **options)
+
+    def check() -> Checked:
+        error, *sums = judge(predict(*inputs), *wanted)
+        return Checked(float(error), {x.name: x.figure(part) for x, part in zip(metrics, sums)})
+
+    return check

@@ -1,0 +1,34 @@
+"""Completion: the script is one that the shell takes, and knows every command and its options."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from cgraph.cli import COMMANDS, main
+
+pytest.importorskip("shtab", reason="shtab is not installed")
+
+
+def test_bash_completes_commands_and_options(capsys, tmp_path):
+    assert main(["completion", "bash"]) == 0
+    script = tmp_path / "completion"
+    script.write_text(capsys.readouterr().out)
+    if not shutil.which("bash"):
+        pytest.skip("no bash")
+
+    def completed(*words):
+        ask = f"source {script}; COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _shtab_cgraph; "
+        found = subprocess.run(["bash", "-c", ask + 'printf "%s\\n" "${COMPREPLY[@]}"'], capture_output=True, text=True)
+        assert found.returncode == 0, found.stderr
+        return set(found.stdout.split())
+
+    assert completed("cgraph", "''") >= {*COMMANDS}
+    assert completed("cgraph", "plan", "model.onnx", "--bud") == {"--budget"}
+
+
+def test_without_the_library_it_says_what_to_install(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["completion", "zsh"]) == 2
+    assert "pip install 'cgraph[completion]'" in capsys.readouterr().err

@@ -1,0 +1,126 @@
+"""Metrics: NumPy's and scikit-learn's figures, over batches of any size, in training and validation, and resumed."""
+
+import io
+
+import numpy as np
+import pytest
+from sklearn import metrics as sklearn
+
+import cgraph as cg
+import nn
+from cgraph.errors import FormatError, InputError, ShapeError
+from nn.metrics import Tally, metrics_of
+from nn.progress import Plain
+from tests.nn.support import draw
+from tests.nn.test_train import data, model, run
+
+CLASSES = 5
+
+
+def figures(metrics, batches):
+    """Of several batches of scores and what is wanted, each computed by a graph of its own."""
+    metrics = metrics_of(metrics)
+    tally = Tally(metrics)
+    for scores, wanted in batches:
+        x, y = cg.Var(scores.shape, name="scores"), cg.Var(wanted.shape, wanted.dtype, name="wanted")
+        parts = cg.compile([m.part(x, y) for m in metrics], [x, y], engine="reference")(scores, wanted)
+        tally.add(parts)
+    return tally.figures()
+
+
+def batches(shape=(), seed=0):
+    """Batches of several sizes; the last class is never wanted nor predicted."""
+    rng = np.random.default_rng(seed)
+    for n in (7, 1, 12):
+        scores = rng.normal(size=(n, *shape, CLASSES)).astype("f4")
+        scores[..., -1] = -9
+        yield scores, rng.integers(0, CLASSES - 1, (n, *shape))
+
+
+@pytest.mark.parametrize("shape", [(), (3, 4)], ids=["samples", "pixels"])
+def test_figures_of_batches_are_those_of_all_samples_at_once(shape):
+    scores, wanted = (
+        np.concatenate([x.reshape(-1, *x.shape[1 + len(shape) :]) for x in part]) for part in zip(*batches(shape))
+    )
+    kinds = (nn.metrics.accuracy(), nn.metrics.top_k(2), nn.metrics.confusion(CLASSES), nn.metrics.mean_iou(CLASSES))
+    found, best = figures(kinds, batches(shape)), scores.argmax(-1)
+    labels = range(CLASSES)
+    assert found["accuracy"] == sklearn.accuracy_score(wanted, best)
+    assert found["top_2"] == sklearn.top_k_accuracy_score(wanted, scores, k=2, labels=labels)
+    np.testing.assert_array_equal(found["confusion"], sklearn.confusion_matrix(wanted, best, labels=labels))
+    np.testing.assert_allclose(found["mean_iou"], sklearn.jaccard_score(wanted, best, average="macro"), rtol=1e-12)
+
+
+def test_wanted_scores_are_classes_too():
+    scores, wanted = next(batches())
+    ones = np.eye(CLASSES, dtype="f4")[wanted]
+    kinds = (nn.metrics.accuracy(), nn.metrics.confusion(CLASSES))
+    for name, figure in figures(kinds, [(scores, ones)]).items():
+        np.testing.assert_array_equal(figure, figures(kinds, [(scores, wanted)])[name])
+
+
+def test_a_function_of_ones_own_is_the_mean_over_samples():
+    def largest(scores, wanted):
+        return cg.mean(cg.max(scores, axis=-1))
+
+    want = np.mean(np.concatenate([scores.max(-1) for scores, _ in batches()]))
+    np.testing.assert_allclose(figures([largest], batches())["largest"], want, rtol=1e-6)
+
+
+def test_what_is_no_metric_is_refused():
+    scores, wanted = next(batches())
+    for metric in (nn.metrics.accuracy(), nn.metrics.top_k(1), nn.metrics.confusion(CLASSES)):
+        with pytest.raises(ShapeError, match="classes .* for scores"):
+            figures([metric], [(scores, wanted[:-1])])
+    with pytest.raises(ShapeError, match="a metric of 4 classes"):
+        figures([nn.metrics.mean_iou(4)], [(scores, wanted)])
+    with pytest.raises(ShapeError, match="a metric is one number"):
+        figures([lambda scores, wanted: scores], [(scores, wanted)])
+    with pytest.raises(InputError, match="each needs a name of its own"):
+        metrics_of([nn.metrics.accuracy(), nn.metrics.accuracy()])
+
+
+def test_nothing_wanted_has_no_figure():
+    empty = nn.metrics.mean_iou(2).figure(np.zeros((2, 2)))
+    assert np.isnan(empty) and np.isnan(nn.metrics.accuracy().figure(np.zeros(2)))
+
+
+METRICS = (nn.metrics.accuracy(), nn.metrics.confusion(3))
+
+
+@pytest.mark.parametrize("engine", ["reference", "cpu"])
+def test_training_and_validation_report_them(engine):
+    network = model()
+    history = run(network, 4, metrics=METRICS, validation=data(), engine=engine)
+    x, y = data()
+    best = nn.compile(network, 50)(x).argmax(1)
+    assert history.metrics["confusion"].shape == history.validation_metrics["confusion"].shape == (4, 3, 3)
+    np.testing.assert_array_equal(history.metrics["confusion"].sum((1, 2)), [120] * 4)
+    np.testing.assert_array_equal(history.validation_metrics["confusion"][-1], sklearn.confusion_matrix(y, best))
+    assert history.validation_metrics["accuracy"][-1] == np.mean(best == y)
+    assert history.metrics["accuracy"][-1] > history.metrics["accuracy"][0]
+
+
+def test_metrics_change_no_bit_of_the_training():
+    one, two = run(model(), 2), run(model(), 2, metrics=METRICS)
+    np.testing.assert_array_equal(one.loss, two.loss)
+
+
+def test_a_resumed_run_has_the_figures_of_an_uninterrupted_one(tmp_path):
+    want = run(model(), 3, metrics=METRICS, validation=data())
+    saved = nn.Checkpoint(tmp_path / "run.json", steps=4)  # in the middle of epochs
+    run(model(), 10 / 6, metrics=METRICS, validation=data(), checkpoint=saved)
+    got = run(model(seed=9), 3, metrics=METRICS, validation=data(), checkpoint=saved)
+    for group in ("metrics", "validation_metrics"):
+        for metric in METRICS:
+            np.testing.assert_array_equal(getattr(got, group)[metric.name], getattr(want, group)[metric.name])
+    for others in ((), METRICS[:1]):
+        with pytest.raises(FormatError, match="other metrics"):
+            run(model(), 3, metrics=others, checkpoint=saved)
+
+
+def test_the_bar_shows_numbers_and_no_matrices():
+    stream = io.StringIO()
+    bar = Plain(0, 2, stream)
+    bar.show(2, 0.5, 0.1, nn.metrics.shown({"accuracy": np.array(0.75), "confusion": draw(2, 2)}))
+    assert "accuracy 0.7500" in stream.getvalue() and "confusion" not in stream.getvalue()
