@@ -1,7 +1,10 @@
 """History: loss and learning rate of every step, and a picture of them."""
 
 from dataclasses import field
+from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -31,6 +34,9 @@ class History(Record):
 
     def plot(self, path: str | Path) -> None:
         """Write a picture of the losses, by steps, on a logarithmic scale. Needs matplotlib (extra `plot`)."""
+        self._draw(path)
+
+    def _draw(self, path: str | Path | BinaryIO, **options: Any) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
 
@@ -43,7 +49,15 @@ class History(Record):
             axes.plot(self.checked_at, self.validation, "o-", color="tab:orange", label="validation")
         axes.set(xlabel="step", ylabel="loss", yscale="log" if positive(self.loss) else "linear")
         axes.legend()
-        FigureCanvasAgg(figure).print_figure(path, dpi=120)
+        FigureCanvasAgg(figure).print_figure(path, dpi=120, **options)
+
+    def _repr_png_(self) -> bytes | None:
+        """The picture in a notebook; None without matplotlib."""
+        if find_spec("matplotlib") is None:
+            return None
+        found = BytesIO()
+        self._draw(found, format="png")
+        return found.getvalue()
 
 
 def positive(x: np.ndarray) -> bool:

@@ -1,12 +1,22 @@
 """summary: shapes, parameters and multiply-adds of every layer of a model, as text."""
 
 from collections.abc import Sequence
+from html import escape
 from math import prod
 from typing import Any
 
 from cgraph import InputError, Node, Record, Var
 from nn.layer import Layer, Sample
 from nn.mode import Mode
+
+
+class Text(str):
+    """A table in letters of one width, in a notebook too."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self)}</pre>"
 
 
 class Row(Record):
@@ -54,7 +64,7 @@ def rows_of(model: Layer, samples: Sequence[Sample] | None = None, n: int = 1) -
     return mode.rows, multiply_adds(result if isinstance(result, tuple) else (result,), tuple(inputs))
 
 
-def summary(model: Layer, samples: Sequence[Sample] | None = None, n: int = 1) -> str:
+def summary(model: Layer, samples: Sequence[Sample] | None = None, n: int = 1) -> Text:
     """A table of the model's layers, and its totals.
 
     Parameters
@@ -66,7 +76,7 @@ def summary(model: Layer, samples: Sequence[Sample] | None = None, n: int = 1) -
     body = [(r.path, r.kind, ", ".join(text(s) for s in r.shapes), f"{r.size:,}", f"{r.macs:,}") for r in rows]
     kept = sum(x.size for x in model.variables().values()) - model.size
     total = ("total", "", f"{kept:,} values are not trained", f"{model.size:,}", f"{macs:,}")
-    return table([head, *body, total])
+    return Text(table([head, *body, total]))
 
 
 def table(rows: list[tuple[str, ...]]) -> str:

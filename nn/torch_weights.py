@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import numpy as np
 
+import cgraph as cg
 from cgraph import FormatError
-from cgraph.formats.torch_file import read_torch
 from nn.layer import Layer
 from nn.torch_names import TorchNames
 from nn.weights import read_arrays, set_values
@@ -31,7 +31,7 @@ def load_torch(model: L, path: str | Path, rename: Rename | None = None) -> L:
     Raises
         FormatError: no such file; a Parameter finds no array in it, or one of another shape; an array is left over
     """
-    read = read_arrays(path) if Path(path).suffix == ".safetensors" else read_torch(path)
+    read = read_arrays(path) if Path(path).suffix == ".safetensors" else cg.formats.torch_file.read_torch(path)
     arrays = renamed(read, rename, str(path))
     names = TorchNames(arrays)
     try:

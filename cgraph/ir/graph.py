@@ -149,6 +149,9 @@ class Node:
     def __repr__(self) -> str:
         return f"<{self.name} {self.spec} at {self.where}>"
 
+    def _repr_html_(self) -> str:
+        return import_module("cgraph.view.notebook").node_html(self)
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("a node of rank 0 has no length")

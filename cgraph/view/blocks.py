@@ -13,6 +13,7 @@ from bisect import bisect_left
 from cgraph.errors import bytes_text
 from cgraph.memory.problem import Plan, Problem
 from cgraph.view.boxes import WORKSPACE, Box, Memory, drawn_until, memory_of_plan
+from cgraph.view.sheet import Svg, heading, style_of
 from cgraph.view.text import HUES, hue_of, markup, plain
 
 WIDTH, HEIGHT = 1200, 700  # of the picture, in pixels
@@ -26,10 +27,6 @@ MOST_VIEWS = 8  # told of one value
 UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1))
 
 STYLE = """
-text{font:12px system-ui,sans-serif;fill:#4b5563}
-.title{font-size:17px;font-weight:600;fill:#111827}
-.end{text-anchor:end}.middle{text-anchor:middle}
-.grid{stroke:#e5e7eb;fill:none}.axis{stroke:#9ca3af;fill:none}
 .operand{stroke:#fff;stroke-width:.7}
 .operand:hover,.workspace:hover{stroke:#111827;stroke-width:2}
 .thin{stroke-width:0}
@@ -43,26 +40,27 @@ text{font:12px system-ui,sans-serif;fill:#4b5563}
 .peak{fill:#dc2626;fill-opacity:.1;pointer-events:none}
 .used{fill:#93c5fd;stroke:#2563eb;stroke-width:.8}
 """
+DARK = ".red{fill:#f87171}.over{stroke:#f9fafb}.bound{stroke:#f87171}.operand{stroke:#111827}.used{fill:#1d4ed8}"
 STRIPES = (
     '<defs><pattern id="stripes" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">'
     '<rect width="6" height="6" fill="#f3f4f6"/><rect width="2.4" height="6" fill="#9ca3af"/></pattern></defs>'
 )
 
 
-def plan_svg(problem: Problem, plan: Plan, title: str = "") -> str:
+def plan_svg(problem: Problem, plan: Plan, title: str = "") -> Svg:
     """The picture of a plan, as an SVG text, under `title` (by default the name of the strategy)."""
     return memory_svg(memory_of_plan(problem, plan), title)
 
 
-def memory_svg(memory: Memory, title: str = "") -> str:
+def memory_svg(memory: Memory, title: str = "") -> Svg:
     """The same for a plan of which more is known."""
     picture = _Picture(memory)
     title = title or f"Memory by {memory.strategy}"
     hues = "".join(f".h{i}{{fill:hsl({hue_of(i)} 62% 72%)}}" for i in range(HUES))
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">',
-        f"<style>{STYLE}{hues}</style>{STRIPES}",
-        '<rect width="100%" height="100%" fill="#fff"/>',
+        heading(WIDTH, HEIGHT),
+        style_of(STYLE + hues, DARK) + STRIPES,
+        '<rect class="sheet" width="100%" height="100%"/>',
         f'<text class="title" x="{LEFT}" y="28">{markup(title)}</text>',
         f'<text x="{LEFT}" y="48">{markup(summary(memory))}</text>',
         *picture.axes(),
@@ -72,7 +70,7 @@ def memory_svg(memory: Memory, title: str = "") -> str:
         *picture.marks(),
         "</svg>",
     ]
-    return "\n".join(lines) + "\n"
+    return Svg("\n".join(lines) + "\n")
 
 
 def summary(memory: Memory) -> str:

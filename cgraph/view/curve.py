@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from cgraph.errors import bytes_text
 from cgraph.record import Record
+from cgraph.view.sheet import Svg, heading, style_of
 from cgraph.view.text import markup
 
 WIDTH, HEIGHT = 900, 460  # of the picture, in pixels
@@ -15,10 +16,6 @@ LEFT, TOP, RIGHT, BOTTOM = 96, 74, 110, 60  # margins
 TICKS = 5
 
 STYLE = """
-text{font:12px system-ui,sans-serif;fill:#4b5563}
-.title{font-size:17px;font-weight:600;fill:#111827}
-.end{text-anchor:end}.middle{text-anchor:middle}
-.grid{stroke:#e5e7eb}.axis{stroke:#9ca3af;fill:none}
 .curve{stroke:#2563eb;stroke-width:1.5;fill:none}
 .plan{fill:#2563eb}.asked{fill:#dc2626}
 """
@@ -46,7 +43,7 @@ class Point(Record):
     asked: bool
 
 
-def curve_svg(points: Sequence[Point], title: str) -> str:
+def curve_svg(points: Sequence[Point], title: str) -> Svg:
     """The picture of plans by falling bytes, at least one, as an SVG text."""
     longest, most = max(x.seconds for x in points) or 1e-6, max(points[0].nbytes, 1)
 
@@ -55,9 +52,9 @@ def curve_svg(points: Sequence[Point], title: str) -> str:
         return x, HEIGHT - BOTTOM - nbytes / most * (HEIGHT - BOTTOM - TOP)
 
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">',
-        f"<style>{STYLE}</style>",
-        '<rect width="100%" height="100%" fill="#fff"/>',
+        heading(WIDTH, HEIGHT),
+        style_of(STYLE),
+        '<rect class="sheet" width="100%" height="100%"/>',
         f'<text class="title" x="{LEFT}" y="28">{markup(title)}</text>',
         f'<text x="{LEFT}" y="48">bytes of the arena against predicted milliseconds of further calls</text>',
     ]
@@ -79,7 +76,7 @@ def curve_svg(points: Sequence[Point], title: str) -> str:
         style = "asked" if point.asked else "plan"
         lines.append(f'<circle class="{style}" cx="{x:.1f}" cy="{y:.1f}" r="5"><title>{markup(about)}</title></circle>')
         lines.append(f'<text x="{x + 9:.1f}" y="{y - 6:.1f}">{bytes_text(point.nbytes)}</text>')
-    return "\n".join([*lines, "</svg>"]) + "\n"
+    return Svg("\n".join([*lines, "</svg>"]) + "\n")
 
 
 def cheapest(points: Sequence[Point]) -> list[Point]:

@@ -19,10 +19,11 @@ from cgraph.view.blocks import memory_svg
 from cgraph.view.boxes import VALUE, WORKSPACE, Box, Memory, memory_with
 from cgraph.view.figures import RegionRow, RingRow
 from cgraph.view.planned import Shown, compiled_of
+from cgraph.view.sheet import Svg
 
 
 @public
-def frame_svg(shown: Shown, region: int = 0, title: str = "") -> str:
+def frame_svg(shown: Shown, region: int = 0, title: str = "") -> Svg:
     """The frame of a region of a Function, regions counted in running order, as an SVG text: see `cgraph.view.frames`.
 
     GraphError where there is no such region: `budget=` and `bands=` make them, of several values each.

@@ -1,8 +1,14 @@
-"""How a Function looks in a notebook."""
+"""How a Function and a node look in a notebook."""
 
+from cgraph.errors import bytes_text
 from cgraph.function import Function
+from cgraph.ir.graph import Node
+from cgraph.view.diagram import Item, diagram_of_nodes
 from cgraph.view.planned import function_svg
 from cgraph.view.report import report
+from cgraph.view.report_html import STYLE, cell, number, table
+
+MOST_ITEMS = 30  # of a graph's table: the last ones
 
 
 def notebook_html(function: Function) -> str | None:
@@ -15,3 +21,20 @@ def notebook_html(function: Function) -> str | None:
 def notebook_svg(function: Function) -> str | None:
     """The picture of its memory; None on the reference engine."""
     return None if function.compiled is None else function_svg(function)
+
+
+def node_html(node: Node) -> str:
+    """A node under the last of those that it is made of, as a table; nothing is computed."""
+    items = diagram_of_nodes((node,)).items
+    first = max(0, len(items) - MOST_ITEMS)
+    rows = [_row(i, item, first) for i, item in enumerate(items) if i >= first]
+    above = f"<p>{first} nodes before these</p>" if first else ""
+    head = ("", "op", "of", "result", "bytes", "where")
+    return f'<div class="cgraph"><style>{STYLE}</style>{above}{table(head, rows)}</div>'
+
+
+def _row(i: int, item: Item, first: int) -> tuple[str, ...]:
+    name = f"{item.name} = {item.value}" if item.value else item.name
+    operands = " ".join(str(x) if x >= first else f"{x}…" for x in item.operands)
+    texts = (cell(text) for text in (name, operands, item.spec))
+    return number(str(i)), *texts, number(bytes_text(item.nbytes)), cell(item.where)

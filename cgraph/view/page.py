@@ -18,13 +18,14 @@ from cgraph.view.frames import frame_memory, region_row, regions_of
 from cgraph.view.page_data import as_json, page_data
 from cgraph.view.planned import Shown, compiled_of, memory_of
 from cgraph.view.report_text import region_text
+from cgraph.view.sheet import Page
 from cgraph.view.text import HUES, hue_of, markup
 
 SCRIPTS = ("viewport.js", "memory.js", "graph.js", "page.js")
 
 
 @public
-def page_html(shown: Shown, title: str = "") -> str:
+def page_html(shown: Shown, title: str = "") -> Page:
     """The page of a Function, as HTML text. GraphError when it has no plan, as on the reference engine."""
     memory, diagram = memory_of(shown), diagram_of(shown)
     title = title or "Memory and graph"
@@ -41,7 +42,7 @@ def page_html(shown: Shown, title: str = "") -> str:
     }
     before, *rest = _text("page.html").split("{{")
     pieces = [(piece.split("}}", 1)) for piece in rest]
-    return before + "".join(parts[name] + after for name, after in pieces)
+    return Page(before + "".join(parts[name] + after for name, after in pieces))
 
 
 def region_part(step: int, node: Node) -> str:

@@ -11,12 +11,13 @@ from cgraph.memory.layout import owner_of
 from cgraph.planning import Compiled
 from cgraph.view.blocks import memory_svg
 from cgraph.view.boxes import VALUE, WORKSPACE, Box, Memory, blocks_of, memory_with
+from cgraph.view.sheet import Svg
 
 Shown = Function | Compiled
 
 
 @public
-def function_svg(shown: Shown, title: str = "") -> str:
+def function_svg(shown: Shown, title: str = "") -> Svg:
     """The memory plan of a Function as an SVG text: see `cgraph.view.blocks`."""
     return memory_svg(memory_of(shown), title)
 

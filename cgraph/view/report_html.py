@@ -20,9 +20,9 @@ def report_html(report: Figures) -> str:
     """A self-contained part of a page; all names are escaped."""
     parts = [
         f'<div class="cgraph"><style>{STYLE}</style>',
-        _table((), _facts(report)),
+        table((), _facts(report)),
         f"<b>In use at the peak, step {report.peak}</b>",
-        _table((), [(_number(bytes_text(x.nbytes)), _cell(x.name), _cell(x.where)) for x in report.alive]),
+        table((), [(number(bytes_text(x.nbytes)), cell(x.name), cell(x.where)) for x in report.alive]),
         f"<details><summary>{len(report.steps)} steps</summary>",
         _steps(report),
         "</details>",
@@ -35,7 +35,7 @@ def report_html(report: Figures) -> str:
 
 def _rings(region: RegionRow) -> str:
     rows = ((bytes_text(x.nbytes), bytes_text(x.whole_nbytes), x.name) for x in region.rings)
-    return _table(("rows at once", "whole", "value"), [(_number(a), _number(b), _cell(c)) for a, b, c in rows])
+    return table(("rows at once", "whole", "value"), [(number(a), number(b), cell(c)) for a, b, c in rows])
 
 
 def _facts(report: Figures) -> list[tuple[str, ...]]:
@@ -47,17 +47,17 @@ def _facts(report: Figures) -> list[tuple[str, ...]]:
         ("Consts", report.const_nbytes, "outside the arena"),
     ]
     found: list[tuple[str, ...]] = [
-        (_cell(name), _number(bytes_text(n)), _number(f"{n} bytes"), _cell(note)) for name, n, note in rows
+        (cell(name), number(bytes_text(n)), number(f"{n} bytes"), cell(note)) for name, n, note in rows
     ]
     if report.seconds is not None:
-        found.append((_cell("time"), _number(seconds_text(report.seconds)), _cell(""), _cell("steps one by one")))
+        found.append((cell("time"), number(seconds_text(report.seconds)), cell(""), cell("steps one by one")))
     if report.weights:
         note = f"in {len(report.weights.pieces)} pieces through a ring of {bytes_text(report.weights.ring)}"
-        found.append((_cell("weights"), _number(bytes_text(report.weights.nbytes)), _cell("from disk"), _cell(note)))
+        found.append((cell("weights"), number(bytes_text(report.weights.nbytes)), cell("from disk"), cell(note)))
     if report.kernels:
         k = report.kernels
         note = f"{k.calls} calls; this process loaded {k.loaded} and compiled {k.compiled} in {k.compile_seconds:.2f} s"
-        found.append((_cell("kernels"), _number(str(k.kernels)), _cell(""), _cell(note)))
+        found.append((cell("kernels"), number(str(k.kernels)), cell(""), cell(note)))
     return found
 
 
@@ -67,24 +67,24 @@ def _steps(report: Figures) -> str:
     for row in report.steps:
         share = 100 * row.in_use / most
         bar = f'<td class="n bar" style="background-size:{share:.1f}% 80%">{bytes_text(row.in_use)}</td>'
-        cells = [_number(str(row.step)), _cell(row.op), _cell(row.spec), _number(bytes_text(row.nbytes)), bar]
+        cells = [number(str(row.step)), cell(row.op), cell(row.spec), number(bytes_text(row.nbytes)), bar]
         if row.seconds is not None:
-            cells.append(_number(seconds_text(row.seconds)))
-        rows.append((*cells, _cell(row.where)))
+            cells.append(number(seconds_text(row.seconds)))
+        rows.append((*cells, cell(row.where)))
     time = ("time",) if report.seconds is not None else ()
-    return _table(("step", "op", "result", "writes", "in use", *time, "where"), rows, report.peak)
+    return table(("step", "op", "result", "writes", "in use", *time, "where"), rows, report.peak)
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]], peak: int = -1) -> str:
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]], peak: int = -1) -> str:
     lines = ["<table>", "<tr>" + "".join(f"<th>{name}</th>" for name in head) + "</tr>" if head else ""]
     for i, cells in enumerate(rows):
         lines.append(("<tr class='peak'>" if i == peak else "<tr>") + "".join(cells) + "</tr>")
     return "\n".join([*lines, "</table>"])
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     return f"<td>{markup(text)}</td>"
 
 
-def _number(text: str) -> str:
+def number(text: str) -> str:
     return f'<td class="n">{markup(text)}</td>'

@@ -299,3 +299,10 @@ def test_a_killed_run_leaves_a_whole_checkpoint(tmp_path, pause):
 
 def steps_in(path) -> int:
     return json.loads(path.read_text())["step"] if path.exists() else 0
+
+
+def test_a_history_and_a_summary_show_themselves_in_a_notebook():
+    pytest.importorskip("matplotlib")
+    assert run(model(), 1)._repr_png_()[:4] == b"\x89PNG"
+    table = nn.summary(model())
+    assert table._repr_html_() == f"<pre>{table}</pre>"

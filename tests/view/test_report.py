@@ -1,5 +1,6 @@
 import json
 import xml.etree.ElementTree as xml
+from base64 import b64decode
 
 import numpy as np
 import pytest
@@ -10,8 +11,10 @@ from cgraph.memory.auto import auto
 from cgraph.memory.strategies.one_each import one_each
 from cgraph.memory.strategies.vandenhove import vandenhove
 from cgraph.view.boxes import drawn_until
+from cgraph.view.notebook import MOST_ITEMS
 from cgraph.view.planned import function_svg, memory_of
 from cgraph.view.report import report, timed_report
+from cgraph.view.report_html import STYLE
 from tests.support.planned import planned
 
 ONES = np.ones((16, 16), "float32")
@@ -185,3 +188,27 @@ def test_a_function_of_four_thousand_nodes_has_a_report_and_a_picture():
     found = report(compiled)
     assert len(found.steps) == 4000 and len(str(found).splitlines()) < 80
     assert function_svg(compiled).count("<title>") >= 4000
+
+
+def test_pictures_pages_and_nodes_show_themselves():
+    outputs, inputs, updates = graph()
+    function = cg.compile(outputs, inputs, updates)
+    picture, page = cg.function_svg(function), cg.page_html(function)
+    assert picture._repr_svg_() == picture and picture.startswith("<svg ") and "prefers-color-scheme:dark" in picture
+    frame = xml.fromstring(page._repr_html_())
+    kind, _, data = frame.get("src").partition(",")
+    assert b64decode(data).decode() == page and kind == "data:text/html;charset=utf-8;base64"
+    assert frame.get("sandbox") == "allow-scripts"
+
+
+def test_a_node_shows_the_last_nodes_that_it_is_made_of():
+    x = cg.Var((4,), name="<x>")
+    y = x * 2.5
+    found = xml.fromstring(y._repr_html_().replace(f"<style>{STYLE}</style>", ""))
+    rows = [[cell.text or "" for cell in row] for row in found.iter("tr")]
+    assert [row[1] for row in rows] == ["op", "<x>", "const = 2.5", "broadcast_to", "multiply"]
+    assert rows[-1][2:4] == ["0 2", "float32[4]"]
+    for _ in range(40):
+        y = np.sin(y)
+    text = y._repr_html_()
+    assert text.count("<tr>") == MOST_ITEMS + 1 and "14 nodes before these" in text

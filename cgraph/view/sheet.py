@@ -1,0 +1,47 @@
+"""Pictures and pages as text that a notebook shows."""
+
+from base64 import b64encode
+
+SHEET = """
+.sheet{fill:#fff}
+text{font:12px system-ui,sans-serif;fill:#4b5563}
+.title{font-size:17px;font-weight:600;fill:#111827}
+.end{text-anchor:end}.middle{text-anchor:middle}
+.grid{stroke:#e5e7eb;fill:none}.axis{stroke:#9ca3af;fill:none}
+"""
+"""What all pictures look like on white."""
+
+DARK_SHEET = ".sheet{fill:#111827}text{fill:#9ca3af}.title{fill:#f3f4f6}.grid{stroke:#1f2937}.axis{stroke:#6b7280}"
+"""And where the reader's screen is dark."""
+
+
+class Svg(str):
+    """A picture: SVG text that needs nothing else."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+
+class Page(str):
+    """A page: HTML text that needs nothing else. In a notebook it is a frame of its own, cut off from the rest."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        data = b64encode(self.encode()).decode()
+        return (
+            '<iframe sandbox="allow-scripts" style="width:100%;height:640px;border:0" '
+            f'src="data:text/html;charset=utf-8;base64,{data}"></iframe>'
+        )
+
+
+def style_of(own: str, dark: str = "") -> str:
+    """The style of a picture: the sheet's and its own, and what is otherwise where the reader's screen is dark."""
+    return f"<style>{SHEET}{own}@media (prefers-color-scheme:dark){{{DARK_SHEET}{dark}}}</style>"
+
+
+def heading(width: int, height: int) -> str:
+    """The beginning of a picture of that many pixels."""
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
