@@ -56,6 +56,9 @@ for name in ("yolov3", "yolov4"):
     Path(f"{{name}}.weights").write_bytes(np.int32([0, 2, 0, 0, 0]).tobytes() + np.zeros(14 + 14 * 3, "<f4").tobytes())
 x = cg.Var((2, 2), name="x")
 inputs, outputs = [x], [cg.sin(x)]
+from tests.support.tflite_models import Network
+net = Network()
+Path("net.tflite").write_bytes(net.bytes(net.op("RELU", [net.input((1, 4))])))
 Path("weights.safetensors").write_bytes(safetensors.numpy.save({{"w": np.ones(3, "f4")}}))
 """,
     "loops": """
