@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from cgraph.errors import ShapeError
-from cgraph.ir.graph import Node, apply
-from cgraph.ir.traverse import rebuild
+from cgraph.ir.graph import Node
+from cgraph.ir.roots import rebuild
 from cgraph.ops.leaf import Var, as_node
 from cgraph.ops.pullback import pullback, seed_of
 from cgraph.ops.shape import zeros_like
@@ -58,13 +58,7 @@ def jvp(y: Node, xs: Sequence[Node], tangents: Sequence[Any]) -> Node:
 
 def replaced(y: Node, old: Node, new: Node) -> Node:
     """`y` with `new` in the place of `old`."""
-
-    def change(node: Node, operands: tuple[Node, ...]) -> Node:
-        if node is old:
-            return new
-        return node if all(a is b for a, b in zip(operands, node.operands)) else apply(node.op, *operands)
-
-    return rebuild((y,), change)[0]
+    return rebuild((y,), lambda node, _: new if node is old else None)[0]
 
 
 def hessian_vector_product(y: Node, x: Node, v: Any) -> Node:

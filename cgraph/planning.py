@@ -206,9 +206,9 @@ def plan_graph(
         BudgetError: no plan does
     """
     facts, split = Facts(target), len(outputs)
-    roots = (*outputs, *updates.values())
-    roots, walked = plan_bodies(roots, post_order(roots), partial(round_of, target, strategy, alignment, order))
-    roots = make_contiguous(roots, walked, facts)
+    roots: tuple[Node, ...] = (*outputs, *updates.values())
+    roots = plan_bodies(roots, partial(round_of, target, strategy, alignment, order))
+    roots = make_contiguous(roots, facts)
     edges = dict(zip(updates, (detached(x, facts.views) for x in roots[split:])))
     outputs, edges = update_in_place(roots[:split], edges, set(updates) - set(inputs), facts)
     ends = (*outputs, *edges.values())

@@ -1,10 +1,12 @@
 """What `compile` is asked for: a graph with its inputs and update edges, and how to compile it."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from cgraph.errors import GraphError
 from cgraph.ir.graph import Node
+from cgraph.ir.roots import Roots
 from cgraph.memory.problem import Strategy
 from cgraph.ops.leaf import Var
 from cgraph.record import Record
@@ -24,10 +26,10 @@ class Request(Record, eq=False):
     inputs: tuple[Var, ...]
     updates: Mapping[Var, Node]
 
-    @property
-    def roots(self) -> tuple[Node, ...]:
+    @cached_property
+    def roots(self) -> Roots:
         """Outputs, then the sources of the update edges."""
-        return (*self.outputs, *self.updates.values())
+        return Roots((*self.outputs, *self.updates.values()))
 
     def of(self, roots: tuple[Node, ...]) -> "Request":
         """The same request with other nodes for the same values."""

@@ -274,23 +274,23 @@ Node.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 def apply(op: Op, *operands: Node) -> Node:
     """The node of `op` on `operands`: an existing equal one, or a new one whose spec is inferred now."""
-    return shared(op, operands, None)
+    return shared(op, operands, None, None)
 
 
 def again(node: Node, operands: tuple[Node, ...]) -> Node:
-    """The node's op on other operands; nothing is inferred where these have the specs of its own."""
+    """The node's op on other operands, from its line; nothing is inferred where these have the specs of its own."""
     alike = [x.spec for x in operands] == [x.spec for x in node.operands]
-    return shared(node.op, operands, node.spec if alike else None)
+    return shared(node.op, operands, node.spec if alike else None, node.origin)
 
 
-def shared(op: Op, operands: tuple[Node, ...], spec: Any) -> Node:
-    """An existing equal node, or a new one of this spec; None has it inferred."""
+def shared(op: Op, operands: tuple[Node, ...], spec: Any, origin: tuple[str, int] | None) -> Node:
+    """An existing equal node, or a new one of this spec and origin; None has them found out."""
     key = (op, *[id(x) for x in operands]) if op.pure else None
     if key is not None:
         found = _NODES.get(key)
         if found is not None:
             return found
-    origin = user_line()
+    origin = origin or user_line()
     try:
         spec = spec or op.infer(*[x.spec for x in operands])
     except CgraphError as error:

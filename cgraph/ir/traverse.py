@@ -1,9 +1,9 @@
 """Walks over a graph: loops, never recursion, since graphs are deeper than Python's stack."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from cgraph.ir.graph import PLACE, Node, keeps_place
+from cgraph.ir.graph import PLACE, Node
 
 
 def post_order(outputs: Iterable[Node], before: Mapping[Node, Sequence[Node]] | None = None) -> list[Node]:
@@ -58,22 +58,6 @@ def located(nodes: Iterable[Node]) -> Iterator[Node]:
     for node in nodes:
         PLACE.set(node.origin)
         yield node
-
-
-@keeps_place
-def rebuild(
-    outputs: tuple[Node, ...],
-    change: Callable[[Node, tuple[Node, ...]], Node],
-    order: Sequence[Node] | None = None,
-) -> tuple[Node, ...]:
-    """The graph with every node replaced, bottom-up, by ``change(node, new_operands)``.
-
-    `order` is the `post_order` of the outputs, for a caller who knows it.
-    """
-    new: dict[Node, Node] = {}
-    for node in located(post_order(outputs) if order is None else order):
-        new[node] = change(node, tuple([new[x] for x in node.operands]))
-    return tuple(new[x] for x in outputs)
 
 
 def post_order_of(operands: Sequence[Sequence[int]], roots: Sequence[int]) -> tuple[int, ...]:

@@ -3,11 +3,10 @@
 from functools import partial
 
 from cgraph.ir.graph import Node
-from cgraph.ir.traverse import post_order, rebuild
+from cgraph.ir.roots import New, rebuild
 from cgraph.kernels.mapped import Keep, aligned, in_place
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.passes.bodies import in_bodies
-from cgraph.passes.rewrite import remade
 
 
 def align_constants(outputs: tuple[Node, ...], keep: Keep = in_place) -> tuple[Node, ...]:
@@ -15,14 +14,14 @@ def align_constants(outputs: tuple[Node, ...], keep: Keep = in_place) -> tuple[N
 
     The last pass: what is packed is read where it lies and needs no copy. `keep`: where copies go.
     """
-    outputs, order = in_bodies(outputs, post_order(outputs), partial(align_constants, keep=keep))
-    if not any(is_unaligned(x) for x in order):
-        return outputs
+    graph = in_bodies(outputs, partial(align_constants, keep=keep))
+    if not graph.has(ConstOp) or not any(map(is_unaligned, graph.order)):
+        return graph
 
-    def change(node: Node, operands: tuple[Node, ...]) -> Node:
-        return moved(node, keep) if is_unaligned(node) else remade(node, operands)
+    def change(node: Node, new: New) -> Node | None:
+        return moved(node, keep) if is_unaligned(node) else None
 
-    return rebuild(outputs, change, order)
+    return rebuild(graph, change)
 
 
 def is_unaligned(node: Node) -> bool:

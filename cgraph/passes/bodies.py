@@ -3,20 +3,16 @@
 from collections.abc import Callable
 
 from cgraph.ir.graph import Node, Op, apply
-from cgraph.ir.traverse import post_order, rebuild
+from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.ops.loop import Body, Loop
 from cgraph.ops.physical.rounds import Round, Rounds
-from cgraph.passes.rewrite import remade
 from cgraph.record import replace
 
 Rewrite = Callable[[tuple[Node, ...]], tuple[Node, ...]]
 
 
-def in_bodies(outputs: tuple[Node, ...], order: list[Node], rewrite: Rewrite) -> tuple[tuple[Node, ...], list[Node]]:
-    """`rewrite` what one round of each loop computes; loops that share a body still share one.
-
-    `order` has all nodes, operands before users; what comes back are the outputs and such an order of the new graph.
-    """
+def in_bodies(outputs: tuple[Node, ...], rewrite: Rewrite) -> Roots:
+    """`rewrite` what one round of each loop computes; loops that share a body still share one."""
     bodies: dict[Body, Body] = {}
 
     def changed(loop: Loop) -> Loop:
@@ -25,12 +21,10 @@ def in_bodies(outputs: tuple[Node, ...], order: list[Node], rewrite: Rewrite) ->
             bodies[body] = body_of(body, rewrite(body.results))
         return loop if bodies[body] is body else replace(loop, body=bodies[body])
 
-    return each_loop(outputs, order, changed)
+    return each_loop(outputs, changed)
 
 
-def plan_bodies(
-    outputs: tuple[Node, ...], order: list[Node], plan: Callable[[Body], Round]
-) -> tuple[tuple[Node, ...], list[Node]]:
+def plan_bodies(outputs: tuple[Node, ...], plan: Callable[[Body], Round]) -> Roots:
     """Every loop becomes a step with planned steps inside: same values. `plan` is asked once per body."""
     rounds: dict[Body, Round] = {}
 
@@ -39,21 +33,17 @@ def plan_bodies(
             rounds[loop.body] = plan(loop.body)
         return Rounds(loop, rounds[loop.body])
 
-    return each_loop(outputs, order, planned)
+    return each_loop(outputs, planned)
 
 
-def each_loop(
-    outputs: tuple[Node, ...], order: list[Node], change: Callable[[Loop], Op]
-) -> tuple[tuple[Node, ...], list[Node]]:
-    """The graph with another op in the place of each loop, and its order."""
-    if not any(isinstance(node.op, Loop) for node in order):
-        return outputs, order
+def each_loop(outputs: tuple[Node, ...], change: Callable[[Loop], Op]) -> Roots:
+    """The graph with another op in the place of each loop."""
+    graph = Roots.of(outputs)
 
-    def made(node: Node, operands: tuple[Node, ...]) -> Node:
-        return apply(change(node.op), *operands) if isinstance(node.op, Loop) else remade(node, operands)
+    def made(node: Node, new: New) -> Node | None:
+        return apply(change(node.op), *[new[x] for x in node.operands]) if isinstance(node.op, Loop) else None
 
-    found = rebuild(outputs, made, order)
-    return found, post_order(found)
+    return rebuild(graph, made) if graph.has(Loop) else graph
 
 
 def body_of(body: Body, results: tuple[Node, ...]) -> Body:

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 
 from cgraph.errors import GraphError
 from cgraph.ir.graph import Node, apply, keeps_place
-from cgraph.ir.traverse import descendants, rebuild
+from cgraph.ir.roots import rebuild
+from cgraph.ir.traverse import descendants
 from cgraph.memory.layout import Facts, Layout, layout_of
 from cgraph.ops.leaf import Var
 from cgraph.ops.physical.ports import GiveRows, Picture, TakeRows
-from cgraph.passes.rewrite import remade
 
 IMAGE_AXES = 4
 
@@ -27,7 +27,7 @@ def by_rows(roots: tuple[Node, ...], pictures: Mapping[int, Picture], inputs: Se
         inputs: the Vars that are asked for
     """
     asked = {x: apply(TakeRows(x, x.spec)) for x in inputs}
-    found = rebuild(roots, lambda node, operands: asked[node] if node in asked else remade(node, operands))
+    found = rebuild(roots, lambda node, new: asked.get(node))
     return tuple(apply(GiveRows(pictures[i]), x) if i in pictures else x for i, x in enumerate(found))
 
 

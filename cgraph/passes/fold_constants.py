@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cgraph.ir.graph import Node
+from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.ir.spec import Bundle
-from cgraph.ir.traverse import post_order, rebuild, users_of
 from cgraph.kernels.mapped import forget, in_c_order
 from cgraph.ops.conv import Conv, ConvTranspose
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.linear import Matmul
 from cgraph.ops.shape import BroadcastTo, Transpose
-from cgraph.passes.rewrite import remade
 
 _SMALL = 1 << 16
 
@@ -25,19 +24,20 @@ def fold_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     alone, which cost nothing as they are; ops that are not pure. The value is the op's meaning, which may differ in the
     last place from the kernel's.
     """
-    order = post_order(outputs)
-    known = [n for n in order if is_of_constants(n.operands)]
+    graph = Roots.of(outputs)
+    known = [n for n in graph.order if is_of_constants(n.operands)] if graph.has(ConstOp) else []
     if not known:
         return outputs
-    users = users_of(order)
+    users = graph.users
     if all(is_free(n, users) for n in known):
         return outputs
 
-    def change(node: Node, operands: tuple[Node, ...]) -> Node:
+    def change(node: Node, new: New) -> Node | None:
+        operands = tuple([new[x] for x in node.operands])
         if not is_of_constants(operands) or not node.op.pure or isinstance(node.spec, Bundle) or is_free(node, users):
-            return remade(node, operands)
+            return None
         if node.nbytes > max(_SMALL, sum(source_of(x).nbytes for x in operands)) and not are_filters(node, users):
-            return remade(node, operands)
+            return None
         values = [v for v in map(constant_of, operands) if v is not None]
         with np.errstate(all="ignore"):
             value = in_c_order(np.asarray(node.op.meaning(*values), node.dtype))
@@ -45,7 +45,7 @@ def fold_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
             forget(x)
         return Const(value, copy=False)
 
-    return rebuild(outputs, change, order)
+    return rebuild(graph, change)
 
 
 def is_of_constants(operands: tuple[Node, ...]) -> bool:

@@ -4,9 +4,8 @@ from collections.abc import Iterable
 
 from cgraph.errors import UnassignedError
 from cgraph.ir.graph import Node
-from cgraph.ir.traverse import rebuild
+from cgraph.ir.roots import rebuild
 from cgraph.ops.leaf import Const, Var
-from cgraph.passes.rewrite import remade
 
 
 def freeze(outputs: tuple[Node, ...], variables: Iterable[Var]) -> tuple[Node, ...]:
@@ -14,11 +13,9 @@ def freeze(outputs: tuple[Node, ...], variables: Iterable[Var]) -> tuple[Node, .
 
     Nothing is copied: a Var that is assigned later takes new bytes. UnassignedError names a Var that holds nothing.
     """
-    new: dict[Node, Node] = {}
+    found: dict[Node, Node] = {}
     for x in variables:
         if x.cell.array is None:
             raise UnassignedError(f"{x.name} {x.spec} (made at {x.where}) cannot be frozen: it has no value")
-        new[x] = Const(x.cell.share(), name=x.name, copy=False)
-    if not new:
-        return outputs
-    return rebuild(outputs, lambda node, operands: new[node] if node in new else remade(node, operands))
+        found[x] = Const(x.cell.share(), name=x.name, copy=False)
+    return rebuild(outputs, lambda node, new: found.get(node)) if found else outputs

@@ -5,8 +5,8 @@ from math import inf
 
 import numpy as np
 
-from cgraph.ir.graph import Node, keeps_place
-from cgraph.ir.traverse import located, post_order, users_of
+from cgraph.ir.graph import Node
+from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.ops.arithmetic import Add, Cast, Multiply, TrueDivide
 from cgraph.ops.attention import scaled_dot_product_attention
 from cgraph.ops.compare import Where, logical_not
@@ -15,7 +15,6 @@ from cgraph.ops.leaf import ConstOp
 from cgraph.ops.linear import Matmul
 from cgraph.ops.shape import BroadcastTo, Full, Reshape, Transpose, swapaxes
 from cgraph.ops.softmax import Softmax
-from cgraph.passes.rewrite import remade
 from cgraph.record import Record, replace
 
 HIDDEN = -1e30  # a score with this added, or in its place, has no weight beside one that is seen
@@ -39,7 +38,6 @@ class Scores(Record, eq=False):
     negated: bool = False
 
 
-@keeps_place
 def fuse_attention(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """softmax(q @ k * scale, masked) @ v -> one op, where nobody else reads what lies between: fewer bytes.
 
@@ -47,25 +45,19 @@ def fuse_attention(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     repeated become shared ones. Not found: several masks beside the causal one; attention whose weights somebody reads,
     as the backward part of a graph that was written out does.
     """
-    order = post_order(outputs)
-    if not any(type(node.op) is Softmax for node in order):
+    graph = Roots.of(outputs)
+    if Softmax not in graph.kinds or not graph.has(Matmul):
         return outputs
-    users, ends = users_of(order), set(outputs)
+    own = graph.is_inner
 
-    def own(x: Node) -> bool:
-        return len(users[x]) == 1 and x not in ends
-
-    new: dict[Node, Node] = {}
-    for node in located(order):
+    def change(node: Node, new: New) -> Node | None:
         scores = scores_of(node, own) if isinstance(node.op, Matmul) else None
-        if scores is None:
-            new[node] = remade(node, tuple([new[x] for x in node.operands]))
-        else:
-            new[node] = fused(scores, new[node.operands[1]], new, own)
-    return tuple(new[x] for x in outputs)
+        return None if scores is None else fused(scores, new[node.operands[1]], new, own)
+
+    return rebuild(graph, change)
 
 
-def fused(scores: Scores, values: Node, new: dict[Node, Node], own: Callable[[Node], bool]) -> Node:
+def fused(scores: Scores, values: Node, new: New, own: Callable[[Node], bool]) -> Node:
     """The op that computes these scores, their softmax and its product with `values`."""
     (q, left), (k, right) = (without_factor(x, own) for x in scores.at.operands)
     mask = None if scores.mask is None else new[scores.mask]

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cgraph.ir.graph import Node, apply, keeps_place
-from cgraph.ir.traverse import located, post_order, users_of
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.ops.activation import Relu
 from cgraph.ops.arithmetic import Add, Maximum, Minimum, Multiply, Subtract, TrueDivide
@@ -15,7 +15,6 @@ from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.ports import TakeRows
 from cgraph.ops.shape import BroadcastTo
 from cgraph.passes.conv_layer import PLAIN_CHANNELS
-from cgraph.passes.rewrite import remade
 from cgraph.record import Record, replace
 
 LEAST_CHANNELS = (
@@ -47,39 +46,36 @@ class Chain(Record):
         return self.residual is None and self.activation == NONE
 
 
-@keeps_place
 def fuse_epilogues(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """Convolutions of images take in what follows them, as far as nobody else reads what lies between.
 
     Values change in the last places: a factor is multiplied into constant filters. Not taken in: activations other than
     relu and bounds around 0, and residuals of depthwise and transposed convolutions, whose kernels add none.
     """
-    order = post_order(outputs)
-    least = 1 if any(isinstance(node.op, TakeRows) for node in order) else LEAST_CHANNELS
-    fusible = [node for node in order if is_fusible(node, least)]
+    graph = Roots.of(outputs)
+    least = 1 if graph.has(TakeRows) else LEAST_CHANNELS
+    fusible = [node for node in graph.order if is_fusible(node, least)] if graph.has(Conv2d, ConvTranspose) else []
     if not fusible:
         return outputs
-    users = users_of(order)
-    ends = set(outputs)
     chains: dict[Node, Chain] = {}
     inside: set[Node] = set()
     for node in fusible:
         chain, seen = Chain(node, node), []
-        while chain.last not in ends and len(users[chain.last]) == 1:
-            longer = extended(chain, users[chain.last][0])
+        while chain.last not in graph.ends and (reader := graph.readers.get(chain.last)) is not None:
+            longer = extended(chain, reader)
             if longer is None or longer.last in chains or longer.last in inside:
                 break
             seen.append(chain.last)
             chain = longer
         chains[chain.last] = chain
         inside.update(seen)
-    new: dict[Node, Node] = {}
-    for node in located(order):
+
+    def change(node: Node, new: New) -> Node | None:
         if node in chains:
-            new[node] = built(chains[node], new)
-        elif node not in inside:
-            new[node] = remade(node, tuple([new[x] for x in node.operands]))
-    return tuple(new[x] for x in outputs)
+            return built(chains[node], new)
+        return node if node in inside else None
+
+    return rebuild(graph, change)
 
 
 def is_fusible(node: Node, least: int) -> bool:
@@ -186,7 +182,7 @@ def channel_values(node: Node, channels: int) -> np.ndarray | None:
     return np.broadcast_to(array.reshape(-1), (channels,))
 
 
-def built(chain: Chain, new: dict[Node, Node]) -> Node:
+def built(chain: Chain, new: New) -> Node:
     """The chain as one node."""
     x, f = chain.conv.operands
     operands = [new[x], new[f]]

@@ -2,33 +2,30 @@
 
 from collections.abc import Callable
 
-from cgraph.ir.graph import Node, apply, keeps_place
-from cgraph.ir.traverse import located, post_order, users_of
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.kernels.calls.activation import NONE, RELU
 from cgraph.ops.activation import Relu
 from cgraph.ops.arithmetic import Add
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.matmul import MatmulEpilogue
-from cgraph.passes.rewrite import remade
 from cgraph.record import replace
 
 
-@keeps_place
 def fuse_matmul(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """Products of floats take in what follows them, as far as nobody else reads what lies between: fewer bytes.
 
     Values change in the last places: the sum begins with what is added. Not taken in: activations other than relu.
     """
-    order = post_order(outputs)
-    if not any(isinstance(node.op, Matmul | MatmulEpilogue) for node in order):
+    graph = Roots.of(outputs)
+    if not graph.has(Matmul, MatmulEpilogue):
         return outputs
-    users, ends = users_of(order), set(outputs)
-    new: dict[Node, Node] = {}
-    for node in located(order):
-        operands, rule = tuple([new[x] for x in node.operands]), RULES.get(type(node.op))
-        found = rule(operands, tuple(len(users[x]) == 1 and x not in ends for x in node.operands)) if rule else None
-        new[node] = remade(node, operands) if found is None else found
-    return tuple(new[x] for x in outputs)
+
+    def change(node: Node, new: New) -> Node | None:
+        rule = RULES.get(type(node.op))
+        return rule(tuple([new[x] for x in node.operands]), tuple(map(graph.is_inner, node.operands))) if rule else None
+
+    return rebuild(graph, change)
 
 
 def is_product(x: Node, own: bool) -> bool:

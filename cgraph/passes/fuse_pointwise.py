@@ -1,10 +1,11 @@
 """Join pointwise ops into one where nobody else wants what lies between."""
 
-from cgraph.ir.graph import Node, apply, keeps_place
-from cgraph.ir.traverse import located, post_order, users_of
+from collections.abc import Iterable
+
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.ops.family import Pointwise
 from cgraph.ops.fused import FusedPointwise
-from cgraph.passes.rewrite import remade
 
 MOST_OPS = 64  # one kernel's code stays small, and long chains become equal pieces that share one kernel
 MOST_OPERANDS = 12
@@ -16,33 +17,44 @@ def fuse_pointwise(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     May worsen: nothing that is read twice is computed twice, since a node with users in two groups stays alone. Not
     joined: across a reshape or a broadcast, and beyond `MOST_OPS` ops or `MOST_OPERANDS` operands.
     """
-    order = post_order(outputs)
-    if not any(isinstance(node.op, Pointwise) for node in order):
+    graph = Roots.of(outputs)
+    if not graph.has(Pointwise):
         return outputs
-    users = users_of(order)
-    ends = set(outputs)
-    group: dict[Node, Node] = {}
-    members: dict[Node, list[Node]] = {}
-    operands: dict[Node, set[Node]] = {}
-    for node in reversed(order):
-        if not isinstance(node.op, Pointwise):
-            continue
-        heads = {group.get(u) for u in users[node]}
-        head = next(iter(heads)) if len(heads) == 1 and node not in ends else None
-        if head is not None and _fits(node, head, members[head], operands[head]):
-            operands[head] = (operands[head] - {node}) | set(node.operands)
-        else:
-            head = node
-            members[head], operands[head] = [], set(node.operands)
-        group[node] = head
-        members[head].append(node)
-    return _build(outputs, order, members) if any(len(inside) > 1 for inside in members.values()) else outputs
+    groups = _groups(graph)
+    inside = {node for group in groups.values() for node in group[1:]}
+
+    def change(node: Node, new: New) -> Node | None:
+        if node in groups:
+            return _fused(groups[node][::-1], new)
+        return node if node in inside else None
+
+    return rebuild(graph, change) if groups else outputs
 
 
-def _fits(node: Node, head: Node, inside: list[Node], reads: set[Node]) -> bool:
+def _groups(graph: Roots) -> dict[Node, list[Node]]:
+    """The groups of several nodes, each from its last node, by which it is known, to its first."""
+    groups: dict[Node, list[Node]] = {}
+    reads: dict[Node, set[Node]] = {}
+    group_of_users: dict[Node, Node | None] = {}  # None where they are in no group, or in several
+    for node in reversed(graph.order):
+        head = None
+        if isinstance(node.op, Pointwise):
+            head = None if node in graph.ends else group_of_users.get(node)
+            if head is None or not _fits(node, head, groups.get(head) or [head], reads.get(head) or head.operands):
+                head = node
+            else:
+                groups.setdefault(head, [head]).append(node)
+                reads[head] = {*reads.get(head, head.operands), *node.operands} - {node}
+        for x in node.operands:
+            if group_of_users.setdefault(x, head) is not head:
+                group_of_users[x] = None
+    return groups
+
+
+def _fits(node: Node, head: Node, inside: list[Node], reads: Iterable[Node]) -> bool:
     if node.shape != head.shape or _count(inside) + _weight(node) > MOST_OPS:
         return False
-    return len((reads - {node}) | set(node.operands)) <= MOST_OPERANDS
+    return len({*reads, *node.operands} - {node}) <= MOST_OPERANDS
 
 
 def _weight(node: Node) -> int:
@@ -53,19 +65,7 @@ def _count(nodes: list[Node]) -> int:
     return sum(map(_weight, nodes))
 
 
-@keeps_place
-def _build(outputs: tuple[Node, ...], order: list[Node], members: dict[Node, list[Node]]) -> tuple[Node, ...]:
-    new: dict[Node, Node] = {}
-    for node in located(order):
-        inside = members.get(node)
-        if inside is not None and len(inside) > 1:
-            new[node] = _fused(inside[::-1], new)
-        elif inside is not None or not isinstance(node.op, Pointwise):
-            new[node] = remade(node, tuple([new[x] for x in node.operands]))
-    return tuple(new[x] for x in outputs)
-
-
-def _fused(inside: list[Node], new: dict[Node, Node]) -> Node:
+def _fused(inside: list[Node], new: New) -> Node:
     """One node for these, which come operands first."""
     own = set(inside)
     reads = list(dict.fromkeys(x for n in inside for x in n.operands if x not in own))

@@ -3,8 +3,8 @@
 from collections import Counter
 from functools import partial
 
-from cgraph.ir.graph import Node, apply, keeps_place
-from cgraph.ir.traverse import located, post_order, users_of
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.ir.work import Work
 from cgraph.kernels.target import Target
 from cgraph.memory.layout import Facts, is_leaf, owner_of
@@ -13,13 +13,11 @@ from cgraph.ops.pad import Pad
 from cgraph.ops.physical.stencil import PAGE, Stencil
 from cgraph.ops.slicing import SetSlice, Slice
 from cgraph.passes.bodies import in_bodies
-from cgraph.passes.rewrite import remade
 from cgraph.passes.update_in_place import readers_of
 
 Joined = tuple[Stencil, tuple[Node, ...], Work]
 
 
-@keeps_place
 def fuse_stencils(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]:
     """A pointwise op that only a pad or a set slice reads becomes part of it: same bits, one pass over memory for two.
 
@@ -27,17 +25,14 @@ def fuse_stencils(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]
     element. No more bytes, but for a page. Not joined: a set slice with steps; an op that reads the bytes of such an
     array in another way too, so that it could not overwrite them.
     """
-    outputs, order = in_bodies(outputs, post_order(outputs), partial(fuse_stencils, target=target))
-    larger = [node for node in order if isinstance(node.op, Pad | SetSlice)]
-    if not larger:
-        return outputs
-    users, ends = users_of(order), set(outputs)
-    found = {node: joined(node, target) for node in larger if has_inner(node, users, ends)}
+    graph = in_bodies(outputs, partial(fuse_stencils, target=target))
+    larger = [node for node in graph.order if isinstance(node.op, Pad | SetSlice)] if graph.has(Pad, SetSlice) else []
+    found = {node: joined(node, target) for node in larger if has_inner(node, graph)}
     if not found:
-        return outputs
-    views = Facts(target).views_of(order)
-    owners = {node: owner_of(views[node]) for node in order}
-    readers, shown = readers_of(order, views), {owners[x] for x in outputs}
+        return graph
+    views = Facts(target).views_of(graph.order)
+    owners = {node: owner_of(views[node]) for node in graph.order}
+    readers, shown = readers_of(graph.order, views), {owners[x] for x in graph}
 
     def pays(node: Node) -> bool:
         """The op needs no more bytes than the pad or set slice that read the inner op's result, or a page more."""
@@ -48,22 +43,21 @@ def fuse_stencils(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...]
         needed = sum(x.nbytes for x in dying) + work.nbytes + (node.nbytes if taken.isdisjoint(dying) else 0)
         return needed <= inner.nbytes + node.nbytes + PAGE
 
-    new: dict[Node, Node] = {}
-    for node in located(order):
-        if node in found and may_overwrite(node, found[node], owners) and pays(node):
-            op, sources, _ = found[node]
-            new[node] = apply(op, *(new[x] for x in sources))
-        else:
-            new[node] = remade(node, tuple([new[x] for x in node.operands]))
-    return tuple(new[x] for x in outputs)
+    def change(node: Node, new: New) -> Node | None:
+        if not (node in found and may_overwrite(node, found[node], owners) and pays(node)):
+            return None
+        op, sources, _ = found[node]
+        return apply(op, *(new[x] for x in sources))
+
+    return rebuild(graph, change)
 
 
-def has_inner(node: Node, users: dict[Node, list[Node]], ends: set[Node]) -> bool:
+def has_inner(node: Node, graph: Roots) -> bool:
     """The node puts a pointwise result that nobody else reads into a larger array."""
     if isinstance(node.op, SetSlice) and set(node.op.steps) != {1}:
         return False
     inner = node.operands[-1]
-    return isinstance(inner.op, Pointwise) and len(users[inner]) == 1 and inner not in ends.union(node.operands[:-1])
+    return isinstance(inner.op, Pointwise) and graph.is_inner(inner) and inner not in set(node.operands[:-1])
 
 
 def joined(node: Node, target: Target) -> Joined:

@@ -7,6 +7,7 @@ import numpy as np
 
 from cgraph.ir.cut import ROWS
 from cgraph.ir.graph import Node, Op, apply
+from cgraph.ir.roots import Roots
 from cgraph.kernels.calls.conv_transpose import pack_transposed
 from cgraph.kernels.calls.filter_grad import FilterGrad
 from cgraph.kernels.calls.winograd_rule import winograd_rule
@@ -67,14 +68,13 @@ class Seen(Record, eq=False):
 
     Fields
         laned: nodes whose values lie in lanes; grows
-        users, shown: each node's users; outputs
+        graph: what is lowered
         target: for which kernels
         by_rows: images come by rows, so that windows over plain ones are computed in lanes, too, where they are cut
     """
 
     laned: set[Node]
-    users: dict[Node, list[Node]]
-    shown: set[Node]
+    graph: Roots
     target: Target
     by_rows: bool = False
 
@@ -141,7 +141,8 @@ def is_served(node: Node, seen: Seen) -> bool:
 
 def is_for_gradient(node: Node, seen: Seen) -> bool:
     """Places of largest elements, which none but pooling's gradient reads."""
-    inner = node not in seen.shown and all(isinstance(u.op, SpreadToPlaces) for u in seen.users[node])
+    graph = seen.graph
+    inner = node not in graph.ends and all(isinstance(u.op, SpreadToPlaces) for u in graph.users[node])
     return inner and pools_images(node, seen)
 
 
@@ -189,7 +190,7 @@ def residuals(node: Node, seen: Seen) -> Sequence[Node]:
     """The residual, when it may be overwritten: nobody else reads it."""
     op = node.op
     residual = op.operands(node.operands)[2] if isinstance(op, ConvEpilogue) else next(iter(node.operands[4:]), None)
-    return () if residual is None or seen.users[residual] != [node] or residual in seen.shown else (residual,)
+    return () if residual is None or not seen.graph.is_inner(residual) else (residual,)
 
 
 # -- how they are built ------------------------------------------------------------------------------------------------

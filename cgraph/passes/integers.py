@@ -16,7 +16,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from cgraph.ir.graph import Node, apply, keeps_place
-from cgraph.ir.traverse import located, post_order, users_of
+from cgraph.ir.roots import Roots
+from cgraph.ir.traverse import located
 from cgraph.kernels.calls.conv8 import Join, Result
 from cgraph.ops.arithmetic import Add
 from cgraph.ops.bitcast import bitcast
@@ -58,12 +59,11 @@ def integers(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     constants, one for each channel of an image; filters with a zero point; a bias with a scale of its own; sums
     whose two sides are computed.
     """
-    order = post_order(outputs)
-    if not any(map(may_be_taken, order)):
+    graph = Roots.of(outputs)
+    if not graph.has(Dequantize, Matmul) or not any(map(may_be_taken, graph.order)):
         return outputs
-    seen = Seen(users_of(order), set(outputs), {node: i for i, node in enumerate(order)})
-    made = Made()
-    for node in located(order):
+    seen, made = Seen(graph, {node: i for i, node in enumerate(graph.order)}), Made()
+    for node in located(graph.order):
         made.add(node, changed(node, seen, made))
     return tuple(made.nodes[x] for x in outputs)
 
@@ -74,20 +74,19 @@ def may_be_taken(node: Node) -> bool:
 
 
 class Seen(Record, eq=False):
-    """What is known of the graph as it is written.
+    """What is known of the graph.
 
     Fields
-        users, shown: each node's users; outputs
+        graph: as it is written
         place: of each node in running order
     """
 
-    users: dict[Node, list[Node]]
-    shown: set[Node]
+    graph: Roots
     place: dict[Node, int]
 
     def is_inner(self, node: Node) -> bool:
         """One node reads it, and nobody else sees it."""
-        return len(self.users[node]) == 1 and node not in self.shown
+        return self.graph.is_inner(node)
 
 
 class Made:

@@ -8,7 +8,8 @@ else reads, since then the one may overwrite the other. How each op is lowered: 
 """
 
 from cgraph.ir.graph import Node, keeps_place
-from cgraph.ir.traverse import located, post_order, users_of
+from cgraph.ir.roots import Roots
+from cgraph.ir.traverse import located
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.mapped import Keep, in_place
 from cgraph.kernels.target import Target
@@ -31,9 +32,8 @@ def lower_cpu(outputs: tuple[Node, ...], target: Target, winograd: bool, keep: K
     May worsen: bytes, by unused lanes of odd channel counts, frames and workspaces; all of them are in the plan.
     `winograd=False` computes every convolution directly, which is the more exact. `keep`: where packed filters go.
     """
-    order = post_order(outputs)
-    by_rows = any(isinstance(node.op, TakeRows) for node in order)
-    seen = Seen(set(), users_of(order), set(outputs), target, by_rows)
+    graph = Roots.of(outputs)
+    seen, order = Seen(set(), graph, target, graph.has(TakeRows)), graph.order
     rows = lowered(order, seen)
     if not rows:
         return outputs
@@ -55,7 +55,7 @@ def lowered(order: list[Node], seen: Seen) -> Rows:
         if row and row.laned:
             seen.laned.add(node)
     for node, row in rows.items():
-        if row.plain and not any(user in rows for user in seen.users[node]):
+        if row.plain and not any(user in rows for user in seen.graph.users[node]):
             rows[node] = replace(row, build=row.plain, laned=False)
     return rows
 

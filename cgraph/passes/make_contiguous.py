@@ -1,30 +1,35 @@
 """Copy the operands that a kernel cannot read with their strides."""
 
-from cgraph.ir.graph import Node, apply, keeps_place
-from cgraph.ir.traverse import located
+from cgraph.ir.graph import Node, again, apply
+from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.memory.layout import Facts
 from cgraph.ops.shape import Contiguous
-from cgraph.passes.rewrite import remade
 
 
-@keeps_place
-def make_contiguous(outputs: tuple[Node, ...], order: list[Node], facts: Facts) -> tuple[Node, ...]:
+def make_contiguous(outputs: tuple[Node, ...], facts: Facts) -> Roots:
     """Insert a copy before every op that needs C order and would get a strided view: same values, more nodes.
 
-    `order` has all nodes, operands before users. The views that tell are added to `facts`. Not done: choosing, among
-    several users, one copy for all; equal copies are shared as nodes anyway.
+    The views that tell are added to `facts`. Not done: choosing, among several users, one copy for all; equal copies
+    are shared as nodes anyway.
     """
-    new: dict[Node, Node] = {}
-    for node in located(order):
-        operands = []
-        for x in node.operands:
-            x = new[x]
-            view = facts.view(x)
-            if not (isinstance(view, tuple) or view.is_contiguous or facts.work(node).strided):
-                x = apply(Contiguous(), x)
-                facts.view(x)
-            operands.append(x)
-        new[node] = remade(node, tuple(operands))
-    for x in outputs:
-        facts.view(new[x])
-    return tuple(new[x] for x in outputs)
+
+    def is_strided(x: Node) -> bool:
+        view = facts.view(x)
+        return not (isinstance(view, tuple) or view.is_contiguous)
+
+    def copied(x: Node) -> Node:
+        copy = apply(Contiguous(), x)
+        facts.view(copy)
+        return copy
+
+    def change(node: Node, new: New) -> Node | None:
+        operands = [new[x] for x in node.operands]
+        strided = [x for x in operands if is_strided(x)]
+        if not strided or facts.work(node).strided:
+            return None
+        return again(node, tuple([copied(x) if x in strided else x for x in operands]))
+
+    found = rebuild(outputs, change)
+    for x in found:
+        facts.view(x)
+    return found

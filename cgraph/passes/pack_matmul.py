@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.traverse import post_order, rebuild
+from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.kernels.calls.activation import NONE
 from cgraph.kernels.calls.gemm_portions import pack_b
 from cgraph.kernels.calls.gemm_tile import GemmTile
@@ -17,7 +17,6 @@ from cgraph.ops.physical.integer import IntegerMatmul
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
 from cgraph.passes.fold_constants import constant_of, source_of
 from cgraph.passes.pack_integers import packed_product
-from cgraph.passes.rewrite import remade
 
 
 def pack_matmul(outputs: tuple[Node, ...], target: Target, keep: Keep = in_place) -> tuple[Node, ...]:
@@ -29,8 +28,8 @@ def pack_matmul(outputs: tuple[Node, ...], target: Target, keep: Keep = in_place
     """
     if target.has_blocks:
         return outputs
-    order = post_order(outputs)
-    if not any(isinstance(node.op, Matmul | MatmulEpilogue | IntegerMatmul) for node in order):
+    graph = Roots.of(outputs)
+    if not graph.has(Matmul, MatmulEpilogue, IntegerMatmul):
         return outputs
 
     packed: dict[tuple, tuple[Node, GemmTile]] = {}  # products that read the same constant read the same panels
@@ -42,19 +41,22 @@ def pack_matmul(outputs: tuple[Node, ...], target: Target, keep: Keep = in_place
             packed[key] = Const(keep(panels), copy=False), tile
         return packed[key]
 
-    def change(node: Node, operands: tuple[Node, ...]) -> Node:
+    def change(node: Node, new: New) -> Node | None:
+        if not isinstance(node.op, Matmul | MatmulEpilogue | IntegerMatmul):
+            return None
+        operands = tuple([new[x] for x in node.operands])
         if isinstance(node.op, IntegerMatmul):
             return packed_product(node, operands, target)
-        y = constant_matrix(operands[1]) if isinstance(node.op, Matmul | MatmulEpilogue) else None
+        y = constant_matrix(operands[1])
         rows = prod(node.shape[:-1]) if y is not None else 0
         if y is None or rows < 2 or node.dtype.kind != "f" or node.size == 0 or len(y) == 0:
-            return remade(node, operands)
+            return None
         panels, tile = panels_of(source_of(operands[1]), y, rows)
         has_addend, activation = getattr(node.op, "has_addend", False), getattr(node.op, "activation", NONE)
         op = PackedMatmul(*y.shape, tile, has_addend, activation)  # type: ignore[call-arg, misc]
         return apply(op, operands[0], panels, *operands[2:])
 
-    return rebuild(outputs, change, order)
+    return rebuild(graph, change)
 
 
 def constant_matrix(node: Node) -> np.ndarray | None:

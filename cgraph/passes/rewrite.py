@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from operator import is_
 
 from cgraph.ir.graph import Node, Op, again
-from cgraph.ir.traverse import post_order, rebuild
+from cgraph.ir.roots import New, Roots, rebuild, renewed
 
 Rule = tuple[type[Op], Callable[[Node], Node | None]]
 _MOST_FIRINGS = 100
@@ -26,17 +26,18 @@ def rewrite(outputs: tuple[Node, ...], rules: Sequence[Rule]) -> tuple[Node, ...
     by_op: dict[type[Op], list[Callable[[Node], Node | None]]] = {}
     for op, rule in rules:
         by_op.setdefault(op, []).append(rule)
-    order = post_order(outputs)
-    if by_op.keys().isdisjoint(type(node.op) for node in order):
+    graph = Roots.of(outputs)
+    if by_op.keys().isdisjoint(graph.kinds):
         return outputs
 
-    def change(node: Node, operands: tuple[Node, ...]) -> Node:
-        node = remade(node, operands)
+    def change(node: Node, new: New) -> Node:
+        node = renewed(node, new)
         for _ in range(_MOST_FIRINGS):
-            found = next((new for rule in by_op.get(type(node.op), ()) if (new := rule(node)) is not None), None)
+            rules = by_op.get(type(node.op))
+            found = next((made for rule in rules if (made := rule(node)) is not None), None) if rules else None
             if found is None:
                 return node
             node = found
         raise RuntimeError(f"rules do not come to an end at {node!r}")
 
-    return rebuild(outputs, change, order)
+    return rebuild(graph, change)

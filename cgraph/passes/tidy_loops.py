@@ -3,13 +3,13 @@
 from typing import Any
 
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.traverse import post_order, rebuild
+from cgraph.ir.roots import New, Roots, rebuild
+from cgraph.ir.traverse import post_order
 from cgraph.ops.loop import Body, Loop
 from cgraph.ops.shape import Item
 from cgraph.passes.drop_identities import drop_identities
 from cgraph.passes.fold_constants import fold_constants
 from cgraph.passes.fuse_pointwise import fuse_pointwise
-from cgraph.passes.rewrite import remade
 from cgraph.record import Record, replace
 
 INSIDE = (fold_constants, drop_identities, fuse_pointwise)
@@ -34,25 +34,27 @@ def tidy_loops(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
     States, sequences and results that nobody asks for are dropped. Not joined: loops that only read the same sequences.
     """
-    order = post_order(outputs)
+    graph = Roots.of(outputs)
+    if not graph.has(Loop):
+        return outputs
     asked: dict[tuple, set[int]] = {}
-    for node in order:
+    for node in graph.order:
         if isinstance(node.op, Item) and isinstance(node.operands[0].op, Loop):
             asked.setdefault(key_of(node.operands[0]), set()).add(node.op.index)
     if not asked:
         return outputs
-    loops = {key_of(n): n.op for n in order if isinstance(n.op, Loop)}
+    loops = {key_of(n): n.op for n in graph.order if isinstance(n.op, Loop)}
     found = {key: tidy(loops[key], wanted) for key, wanted in asked.items()}  # type: ignore[arg-type]
 
-    def change(node: Node, operands: tuple[Node, ...]) -> Node:
+    def change(node: Node, new: New) -> Node | None:
         if isinstance(node.op, Loop):
             made = found[key_of(node)]
-            return apply(made.op, *(operands[i] for i in made.operands))
+            return apply(made.op, *(new[node.operands[i]] for i in made.operands))
         if isinstance(node.op, Item) and isinstance(node.operands[0].op, Loop):
-            return apply(Item(found[key_of(node.operands[0])].places[node.op.index]), *operands)
-        return remade(node, operands)
+            return apply(Item(found[key_of(node.operands[0])].places[node.op.index]), new[node.operands[0]])
+        return None
 
-    return rebuild(outputs, change, order)
+    return rebuild(graph, change)
 
 
 def key_of(loop: Node) -> tuple:

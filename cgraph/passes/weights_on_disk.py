@@ -8,7 +8,8 @@ import numpy as np
 
 from cgraph.alignment import ALIGNMENT
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.traverse import post_order, rebuild
+from cgraph.ir.roots import New, rebuild
+from cgraph.ir.traverse import post_order
 from cgraph.kernels.calls.depthwise import is_depthwise
 from cgraph.kernels.calls.gemm_portions import some_panels
 from cgraph.kernels.mapped import Keep, in_c_order
@@ -52,10 +53,11 @@ def sliced(roots: tuple[Node, ...], most: int, keep: Keep) -> tuple[Node, ...]:
     The same bits: slices are of results, and every sum is whole. `keep`: where pieces go that do not lie together.
     """
 
-    def change(node: Node, operands: tuple[Node, ...]) -> Node:
+    def change(node: Node, new: New) -> Node | None:
+        operands = tuple([new[x] for x in node.operands])
         large = len(operands) > 1 and operands[1].nbytes > most
         cut = next((cut for takes, cut in CUTS if large and takes(node)), None)
-        return cut(node, operands, most, keep) if cut else remade(node, operands)
+        return cut(node, operands, most, keep) if cut else None
 
     return rebuild(roots, change)
 

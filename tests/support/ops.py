@@ -54,7 +54,7 @@ def computing(nodes: dict[Node, Value]) -> list[Node]:
 def work_of(node: Node, target: Target | None = None) -> Work:
     """What a target, by default this machine's widest, does for a node; for a loop, once its body is planned."""
     target = target or host_target()
-    (node,), _ = plan_bodies((node,), post_order((node,)), partial(round_of, target, auto, ALIGNMENT, "auto"))
+    (node,) = plan_bodies((node,), partial(round_of, target, auto, ALIGNMENT, "auto"))
     return node.op.work(target, *(x.spec for x in node.operands))
 
 
