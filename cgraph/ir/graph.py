@@ -13,7 +13,7 @@ from importlib import import_module
 from itertools import count
 from os.path import basename
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -22,7 +22,7 @@ from cgraph.errors import CgraphError, GraphError, NoGradientError, NoKernelErro
 from cgraph.ir.cut import Cut
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.work import Work
-from cgraph.record import Record
+from cgraph.record import Record, set_field
 
 OPS: dict[str, Callable[..., Any]] = {}
 _NODES: WeakValueDictionary[tuple, "Node"] = WeakValueDictionary()
@@ -68,6 +68,15 @@ class Op(Record):
     """A run may end in an error here: a user's function, a position outside its axis."""
     writes = False
     """The result lies in the bytes of an operand, and is computed nevertheless."""
+    _hash: ClassVar[int | None] = None
+
+    def __hash__(self) -> int:
+        """Worked out once: the table of nodes asks for it again and again."""
+        found = self._hash
+        if found is None:
+            found = super().__hash__()
+            set_field(self, "_hash", found)
+        return found
 
     @property
     def name(self) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cgraph.ir.graph import Node
+from cgraph.ir.graph import Node, Op
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import code_of
@@ -84,6 +84,7 @@ class Facts:
         self.works: dict[Node, Work] = {}
         self.works_of_equals: dict[tuple, Work] = {}
         self.views: dict[Node, View | tuple[View, ...]] = {}
+        self.owners: dict[Node, Node] = {}
         self.sharing: dict[Node, Sharing] = {}
 
     def view(self, node: Node) -> View | tuple[View, ...]:
@@ -91,11 +92,17 @@ class Facts:
         found = self.views.get(node)
         if found is None:
             found = self.views[node] = view_of(node, self.views)
+            self.owners[node] = owner_of(found)
         return found
 
     def views_of(self, order: Iterable[Node]) -> dict[Node, View | tuple[View, ...]]:
         """The views of all nodes, in their order; operands come before users."""
-        return {node: self.view(node) for node in order}
+        known = self.views
+        return {node: known[node] if node in known else self.view(node) for node in order}
+
+    def is_step(self, node: Node) -> bool:
+        """The node, whose view is known, computes: see `computes`."""
+        return not is_leaf(node) and (self.owners[node] is node or node.op.writes)
 
     def work(self, node: Node) -> Work:
         """What the target does for a step: one record for all of an equal op on operands of equal specs."""
@@ -118,14 +125,17 @@ class Facts:
         return found
 
 
+LEAVES = (VarOp, ConstOp)
+
+
 def is_leaf(node: Node) -> bool:
-    return isinstance(node.op, VarOp | ConstOp)
+    return isinstance(node.op, LEAVES)
 
 
 def view_of(node: Node, views: dict[Node, View | tuple[View, ...]]) -> View | tuple[View, ...]:
     """The view of one node, given those of its operands."""
-    if node.operands:
-        seen = node.op.alias(*(views[x] for x in node.operands))
+    if node.operands and type(node.op).alias is not Op.alias:
+        seen = node.op.alias(*[views[x] for x in node.operands])
         if seen is not None:
             return seen
     if isinstance(node.spec, Bundle):
@@ -167,37 +177,33 @@ def layout_of(order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node
         facts: what is known of nodes already; what is not is added
     """
     kept, always = tuple(kept), frozenset(always)
-    views = facts.views_of(order)
-    owners = {node: owner_of(views[node]) for node in order}
-    steps = tuple(n for n in order if computes(n, views))
-    step_of = {n: t for t, n in enumerate(steps)}
-    last = dict(step_of)
-    for node in steps:
+    views, owners = facts.views_of(order), facts.owners
+    steps = tuple([node for node in order if facts.is_step(node)])
+    step_of = {node: t for t, node in enumerate(steps)}
+    last = list(range(len(steps)))
+    for t, node in enumerate(steps):
         for x in node.operands:
-            if owners[x] in last:
-                last[owners[x]] = max(last[owners[x]], step_of[node])
+            made = step_of.get(owners[x])
+            if made is not None:
+                last[made] = t
     end = max(len(steps) - 1, 0)
     ends, whole = {owners[n] for n in kept}, {owners[n] for n in always}
-    values = []
-    for node in steps:
-        stays = node in ends or node in whole
-        first = 0 if node in whole else step_of[node]
-        nbytes = 0 if node.op.writes else node.nbytes
-        made = Value(nbytes, first, node.name, end if stays else last[node], stays)
-        values.append(made)
-    for node in steps:
-        if node in whole:
-            continue
-        value, sharing = values[step_of[node]], facts.sharing_of(node)
-        value.overwritable = tuple(step_of[x] for x in sharing.overwritable if x in step_of)
-        value.parts = tuple((step_of[x], at) for x, at in sharing.parts if x in step_of and x not in whole)
-    workspace_of = {}
-    for node in steps:
-        nbytes = facts.work(node).needs(views[node], [views[x] for x in node.operands])
-        if nbytes:
-            workspace_of[node] = len(values)
-            values.append(Value(nbytes, step_of[node], f"{node.name} workspace", step_of[node]))
-    return Layout(steps, views, tuple(values), step_of, workspace_of, facts.works, kept, always)
+    values, workspaces, workspace_of = [], [], {}
+    for t, node in enumerate(steps):
+        lasting, work = node in whole, facts.work(node)
+        stays = lasting or node in ends
+        nbytes, name = 0 if node.op.writes else node.nbytes, node.name
+        value = Value(nbytes, 0 if lasting else t, name, end if stays else last[t], stays)
+        values.append(value)
+        sharing = NOTHING if lasting else facts.sharing_of(node)
+        if sharing is not NOTHING:
+            value.overwritable = tuple([step_of[x] for x in sharing.overwritable if x in step_of])
+            value.parts = tuple([(step_of[x], at) for x, at in sharing.parts if x in step_of and x not in whole])
+        needed = work.needs(views[node], [views[x] for x in node.operands]) if work.exact else work.nbytes
+        if needed:
+            workspace_of[node] = len(steps) + len(workspaces)
+            workspaces.append(Value(needed, t, f"{name} workspace", t))
+    return Layout(steps, views, (*values, *workspaces), step_of, workspace_of, facts.works, kept, always)
 
 
 def overwritable(node: Node, work: Work, views: dict) -> list[Node]:

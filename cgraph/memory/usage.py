@@ -82,7 +82,8 @@ def usage_of(
 class _Groups:
     """Values that share bytes, as they are found; every group has a root whose bytes hold all members.
 
-    `active` lists, per root, the members that a later step may still read: others cannot stand in the way.
+    `active` lists, per root, the members that a later step may still read: others cannot stand in the way. A value
+    that is alone in its group is in neither list.
     """
 
     def __init__(self, values: Sequence[Value]) -> None:
@@ -91,15 +92,15 @@ class _Groups:
         self.delta = [0] * len(values)
         self.first = [v.step for v in values]
         self.last = [v.last for v in values]
-        self.active = [[i] for i in range(len(values))]
-        self.members = [[i] for i in range(len(values))]
+        self.active: dict[int, list[int]] = {}
+        self.members: dict[int, list[int]] = {}
         self.shared = [-1] * len(values)
         self.inside = [-1] * len(values)
 
     def overwrite(self, i: int) -> None:
         """Take the bytes of the first operand that allows it."""
         value = self.values[i]
-        if self.root[i] != i or len(self.members[i]) > 1:
+        if self.root[i] != i or i in self.members:
             return
         for x in value.overwritable:
             if self._may_overwrite(value, x):
@@ -112,8 +113,9 @@ class _Groups:
         if operand.kept or operand.last != value.step or operand.nbytes != value.nbytes:
             return False
         root, low = self.root[x], self.delta[x]
-        self.active[root] = [m for m in self.active[root] if self.values[m].kept or self.values[m].last >= value.step]
-        for m in self.active[root]:
+        active = [m for m in self.active.get(root, (root,)) if self.values[m].kept or self.values[m].last >= value.step]
+        self.active[root] = active
+        for m in active:
             apart = self.delta[m] >= low + operand.nbytes or self.delta[m] + self.values[m].nbytes <= low
             if m != x and not apart:
                 return False
@@ -125,7 +127,7 @@ class _Groups:
             if self.root[x] != x or x == i or self.values[x].nbytes == 0:
                 continue
             self.inside[x] = i
-            self._move(self.members[x], i, at)
+            self._move(self.members.get(x, [x]), i, at)
 
     def _move(self, members: list[int], root: int, by: int) -> None:
         """All members of one group into another, `by` bytes further on."""
@@ -133,8 +135,8 @@ class _Groups:
         for m in members:
             self.root[m] = root
             self.delta[m] += by
-        self.members[root] += members
-        self.active[root] += self.active[old]
+        self.members.setdefault(root, [root]).extend(members)
+        self.active.setdefault(root, [root]).extend(self.active.get(old, (old,)))
         self.first[root] = min(self.first[root], self.first[old])
         self.last[root] = max(self.last[root], self.last[old])
 

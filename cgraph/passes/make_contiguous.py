@@ -24,7 +24,7 @@ def make_contiguous(outputs: tuple[Node, ...], facts: Facts) -> Roots:
 
     def change(node: Node, new: New) -> Node | None:
         operands = [new[x] for x in node.operands]
-        strided = [x for x in operands if is_strided(x)]
+        strided = {x for x in operands if is_strided(x)}
         if not strided or facts.work(node).strided:
             return None
         return again(node, tuple([copied(x) if x in strided else x for x in operands]))
