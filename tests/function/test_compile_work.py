@@ -14,7 +14,7 @@ from cgraph.memory.layout import overwritable, view_of
 from cgraph.ops.scan import Scan
 from tests.support.calls import calls_during
 
-WALKS = 18  # of the whole graph, by all passes, the planner and the Function together
+WALKS = 6  # of the whole graph, by all passes, the planner and the Function together
 
 
 def wide(count: int) -> list[Node]:
