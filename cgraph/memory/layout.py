@@ -188,7 +188,9 @@ def layout_of(order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node
                 last[made] = t
     end = max(len(steps) - 1, 0)
     ends, whole = {owners[n] for n in kept}, {owners[n] for n in always}
-    values, workspaces, workspace_of = [], [], {}
+    values: list[Value] = []
+    workspaces: list[Value] = []
+    workspace_of: dict[Node, int] = {}
     for t, node in enumerate(steps):
         lasting, work = node in whole, facts.work(node)
         stays = lasting or node in ends
