@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.fuzz.mutate import TEXTS, mutated, number
+from tests.support import tflite_byte_cases
 from tests.support.tflite_cases import CASES, model_of
 from tests.support.tflite_models import Table, written
 
@@ -24,8 +25,7 @@ Holder = tuple[Any, Any]  # a table or list, and the key of what may be changed 
 def trees() -> dict[bytes, Table]:
     """Each network as it is, and with the values of its inputs stored in it."""
     found = {}
-    for name in CASES:
-        net, outputs, values = model_of(name)
+    for net, outputs, values in [*map(model_of, CASES), *map(tflite_byte_cases.model_of, tflite_byte_cases.CASES)]:
         found[net.bytes(*outputs)] = net.root(*outputs)
         for i, value in zip(net.inputs, values):
             net.buffers.append(Table({0: np.frombuffer(value.tobytes(), "uint8")}))

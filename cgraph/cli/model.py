@@ -95,7 +95,7 @@ def read_darknet(path: Path, options: Options) -> Model:
 
 
 def read_tflite(path: Path, options: Options) -> Model:
-    return model_read(tflite.load(path))
+    return model_read(tflite.load(path, floats=True))
 
 
 def model_read(found: Read) -> Model:

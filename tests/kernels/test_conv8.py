@@ -54,6 +54,8 @@ def meaning(sums, scale, result, residual=None):
     sums = sums.astype("i4")
     if result.dtype == "i4":
         return sums
+    if result.fixed:
+        return np.clip(whole(sums, *scale, result.fixed) + result.zero, result.low, result.high).astype("u1")
     y = sums.astype("f4") * scale[:, None, None]
     if result.dtype == "f4":
         return y
@@ -64,6 +66,25 @@ def meaning(sums, scale, result, residual=None):
             y = y + (residual.astype("f4") - np.float32(j.r_zero)) * np.float32(j.beside)
         y = y / np.float32(j.last)
     return np.clip(np.rint(y) + result.zero, result.low, result.high).astype("u1")
+
+
+def whole(sums, factor, shift, rounding):
+    """TFLite's two ways to scale sums: halves upwards once, or then, away from zero, a second time."""
+    factor, shift = (y.astype("i8")[:, None, None] for y in (factor, shift))
+    if rounding == "once":
+        return sums.astype("i8") * factor + (1 << (30 - shift)) >> (31 - shift)
+    left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
+    high = (sums.astype("i8") << left) * factor + (1 << 30) >> 31
+    return np.sign(high) * (np.abs(high) + (1 << right >> 1) >> right)
+
+
+def scales_of(rng, k, size, result):
+    """A scale for each channel, or factors and shifts; about the 5000th part of what `size` products add up to."""
+    scale = rng.uniform(0.5, 2, k) / np.sqrt(size) / 5000
+    if not result.fixed:
+        return scale.astype("f4")
+    fraction, shift = np.frexp(scale)
+    return np.stack([np.rint(fraction * 2.0**31).clip(0, 2**31 - 1), shift]).astype("i4")
 
 
 def framed(x, lanes, halo, zero):
@@ -87,7 +108,7 @@ def check(case, target, result=RESULT, zero=131, is_plain=False, order="all", ex
     if extreme:
         x[:], f[:] = 255, -128
     bias = rng.integers(-1000, 1000, k).astype("i4")
-    scale = (rng.uniform(0.5, 2, k) / np.sqrt(f[0].size) / 5000).astype("f4")
+    scale = scales_of(rng, k, f[0].size, result)
     sums = conv64(x.astype("i8") - zero, f, window, groups).astype("i8") + bias[:, None, None]
     residual = rng.integers(0, 256, sums.shape).astype("u1") if added else None
     start = (bias - zero * f.astype("i8").sum((1, 2, 3))).astype("i4")
@@ -122,6 +143,8 @@ RESULTS = {
     "floats": Result("f4"),
     "sums": Result("i4"),
     "twice": Result("u1", 7, 7, 255, Join(0.031, -90, 165, 0.0473)),
+    "whole numbers rounded once": Result("u1", 20, 20, 240, fixed="once"),
+    "whole numbers rounded twice": Result("u1", 20, 20, 240, fixed="twice"),
 }
 
 
@@ -142,6 +165,28 @@ JOINS = {
     "many halves": Join(1.0, -128, 127, 2.0, 1.0, 128),
     "large and small": Join(1e-9, -90, 165, 3e-9, 7e8, 3),
 }
+
+
+@pytest.mark.parametrize("rounding", ("once", "twice"))
+@pytest.mark.parametrize("name", FORMS)
+def test_whole_numbers_at_their_limits(name, rounding):
+    """Sums that lie on halves, and those of any size; shifts to both sides."""
+    c, k, target, rng = 4, 64, form(name), np.random.default_rng(5)
+    shape = ByteShape(c, 1, 40, k, target)
+    f = np.zeros((k, c, 1, 1), "i1")
+    f[:, 0], f[:, 1] = 1, -1
+    x = rng.integers(0, 256, (1, c, 1, 40)).astype("u1")
+    bias = np.where(np.arange(k) % 3, rng.integers(-(2**20), 2**20, k), rng.integers(-40, 40, k)).astype("i4")
+    shift = rng.integers(-22, 3, k).astype("i4")
+    factor = np.where(np.arange(k) % 2, 1 << 30, rng.integers(1 << 30, 1 << 31, k)).astype("i4")
+    out, scale = empty_laned_of((1, k, 1, 40), shape.lanes, "u1", (0, 0, 0, 0)), np.stack([factor, shift])
+    result = Result("u1", 128, fixed=rounding)
+    run_calls(conv8_calls(
+        shape, out, framed(x, shape.lanes, (0, 0, 0, 0), 0), Pointer(pack_conv8(shape, f)),
+        Pointer(pack_numbers(shape, bias)), Pointer(pack_numbers(shape, scale)), result,
+    ).calls, target)  # fmt: skip
+    sums = conv64(x.astype("i8"), f, Window(), 1).astype("i8") + bias[:, None, None]
+    np.testing.assert_array_equal(plain(out), meaning(sums, scale, result))
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -166,6 +211,7 @@ def test_a_filter_for_each_channel(window, name):
     for c, h, w in ((21, 9, 17), (64, 7, 7), (5, 4, 1)):
         if min(window.result(h, w)):
             check((2, c, h, w, c, window, c), form(name), added=True, result=RESULTS["twice"])
+            check((2, c, h, w, c, window, c), form(name), result=Result("u1", 120, fixed="twice"))
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -195,15 +241,15 @@ def test_any_shape(sizes, name):
 
 
 @pytest.mark.parametrize("name", FORMS)
-@pytest.mark.parametrize("dtype", ("u1", "f4", "i4"))
+@pytest.mark.parametrize(("dtype", "fixed"), (("u1", False), ("u1", True), ("f4", False), ("i4", False)))
 @pytest.mark.parametrize("n", (5, 32, 37))
-def test_rows_of_a_matrix(n, dtype, name):
+def test_rows_of_a_matrix(n, dtype, fixed, name):
     target, rng, m, k = form(name), np.random.default_rng(2), 9, 44
     shape = ByteShape(k, 1, m, n, target)
     x, w = rng.integers(0, 256, (m, k)).astype("u1"), rng.integers(-128, 128, (k, n)).astype("i1")
-    scale, zeros = rng.uniform(1e-4, 1e-3, n).astype("f4"), np.zeros(n, "i4")
+    result = Result(dtype, 120, fixed="once" if fixed else "")
+    scale, zeros = scales_of(rng, n, k, result), np.zeros(n, "i4")
     out = np.full((m, n + 3), 9, dtype)
-    result = Result(dtype, 120)
     run_calls(conv8_calls(
         shape, Rows(Pointer(out), 0, n + 3), framed(x.T.reshape(1, k, 1, m), shape.lanes, (0, 0, 0, 0), 0),
         Pointer(pack_conv8(shape, w.T.reshape(n, k, 1, 1))), Pointer(pack_numbers(shape, zeros)),

@@ -9,23 +9,32 @@ from cgraph.errors import FormatError
 from cgraph.formats.known import Known
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.schema import OPTIONS
-from cgraph.formats.tflite.value import PLACE, Value
+from cgraph.formats.tflite.source import Facts
+from cgraph.formats.tflite.value import PLACE, Quantised, Value
 from cgraph.formats.tflite.wire import Table
 from cgraph.ir.graph import Node
 from cgraph.kernels.mapped import in_c_order
+from cgraph.ops.leaf import Const, ConstOp
 from cgraph.record import Record
 
 Made = Node | Value | Sequence[Node | Value]
 """What an importer gives: a node has the file's order of axes."""
 Importer = Callable[["Context"], Made]
 OPERATORS: dict[str, Importer] = {}
+ON_BYTES: dict[str, bool] = {}
 
 
-def operator(*names: str) -> Callable[[Importer], Importer]:
-    """List an importer under the names of operators."""
+def operator(*names: str, on_bytes: bool | None = None) -> Callable[[Importer], Importer]:
+    """List an importer under the names of operators.
+
+    Parameters
+        on_bytes: None refuses quantised values, False moves them as what they stand for, True has arithmetic for them
+    """
 
     def register(importer: Importer) -> Importer:
         OPERATORS.update(dict.fromkeys(names, importer))
+        if on_bytes is not None:
+            ON_BYTES.update(dict.fromkeys(names, on_bytes))
         return importer
 
     return register
@@ -43,14 +52,14 @@ class Context(Record, eq=False):
         kind: its name
         operands: values in the operator's order, None where an optional one is absent
         options: its options as they lie in the file, None where it has none
-        dtypes: of its results
+        results: what the file says of its results
         known: what reading the file may still cost
     """
 
     kind: str
     operands: tuple[Value | None, ...]
     options: Table | None
-    dtypes: tuple[np.dtype, ...]
+    results: tuple[Facts, ...]
     known: Known
 
     def __getitem__(self, i: int) -> Value:
@@ -68,6 +77,24 @@ class Context(Record, eq=False):
     def nodes(self) -> list[Node]:
         """All operands in the file's order of axes."""
         return [self[i].plain for i in range(len(self.operands))]
+
+    @property
+    def dtypes(self) -> tuple[np.dtype, ...]:
+        """Of its results."""
+        return tuple(x.dtype for x in self.results)
+
+    @property
+    def is_quantised(self) -> bool:
+        """Its first result is bytes."""
+        return self.results[0].quantised is not None
+
+    @property
+    def result(self) -> Quantised:
+        """What the bytes of its first result stand for."""
+        found = self.results[0].quantised
+        if found is None:
+            raise FormatError("quantised values beside others are not supported")
+        return found
 
     def option(self, name: str) -> Any:
         """A field of the options, or its default."""
@@ -87,7 +114,11 @@ class Context(Record, eq=False):
     def constant(self, i: int) -> np.ndarray:
         """Operand i's value, which must be known now."""
         x = self[i]
-        return x.array if x.array is not None else self.known.array(x.plain, f"operand {i}")
+        if x.array is not None:
+            return x.array
+        if not isinstance(x.node.op, ConstOp):  # small ones that are computed of constants are such by now
+            raise FormatError(f"operand {i} must be known when the graph is built, but is computed of its inputs")
+        return x.node.op.array
 
     def ints(self, i: int) -> list[int]:
         """Operand i's value as a list."""
@@ -106,8 +137,10 @@ class Context(Record, eq=False):
             raise FormatError(f"operand {i} {list(x.shape)} has not {len(axes)} axes")
         if x.array is None:
             return x.plain.transpose(axes)
+        if x.array.dtype == np.float16:
+            raise FormatError("filters of float16 are read by DEQUANTIZE alone")
         self.known.allowance.spend("it", nbytes=x.array.nbytes)
-        return Value(array=in_c_order(x.array.transpose(axes))).node
+        return Const(in_c_order(x.array.transpose(axes)), copy=False)
 
     def alike(self, *values: Value | None) -> tuple[list[Node], bool]:
         """Operands, all by default, in one order of axes, and whether that is n, c, h, w."""

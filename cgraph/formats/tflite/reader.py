@@ -13,11 +13,13 @@ from cgraph.errors import CgraphError, FormatError, PositionError
 from cgraph.formats.known import Known, folded
 from cgraph.formats.mapped import map_file
 from cgraph.formats.model import Model
+from cgraph.formats.names import cg
 from cgraph.formats.tflite import operators  # noqa: F401 - fills OPERATORS
-from cgraph.formats.tflite.context import OPERATORS, Context
+from cgraph.formats.tflite.context import ON_BYTES, OPERATORS, Context
+from cgraph.formats.tflite.fixed import bytes_of, floats_for
 from cgraph.formats.tflite.schema import OPTIONS, Operator, Subgraph
-from cgraph.formats.tflite.source import Source
-from cgraph.formats.tflite.value import Value
+from cgraph.formats.tflite.source import Facts, Source
+from cgraph.formats.tflite.value import SIGN, Quantised, Value
 from cgraph.formats.tflite.wire import Table
 from cgraph.ir.graph import Node, keeps_place, made_at
 from cgraph.kernels.mapped import forget
@@ -30,11 +32,12 @@ NODES = 4  # of an operator: itself, a bias, its reshape, an activation
 Values = dict[int, Value]
 
 
-def load(source: str | Path | bytes) -> Model:
+def load(source: str | Path | bytes, floats: bool = False) -> Model:
     """Read a model.
 
     Parameters
         source: a file's path, or its bytes
+        floats: inputs and outputs of 8 bits are the floats that they stand for
     Raises
         FormatError: the file is malformed, needs an operator or dtype that is not supported, or would cost more than
             a file of its size may
@@ -43,7 +46,7 @@ def load(source: str | Path | bytes) -> Model:
     name = "model" if isinstance(source, bytes | bytearray) else Path(source).name
     try:
         opened = Source(data, name)
-        found = build_model(opened)
+        found = build_model(opened, floats)
     except FormatError as error:
         raise FormatError(f"{name}: {error}") from error
     if len(data):
@@ -51,19 +54,19 @@ def load(source: str | Path | bytes) -> Model:
     return found
 
 
-def build_model(source: Source) -> Model:
+def build_model(source: Source, floats: bool) -> Model:
     """The graph of an opened model."""
     places = source.graph.places(Subgraph.OPERATORS)
     check_supported(source, places)
     given = numbers_of(source, source.graph, Subgraph.INPUTS)
-    values: Values = {i: Value(made=input_of(source, i)) for i in given}
+    inputs = {i: input_of(source.tensor(i), floats) for i in given}
+    values: Values = {i: entered(x, source.tensor(i).quantised) for i, x in inputs.items()}
     run(source, places, values)
     shown = numbers_of(source, source.graph, Subgraph.OUTPUTS)
-    outputs = [value_of(source, values, i).plain for i in shown]
-    inputs = [x.made for i, x in values.items() if i in given]
-    named = {source.tensor(i).name: x.plain for i, x in values.items() if x.made is not None}
+    outputs = [left(value_of(source, values, i), floats) for i in shown]
+    named = {source.tensor(i).name: left(x, False) for i, x in values.items() if x.made is not None}
     return Model(
-        tuple(x for x in inputs if isinstance(x, Var)),
+        tuple(inputs.values()),
         tuple(outputs),
         tuple(source.tensor(i).name for i in shown),
         named,
@@ -90,10 +93,27 @@ def numbers_of(source: Source, table: Table, field: int) -> list[int]:
     return found.tolist()
 
 
-def input_of(source: Source, index: int) -> Var:
+def input_of(tensor: Facts, floats: bool) -> Var:
     """An input of the graph."""
-    tensor = source.tensor(index)
-    return Var(tensor.shape, tensor.dtype, tensor.name)
+    return Var(tensor.shape, "float32" if floats and tensor.quantised else tensor.dtype, tensor.name)
+
+
+def entered(x: Node, quantised: Quantised | None) -> Value:
+    """An input, numbers of int8 as bytes that are 128 larger, floats quantised."""
+    if quantised is not None and x.dtype == np.float32:
+        return Value(bytes_of(x / quantised.scale, quantised), quantised=quantised)
+    if quantised is None or not quantised.is_signed:
+        return Value(x, quantised=quantised)
+    return Value(cg.bitwise_xor(cg.bitcast(x, "uint8"), np.uint8(SIGN)), quantised=quantised)
+
+
+def left(x: Value, floats: bool) -> Node:
+    """A value as the file has it, or the floats that it stands for."""
+    if floats and x.quantised is not None:
+        return floats_for(x, x.plain)
+    if x.quantised is None or not x.quantised.is_signed:
+        return x.plain
+    return cg.bitcast(cg.bitwise_xor(x.plain, np.uint8(SIGN)), "int8")
 
 
 def value_of(source: Source, values: Values, index: int) -> Value:
@@ -103,7 +123,9 @@ def value_of(source: Source, values: Values, index: int) -> Value:
     tensor = source.tensor(index)
     if tensor.array is None:
         raise FormatError(f"tensor {tensor.name!r:.60} is read before it is computed")
-    values[index] = Value(array=tensor.array)
+    if tensor.quantised is not None and tensor.quantised.is_signed:
+        source.allowance.spend("numbers of int8 as bytes", nbytes=tensor.array.nbytes)
+    values[index] = Value(array=tensor.array, quantised=tensor.quantised)
     return values[index]
 
 
@@ -128,24 +150,37 @@ def built(source: Source, table: Table, name: str, results: Sequence[int], value
     """The results of one operator."""
     numbers = numbers_of(source, table, Operator.INPUTS)
     operands = tuple(value_of(source, values, i) if i >= 0 else None for i in numbers)
-    tensors = [source.tensor(i) for i in results]
-    context = Context(name, operands, options_of(table, name), tuple(x.dtype for x in tensors), known)
+    tensors = tuple(source.tensor(i) for i in results)
+    check_quantised(name, [x.quantised for x in (*operands, *tensors) if x is not None and x.quantised is not None])
+    context = Context(name, operands, options_of(table, name), tensors, known)
     made = OPERATORS[name](context)
     listed = [made] if isinstance(made, Node | Value) else made
     if len(listed) != len(results):
         raise FormatError(f"it has {len(results)} results, not {len(listed)}")
     found = [x if isinstance(x, Value) else Value(x) for x in listed]
     for x, tensor in zip(found, tensors):
-        if x.node.dtype != tensor.dtype:
-            raise FormatError(f"result {tensor.name!r:.60} is {x.node.dtype}, the file says {tensor.dtype}")
-    return [kept(x, operands, known) for x in found]
+        want = np.dtype("uint8") if tensor.quantised is not None else tensor.dtype
+        if x.node.dtype != want:
+            raise FormatError(f"result {tensor.name!r:.60} is {x.node.dtype}, the file says {want}")
+    return [kept(x, operands, tensor.quantised, known) for x, tensor in zip(found, tensors)]
 
 
-def kept(x: Value, operands: Sequence[Value | None], known: Known) -> Value:
-    """A result; a constant where it is a small one of constants."""
+def check_quantised(name: str, found: Sequence[Quantised]) -> None:
+    """FormatError where an operator has no meaning for quantised values, or moves them and their scales differ."""
+    if found and name not in ON_BYTES:
+        raise FormatError("quantised values are not supported")
+    if found and not ON_BYTES[name] and not all(x.equals(found[0]) for x in found):
+        raise FormatError("its operands and results stand for floats in different ways, which is not supported")
+
+
+def kept(x: Value, operands: Sequence[Value | None], quantised: Quantised | None, known: Known) -> Value:
+    """A result; a constant where it is a small one of constants, as shapes are. Images are none."""
     if x.made is None:
         return x
-    return Value(folded(x.made, [None if y is None else y.node for y in operands], known), None, x.first)
+    if x.first:
+        return Value(x.made, None, True, quantised)
+    made = folded(x.made, [None if y is None else y.node for y in operands], known)
+    return Value(made, None, x.first, quantised)
 
 
 def options_of(table: Table, name: str) -> Table | None:

@@ -7,7 +7,19 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
-from cgraph.formats.tflite.schema import DTYPE, DTYPE_NAMES, IDENTIFIER, NAMES, Buffer, Code, Model, Subgraph, Tensor
+from cgraph.formats.tflite.schema import (
+    DTYPE,
+    DTYPE_NAMES,
+    IDENTIFIER,
+    NAMES,
+    Buffer,
+    Code,
+    Model,
+    Quantization,
+    Subgraph,
+    Tensor,
+)
+from cgraph.formats.tflite.value import Quantised
 from cgraph.formats.tflite.wire import WORD, Table, numbers, unpacked
 from cgraph.ir.spec import LARGEST
 from cgraph.record import Record
@@ -16,17 +28,19 @@ MOST_AXES = 8
 TENSOR = 1000  # bytes in memory of what is known of a tensor, besides its name
 
 
-class Known(Record, eq=False):
+class Facts(Record, eq=False):
     """What a file says of a tensor.
 
     Fields
         array: its value, when the file holds it
+        quantised: what its numbers stand for, of 8 bits
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype
     array: np.ndarray | None
+    quantised: Quantised | None
 
 
 class Source:
@@ -47,7 +61,7 @@ class Source:
         if not len(graphs):
             raise FormatError("this is no TFLite model: it has no graph")
         self.graph = Table(data, int(graphs[0]))
-        self.tensors: dict[int, Known] = {}
+        self.tensors: dict[int, Facts] = {}
 
     @cached_property
     def tensor_places(self) -> np.ndarray:
@@ -70,7 +84,7 @@ class Source:
         name = NAMES[number] if 0 <= number < len(NAMES) else f"number {number}"
         return f"CUSTOM {code.text(Code.CUSTOM)!r:.60}" if name == "CUSTOM" else name
 
-    def tensor(self, index: int) -> Known:
+    def tensor(self, index: int) -> Facts:
         """A tensor by its number, looked at once."""
         if not 0 <= index < len(self.tensor_places):
             raise FormatError(f"tensor {index} is none of {len(self.tensor_places)}")
@@ -79,7 +93,7 @@ class Source:
             self.tensors[index] = self.described(Table(self.data, int(self.tensor_places[index])), index)
         return self.tensors[index]
 
-    def described(self, table: Table, index: int) -> Known:
+    def described(self, table: Table, index: int) -> Facts:
         """What a tensor's table says."""
         name = table.text(Tensor.NAME) or f"tensor{index}"
         self.allowance.spend("names of tensors", nbytes=len(name))
@@ -92,7 +106,8 @@ class Source:
         if table.number(Tensor.IS_VARIABLE, "?"):
             raise FormatError(f"tensor {name!r:.60} keeps its value from run to run, which is not supported")
         dtype = dtype_of_number(int(table.number(Tensor.DTYPE, "b")), name)
-        return Known(name, shape, dtype, self.array(int(table.number(Tensor.BUFFER, "I")), name, shape, dtype))
+        array = self.array(int(table.number(Tensor.BUFFER, "I")), name, shape, dtype)
+        return Facts(name, shape, dtype, array, quantised(table.table(Tensor.QUANTIZATION), name, shape, dtype))
 
     def array(self, buffer: int, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
         """What a buffer holds; None of buffer 0 and of an empty one."""
@@ -111,6 +126,27 @@ class Source:
             need = prod(shape) * dtype.itemsize
             raise FormatError(f"tensor {name!r:.60} {dtype}{list(shape)} needs {need} bytes, {found.size} are stored")
         return found.view(dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
+
+
+def quantised(table: Table | None, name: str, shape: tuple[int, ...], dtype: np.dtype) -> Quantised | None:
+    """What numbers of 8 bits stand for. FormatError for what no scale can be."""
+    scales = None if table is None else table.vector(Quantization.SCALE, "float32")
+    if table is None or scales is None or not scales.size or dtype.name not in ("int8", "uint8", "int16"):
+        return None
+    if dtype == np.int16 or table.number(Quantization.DETAILS_TYPE, "B"):
+        raise FormatError(f"tensor {name!r:.60} is quantised in a way that is not supported")
+    zeros, axis = table.vector(Quantization.ZERO, "int64"), int(table.number(Quantization.AXIS, "i"))
+    zeros = np.zeros(1, "int64") if zeros is None else zeros
+    if len(set(zeros[:2].tolist())) == 1 and (zeros == zeros[0]).all():
+        zeros = zeros[:1]
+    if not (np.isfinite(scales) & (scales > 0)).all() or zeros.size not in (1, scales.size):
+        raise FormatError(f"tensor {name!r:.60} has scales that are none, or other zero points than scales")
+    if scales.size > 1 and not (0 <= axis < len(shape) and shape[axis] == scales.size):
+        raise FormatError(f"tensor {name!r:.60} {list(shape)} has {scales.size} scales along axis {axis}")
+    limits = np.iinfo(dtype)
+    if (zeros < limits.min).any() or (zeros > limits.max).any():
+        raise FormatError(f"tensor {name!r:.60} has a zero point outside {dtype}")
+    return Quantised(scales, zeros, axis, dtype == np.int8)
 
 
 def dtype_of_number(number: int, name: str) -> np.dtype:

@@ -15,8 +15,47 @@ from cgraph.ops.leaf import Const
 from cgraph.ops.shape import Transpose, transpose
 from cgraph.record import Record
 
+SIGN = 128  # what a number of int8 is larger by as a byte
 FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)  # axes of [n, h, w, c] as [n, c, h, w], and back
 PLACE = (0, 2, 3, 1)  # where the axes of [n, h, w, c] are in [n, c, h, w]
+
+
+class Quantised(Record, eq=False):
+    """How numbers of 8 bits stand for floats: ``(number - zero) * scale``.
+
+    Fields
+        scales, zeros: one, or one for each element of an axis; zeros as the file has them
+        axis: that axis
+        is_signed: of int8, which are bytes 128 larger here
+    """
+
+    scales: np.ndarray
+    zeros: np.ndarray
+    axis: int
+    is_signed: bool
+
+    @property
+    def scale(self) -> np.float32:
+        """The one scale."""
+        if self.scales.size != 1:
+            raise FormatError(f"{self.scales.size} scales, one is expected")
+        return self.scales[0]
+
+    @property
+    def zero(self) -> int:
+        """The byte that means 0."""
+        if self.zeros.size != 1:
+            raise FormatError(f"{self.zeros.size} zero points, one is expected")
+        return int(self.zeros[0]) + self.sign
+
+    @property
+    def sign(self) -> int:
+        """What bytes are larger by than the file's numbers."""
+        return SIGN if self.is_signed else 0
+
+    def equals(self, other: "Quantised") -> bool:
+        """The same byte stands for the same float."""
+        return self.scale == other.scale and self.zero == other.zero
 
 
 class Value(Record, eq=False):
@@ -26,21 +65,30 @@ class Value(Record, eq=False):
         made: what computes it; None of one that the file holds
         array: what the file holds, in its own order of axes
         first: of four axes, which the node has in the order n, c, h, w
+        quantised: what its bytes stand for; None of all other values
     """
 
     made: Node | None = None
     array: np.ndarray | None = None
     first: bool = False
+    quantised: Quantised | None = None
+
+    @cached_property
+    def stored(self) -> np.ndarray:
+        """What the file holds, int8 as bytes."""
+        assert self.array is not None
+        if self.array.dtype == np.float16:
+            raise FormatError("numbers of float16 are read by DEQUANTIZE alone")
+        if self.quantised is None or not self.quantised.is_signed:
+            return self.array
+        return self.array.view("uint8") ^ np.uint8(SIGN)
 
     @cached_property
     def node(self) -> Node:
         """The value in the order of axes that it has."""
         if self.made is not None:
             return self.made
-        assert self.array is not None
-        if self.array.dtype == np.float16:
-            raise FormatError("numbers of float16 are read by DEQUANTIZE alone")
-        return Const(self.array, copy=False)
+        return Const(self.stored, copy=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -51,6 +99,13 @@ class Value(Record, eq=False):
     @property
     def ndim(self) -> int:
         return len(self.shape)
+
+    @property
+    def bytes(self) -> Quantised:
+        """What its bytes stand for."""
+        if self.quantised is None:
+            raise FormatError("quantised values beside others are not supported")
+        return self.quantised
 
     @property
     def plain(self) -> Node:
@@ -64,8 +119,8 @@ class Value(Record, eq=False):
             return self.node
         if self.ndim > 4:
             raise FormatError(f"a tensor of {self.ndim} axes is no image")
-        if self.array is not None and self.array.dtype != np.float16:
-            wide = self.array.reshape((1,) * (4 - self.ndim) + self.array.shape)
+        if self.array is not None:
+            wide = self.stored.reshape((1,) * (4 - self.ndim) + self.array.shape)
             return Const(in_c_order(wide.transpose(FIRST)), copy=False)
         return turned(self.node.reshape((1,) * (4 - self.ndim) + self.node.shape), FIRST)
 

@@ -73,6 +73,8 @@ class Result(Record):
         dtype: ``u1``, ``f4`` (times a scale) or ``i4`` (as they are)
         zero, low, high: zero point and bounds of bytes
         join: how a byte is made of the first one, or None
+        fixed: a sum times its scale is rounded as whole numbers are, ``once`` or ``twice`` (`cgraph.ops.fixed`); scales
+            are factors and shifts then; empty where they are floats
     """
 
     dtype: str = "u1"
@@ -80,6 +82,7 @@ class Result(Record):
     low: int = 0
     high: int = 255
     join: Join | None = None
+    fixed: str = ""
 
 
 class Rows(Record):
@@ -104,7 +107,8 @@ def conv8_calls(
 
     Operands
         x: images in lanes in a frame of their zero point at least ``shape.window.halo(h, w)`` wide
-        weights: as `pack_conv8` writes them; bias: int32, scale: float32, up to the last panel's end
+        weights: as `pack_conv8` writes them; bias: int32, scale: float32, up to the last panel's end; scales of a
+            `fixed` result are two rows of int32
         residual: of the result's form; it may be `out` where `conv_overwrites_residual`
     Raises
         ValueError: shapes disagree, or the halo is too narrow
@@ -128,11 +132,14 @@ def conv8_calls(
     ahead = lines_ahead(shape, t.block) if shape.weights_nbytes >= NEAR_BYTES else 0
     places = out_args(out) if isinstance(out, Laned) else row_args(shape, out)
     call = TILE.call(
-        (t.pixels, shape.vectors, shape.unroll, source.step, result.dtype, result.join is not None, is_rows, ahead),
+        (
+            t.pixels, shape.vectors, shape.unroll, source.step, result.dtype, result.fixed, result.join is not None,
+            is_rows, ahead,
+        ),
         tasks, chunk,
         offsets=Pointer(source.offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
         x=source.at, x_image=source.image, x_row=source.row,
-        w=weights, w_panel=shape.panel_weights, bias=bias, scale=scale,
+        w=weights, w_panel=shape.panel_weights, bias=bias, scale=scale, shifts=shape.panels * shape.panel_channels,
         channels=shape.k, columns=grid.columns, across=t.across, tiles=t.tiles, block=t.block, panels=shape.panels,
         turns=blocks, by_block=0, **places, **join_args(result), **residual_args(residual),
     )  # fmt: skip
@@ -197,7 +204,7 @@ def pack_conv8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
 
 
 def pack_numbers(shape: ByteShape, x: np.ndarray) -> np.ndarray:
-    """Numbers ``[k]`` with zeros up to the last panel's end."""
-    out = np.zeros(shape.panels * shape.panel_channels, x.dtype)
-    out[: shape.k] = x
+    """Numbers ``[..., k]`` with zeros up to the last panel's end."""
+    out = np.zeros((*x.shape[:-1], shape.panels * shape.panel_channels), x.dtype)
+    out[..., : shape.k] = x
     return out

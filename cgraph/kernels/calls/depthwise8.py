@@ -50,10 +50,11 @@ def depthwise8_calls(
     pixels, band = pixels_of(out.w, shape.target), band_of(out.h, out.w)
     tasks = banded_tasks(out.n, out.blocks, out.h, band)
     call = ROWS.call(
-        (pixels, r, s, across, result.dtype, result.join is not None, False),
+        (pixels, r, s, across, result.dtype, result.fixed, result.join is not None, False),
         tasks, chunk_of(tasks, tile_ns(shape.target, out.w * r * -(-s // GROUP))),
         x=x.pixel(-window.pad[0], -window.pad[1]), x_image=x.image, x_plane=x.plane, x_row=x.row * down, tap_row=x.row,
-        w=weights, bias=bias, scale=scale, rows=out.h, columns=out.w, blocks=out.blocks, band=band,
+        w=weights, bias=bias, scale=scale, shifts=shape.panels * shape.panel_channels,
+        rows=out.h, columns=out.w, blocks=out.blocks, band=band,
         **out_args(out), **join_args(result), **residual_args(residual),
     )  # fmt: skip
     return Lowered((call,) if tasks else ())

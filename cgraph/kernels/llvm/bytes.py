@@ -95,6 +95,21 @@ def by_whole_numbers(k: Builder, sums: Sequence[Val], groups: Sequence[Val], wei
 DOTS = {"vnni": by_vnni, "pairs": by_pairs, "plain": by_whole_numbers}
 
 
+def fixed_product(k: Builder, x: Val, factor: Val, shift: Val, once: bool) -> Val:
+    """``x * factor * 2**(shift - 31)`` of int32 in whole numbers; see `cgraph.ops.fixed`."""
+    if once:
+        places = k.cast(31 - shift, "i8")
+        half = k.const(1, "i8", x.lanes) << (places - 1)
+        return k.cast((k.cast(x, "i8") * k.cast(factor, "i8") + half) >> places, "i4")
+    zero = k.const(0, "i4", x.lanes)
+    left, right = k.larger(shift, zero), k.larger(-shift, zero)
+    wide = k.cast(x << left, "i8") * k.cast(factor, "i8") + (1 << 30)
+    high = k.cast(k.bits(wide, "u8") >> 31, "i4")  # the bits above those of an int32 are not kept
+    mask = (k.const(1, "i4", x.lanes) << right) - 1
+    beyond = (high & mask) > (mask >> 1) + k.select(high < 0, k.const(1, "i4", x.lanes), zero)
+    return (high >> right) + k.select(beyond, k.const(1, "i4", x.lanes), zero)
+
+
 def rounded(k: Builder, x: Val) -> Val:
     """A float32 near 0 as a whole number in a float32, halves to even."""
     if k.target.fma:

@@ -10,7 +10,7 @@ from typing import Any
 
 from cgraph.kernels.kernel import LINE
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.bytes import GROUP, dots, rounded, store_bytes, to_bytes
+from cgraph.kernels.llvm.bytes import GROUP, dots, fixed_product, rounded, store_bytes, to_bytes
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.conv import next_panel_share
 from cgraph.kernels.llvm.flow import changed_if, divided, each_task, first_lanes, fold, masked_store, prefetch
@@ -26,6 +26,7 @@ class Tile(Record):
         unroll: input channels of one step, a multiple of four
         x_step: bytes from one pixel of the tile to the next
         result: the result's dtype: ``u1``, ``f4`` or ``i4``
+        fixed: how a sum times its scale is rounded as a whole number, ``once`` or ``twice``; empty for floats
         joins: a byte is made a second time, of itself and perhaps a residual
         is_rows: pixels are rows of a matrix, a step apart; else they lie in lanes
         ahead: cache lines of the next panel of weights asked for in each step, 0 when they lie near
@@ -36,6 +37,7 @@ class Tile(Record):
     unroll: int
     x_step: int
     result: str
+    fixed: str
     joins: bool
     is_rows: bool
     ahead: int
@@ -89,7 +91,11 @@ def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond
 def finish(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], residual: Ptr, out: Ptr, block: Val) -> None:
     """The sums of neighbouring pixels of one block as what they become, stored; `p` says what that is, as a Tile."""
     lanes = k.target.lanes
-    if p.result != "i4":
+    if p.fixed:
+        factors = a.scale.as_dtype("i4") + block * lanes
+        factor, shift = factors.load(lanes=lanes), factors.load(a.shifts, lanes)
+        sums = [k.cast(fixed_product(k, y, factor, shift, p.fixed == "once"), "f4") for y in sums]
+    elif p.result != "i4":
         scale = a.scale.load(block * lanes, lanes)
         sums = [k.cast(y, "f4") * scale for y in sums]
     if p.joins:

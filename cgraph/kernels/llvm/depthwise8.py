@@ -22,7 +22,7 @@ class Tile(Record):
         pixels: neighbouring pixels whose sums are held in registers
         r, s: rows and columns of a filter
         stride: pixels from one result to the next
-        result, joins, is_rows: as of `cgraph.kernels.llvm.conv8.Tile`; pixels lie in lanes
+        result, fixed, joins, is_rows: as of `cgraph.kernels.llvm.conv8.Tile`; pixels lie in lanes
     """
 
     pixels: int
@@ -30,6 +30,7 @@ class Tile(Record):
     s: int
     stride: int
     result: str
+    fixed: str
     joins: bool
     is_rows: bool
 

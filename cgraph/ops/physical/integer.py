@@ -22,6 +22,7 @@ from cgraph.kernels.expression import Program, Trace
 from cgraph.kernels.kernel import LINE, Call, View, contiguous, room
 from cgraph.kernels.target import Target
 from cgraph.ops.conv import Conv2d
+from cgraph.ops.fixed import fixed_products
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.lanes import require
 
@@ -30,14 +31,17 @@ FAR = 1024  # blocks begin a line further, counted in these bytes
 
 
 def made_of(sums: np.ndarray, scale: np.ndarray, result: Result, residual: np.ndarray | None = None) -> np.ndarray:
-    """What a `Result` makes of sums, in float32 with a rounding after each operation.
+    """What a `Result` makes of sums, in float32 with a rounding after each operation, or in whole numbers.
 
     Operands
-        scale: of the shape of the sums, or broadcast to it
+        scale: of the shape of the sums, or broadcast to it; factors and shifts of a fixed result
     """
     sums = sums.astype("i4")
     if result.dtype == "i4":
         return sums
+    if result.fixed:
+        whole = fixed_products(sums, scale[0], scale[1], result.fixed == "once").astype("i8")
+        return np.clip(whole + result.zero, result.low, result.high).astype("u1")
     found = sums.astype("f4") * scale
     if result.dtype == "f4":
         return found
@@ -55,7 +59,8 @@ class IntegerConv(Op):
 
     Operands
         x: bytes ``[n, c, h, w]``
-        filters: int8 ``[k, c / groups, r, s]``; bias: int32 ``[k]``; scale: float32 ``[k]``
+        filters: int8 ``[k, c / groups, r, s]``; bias: int32 ``[k]``; scale: float32 ``[k]``, of a fixed result int32
+            ``[2, k]``
         residual: bytes of the result's shape, when there is a fifth operand
     Fields
         conv: stride, padding, dilation and groups
@@ -73,7 +78,7 @@ class IntegerConv(Op):
 
     def meaning(self, x, filters, bias, scale, *residual):
         sums = self.conv.meaning(x.astype("i8") - self.zero, filters.astype("i8")) + bias[:, None, None]
-        return made_of(sums, scale[:, None, None], self.result, *residual)
+        return made_of(sums, scale[..., None, None], self.result, *residual)
 
 
 class LanedIntegerConv(Op):
@@ -113,7 +118,7 @@ class LanedIntegerConv(Op):
         sums = conv.meaning(self.source.plain(x).astype("i8") - zero, f)
         bias = start[: shape.k] + zero * f.sum((1, 2, 3))
         rest = (self.residual.plain(r) for r in residual)  # type: ignore[union-attr]
-        found = made_of(sums + bias[:, None, None], scale[: shape.k, None, None], self.result, *rest)
+        found = made_of(sums + bias[:, None, None], scale[..., : shape.k, None, None], self.result, *rest)
         return self.form.laid(found)
 
     def work(self, target: Target, *specs: Spec) -> Work:
@@ -156,7 +161,7 @@ class IntegerMatmul(Op):
 
     Operands
         x: bytes ``[..., m, k]``
-        y: int8 ``[k, n]``; bias: int32 ``[n]``; scale: float32 ``[n]``
+        y: int8 ``[k, n]``; bias: int32 ``[n]``; scale: as of an IntegerConv
     Fields
         zero: what means 0 in `x`
         result: what sums become
@@ -199,7 +204,7 @@ class PackedIntegerMatmul(Op):
     def meaning(self, x, panels, start, scale):
         y = unpacked_bytes(self.shape, panels)[:, :, 0, 0].T.astype("i8")
         bias = start[: self.shape.k] + self.zero * y.sum(0)
-        return made_of((x.astype("i8") - self.zero) @ y + bias, scale[: self.shape.k], self.result)
+        return made_of((x.astype("i8") - self.zero) @ y + bias, scale[..., : self.shape.k], self.result)
 
     def work(self, target: Target, x: Spec, *rest: Spec) -> Work:
         return Work(self.calls, self.rows.spec.nbytes)

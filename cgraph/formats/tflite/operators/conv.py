@@ -1,11 +1,18 @@
 """Convolutions, their transposes, and pooling over windows."""
 
+import numpy as np
+
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import Context, operator
 from cgraph.formats.tflite.context import images as made
-from cgraph.formats.tflite.value import Value
-from cgraph.ir.graph import Node
+from cgraph.formats.tflite.fixed import as_bytes, bounds_of, centred, parts_of
+from cgraph.formats.tflite.value import SIGN, Value
+from cgraph.ir.graph import Node, apply
+from cgraph.kernels.calls.conv8 import Result
+from cgraph.ops.conv import Conv2d
+from cgraph.ops.leaf import Const, ConstOp
+from cgraph.ops.physical.integer import IntegerConv, PixelSum
 
 SAME, VALID = 0, 1
 Pads = tuple[int, int, int, int]
@@ -41,13 +48,13 @@ def biased(c: Context, i: int, x: Node) -> Node:
     return x if bias is None else x + bias.node.reshape((-1, 1, 1))
 
 
-@operator("CONV_2D")
+@operator("CONV_2D", on_bytes=True)
 def conv(c: Context) -> Value:
     x, f = image(c, 0), c.filters(1, (0, 3, 1, 2))  # [k, r, s, c] -> [k, c, r, s]
     return convolved(c, x, f, groups_of(x, f))
 
 
-@operator("DEPTHWISE_CONV_2D")
+@operator("DEPTHWISE_CONV_2D", on_bytes=True)
 def depthwise(c: Context) -> Value:
     x, f = image(c, 0), c.filters(1, (3, 0, 1, 2))  # [1, r, s, k] -> [k, 1, r, s]
     return convolved(c, x, f, x.shape[1])
@@ -63,11 +70,38 @@ def groups_of(x: Node, f: Node) -> int:
 def convolved(c: Context, x: Node, f: Node, groups: int) -> Value:
     stride, dilation = c.sizes("stride"), c.sizes("dilation")
     pad = padding(c, x.shape[2:], reach(f.shape[2:], dilation), stride)
+    if c.is_quantised:
+        return made(convolved_bytes(c, x, f, Conv2d(stride, pad, dilation, groups)))
     y = cg.conv2d(x, f, stride=stride, pad=pad, dilation=dilation, groups=groups)
     return made(c.activated(biased(c, 2, y)))
 
 
-@operator("TRANSPOSE_CONV")
+def convolved_bytes(c: Context, x: Node, f: Node, op: Conv2d) -> Node:
+    """Exact sums, scaled by a factor for each filter and rounded twice."""
+    weights = constant_filters(c, f)
+    scale = np.float64(c[0].bytes.scale) * c[1].bytes.scales.astype("float64") / np.float64(c.result.scale)
+    result = Result("u1", c.result.zero, *bounds_of(c), fixed="twice")
+    numbers = bias_of(c, 2, len(weights)), parts_of(np.broadcast_to(scale, len(weights)))
+    return apply(IntegerConv(op, c[0].bytes.zero, result), x, *(Const(y, copy=False) for y in (weights, *numbers)))
+
+
+def constant_filters(c: Context, f: Node) -> np.ndarray:
+    """Filters of int8, around 0; of uint8 those around 128."""
+    quantised = c[1].bytes
+    if not isinstance(f.op, ConstOp) or f.size == 0 or (quantised.zeros != (0 if quantised.is_signed else SIGN)).any():
+        raise FormatError("quantised filters that are computed, empty or have a zero point are not supported")
+    return f.op.array if quantised.is_signed else (f.op.array ^ np.uint8(SIGN)).view("int8")
+
+
+def bias_of(c: Context, i: int, count: int) -> np.ndarray:
+    """Operand i as int32 for each filter, zeros where it is absent."""
+    found = np.zeros(count, "int32") if c.get(i) is None else c.constant(i).reshape(-1)
+    if found.dtype != np.int32 or found.size != count:
+        raise FormatError(f"a bias of {found.size} numbers of {found.dtype} for {count} filters")
+    return found
+
+
+@operator("TRANSPOSE_CONV", on_bytes=True)
 def conv_transpose(c: Context) -> Value:
     """Operands: the result's shape, filters ``[k, r, s, c]``, images, perhaps a bias."""
     shape, x, f = c.ints(0), image(c, 2), c.filters(1, (3, 0, 1, 2))  # [k, r, s, c] -> [c, k, r, s]
@@ -77,14 +111,59 @@ def conv_transpose(c: Context) -> Value:
     top, left, *_ = padding(c, tuple(shape[1:3]), f.shape[2:], stride)
     full = [(n - 1) * s + w for n, s, w in zip(x.shape[2:], stride, f.shape[2:])]
     rest = [n - before - out for n, before, out in zip(full, (top, left), shape[1:3])]
-    pad = (top, left, *(max(n, 0) for n in rest))
-    y = cg.conv_transpose2d(x, f, stride=stride, pad=pad, output_pad=tuple(max(-n, 0) for n in rest))
-    return made(c.activated(biased(c, 3, y)))
+    options = {"stride": stride, "pad": (top, left, *(max(n, 0) for n in rest))}
+    options["output_pad"] = tuple(max(-n, 0) for n in rest)
+    if c.is_quantised:
+        return made(transposed_bytes(c, f, options))
+    return made(c.activated(biased(c, 3, cg.conv_transpose2d(x, f, **options))))
 
 
-@operator("AVERAGE_POOL_2D", "MAX_POOL_2D")
+def transposed_bytes(c: Context, f: Node, options: dict) -> Node:
+    """Sums in float64, which holds each exactly."""
+    weights, x = constant_filters(c, f).astype("float64"), cg.astype(centred(c[2], c[2].images), "float64")
+    total = cg.astype(cg.conv_transpose2d(x, weights, **options), "int32")
+    bias = bias_of(c, 3, f.shape[1]).reshape((-1, 1, 1))
+    scale = np.float64(c[2].bytes.scale) * c[1].bytes.scales.astype("float64") / np.float64(c.result.scale)
+    factor, shift = parts_of(np.broadcast_to(scale, f.shape[1])).reshape((2, -1, 1, 1))
+    return as_bytes(cg.fixed_product(total + bias, factor, shift), c.result, bounds_of(c))
+
+
+@operator("AVERAGE_POOL_2D", "MAX_POOL_2D", on_bytes=True)
 def pool(c: Context) -> Value:
     """Pixels outside the image count for nothing."""
     x, window, stride = image(c, 0), c.sizes("window"), c.sizes("stride")
-    function = cg.avg_pool2d if c.kind == "AVERAGE_POOL_2D" else cg.max_pool2d
-    return made(c.activated(function(x, window, stride=stride, pad=padding(c, x.shape[2:], window, stride))))
+    pad = padding(c, x.shape[2:], window, stride)
+    if c.is_quantised and not c.result.equals(c[0].bytes):
+        raise FormatError("pools whose result has another scale are not supported")
+    if c.is_quantised and c.kind == "AVERAGE_POOL_2D":
+        return made(average_of_bytes(c, x, Conv2d(stride, pad, (1, 1), x.shape[1]), window))
+    y = (cg.avg_pool2d if c.kind == "AVERAGE_POOL_2D" else cg.max_pool2d)(x, window, stride=stride, pad=pad)
+    return made(cg.clip(y, *bounds_of(c)) if c.is_quantised and c.option("activation") else c.activated(y))
+
+
+def average_of_bytes(c: Context, x: Node, op: Conv2d, window: tuple[int, int]) -> Node:
+    """The mean of the file's numbers, halves away from zero."""
+    n, channels, *pixels = x.shape
+    if tuple(pixels) == window and not any(op.pad):
+        total, count = apply(PixelSum(), x), np.full((1, 1), window[0] * window[1])
+    else:
+        size = channels * window[0] * window[1]
+        c.known.allowance.spend("it", nbytes=size, work=size)
+        ones = np.ones((channels, 1, *window), "int8")
+        numbers = np.zeros(channels, "int32"), np.ones(channels, "float32")
+        total = apply(IntegerConv(op, 0, Result("i4")), x, *(Const(y, copy=False) for y in (ones, *numbers)))
+        inside = [taps_inside(*sizes) for sizes in zip(pixels, window, op.stride, op.pad[:2], total.shape[2:])]
+        count = np.multiply.outer(*inside)
+    count = count.astype("int32")
+    if not count.all():
+        raise FormatError("a window lies outside its image")
+    total = total - np.int32(c[0].bytes.sign) * count
+    mean = cg.floor_divide(cg.abs(total) + count // 2, count)
+    mean = cg.where(cg.less(total, 0), -mean, mean) + np.int32(c[0].bytes.sign)
+    return cg.astype(cg.clip(mean, *bounds_of(c)), "uint8")
+
+
+def taps_inside(size: int, window: int, stride: int, before: int, count: int) -> np.ndarray:
+    """How many elements of each window lie inside an axis."""
+    start = np.arange(count) * stride - before
+    return np.maximum(np.minimum(start + window, size) - np.maximum(start, 0), 0)

@@ -10,14 +10,14 @@ from cgraph.formats.tflite.value import Value
 from cgraph.ir.graph import Node
 
 
-@operator("GATHER")
+@operator("GATHER", on_bytes=False)
 def gather(c: Context) -> Node:
     if c.option("batch_axes"):
         raise FormatError("positions apart for each sample are not supported")
     return cg.take(c[0].plain, c[1].plain, axis=c.axis(c.option("axis"), Value(c[0].plain)))
 
 
-@operator("GATHER_ND")
+@operator("GATHER_ND", on_bytes=False)
 def gather_nd(c: Context) -> Node:
     return cg.gather_nd(*c.nodes)
 
@@ -42,7 +42,7 @@ def numbers(c: Context) -> Value:
     return Value(array=(start + step * np.arange(count)).astype(c.dtypes[0]))
 
 
-@operator("TOPK_V2")
+@operator("TOPK_V2", on_bytes=False)
 def top_k(c: Context) -> list[Node]:
     """The largest along the last axis, falling, and their positions."""
     values, places = cg.top_k(c[0].plain, only(c.ints(1)))

@@ -2,22 +2,42 @@
 
 from math import prod
 
+import numpy as np
+
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import Context, operator
-from cgraph.ir.graph import Node
+from cgraph.formats.tflite.fixed import as_bytes, bounds_of, centred, parts_of, scaled
+from cgraph.formats.tflite.operators.conv import bias_of, constant_filters
+from cgraph.ir.graph import Node, apply
+from cgraph.kernels.calls.conv8 import Result
+from cgraph.ops.leaf import Const
+from cgraph.ops.physical.integer import IntegerMatmul
 
 
-@operator("FULLY_CONNECTED")
+@operator("FULLY_CONNECTED", on_bytes=True)
 def fully_connected(c: Context) -> Node:
     """``x @ w.T + bias``, where x is cut into rows as long as those of w ``[n, k]``."""
     if c.option("weights_format"):
         raise FormatError("shuffled weights are not supported")
     w = c.filters(1, (1, 0))
     shape = rows_of(c, w.shape[0])
-    y = cg.matmul(c[0].plain.reshape((prod(shape), w.shape[0])), w)
+    x = c[0].plain.reshape((prod(shape), w.shape[0]))
+    if c.is_quantised:
+        return product_of_bytes(c, x, w).reshape((*shape, w.shape[1]))
+    y = cg.matmul(x, w)
     bias = c.get(2)
     return c.activated(y if bias is None else y + bias.plain).reshape((*shape, w.shape[1]))
+
+
+def product_of_bytes(c: Context, x: Node, w: Node) -> Node:
+    """Exact sums, scaled and rounded once. One scale is a product in float32, one for each column in float64."""
+    weights, sx, sw, sy = constant_filters(c, w), c[0].bytes.scale, c[1].bytes.scales, np.float64(c.result.scale)
+    scale = np.float64(sx) * sw.astype("float64") if sw.size > 1 else (sx * sw).astype("float64")
+    result = Result("u1", c.result.zero, *bounds_of(c), fixed="once")
+    count = weights.shape[1]
+    numbers = bias_of(c, 2, count), parts_of(np.broadcast_to(scale / sy, count))
+    return apply(IntegerMatmul(c[0].bytes.zero, result), x, *(Const(y, copy=False) for y in (weights, *numbers)))
 
 
 def rows_of(c: Context, k: int) -> tuple[int, ...]:
@@ -28,9 +48,13 @@ def rows_of(c: Context, k: int) -> tuple[int, ...]:
     return shape[:-1] if c.option("keepdims") else (prod(shape) // k,)
 
 
-@operator("BATCH_MATMUL")
+@operator("BATCH_MATMUL", on_bytes=True)
 def batch_matmul(c: Context) -> Node:
-    x, y = c.nodes
-    return cg.matmul(
+    x, y = [centred(v, v.plain) for v in (c[0], c[1])] if c.is_quantised else c.nodes
+    total = cg.matmul(
         cg.swapaxes(x, -1, -2) if c.option("adjoint_x") else x, cg.swapaxes(y, -1, -2) if c.option("adjoint_y") else y
     )
+    if not c.is_quantised:
+        return total
+    scale = np.float64(c[0].bytes.scale * c[1].bytes.scale) / np.float64(c.result.scale)
+    return as_bytes(scaled(total, scale), c.result)

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable
 
+import numpy as np
+
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import Context, operator
+from cgraph.formats.tflite.fixed import as_bytes, bounds_of, centred, looked_up, of_floats, parts_of, scaled
 from cgraph.formats.tflite.value import Value
 from cgraph.ir.graph import Node
 
@@ -29,6 +32,7 @@ BINARY: dict[str, Callable[..., Node]] = {
     "SQUARED_DIFFERENCE": lambda x, y: cg.square(x - y),
     "SUB": lambda x, y: x - y,
 }
+FINE = 1 << 20  # parts of a quantum in which sums are taken
 WITH_ACTIVATION = ("ADD", "DIV", "MUL", "SUB")
 UNARY: dict[str, Callable[[Node], Node]] = {
     "ABS": lambda x: cg.abs(x),
@@ -63,18 +67,105 @@ def truncated_quotient(x: Node, y: Node) -> Node:
     return cg.where(cg.less(x, 0) != cg.less(y, 0), -magnitude, magnitude)
 
 
-@operator(*BINARY)
+BINARY_OF_BYTES: dict[str, Callable[[Context, Node, Node], Node]] = {
+    "ADD": lambda c, x, y: added(c, x, y, 1),
+    "MUL": lambda c, x, y: multiplied(c, x, y),
+    "PRELU": lambda c, x, y: sloped(c, x, y),
+    "SUB": lambda c, x, y: added(c, x, y, -1),
+}
+ORDERED = ("MAXIMUM", "MINIMUM")  # whose results on bytes are those on what they stand for
+BOUNDED = {"RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3}
+CURVES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "EXP": lambda x: np.exp(x),
+    "LOGISTIC": lambda x: 1 / (1 + np.exp(-x).astype("float32")),
+    "TANH": lambda x: np.tanh(x),
+}
+
+
+@operator(*(BINARY.keys() - BINARY_OF_BYTES.keys() - {*ORDERED}))
+@operator(*ORDERED, on_bytes=False)
+@operator(*BINARY_OF_BYTES, on_bytes=True)
 def binary(c: Context) -> Value:
     (x, y), first = c.alike(c[0], c[1])
+    if c.is_quantised and c.kind in BINARY_OF_BYTES:
+        return Value(BINARY_OF_BYTES[c.kind](c, centred(c[0], x), centred(c[1], y)), first=first)
     if x.dtype != y.dtype:
         raise FormatError(f"operands of {x.dtype} and {y.dtype}")
     found = BINARY[c.kind](x, y)
     return Value(c.activated(found) if c.kind in WITH_ACTIVATION else found, first=first)
 
 
-@operator(*UNARY)
+def added(c: Context, x: Node, y: Node, sign: int) -> Node:
+    """Both sides brought to one scale with 20 bits behind the point, then their sum to the result's."""
+    sx, sy = c[0].bytes.scale, c[1].bytes.scale
+    wide = np.float64(np.float32(2) * max(sx, sy))
+    factor, shift = parts_of(np.float64(sy) / wide)
+    right = cg.fixed_product(y * np.int32(FINE), np.int32(sign * factor), shift)
+    total = scaled(x * np.int32(FINE), np.float64(sx) / wide) + right
+    return as_bytes(scaled(total, wide / np.float64(np.float32(FINE) * c.result.scale)), c.result, bounds_of(c))
+
+
+def multiplied(c: Context, x: Node, y: Node) -> Node:
+    scale = c[0].bytes.scale * c[1].bytes.scale / c.result.scale
+    return as_bytes(scaled(x * y, scale), c.result, bounds_of(c))
+
+
+def sloped(c: Context, x: Node, y: Node) -> Node:
+    """x where it is >= 0, else x * y, each with its own scale."""
+    scale = c[0].bytes.scale
+    below = scaled(x * y, scale * c[1].bytes.scale / c.result.scale)
+    return as_bytes(cg.where(cg.less(x, 0), below, scaled(x, scale / c.result.scale)), c.result)
+
+
+@operator(*(UNARY.keys() - CURVES.keys() - BOUNDED.keys() - {"HARD_SWISH"}))
+@operator(*CURVES, *BOUNDED, "HARD_SWISH", on_bytes=True)
 def unary(c: Context) -> Value:
-    return Value(UNARY[c.kind](c[0].node), first=c[0].first)
+    if not c.is_quantised:
+        return Value(UNARY[c.kind](c[0].node), first=c[0].first)
+    if c.kind in BOUNDED:
+        x = scaled(centred(c[0]), c[0].bytes.scale / c.result.scale)
+        return Value(as_bytes(x, c.result, bounds_of(c, BOUNDED[c.kind])), first=c[0].first)
+    return looked_up(c, hard_swish(c)) if c.kind == "HARD_SWISH" else of_floats(c, CURVES[c.kind])
+
+
+def hard_swish(c: Context) -> Callable[[np.ndarray], np.ndarray]:
+    """x * relu6(x + 3) / 6 in numbers of 16 bits, 7 of them behind the point of `x`."""
+    fine = np.float32(1 / 128) * c[0].bytes.scale
+    (out, left), (slope, up) = (
+        parts_of(np.float64(scale)).tolist() for scale in (fine / c.result.scale, fine / np.float32(3 / 32768))
+    )
+    if left > 0:
+        raise FormatError("the result's scale is too small for its operand's")
+
+    def meaning(numbers: np.ndarray) -> np.ndarray:
+        x = (numbers * 128).astype("int64")
+        y = high16(x, short(out))
+        share = high16(saturated(x << (up - 1)) if up > 0 else x, short(slope))
+        share = saturated(share << 1) if up > 0 else divided(share, -up)
+        share = (share + (1 << 15)) >> 1
+        product = share * y
+        return divided(np.sign(product) * (np.abs(product) >> 15), -left)
+
+    return meaning
+
+
+def short(factor: int) -> int:
+    """A factor of 31 bits in 15."""
+    return min((factor + (1 << 15)) >> 16, 2**15 - 1)
+
+
+def saturated(x: np.ndarray) -> np.ndarray:
+    return np.clip(x, -(2**15), 2**15 - 1)
+
+
+def high16(x: np.ndarray, y: int) -> np.ndarray:
+    """``x * y / 2**15``, halves upwards."""
+    return (x * y + (1 << 14)) >> 15
+
+
+def divided(x: np.ndarray, places: int) -> np.ndarray:
+    """``x / 2**places``, halves away from zero."""
+    return np.sign(x) * ((np.abs(x) + ((1 << places) >> 1)) >> places)
 
 
 @operator("GELU")
@@ -86,8 +177,12 @@ def gelu(c: Context) -> Value:
     return Value(0.5 * x * (1.0 + cg.tanh(inner)), first=c[0].first)
 
 
-@operator("LEAKY_RELU")
+@operator("LEAKY_RELU", on_bytes=True)
 def leaky_relu(c: Context) -> Value:
+    if c.is_quantised:
+        x, ratio = centred(c[0]), c[0].bytes.scale / c.result.scale
+        below = scaled(x, c[0].bytes.scale * np.float32(c.option("alpha")) / c.result.scale)
+        return Value(as_bytes(cg.where(cg.less(x, 0), below, scaled(x, ratio)), c.result), first=c[0].first)
     return Value(cg.leaky_relu(c[0].node, c.option("alpha")), first=c[0].first)
 
 

@@ -4,14 +4,39 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.tflite.context import Context, operator
+from cgraph.formats.tflite.fixed import as_bytes, bytes_of, centred, floats_for, scaled
 from cgraph.formats.tflite.value import Value
 
 
-@operator("DEQUANTIZE")
+@operator("DEQUANTIZE", on_bytes=True)
 def dequantize(c: Context) -> Value:
-    """A constant of float16 as float32."""
-    x = c[0].array
-    if x is None or x.dtype != np.float16:
-        raise FormatError("only constants of float16 are supported")
-    c.known.allowance.spend("it", nbytes=2 * x.nbytes)
-    return Value(array=x.astype("float32"))
+    """Bytes as floats; a constant, of float16 too, as a constant."""
+    x = c[0]
+    if x.array is not None:
+        c.known.allowance.spend("it", nbytes=4 * x.array.size, work=x.array.size)
+        return Value(array=floats_of(x))
+    return Value(floats_for(x, x.node), first=x.first)
+
+
+def floats_of(x: Value) -> np.ndarray:
+    """What a constant stands for."""
+    assert x.array is not None
+    if x.array.dtype == np.float16:
+        return x.array.astype("float32")
+    if x.quantised is None:
+        raise FormatError(f"{x.array.dtype} without a scale is no quantised value")
+    along = [-1 if i == x.quantised.axis else 1 for i in range(x.array.ndim)] if x.quantised.scales.size > 1 else []
+    scales, zeros = (y.reshape(along) if y.size > 1 else y.reshape(()) for y in (x.quantised.scales, x.quantised.zeros))
+    return (x.array.astype("int32") - zeros.astype("int32")).astype("float32") * scales
+
+
+@operator("QUANTIZE", on_bytes=True)
+def quantize(c: Context) -> Value:
+    """Floats, or bytes with another scale, as bytes; halves of floats away from zero."""
+    x = c[0]
+    if x.quantised is not None:
+        ratio = np.float64(x.bytes.scale) / np.float64(c.result.scale)
+        return Value(as_bytes(scaled(centred(x), ratio), c.result), first=x.first)
+    if x.node.dtype != np.float32:
+        raise FormatError(f"{x.node.dtype} is no float32")
+    return Value(bytes_of(x.node / c.result.scale, c.result), first=x.first)

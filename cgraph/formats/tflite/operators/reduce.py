@@ -1,10 +1,16 @@
 """Reductions along axes, and what is normalised by them."""
 
+from math import prod
+
+import numpy as np
+
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import Context, operator
+from cgraph.formats.tflite.fixed import MOST, as_bytes, bytes_of, parts_of
 from cgraph.formats.tflite.value import Value
-from cgraph.ir.graph import Node
+from cgraph.ir.graph import Node, apply
+from cgraph.ops.physical.integer import PIXELS, PixelSum
 
 REDUCE = {
     "MEAN": "mean", "SUM": "sum", "REDUCE_MAX": "max", "REDUCE_MIN": "min", "REDUCE_PROD": "prod", "REDUCE_ANY": "any",
@@ -21,18 +27,39 @@ def axes_of(c: Context, x: Value) -> tuple[int, ...]:
     return tuple(sorted({n % x.ndim for n in axes}))
 
 
-@operator(*REDUCE)
+@operator("SUM", "REDUCE_PROD", "REDUCE_ANY", "REDUCE_ALL")
+@operator("REDUCE_MAX", "REDUCE_MIN", on_bytes=False)
+@operator("MEAN", on_bytes=True)
 def reduce(c: Context) -> Value:
     x, keep = c[0], c.option("keepdims")
     axes = axes_of(c, x)
     stays = x.first and (keep or 3 in axes or {1, 2} <= set(axes))  # what is left has the file's order
     node = x.node if stays else x.plain
     places = tuple(c.axis(n, x) for n in axes) if stays else axes
+    if c.is_quantised and c.kind == "MEAN":
+        found = mean_of_bytes(c, node, places, bool(keep))
+        return Value(found, first=bool(stays and keep))
     found = cg.astype(getattr(cg, REDUCE[c.kind])(node, axis=places, keepdims=bool(keep)), node.dtype)
     return Value(found, first=bool(stays and keep))
 
 
-@operator("ARG_MAX", "ARG_MIN")
+def mean_of_bytes(c: Context, x: Node, axes: tuple[int, ...], keep: bool) -> Node:
+    """A sum of whole numbers, scaled by a factor that is divided by their count, without its fraction."""
+    count, zero = prod(x.shape[i] for i in axes), c[0].bytes.zero
+    if not 0 < count * MOST < 1 << 31:
+        raise FormatError(f"a sum of {count} numbers is not supported")
+    if axes == PIXELS and x.ndim == 4:
+        total = apply(PixelSum(), x)
+        total = total if keep else total.reshape(x.shape[:2])
+    else:
+        total = cg.astype(cg.sum(cg.astype(x, "int32"), axis=axes, keepdims=keep), "int32")
+    factor, shift = parts_of(np.float64(c[0].bytes.scale) / np.float64(c.result.scale)).astype("int64").tolist()
+    more = min(count.bit_length() - 1, 32, 31 + shift)
+    factor, shift = (factor << more) // count, shift - more
+    return as_bytes(cg.fixed_product(total - np.int32(count * zero), np.int32(factor), np.int32(shift)), c.result)
+
+
+@operator("ARG_MAX", "ARG_MIN", on_bytes=True)
 def arg_max(c: Context) -> Node:
     axes = axes_of(c, c[0])
     if len(axes) != 1:
@@ -41,13 +68,28 @@ def arg_max(c: Context) -> Node:
     return cg.astype(function(c[0].plain, axis=axes[0]), c.dtypes[0])
 
 
-@operator("SOFTMAX", "LOG_SOFTMAX")
+@operator("LOG_SOFTMAX")
+def log_softmax(c: Context) -> Value:
+    return Value(cg.log_softmax(c[0].node, axis=c.axis(-1, c[0])), first=c[0].first)
+
+
+@operator("SOFTMAX", on_bytes=True)
 def softmax(c: Context) -> Value:
-    axis = c.axis(-1, c[0])
-    if c.kind == "LOG_SOFTMAX":
-        return Value(cg.log_softmax(c[0].node, axis=axis), first=c[0].first)
-    beta = c.option("beta")
+    axis, beta = c.axis(-1, c[0]), c.option("beta")
+    if c.is_quantised:
+        return softmax_of_bytes(c, axis, beta)
     return Value(cg.softmax(c[0].node if beta == 1 else c[0].node * beta, axis=axis), first=c[0].first)
+
+
+def softmax_of_bytes(c: Context, axis: int, beta: float) -> Value:
+    """Powers by a table of how far a byte is below the largest, added up one after another in float32."""
+    x, scale = cg.astype(c[0].node, "int32"), -c[0].bytes.scale * np.float32(beta)
+    table = np.exp((scale * np.arange(256, dtype="float32")).astype("float64")).astype("float32")
+    powers = cg.take(table, cg.max(x, axis=axis, keepdims=True) - x)
+    last = (*[slice(None)] * axis, slice(-1, None))
+    total = cg.cumsum(powers, axis=axis)[last]
+    share = powers * (np.float32(1) / (total * c.result.scale))
+    return Value(bytes_of(share, c.result), first=c[0].first)
 
 
 @operator("L2_NORMALIZATION")

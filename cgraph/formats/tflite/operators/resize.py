@@ -1,10 +1,16 @@
 """Images of another size."""
 
+import numpy as np
+
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import Context, images, operator
 from cgraph.formats.tflite.operators.conv import image
 from cgraph.formats.tflite.value import Value
+from cgraph.ir.graph import Node
+
+UNIT = 1 << 10
+PLACE = 128  # bytes in memory of what is known of one row or column, while it is found
 
 
 def coordinates(c: Context) -> str:
@@ -15,14 +21,52 @@ def coordinates(c: Context) -> str:
     return "align_corners" if corners else "half_pixel" if half else "asymmetric"
 
 
-@operator("RESIZE_BILINEAR")
+def sizes_of(c: Context) -> list[int]:
+    """The result's rows and columns, for each of which it is said where it lies."""
+    sizes = c.ints(1)
+    if len(sizes) != 2 or min(sizes) < 1:
+        raise FormatError(f"images of {sizes} pixels")
+    c.known.allowance.spend("it", nbytes=PLACE * sum(sizes), work=sum(sizes))
+    return sizes
+
+
+@operator("RESIZE_BILINEAR", on_bytes=True)
 def bilinear(c: Context) -> Value:
-    return images(cg.resize(image(c, 0), c.ints(1), mode="linear", coordinates=coordinates(c)))
+    if c.is_quantised:
+        return images(bilinear_of_bytes(c))
+    return images(cg.resize(image(c, 0), sizes_of(c), mode="linear", coordinates=coordinates(c)))
 
 
-@operator("RESIZE_NEAREST_NEIGHBOR")
+@operator("RESIZE_NEAREST_NEIGHBOR", on_bytes=False)
 def nearest(c: Context) -> Value:
     """The element at ``floor(i * scale)``, or the nearest one, of two the later."""
     where = coordinates(c)
     rounding = "floor" if where == "asymmetric" else "round_prefer_ceil"
-    return images(cg.resize(image(c, 0), c.ints(1), mode="nearest", coordinates=where, rounding=rounding))
+    return images(cg.resize(image(c, 0), sizes_of(c), mode="nearest", coordinates=where, rounding=rounding))
+
+
+def bilinear_of_bytes(c: Context) -> Node:
+    """Weights of 10 bits for each axis; sums of the file's numbers, halves away from zero."""
+    if not c.result.equals(c[0].bytes) or not c.result.is_signed:
+        raise FormatError("a resize of uint8, or one whose result has another scale, is not supported")
+    x, shape, sign = image(c, 0), sizes_of(c), np.int32(c[0].bytes.sign)
+    total, where = cg.astype(x, "int32") - sign, coordinates(c)
+    for axis, (size, count) in enumerate(zip(x.shape[2:], shape)):
+        low, high, weight = neighbours(size, count, where)
+        weight = weight.reshape((-1, 1) if axis == 0 else (-1,))
+        before, behind = (cg.take(total, places, axis=2 + axis) for places in (low, high))
+        total = before * (np.int32(UNIT) - weight) + behind * weight
+    half = np.int32(UNIT * UNIT // 2)
+    magnitude = cg.right_shift(cg.abs(total) + half, np.int32(20))
+    return cg.astype(cg.where(cg.less(total, 0), -magnitude, magnitude) + sign, "uint8")
+
+
+def neighbours(size: int, count: int, where: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """For each result along an axis the elements before and behind it, and the second one's weight in parts of UNIT."""
+    above, below = (size - 1, count - 1) if where == "align_corners" and count > 1 else (size, count)
+    scale = (UNIT * above + below // 2) // below
+    at = np.arange(count, dtype="int64") * scale
+    at = at + (scale // 2 - UNIT // 2) if where == "half_pixel" else at
+    low = np.maximum(np.sign(at) * (np.abs(at) // UNIT), 0)
+    high = np.minimum((at + UNIT - 1) // UNIT, size - 1).clip(0)
+    return low.astype("int32"), high.astype("int32"), (at - UNIT * low).astype("int32")

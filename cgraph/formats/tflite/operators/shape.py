@@ -7,11 +7,12 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import Context, operator
+from cgraph.formats.tflite.fixed import bounds_of
 from cgraph.formats.tflite.value import FIRST, Value
 from cgraph.ir.graph import Node
 
 
-@operator("RESHAPE")
+@operator("RESHAPE", on_bytes=False)
 def reshape(c: Context) -> Node:
     """The shape is operand 1, or an option of older files."""
     shape = c.ints(1) if c.get(1) is not None else c.option("shape")
@@ -20,13 +21,13 @@ def reshape(c: Context) -> Node:
     return cg.reshape(c[0].plain, tuple(shape))
 
 
-@operator("SQUEEZE")
+@operator("SQUEEZE", on_bytes=False)
 def squeeze(c: Context) -> Node:
     axes = c.option("axes")
     return cg.squeeze(c[0].plain, tuple(axes) if axes else None)
 
 
-@operator("EXPAND_DIMS")
+@operator("EXPAND_DIMS", on_bytes=False)
 def expand_dims(c: Context) -> Node:
     return cg.expand_dims(c[0].plain, only(c.ints(1)))
 
@@ -38,7 +39,7 @@ def only(numbers: list[int]) -> int:
     return numbers[0]
 
 
-@operator("TRANSPOSE")
+@operator("TRANSPOSE", on_bytes=False)
 def transpose(c: Context) -> Node:
     return cg.transpose(c[0].plain, tuple(c.ints(1)))
 
@@ -53,14 +54,15 @@ def rank(c: Context) -> Value:
     return Value(array=np.array(c[0].ndim, c.dtypes[0]))
 
 
-@operator("CONCATENATION")
+@operator("CONCATENATION", on_bytes=False)
 def concat(c: Context) -> Value:
     nodes, first = c.alike()
     wide = Value(nodes[0], first=first)
-    return Value(c.activated(cg.concat(nodes, axis=c.axis(c.option("axis"), wide))), first=first)
+    joined = cg.concat(nodes, axis=c.axis(c.option("axis"), wide))
+    return Value(cg.clip(joined, *bounds_of(c)) if c.is_quantised else c.activated(joined), first=first)
 
 
-@operator("SPLIT")
+@operator("SPLIT", on_bytes=False)
 def split(c: Context) -> list[Value]:
     """Operands: the axis, what is cut."""
     axis, count = c.axis(only(c.ints(0)), c[1]), len(c.dtypes)
@@ -70,7 +72,7 @@ def split(c: Context) -> list[Value]:
     return parts(c[1], axis, [n // count] * count)
 
 
-@operator("SPLIT_V")
+@operator("SPLIT_V", on_bytes=False)
 def split_v(c: Context) -> list[Value]:
     """Operands: what is cut, the sizes (one may be -1: the rest), the axis."""
     axis, sizes = c.axis(only(c.ints(2)), c[0]), c.ints(1)
@@ -89,14 +91,14 @@ def parts(x: Value, axis: int, sizes: list[int]) -> list[Value]:
     return [Value(x.node[(*before, slice(end - size, end))], first=x.first) for size, end in zip(sizes, ends)]
 
 
-@operator("PACK")
+@operator("PACK", on_bytes=False)
 def pack(c: Context) -> Node:
     if c.option("count") != len(c.operands):
         raise FormatError(f"{len(c.operands)} operands, {c.option('count')} are expected")
     return cg.stack(c.nodes, axis=c.option("axis"))
 
 
-@operator("UNPACK")
+@operator("UNPACK", on_bytes=False)
 def unpack(c: Context) -> list[Node]:
     x, axis = c[0].plain, c.option("axis")
     axis = axis + x.ndim if axis < 0 else axis
@@ -105,7 +107,7 @@ def unpack(c: Context) -> list[Node]:
     return [x[(*[slice(None)] * axis, i)] for i in range(x.shape[axis])]
 
 
-@operator("SLICE")
+@operator("SLICE", on_bytes=False)
 def sliced(c: Context) -> Value:
     """Operands: what is cut, where it begins, its size (-1: up to the end)."""
     x, begin, size = c[0], c.ints(1), c.ints(2)
@@ -118,7 +120,7 @@ def sliced(c: Context) -> Value:
     return Value(x.node[tuple(index[i] for i in FIRST) if x.first else tuple(index)], first=x.first)
 
 
-@operator("STRIDED_SLICE")
+@operator("STRIDED_SLICE", on_bytes=False)
 def strided_slice(c: Context) -> Value:
     """Operands: what is cut, begin, end and step for each axis; options are masks of these axes."""
     begin, end, step = (c.ints(i) for i in (1, 2, 3))
@@ -153,15 +155,23 @@ def widths(c: Context) -> list[tuple[int, int]]:
     return [pairs[i] for i in FIRST] if x.first else pairs
 
 
-@operator("PAD", "PADV2")
+def nothing(c: Context) -> int:
+    """What stands for 0 in operand 0."""
+    return 0 if c[0].quantised is None else c[0].bytes.zero
+
+
+@operator("PAD", "PADV2", on_bytes=False)
 def pad(c: Context) -> Value:
-    fill = 0 if c.get(2) is None else c.constant(2)
-    if np.size(fill) != 1:
-        raise FormatError(f"{np.size(fill)} numbers to fill with, one is expected")
-    return Value(cg.pad(c[0].node, widths(c), constant_values=np.reshape(fill, ()).item()), first=c[0].first)
+    fill = nothing(c)
+    if c.get(2) is not None:
+        found = c[2].stored if c[2].array is not None else c.constant(2)
+        if found.size != 1:
+            raise FormatError(f"{found.size} numbers to fill with, one is expected")
+        fill = found.reshape(()).item()
+    return Value(cg.pad(c[0].node, widths(c), constant_values=fill), first=c[0].first)
 
 
-@operator("MIRROR_PAD")
+@operator("MIRROR_PAD", on_bytes=False)
 def mirror_pad(c: Context) -> Value:
     """Mode 0 leaves the edge out."""
     if c.option("mode") != 0:
@@ -169,12 +179,12 @@ def mirror_pad(c: Context) -> Value:
     return Value(cg.pad(c[0].node, widths(c), mode="reflect"), first=c[0].first)
 
 
-@operator("TILE")
+@operator("TILE", on_bytes=False)
 def tile(c: Context) -> Node:
     return cg.tile(c[0].plain, tuple(c.ints(1)))
 
 
-@operator("BROADCAST_TO")
+@operator("BROADCAST_TO", on_bytes=False)
 def broadcast_to(c: Context) -> Node:
     return cg.broadcast_to(c[0].plain, tuple(c.ints(1)))
 
@@ -184,12 +194,12 @@ def fill(c: Context) -> Node:
     return cg.broadcast_to(c[1].plain.reshape(()), tuple(c.ints(0)))
 
 
-@operator("REVERSE_V2")
+@operator("REVERSE_V2", on_bytes=False)
 def reverse(c: Context) -> Node:
     return cg.flip(c[0].plain, tuple(c.ints(1)))
 
 
-@operator("DEPTH_TO_SPACE", "SPACE_TO_DEPTH")
+@operator("DEPTH_TO_SPACE", "SPACE_TO_DEPTH", on_bytes=False)
 def depth_to_space(c: Context) -> Node:
     """Blocks of pixels as channels, pixels before the channels that there are, and back."""
     x, b = c[0].plain, c.option("block")
@@ -202,14 +212,15 @@ def depth_to_space(c: Context) -> Node:
     return x.reshape((n, h // b, b, w // b, b, d)).transpose((0, 1, 3, 2, 4, 5)).reshape((n, h // b, w // b, d * b * b))
 
 
-@operator("SPACE_TO_BATCH_ND")
+@operator("SPACE_TO_BATCH_ND", on_bytes=False)
 def space_to_batch(c: Context) -> Node:
     """Operands: images, a block's sizes, padding of those axes."""
     blocks, pads = c.ints(1), c.constant(2)
     x, m = c[0].plain, len(c.ints(1))
     if not 0 < m < x.ndim or pads.shape != (m, 2) or min(blocks) < 1 or (pads < 0).any():
         raise FormatError(f"blocks {blocks} and padding {list(pads.shape)} do not fit {x.spec}")
-    x = cg.pad(x, [(0, 0), *((int(a), int(b)) for a, b in pads), *[(0, 0)] * (x.ndim - m - 1)])
+    wide = [(0, 0), *((int(a), int(b)) for a, b in pads), *[(0, 0)] * (x.ndim - m - 1)]
+    x = cg.pad(x, wide, constant_values=nothing(c))
     if any(n % b for n, b in zip(x.shape[1:], blocks)):
         raise FormatError(f"{x.spec} is not made of blocks {blocks}")
     cut = [n for size, b in zip(x.shape[1:], blocks) for n in (size // b, b)]
@@ -219,7 +230,7 @@ def space_to_batch(c: Context) -> Node:
     return y.reshape((x.shape[0] * prod(blocks), *(n // b for n, b in zip(x.shape[1:], blocks)), *x.shape[m + 1 :]))
 
 
-@operator("BATCH_TO_SPACE_ND")
+@operator("BATCH_TO_SPACE_ND", on_bytes=False)
 def batch_to_space(c: Context) -> Node:
     """Operands: images, a block's sizes, what is cut off at both ends of those axes."""
     blocks, crops = c.ints(1), c.constant(2)

@@ -1,0 +1,113 @@
+"""TFLite's arithmetic on quantised values, as its reference kernels have it: whole numbers from one byte to the next.
+
+Source: tensorflow/lite/kernels (quantization_util.cc, common.h and the kernels' Prepare functions), whose roundings
+decide single quanta; each operator is compared with those kernels bit for bit in tests/formats/test_tflite_bytes.py.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.names import cg
+from cgraph.formats.tflite.context import Context
+from cgraph.formats.tflite.value import Quantised, Value
+from cgraph.ir.graph import Node
+
+MOST = 255
+FAR = 2**30  # no byte is as far from 0
+Bounds = tuple[int, int]
+
+
+def parts_of(scale: Any) -> np.ndarray:
+    """Scales as int32 factors (fractions of 31 bits) and shifts: two rows."""
+    scale = np.asarray(scale, "float64")
+    if not (np.isfinite(scale) & (scale > 0)).all():
+        raise FormatError("a scale is 0 or infinite")
+    fraction, shift = np.frexp(scale)
+    factor = np.floor(fraction * 2.0**31 + 0.5).astype("int64")
+    shift = np.where(factor == 1 << 31, shift + 1, shift)
+    factor = np.where(factor == 1 << 31, 1 << 30, factor)
+    factor, shift = np.where(shift < -31, 0, factor), np.where(shift < -31, 0, shift)
+    factor, shift = np.where(shift > 30, (1 << 31) - 1, factor), np.minimum(shift, 30)
+    return np.stack([factor, shift]).astype("int32")
+
+
+def scaled(x: Node, scale: Any, once: bool = False) -> Node:
+    """int32 times one scale, rounded."""
+    factor, shift = parts_of(scale)
+    return cg.fixed_product(x, factor, shift, once)
+
+
+def nearest(x: Any) -> np.ndarray:
+    """The nearest whole number, halves away from zero."""
+    whole = np.trunc(x)
+    return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0).astype(np.asarray(x).dtype)
+
+
+def centred(x: Value, node: Node | None = None) -> Node:
+    """Bytes less their zero point, as int32."""
+    return cg.astype(x.node if node is None else node, "int32") - np.int32(x.bytes.zero)
+
+
+def as_bytes(x: Node, to: Quantised, bounds: Bounds = (0, MOST)) -> Node:
+    """int32 as bytes around a zero point, within bounds."""
+    return cg.astype(cg.clip(x + np.int32(to.zero), *bounds), "uint8")
+
+
+def bytes_of(x: Node, to: Quantised) -> Node:
+    """Floats in quanta as bytes, halves away from zero."""
+    whole = cg.trunc(x)
+    whole = whole + cg.where(cg.greater_equal(cg.abs(x - whole), 0.5), cg.sign(x), cg.zeros_like(x))
+    return cg.astype(cg.clip(whole + np.float32(to.zero), 0.0, float(MOST)), "uint8")
+
+
+def floats_for(x: Value, node: Node) -> Node:
+    """The floats that bytes stand for."""
+    return cg.astype(centred(x, node), "float32") * x.bytes.scale
+
+
+def byte_of(x: float, to: Quantised) -> int:
+    """The byte that stands for a float, without bounds."""
+    return to.zero + int(np.clip(nearest(np.float32(x) / to.scale), -FAR, FAR))
+
+
+LIMITS: dict[int, tuple[float, float]] = {
+    0: (-np.inf, np.inf), 1: (0.0, np.inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)
+}  # fmt: skip
+
+
+def bounds_of(c: Context, activation: int | None = None) -> Bounds:
+    """The bounds of an activation as bytes, of the operator's own by default."""
+    number = c.option("activation") if activation is None else activation
+    if number not in LIMITS:
+        raise FormatError(f"the activation {number} is not supported on quantised values")
+    low, high = (byte_of(x, c.result) if np.isfinite(x) else None for x in LIMITS[number])
+    return max(0, low) if low is not None else 0, min(MOST, high) if high is not None else MOST
+
+
+def looked_up(c: Context, meaning: Any) -> Value:
+    """What a function makes of each of the 256 bytes of operand 0, given the file's numbers less their zero point.
+
+    Parameters
+        meaning: whole numbers, -255 to 255, as whole numbers less the result's zero point
+    """
+    x = c[0]
+    numbers = np.arange(256) - x.bytes.zero
+    table = np.clip(meaning(numbers) + c.result.zero, 0, MOST).astype("uint8")
+    return Value(cg.take(table, cg.astype(x.node, "int32")), first=x.first)
+
+
+def of_floats(c: Context, function: Any) -> Value:
+    """A function of floats by a table, rounded as TFLite fills its tables: to float32 each time, halves away from zero.
+
+    The function gets float64, so that its own rounding is the only one.
+    """
+    scale, inverse = c[0].bytes.scale, np.float32(1) / c.result.scale
+
+    def meaning(numbers: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore"):
+            found = np.float32(function((scale * numbers.astype("float32")).astype("float64")))
+            return np.clip(nearest(found * inverse), -FAR, FAR).astype("int64")
+
+    return looked_up(c, meaning)

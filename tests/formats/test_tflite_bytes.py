@@ -1,0 +1,114 @@
+"""TFLite operators on quantised values: the bits of the reference kernels, by the meaning of ops and by kernels."""
+
+import numpy as np
+import pytest
+
+from cgraph.engine.reference import evaluate
+from cgraph.formats.tflite import load
+from cgraph.formats.tflite.source import Source
+from cgraph.ir.traverse import post_order
+from tests.support.data import shared
+from tests.support.hostile import refused
+from tests.support.tflite_byte_cases import CASES, Quantised, model_of
+from tests.support.tflite_models import reference
+
+SEEDS = range(1, 6)  # of scales, zero points, weights and values
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_operators_have_the_bits_of_the_reference_kernels(name):
+    for seed in SEEDS:
+        net, outputs, values = model_of(name, seed)
+        model = net.bytes(*outputs)
+        wanted, found = reference(model, *values), load(model)
+        for x, y in zip(evaluate(list(found.outputs), dict(zip(found.inputs, values))), wanted, strict=True):
+            assert (x.shape, x.dtype) == (y.shape, y.dtype)
+            np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_kernels_have_them_too(name):
+    net, outputs, values = model_of(name, seed=9)
+    model = net.bytes(*outputs)
+    for x, y in zip(load(model).compile()(*values), reference(model, *values), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def network(rng):
+    """Convolutions of each kind, a sum, a pool, a mean, a product: one byte value after another."""
+    net = Quantised("int8", rng)
+    steps = {"stride_w": 1, "stride_h": 1}
+    x = net.bytes_in((1, 20, 18, 3))
+    a = net.op("CONV_2D", [x, net.filters((24, 3, 3, 3), 0, 24), net.bias(24)], net.made(3.0), activation=1, **steps)
+    more = net.filters((1, 3, 3, 24), 3, 24), net.bias(24)
+    b = net.op("DEPTHWISE_CONV_2D", [a, *more], net.made(3.0), multiplier=1, activation=3, **steps)
+    c = net.op("ADD", [b, a], net.made(4.0), activation=1)
+    how = net.scaled(4.0)
+    d = net.op("CONV_2D", [c, net.filters((40, 1, 1, 24), 0, 40), net.bias(40)], net.made(**how), **steps)
+    e = net.op("MAX_POOL_2D", [d], net.made(**how), window_w=2, window_h=2, stride_w=2, stride_h=2)
+    f = net.op("AVERAGE_POOL_2D", [e], net.made(**how), window_w=3, window_h=3, stride_w=2, stride_h=2)
+    g = net.op("MEAN", [net.op("HARD_SWISH", [f], net.made(4.0)), net.whole(1, 2)], net.made(2.0))
+    h = net.op("FULLY_CONNECTED", [g, net.filters((10, 40), 0, 1), net.bias(10)], net.made(9.0))
+    return net.bytes(net.op("SOFTMAX", [h], net.made(scale=1 / 256, zero=-128), beta=1.0), h, d, c)
+
+
+def test_a_network_runs_on_bytes_and_has_the_same_bits():
+    rng = np.random.default_rng(4)
+    model = network(rng)
+    found = load(model)
+    function = found.compile()
+    kinds = [x.op.name for x in post_order(list(found.outputs))]
+    assert kinds.count("integer_conv") == 4 and kinds.count("integer_matmul") == 1 and "conv2d" not in kinds
+    for _ in range(5):
+        value = rng.integers(-128, 128, (1, 20, 18, 3)).astype("int8")
+        for x, y in zip(function(value), reference(model, value), strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_inputs_and_outputs_may_be_floats():
+    rng = np.random.default_rng(5)
+    model = network(rng)
+    plain, floats = load(model), load(model, floats=True)
+    (x,), (tensor,) = plain.inputs, [Source(memoryview(model), "model").tensor(0).quantised]
+    value = rng.integers(-128, 128, x.shape).astype("int8")
+    scores = plain.compile()(value)[0]
+    given = (value.astype("float32") - np.float32(tensor.zeros[0])) * tensor.scale
+    np.testing.assert_array_equal(floats.compile()(given)[0], (scores.astype("float32") + 128) / 256)
+
+
+REFUSED = {
+    "filters around another number": lambda net: net.op(
+        "FULLY_CONNECTED", [net.bytes_in((4, 3)), net.constant(np.ones((2, 3), "int8"), scale=0.1, zero=3)], net.made()
+    ),
+    "floats with filters of bytes": lambda net: net.op(
+        "CONV_2D", [net.input((1, 4, 4, 3)), net.filters((2, 1, 1, 3), 0, 1), net.bias(2)], stride_w=1, stride_h=1
+    ),
+    "a move to another scale": lambda net: net.op("RESHAPE", [net.bytes_in((2, 3)), net.whole(3, 2)], net.made()),
+    "an operator without such arithmetic": lambda net: net.op("SIN", [net.bytes_in((2, 3))], net.made()),
+    "16 bits": lambda net: net.op("TANH", [net.input((2, 3), "int16", scale=0.1)], {"dtype": "int16", "scale": 0.1}),
+    "a scale of 0": lambda net: net.op("RELU", [net.bytes_in((2, 3), scale=0.0)], net.made()),
+    "a zero point outside": lambda net: net.op("RELU", [net.bytes_in((2, 3), scale=0.1, zero=300)], net.made()),
+    "scales for another axis": lambda net: net.op(
+        "RELU", [net.bytes_in((2, 3), scale=[0.1, 0.2], zero=(0, 1))], net.made()
+    ),
+    "images with a scale for each channel": lambda net: net.op(
+        "RELU", [net.bytes_in((2, 3), scale=[0.1, 0.2, 0.3], zero=(0, 1))], net.made()
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_has_no_arithmetic_here_is_refused(kind):
+    net = Quantised("int8", np.random.default_rng(6))
+    refused(load, net.bytes(REFUSED[kind](net)))
+
+
+def test_resnet_8_has_no_difference():
+    """The quantised network of MLPerf Tiny, its scores and the values in front of them."""
+    path = shared("mlperf_tiny/pretrainedResnet_quant.tflite")
+    model = load(path)
+    function, rng = model.compile(), np.random.default_rng(0)
+    for _ in range(10):
+        value = rng.integers(-128, 128, (1, 32, 32, 3)).astype("int8")
+        np.testing.assert_array_equal(function(value)[0], reference(path.read_bytes(), value)[0])
