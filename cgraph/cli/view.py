@@ -7,24 +7,36 @@ from pathlib import Path
 from cgraph.cli.arguments import add_budget
 from cgraph.cli.model import Model, model_from
 from cgraph.cli.model_arguments import add_model
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, GraphError
 from cgraph.function import Function
 from cgraph.view.blocks import summary
+from cgraph.view.diagram import diagram_of
 from cgraph.view.dot import function_dot, graph_dot, render
 from cgraph.view.page import page_html
 from cgraph.view.planned import function_svg, memory_of
 
 MEMORY, GRAPH = "memory", "graph"
+MOST_DRAWN = 150  # nodes of a graph in one picture
 Draw = Callable[[Function, str], str | bytes]
 PICTURES: dict[tuple[str, str], Draw] = {
     (".svg", MEMORY): function_svg,
-    (".svg", GRAPH): lambda function, _: render(function_dot(function), "svg"),
-    (".png", GRAPH): lambda function, _: render(function_dot(function), "png"),
+    (".svg", GRAPH): lambda function, _: graph_picture(function, "svg"),
+    (".png", GRAPH): lambda function, _: graph_picture(function, "png"),
     (".dot", GRAPH): lambda function, _: function_dot(function),
     (".html", MEMORY): page_html,
     (".html", GRAPH): page_html,
 }
 DEFAULTS = {".svg": MEMORY, ".html": MEMORY, ".png": GRAPH, ".dot": GRAPH}
+
+
+def graph_picture(function: Function, kind: str) -> bytes:
+    """The whole graph in one picture. GraphError where nobody could read it."""
+    count = len(diagram_of(function).items)
+    if count > MOST_DRAWN:
+        raise GraphError(
+            f"{count} nodes in one picture cannot be read; -o page.html shows them, -o graph.dot is their text"
+        )
+    return render(function_dot(function), kind)
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

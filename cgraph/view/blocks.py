@@ -14,7 +14,7 @@ from cgraph.errors import bytes_text
 from cgraph.memory.problem import Plan, Problem
 from cgraph.view.boxes import WORKSPACE, Box, Memory, drawn_until, memory_of_plan
 from cgraph.view.sheet import Svg, heading, style_of
-from cgraph.view.text import HUES, hue_of, markup, plain
+from cgraph.view.text import COLOURS, markup, plain
 
 WIDTH, HEIGHT = 1200, 700  # of the picture, in pixels
 LEFT, TOP, RIGHT, BOTTOM = 84, 74, 24, 130  # margins around the plan
@@ -22,7 +22,8 @@ STRIP = 50  # height of the bytes in use, below the plan
 TICKS = 8
 THIN = 3  # pixels; an edge would hide what is thinner
 LETTER = 6.2  # width of a letter on a rectangle
-FEWEST_LETTERS = 4  # of a name that is cut off
+FEWEST_LETTERS = 8  # of a name that is cut off
+LINE = 12  # height of a line of letters
 MOST_VIEWS = 8  # told of one value
 UNITS = (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10), ("B", 1))
 
@@ -56,10 +57,10 @@ def memory_svg(memory: Memory, title: str = "") -> Svg:
     """The same for a plan of which more is known."""
     picture = _Picture(memory)
     title = title or f"Memory by {memory.strategy}"
-    hues = "".join(f".h{i}{{fill:hsl({hue_of(i)} 62% 72%)}}" for i in range(HUES))
+    colours = "".join(f".c{i}{{fill:{colour}}}" for i, colour in enumerate(COLOURS))
     lines = [
         heading(WIDTH, HEIGHT),
-        style_of(STYLE + hues, DARK) + STRIPES,
+        style_of(STYLE + colours, DARK) + STRIPES,
         '<rect class="sheet" width="100%" height="100%"/>',
         f'<text class="title" x="{LEFT}" y="28">{markup(title)}</text>',
         f'<text x="{LEFT}" y="48">{markup(summary(memory))}</text>',
@@ -100,8 +101,18 @@ def about(box: Box, boxes: tuple[Box, ...]) -> str:
     return "\n".join(lines)
 
 
+def label(name: str, x: float, y: float, width: float, height: float) -> str:
+    """The name on a rectangle, along its longer side where it does not fit across; nothing where there is no room."""
+    across = fitted(name, int((width - 6) / LETTER)) if height >= LINE else ""
+    if across:
+        return f'<text class="label" x="{x + 4:.6g}" y="{y + 11:.6g}">{markup(across)}</text>'
+    upright = fitted(name, int((height - 6) / LETTER)) if width >= LINE else ""
+    place = f"translate({x + 9:.6g} {y + height - 4:.6g}) rotate(-90)"
+    return f'<text class="label" transform="{place}">{markup(upright)}</text>' if upright else ""
+
+
 def fitted(name: str, letters: int) -> str:
-    """As much of a name as there is room for: all of it, the last part of a path, or its beginning if 3 letters fit."""
+    """As much of a name as there is room for: all of it, the last part of a path, or its beginning if enough fits."""
     last = name.rsplit("/", 1)[-1]
     found = name if len(name) <= letters else last
     if len(found) <= letters:
@@ -147,13 +158,13 @@ class _Picture:
 
     def reserved(self, box: Box) -> str:
         x, y, width, height = self.place(box, box.last)
-        hue = box.block % HUES
-        return f'<rect class="reserved h{hue}" x="{x:.6g}" y="{y:.6g}" width="{width:.6g}" height="{height:.6g}"/>'
+        colour = box.block % len(COLOURS)
+        return f'<rect class="reserved c{colour}" x="{x:.6g}" y="{y:.6g}" width="{width:.6g}" height="{height:.6g}"/>'
 
     def rectangle(self, box: Box, until: int) -> str:
         """One value, with its name on it where there is room."""
         x, y, width, height = self.place(box, until)
-        style = "workspace" if box.kind == WORKSPACE else f"operand h{box.block % HUES}"
+        style = "workspace" if box.kind == WORKSPACE else f"operand c{box.block % len(COLOURS)}"
         style += " viewed" if box.views else " thin" if min(width, height) < THIN else ""
         text = (
             f'<rect class="{style}" x="{x:.6g}" y="{y:.6g}" width="{width:.6g}" height="{height:.6g}">'
@@ -161,8 +172,7 @@ class _Picture:
         )
         if box.over >= 0 and width > 2 * THIN:
             text += f'<path class="over" d="M{x:.6g} {y:.6g}v{height:.6g}"/>'
-        name = fitted(plain(box.name), int((width - 6) / LETTER)) if height >= 12 else ""
-        return text if not name else f'{text}<text class="label" x="{x + 4:.6g}" y="{y + 11:.6g}">{markup(name)}</text>'
+        return text + label(plain(box.name), x, y, width, height)
 
     def strip(self) -> list[str]:
         """The bytes in use at each step."""
@@ -183,7 +193,9 @@ class _Picture:
         width = max(self.x(memory.peak + 1) - x, 1.5)
         bound = f"lower bound {bytes_text(memory.lower_bound)}"
         note = f"{bound}; most in use {bytes_text(memory.peak_nbytes)}, at step {memory.peak}"
+        middle = x + width / 2
         return [
+            f'<path class="red" d="M{middle:.6g} {TOP}l-5 -8h10z"/>',
             f'<rect class="peak" x="{x:.6g}" y="{TOP}" width="{width:.6g}" height="{self.ground - TOP}"/>',
             f'<path class="bound" d="M{LEFT} {y:.6g}H{WIDTH - RIGHT}"><title>{bound}</title></path>',
             f'<text class="end red" x="{WIDTH - RIGHT}" y="{TOP - 10}">{note}</text>',

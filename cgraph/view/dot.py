@@ -14,7 +14,7 @@ from cgraph.ir.graph import Node, public
 from cgraph.ops.leaf import Var
 from cgraph.view.diagram import CONST, OP, VAR, VIEW, Diagram, Item, diagram_of, diagram_of_nodes
 from cgraph.view.planned import Shown
-from cgraph.view.text import hue_of, plain, visible
+from cgraph.view.text import colour_of, plain, visible
 
 FORMATS = ("svg", "png")
 SHAPES = {OP: "box", VIEW: "box", VAR: "ellipse", CONST: "note"}
@@ -88,8 +88,7 @@ def _label(item: Item) -> str:
 
 
 def _fill(item: Item) -> str:
-    # the colours of the other pictures, which give them as hue, saturation and lightness
-    colour = f"{hue_of(item.block) / 360:.4f} 0.389 0.894" if item.block >= 0 else NO_BLOCK[item.kind]
+    colour = colour_of(item.block) if item.block >= 0 else NO_BLOCK[item.kind]
     return f'fillcolor="{colour}"'
 
 

@@ -19,18 +19,21 @@ from cgraph.view.page_data import as_json, page_data
 from cgraph.view.planned import Shown, compiled_of, memory_of
 from cgraph.view.report_text import region_text
 from cgraph.view.sheet import Page
-from cgraph.view.text import HUES, hue_of, markup
+from cgraph.view.text import markup
 
 SCRIPTS = ("viewport.js", "memory.js", "graph.js", "page.js")
+MOST_NAMES = 3  # of outputs, in a title
 
 
 @public
 def page_html(shown: Shown, title: str = "") -> Page:
-    """The page of a Function, as HTML text. GraphError when it has no plan, as on the reference engine."""
+    """The page of a Function, as HTML text, under `title` or the names of its outputs.
+
+    GraphError when it has no plan, as on the reference engine.
+    """
     memory, diagram = memory_of(shown), diagram_of(shown)
-    title = title or "Memory and graph"
-    hues = [hue_of(i) for i in range(HUES)]
-    data = page_data(memory, diagram, summary(memory), compiled_of(shown).unshared_nbytes, hues)
+    title = title or ", ".join(x.name for x in compiled_of(shown).outputs[:MOST_NAMES])
+    data = page_data(memory, diagram, summary(memory), compiled_of(shown).unshared_nbytes)
     script, style = "".join(map(_text, SCRIPTS)), _text("page.css")
     parts = {
         "title": markup(title),

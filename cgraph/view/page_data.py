@@ -9,9 +9,9 @@ from typing import Any
 
 from cgraph.record import Record
 from cgraph.view.boxes import WORKSPACE, Memory, drawn_until
-from cgraph.view.diagram import Diagram
+from cgraph.view.diagram import CONST, VIEW, Diagram
 from cgraph.view.layered import layered
-from cgraph.view.text import plain
+from cgraph.view.text import COLOURS, plain
 
 
 class BoxRow(Record):
@@ -47,7 +47,13 @@ class ReservedRow(Record):
 
 
 class ItemRow(Record):
-    """A node; the fields are those of `Item`, and its place: column, in units of one, and layer."""
+    """A node; the fields are those of `Item`, and its place.
+
+    Fields
+        folded: a constant, or a view of constants alone: shown when it is asked for
+        column, layer: in units of one, where what is folded is not shown
+        whole_column, whole_layer: where everything is
+    """
 
     name: str
     kind: str
@@ -60,8 +66,11 @@ class ItemRow(Record):
     block: int
     operands: tuple[int, ...]
     output: bool
+    folded: bool
     column: float
     layer: int
+    whole_column: float
+    whole_layer: int
 
 
 class UpdateRow(Record):
@@ -77,12 +86,12 @@ class PageData(Record):
     Fields
         summary: the figures in a line
         unshared: bytes of all values when none shares
-        hues: of blocks, in degrees
+        colours: of blocks
     """
 
     summary: str
     unshared: int
-    hues: Sequence[int]
+    colours: Sequence[str]
     boxes: Sequence[BoxRow]
     reserved: Sequence[ReservedRow]
     nbytes: int
@@ -105,12 +114,12 @@ TABLES: dict[str, type[Record]] = {
 }  # the fields of `PageData` that are lists of records
 
 
-def page_data(memory: Memory, diagram: Diagram, summary: str, unshared: int, hues: Sequence[int]) -> PageData:
+def page_data(memory: Memory, diagram: Diagram, summary: str, unshared: int) -> PageData:
     """The data of a page. Time O(n log n) for the places of items."""
     return PageData(
         summary=summary,
         unshared=unshared,
-        hues=hues,
+        colours=COLOURS,
         boxes=box_rows(memory),
         reserved=[ReservedRow(x.nbytes, x.offset, x.first, x.last, x.block) for x in memory.reserved],
         nbytes=memory.nbytes,
@@ -138,15 +147,30 @@ def box_rows(memory: Memory) -> list[BoxRow]:
 
 
 def item_rows(diagram: Diagram) -> list[ItemRow]:
-    columns, layers = layered([x.operands for x in diagram.items])
+    folded = folded_of(diagram)
+    whole = [x.operands for x in diagram.items]
+    kept = [i for i, is_folded in enumerate(folded) if not is_folded]
+    number = {i: k for k, i in enumerate(kept)}
+    few = [[number[x] for x in whole[i] if x in number] for i in kept]
+    places, all_places = dict(zip(kept, zip(*layered(few)))), zip(*layered(whole))
     return [
         ItemRow(
             name=plain(x.name), kind=x.kind, spec=x.spec, where=plain(x.where), value=x.value, nbytes=x.nbytes,
-            step=x.step, box=x.box, block=x.block, operands=x.operands, output=x.output,
-            column=round(column, 2), layer=layer,
+            step=x.step, box=x.box, block=x.block, operands=x.operands, output=x.output, folded=folded[i],
+            column=round(places.get(i, (0, 0))[0], 2), layer=places.get(i, (0, 0))[1],
+            whole_column=round(column, 2), whole_layer=layer,
         )
-        for x, column, layer in zip(diagram.items, columns, layers)
+        for i, (x, (column, layer)) in enumerate(zip(diagram.items, all_places))
     ]  # fmt: skip
+
+
+def folded_of(diagram: Diagram) -> list[bool]:
+    """Constants and views of nothing else, but for outputs."""
+    folded: list[bool] = []
+    for x in diagram.items:
+        is_view = x.kind == VIEW and all(folded[i] for i in x.operands)
+        folded.append((x.kind == CONST or is_view) and not x.output)
+    return folded
 
 
 def as_json(data: PageData) -> dict[str, Any]:

@@ -1,9 +1,15 @@
-"""Names and numbers as they stand in pictures: safe to show, never longer than fits, one hue for one block of bytes."""
+"""Names and numbers as they stand in pictures: safe to show, never longer than fits; a colour for each block of bytes."""
 
 from html import escape
 
 LONGEST = 200  # characters of a name
-HUES = 36  # blocks with hues of their own; then they come round again
+COLOURS = tuple(
+    f"#{x}"
+    for x in "91c8ed dfdf3a c77d6b f1f1a7 a3dcc5 a77bea dfad3a b68bc1 47d163 ce7e8e a7a7f1 c9c99c d5bddb df7c3a a6e665 "
+    "6b99c7 dca8a3 ce7eae".split()
+)
+"""Of blocks; then they come round again. Any two are told apart by readers who see red and green alike, too, and dark
+letters can be read on all; drawn from colours of even brightness, each the farthest from those before it."""
 
 
 def plain(text: str) -> str:
@@ -25,6 +31,6 @@ def markup(text: str) -> str:
     return escape("\n".join(map(plain, text.split("\n"))), quote=True)
 
 
-def hue_of(block: int) -> int:
-    """Degrees on the circle of colours; neighbouring numbers are far apart."""
-    return block * 130 % 360
+def colour_of(block: int) -> str:
+    """The colour of a block's bytes, the same in every picture; neighbouring numbers are far apart."""
+    return COLOURS[block % len(COLOURS)]

@@ -147,3 +147,14 @@ def test_an_error_of_the_user_s_module_keeps_its_cause(module):
     with pytest.raises(FormatError) as caught:
         load_model(f"{module}:broken")
     assert isinstance(caught.value.__cause__, OSError)
+
+
+def test_a_graph_that_cannot_be_read_in_one_picture_is_refused(module, tmp_path, capsys):
+    (tmp_path / "long.py").write_text(
+        "import numpy as np, cgraph as cg\nx = y = cg.Var((4, 4))\nfor _ in range(200):\n    y = np.cumsum(y, 0)\n"
+    )
+    for ending in ("svg", "png"):
+        assert main(["view", "long:y", "--graph", "-o", str(tmp_path / f"long.{ending}")]) == 2
+        assert "nodes in one picture cannot be read; -o page.html" in capsys.readouterr().err
+    assert main(["view", "long:y", "-o", str(tmp_path / "long.html")]) == 0
+    assert main(["view", "long:y", "-o", str(tmp_path / "long.dot")]) == 0

@@ -43,7 +43,7 @@ def test_every_field_that_a_script_reads_is_written_and_every_field_that_is_writ
 
 def test_the_data_of_a_page_is_the_records():
     compiled = example()
-    data = page_data(memory_of(compiled), diagram_of(compiled), "summary", 5, [1, 2])
+    data = page_data(memory_of(compiled), diagram_of(compiled), "summary", 5)
     written = json.loads(json.dumps(as_json(data)))
     assert set(written) == set(PageData._fields)
     for name, record in TABLES.items():

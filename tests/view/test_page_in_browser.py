@@ -176,3 +176,53 @@ def test_four_thousand_nodes_can_be_searched_and_selected(show):
     browser.find_element("id", "search").send_keys("sin\n")
     assert text(browser, "matches") == "1 of 2000"
     assert text(browser, "selected").startswith("sin float32[64]")
+
+
+def constants():
+    """A sum with what is made of constants; the packed ones and the views of them are folded."""
+    x = cg.Var((8, 8), name="x")
+    return planned(cg.broadcast_to(np.arange(8, dtype="float32"), (8, 8)).T + np.sin(x))
+
+
+def test_constants_are_folded_until_they_are_asked_for(show):
+    browser = show(constants())
+    hidden = "return window.cgraph.graph.items.filter((item) => item.hidden).map((item) => item.name).sort()"
+    names = browser.execute_script(hidden)
+    button = browser.find_element("id", "constants")
+    assert len(names) >= 1 and "x" not in names and button.text.startswith(str(len(names)))
+    at = "const {graph: g, graphView: v} = window.cgraph, i = g.items[arguments[0]]; return [v.toX(i.x), v.toY(i.y)]"
+    fold = "return window.cgraph.graph.items.findIndex((item) => item.folded)"
+    where = browser.execute_script(fold)
+    button.click()
+    wait_for_frame(browser)
+    assert browser.execute_script(hidden) == [] and button.get_attribute("aria-pressed") == "true"
+    click(browser, "graph", *browser.execute_script(at, where))
+    assert any(text(browser, "selected").startswith(name) for name in names)
+    button.click()
+    wait_for_frame(browser)
+    assert browser.execute_script(hidden) == names
+
+
+def test_a_long_graph_has_a_map_that_leads_to_its_end(show):
+    node = cg.Var((64,), name="x")
+    for i in range(250):
+        node = np.cumsum(node) if i % 2 else np.cos(node)
+    browser = show(planned(node))
+    map_of = "return window.cgraph.graph.map(window.cgraph.graphView)"
+    found = browser.execute_script(map_of)
+    click(browser, "graph", found["left"] + found["wide"] / 2, found["top"] + found["tall"] - 2)
+    seen = "const v = window.cgraph.graphView; return [v.fromY(0), v.fromY(v.height)]"
+    last = browser.execute_script("return Math.max(...window.cgraph.graph.items.map((item) => item.y))")
+    low, high = browser.execute_script(seen)
+    assert low < last < high
+    browser.execute_script("window.cgraph.graphView.fit()")
+    assert browser.execute_script(map_of) is None
+
+
+def test_the_legend_tells_every_mark(show):
+    browser = show(example())
+    legend = browser.find_element("id", "legend")
+    assert not legend.find_element("css selector", "div").is_displayed()
+    legend.find_element("css selector", "summary").click()
+    marks = legend.find_elements("css selector", "i")
+    assert len(marks) == 14 and all(x.is_displayed() and x.size["width"] for x in marks)

@@ -2,6 +2,8 @@
 
 const NODE_WIDTH = 128, NODE_HEIGHT = 42, COLUMN = 146, ROW = 78;
 const NEAR = 0.3; // scale below which names cannot be read
+const MAPPED = 0.5; // share of the graph in sight below which there is a small map of the whole
+const MAP_WIDTH = 150, MAP_LEAST = 24; // of the map, in pixels
 const LONG = 6; // layers; longer edges are paler
 
 /** The graph in layers: operands above users, colours by block. */
@@ -12,18 +14,28 @@ class GraphPicture {
     this.updates = records(page.data.updates);
     this.users = this.items.map(() => []);
     this.items.forEach((item, i) => {
-      item.x = item.column * COLUMN;
-      item.y = item.layer * ROW;
       for (const x of item.operands) this.users[x].push(i);
     });
     this.margins = [0, 0, 0, 0];
     this.uniform = true;
+    this.fold(this.items.some((item) => !item.folded));
+  }
+
+  /** Show constants, or leave them out. */
+  fold(folded) {
+    this.folded = folded;
+    for (const item of this.items) {
+      item.x = (folded ? item.column : item.whole_column) * COLUMN;
+      item.y = (folded ? item.layer : item.whole_layer) * ROW;
+      item.hidden = folded && item.folded === 1;
+    }
     this.box = this.extent();
   }
 
   extent() {
     let [x0, y0, x1, y1] = [Infinity, Infinity, -Infinity, -Infinity];
-    for (const { x, y } of this.items) {
+    for (const { x, y, hidden } of this.items) {
+      if (hidden) continue;
       x0 = Math.min(x0, x);
       x1 = Math.max(x1, x);
       y0 = Math.min(y0, y);
@@ -39,6 +51,7 @@ class GraphPicture {
   pick(x, y) {
     for (let i = this.items.length - 1; i >= 0; i--) {
       const item = this.items[i];
+      if (item.hidden) continue;
       if (Math.abs(item.x - x) <= NODE_WIDTH / 2 && Math.abs(item.y - y) <= NODE_HEIGHT / 2) return i;
     }
     return -1;
@@ -54,6 +67,7 @@ class GraphPicture {
   click(i) { this.page.select(i < 0 ? -1 : this.items[i].box, i, "memory"); }
 
   reveal(view, i) {
+    if (this.items[i].hidden) this.page.fold(false);
     const { x, y } = this.items[i];
     if (view.scaleX < NEAR) view.zoom(0.75 / view.scaleX, 1, view.width / 2, view.height / 2);
     view.show(x - NODE_WIDTH, y - NODE_HEIGHT * 2, x + NODE_WIDTH, y + NODE_HEIGHT * 2);
@@ -64,7 +78,9 @@ class GraphPicture {
     const { ink, selected } = this.page;
     pen.lineWidth = Math.max(0.5, Math.min(1.4, view.scaleX * 1.6));
     const isLong = (x, i) => this.items[i].y - this.items[x].y > LONG * ROW;
-    const edges = (long) => (i) => this.items[i].operands.filter((x) => isLong(x, i) === long).map((x) => [x, i]);
+    const isShown = (x, i) => !this.items[x].hidden && !this.items[i].hidden;
+    const edges = (long) => (i) => this.items[i].operands.filter((x) => isShown(x, i) && isLong(x, i) === long)
+      .map((x) => [x, i]);
     pen.globalAlpha = 0.3;
     this.drawEdges(pen, view, sight, ink("--edge"), edges(true));
     pen.globalAlpha = 1;
@@ -73,15 +89,62 @@ class GraphPicture {
     if (selected.item >= 0) {
       pen.lineWidth = Math.max(1.5, 2.2 * view.scaleX);
       const near = [...this.items[selected.item].operands.map((x) => [x, selected.item]),
-        ...this.users[selected.item].map((user) => [selected.item, user])];
+        ...this.users[selected.item].map((user) => [selected.item, user])].filter(([x, i]) => isShown(x, i));
       this.drawEdges(pen, view, sight, ink("--accent"), (i) => (i === selected.item ? near : []));
     }
     this.items.forEach((item, i) => {
-      const { x, y } = item;
+      const { x, y, hidden } = item;
+      if (hidden) return;
       if (x + NODE_WIDTH < sight[0] || x - NODE_WIDTH > sight[2]) return;
       if (y + NODE_HEIGHT < sight[1] || y - NODE_HEIGHT > sight[3]) return;
       this.drawNode(pen, view, item, i);
     });
+    this.drawMap(pen, view);
+  }
+
+  /** Where the small map of the whole graph stands, when much of it is out of sight: left, top and scale. */
+  map(view) {
+    const [x0, y0, x1, y1] = this.box, { width, height } = view;
+    const part = Math.min(1, width / view.scaleX / (x1 - x0)) * Math.min(1, height / view.scaleY / (y1 - y0));
+    if (part > MAPPED) return null;
+    const scale = Math.min(MAP_WIDTH / (x1 - x0), (height * 0.6) / (y1 - y0));
+    const wide = Math.max((x1 - x0) * scale, MAP_LEAST), tall = (y1 - y0) * scale;
+    return { left: width - wide - 10, top: 10, wide, tall, scaleX: wide / (x1 - x0), scaleY: scale };
+  }
+
+  drawMap(pen, view) {
+    const map = this.map(view);
+    if (!map) return;
+    const { ink, selected, step } = this.page, [x0, y0] = this.box;
+    const toX = (x) => map.left + (x - x0) * map.scaleX, toY = (y) => map.top + (y - y0) * map.scaleY;
+    pen.globalAlpha = 0.92;
+    pen.fillStyle = ink("--panel");
+    pen.fillRect(map.left - 4, map.top - 4, map.wide + 8, map.tall + 8);
+    pen.globalAlpha = 1;
+    pen.strokeStyle = ink("--line");
+    pen.lineWidth = 1;
+    pen.strokeRect(map.left - 4, map.top - 4, map.wide + 8, map.tall + 8);
+    const w = Math.max(2, NODE_WIDTH * map.scaleX), h = Math.max(1, NODE_HEIGHT * map.scaleY);
+    this.items.forEach((item, i) => {
+      if (item.hidden) return;
+      const strong = i === selected.item || item.step === step;
+      pen.fillStyle = strong ? ink("--accent") : item.box >= 0 ? this.page.colour(item.block) : ink("--edge");
+      const grown = strong ? 2 : 0;
+      pen.fillRect(toX(item.x) - w / 2 - grown, toY(item.y) - h / 2 - grown, w + 2 * grown, h + 2 * grown);
+    });
+    const bound = (at, low, span) => Math.max(low - 4, Math.min(at, low + span + 4));
+    const left = bound(toX(view.fromX(0)), map.left, map.wide), right = bound(toX(view.fromX(view.width)), map.left, map.wide);
+    const top = bound(toY(view.fromY(0)), map.top, map.tall), bottom = bound(toY(view.fromY(view.height)), map.top, map.tall);
+    pen.strokeStyle = ink("--ink");
+    pen.lineWidth = 1.5;
+    pen.strokeRect(left, top, right - left, bottom - top);
+  }
+
+  /** The place in the graph that a place on the small map shows; null beside it. */
+  mapped(view, px, py) {
+    const map = this.map(view);
+    if (!map || px < map.left - 4 || px > map.left + map.wide + 4 || py < map.top - 4 || py > map.top + map.tall + 4) return null;
+    return [this.box[0] + (px - map.left) / map.scaleX, this.box[1] + (py - map.top) / map.scaleY];
   }
 
   drawEdges(pen, view, sight, colour, edgesOf) {

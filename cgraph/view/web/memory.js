@@ -28,6 +28,7 @@ class MemoryPicture {
   }
 
   start() {}
+  mapped() { return null; }
 
   hover(i, event) { this.page.tip(i < 0 ? "" : this.page.aboutBox(i), event); }
 
@@ -64,7 +65,7 @@ class MemoryPicture {
     this.boxes.forEach((b, i) => this.drawBox(pen, view, b, i, labels));
     pen.font = "11px system-ui, sans-serif";
     pen.fillStyle = "#1f2937";
-    for (const [text, x, y] of labels) pen.fillText(text, x, y);
+    for (const [text, x, y, turned] of labels) turned ? upright(pen, text, x, y) : pen.fillText(text, x, y);
     this.drawMarks(pen, view);
     pen.restore();
     this.drawUse(pen, view);
@@ -88,9 +89,12 @@ class MemoryPicture {
       pen.fillRect(x - 0.5, y, 1.5, h - gap);
     }
     if (this.page.matches.has(i)) this.outline(pen, ink("--match"), Math.min(2.5, Math.max(0.6, w / 4)), x, y, w, h);
-    if (h < 13 || w < 24) return;
-    const from = Math.max(x, left), text = fitted(b.name, x + w - from - 8, 6.4);
-    if (text) labels.push([text, from + 4, Math.max(y, top) + 12]);
+    const from = Math.max(x, left), to = Math.min(x + w, left + width), low = Math.min(y + h, top + height);
+    const across = h < 13 ? "" : fitted(b.name, to - from - 8, 6.4);
+    if (across) return labels.push([across, from + 4, Math.max(y, top) + 12, false]);
+    const along = to - from < 13 ? "" : fitted(b.name, low - Math.max(y, top) - 8, 6.4);
+    if (along) labels.push([along, from + 11, low - 4, true]);
+    return undefined;
   }
 
   outline(pen, colour, width, x, y, w, h) {
@@ -120,8 +124,23 @@ class MemoryPicture {
     pen.setLineDash([]);
     pen.fillStyle = ink("--peak");
     pen.globalAlpha = 0.1;
-    pen.fillRect(view.toX(data.peak), 0, Math.max(view.scaleX, 2), view.height);
+    const peak = view.toX(data.peak), wide = Math.max(view.scaleX, 2);
+    pen.fillRect(peak, 0, wide, view.height);
     pen.globalAlpha = 1;
+    this.drawPeak(pen, peak + wide / 2, view.inner);
+  }
+
+  /** A mark above the step with the most bytes, however narrow it is. */
+  drawPeak(pen, x, { left, top, width }) {
+    pen.beginPath();
+    pen.moveTo(x, top + 8);
+    pen.lineTo(x - 5, top);
+    pen.lineTo(x + 5, top);
+    pen.fill();
+    pen.font = "600 11px system-ui, sans-serif";
+    pen.textAlign = x > left + width / 2 ? "right" : "left";
+    pen.fillText("peak", x + (x > left + width / 2 ? -8 : 8), top + 10);
+    pen.textAlign = "left";
   }
 
   drawGrid(pen, view) {
@@ -198,4 +217,13 @@ class MemoryPicture {
     pen.globalAlpha = 1;
     pen.fillRect(Math.max(x, left), top, 1.5, height + 62);
   }
+}
+
+/** Text that is read from below. */
+function upright(pen, text, x, y) {
+  pen.save();
+  pen.translate(x, y);
+  pen.rotate(-Math.PI / 2);
+  pen.fillText(text, 0, 0);
+  pen.restore();
 }

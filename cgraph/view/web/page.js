@@ -16,7 +16,7 @@ class Page {
       if (!this.inks.has(name)) this.inks.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
       return this.inks.get(name);
     };
-    this.colours = data.hues.map((hue) => `hsl(${hue} 62% 72%)`);
+    this.colours = data.colours;
     this.stripes = makeStripes();
     this.memory = new MemoryPicture(this);
     this.graph = new GraphPicture(this);
@@ -54,6 +54,20 @@ class Page {
         button.addEventListener("click", action);
       }
     }
+    const count = this.graph.items.filter((item) => item.folded).length;
+    if (!count) return;
+    const button = add(byId("graph-tools"), "button", count === 1 ? "1 constant" : `${count} constants`);
+    button.id = "constants";
+    button.title = "Show or leave out constants and views of them";
+    button.addEventListener("click", () => this.fold(!this.graph.folded));
+    this.fold(this.graph.folded);
+  }
+
+  /** Leave constants out of the graph, or show them. */
+  fold(folded) {
+    this.graph.fold(folded);
+    byId("constants")?.setAttribute("aria-pressed", String(!folded));
+    this.graphView.fitted ? this.graphView.fit() : this.graphView.keepInside();
   }
 
   listen() {

@@ -5,7 +5,7 @@
  *
  * picture: `bounds()` -> [x0, y0, x1, y1]; `draw(pen, viewport)`; `pick(x, y)` -> index or -1; `hover(index, event)`;
  *   `click(index, x, y)`; `start(viewport)`: once, when its size is known; `margins`: [left, top, right, bottom] in pixels; `uniform`: one scale for both axes;
- *   `nearest`: pixels per unit that zooming stops at
+ *   `nearest`: pixels per unit that zooming stops at; `mapped(viewport, px, py)` -> [x, y] of a small map, or null
  */
 class Viewport {
   constructor(canvas, picture) {
@@ -90,10 +90,7 @@ class Viewport {
     const { width, height } = this.inner;
     const spanX = width / this.scaleX, spanY = height / this.scaleY;
     if (x0 >= this.x && x1 <= this.x + spanX && y0 >= this.y && y1 <= this.y + spanY) return this.request();
-    this.x = (x0 + x1) / 2 - spanX / 2;
-    this.y = (y0 + y1) / 2 - spanY / 2;
-    this.fitted = false;
-    return this.keepInside();
+    return this.centre((x0 + x1) / 2, (y0 + y1) / 2);
   }
 
   keepInside() {
@@ -121,9 +118,25 @@ class Viewport {
     });
   }
 
+  /** Go to what a pointer shows on the picture's small map, if it has one there. */
+  toMapped(event) {
+    const place = this.picture.mapped(this, event.offsetX, event.offsetY);
+    if (!place) return false;
+    this.centre(...place);
+    return true;
+  }
+
+  /** Bring a place into the middle. */
+  centre(x, y) {
+    this.x = x - this.inner.width / this.scaleX / 2;
+    this.y = y - this.inner.height / this.scaleY / 2;
+    this.fitted = false;
+    this.keepInside();
+  }
+
   listen() {
     const { canvas, picture } = this;
-    let start = null;
+    let start = null, onMap = false;
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
       const factor = Math.exp(-Math.max(-200, Math.min(200, event.deltaY || event.deltaX)) * 0.002);
@@ -131,10 +144,13 @@ class Viewport {
       this.zoom(upOnly ? 1 : factor, acrossOnly ? 1 : factor, event.offsetX, event.offsetY);
     }, { passive: false });
     canvas.addEventListener("pointerdown", (event) => {
-      start = { px: event.offsetX, py: event.offsetY, x: this.x, y: this.y, moved: false };
       canvas.setPointerCapture(event.pointerId);
+      onMap = this.toMapped(event);
+      if (onMap) return;
+      start = { px: event.offsetX, py: event.offsetY, x: this.x, y: this.y, moved: false };
     });
     canvas.addEventListener("pointermove", (event) => {
+      if (onMap) return this.toMapped(event);
       const x = this.fromX(event.offsetX), y = this.fromY(event.offsetY);
       if (!start) {
         const found = picture.pick(x, y, event);
@@ -152,13 +168,17 @@ class Viewport {
       return this.keepInside();
     });
     canvas.addEventListener("pointerup", (event) => {
+      if (onMap) {
+        onMap = false;
+        return;
+      }
       const clicked = start && !start.moved;
       start = null;
       canvas.classList.remove("moving");
       const x = this.fromX(event.offsetX), y = this.fromY(event.offsetY);
       if (clicked) picture.click(picture.pick(x, y, event), x, y);
     });
-    canvas.addEventListener("pointercancel", () => { start = null; });
+    canvas.addEventListener("pointercancel", () => { start = null; onMap = false; });
     canvas.addEventListener("pointerleave", (event) => picture.hover(-1, event));
     canvas.addEventListener("dblclick", () => this.fit());
   }
@@ -181,5 +201,5 @@ function fitted(text, pixels, letter) {
   if (text.length <= room) return text;
   const last = text.slice(text.lastIndexOf("/") + 1);
   if (last.length <= room) return last;
-  return room >= 4 ? `${last.slice(0, room - 1)}…` : "";
+  return room >= 8 ? `${last.slice(0, room - 1)}…` : "";
 }
