@@ -1,4 +1,4 @@
-"""Names and numbers as they stand in pictures: safe to show, never longer than fits; a colour for each block of bytes."""
+"""Names and numbers as they stand in pictures: safe to show, no longer than fits; a colour for each block of bytes."""
 
 from html import escape
 
