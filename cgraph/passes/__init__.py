@@ -16,6 +16,7 @@ from cgraph.passes.fuse_stencils import fuse_stencils
 from cgraph.passes.integers import integers
 from cgraph.passes.lower_cpu import lower_cpu
 from cgraph.passes.pack_matmul import pack_matmul
+from cgraph.passes.spell_bytes import spell_bytes
 from cgraph.passes.tidy_loops import tidy_loops
 
 PASSES = (
@@ -26,12 +27,12 @@ PASSES = (
 def prepared(
     roots: tuple[Node, ...], target: Target, passes: bool, winograd: bool, keep: Keep = in_place
 ) -> tuple[Node, ...]:
-    """The whole way for the CPU; without passes, constants are made readable and nothing else.
+    """The whole way for the CPU; without passes, ops on bytes are spelled out and constants made readable, no more.
 
     `keep`: where packed constants go.
     """
+    roots = integers(roots) if passes and not target.is_gpu else spell_bytes(roots)
     if passes:
-        roots = roots if target.is_gpu else integers(roots)
         roots = lowered(rewritten(roots), target, winograd, keep)
     return align_constants(roots, keep)
 

@@ -51,11 +51,12 @@ class Quantised(Network):
         return {"dtype": self.dtype, **(how or self.scaled(size))}
 
     def filters(self, shape: tuple[int, ...], axis: int, count: int) -> int:
-        """Weights around 0, with a scale for each of some filters, or one; of uint8 around 128."""
+        """Weights around 0, with a scale for each of some filters, or one; of uint8 around 128 or another number."""
         low = 0 if self.dtype == "uint8" else -127
         values = self.rng.integers(low, low + 255, shape).astype(self.dtype)
         if self.dtype == "uint8" or count == 1:
-            return self.constant(values, scale=0.01, zero=SIGNS[self.dtype])
+            around = SIGNS[self.dtype] + int(self.dtype == "uint8" and self.rng.choice((0, -31, 17)))
+            return self.constant(values, scale=0.01, zero=around)
         return self.constant(values, scale=self.rng.uniform(0.001, 0.02, count), zero=(0, axis))
 
     def bias(self, count: int) -> int:

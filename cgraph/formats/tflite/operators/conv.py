@@ -78,19 +78,33 @@ def convolved(c: Context, x: Node, f: Node, groups: int) -> Value:
 
 def convolved_bytes(c: Context, x: Node, f: Node, op: Conv2d) -> Node:
     """Exact sums, scaled by a factor for each filter and rounded twice."""
-    weights = constant_filters(c, f)
+    weights, zero = constant_filters(c, f)
     scale = np.float64(c[0].bytes.scale) * c[1].bytes.scales.astype("float64") / np.float64(c.result.scale)
-    result = Result("u1", c.result.zero, *bounds_of(c), fixed="twice")
-    numbers = bias_of(c, 2, len(weights)), parts_of(np.broadcast_to(scale, len(weights)))
-    return apply(IntegerConv(op, c[0].bytes.zero, result), x, *(Const(y, copy=False) for y in (weights, *numbers)))
+    bias, factors = bias_of(c, 2, len(weights)), parts_of(np.broadcast_to(scale, len(weights)))
+    if not zero:
+        result = Result("u1", c.result.zero, *bounds_of(c), fixed="twice")
+        return convolution(c, op, result, x, weights, bias, factors)
+    total = convolution(c, op, Result("i4"), x, weights, bias, factors)
+    ones = np.ones((op.groups, *weights.shape[1:]), "int8")  # filters around another number add it to each sum
+    c.known.allowance.spend("it", nbytes=ones.nbytes)
+    seen = convolution(c, op, Result("i4"), x, ones, np.zeros(op.groups, "int32"), np.zeros((2, op.groups), "int32"))
+    total = total - cg.repeat(seen, len(weights) // op.groups, axis=1) * np.int32(zero)
+    return as_bytes(cg.fixed_product(total, *factors.reshape((2, -1, 1, 1))), c.result, bounds_of(c))
 
 
-def constant_filters(c: Context, f: Node) -> np.ndarray:
-    """Filters of int8, around 0; of uint8 those around 128."""
+def convolution(c: Context, op: Conv2d, result: Result, x: Node, *constants: np.ndarray) -> Node:
+    return apply(IntegerConv(op, c[0].bytes.zero, result), x, *(Const(y, copy=False) for y in constants))
+
+
+def constant_filters(c: Context, f: Node) -> tuple[np.ndarray, int]:
+    """Filters of int8, and the number that they are around; those of uint8 are 128 smaller here, and it, too."""
     quantised = c[1].bytes
-    if not isinstance(f.op, ConstOp) or f.size == 0 or (quantised.zeros != (0 if quantised.is_signed else SIGN)).any():
-        raise FormatError("quantised filters that are computed, empty or have a zero point are not supported")
-    return f.op.array if quantised.is_signed else (f.op.array ^ np.uint8(SIGN)).view("int8")
+    if not isinstance(f.op, ConstOp) or f.size == 0 or (quantised.is_signed and quantised.zeros.any()):
+        raise FormatError("quantised filters that are computed, empty, or of int8 with a zero point are not supported")
+    if quantised.is_signed:
+        return f.op.array, 0
+    c.known.allowance.spend("it", nbytes=f.nbytes)
+    return (f.op.array ^ np.uint8(SIGN)).view("int8"), quantised.zero - SIGN
 
 
 def bias_of(c: Context, i: int, count: int) -> np.ndarray:
@@ -120,8 +134,10 @@ def conv_transpose(c: Context) -> Value:
 
 def transposed_bytes(c: Context, f: Node, options: dict) -> Node:
     """Sums in float64, which holds each exactly."""
-    weights, x = constant_filters(c, f).astype("float64"), cg.astype(centred(c[2], c[2].images), "float64")
-    total = cg.astype(cg.conv_transpose2d(x, weights, **options), "int32")
+    weights, zero = constant_filters(c, f)
+    c.known.allowance.spend("it", nbytes=8 * weights.size)
+    x = cg.astype(centred(c[2], c[2].images), "float64")
+    total = cg.astype(cg.conv_transpose2d(x, weights.astype("float64") - zero, **options), "int32")
     bias = bias_of(c, 3, f.shape[1]).reshape((-1, 1, 1))
     scale = np.float64(c[2].bytes.scale) * c[1].bytes.scales.astype("float64") / np.float64(c.result.scale)
     factor, shift = parts_of(np.broadcast_to(scale, f.shape[1])).reshape((2, -1, 1, 1))

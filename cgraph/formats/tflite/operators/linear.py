@@ -32,12 +32,17 @@ def fully_connected(c: Context) -> Node:
 
 def product_of_bytes(c: Context, x: Node, w: Node) -> Node:
     """Exact sums, scaled and rounded once. One scale is a product in float32, one for each column in float64."""
-    weights, sx, sw, sy = constant_filters(c, w), c[0].bytes.scale, c[1].bytes.scales, np.float64(c.result.scale)
+    (weights, zero), sx, sw = constant_filters(c, w), c[0].bytes.scale, c[1].bytes.scales
     scale = np.float64(sx) * sw.astype("float64") if sw.size > 1 else (sx * sw).astype("float64")
-    result = Result("u1", c.result.zero, *bounds_of(c), fixed="once")
     count = weights.shape[1]
-    numbers = bias_of(c, 2, count), parts_of(np.broadcast_to(scale / sy, count))
-    return apply(IntegerMatmul(c[0].bytes.zero, result), x, *(Const(y, copy=False) for y in (weights, *numbers)))
+    bias, factors = bias_of(c, 2, count), parts_of(np.broadcast_to(scale / np.float64(c.result.scale), count))
+    result = Result("i4") if zero else Result("u1", c.result.zero, *bounds_of(c), fixed="once")
+    constants = (Const(y, copy=False) for y in (weights, bias, factors))
+    total = apply(IntegerMatmul(c[0].bytes.zero, result), x, *constants)
+    if not zero:
+        return total
+    seen = cg.astype(cg.sum(centred(c[0], x), axis=1, keepdims=True), "int32")  # a column around another number adds it
+    return as_bytes(cg.fixed_product(total - seen * np.int32(zero), *factors, once=True), c.result, bounds_of(c))
 
 
 def rows_of(c: Context, k: int) -> tuple[int, ...]:

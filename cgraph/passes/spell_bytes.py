@@ -1,0 +1,61 @@
+"""Ops on bytes written down as plain ones, for devices without kernels for them."""
+
+import numpy as np
+
+from cgraph.ir.graph import Node, apply
+from cgraph.kernels.calls.conv8 import Result
+from cgraph.ops.arithmetic import clip
+from cgraph.ops.fixed import fixed_product
+from cgraph.ops.linear import matmul
+from cgraph.ops.physical.integer import PIXELS, IntegerConv, IntegerMatmul, PixelSum
+from cgraph.ops.reduce import sum as sum_along
+from cgraph.ops.shape import reshape
+from cgraph.passes.rewrite import rewrite
+
+
+def spell_bytes(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Convolutions and products of bytes by float64, which holds every sum exactly: same values, more nodes.
+
+    Not taken: results in float32, which files of floats are read as and only the pass `integers` makes.
+    """
+    return rewrite(outputs, RULES)
+
+
+def spelled_conv(node: Node) -> Node | None:
+    """conv(x - zero, f) + bias, as bytes"""
+    op, (x, f, bias, scale, *rest) = node.op, node.operands
+    assert isinstance(op, IntegerConv)
+    if rest or not is_whole(op.result):
+        return None
+    total = apply(op.conv, x.astype("float64") - float(op.zero), f.astype("float64")).astype("int32")
+    total = total + reshape(bias, (-1, 1, 1))
+    return total if op.result.dtype == "i4" else as_bytes(total, op.result, reshape(scale, (2, -1, 1, 1)))
+
+
+def spelled_matmul(node: Node) -> Node | None:
+    """(x - zero) @ y + bias, as bytes"""
+    op, (x, y, bias, scale) = node.op, node.operands
+    assert isinstance(op, IntegerMatmul)
+    if not is_whole(op.result):
+        return None
+    total = matmul(x.astype("int32") - np.int32(op.zero), y.astype("int32")) + bias
+    return total if op.result.dtype == "i4" else as_bytes(total, op.result, scale)
+
+
+def spelled_sum(node: Node) -> Node:
+    """the sum over pixels, of int32"""
+    return sum_along(node.operands[0].astype("int32"), axis=PIXELS, keepdims=True).astype("int32")
+
+
+def is_whole(result: Result) -> bool:
+    """No floats on the way."""
+    return result.dtype == "i4" or bool(result.fixed)
+
+
+def as_bytes(total: Node, result: Result, scale: Node) -> Node:
+    """Sums times factors and shifts, between bounds."""
+    made = fixed_product(total, scale[0], scale[1], result.fixed == "once") + np.int32(result.zero)
+    return clip(made, result.low, result.high).astype("uint8")
+
+
+RULES = [(IntegerConv, spelled_conv), (IntegerMatmul, spelled_matmul), (PixelSum, spelled_sum)]
