@@ -10,7 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import cgraph as cg
 import nn
+from cgraph.formats import tflite
+from cgraph.formats.keras_graph import load_keras
 from cgraph.formats.torch_file import read_torch
 from nn.models.faces import faces_of
 from nn.models.torch_names import blazeface_arrays, resnet_arrays
@@ -64,21 +67,34 @@ def test_resnet20_is_as_right_on_cifar10_as_its_weights_allow():
     arrays = read_torch(shared("resnet_cifar10/resnet20-12fca82f.th"))
     nn.set_values(model, resnet_arrays(arrays, model, "state_dict.module."))
     pictures, wanted = cifar10()
-    scores = nn.compile(model, batch=50)(pictures)
+    found = (pictures / 255 - np.float32(MEAN)) / np.float32(DEVIATION)
+    scores = nn.compile(model, batch=50)(np.ascontiguousarray(found.transpose(0, 3, 1, 2)))
     assert (scores.argmax(1) == wanted).mean() == pytest.approx(0.804, abs=0.003)
 
 
 def cifar10() -> tuple[np.ndarray, np.ndarray]:
+    """Pictures ``[n, h, w, 3]`` of 0 to 255, and their classes."""
     image = pytest.importorskip("PIL.Image")
     pictures, wanted = [], []
     with tarfile.open(shared("cifar10/cifar10_test_100_per_class.tar")) as archive:
         for name in sorted(n for n in archive.getnames() if n.endswith(".jpg")):
             file = archive.extractfile(name)
             assert file is not None
-            pictures.append(np.asarray(image.open(io.BytesIO(file.read())).convert("RGB"), np.float32) / 255)
+            pictures.append(np.asarray(image.open(io.BytesIO(file.read())).convert("RGB"), np.float32))
             wanted.append(CLASSES.index(Path(name).parent.name))
-    found = (np.stack(pictures) - np.float32(MEAN)) / np.float32(DEVIATION)
-    return np.ascontiguousarray(found.transpose(0, 3, 1, 2)), np.array(wanted)
+    return np.stack(pictures), np.array(wanted)
+
+
+@pytest.mark.slow
+def test_resnet8_of_bytes_is_as_right_as_its_floats():
+    """MLPerf Tiny's network as TFLite and as Keras file: within half a point."""
+    pictures, wanted = cifar10()
+    keras = load_keras(shared("mlperf_tiny/pretrainedResnet.h5"), n=len(pictures))
+    floats = cg.compile(keras.outputs[0], keras.inputs)(np.ascontiguousarray(pictures.transpose(0, 3, 1, 2)))
+    bytes_ = tflite.load(shared("mlperf_tiny/pretrainedResnet_quant.tflite")).compile()
+    scores = np.concatenate([bytes_((x[None].astype("int16") - 128).astype("int8"))[0] for x in pictures])
+    right = [(found.argmax(1) == wanted).mean() for found in (floats, scores)]
+    assert right[0] > 0.7 and abs(right[0] - right[1]) <= 0.005
 
 
 @pytest.mark.slow

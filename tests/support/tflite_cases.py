@@ -152,6 +152,30 @@ def multiplied(net, kind, rng):
     return net.op(kind, [net.input(IMAGE), *weights], stride_w=2, stride_h=2, multiplier=2, activation=1)
 
 
+def small_weights(net, rng, shape, axis, count):
+    """Filters of int8 with a scale for each, or one."""
+    values = rng.integers(-127, 128, shape).astype("int8")
+    return net.constant(values, scale=rng.uniform(0.002, 0.004, count), zero=(0, axis))
+
+
+@case("CONV_2D", "DEPTHWISE_CONV_2D")
+def with_filters_of_bytes(net, kind, rng):
+    """Dynamic range: the run quantises its floats."""
+    x, bias, steps = net.input(IMAGE), constant(net, rng, 4), {"stride_w": 1, "stride_h": 1, "activation": 1}
+    if kind == "DEPTHWISE_CONV_2D":
+        return net.op(kind, [x, small_weights(net, rng, (1, 3, 3, 4), 3, 4), bias], multiplier=1, **steps)
+    weights = [small_weights(net, rng, (4, 3, 3, 4), 0, count) for count in (1, 4)]
+    return [net.op(kind, [x, w, bias], **steps) for w in weights]
+
+
+@case("FULLY_CONNECTED")
+def with_weights_of_bytes(net, kind, rng):
+    """A row of zeros among others, which has no range."""
+    x = net.op("MUL", [net.input((5, 24)), net.constant(np.float32([[1], [0], [2], [-3], [1e-3]]))])
+    weights, bias = [small_weights(net, rng, (7, 24), 0, count) for count in (1, 7)], constant(net, rng, 7)
+    return [net.op(kind, [x, w, bias], asymmetric=way) for w in weights for way in (False, True)]
+
+
 @case("TRANSPOSE_CONV")
 def enlarged(net, kind, rng):
     x, weights, bias = net.input((2, 3, 4, 4)), constant(net, rng, 5, 3, 3, 4), constant(net, rng, 5)

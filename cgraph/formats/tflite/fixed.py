@@ -57,9 +57,13 @@ def as_bytes(x: Node, to: Quantised, bounds: Bounds = (0, MOST)) -> Node:
 
 def bytes_of(x: Node, to: Quantised) -> Node:
     """Floats in quanta as bytes, halves away from zero."""
+    return cg.astype(cg.clip(halves_away(x) + np.float32(to.zero), 0.0, float(MOST)), "uint8")
+
+
+def halves_away(x: Node) -> Node:
+    """The nearest whole numbers, as floats, halves away from zero."""
     whole = cg.trunc(x)
-    whole = whole + cg.where(cg.greater_equal(cg.abs(x - whole), 0.5), cg.sign(x), cg.zeros_like(x))
-    return cg.astype(cg.clip(whole + np.float32(to.zero), 0.0, float(MOST)), "uint8")
+    return whole + cg.where(cg.greater_equal(cg.abs(x - whole), 0.5), cg.sign(x), cg.zeros_like(x))
 
 
 def floats_for(x: Value, node: Node) -> Node:

@@ -119,7 +119,7 @@ OPTIONS = {
     ),
     "DEPTH_TO_SPACE": options(94, "block:i"),
     "DIV": options(29, "activation:b"),
-    "FULLY_CONNECTED": options(8, "activation:b weights_format:b keepdims:?"),
+    "FULLY_CONNECTED": options(8, "activation:b weights_format:b keepdims:? asymmetric:?"),
     "GATHER": options(23, "axis:i batch_axes:i"),
     "GELU": options(116, "approximate:?"),
     "L2_NORMALIZATION": options(12, "activation:b"),

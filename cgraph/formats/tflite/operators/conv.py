@@ -6,6 +6,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import Context, operator
 from cgraph.formats.tflite.context import images as made
+from cgraph.formats.tflite.dynamic import asymmetric, symmetric
 from cgraph.formats.tflite.fixed import as_bytes, bounds_of, centred, parts_of
 from cgraph.formats.tflite.value import SIGN, Value
 from cgraph.ir.graph import Node, apply
@@ -72,8 +73,22 @@ def convolved(c: Context, x: Node, f: Node, groups: int) -> Value:
     pad = padding(c, x.shape[2:], reach(f.shape[2:], dilation), stride)
     if c.is_quantised:
         return made(convolved_bytes(c, x, f, Conv2d(stride, pad, dilation, groups)))
-    y = cg.conv2d(x, f, stride=stride, pad=pad, dilation=dilation, groups=groups)
+    options = {"stride": stride, "pad": pad, "dilation": dilation, "groups": groups}
+    y = dynamic_conv(c, x, f, options) if c[1].quantised is not None else cg.conv2d(x, f, **options)
     return made(c.activated(biased(c, 2, y)))
+
+
+def dynamic_conv(c: Context, x: Node, f: Node, options: dict) -> Node:
+    """Floats, quantised image by image, with filters of int8; sums in float64, which holds each exactly."""
+    weights, _ = constant_filters(c, f)
+    if not c[1].bytes.is_signed or x.dtype != np.float32:
+        raise FormatError(f"{x.dtype} with filters of uint8 is not supported")
+    by_filter = c[1].bytes.scales.reshape((-1, 1, 1))
+    numbers, scale = (symmetric if by_filter.size == 1 else asymmetric)(x, (1, 2, 3))
+    c.known.allowance.spend("it", nbytes=8 * weights.size)
+    total = cg.conv2d(cg.astype(numbers, "float64"), weights.astype("float64"), **options)
+    total = cg.astype(total, "float32")
+    return total * by_filter * scale if by_filter.size > 1 and c.kind == "CONV_2D" else total * (by_filter * scale)
 
 
 def convolved_bytes(c: Context, x: Node, f: Node, op: Conv2d) -> Node:

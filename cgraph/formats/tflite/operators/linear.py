@@ -7,6 +7,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import Context, operator
+from cgraph.formats.tflite.dynamic import asymmetric, symmetric
 from cgraph.formats.tflite.fixed import as_bytes, bounds_of, centred, parts_of, scaled
 from cgraph.formats.tflite.operators.conv import bias_of, constant_filters
 from cgraph.ir.graph import Node, apply
@@ -25,9 +26,23 @@ def fully_connected(c: Context) -> Node:
     x = c[0].plain.reshape((prod(shape), w.shape[0]))
     if c.is_quantised:
         return product_of_bytes(c, x, w).reshape((*shape, w.shape[1]))
-    y = cg.matmul(x, w)
     bias = c.get(2)
+    if c[1].quantised is not None:
+        y = dynamic_product(c, x, w)
+        return c.activated(y if bias is None else bias.plain + y).reshape((*shape, w.shape[1]))
+    y = cg.matmul(x, w)
     return c.activated(y if bias is None else y + bias.plain).reshape((*shape, w.shape[1]))
+
+
+def dynamic_product(c: Context, x: Node, w: Node) -> Node:
+    """Floats, quantised row by row, with weights of int8."""
+    weights, _ = constant_filters(c, w)
+    if not c[1].bytes.is_signed or x.dtype != np.float32:
+        raise FormatError(f"{x.dtype} with weights of uint8 is not supported")
+    numbers, scale = (asymmetric if c.option("asymmetric") else symmetric)(x, (1,))
+    c.known.allowance.spend("it", nbytes=4 * weights.size)
+    total = cg.astype(cg.matmul(numbers, weights.astype("int32")), "float32")
+    return total * (scale * c[1].bytes.scales)
 
 
 def product_of_bytes(c: Context, x: Node, w: Node) -> Node:
