@@ -167,7 +167,7 @@ def check_fits(value: Any, spec: Spec, name: str) -> None:
         raise InputError(f"{name} {spec} is given {value.dtype}[{','.join(map(str, value.shape))}]")
 
 
-PLAIN = (bool, int, float, list, tuple, range)
+PLAIN = (bool, int, float, complex, list, tuple, range)
 """What has no dtype of its own."""
 IN_HOST_MEMORY = (1, 3)  # DLPack's numbers of devices: the processor's memory, and what is pinned there
 

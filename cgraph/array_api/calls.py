@@ -1,7 +1,7 @@
 """A call of the standard, lazily by `cgraph.numpy` or at once by NumPy on values.
 
-Lazily is tried first. NumPy computes what a graph cannot say: complex numbers, shapes that depend on values, and what
-is refused; COUNTS says how often.
+Lazily is tried first. NumPy computes what a graph cannot say, shapes that depend on values, and what is refused; COUNTS
+says how often.
 """
 
 from collections import Counter
@@ -64,7 +64,7 @@ def is_complex(x: Any) -> bool:
 def either(name: str, lazy: Callable | None, eager: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     """The lazy form where there is one and it does not refuse, else the eager one."""
     given = (*args, *kwargs.values())
-    if lazy is not None and not is_complex(given):
+    if lazy is not None:
         count = 1 + sum(x.count for x in arrays_in(given))
         try:
             found = wrapped(lazy(*unwrapped(args, node_of), **unwrapped_values(kwargs, node_of)), count)

@@ -1,4 +1,4 @@
-"""The standard's ``fft``: shifts are lazy, the transforms NumPy's on values until a graph has complex numbers."""
+"""The standard's ``fft``, lazy by `cgraph.numpy.fft`."""
 
 from typing import Any
 

@@ -7,7 +7,7 @@ import numpy as np
 
 import cgraph.numpy as lazily
 from cgraph.array_api.array import Array
-from cgraph.array_api.calls import function
+from cgraph.array_api.calls import function, is_complex
 
 ONE = """
 abs acos acosh asin asinh atan atanh bitwise_invert ceil conj cos cosh exp expm1 floor imag isfinite isinf isnan log
@@ -57,39 +57,32 @@ def floor_divide(x1: Any, x2: Any) -> Any:
     return lazily.where(lazily.isinf(x1) | lazily.isinf(x2), lazily.divide(x1, x2), found)
 
 
-def expm1(z: np.ndarray) -> np.ndarray:
-    """exp(z) - 1 of complex numbers, accurate near 0, with the special values of the standard, which are C99's."""
-    a, b = z.real, z.imag
-    real = np.expm1(a) * np.cos(b) - 2 * np.sin(b / 2) ** 2
-    imag = np.exp(a) * np.sin(b)
-    lost = ~np.isfinite(b)
-    real = np.where((a == 0) & (b == 0), 0.0, np.where(lost & np.isinf(a), np.where(a > 0, a, -1.0), real))
-    imag = np.where(b == 0, b, np.where(lost & (a == -np.inf), 0.0, imag))
-    return complex_of(real, imag, z.dtype)
+def tanh(x: Any) -> Any:
+    """As NumPy's, but 1 + 0j at the positive infinity above the axis, of whatever angle."""
+    found = lazily.tanh(x)
+    if found.dtype.kind != "c":
+        return found
+    angle = lazily.imag(x)
+    above = lazily.equal(lazily.real(x), np.inf) & lazily.isfinite(angle) & lazily.greater(angle, 0)
+    return lazily.where(above, np.ones((), found.dtype), found)
 
 
-def tanh(z: np.ndarray) -> np.ndarray:
-    """The hyperbolic tangent of complex numbers; 1 + 0j at the positive infinity above the axis, of whatever angle."""
-    above = (z.real == np.inf) & np.isfinite(z.imag) & (z.imag > 0)
-    return np.where(above, np.asarray(1, z.dtype), np.tanh(z))
-
-
-def complex_of(real: np.ndarray, imag: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Complex numbers of their parts; no sum, in which an infinity would make a NaN of the other part."""
-    found = np.empty(real.shape, dtype)
-    found.real, found.imag = real, imag
-    return found
-
-
-HERE: dict[str, Callable] = {"floor_divide": floor_divide}
+HERE: dict[str, Callable] = {"floor_divide": floor_divide, "tanh": tanh}
 """What the standard says otherwise than NumPy, lazily."""
-AT_ONCE: dict[str, Callable] = {"expm1": expm1, "tanh": tanh}
-"""What the standard says otherwise than NumPy, of complex values."""
+ORDERED = "greater greater_equal less less_equal maximum minimum".split()
+"""What complex numbers have not, in the standard."""
 
 
 def numbers(x1: Any, x2: Any) -> tuple[Any, Any]:
     """A Python number beside an Array as an Array of rank 0, so that the number is no part of the graph's structure."""
     return beside(x1, x2), beside(x2, x1)
+
+
+def ordered(x1: Any, x2: Any) -> tuple[Any, Any]:
+    """`numbers` that are not complex. TypeError otherwise."""
+    if is_complex((x1, x2)):
+        raise TypeError("complex numbers have no order; compare their magnitudes or parts")
+    return numbers(x1, x2)
 
 
 def beside(x: Any, other: Any) -> Any:
@@ -112,8 +105,8 @@ def made() -> dict[str, Callable]:
             name,
             signature,
             HERE.get(name) or getattr(lazily, name, None),
-            AT_ONCE.get(name) or getattr(np, name),
-            numbers if name in TWO.split() else None,
+            getattr(np, name),
+            ordered if name in ORDERED else numbers if name in TWO.split() else None,
         )
         for name, signature in rows.items()
     }

@@ -42,7 +42,7 @@ def assign(x: Array, key: Any, value: Any) -> None:
     """``x[key] = value``: the Array is another value, or another node, from now on."""
     if isinstance(value, Array) and np.result_type(x.dtype, value.dtype) != x.dtype:
         raise TypeError(f"{value.dtype} does not fit into {x.dtype}")
-    if x.is_lazy and x.dtype.kind != "c" and all(map(is_basic, parts_of(key))) and not is_other_kind(value):
+    if x.is_lazy and all(map(is_basic, parts_of(key))) and not is_other_kind(value):
         found = either("setitem", set_slice, replaced, (x, parts_of(key), beside(value, x)), {})
         x.rebind(found.node, None, found.count) if found.is_lazy else x.rebind(None, found.value)
         return
@@ -50,7 +50,7 @@ def assign(x: Array, key: Any, value: Any) -> None:
 
 
 def is_other_kind(value: Any) -> bool:
-    return not isinstance(value, Array | bool | int | float)
+    return not isinstance(value, Array | bool | int | float | complex)
 
 
 def replaced(x: np.ndarray, key: Any, value: Any) -> np.ndarray:

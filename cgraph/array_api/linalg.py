@@ -1,4 +1,4 @@
-"""The standard's ``linalg``: lazy by `cgraph.numpy.linalg`; complex matrices and `eig` by NumPy on values."""
+"""The standard's ``linalg``, lazy by `cgraph.numpy.linalg`."""
 
 import numpy as np
 

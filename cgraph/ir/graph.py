@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from cgraph.errors import CgraphError, GraphError, NoGradientError, NoKernelError, NoMeaningError
+from cgraph.errors import CgraphError, DTypeError, GraphError, NoGradientError, NoKernelError, NoMeaningError
 from cgraph.ir.cut import Cut
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.work import Work
@@ -66,6 +66,8 @@ class Op(Record):
     """Equal ops on equal operands give equal values, so they are one node."""
     can_fail = False
     """A run may end in an error here: a user's function, a position outside its axis."""
+    takes_complex = False
+    """Complex operands mean what they should; of any other op they are refused."""
     writes = False
     """The result lies in the bytes of an operand, and is computed nevertheless."""
     _hash: ClassVar[int | None] = None
@@ -301,13 +303,20 @@ def shared(op: Op, operands: tuple[Node, ...], spec: Any, origin: tuple[str, int
             return found
     origin = origin or user_line()
     try:
-        spec = spec or op.infer(*[x.spec for x in operands])
+        spec = spec or inferred(op, [x.spec for x in operands])
     except CgraphError as error:
         raise located(error, message_at(op, operands, origin, str(error))) from None
     node = Node(op, operands, spec, origin)
     if key is not None:
         _NODES[key] = node
     return node
+
+
+def inferred(op: Op, specs: list[Any]) -> Any:
+    """The result's spec. DTypeError for complex operands of an op that has no meaning for them."""
+    if not op.takes_complex and any(isinstance(x, Spec) and x.dtype.kind == "c" for x in specs):
+        raise DTypeError("it has no meaning for complex numbers; use np.real, np.imag, np.abs or np.angle of them")
+    return op.infer(*specs)
 
 
 def message_at(op: Op, operands: tuple[Node, ...], origin: tuple[str, int], problem: str) -> str:

@@ -11,7 +11,10 @@ from cgraph.alignment import aligned
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.record import Record
 
-DTYPES = tuple(np.dtype(t) for t in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64".split())
+DTYPES = tuple(
+    np.dtype(t)
+    for t in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split()
+)
 _KNOWN = frozenset(DTYPES)
 LARGEST = 2**63 - 1
 MOST_AXES = 32  # as many as NumPy broadcasts
@@ -22,7 +25,7 @@ class Spec(Record):
 
     Raises
         ShapeError: an axis is negative, there are more than MOST_AXES, or the bytes do not fit a 64-bit address
-        DTypeError: the dtype is not one of bool, int8–int64, uint8–uint64, float32, float64
+        DTypeError: the dtype is not one of bool, int8–int64, uint8–uint64, float32, float64, complex64, complex128
     """
 
     shape: tuple[int, ...]

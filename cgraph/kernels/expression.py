@@ -7,14 +7,19 @@ instructions. The list is hashable, so it is the key of the fused kernel; it nam
     ("const", dtype, text)        a constant, written so that it compares equal to itself (floats in hex)
     (name, dtype, *positions)     a primitive applied to earlier instructions; `dtype` is the result's
 
+A complex number (``c8 c16``) is only ever loaded, taken apart (``real imag``) and put together (``pair``): what is
+computed of it is real arithmetic, which `cgraph.kernels.complex_math` writes down.
+
 Integers wrap; ``div`` and ``rem`` of integers truncate towards zero and give 0 for a zero divisor; ``min`` and ``max``
 of floats are NaN when either side is; ``cast`` of a float outside an integer's range is not defined.
 """
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
+from cgraph.kernels.complex_math import FORMULAS
 from cgraph.record import Record
 
 Program = tuple[tuple, ...]
@@ -79,11 +84,10 @@ BINARY = frozenset(
 COMPARE = frozenset(["lt", "le", "gt", "ge", "eq", "ne", "is_nan"])
 
 
-class Traced(Record, eq=False):
-    """One instruction of a program being written; operators write the next ones."""
+class Value(Record, eq=False):
+    """What a program being written has computed; operators write the next instructions."""
 
     trace: "Trace"
-    position: int
     dtype: str
 
     def __add__(self, y):
@@ -138,6 +142,19 @@ class Traced(Record, eq=False):
         return self.trace.apply("ge", self, y)
 
 
+class Traced(Value, eq=False):
+    """One instruction of a program being written."""
+
+    position: int
+
+
+class Pair(Value, eq=False):
+    """A complex number of a program being written: its two parts in registers."""
+
+    re: Traced
+    im: Traced
+
+
 class Trace:
     """Writes a program. Changes: instructions are appended; equal ones are written once.
 
@@ -148,10 +165,20 @@ class Trace:
         self.instructions: list[tuple] = []
         self._places: dict[tuple, int] = {}
 
-    def load(self, i: int, dtype: str) -> Traced:
-        return self.write(("load", dtype, i))
+    def load(self, i: int, dtype: str) -> Any:
+        whole = self.write(("load", dtype, i))
+        if dtype[0] != "c":
+            return whole
+        part = part_of(dtype)
+        return self.pair(*(self.write((name, part, whole.position)) for name in ("real", "imag")))
 
-    def const(self, value, dtype: str) -> Traced:
+    def pair(self, re: Traced, im: Traced) -> Pair:
+        """The complex number of two parts of one dtype."""
+        return Pair(self, f"c{2 * int(re.dtype[1:])}", re, im)
+
+    def const(self, value: Any, dtype: str) -> Any:
+        if dtype[0] == "c":
+            return self.pair(*(self.const(x, part_of(dtype)) for x in (value.real, value.imag)))
         text = float(value).hex() if dtype[0] == "f" else str(int(value))
         return self.write(("const", dtype, text))
 
@@ -159,21 +186,33 @@ class Trace:
         place = self._places.setdefault(instruction, len(self.instructions))
         if place == len(self.instructions):
             self.instructions.append(instruction)
-        return Traced(self, place, instruction[1])
+        return Traced(self, instruction[1], place)
 
-    def apply(self, name: str, *operands) -> Traced:
+    def apply(self, name: str, *operands: Any) -> Any:
         """A primitive of operands that share one dtype; Python numbers take it too."""
-        dtype = next(x.dtype for x in operands if isinstance(x, Traced))
-        xs = [x if isinstance(x, Traced) else self.const(x, dtype) for x in operands]
+        dtype = next(x.dtype for x in operands if isinstance(x, Value))
+        xs: list[Any] = [x if isinstance(x, Value) else self.const(x, dtype) for x in operands]
+        if dtype[0] == "c":
+            return FORMULAS[name](self, *xs)
         return self.write((name, "b1" if name in COMPARE else dtype, *(x.position for x in xs)))
 
-    def where(self, condition: Traced, x, y) -> Traced:
-        dtype = next(v.dtype for v in (x, y) if isinstance(v, Traced))
-        x, y = (v if isinstance(v, Traced) else self.const(v, dtype) for v in (x, y))
+    def where(self, condition: Traced, x: Any, y: Any) -> Any:
+        dtype = next(v.dtype for v in (x, y) if isinstance(v, Value))
+        x, y = (v if isinstance(v, Value) else self.const(v, dtype) for v in (x, y))
+        if dtype[0] == "c":
+            return self.pair(self.where(condition, x.re, y.re), self.where(condition, x.im, y.im))
         return self.write(("select", dtype, condition.position, x.position, y.position))
 
-    def cast(self, x: Traced, dtype: str) -> Traced:
-        return x if x.dtype == dtype else self.write(("cast", dtype, x.position))
+    def cast(self, x: Any, dtype: str) -> Any:
+        """In another dtype; of a complex number that becomes a real one the real part, to bool whether it is not 0."""
+        if x.dtype == dtype:
+            return x
+        if dtype[0] == "c":
+            parts = (x.re, x.im) if x.dtype[0] == "c" else (x, self.const(0, x.dtype))
+            return self.pair(*(self.cast(v, part_of(dtype)) for v in parts))
+        if x.dtype[0] == "c":
+            return self.apply("ne", x, 0) if dtype == "b1" else self.cast(x.re, dtype)
+        return self.write(("cast", dtype, x.position))
 
     def bits(self, x: Traced, dtype: str) -> Traced:
         """The same bits read as another dtype of the same size."""
@@ -184,8 +223,10 @@ class Trace:
             raise AttributeError(f"no primitive is called {name!r}")
         return lambda *operands: self.apply(name, *operands)
 
-    def program(self, result: Traced) -> Program:
+    def program(self, result: Any) -> Program:
         """The instructions that `result` needs, in order; the last one is the result."""
+        if isinstance(result, Pair):
+            result = self.write(("pair", result.dtype, result.re.position, result.im.position))
         needed = {result.position}
         for i in range(result.position, -1, -1):
             if i in needed:
@@ -209,6 +250,11 @@ def renumbered(instruction: tuple, place: dict[int, int]) -> tuple:
 def constant_of(instruction: tuple) -> int | float:
     """The value of a ``const`` instruction."""
     return float.fromhex(instruction[2]) if instruction[1][0] == "f" else int(instruction[2])
+
+
+def part_of(dtype: str) -> str:
+    """The dtype of a complex number's parts: ``part_of("c8") == "f4"``."""
+    return f"f{int(dtype[1:]) // 2}"
 
 
 @cache

@@ -47,8 +47,8 @@ class Target(Record):
         return 64 if self.is_gpu else 32768
 
     def lanes_of(self, dtype: str) -> int:
-        """Values of `dtype` (``f4``, ``i8``…) in one vector register."""
-        return max(1, self.lanes * 4 // int(dtype[1:]))
+        """Values of `dtype` (``f4``, ``i8``…) in one vector register; complex numbers whose real parts fill one."""
+        return max(1, self.lanes * 4 // (int(dtype[1:]) // (2 if dtype[0] == "c" else 1)))
 
     def channels_of(self, dtype: str) -> int:
         """Channels of an image that lie side by side: a register of them, and as many bytes as float32 numbers."""

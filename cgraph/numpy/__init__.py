@@ -6,7 +6,7 @@ which NumPy is answered (`cgraph.numpy.table`). Plain values become constants.
 
 from numpy import e, euler_gamma, inf, nan, newaxis, pi
 
-from cgraph.numpy import fft, linalg
+from cgraph.numpy import emath, fft, linalg
 from cgraph.numpy.bits import *
 from cgraph.numpy.choosing import *
 from cgraph.numpy.elementwise import *

@@ -23,7 +23,8 @@ from cgraph.ops.take import positions, take_along_axis
 
 __all__ = [
     "argpartition", "argsort", "choose", "clip", "compress", "digitize", "extract", "interp", "isin", "lexsort",
-    "partition", "piecewise", "ravel_multi_index", "searchsorted", "select", "sort", "take", "take_along_axis",
+    "partition", "piecewise", "ravel_multi_index", "searchsorted", "select", "sort", "sort_complex", "take",
+    "take_along_axis",
     "unravel_index", "where",
 ]  # fmt: skip
 
@@ -143,6 +144,15 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 def sort(a: Any, axis: int | None = -1, kind: Any = None, *, stable: bool | None = None) -> Node:
     """Elements in sorted order along an axis; always stable, NaN last."""
     return sorting.sort(a, axis)
+
+
+@of(np.sort_complex)
+def sort_complex(a: Any) -> Node:
+    """Elements in sorted order along the last axis, as complex numbers."""
+    a = as_node(a)
+    small = a.dtype in map(np.dtype, ("int8", "int16", "uint8", "uint16"))
+    whole = a if a.dtype.kind == "c" else a.astype("complex64" if small else "complex128")
+    return sorting.sort(whole)
 
 
 @of(np.argsort)

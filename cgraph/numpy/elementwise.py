@@ -5,14 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import DTypeError
+from cgraph.errors import DTypeError, NoMeaningError
 from cgraph.ir.graph import Node
 from cgraph.numpy.table import of
+from cgraph.ops import complex as parts
 from cgraph.ops.arithmetic import maximum, minimum, remainder, rint, trunc
 from cgraph.ops.arithmetic import reciprocal as float_reciprocal
 from cgraph.ops.arithmetic import round as round_floats
-from cgraph.ops.compare import equal, isfinite, isnan, logical_and, logical_not, where
-from cgraph.ops.elementary import copysign, exp, exp2, log1p, sin
+from cgraph.ops.compare import equal, isfinite, isnan, logical_and, logical_not, not_equal, where
+from cgraph.ops.elementary import arctan2, copysign, exp, exp2, log1p, sin
 from cgraph.ops.family import common_dtype, float_dtype, together
 from cgraph.ops.leaf import as_node
 from cgraph.ops.power import power as any_power
@@ -28,8 +29,11 @@ __all__ = [
 
 
 def floats(*xs: Any) -> list[Node]:
-    """The operands in the float dtype that they have together, broadcast."""
-    return together(*xs, dtype=float_dtype(common_dtype(*xs)))
+    """The operands in the float dtype that they have together, broadcast. DTypeError for complex ones."""
+    dtype = float_dtype(common_dtype(*xs))
+    if dtype.kind == "c":
+        raise DTypeError("it is a function of real numbers; use np.real, np.imag or np.abs of complex ones")
+    return together(*xs, dtype=dtype)
 
 
 def float_of(x: Any) -> Node:
@@ -59,7 +63,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Node:
 def reciprocal(x: Any) -> Node:
     """1 / x; of whole numbers the whole part, 0 where x is 0."""
     x = as_node(x)
-    if x.dtype.kind == "f":
+    if x.dtype.kind in "fc":
         return float_reciprocal(x)
     x = x.astype("int8") if x.dtype.kind == "b" else x
     return where(equal(x, 1) | equal(x, -1) if x.dtype.kind == "i" else equal(x, 1), x, zeros_like(x))
@@ -76,8 +80,8 @@ def power(x1: Any, x2: Any) -> Node:
 
 @of(np.float_power)
 def float_power(x1: Any, x2: Any) -> Node:
-    """x1 to the power of x2 in float64."""
-    return any_power(*together(x1, x2, dtype=np.dtype("float64")))
+    """x1 to the power of x2 in float64, or complex128."""
+    return any_power(*together(x1, x2, dtype=np.result_type(common_dtype(x1, x2), np.float64)))
 
 
 @of(np.round, np.around)
@@ -177,6 +181,8 @@ def heaviside(x1: Any, x2: Any) -> Node:
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Node:
     """NaN and infinities replaced by numbers; infinities by the largest there are, by default."""
     x = as_node(x)
+    if x.dtype.kind == "c":
+        return parts.complex(*(nan_to_num(part, copy, nan, posinf, neginf) for part in (real(x), imag(x))))
     if x.dtype.kind != "f":
         return x
     most = np.finfo(x.dtype).max
@@ -189,32 +195,22 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 def sinc(x: Any) -> Node:
     """sin(pi x) / (pi x), and 1 at 0."""
     x = as_node(x)
-    x = pi * (x if x.dtype.kind == "f" else x.astype("float64"))
+    x = pi * (x if x.dtype.kind in "fc" else x.astype("float64"))
     zero = equal(x, 0)
     safe = where(zero, 1.0, x)  # so that the gradient at 0 is 0, not NaN
     return where(zero, 1.0, sin(safe) / safe)
 
 
-# -- complex parts, of real numbers -----------------------------------------------------------------------------------
+# -- complex parts ----------------------------------------------------------------------------------------------------
 
-
-@of(np.real)
-def real(val: Any) -> Node:
-    """The real part: a real number itself."""
-    return as_node(val)
-
-
-@of(np.imag)
-def imag(val: Any) -> Node:
-    """The imaginary part: 0 of real numbers."""
-    return zeros_like(val)
+real, imag = of(np.real)(parts.real), of(np.imag)(parts.imag)
 
 
 @of(np.conjugate)
 def conjugate(x: Any) -> Node:
     """The conjugate: a real number itself."""
     x = as_node(x)
-    return x.astype("int8") if x.dtype.kind == "b" else x
+    return x.astype("int8") if x.dtype.kind == "b" else parts.conj(x)
 
 
 conj = conjugate
@@ -222,15 +218,22 @@ conj = conjugate
 
 @of(np.real_if_close)
 def real_if_close(a: Any, tol: float = 100) -> Node:
-    """A real number itself."""
-    return as_node(a)
+    """A real number itself; of complex ones the dtype would depend on their values."""
+    a = as_node(a)
+    if a.dtype.kind == "c":
+        raise NoMeaningError("the dtype of the result depends on values; use np.real(x), or x.eval() first")
+    return a
 
 
 @of(np.angle)
 def angle(z: Any, deg: bool = False) -> Node:
     """The angle of a number in the plane: 0 or pi of real ones."""
-    z = float_of(z) if as_node(z).dtype.kind == "f" else as_node(z).astype("float64")
-    found = where(isnan(z), z, where(copysign(1.0, z) < 0, pi, 0.0).astype(z.dtype))
+    z = as_node(z)
+    if z.dtype.kind == "c":
+        found = arctan2(imag(z), real(z))
+    else:
+        z = float_of(z) if z.dtype.kind == "f" else z.astype("float64")
+        found = where(isnan(z), z, where(copysign(1.0, z) < 0, pi, 0.0).astype(z.dtype))
     return found * (180 / pi) if deg else found
 
 
@@ -243,7 +246,8 @@ def isreal(x: Any) -> Node:
 @of(np.iscomplex)
 def iscomplex(x: Any) -> Node:
     """Is the imaginary part not 0? False of real numbers."""
-    return zeros_like(as_node(x).astype(bool))
+    x = as_node(x)
+    return not_equal(imag(x), 0) if x.dtype.kind == "c" else zeros_like(x.astype(bool))
 
 
 # -- comparing --------------------------------------------------------------------------------------------------------
@@ -252,20 +256,20 @@ def iscomplex(x: Any) -> Node:
 @of(np.isposinf)
 def isposinf(x: Any) -> Node:
     """Is it the positive infinity?"""
-    return equal(x, np.inf)
+    return equal(float_of(x), np.inf)
 
 
 @of(np.isneginf)
 def isneginf(x: Any) -> Node:
     """Is it the negative infinity?"""
-    return equal(x, -np.inf)
+    return equal(float_of(x), -np.inf)
 
 
 @of(np.isclose)
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Node:
     """Are two numbers as near as ``atol + rtol * abs(b)``?"""
     x, y = together(a, b)
-    x, y = (v if v.dtype.kind == "f" else v.astype("float64") for v in (x, y))
+    x, y = (v if v.dtype.kind in "fc" else v.astype("float64") for v in (x, y))
     near = logical_and(isfinite(y), abs(x - y) <= atol + rtol * abs(y)) | equal(x, y)
     return near | (isnan(x) & isnan(y)) if equal_nan else near
 

@@ -1,16 +1,126 @@
-"""``np.fft``: what needs no complex numbers, which there are none of."""
+"""``np.fft``: transforms of complex and of real numbers along one axis or several, and shifts of frequencies."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node
 from cgraph.numpy.table import of
+from cgraph.ops.complex import conj
+from cgraph.ops.fourier import TURNED, from_half, half_of, norm_of, transformed
 from cgraph.ops.join import roll
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import axes_of
 
-__all__ = ["fftshift", "ifftshift"]
+__all__ = [
+    "fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",
+    "irfftn", "rfft", "rfft2", "rfftn",
+]  # fmt: skip
+
+Axes = Sequence[int] | None
+Lengths = Sequence[int] | None
+
+
+@of(np.fft.fft)
+def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Node:
+    """The transform along an axis."""
+    return transformed(as_node(a), [n], [axis], False, norm)
+
+
+@of(np.fft.ifft)
+def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Node:
+    """The inverse transform along an axis."""
+    return transformed(as_node(a), [n], [axis], True, norm)
+
+
+@of(np.fft.rfft)
+def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Node:
+    """The first half of the transform of real numbers along an axis."""
+    return half_of(as_node(a), n, axis, norm)
+
+
+@of(np.fft.irfft)
+def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Node:
+    """Real numbers from the first half of their transform."""
+    return from_half(as_node(a), n, axis, norm)
+
+
+@of(np.fft.hfft)
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Node:
+    """The real transform of the first half of numbers of which the other half is conjugate."""
+    return from_half(conj(a), n, axis, TURNED[norm_of(norm)])
+
+
+@of(np.fft.ihfft)
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Node:
+    """The inverse of `hfft`."""
+    return conj(half_of(as_node(a), n, axis, TURNED[norm_of(norm)]))
+
+
+@of(np.fft.fftn)
+def fftn(a: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None) -> Node:
+    """The transform along axes, all by default."""
+    a = as_node(a)
+    return transformed(a, *lengths_of(a, s, axes), False, norm)
+
+
+@of(np.fft.ifftn)
+def ifftn(a: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None) -> Node:
+    """The inverse transform along axes, all by default."""
+    a = as_node(a)
+    return transformed(a, *lengths_of(a, s, axes), True, norm)
+
+
+@of(np.fft.rfftn)
+def rfftn(a: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None) -> Node:
+    """The transform of real numbers along axes, half of it along the last one."""
+    a = as_node(a)
+    (*lengths, last), (*others, axis) = lengths_of(a, s, axes)
+    return transformed(half_of(a, last, axis, norm), lengths, others, False, norm)
+
+
+@of(np.fft.irfftn)
+def irfftn(a: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None) -> Node:
+    """The inverse of `rfftn`; ``2 * (m - 1)`` numbers along the last axis by default."""
+    a = as_node(a)
+    (*lengths, last), (*others, axis) = lengths_of(a, s, axes)
+    return from_half(transformed(a, lengths, others, True, norm), last, axis, norm)
+
+
+@of(np.fft.fft2)
+def fft2(a: Any, s: Lengths = None, axes: Axes = (-2, -1), norm: str | None = None) -> Node:
+    """The transform along two axes."""
+    return fftn(a, s, axes, norm)
+
+
+@of(np.fft.ifft2)
+def ifft2(a: Any, s: Lengths = None, axes: Axes = (-2, -1), norm: str | None = None) -> Node:
+    """The inverse transform along two axes."""
+    return ifftn(a, s, axes, norm)
+
+
+@of(np.fft.rfft2)
+def rfft2(a: Any, s: Lengths = None, axes: Axes = (-2, -1), norm: str | None = None) -> Node:
+    """The transform of real numbers along two axes, half of it along the last one."""
+    return rfftn(a, s, axes, norm)
+
+
+@of(np.fft.irfft2)
+def irfft2(a: Any, s: Lengths = None, axes: Axes = (-2, -1), norm: str | None = None) -> Node:
+    """The inverse of `rfft2`."""
+    return irfftn(a, s, axes, norm)
+
+
+def lengths_of(a: Node, s: Lengths, axes: Axes) -> tuple[list[int | None], list[int]]:
+    """To how many elements each axis is cut or padded, None where it stays; the last ones without `axes`."""
+    if axes is None:
+        axes = range(a.ndim) if s is None else range(-len(s), 0)
+    lengths: list[int | None] = [None if n == -1 else n for n in ([-1] * len(axes) if s is None else s)]
+    if len(lengths) != len(axes) or not lengths:
+        raise ShapeError(f"{len(lengths)} lengths for {len(axes)} axes of {a.name} {a.spec}; at least one of each")
+    return lengths, list(axes)
 
 
 @of(np.fft.fftshift)

@@ -5,7 +5,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.linalg._linalg import EighResult, QRResult, SlogdetResult, SVDResult
+from numpy.linalg._linalg import EighResult, EigResult, QRResult, SlogdetResult, SVDResult
 
 from cgraph.errors import NoMeaningError, ShapeError
 from cgraph.ir.graph import Node
@@ -19,7 +19,7 @@ from cgraph.ops import norms
 from cgraph.ops.arithmetic import sign
 from cgraph.ops.compare import where
 from cgraph.ops.leaf import as_node
-from cgraph.ops.reduce import max
+from cgraph.ops.reduce import max, squared_size
 from cgraph.ops.reduce import sum as total
 from cgraph.ops.shape import expand_dims, moveaxis, reshape, transpose
 from cgraph.ops.slicing import flip
@@ -27,9 +27,9 @@ from cgraph.ops.sort import argsort
 from cgraph.ops.take import take_along_axis
 
 __all__ = [
-    "cholesky", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm",
-    "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve",
-    "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
+    "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul",
+    "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr",
+    "slogdet", "solve", "svd", "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 inv, det, solve = of(np.linalg.inv)(ops.inv), of(np.linalg.det)(ops.det), of(np.linalg.solve)(ops.solve)
@@ -64,13 +64,25 @@ def lower(a: Any, UPLO: str) -> Node:
     """The matrix whose lower triangle is the one that is named."""
     if UPLO.upper() not in ("L", "U"):
         raise ShapeError(f"UPLO is 'L' or 'U', not {UPLO!r}")
-    return as_node(a) if UPLO.upper() == "L" else matrix_transpose(a)
+    return as_node(a) if UPLO.upper() == "L" else ops.adjoint(as_node(a))
 
 
 @of(np.linalg.cholesky)
 def cholesky(a: Any, /, *, upper: bool = False) -> Node:
     """The lower triangular factors of positive definite matrices; the upper ones read the upper triangle."""
-    return matrix_transpose(ops.cholesky(matrix_transpose(a))) if upper else ops.cholesky(a)
+    return ops.adjoint(ops.cholesky(ops.adjoint(as_node(a)))) if upper else ops.cholesky(a)
+
+
+@of(np.linalg.eig)
+def eig(a: Any) -> EigResult:
+    """Eigenvalues and eigenvectors (columns) of square matrices; complex, also where NumPy finds real ones alone."""
+    return EigResult(*ops.eig(a))
+
+
+@of(np.linalg.eigvals)
+def eigvals(a: Any) -> Node:
+    """Eigenvalues of square matrices; complex, also where NumPy finds real ones alone."""
+    return ops.eig(a)[0]
 
 
 @of(np.linalg.eigh)
@@ -107,7 +119,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     u = take_along_axis(v, expand_dims(order, -2), -1)
     side = sign(take_along_axis(w, order, -1))
     side = where(side == 0, 1, side)
-    parts: tuple[Any, ...] = (u, s, matrix_transpose(u * expand_dims(side, -2)))
+    parts: tuple[Any, ...] = (u, s, ops.adjoint(u * expand_dims(side, -2)))
     return SVDResult(*parts)
 
 
@@ -129,7 +141,7 @@ def longest(x: Node) -> int:
 
 
 def eps_of(x: Node) -> float:
-    return float(np.finfo(x.dtype if x.dtype.kind == "f" else "float64").eps)
+    return float(np.finfo(x.dtype if x.dtype.kind in "fc" else "float64").eps)
 
 
 @of(np.linalg.pinv)
@@ -144,7 +156,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = UNSA
     u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
     kept = s > expand_dims(share, -1) * s[..., :1] if isinstance(share, Node | np.ndarray) else s > share * s[..., :1]
     inverse = where(kept, 1 / where(kept, s, 1), 0)
-    return matmul(matrix_transpose(vh), expand_dims(inverse, -1) * matrix_transpose(u))
+    return matmul(ops.adjoint(vh), expand_dims(inverse, -1) * ops.adjoint(u))
 
 
 @of(np.linalg.lstsq)
@@ -163,9 +175,9 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Node, Node, Node,
     share = eps_of(a) * (m if m > n else n) if rcond is None else rcond if rcond >= 0 else eps_of(a)
     kept = s > share * s[:1]
     inverse = where(kept, 1 / where(kept, s, 1), 0)
-    x = matmul(vh.T, expand_dims(inverse, 1) * matmul(u.T, columns))
+    x = matmul(ops.adjoint(vh), expand_dims(inverse, 1) * matmul(ops.adjoint(u), columns))
     rest = columns - matmul(a, x)
-    residuals = total(rest * rest, 0) if m > n else np.zeros(0, x.dtype)
+    residuals = total(squared_size(rest), 0) if m > n else np.zeros(0, s.dtype)
     solution = x if b.ndim == 2 else x.squeeze(1)
     return solution, as_node(residuals), total(kept, dtype="int32"), s
 

@@ -8,6 +8,8 @@ from cgraph.errors import DTypeError
 from cgraph.ir.graph import Node
 from cgraph.ops.arithmetic import astype as convert
 from cgraph.ops.bitcast import bitcast
+from cgraph.ops.complex import as_parts
+from cgraph.ops.family import real_dtype
 
 ATTRIBUTES: dict[str, Any] = {
     "imag": np.imag,
@@ -44,7 +46,14 @@ METHODS: dict[str, Any] = {
     ).split()
 }
 """Methods, as functions whose first operand is the node; NumPy's own find ours in the table."""
-METHODS |= {"astype": astype, "compress": compress, "flatten": np.ravel, "reshape": reshape, "view": bitcast}
+
+
+def view(x: Node, dtype: Any) -> Node:
+    """The bits under another dtype: of the same size, or the parts of complex numbers."""
+    return as_parts(x) if x.dtype.kind == "c" and real_dtype(x.dtype) == dtype else bitcast(x, dtype)
+
+
+METHODS |= {"astype": astype, "compress": compress, "flatten": np.ravel, "reshape": reshape, "view": view}
 
 NO_DATA = "a node holds no data; use x.eval().{}"
 CHANGES = "it changes its operand, and nodes do not change; use {}"

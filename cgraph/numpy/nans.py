@@ -22,12 +22,12 @@ __all__ = [
 def filled(a: Any, value: float) -> Node:
     """The operand with a number in place of NaN; what has no NaN is itself."""
     a = as_node(a)
-    return where(isnan(a), np.asarray(value, a.dtype), a) if a.dtype.kind == "f" else a
+    return where(isnan(a), np.asarray(value, a.dtype), a) if a.dtype.kind in "fc" else a
 
 
 def counts(a: Node, more: Any) -> Any:
     """What of the operand counts: no NaN, and what a mask names."""
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fc":
         return more
     return logical_not(isnan(a)) if more is True or more is None else logical_not(isnan(a)) & as_node(more).astype(bool)
 
@@ -64,7 +64,7 @@ def nanvar(
     a = as_node(a)
     ddof = ddof if correction is None else correction
     found = reducing.var(filled(a, 0), axis, dtype, ddof, keepdims=keepdims, where=counts(a, where), mean=mean)
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fc":
         return found
     left = reducing.sum(logical_not(isnan(a)), axis, keepdims=keepdims, where=where)
     return choice(left > ddof, found, np.asarray(np.nan, found.dtype))
@@ -96,7 +96,7 @@ def nanmin(a: Any, axis: Axis = None, *, keepdims: bool = False, initial: Any = 
 
 def extreme(reduce: Any, last: float, a: Any, axis: Axis, keepdims: bool, initial: Any, mask: Any) -> Node:
     a = as_node(a)
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fc":
         return reduce(a, axis, keepdims=keepdims, initial=initial, where=mask)
     found = reduce(filled(a, last), axis, keepdims=keepdims, initial=initial, where=mask)
     if initial is not None:

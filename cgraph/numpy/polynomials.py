@@ -86,7 +86,7 @@ def poly(seq_of_zeros: Any) -> Node:
     zeros = as_node(seq_of_zeros)
     if zeros.ndim != 1:
         raise NoMeaningError(f"the zeros of {zeros.spec} are its eigenvalues; use np.poly(np.linalg.eigvalsh(x))")
-    zeros = zeros.astype(np.result_type(zeros.dtype, "float64" if zeros.dtype.kind != "f" else zeros.dtype))
+    zeros = zeros.astype(np.result_type(zeros.dtype, "float64" if zeros.dtype.kind not in "fc" else zeros.dtype))
     found = as_node(np.ones(1, zeros.dtype))
     for i in range(zeros.size):
         found = convolve(found, concat([np.ones(1, zeros.dtype), -zeros[i : i + 1]]))
@@ -100,7 +100,8 @@ def polyfit(
     """The coefficients of the polynomial of a degree nearest to points, by least squares; `w` weighs them."""
     if full or cov:
         raise NoMeaningError("full= and cov= are not there for nodes; use np.linalg.lstsq of np.vander(x, deg + 1)")
-    x, y = (v if v.dtype.kind == "f" else v.astype("float64") for v in (as_node(x) + 0.0, as_node(y) + 0.0))
+    x, y = as_node(x) + 0.0, as_node(y) + 0.0
+    x, y = (v if v.dtype.kind in kinds else v.astype("float64") for v, kinds in ((x, "f"), (y, "fc")))
     if x.ndim != 1 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
         raise ShapeError(f"places {x.spec} and values {y.spec} must be as many")
     left, right = vander(x, deg + 1), y

@@ -8,6 +8,7 @@ from cgraph.errors import NoMeaningError, ShapeError
 from cgraph.ir.graph import Node
 from cgraph.numpy.table import of
 from cgraph.ops import linear
+from cgraph.ops.complex import conj
 from cgraph.ops.einsum import einsum as by_letters
 from cgraph.ops.family import broadcast, common_dtype
 from cgraph.ops.join import stack
@@ -32,13 +33,13 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Node:
 
 @of(np.vecdot, np.linalg.vecdot)
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Node:
-    """The sum of products along an axis; the other axes broadcast."""
+    """The sum of products along an axis, those of x1 conjugate; the other axes broadcast."""
     dtype = common_dtype(x1, x2)
     x, y = (as_node(v).astype(dtype) for v in (x1, x2))
     x, y = (moveaxis(v, axis_of(axis, v.ndim), -1) for v in (x, y))
     if x.shape[-1] != y.shape[-1]:
         raise ShapeError(f"{x.spec} and {y.spec} differ along axis {axis}")
-    x, y = broadcast(x, y)
+    x, y = broadcast(conj(x), y)
     found = matmul(expand_dims(x, -2), expand_dims(y, -1))
     return reshape(found, x.shape[:-1])
 
@@ -51,8 +52,8 @@ def matvec(x1: Any, x2: Any, /) -> Node:
 
 @of(np.vecmat)
 def vecmat(x1: Any, x2: Any, /) -> Node:
-    """Vectors times matrices."""
-    return matmul(expand_dims(x1, -2), x2).squeeze(-2)
+    """Vectors, conjugate, times matrices."""
+    return matmul(expand_dims(conj(x1), -2), x2).squeeze(-2)
 
 
 @of(np.cross)

@@ -39,10 +39,10 @@ def rows(a: Any, axis: Axis) -> Node:
 
 
 def numbers(a: Any) -> Node:
-    """The operand, or its bool refused, which have no middle."""
+    """The operand; bool and complex numbers refused, which have no middle."""
     a = as_node(a)
-    if a.dtype.kind == "b":
-        raise DTypeError("quantiles are of numbers, not of bool; use astype")
+    if a.dtype.kind in "bc":
+        raise DTypeError(f"quantiles are of real numbers, not of {a.dtype}; use astype, or np.abs")
     return a
 
 
@@ -59,13 +59,13 @@ def median(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
 
 
 def halfway(low: Node, high: Node) -> Node:
-    kind = low.dtype if low.dtype.kind == "f" else np.dtype("float64")
+    kind = low.dtype if low.dtype.kind in "fc" else np.dtype("float64")
     return where(low == high, low.astype(kind), (low.astype(kind) + high.astype(kind)) * 0.5)
 
 
 def with_nan(found: Node, sorted_rows: Node) -> Node:
     """NaN where the last element in sorted order is one."""
-    if sorted_rows.dtype.kind != "f":
+    if sorted_rows.dtype.kind not in "fc":
         return found
     return where(isnan(sorted_rows[..., -1]), np.asarray(np.nan, found.dtype), found)
 
@@ -100,7 +100,7 @@ def percentile(
 def nanmedian(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
     """The median of what is no NaN; NaN where nothing is left."""
     a = as_node(a)
-    if a.dtype.kind != "f":
+    if a.dtype.kind not in "fc":
         return median(a, axis, keepdims=keepdims)
     sorted_rows = rows(a, axis)
     count = left(sorted_rows)

@@ -9,7 +9,7 @@ from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node
 from cgraph.numpy.table import of
 from cgraph.ops import reduce as ops
-from cgraph.ops.arithmetic import maximum, minimum, square, true_divide
+from cgraph.ops.arithmetic import maximum, minimum, true_divide
 from cgraph.ops.compare import where as choice
 from cgraph.ops.elementary import sqrt
 from cgraph.ops.family import broadcast
@@ -107,9 +107,9 @@ def all(a: Any, axis: Axis = None, *, keepdims: bool = False, where: Any = True)
 def mean(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: Any = True) -> Node:
     """The mean along axes, all by default; float64 for whole numbers, NaN for no elements."""
     a = as_node(a)
-    if (where is True or where is None) and (dtype is None or np.dtype(dtype).kind == "f"):
+    if (where is True or where is None) and (dtype is None or np.dtype(dtype).kind in "fc"):
         return ops.mean(a, axis, dtype, keepdims=keepdims)
-    kind = np.dtype(dtype or (a.dtype if a.dtype.kind == "f" else "float64"))
+    kind = np.dtype(dtype or (a.dtype if a.dtype.kind in "fc" else "float64"))
     total = sum(a, axis, kind, keepdims=True, where=where)
     found = true_divide(total, counted(a, axis, where)).astype(kind)
     return found if keepdims else found.squeeze(axes_of(axis, a.ndim))
@@ -127,11 +127,11 @@ def var(
     if correction is not None and ddof:
         raise ShapeError("ddof and correction are two names of one number; give one")
     a = as_node(a)
-    a = a.astype(dtype or (a.dtype if a.dtype.kind == "f" else "float64"))
-    if a.dtype.kind != "f":
+    a = a.astype(dtype or (a.dtype if a.dtype.kind in "fc" else "float64"))
+    if a.dtype.kind not in "fc":
         raise DTypeError(f"a variance is computed in floats, not in {a.dtype}; use np.var(x).astype(dtype)")
     centre = middle(a, axis, keepdims=True, where=where) if mean is None else mean
-    total = sum(square(a - centre), axis, keepdims=True, where=where)
+    total = sum(ops.squared_size(a - centre), axis, keepdims=True, where=where)
     left = maximum(counted(a, axis, where) - (ddof if correction is None else correction), 0)
     found = total / as_node(left).astype(total.dtype)
     return found if keepdims else found.squeeze(axes_of(axis, a.ndim))

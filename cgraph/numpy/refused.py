@@ -9,7 +9,6 @@ CHANGES = "it changes its operand, and nodes do not change; use "
 NO_DATA = "a node holds no data; use x.eval() first"
 IN_PLACE = "out= writes into an array, and nodes are values; use function(..., out=array) of the compiled Function"
 MASKED = "where= leaves elements undefined; use np.where(mask, np.{}(...), other)"
-COMPLEX = "there are no complex numbers in a graph yet; use "
 DISTINCT = UNKNOWN_SHAPE + "cg.unique(x, size=...)"
 
 UNKNOWN_SHAPES = {
@@ -53,29 +52,12 @@ OF_BYTES = {
     np.require: "a node has no layout in memory; use x.eval() first",
     np.shares_memory: PLACED,
 }
-OF_COMPLEX: dict[Any, str] = {
-    np.emath.arccos: COMPLEX + "np.arccos within [-1, 1]",
-    np.emath.arcsin: COMPLEX + "np.arcsin within [-1, 1]",
-    np.emath.arctanh: COMPLEX + "np.arctanh within [-1, 1]",
-    np.emath.log: COMPLEX + "np.log of positive numbers",
-    np.emath.log10: COMPLEX + "np.log10 of positive numbers",
-    np.emath.log2: COMPLEX + "np.log2 of positive numbers",
-    np.emath.logn: COMPLEX + "np.log(x) / np.log(n) of positive numbers",
-    np.emath.power: COMPLEX + "np.power of positive numbers",
-    np.emath.sqrt: COMPLEX + "np.sqrt of positive numbers",
-    np.linalg.eig: COMPLEX + "np.linalg.eigh of symmetric matrices",
-    np.linalg.eigvals: COMPLEX + "np.linalg.eigvalsh of symmetric matrices",
-    np.sort_complex: COMPLEX + "np.sort",
-} | {
-    getattr(np.fft, name): COMPLEX + "cg.fft, cg.ifft, cg.rfft and cg.irfft, in which a number is a pair"
-    for name in "fft fft2 fftn hfft ifft ifft2 ifftn ihfft irfft irfft2 irfftn rfft rfft2 rfftn".split()
-}
 OF_FUNCTIONS = {np.fromfunction: "the function is called without nodes; use np.fromfunction without like="}
 OF_DATES = dict.fromkeys(
     (np.busday_count, np.busday_offset, np.is_busday, np.isnat), "nodes hold numbers, not dates; use x.eval() first"
 )
 
-REFUSED: dict[Any, str] = UNKNOWN_SHAPES | CHANGING | OF_DATA | OF_BYTES | OF_COMPLEX | OF_FUNCTIONS | OF_DATES
+REFUSED: dict[Any, str] = UNKNOWN_SHAPES | CHANGING | OF_DATA | OF_BYTES | OF_FUNCTIONS | OF_DATES
 """NumPy's function → why it means nothing for nodes, and what to use."""
 ELSE = "it has no meaning for nodes; use x.eval() first"
 """Of functions of text, of records, and of those that NumPy may add."""

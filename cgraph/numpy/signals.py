@@ -14,7 +14,8 @@ from cgraph.numpy.table import of
 from cgraph.ops.arithmetic import remainder, rint
 from cgraph.ops.compare import equal, not_equal, where
 from cgraph.ops.conv import conv1d
-from cgraph.ops.family import common_dtype
+from cgraph.ops.complex import conj
+from cgraph.ops.family import common_dtype, real_dtype
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
 from cgraph.ops.linear import matmul
@@ -69,7 +70,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         edge_order: 1 or 2, of the differences at the ends
     """
     f = as_node(f)
-    f = f if f.dtype.kind == "f" else f.astype("float64")
+    f = f if f.dtype.kind in "fc" else f.astype("float64")
     axes = list(axes_of(None, f.ndim)) if axis is None else [axis_of(a, f.ndim) for a in np.atleast_1d(axis).tolist()]
     spacings = list(varargs) * len(axes) if len(varargs) == 1 else list(varargs) or [1.0] * len(axes)
     if len(spacings) != len(axes) or edge_order not in (1, 2):
@@ -81,7 +82,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 def slope(f: Node, axis: int, spacing: Any, edge_order: int) -> Node:
     """Slopes along one axis, in turn the first along it."""
     y = moveaxis(f, axis, 0)
-    n, h = y.shape[0], as_node(spacing, f.dtype)
+    n, h = y.shape[0], as_node(spacing, real_dtype(f.dtype))
     if n < edge_order + 1:
         raise ShapeError(f"axis {axis} of {f.spec} has too few elements for edge_order {edge_order}")
     if h.ndim == 0:
@@ -118,7 +119,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Node:
         x = as_node(x)
         step = diff(x, axis=axis if x.ndim > 1 else 0)
         dx = reshape(step, [-1 if i == axis else 1 for i in range(y.ndim)]) if x.ndim == 1 else step
-    y = y if y.dtype.kind == "f" else y.astype("float64")
+    y = y if y.dtype.kind in "fc" else y.astype("float64")
     return sum(dx * (y[along(axis, slice(1, None))] + y[along(axis, slice(None, -1))]) / 2.0, axis)
 
 
@@ -131,8 +132,8 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Node:
 
 @of(np.correlate)
 def correlate(a: Any, v: Any, mode: str = "valid") -> Node:
-    """Sums of products of one row with the other one, at every shift: all, the middle, or whole overlaps."""
-    a, v = as_node(a), as_node(v)
+    """Sums of products of one row with the other one, conjugate, at every shift: all, the middle, or whole overlaps."""
+    a, v = as_node(a), conj(v)
     found = correlated(v, flip(a), mode) if v.size > a.size else correlated(a, flip(v), mode)
     return flip(found) if v.size > a.size else found
 

@@ -10,6 +10,7 @@ from cgraph.numpy.making import linspace, zeros
 from cgraph.numpy.reducing import average, sum
 from cgraph.numpy.table import of
 from cgraph.ops.compare import equal, where
+from cgraph.ops.complex import complex, conj, imag, real
 from cgraph.ops.diagonal import diagonal
 from cgraph.ops.elementary import sqrt
 from cgraph.ops.join import concat
@@ -52,7 +53,7 @@ def cov(
         left = total - ddof * sum(weights * as_node(aweights)) / total
     x = x - expand_dims(mean, 1)
     turned = (x if weights is None else x * weights.astype(kind)).T
-    found = matmul(x, turned) / where(left > 0, left, 0.0).astype(kind)
+    found = matmul(x, conj(turned)) / where(left > 0, left, 0.0).astype(kind)
     return found.squeeze()
 
 
@@ -70,8 +71,11 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     found = cov(x, y, rowvar, dtype=dtype)
     if found.ndim == 0:
         return found / found
-    spread = sqrt(diagonal(found))
-    return (found / expand_dims(spread, 1) / expand_dims(spread, 0)).clip(-1, 1)
+    spread = sqrt(real(diagonal(found)))
+    found = found / expand_dims(spread, 1) / expand_dims(spread, 0)
+    if found.dtype.kind == "c":
+        return complex(real(found).clip(-1, 1), imag(found).clip(-1, 1))
+    return found.clip(-1, 1)
 
 
 # -- histograms -------------------------------------------------------------------------------------------------------

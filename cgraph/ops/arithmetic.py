@@ -10,9 +10,10 @@ from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import dtype_of
 from cgraph.kernels.expression import code_of
 from cgraph.ops.compare import equal, where
-from cgraph.ops.family import Pointwise, binary, numeric_dtype, quotient_dtype, unary
+from cgraph.ops.complex import conj, real
+from cgraph.ops.family import Pointwise, binary, numeric_dtype, quotient_dtype, real_dtype, unary
 from cgraph.ops.leaf import as_node
-from cgraph.ops.shape import zeros_like
+from cgraph.ops.shape import ones_like, zeros_like
 
 
 class Numeric(Pointwise):
@@ -27,6 +28,8 @@ class Numeric(Pointwise):
 class Add(Pointwise):
     """x + y; for bool, or."""
 
+    takes_complex = True
+
     def meaning(self, x, y):
         return np.add(x, y)
 
@@ -39,6 +42,8 @@ class Add(Pointwise):
 
 class Subtract(Numeric):
     """x - y."""
+
+    takes_complex = True
 
     def meaning(self, x, y):
         return np.subtract(x, y)
@@ -53,6 +58,8 @@ class Subtract(Numeric):
 class Multiply(Pointwise):
     """x * y; for bool, and."""
 
+    takes_complex = True
+
     def meaning(self, x, y):
         return np.multiply(x, y)
 
@@ -66,6 +73,8 @@ class Multiply(Pointwise):
 
 class TrueDivide(Pointwise):
     """x / y in a float dtype."""
+
+    takes_complex = True
 
     def meaning(self, x, y):
         return np.true_divide(x, y)
@@ -127,6 +136,8 @@ def _differs_in_sign(m: Any, rest: Any, y: Any) -> Any:
 class Negative(Numeric):
     """-x."""
 
+    takes_complex = True
+
     def meaning(self, x):
         return np.negative(x)
 
@@ -140,32 +151,48 @@ class Negative(Numeric):
 class Abs(Pointwise):
     """The absolute value; the smallest signed integer stays as it is."""
 
+    takes_complex = True
+
     def meaning(self, x):
         return np.abs(x)
+
+    def dtype(self, *dtypes: np.dtype) -> np.dtype:
+        return real_dtype(dtypes[0])
 
     def scalar(self, m, x):
         return x if x.dtype[0] in "bu" else m.abs(x)
 
     def grad(self, node, g):
-        return (g * sign(node.operands[0]),)
+        return (g * conj(sign(node.operands[0])),)
 
 
 class Sign(Numeric):
-    """-1, 0 or 1; NaN stays NaN."""
+    """-1, 0 or 1, of complex numbers x / abs(x); NaN stays NaN."""
+
+    takes_complex = True
 
     def meaning(self, x):
         return np.sign(x)
 
     def scalar(self, m, x):
+        if x.dtype[0] == "c":
+            return m.apply("sign", x)
         signed = x if x.dtype[0] == "u" else m.where(x < 0, m.const(-1, x.dtype), x)
         return m.where(x > 0, m.const(1, x.dtype), m.where(m.eq(x, 0), m.const(0, x.dtype), signed))
 
     def grad(self, node, g):
-        return (zeros_like(g),)
+        x = node.operands[0]
+        if x.dtype.kind != "c":
+            return (zeros_like(g),)
+        size = abs(x)
+        across = g - real(g * node).astype(g.dtype) * conj(node)  # what turns x and leaves abs(x)
+        return (where(equal(size, 0), zeros_like(g), across / where(equal(size, 0), ones_like(size), size)),)
 
 
 class Square(Pointwise):
     """x * x."""
+
+    takes_complex = True
 
     def dtype(self, *dtypes: np.dtype) -> np.dtype:
         return np.dtype("int8") if dtypes[0].kind == "b" else dtypes[0]
@@ -183,11 +210,13 @@ class Square(Pointwise):
 class Reciprocal(Pointwise):
     """1 / x."""
 
+    takes_complex = True
+
     def meaning(self, x):
         return np.reciprocal(x)
 
     def scalar(self, m, x):
-        return m.const(1.0, x.dtype) / x
+        return m.apply("reciprocal", x) if x.dtype[0] == "c" else m.const(1.0, x.dtype) / x
 
     def grad(self, node, g):
         return (-g * node * node,)
@@ -195,6 +224,8 @@ class Reciprocal(Pointwise):
 
 class Maximum(Pointwise):
     """The larger of x and y; NaN when either is."""
+
+    takes_complex = True
 
     def meaning(self, x, y):
         return np.maximum(x, y)
@@ -208,6 +239,8 @@ class Maximum(Pointwise):
 
 class Minimum(Pointwise):
     """The smaller of x and y; NaN when either is."""
+
+    takes_complex = True
 
     def meaning(self, x, y):
         return np.minimum(x, y)
@@ -233,10 +266,10 @@ class Rounding(Pointwise):
     numpy: ClassVar[Any] = None
 
     def meaning(self, x):
-        return x if x.dtype.kind != "f" else type(self).numpy(x)
+        return x if x.dtype.kind not in "fc" else type(self).numpy(x)
 
     def scalar(self, m, x):
-        return m.apply(self.primitive, x) if x.dtype[0] == "f" else x
+        return m.apply(self.primitive, x) if x.dtype[0] in "fc" else x
 
     def grad(self, node, g):
         return (zeros_like(g),)
@@ -249,14 +282,15 @@ def _rounding(name: str, primitive: str, numpy: Any, doc: str) -> type[Rounding]
 Floor = _rounding("Floor", "floor", np.floor, "The largest whole number not above x.")
 Ceil = _rounding("Ceil", "ceil", np.ceil, "The smallest whole number not below x.")
 Trunc = _rounding("Trunc", "trunc", np.trunc, "x without its fraction.")
-Rint = _rounding("Rint", "rint", np.rint, "The nearest whole number, halves to even.")
+Rint = _rounding("Rint", "rint", np.rint, "The nearest whole number, halves to even; of complex numbers each part.")
+Rint.takes_complex = True
 
 
 @public
 def round(x: Any, decimals: int = 0) -> Node:
     """To `decimals` places, halves to even, as ``np.round``."""
     x = as_node(x)
-    if x.dtype.kind != "f":
+    if x.dtype.kind not in "fc":
         return x.astype("float32") if x.dtype.kind == "b" else x
     if decimals == 0:
         return rint(x)
@@ -273,6 +307,8 @@ class Cast(Pointwise):
     highest bit is turned over.
     """
 
+    takes_complex = True
+
     to: np.dtype
 
     def dtype(self, *dtypes: np.dtype) -> np.dtype:
@@ -286,7 +322,9 @@ class Cast(Pointwise):
 
     def grad(self, node, g):
         source = node.operands[0].dtype
-        return (g.astype(source) if source.kind == "f" and self.to.kind == "f" else None,)
+        if source.kind not in "fc" or self.to.kind not in "fc":
+            return (None,)
+        return (real(g).astype(source) if source.kind == "f" else g.astype(source),)
 
 
 def to_integers(x: np.ndarray, to: np.dtype) -> np.ndarray:
@@ -302,8 +340,10 @@ def to_integers(x: np.ndarray, to: np.dtype) -> np.ndarray:
 
 @public
 def astype(x: Any, dtype: Any) -> Node:
-    """`x` in another dtype; itself when it has that dtype already."""
+    """`x` in another dtype; itself when it has that dtype already. DTypeError for a complex one in a real dtype."""
     x, dtype = as_node(x), dtype_of(dtype)
+    if x.dtype.kind == "c" and dtype.kind not in "cb":
+        raise DTypeError(f"{dtype} has no imaginary part; use np.real, np.imag or np.abs of {x.name} {x.spec}")
     return x if x.dtype == dtype else apply(Cast(dtype), x)
 
 

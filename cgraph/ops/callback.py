@@ -31,6 +31,8 @@ class Delay(Op, eq=False):
         GraphError: it asks for the value of a node that depends on this one
     """
 
+    takes_complex = True
+
     function: Callable[..., Any]
     spec: Spec
     where: str

@@ -6,6 +6,7 @@ import numpy as np
 
 from cgraph.errors import DTypeError
 from cgraph.ir.graph import Node, apply, public
+from cgraph.ops.complex import imag, real
 from cgraph.ops.family import Pointwise, binary, broadcast, common_dtype, together, unary
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import zeros_like
@@ -13,6 +14,8 @@ from cgraph.ops.shape import zeros_like
 
 class Comparison(Pointwise):
     """bool from two operands of one dtype; false with a NaN, but != is true with one."""
+
+    takes_complex = True
 
     primitive: ClassVar[str] = ""
     numpy: ClassVar[Any] = None
@@ -51,7 +54,7 @@ class Bitwise(Pointwise):
     numpy: ClassVar[Any] = None
 
     def dtype(self, *dtypes: np.dtype) -> np.dtype:
-        if dtypes[0].kind == "f":
+        if dtypes[0].kind in "fc":
             raise DTypeError(f"{dtypes[0]} has no bits to combine; use a comparison or astype first")
         return dtypes[0]
 
@@ -128,6 +131,8 @@ def logical_xor(x: Any, y: Any) -> Node:
 class Isnan(Pointwise):
     """Is the element NaN?"""
 
+    takes_complex = True
+
     def dtype(self, *dtypes: np.dtype) -> np.dtype:
         return np.dtype(bool)
 
@@ -135,7 +140,7 @@ class Isnan(Pointwise):
         return np.isnan(x)
 
     def scalar(self, m, x):
-        return m.is_nan(x) if x.dtype[0] == "f" else m.ne(m.cast(x, "u1"), m.cast(x, "u1"))
+        return m.is_nan(x) if x.dtype[0] in "fc" else m.ne(m.cast(x, "u1"), m.cast(x, "u1"))
 
     def grad(self, node, g):
         return (None,)
@@ -148,6 +153,8 @@ isnan = unary(Isnan)
 def isinf(x: Any) -> Node:
     """Is the element an infinity?"""
     x = as_node(x)
+    if x.dtype.kind == "c":
+        return isinf(real(x)) | isinf(imag(x))
     return abs(x) == np.inf if x.dtype.kind == "f" else isnan(x)
 
 
@@ -155,11 +162,15 @@ def isinf(x: Any) -> Node:
 def isfinite(x: Any) -> Node:
     """Is the element neither NaN nor an infinity?"""
     x = as_node(x)
+    if x.dtype.kind == "c":
+        return isfinite(real(x)) & isfinite(imag(x))
     return abs(x) < np.inf if x.dtype.kind == "f" else invert(isnan(x))
 
 
 class Where(Pointwise):
     """x where the condition holds, else y."""
+
+    takes_complex = True
 
     def dtype(self, *dtypes: np.dtype) -> np.dtype:
         condition, x, y = dtypes

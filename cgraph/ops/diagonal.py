@@ -24,6 +24,8 @@ class Triangle(Op):
         upper: the side above, else below
     """
 
+    takes_complex = True
+
     offset: int
     upper: bool
 

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from cgraph.kernels.complex_math import FORMULAS
 from cgraph.ops.arithmetic import square, trunc
 from cgraph.ops.family import Pointwise, binary, float_dtype, numeric_dtype, unary
 from cgraph.ops.shape import ones_like, zeros_like
@@ -15,6 +16,10 @@ class Elementary(Pointwise):
 
     primitive: ClassVar[str] = ""
     numpy: ClassVar[Any] = None
+
+    @property
+    def takes_complex(self) -> bool:  # type: ignore[override]
+        return self.primitive in FORMULAS
 
     def meaning(self, *xs):
         return type(self).numpy(*xs)
@@ -46,8 +51,22 @@ class Expm1(Elementary):
 
     primitive, numpy = "expm1", staticmethod(np.expm1)
 
+    def meaning(self, x):
+        return complex_expm1(x) if x.dtype.kind == "c" else np.expm1(x)
+
     def grad(self, node, g):
         return (g * (node + 1.0),)
+
+
+def complex_expm1(z: np.ndarray) -> np.ndarray:
+    """exp(z) - 1 of complex numbers with C99's special values, which NumPy's has not."""
+    a, b = z.real, z.imag
+    found = np.array(np.exp(z))  # whose special values are right
+    found.real = np.where(
+        (np.abs(a) < 30) & (b != 0), np.expm1(a) * np.cos(b) - 2 * np.sin(b / 2) ** 2,
+        np.where(b == 0, np.expm1(a), found.real - 1),
+    )  # fmt: skip
+    return found
 
 
 class Log(Elementary):

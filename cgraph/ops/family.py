@@ -79,19 +79,24 @@ def common_dtype(*xs: Any) -> np.dtype:
 
 def plain(x: Any) -> Any:
     """Lists and other array-likes as arrays; nodes, arrays and Python numbers as they are."""
-    return x if isinstance(x, Node | np.ndarray | np.generic | bool | int | float) else np.asarray(x)
+    return x if isinstance(x, Node | np.ndarray | np.generic | bool | int | float | complex) else np.asarray(x)
 
 
 def float_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype in which a real function of `dtype` is computed; NumPy's, but float32 where it has float16."""
-    if dtype.kind == "f":
+    if dtype.kind in "fc":
         return dtype
     return np.dtype("float32" if dtype in SMALL else "float64")
 
 
 def quotient_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype in which NumPy divides: float64 for whole numbers of any size."""
-    return dtype if dtype.kind == "f" else np.dtype("float64")
+    return dtype if dtype.kind in "fc" else np.dtype("float64")
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of a complex number's parts; a real dtype itself."""
+    return np.dtype(f"float{dtype.itemsize * 4}") if dtype.kind == "c" else dtype
 
 
 def numeric_dtype(dtype: np.dtype) -> np.dtype:

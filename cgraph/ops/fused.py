@@ -25,6 +25,8 @@ class FusedPointwise(Pointwise):
         body: per op, the op and the positions of its operands: first the operands 0…count-1, then earlier results
     """
 
+    takes_complex = True
+
     count: int
     body: Body
 
@@ -58,6 +60,8 @@ class FusedReduction(Op):
         reduction: what is reduced, over which axes
         inner: what gives the elements
     """
+
+    takes_complex = True
 
     reduction: Reduction
     inner: Pointwise

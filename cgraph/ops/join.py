@@ -22,6 +22,8 @@ from cgraph.ops.slicing import Slice, split
 class Concat(Op):
     """Operands one after another along an axis."""
 
+    takes_complex = True
+
     axis: int
 
     def infer(self, *xs: Spec) -> Spec:

@@ -37,7 +37,7 @@ class Var(Node):
 
     Parameters
         shape: axes, each >= 0
-        dtype: bool, int8–int64, uint8–uint64, float32 or float64
+        dtype: bool, int8–int64, uint8–uint64, float32, float64, complex64 or complex128
         name: what messages and pictures call it, and how a Function takes it by keyword
     Raises
         ShapeError, DTypeError: a negative axis; a dtype that is not supported
@@ -128,16 +128,16 @@ def as_node(x: Any, dtype: np.dtype | None = None) -> Node:
     """`x` itself if it is a node, else a Const of it; Python numbers take `dtype`."""
     if isinstance(x, Node):
         return x
-    if isinstance(x, bool | int | float) and dtype is not None:
+    if isinstance(x, bool | int | float | complex) and dtype is not None:
         return Const(scalar_array(x, dtype))
     return Const(x)
 
 
-def scalar_array(x: bool | int | float, dtype: np.dtype) -> np.ndarray:
+def scalar_array(x: complex, dtype: np.dtype) -> np.ndarray:
     """A Python number as an array of rank 0. DTypeError when the dtype cannot hold it."""
     if isinstance(x, float) and dtype.kind in "iu" and not x.is_integer():
         raise DTypeError(f"{x} is no value of {dtype}")
     try:
         return np.array(x, dtype)
-    except OverflowError as error:
+    except (OverflowError, TypeError) as error:
         raise DTypeError(f"{x} is no value of {dtype}: {error}") from None

@@ -4,6 +4,8 @@ Each op runs as one Python call into NumPy, whose BLAS has one thread meanwhile,
 same bits. A singular or indefinite matrix ends the run with NumPy's LinAlgError.
 """
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,9 @@ from cgraph.errors import DTypeError, NoGradientError, ShapeError
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ops.compare import equal, where
+from cgraph.ops.complex import complex, conj, imag, real
 from cgraph.ops.diagonal import diagonal, tril
-from cgraph.ops.family import common_dtype
+from cgraph.ops.family import common_dtype, real_dtype
 from cgraph.ops.host import OnHost
 from cgraph.ops.leaf import as_node
 from cgraph.ops.linear import leading_shape, matmul
@@ -21,7 +24,7 @@ from cgraph.ops.shape import broadcast_to, expand_dims, items, reshape, swapaxes
 
 
 def check_matrices(x: Spec, square: bool = True) -> None:
-    if x.dtype.kind != "f":
+    if x.dtype.kind not in "fc":
         raise DTypeError(f"{x.dtype} is no float")
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         raise ShapeError(f"the operand must be {'square ' if square else ''}matrices, not {list(x.shape)}")
@@ -30,6 +33,23 @@ def check_matrices(x: Spec, square: bool = True) -> None:
 def turned(x: Node) -> Node:
     """Matrices transposed."""
     return swapaxes(x, -1, -2)
+
+
+def adjoint(x: Node) -> Node:
+    """Matrices transposed, and conjugate."""
+    return conj(turned(x))
+
+
+def conjugate(grad: Callable) -> Callable:
+    """The gradient of an op whose formula has the inner product with a conjugate, as most sources have: adjoint
+    matrices where it has transposes. This library's gradients have none (`cgraph.ops.complex`)."""
+
+    @wraps(grad)
+    def turned_round(op: Any, node: Node, g: Any) -> tuple[Node | None, ...]:
+        given = tuple(map(conj, g)) if isinstance(g, tuple) else conj(g)
+        return tuple(None if x is None else conj(x) for x in grad(op, node, given))
+
+    return turned_round
 
 
 class Inv(OnHost):
@@ -79,16 +99,17 @@ class Cholesky(OnHost):
     def meaning(self, x):
         return np.linalg.cholesky(x)
 
+    @conjugate
     def grad(self, node, g):
-        inner = tril(matmul(turned(node), g))
+        inner = tril(matmul(adjoint(node), g))
         inner = inner - 0.5 * on_diagonal(diagonal(inner, axis1=-2, axis2=-1))
         inverse = apply(Inv(), node)
-        return (to_lower(matmul(turned(inverse), matmul(inner, inverse))),)
+        return (to_lower(matmul(adjoint(inverse), matmul(inner, inverse))),)
 
 
 def to_lower(g: Node) -> Node:
     """The gradient of a symmetric matrix of which only the lower triangle is read."""
-    both = g + turned(g)
+    both = g + adjoint(g)
     return tril(both) - 0.5 * on_diagonal(diagonal(both, axis1=-2, axis2=-1))
 
 
@@ -116,6 +137,7 @@ class Qr(OnHost):
     def meaning(self, x):
         return tuple(np.linalg.qr(x, "complete" if self.complete else "reduced"))
 
+    @conjugate
     def grad(self, node, g):
         """Source: Walter and Lehmann 2018, arXiv:1001.1654; for m >= n of full rank."""
         x = node.operands[0]
@@ -125,10 +147,11 @@ class Qr(OnHost):
             raise NoGradientError(f"qr at {node.where} has a gradient with complete=False only")
         q, r = items(node)
         to_q, to_r = g
-        inner = matmul(r, turned(to_r)) - matmul(turned(to_q), q)
-        symmetric = tril(inner) + turned(tril(inner, -1))
+        inner = matmul(r, adjoint(to_r)) - matmul(adjoint(to_q), q)
+        both = tril(inner) + adjoint(tril(inner))
+        symmetric = both - 0.5 * on_diagonal(diagonal(both, axis1=-2, axis2=-1))
         whole = to_q + matmul(q, symmetric)
-        return (turned(apply(Solve(), r, turned(whole))),)
+        return (adjoint(apply(Solve(), r, adjoint(whole))),)
 
 
 class Svd(OnHost):
@@ -146,36 +169,42 @@ class Svd(OnHost):
         k = min(m, n)
         left, right = ((m, m), (n, n)) if self.full else ((m, k), (k, n))
         shapes = ((*batch, *left), (*batch, k), (*batch, *right))
-        return Bundle(tuple(Spec(shape, x.dtype) for shape in shapes))
+        dtypes = x.dtype, real_dtype(x.dtype), x.dtype
+        return Bundle(tuple(Spec(shape, dtype) for shape, dtype in zip(shapes, dtypes)))
 
     def meaning(self, x):
         return tuple(np.linalg.svd(x, full_matrices=self.full))
 
+    @conjugate
     def grad(self, node, g):
-        """Source: Townsend 2016, Differentiating the singular value decomposition."""
+        """Source: Townsend 2016, Differentiating the singular value decomposition.
+
+        Of complex matrices right for what does not depend on the phases of the vectors, which are LAPACK's choice.
+        """
         x = node.operands[0]
         if self.full and x.shape[-1] != x.shape[-2]:
             raise NoGradientError(f"svd at {node.where} has a gradient with full_matrices=False only")
         u, s, vh = items(node)
         to_u, to_s, to_vh = g
-        v, to_v = turned(vh), turned(to_vh)
+        v, to_v = adjoint(vh), adjoint(to_vh)
         row, column = expand_dims(s, -2), expand_dims(s, -1)
         apart = reciprocal_or_zero(row * row - column * column)
         left = apart * skew(u, to_u) * row
         right = column * (apart * skew(v, to_v))
-        found = matmul(u, matmul(left + right + on_diagonal(to_s), vh))
+        phases = on_diagonal(diagonal(skew(u, to_u), axis1=-2, axis2=-1) / (2.0 * s))
+        found = matmul(u, matmul(left + right + on_diagonal(to_s) + phases, vh))
         found = found + matmul(outside(u, to_u) / row, vh)
-        return (found + matmul(u, turned(outside(v, to_v) / row)),)
+        return (found + matmul(u, adjoint(outside(v, to_v) / row)),)
 
 
 def skew(u: Node, to_u: Node) -> Node:
-    found = matmul(turned(u), to_u)
-    return found - turned(found)
+    found = matmul(adjoint(u), to_u)
+    return found - adjoint(found)
 
 
 def outside(u: Node, to_u: Node) -> Node:
     """The part of `to_u` that no column of `u` reaches."""
-    return to_u - matmul(u, matmul(turned(u), to_u))
+    return to_u - matmul(u, matmul(adjoint(u), to_u))
 
 
 def reciprocal_or_zero(x: Node) -> Node:
@@ -184,22 +213,26 @@ def reciprocal_or_zero(x: Node) -> Node:
 
 
 class Eigh(OnHost):
-    """Rising eigenvalues and eigenvectors (columns) of symmetric matrices, of which the lower triangle is read."""
+    """Rising eigenvalues and eigenvectors (columns) of Hermitian matrices, of which the lower triangle is read.
+
+    The gradient is right for what does not depend on the phases of complex vectors, which are LAPACK's choice.
+    """
 
     def infer(self, x: Spec) -> Bundle:
         check_matrices(x)
-        return Bundle((Spec(x.shape[:-1], x.dtype), x))
+        return Bundle((Spec(x.shape[:-1], real_dtype(x.dtype)), x))
 
     def meaning(self, x):
         return tuple(np.linalg.eigh(x))
 
+    @conjugate
     def grad(self, node, g):
         w, v = items(node)
         to_w, to_v = g
         apart = reciprocal_or_zero(expand_dims(w, -2) - expand_dims(w, -1))
-        inner = on_diagonal(to_w) + apart * matmul(turned(v), to_v)
-        whole = matmul(v, matmul(inner, turned(v)))
-        return (to_lower(0.5 * (whole + turned(whole))),)
+        inner = on_diagonal(to_w) + apart * matmul(adjoint(v), to_v)
+        whole = matmul(v, matmul(inner, adjoint(v)))
+        return (to_lower(0.5 * (whole + adjoint(whole))),)
 
 
 class Det(OnHost):
@@ -217,28 +250,57 @@ class Det(OnHost):
         return (reshape(g * node, (*node.shape, 1, 1)) * inverse,)
 
 
+class Eig(OnHost):
+    """Eigenvalues and eigenvectors (columns) of square matrices, complex ones always."""
+
+    def infer(self, x: Spec) -> Bundle:
+        check_matrices(x)
+        dtype = np.result_type(x.dtype, np.complex64)
+        return Bundle((Spec(x.shape[:-1], dtype), Spec(x.shape, dtype)))
+
+    def meaning(self, x):
+        w, v = np.linalg.eig(x)
+        dtype = np.result_type(x.dtype, np.complex64)
+        return w.astype(dtype), v.astype(dtype)
+
+    @conjugate
+    def grad(self, node, g):
+        """Source: Boeddeker et al. 2017, arXiv:1701.00392; right for what does not depend on the vectors' phases."""
+        w, v = items(node)
+        to_w, to_v = g
+        apart = conj(expand_dims(w, -2) - expand_dims(w, -1))
+        inner = matmul(adjoint(v), to_v)
+        length = on_diagonal(real(diagonal(inner, axis1=-2, axis2=-1)))
+        inner = (inner - matmul(matmul(adjoint(v), v), length)) * reciprocal_or_zero(apart)
+        found = apply(Solve(), adjoint(v), matmul(inner + on_diagonal(to_w), adjoint(v)))
+        return (found if node.operands[0].dtype.kind == "c" else real(found),)
+
+
 class Slogdet(OnHost):
     """The sign of the determinants of matrices, and the logarithm of their magnitude."""
 
     def infer(self, x: Spec) -> Bundle:
         check_matrices(x)
-        return Bundle((Spec(x.shape[:-2], x.dtype),) * 2)
+        return Bundle((Spec(x.shape[:-2], x.dtype), Spec(x.shape[:-2], real_dtype(x.dtype))))
 
     def meaning(self, x):
         return tuple(np.linalg.slogdet(x))
 
     def grad(self, node, g):
         inverse = turned(apply(Inv(), node.operands[0]))
-        return (reshape(g[1], (*g[1].shape, 1, 1)) * inverse,)
+        to_log = g[1]
+        if inverse.dtype.kind == "c":
+            to_log = complex(to_log, imag(g[0] * items(node)[0]))
+        return (reshape(to_log, (*to_log.shape, 1, 1)) * inverse,)
 
 
 # -- public functions -------------------------------------------------------------------------------------------------
 
 
 def matrices(x: Any) -> Node:
-    """The operand in a float dtype."""
+    """The operand in a float or complex dtype."""
     x = as_node(x)
-    return x if x.dtype.kind == "f" else x.astype("float64")
+    return x if x.dtype.kind in "fc" else x.astype("float64")
 
 
 @public
@@ -251,7 +313,7 @@ def inv(x: Any) -> Node:
 def solve(a: Any, b: Any) -> Node:
     """The x of ``a @ x = b``; `b` is one vector ``[n]`` or matrices ``[..., n, k]``."""
     dtype = common_dtype(a, b)
-    dtype = dtype if dtype.kind == "f" else np.dtype("float64")
+    dtype = dtype if dtype.kind in "fc" else np.dtype("float64")
     a, b = (as_node(v, dtype).astype(dtype) for v in (a, b))
     if b.ndim == 1:
         return solve(a, expand_dims(b, 1)).squeeze(-1)
@@ -290,6 +352,13 @@ def svdvals(x: Any) -> Node:
 def eigh(x: Any) -> tuple[Node, Node]:
     """Rising eigenvalues and eigenvectors (columns) of symmetric matrices, of which the lower triangle is read."""
     w, v = items(apply(Eigh(), matrices(x)))
+    return w, v
+
+
+@public
+def eig(x: Any) -> tuple[Node, Node]:
+    """Eigenvalues and eigenvectors (columns) of square matrices; complex, also where NumPy finds real ones alone."""
+    w, v = items(apply(Eig(), matrices(x)))
     return w, v
 
 

@@ -21,7 +21,8 @@ from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Pointer, View
 from cgraph.kernels.target import Target
 from cgraph.ops.arithmetic import multiply
-from cgraph.ops.family import common_dtype
+from cgraph.ops.complex import complex, conj, imag, real
+from cgraph.ops.family import common_dtype, real_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import broadcast_to, distinct_axes, expand_dims, ravel, reshape, swapaxes, transpose
 
@@ -95,6 +96,8 @@ def laid_out(shape: tuple[int, ...], layout: str, code: str, spread: bool) -> Vi
 def matmul(x: Any, y: Any) -> Node:
     """Product of matrices, ``x @ y``: leading axes broadcast; a vector is a row on the left, a column on the right."""
     dtype = common_dtype(x, y)
+    if dtype.kind == "c":
+        return product_of_parts(as_node(x), as_node(y), dtype)
     x, y = (as_node(v, dtype).astype(dtype) for v in (x, y))
     if x.ndim == 0 or y.ndim == 0:
         raise ShapeError(f"{x.name} {x.spec} and {y.name} {y.spec}; multiply by a number with *")
@@ -111,6 +114,17 @@ def matmul(x: Any, y: Any) -> Node:
     found = apply(Matmul(), left, right)
     rows, columns = (left.shape[-2],) * (x.ndim > 1), (right.shape[-1],) * (y.ndim > 1)
     return reshape(found, (*found.shape[:-2], *rows, *columns))
+
+
+def product_of_parts(x: Node, y: Node, dtype: np.dtype) -> Node:
+    """The product of complex matrices by those of their parts: four, or two beside real matrices."""
+    whole = [v.astype(dtype if v.dtype.kind == "c" else real_dtype(dtype)) for v in (x, y)]
+    (a, b), (c, d) = ([real(v), imag(v)] if v.dtype.kind == "c" else [v, None] for v in whole)
+    if b is None:
+        return complex(matmul(a, c), matmul(a, d))
+    if d is None:
+        return complex(matmul(a, c), matmul(b, c))
+    return complex(matmul(a, c) - matmul(b, d), matmul(a, d) + matmul(b, c))
 
 
 def leading_shape(x: Node, y: Node) -> tuple[int, ...]:
@@ -143,8 +157,8 @@ def inner(x: Any, y: Any) -> Node:
 
 @public
 def vdot(x: Any, y: Any) -> Node:
-    """The sum of products of all elements."""
-    return matmul(ravel(x), ravel(y))
+    """The sum of products of all elements, those of x conjugate."""
+    return matmul(conj(ravel(x)), ravel(y))
 
 
 @public

@@ -69,6 +69,8 @@ class Loop(Op):
         a Bundle: the last state; per y ``[length, ...]``; with `states`, per carry ``[length, ...]``
     """
 
+    takes_complex = True
+
     body: Body
     length: int
     backward: bool = False
@@ -155,11 +157,11 @@ def gradient_body(body: Body) -> Body:
 
 
 def floats(of: Sequence[Node], values: Sequence[Any]) -> list[Any]:
-    """Those of `values` that stand for floats of `of`."""
-    return [value for x, value in zip(of, values) if x.dtype.kind == "f"]
+    """Those of `values` that stand for floats and complex numbers of `of`."""
+    return [value for x, value in zip(of, values) if x.dtype.kind in "fc"]
 
 
 def spread(of: Sequence[Node], values: Sequence[Node]) -> list[Node | None]:
-    """`values`, one for each float of `of`, and None for the others."""
+    """`values`, one for each float or complex number of `of`, and None for the others."""
     rest = iter(values)
-    return [next(rest) if x.dtype.kind == "f" else None for x in of]
+    return [next(rest) if x.dtype.kind in "fc" else None for x in of]

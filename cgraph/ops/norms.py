@@ -8,12 +8,12 @@ import numpy as np
 
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, public
-from cgraph.ops.arithmetic import square
 from cgraph.ops.compare import not_equal
 from cgraph.ops.elementary import sqrt
 from cgraph.ops.leaf import as_node
 from cgraph.ops.linalg import svdvals
 from cgraph.ops.power import power
+from cgraph.ops.reduce import squared_size
 from cgraph.ops.shape import distinct_axes, expand_dims, moveaxis
 
 
@@ -26,9 +26,9 @@ def norm(x: Any, ord: Any = None, axis: Any = None, *, keepdims: bool = False) -
             inf, -inf for matrices
     """
     x = as_node(x)
-    x = x if x.dtype.kind == "f" else x.astype("float64")
+    x = x if x.dtype.kind in "fc" else x.astype("float64")
     if ord is None:
-        return sqrt(square(x).sum(axis, keepdims=keepdims))
+        return sqrt(squared_size(x).sum(axis, keepdims=keepdims))
     axis = tuple(range(x.ndim)) if axis is None else axis
     axes = distinct_axes(np.atleast_1d(axis).tolist(), x.ndim)
     if len(axes) not in (1, 2):
@@ -41,11 +41,11 @@ def vector_norm(x: Node, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Nod
     if ord in (inf, -inf):
         return extreme(size, ord)(axes, keepdims=keepdims)
     if ord == 0:
-        return not_equal(x, 0).astype(x.dtype).sum(axes, keepdims=keepdims)
+        return not_equal(x, 0).astype(size.dtype).sum(axes, keepdims=keepdims)
     if ord == 1:
         return size.sum(axes, keepdims=keepdims)
     if ord == 2:
-        return sqrt(square(x).sum(axes, keepdims=keepdims))
+        return sqrt(squared_size(x).sum(axes, keepdims=keepdims))
     return power(power(size, ord).sum(axes, keepdims=keepdims), 1.0 / ord)
 
 

@@ -28,6 +28,8 @@ class Pad(Op):
         value: the number, of the operand's dtype
     """
 
+    takes_complex = True
+
     widths: Pairs
     value: float | int | bool
 

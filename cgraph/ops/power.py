@@ -6,7 +6,7 @@ import numpy as np
 
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ops.arithmetic import Numeric, square
-from cgraph.ops.compare import equal, where
+from cgraph.ops.compare import equal, not_equal, where
 from cgraph.ops.elementary import log, sqrt
 from cgraph.ops.family import Pointwise, common_dtype, together
 from cgraph.ops.leaf import as_node
@@ -14,7 +14,9 @@ from cgraph.ops.shape import ones_like
 
 
 class Power(Pointwise):
-    """x to the power of y, floats."""
+    """x to the power of y, floats or complex numbers; of these 0 to a power without positive real part is NaN."""
+
+    takes_complex = True
 
     def meaning(self, x, y):
         return np.power(x, y)
@@ -27,7 +29,11 @@ class Power(Pointwise):
         # 0 ** 0 is flat, but 0 times 0 ** -1 is a NaN
         less = where(equal(x, 0) & equal(y, 0), y, y - 1.0)
         # log of 0 would make the second gradient a NaN where 0 ** y has the gradient 0
-        return g * y * power(x, less), g * node * log(where(x > 0, x, ones_like(x)))
+        return g * y * power(x, less), g * node * log(where(has_log(x), x, ones_like(x)))
+
+
+def has_log(x: Node) -> Node:
+    return not_equal(x, 0) if x.dtype.kind == "c" else x > 0
 
 
 class IntegerPower(Numeric):
@@ -54,9 +60,9 @@ def power(x: Any, y: Any) -> Node:
             return x
         if y == 2 and common_dtype(x, y) == x.dtype:
             return square(x)
-        if y == 0.5 and x.dtype.kind == "f":
+        if y == 0.5 and x.dtype.kind in "fc":
             return sqrt(x)
     x, y = together(x, y)
     if x.dtype == bool:
         x, y = x.astype("int8"), y.astype("int8")
-    return apply(Power() if x.dtype.kind == "f" else IntegerPower(), x, y)
+    return apply(Power() if x.dtype.kind in "fc" else IntegerPower(), x, y)

@@ -24,7 +24,7 @@ def pullback(ys: Sequence[Node], seeds: Sequence[Node], xs: Sequence[Node]) -> l
         NoGradientError, ShapeError, DTypeError: as for `gradient`
     """
     for x in xs:
-        if x.dtype.kind != "f":
+        if x.dtype.kind not in "fc":
             raise DTypeError(f"gradient: {x.name} {x.spec} is no float, so there is no gradient with respect to it")
     sums: dict[Any, Node] = {}
     for y, seed in zip(ys, seeds):
@@ -34,9 +34,13 @@ def pullback(ys: Sequence[Node], seeds: Sequence[Node], xs: Sequence[Node]) -> l
 
 
 def seed_of(y: Node, seed: Node | None) -> Node:
-    if y.dtype.kind != "f":
+    if y.dtype.kind not in "fc":
         raise DTypeError(f"gradient: {y.name} {y.spec} is no float, so it has no gradient")
     if seed is None:
+        if y.dtype.kind == "c":
+            raise DTypeError(
+                f"gradient: {y.name} {y.spec} is complex; give a seed, or take the gradient of a real part"
+            )
         if y.size != 1:
             raise ShapeError(
                 f"gradient: {y.name} {y.spec} has {y.size} elements; give a seed, or take the gradient of its sum"
@@ -61,7 +65,7 @@ def gradients(ys: Sequence[Node], xs: Sequence[Node], sums: dict[Any, Node]) -> 
             add_to(sums, (node.operands[0], node.op.index), g)
             continue
         for x, gx in zip(node.operands, operand_gradients(node, g)):
-            if gx is not None and x in relevant and x.dtype.kind == "f":
+            if gx is not None and x in relevant and x.dtype.kind in "fc":
                 add_to(sums, x, gx)
     return sums
 

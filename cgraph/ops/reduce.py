@@ -19,12 +19,14 @@ from cgraph.kernels.calls.reduce import reduce_calls, reduce_nbytes
 from cgraph.kernels.expression import Program, Trace, code_of
 from cgraph.kernels.target import Target
 from cgraph.ops.arithmetic import square
-from cgraph.ops.compare import equal
+from cgraph.ops.compare import equal, isnan, where
+from cgraph.ops.complex import imag, real
 from cgraph.ops.elementary import sqrt
 from cgraph.ops.family import dtype_of_code
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
-from cgraph.ops.shape import axes_of, broadcast_to, expand_dims, reshape, zeros
+from cgraph.ops.shape import axes_of, broadcast_to, expand_dims, reshape, transpose, zeros
+from cgraph.ops.take import take_along_axis
 
 Axis = int | Sequence[int] | None
 
@@ -64,7 +66,7 @@ class Reduction(Op):
 
 def wide(dtype: np.dtype) -> np.dtype:
     """The dtype in which values add up: 64 bits for whole numbers and bool."""
-    return dtype if dtype.kind == "f" else np.dtype("uint64" if dtype.kind == "u" else "int64")
+    return dtype if dtype.kind in "fc" else np.dtype("uint64" if dtype.kind == "u" else "int64")
 
 
 def spread(g: Node, axes: tuple[int, ...], shape: tuple[int, ...]) -> Node:
@@ -80,6 +82,8 @@ def kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
 class Sum(Reduction):
     """The sum along axes."""
 
+    takes_complex = True
+
     kind, numpy = "sum", staticmethod(np.sum)
 
     def dtype(self, dtype: np.dtype) -> np.dtype:
@@ -91,6 +95,8 @@ class Sum(Reduction):
 
 class Prod(Reduction):
     """The product along axes."""
+
+    takes_complex = True
 
     kind, numpy = "prod", staticmethod(np.prod)
 
@@ -196,6 +202,8 @@ def reduced(op: type[Reduction], x: Any, axis: Axis, keepdims: bool) -> Node:
     x = as_node(x)
     axes = axes_of(axis, x.ndim)
     made = op(axes)
+    if x.dtype.kind == "c" and issubclass(op, Logic):
+        x = x.astype(bool)
     found = apply(made, x) if axes else x.astype(made.infer(x.spec).dtype)
     return reshape(found, kept(x.shape, axes)) if keepdims else found
 
@@ -222,13 +230,38 @@ def prod(x: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False
 @public
 def min(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
     """The smallest along axes, all by default. ShapeError when there is no element."""
-    return reduced(Min, x, axis, keepdims)
+    return extreme(Min, x, axis, keepdims)
 
 
 @public
 def max(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
     """The largest along axes, all by default. ShapeError when there is no element."""
-    return reduced(Max, x, axis, keepdims)
+    return extreme(Max, x, axis, keepdims)
+
+
+def extreme(op: type[Extreme], x: Any, axis: Axis, keepdims: bool) -> Node:
+    """Of complex numbers the largest real part, then the largest imaginary part; a NaN where there is one."""
+    x = as_node(x)
+    if x.dtype.kind != "c":
+        return reduced(op, x, axis, keepdims)
+    axes = axes_of(axis, x.ndim)
+    rest = [i for i in range(x.ndim) if i not in axes]
+    shape = tuple(x.shape[i] for i in rest)
+    flat = reshape(transpose(x, (*rest, *axes)), (*shape, count(x, axes)))
+    place = reduced(Argmax, is_extreme(op, flat, (len(rest),)), -1, keepdims=True)
+    return reshape(take_along_axis(flat, place, -1), kept(x.shape, axes) if keepdims else shape)
+
+
+def is_extreme(op: type[Extreme], x: Node, axes: tuple[int, ...]) -> Node:
+    """Of complex numbers, which are the largest or smallest along axes: those that are NaN, if there are any."""
+    least = -np.inf if op is Max else np.inf
+
+    def best(part: Node) -> Node:
+        return equal(part, spread(apply(op(axes), part), axes, x.shape))
+
+    first = best(real(x))
+    found, missing = first & best(where(first, imag(x), least)), isnan(x)
+    return where(spread(any(missing, axes), axes, x.shape), missing, found)
 
 
 @public
@@ -259,6 +292,8 @@ def place(op: type[Place], x: Any, axis: int | None, keepdims: bool) -> Node:
     x = as_node(x)
     if x.ndim == 0:
         return zeros((), "int64")
+    if x.dtype.kind == "c":
+        op, x = Argmax, is_extreme(Max if op is Argmax else Min, x, axes_of(axis, x.ndim))
     return reduced(op, x, axis, keepdims)
 
 
@@ -271,7 +306,7 @@ def count(x: Node, axis: Axis) -> int:
 def mean(x: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Node:
     """The mean along axes, all by default; float64 for whole numbers, NaN for no elements."""
     x = as_node(x)
-    x = x.astype(dtype or (x.dtype if x.dtype.kind == "f" else "float64"))
+    x = x.astype(dtype or (x.dtype if x.dtype.kind in "fc" else "float64"))
     total = sum(x, axis, keepdims=keepdims)
     return total / np.asarray(count(x, axis), x.dtype)
 
@@ -280,10 +315,15 @@ def mean(x: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False
 def var(x: Any, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False) -> Node:
     """The mean squared distance from the mean along axes; divided by the count less `ddof`."""
     x = as_node(x)
-    x = x.astype(x.dtype if x.dtype.kind == "f" else "float64")
-    total = sum(square(x - mean(x, axis, keepdims=True)), axis, keepdims=keepdims)
+    x = x.astype(x.dtype if x.dtype.kind in "fc" else "float64")
+    total = sum(squared_size(x - mean(x, axis, keepdims=True)), axis, keepdims=keepdims)
     left = count(x, axis) - ddof
-    return total / np.asarray(left if left > 0 else 0, x.dtype)
+    return total / np.asarray(left if left > 0 else 0, total.dtype)
+
+
+def squared_size(x: Node) -> Node:
+    """The square of the magnitude, a real number."""
+    return square(real(x)) + square(imag(x)) if x.dtype.kind == "c" else square(x)
 
 
 @public

@@ -36,6 +36,8 @@ class Scan(Op):
 class Cumsum(Scan):
     """Running sums along an axis."""
 
+    takes_complex = True
+
     how, numpy = "add", staticmethod(np.cumsum)
 
     def grad(self, node, g):
@@ -44,6 +46,8 @@ class Cumsum(Scan):
 
 class Cumprod(Scan):
     """Running products along an axis."""
+
+    takes_complex = True
 
     how, numpy = "mul", staticmethod(np.cumprod)
 

@@ -22,6 +22,8 @@ from cgraph.record import replace
 class ViewOp(Op):
     """An op whose result is another view of its operand's bytes."""
 
+    takes_complex = True
+
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, x: View, *others: View) -> list[Call]:
             seen = self.alias(x)
@@ -162,6 +164,8 @@ class Full(Op):
 
 class Contiguous(Op):
     """A copy in C order."""
+
+    takes_complex = True
 
     def infer(self, x: Spec) -> Spec:
         return x

@@ -56,6 +56,8 @@ class Slice(ViewOp):
 class SetSlice(Op):
     """`x` with the elements of a slice replaced by those of `y`; x itself stays as it is."""
 
+    takes_complex = True
+
     starts: tuple[int, ...]
     steps: tuple[int, ...]
 

@@ -12,10 +12,12 @@ from cgraph.kernels.calls.sort import search_calls, sort_calls, sort_nbytes, uni
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
+from cgraph.ops.compare import isnan
+from cgraph.ops.complex import imag, real
 from cgraph.ops.family import common_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import axis_of, items, ravel, zeros_like
-from cgraph.ops.take import PutAlongAxis
+from cgraph.ops.take import PutAlongAxis, take_along_axis
 
 PLACES = np.dtype("int64")
 
@@ -166,6 +168,8 @@ def flat_or(x: Any, axis: int | None) -> tuple[Node, int]:
 def sort(x: Any, axis: int | None = -1, *, kind: Any = None, stable: Any = None, descending: bool = False) -> Node:
     """Elements in sorted order along an axis, as ``np.sort``; always stable, NaN last."""
     x, axis = flat_or(x, axis)
+    if x.dtype.kind == "c":
+        return take_along_axis(x, complex_order(x, axis, descending), axis)
     return apply(Sort(axis, descending), x)
 
 
@@ -173,7 +177,18 @@ def sort(x: Any, axis: int | None = -1, *, kind: Any = None, stable: Any = None,
 def argsort(x: Any, axis: int | None = -1, *, kind: Any = None, stable: Any = None, descending: bool = False) -> Node:
     """The places of the elements in sorted order along an axis, as ``np.argsort``; always stable, NaN last."""
     x, axis = flat_or(x, axis)
+    if x.dtype.kind == "c":
+        return complex_order(x, axis, descending)
     return apply(Argsort(axis, descending), x)
+
+
+def complex_order(x: Node, axis: int, descending: bool) -> Node:
+    """By real parts, those of equal ones by imaginary parts; behind them a NaN imaginary part, a real one, both."""
+    missing = isnan(real(x)).astype("int8") * 2 + isnan(imag(x)).astype("int8")
+    order = apply(Argsort(axis, descending), imag(x))
+    for key, falls in ((real(x), descending), (missing, False)):
+        order = take_along_axis(order, apply(Argsort(axis, falls), take_along_axis(key, order, axis)), axis)
+    return order
 
 
 @public

@@ -20,6 +20,7 @@ from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import arange, axis_of, broadcast_to, ravel, reshape, zeros, zeros_like
 
 INDEX_DTYPES = (np.dtype("int32"), np.dtype("int64"))
+LINEAR_WRITES = ("set", "add", "multiply")  # what complex numbers can be joined by
 WRITES = {"set": "set", "add": "add", "multiply": "mul", "min": "min", "max": "max"}
 UFUNCS: dict[str, Any] = {"add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}
 
@@ -48,6 +49,8 @@ class Take(Op):
         x: ``[..., n, ...]``
         indices: int32 or int64, any shape, which takes the place of the axis in the result
     """
+
+    takes_complex = True
 
     axis: int
     can_fail = True
@@ -84,6 +87,10 @@ class Scatter(Op):
     axis: int
     how: str
     can_fail = True
+
+    @property
+    def takes_complex(self) -> bool:  # type: ignore[override]
+        return self.how in LINEAR_WRITES
 
     def infer(self, x: Spec, indices: Spec, updates: Spec) -> Spec:
         taken = (*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1 :])
@@ -130,6 +137,8 @@ class TakeAlongAxis(Op):
         indices: int32 or int64, the shape of `x` but for the axis
     """
 
+    takes_complex = True
+
     axis: int
     can_fail = True
 
@@ -169,6 +178,10 @@ class PutAlongAxis(Op):
     axis: int
     how: str
     can_fail = True
+
+    @property
+    def takes_complex(self) -> bool:  # type: ignore[override]
+        return self.how in LINEAR_WRITES
 
     def infer(self, x: Spec, indices: Spec, updates: Spec) -> Spec:
         check_positions(indices)

@@ -3,6 +3,8 @@
 Names
     a, b: six floats; up: six rising ones; gap: with NaN and infinities; one: a single one
     M, N, P: four by four, P symmetric and positive definite; C: ``[2, 3, 4]``; D: ``[2, 3, 3]``
+    z, w: six complex numbers; hole: with NaN and infinities; Z, H: four by four, H Hermitian and positive definite
+    Q: complex ``[2, 3, 4]``
     i, j: six whole numbers; yes: six bool; node, counts: the same as nodes that are computed
 """
 
@@ -37,4 +39,12 @@ def operands(dtype: str = "float64") -> dict[str, np.ndarray]:
         "P": square @ square.T + 2 * np.eye(4), "C": rng.random((2, 3, 4)), "D": rng.random((2, 3, 3)),
     }  # fmt: skip
     others = {"i": np.array([3, 1, 0, 2, 5, 4]), "j": np.array([1, 1, 2, 0, 3, 2]), "yes": np.arange(6) % 3 != 1}
-    return {name: x.astype(dtype) for name, x in floats.items()} | others
+    z = {name: x.astype(np.result_type(dtype, np.complex64)) for name, x in planes(rng).items()}
+    return {name: x.astype(dtype) for name, x in floats.items()} | others | z
+
+
+def planes(rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """The complex operands."""
+    z, w, Z, Q = (rng.random(s) - 0.3 + 1j * (rng.random(s) - 0.6) for s in (6, 6, (4, 4), (2, 3, 4)))
+    hole = z * np.array([1, np.nan, 1, 1, np.inf, 1]) + np.array([0, 0, 1, complex(0, np.nan), 0, 0])
+    return {"z": z, "w": w, "Z": Z, "Q": Q, "hole": hole, "H": Z @ Z.conj().T + 2 * np.eye(4)}

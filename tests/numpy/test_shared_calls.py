@@ -1,6 +1,5 @@
 """A list of 700 calls, kept outside of the project: how many nodes answer, and that none is answered wrongly."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,7 @@ OTHERWISE = {
     'np.linalg.eigh(S,UPLO="U")': "vectors of either sign are right",
     "np.nditer(x)": "NumPy refuses it before it asks the node",
 }
-COMPLEX = r"\b[zZ]\b|1j|np\.fft\.(?!fftshift|ifftshift|fftfreq)|np\.emath|linalg\.eig(vals)?\(|sort_complex"
+ALWAYS_COMPLEX = ("np.linalg.eig(S)", "np.linalg.eigvals(S)")  # where NumPy's dtype depends on values
 
 
 def calls() -> list[tuple[str, str]]:
@@ -33,6 +32,7 @@ def operands() -> dict[str, np.ndarray]:
     found = {"x": rng.random(6), "y": rng.random(6), "s": np.sort(rng.random(6)), "e": rng.random(1)}
     found |= {"v": np.array([0.5, np.nan, 1.5, np.inf, -1.0, 2.0]), "A": rng.random((4, 4)), "B": rng.random((4, 4))}
     found |= {"S": square @ square.T + 4 * np.eye(4), "T": rng.random((2, 2, 4)), "T2": rng.random((2, 3, 3))}
+    found |= {"z": rng.random(6) + 1j * rng.random(6), "Z": rng.random((4, 4)) + 1j * rng.random((4, 4))}
     found |= {"k": np.array([3, 1, 0, 2, 5, 4]), "j": np.array([1, 1, 2, 0, 3, 2]), "m": np.arange(6) % 3 != 1}
     return found
 
@@ -43,7 +43,7 @@ def test_no_call_of_the_list_is_answered_wrongly():
     nodes = {name: cg.Const(x) for name, x in arrays.items()}
     right, missing = 0, []
     for call, wanted in calls():
-        if re.search(COMPLEX, call) or call in OTHERWISE:
+        if call in OTHERWISE:
             continue
         try:
             got = values(called(call, nodes))
@@ -54,7 +54,7 @@ def test_no_call_of_the_list_is_answered_wrongly():
         want = called(call, {name: x.copy() for name, x in arrays.items()})
         assert len(got) == len(want), call
         for a, b in zip(got, want):
-            assert_same(a, b)
+            assert_same(a, b.astype(complex) if call in ALWAYS_COMPLEX else b)
         right += 1
     assert not missing
-    assert right >= 550
+    assert right >= 620

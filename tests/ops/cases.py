@@ -37,7 +37,11 @@ class Draw:
             return rng.permutation(steps).reshape(self.shape).astype(self.dtype)
         if self.kind == "definite":
             x = rng.uniform(-1, 1, self.shape)
-            return (x @ np.swapaxes(x, -1, -2) + np.eye(self.shape[-1])).astype(self.dtype)
+            x = x + 1j * rng.uniform(-1, 1, self.shape) if self.dtype == "complex128" else x
+            return (x @ np.swapaxes(x.conj(), -1, -2) + np.eye(self.shape[-1])).astype(self.dtype)
+        if np.dtype(self.dtype).kind == "c":
+            parts = [replace(self, dtype="float64").array(rng) for _ in range(2)]
+            return (parts[0] + 1j * parts[1]).astype(self.dtype)
         if np.dtype(self.dtype).kind == "f":
             return rng.uniform(self.low, self.high, self.shape).astype(self.dtype)
         if self.dtype == "bool":
@@ -71,9 +75,7 @@ class Case:
 
     def in_float32(self) -> "Case":
         """The same with single precision."""
-        return replace(
-            self, draws=tuple(replace(d, dtype="float32") if d.dtype == "float64" else d for d in self.draws)
-        )
+        return replace(self, draws=tuple(replace(d, dtype=SINGLE.get(d.dtype, d.dtype)) for d in self.draws))
 
 
 def case(op: str, build: Any, *draws: Draw | tuple[int, ...], **other: Any) -> Case:
@@ -106,6 +108,12 @@ def definite(*shape: int) -> Draw:
     return Draw(shape, kind="definite")
 
 
+def plane(*shape: int, **other: Any) -> Draw:
+    """Complex numbers."""
+    return Draw(shape, "complex128", **other)
+
+
+SINGLE = {"float64": "float32", "complex128": "complex64"}
 KEY = whole(2, low=0, high=2**32, dtype="uint32")
 SHAPE = (3, 5)
 
@@ -330,6 +338,88 @@ LINALG = [
     case("ifft", lambda x: cg.ifft(x, 7), (3, 5, 2)),
     case("rfft", lambda x: [cg.rfft(x), cg.rfft(x, axis=0)], (6, 5)),
     case("irfft", lambda x: [cg.irfft(x), cg.irfft(x, 7)], (3, 4, 2)),
+]
+
+
+def rebuilt(x: Node) -> list[Node]:
+    """What does not depend on the phases of singular vectors."""
+    u, s, vh = cg.svd(x, full_matrices=False)
+    return [s, u @ (cg.expand_dims(cg.exp(s), -1) * vh)]
+
+
+def hermitian_root(x: Node) -> list[Node]:
+    """What does not depend on the phases of eigenvectors."""
+    w, v = cg.eigh(x)
+    return [w, (v * cg.expand_dims(cg.sqrt(w), -2)) @ cg.conj(cg.swapaxes(v, -1, -2))]
+
+
+def projected(x: Node) -> Node:
+    """Magnitudes of eigenvectors, which have no phase."""
+    return cg.abs(cg.eig(x)[1])
+
+
+ROW, GRID = plane(5), plane(*SHAPE)
+ONE_HALF = plane(*SHAPE, low=0.3, high=1.2)  # away from branch cuts
+
+COMPLEX = [
+    replace(row, label="complex")
+    for row in [
+        *named("add subtract multiply", GRID, ROW),
+        *named("true_divide power", GRID, plane(5, low=0.4, high=1.5)),
+        *named("negative square exp exp2 expm1 sin cos sinh cosh positive conj real imag as_parts", GRID),
+        *named("abs sign reciprocal log log2 log10 log1p sqrt tan tanh arctan arcsinh", ONE_HALF),
+        *named("arcsin arccos arctanh", ONE_HALF, scale=5),
+        *named("arccosh", ONE_HALF, scale=5),
+        *named("maximum minimum", GRID, ROW, twice=False),
+        *named("less less_equal greater greater_equal equal not_equal", GRID, ROW, smooth=False),
+        *named("isnan isinf isfinite rint", GRID, smooth=False),
+        *named("where", truth(*SHAPE), GRID, ROW),
+        case("astype", lambda x, y: cg.astype(x * 2, "complex128") * y, SHAPE, GRID),
+        case("astype", lambda x: [cg.astype(x, "complex64"), cg.astype(x, "bool")], GRID, smooth=False),
+        case("complex", lambda x, y: cg.complex(x, y) ** 2, SHAPE, (5,)),
+        case("concat", lambda x, y: cg.concat([x.T, y[::-1].T * 2], 1)[::2], plane(3, 4), plane(2, 4)),
+        case("pad", lambda x: cg.pad(x, ((1, 0), (2, 3)), constant_values=1.5), plane(2, 3)),
+        case("set_slice", lambda x, y: cg.set_slice(x, (slice(None, None, -2), 1), y), plane(5, 3, 2), plane(2)),
+        case("sum", lambda x: [cg.sum(x, (0, 2)), cg.mean(x * x, 1)], plane(3, 4, 2)),
+        case("var", lambda x: [cg.var(x, 1), cg.std(x, (0, 1), ddof=1)], plane(3, 4, 2)),
+        case("prod", lambda x: cg.prod(x, 1), plane(3, 4)),
+        *[case(n, lambda x, n=n: getattr(cg, n)(x, (0, 2)), plane(3, 4, 2), twice=False) for n in ("min", "max")],
+        *[case(n, lambda x, n=n: getattr(cg, n)(x, 1), plane(3, 4, 2), smooth=False) for n in ("argmin", "argmax")],
+        *[case(n, lambda x, n=n: getattr(cg, n)(x, 1), plane(3, 4, 2)) for n in ("cumsum", "cumprod")],
+        *[case(n, lambda x, n=n: getattr(cg, n)(x, 1), plane(3, 4, 2), smooth=False) for n in ("any", "all")],
+        case("sort", lambda x: [cg.sort(x, 0), cg.sort(x, 1, descending=True)], plane(3, 7), twice=False),
+        case("argsort", lambda x: cg.argsort(cg.rint(x), 0), plane(9, 4), smooth=False),
+        case("take", lambda x, i: cg.take(x, i, 1), plane(3, 5, 2), whole(2, 3, high=5)),
+        case("take_along_axis", lambda x, i: cg.take_along_axis(x, i, 1), plane(3, 5), whole(3, 2, high=5)),
+        case("scatter", lambda x, i, y: cg.scatter(x, i, y), plane(5, 2), whole(7, high=5), plane(7, 2)),
+        case("scatter", lambda x, i, y: cg.scatter(x, i, y, "multiply"), plane(5, 2), whole(7, high=5), plane(7, 2)),
+        case("triu", lambda x: cg.triu(x), plane(2, 4, 5)),
+        case("matmul", lambda x, y: x @ y, plane(2, 3, 4), plane(4, 5)),
+        case("matmul", lambda x, y: [x @ y, y.T @ x.T], (3, 4), plane(4, 5)),
+        *named("vdot outer", plane(2, 3), plane(3, 2)),
+        case("einsum", lambda x, y, z: cg.einsum("aij,jk,ka->ia", x, y, z), plane(2, 3, 4), (4, 5), plane(5, 2)),
+        case("norm", lambda x: [cg.norm(x), cg.norm(x, 1), cg.norm(x, "nuc"), cg.norm(x, 3, 0)], plane(3, 4), scale=20),
+        case("inv", cg.inv, plane(2, 3, 3), scale=20),
+        case("solve", cg.solve, plane(2, 3, 3), plane(2, 3, 2), scale=20),
+        case("det", cg.det, plane(2, 3, 3), scale=20),
+        case("slogdet", cg.slogdet, plane(2, 3, 3), scale=20),
+        case("cholesky", cg.cholesky, plane(2, 3, 3, kind="definite"), scale=20),
+        case("qr", cg.qr, plane(2, 4, 3), scale=50),
+        case("svd", rebuilt, plane(2, 4, 3), scale=200),
+        case("eigh", hermitian_root, plane(2, 3, 3, kind="definite"), scale=200),
+        case("eig", lambda x: cg.eig(x)[0], (3, 3), twice=False, scale=200),
+        case("eig", projected, plane(3, 3), twice=False, scale=200),
+        case("scan", lambda h, x: cg.scan(lambda h, y: (cg.tanh(h + y), h[0]), h, x), plane(2, 3), plane(7, 2, 3)),
+        case("delay", lambda x: cg.delay(np.conj, x) + 1, GRID, smooth=False),
+    ]
+] + [
+    replace(case(name, build, draw), op=op, label=name)
+    for op, name, build, draw in [
+        ("complex", "fft", lambda x: [np.fft.fft(x, 7, 0), np.fft.ifft(x, norm="ortho")], plane(5, 3)),
+        ("complex", "fftn", lambda x: np.fft.fftn(x, (3, 6), (0, 1), "forward"), plane(5, 4)),
+        ("complex", "rfft", lambda x: [np.fft.rfft(x), np.fft.rfft(x, 7, 0, "ortho")], Draw((6, 5))),
+        ("complex", "irfft", lambda x: [np.fft.irfft(x), np.fft.irfft(x, 7, 0, "forward")], plane(4, 5)),
+    ]
 ]
 
 IMAGES = [
@@ -576,4 +666,4 @@ def chosen(task, out, x, m):
             out[task, j, i] = round(10 * x[i, j, task]) if m[i, j, task] else -1
 
 
-CASES = [*POINTWISE, *MOVES, *REDUCTIONS, *INDEXING, *PRODUCTS, *LINALG, *IMAGES, *REST]
+CASES = [*POINTWISE, *MOVES, *REDUCTIONS, *INDEXING, *PRODUCTS, *LINALG, *COMPLEX, *IMAGES, *REST]

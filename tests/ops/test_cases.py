@@ -18,7 +18,7 @@ from cgraph.ir.traverse import post_order
 from cgraph.kernels.kernel import Pointer, View
 from cgraph.kernels.target import target_named
 from cgraph.ops.leaf import Var
-from tests.ops.cases import CASES, Case
+from tests.ops.cases import CASES, Case, Draw
 from tests.support.kernels import ORDERS, TARGETS
 from tests.support.ops import computing, contiguous, kernel_result, own_views, scattered, values_of, work_of
 from tests.support.tolerance import assert_close
@@ -46,15 +46,16 @@ class Drawn:
 
     @property
     def floats(self) -> list[Var]:
-        return [x for x in self.xs if x.dtype.kind == "f"]
+        return [x for x in self.xs if x.dtype.kind in "fc"]
 
     def total(self) -> Node:
-        """A number that depends on every float output, each element with a weight of its own."""
-        parts = [cg.sum(y * self.rng.uniform(0.5, 1.5, y.shape)) for y in self.outputs if y.dtype.kind == "f"]
+        """A number that depends on both parts of every float output, each element with a weight of its own."""
+        floats = [part for y in self.outputs if y.dtype.kind in "fc" for part in parts_of(y)]
+        parts = [cg.sum(y * self.rng.uniform(0.5, 1.5, y.shape)) for y in floats]
         return sum(parts[1:], parts[0])
 
     def directions(self) -> dict[Var, np.ndarray]:
-        return {x: self.rng.uniform(-1, 1, x.shape) for x in self.floats}
+        return {x: Draw(x.shape, str(x.dtype), -1, 1).array(self.rng) for x in self.floats}
 
     def moved(self, along: dict[Var, np.ndarray], step: float) -> dict[Node, np.ndarray]:
         return self.given | {x: self.given[x] + step * d for x, d in along.items()}
@@ -63,6 +64,10 @@ class Drawn:
 def nodes_of(drawn: Drawn, smooth: bool) -> list[Node]:
     """The outputs, and the gradients for every float operand."""
     return [*drawn.outputs, *(gradient(drawn.total(), drawn.floats) if smooth and drawn.floats else [])]
+
+
+def parts_of(y: Node) -> list[Node]:
+    return [cg.real(y), cg.imag(y)] if y.dtype.kind == "c" else [y]
 
 
 @pytest.fixture(autouse=True)
@@ -166,17 +171,21 @@ def test_a_simulated_gpu_equals_reference_in_poison_mode(case):
 def test_gradients_agree_with_differences(case):
     drawn = Drawn(case)
     y, along = drawn.total(), drawn.directions()
-    slope = sum(cg.sum(g * d) for g, d in zip(gradient(y, drawn.floats), along.values()))
-    assert_slope(drawn, y, slope, along)
+    assert_slope(drawn, y, slope_of(y, along), along)
 
 
 @every_twice_smooth_case
 def test_second_gradients_agree_with_differences(case):
     drawn = Drawn(case)
     along, other = drawn.directions(), drawn.directions()
-    slope = sum(cg.sum(g * d) for g, d in zip(gradient(drawn.total(), drawn.floats), along.values()))
-    curve = sum(cg.sum(g * d) for g, d in zip(gradient(slope, drawn.floats), other.values()))
-    assert_slope(drawn, slope, curve, other)
+    slope = slope_of(drawn.total(), along)
+    assert_slope(drawn, slope, slope_of(slope, other), other)
+
+
+def slope_of(y: Node, along: dict[Var, np.ndarray]) -> Node:
+    """The slope of `y` in a direction, by its gradients: dy/dx - i dy/dy for complex operands, times the direction."""
+    found = gradient(y, list(along))
+    return sum(cg.sum(cg.real(g * d)) for g, d in zip(found, along.values()))
 
 
 def assert_slope(drawn: Drawn, y: Node, slope: Node, along: dict[Var, np.ndarray]) -> None:

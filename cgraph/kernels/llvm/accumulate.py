@@ -10,6 +10,7 @@ from math import inf
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Slot, Val, nbytes_of
+from cgraph.kernels.llvm.vcomplex import joined, parts
 from cgraph.kernels.llvm.vfloat import two_sum
 from cgraph.kernels.llvm.vmath import largest, smallest
 from cgraph.record import Record
@@ -38,7 +39,7 @@ class Reduction(Record):
 
     @property
     def keeps_errors(self) -> bool:
-        return self.kind == "sum" and self.dtype[0] == "f"
+        return self.kind == "sum" and self.dtype[0] in "fc"
 
     @property
     def dtypes(self) -> list[str]:
@@ -115,7 +116,13 @@ class Reduction(Record):
         if not self.keeps_errors:
             return total
         high, low = total
-        return [self.k.select(self.k.is_nan(low), high, high + low)]
+        if self.dtype[0] == "c":
+            return [joined(self.k, self.rounded(parts(self.k, high), parts(self.k, low)), high.lanes)]
+        return [self.rounded(high, low)]
+
+    def rounded(self, high: Val, low: Val) -> Val:
+        """The sum of both; an infinity has no error to speak of."""
+        return self.k.select(self.k.is_nan(low), high, high + low)
 
     def join_lanes(self, total: State) -> State:
         """The lanes of a total joined two by two, upper half to lower half; no lanes are left."""

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
+import numpy as np
 from llvmlite import ir
 
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.llvm.values import Ptr, Slot, Val, nbytes_of, scalar_type, vector_type
+from cgraph.kernels.llvm.vcomplex import arithmetic
 from cgraph.kernels.signature import Words, signature_of
 from cgraph.kernels.target import Target
 
@@ -74,10 +76,10 @@ class Builder:
     def const(self, x, dtype: str, lanes: int = 0) -> Val:
         if dtype[0] == "f":
             x = float(x)
-        elif dtype == "b1":
-            x = int(bool(x))
+        elif dtype[0] == "c":
+            x = int.from_bytes(np.array(x, dtype).tobytes(), "little")
         else:
-            x = int(x)
+            x = int(bool(x)) if dtype == "b1" else int(x)
         kind = vector_type(dtype, lanes)
         return Val(self, ir.Constant(kind, [x] * lanes if lanes else x), dtype, lanes)
 
@@ -124,6 +126,8 @@ class Builder:
     def binary(self, name: str, x, y) -> Val:
         x, y = self.pair(x, y)
         b, d = self.b, x.dtype
+        if d[0] == "c":
+            return arithmetic(self, name, x, y)
         if name in ("and_", "or_", "xor", "shl"):
             return self.wrap(getattr(b, name)(x.v, y.v), d, x.lanes)
         if name == "shr":

@@ -1,7 +1,8 @@
 """Values of kernels being written: scalars and vectors with Python operators, addresses of elements, variables.
 
-Dtypes are NumPy's short codes: ``f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1`` (``b1`` is one byte in memory, one bit in a
-register). Python numbers become constants of the other side's type; a scalar next to a vector is spread over its lanes.
+Dtypes are NumPy's short codes: ``f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1 c8 c16``. ``b1`` is one byte in memory, one bit in a
+register; a complex number is one whole number of its size (`cgraph.kernels.llvm.vcomplex`). Python numbers become
+constants of the other side's type; a scalar next to a vector is spread over its lanes.
 """
 
 from typing import Any
@@ -26,6 +27,11 @@ def vector_type(dtype: str, lanes: int) -> ir.Type:
 
 def nbytes_of(dtype: str) -> int:
     return int(dtype[1:])
+
+
+def alignment_of(dtype: str) -> int:
+    """Bytes: NumPy aligns a complex number as its parts."""
+    return nbytes_of(dtype) // (2 if dtype[0] == "c" else 1)
 
 
 class Val:
@@ -137,7 +143,7 @@ class Ptr:
     def load(self, offset=0, lanes: int = 0, align: int | None = None) -> Val:
         """The element (or `lanes` consecutive ones) at `offset` elements."""
         at = self + offset
-        align = align or nbytes_of(self.dtype)
+        align = align or alignment_of(self.dtype)
         if self.dtype != "b1":
             v = self.k.b.load(at.v, align=align, typ=vector_type(self.dtype, lanes))
             return Val(self.k, v, self.dtype, lanes)
@@ -154,7 +160,7 @@ class Ptr:
             made = self.k.b.store(value.v, at.v, align=nbytes_of(value.dtype) * value.lanes)
             made.set_metadata("nontemporal", self.k.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
         else:
-            self.k.b.store(value.v, at.v, align=align or nbytes_of(self.dtype))
+            self.k.b.store(value.v, at.v, align=align or alignment_of(self.dtype))
 
 
 class Slot:

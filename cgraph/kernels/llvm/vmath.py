@@ -12,6 +12,7 @@ from cgraph.kernels.expression import Program, constant_of
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Val, nbytes_of
 from cgraph.kernels.llvm.varc import acos, asin, atan, atan2
+from cgraph.kernels.llvm.vcomplex import imag, pair, real
 from cgraph.kernels.llvm.verf import erf, erfc
 from cgraph.kernels.llvm.vexp import exp, exp2, expm1, sigmoid
 from cgraph.kernels.llvm.vgamma import gamma, lgamma
@@ -45,6 +46,8 @@ def primitive(k: Builder, name: str, dtype: str, *xs: Val) -> Val:
         return to_integer(k, xs[0], dtype) if xs[0].is_float and dtype[0] in "iu" else k.cast(xs[0], dtype)
     if name == "bits":
         return k.bits(xs[0], dtype)
+    if name in COMPLEX:
+        return COMPLEX[name](k, *xs)
     if xs[0].is_float:
         return FLOAT[name](k, *xs)
     return (INTEGER if name in INTEGER else FLOAT)[name](k, *xs)
@@ -89,6 +92,8 @@ def never(k: Builder, x: Val) -> Val:
     """False in every lane: an integer is no NaN."""
     return k.const(0, "b1", x.lanes)
 
+
+COMPLEX: dict[str, Emit] = {"real": real, "imag": imag, "pair": pair}
 
 FLOAT: dict[str, Emit] = {
     "add": lambda k, x, y: x + y,

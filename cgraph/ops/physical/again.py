@@ -14,6 +14,8 @@ class Again(Op):
     What reads it differs from the first computation by its operands, and needs no such wrapping.
     """
 
+    takes_complex = True
+
     op: Op
 
     @property

@@ -19,6 +19,8 @@ class InPlace(Op):
         target: the operand that is the Var
     """
 
+    takes_complex = True
+
     op: Op
     count: int
     target: int

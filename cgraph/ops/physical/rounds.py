@@ -49,6 +49,8 @@ class Rounds(Op):
         round: how one round is computed
     """
 
+    takes_complex = True
+
     loop: Loop
     round: Round
 

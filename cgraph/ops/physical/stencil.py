@@ -34,6 +34,8 @@ class Stencil(Op):
         border: the number around them; None for what operand 0 holds there
     """
 
+    takes_complex = True
+
     inner: Pointwise
     windows: tuple[tuple[int, Slice], ...]
     place: Slice

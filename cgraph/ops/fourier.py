@@ -1,0 +1,164 @@
+"""Fourier transforms of complex numbers, and of real ones by the half that says all. Pairs of floats: `cgraph.ops.fft`.
+
+Each op runs as one Python call into SciPy, in the operand's precision, on one thread. Gradients follow the convention
+of `cgraph.ops.complex`, by which that of a transform is the transform itself, not its inverse.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.spec import Spec
+from cgraph.ops.complex import conj, real
+from cgraph.ops.host import OnHost
+from cgraph.ops.pad import pad
+from cgraph.ops.shape import axis_of
+from cgraph.ops.slicing import getitem
+
+Norm = Literal["backward", "ortho", "forward"]
+NORMS: tuple[Norm, ...] = ("backward", "ortho", "forward")
+TURNED = dict(zip(NORMS, reversed(NORMS)))  # the norm that scales the forward transform as this one does the inverse
+
+
+def check(x: Spec, kind: str, axes: tuple[int, ...]) -> None:
+    if x.dtype.kind != kind:
+        raise DTypeError(f"{x.dtype} is not {'complex' if kind == 'c' else 'real'}")
+    if any(x.shape[a] == 0 for a in axes):
+        raise ShapeError(f"no number along an axis of {list(x.shape)} is transformed")
+
+
+def with_length(x: Spec, axis: int, n: int, dtype: Any) -> Spec:
+    """The spec with n elements along an axis."""
+    return Spec((*x.shape[:axis], n, *x.shape[axis + 1 :]), np.dtype(dtype))
+
+
+class Fourier(OnHost):
+    """``y[k] = sum over j of x[j] * exp(-2 pi i j k / n)`` along axes; or its inverse.
+
+    Fields
+        norm: where 1 / n stands, as in NumPy: at the ``backward`` or ``forward`` transform, or its root at both
+    """
+
+    axes: tuple[int, ...]
+    inverse: bool
+    norm: Norm
+
+    def infer(self, x: Spec) -> Spec:
+        check(x, "c", self.axes)
+        return x
+
+    def meaning(self, x):
+        return (np.fft.ifftn if self.inverse else np.fft.fftn)(x, axes=self.axes, norm=self.norm)
+
+    def computed(self, x):
+        import scipy.fft
+
+        return (scipy.fft.ifftn if self.inverse else scipy.fft.fftn)(x, axes=self.axes, norm=self.norm)
+
+    def grad(self, node, g):
+        return (apply(self, g),)
+
+
+class RealFourier(OnHost):
+    """The first half of the transform of real numbers along an axis: n // 2 + 1 of n complex numbers."""
+
+    axis: int
+    norm: Norm
+
+    def infer(self, x: Spec) -> Spec:
+        check(x, "f", (self.axis,))
+        return with_length(x, self.axis, x.shape[self.axis] // 2 + 1, np.result_type(x.dtype, np.complex64))
+
+    def meaning(self, x):
+        return np.fft.rfft(x, axis=self.axis, norm=self.norm)
+
+    def computed(self, x):
+        import scipy.fft
+
+        return scipy.fft.rfft(np.asarray(x), axis=self.axis, norm=self.norm)
+
+    def grad(self, node, g):
+        whole = fitted(g, self.axis, node.operands[0].shape[self.axis])
+        return (real(apply(Fourier((self.axis,), False, self.norm), whole)),)
+
+
+class InverseRealFourier(OnHost):
+    """The n real numbers along an axis of whose transform the first half is given; imaginary parts that it cannot have
+    count for nothing."""
+
+    axis: int
+    n: int
+    norm: Norm
+
+    def infer(self, x: Spec) -> Spec:
+        check(x, "c", (self.axis,))
+        if self.n < 1 or x.shape[self.axis] != self.n // 2 + 1:
+            raise ShapeError(
+                f"{self.n} real numbers come from {self.n // 2 + 1} complex ones, not {x.shape[self.axis]}"
+            )
+        return with_length(x, self.axis, self.n, f"float{x.dtype.itemsize * 4}")
+
+    def meaning(self, x):
+        return np.fft.irfft(x, self.n, axis=self.axis, norm=self.norm)
+
+    def computed(self, x):
+        import scipy.fft
+
+        return scipy.fft.irfft(np.asarray(x), self.n, axis=self.axis, norm=self.norm)
+
+    def grad(self, node, g):
+        half = conj(apply(RealFourier(self.axis, TURNED[self.norm]), g))
+        shares = np.full(half.shape[self.axis], 2.0, g.dtype)  # how often each number stands in the whole transform
+        shares[0] = 1
+        shares[self.n // 2] = 1 if self.n % 2 == 0 else shares[self.n // 2]
+        return (half * shares.reshape([-1 if a == self.axis else 1 for a in range(half.ndim)]),)
+
+
+def fitted(x: Node, axis: int, n: int | None) -> Node:
+    """An axis cut, or padded with zeros behind, to n elements."""
+    have = x.shape[axis]
+    if n is None or n == have:
+        return x
+    if n < 1:
+        raise ShapeError(f"{n} numbers along axis {axis} of {x.name} {x.spec} are transformed; at least one is needed")
+    if n < have:
+        return getitem(x, (*[slice(None)] * axis, slice(n)))
+    return pad(x, [(0, n - have) if a == axis else (0, 0) for a in range(x.ndim)])
+
+
+def norm_of(norm: str | None) -> Norm:
+    """NumPy's name of a norm; None is ``backward``."""
+    found = next((x for x in NORMS if x == (norm or "backward")), None)
+    if found is None:
+        raise ShapeError(f"there is no norm {norm!r}; use {', '.join(map(repr, NORMS))}")
+    return found
+
+
+def transformed(x: Node, lengths: list[int | None], axes: list[int], inverse: bool, norm: str | None) -> Node:
+    """The transform along several axes, each cut or padded to its length first."""
+    axes = [axis_of(a, x.ndim) for a in axes]
+    x = x.astype(np.result_type(x.dtype if x.dtype.kind in "fc" else np.float64, np.complex64))
+    for axis, n in zip(axes, lengths):
+        x = fitted(x, axis, n)
+    return apply(Fourier(tuple(axes), inverse, norm_of(norm)), x) if axes else x
+
+
+def half_of(x: Node, n: int | None, axis: int, norm: str | None) -> Node:
+    """The first half of the transform of real numbers along an axis."""
+    if x.dtype.kind == "c":
+        raise DTypeError("real numbers are transformed; use np.fft.fft for complex ones")
+    axis = axis_of(axis, x.ndim)
+    x = x if x.dtype.kind == "f" else x.astype("float64")
+    return apply(RealFourier(axis, norm_of(norm)), fitted(x, axis, n))
+
+
+def from_half(x: Node, n: int | None, axis: int, norm: str | None) -> Node:
+    """Real numbers from the first half of their transform, ``2 * (m - 1)`` by default for m complex ones."""
+    axis = axis_of(axis, x.ndim)
+    x = x.astype(np.result_type(x.dtype if x.dtype.kind in "fc" else np.float64, np.complex64))
+    n = 2 * (x.shape[axis] - 1) if n is None else int(n)
+    if n < 1:
+        raise ShapeError(f"{n} real numbers along axis {axis} of {x.name} {x.spec}; at least one is needed")
+    return apply(InverseRealFourier(axis, n, norm_of(norm)), fitted(x, axis, n // 2 + 1))
