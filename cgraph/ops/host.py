@@ -13,23 +13,23 @@ from cgraph.kernels.target import Target
 
 
 class OnHost(Op):
-    """An op whose kernel is its meaning, or what computes it faster."""
+    """An op whose kernel is its meaning, or what writes the same values sooner."""
 
     can_fail = True
     takes_complex = True
 
-    def computed(self, *xs: np.ndarray) -> Any:
-        """The meaning's values."""
-        return self.meaning(*xs)
+    def write(self, outs: tuple[np.ndarray, ...], *xs: np.ndarray) -> None:
+        """Fill the results with the meaning's values."""
+        found = self.meaning(*xs)
+        for place, value in zip(outs, found if isinstance(found, tuple) else (found,)):
+            place[...] = value
 
     def work(self, target: Target, *specs: Spec) -> Work:
         single = isinstance(self.infer(*specs), Spec)
 
         def run(outs: tuple[np.ndarray, ...], values: tuple[np.ndarray, ...]) -> None:
             with np.errstate(all="ignore"):
-                found = self.computed(*values)
-            for place, value in zip(outs, (found,) if single else found):
-                place[...] = value
+                self.write(outs, *values)
 
         def calls(out: Any, *xs: View) -> list[Call]:
             return [callback_call(run, (out,) if single else out, xs, blas=True)]
