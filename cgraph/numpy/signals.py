@@ -13,8 +13,8 @@ from cgraph.numpy.reducing import cumsum, max, mean, min, sum
 from cgraph.numpy.table import of
 from cgraph.ops.arithmetic import remainder, rint
 from cgraph.ops.compare import equal, not_equal, where
-from cgraph.ops.conv import conv1d
 from cgraph.ops.complex import conj
+from cgraph.ops.conv import conv1d
 from cgraph.ops.family import common_dtype, real_dtype
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node

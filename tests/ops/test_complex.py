@@ -1,4 +1,4 @@
-"""Complex numbers: special values and branch cuts, accuracy beside twice as many bits, order, memory, what is refused."""
+"""Complex numbers: special values and branch cuts, accuracy beside more bits, order, memory, what is refused."""
 
 import numpy as np
 import pytest
