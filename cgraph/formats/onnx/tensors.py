@@ -7,7 +7,7 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
-from cgraph.ir.spec import DTYPES, LARGEST
+from cgraph.ir.spec import LARGEST
 
 DTYPE = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool",
@@ -21,7 +21,7 @@ _FIELD |= {"uint32": "uint64_data"}
 def dtype_of_number(number: int, what: str = "tensor") -> np.dtype:
     """The NumPy dtype of ONNX's number for one, or FormatError."""
     if number not in DTYPE:
-        raise FormatError(f"{what} has ONNX's dtype {dtype_name(number)}; supported are {', '.join(map(str, DTYPES))}")
+        raise FormatError(f"{what} has ONNX's dtype {dtype_name(number)}; supported are {', '.join(DTYPE.values())}")
     return np.dtype(DTYPE[number])
 
 
