@@ -110,10 +110,16 @@ def times(k: Builder, high: Val, low: Val, y: Val) -> tuple[Val, Val]:
     return k.select(far, clamp(k, rough, -800.0, 800.0), p), k.fma(low, y, error)
 
 
+def short_hypot(k: Builder, x: Val, y: Val) -> Val:
+    """`hypot` of numbers whose squares float64 holds exactly."""
+    endless = (magnitude(k, x) == inf) | (magnitude(k, y) == inf)
+    return k.select(endless, k.const(inf, "f8", x.lanes), k.intrinsic("sqrt", x * x + y * y))
+
+
 def hypot(k: Builder, x: Val, y: Val) -> Val:
     """Square root of ``x*x + y*y`` without overflow, within 1 ulp; infinite when either side is, even beside a NaN."""
     if x.dtype == "f4":
-        return wide(k, hypot, x, y)
+        return wide(k, short_hypot, x, y)
     a, b = magnitude(k, x), magnitude(k, y)
     large, small = k.select(a > b, a, b), k.select(a > b, b, a)
     exponent = (k.bits(large, "i8") >> 52) - 1023
