@@ -78,6 +78,8 @@ class Stream(Op, eq=False):
         frame: every band with its place
     """
 
+    takes_complex = True
+
     inner: tuple[Inner, ...]
     frame: Frame
 
