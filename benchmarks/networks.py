@@ -1,6 +1,7 @@
-"""Table 1: whole networks, batch 1, random weights that all engines share by way of ONNX.
+"""Table 1: whole networks, random weights that all engines share by way of ONNX.
 
-python -m benchmarks.networks [networks] [engines] [1|2]
+python -m benchmarks.networks [networks] [engines] [1|2]       one image; resnet18@8 for a batch of 8
+python -m benchmarks.networks processor [networks] [engines]   the same by processor time of one thread
 """
 
 import os
@@ -8,14 +9,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import cgraph as cg
 import nn
 from benchmarks.fpn import fpn
-from benchmarks.runner import Absent, print_table
+from benchmarks.peers import Run, onnxruntime_run, openvino_run
+from benchmarks.runner import PROCESSOR, Absent, print_table
 from cgraph.formats.onnx import serialised
 from nn.compile import freeze
 from nn.layer import Layer
@@ -34,20 +35,26 @@ NETWORKS: dict[str, Callable[..., Layer]] = {
     "resnet101_fpn": fpn,
 }
 FOLDER = Path(__file__).resolve().parents[1] / "out" / "benchmarks"
-Run = Callable[[], Any]
 
 
-def image_of(model: Layer) -> np.ndarray:
-    return np.random.default_rng(1).standard_normal((1, *model.samples[0].shape), np.float32)
+def image_of(model: Layer, batch: int = 1) -> np.ndarray:
+    return np.random.default_rng(1).standard_normal((batch, *model.samples[0].shape), np.float32)
 
 
-def exported(name: str) -> Path:
+def named(case: str) -> tuple[str, int]:
+    """Network and batch of a case."""
+    name, _, batch = case.partition("@")
+    return name, int(batch or 1)
+
+
+def exported(case: str) -> Path:
     """The network as an ONNX file, written once: by rename, since several workers may come at once."""
-    path = FOLDER / f"{name}.onnx"
+    path = FOLDER / f"{case}.onnx"
     if not path.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
+        name, batch = named(case)
         model = freeze(NETWORKS[name](0))
-        x = cg.Var((1, *model.samples[0].shape), name="image")
+        x = cg.Var((batch, *model.samples[0].shape), name="image")
         found = model(x)
         temporary = path.with_suffix(f".{os.getpid()}")
         temporary.write_bytes(serialised(found if isinstance(found, tuple) else [found], [x]))
@@ -56,43 +63,27 @@ def exported(name: str) -> Path:
 
 
 def prepare(engine: str, case: str, threads: int) -> Run:
-    return PREPARE[engine](case, threads)
+    name, batch = named(case)
+    if engine == "cgraph":
+        return cgraph_run(name, threads, batch)
+    if engine == "ncnn":
+        return ncnn_run(case, threads)
+    feeds = {"image": image_of(NETWORKS[name](None), batch)}
+    return PEERS[engine](str(exported(case)), feeds, threads)
 
 
-def cgraph_run(name: str, threads: int) -> Run:
+def cgraph_run(name: str, threads: int, batch: int = 1) -> Run:
     model = NETWORKS[name](0)
-    image = image_of(model)
-    predict = nn.compile(model, batch=1, threads=threads)
-    return lambda: predict(image)
-
-
-def onnxruntime_run(name: str, threads: int) -> Run:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(str(exported(name)), options, providers=["CPUExecutionProvider"])
-    feeds = {"image": image_of(NETWORKS[name](None))}
-    return lambda: session.run(None, feeds)
-
-
-def openvino_run(name: str, threads: int) -> Run:
-    import openvino
-
-    settings = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
-    compiled = openvino.Core().compile_model(str(exported(name)), "CPU", settings)
-    request, image = compiled.create_infer_request(), image_of(NETWORKS[name](None))
-
-    def run() -> list[np.ndarray]:
-        request.infer([image], share_inputs=True, share_outputs=True)
-        return [request.get_output_tensor(i).data for i in range(len(compiled.outputs))]
-
-    return run
+    images = image_of(model, batch)
+    predict = nn.compile(model, batch=batch, threads=threads)
+    return lambda: predict(images)
 
 
 def ncnn_run(name: str, threads: int) -> Run:
     import ncnn
 
+    if named(name)[1] > 1:
+        raise Absent("it computes one image at a time")
     param, weights = converted(name)
     net = ncnn.Net()
     net.opt.num_threads = threads
@@ -126,14 +117,16 @@ def converted(name: str) -> tuple[Path, Path]:
     return found
 
 
-PREPARE = {"cgraph": cgraph_run, "onnxruntime": onnxruntime_run, "openvino": openvino_run, "ncnn": ncnn_run}
+PEERS = {"onnxruntime": onnxruntime_run, "openvino": openvino_run}
 
 
 def main(words: list[str]) -> None:
-    names = [x for x in NETWORKS if x in words] or list(NETWORKS)
+    names = [x for x in words if named(x)[0] in NETWORKS] or list(NETWORKS)
     engines = [x for x in ENGINES if x in words] or ENGINES
-    threads = [n for n in (1, 2) if str(n) in words] or (1, 2)
-    print_table("benchmarks.networks", names, engines, threads)
+    if "processor" in words:
+        print_table("benchmarks.networks", names, engines, (1,), PROCESSOR)
+    else:
+        print_table("benchmarks.networks", names, engines, [n for n in (1, 2) if str(n) in words] or (1, 2))
 
 
 if __name__ == "__main__":

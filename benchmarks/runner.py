@@ -26,6 +26,7 @@ SECONDS = 0.25  # of a turn, at least
 MOST_RUNS = 200  # of a turn
 TOLERANCE = 1e-4  # of the largest value
 OURS = "cgraph"
+WALL, PROCESSOR = "perf_counter", "process_time"  # clocks; the processor's is fair between engines of one thread alone
 # the same engine under other settings: numpy's OpenBLAS picks 256-bit kernels on recent AMD processors
 SETTINGS = {"numpy-512": {"OPENBLAS_CORETYPE": "SKYLAKEX"}}
 
@@ -77,11 +78,11 @@ class Row:
 class Worker:
     """One engine's process. Changes: it is awake only while it is asked."""
 
-    def __init__(self, module: str, engine: str, case: str, threads: int, folder: Path) -> None:
+    def __init__(self, module: str, engine: str, case: str, threads: int, folder: Path, clock: str) -> None:
         self.result = folder / f"{engine}.npz"
         command = [sys.executable, "-m", "benchmarks.worker", module, engine.split("-")[0], case, str(threads)]
         self.process = subprocess.Popen(
-            [*command, str(self.result)],
+            [*command, str(self.result), clock],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -122,10 +123,15 @@ def environment(engine: str, threads: int) -> dict[str, str]:
     return os.environ | {name: str(threads) for name in counts} | SETTINGS.get(engine, {})
 
 
-def compare(module: str, case: str, engines: Sequence[str], threads: int, rounds: int = ROUNDS) -> Row:
+def compare(
+    module: str, case: str, engines: Sequence[str], threads: int, rounds: int = ROUNDS, clock: str = WALL
+) -> Row:
     """Measure a case on every engine in turns, and compare the results with ours."""
     times: dict[str, list[float]] = {}
-    with tempfile.TemporaryDirectory() as folder, started(module, case, engines, threads, Path(folder)) as workers:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        started(module, case, engines, threads, Path(folder), clock) as workers,
+    ):
         absent = {name: w.answer["absent"] for name, w in workers.items() if "absent" in w.answer}
         ready = {name: w for name, w in workers.items() if name not in absent}
         runs = {n: max(1, min(MOST_RUNS, int(SECONDS / w.answer["seconds"]))) for n, w in ready.items()}
@@ -140,11 +146,13 @@ def compare(module: str, case: str, engines: Sequence[str], threads: int, rounds
 
 
 @contextlib.contextmanager
-def started(module: str, case: str, engines: Sequence[str], threads: int, folder: Path) -> Iterator[dict[str, Worker]]:
+def started(
+    module: str, case: str, engines: Sequence[str], threads: int, folder: Path, clock: str
+) -> Iterator[dict[str, Worker]]:
     workers: dict[str, Worker] = {}
     try:
         for engine in engines:
-            workers[engine] = Worker(module, engine, case, threads, folder)
+            workers[engine] = Worker(module, engine, case, threads, folder, clock)
         yield workers
     finally:
         for worker in workers.values():
@@ -192,13 +200,15 @@ def cell(times: Times | None) -> str:
     return f"{1e3 * times.median:.3g} ({1e3 * times.least:.3g}–{1e3 * times.most:.3g})" if times else "-"
 
 
-def print_table(module: str, cases: Sequence[str], engines: Sequence[str], threads: Sequence[int]) -> None:
+def print_table(
+    module: str, cases: Sequence[str], engines: Sequence[str], threads: Sequence[int], clock: str = WALL
+) -> None:
     """All cases on all numbers of threads, a row as soon as it is measured; then who was absent, and why."""
     print(header(engines))
     missing: dict[str, str] = {}
     for case in cases:
         for count in threads:
-            row = compare(module, case, engines, count)
+            row = compare(module, case, engines, count, clock=clock)
             missing |= row.absent
             print(text(row, engines), flush=True)
     for name, why in missing.items():

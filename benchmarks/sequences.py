@@ -1,6 +1,7 @@
-"""Table: attention, encoders and one step of a decoder beside onnxruntime, random weights shared by way of ONNX.
+"""Table: attention, encoders and one step of a decoder beside other engines, random weights shared by way of ONNX.
 
 python -m benchmarks.sequences [cases] [engines] [1|2]
+python -m benchmarks.sequences processor [cases] [engines]     the same by processor time of one thread
 python -m benchmarks.sequences bytes        arenas of attention by its length, and of the written-out graph
 """
 
@@ -12,14 +13,15 @@ import numpy as np
 
 import cgraph as cg
 import nn
-from benchmarks.runner import Absent, print_table
+from benchmarks.peers import Run, onnxruntime_run, openvino_run
+from benchmarks.runner import PROCESSOR, Absent, print_table
 from cgraph.errors import bytes_text
 from cgraph.formats.onnx import serialised
 from nn.compile import freeze
 from nn.layer import initialise
 
 HEADS, WIDTH, PAST, SYMBOLS = 8, 64, 255, 4096
-ENGINES = ("cgraph", "onnxruntime", "fused")  # fused: onnxruntime's own operator for all of attention
+ENGINES = ("cgraph", "onnxruntime", "openvino", "fused")  # fused: onnxruntime's own operator for all of attention
 Graph = tuple[list[cg.Node], list[cg.Var], list[np.ndarray]]
 
 
@@ -72,7 +74,7 @@ def step_with_past() -> Graph:
     return [scores], [token, *past.inputs], [np.array([[5]]), *drawn(past.inputs)]
 
 
-def step_in_place(threads: int) -> Callable[[], Any]:
+def step_in_place(threads: int) -> Run:
     """The same with a cache in place."""
     cache, token = nn.Cache(1, PAST + 1), cg.Var((1, 1), "int64", "token")
     mode = nn.Mode(cache=cache)
@@ -93,10 +95,14 @@ CASES: dict[str, Callable[[], Graph]] = {
     "decoder-step": step_with_past,
 }
 
+PEERS = {"onnxruntime": onnxruntime_run, "openvino": openvino_run}
 
-def prepare(engine: str, case: str, threads: int) -> Callable[[], Any]:
+
+def prepare(engine: str, case: str, threads: int) -> Run:
+    if engine == "fused":
+        return fused_run(case, threads)
     if engine != "cgraph":
-        return (peer_run if engine == "onnxruntime" else fused_run)(case, threads)
+        return peer_run(PEERS[engine], case, threads)
     if case == "decoder-step":
         return step_in_place(threads)
     outputs, inputs, values = CASES[case]()
@@ -104,14 +110,12 @@ def prepare(engine: str, case: str, threads: int) -> Callable[[], Any]:
     return lambda: function(*values)
 
 
-def peer_run(case: str, threads: int) -> Callable[[], Any]:
+def peer_run(peer: Callable[..., Run], case: str, threads: int) -> Run:
     outputs, inputs, values = CASES[case]()
-    run = session(serialised(outputs, inputs), threads)
-    feeds = {x.name: value for x, value in zip(inputs, values)}
-    return lambda: run(None, feeds)
+    return peer(serialised(outputs, inputs), {x.name: value for x, value in zip(inputs, values)}, threads)
 
 
-def fused_run(case: str, threads: int) -> Callable[[], Any]:
+def fused_run(case: str, threads: int) -> Run:
     """Attention by the operator that onnxruntime has for it, on queries, keys and values as it wants them."""
     from onnx import TensorProto, helper
 
@@ -124,18 +128,11 @@ def fused_run(case: str, threads: int) -> Callable[[], Any]:
     node = helper.make_node("MultiHeadAttention", ["q", "k", "v"], ["out"], **options)
     graph = helper.make_graph([node], "attention", values[:3], values[3:])
     domains = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
-    run = session(helper.make_model(graph, opset_imports=domains, ir_version=9).SerializeToString(), threads)
     _, inputs, given = CASES[case]()
     feeds = {x.name: np.ascontiguousarray(v.swapaxes(1, 2)).reshape(shape) for x, v in zip(inputs, given)}
-    return lambda: run(None, feeds)[0].reshape(1, -1, HEADS, WIDTH).swapaxes(1, 2)
-
-
-def session(model: bytes, threads: int) -> Callable[..., Any]:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"]).run
+    model = helper.make_model(graph, opset_imports=domains, ir_version=9).SerializeToString()
+    run = onnxruntime_run(model, feeds, threads)
+    return lambda: run()[0].reshape(1, -1, HEADS, WIDTH).swapaxes(1, 2)
 
 
 def print_bytes() -> None:
@@ -155,7 +152,10 @@ def main(words: list[str]) -> None:
         return
     names = [x for x in CASES if x in words] or list(CASES)
     engines = [x for x in ENGINES if x in words] or ENGINES
-    print_table("benchmarks.sequences", names, engines, [n for n in (1, 2) if str(n) in words] or (1, 2))
+    if "processor" in words:
+        print_table("benchmarks.sequences", names, engines, (1,), PROCESSOR)
+    else:
+        print_table("benchmarks.sequences", names, engines, [n for n in (1, 2) if str(n) in words] or (1, 2))
 
 
 if __name__ == "__main__":

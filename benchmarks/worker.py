@@ -1,12 +1,14 @@
 """One engine's process, as `benchmarks.runner` starts it: prepare a case, then time runs when asked.
 
-Questions and answers are lines of JSON; the first answer says how long a run takes, or why there is none.
+Questions and answers are lines of JSON; the first answer says how long a run takes, or why there is none. Seconds
+are of a clock of the module `time`: ``perf_counter``, or ``process_time`` for the processor's, of all threads.
 """
 
 import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -15,7 +17,7 @@ import numpy as np
 from benchmarks.runner import Absent
 
 
-def work(module: str, engine: str, case: str, threads: int, result: str) -> None:
+def work(module: str, engine: str, case: str, threads: int, result: str, clock: str) -> None:
     """Prepare, say how long a run takes, then answer questions until the parent closes."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print is no answer
@@ -31,16 +33,17 @@ def work(module: str, engine: str, case: str, threads: int, result: str) -> None
         return
     np.savez(result, *(np.asarray(x) for x in (found if isinstance(found, list | tuple) else [found])))
     run()
-    answer({"seconds": min(seconds_of(run) for _ in range(3))})
+    now = getattr(time, clock)
+    answer({"seconds": min(seconds_of(run, now) for _ in range(3))})
     for line in sys.stdin:
-        answer({"seconds": [seconds_of(run) for _ in range(json.loads(line)["runs"])]})
+        answer({"seconds": [seconds_of(run, now) for _ in range(json.loads(line)["runs"])]})
 
 
-def seconds_of(run: Any) -> float:
-    start = time.perf_counter()
+def seconds_of(run: Callable[[], Any], now: Callable[[], float]) -> float:
+    start = now()
     run()
-    return max(time.perf_counter() - start, 1e-7)
+    return max(now() - start, 1e-7)
 
 
 if __name__ == "__main__":
-    work(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5])
+    work(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5], sys.argv[6])
