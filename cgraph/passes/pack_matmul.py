@@ -22,9 +22,9 @@ from cgraph.passes.pack_integers import packed_product
 def pack_matmul(outputs: tuple[Node, ...], target: Target, keep: Keep = in_place) -> tuple[Node, ...]:
     """Products with a constant right side read it in panels: same values, no packing in every run.
 
-    May worsen: bytes kept for good, when the constant has other users. Not packed: for one row, which reads the
-    constant in the order in which it lies; whole numbers, which have no tiled kernel; constants that differ by batch;
-    and for blocks of a GPU's threads, which read any order. `keep`: where panels go.
+    May worsen: bytes kept for good, when the constant has other users. Not packed: for one row, columns that lie in
+    one piece each, whose dot products stream them; whole numbers, which have no tiled kernel; constants that differ by
+    batch; and for blocks of a GPU's threads, which read any order. `keep`: where panels go.
     """
     if target.has_blocks:
         return outputs
@@ -49,7 +49,7 @@ def pack_matmul(outputs: tuple[Node, ...], target: Target, keep: Keep = in_place
             return packed_product(node, operands, target)
         y = constant_matrix(operands[1])
         rows = prod(node.shape[:-1]) if y is not None else 0
-        if y is None or rows < 2 or node.dtype.kind != "f" or node.size == 0 or len(y) == 0:
+        if y is None or node.dtype.kind != "f" or node.size == 0 or len(y) == 0 or is_streamed(y, rows):
             return None
         panels, tile = panels_of(source_of(operands[1]), y, rows)
         has_addend, activation = getattr(node.op, "has_addend", False), getattr(node.op, "activation", NONE)
@@ -57,6 +57,11 @@ def pack_matmul(outputs: tuple[Node, ...], target: Target, keep: Keep = in_place
         return apply(op, operands[0], panels, *operands[2:])
 
     return rebuild(graph, change)
+
+
+def is_streamed(y: np.ndarray, rows: int) -> bool:
+    """One row by columns that lie in one piece, or by one column."""
+    return rows == 1 and (y.strides[0] == y.itemsize or y.shape[1] == 1)
 
 
 def constant_matrix(node: Node) -> np.ndarray | None:

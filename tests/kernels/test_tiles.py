@@ -34,10 +34,15 @@ def test_conv_tiles_fit_the_registers(columns, k, kernel, name):
 
 
 @pytest.mark.parametrize("name", TARGETS)
-@given(m=st.integers(1, 300), n=st.integers(1, 300), dtype=st.sampled_from(["f4", "f8"]))
-def test_gemm_tiles_fit_the_registers(m, n, dtype, name):
+@given(
+    m=st.integers(1, 300),
+    n=st.integers(1, 300),
+    k=st.sampled_from([1, 300, 10**6]),
+    dtype=st.sampled_from(["f4", "f8"]),
+)
+def test_gemm_tiles_fit_the_registers(m, n, k, dtype, name):
     target = target_named(name)
-    tile = gemm_tile(m, n, dtype, target)
+    tile = gemm_tile(m, n, k, dtype, target)
     assert registers(tile.rows, tile.vectors, target) <= target.registers
     assert tile.vectors == 1 or tile.width <= n
 

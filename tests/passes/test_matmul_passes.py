@@ -80,9 +80,11 @@ def test_a_layer_is_one_step_with_a_packed_constant():
     assert isinstance(op, PackedMatmul) and op.has_addend and op.activation.low == 0
 
 
-def test_one_row_reads_the_constant_where_it_lies():
-    x, w = cg.Var((1, 30), name="x"), cg.Const(np.ones((30, 20), "float32"))
-    (op,) = steps(x @ w + np.ones(20, "float32"))
+def test_one_row_reads_panels_but_of_columns_that_lie_in_one_piece():
+    x, w = cg.Var((1, 30), name="x"), np.ones((30, 20), "float32")
+    (op,) = steps(x @ cg.Const(w) + np.ones(20, "float32"))
+    assert isinstance(op, PackedMatmul)
+    (op,) = steps(x @ cg.Const(np.ones((3000, 30), "float32")).T + np.ones(3000, "float32"))
     assert isinstance(op, MatmulEpilogue)
 
 
@@ -148,8 +150,8 @@ MANY = cg.Var((3, 4, 4), "float64", "many")
 UNPACKED = {
     "a Var": X @ Y,
     "the left side": CONSTANT @ X,
-    "one row": X[:1] @ CONSTANT,
-    "one row, joined": fuse_matmul((cg.relu(X[:1] @ CONSTANT),))[0],
+    "one row and columns in one piece each": X[:1] @ CONSTANT.T,
+    "one row and one column": X[:1] @ CONSTANT.op.array[:, :1],
     "constants that differ by batch": MANY @ BATCHES,
     "whole numbers": WHOLE @ np.ones((4, 4), "int32"),
     "no rows": X[:0] @ CONSTANT,
@@ -157,6 +159,8 @@ UNPACKED = {
     "nothing to add up": X[:, :0] @ CONSTANT.op.array[:0],
 }
 PACKED = {
+    "one row": X[:1] @ CONSTANT,
+    "one row, joined": fuse_matmul((cg.relu(X[:1] @ CONSTANT),))[0],
     "two rows": X[:2] @ CONSTANT,
     "a turned constant": X @ CONSTANT.T,
     "one constant for all batches": MANY @ CONSTANT,

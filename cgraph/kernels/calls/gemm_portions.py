@@ -5,7 +5,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from cgraph.alignment import aligned
-from cgraph.kernels.calls.gemm_tile import PORTION_A, PORTION_B, PORTION_K, GemmTile, evenly, gemm_tile, rounded, spans
+from cgraph.kernels.calls.gemm_tile import (
+    PORTION_A,
+    PORTION_B,
+    PORTION_K,
+    GemmTile,
+    evenly,
+    gemm_tile,
+    is_near,
+    rounded,
+    spans,
+)
 from cgraph.kernels.calls.matrices import Matrices
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.mapped import copy_to
@@ -62,7 +72,7 @@ class Portions(Record):
     @staticmethod
     def of(x: Matrices, target: Target, adds: bool = False) -> "Portions":
         """The portions of a product; panels of `b` that overlap would add some columns twice."""
-        tile = gemm_tile(x.m, x.n, x.dtype, target)
+        tile = gemm_tile(x.m, x.n, x.k, x.dtype, target)
         pack_b = adds or x.b.column != 1 or x.n < tile.width or x.m > DIRECT_ROWS
         k = evenly(x.k, PORTION_K, 1) if pack_b else x.k
         n = evenly(x.n, PORTION_B // max(k, 1), tile.width) if pack_b else x.n
@@ -74,7 +84,7 @@ class Portions(Record):
 
     @staticmethod
     def sized(x: Matrices, tile: GemmTile, n: int, k: int, pack_b: bool, packed: PackedB | None = None) -> "Portions":
-        pack_a = x.a.column != 1 or x.n > DIRECT_COLUMNS
+        pack_a = x.a.column != 1 or (x.n > DIRECT_COLUMNS and not is_near(x.m, x.k, x.dtype))
         m = evenly(x.m, PORTION_A // max(k, 1), tile.rows) if pack_a else x.m
         a_size = rounded(m, tile.rows) * k if pack_a else 0
         b_size = rounded(n, tile.width) * k if pack_b else 0
@@ -89,7 +99,7 @@ class Portions(Record):
 
 def pack_b(target: Target, b: np.ndarray, m: int) -> tuple[np.ndarray, GemmTile]:
     """A constant ``[k, n]`` in panels, for results of `m` rows: the array for a `PackedB`, and its tile."""
-    tile = gemm_tile(m, b.shape[1], f"{b.dtype.kind}{b.dtype.itemsize}", target)
+    tile = gemm_tile(m, b.shape[1], len(b), f"{b.dtype.kind}{b.dtype.itemsize}", target)
     return in_panels(b, tile), tile
 
 
