@@ -1,7 +1,7 @@
 """Attention: a mean of values, weighted by how well keys fit queries."""
 
 from functools import partial
-from math import prod, sqrt
+from math import inf, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ class Attention(Op):
         scale: factor of the products
         causal: a query sees keys up to its own position
         window: and so many with its own, the last ones; 0 for all
+        softcap: scores are ``softcap * tanh(scores / softcap)`` before anything is hidden or added; 0 for none
     Result
         ``[b, h, m, e]``; NaN for a query that sees no key
     """
@@ -43,6 +44,7 @@ class Attention(Op):
     window: int = 0
     has_mask: bool = False
     has_start: bool = False
+    softcap: float = 0.0
 
     def infer(self, q: Spec, k: Spec, v: Spec, *rest: Spec) -> Spec:
         if q.dtype.kind != "f" or {k.dtype, v.dtype} != {q.dtype}:
@@ -61,6 +63,8 @@ class Attention(Op):
             raise ShapeError(f"the positions must be int64[{b}]")
         if self.window < 0 or (self.window or start) and not self.causal:
             raise ShapeError("a window of keys, and positions, are those of causal attention")
+        if not 0 <= self.softcap < inf:
+            raise ShapeError(f"scores are capped by a positive number, or by 0 for not at all, not by {self.softcap}")
         return Spec((b, h, m, e), q.dtype)
 
     def rest(self, operands: Any) -> tuple[Any, Any]:
@@ -73,6 +77,9 @@ class Attention(Op):
         repeats = q.shape[1] // k.shape[1]
         k, v = (np.repeat(x, repeats, 1) for x in (k, v))
         scores = np.matmul(q * np.asarray(self.scale, q.dtype), np.swapaxes(k, 2, 3))
+        if self.softcap:
+            cap = np.asarray(self.softcap, q.dtype)
+            scores = np.tanh(scores / cap) * cap
         if self.causal:
             first = 0 if start is None else start[:, None, None, None]
             own, key = first + np.arange(q.shape[2])[:, None], np.arange(k.shape[2])
@@ -93,11 +100,12 @@ class Attention(Op):
 
     def calls(self, target: Target, out: View, q: View, k: View, v: View, *rest: View, workspace: View) -> list[Call]:
         mask, start = self.rest(rest)
-        return attention_calls(target, out, q, k, v, mask, start, self.scale, self.causal, self.window, workspace)
+        numbers = self.scale, self.causal, self.window, self.softcap
+        return attention_calls(target, out, q, k, v, mask, start, *numbers, workspace)
 
     @property
     def rule(self) -> Rule:
-        return Rule(self.scale, self.causal, self.window)
+        return Rule(self.scale, self.causal, self.window, self.softcap)
 
     def written_out(self, q: Node, k: Node, v: Node, *rest: Node) -> Node:
         """The same with all weights at once, for who has no such op."""
@@ -128,6 +136,7 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     window: int = 0,
     start: Any = None,
+    softcap: float = 0.0,
 ) -> Node:
     """``softmax(query @ key.T * scale + mask) @ value``, in bands of queries: there is never an array of all scores.
 
@@ -139,12 +148,14 @@ def scaled_dot_product_attention(
         scale: ``1 / sqrt(d)`` by default
         window: with `causal`, how many keys a query sees at most, the last ones; 0 for all
         start: with `causal`, whole numbers that broadcast to the leading axes but for the heads; 0 by default
+        softcap: products, scaled, become ``softcap * tanh(product / softcap)`` before the mask; 0 for not at all
     Result
         ``[..., m, e]``; NaN for a query that sees no key
     Raises
-        ShapeError: sizes do not fit; a window or a start without `causal`
+        ShapeError: sizes do not fit; a window or a start without `causal`; a softcap that is no number from 0 on
     Source
-        Vaswani et al. 2017, arXiv:1706.03762; Ainslie et al. 2023, arXiv:2305.13245 (shared heads)
+        Vaswani et al. 2017, arXiv:1706.03762; Ainslie et al. 2023, arXiv:2305.13245 (shared heads);
+        Gemma Team 2024, arXiv:2408.00118 (softcap)
     """
     dtype = float_dtype(common_dtype(query, key, value))
     q, k, v = (as_node(x).astype(dtype) for x in (query, key, value))
@@ -164,7 +175,7 @@ def scaled_dot_product_attention(
     if start is not None:
         operands.append(reshape(broadcast_to(as_node(start).astype("int64"), lead.batch), (-1,)))
     factor = 1 / sqrt(max(d, 1)) if scale is None else float(scale)
-    op = Attention(factor, bool(causal), int(window), mask is not None, start is not None)
+    op = Attention(factor, bool(causal), int(window), mask is not None, start is not None, float(softcap))
     return reshape(apply(op, *operands), shape)
 
 

@@ -3,8 +3,10 @@
 from typing import Any
 
 from cgraph.ir.graph import Node
+from cgraph.ops.arithmetic import square
 from cgraph.ops.compare import greater, less_equal, where
 from cgraph.ops.control import scan
+from cgraph.ops.elementary import tanh
 from cgraph.ops.join import repeat
 from cgraph.ops.linear import matmul
 from cgraph.ops.pad import pad
@@ -21,6 +23,7 @@ class Rule(Record):
     scale: float
     causal: bool = False
     window: int = 0
+    softcap: float = 0.0
 
 
 class Rows(Record, eq=False):
@@ -81,8 +84,11 @@ def pulled_at_once(rule: Rule, rows: Rows, k: Node, v: Node, mask: Node | None) 
     """The gradients, with all weights."""
     keys, found = shared(k, rows.q), weights(rule, rows.q, k, rows.own, mask)
     to_scores = found * (matmul(rows.g, swapaxes(shared(v, rows.q), 2, 3)) - rows.inner)
-    to_q = matmul(to_scores, keys) * rule.scale
-    to_k, to_v = matmul(swapaxes(to_scores, 2, 3), rows.q) * rule.scale, matmul(swapaxes(found, 2, 3), rows.g)
+    to_products = to_scores
+    if rule.softcap:
+        to_products = to_scores * (1 - square(tanh(products(rule, rows.q, k) / rule.softcap)))
+    to_q = matmul(to_products, keys) * rule.scale
+    to_k, to_v = matmul(swapaxes(to_products, 2, 3), rows.q) * rule.scale, matmul(swapaxes(found, 2, 3), rows.g)
     to_mask = sum_to(to_scores, mask.shape) if mask is not None and mask.dtype.kind == "f" else None
     return to_q, over_heads(to_k, k), over_heads(to_v, v), to_mask
 
@@ -99,9 +105,16 @@ def over_heads(x: Node, like: Node) -> Node:
     return x if x.shape[1] == g else reshape(x, (b, g, x.shape[1] // g, n, c)).sum(2)
 
 
+def products(rule: Rule, q: Node, k: Node) -> Node:
+    """``[b, h, m, n]``: scaled products of queries and keys."""
+    return matmul(q, swapaxes(shared(k, q), 2, 3)) * rule.scale
+
+
 def weights(rule: Rule, q: Node, k: Node, own: Node, mask: Node | None) -> Node:
     """``[b, h, m, n]``: how much each query looks at each key; `own` are the queries' positions."""
-    x, keys = matmul(q, swapaxes(shared(k, q), 2, 3)) * rule.scale, arange(k.shape[2])
+    x, keys = products(rule, q, k), arange(k.shape[2])
+    if rule.softcap:
+        x = tanh(x / rule.softcap) * rule.softcap
     if rule.causal:
         x = where(less_equal(keys, own), x, float("-inf"))
     if rule.window:

@@ -11,6 +11,7 @@ from cgraph.ops.arithmetic import Add, Cast, Multiply, TrueDivide
 from cgraph.ops.attention import scaled_dot_product_attention
 from cgraph.ops.compare import Where, logical_not
 from cgraph.ops.diagonal import Triangle
+from cgraph.ops.elementary import Tanh
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.linear import Matmul
 from cgraph.ops.shape import BroadcastTo, Full, Reshape, Transpose, swapaxes
@@ -29,6 +30,7 @@ class Scores(Record, eq=False):
         causal: a query sees no later key
         mask: what else hides keys, added or bool; None where there is nothing
         negated: the mask is true where a key is hidden
+        softcap: what follows the products and their factor is ``softcap * tanh(product / softcap)``; 0 for nothing
     """
 
     at: Node
@@ -36,10 +38,11 @@ class Scores(Record, eq=False):
     causal: bool = False
     mask: Node | None = None
     negated: bool = False
+    softcap: float = 0.0
 
 
 def fuse_attention(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
-    """softmax(q @ k * scale, masked) @ v -> one op, where nobody else reads what lies between: fewer bytes.
+    """softmax(q @ k * scale, capped, masked) @ v -> one op, where nobody else reads what lies between: fewer bytes.
 
     Values change in the last places. A constant mask that hides all later keys becomes `causal`, heads of keys that are
     repeated become shared ones. Not found: several masks beside the causal one; attention whose weights somebody reads,
@@ -68,7 +71,9 @@ def fused(scores: Scores, values: Node, new: New, own: Callable[[Node], bool]) -
     if few[0].shape[:-2] == few[1].shape[:-2]:
         keys, values = few
     scale = scores.scale * left * right
-    return scaled_dot_product_attention(new[q], keys, values, mask, scores.causal, scale)
+    return scaled_dot_product_attention(
+        new[q], keys, values, mask, scores.causal, scale, softcap=scores.softcap
+    )
 
 
 def scores_of(product: Node, own: Callable[[Node], bool]) -> Scores | None:
@@ -85,18 +90,21 @@ def scores_of(product: Node, own: Callable[[Node], bool]) -> Scores | None:
 
 # -- what stands between products and softmax --------------------------------------------------------------------------
 def take_factor(s: Scores) -> Scores | None:
-    """scores * c, scores / c, by a number"""
+    """scores * c, scores / c, by a number; tanh(scores) * c"""
     divides = isinstance(s.at.op, TrueDivide)
     for x, c in (s.at.operands, s.at.operands[::-1])[: 1 if divides else 2]:
         value = number_of(c)
-        if value is not None and value > 0:
-            return replace(s, at=x, scale=s.scale / value if divides else s.scale * value)
+        if value is None or value <= 0:
+            continue
+        if isinstance(x.op, Tanh):
+            return None if divides or s.softcap or s.scale != 1.0 else replace(s, at=x, softcap=value, scale=value)
+        return replace(s, at=x, scale=s.scale / value if divides else s.scale * value)
     return None
 
 
 def take_added(s: Scores) -> Scores | None:
     """scores + mask"""
-    if s.scale != 1.0:  # the mask is scaled as well
+    if s.scale != 1.0 or s.softcap:  # the mask is scaled, or capped, as well
         return None
     for x, mask in (s.at.operands, s.at.operands[::-1]):
         if type(x.op) in RULES or isinstance(x.op, Matmul):
@@ -108,6 +116,8 @@ def take_added(s: Scores) -> Scores | None:
 
 def take_choice(s: Scores) -> Scores | None:
     """where(seen, scores, -inf), where(hidden, -inf, scores)"""
+    if s.softcap:
+        return None
     seen, x, other = s.at.operands
     value, negated = number_of(other), False
     if value is None:
@@ -119,7 +129,13 @@ def take_choice(s: Scores) -> Scores | None:
     return replace(s, at=x, mask=source_of(seen), negated=negated) if value == -inf and s.mask is None else None
 
 
+def take_cap(s: Scores) -> Scores | None:
+    """tanh(scores), where a factor has followed"""
+    return replace(s, at=s.at.operands[0]) if s.softcap else None
+
+
 RULES: dict[type, Callable[[Scores], Scores | None]] = {
+    Tanh: take_cap,
     Multiply: take_factor,
     TrueDivide: take_factor,
     Add: take_added,

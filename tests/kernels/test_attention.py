@@ -12,10 +12,11 @@ from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 every_target = pytest.mark.parametrize("target", TARGETS)
 
 
-def formula(q, k, v, mask, start, causal, window):
+def formula(q, k, v, mask, start, causal, window, softcap=0.0):
     repeats = q.shape[1] // k.shape[1]
     q, k, v = (x.astype("f8") for x in (q, np.repeat(k, repeats, 1), np.repeat(v, repeats, 1)))
     scores = q @ k.swapaxes(2, 3) / 3
+    scores = np.tanh(scores / softcap) * softcap if softcap else scores
     if causal:
         own = np.arange(q.shape[2])[:, None] + (0 if start is None else start[:, None, None, None])
         key = np.arange(k.shape[2])
@@ -27,7 +28,7 @@ def formula(q, k, v, mask, start, causal, window):
     return weights / weights.sum(3, keepdims=True) @ v
 
 
-def computed(target, q, k, v, mask=None, start=None, causal=False, window=0, out=None):
+def computed(target, q, k, v, mask=None, start=None, causal=False, window=0, out=None, softcap=0.0):
     """The same bits for every order of tasks, in a workspace of NaNs."""
     dtype, found = f"f{q.itemsize}", []
     for order in ORDERS:
@@ -45,6 +46,7 @@ def computed(target, q, k, v, mask=None, start=None, causal=False, window=0, out
             1 / 3,
             causal,
             window,
+            softcap,
             view_of(workspace),
         )
         run_calls(calls, target, order)
@@ -104,6 +106,18 @@ def test_masks_of_any_shape(target, kind, shape, m, causal):
 
 
 @every_target
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("m", [1, 2, 9])
+@pytest.mark.parametrize("causal", [False, True])
+def test_scores_under_a_cap(target, dtype, m, causal):
+    """Before the mask, in both kernels; the last keys of a block lie beyond those that are there."""
+    q, k, v = draw(dtype, 2, 4, 2, m, KEYS + 7, 8, 5)
+    mask = np.random.default_rng(1).standard_normal((1, 4, m, KEYS + 7)).astype(dtype)
+    want = formula(q, k, v, mask, None, causal, 0, 0.7)
+    assert_agrees(computed(target_named(target), q, k, v, mask, None, causal, softcap=0.7), want)
+
+
+@every_target
 def test_operands_and_results_of_any_strides(target):
     q, k, v = draw("f4", 2, 3, 3, 37, 41, 20, 18)
     mask = np.random.default_rng(1).random((2, 3, 41, 37)).astype("f4").transpose(0, 1, 3, 2)
@@ -122,7 +136,7 @@ def test_a_mask_that_is_broadcast_by_strides_is_read_once_for_all_queries():
     out, target = np.empty((2, 4, 9, 5), "f4"), host_target()
     workspace = np.empty(attention_nbytes(target, "f4", q.shape, 2, 5), np.uint8)
     views = [view_of(x) for x in (out, q, k, v)]
-    (call,) = attention_calls(target, *views, mask, None, 1 / 3, False, 0, view_of(workspace))
+    (call,) = attention_calls(target, *views, mask, None, 1 / 3, False, 0, 0.0, view_of(workspace))
     assert call.kernel.params[4]
     run_calls([call], target)
     assert_agrees(out, formula(q, k, v, base[:, None, None], None, False, 0))

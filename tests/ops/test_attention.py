@@ -31,7 +31,7 @@ MASKS = {
 
 @pytest.mark.parametrize("most", [1, 100, 130])
 @pytest.mark.parametrize("name", MASKS)
-@pytest.mark.parametrize("rule", [Rule(0.5), Rule(0.5, True, 3)], ids=["all", "window"])
+@pytest.mark.parametrize("rule", [Rule(0.5), Rule(0.5, True, 3), Rule(0.5, softcap=0.8)], ids=["all", "window", "cap"])
 def test_gradients_in_bands_are_those_at_once(rule, name, most):
     """Bands of one query in a loop, and of a few, the last one filled up."""
     g, inner, mask = cg.Var((2, 4, 7, 6), "float64", "g"), cg.Var((2, 4, 7, 1), "float64", "inner"), MASKS[name]
@@ -83,6 +83,8 @@ def test_sizes_of_zero(shape):
 
 
 REFUSED = {
+    "capped by a positive number": lambda: cg.scaled_dot_product_attention(Q, K, V, softcap=-1.0),
+    "not by nan": lambda: cg.scaled_dot_product_attention(Q, K, V, softcap=float("nan")),
     "do not fit": lambda: cg.scaled_dot_product_attention(Q, V, V),
     "leading axes do not broadcast": lambda: cg.scaled_dot_product_attention(
         Q, cg.zeros((2, 4, 5, 3), "float64"), cg.zeros((2, 2, 5, 6), "float64")

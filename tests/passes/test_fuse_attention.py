@@ -44,6 +44,10 @@ FORMS = {
     "causal, the lowest number": lambda s: cg.where(TRIANGLE, s, LOWEST),
     "causal numbers": lambda s: s * 0.5 + LATER,
     "causal, made in the graph": lambda s: s + cg.where(cg.tril(cg.full((M, N), True, "bool")), cg.zeros(()), -np.inf),
+    "capped": lambda s: cg.tanh(s * 0.5 / np.float32(0.7)) * np.float32(0.7),
+    "causal, capped and added": lambda s: (
+        cg.where(TRIANGLE, np.float32(2) * cg.tanh(s * 0.25), -np.inf) + cg.Var((M, N), name="bias")
+    ),
     "padding": lambda s: cg.where(seen(), s, -np.inf),
     "padding, hidden": lambda s: cg.where(cg.logical_not(seen()), -np.inf, s),
     "added": lambda s: s * 0.3 + cg.Var((B, 1, M, N), name="bias"),
@@ -58,6 +62,7 @@ def test_written_out_attention_is_one_op(name):
     found = cg.softmax(FORMS[name](products(q, k)), -1) @ v
     op = only_attention(found)
     assert op.causal == name.startswith("causal")
+    assert bool(op.softcap) == ("capped" in name)
     assert op.has_mask == (name.startswith(("padding", "added")) or name == "causal and added")
     assert_same_values(rewritten, found)
 

@@ -72,6 +72,7 @@ def attention_calls(
     scale: float,
     causal: bool,
     window: int,
+    softcap: float,
     workspace: View | None,
 ) -> list[Call]:
     """``softmax(q @ k.T * scale, masked) @ v``; see `cgraph.ops.attention.Attention`.
@@ -91,12 +92,13 @@ def attention_calls(
     spread = mask is not None and hidden["s_head"] == hidden["s_row"] == 0
     queries = heads // groups * m
     is_few = queries <= FEW and not target.is_gpu and (k.strides[3], v.strides[3]) == (q.itemsize, q.itemsize)
-    params = (queries, kind, causal) if is_few else (shape.rows, shape.vectors, kind, spread, causal)
+    rule = causal, softcap > 0
+    params = (queries, kind, *rule) if is_few else (shape.rows, shape.vectors, kind, spread, *rule)
     call = (QUERIES if is_few else BANDS).call(
         (q.dtype, *params), shape.tasks, 1,
         groups=groups, heads=heads, queries=queries, m=m, n=n, d=d, e=e,
         bands=shape.bands, units=shape.units, each=shape.each,
-        scale=float(scale), window=window or WIDEST_WINDOW,
+        scale=float(scale), window=window or WIDEST_WINDOW, cap=softcap,
         q=q.at, k=k.at, v=v.at, out=out.at, seen=mask.at if mask else None,
         **steps("q", q), **steps("k", k), **steps("v", v), **steps("o", out), **hidden,
         start=start.at if start else None, start_step=start.strides[0] // start.itemsize if start else 0,

@@ -21,15 +21,16 @@ from cgraph.kernels.llvm.flow import changed_if, divided, fold, transposed
 from cgraph.kernels.llvm.multiply import multiply_add
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.vexp import exp
+from cgraph.kernels.llvm.vhyperbolic import tanh
 from cgraph.kernels.signatures.attention import KEYS
 
 UNROLL = 4
 
 
 @final
-def bands(k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bool, causal: bool) -> None:
+def bands(k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bool, causal: bool, capped: bool) -> None:
     """Task: some units one after the other, each a band of the queries that share a head of keys."""
-    band = Band(k, dtype, rows, vectors, mask, spread, causal)
+    band = Band(k, dtype, rows, vectors, mask, spread, (causal, capped))
     a = band.a
     first, last = k.tasks()
     with k.loop(first, last) as task:
@@ -43,8 +44,8 @@ def bands(k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bo
 class Unit:
     """What a kernel of attention knows of the unit that it emits."""
 
-    def __init__(self, k: Builder, dtype: str, mask: str, causal: bool) -> None:
-        self.k, self.a, self.dtype, self.mask, self.causal = k, k.args(), dtype, mask, causal
+    def __init__(self, k: Builder, dtype: str, mask: str, causal: bool, capped: bool) -> None:
+        self.k, self.a, self.dtype, self.mask, self.causal, self.capped = k, k.args(), dtype, mask, causal, capped
         self.lanes = k.target.lanes_of(dtype)
         self.heads_of_group = self.a.heads // self.a.groups
 
@@ -54,6 +55,11 @@ class Unit:
         masks = self.k.pointer(a.seen, "b1" if self.mask == "seen" else self.dtype)
         at = {"q": a.q, "k": a.k, "v": a.v, "o": a.out, "s": masks}[letter]
         return at + (batch * getattr(a, f"{letter}_batch") + head * getattr(a, f"{letter}_head"))
+
+    def between(self, score: Val) -> Val:
+        """Scores between the cap and its negative."""
+        cap = self.k.splat(self.k.cast(self.a.cap, self.dtype), score.lanes)
+        return tanh(self.k, score / cap) * cap
 
     def position_of_first(self, batch: Val) -> Val:
         """The position of a batch's first query among the keys."""
@@ -79,8 +85,10 @@ class Unit:
 class Band(Unit):
     """Emits the code of one unit; its scratch holds ``[d, width]``, ``[e, width]``, ``[keys, width]`` and rows."""
 
-    def __init__(self, k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bool, causal: bool) -> None:
-        super().__init__(k, dtype, mask, causal)
+    def __init__(
+        self, k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bool, rule: tuple[bool, bool]
+    ) -> None:
+        super().__init__(k, dtype, mask, *rule)
         self.rows, self.spread = rows, spread
         self.width = vectors * self.lanes
         self.columns = range(0, self.width, self.lanes)  # where each vector of queries begins
@@ -101,6 +109,8 @@ class Band(Unit):
         with k.loop(first, stop, KEYS) as key:
             count = k.smaller(stop - key, KEYS)
             self.score(keys + key * a.k_row, count)
+            if self.capped:
+                self.cap(count)
             if self.mask or self.causal:
                 self.hide(batch, group, row, key, count)
             self.weigh(count)
@@ -157,6 +167,12 @@ class Band(Unit):
             for j in range(self.rows):
                 for v, at in enumerate(self.columns):
                     self.weights.store(sums[j * len(self.columns) + v], (i + j) * self.width + at)
+
+    def cap(self, count: Val) -> None:
+        """Scores between a number and its negative."""
+        with self.k.loop(0, count) as i:
+            for at, score in zip(self.columns, self.vectors(self.weights, i)):
+                self.weights.store(self.between(score), i * self.width + at)
 
     def hide(self, batch: Val, group: Val, row: Val, key: Val, count: Val) -> None:
         """The mask, and minus infinity for keys that are no query's to see by their position."""

@@ -19,9 +19,9 @@ VECTORS = 4  # of a value's columns at a time
 
 
 @final
-def queries(k: Builder, dtype: str, count: int, mask: str, causal: bool) -> None:
+def queries(k: Builder, dtype: str, count: int, mask: str, causal: bool, capped: bool) -> None:
     """Task: some units one after the other, each the `count` queries that share a head of keys."""
-    unit = Few(k, dtype, count, mask, causal)
+    unit = Few(k, dtype, count, mask, causal, capped)
     a = unit.a
     first, last = k.tasks()
     with k.loop(first, last) as task:
@@ -33,8 +33,8 @@ def queries(k: Builder, dtype: str, count: int, mask: str, causal: bool) -> None
 class Few(Unit):
     """Emits the code of one unit; its scratch holds ``[count, d]``, ``[count, e]``, ``[count, span]`` and state."""
 
-    def __init__(self, k: Builder, dtype: str, count: int, mask: str, causal: bool) -> None:
-        super().__init__(k, dtype, mask, causal)
+    def __init__(self, k: Builder, dtype: str, count: int, mask: str, causal: bool, capped: bool) -> None:
+        super().__init__(k, dtype, mask, causal, capped)
         self.rows, self.span = range(count), -(-KEYS // self.lanes) * self.lanes
 
     def place(self, scratch: Ptr) -> None:
@@ -92,6 +92,7 @@ class Few(Unit):
             t.next = self.multiplied(t.values, joined(k, loaded(starts, t.i)), t.i)
         number = k.iota("i4", self.lanes) + k.splat(k.cast(key + i, "i4"), self.lanes)
         for row, score in zip(self.rows, t.values):
+            score = self.between(score) if self.capped else score
             score = self.hidden(batch, group, row, number, key + i, score, key + count)
             self.weights.store(score, i + self.span * row)
 

@@ -7,7 +7,7 @@ KEYS = 60  # of a block, whose weights for a band of queries stay in L1: a multi
 ARGS: Args = {
     # groups: heads of keys; queries: those that share one, `m` from each of its heads; `each` units to a task
     "groups": "i8", "heads": "i8", "queries": "i8", "m": "i8", "n": "i8", "d": "i8", "e": "i8",
-    "bands": "i8", "units": "i8", "each": "i8", "scale": "f8", "window": "i8",
+    "bands": "i8", "units": "i8", "each": "i8", "scale": "f8", "window": "i8", "cap": "f8",
     "q": "dtype*", "q_batch": "i8", "q_head": "i8", "q_row": "i8", "q_step": "i8",
     "k": "dtype*", "k_batch": "i8", "k_head": "i8", "k_row": "i8", "k_step": "i8",
     "v": "dtype*", "v_batch": "i8", "v_head": "i8", "v_row": "i8", "v_step": "i8",
@@ -19,4 +19,4 @@ ARGS: Args = {
 }  # fmt: skip
 
 # mask: "" for none, "seen" for bool, "added" for numbers; spread: all queries have the same mask
-BANDS = Signature("attention.bands", ("dtype", "rows", "vectors", "mask", "spread", "causal"), ARGS)
+BANDS = Signature("attention.bands", ("dtype", "rows", "vectors", "mask", "spread", "causal", "capped"), ARGS)

@@ -34,14 +34,16 @@ def attention(c: Context) -> tuple[Node | None, ...]:
     if c.value(4) is not None:
         past = c[4].shape[2]
         k, v = cg.concat([c[4], k], 2), cg.concat([c[5], v], 2)
-    if c.asks(3) or c.attribute("softcap", 0.0) or c.attribute("softmax_precision") is not None:
+    if c.asks(3) or c.attribute("softmax_precision") is not None:
         found, seen = written_out(c, q, k, v, past)
     else:
         causal = bool(c.attribute("is_causal", 0))
         start = np.full(q.shape[0], past) if causal and past else None
         scale = c.attribute("scale", 1 / sqrt(q.shape[3]))
         mask = lengths_and_mask(c, k.shape[2])
-        found, seen = cg.scaled_dot_product_attention(q, k, v, mask, causal, scale, start=start), None
+        cap = c.attribute("softcap", 0.0)
+        found = cg.scaled_dot_product_attention(q, k, v, mask, causal, scale, start=start, softcap=cap)
+        seen = None
     return join_heads(found) if packed else found, k, v, seen
 
 

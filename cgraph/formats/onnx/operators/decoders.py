@@ -11,7 +11,7 @@ from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.operators.attention import join_heads, split_heads, turned
 from cgraph.ir.graph import Node
 
-MISSING = ("smooth_softmax", "softcap", "qk_output", "k_quant_type", "v_quant_type")
+MISSING = ("smooth_softmax", "qk_output", "k_quant_type", "v_quant_type")
 """Attributes that change what is computed and are not there; ``NONE`` and 0 are their defaults."""
 
 
@@ -40,7 +40,8 @@ def group_query_attention(c: Context) -> tuple[Node, Node, Node]:
     keys, values = (x if empty else cg.set_rows(c[i], start, x, 2) for i, x in ((3, k), (4, v)))
     scale = c.attribute("scale", 0.0) or 1 / sqrt(size)
     window = max(c.attribute("local_window_size", -1), 0)
-    found = cg.scaled_dot_product_attention(q, keys, values, None, True, scale, window, start)
+    cap = c.attribute("softcap", 0.0)
+    found = cg.scaled_dot_product_attention(q, keys, values, None, True, scale, window, start, cap)
     return join_heads(found), keys, values
 
 
