@@ -71,9 +71,7 @@ def fused(scores: Scores, values: Node, new: New, own: Callable[[Node], bool]) -
     if few[0].shape[:-2] == few[1].shape[:-2]:
         keys, values = few
     scale = scores.scale * left * right
-    return scaled_dot_product_attention(
-        new[q], keys, values, mask, scores.causal, scale, softcap=scores.softcap
-    )
+    return scaled_dot_product_attention(new[q], keys, values, mask, scores.causal, scale, softcap=scores.softcap)
 
 
 def scores_of(product: Node, own: Callable[[Node], bool]) -> Scores | None:
