@@ -28,6 +28,7 @@ bench: .venv/ready
 
 docs: .venv/ready
 	$(BIN)/python -m docs.generate
+	$(BIN)/python -m docs.site
 
 clean:
 	rm -rf .venv out build dist

@@ -8,6 +8,8 @@ import numpy as np
 import cgraph as cg
 from cgraph import Node, PositionError, ShapeError
 
+__all__ = ["Loss", "binary_cross_entropy", "cross_entropy", "hinge", "huber", "l1", "l2", "quadratic"]
+
 Loss = Callable[..., Node | dict[str, Node]]
 """Of what a model predicts and what is wanted: one number, or parts by name, whose sum is minimised."""
 

@@ -12,6 +12,8 @@ import numpy as np
 import cgraph as cg
 from cgraph import InputError, Node, Record, ShapeError
 
+__all__ = ["Metric", "accuracy", "confusion", "mean_iou", "top_k"]
+
 
 def ratio(sums: np.ndarray) -> np.ndarray:
     """The first of two sums over the second; not a number when there was nothing."""

@@ -20,6 +20,9 @@ class Svg(str):
 
     __slots__ = ()
 
+    def __repr__(self) -> str:
+        return f"<picture of {len(self):,} letters>"
+
     def _repr_svg_(self) -> str:
         return str(self)
 
@@ -28,6 +31,9 @@ class Page(str):
     """A page: HTML text that needs nothing else. In a notebook it is a frame of its own, cut off from the rest."""
 
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<page of {len(self):,} letters>"
 
     def _repr_html_(self) -> str:
         data = b64encode(self.encode()).decode()

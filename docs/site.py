@@ -1,0 +1,151 @@
+"""Build the documentation as a site: the pages of this folder, and a page of every public name from its docstring.
+
+    python -m docs.site [FOLDER]        out/site by default; open its index.html
+
+MkDocs (extra `dev`) makes the pages; its strict mode refuses links that lead nowhere.
+"""
+
+import inspect
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import cgraph as cg
+import cgraph.view  # noqa: F401 - pictures are among the functions
+
+DOCS = Path(__file__).parent
+MODULES = ("cgraph", "nn", "nn.losses", "nn.metrics", "nn.optim", "nn.init", "nn.models")
+GUIDES = ("nn", "memory", "numpy", "array_api", "onnx", "formats", "saved", "weights", "sequences", "quantised")
+GUIDES += ("loops", "recompute", "own_kernels", "cuda", "command_line")
+TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
+SECTION = re.compile(r"(Parameters|Operands|Result|Returns|Raises|Fields|Source)$")
+ITEM = re.compile(r"    ([\w*, …]+): (.*)")
+SETTINGS = """site_name: cgraph
+docs_dir: pages
+site_dir: {site}
+use_directory_urls: false
+theme: {{name: readthedocs, highlightjs: false}}
+markdown_extensions: [tables, fenced_code]
+nav:
+{nav}
+"""
+
+
+def main() -> None:
+    build(Path(sys.argv[1] if len(sys.argv) > 1 else "out/site").resolve())
+
+
+def build(site: Path) -> None:
+    """Write the site. Whatever was in the folder goes."""
+    source = site.with_name(site.name + "_source")
+    shutil.rmtree(source, ignore_errors=True)
+    pages = source / "pages"
+    shutil.copytree(DOCS, pages, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    (pages / "index.md").write_text(front_page())
+    for name in MODULES:
+        (pages / api_file(name)).write_text(api_page(import_module(name)))
+    settings = source / "mkdocs.yml"
+    settings.write_text(SETTINGS.format(site=site, nav="\n".join(navigation(pages))))
+    command = ["mkdocs", "build", "--strict", "--quiet", "--config-file", str(settings)]
+    subprocess.run([sys.executable, "-m", *command], check=True)
+    shutil.rmtree(source)
+
+
+def front_page() -> str:
+    """The README, whose links lead into this folder."""
+    text = (DOCS.parent / "README.md").read_text()
+    text = re.sub(r"\]\((?:docs/)([^)]+)\)", r"](\1)", text)
+    return text.replace('src="docs/', 'src="')
+
+
+def navigation(pages: Path) -> Iterator[str]:
+    """Lines of the site's contents."""
+    others = sorted(x.stem for x in pages.glob("*.md") if x.stem not in (*GUIDES, "index", *map(api_stem, MODULES)))
+    yield "  - Home: index.md"
+    yield from entries("Guides", [f"{name}.md" for name in GUIDES], pages)
+    yield from entries("Names", [api_file(name) for name in MODULES], pages)
+    yield from entries("How it works", [f"{name}.md" for name in others], pages)
+    yield from entries("Decisions", sorted(f"decisions/{x.name}" for x in (pages / "decisions").glob("*.md")), pages)
+
+
+def entries(title: str, files: list[str], pages: Path) -> Iterator[str]:
+    yield f"  - {title}:"
+    for name in files:
+        found = TITLE.search((pages / name).read_text())
+        label = (found[1] if found else name).replace('"', "'").replace("`", "")
+        yield f'    - "{label}": {name}'
+
+
+def api_stem(module: str) -> str:
+    return "api_" + module.replace(".", "_")
+
+
+def api_file(module: str) -> str:
+    return api_stem(module) + ".md"
+
+
+def api_page(module: ModuleType) -> str:
+    """Every public name of a module: how it is called, and its docstring."""
+    found = [(name, getattr(module, name)) for name in sorted(names_of(module), key=str.lower)]
+    parts = [part for name, x in found if callable(x) for part in entry(name, x)]
+    return "\n".join([f"# {module.__name__}", "", *markdown(inspect.getdoc(module) or ""), "", *parts]) + "\n"
+
+
+def names_of(module: ModuleType) -> list[str]:
+    """What it lists, or else what is written in it."""
+    listed = getattr(module, "__all__", None)
+    own = [name for name, x in vars(module).items() if getattr(x, "__module__", "") == module.__name__]
+    return [name for name in (own if listed is None else listed) if not name.startswith("_")]
+
+
+def entry(name: str, documented: Callable[..., Any]) -> list[str]:
+    return [f"## {name}", "", "```python", called(name, documented), "```", "", *markdown(documented.__doc__ or ""), ""]
+
+
+def called(name: str, function: Callable[..., Any]) -> str:
+    """A signature as a line, or one argument a line where it is long; a class's own fields."""
+    if isinstance(function, type) and issubclass(function, cg.Record) and "__init__" not in vars(function):
+        defaults = function._defaults
+        given = [f"{x}={defaults[x]!r:.40}" if x in defaults else x for x in function._fields if not x.startswith("_")]
+        text = f"{name}({', '.join(given)})"
+    else:
+        text = f"{name}{signature(function)}"
+    return text if len(text) <= 100 else text.replace("(", "(\n    ", 1).replace(", ", ",\n    ")
+
+
+def signature(function: Callable[..., Any]) -> str:
+    try:
+        found = inspect.signature(function)
+    except (TypeError, ValueError):
+        return "(...)"
+    plain = [x.replace(annotation=inspect.Parameter.empty) for x in found.parameters.values() if x.name != "self"]
+    return str(found.replace(parameters=plain, return_annotation=inspect.Signature.empty))
+
+
+def markdown(text: str) -> list[str]:
+    """A docstring's lines: sections are bold, what they list are items, ``code`` is `code`."""
+    lines: list[str] = []
+    listed = False
+    for line in inspect.cleandoc(text).replace("``", "`").splitlines():
+        item = ITEM.fullmatch(line)
+        if SECTION.match(line):
+            listed = True
+            lines += ["", f"**{line}**", ""]
+        elif not listed or not line.startswith(" "):
+            listed = listed and not line
+            lines.append(line)
+        elif item:
+            lines.append(f"- `{item[1]}`: {item[2]}")
+        else:
+            lines.append(f"  {line.strip()}" if lines[-1].strip() else line.strip())
+    return lines
+
+
+if __name__ == "__main__":
+    main()
