@@ -14,8 +14,8 @@ from cgraph.numpy.products import matmul, outer, tensordot, vecdot
 from cgraph.numpy.shaping import matrix_transpose
 from cgraph.numpy.table import of
 from cgraph.ops import diagonal as diagonals
+from cgraph.ops import factors, norms
 from cgraph.ops import linalg as ops
-from cgraph.ops import norms
 from cgraph.ops.arithmetic import sign
 from cgraph.ops.compare import where
 from cgraph.ops.leaf import as_node
@@ -33,7 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 inv, det, solve = of(np.linalg.inv)(ops.inv), of(np.linalg.det)(ops.det), of(np.linalg.solve)(ops.solve)
-svdvals, norm = of(np.linalg.svdvals)(ops.svdvals), of(np.linalg.norm)(norms.norm)
+svdvals, norm = of(np.linalg.svdvals)(factors.svdvals), of(np.linalg.norm)(norms.norm)
 
 
 @of(np.linalg.cross)
@@ -76,25 +76,25 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Node:
 @of(np.linalg.eig)
 def eig(a: Any) -> EigResult:
     """Eigenvalues and eigenvectors (columns) of square matrices; complex, also where NumPy finds real ones alone."""
-    return EigResult(*ops.eig(a))
+    return EigResult(*factors.eig(a))
 
 
 @of(np.linalg.eigvals)
 def eigvals(a: Any) -> Node:
     """Eigenvalues of square matrices; complex, also where NumPy finds real ones alone."""
-    return ops.eig(a)[0]
+    return factors.eig(a)[0]
 
 
 @of(np.linalg.eigh)
 def eigh(a: Any, UPLO: str = "L") -> EighResult:
     """Rising eigenvalues and eigenvectors (columns) of symmetric matrices, of which one triangle is read."""
-    return EighResult(*ops.eigh(lower(a, UPLO)))
+    return EighResult(*factors.eigh(lower(a, UPLO)))
 
 
 @of(np.linalg.eigvalsh)
 def eigvalsh(a: Any, UPLO: str = "L") -> Node:
     """Rising eigenvalues of symmetric matrices, of which one triangle is read."""
-    return ops.eigh(lower(a, UPLO))[0]
+    return factors.eigh(lower(a, UPLO))[0]
 
 
 @of(np.linalg.qr)
@@ -102,7 +102,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     """Orthonormal columns and upper triangular rows; `mode` reduced, complete (square Q) or r."""
     if mode not in ("reduced", "complete", "r"):
         raise NoMeaningError(f"there is no mode {mode!r} for nodes; use np.linalg.qr(x, mode='reduced')")
-    q, r = ops.qr(a, complete=mode == "complete")
+    q, r = factors.qr(a, complete=mode == "complete")
     return r if mode == "r" else QRResult(q, r)
 
 
@@ -110,8 +110,8 @@ def qr(a: Any, mode: str = "reduced") -> Any:
 def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """U, falling singular values S, and Vh; the values alone without `compute_uv`; of symmetric ones by eigh."""
     if not hermitian:
-        return SVDResult(*ops.svd(a, full_matrices)) if compute_uv else svdvals(a)
-    w, v = ops.eigh(a)
+        return SVDResult(*factors.svd(a, full_matrices)) if compute_uv else svdvals(a)
+    w, v = factors.eigh(a)
     order = flip(argsort(abs(w)), -1)
     s = take_along_axis(abs(w), order, -1)
     if not compute_uv:
@@ -171,7 +171,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Node, Node, Node,
         raise ShapeError(f"a matrix and as many right sides are solved, not {a.spec} and {b.spec}")
     m, n = a.shape
     columns = b if b.ndim == 2 else expand_dims(b, 1)
-    u, s, vh = ops.svd(a, full_matrices=False)
+    u, s, vh = factors.svd(a, full_matrices=False)
     share = eps_of(a) * (m if m > n else n) if rcond is None else rcond if rcond >= 0 else eps_of(a)
     kept = s > share * s[:1]
     inverse = where(kept, 1 / where(kept, s, 1), 0)

@@ -95,6 +95,7 @@ def nonzero(x: Any, size: int, fill: int = 0) -> tuple[Node, Node]:
     The count may be more than `size`; then the rest is left out.
     """
     x = as_node(x)
+    x = x.astype(bool) if x.dtype.kind == "c" else x
     places, count = items(apply(Nonzero(int(size), int(fill)), atleast_1d(x)))
     return places, count
 

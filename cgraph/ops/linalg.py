@@ -1,4 +1,4 @@
-"""Linear algebra through LAPACK: inverses, solutions, factors, determinants. Leading axes are a batch.
+"""Linear algebra through LAPACK: inverses, solutions, Cholesky's factors, determinants. Leading axes are a batch.
 
 Each op runs as one Python call into NumPy, whose BLAS has one thread meanwhile, so that any number of threads gives the
 same bits. A singular or indefinite matrix ends the run with NumPy's LinAlgError.
@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.errors import DTypeError, NoGradientError, ShapeError
+from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import Bundle, Spec
-from cgraph.ops.compare import equal, where
-from cgraph.ops.complex import complex, conj, imag, real
+from cgraph.ops.complex import complex, conj, imag
 from cgraph.ops.diagonal import diagonal, tril
 from cgraph.ops.family import common_dtype, real_dtype
 from cgraph.ops.host import OnHost
@@ -119,122 +118,6 @@ def on_diagonal(x: Node) -> Node:
     return expand_dims(x, -1) * unit
 
 
-class Qr(OnHost):
-    """Orthonormal columns q ``[..., m, k]`` and upper triangular r ``[..., k, n]`` of ``q @ r = x``.
-
-    Fields
-        complete: k is m, so that q is square; else k is min(m, n)
-    """
-
-    complete: bool = False
-
-    def infer(self, x: Spec) -> Bundle:
-        check_matrices(x, square=False)
-        *batch, m, n = x.shape
-        k = m if self.complete else min(m, n)
-        return Bundle((Spec((*batch, m, k), x.dtype), Spec((*batch, k, n), x.dtype)))
-
-    def meaning(self, x):
-        return tuple(np.linalg.qr(x, "complete" if self.complete else "reduced"))
-
-    @conjugate
-    def grad(self, node, g):
-        """Source: Walter and Lehmann 2018, arXiv:1001.1654; for m >= n of full rank."""
-        x = node.operands[0]
-        if x.shape[-2] < x.shape[-1]:
-            raise NoGradientError(f"qr at {node.where} has no gradient for more columns than rows, {x.spec}")
-        if self.complete and x.shape[-2] != x.shape[-1]:
-            raise NoGradientError(f"qr at {node.where} has a gradient with complete=False only")
-        q, r = items(node)
-        to_q, to_r = g
-        inner = matmul(r, adjoint(to_r)) - matmul(adjoint(to_q), q)
-        both = tril(inner) + adjoint(tril(inner))
-        symmetric = both - 0.5 * on_diagonal(diagonal(both, axis1=-2, axis2=-1))
-        whole = to_q + matmul(q, symmetric)
-        return (adjoint(apply(Solve(), r, adjoint(whole))),)
-
-
-class Svd(OnHost):
-    """u, s, v of ``u @ diag(s) @ v = x``: orthonormal columns, falling singular values, orthonormal rows.
-
-    Fields
-        full: u and v are square; else they have as many columns and rows as there are singular values
-    """
-
-    full: bool
-
-    def infer(self, x: Spec) -> Bundle:
-        check_matrices(x, square=False)
-        *batch, m, n = x.shape
-        k = min(m, n)
-        left, right = ((m, m), (n, n)) if self.full else ((m, k), (k, n))
-        shapes = ((*batch, *left), (*batch, k), (*batch, *right))
-        dtypes = x.dtype, real_dtype(x.dtype), x.dtype
-        return Bundle(tuple(Spec(shape, dtype) for shape, dtype in zip(shapes, dtypes)))
-
-    def meaning(self, x):
-        return tuple(np.linalg.svd(x, full_matrices=self.full))
-
-    @conjugate
-    def grad(self, node, g):
-        """Source: Townsend 2016, Differentiating the singular value decomposition.
-
-        Of complex matrices right for what does not depend on the phases of the vectors, which are LAPACK's choice.
-        """
-        x = node.operands[0]
-        if self.full and x.shape[-1] != x.shape[-2]:
-            raise NoGradientError(f"svd at {node.where} has a gradient with full_matrices=False only")
-        u, s, vh = items(node)
-        to_u, to_s, to_vh = g
-        v, to_v = adjoint(vh), adjoint(to_vh)
-        row, column = expand_dims(s, -2), expand_dims(s, -1)
-        apart = reciprocal_or_zero(row * row - column * column)
-        left = apart * skew(u, to_u) * row
-        right = column * (apart * skew(v, to_v))
-        phases = on_diagonal(diagonal(skew(u, to_u), axis1=-2, axis2=-1) / (2.0 * s))
-        found = matmul(u, matmul(left + right + on_diagonal(to_s) + phases, vh))
-        found = found + matmul(outside(u, to_u) / row, vh)
-        return (found + matmul(u, adjoint(outside(v, to_v) / row)),)
-
-
-def skew(u: Node, to_u: Node) -> Node:
-    found = matmul(adjoint(u), to_u)
-    return found - adjoint(found)
-
-
-def outside(u: Node, to_u: Node) -> Node:
-    """The part of `to_u` that no column of `u` reaches."""
-    return to_u - matmul(u, matmul(adjoint(u), to_u))
-
-
-def reciprocal_or_zero(x: Node) -> Node:
-    zero = equal(x, 0)
-    return where(zero, 0, 1 / where(zero, 1, x))
-
-
-class Eigh(OnHost):
-    """Rising eigenvalues and eigenvectors (columns) of Hermitian matrices, of which the lower triangle is read.
-
-    The gradient is right for what does not depend on the phases of complex vectors, which are LAPACK's choice.
-    """
-
-    def infer(self, x: Spec) -> Bundle:
-        check_matrices(x)
-        return Bundle((Spec(x.shape[:-1], real_dtype(x.dtype)), x))
-
-    def meaning(self, x):
-        return tuple(np.linalg.eigh(x))
-
-    @conjugate
-    def grad(self, node, g):
-        w, v = items(node)
-        to_w, to_v = g
-        apart = reciprocal_or_zero(expand_dims(w, -2) - expand_dims(w, -1))
-        inner = on_diagonal(to_w) + apart * matmul(adjoint(v), to_v)
-        whole = matmul(v, matmul(inner, adjoint(v)))
-        return (to_lower(0.5 * (whole + adjoint(whole))),)
-
-
 class Det(OnHost):
     """The determinants of matrices."""
 
@@ -248,32 +131,6 @@ class Det(OnHost):
     def grad(self, node, g):
         inverse = turned(apply(Inv(), node.operands[0]))
         return (reshape(g * node, (*node.shape, 1, 1)) * inverse,)
-
-
-class Eig(OnHost):
-    """Eigenvalues and eigenvectors (columns) of square matrices, complex ones always."""
-
-    def infer(self, x: Spec) -> Bundle:
-        check_matrices(x)
-        dtype = np.result_type(x.dtype, np.complex64)
-        return Bundle((Spec(x.shape[:-1], dtype), Spec(x.shape, dtype)))
-
-    def meaning(self, x):
-        w, v = np.linalg.eig(x)
-        dtype = np.result_type(x.dtype, np.complex64)
-        return w.astype(dtype), v.astype(dtype)
-
-    @conjugate
-    def grad(self, node, g):
-        """Source: Boeddeker et al. 2017, arXiv:1701.00392; right for what does not depend on the vectors' phases."""
-        w, v = items(node)
-        to_w, to_v = g
-        apart = conj(expand_dims(w, -2) - expand_dims(w, -1))
-        inner = matmul(adjoint(v), to_v)
-        length = on_diagonal(real(diagonal(inner, axis1=-2, axis2=-1)))
-        inner = (inner - matmul(matmul(adjoint(v), v), length)) * reciprocal_or_zero(apart)
-        found = apply(Solve(), adjoint(v), matmul(inner + on_diagonal(to_w), adjoint(v)))
-        return (found if node.operands[0].dtype.kind == "c" else real(found),)
 
 
 class Slogdet(OnHost):
@@ -326,40 +183,6 @@ def solve(a: Any, b: Any) -> Node:
 def cholesky(x: Any) -> Node:
     """The lower triangular factors of positive definite matrices, of which the lower triangle is read."""
     return apply(Cholesky(), matrices(x))
-
-
-@public
-def qr(x: Any, complete: bool = False) -> tuple[Node, Node]:
-    """Orthonormal columns q and upper triangular r of ``q @ r = x``; q has min(m, n) columns, or m if complete."""
-    q, r = items(apply(Qr(complete), matrices(x)))
-    return q, r
-
-
-@public
-def svd(x: Any, full_matrices: bool = True) -> tuple[Node, Node, Node]:
-    """u, s, v of ``u @ diag(s) @ v = x``, as ``np.linalg.svd``; a gradient with ``full_matrices=False`` only."""
-    u, s, v = items(apply(Svd(bool(full_matrices)), matrices(x)))
-    return u, s, v
-
-
-@public
-def svdvals(x: Any) -> Node:
-    """The singular values of matrices, falling."""
-    return svd(x, full_matrices=False)[1]
-
-
-@public
-def eigh(x: Any) -> tuple[Node, Node]:
-    """Rising eigenvalues and eigenvectors (columns) of symmetric matrices, of which the lower triangle is read."""
-    w, v = items(apply(Eigh(), matrices(x)))
-    return w, v
-
-
-@public
-def eig(x: Any) -> tuple[Node, Node]:
-    """Eigenvalues and eigenvectors (columns) of square matrices; complex, also where NumPy finds real ones alone."""
-    w, v = items(apply(Eig(), matrices(x)))
-    return w, v
 
 
 @public

@@ -10,8 +10,8 @@ from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, public
 from cgraph.ops.compare import not_equal
 from cgraph.ops.elementary import sqrt
+from cgraph.ops.factors import svdvals
 from cgraph.ops.leaf import as_node
-from cgraph.ops.linalg import svdvals
 from cgraph.ops.power import power
 from cgraph.ops.reduce import squared_size
 from cgraph.ops.shape import distinct_axes, expand_dims, moveaxis

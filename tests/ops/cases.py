@@ -394,6 +394,7 @@ COMPLEX = [
         case("scatter", lambda x, i, y: cg.scatter(x, i, y), plane(5, 2), whole(7, high=5), plane(7, 2)),
         case("scatter", lambda x, i, y: cg.scatter(x, i, y, "multiply"), plane(5, 2), whole(7, high=5), plane(7, 2)),
         case("triu", lambda x: cg.triu(x), plane(2, 4, 5)),
+        case("nonzero", lambda x: cg.nonzero(cg.rint(x), 9), GRID, smooth=False),
         case("matmul", lambda x, y: x @ y, plane(2, 3, 4), plane(4, 5)),
         case("matmul", lambda x, y: [x @ y, y.T @ x.T], (3, 4), plane(4, 5)),
         *named("vdot outer", plane(2, 3), plane(3, 2)),

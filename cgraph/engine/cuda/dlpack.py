@@ -12,8 +12,8 @@ import numpy as np
 from cgraph.record import Record
 
 CUDA = 2  # DLPack's number of the kind of device
-KINDS = "iuf"  # DLPack's numbers of the kinds of elements: 0, 1, 2
-BOOL = 6
+KINDS = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # DLPack's numbers of the kinds of elements
+LETTERS = {number: letter for letter, number in KINDS.items()}
 FRESH, TAKEN = b"dltensor", b"used_dltensor"
 
 
@@ -60,7 +60,7 @@ class _Context:
         self.owner = shown.owner
         self.extents, self.steps = (c_int64 * n)(*shown.shape), (c_int64 * n)(*shown.strides)
         tensor = Tensor(
-            shown.address, *shown.device, n, BOOL if kind == "b" else KINDS.index(kind), 8 * shown.dtype.itemsize, 1,
+            shown.address, *shown.device, n, KINDS[kind], 8 * shown.dtype.itemsize, 1,
             ctypes.cast(self.extents, POINTER(c_int64)), ctypes.cast(self.steps, POINTER(c_int64)), 0,
         )  # fmt: skip
         self.managed = Managed(tensor, id(self), ctypes.cast(DELETER, c_void_p).value)
@@ -109,10 +109,10 @@ def taken(capsule: Any) -> Shown:
     managed = get_pointer(id(capsule), FRESH)
     set_name(capsule, TAKEN)
     owner, t = _Taken(managed), Managed.from_address(managed).tensor
-    if t.lanes != 1 or t.bits % 8 or not (t.kind == BOOL or t.kind < len(KINDS)):
+    if t.lanes != 1 or t.bits % 8 or t.kind not in LETTERS:
         raise BufferError(f"elements of DLPack's kind {t.kind} with {t.bits} bits")
     shape = tuple(t.shape[: t.ndim])
     steps = [int(np.prod(shape[i + 1 :])) for i in range(t.ndim)]
     strides = tuple(t.strides[: t.ndim] if t.strides else steps)
-    dtype = np.dtype(f"{'b' if t.kind == BOOL else KINDS[t.kind]}{t.bits // 8}")
+    dtype = np.dtype("?" if LETTERS[t.kind] == "b" else f"{LETTERS[t.kind]}{t.bits // 8}")
     return Shown((t.data or 0) + t.first, shape, strides, dtype, (t.device_kind, t.device_number), owner)

@@ -110,7 +110,7 @@ def test_a_simulated_device_shares_no_memory():
     assert "DeviceArray float32[3,4]" in repr(found)
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float32", "float64"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float32", "float64", "complex64", "complex128"])
 def test_numpy_reads_our_capsules_and_we_read_its(dtype):
     x = (np.arange(24).reshape(2, 3, 4) % 3).astype(dtype)
     shown = Shown(x.ctypes.data, (2, 3, 4), (12, 4, 1), x.dtype, (1, 0), x)
