@@ -24,8 +24,9 @@ def gradient(y: Node, xs: Node | Sequence[Node], seed: Node | None = None) -> An
     """The gradient of `y` with respect to each of `xs`, as nodes of their shapes.
 
     Parameters
-        y: a float node; of any shape when `seed` is given, else of one element
-        xs: one node or several; zeros for those that `y` does not depend on
+        y: a float node; of any shape, and perhaps complex, when `seed` is given, else of one element
+        xs: one node or several; zeros for those that `y` does not depend on; of a real `y`, the gradient for a complex
+            ``a + ib`` is ``dy/da - i dy/db``
         seed: the gradient with respect to `y` itself, of its shape; ones by default
     Raises
         NoGradientError: an op on the way has no gradient; it is named

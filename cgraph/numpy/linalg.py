@@ -60,11 +60,11 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Node:
 # -- factors ----------------------------------------------------------------------------------------------------------
 
 
-def lower(a: Any, UPLO: str) -> Node:
-    """The matrix whose lower triangle is the one that is named."""
+def is_upper(UPLO: str) -> bool:
+    """Whether the upper triangle is the one that is named."""
     if UPLO.upper() not in ("L", "U"):
         raise ShapeError(f"UPLO is 'L' or 'U', not {UPLO!r}")
-    return as_node(a) if UPLO.upper() == "L" else ops.adjoint(as_node(a))
+    return UPLO.upper() == "U"
 
 
 @of(np.linalg.cholesky)
@@ -88,13 +88,13 @@ def eigvals(a: Any) -> Node:
 @of(np.linalg.eigh)
 def eigh(a: Any, UPLO: str = "L") -> EighResult:
     """Rising eigenvalues and eigenvectors (columns) of symmetric matrices, of which one triangle is read."""
-    return EighResult(*factors.eigh(lower(a, UPLO)))
+    return EighResult(*factors.eigh(a, is_upper(UPLO)))
 
 
 @of(np.linalg.eigvalsh)
 def eigvalsh(a: Any, UPLO: str = "L") -> Node:
     """Rising eigenvalues of symmetric matrices, of which one triangle is read."""
-    return factors.eigh(lower(a, UPLO))[0]
+    return factors.eigh(a, is_upper(UPLO))[0]
 
 
 @of(np.linalg.qr)

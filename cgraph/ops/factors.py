@@ -111,17 +111,20 @@ def reciprocal_or_zero(x: Node) -> Node:
 
 
 class Eigh(OnHost):
-    """Rising eigenvalues and eigenvectors (columns) of Hermitian matrices, of which the lower triangle is read.
+    """Rising eigenvalues and eigenvectors (columns) of Hermitian matrices, of which one triangle is read, the lower one
+    unless `upper`.
 
     The gradient is right for what does not depend on the phases of complex vectors, which are LAPACK's choice.
     """
+
+    upper: bool = False
 
     def infer(self, x: Spec) -> Bundle:
         check_matrices(x)
         return Bundle((Spec(x.shape[:-1], real_dtype(x.dtype)), x))
 
     def meaning(self, x):
-        return tuple(np.linalg.eigh(x))
+        return tuple(np.linalg.eigh(x, "U" if self.upper else "L"))
 
     @conjugate
     def grad(self, node, g):
@@ -130,7 +133,8 @@ class Eigh(OnHost):
         apart = reciprocal_or_zero(expand_dims(w, -2) - expand_dims(w, -1))
         inner = on_diagonal(to_w) + apart * matmul(adjoint(v), to_v)
         whole = matmul(v, matmul(inner, adjoint(v)))
-        return (to_lower(0.5 * (whole + adjoint(whole))),)
+        found = to_lower(0.5 * (whole + adjoint(whole)))
+        return (adjoint(found) if self.upper else found,)
 
 
 class Eig(OnHost):
@@ -183,9 +187,10 @@ def svdvals(x: Any) -> Node:
 
 
 @public
-def eigh(x: Any) -> tuple[Node, Node]:
-    """Rising eigenvalues and eigenvectors (columns) of symmetric matrices, of which the lower triangle is read."""
-    w, v = items(apply(Eigh(), matrices(x)))
+def eigh(x: Any, upper: bool = False) -> tuple[Node, Node]:
+    """Rising eigenvalues and eigenvectors (columns) of Hermitian matrices, of which the lower triangle is read, or the
+    upper one."""
+    w, v = items(apply(Eigh(upper), matrices(x)))
     return w, v
 
 

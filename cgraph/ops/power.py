@@ -5,12 +5,14 @@ from typing import Any
 import numpy as np
 
 from cgraph.ir.graph import Node, apply, public
-from cgraph.ops.arithmetic import Numeric, square
+from cgraph.ops.arithmetic import Numeric, reciprocal, square
 from cgraph.ops.compare import equal, not_equal, where
 from cgraph.ops.elementary import log, sqrt
 from cgraph.ops.family import Pointwise, common_dtype, together
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import ones_like
+
+MOST_FACTORS = 99  # of a complex number to a whole power; NumPy's limit
 
 
 class Power(Pointwise):
@@ -51,9 +53,22 @@ class IntegerPower(Numeric):
         return result if y.dtype[0] == "u" else m.where(y < 0, zero, result)
 
 
+def multiplied(x: Node, n: int) -> Node:
+    """x to the power of n >= 0 by squarings, the bits of n from the highest."""
+    found = None
+    for bit in f"{n:b}":
+        found = found if found is None else square(found)
+        if bit == "1":
+            found = x if found is None else found * x
+    return ones_like(x) if found is None else found
+
+
 @public
 def power(x: Any, y: Any) -> Node:
-    """x to the power of y, as ``np.power``; integers to a negative power give 0 (NumPy refuses them)."""
+    """x to the power of y, as ``np.power``; integers to a negative power give 0 (NumPy refuses them).
+
+    Complex numbers to a whole power that is a Python number are multiplied; other powers of them are ``exp(y log x)``.
+    """
     if isinstance(y, int | float) and not isinstance(y, bool):
         x = as_node(x)
         if y == 1 and x.dtype != bool and common_dtype(x, y) == x.dtype:
@@ -62,6 +77,9 @@ def power(x: Any, y: Any) -> Node:
             return square(x)
         if y == 0.5 and x.dtype.kind in "fc":
             return sqrt(x)
+        if x.dtype.kind == "c" and float(y).is_integer() and abs(y) <= MOST_FACTORS:
+            found = multiplied(x, abs(int(y)))
+            return reciprocal(found) if y < 0 else found
     x, y = together(x, y)
     if x.dtype == bool:
         x, y = x.astype("int8"), y.astype("int8")

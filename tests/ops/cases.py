@@ -407,6 +407,7 @@ COMPLEX = [
         case("cholesky", cg.cholesky, plane(2, 3, 3, kind="definite"), scale=20),
         case("qr", cg.qr, plane(2, 4, 3), scale=50),
         case("svd", rebuilt, plane(2, 4, 3), scale=200),
+        case("eigh", lambda x: cg.eigh(x, upper=True)[0], plane(2, 3, 3, kind="definite"), scale=200),
         case("eigh", hermitian_root, plane(2, 3, 3, kind="definite"), scale=200),
         case("eig", lambda x: cg.eig(x)[0], (3, 3), twice=False, scale=200),
         case("eig", projected, plane(3, 3), twice=False, scale=200),
