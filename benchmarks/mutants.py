@@ -51,6 +51,8 @@ PASSED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 FORK = multiprocessing.get_context("fork")
 SLOW_IMPORTS = ("hypothesis", "llvmlite.binding", "numba", "scipy.optimize", "onnx")
 KERNELS = "tests/kernels"
+BY_ROWS, SIZES = "tests/function/test_by_rows.py", "tests/function/test_sizes.py"
+FROM_DISK = ("tests/function/test_streamed_weights.py",)
 RUNS = ("tests/function", "tests/memory/test_recompute.py", "tests/ops/test_index.py", "tests/ops/test_callback.py")
 # the tests that matter for a file below cgraph, or in nn: those of its longest beginning that stands here
 TESTS: dict[str, tuple[str, ...]] = {
@@ -59,6 +61,9 @@ TESTS: dict[str, tuple[str, ...]] = {
     "budget": ("tests/memory", "tests/passes/test_stream_rows.py"),
     "cell": (*RUNS, "tests/saved"),
     "engine/cpu": ("tests/engine", *RUNS),
+    "engine/cpu/reader": FROM_DISK,
+    "engine/cpu/ring": FROM_DISK,
+    "engine/cpu/streamed": FROM_DISK,
     "formats": ("tests/formats",),
     "function": RUNS,
     "kernels": (KERNELS,),
@@ -67,15 +72,22 @@ TESTS: dict[str, tuple[str, ...]] = {
     "kernels/objects": (f"{KERNELS}/test_store.py", "tests/saved"),
     "kernels/store": (f"{KERNELS}/test_store.py", f"{KERNELS}/test_gpu.py"),
     "memory": ("tests/memory", "tests/function/test_wiring.py", "tests/passes/test_stream_rows.py"),
+    "memory/packing": ("tests/memory/test_packing.py",),
     "nn": ("tests/nn",),
     "ops": ("tests/ops", "tests/autodiff"),
     "ops/physical": ("tests/passes", "tests/ops/test_cases.py"),
+    "ops/physical/stream": ("tests/passes/test_stream_rows.py",),
     "owned": ("tests/saved/test_folder.py", f"{KERNELS}/test_store.py"),
     "passes": ("tests/passes", "tests/ops/test_control.py"),
     "planning": ("tests/memory", "tests/function", "tests/passes/test_recompute.py"),
+    "rooms": ("tests/function/test_runs.py", "tests/function/test_transactions.py", SIZES),
+    "row_runner": (BY_ROWS, SIZES),
+    "rows": (BY_ROWS, "tests/memory/test_rows.py"),
     "runner": (*RUNS, "tests/saved"),
     "saved": ("tests/saved",),
     "schedule": ("tests/schedule", "tests/function/test_orders.py"),
+    "sizes": (SIZES,),
+    "weight_file": FROM_DISK,
 }
 
 
