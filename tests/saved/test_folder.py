@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +19,8 @@ from cgraph.errors import FormatError
 from cgraph.formats.onnx import serialised
 from cgraph.kernels.target import host_target
 from cgraph.saved import read
-from cgraph.saved.layout import MANIFEST, NEEDS, VERSION, with_sum
+from cgraph.saved.layout import MANIFEST, NEEDS, PAGE, VERSION, with_sum
+from cgraph.saved.parts import places_of
 from tests.support.injection import Lines, events
 from tests.support.kernels import TARGETS
 from tests.support.saved import CASES, held, network, normal
@@ -169,6 +171,34 @@ def test_a_manifest_of_nonsense_with_the_right_sum_is_a_typed_error(copy):
         except FormatError:
             count += 1
     assert count > 1000
+
+
+FREE = ("args", "labels", "again.kept", "kernels.inner", "interpreter.starts", "interpreter.inner")
+
+
+def test_an_array_that_is_shorter_than_another_says_is_refused(copy):
+    """Not those that may have any length, nor what this process has read already."""
+
+    def cut(entries: dict, name: str, by: int) -> None:
+        (entry,) = entries["targets"].values()
+        entry["arrays"][name][1][0] -= by
+
+    (entry,) = json.loads((copy / MANIFEST).read_bytes())["targets"].values()
+    names = [name for name, (_, (length, *_), _) in entry["arrays"].items() if length and name not in FREE]
+    assert len(names) > 10
+    for name in names:
+        rewritten(copy, partial(cut, name=name, by=1))
+        refused(copy, "malformed")
+        rewritten(copy, partial(cut, name=name, by=-1))
+    cg.load(copy)
+
+
+def test_pieces_of_a_ring_lie_in_their_file():
+    for start, length, size in ((0, PAGE, PAGE), (PAGE, 1, 2 * PAGE), (PAGE, PAGE, 2 * PAGE), (0, 0, 0)):
+        assert places_of([8, [[start, length]]], size) == (8, [(start, length)])
+    for start, length, size in ((0, PAGE, PAGE - 1), (0, PAGE + 1, PAGE + 1), (1, 1, 9 * PAGE), (PAGE, 1, PAGE)):
+        with pytest.raises(FormatError, match="weights outside of their file"):
+            places_of([8, [[0, 0], [start, length]]], size)
 
 
 @pytest.mark.parametrize("depth", [150, 500, 900, 100_000])
