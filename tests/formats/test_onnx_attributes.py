@@ -100,3 +100,17 @@ def test_negative_padding_cuts_images():
     whole = load(one("Conv", [("x", FLOAT, (1, 2, 4, 4))], {"f": f}, pads=[0, 1, 1, 0])).compile(engine="reference")
     x = normal(1, 2, 5, 6)
     np.testing.assert_array_equal(cut(x)[0], whole(x[:, :, 1:, :-2])[0])
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -2, -3])
+@pytest.mark.parametrize("parts", [1, 2])
+@pytest.mark.parametrize("length", [None, 2, 6])
+def test_fourier_transforms_along_any_axis(axis, parts, length):
+    x = normal(3, 5, 4, parts)
+    along, size = range(4)[axis], x.shape[axis] if length is None else length
+    given = {"n": np.int64(size), "a": np.int64(axis)}
+    for inverse in (0, 1):
+        (found,) = load(one("DFT", [("x", FLOAT, x.shape)], given, inverse=inverse)).compile(engine="reference")(x)
+        numbers = x[..., 0] + 1j * (x[..., 1] if parts == 2 else 0)
+        want = (np.fft.ifft if inverse else np.fft.fft)(numbers, size, along)
+        np.testing.assert_allclose(found, np.stack([want.real, want.imag], -1), atol=1e-4)

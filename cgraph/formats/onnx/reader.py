@@ -121,7 +121,7 @@ def open_sizes(proto: Any, shapes: Mapping[str, Any]) -> dict[str, Any]:
 def check_supported(proto: Any, functions: Mapping[tuple[str, str], Any]) -> None:
     """FormatError that names every operator without an importer, or a version outside the supported ones."""
     opsets = opsets_of(proto.opset_import)
-    version = opsets.get("", NEWEST if functions or not proto.graph.node else 1)
+    version = opsets.get("", NEWEST)
     if not OLDEST <= version <= NEWEST:
         raise FormatError(f"the model is of opset {version}; opsets {OLDEST} to {NEWEST} are supported")
     missing = unsupported(proto.graph, functions)
