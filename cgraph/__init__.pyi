@@ -14,6 +14,7 @@ from typing import Any
 from cgraph import array_api as array_api
 from cgraph import formats as formats
 from cgraph import numpy as numpy
+from cgraph import quantiser as quantiser
 from cgraph import view as view
 from cgraph.autodiff import gradient as gradient
 from cgraph.autodiff import hessian_vector_product as hessian_vector_product

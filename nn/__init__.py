@@ -17,6 +17,7 @@ from nn.layers import __all__ as _layers
 from nn.loader import Loader, shifted
 from nn.mode import Mode
 from nn.optim import Optimiser
+from nn.quantise import QuantisedPredictor, quantise
 from nn.step import Step, training_step
 from nn.stopping import Below, Early
 from nn.summary import summary
@@ -39,6 +40,7 @@ __all__ = [
     "Optimiser",
     "Parameter",
     "Predictor",
+    "QuantisedPredictor",
     "Sample",
     "Step",
     "compile",
@@ -52,6 +54,7 @@ __all__ = [
     "metrics",
     "models",
     "optim",
+    "quantise",
     "read_checkpoint",
     "save_weights",
     "set_values",

@@ -17,6 +17,7 @@ INTERRUPTED, UNREAD = 128 + 2, 128 + 13  # what shells say of SIGINT and SIGPIPE
 COMMANDS = {
     "run": "run_model",
     "save": "save",
+    "quantise": "quantise",
     "plan": "plan_file",
     "view": "view",
     "trace": "trace",

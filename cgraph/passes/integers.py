@@ -26,6 +26,7 @@ from cgraph.ops.conv import Conv2d
 from cgraph.ops.join import Concat, concat
 from cgraph.ops.leaf import Const
 from cgraph.ops.linear import Matmul
+from cgraph.ops.pad import Pad
 from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul, PixelSum
 from cgraph.ops.pool import MaxPool
 from cgraph.ops.quantise import Dequantize, Quantize, dequantize, quantize
@@ -181,11 +182,12 @@ def from_concat(node: Node, scale: Scale, bounds: Bounds, seen: Seen, made: Made
 
 
 def from_move(node: Node, scale: Scale, bounds: Bounds, seen: Seen, made: Made) -> Node | None:
-    """q(move(dq)), of a move that keeps order: as large, and perhaps with another scale"""
-    x = dequantized(node.operands[0]) if isinstance(node.op, MOVES) else None
+    """q(move(dq)), of a move that keeps order, or q(pad(dq)) with zeros: as large, and perhaps with another scale"""
+    op = node.op
+    x = dequantized(node.operands[0]) if isinstance(op, MOVES) or (isinstance(op, Pad) and op.value == 0) else None
     if x is None or bounds != (0, 255):
         return None
-    moved = apply(node.op, made.bytes(x.node))
+    moved = apply(Pad(op.widths, x.scale.zero) if isinstance(op, Pad) else op, made.bytes(x.node))
     return moved if x.scale == scale else requantized(moved, x.scale, scale)
 
 

@@ -85,6 +85,10 @@ arrays = {f"module.{name}": rng.normal(size=shape).astype("f4") for name, shape 
 Path("head.safetensors").write_bytes(safetensors.numpy.save(arrays))
 """,
     "own_kernels": 'x = cg.Var((4, 6), "float64", name="x")',
+    "quantised": """
+model = nn.initialise(nn.Sequential(nn.Input((8,)), nn.Linear(8, 4)), 0)
+samples, classes = rng.normal(size=(40, 8)).astype("f4"), np.zeros(40, int)
+""",
     "recompute": TRAINING,
     "saved": IMAGES
     + TRAINING

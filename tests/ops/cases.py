@@ -580,6 +580,19 @@ REST = [
         label="cap",
     ),
     case("rms_norm", lambda x, s: cg.rms_norm(x, s), (2, 3, 5), (5,)),
+    *[
+        case(
+            "block_matmul",
+            lambda x, y, s, z: cg.block_matmul(x, y, s, z),
+            Draw((*rows, k), "float32"),
+            Draw((7, -(-k // block), block // 2), "uint8", 0, 256),
+            Draw((7, -(-k // block)), "float32", 0.1, 0.5),
+            Draw((7, -(-k // block)), "uint8", 0, 16),
+            smooth=False,
+            label=f"{rows} {k} {block}",
+        )
+        for rows, k, block in (((), 64, 32), ((2, 3), 70, 16), ((5,), 129, 128), ((2, 9), 50, 32))
+    ],
     case("set_rows", lambda x, y, t: cg.set_rows(x, t, y, 1), (3, 6, 2), (3, 4, 2), whole(3, low=-5, high=7)),
     case("set_rows", lambda x, y: cg.set_rows(x, 2, y), (6, 2), (3, 2), label="one position"),
     case("take_rows", lambda x, t: cg.take_rows(x, t, 4, 2), (3, 2, 6, 2), whole(3, low=-5, high=7)),

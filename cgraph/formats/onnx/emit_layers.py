@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.formats.onnx.emit import Emitted, emitter, ints, node
+from cgraph.formats.onnx.emit_quantised import gemm
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.shape import BroadcastTo, Reshape
@@ -14,6 +15,11 @@ from cgraph.ops.shape import BroadcastTo, Reshape
 
 @emitter("matmul")
 def matmul(x: Node) -> Emitted:
+    """Without the broadcasts of whole matrices that ONNX does itself."""
+    plain = [v.operands[0] if isinstance(v.op, BroadcastTo) else v for v in x.operands]
+    whole = all(a.shape[-2:] == b.shape[-2:] for a, b in zip(plain, x.operands))
+    if whole and np.broadcast_shapes(*(v.shape[:-2] for v in plain)) == x.shape[:-2]:
+        return node("MatMul", *plain)
     return node("MatMul", *x.operands)
 
 
@@ -192,7 +198,7 @@ def biased_conv(x: Node) -> Emitted | None:
 
 
 EMITTED: dict[str, Callable[[Node], Emitted]] = dict.fromkeys(("conv1d", "conv2d", "conv3d"), conv)
-PATTERNS = (leaky_relu, clip, mean, biased_conv)
+PATTERNS = (leaky_relu, clip, mean, biased_conv, gemm)
 
 
 def matched(x: Node) -> Iterator[Emitted]:

@@ -2,6 +2,7 @@
 
 from cgraph.formats.onnx.operators import (
     attention,
+    blocks,
     boxes,
     control,
     conv,
@@ -13,6 +14,7 @@ from cgraph.formats.onnx.operators import (
     loss,
     norm,
     pointwise,
+    quantised,
     quantize,
     random,
     recurrent,
@@ -29,6 +31,7 @@ from cgraph.formats.onnx.operators import (
 
 __all__ = [
     "attention",
+    "blocks",
     "boxes",
     "control",
     "conv",
@@ -40,6 +43,7 @@ __all__ = [
     "loss",
     "norm",
     "pointwise",
+    "quantised",
     "quantize",
     "random",
     "recurrent",

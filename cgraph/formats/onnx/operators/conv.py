@@ -157,7 +157,11 @@ def window_index(
 
 @operator("AveragePool")
 def average_pool(c: Context) -> Node:
-    x = c[0]
+    return average_pool_of(c, c[0])
+
+
+def average_pool_of(c: Context, x: Node) -> Node:
+    """The means of windows of `x`, by the attributes of a pool."""
     window, stride, pad, dilation, ceil = pool_moves(c, x)
     count_pad = bool(c.attribute("count_include_pad", 0))
     if max(dilation) == 1:

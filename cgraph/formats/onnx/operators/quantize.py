@@ -23,7 +23,7 @@ def fitting(scale: Node, x: Node, axis: int, block: int) -> Node:
     return cg.reshape(scale, (-1, *[1] * (x.ndim - axis - 1)))
 
 
-@operator("QuantizeLinear")
+@operator("QuantizeLinear", "com.microsoft.QuantizeLinear")
 def quantize(c: Context) -> Node:
     x, axis, block = c[0], c.attribute("axis", 1), c.attribute("block_size", 0)
     number = c.attribute("output_dtype", 0)
@@ -36,7 +36,7 @@ def quantize(c: Context) -> Node:
     return cg.quantize(x, cg.astype(fitting(c[1], x, axis, block), x.dtype), zero, dtype)
 
 
-@operator("DequantizeLinear")
+@operator("DequantizeLinear", "com.microsoft.DequantizeLinear")
 def dequantize(c: Context) -> Node:
     x, axis, block = c[0], c.attribute("axis", 1), c.attribute("block_size", 0)
     zero = c.get(2)
@@ -46,8 +46,11 @@ def dequantize(c: Context) -> Node:
 
 @operator("DynamicQuantizeLinear")
 def dynamic_quantize(c: Context) -> tuple[Node, Node, Node]:
-    """To uint8 with a scale and zero point from the smallest and largest element, 0 included."""
-    x = c[0]
+    return dynamically(c[0])
+
+
+def dynamically(x: Node) -> tuple[Node, Node, Node]:
+    """As uint8 with a scale and zero point from the smallest and largest element, 0 included."""
     low, high = cg.minimum(cg.min(x), 0.0), cg.maximum(cg.max(x), 0.0)
     scale = cg.astype((high - low) / 255.0, "float32")
     scale = cg.where(cg.equal(scale, 0.0), cg.ones_like(scale), scale)
@@ -129,10 +132,8 @@ def q_concat(c: Context) -> Node:
 
 @operator("com.microsoft.QLinearGlobalAveragePool")
 def q_global_average(c: Context) -> Node:
-    if c.attribute("channels_last", 0):
-        raise FormatError("images with channels last are not supported")
-    x = part(c, 0)
-    return floats(c, 3, cg.mean(x, tuple(range(2, x.ndim)), keepdims=True))
+    x, first = part(c, 0), 1 if c.attribute("channels_last", 0) else 2
+    return floats(c, 3, cg.mean(x, tuple(range(first, first + x.ndim - 2)), keepdims=True))
 
 
 @operator("com.microsoft.QLinearLeakyRelu", "com.microsoft.QLinearSigmoid")

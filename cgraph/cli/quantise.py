@@ -1,0 +1,121 @@
+"""``cgraph quantise MODEL --samples FOLDER -o q.onnx``: a model whose values are bytes, by what samples make of it."""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cgraph.cli.arguments import whole_number
+from cgraph.cli.arrays import PICTURES, SCALES, read_inputs
+from cgraph.cli.model import Model, model_from
+from cgraph.cli.model_arguments import add_model, constants_of
+from cgraph.errors import FormatError
+from cgraph.formats.npz import read_npz
+from cgraph.formats.onnx import save
+from cgraph.ir.traverse import post_order
+from cgraph.ops.leaf import Var
+from cgraph.passes.quantised import EIGHT_BITS
+from cgraph.quantiser import Bars, quantise
+from cgraph.quantiser.ranges import METHODS
+
+ARRAYS = (".npy", ".npz")
+Runs = list[tuple[np.ndarray, ...]]
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "quantise",
+        help="make a model's values bytes, and write it as ONNX",
+        description="Run a float model on samples, choose how bytes stand for its values, and write it with "
+        "QuantizeLinear and DequantizeLinear, as an ONNX file that any engine runs.",
+    )
+    add_model(parser)
+    parser.add_argument(
+        "--samples", type=Path, required=True, metavar="FOLDER", help="pictures, .npy or .npz files; or one such file"
+    )
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx")
+    parser.add_argument("--most", type=whole_number, default=200, metavar="N", help="runs of the model, 200 by default")
+    parser.add_argument("--pixels", choices=SCALES, default="unit", help="what a picture's numbers become, as in run")
+    parser.add_argument("--bgr", action="store_true", help="blue before red")
+    parser.add_argument("--method", choices=METHODS, default="minmax", help="how ranges are found")
+    parser.add_argument("--images", choices=EIGHT_BITS, default="uint8", help="what values become")
+    parser.add_argument("--symmetric", action="store_true", help="zero in the middle of the bytes")
+    parser.add_argument("--as-they-are", action="store_true", help="leave biases as they are")
+    parser.add_argument("--skip", action="append", default=[], metavar="LAYER", help="a layer that stays float")
+    parser.add_argument("--agreement", type=float, metavar="SHARE", help="of samples that must keep their answer")
+    parser.add_argument("--table", action="store_true", help="what each layer costs alone")
+    parser.add_argument("--wanted", type=Path, metavar="FILE.npy", help="the right class of each sample")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Quantise, write the file, and say what it costs and saves."""
+    if args.output.suffix.lower() != ".onnx":
+        raise FormatError(f"{args.output}: the result is written as .onnx")
+    model = model_from(args, invent=False)
+    inputs = inputs_of(model, args.model)
+    runs = runs_of(args, inputs, constants_of(args, inputs))
+    options: dict[str, Any] = {name: getattr(args, name) for name in ("method", "images", "symmetric", "agreement")}
+    options |= {"correct": not args.as_they_are, "skip": tuple(args.skip), "sensitivity": args.table}
+    wanted = None if args.wanted is None else np.load(args.wanted, allow_pickle=False)
+    found = quantise(model.outputs, inputs, runs, wanted, Bars(), **options)
+    save(args.output, found.outputs, found.inputs, model.names)
+    print(json.dumps(found.report.facts(), indent=1) if args.json else found.report)
+    return 0
+
+
+def inputs_of(model: Model, reference: str) -> tuple[Var, ...]:
+    """The model's inputs; of bare nodes the Vars without a value."""
+    if model.function is not None or model.updates:
+        raise FormatError(f"{reference} is compiled already or keeps a state; give a function that returns nodes")
+    return model.inputs or tuple(x for x in post_order(model.outputs) if isinstance(x, Var) and not x.is_assigned)
+
+
+def runs_of(args: argparse.Namespace, inputs: Sequence[Var], given: Mapping[str, np.ndarray]) -> Runs:
+    """The arrays of each run: a picture gives one, an array as many as its first axis holds of the input's."""
+    folder = args.samples
+    files = sorted(x for x in folder.rglob("*") if x.is_file()) if folder.is_dir() else [folder]
+    files = [x for x in files if x.suffix.lower() in (*PICTURES, *ARRAYS)]
+    if not files:
+        raise FormatError(f"{folder} holds no pictures, .npy or .npz files")
+    found: Runs = []
+    for path in files:
+        if len(found) >= args.most:
+            break
+        found += runs_in(path, args, inputs, given)
+    return found[: args.most]
+
+
+def runs_in(path: Path, args: argparse.Namespace, inputs: Sequence[Var], given: Mapping[str, np.ndarray]) -> Runs:
+    """The runs that one file gives."""
+    open_inputs = [x for x in inputs if x.name not in given]
+    if path.suffix.lower() in PICTURES:
+        arrays = read_inputs([str(path)], inputs, args.pixels, args.bgr, given)
+        return [tuple(arrays[x.name] for x in inputs)]
+    held = read_npz(path) if path.suffix.lower() == ".npz" else {open_inputs[0].name: loaded(path)}
+    missing = [x.name for x in open_inputs if x.name not in held]
+    if missing:
+        raise FormatError(f"{path} has no array for the input {missing[0]}")
+    counts = {len(held[x.name]) // max(x.shape[0], 1) if x.ndim and held[x.name].ndim else 1 for x in open_inputs}
+    if len(counts) > 1:
+        raise FormatError(f"{path}: the inputs have {' and '.join(map(str, sorted(counts)))} runs")
+
+    def part(x: Var, i: int) -> np.ndarray:
+        if x.name in given:
+            return given[x.name]
+        rows = held[x.name][i * x.shape[0] : (i + 1) * x.shape[0]] if x.ndim else held[x.name]
+        return np.asarray(rows, x.dtype) if np.can_cast(rows.dtype, x.dtype, "same_kind") else rows
+
+    return [tuple(part(x, i) for x in inputs) for i in range(counts.pop())]
+
+
+def loaded(path: Path) -> np.ndarray:
+    """A .npy file."""
+    try:
+        return np.load(path, allow_pickle=False, mmap_mode="r")
+    except (ValueError, EOFError, OSError) as error:
+        raise FormatError(f"{path}: {error}") from None

@@ -1,0 +1,79 @@
+"""Products of floats with a matrix of numbers of 4 bits, which are widened in registers as they are read.
+
+A byte holds two neighbours along k, so even and odd elements of the left side lie apart: one vector of bytes meets one
+vector of each. A sum runs over k in order, whatever the task.
+"""
+
+from types import SimpleNamespace
+
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.flow import fold, total
+from cgraph.kernels.llvm.values import Ptr, Val
+
+
+@final
+def tile(k: Builder, rows: int, columns: int, block: int, lanes: int) -> None:
+    """``out[i, j] = sum over k of x[i, k] * (y[j, k] - zeros[j, b]) * scales[j, b]``, b the block that k lies in.
+
+    Task: `columns` columns; the last ones end with the matrix and are computed twice.
+    """
+    a = k.args()
+    first, last = k.tasks()
+    with k.loop(first, last) as task, k.loop(0, a.m, rows) as row:
+        inside = [k.smaller(row + i, a.m - 1) for i in range(rows)]
+        chosen = [k.smaller(task * columns + j, a.n - 1) for j in range(columns)]
+        sums = column_sums(k, a, inside, chosen, block, lanes)
+        for n, place in enumerate((i, j) for j in chosen for i in inside):
+            (a.out + (place[0] * a.n + place[1])).store(total(k, sums[n]))
+
+
+def column_sums(
+    k: Builder, a: SimpleNamespace, rows: list[Val], columns: list[Val], block: int, lanes: int
+) -> list[Val]:
+    """Vectors whose sum is each row's product with each column, column by column."""
+    half = block // 2
+    lefts = [a.x + row * a.x_row for row in rows]
+    rights = [a.y + column * (a.blocks * half) for column in columns]
+    nothing = k.const(0, "f4", lanes)
+    with fold(k, 0, a.blocks, [nothing] * (len(rows) * len(columns))) as s:
+        sums = iter(s.values)
+        s.next = []
+        for column, y in zip(columns, rights):
+            at = column * a.blocks + s.i
+            zero, scale = (k.splat(k.cast(x.load(at), "f4"), lanes) for x in (a.zeros, a.scales))
+            parts = block_sums(k, [x + s.i * half for x in lefts], y + s.i * half, zero, a.half, half // lanes)
+            s.next += [k.fma(part, scale, next(sums)) for part in parts]
+    return s.values
+
+
+def block_sums(k: Builder, lefts: list[Ptr], y: Ptr, zero: Val, half: Val, vectors: int) -> list[Val]:
+    """Each row's products with one block of a column, before its scale."""
+    lanes = zero.lanes
+    parts = [k.const(0, "f4", lanes)] * len(lefts)
+    for u in range(vectors):
+        for offset, numbers in zip((0, half), widened(k, y + u * lanes, zero)):
+            at = [(x + offset + u * lanes).load(lanes=lanes) for x in lefts]
+            parts = [k.fma(x, numbers, part) for x, part in zip(at, parts)]
+    return parts
+
+
+def widened(k: Builder, y: Ptr, zero: Val) -> tuple[Val, Val]:
+    """The even and the odd numbers of a vector of bytes, less their zero point."""
+    pairs = k.cast(y.load(lanes=zero.lanes), "i4")
+    return k.cast(pairs & 15, "f4") - zero, k.cast(pairs >> 4, "f4") - zero
+
+
+@final
+def floats(k: Builder, block: int, lanes: int) -> None:
+    """``(y - zero) * scale``. Task: one column."""
+    a = k.args()
+    half = block // 2
+    first, last = k.tasks()
+    with k.loop(first, last) as column, k.loop(0, a.blocks) as i:
+        at = column * a.blocks + i
+        zero, scale = (k.splat(k.cast(x.load(at), "f4"), lanes) for x in (a.zeros, a.scales))
+        even = a.out + (column * a.blocks * block + i * half)
+        for u in range(0, half, lanes):
+            for side, numbers in zip((even, even + a.blocks * half), widened(k, a.y + (at * half + u), zero)):
+                (side + u).store(numbers * scale)

@@ -1,0 +1,79 @@
+"""Products with a matrix of numbers of 4 bits, with a scale and a zero point for each block along k."""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
+from cgraph.kernels.calls.nibbles import nibbles_calls, nibbles_nbytes
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.target import Target
+from cgraph.ops.leaf import as_node
+
+LEAST_BLOCK = 16
+
+
+class BlockMatmul(Op):
+    """``out[..., j] = sum over k of x[..., k] * (y[j, k] - zeros[j, b]) * scales[j, b]``, b the block that k lies in.
+
+    Operands
+        x: float32 ``[..., k]``
+        y: uint8 ``[n, blocks, block / 2]``, two numbers along k in a byte, the first in its low half; what lies behind
+            k does not count
+        scales: float32 ``[n, blocks]``; zeros: uint8 ``[n, blocks]``
+    Raises
+        DTypeError, ShapeError: operands of other dtypes or shapes; blocks of no power of 2, or under 16
+    Source
+        onnxruntime's operator MatMulNBits
+    """
+
+    def infer(self, x: Spec, y: Spec, scales: Spec, zeros: Spec) -> Spec:
+        if [v.dtype.name for v in (x, y, scales, zeros)] != ["float32", "uint8", "float32", "uint8"]:
+            raise DTypeError("the operands must be float32, uint8, float32 and uint8")
+        if y.ndim != 3 or x.ndim < 1 or (scales.shape, zeros.shape) != (y.shape[:2], y.shape[:2]):
+            raise ShapeError(
+                "there must be a scale and a zero point [n, blocks] for each of the blocks [n, blocks, bytes]"
+            )
+        block = 2 * y.shape[2]
+        if block < LEAST_BLOCK or block & (block - 1) or -(-x.shape[-1] // block) != y.shape[1]:
+            raise ShapeError(
+                f"{x.shape[-1]} elements do not fill {y.shape[1]} blocks of {block}, a power of 2 from 16 on"
+            )
+        return Spec((*x.shape[:-1], y.shape[0]), x.dtype)
+
+    def meaning(self, x, y, scales, zeros):
+        numbers = np.stack([y & 15, y >> 4], -1).reshape(*y.shape[:2], -1).astype("float32")
+        floats = (numbers - zeros[..., None]) * scales[..., None]
+        return np.matmul(x, floats.reshape(len(y), -1)[:, : x.shape[-1]].T)
+
+    def work(self, target: Target, x: Spec, y: Spec, scales: Spec, zeros: Spec) -> Work:
+        rows = x.size // max(x.shape[-1], 1)
+
+        def calls(out: View, x: View, *rest: View, workspace: View | None = None) -> list[Call]:
+            flat = out.with_shape(rows, y.shape[0]), x.with_shape(rows, x.shape[-1])
+            return nibbles_calls(target, *flat, *rest, workspace)
+
+        return Work(calls, nibbles_nbytes(target, rows, y.shape[0], y.shape[1], 2 * y.shape[2]))
+
+
+@public
+def block_matmul(x: Any, y: Any, scales: Any, zeros: Any = 8) -> Node:
+    """`x` times the transpose of a matrix of numbers of 4 bits, which stay so in memory.
+
+    ``out[..., j] = sum over k of x[..., k] * (y[j, k] - zeros[j, b]) * scales[j, b]``, b the block that k lies in.
+
+    Parameters
+        x: float32 ``[..., k]``
+        y: uint8 ``[n, blocks, block / 2]``, two numbers along k in a byte, the first in its low half
+        scales: float32 ``[n, blocks]``
+        zeros: uint8 ``[n, blocks]``, or one number
+    Raises
+        DTypeError, ShapeError: operands of other dtypes or shapes; blocks of no power of 2, or under 16
+    """
+    scales = as_node(scales)
+    if not isinstance(zeros, Node):
+        zeros = np.array(np.broadcast_to(np.asarray(zeros, "uint8"), scales.shape))
+    return apply(BlockMatmul(), as_node(x), as_node(y), scales, as_node(zeros))

@@ -1,0 +1,110 @@
+"""The layers of a network that are quantised: convolutions of images and products of matrices, by constants."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from cgraph.ir.graph import Node
+from cgraph.ops.arithmetic import Add
+from cgraph.ops.conv import Conv2d
+from cgraph.ops.leaf import ConstOp
+from cgraph.ops.linear import Matmul
+from cgraph.ops.shape import BroadcastTo, Reshape, Transpose
+from cgraph.passes.fold_constants import constant_of
+from cgraph.passes.fuse_epilogues import Chain, extended
+from cgraph.passes.quantised import IsInner, bound, single_matrix
+from cgraph.record import Record
+
+
+class Layer(Record, eq=False):
+    """A convolution or a product, with the factors and terms of its channels that follow it.
+
+    Fields
+        name: its weights' name, or its op's and a number
+        core: the node of the op
+        end: the node whose value is ``op(x, weights) + bias``
+        last: the node behind the bounds (relu, clip) that follow
+        weights: float32, ``[k, c, r, s]`` or ``[inputs, outputs]``
+        bias: float32, one for each channel of the result
+    """
+
+    name: str
+    core: Node
+    end: Node
+    last: Node
+    weights: np.ndarray
+    bias: np.ndarray
+
+    @property
+    def x(self) -> Node:
+        """What it reads."""
+        return self.core.operands[0]
+
+    @property
+    def axis(self) -> int:
+        """The axis of its weights that counts the result's channels."""
+        return 0 if isinstance(self.core.op, Conv2d) else 1
+
+
+def layers_of(order: Sequence[Node], users: Mapping[Node, Sequence[Node]], is_inner: IsInner) -> list[Layer]:
+    """The layers of float32 with constant weights, in running order."""
+    found: list[Layer] = []
+    for core in order:
+        if not isinstance(core.op, Conv2d | Matmul) or core.dtype != np.float32 or core.size == 0:
+            continue
+        right = core.operands[1] if isinstance(core.op, Conv2d) else single_matrix(core.operands[1])
+        weights = constant_of(right)
+        if weights is None or weights.ndim != (4 if isinstance(core.op, Conv2d) else 2):
+            continue
+        fold = folded_conv if isinstance(core.op, Conv2d) else folded_product
+        end, weights, bias = fold(core, weights, users, is_inner)
+        found.append(Layer(name_of(right, core, found), core, end, behind_bounds(end, users, is_inner), weights, bias))
+    return found
+
+
+def folded_conv(
+    core: Node, weights: np.ndarray, users: Mapping[Node, Sequence[Node]], is_inner: IsInner
+) -> tuple[Node, np.ndarray, np.ndarray]:
+    """The end of what a convolution's channels are multiplied by and added to, filters and bias with all of that."""
+    chain = Chain(core, core)
+    while is_inner(chain.last):
+        longer = extended(chain, users[chain.last][0])
+        if longer is None or not longer.is_open:
+            break
+        chain = longer
+    if chain.scale is not None:
+        weights = weights * chain.scale.astype("float32")[:, None, None, None]
+    bias = np.zeros(len(weights)) if chain.shift is None else chain.shift
+    return chain.last, weights, bias.astype("float32")
+
+
+def folded_product(
+    core: Node, weights: np.ndarray, users: Mapping[Node, Sequence[Node]], is_inner: IsInner
+) -> tuple[Node, np.ndarray, np.ndarray]:
+    """The same of a product and the row that is added to all of its rows."""
+    user = users[core][0] if is_inner(core) else core
+    for row in user.operands if isinstance(user.op, Add) else ():
+        source = row.operands[0] if isinstance(row.op, BroadcastTo) else row
+        value = constant_of(source)
+        if value is not None and source.shape[-1:] == (core.shape[-1],) and source.size == core.shape[-1]:
+            return user, weights, value.reshape(-1).astype("float32")
+    return core, weights, np.zeros(core.shape[-1], "float32")
+
+
+def behind_bounds(node: Node, users: Mapping[Node, Sequence[Node]], is_inner: IsInner) -> Node:
+    """The last of the bounds that follow a node and that nobody else reads."""
+    while is_inner(node) and (found := bound(users[node][0])) and found[0] is node:
+        node = users[node][0]
+    return node
+
+
+def name_of(right: Node, core: Node, before: Iterable[Layer]) -> str:
+    """The name of the weights, or of the op, told apart from those before by a number."""
+    while isinstance(right.op, BroadcastTo | Reshape | Transpose):
+        right = right.operands[0]
+    stem = (isinstance(right.op, ConstOp) and right.op.label) or core.op.name
+    taken, name, i = {layer.name for layer in before}, stem, 1
+    while name in taken:
+        i += 1
+        name = f"{stem}.{i}"
+    return name

@@ -1,0 +1,190 @@
+"""A float network as the quantiser sees it: its layers, and which of its values become bytes.
+
+A layer reads bytes. What lies before it and computes the same of bytes as of floats, or is pointwise, reads bytes as
+well, back to the next layers, whose results become bytes behind their bounds. Pointwise ops in a row are one loop and
+stay floats inside. What no layer comes after stays as it is: scores, softmaxes, norms, what is added up beside them.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from cgraph.errors import GraphError
+from cgraph.ir.graph import Node, keeps_place
+from cgraph.ir.traverse import located, post_order, users_of
+from cgraph.ops.arithmetic import TrueDivide
+from cgraph.ops.average_pool import AvgPool
+from cgraph.ops.family import Pointwise
+from cgraph.ops.join import Concat
+from cgraph.ops.leaf import ConstOp, Var
+from cgraph.ops.pad import Pad
+from cgraph.ops.pool import MaxPool
+from cgraph.ops.quantise import Dequantize, Quantize
+from cgraph.ops.reduce import Sum
+from cgraph.ops.resize import Resize
+from cgraph.ops.shape import BroadcastTo, Reshape, Transpose
+from cgraph.ops.slicing import Slice
+from cgraph.passes.drop_identities import drop_identities
+from cgraph.passes.fold_constants import fold_constants
+from cgraph.passes.fold_norm import fold_norm
+from cgraph.passes.freeze import freeze
+from cgraph.passes.quantised import PIXELS, IsInner
+from cgraph.passes.rewrite import remade
+from cgraph.quantiser.layers import Layer, layers_of
+from cgraph.record import Record
+
+ALIKE = (Reshape, Transpose, Slice, MaxPool, Pad)  # the result has the operand's numbers, and zeros
+BETWEEN = (*ALIKE, Concat, AvgPool, Resize, Pointwise, BroadcastTo)
+
+
+class Network(Record, eq=False):
+    """A graph whose Vars are its inputs, and what becomes bytes.
+
+    Fields
+        outputs, order: the graph, operands before users
+        found: its layers, in running order
+        layers: those of them that are quantised
+        bytes: per value that becomes bytes, in running order, the value whose scale it has
+    """
+
+    outputs: tuple[Node, ...]
+    order: Sequence[Node]
+    found: tuple[Layer, ...]
+    layers: tuple[Layer, ...]
+    bytes: dict[Node, Node]
+
+    def without(self, names: Iterable[str]) -> "Network":
+        """The same with the layers of these names as floats. GraphError when there is none of a name."""
+        left = set(names)
+        unknown = left.difference(x.name for x in self.found)
+        if unknown:
+            known = ", ".join(x.name for x in self.found) or "none"
+            raise GraphError(f"there is no layer {min(unknown)!r}; there are {known}")
+        layers = tuple(x for x in self.layers if x.name not in left)
+        places = Places(self.order, *reading(self.order, self.outputs), self.found, layers)
+        return Network(self.outputs, self.order, self.found, layers, places.bytes())
+
+    @keeps_place
+    def rebuilt(
+        self, layer: Callable[[Layer, Node], Node], value: Callable[[Node, Node], Node]
+    ) -> tuple[dict[Node, Node], tuple[Node, ...]]:
+        """The graph with other layers and values.
+
+        Parameters
+            layer: of a layer and what it reads now, the sum and bias
+            value: of a value that becomes bytes, and of what it is now, what it shall be
+        Result
+            the new node of each old one, and the outputs
+        """
+        new: dict[Node, Node] = {}
+        ends = {x.end: x for x in self.layers}
+        for node in located(self.order):
+            if node in ends:
+                made = layer(ends[node], new[ends[node].x])
+            else:
+                made = remade(node, tuple([new[x] for x in node.operands]))
+            new[node] = value(node, made) if node in self.bytes else made
+        return new, tuple(new[x] for x in self.outputs)
+
+
+def prepared(outputs: Iterable[Node], inputs: Iterable[Var]) -> tuple[Node, ...]:
+    """A graph with its weights as constants, and batch norms as factors and terms.
+
+    Raises
+        UnassignedError: a Var that is no input has no value
+        GraphError: there are quantised values in it
+    """
+    found = tuple(outputs)
+    given = set(inputs)
+    order = post_order(found)
+    if any(isinstance(x.op, Quantize | Dequantize) for x in order):
+        raise GraphError("the network is quantised already")
+    found = freeze(found, [x for x in order if isinstance(x, Var) and x not in given])
+    return drop_identities(fold_norm(fold_constants(found)))
+
+
+def network_of(outputs: tuple[Node, ...]) -> Network:
+    """The network of a graph that `prepared` gave, with all of its layers."""
+    order = post_order(outputs)
+    users, is_inner = reading(order, outputs)
+    layers = tuple(layers_of(order, users, is_inner))
+    return Network(outputs, order, layers, layers, Places(order, users, is_inner, layers, layers).bytes())
+
+
+def reading(order: Sequence[Node], outputs: Iterable[Node]) -> tuple[dict[Node, list[Node]], IsInner]:
+    """Each node's users, and whether one node reads it and nobody else sees it."""
+    users, shown = users_of(order), set(outputs)
+    return users, lambda node: len(users[node]) == 1 and node not in shown
+
+
+class Places(Record, eq=False):
+    """Which values of a graph become bytes, when `layers` of those `found` are quantised."""
+
+    order: Sequence[Node]
+    users: dict[Node, list[Node]]
+    is_inner: IsInner
+    found: tuple[Layer, ...]
+    layers: tuple[Layer, ...]
+
+    def bytes(self) -> dict[Node, Node]:
+        """Per value that becomes bytes the value whose scale it has."""
+        wanted, inside = self.wanted(), self.inside()
+        ends = {x.last for x in self.found}.union(x.x for x in self.layers)
+        found = [x for x in self.order if x in wanted and x not in inside and (x in ends or not self.passes(x))]
+        chosen = {x: x for x in found if x.dtype == np.float32 and x.size}
+        for x in chosen:
+            if isinstance(x.op, ALIKE) and x.operands[0] in chosen:
+                chosen[x] = x.operands[0]
+            elif self.is_inner(x) and isinstance(self.users[x][0].op, Concat) and self.users[x][0] in chosen:
+                chosen[x] = self.users[x][0]
+        return {x: root(x, chosen) for x in chosen}
+
+    def wanted(self) -> set[Node]:
+        """What layers read, and what computes that, back to other layers."""
+        cores, found = {x.core for x in self.layers}, set()
+        for x in reversed(self.order):
+            if any((u in cores and u.operands[0] is x) or (u in found and self.is_between(u)) for u in self.users[x]):
+                found.add(x)
+        return found
+
+    def is_between(self, node: Node) -> bool:
+        """It computes bytes of bytes, or floats within one loop."""
+        if isinstance(node.op, Pad):
+            return node.op.value == 0
+        return isinstance(node.op, BETWEEN) or self.is_total(node)
+
+    def is_total(self, node: Node) -> bool:
+        """The sum over all pixels that a mean divides, or its reshape."""
+        while isinstance(node.op, Reshape):
+            (node,) = node.operands
+        if not isinstance(node.op, Sum) or node.op.axes != PIXELS or node.operands[0].ndim != len(PIXELS) + 2:
+            return False
+        while self.is_inner(node) and isinstance(self.users[node][0].op, Reshape):
+            (node,) = self.users[node]
+        return self.is_inner(node) and isinstance(self.users[node][0].op, TrueDivide)
+
+    def inside(self) -> set[Node]:
+        """What lies between a layer's op and the last of its bounds."""
+        found: set[Node] = set()
+        for layer in self.found:
+            node = layer.core
+            while node is not layer.last:
+                found.add(node)
+                (node,) = self.users[node]
+        return found
+
+    def passes(self, node: Node) -> bool:
+        """It stays float on its way from one pointwise op to the next."""
+        if isinstance(node.op, ConstOp):
+            return not any(isinstance(u.op, Concat) for u in self.users[node])
+        if isinstance(node.op, BroadcastTo) or self.is_total(node):
+            return True
+        user = self.users[node][0]
+        return isinstance(node.op, Pointwise) and self.is_inner(node) and isinstance(user.op, Pointwise | BroadcastTo)
+
+
+def root(x: Node, shared: dict[Node, Node]) -> Node:
+    """The end of the way from a value to the one whose scale it has."""
+    while shared[x] is not x:
+        x = shared[x]
+    return x

@@ -1,0 +1,82 @@
+"""The ranges of a network's values over samples, kept in Vars by update edges."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cgraph.errors import InputError
+from cgraph.function import Function, compile
+from cgraph.ir.graph import Node
+from cgraph.ops.arithmetic import clip, floor, maximum, minimum
+from cgraph.ops.leaf import Var
+from cgraph.ops.reduce import max as most
+from cgraph.ops.reduce import min as least
+from cgraph.ops.shape import reshape
+from cgraph.ops.take import scatter_add
+from cgraph.quantiser.bars import Tell, told
+from cgraph.quantiser.network import Network
+from cgraph.quantiser.ranges import BINS, METHODS, Range
+
+Samples = Sequence[tuple[np.ndarray, ...]]
+
+
+def ranges_of(network: Network, inputs: Sequence[Var], samples: Samples, method: str, tell: Tell) -> dict[Node, Range]:
+    """The range of every value whose scale is asked for.
+
+    InputError where a value is not finite.
+    """
+    nodes = list(dict.fromkeys(network.bytes.values()))
+    found = limits(nodes, inputs, samples, tell)
+    counted = METHODS[method]
+    if counted is None:
+        return found
+    spans = {x: spread(limit, method) for x, limit in found.items()}
+    counts = histograms(spans, inputs, samples, tell)
+    return {x: within(counted(counts[x], *spans[x]), found[x]) for x in nodes}
+
+
+def limits(nodes: Sequence[Node], inputs: Sequence[Var], samples: Samples, tell: Tell) -> dict[Node, Range]:
+    """The smallest and the largest number of each node."""
+    updates = {}
+    lows, highs = ([Var((), name=f"{end}{i}") for i in range(len(nodes))] for end in ("low", "high"))
+    for x, low, high in zip(nodes, lows, highs):
+        updates[low.assign(np.inf)] = minimum(low, least(x))
+        updates[high.assign(-np.inf)] = maximum(high, most(x))
+    run_all(compile((), inputs, updates), samples, "ranges", tell)
+    found = {x: (low.value.item(), high.value.item()) for x, low, high in zip(nodes, lows, highs)}
+    for x, limit in found.items():
+        if not np.isfinite(limit).all():
+            raise InputError(
+                f"the samples make {x.name} {x.spec} (made at {x.where}) reach from {limit[0]} to {limit[1]}"
+            )
+    return found
+
+
+def histograms(spans: dict[Node, Range], inputs: Sequence[Var], samples: Samples, tell: Tell) -> dict[Node, np.ndarray]:
+    """How many numbers of each node fall into each of BINS equal parts of its span."""
+    updates, counts = {}, {}
+    for i, (x, (low, high)) in enumerate(spans.items()):
+        place = clip(floor((x - np.float32(low)) * np.float32(BINS / (high - low))), 0, BINS - 1)
+        flat = reshape(place.astype("int64"), (-1,))
+        counts[x] = Var((BINS,), "int64", f"counts{i}").assign(np.zeros(BINS, "int64"))
+        updates[counts[x]] = scatter_add(counts[x], flat, np.ones(flat.shape, "int64"))
+    run_all(compile((), inputs, updates), samples, "histograms", tell)
+    return {x: held.value for x, held in counts.items()}
+
+
+def run_all(function: Function, samples: Samples, stage: str, tell: Tell) -> None:
+    for arrays in told(stage, samples, tell):
+        function(*arrays)
+
+
+def spread(limit: Range, method: str) -> Range:
+    """The span whose parts are counted: what was seen, or around 0."""
+    low, high = limit
+    if method == "entropy":
+        low, high = -max(-low, high), max(-low, high)
+    return (low, high) if high > low else (low - 1, low + 1)
+
+
+def within(found: Range, limit: Range) -> Range:
+    """A range that holds no more than what was seen."""
+    return max(found[0], limit[0]), min(found[1], limit[1])

@@ -1,0 +1,196 @@
+"""quantise: a float network as one whose values are bytes, by what samples make of it.
+
+Ranges are observed, scales chosen, layers' biases corrected, layers that cost too much left float; then the graph is
+built again with ``dequantize(quantize(x))`` where values become bytes.
+
+Source: Jacob and others 2018, arXiv:1712.05877; Nagel and others 2021, A White Paper on Neural Network Quantization,
+arXiv:2106.08295.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cgraph.cell import fitting_array
+from cgraph.errors import GraphError, InputError
+from cgraph.function import Function, compile
+from cgraph.ir.graph import Node
+from cgraph.ops.leaf import Var
+from cgraph.passes.quantised import EIGHT_BITS
+from cgraph.quantiser.bars import Tell, silent, told
+from cgraph.quantiser.layers import Layer
+from cgraph.quantiser.network import network_of, prepared
+from cgraph.quantiser.observe import Samples, ranges_of
+from cgraph.quantiser.ranges import METHODS, Form, weights_of
+from cgraph.quantiser.rebuild import quantised
+from cgraph.quantiser.report import Answers, Report, Sensitivity, places
+from cgraph.quantiser.simulate import Simulation
+from cgraph.record import Record, replace
+
+FEW = 16  # samples, by which biases are corrected and layers compared
+
+
+class Choices(Record):
+    """How a network is quantised.
+
+    Fields
+        method: the range of a value: ``minmax`` of what was seen, ``percentile`` (99.999 % of it), or ``entropy``
+        images: what values become, uint8 or int8
+        symmetric: their zero point lies in the middle
+        correct: change biases until every layer has the means of the floats
+        skip: names of layers that stay float
+        agreement: leave as many layers float, the costliest first, as it takes for this share of samples to get the
+            floats' answer; None leaves none
+        sensitivity: make the table of layers in any case
+    Raises
+        InputError: another method or dtype, or a share that is none
+    """
+
+    method: str = "minmax"
+    images: str = "uint8"
+    symmetric: bool = False
+    correct: bool = True
+    skip: tuple[str, ...] = ()
+    agreement: float | None = None
+    sensitivity: bool = False
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise InputError(f"there is no method {self.method!r}; there are {', '.join(METHODS)}")
+        if self.images not in EIGHT_BITS:
+            raise InputError(f"images become {' or '.join(EIGHT_BITS)}, not {self.images}")
+        if self.agreement is not None and not 0 <= self.agreement <= 1:
+            raise InputError(f"agreement is a share of the samples, 0 to 1, not {self.agreement}")
+
+    @property
+    def form(self) -> Form:
+        return Form(self.images, self.symmetric)
+
+
+class Quantised(Record, eq=False):
+    """A network on bytes.
+
+    Fields
+        outputs, inputs: its graph, for `cgraph.compile` and `cgraph.formats.onnx.save`
+        report: what it costs and saves
+    """
+
+    outputs: tuple[Node, ...]
+    inputs: tuple[Var, ...]
+    report: Report
+
+    def compile(self, **options: Any) -> Function:
+        """A Function that returns a list of the outputs; options as for `cgraph.compile`."""
+        return compile(self.outputs, self.inputs, **options)
+
+
+def quantise(
+    outputs: Node | Sequence[Node],
+    inputs: Var | Sequence[Var],
+    samples: Iterable[Any],
+    wanted: Any = None,
+    tell: Tell = silent,
+    **options: Any,
+) -> Quantised:
+    """Quantise a network's convolutions and products, and what lies between them.
+
+    Parameters
+        outputs, inputs: the graph; all other Vars keep the values that they hold now
+        samples: for each run the array of the input, or a tuple of one for each: what the network will meet
+        wanted: the place of the right score in the first output, for every sample of every run, to count right answers
+        tell: called with a stage's name, what is done of it and how much there is, as `Bars` takes it
+        options: method, images, symmetric, correct, skip, agreement, sensitivity: see `Choices`
+    Raises
+        GraphError: no layer to quantise, none of a name, or the network is quantised already
+        InputError: no samples; another shape or dtype; a value is not finite; not one `wanted` for each sample
+        UnassignedError: a Var that is no input has no value
+    """
+    choices = Choices(**options)
+    roots = (outputs,) if isinstance(outputs, Node) else tuple(outputs)
+    given = (inputs,) if isinstance(inputs, Var) else tuple(inputs)
+    runs = [fitting(x, given) for x in samples]
+    if not runs:
+        raise InputError("quantising needs at least one sample")
+    roots = prepared(roots, given)
+    network = network_of(roots).without(choices.skip)
+    if not network.layers:
+        raise GraphError("there is no convolution of images and no product by constants of float32 to quantise")
+    floats = compile(roots, given)
+    answers = answers_of(floats, runs, wanted, tell)
+    ranges = ranges_of(network, given, runs, choices.method, tell)
+    quanta = {x: choices.form.quantum(ranges[root]) for x, root in network.bytes.items()}
+    weights = {x: weights_of(x, quanta[x.x]) for x in network.layers}
+    simulation = Simulation(network, given, quanta, choices.form, weights)
+    table = tuned(simulation, runs, choices, answers, tell)
+    chosen = network.without(x.layer for x in table if x.skipped)
+    found = quantised(chosen, quanta, choices.form, weights, simulation.biases)
+    function = compile(found, given)
+    report = Report(
+        answers.right,
+        answers.like(function, told("check", runs, tell)),
+        sizes_of_weights(network.found, chosen.layers),
+        (floats.nbytes, function.nbytes),
+        len(chosen.layers),
+        tuple(x.name for x in network.found if x not in chosen.layers),
+        table,
+    )
+    return Quantised(found, given, report)
+
+
+def fitting(sample: Any, inputs: tuple[Var, ...]) -> tuple[np.ndarray, ...]:
+    """The arrays of one run. InputError when they are not those of the inputs."""
+    arrays = sample if isinstance(sample, tuple | list) else (sample,)
+    if len(arrays) != len(inputs):
+        raise InputError(f"a sample has {len(arrays)} arrays for {len(inputs)} inputs")
+    return tuple(fitting_array(array, x.spec, x.name) for array, x in zip(arrays, inputs))
+
+
+def answers_of(floats: Function, samples: Samples, wanted: Any, tell: Tell) -> Answers:
+    """What the floats say, and what is right."""
+    outputs = tuple(floats(*arrays) for arrays in told("floats", samples, tell))
+    right = None if wanted is None else np.asarray(wanted).reshape(-1)
+    count = len(places(outputs))
+    if right is not None and len(right) != count:
+        raise InputError(f"{len(right)} right answers are given for {count} samples")
+    return Answers(outputs, right)
+
+
+def tuned(
+    simulation: Simulation, samples: Samples, choices: Choices, answers: Answers, tell: Tell
+) -> tuple[Sensitivity, ...]:
+    """What each layer costs, the worst first, and which stay float; the others have corrected biases."""
+    few, layers = samples[:FEW], list(simulation.network.layers)
+    table = []
+    if choices.sensitivity or choices.agreement is not None:
+        table = sensitivities(simulation, few, replace(answers, outputs=answers.outputs[:FEW], wanted=None), tell)
+    skipped: set[str] = set()
+    while True:
+        kept = [x for x in layers if x.name not in skipped]
+        if choices.correct:
+            simulation.correct(kept, few, tell)
+        if choices.agreement is None or not kept:
+            break
+        simulation.choose(kept)
+        function = simulation.function(simulation.outputs, True)
+        if answers.like(function, told("agreement", samples, tell)).agreement >= choices.agreement:
+            break
+        skipped.add(next(x.layer for x in table if x.layer not in skipped))
+    return tuple(replace(x, skipped=x.layer in skipped) for x in table)
+
+
+def sensitivities(simulation: Simulation, samples: Samples, answers: Answers, tell: Tell) -> list[Sensitivity]:
+    """Each layer quantised alone, the worst first."""
+    function = simulation.function(simulation.outputs, False)
+    found = []
+    for layer in told("sensitivity", simulation.network.layers, tell):
+        simulation.choose([layer])
+        found.append(Sensitivity(layer.name, answers.like(function, samples)))
+    return sorted(found, key=lambda x: x.likeness.decibels)
+
+
+def sizes_of_weights(found: Sequence[Layer], chosen: Sequence[Layer]) -> tuple[int, int]:
+    """Bytes of all layers' weights and biases, as floats, and with the chosen ones quantised."""
+    before = sum(x.weights.nbytes + x.bias.nbytes for x in found)
+    saved = sum(3 * x.weights.size - x.bias.nbytes for x in chosen)  # a float for each channel's scale
+    return before, before - saved

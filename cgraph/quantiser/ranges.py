@@ -1,0 +1,159 @@
+"""Ranges of values, scales for them, and weights as whole numbers.
+
+Source: onnxruntime's static quantiser (as documented) for scales; Migacz 2017, 8-bit inference with TensorRT, for the
+range of least divergence.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cgraph.quantiser.layers import Layer
+from cgraph.record import Record
+
+BINS = 8192
+LEVELS = 128  # of a value's size, by which two distributions are compared
+PERCENTILE = 99.999
+LARGEST = 127  # of a weight
+MOST_BIAS = 2.0**30  # in units of the sums, half of what int32 holds
+LEAST = np.finfo(np.float32).tiny
+
+Range = tuple[float, float]
+
+
+class Quantum(Record):
+    """How whole numbers stand for floats: ``(number - zero) * scale``."""
+
+    scale: np.float32
+    zero: int
+
+
+class Form(Record):
+    """What images become.
+
+    Fields
+        dtype: uint8 or int8
+        symmetric: the zero point lies in the middle
+    """
+
+    dtype: str = "uint8"
+    symmetric: bool = False
+
+    def quantum(self, found: Range) -> Quantum:
+        """The scale for a range, widened until it holds 0."""
+        least = int(np.iinfo(self.dtype).min)
+        low, high = min(found[0], 0.0), max(found[1], 0.0)
+        if self.symmetric:
+            high = max(-low, high)
+            scale = np.float32(high / LARGEST)
+            return Quantum(scale, least + LARGEST + 1) if scale >= LEAST else Quantum(np.float32(1), least)
+        scale = np.float32((high - low) / 255)
+        if scale < LEAST:
+            return Quantum(np.float32(1), least)
+        return Quantum(scale, least + int(np.rint(-low / np.float64(scale))))
+
+
+# -- ranges of what was seen -------------------------------------------------------------------------------------------
+
+
+def percentile(counts: np.ndarray, low: float, high: float, p: float = PERCENTILE) -> Range:
+    """The range without ``(100 - p) / 2`` per cent of the values on each side.
+
+    Parameters
+        counts: how many values fell into each of equal bins from `low` to `high`
+    """
+    edges = np.linspace(low, high, len(counts) + 1)
+    share = np.cumsum(counts) / max(counts.sum(), 1)
+    tail = (100 - p) / 200
+    first = int(np.searchsorted(share, tail, side="right"))
+    last = int(np.searchsorted(share, 1 - tail, side="left"))
+    return float(edges[min(first, len(counts) - 1)]), float(edges[min(last, len(counts) - 1) + 1])
+
+
+def entropy(counts: np.ndarray, low: float, high: float) -> Range:
+    """The range around 0 whose values, in few levels, are most like all of them (least Kullback-Leibler divergence).
+
+    Parameters
+        counts: how many values fell into each of equal bins from `-high` to `high`, with `low` being `-high`
+    """
+    middle = len(counts) // 2
+    counts = counts.copy()
+    counts[middle] = min(counts[middle], counts[middle + 1])  # 0, of which a relu makes many, is exact in any range
+    halves = range(LEVELS // 2, middle + 1, LEVELS // 2)
+    best = min(halves, key=lambda half: divergence(counts, middle - half, middle + half))
+    return float(low * best / middle), float(high * best / middle)
+
+
+def divergence(counts: np.ndarray, first: int, stop: int) -> float:
+    """Of bins `first` to `stop`, with all others added to the ends, from the same in LEVELS steps."""
+    inside = counts[first:stop].astype(np.float64)
+    p = inside.copy()
+    p[0] += counts[:first].sum()
+    p[-1] += counts[stop:].sum()
+    there = p > 0
+    groups, has = inside.reshape(LEVELS, -1), there.reshape(LEVELS, -1)
+    level = groups.sum(1, keepdims=True) / np.maximum(has.sum(1, keepdims=True), 1)
+    q = np.where(has, level, 0.0).reshape(-1)
+    p, q = smoothed(p), smoothed(q)
+    return float((p * np.log(p / q)).sum()) if p.sum() and q.sum() else np.inf
+
+
+def smoothed(x: np.ndarray) -> np.ndarray:
+    """A distribution without zeros: each takes 1e-4 from what is there."""
+    zero = x == 0
+    if zero.all():
+        return x
+    share = x / x.sum()
+    return np.where(zero, 1e-4 / x.size, share * (1 - 1e-4 * zero.sum() / x.size))
+
+
+METHODS: dict[str, Callable[[np.ndarray, float, float], Range] | None] = {
+    "minmax": None,
+    "percentile": percentile,
+    "entropy": entropy,
+}
+
+
+# -- weights -----------------------------------------------------------------------------------------------------------
+
+
+class Weights(Record, eq=False):
+    """Weights as whole numbers.
+
+    Fields
+        numbers: int8, as the op reads them
+        scale: float32 for each channel of the result
+        unit: float32 for each channel: what a bias of 1 stands for
+        axis: of `numbers` that counts channels
+    """
+
+    numbers: np.ndarray
+    scale: np.ndarray
+    unit: np.ndarray
+    axis: int
+
+    @property
+    def wide(self) -> np.ndarray:
+        """The scales so that they broadcast to the numbers."""
+        return np.expand_dims(self.scale, [i for i in range(self.numbers.ndim) if i != self.axis])
+
+    @property
+    def floats(self) -> np.ndarray:
+        """What they stand for."""
+        return self.numbers.astype("float32") * self.wide
+
+    def bias(self, x: np.ndarray) -> np.ndarray:
+        """A bias in the unit of the sums."""
+        limit = np.iinfo("int32").max
+        return np.clip(np.rint(x / self.unit.astype("float64")), -limit, limit).astype("int32")
+
+
+def weights_of(layer: Layer, x: Quantum) -> Weights:
+    """A layer's weights by channel; where the bias would not fit into int32, in larger steps."""
+    others = tuple(i for i in range(layer.weights.ndim) if i != layer.axis)
+    size = np.abs(layer.weights).max(others).astype("float64") / LARGEST
+    scale = np.maximum(size, np.abs(layer.bias) / (np.float64(x.scale) * MOST_BIAS)).astype("float32")
+    scale[scale * x.scale < LEAST] = 1
+    wide = np.expand_dims(scale, others)
+    numbers = np.clip(np.rint(layer.weights / wide), -LARGEST, LARGEST).astype("int8")
+    return Weights(numbers, scale, x.scale * scale, layer.axis)

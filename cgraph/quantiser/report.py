@@ -1,0 +1,124 @@
+"""What quantising a network costs in accuracy, layer by layer and in all, and what it saves in bytes."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import bytes_text
+from cgraph.record import Record
+
+MOST_DECIBELS = 200.0  # what equal answers are said to have
+
+
+class Likeness(Record):
+    """How like the floats' answers others are.
+
+    Fields
+        decibels: power of the outputs over that of what differs
+        agreement: share of samples whose largest score stands in the same place
+        right: share of samples whose largest score stands where it should; None where nobody said
+    """
+
+    decibels: float
+    agreement: float
+    right: float | None = None
+
+
+class Sensitivity(Record):
+    """What one layer costs when it alone is quantised.
+
+    Fields
+        layer: its name
+        likeness: of the network's outputs
+        skipped: it stays float in the end
+    """
+
+    layer: str
+    likeness: Likeness
+    skipped: bool = False
+
+
+class Report(Record):
+    """Fields
+    float_right: of the floats, as `Likeness.right`
+    likeness: of the quantised network, over all samples
+    weights, plan: bytes of the weights and of the arena, as floats and quantised
+    layers: how many are quantised
+    skipped: names of those that are not
+    table: each layer by itself, the worst first; empty where nobody asked
+    """
+
+    float_right: float | None
+    likeness: Likeness
+    weights: tuple[int, int]
+    plan: tuple[int, int]
+    layers: int
+    skipped: tuple[str, ...] = ()
+    table: tuple[Sensitivity, ...] = field(default=())
+
+    def __str__(self) -> str:
+        return "\n".join([*self.table_lines(), *self.lines()])
+
+    def facts(self) -> dict[str, Any]:
+        """The same as numbers and texts."""
+
+        def plain(x: Any) -> Any:
+            if isinstance(x, Record):
+                return {name: plain(getattr(x, name)) for name in x._fields}
+            return [plain(y) for y in x] if isinstance(x, tuple) else x
+
+        return plain(self)
+
+    def lines(self) -> list[str]:
+        like = self.likeness
+        left = f"; floats: {', '.join(self.skipped)}" if self.skipped else ""
+        found = [f"{self.layers} layers quantised{left}"]
+        found.append(f"outputs {like.decibels:.1f} dB, same answer for {like.agreement:.1%} of the samples")
+        if like.right is not None:
+            found.append(f"right answers: floats {self.float_right:.1%}, quantised {like.right:.1%}")
+        for name, (before, after) in (("weights", self.weights), ("plan", self.plan)):
+            found.append(f"{name}: {bytes_text(before)} -> {bytes_text(after)} ({after / max(before, 1):.3f})")
+        return found
+
+    def table_lines(self) -> list[str]:
+        if not self.table:
+            return []
+        left = {True: "  (stays float)", False: ""}
+        rows = [(x.likeness, x.layer + left[x.skipped]) for x in self.table]
+        lines = [f"{like.decibels:>7.1f}  {like.agreement:>7.1%}  {name}" for like, name in rows]
+        return ["     dB     same  layer, quantised alone", *lines]
+
+
+class Answers(Record, eq=False):
+    """The floats' outputs for some samples, to compare others with.
+
+    Fields
+        outputs: of each run
+        wanted: the place of each sample's right score, None where nobody said
+    """
+
+    outputs: tuple[list[np.ndarray], ...]
+    wanted: np.ndarray | None = None
+
+    @property
+    def right(self) -> float | None:
+        """Share of the floats' own answers that are right."""
+        return None if self.wanted is None else float((places(self.outputs) == self.wanted).mean())
+
+    def like(self, run: Callable[..., list[np.ndarray]], samples: Iterable[tuple[np.ndarray, ...]]) -> Likeness:
+        """How like these answers those of another function are."""
+        got = tuple(run(*arrays) for arrays in samples)
+        pairs = [(a, b) for run, other in zip(self.outputs, got) for a, b in zip(run, other) if a.dtype.kind == "f"]
+        power = sum(float(np.square(a, dtype=np.float64).sum()) for a, _ in pairs)
+        noise = sum(float(np.square(a.astype(np.float64) - b).sum()) for a, b in pairs)
+        decibels = 10 * np.log10(power / noise) if noise and power else MOST_DECIBELS
+        found = places(got)
+        right = None if self.wanted is None else float((found == self.wanted).mean())
+        return Likeness(float(decibels), float((found == places(self.outputs)).mean()), right)
+
+
+def places(outputs: Sequence[list[np.ndarray]]) -> np.ndarray:
+    """Where the largest number of each sample's first output stands."""
+    return np.concatenate([run[0].reshape(len(run[0]) if run[0].ndim else 1, -1).argmax(1) for run in outputs])

@@ -1,0 +1,98 @@
+"""A network computed in floats, of which chosen layers see and hold what they would if they were quantised."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from cgraph.function import Function, compile
+from cgraph.ir.graph import Node
+from cgraph.ops.compare import where
+from cgraph.ops.conv import Conv2d
+from cgraph.ops.leaf import Var
+from cgraph.ops.quantise import dequantize, quantize
+from cgraph.ops.reduce import mean
+from cgraph.quantiser.bars import Tell, told
+from cgraph.quantiser.layers import Layer
+from cgraph.quantiser.network import Network
+from cgraph.quantiser.observe import Samples
+from cgraph.quantiser.ranges import Form, Quantum, Weights
+from cgraph.quantiser.rebuild import applied
+
+
+class Simulation:
+    """Changes: its Vars, which `choose` and `correct` assign.
+
+    Fields
+        network: all layers that may be quantised
+        outputs: its outputs, then each layer's means
+        biases: what is added to each layer's channels at present
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        inputs: Sequence[Var],
+        quanta: Mapping[Node, Quantum],
+        form: Form,
+        weights: Mapping[Layer, Weights],
+    ) -> None:
+        self.network, self.inputs, self.held = network, tuple(inputs), weights
+        self.weights = {x: Var(x.weights.shape, name=f"weights of {x.name}") for x in network.layers}
+        self.bias_vars = {x: Var(x.bias.shape, name=f"bias of {x.name}") for x in network.layers}
+        self.flags = {x: Var((), "bool", f"flag{i}") for i, x in enumerate(network.bytes)}
+        self.biases = {x: x.bias for x in network.layers}
+
+        def layer(x: Layer, given: Node) -> Node:
+            return applied(x, given, self.weights[x], self.bias_vars[x])
+
+        def value(node: Node, made: Node) -> Node:
+            quantum = quanta[node]
+            small = quantize(made, quantum.scale, quantum.zero, form.dtype)
+            return where(self.flags[node], dequantize(small, quantum.scale, quantum.zero), made)
+
+        new, self.outputs = network.rebuilt(layer, value)
+        self.means = {x: mean_of_channels(x, new[x.end]) for x in network.layers}
+        self.choose(())
+
+    def choose(self, layers: Iterable[Layer]) -> None:
+        """Quantise these layers, what they read, and no others."""
+        names = {x.name for x in layers}
+        chosen = self.network.without(x.name for x in self.network.layers if x.name not in names)
+        for x, held in self.weights.items():
+            held.assign(self.held[x].floats if x.name in names else x.weights)
+            self.bias_vars[x].assign(self.biases[x] if x.name in names else x.bias)
+        for node, flag in self.flags.items():
+            flag.assign(node in chosen.bytes)
+
+    def function(self, of: Sequence[Node], frozen: bool) -> Function:
+        """A Function of the samples; with weights that are `frozen` as they are now, or that change between runs."""
+        freeze = [*self.weights.values(), *self.flags.values()] if frozen else []
+        return compile(of, self.inputs, freeze=freeze)
+
+    def correct(self, layers: Sequence[Layer], samples: Samples, tell: Tell) -> None:
+        """Quantise these layers, and change their biases, one after the other, until channels have the floats' means.
+
+        Source: Nagel and others 2019, arXiv:1906.04721, section 4.2, by samples.
+        """
+        self.biases = {x: x.bias for x in self.network.layers}
+        self.choose(())
+        means = [self.means[x] for x in layers]
+        wanted = averages(self.function(means, True), told("means", samples, tell))
+        self.choose(layers)
+        function = self.function(means, True)
+        for i, layer in enumerate(told("biases", layers, tell)):
+            got = averages(function, samples)
+            self.biases[layer] = (layer.bias + (wanted[i] - got[i])).astype("float32")
+            self.bias_vars[layer].assign(self.biases[layer])
+
+
+def averages(function: Function, samples: Iterable[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
+    """The mean of each output over samples, in double precision."""
+    runs = [function(*arrays) for arrays in samples]
+    return [np.mean(found, axis=0, dtype="float64") for found in zip(*runs)]
+
+
+def mean_of_channels(layer: Layer, x: Node) -> Node:
+    """The mean of each channel of a layer's sums: ``[n, c, h, w]`` of images, ``[..., c]`` of rows."""
+    channel = 1 if isinstance(layer.core.op, Conv2d) else x.ndim - 1
+    return mean(x, tuple(i for i in range(x.ndim) if i != channel))

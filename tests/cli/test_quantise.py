@@ -1,0 +1,62 @@
+"""cgraph quantise: samples from a folder, an ONNX file, a report; refusals in one line."""
+
+import json
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.cli import main
+from cgraph.formats.onnx import load, save
+from tests.quantiser.nets import Net
+
+
+@pytest.fixture
+def model(tmp_path):
+    net, x = Net(), cg.Var((1, 3, 8, 8), name="image")
+    y = cg.softmax(net.linear(cg.mean(cg.relu(net.conv(x, 8)), (2, 3)), 4))
+    save(tmp_path / "net.onnx", y, [x], ["scores"])
+    (tmp_path / "samples").mkdir()
+    np.save(tmp_path / "samples" / "a.npy", net.normal(5, 3, 8, 8))
+    np.savez(tmp_path / "samples" / "b.npz", image=net.normal(2, 3, 8, 8))
+    (tmp_path / "samples" / "notes.txt").write_text("nothing")
+    return str(tmp_path / "net.onnx")
+
+
+def test_a_model_is_quantised_by_a_folder(model, tmp_path, capsys):
+    out, samples = str(tmp_path / "q.onnx"), str(tmp_path / "samples")
+    np.save(tmp_path / "wanted.npy", np.zeros(7, "int64"))
+    command = ["quantise", model, "--samples", samples, "-o", out, "--wanted", str(tmp_path / "wanted.npy")]
+    assert main([*command, "--json", "--table", "--method", "entropy"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["layers"] == 2 and len(facts["table"]) == 2 and facts["likeness"]["agreement"] > 0.5
+    model_, value = load(out), Net(3).normal(1, 3, 8, 8)
+    assert model_.names == ("scores",)
+    np.testing.assert_allclose(model_.compile()(value)[0], load(model).compile()(value)[0], atol=0.05)
+    assert main([*command, "--most", "7", "--as-they-are"]) == 0
+    assert "2 layers quantised" in capsys.readouterr().out
+
+
+def test_pictures_are_samples(model, tmp_path, capsys):
+    image = pytest.importorskip("PIL.Image")
+    image.fromarray(np.zeros((20, 30, 3), "uint8") + 90).save(tmp_path / "grey.png")
+    assert main(["quantise", model, "--samples", str(tmp_path / "grey.png"), "-o", str(tmp_path / "q.onnx")]) == 0
+    assert "same answer for 100.0%" in capsys.readouterr().out
+
+
+def test_what_cannot_be_quantised_is_said_in_one_line(model, tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    np.savez(tmp_path / "other.npz", picture=np.zeros((1, 3, 8, 8), "float32"))
+    (tmp_path / "bad.npy").write_bytes(b"no array")
+    out, samples = str(tmp_path / "q.onnx"), str(tmp_path / "samples")
+    for arguments, text in (
+        (["--samples", str(tmp_path / "empty"), "-o", out], "holds no pictures"),
+        (["--samples", str(tmp_path / "other.npz"), "-o", out], "no array for the input image"),
+        (["--samples", str(tmp_path / "bad.npy"), "-o", out], "bad.npy"),
+        (["--samples", samples, "-o", str(tmp_path / "q.txt")], "written as .onnx"),
+        (["--samples", samples, "-o", out, "--skip", "nobody"], "no layer 'nobody'"),
+        (["--samples", samples, "-o", out, "--agreement", "7"], "agreement is a share"),
+    ):
+        assert main(["quantise", model, *arguments]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert text in line

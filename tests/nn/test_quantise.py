@@ -1,0 +1,53 @@
+"""Models of nn on bytes: as right as their floats, with published weights where they are at hand."""
+
+import numpy as np
+import pytest
+
+import nn
+from cgraph.errors import InputError
+from cgraph.formats.onnx import load
+from cgraph.formats.torch_file import read_torch
+from nn.models.torch_names import resnet_arrays
+from tests.nn.test_targets import cifar10
+from tests.support.data import shared
+
+
+def test_a_model_becomes_bytes_and_a_file(tmp_path, capsys):
+    model = nn.Sequential(nn.Input((12,)), nn.Linear(12, 20), nn.Activation("relu"), nn.Linear(20, 5))
+    nn.initialise(model, 0)
+    samples = np.random.default_rng(0).standard_normal((21, 12)).astype("float32")
+    small = nn.quantise(model, samples, np.zeros(21, int), batch=4)
+    assert capsys.readouterr() == ("", "")
+    got, want = small(samples), nn.compile(model)(samples)
+    assert got.shape == (21, 5) and (got.argmax(1) == want.argmax(1)).mean() > 0.8
+    assert small.report.layers == 2 and small.report.float_right is not None
+    small.save(tmp_path / "q.onnx")
+    np.testing.assert_array_equal(load(tmp_path / "q.onnx").compile()(samples[:4])[0], got[:4])
+    skipped = nn.quantise(model, samples, skip=("parts.1.weight",), progress=False)
+    assert skipped.report.skipped == ("parts.1.weight",)
+
+
+def test_other_samples_are_refused():
+    model = nn.initialise(nn.Sequential(nn.Input((12,)), nn.Linear(12, 20)), 0)
+    for samples, batch, text in (
+        (np.ones((3, 11), "float32"), 1, "input 0"),
+        (np.ones((3, 12), "float32"), 4, "at least one sample"),
+        ((np.ones((3, 12), "float32"),) * 2, 1, "given 2"),
+        (np.ones((3, 12), "float32"), 0, "0 samples at once"),
+    ):
+        with pytest.raises(InputError, match=text):
+            nn.quantise(model, samples, batch=batch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["minmax", "percentile", "entropy"])
+def test_resnet20_on_bytes_is_as_right_as_its_floats(method):
+    model = nn.models.resnet20(None)
+    arrays = read_torch(shared("resnet_cifar10/resnet20-12fca82f.th"))
+    nn.set_values(model, resnet_arrays(arrays, model, "state_dict.module."))
+    pictures, wanted = cifar10()
+    some = np.random.default_rng(0).permutation(len(pictures))[:200]
+    small = nn.quantise(model, pictures[some], wanted[some], batch=20, method=method, progress=False)
+    assert (small(pictures).argmax(1) == wanted).mean() >= 0.804 - 0.005
+    assert small.report.weights[1] < 0.27 * small.report.weights[0]
+    assert small.report.plan[1] < 0.3 * small.report.plan[0]

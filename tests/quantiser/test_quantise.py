@@ -1,0 +1,196 @@
+"""Quantised networks: on bytes throughout, near the floats, what their ops mean; layers that stay float; refusals."""
+
+import io
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.engine.reference import evaluate
+from cgraph.errors import GraphError, InputError, UnassignedError
+from cgraph.ir.traverse import post_order
+from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul
+from cgraph.passes.integers import integers
+from cgraph.quantiser import Bars, quantise
+from cgraph.quantiser.network import network_of, prepared
+from cgraph.quantiser.observe import limits
+from tests.quantiser.nets import SHAPE, Net, every_group, pictures
+
+
+def kinds(outputs):
+    return [type(x.op) for x in post_order(integers(outputs))]
+
+
+def power_ratio(got, want):
+    """Decibels of a signal over what differs."""
+    return 10 * np.log10(np.square(want).sum() / np.square(got - want).sum())
+
+
+@pytest.mark.parametrize("options", [{}, {"images": "int8"}, {"symmetric": True}, {"method": "percentile"}])
+def test_every_layer_becomes_bytes_and_scores_stay_near(options):
+    x, y = every_group()
+    found = quantise(y, x, pictures(), **options)
+    met = kinds(found.outputs)
+    assert (met.count(IntegerConv), met.count(IntegerMatmul)) == (8, 2)
+    assert not any(node.op.name in ("conv2d", "matmul") for node in post_order(integers(found.outputs)))
+    other = pictures(1, seed=5)[0]
+    got, want = found.compile()(other)[0], cg.compile(y, [x])(other)
+    assert power_ratio(np.log(got), np.log(want)) > 20
+
+
+def test_what_runs_is_what_the_graph_means():
+    x, y = every_group()
+    found = quantise(y, x, pictures(), correct=False)
+    value = pictures(1, seed=5)[0]
+    (want,) = evaluate(integers(found.outputs), {x: value})
+    np.testing.assert_allclose(found.compile()(value)[0], want, rtol=1e-5)
+
+
+def test_the_report_is_what_was_measured():
+    x, y = every_group()
+    samples = pictures(3)
+    wanted = np.arange(6) % 10
+    found = quantise(y, x, samples, wanted)
+    floats, bytes_ = cg.compile(y, [x]), found.compile()
+    want, got = (np.concatenate([np.asarray(f(v)).reshape(2, 10) for v in samples]) for f in (floats, bytes_))
+    report = found.report
+    assert report.likeness.agreement == (want.argmax(1) == got.argmax(1)).mean()
+    assert report.likeness.decibels == pytest.approx(power_ratio(got.astype("f8"), want.astype("f8")), rel=1e-3)
+    assert (report.float_right, report.likeness.right) == tuple((v.argmax(1) == wanted).mean() for v in (want, got))
+    assert report.plan == (floats.nbytes, bytes_.nbytes) and report.plan[1] < 0.5 * report.plan[0]
+    assert report.weights[1] < 0.4 * report.weights[0]
+    assert "10 layers quantised" in str(report) and report.facts()["layers"] == 10
+
+
+def test_biases_are_corrected_until_channels_have_the_means_of_the_floats():
+    net, x = Net(), cg.Var(SHAPE, name="image")
+    first = cg.relu(net.conv(x, 16))
+    y = net.conv(first, 8)
+    samples = pictures(6)
+    far = []
+    for correct in (False, True):
+        function = quantise(y, x, samples, correct=correct).compile()
+        floats = cg.compile(y, [x])
+        means = [np.mean([f(v) if f is floats else f(v)[0] for v in samples], (0, 1, 3, 4)) for f in (floats, function)]
+        far.append(np.abs(means[0] - means[1]).max())
+    assert far[1] < 0.2 * far[0]
+
+
+def test_batch_norms_and_factors_of_channels_go_into_filters():
+    net, x = Net(), cg.Var((1, 4, 6, 6), name="image")
+    filters = net.normal(5, 4, 3, 3)
+    y = (cg.conv2d(x, filters, 1, 1) * net.normal(5, 1, 1) - net.normal(5, 1, 1)) / np.float32(3)
+    network = network_of(prepared((cg.relu(y),), (x,)))
+    (layer,) = network.layers
+    value = net.normal(1, 4, 6, 6)
+    got = cg.conv2d(x, layer.weights, 1, 1) + layer.bias[:, None, None]
+    np.testing.assert_allclose(cg.compile(got, [x])(value), cg.compile(y, [x])(value), rtol=1e-4, atol=1e-5)
+    assert layer.last is network.outputs[0]
+
+
+def test_a_sum_that_somebody_else_reads_is_not_folded():
+    net, x = Net(), cg.Var((1, 4, 6, 6), name="image")
+    plain = cg.conv2d(x, net.normal(5, 4, 3, 3))
+    network = network_of(prepared((plain + net.normal(5, 1, 1), plain * 2), (x,)))
+    assert [layer.end for layer in network.layers] == [plain] and not network.layers[0].bias.any()
+
+
+def test_ranges_are_those_of_numpy():
+    net, x = Net(), cg.Var(SHAPE, name="image")
+    nodes = [x, cg.relu(net.conv(x, 5)), cg.sin(x)]
+    found = limits(nodes, [x], [(v,) for v in pictures()], lambda *_: None)
+    function = cg.compile(nodes, [x])
+    runs = [function(v) for v in pictures()]
+    for i, node in enumerate(nodes):
+        assert found[node] == (min(r[i].min() for r in runs), max(r[i].max() for r in runs))
+
+
+def test_layers_that_cost_much_stay_float_until_answers_agree():
+    net, x = Net(), cg.Var((4, 16), name="x")
+    scales = np.ones(16, "float32")
+    scales[0] = 1e6  # one column so large that bytes leave nothing of the others
+    hidden = cg.relu(net.linear(x * scales, 16))
+    mixed = net.normal(16, 16)
+    mixed[0] = 0
+    y = net.linear(cg.relu((x * scales) @ mixed + net.normal(16)), 5) + 0 * cg.sum(hidden)
+    samples = [net.normal(4, 16) for _ in range(20)]
+    bad = quantise(y, x, samples, correct=False)
+    found = quantise(y, x, samples, correct=False, agreement=0.95)
+    assert bad.report.likeness.agreement < 0.9 and bad.report.table == ()
+    assert found.report.likeness.agreement >= 0.95 and found.report.layers >= 1
+    assert found.report.skipped == tuple(x.layer for x in found.report.table if x.skipped) != ()
+    assert found.report.table[0].likeness.decibels == min(x.likeness.decibels for x in found.report.table)
+    assert "(stays float)" in str(found.report)
+
+
+def test_skipped_layers_keep_their_floats():
+    x, y = every_group()
+    names = [layer.name for layer in network_of(prepared((y,), (x,))).layers]
+    found = quantise(y, x, pictures(2), skip=tuple(names[1:3]), correct=False)
+    assert sum(node.op.name == "conv2d" for node in post_order(integers(found.outputs))) == 2
+    assert found.report.skipped == tuple(names[1:3]) and found.report.layers == len(names) - 2
+
+
+def test_layers_are_called_by_their_weights():
+    x = cg.Var((1, 3, 8, 8), name="image")
+    w = cg.Var((4, 3, 3, 3), name="stem").assign(Net().normal(4, 3, 3, 3))
+    y = cg.conv2d(cg.pad(cg.conv2d(x, w), [(0, 0), (0, 0), (1, 1), (1, 1)])[:, :3], w)
+    network = network_of(prepared((y,), (x,)))
+    assert [layer.name for layer in network.layers] == ["stem", "stem.2"]
+
+
+def test_values_that_only_scores_come_after_stay_float():
+    net, x = Net(), cg.Var((2, 12), name="x")
+    hidden = cg.tanh(net.linear(x, 8))
+    scores = cg.softmax(net.linear(hidden, 5) * 2)
+    network = network_of(prepared((scores,), (x,)))
+    assert list(network.bytes) == [x, network.layers[0].end, network.layers[1].x]
+
+
+REFUSED = {
+    "at least one sample": lambda x, y: quantise(y, x, []),
+    "2 arrays for 1 inputs": lambda x, y: quantise(y, x, [(pictures(1)[0], 1)]),
+    "no method 'best'": lambda x, y: quantise(y, x, pictures(), method="best"),
+    "uint8, not int16": lambda x, y: quantise(y, x, pictures(), images="int16"),
+    "agreement is a share": lambda x, y: quantise(y, x, pictures(), agreement=2),
+    "there is no layer 'a'": lambda x, y: quantise(y, x, pictures(), skip=("a",)),
+    "quantised already": lambda x, y: quantise(quantise(y, x, pictures(1), correct=False).outputs, x, pictures()),
+    "no convolution": lambda x, y: quantise(cg.sin(x), x, pictures()),
+    "reach from": lambda x, y: quantise(y, x, [np.full(SHAPE, np.inf, "float32")]),
+    "3 right answers are given for 2": lambda x, y: quantise(y, x, pictures(1), [1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_cannot_be_is_refused(text):
+    x, y = every_group()
+    with pytest.raises((InputError, GraphError), match=text):
+        REFUSED[text](x, y)
+
+
+def test_a_var_without_a_value_is_named():
+    x, w = cg.Var((2, 4), name="x"), cg.Var((4, 4), name="weights")
+    with pytest.raises(UnassignedError, match="weights"):
+        quantise(x @ w, x, [np.ones((2, 4), "float32")])
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_stage_has_a_line_once_it_takes_longer_than_a_second():
+    now, shown = [0.0], Terminal()
+    bars = Bars(shown, lambda: now[0])
+    for i in range(11):
+        now[0] = 0.3 * i
+        bars("ranges", i, 10)
+    lines = [line.strip() for line in shown.getvalue().split("\r") if line.strip()]
+    assert lines[0] == "ranges 4/10  2 s left" and len(lines) == 6
+    assert shown.getvalue().endswith("\r")
+    quiet = io.StringIO()
+    bars = Bars(quiet, lambda: now[0])
+    for i in range(11):
+        now[0] += 0.01
+        bars("ranges", i, 10)
+    assert quiet.getvalue() == ""

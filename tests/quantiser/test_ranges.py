@@ -1,0 +1,68 @@
+"""Scales, ranges and weights as whole numbers, beside plain NumPy."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.quantiser.network import network_of, prepared
+from cgraph.quantiser.ranges import BINS, Form, Quantum, entropy, percentile, weights_of
+from tests.quantiser.nets import Net
+
+
+@pytest.mark.parametrize("form", [Form(), Form("int8"), Form("uint8", True), Form("int8", True)])
+@pytest.mark.parametrize("limits", [(-1.0, 3.0), (0.5, 2.0), (-7.0, -1.0), (0.0, 1e-30), (-1e30, 1e30)])
+def test_a_range_fits_into_the_bytes_and_zero_is_exact(form, limits):
+    quantum = form.quantum(limits)
+    ends = np.clip(np.rint(np.array([*limits, 0.0]) / quantum.scale) + quantum.zero, *byte_limits(form))
+    back = (ends - quantum.zero) * np.float64(quantum.scale)
+    assert np.abs(back - [*limits, 0]).max() <= 0.51 * quantum.scale and back[2] == 0
+    if form.symmetric:
+        assert quantum.zero == (128 if form.dtype == "uint8" else 0)
+
+
+def byte_limits(form):
+    limits = np.iinfo(form.dtype)
+    return limits.min, limits.max
+
+
+def test_a_range_of_nothing_has_the_scale_one():
+    assert Form().quantum((0.0, 0.0)) == Quantum(np.float32(1), 0)
+    assert Form("int8").quantum((0.0, 1e-45)) == Quantum(np.float32(1), -128)
+
+
+def test_a_percentile_is_that_of_numpy_within_a_bin():
+    x = np.random.default_rng(0).standard_normal(200_000)
+    counts, low, high = np.histogram(x, BINS)[0], x.min(), x.max()
+    got = percentile(counts, low, high, 99.9)
+    np.testing.assert_allclose(got, np.percentile(x, [0.05, 99.95]), atol=2 * (high - low) / BINS)
+
+
+def test_entropy_keeps_all_of_what_is_even_and_cuts_rare_tails():
+    rng = np.random.default_rng(0)
+    even = rng.uniform(-1, 1, 1_000_000)
+    assert entropy(np.histogram(even, BINS, (-1, 1))[0], -1, 1)[1] > 0.97
+    far = np.concatenate([rng.standard_normal(1_000_000), [100.0]])
+    cut = entropy(np.histogram(far, BINS, (-100, 100))[0], -100, 100)
+    assert -cut[0] == cut[1] < 10
+    held = np.maximum(far, 0)  # zeros are exact and do not count
+    assert 3 < entropy(np.histogram(held, BINS, (-100, 100))[0], -100, 100)[1] < 10
+
+
+def test_weights_are_rounded_by_channel():
+    x = cg.Var((1, 6, 5, 5), name="image")
+    filters = Net().normal(8, 6, 3, 3)
+    filters[3] = 0
+    (layer,) = network_of(prepared((cg.conv2d(x, filters) + Net().normal(8, 1, 1),), (x,))).layers
+    held = weights_of(layer, Quantum(np.float32(0.02), 3))
+    assert held.numbers.dtype == np.int8 and np.abs(held.numbers).max(axis=(1, 2, 3))[:3].tolist() == [127] * 3
+    assert np.abs(held.floats - filters).max() <= 0.5001 * held.scale.max()
+    np.testing.assert_array_equal(held.unit, np.float32(0.02) * held.scale)
+    np.testing.assert_allclose(held.bias(layer.bias) * held.unit.astype("f8"), layer.bias, atol=held.unit.max())
+
+
+def test_a_bias_that_would_not_fit_makes_weights_coarser():
+    x = cg.Var((2, 3), name="x")
+    weights = np.full((3, 2), 1e-9, "float32")
+    (layer,) = network_of(prepared((x @ weights + np.float32([5, -5]),), (x,))).layers
+    held = weights_of(layer, Quantum(np.float32(1e-3), 0))
+    np.testing.assert_allclose(held.bias(layer.bias) * held.unit.astype("f8"), [5, -5], rtol=1e-6)
