@@ -52,9 +52,9 @@ class BlockMatmul(Op):
     def work(self, target: Target, x: Spec, y: Spec, scales: Spec, zeros: Spec) -> Work:
         rows = x.size // max(x.shape[-1], 1)
 
-        def calls(out: View, x: View, *rest: View, workspace: View | None = None) -> list[Call]:
-            flat = out.with_shape(rows, y.shape[0]), x.with_shape(rows, x.shape[-1])
-            return nibbles_calls(target, *flat, *rest, workspace)
+        def calls(out: View, x: View, y: View, scales: View, zeros: View, workspace: View | None = None) -> list[Call]:
+            left, made = x.with_shape(rows, x.shape[-1]), out.with_shape(rows, y.shape[0])
+            return nibbles_calls(target, made, left, y, scales, zeros, workspace)
 
         return Work(calls, nibbles_nbytes(target, rows, y.shape[0], y.shape[1], 2 * y.shape[2]))
 
