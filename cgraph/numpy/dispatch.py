@@ -152,7 +152,7 @@ def cast_call(ufunc: np.ufunc, ours: Callable, inputs: tuple, kwargs: dict) -> A
 
 def kind_of(x: Any) -> Any:
     """What NumPy's rule for dtypes takes for an operand: Python's type of a number, else a dtype."""
-    if type(x) in (int, float):
+    if type(x) in (int, float, complex):
         return type(x)
     return x.dtype if isinstance(x, Node) else np.asarray(x).dtype
 

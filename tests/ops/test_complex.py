@@ -10,6 +10,7 @@ from cgraph.ir.graph import apply
 from cgraph.ops.linear import Matmul
 from cgraph.ops.reduce import Max
 from tests.support.kernels import TARGETS
+from tests.support.tolerance import assert_close
 
 PARTS = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e30, -1e-30, np.inf, -np.inf, np.nan)
 ONE = (
@@ -129,6 +130,37 @@ def test_sums_keep_their_rounding_errors_as_real_ones_do():
     f = cg.compile(cg.sum(parts), [parts])
     assert abs(got - z.sum(dtype="complex128")) < 1e-3
     assert abs(f(z.real.copy()) - got.real) < 1e-4
+
+
+STEPS = (
+    lambda x, y: x * y + 1j,
+    lambda x, y: cg.conj(x) - y,
+    lambda x, y: cg.concat([x[:, 2:], y[:, :2]], 1),
+    lambda x, y: cg.where(cg.real(x) > cg.imag(y), x, y),
+    lambda x, y: cg.complex(cg.abs(x), cg.real(y)),
+    lambda x, y: cg.set_slice(x, (slice(1, -1), slice(1, -1)), 0.5 * (y[2:, 1:-1] - x[:-2, 1:-1])),
+    lambda x, y: x - cg.mean(y, 0, keepdims=True),
+    lambda x, y: cg.tanh(x)[::-1] * cg.transpose(y),
+    lambda x, y: cg.cumsum(x, 1) / 6 @ y / 6,
+    lambda x, y: cg.take(x, [5, 0, 0, 3, 2, 1]) + y,
+)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_graphs_give_what_they_mean_in_poison_mode(seed):
+    rng = np.random.default_rng(seed)
+    x, y = (cg.Var((6, 6), "complex64", name) for name in "xy")
+    nodes = [x, y]
+    for _ in range(12):
+        i, j = rng.integers(len(nodes), size=2)
+        nodes.append(STEPS[rng.integers(len(STEPS))](nodes[i], nodes[j]))
+    loss = cg.sum(cg.abs(nodes[-1]))
+    outputs = [nodes[-1], nodes[-3], loss, *cg.gradient(loss, [x, y])]
+    given = [(rng.uniform(-1, 1, (6, 6)) + 1j * rng.uniform(-1, 1, (6, 6))).astype("complex64") for _ in range(2)]
+    got = cg.compile(outputs, [x, y], engine=CpuEngine(threads=2, poison=True))(*given)
+    want = cg.compile(outputs, [x, y], engine="reference")(*given)
+    for a, b in zip(got, want):
+        assert_close(a, b, 50)
 
 
 X = cg.Var((3, 3), "complex64", "x")
