@@ -44,6 +44,8 @@ class Fourier(OnHost):
         norm: where 1 / n stands, as in NumPy: at the ``backward`` or ``forward`` transform, or its root at both
     """
 
+    uses_blas = False
+
     axes: tuple[int, ...]
     inverse: bool
     norm: Norm
@@ -75,6 +77,8 @@ class Fourier(OnHost):
 class RealFourier(OnHost):
     """The first half of the transform of real numbers along an axis: n // 2 + 1 of n complex numbers."""
 
+    uses_blas = False
+
     axis: int
     norm: Norm
 
@@ -98,6 +102,8 @@ class RealFourier(OnHost):
 class InverseRealFourier(OnHost):
     """The n real numbers along an axis of whose transform the first half is given; imaginary parts that it cannot have
     count for nothing."""
+
+    uses_blas = False
 
     axis: int
     n: int

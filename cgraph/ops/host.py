@@ -1,6 +1,6 @@
 """Ops that NumPy computes: one Python call at each run, with one thread for its BLAS."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ class OnHost(Op):
 
     can_fail = True
     takes_complex = True
+    uses_blas: ClassVar[bool] = True
 
     def write(self, outs: tuple[np.ndarray, ...], *xs: np.ndarray) -> None:
         """Fill the results with the meaning's values."""
@@ -32,6 +33,6 @@ class OnHost(Op):
                 self.write(outs, *values)
 
         def calls(out: Any, *xs: View) -> list[Call]:
-            return [callback_call(run, (out,) if single else out, xs, blas=True)]
+            return [callback_call(run, (out,) if single else out, xs, blas=self.uses_blas)]
 
         return Work(calls, strided=True)
