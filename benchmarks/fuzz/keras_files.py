@@ -67,7 +67,7 @@ def written(described: Any, options: dict[str, Any], change: Any = None, **file_
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.h5"
         with h5py.File(path, "w", **file_options) as file:
-            file.attrs["model_config"] = described if isinstance(described, str) else json.dumps(described)
+            file.attrs["model_config"] = stored(described if isinstance(described, str) else json.dumps(described))
             root = file.create_group("model_weights")
             for i, (_, _, weights) in enumerate(LAYERS):
                 for name, x in weights.items():
@@ -75,6 +75,12 @@ def written(described: Any, options: dict[str, Any], change: Any = None, **file_
             if change is not None:
                 change(file, root)
         return path.read_bytes()
+
+
+def stored(text: str) -> str | np.bytes_:
+    """Text as h5py writes it: of any length where it can be, else of a fixed one."""
+    raw = text.encode("utf-8", "surrogatepass")
+    return np.bytes_(raw) if b"\0" in raw or raw.decode("utf-8", "replace") != text else text
 
 
 def change(whole: bytes, rng: Random, samples: Sequence[bytes]) -> bytes:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cgraph.errors import FormatError
+from cgraph.errors import FormatError, ShapeError
 from cgraph.formats import darknet
 from cgraph.formats.darknet.config import Section
 from tests.support.data import SHARED, shared
@@ -244,3 +244,15 @@ def test_whole_numbers_have_32_bits(number):
     assert section.whole("inside") == number
     with pytest.raises(FormatError, match="out of range"):
         section.whole("outside")
+
+
+@pytest.mark.parametrize("options", [{}, {"seed": 0}], ids=["open", "drawn"])
+@pytest.mark.parametrize("kind", ["convolutional", "local", "maxpool\npadding=0"])
+@pytest.mark.parametrize(("height", "width"), [(6, 9), (9, 6), (6, 6)])
+def test_a_window_larger_than_its_image_is_refused(tmp_path, kind, height, width, options):
+    """Whether parameters are open or drawn; one that is as large is none."""
+    kind, _, more = kind.partition("\n")
+    text = "[net]\nheight={}\nwidth={}\nchannels=2\n[{}]\nsize=7\n{}\n"
+    assert all(network(tmp_path, text.format(7, 7, kind, more), **options).outputs[0].shape[2:])
+    with pytest.raises((FormatError, ShapeError)):
+        network(tmp_path, text.format(height, width, kind, more), **options)

@@ -37,6 +37,13 @@ def test_whatever_a_reader_does_is_told(tmp_path, reader, kind):
     assert first.is_trouble is (kind not in ("model", "refused"))
 
 
+@pytest.mark.parametrize("text", ["", "{}", "\0", "a\0b", "\ud800", "\xe4"])
+def test_any_text_is_written_into_a_keras_file(text):
+    """The fuzzer's own writer: h5py refuses some."""
+    keras_files = pytest.importorskip("benchmarks.fuzz.keras_files")
+    assert keras_files.written(text, {}).startswith(b"\x89HDF")
+
+
 def test_a_reader_that_sleeps_is_not_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr(child, "WALL_SECONDS", 0.1)
     with Child("sleep", "tests.support.misbehaving") as process:

@@ -491,6 +491,18 @@ def test_files_are_removed_after_90_days_and_only_beyond_the_bytes_that_are_allo
     assert {path.name for path in folder.iterdir()} == {"c"}
 
 
+def test_a_folder_holds_128_mebibytes(folder):
+    aged(folder, {"new": 0, "older": 1, "old": 2})
+    os.truncate(folder / "older", (128 << 20) - 100)  # no bytes on the disk
+    for name, age in {"older": 1, "new": 0}.items():
+        os.utime(folder / name, (time.time() - age * DAY,) * 2)
+    prune(folder)
+    assert {path.name for path in folder.iterdir()} == {"new", "older"}
+    os.truncate(folder / "new", 101)
+    prune(folder)
+    assert {path.name for path in folder.iterdir()} == {"new"}
+
+
 def test_what_a_killed_writer_left_goes_after_a_day(folder):
     aged(folder, {"a": 2, "b.part": 2, "c.part": 0.5})
     prune(folder)

@@ -171,6 +171,8 @@ def local(net: Net, s: Section, x: Node) -> Node:
     pad = size // 2 if s.whole("pad", 0) else 0
     n, c = x.shape[:2]
     rows, columns = ((k + 2 * pad - size) // stride + 1 for k in x.shape[2:])
+    if rows < 1 or columns < 1:
+        raise s.error(f"a filter of {size} x {size} pixels is larger than the image of {x.shape[2]} x {x.shape[3]}")
     bias = net.parameters.take((count, rows, columns), f"{s.index}.local.bias", 0.0)
     filters = net.parameters.take((rows * columns, count, c * size * size), f"{s.index}.local.filters", None)
     padded = op("pad", x, [(0, 0), (0, 0), (pad, pad), (pad, pad)])
