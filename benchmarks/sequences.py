@@ -21,7 +21,7 @@ from nn.compile import freeze
 from nn.layer import initialise
 
 HEADS, WIDTH, PAST, SYMBOLS = 8, 64, 255, 4096
-ENGINES = ("cgraph", "onnxruntime", "openvino", "fused")  # fused: onnxruntime's own operator for all of attention
+ENGINES = ("cgraph", "bfloat16", "onnxruntime", "openvino", "fused")  # fused: onnxruntime's own operator for attention
 Graph = tuple[list[cg.Node], list[cg.Var], list[np.ndarray]]
 
 
@@ -74,7 +74,7 @@ def step_with_past() -> Graph:
     return [scores], [token, *past.inputs], [np.array([[5]]), *drawn(past.inputs)]
 
 
-def step_in_place(threads: int) -> Run:
+def step_in_place(threads: int, **options: Any) -> Run:
     """The same with a cache in place."""
     cache, token = nn.Cache(1, PAST + 1), cg.Var((1, 1), "int64", "token")
     mode = nn.Mode(cache=cache)
@@ -82,7 +82,7 @@ def step_in_place(threads: int) -> Run:
     for x, past in zip(cache.rows.values(), step_with_past()[2][1:], strict=True):
         x.assign(np.concatenate([past, np.zeros((1, HEADS, 1, WIDTH), "float32")], 2))
     cache.start.assign(np.array([PAST]))
-    function = cg.compile([scores], token, updates=mode.updates, threads=threads)
+    function = cg.compile([scores], token, updates=mode.updates, threads=threads, **options)
     return lambda: function(np.array([[5]]))
 
 
@@ -101,12 +101,13 @@ PEERS = {"onnxruntime": onnxruntime_run, "openvino": openvino_run}
 def prepare(engine: str, case: str, threads: int) -> Run:
     if engine == "fused":
         return fused_run(case, threads)
-    if engine != "cgraph":
+    if engine in PEERS:
         return peer_run(PEERS[engine], case, threads)
+    options: dict[str, Any] = {"weights_dtype": engine} if engine == "bfloat16" else {}
     if case == "decoder-step":
-        return step_in_place(threads)
+        return step_in_place(threads, **options)
     outputs, inputs, values = CASES[case]()
-    function = cg.compile(outputs, inputs, threads=threads)
+    function = cg.compile(outputs, inputs, threads=threads, **options)
     return lambda: function(*values)
 
 

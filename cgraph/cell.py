@@ -7,6 +7,7 @@ import numpy as np
 
 from cgraph.alignment import aligned_memory
 from cgraph.errors import InputError, UnassignedError
+from cgraph.ir.half import computing_dtype, converted, known_array, name_of
 from cgraph.ir.spec import Spec
 from cgraph.kernels.mapped import aligned, copy_to, in_c_order
 
@@ -149,11 +150,17 @@ def fitting_array(value: Any, spec: Spec, name: str) -> np.ndarray:
     """
     if not isinstance(value, np.ndarray | np.generic):
         try:
-            value = np.asarray(value, spec.dtype) if isinstance(value, PLAIN) else foreign_array(value)
+            value = of_plain(value, spec.dtype) if isinstance(value, PLAIN) else foreign_array(value)
         except (TypeError, ValueError, OverflowError, BufferError, RuntimeError) as error:
             raise InputError(f"{name} {spec} is given {value!r:.60}: {error}") from None
+    value = known_array(np.asarray(value))
     check_fits(value, spec, name)
-    return np.asarray(value)
+    return value
+
+
+def of_plain(value: Any, dtype: np.dtype) -> np.ndarray:
+    """Numbers and lists as an array of this dtype."""
+    return converted(np.asarray(value, computing_dtype(dtype)), dtype)
 
 
 def check_fits(value: Any, spec: Spec, name: str) -> None:
@@ -161,7 +168,7 @@ def check_fits(value: Any, spec: Spec, name: str) -> None:
     if value.dtype != spec.dtype:
         raise InputError(
             f"{name} {spec} is given {value.dtype}[{','.join(map(str, value.shape))}]; "
-            f"convert it first, with .astype({str(spec.dtype)!r})"
+            f"convert it first, with .astype({name_of(spec.dtype)!r})"
         )
     if value.shape != spec.shape:
         raise InputError(f"{name} {spec} is given {value.dtype}[{','.join(map(str, value.shape))}]")

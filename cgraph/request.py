@@ -4,9 +4,13 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from cgraph.errors import GraphError
 from cgraph.ir.graph import Node
+from cgraph.ir.half import HALVES
 from cgraph.ir.roots import Roots
+from cgraph.ir.spec import dtype_of
 from cgraph.memory.problem import Strategy
 from cgraph.ops.leaf import Var
 from cgraph.record import Record
@@ -57,6 +61,8 @@ class Options(Record):
             Cipolletta and Calimera 2021 do: how far regions reach, as a share of the peak, and patches down and across
         weights: read large constants from a file while a run computes, instead of holding them: the same bits. See
             docs/weights.md
+        weights_dtype: ``float16`` or ``bfloat16``: round the large constants that convolutions and products read, and
+            hold them so, in half the bytes; computed in float32. See docs/half.md
         rows: inputs and outputs, images ``[n, c, h, w]``, that come and go by rows, so that they are never whole in
             memory: the same bits. See docs/memory.md
     """
@@ -73,6 +79,12 @@ class Options(Record):
     restructure: tuple[float, tuple[int, int]] | None = None
     weights: StreamedWeights | None = None
     rows: Sequence[Node] = ()
+    weights_dtype: str | None = None
+
+    @property
+    def held(self) -> np.dtype | None:
+        """In which large weights are held, where that is said."""
+        return None if self.weights_dtype is None else dtype_of(self.weights_dtype)
 
 
 def options_of(chosen: dict[str, Any]) -> Options:
@@ -83,4 +95,6 @@ def options_of(chosen: dict[str, Any]) -> Options:
     found = Options(**chosen)
     if not isinstance(found.weights, StreamedWeights | None):
         raise GraphError(f"weights takes StreamedWeights(path), not {found.weights!r:.60}")
+    if found.held not in (None, *HALVES):
+        raise GraphError(f"weights_dtype takes float16 or bfloat16, not {found.weights_dtype!r:.60}")
     return found

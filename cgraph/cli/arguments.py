@@ -1,6 +1,7 @@
 """Numbers on the command line, and the arguments that several commands have."""
 
 import argparse
+from typing import Any
 
 UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
@@ -29,6 +30,19 @@ def add_threads(parser: argparse.ArgumentParser) -> None:
 
 def add_memory(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", default="auto", metavar="STRATEGY", help="plan by this strategy")
+
+
+def add_weights_dtype(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--weights-dtype",
+        choices=("float16", "bfloat16"),
+        help="round large weights to half precision and hold them so: half the bytes, computed in float32",
+    )
+
+
+def held(args: argparse.Namespace) -> dict[str, Any]:
+    """The option of `compile` for weights in half precision; none where it was not asked for."""
+    return {"weights_dtype": args.weights_dtype} if args.weights_dtype else {}
 
 
 def add_budget(parser: argparse.ArgumentParser) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 
 from cgraph.errors import CgraphError, DTypeError, GraphError, NoGradientError, NoKernelError, NoMeaningError
 from cgraph.ir.cut import Cut
+from cgraph.ir.half import HALVES
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.work import Work
 from cgraph.record import Record, set_field
@@ -70,6 +71,8 @@ class Op(Record):
     """Complex operands mean what they should; of any other op they are refused."""
     writes = False
     """The result lies in the bytes of an operand, and is computed nevertheless."""
+    takes_halves = False
+    """Operands may be held in half precision: the op moves values, or widens those that it reads."""
     _hash: ClassVar[int | None] = None
 
     def __hash__(self) -> int:
@@ -313,9 +316,13 @@ def shared(op: Op, operands: tuple[Node, ...], spec: Any, origin: tuple[str, int
 
 
 def inferred(op: Op, specs: list[Any]) -> Any:
-    """The result's spec. DTypeError for complex operands of an op that has no meaning for them."""
+    """The result's spec. DTypeError for complex operands of an op that has no meaning for them, and for what is held in
+    half precision of one that computes with it.
+    """
     if not op.takes_complex and any(isinstance(x, Spec) and x.dtype.kind == "c" for x in specs):
         raise DTypeError("it has no meaning for complex numbers; use np.real, np.imag, np.abs or np.angle of them")
+    if not op.takes_halves and any(isinstance(x, Spec) and x.dtype in HALVES for x in specs):
+        raise DTypeError("values in half precision are held, not computed with; x.astype('float32') widens them")
     return op.infer(*specs)
 
 

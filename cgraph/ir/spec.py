@@ -9,13 +9,15 @@ import numpy as np
 
 from cgraph.alignment import aligned
 from cgraph.errors import DTypeError, ShapeError
+from cgraph.ir.half import HALVES, known_dtype, name_of
 from cgraph.record import Record
 
 DTYPES = tuple(
     np.dtype(t)
     for t in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split()
 )
-_KNOWN = frozenset(DTYPES)
+_KNOWN = frozenset((*DTYPES, *HALVES))
+NAMES = ", ".join((*map(str, DTYPES), "and float16 and bfloat16 to hold values"))
 LARGEST = 2**63 - 1
 MOST_AXES = 32  # as many as NumPy broadcasts
 
@@ -25,7 +27,8 @@ class Spec(Record):
 
     Raises
         ShapeError: an axis is negative, there are more than MOST_AXES, or the bytes do not fit a 64-bit address
-        DTypeError: the dtype is not one of bool, int8–int64, uint8–uint64, float32, float64, complex64, complex128
+        DTypeError: the dtype is not one of bool, int8–int64, uint8–uint64, float32, float64, complex64, complex128, and
+            float16 and bfloat16, which hold values
     """
 
     shape: tuple[int, ...]
@@ -33,7 +36,7 @@ class Spec(Record):
 
     def __post_init__(self) -> None:
         if self.dtype not in _KNOWN:
-            raise DTypeError(f"dtype {self.dtype} is not supported; use one of {', '.join(map(str, DTYPES))}")
+            raise DTypeError(f"dtype {self.dtype} is not supported; use one of {NAMES}")
         if min(self.shape, default=0) < 0:
             raise ShapeError(f"shape {list(self.shape)} has a negative axis")
         if len(self.shape) > MOST_AXES:
@@ -55,7 +58,7 @@ class Spec(Record):
         return self.size * self.dtype.itemsize
 
     def __str__(self) -> str:
-        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+        return f"{name_of(self.dtype)}[{','.join(map(str, self.shape))}]"
 
 
 class Bundle(Record):
@@ -81,13 +84,13 @@ class Bundle(Record):
 
 
 def dtype_of(dtype: Any) -> np.dtype:
-    """A supported NumPy dtype from what a user writes: ``"float32"``, ``np.int64``, ``float``."""
+    """A supported NumPy dtype from what a user writes: ``"float32"``, ``np.int64``, ``float``, ``"bfloat16"``."""
     try:
-        found = np.dtype(dtype)
+        found = known_dtype(dtype)
     except TypeError as error:
         raise DTypeError(f"{dtype!r} is not a dtype") from error
-    if found not in DTYPES:
-        raise DTypeError(f"dtype {found} is not supported; use one of {', '.join(map(str, DTYPES))}")
+    if found not in _KNOWN:
+        raise DTypeError(f"dtype {found} is not supported; use one of {NAMES}")
     return found
 
 

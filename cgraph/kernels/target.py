@@ -37,6 +37,11 @@ class Target(Record):
         return self.name.startswith("gpu")
 
     @property
+    def has_half(self) -> bool:
+        """float16 is widened and rounded by one instruction."""
+        return self.name in ("avx512", "avx2")
+
+    @property
     def has_blocks(self) -> bool:
         """Families that have kernels written for blocks of threads use them; the others give each thread a task."""
         return self.name == "gpu-blocks"

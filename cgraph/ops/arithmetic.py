@@ -7,6 +7,7 @@ import numpy as np
 
 from cgraph.errors import DTypeError
 from cgraph.ir.graph import Node, apply, public
+from cgraph.ir.half import computing_dtype, converted
 from cgraph.ir.spec import dtype_of
 from cgraph.kernels.expression import code_of
 from cgraph.ops.compare import equal, where
@@ -305,24 +306,28 @@ class Cast(Pointwise):
     on every machine: first an int32 (for int32 and dtypes of less than 32 bits) or an int64, the smallest one when that
     cannot hold it, NaN included; then the low bits of that. To uint64, 2**63 and more become an int64 less 2**63, whose
     highest bit is turned over.
+
+    To float16 or bfloat16 each number is rounded once, to the nearest, ties to even; gradients are float32 there.
     """
 
     takes_complex = True
 
     to: np.dtype
+    takes_halves = True
 
     def dtype(self, *dtypes: np.dtype) -> np.dtype:
         return self.to
 
     def meaning(self, x):
-        return to_integers(x, self.to) if x.dtype.kind == "f" and self.to.kind in "iu" else x.astype(self.to)
+        x = converted(x, computing_dtype(x.dtype))
+        return to_integers(x, self.to) if x.dtype.kind == "f" and self.to.kind in "iu" else converted(x, self.to)
 
     def scalar(self, m, x):
         return m.cast(x, code_of(self.to))
 
     def grad(self, node, g):
-        source = node.operands[0].dtype
-        if source.kind not in "fc" or self.to.kind not in "fc":
+        source = computing_dtype(node.operands[0].dtype)
+        if source.kind not in "fc" or computing_dtype(self.to).kind not in "fc":
             return (None,)
         return (real(g).astype(source) if source.kind == "f" else g.astype(source),)
 

@@ -13,6 +13,7 @@ import numpy as np
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.cut import Cut, row_by_row
 from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.half import computing_dtype, dtype_of_code, known_dtype
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.calls.pointwise import pointwise_calls
@@ -62,19 +63,18 @@ def scalar_program(op: Pointwise, codes: tuple[str, ...]) -> Program:
     return trace.program(trace.cast(result, want))
 
 
-def dtype_of_code(code: str) -> np.dtype:
-    """NumPy's dtype of a kernel's short code."""
-    return np.dtype("?" if code == "b1" else code)
-
-
 def common_dtype(*xs: Any) -> np.dtype:
-    """NumPy's promotion: arrays and nodes by their dtype, Python numbers by their kind; float16 becomes float32."""
-    kinds = [x.dtype if isinstance(x, Node | np.ndarray | np.generic) else x for x in map(plain, xs)]
+    """NumPy's promotion: arrays and nodes by their dtype, half precision as float32; Python numbers by their kind."""
+    kinds = map(kind_of, map(plain, xs))
     try:
-        found = np.result_type(*kinds)
+        return np.result_type(*kinds)
     except TypeError as error:
         raise DTypeError(str(error)) from None
-    return np.dtype("float32") if found == np.float16 else found
+
+
+def kind_of(x: Any) -> Any:
+    """What promotion asks of an operand: the dtype that it is computed in, or the Python number."""
+    return computing_dtype(known_dtype(x.dtype)) if isinstance(x, Node | np.ndarray | np.generic) else x
 
 
 def plain(x: Any) -> Any:
@@ -84,6 +84,7 @@ def plain(x: Any) -> Any:
 
 def float_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype in which a real function of `dtype` is computed; NumPy's, but float32 where it has float16."""
+    dtype = computing_dtype(dtype)
     if dtype.kind in "fc":
         return dtype
     return np.dtype("float32" if dtype in SMALL else "float64")
@@ -91,6 +92,7 @@ def float_dtype(dtype: np.dtype) -> np.dtype:
 
 def quotient_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype in which NumPy divides: float64 for whole numbers of any size."""
+    dtype = computing_dtype(dtype)
     return dtype if dtype.kind in "fc" else np.dtype("float64")
 
 
@@ -128,7 +130,7 @@ def unary(op: Callable[[], Op], real: bool = False) -> Callable[[Any], Node]:
 
     def function(x: Any) -> Node:
         x = as_node(x)
-        return apply(op(), x.astype(float_dtype(x.dtype)) if real else x)
+        return apply(op(), x.astype(float_dtype(x.dtype) if real else computing_dtype(x.dtype)))
 
     return named(function, op)
 

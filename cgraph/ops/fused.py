@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from cgraph.ir.graph import Op
+from cgraph.ir.half import dtype_of_code
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import Program, Trace, code_of
 from cgraph.kernels.target import Target
-from cgraph.ops.family import Pointwise, dtype_of_code
+from cgraph.ops.family import Pointwise
 from cgraph.ops.reduce import Reduction
 
 Body = tuple[tuple[Pointwise, tuple[int, ...]], ...]
@@ -29,6 +30,7 @@ class FusedPointwise(Pointwise):
 
     count: int
     body: Body
+    takes_halves = True
 
     @property
     def name(self) -> str:
@@ -65,6 +67,7 @@ class FusedReduction(Op):
 
     reduction: Reduction
     inner: Pointwise
+    takes_halves = True
 
     @property
     def name(self) -> str:

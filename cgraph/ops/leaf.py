@@ -11,6 +11,7 @@ import numpy as np
 from cgraph.cell import Cell, assign, value_of
 from cgraph.errors import DTypeError, GraphError
 from cgraph.ir.graph import Node, Op, apply, user_line
+from cgraph.ir.half import converted, known_array
 from cgraph.ir.spec import Spec, dtype_of, shape_of
 from cgraph.kernels.mapped import aligned, in_memory
 
@@ -37,7 +38,8 @@ class Var(Node):
 
     Parameters
         shape: axes, each >= 0
-        dtype: bool, int8–int64, uint8–uint64, float32, float64, complex64 or complex128
+        dtype: bool, int8–int64, uint8–uint64, float32, float64, complex64 or complex128; float16 or
+            bfloat16, which hold values
         name: what messages and pictures call it, and how a Function takes it by keyword
     Raises
         ShapeError, DTypeError: a negative axis; a dtype that is not supported
@@ -117,8 +119,9 @@ def Const(array: Any, dtype: Any = None, name: str | None = None, copy: bool = T
     """
     if isinstance(array, Node):
         raise GraphError(f"{array!r} is a node already; a Const is made of plain values")
-    found = np.asarray(array)
-    found = np.array(found, dtype=dtype_of(dtype or found.dtype), copy=True if copy else None, order="C")
+    found = known_array(np.asarray(array))
+    found = converted(found, dtype_of(found.dtype if dtype is None else dtype))
+    found = np.array(found, copy=True if copy else None, order="C")
     found.flags.writeable = False if copy else found.flags.writeable
     found = aligned(in_memory(found)) if found.nbytes <= HASHED_NBYTES else found
     return apply(ConstOp(found, name))

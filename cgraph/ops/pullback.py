@@ -8,6 +8,7 @@ from typing import Any
 
 from cgraph.errors import DTypeError, NoGradientError, ShapeError
 from cgraph.ir.graph import Node
+from cgraph.ir.half import computing_dtype
 from cgraph.ir.spec import Bundle
 from cgraph.ir.traverse import descendants, post_order
 from cgraph.ops.shape import Item, items, ones_like, zeros_like
@@ -24,7 +25,7 @@ def pullback(ys: Sequence[Node], seeds: Sequence[Node], xs: Sequence[Node]) -> l
         NoGradientError, ShapeError, DTypeError: as for `gradient`
     """
     for x in xs:
-        if x.dtype.kind not in "fc":
+        if computing_dtype(x.dtype).kind not in "fc":
             raise DTypeError(f"gradient: {x.name} {x.spec} is no float, so there is no gradient with respect to it")
     sums: dict[Any, Node] = {}
     for y, seed in zip(ys, seeds):
@@ -34,7 +35,7 @@ def pullback(ys: Sequence[Node], seeds: Sequence[Node], xs: Sequence[Node]) -> l
 
 
 def seed_of(y: Node, seed: Node | None) -> Node:
-    if y.dtype.kind not in "fc":
+    if computing_dtype(y.dtype).kind not in "fc":
         raise DTypeError(f"gradient: {y.name} {y.spec} is no float, so it has no gradient")
     if seed is None:
         if y.dtype.kind == "c":
@@ -65,7 +66,7 @@ def gradients(ys: Sequence[Node], xs: Sequence[Node], sums: dict[Any, Node]) -> 
             add_to(sums, (node.operands[0], node.op.index), g)
             continue
         for x, gx in zip(node.operands, operand_gradients(node, g)):
-            if gx is not None and x in relevant and x.dtype.kind in "fc":
+            if gx is not None and x in relevant and computing_dtype(x.dtype).kind in "fc":
                 add_to(sums, x, gx)
     return sums
 

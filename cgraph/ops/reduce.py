@@ -13,6 +13,7 @@ import numpy as np
 
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.half import computing_dtype, dtype_of_code
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.calls.reduce import reduce_calls, reduce_nbytes
@@ -22,7 +23,7 @@ from cgraph.ops.arithmetic import square
 from cgraph.ops.compare import equal, isnan, where
 from cgraph.ops.complex import imag, real
 from cgraph.ops.elementary import sqrt
-from cgraph.ops.family import dtype_of_code
+from cgraph.ops.family import quotient_dtype
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import axes_of, broadcast_to, expand_dims, reshape, transpose, zeros
@@ -66,6 +67,7 @@ class Reduction(Op):
 
 def wide(dtype: np.dtype) -> np.dtype:
     """The dtype in which values add up: 64 bits for whole numbers and bool."""
+    dtype = computing_dtype(dtype)
     return dtype if dtype.kind in "fc" else np.dtype("uint64" if dtype.kind == "u" else "int64")
 
 
@@ -306,7 +308,7 @@ def count(x: Node, axis: Axis) -> int:
 def mean(x: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Node:
     """The mean along axes, all by default; float64 for whole numbers, NaN for no elements."""
     x = as_node(x)
-    x = x.astype(dtype or (x.dtype if x.dtype.kind in "fc" else "float64"))
+    x = x.astype(dtype or quotient_dtype(x.dtype))
     total = sum(x, axis, keepdims=keepdims)
     return total / np.asarray(count(x, axis), x.dtype)
 
@@ -315,7 +317,7 @@ def mean(x: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False
 def var(x: Any, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False) -> Node:
     """The mean squared distance from the mean along axes; divided by the count less `ddof`."""
     x = as_node(x)
-    x = x.astype(x.dtype if x.dtype.kind in "fc" else "float64")
+    x = x.astype(quotient_dtype(x.dtype))
     total = sum(squared_size(x - mean(x, axis, keepdims=True)), axis, keepdims=keepdims)
     left = count(x, axis) - ddof
     return total / np.asarray(left if left > 0 else 0, total.dtype)

@@ -23,6 +23,7 @@ class ViewOp(Op):
     """An op whose result is another view of its operand's bytes."""
 
     takes_complex = True
+    takes_halves = True
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, x: View, *others: View) -> list[Call]:
@@ -166,6 +167,7 @@ class Contiguous(Op):
     """A copy in C order."""
 
     takes_complex = True
+    takes_halves = True
 
     def infer(self, x: Spec) -> Spec:
         return x

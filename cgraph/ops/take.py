@@ -54,6 +54,7 @@ class Take(Op):
 
     axis: int
     can_fail = True
+    takes_halves = True
 
     def infer(self, x: Spec, indices: Spec) -> Spec:
         check_positions(indices)

@@ -1,5 +1,7 @@
 """The whole way from a graph as it was written to one that kernels compute, in order."""
 
+import numpy as np
+
 from cgraph.ir.graph import Node
 from cgraph.kernels.mapped import Keep, in_place
 from cgraph.kernels.target import Target
@@ -13,27 +15,36 @@ from cgraph.passes.fuse_matmul import fuse_matmul
 from cgraph.passes.fuse_pointwise import fuse_pointwise
 from cgraph.passes.fuse_reductions import fuse_reductions
 from cgraph.passes.fuse_stencils import fuse_stencils
+from cgraph.passes.hold_weights import hold_weights
 from cgraph.passes.integers import integers
 from cgraph.passes.lower_cpu import lower_cpu
 from cgraph.passes.pack_matmul import pack_matmul
 from cgraph.passes.spell_bytes import spell_bytes
 from cgraph.passes.tidy_loops import tidy_loops
+from cgraph.passes.widen_late import widen_late
 
 PASSES = (
-    tidy_loops, fold_constants, fold_norm, drop_identities, fuse_attention, fuse_epilogues, fuse_matmul, fuse_pointwise,
+    tidy_loops, widen_late, fold_constants, fold_norm, drop_identities, fuse_attention, fuse_epilogues, fuse_matmul,
+    fuse_pointwise,
 )  # fmt: skip
 
 
 def prepared(
-    roots: tuple[Node, ...], target: Target, passes: bool, winograd: bool, keep: Keep = in_place
+    roots: tuple[Node, ...],
+    target: Target,
+    passes: bool,
+    winograd: bool,
+    keep: Keep = in_place,
+    held: np.dtype | None = None,
 ) -> tuple[Node, ...]:
     """The whole way for the CPU; without passes, ops on bytes are spelled out and constants made readable, no more.
 
-    `keep`: where packed constants go.
+    `keep`: where packed constants go. `held`: the dtype to which large weights are rounded, in which they are held.
     """
     roots = integers(roots) if passes and not target.is_gpu else spell_bytes(roots)
     if passes:
-        roots = lowered(rewritten(roots), target, winograd, keep)
+        roots = rewritten(roots)
+        roots = lowered(roots if held is None else hold_weights(roots, held), target, winograd, keep)
     return align_constants(roots, keep)
 
 

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cgraph.ir.graph import Node
+from cgraph.ir.half import FLOAT32, HALVES
 from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.ir.spec import Bundle
 from cgraph.kernels.mapped import forget, in_c_order
+from cgraph.ops.arithmetic import Cast
 from cgraph.ops.conv import Conv, ConvTranspose
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.linear import Matmul
@@ -21,8 +23,8 @@ def fold_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
     May worsen: bytes kept for good, so a result larger than its operands (a fill) is folded only while it is small, or
     where a convolution packs it. Not folded: any other broadcast, and a large matrix that is transposed for products
-    alone, which cost nothing as they are; ops that are not pure. The value is the op's meaning, which may differ in the
-    last place from the kernel's.
+    alone, which cost nothing as they are; large constants in half precision, which stay half as large; ops that are not
+    pure. The value is the op's meaning, which may differ in the last place from the kernel's.
     """
     graph = Roots.of(outputs)
     known = [n for n in graph.order if is_of_constants(n.operands)] if graph.has(ConstOp) else []
@@ -61,9 +63,11 @@ def is_constant(node: Node) -> bool:
 
 
 def is_free(node: Node, users: Mapping[Node, Sequence[Node]]) -> bool:
-    """A view that those who read it take as it is: a broadcast; a large matrix transposed for products of floats."""
+    """Those who read it take it as it is: a broadcast; a large matrix transposed for products of floats, or widened."""
     if isinstance(node.op, BroadcastTo):
         return not are_filters(node, users)
+    if is_widened(node):
+        return node.nbytes > _SMALL
     return isinstance(node.op, Transpose) and node.nbytes > _SMALL and is_for_products(node, users)
 
 
@@ -77,6 +81,17 @@ def is_for_products(node: Node, users: Mapping[Node, Sequence[Node]]) -> bool:
     return node.dtype.kind == "f" and all(
         isinstance(u.op, Matmul) or (isinstance(u.op, BroadcastTo) and is_for_products(u, users)) for u in users[node]
     )
+
+
+def is_widened(node: Node) -> bool:
+    """A constant that is held in half precision, as float32."""
+    held = node.operands[0] if isinstance(node.op, Cast) else node
+    return isinstance(held.op, ConstOp) and held.dtype in HALVES and node.dtype == FLOAT32
+
+
+def held_by(node: Node) -> np.ndarray | None:
+    """The array of a constant, in half precision where it is held so; None for anything else."""
+    return constant_of(node.operands[0] if is_widened(node) else node)
 
 
 def source_of(node: Node) -> Node:

@@ -15,6 +15,7 @@ from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.ports import TakeRows
 from cgraph.ops.shape import BroadcastTo
 from cgraph.passes.conv_layer import PLAIN_CHANNELS
+from cgraph.passes.fold_constants import is_widened
 from cgraph.record import Record, replace
 
 LEAST_CHANNELS = (
@@ -91,7 +92,7 @@ def is_fusible(node: Node, least: int) -> bool:
 
 
 def has_constant_filters(node: Node) -> bool:
-    return isinstance(node.operands[1].op, ConstOp)
+    return isinstance(node.operands[1].op, ConstOp) or is_widened(node.operands[1])
 
 
 def extended(chain: Chain, user: Node) -> Chain | None:

@@ -7,6 +7,7 @@ import numpy as np
 
 from cgraph.ir.cut import ROWS
 from cgraph.ir.graph import Node, Op, apply
+from cgraph.ir.half import converted
 from cgraph.ir.roots import Roots
 from cgraph.kernels.calls.conv_transpose import pack_transposed
 from cgraph.kernels.calls.filter_grad import FilterGrad
@@ -56,6 +57,7 @@ from cgraph.passes.conv_layer import (
     reads_plain,
     transposed_of,
 )
+from cgraph.passes.fold_constants import held_by
 from cgraph.passes.image_builder import Builder
 from cgraph.passes.zeros import keeps_frame, keeps_rest
 from cgraph.record import Record, replace
@@ -207,11 +209,11 @@ def direct(b: Builder, node: Node) -> Node:
     plain = reads_plain(node) and x not in b.forms
     shape = layer_of(node, b.target, plain)
     source = None if plain else b.form_of(x, shape.window.halo(*x.shape[2:]))
-    given = node.operands[1].op
-    tile = winograd_rule(shape, x.shape[0]) if b.winograd and isinstance(given, ConstOp) else 0
-    if isinstance(given, ConstOp):
+    given = held_by(node.operands[1])
+    tile = winograd_rule(shape, x.shape[0]) if b.winograd and given is not None and given.dtype == x.dtype else 0
+    if given is not None:
         key = node.operands[1], scale, tile, panel_of(shape, x.shape[0], tile), shape.groups, shape.is_plain
-        pack = partial(pack_filters, shape, x.shape[0], tile, given.array, array_of(scale))
+        pack = partial(pack_filters, shape, x.shape[0], tile, given, array_of(scale))
         filters = b.packed(key, pack)
     else:
         filters = apply(PackFilters(shape), b.plain(node.operands[1]))
@@ -230,8 +232,9 @@ def transposed(b: Builder, node: Node) -> Node:
     scale, bias, _ = op.operands(node.operands)
     shape = transposed_of(node, b.target)
     source = b.form_of(x, shape.halo())
-    if isinstance(node.operands[1].op, ConstOp):
-        pack = partial(pack_transposed, shape, node.operands[1].op.array, array_of(scale))
+    given = held_by(node.operands[1])
+    if given is not None:
+        pack = partial(pack_transposed, shape, converted(given, x.dtype), array_of(scale))
         filters = b.packed((node.operands[1], scale, shape), pack)
     else:
         filters = apply(PackFilters(shape), b.plain(node.operands[1]))

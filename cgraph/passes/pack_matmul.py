@@ -5,6 +5,7 @@ from math import prod
 import numpy as np
 
 from cgraph.ir.graph import Node, apply
+from cgraph.ir.half import HALVES
 from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.kernels.calls.activation import NONE
 from cgraph.kernels.calls.gemm_portions import pack_b
@@ -15,16 +16,18 @@ from cgraph.ops.leaf import Const
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.integer import IntegerMatmul
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
-from cgraph.passes.fold_constants import constant_of, source_of
+from cgraph.ops.shape import Transpose
+from cgraph.passes.fold_constants import held_by, source_of
 from cgraph.passes.pack_integers import packed_product
 
 
 def pack_matmul(outputs: tuple[Node, ...], target: Target, keep: Keep = in_place) -> tuple[Node, ...]:
     """Products with a constant right side read it in panels: same values, no packing in every run.
 
-    May worsen: bytes kept for good, when the constant has other users. Not packed: for one row, columns that lie in
-    one piece each, whose dot products stream them; whole numbers, which have no tiled kernel; constants that differ by
-    batch; and for blocks of a GPU's threads, which read any order. `keep`: where panels go.
+    What is held in half precision stays so. May worsen: bytes kept for good, when the constant has other users. Not
+    packed: floats for one row, columns that lie in one piece each, whose dot products stream them; whole numbers, which
+    have no tiled kernel; constants that differ by batch; and for blocks of a GPU's threads, which read any order.
+    `keep`: where panels go.
     """
     if target.has_blocks:
         return outputs
@@ -60,14 +63,22 @@ def pack_matmul(outputs: tuple[Node, ...], target: Target, keep: Keep = in_place
 
 
 def is_streamed(y: np.ndarray, rows: int) -> bool:
-    """One row by columns that lie in one piece, or by one column."""
-    return rows == 1 and (y.strides[0] == y.itemsize or y.shape[1] == 1)
+    """One row of floats by columns that lie in one piece, or by one column."""
+    return rows == 1 and y.dtype not in HALVES and (y.strides[0] == y.itemsize or y.shape[1] == 1)
 
 
 def constant_matrix(node: Node) -> np.ndarray | None:
     """The matrix that is constant and the same for every batch, or None."""
     source = source_of(node)
-    found = constant_of(source)
+    found = held_matrix(source)
     if found is None or prod(source.shape[:-2]) != 1 or source.shape[-2:] != node.shape[-2:]:
         return None
     return found.reshape(node.shape[-2:])
+
+
+def held_matrix(node: Node) -> np.ndarray | None:
+    """A constant as it is held, transposed or as it is; None for anything else."""
+    if isinstance(node.op, Transpose):
+        found = held_matrix(node.operands[0])
+        return None if found is None else node.op.meaning(found)
+    return held_by(node)

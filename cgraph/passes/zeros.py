@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from cgraph.ir.graph import Node
+from cgraph.ir.half import dtype_of_code
 from cgraph.kernels.expression import Program, code_of, constant_of, operands_of
-from cgraph.ops.family import Pointwise, dtype_of_code, scalar_program
+from cgraph.ops.family import Pointwise, scalar_program
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.shape import BroadcastTo
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -34,6 +35,23 @@ def test_a_model_is_saved_and_run(model, tmp_path, capsys):
         np.testing.assert_allclose(got["y"], want["y"], 1e-5, 1e-6)
     assert main(["run", folder, "-i", given]) == 0
     assert "lower bound" not in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_weights_are_kept_in_half_precision(tmp_path, capsys):
+    x = cg.Var((4, 300), name="x")
+    save(tmp_path / "net.onnx", x @ normal(300, 200), [x], ["y"])
+    np.save(tmp_path / "x.npy", normal(4, 300))
+    model, half, whole = (str(tmp_path / name) for name in ("net.onnx", "half", "whole"))
+    assert main(["save", model, "-o", whole]) == 0
+    assert main(["save", model, "-o", half, "--weights-dtype", "bfloat16"]) == 0
+    sizes = [sum(f.stat().st_size for f in (tmp_path / name).iterdir()) for name in ("half", "whole")]
+    assert sizes[1] - sizes[0] > 2 * 290 * 200
+    wanted = [str(tmp_path / name) for name in ("a.npz", "b.npz")]
+    given = ["-i", str(tmp_path / "x.npy"), "--save"]
+    assert main(["run", half, *given, wanted[0]]) == 0
+    assert main(["run", model, "--weights-dtype", "bfloat16", *given, wanted[1]]) == 0
+    assert Path(wanted[0]).read_bytes() and np.array_equal(*(np.load(path)["y"] for path in wanted))
+    capsys.readouterr()
 
 
 def test_what_a_saved_function_does_not_do_is_said_in_one_line(model, tmp_path, capsys):

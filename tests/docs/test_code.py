@@ -61,6 +61,9 @@ net = Network()
 Path("net.tflite").write_bytes(net.bytes(net.op("RELU", [net.input((1, 4))])))
 Path("weights.safetensors").write_bytes(safetensors.numpy.save({{"w": np.ones(3, "f4")}}))
 """,
+    "half": """
+model, decoder = nn.models.resnet20(0), nn.models.gpt(0, 8, 16, 8, 2, 1)
+""",
     "loops": """
 w, u, rows = (cg.Const(rng.normal(size=shape).astype("f4")) for shape in ((64, 64), (32, 64), (5, 16, 32)))
 x = cg.Var((3,), name="x")

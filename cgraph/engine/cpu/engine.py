@@ -52,7 +52,8 @@ class CpuEngine(Record):
 
     def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
         """All passes, then the layouts that this target's kernels are fastest on."""
-        return prepared(roots, target_named(self.target), options.passes, options.winograd, keep_for(options))
+        target, keep = target_named(self.target), keep_for(options)
+        return prepared(roots, target, options.passes, options.winograd, keep, options.held)
 
     def plan(self, request: Request, options: Options) -> Compiled:
         """A plan for this target's workspaces, at multiples of a cache line; a warning when it cannot run here."""

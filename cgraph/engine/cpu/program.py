@@ -15,6 +15,7 @@ from cgraph.cell import Value
 from cgraph.engine.cpu.code import Code, Relocation, Symbol
 from cgraph.engine.cpu.threads import run_rows
 from cgraph.errors import PositionError
+from cgraph.ir.half import dtype_of_code
 from cgraph.kernels.kernel import ARENA, Callback, View
 from cgraph.record import Record
 
@@ -223,7 +224,7 @@ def address_of(array: np.ndarray) -> int:
 
 def array_at(memory: np.ndarray, view: View) -> np.ndarray:
     """A view as a NumPy array over bytes, which nobody can make writable."""
-    dtype = np.dtype("?" if view.dtype == "b1" else view.dtype)
+    dtype = dtype_of_code(view.dtype)
     if view.size == 0:
         return np.empty(view.shape, dtype)
     fixed = np.frombuffer(memory.data.toreadonly(), np.uint8)

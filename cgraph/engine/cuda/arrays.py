@@ -9,6 +9,7 @@ from cgraph.engine.cuda.device import Device
 from cgraph.engine.cuda.dlpack import Shown, capsule_of, taken
 from cgraph.engine.cuda.host import extent
 from cgraph.errors import InputError
+from cgraph.ir.half import dtype_of_code
 from cgraph.ir.spec import Spec
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Pointer, View, contiguous
@@ -37,7 +38,7 @@ class DeviceArray:
 
     @property
     def dtype(self) -> np.dtype:
-        return np.dtype("?" if self.view.dtype == "b1" else self.view.dtype)
+        return dtype_of_code(self.view.dtype)
 
     def __repr__(self) -> str:
         return f"<DeviceArray {Spec(self.shape, self.dtype)} on {self.device.name}>"

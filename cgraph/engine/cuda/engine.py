@@ -56,7 +56,7 @@ class CudaEngine(Record):
 
     def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
         """All passes, then layouts; Winograd's transforms are the CPU's."""
-        return prepared(roots, self._target, options.passes, False)
+        return prepared(roots, self._target, options.passes, False, held=options.held)
 
     def plan(self, request: Request, options: Options) -> Compiled:
         """A plan at multiples of 256 bytes. BudgetError for one that the device does not hold."""

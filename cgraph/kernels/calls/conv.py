@@ -30,6 +30,7 @@ def conv_calls(
     residual: Laned | None = None,
     activation: Activation = NONE,
     workspace: View | None = None,
+    held: str | None = None,
 ) -> Lowered:
     """``out = activation(conv(x, weights) + bias + residual)``
 
@@ -39,6 +40,7 @@ def conv_calls(
         weights: as `pack_conv` writes them; bias: as `pack_bias` writes it, or None
         residual: of the result's shape; it may be `out` itself when `conv_overwrites_residual`
         workspace: at least `conv_nbytes` bytes
+        held: as which dtype the weights lie in memory; that of the images by default
     Raises
         ValueError: shapes disagree, the halo is too narrow, or a value shares a block of channels
     """
@@ -58,7 +60,7 @@ def conv_calls(
     if source.n != out.n:
         raise ValueError(f"{source.n} images do not make {out.n} results")
     places = laned_place(out), laned_place(residual) if residual else None
-    return before + tile_calls(shape, grid, source, weights, bias, *places, activation)
+    return before + tile_calls(shape, grid, source, weights, bias, *places, activation, held=held)
 
 
 def conv_nbytes(shape: ConvShape, n: int) -> int:
@@ -121,6 +123,7 @@ def tile_calls(
     residual: Place | None,
     activation: Activation,
     weights_step: int = 0,
+    held: str | None = None,
 ) -> Lowered:
     """One call of the register-tiled kernel over all tiles, panels and images.
 
@@ -132,7 +135,7 @@ def tile_calls(
     if blocks is not None and not weights_step:
         return blocks
     weights_nbytes = shape.weights_nbytes * (source.n if weights_step else 1)
-    t = tiling_of(shape, grid, source.n, weights_nbytes)
+    t, held = tiling_of(shape, grid, source.n, weights_nbytes), held or shape.dtype
     pixels, tile_blocks = t.pixels, -(-t.tiles // t.block)
     turns, by_block = (source.n, 1) if weights_step and t.is_banded else (tile_blocks, 0)
     ahead = lines_ahead(t.block) if weights_nbytes >= NEAR_BYTES else 0
@@ -144,7 +147,8 @@ def tile_calls(
     tasks = source.n * tile_blocks * t.block * shape.panels
     chunk = chunk_of(tasks, tile_ns(shape.target, pixels * shape.vectors * len(shape.steps) * shape.unroll))
     call = TILE.call(
-        (shape.dtype, pixels, shape.vectors, shape.unroll, source.step, out.step, ahead, touch, early), tasks, chunk,
+        (shape.dtype, pixels, shape.vectors, shape.unroll, source.step, out.step, ahead, touch, early, held),
+        tasks, chunk,
         offsets=Pointer(offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
         x=source.at, x_image=source.image, x_row=source.row,
         w=weights, w_image=weights_step, w_panel=shape.panel_weights, bias=bias or Pointer(zeros),

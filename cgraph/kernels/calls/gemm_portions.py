@@ -33,7 +33,7 @@ class PackedB(Record):
     k: int
     n: int
     tile: GemmTile
-    dtype: str = "f4"
+    dtype: str = "f4"  # as which it is held
 
     @property
     def padded(self) -> int:
@@ -99,7 +99,7 @@ class Portions(Record):
 
 def pack_b(target: Target, b: np.ndarray, m: int) -> tuple[np.ndarray, GemmTile]:
     """A constant ``[k, n]`` in panels, for results of `m` rows: the array for a `PackedB`, and its tile."""
-    tile = gemm_tile(m, b.shape[1], len(b), f"{b.dtype.kind}{b.dtype.itemsize}", target)
+    tile = gemm_tile(m, b.shape[1], len(b), "f8" if b.dtype.itemsize == 8 else "f4", target)
     return in_panels(b, tile), tile
 
 

@@ -42,7 +42,7 @@ def matmul_calls(
 
     Operands
         out, a, b: ``[..., m, n]``, ``[..., m, k]``, ``[..., k, n]`` with the batch shape of `out` (stride 0 where
-            broadcast) and any strides
+            broadcast) and any strides; panels of `b` may be held in half precision
         bias: of the shape of `out`, not in its bytes; strides of 0 spread a row over all rows
         workspace: at least `matmul_nbytes` bytes
         adds: the product is added to what `out` holds; floats, no bias
@@ -91,7 +91,8 @@ def all_products(out: View, a: View, b: View | PackedB, bias: View | None) -> li
     is_packed = isinstance(b, PackedB)
     if isinstance(b, PackedB):
         spread = (0,) * len(batch)
-        b = View(b.at, (*batch, b.k, b.n), (*spread, b.n * a.itemsize, a.itemsize), b.dtype)
+        size = int(b.dtype[1:])
+        b = View(b.at, (*batch, b.k, b.n), (*spread, b.n * size, size), b.dtype)
     if (a.shape, b.shape) != ((*batch, m, k), (*batch, k, n)):
         raise ValueError(f"no product of {a.shape} and {b.shape} has shape {out.shape}")
     if bias is not None and bias.shape != out.shape:
@@ -180,7 +181,7 @@ def tile_call(p: Part, activation: Activation, target: Target) -> Call:
     tasks = p.count * row_panels * column_panels
     chunk = chunk_of(tasks, tile_ns(target, tile.rows * tile.vectors * p.k))
     return gemm.TILE.call(
-        (x.dtype, tile.rows, tile.vectors, a_is_packed), tasks, chunk,
+        (x.dtype, tile.rows, tile.vectors, a_is_packed, p.b.dtype), tasks, chunk,
         m=p.m, n=p.n, k=p.k,
         a=p.a.at, a_batch=p.a.batch, a_panel=tile.rows * (p.k if a_is_packed else p.a.row), a_row=p.a.row,
         b=p.b.at, b_batch=p.b.batch, b_panel=tile.width * (p.k if b_is_packed else 1),
@@ -206,14 +207,14 @@ def packed_side(x: Operand, to: Pointer, count: int, lines: int, k: int, width: 
     family = ALONG_K if x.column == 1 else ALONG_LINES if x.row == 1 else ANY_STRIDE
     tasks = panels * (count if x.batch else 1)
     call = family.call(
-        (f"f{x.itemsize}", width), tasks, chunk_of(tasks, k * width * 0.3),
+        (x.dtype, width), tasks, chunk_of(tasks, k * width * 0.3),
         lines=lines, k=k, x=x.at, x_batch=x.batch, line=x.row, step=x.column, out=to, o_batch=batch, panels=panels,
     )  # fmt: skip
     return in_panels(to, batch, x), call
 
 
 def in_panels(at: Pointer, batch: int, x: Operand) -> Operand:
-    return Operand(at, batch, 0, 0, x.itemsize)
+    return Operand(at, batch, 0, 0, x.dtype)
 
 
 def dot_call(x: Matrices, activation: Activation, target: Target) -> Call:

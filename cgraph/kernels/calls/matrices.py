@@ -14,7 +14,11 @@ class Operand(Record):
     batch: int
     row: int
     column: int
-    itemsize: int
+    dtype: str
+
+    @property
+    def itemsize(self) -> int:
+        return int(self.dtype[1:])
 
     @property
     def transposed(self) -> "Operand":
@@ -27,7 +31,7 @@ class Operand(Record):
 
 
 class Matrices(Record):
-    """`count` products ``[m, k] @ [k, n]`` of one dtype."""
+    """`count` products ``[m, k] @ [k, n]`` of one dtype; a constant side may be held in another."""
 
     dtype: str
     count: int
@@ -64,7 +68,7 @@ def operand(v: View, index: tuple[int, ...], steps: tuple[int, ...]) -> Operand:
     """The matrices of `v` at an outer index; `steps` are bytes along each batch axis."""
     at = v.at + sum(i * step for i, step in zip(index, steps))
     batch, row, column = (s // v.itemsize for s in (steps[-1] if steps else 0, *v.strides[-2:]))
-    return Operand(at, batch, row, column, v.itemsize)
+    return Operand(at, batch, row, column, v.dtype)
 
 
 def tall(x: Matrices) -> Matrices:

@@ -12,10 +12,11 @@ from cgraph.kernels.mapped import PIECE, forget
 
 def pack_conv(shape: ConvShape, filters: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
     """Filters ``[k, c / groups, r, s]``, times `scale` ``[k]``, as ``[panels, steps, unroll, panel channels]``; zero
-    beyond the channels.
+    beyond the channels. Filters that are held in half precision stay so.
     """
     width = shape.panel_channels
-    out = np.zeros((shape.panels, len(shape.steps), shape.unroll, width), np.dtype(shape.dtype))
+    dtype = filters.dtype if filters.dtype.itemsize == 2 else np.dtype(shape.dtype)
+    out = np.zeros((shape.panels, len(shape.steps), shape.unroll, width), dtype)
     for first, dense in runs_of(filters, scale, width, shape.groups == 1):
         panel = first // width
         if shape.groups > 1:

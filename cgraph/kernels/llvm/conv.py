@@ -26,6 +26,7 @@ class Tile(Record):
         ahead: cache lines of the next panel of weights asked for in each step, 0 when they lie near
         touch: ask for the lines of `out` and `residual` before the reduction, which is too short to hide them
         early: steps before a pixel is read that its line is asked for, 0 when it lies in L1
+        held: as which dtype the weights lie in memory
     """
 
     dtype: str
@@ -37,11 +38,17 @@ class Tile(Record):
     ahead: int
     touch: bool
     early: int
+    held: str
 
     @property
     def line(self) -> int:
         """Elements in a cache line of 64 bytes."""
         return 64 // int(self.dtype[1:])
+
+    @property
+    def held_line(self) -> int:
+        """Weights in a cache line."""
+        return 64 // int(self.held[1:])
 
     @property
     def sums(self) -> list[tuple[int, int]]:
@@ -79,7 +86,7 @@ def one_tile(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> No
     if p.touch:
         for q, v in p.sums:
             prefetch(k, residual + (a.r_plane * v + q * p.out_step))
-    beyond = w + next_panel_share(k, a, at.t, p.ahead * p.line) if p.ahead else w
+    beyond = w + next_panel_share(k, a, at.t, p.ahead * p.held_line) if p.ahead else w
     sums = reduce_steps(k, p, a, x, w, beyond, at.panel)
     with changed_if(k, a.residual != 0, sums) as s:
         terms = [(residual + (a.r_plane * v + q * p.out_step)).load(lanes=y.lanes) for y, (q, v) in zip(sums, p.sums)]
@@ -103,11 +110,11 @@ def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond
         if p.early:
             ask_early(k, p, x + a.offsets.load(s.i + p.early), s.i)
         for i in range(p.ahead):
-            prefetch(k, beyond + i * p.line, locality=2)
+            prefetch(k, beyond + i * p.held_line, locality=2)
         for u in range(p.unroll):
             weights = [w.load((u * p.vectors + v) * lanes, lanes) for v in range(p.vectors)]
             sums = multiply_add(k, sums, [at.load(q * p.x_step + u) for q in range(p.pixels)], weights)
-        s.next = [w + p.unroll * p.vectors * lanes, beyond + p.ahead * p.line, *sums]
+        s.next = [w + p.unroll * p.vectors * lanes, beyond + p.ahead * p.held_line, *sums]
     return s.values[2:]
 
 

@@ -22,12 +22,15 @@ UNROLL, UNROLL_ROWS = 8, 4  # steps written out, with `a` in panels and in rows
 
 
 class Tile(Record):
-    """The params of `tile`: dtype, rows and vectors of sums, and whether `a` lies in panels (else in rows)."""
+    """The params of `tile`: dtype, rows and vectors of sums, whether `a` lies in panels (else in rows), and as what `b`
+    is held.
+    """
 
     dtype: str
     rows: int
     vectors: int
     a_is_packed: bool
+    held: str
 
     @property
     def sums(self) -> list[tuple[int, int]]:

@@ -15,6 +15,7 @@ from llvmlite import ir
 
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import LINE
+from cgraph.kernels.llvm import half
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.flow import prefetch
 from cgraph.kernels.llvm.values import Ptr, Val, nbytes_of
@@ -98,7 +99,8 @@ def listed(streams: Ptr, count: int) -> Iterator[tuple[Val, Val]]:
 def filled_buffer(k: Builder, dtype: str, count: int) -> Ptr:
     """An array on the stack, all ones, so that lanes past the end of a row compute something harmless."""
     memory = k.stack_ptr("u1" if dtype == "b1" else dtype, count)
-    memory.store(k.const(1, memory.dtype, count), align=64)
+    kind = "f4" if dtype in half.HALVES else memory.dtype
+    memory.store(k.const(1, kind, count), align=64)
     return memory.as_dtype(dtype)
 
 

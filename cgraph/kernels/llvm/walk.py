@@ -6,6 +6,7 @@ bytes. Divisions are done once for a run of rows along the first axis, never for
 
 from collections.abc import Callable
 
+from cgraph.kernels.llvm import half
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Ptr, Val
 
@@ -71,13 +72,14 @@ def offsets_of(k: Builder, axes: Ptr, rank: Val, operands: int, row: Val) -> lis
 
 def load_strided(k: Builder, at: Ptr, stride: Val, lanes: int) -> Val:
     """`lanes` elements, `stride` bytes apart."""
-    raw = at.as_dtype("u1") if at.dtype == "b1" else at
     if not lanes:
         return at.load()
-    vector = k.const(0, raw.dtype, lanes)
+    raw = at.as_dtype("u1") if at.dtype == "b1" else at
+    kind = "f4" if at.dtype in half.HALVES else raw.dtype
+    vector = k.const(0, kind, lanes)
     for i in range(lanes):
         one = raw.plus_bytes(stride * i).load()
-        vector = k.wrap(k.b.insert_element(vector.v, one.v, k.const(i, "i4").v), raw.dtype, lanes)
+        vector = k.wrap(k.b.insert_element(vector.v, one.v, k.const(i, "i4").v), kind, lanes)
     return vector != 0 if at.dtype == "b1" else vector
 
 

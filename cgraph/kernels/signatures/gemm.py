@@ -5,12 +5,12 @@ from cgraph.kernels.signatures.activation import ACTIVATION
 
 TILE = Signature(
     "gemm.tile",
-    ("dtype", "rows", "vectors", "a_is_packed"),
+    ("dtype", "rows", "vectors", "a_is_packed", "held"),  # held: as which dtype b lies in memory
     {
         "m": "i8", "n": "i8", "k": "i8",
         # strides in elements: from a matrix, a panel, a row (`b_step`: a row of a panel of b) to the next
         "a": "dtype*", "a_batch": "i8", "a_panel": "i8", "a_row": "i8",
-        "b": "dtype*", "b_batch": "i8", "b_panel": "i8", "b_step": "i8",
+        "b": "held*", "b_batch": "i8", "b_panel": "i8", "b_step": "i8",
         "bias": "address?", "bias_batch": "i8", "bias_row": "i8",
         "out": "dtype*", "o_batch": "i8", "o_row": "i8",
         # add: to what `out` holds; overlap: the last panel of columns ends with the matrix and repeats some

@@ -7,6 +7,7 @@ import numpy as np
 
 from cgraph.ir.cut import Cut
 from cgraph.ir.graph import Op
+from cgraph.ir.half import converted
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.calls.activation import NONE, Activation
@@ -70,7 +71,7 @@ class LanedConv(Op):
 
     Operands
         x: of form `source`, or plain images ``[n, c, h, w]`` when that is None
-        filters, bias: as `pack_filters` and `pack_bias` make them
+        filters, bias: as `pack_filters` and `pack_bias` make them, direct filters perhaps in half precision
         residual: of form `residual`, when that is not None
     Fields
         shape: sizes, window, groups, target
@@ -87,6 +88,7 @@ class LanedConv(Op):
     result: Form
     residual: Form | None = None
     activation: Activation = NONE
+    takes_halves = True
 
     @property
     def name(self) -> str:
@@ -107,7 +109,7 @@ class LanedConv(Op):
         epilogue = ConvEpilogue(conv, False, True, bool(residual), self.activation)
         images = x if self.source is None else self.source.plain(x)
         rest = (self.residual.plain(r) for r in residual)  # type: ignore[union-attr]
-        f = unpacked_filters(shape, self.n, self.tile, filters)
+        f = unpacked_filters(shape, self.n, self.tile, converted(filters, x.dtype))
         return self.result.laid(epilogue.meaning(images, f, bias[: shape.k], *rest))
 
     def work(self, target: Target, *specs: Spec) -> Work:
@@ -163,12 +165,17 @@ class LanedConv(Op):
         elif is_depthwise(self.shape):
             made = depthwise_calls(self.shape, *places, self.activation)
         else:
-            made = conv_calls(self.shape, *places, residual, self.activation, workspace)
+            made = conv_calls(self.shape, *places, residual, self.activation, workspace, filters.dtype)
         return [*frame, *made.calls]
 
 
 def pack_filters(shape: ConvShape, n: int, tile: int, filters: np.ndarray, scale: np.ndarray | None) -> np.ndarray:
-    """Filters ``[k, c / groups, r, s]``, times `scale` ``[k]``, in the order in which the layer's kernel reads them."""
+    """Filters ``[k, c / groups, r, s]``, times `scale` ``[k]``, in the order in which the layer's kernel reads them.
+
+    Half precision stays as it is where a direct convolution reads the very numbers; elsewhere they become floats.
+    """
+    if tile or scale is not None or is_depthwise(shape) or shape.target.has_blocks:
+        filters = converted(filters, np.dtype(shape.dtype))
     if tile:
         return pack_winograd(Winograd(shape, n, tile), filters, scale)
     return (pack_depthwise if is_depthwise(shape) else pack_conv)(shape, filters, scale)

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 
 from cgraph.ir.graph import Op
+from cgraph.ir.half import converted
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.calls.activation import NONE, Activation
@@ -52,7 +53,7 @@ class PackedMatmul(Op):
 
     Operands
         x: floats ``[..., m, k]``
-        panels: `y` as `pack_b` makes it
+        panels: `y` as `pack_b` makes it, perhaps in half precision
         addend: of the result's shape
     Fields
         k, n, tile: sizes of `y`, and of its panels
@@ -64,6 +65,7 @@ class PackedMatmul(Op):
     tile: GemmTile
     has_addend: bool = False
     activation: Activation = NONE
+    takes_halves = True
 
     @property
     def name(self) -> str:
@@ -73,16 +75,16 @@ class PackedMatmul(Op):
         return Spec((*x.shape[:-1], self.n), x.dtype)
 
     def meaning(self, x, panels, *addend):
-        y = unpacked(panels, (self.k, self.n), partial(in_panels, tile=self.tile))
+        y = unpacked(converted(panels, x.dtype), (self.k, self.n), partial(in_panels, tile=self.tile))
         return activated(sum(addend, np.matmul(x, y)), self.activation)
 
     def work(self, target: Target, x: Spec, panels: Spec, *addend: Spec) -> Work:
         def calls(out: View, x: View, panels: View, *addend: View, workspace: View | None = None) -> list[Call]:
-            y = self.panels(panels.at, x.dtype)
+            y = self.panels(panels.at, panels.dtype)
             return with_addend(target, self.activation, out, x, y, *addend, workspace=workspace)
 
         def exact(out: View, x: View, panels: View, *addend: View) -> int:
-            return addend_nbytes(target, out, x, self.panels(panels.at, x.dtype), *addend)
+            return addend_nbytes(target, out, x, self.panels(panels.at, panels.dtype), *addend)
 
         return Work(calls, self.workspace_nbytes(target, x), strided=True, exact=exact)
 

@@ -35,6 +35,7 @@ class SlicedConv(Op):
 
     conv: LanedConv
     panels: tuple[int, ...]
+    takes_halves = True
 
     @property
     def name(self) -> str:
@@ -88,7 +89,7 @@ class SlicedConv(Op):
                 plan, is_there = self.transformed[i], i > 0 and is_one_block
                 made += winograd_calls(plan, *places, workspace, is_there).calls
             else:
-                made += conv_calls(shape, *places).calls
+                made += conv_calls(shape, *places, held=part.dtype).calls
             first += shape.k
         return made
 
@@ -113,6 +114,7 @@ class SlicedMatmul(Op):
     matmul: PackedMatmul
     columns: tuple[int, ...]
     name = "matmul"
+    takes_halves = True
 
     def infer(self, x: Spec, *rest: Spec) -> Spec:
         return self.matmul.infer(x, rest[0])

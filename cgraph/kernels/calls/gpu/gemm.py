@@ -55,7 +55,7 @@ def product_calls(
     if cut.parts == 1:
         return [product_call(x, cut, x.out, 0, bias, activation)]
     size = x.count * x.m * x.n
-    parts = Operand(room(workspace, product_nbytes(x)), x.m * x.n, x.n, 1, x.out.itemsize)
+    parts = Operand(room(workspace, product_nbytes(x)), x.m * x.n, x.n, 1, x.out.dtype)
     join = JOIN.call(
         (x.dtype, bias is not None), -(-size // THREADS),
         m=x.m, n=x.n, size=size, parts=cut.parts, x=parts.at, **result(x.out, bias, activation),

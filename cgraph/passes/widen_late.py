@@ -1,0 +1,31 @@
+"""What is held in half precision is moved before it becomes float32."""
+
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.half import FLOAT32, HALVES
+from cgraph.ir.roots import Roots
+from cgraph.ops.arithmetic import Cast, astype
+from cgraph.ops.shape import Reshape
+from cgraph.ops.slicing import Slice
+from cgraph.ops.take import Take
+from cgraph.passes.rewrite import rewrite
+
+
+def widen_late(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Elements are taken in half precision and widened afterwards: the same values, as many nodes, fewer bytes.
+
+    Transposes and broadcasts stay behind the widening, where products look for them.
+    """
+    graph = Roots.of(outputs)
+    if not graph.has(Cast) or not any(map(is_widening, graph.order)):
+        return outputs
+    return rewrite(graph, [(Take, moved_first), (Reshape, moved_first), (Slice, moved_first)])
+
+
+def moved_first(node: Node) -> Node | None:
+    """move(widen(x), ...) -> widen(move(x, ...))"""
+    wide, *others = node.operands
+    return astype(apply(node.op, wide.operands[0], *others), FLOAT32) if is_widening(wide) else None
+
+
+def is_widening(node: Node) -> bool:
+    return isinstance(node.op, Cast) and node.dtype == FLOAT32 and node.operands[0].dtype in HALVES

@@ -1,0 +1,151 @@
+"""float16 and bfloat16 hold values: all of them, rounded once, the same on every target; nothing computes in them."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.errors import DTypeError, InputError
+from cgraph.ir.half import BFLOAT16, converted
+from tests.support.kernels import TARGETS
+
+PEERS = {"float16": np.dtype("float16"), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
+ALL = np.arange(1 << 16, dtype=np.uint16)
+INTEGERS = ("bool", "int8", "uint8", "int16", "uint16", "int32", "int64", "uint64")
+BESIDE = (0, 1, 0xFFF, 0x1000, 0x1001, 0x7FFF, 0x8000, 0x8001)  # bits below the last that is held
+
+
+def on(target: str, nodes, inputs) -> cg.Function:
+    return cg.compile(nodes, inputs, engine=CpuEngine(target=target, poison=True))
+
+
+def bits(x: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(x).view(np.uint16)
+
+
+def floats(dtype: str) -> np.ndarray:
+    """Each number that half precision holds, what lies just beside it and halfway to the next, and any bits."""
+    exact = np.concatenate([ALL.view(peer).astype("float32") for peer in PEERS.values()]).view(np.uint32)
+    anything = np.random.default_rng(0).integers(0, 1 << 32, 50_000, dtype=np.uint32)
+    beside = (exact[:: 1 + i] + np.uint32(n) for i, n in enumerate(BESIDE))
+    singles = np.concatenate([*beside, anything]).view(np.float32)
+    if dtype == "float32":
+        return singles
+    with np.errstate(all="ignore"):
+        x = singles[::3].astype("float64")
+        ends = [1e308, -1e308, 5e-324, -5e-324, np.inf, -np.inf, np.nan]
+        return np.concatenate([x, x * (1 + 2.0**-40), x * (1 - 2.0**-40), ends])
+
+
+@pytest.mark.parametrize("dtype", PEERS)
+def test_all_numbers_widen_as_the_peer_says_on_every_target(dtype):
+    x, given = cg.Var(ALL.shape, dtype), ALL.view(PEERS[dtype])
+    with np.errstate(invalid="ignore"):
+        want = given.astype("float32")
+    number = ~np.isnan(want)
+    nodes = [x.astype("float32"), x[::3].astype("float64"), x.astype("float32")[5:9] * 2]
+    found = [on(target, nodes, [x])(given) for target in TARGETS]
+    np.testing.assert_array_equal(found[0][0][number].view(np.uint32), want[number].view(np.uint32))
+    assert np.isnan(found[0][0][~number]).all()
+    np.testing.assert_array_equal(found[0][1][number[::3]], want[::3][number[::3]])
+    for others in found[1:]:
+        assert all(a.tobytes() == b.tobytes() for a, b in zip(others, found[0]))
+
+
+@pytest.mark.parametrize("source", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", PEERS)
+def test_numbers_are_rounded_once_on_every_target(dtype, source):
+    given = floats(source)
+    x = cg.Var(given.shape, source)
+    nodes = [x.astype(dtype), x.astype(dtype).astype(source), x[::5].astype(dtype)]
+    found = [on(target, nodes, [x])(given) for target in TARGETS]
+    for others in found[1:]:
+        assert all(a.tobytes() == b.tobytes() for a, b in zip(others, found[0]))
+    held, back, strided = found[0]
+    number = ~np.isnan(given)
+    np.testing.assert_array_equal(
+        bits(held)[number], bits(cg.compile(nodes[0], [x], engine="reference")(given))[number]
+    )
+    assert np.isnan(back[~number]).all() and held.dtype == nodes[0].dtype
+    np.testing.assert_array_equal(bits(strided), bits(held)[::5])
+    if source == "float32" or dtype == "float16":  # the peer rounds float64 to bfloat16 twice
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(bits(held)[number], bits(given.astype(PEERS[dtype]))[number])
+
+
+def test_float64_halfway_to_the_next_bfloat16_but_for_one_bit_is_not_rounded_twice():
+    above, below = 1 + 2.0**-8 + 2.0**-40, 1 + 2.0**-8 - 2.0**-40
+    held = cg.Const([above, below, -above, -below], "bfloat16").astype("float64").eval()
+    assert held.tolist() == [1 + 2.0**-7, 1, -1 - 2.0**-7, -1]
+
+
+@pytest.mark.parametrize("integer", INTEGERS)
+@pytest.mark.parametrize("dtype", PEERS)
+def test_whole_numbers_go_in_and_out_as_the_reference_says(dtype, integer):
+    given = np.random.default_rng(1).integers(0, 1 << 63, 500).astype(integer)
+    x, y = cg.Var(given.shape, integer), cg.Var(ALL.shape, dtype)
+    for node, var, value in ((x.astype(dtype), x, given), (y.astype(integer), y, ALL.view(PEERS[dtype]))):
+        want = cg.compile(node, [var], engine="reference")(value).tobytes()
+        assert all(on(target, node, [var])(value).tobytes() == want for target in TARGETS)
+
+
+@pytest.mark.parametrize("dtype", PEERS)
+def test_what_moves_values_takes_them_as_they_are(dtype):
+    given = bits(np.random.default_rng(2).normal(size=(6, 10)).astype(PEERS[dtype]))
+    x, places = cg.Var((6, 10), dtype), cg.Const(np.array([4, 0, 0]))
+    moved = [x.T, x.reshape(4, 15)[1:3], cg.take(x, places, axis=1), cg.broadcast_to(x[:1], (5, 10)), x[::-1, ::2]]
+    want = [given.T, given.reshape(4, 15)[1:3], given[:, [4, 0, 0]], np.tile(given[:1], (5, 1)), given[::-1, ::2]]
+    for engine in ("cpu", "reference", "cuda-sim"):
+        for got, expected in zip(cg.compile(moved, [x], engine=engine)(given.view(PEERS[dtype])), want, strict=True):
+            np.testing.assert_array_equal(bits(np.asarray(got)), expected)
+
+
+@pytest.mark.parametrize("dtype", PEERS)
+def test_functions_of_one_or_two_widen_and_everything_else_refuses(dtype):
+    x = cg.Var((3, 3), dtype, "x")
+    assert {node.dtype.name for node in (x + x, x * 2, cg.sin(x), abs(x), x @ x, x < 1.5)} == {"float32", "bool"}
+    assert (x + np.float64(1)).dtype == np.float64 and np.concatenate([x, x]).dtype == np.float32
+    assert {f(x, 0).dtype for f in (cg.cumsum, cg.mean, cg.var, cg.softmax)} == {np.dtype("float32")}
+    for refused in (cg.sum, cg.sort, cg.max, cg.argmin):
+        with pytest.raises(DTypeError, match=r"held, not computed with; x.astype\('float32'\)"):
+            refused(x, 0)
+
+
+def test_bfloat16_arrays_of_the_package_and_bits_are_one_thing():
+    given = np.array([1.5, -2, np.inf], ml_dtypes.bfloat16)
+    x = cg.Var((3,), "bfloat16", "x")
+    function = cg.compile(x, [x])
+    assert cg.Var((3,), ml_dtypes.bfloat16).spec == x.spec and str(x.spec) == "bfloat16[3]"
+    for value in (given, given.view(BFLOAT16), [1.5, -2.0, float("inf")]):
+        assert function(value).view(ml_dtypes.bfloat16).tolist() == given.tolist()
+    assert function(given)["bfloat16"].tolist() == [0x3FC0, 0xC000, 0x7F80]
+    assert x.assign(given).value.tobytes() == given.tobytes()
+    for wrong in (given.astype("float16"), given.view("uint16"), given.astype("float32")):
+        with pytest.raises(InputError, match=r"x bfloat16\[3\]"):
+            function(wrong)
+
+
+@pytest.mark.parametrize("dtype", PEERS)
+def test_a_gradient_passes_through_rounding(dtype):
+    x = cg.Var((4,), "float32").assign(np.array([1, 2, 3, 4], "float32"))
+    held = x.astype(dtype)
+    y = cg.sum(held.T.astype("float32") * 3.5 + held.reshape(2, 2).ravel().astype("float32") ** 2)
+    for wanted in (x, held):
+        assert cg.gradient(y, [wanted])[0].eval().tolist() == [5.5, 7.5, 9.5, 11.5]
+
+
+@pytest.mark.parametrize("dtype", PEERS)
+def test_a_saved_function_takes_and_gives_them(dtype, tmp_path):
+    x = cg.Var((5,), dtype, "x")
+    function, given = cg.compile((x + 1).astype(dtype), [x]), np.arange(5).astype(PEERS[dtype])
+    function.save(tmp_path / "saved")
+    loaded = cg.load(tmp_path / "saved", in_memory=True)
+    assert loaded(given).tobytes() == function(given).tobytes() == (given + PEERS[dtype].type(1)).tobytes()
+
+
+def test_conversion_of_an_array_leaves_it_alone():
+    x = np.array([[1.0, 2.0], [3.0, 4.0]], "float32").T
+    held = converted(x, BFLOAT16)
+    assert held.shape == (2, 2) and converted(held, x.dtype).tolist() == x.tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    assert converted(x, x.dtype) is x
