@@ -1,4 +1,4 @@
-"""Fourier transforms of complex numbers, and of real ones by the half that says all. Pairs of floats: `cgraph.ops.fft`.
+"""Fourier transforms of complex numbers, and of real ones by the half that says all.
 
 Each op runs as one Python call into SciPy, in the operand's precision, on one thread. Gradients follow the convention
 of `cgraph.ops.complex`, by which that of a transform is the transform itself, not its inverse.

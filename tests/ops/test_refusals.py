@@ -10,7 +10,7 @@ from cgraph.ir.graph import apply
 from cgraph.kernels.calls.regions import Grid
 from cgraph.ops.arithmetic import Add
 from cgraph.ops.compare import Where
-from cgraph.ops.fft import Irfft
+from cgraph.ops.fourier import InverseRealFourier as INVERSE
 from cgraph.ops.join import Concat
 from cgraph.ops.quantise import Dequantize, Quantize
 from cgraph.ops.regions import RoiAlign
@@ -24,6 +24,7 @@ FOUR, BOXES, ZERO = cg.Var((4,), "float64", "four"), cg.Var((7, 4), "float64", "
 
 
 BYTES, BYTE = cg.Var((3, 4), "int8", "bytes"), np.dtype("int8")
+HALF = cg.Var((3,), "complex64", "half")
 SEVEN, ZERO_NODE, ROI = cg.Var((7,)), cg.Const(ZERO), RoiAlign((2, 2), Grid("cells", 2, (1.0,)))
 
 
@@ -47,8 +48,8 @@ REFUSED = {
     "einsum: a new letter": (lambda: cg.einsum("ij->k", X), ShapeError, "repeats a letter or names one"),
     "einsum: a letter twice": (lambda: cg.einsum("ij->ii", X), ShapeError, "repeats a letter or names one"),
     "tensordot": (lambda: cg.tensordot(X, Y, ((0,), (0,))), ShapeError, "differ"),
-    "too few for real numbers": (lambda: apply(Irfft(8), cg.Var((3, 2))), ShapeError, "from 5 complex ones"),
-    "no real number": (lambda: apply(Irfft(0), cg.Var((1, 2))), ShapeError, "0 real numbers"),
+    "too few for real numbers": (lambda: apply(INVERSE(0, 8, "ortho"), HALF), ShapeError, "from 5 complex ones"),
+    "no real number": (lambda: apply(INVERSE(0, 0, "ortho"), HALF[:1]), ShapeError, "0 real numbers"),
     "an index of too many axes": (lambda: X[0, 0, 0], ShapeError, "index with 3 axes"),
     "an index with two ellipses": (lambda: X[..., 0, ...], ShapeError, "index with 1 axes"),
     "arrays of too many axes": (lambda: X[[0], [0], [0]], ShapeError, "index with 3 axes"),
