@@ -4,6 +4,7 @@ Source: tensorflow/lite/kernels (quantization_util.cc, common.h and the kernels'
 decide single quanta; each operator is compared with those kernels bit for bit in tests/formats/test_tflite_bytes.py.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -90,28 +91,14 @@ def bounds_of(c: Context, activation: int | None = None) -> Bounds:
     return max(0, low) if low is not None else 0, min(MOST, high) if high is not None else MOST
 
 
-def looked_up(c: Context, meaning: Any) -> Value:
-    """What a function makes of each of the 256 bytes of operand 0, given the file's numbers less their zero point.
-
-    Parameters
-        meaning: whole numbers, -255 to 255, as whole numbers less the result's zero point
-    """
-    x = c[0]
-    numbers = np.arange(256) - x.bytes.zero
-    table = np.clip(meaning(numbers) + c.result.zero, 0, MOST).astype("uint8")
-    return Value(cg.take(table, cg.astype(x.node, "int32")), first=x.first)
-
-
-def of_floats(c: Context, function: Any) -> Value:
-    """A function of floats by a table, rounded as TFLite fills its tables: to float32 each time, halves away from zero.
+def of_floats(c: Context, function: Callable[[np.ndarray], np.ndarray]) -> Value:
+    """A function of floats by a table of 256 bytes, filled as TFLite does: rounded to float32 each time.
 
     The function gets float64, so that its own rounding is the only one.
     """
-    scale, inverse = c[0].bytes.scale, np.float32(1) / c.result.scale
-
-    def meaning(numbers: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            found = np.float32(function((scale * numbers.astype("float32")).astype("float64")))
-            return np.clip(nearest(found * inverse), -FAR, FAR).astype("int64")
-
-    return looked_up(c, meaning)
+    x = c[0]
+    with np.errstate(over="ignore"):
+        numbers = x.bytes.scale * (np.arange(256) - x.bytes.zero).astype("float32")
+        found = np.float32(function(numbers.astype("float64"))) * (np.float32(1) / c.result.scale)
+    table = np.clip(np.clip(nearest(found), -FAR, FAR) + c.result.zero, 0, MOST).astype("uint8")
+    return Value(cg.take(table, cg.astype(x.node, "int32")), first=x.first)

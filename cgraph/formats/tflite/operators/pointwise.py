@@ -7,7 +7,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import Context, operator
-from cgraph.formats.tflite.fixed import as_bytes, bounds_of, centred, looked_up, of_floats, parts_of, scaled
+from cgraph.formats.tflite.fixed import as_bytes, bounds_of, centred, of_floats, parts_of, scaled
 from cgraph.formats.tflite.value import Value
 from cgraph.ir.graph import Node
 
@@ -125,10 +125,10 @@ def unary(c: Context) -> Value:
     if c.kind in BOUNDED:
         x = scaled(centred(c[0]), c[0].bytes.scale / c.result.scale)
         return Value(as_bytes(x, c.result, bounds_of(c, BOUNDED[c.kind])), first=c[0].first)
-    return looked_up(c, hard_swish(c)) if c.kind == "HARD_SWISH" else of_floats(c, CURVES[c.kind])
+    return Value(hard_swish(c), first=c[0].first) if c.kind == "HARD_SWISH" else of_floats(c, CURVES[c.kind])
 
 
-def hard_swish(c: Context) -> Callable[[np.ndarray], np.ndarray]:
+def hard_swish(c: Context) -> Node:
     """x * relu6(x + 3) / 6 in numbers of 16 bits, 7 of them behind the point of `x`."""
     fine = np.float32(1 / 128) * c[0].bytes.scale
     (out, left), (slope, up) = (
@@ -136,36 +136,31 @@ def hard_swish(c: Context) -> Callable[[np.ndarray], np.ndarray]:
     )
     if left > 0:
         raise FormatError("the result's scale is too small for its operand's")
-
-    def meaning(numbers: np.ndarray) -> np.ndarray:
-        x = (numbers * 128).astype("int64")
-        y = high16(x, short(out))
-        share = high16(saturated(x << (up - 1)) if up > 0 else x, short(slope))
-        share = saturated(share << 1) if up > 0 else divided(share, -up)
-        share = (share + (1 << 15)) >> 1
-        product = share * y
-        return divided(np.sign(product) * (np.abs(product) >> 15), -left)
-
-    return meaning
+    x = centred(c[0]) * np.int32(128)
+    share = saturated(x * np.int32(1 << min(up - 1, 8))) if up > 0 else x  # 8: all but 0 is at its end then
+    share = high16(share, slope)
+    share = saturated(share * np.int32(2)) if up > 0 else divided(share, -up)
+    share = cg.right_shift(share + np.int32(1 << 15), np.int32(1))
+    product = share * high16(x, out)
+    magnitude = cg.right_shift(cg.abs(product), np.int32(15))
+    return as_bytes(divided(cg.where(cg.less(product, 0), -magnitude, magnitude), -left), c.result)
 
 
-def short(factor: int) -> int:
-    """A factor of 31 bits in 15."""
-    return min((factor + (1 << 15)) >> 16, 2**15 - 1)
+def saturated(x: Node) -> Node:
+    """Within 16 bits."""
+    return cg.clip(x, np.int32(-(2**15)), np.int32(2**15 - 1))
 
 
-def saturated(x: np.ndarray) -> np.ndarray:
-    return np.clip(x, -(2**15), 2**15 - 1)
+def high16(x: Node, factor: int) -> Node:
+    """``x * factor / 2**31``, halves upwards, with the factor's upper 15 bits."""
+    short = np.int32(min((factor + (1 << 15)) >> 16, 2**15 - 1))
+    return cg.right_shift(x * short + np.int32(1 << 14), np.int32(15))
 
 
-def high16(x: np.ndarray, y: int) -> np.ndarray:
-    """``x * y / 2**15``, halves upwards."""
-    return (x * y + (1 << 14)) >> 15
-
-
-def divided(x: np.ndarray, places: int) -> np.ndarray:
+def divided(x: Node, places: int) -> Node:
     """``x / 2**places``, halves away from zero."""
-    return np.sign(x) * ((np.abs(x) + ((1 << places) >> 1)) >> places)
+    magnitude = cg.right_shift(cg.abs(x) + np.int32((1 << places) >> 1), np.int32(places))
+    return cg.where(cg.less(x, 0), -magnitude, magnitude)
 
 
 @operator("GELU")
