@@ -28,6 +28,21 @@ def test_operators_compute_what_the_reference_kernels_do(name):
         np.testing.assert_allclose(x, y, rtol=2e-5, atol=2e-5)
 
 
+DYNAMIC = [name for name in CASES if name.endswith("_of_bytes")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_floats_with_filters_of_bytes_are_added_up_as_bytes(name):
+    net, outputs, values = model_of(name)
+    model = net.bytes(*outputs)
+    found = load(model)
+    kinds = {x.op.name for x in post_order(list(found.outputs))}
+    assert kinds & {"integer_conv", "integer_matmul"} and not kinds & {"conv2d", "matmul"}
+    for x, y in zip(found.compile()(*values), reference(model, *values), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-6)
+
+
 def test_every_operator_has_a_case():
     assert OPERATORS.keys() <= {kind for kind, _ in CASES.values()} | {"SHAPE", "QUANTIZE"}
 

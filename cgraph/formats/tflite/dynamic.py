@@ -8,23 +8,39 @@ import numpy as np
 
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.fixed import halves_away
+from cgraph.formats.tflite.value import SIGN
 from cgraph.ir.graph import Node
+from cgraph.record import Record
 
 LOW, HIGH = -128.0, 127.0
 
 
-def symmetric(x: Node, axes: tuple[int, ...]) -> tuple[Node, Node]:
-    """Floats as whole numbers from -127 to 127, and what those are multiples of: one for each rest of the axes."""
+class Dynamic(Record, eq=False):
+    """Floats as bytes.
+
+    Fields
+        numbers: uint8
+        zero: int32, the byte that means 0; one for each rest of the axes
+        scale: float32, likewise
+    """
+
+    numbers: Node
+    zero: Node
+    scale: Node
+
+
+def symmetric(x: Node, axes: tuple[int, ...]) -> Dynamic:
+    """Floats as multiples of the 127th part of the largest magnitude along axes."""
     most = cg.max(cg.abs(x), axis=axes, keepdims=True)
     none = cg.equal(most, 0.0)
     numbers = halves_away(x * cg.where(none, np.float32(0), np.float32(HIGH) / most))
-    return whole(numbers, -HIGH), cg.where(none, np.float32(1), most / np.float32(HIGH))
+    zero = cg.full(most.shape, SIGN, "int32")
+    return Dynamic(as_bytes(numbers, -HIGH), zero, cg.where(none, np.float32(1), most / np.float32(HIGH)))
 
 
-def asymmetric(x: Node, axes: tuple[int, ...]) -> tuple[Node, Node]:
-    """Floats as whole numbers around a zero point, which is subtracted already, and what those are multiples of.
-
-    The range is widened to 0; its end that rounds better decides the zero point.
+def asymmetric(x: Node, axes: tuple[int, ...]) -> Dynamic:
+    """Floats as multiples of the 255th part of their range along axes, widened to 0; the end that rounds better decides
+    the zero point.
     """
     low = cg.astype(cg.minimum(cg.min(x, axis=axes, keepdims=True), np.float32(0)), "float64")
     high = cg.astype(cg.maximum(cg.max(x, axis=axes, keepdims=True), np.float32(0)), "float64")
@@ -35,8 +51,18 @@ def asymmetric(x: Node, axes: tuple[int, ...]) -> tuple[Node, Node]:
     zero = cg.where(none, 0.0, cg.clip(halves_away(zero), LOW, HIGH))
     scale = cg.astype(scale, "float32")
     numbers = halves_away(cg.astype(zero, "float32") + x * (np.float32(1) / scale))
-    return whole(numbers, LOW) - cg.astype(zero, "int32"), scale
+    return Dynamic(as_bytes(numbers, LOW), cg.astype(zero, "int32") + np.int32(SIGN), scale)
 
 
-def whole(numbers: Node, low: float) -> Node:
-    return cg.astype(cg.clip(numbers, low, HIGH), "int32")
+def as_bytes(numbers: Node, low: float) -> Node:
+    return cg.astype(cg.clip(numbers, low, HIGH) + np.float32(SIGN), "uint8")
+
+
+def framed(x: Dynamic, pad: tuple[int, ...]) -> Node:
+    """Images of bytes in a frame of their zero points."""
+    top, left, bottom, right = pad
+    if not any(pad):
+        return x.numbers
+    widths = [(top, bottom), (left, right)]
+    inside = np.pad(np.ones((1, 1, *x.numbers.shape[2:]), "bool"), [(0, 0), (0, 0), *widths])
+    return cg.where(inside, cg.pad(x.numbers, [(0, 0), (0, 0), *widths]), cg.astype(x.zero, "uint8"))

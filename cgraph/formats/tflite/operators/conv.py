@@ -1,12 +1,14 @@
 """Convolutions, their transposes, and pooling over windows."""
 
+from math import prod
+
 import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import Context, operator
 from cgraph.formats.tflite.context import images as made
-from cgraph.formats.tflite.dynamic import asymmetric, symmetric
+from cgraph.formats.tflite.dynamic import asymmetric, framed, symmetric
 from cgraph.formats.tflite.fixed import as_bytes, bounds_of, centred, parts_of
 from cgraph.formats.tflite.value import SIGN, Value
 from cgraph.ir.graph import Node, apply
@@ -14,6 +16,7 @@ from cgraph.kernels.calls.conv8 import Result
 from cgraph.ops.conv import Conv2d
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.integer import IntegerConv, PixelSum
+from cgraph.record import replace
 
 SAME, VALID = 0, 1
 Pads = tuple[int, int, int, int]
@@ -73,22 +76,33 @@ def convolved(c: Context, x: Node, f: Node, groups: int) -> Value:
     pad = padding(c, x.shape[2:], reach(f.shape[2:], dilation), stride)
     if c.is_quantised:
         return made(convolved_bytes(c, x, f, Conv2d(stride, pad, dilation, groups)))
-    options = {"stride": stride, "pad": pad, "dilation": dilation, "groups": groups}
-    y = dynamic_conv(c, x, f, options) if c[1].quantised is not None else cg.conv2d(x, f, **options)
+    if c[1].quantised is not None:
+        y = dynamic_conv(c, x, f, Conv2d(stride, pad, dilation, groups))
+    else:
+        y = cg.conv2d(x, f, stride=stride, pad=pad, dilation=dilation, groups=groups)
     return made(c.activated(biased(c, 2, y)))
 
 
-def dynamic_conv(c: Context, x: Node, f: Node, options: dict) -> Node:
-    """Floats, quantised image by image, with filters of int8; sums in float64, which holds each exactly."""
-    weights, _ = constant_filters(c, f)
-    if not c[1].bytes.is_signed or x.dtype != np.float32:
-        raise FormatError(f"{x.dtype} with filters of uint8 is not supported")
-    by_filter = c[1].bytes.scales.reshape((-1, 1, 1))
-    numbers, scale = (symmetric if by_filter.size == 1 else asymmetric)(x, (1, 2, 3))
-    c.known.allowance.spend("it", nbytes=8 * weights.size)
-    total = cg.conv2d(cg.astype(numbers, "float64"), weights.astype("float64"), **options)
+def dynamic_conv(c: Context, x: Node, f: Node, op: Conv2d) -> Node:
+    """Floats, quantised image by image, with filters of int8: exact sums, less what the zero point adds."""
+    weights, by_filter = dynamic_filters(c, x, f), c[1].bytes.scales.reshape((-1, 1, 1))
+    found = (symmetric if by_filter.size == 1 else asymmetric)(x, (1, 2, 3))
+    c.known.allowance.spend("it", nbytes=prod(x.shape[2:]) + 2 * sum(op.pad) * sum(x.shape[2:]) + sum(op.pad) ** 2)
+    constants = weights, np.zeros(len(weights), "int32"), np.zeros((2, len(weights)), "int32")
+    op, images = replace(op, pad=(0, 0, 0, 0)), framed(found, op.pad)
+    total = apply(IntegerConv(op, 0, Result("i4")), images, *(Const(y, copy=False) for y in constants))
+    total = total - found.zero * weights.sum((1, 2, 3), dtype="int32").reshape((-1, 1, 1))
     total = cg.astype(total, "float32")
-    return total * by_filter * scale if by_filter.size > 1 and c.kind == "CONV_2D" else total * (by_filter * scale)
+    if by_filter.size > 1 and c.kind == "CONV_2D":
+        return total * by_filter * found.scale
+    return total * (by_filter * found.scale)
+
+
+def dynamic_filters(c: Context, x: Node, f: Node) -> np.ndarray:
+    """Filters of int8 for floats."""
+    if x.dtype != np.float32 or not c[1].bytes.is_signed:
+        raise FormatError(f"{x.dtype} with filters of uint8 is not supported")
+    return constant_filters(c, f)[0]
 
 
 def convolved_bytes(c: Context, x: Node, f: Node, op: Conv2d) -> Node:

@@ -9,7 +9,7 @@ from cgraph.formats.names import cg
 from cgraph.formats.tflite.context import Context, operator
 from cgraph.formats.tflite.dynamic import asymmetric, symmetric
 from cgraph.formats.tflite.fixed import as_bytes, bounds_of, centred, parts_of, scaled
-from cgraph.formats.tflite.operators.conv import bias_of, constant_filters
+from cgraph.formats.tflite.operators.conv import bias_of, constant_filters, dynamic_filters
 from cgraph.ir.graph import Node, apply
 from cgraph.kernels.calls.conv8 import Result
 from cgraph.ops.leaf import Const
@@ -35,14 +35,14 @@ def fully_connected(c: Context) -> Node:
 
 
 def dynamic_product(c: Context, x: Node, w: Node) -> Node:
-    """Floats, quantised row by row, with weights of int8."""
-    weights, _ = constant_filters(c, w)
-    if not c[1].bytes.is_signed or x.dtype != np.float32:
-        raise FormatError(f"{x.dtype} with weights of uint8 is not supported")
-    numbers, scale = (asymmetric if c.option("asymmetric") else symmetric)(x, (1,))
-    c.known.allowance.spend("it", nbytes=4 * weights.size)
-    total = cg.astype(cg.matmul(numbers, weights.astype("int32")), "float32")
-    return total * (scale * c[1].bytes.scales)
+    """Floats, quantised row by row, with weights of int8: exact sums, less what the zero point adds."""
+    weights = dynamic_filters(c, x, w)
+    found = (asymmetric if c.option("asymmetric") else symmetric)(x, (1,))
+    count = weights.shape[1]
+    constants = weights, np.zeros(count, "int32"), np.zeros((2, count), "int32")
+    total = apply(IntegerMatmul(0, Result("i4")), found.numbers, *(Const(y, copy=False) for y in constants))
+    total = total - found.zero * weights.sum(0, dtype="int32")
+    return cg.astype(total, "float32") * (found.scale * c[1].bytes.scales)
 
 
 def product_of_bytes(c: Context, x: Node, w: Node) -> Node:
