@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import FormatError
-from cgraph.formats.known import Known
+from cgraph.formats.allowance import Allowance
 from cgraph.formats.names import cg
 from cgraph.formats.tflite.schema import OPTIONS
 from cgraph.formats.tflite.source import Facts
@@ -53,14 +53,14 @@ class Context(Record, eq=False):
         operands: values in the operator's order, None where an optional one is absent
         options: its options as they lie in the file, None where it has none
         results: what the file says of its results
-        known: what reading the file may still cost
+        allowance: what reading the file may still cost
     """
 
     kind: str
     operands: tuple[Value | None, ...]
     options: Table | None
     results: tuple[Facts, ...]
-    known: Known
+    allowance: Allowance
 
     def __getitem__(self, i: int) -> Value:
         """Operand i, which must be there."""
@@ -139,7 +139,7 @@ class Context(Record, eq=False):
             return x.plain.transpose(axes)
         if x.array.dtype == np.float16:
             raise FormatError("filters of float16 are read by DEQUANTIZE alone")
-        self.known.allowance.spend("it", nbytes=x.array.nbytes)
+        self.spend(nbytes=x.array.nbytes)
         return Const(in_c_order(x.array.transpose(axes)), copy=False)
 
     def alike(self, *values: Value | None) -> tuple[list[Node], bool]:
@@ -148,7 +148,7 @@ class Context(Record, eq=False):
         first = any(x.first for x in found) and all(x.ndim <= 4 for x in found)
         for x in found:
             if first and x.array is not None:
-                self.known.allowance.spend("it", nbytes=x.array.nbytes)
+                self.spend(nbytes=x.array.nbytes)
         return [x.images if first else x.plain for x in found], first
 
     def axis(self, axis: int, x: Value) -> int:
@@ -157,6 +157,10 @@ class Context(Record, eq=False):
             raise FormatError(f"axis {axis} is none of {x.ndim}")
         axis %= x.ndim
         return PLACE[axis] if x.first else axis
+
+    def spend(self, nbytes: float = 0, work: float = 0) -> None:
+        """Say what this operator is about to make. FormatError when it is more than its file may cost."""
+        self.allowance.spend("it", nbytes, work)
 
     def activated(self, x: Node) -> Node:
         """What the activation that is part of the operator makes of a result."""

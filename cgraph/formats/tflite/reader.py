@@ -85,7 +85,7 @@ def check_supported(source: Source, places: np.ndarray) -> None:
 
 
 def numbers_of(source: Source, table: Table, field: int) -> list[int]:
-    """Numbers of tensors, each once where they are inputs or outputs of the graph."""
+    """A list of tensors, which are numbers."""
     found = table.vector(field, "int32")
     if found is None:
         return []
@@ -138,7 +138,7 @@ def run(source: Source, places: np.ndarray, values: Values) -> None:
         results = numbers_of(source, table, Operator.OUTPUTS)
         name = source.operator_name(int(table.number(Operator.CODE, "I")))
         try:
-            with made_at(source.name, number):
+            with made_at(source.name, number), np.errstate(all="ignore"):  # scales that overflow are refused
                 found = built(source, table, name, results, values, known)
         except EXPECTED as error:
             kind = PositionError if isinstance(error, PositionError) else FormatError
@@ -152,7 +152,7 @@ def built(source: Source, table: Table, name: str, results: Sequence[int], value
     operands = tuple(value_of(source, values, i) if i >= 0 else None for i in numbers)
     tensors = tuple(source.tensor(i) for i in results)
     check_quantised(name, [x.quantised for x in (*operands, *tensors) if x is not None and x.quantised is not None])
-    context = Context(name, operands, options_of(table, name), tensors, known)
+    context = Context(name, operands, options_of(table, name), tensors, source.allowance)
     made = OPERATORS[name](context)
     listed = [made] if isinstance(made, Node | Value) else made
     if len(listed) != len(results):

@@ -87,10 +87,8 @@ def dynamic_conv(c: Context, x: Node, f: Node, op: Conv2d) -> Node:
     """Floats, quantised image by image, with filters of int8: exact sums, less what the zero point adds."""
     weights, by_filter = dynamic_filters(c, x, f), c[1].bytes.scales.reshape((-1, 1, 1))
     found = (symmetric if by_filter.size == 1 else asymmetric)(x, (1, 2, 3))
-    c.known.allowance.spend("it", nbytes=prod(x.shape[2:]) + 2 * sum(op.pad) * sum(x.shape[2:]) + sum(op.pad) ** 2)
-    constants = weights, np.zeros(len(weights), "int32"), np.zeros((2, len(weights)), "int32")
-    op, images = replace(op, pad=(0, 0, 0, 0)), framed(found, op.pad)
-    total = apply(IntegerConv(op, 0, Result("i4")), images, *(Const(y, copy=False) for y in constants))
+    c.spend(nbytes=prod(x.shape[2:]) + 2 * sum(op.pad) * sum(x.shape[2:]) + sum(op.pad) ** 2)
+    total = sums_of(replace(op, pad=(0, 0, 0, 0)), 0, framed(found, op.pad), weights)
     total = total - found.zero * weights.sum((1, 2, 3), dtype="int32").reshape((-1, 1, 1))
     total = cg.astype(total, "float32")
     if by_filter.size > 1 and c.kind == "CONV_2D":
@@ -112,17 +110,19 @@ def convolved_bytes(c: Context, x: Node, f: Node, op: Conv2d) -> Node:
     bias, factors = bias_of(c, 2, len(weights)), parts_of(np.broadcast_to(scale, len(weights)))
     if not zero:
         result = Result("u1", c.result.zero, *bounds_of(c), fixed="twice")
-        return convolution(c, op, result, x, weights, bias, factors)
-    total = convolution(c, op, Result("i4"), x, weights, bias, factors)
+        constants = (Const(y, copy=False) for y in (weights, bias, factors))
+        return apply(IntegerConv(op, c[0].bytes.zero, result), x, *constants)
     ones = np.ones((op.groups, *weights.shape[1:]), "int8")  # filters around another number add it to each sum
-    c.known.allowance.spend("it", nbytes=ones.nbytes)
-    seen = convolution(c, op, Result("i4"), x, ones, np.zeros(op.groups, "int32"), np.zeros((2, op.groups), "int32"))
-    total = total - cg.repeat(seen, len(weights) // op.groups, axis=1) * np.int32(zero)
+    c.spend(nbytes=ones.nbytes)
+    seen = cg.repeat(sums_of(op, c[0].bytes.zero, x, ones), len(weights) // op.groups, axis=1)
+    total = sums_of(op, c[0].bytes.zero, x, weights) + bias.reshape((-1, 1, 1)) - seen * np.int32(zero)
     return as_bytes(cg.fixed_product(total, *factors.reshape((2, -1, 1, 1))), c.result, bounds_of(c))
 
 
-def convolution(c: Context, op: Conv2d, result: Result, x: Node, *constants: np.ndarray) -> Node:
-    return apply(IntegerConv(op, c[0].bytes.zero, result), x, *(Const(y, copy=False) for y in constants))
+def sums_of(op: Conv2d, zero: int, x: Node, weights: np.ndarray) -> Node:
+    """Bytes less their zero point, times filters, as int32."""
+    unused = np.zeros(len(weights), "int32"), np.ones(len(weights), "float32")  # a bias and scales
+    return apply(IntegerConv(op, zero, Result("i4")), x, *(Const(y, copy=False) for y in (weights, *unused)))
 
 
 def constant_filters(c: Context, f: Node) -> tuple[np.ndarray, int]:
@@ -132,7 +132,7 @@ def constant_filters(c: Context, f: Node) -> tuple[np.ndarray, int]:
         raise FormatError("quantised filters that are computed, empty, or of int8 with a zero point are not supported")
     if quantised.is_signed:
         return f.op.array, 0
-    c.known.allowance.spend("it", nbytes=f.nbytes)
+    c.spend(nbytes=f.nbytes)
     return (f.op.array ^ np.uint8(SIGN)).view("int8"), quantised.zero - SIGN
 
 
@@ -164,7 +164,7 @@ def conv_transpose(c: Context) -> Value:
 def transposed_bytes(c: Context, f: Node, options: dict) -> Node:
     """Sums in float64, which holds each exactly."""
     weights, zero = constant_filters(c, f)
-    c.known.allowance.spend("it", nbytes=8 * weights.size)
+    c.spend(nbytes=8 * weights.size)
     x = cg.astype(centred(c[2], c[2].images), "float64")
     total = cg.astype(cg.conv_transpose2d(x, weights.astype("float64") - zero, **options), "int32")
     bias = bias_of(c, 3, f.shape[1]).reshape((-1, 1, 1))
@@ -193,10 +193,8 @@ def average_of_bytes(c: Context, x: Node, op: Conv2d, window: tuple[int, int]) -
         total, count = apply(PixelSum(), x), np.full((1, 1), window[0] * window[1])
     else:
         size = channels * window[0] * window[1]
-        c.known.allowance.spend("it", nbytes=size, work=size)
-        ones = np.ones((channels, 1, *window), "int8")
-        numbers = np.zeros(channels, "int32"), np.ones(channels, "float32")
-        total = apply(IntegerConv(op, 0, Result("i4")), x, *(Const(y, copy=False) for y in (ones, *numbers)))
+        c.spend(nbytes=size, work=size)
+        total = sums_of(op, 0, x, np.ones((channels, 1, *window), "int8"))
         inside = [taps_inside(*sizes) for sizes in zip(pixels, window, op.stride, op.pad[:2], total.shape[2:])]
         count = np.multiply.outer(*inside)
     count = count.astype("int32")

@@ -38,7 +38,7 @@ def numbers(c: Context) -> Value:
     """Operands: the first number, what is not reached, the step."""
     start, stop, step = (np.reshape(c.constant(i), ()).item() for i in range(3))
     count = max(int(np.ceil((stop - start) / step)), 0)
-    c.known.allowance.spend("it", nbytes=8 * count, work=count)
+    c.spend(nbytes=8 * count, work=count)
     return Value(array=(start + step * np.arange(count)).astype(c.dtypes[0]))
 
 

@@ -39,7 +39,7 @@ def dynamic_product(c: Context, x: Node, w: Node) -> Node:
     weights = dynamic_filters(c, x, w)
     found = (asymmetric if c.option("asymmetric") else symmetric)(x, (1,))
     count = weights.shape[1]
-    constants = weights, np.zeros(count, "int32"), np.zeros((2, count), "int32")
+    constants = weights, np.zeros(count, "int32"), np.ones(count, "float32")
     total = apply(IntegerMatmul(0, Result("i4")), found.numbers, *(Const(y, copy=False) for y in constants))
     total = total - found.zero * weights.sum(0, dtype="int32")
     return cg.astype(total, "float32") * (found.scale * c[1].bytes.scales)

@@ -26,7 +26,7 @@ def sizes_of(c: Context) -> list[int]:
     sizes = c.ints(1)
     if len(sizes) != 2 or min(sizes) < 1:
         raise FormatError(f"images of {sizes} pixels")
-    c.known.allowance.spend("it", nbytes=PLACE * sum(sizes), work=sum(sizes))
+    c.spend(nbytes=PLACE * sum(sizes), work=sum(sizes))
     return sizes
 
 
