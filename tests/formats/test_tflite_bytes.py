@@ -5,6 +5,7 @@ import pytest
 
 from cgraph.engine.reference import evaluate
 from cgraph.formats.tflite import load
+from cgraph.formats.tflite.fixed import parts_of
 from cgraph.formats.tflite.source import Source
 from cgraph.ir.traverse import post_order
 from tests.support.data import shared
@@ -86,6 +87,9 @@ REFUSED = {
     ),
     "a move to another scale": lambda net: net.op("RESHAPE", [net.bytes_in((2, 3)), net.whole(3, 2)], net.made()),
     "an operator without such arithmetic": lambda net: net.op("SIN", [net.bytes_in((2, 3))], net.made()),
+    "a result much finer than its operand": lambda net: net.op(
+        "HARD_SWISH", [net.bytes_in((2, 3), scale=1.0, zero=0)], net.made(scale=1 / 192, zero=0)
+    ),
     "16 bits": lambda net: net.op("TANH", [net.input((2, 3), "int16", scale=0.1)], {"dtype": "int16", "scale": 0.1}),
     "a scale of 0": lambda net: net.op("RELU", [net.bytes_in((2, 3), scale=0.0)], net.made()),
     "a zero point outside": lambda net: net.op("RELU", [net.bytes_in((2, 3), scale=0.1, zero=300)], net.made()),
@@ -102,6 +106,11 @@ REFUSED = {
 def test_what_has_no_arithmetic_here_is_refused(kind):
     net = Quantised("int8", np.random.default_rng(6))
     refused(load, net.bytes(REFUSED[kind](net)))
+
+
+def test_a_scale_that_rounds_to_a_whole_power_keeps_31_bits():
+    assert parts_of([1 - 2.0**-33, 0.5, 0.75, 3.0]).tolist() == [[1 << 30, 1 << 30, 3 << 29, 3 << 29], [1, 0, 0, 2]]
+    assert parts_of([2.0**-40, 2.0**40]).tolist() == [[0, 2**31 - 1], [0, 30]]
 
 
 def test_resnet_8_has_no_difference():

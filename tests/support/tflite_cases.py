@@ -212,6 +212,11 @@ def along_axes(net, kind, rng):
     return *kept, *[net.op(kind, [x, whole(net, *axes)]) for axes in sets]
 
 
+@case("MEAN", "REDUCE_MAX")
+def of_a_value_in_the_files_order(net, kind, rng):
+    return net.op(kind, [net.input(IMAGE), whole(net, 1)], keepdims=True)
+
+
 @case("REDUCE_ANY", "REDUCE_ALL")
 def of_truth_values(net, kind, rng):
     return net.op(kind, [net.input((3, 4), "bool"), whole(net, 1)], "bool")
