@@ -7,8 +7,7 @@ import numpy as np
 from cgraph.ir.graph import Node, public
 from cgraph.ops.compare import where
 from cgraph.ops.elementary import erf, expm1, tanh
-from cgraph.ops.family import Pointwise, unary
-from cgraph.ops.leaf import as_node
+from cgraph.ops.family import Pointwise, real_node, unary
 from cgraph.ops.shape import zeros_like
 
 
@@ -54,20 +53,20 @@ class Softplus(Pointwise):
 @public
 def relu6(x: Any) -> Node:
     """x held between 0 and 6."""
-    return as_node(x).clip(0, 6)
+    return real_node(x).clip(0, 6)
 
 
 @public
 def leaky_relu(x: Any, alpha: float = 0.01) -> Node:
     """x where it is >= 0, else alpha * x."""
-    x = as_node(x)
+    x = real_node(x)
     return where(x >= 0, x, x * alpha)
 
 
 @public
 def elu(x: Any, alpha: float = 1.0) -> Node:
     """x where positive, else alpha * (exp(x) - 1)."""
-    x = as_node(x)
+    x = real_node(x)
     return where(x > 0, x, alpha * expm1(where(x > 0, 0, x)))  # not minimum, which shares its gradient at 0
 
 
@@ -80,14 +79,14 @@ def selu(x: Any, alpha: float = 1.6732632423543772, gamma: float = 1.05070098735
 @public
 def celu(x: Any, alpha: float = 1.0) -> Node:
     """x where positive, else alpha * (exp(x / alpha) - 1)."""
-    x = as_node(x)
+    x = real_node(x)
     return where(x > 0, x, alpha * expm1(where(x > 0, 0, x) / alpha))
 
 
 @public
 def hard_sigmoid(x: Any, alpha: float = 0.2, beta: float = 0.5) -> Node:
     """alpha * x + beta held between 0 and 1."""
-    return (as_node(x) * alpha + beta).clip(0, 1)
+    return (real_node(x) * alpha + beta).clip(0, 1)
 
 
 @public
@@ -111,21 +110,21 @@ def mish(x: Any) -> Node:
 @public
 def softsign(x: Any) -> Node:
     """x / (1 + |x|)."""
-    x = as_node(x)
+    x = real_node(x)
     return x / (1 + abs(x))
 
 
 @public
 def thresholded_relu(x: Any, theta: float = 1.0) -> Node:
     """x where above theta, else 0."""
-    x = as_node(x)
+    x = real_node(x)
     return where(x > theta, x, 0)
 
 
 @public
 def gelu(x: Any, approximate: bool = False) -> Node:
     """x times the normal distribution below x. Source: Hendrycks and Gimpel 2016, arXiv:1606.08415."""
-    x = as_node(x)
+    x = real_node(x)
     if approximate:
         return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
     return 0.5 * x * (1 + erf(x * 0.7071067811865476))
@@ -134,7 +133,7 @@ def gelu(x: Any, approximate: bool = False) -> Node:
 @public
 def prelu(x: Any, slope: Any) -> Node:
     """x where it is >= 0, else slope * x; the slope broadcasts."""
-    x = as_node(x)
+    x = real_node(x)
     return where(x >= 0, x, x * slope)
 
 

@@ -18,7 +18,7 @@ from cgraph.kernels.target import Target
 from cgraph.ops.arithmetic import astype, floor, maximum, minimum
 from cgraph.ops.compare import logical_and
 from cgraph.ops.elementary import exp, log
-from cgraph.ops.family import common_dtype, float_dtype
+from cgraph.ops.family import common_dtype, float_dtype, real_node
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import broadcast_to, expand_dims, items, moveaxis, reshape
@@ -106,7 +106,7 @@ def overlap(x: Any, y: Any) -> Any:
 def floats(*xs: Any) -> list[Node]:
     """Operands in one float dtype."""
     dtype = float_dtype(common_dtype(*xs))
-    return [as_node(x, dtype).astype(dtype) for x in xs]
+    return [real_node(as_node(x, dtype)).astype(dtype) for x in xs]
 
 
 @public

@@ -96,6 +96,14 @@ def quotient_dtype(dtype: np.dtype) -> np.dtype:
     return dtype if dtype.kind in "fc" else np.dtype("float64")
 
 
+def real_node(x: Any) -> Node:
+    """The operand as a node. DTypeError for a complex one."""
+    x = as_node(x)
+    if x.dtype.kind == "c":
+        raise DTypeError("it is a function of real numbers; use np.real, np.imag or np.abs of complex ones")
+    return x
+
+
 def real_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype of a complex number's parts; a real dtype itself."""
     return np.dtype(f"float{dtype.itemsize * 4}") if dtype.kind == "c" else dtype

@@ -17,7 +17,7 @@ from cgraph.kernels.kernel import Call, View, contiguous, room
 from cgraph.kernels.target import Target
 from cgraph.ops.arithmetic import reciprocal, square
 from cgraph.ops.elementary import sqrt
-from cgraph.ops.family import common_dtype, float_dtype
+from cgraph.ops.family import common_dtype, float_dtype, real_node
 from cgraph.ops.leaf import as_node
 from cgraph.ops.pad import pad
 from cgraph.ops.power import power
@@ -238,9 +238,9 @@ def check_floats(x: Spec, *others: Spec) -> None:
 
 
 def floats(*xs: Any) -> list[Node]:
-    """Operands in one float dtype."""
+    """Operands in one float dtype; complex ones are refused."""
     dtype = float_dtype(common_dtype(*xs))
-    return [as_node(x, dtype).astype(dtype) for x in xs]
+    return [real_node(as_node(x, dtype)).astype(dtype) for x in xs]
 
 
 @public

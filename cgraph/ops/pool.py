@@ -23,6 +23,7 @@ from cgraph.kernels.calls.window import Window
 from cgraph.kernels.expression import Program, Trace, code_of
 from cgraph.kernels.kernel import Call, View, rooms
 from cgraph.kernels.target import Target
+from cgraph.ops.family import real_node
 from cgraph.ops.leaf import as_node
 from cgraph.ops.window import (
     Sizes,
@@ -294,5 +295,5 @@ def max_pool3d(
 @public
 def global_max_pool(x: Any) -> Node:
     """The largest element of each channel of ``[n, c, ...]``: ``[n, c, 1, ...]``."""
-    x = as_node(x)
+    x = real_node(x)
     return x.max(tuple(range(2, x.ndim)), keepdims=True)

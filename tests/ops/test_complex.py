@@ -173,6 +173,8 @@ REFUSED = {
     "bits": lambda: X & X,
     "an image": lambda: cg.max_pool2d(cg.reshape(X, (1, 1, 3, 3)), 2),
     "a softmax": lambda: cg.softmax(X),
+    "what is made of an order": lambda: cg.elu(X),
+    "a mean of squares": lambda: cg.rms_norm(X, X),
     "a gradient without a seed": lambda: cg.gradient(cg.sum(X), X),
     "a complex number in a real dtype": lambda: cg.full((2,), 1j, "float32"),
     "parts that are complex": lambda: cg.complex(X, X),
