@@ -153,6 +153,15 @@ def test_weights_that_many_operators_turn_are_charged():
     refused(load, net.bytes(x), "bytes while reading")
 
 
+def test_windows_of_an_input_of_any_size_are_charged():
+    """How many elements of each window lie inside is counted while reading."""
+    net = Network()
+    how = {"scale": 0.1, "zero": 0}
+    x = net.input((1, 2**29, 1, 1), "int8", **how)
+    options = {"window_h": 2, "window_w": 1, "stride_h": 1, "stride_w": 1}
+    refused(load, net.bytes(net.op("AVERAGE_POOL_2D", [x], {"dtype": "int8", **how}, **options)), "while reading")
+
+
 def test_long_names_are_read_in_part():
     net, y = small()
     root = net.root(y)

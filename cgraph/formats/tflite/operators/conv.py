@@ -19,6 +19,7 @@ from cgraph.ops.physical.integer import IntegerConv, PixelSum
 from cgraph.record import replace
 
 SAME, VALID = 0, 1
+PLACE, WORD = 64, 8  # bytes in memory of what is found for a row or column, and of a number
 Pads = tuple[int, int, int, int]
 
 
@@ -195,6 +196,8 @@ def average_of_bytes(c: Context, x: Node, op: Conv2d, window: tuple[int, int]) -
         size = channels * window[0] * window[1]
         c.spend(nbytes=size, work=size)
         total = sums_of(op, 0, x, np.ones((channels, 1, *window), "int8"))
+        rows, columns = total.shape[2:]
+        c.spend(nbytes=PLACE * (rows + columns) + 2 * WORD * rows * columns, work=rows * columns)
         inside = [taps_inside(*sizes) for sizes in zip(pixels, window, op.stride, op.pad[:2], total.shape[2:])]
         count = np.multiply.outer(*inside)
     count = count.astype("int32")
