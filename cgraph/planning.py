@@ -66,7 +66,7 @@ class Compiled(Record):
     layout: Layout
     usage: Usage
     plan: Plan
-    views: dict[Node, Any]
+    views: Mapping[Node, Any]
     order: str = "depth_first"
 
     @property
@@ -226,8 +226,9 @@ def plan_graph(
     for node in best.layout.steps:
         if isinstance(node.op, Stream):
             check_stream(node, target)
-    places = best.layout.place(best.usage, plan)
+    places: Mapping[Node, Any] = best.layout.place(best.usage, plan)
     if len(best.layout.steps) <= MOST_REPLAYED:
+        places = dict(places)
         workspaces = {node: best.usage.offset(plan, i) for node, i in best.layout.workspace_of.items()}
         check_replay(best.layout.steps, places, best.layout.works, workspaces, plan.nbytes, ends, always)
     return Compiled(ends[:split], ends[split:], tuple(updates), best.layout, best.usage, plan, places, best.order)
@@ -304,16 +305,15 @@ def dag_of(layout: Layout) -> Dag:
     """The steps of a layout, as a schedule sees them."""
     values, views, count = layout.values, layout.views, len(layout.steps)
     made = producers_of(views, layout.value_of)
-    owned = [[made[x] for x in node.operands] for node in layout.steps]
     scratch = [0] * count
     for node, i in layout.workspace_of.items():
         scratch[layout.value_of[node]] = values[i].nbytes
     return Dag(
-        tuple(v.nbytes for v in values[:count]),
-        tuple(tuple(x for x in operands if x >= 0) for operands in owned),
+        tuple([v.nbytes for v in values[:count]]),
+        tuple([tuple([i for x in node.operands if (i := made[x]) >= 0]) for node in layout.steps]),
         frozenset(i for i, v in enumerate(values[:count]) if v.kept),
         tuple(scratch),
-        tuple((*v.overwritable, *(x for x, _ in v.parts)) for v in values[:count]),
+        tuple([(*v.overwritable, *[x for x, _ in v.parts]) if v.parts else v.overwritable for v in values[:count]]),
     )
 
 

@@ -14,7 +14,6 @@ from itertools import count
 from os.path import basename
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
-from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -22,11 +21,12 @@ from cgraph.errors import CgraphError, DTypeError, GraphError, NoGradientError, 
 from cgraph.ir.cut import Cut
 from cgraph.ir.half import HALVES
 from cgraph.ir.spec import Bundle, Spec
+from cgraph.ir.table import Table, number_of
 from cgraph.ir.work import Work
-from cgraph.record import Record, set_field
+from cgraph.record import Record
 
 OPS: dict[str, Callable[..., Any]] = {}
-_NODES: WeakValueDictionary[tuple, "Node"] = WeakValueDictionary()
+NODES: "Table[Node]" = Table()
 _SERIAL = count()
 _OWN_FOLDERS = (str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "nn"), str(Path(np.__file__).parent))
 
@@ -73,15 +73,8 @@ class Op(Record):
     """The result lies in the bytes of an operand, and is computed nevertheless."""
     takes_halves = False
     """Operands may be held in half precision: the op moves values, or widens those that it reads."""
-    _hash: ClassVar[int | None] = None
-
-    def __hash__(self) -> int:
-        """Worked out once: the table of nodes asks for it again and again."""
-        found = self._hash
-        if found is None:
-            found = super().__hash__()
-            set_field(self, "_hash", found)
-        return found
+    _number: ClassVar[int] = 0
+    _first: "ClassVar[Op | None]" = None
 
     @property
     def name(self) -> str:
@@ -299,9 +292,10 @@ def again(node: Node, operands: tuple[Node, ...]) -> Node:
 
 def shared(op: Op, operands: tuple[Node, ...], spec: Any, origin: tuple[str, int] | None) -> Node:
     """An existing equal node, or a new one of this spec and origin; None has them found out."""
-    key = (op, *[id(x) for x in operands]) if op.pure else None
+    key = (number_of(op), *[id(x) for x in operands]) if op.pure else None
     if key is not None:
-        found = _NODES.get(key)
+        entry = NODES.found.get(key)
+        found = None if entry is None else entry()
         if found is not None:
             return found
     origin = origin or user_line()
@@ -311,7 +305,7 @@ def shared(op: Op, operands: tuple[Node, ...], spec: Any, origin: tuple[str, int
         raise located(error, message_at(op, operands, origin, str(error))) from None
     node = Node(op, operands, spec, origin)
     if key is not None:
-        _NODES[key] = node
+        NODES.put(key, node)
     return node
 
 

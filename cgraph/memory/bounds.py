@@ -8,10 +8,10 @@ Source: Pisarchyk and Lee 2020, arXiv:2001.03288, sections 3, 4.1 and 5.1.
 
 import numpy as np
 
-from cgraph.memory.problem import Problem
+from cgraph.memory.problem import Problem, Spans
 
 
-def lower_bound(problem: Problem) -> int:
+def lower_bound(problem: Problem | Spans) -> int:
     """Bytes that every plan needs: the largest operator breadth. Time O(n log n)."""
     return int(operator_breadths(problem)[1].max(initial=0))
 
@@ -21,12 +21,13 @@ def block_lower_bound(problem: Problem) -> int:
     return sum(positional_maximums(problem))
 
 
-def operator_breadths(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
+def operator_breadths(problem: Problem | Spans) -> tuple[np.ndarray, np.ndarray]:
     """Steps at which an operand starts, rising, and the bytes in use at each: two int64 arrays ``[m]``."""
-    return problem.starts, breadths_at(problem, problem.starts)
+    starts = problem.starts
+    return starts, breadths_at(problem, starts)
 
 
-def breadths_at(problem: Problem, steps: np.ndarray) -> np.ndarray:
+def breadths_at(problem: Problem | Spans, steps: np.ndarray) -> np.ndarray:
     """Bytes in use at each of `steps`, int64 ``[m]``."""
     started = _bytes_until(problem.first, problem.nbytes, steps, "right")
     ended = _bytes_until(problem.last, problem.nbytes, steps, "left")

@@ -1,13 +1,15 @@
 """Where each node's bytes are, before offsets are known: owners, views into them, and who reads whom until when."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from cgraph.ir.graph import Node, Op
 from cgraph.ir.spec import Bundle, Spec
+from cgraph.ir.table import number_of
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import ARENA, Pointer, View, contiguous
+from cgraph.memory.places import Places
 from cgraph.memory.problem import Plan
 from cgraph.memory.usage import Usage, Value
 from cgraph.ops.join import Concat
@@ -37,17 +39,9 @@ class Layout(Record):
     kept: tuple[Node, ...] = ()
     always: frozenset[Node] = frozenset()
 
-    def place(self, usage: Usage, plan: Plan) -> dict[Node, View | tuple[View, ...]]:
+    def place(self, usage: Usage, plan: Plan) -> Places:
         """The views with their addresses in the arena; those of Vars and Consts stay as they are."""
-        at = {owner: usage.offset(plan, i) for owner, i in self.value_of.items()}
-
-        def moved(view: View) -> View:
-            base = view.at.base
-            if not isinstance(base, Node) or base not in at:
-                return view
-            return View(Pointer(ARENA, at[base] + view.at.offset), view.shape, view.strides, view.dtype)
-
-        return {n: tuple(map(moved, v)) if isinstance(v, tuple) else moved(v) for n, v in self.views.items()}
+        return Places(self.views, {owner: usage.offset(plan, i) for owner, i in self.value_of.items()})
 
     def workspace(self, node: Node, usage: Usage, plan: Plan) -> View | None:
         """The workspace of a step, as bytes."""
@@ -55,21 +49,6 @@ class Layout(Record):
         if i is None:
             return None
         return contiguous(Pointer(ARENA, usage.offset(plan, i)), (self.values[i].nbytes,), "u1")
-
-
-class Sharing(Record):
-    """What a step may share bytes with, in whatever order steps run.
-
-    Fields
-        overwritable: owners whose exact bytes it may take
-        parts: owners that may be made inside its result, with their byte offsets
-    """
-
-    overwritable: tuple[Node, ...]
-    parts: tuple[tuple[Node, int], ...]
-
-
-NOTHING = Sharing((), ())
 
 
 class Facts:
@@ -85,7 +64,7 @@ class Facts:
         self.works_of_equals: dict[tuple, Work] = {}
         self.views: dict[Node, View | tuple[View, ...]] = {}
         self.owners: dict[Node, Node] = {}
-        self.sharing: dict[Node, Sharing] = {}
+        self.steps: dict[Node, Made] = {}
 
     def view(self, node: Node) -> View | tuple[View, ...]:
         """Where the node's value lies; that of its operands is known."""
@@ -100,29 +79,49 @@ class Facts:
         known = self.views
         return {node: known[node] if node in known else self.view(node) for node in order}
 
-    def is_step(self, node: Node) -> bool:
-        """The node, whose view is known, computes: see `computes`."""
-        return not is_leaf(node) and (self.owners[node] is node or node.op.writes)
-
     def work(self, node: Node) -> Work:
         """What the target does for a step: one record for all of an equal op on operands of equal specs."""
         found = self.works.get(node)
         if found is None:
             specs = [x.spec for x in node.operands]
-            key = (node.op, *specs)
+            key = (number_of(node.op), *specs)
             found = self.works_of_equals.get(key)
             if found is None:
                 found = self.works_of_equals[key] = node.op.work(self.target, *specs)
             self.works[node] = found
         return found
 
-    def sharing_of(self, node: Node) -> Sharing:
-        """What a step may share; the views of its operands are known."""
-        found = self.sharing.get(node)
+    def step(self, node: Node) -> "Made":
+        """What a step makes; the views of its operands are known."""
+        found = self.steps.get(node)
         if found is None:
-            taken, made = overwritable(node, self.work(node), self.views), parts(node, self.views)
-            found = self.sharing[node] = Sharing(tuple(taken), tuple(made)) if taken or made else NOTHING
+            found = self.steps[node] = made_by(node, self.work(node), self.views)
         return found
+
+
+class Made(NamedTuple):
+    """What a step makes, in whatever order steps run.
+
+    Fields
+        nbytes, name: of its value
+        workspace: bytes
+        overwritable: owners whose exact bytes it may take
+        parts: owners that may be made inside its result, with their byte offsets
+    """
+
+    nbytes: int
+    name: str
+    workspace: int
+    overwritable: tuple[Node, ...]
+    parts: tuple[tuple[Node, int], ...]
+
+
+def made_by(node: Node, work: Work, views: dict[Node, View | tuple[View, ...]]) -> Made:
+    """What one step makes, given the views of its operands."""
+    workspace = work.needs(views[node], [views[x] for x in node.operands]) if work.exact else work.nbytes
+    inner = tuple(parts(node, views)) if isinstance(node.op, Concat) else ()
+    taken = tuple(overwritable(node, work, views))
+    return Made(0 if node.op.writes else node.nbytes, node.name, workspace, taken, inner)
 
 
 LEAVES = (VarOp, ConstOp)
@@ -178,33 +177,31 @@ def layout_of(order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node
     """
     kept, always = tuple(kept), frozenset(always)
     views, owners = facts.views_of(order), facts.owners
-    steps = tuple([node for node in order if facts.is_step(node)])
+    steps = tuple([n for n in order if (owners[n] is n or n.op.writes) and not is_leaf(n)])
     step_of = {node: t for t, node in enumerate(steps)}
     last = list(range(len(steps)))
     for t, node in enumerate(steps):
         for x in node.operands:
-            made = step_of.get(owners[x])
-            if made is not None:
-                last[made] = t
+            read = step_of.get(owners[x])
+            if read is not None:
+                last[read] = t
     end = max(len(steps) - 1, 0)
     ends, whole = {owners[n] for n in kept}, {owners[n] for n in always}
     values: list[Value] = []
     workspaces: list[Value] = []
     workspace_of: dict[Node, int] = {}
     for t, node in enumerate(steps):
-        lasting, work = node in whole, facts.work(node)
+        made, lasting = facts.step(node), node in whole
         stays = lasting or node in ends
-        nbytes, name = 0 if node.op.writes else node.nbytes, node.name
-        value = Value(nbytes, 0 if lasting else t, name, end if stays else last[t], stays)
+        value = Value(made.nbytes, 0 if lasting else t, made.name, end if stays else last[t], stays)
         values.append(value)
-        sharing = NOTHING if lasting else facts.sharing_of(node)
-        if sharing is not NOTHING:
-            value.overwritable = tuple([step_of[x] for x in sharing.overwritable if x in step_of])
-            value.parts = tuple([(step_of[x], at) for x, at in sharing.parts if x in step_of and x not in whole])
-        needed = work.needs(views[node], [views[x] for x in node.operands]) if work.exact else work.nbytes
-        if needed:
+        if not lasting and made.overwritable:
+            value.overwritable = tuple([step_of[x] for x in made.overwritable if x in step_of])
+        if not lasting and made.parts:
+            value.parts = tuple([(step_of[x], at) for x, at in made.parts if x in step_of and x not in whole])
+        if made.workspace:
             workspace_of[node] = len(steps) + len(workspaces)
-            workspaces.append(Value(needed, t, f"{name} workspace", t))
+            workspaces.append(Value(made.workspace, t, f"{made.name} workspace", t))
     return Layout(steps, views, (*values, *workspaces), step_of, workspace_of, facts.works, kept, always)
 
 
@@ -227,10 +224,10 @@ def overwritable(node: Node, work: Work, views: dict) -> list[Node]:
 
 def parts(node: Node, views: dict) -> list[tuple[Node, int]]:
     """Owners that may be made inside a concat result, with their byte offsets."""
-    if not isinstance(node.op, Concat):
-        return []
+    assert isinstance(node.op, Concat)
     out = views[node]
-    found, seen = [], set()
+    found: list[tuple[Node, int]] = []
+    seen: set[Node] = set()
     for x, place in zip(node.operands, node.op.places(out, *(x.spec for x in node.operands))):
         view = views[x]
         owner = owner_of(view)

@@ -60,32 +60,27 @@ def _meeting_ranges(problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarra
 def _place_by_neighbours(
     problem: Problem, order: Sequence[int], ranges: tuple[np.ndarray, np.ndarray, np.ndarray]
 ) -> np.ndarray:
-    """Each placed operand tells its neighbours which bytes it took."""
-    neighbours = _neighbours(*ranges)
+    """Each operand looks at which bytes those of its neighbours took that are placed already."""
+    starts, others = _neighbours(*ranges)
     sizes = problem.nbytes.tolist()
-    taken: list[list[tuple[int, int]]] = [[] for _ in sizes]
-    offsets = [0] * len(sizes)
+    begins = [-1] * len(sizes)  # until they are placed
+    ends = begins.copy()
     for i in order:
-        if not sizes[i]:
-            continue
-        taken[i].sort()
-        offsets[i] = smallest_gap(sizes[i], taken[i])
-        span = (offsets[i], offsets[i] + sizes[i])
-        for other in neighbours[i]:
-            taken[other].append(span)
-    return np.array(offsets, np.int64)
+        if sizes[i]:
+            near = others[starts[i] : starts[i + 1]]
+            begins[i] = smallest_gap(sizes[i], sorted([(begins[x], ends[x]) for x in near if begins[x] >= 0]))
+            ends[i] = begins[i] + sizes[i]
+    return np.maximum(np.array(begins, np.int64), 0)
 
 
-def _neighbours(by_first: np.ndarray, begin: np.ndarray, end: np.ndarray) -> list[list[int]]:
-    """For each operand those whose usage intervals meet its own."""
-    neighbours: list[list[int]] = [[] for _ in by_first]
-    order = by_first.tolist()
-    for i, first, last in zip(order, begin.tolist(), end.tolist()):
-        later = order[first:last]
-        neighbours[i] += later
-        for other in later:
-            neighbours[other].append(i)
-    return neighbours
+def _neighbours(by_first: np.ndarray, begin: np.ndarray, end: np.ndarray) -> tuple[list[int], list[int]]:
+    """The operands whose usage intervals meet that of operand i: ``others[starts[i]:starts[i + 1]]``."""
+    count = end - begin
+    each = np.repeat(by_first, count)
+    later = by_first[np.arange(len(each)) + np.repeat(begin - np.cumsum(count) + count, count)]
+    owners, others = np.concatenate((each, later)), np.concatenate((later, each))
+    starts = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(by_first)))))
+    return starts.tolist(), others[np.argsort(owners, kind="stable")].tolist()
 
 
 def _place_by_table(problem: Problem, order: Sequence[int]) -> np.ndarray:

@@ -61,10 +61,7 @@ class Problem(Record):
         Raises
             PlanError: all operands together have more bytes than an offset can count
         """
-        sizes = [-(-x.nbytes // self.alignment) * self.alignment for x in self.operands]
-        if sum(sizes) > MOST_BYTES:
-            raise PlanError(f"the operands have {sum(sizes)} bytes together, an arena has at most {MOST_BYTES}")
-        return np.array(sizes, np.int64)
+        return rounded([x.nbytes for x in self.operands], self.alignment)
 
     @cached_property
     def first(self) -> np.ndarray:
@@ -77,6 +74,24 @@ class Problem(Record):
         return np.fromiter((x.interval.last for x in self.operands), np.int64, len(self.operands))
 
     @cached_property
+    def starts(self) -> np.ndarray:
+        """Steps at which an operand starts, rising, each once, int64 ``[m]``."""
+        return distinct(self.first)
+
+
+class Spans(Record, eq=False):
+    """What bounds ask of a problem, without its operands.
+
+    Fields
+        nbytes: sizes rounded up to the alignment, int64 ``[n]``
+        first, last: first and last step of each, int64 ``[n]``
+    """
+
+    nbytes: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+
+    @property
     def starts(self) -> np.ndarray:
         """Steps at which an operand starts, rising, each once, int64 ``[m]``."""
         return distinct(self.first)
@@ -96,6 +111,14 @@ class Plan(Record):
 
 
 Strategy = Callable[[Problem], Plan]
+
+
+def rounded(nbytes: Sequence[int], alignment: int) -> np.ndarray:
+    """Sizes rounded up to the alignment, int64 ``[n]``. PlanError where an offset cannot count them together."""
+    sizes = [-(-n // alignment) * alignment for n in nbytes]
+    if sum(sizes) > MOST_BYTES:
+        raise PlanError(f"the operands have {sum(sizes)} bytes together, an arena has at most {MOST_BYTES}")
+    return np.array(sizes, np.int64)
 
 
 def distinct(steps: np.ndarray) -> np.ndarray:

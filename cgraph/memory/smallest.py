@@ -25,7 +25,7 @@ class Candidate(Record):
     @cached_property
     def bound(self) -> int:
         """No plan of this usage is smaller."""
-        return lower_bound(self.usage.problem)
+        return lower_bound(self.usage.spans)
 
 
 Choice = tuple[Candidate, Plan]
@@ -58,7 +58,7 @@ def joined_where_free(known: Choice, strategy: Strategy) -> Choice:
     """
     candidate, plan = known
     usage = candidate.usage
-    values, alignment = usage.values, usage.problem.alignment
+    values, alignment = usage.values, usage.alignment
     if not any(v.parts for v in values) or any(x >= 0 for x in usage.inside):
         return known
 

@@ -9,9 +9,12 @@ The last two are permissions of the op; `merge` applies them where they are lega
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
-from cgraph.memory.problem import Operand, Plan, Problem, UsageInterval
+import numpy as np
+
+from cgraph.memory.problem import Operand, Plan, Problem, Spans, UsageInterval, rounded
 
 
 @dataclass
@@ -43,6 +46,9 @@ class Usage:
 
     Fields
         values: as given
+        alignment: of the problem
+        roots: per operand, the value whose bytes hold all of it
+        first, last: per value that is a root, when the operand is in use
         operand_of: per value, the operand's index in `problem`
         delta: per value, its first byte inside the operand
         shared: per value, the value whose bytes it took over, or -1
@@ -50,11 +56,34 @@ class Usage:
     """
 
     values: Sequence[Value]
-    problem: Problem
+    alignment: int
+    roots: list[int]
+    first: list[int]
+    last: list[int]
     operand_of: list[int]
     delta: list[int]
-    shared: list[int] = field(default_factory=list)
-    inside: list[int] = field(default_factory=list)
+    shared: list[int]
+    inside: list[int]
+
+    @cached_property
+    def problem(self) -> Problem:
+        """What a strategy is asked: most ways to share are dropped before, by their bound."""
+        return Problem(
+            tuple(
+                [
+                    Operand(self.values[i].nbytes, UsageInterval(self.first[i], self.last[i]), self.values[i].name)
+                    for i in self.roots
+                ]
+            ),
+            self.alignment,
+        )
+
+    @cached_property
+    def spans(self) -> Spans:
+        """The same for bounds."""
+        nbytes = rounded([self.values[i].nbytes for i in self.roots], self.alignment)
+        first, last = (np.array([x[i] for i in self.roots], np.int64) for x in (self.first, self.last))
+        return Spans(nbytes, first, last)
 
     def offset(self, plan: Plan, value: int) -> int:
         """First byte of a value in the arena."""
@@ -142,18 +171,9 @@ class _Groups:
 
     def usage(self, alignment: int) -> Usage:
         """One operand of the planning problem per root."""
-        place: dict[int, int] = {}
-        operands: list[Operand] = []
-        for i, value in enumerate(self.values):
-            if self.root[i] != i:
-                continue
-            place[i] = len(operands)
-            operands.append(Operand(value.nbytes, UsageInterval(self.first[i], self.last[i]), value.name))
+        roots = [i for i, root in enumerate(self.root) if root == i]
+        place = dict(zip(roots, range(len(roots))))
+        operand_of = [place[root] for root in self.root]
         return Usage(
-            self.values,
-            Problem(tuple(operands), alignment),
-            [place[r] for r in self.root],
-            self.delta,
-            self.shared,
-            self.inside,
+            self.values, alignment, roots, self.first, self.last, operand_of, self.delta, self.shared, self.inside
         )

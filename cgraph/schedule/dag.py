@@ -5,7 +5,7 @@ use from its own step to the last step that reads it, both included, or to the e
 may need a workspace besides; and it needs fewer bytes of its own where it takes those of operands that it reads last.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from cgraph.errors import GraphError
@@ -43,7 +43,7 @@ class Dag(Record):
     @cached_property
     def distinct(self) -> tuple[tuple[int, ...], ...]:
         """Operands of each node without repeats, in their order."""
-        return tuple(tuple(dict.fromkeys(operands)) for operands in self.operands)
+        return tuple([tuple(dict.fromkeys(operands)) for operands in self.operands])
 
     @cached_property
     def users(self) -> tuple[tuple[int, ...], ...]:
@@ -64,7 +64,7 @@ class Dag(Record):
         """For each node the operands whose bytes it takes when it is the last to read them."""
         if not self.takes:
             return ((),) * len(self.nbytes)
-        return tuple(tuple(x for x in dict.fromkeys(takes) if x not in self.kept) for takes in self.takes)
+        return tuple([tuple([x for x in dict.fromkeys(takes) if x not in self.kept]) for takes in self.takes])
 
     def needed(self, node: int, taken: int) -> int:
         """Bytes that a node needs besides those in use when it takes `taken` bytes of its operands."""
@@ -74,7 +74,7 @@ class Dag(Record):
 
 def peak(dag: Dag, order: Sequence[int]) -> int:
     """The most bytes in use at any step of a schedule. Time O(n) and the edges."""
-    return max(breadths(dag, order), default=0)
+    return max((before + needed for before, needed in steps_of(dag, order)), default=0)
 
 
 def breadths(dag: Dag, order: Sequence[int]) -> list[int]:
@@ -82,14 +82,14 @@ def breadths(dag: Dag, order: Sequence[int]) -> list[int]:
     return [before + needed for before, needed in steps_of(dag, order)]
 
 
-def steps_of(dag: Dag, order: Sequence[int]) -> list[tuple[int, int]]:
+def steps_of(dag: Dag, order: Iterable[int]) -> Iterator[tuple[int, int]]:
     """At each step of a schedule the bytes in use before it, and those it needs besides."""
-    nbytes, distinct, kept = dag.nbytes, dag.distinct, dag.kept
+    nbytes, distinct, kept, takes = dag.nbytes, dag.distinct, dag.kept, dag.taken
     waiting = [len(users) for users in dag.users]
-    in_use, steps = 0, []
+    in_use = 0
     for node in order:
-        taken = sum([nbytes[x] for x in dag.taken[node] if waiting[x] == 1])
-        steps.append((in_use, dag.needed(node, taken)))
+        taken = sum([nbytes[x] for x in takes[node] if waiting[x] == 1]) if takes[node] else 0
+        yield in_use, dag.needed(node, taken)
         in_use += nbytes[node]
         if not waiting[node] and node not in kept:
             in_use -= nbytes[node]
@@ -97,7 +97,6 @@ def steps_of(dag: Dag, order: Sequence[int]) -> list[tuple[int, int]]:
             waiting[x] -= 1
             if not waiting[x] and x not in kept:
                 in_use -= nbytes[x]
-    return steps
 
 
 def least_peak(dag: Dag) -> int:
@@ -105,8 +104,9 @@ def least_peak(dag: Dag) -> int:
 
     Often less than any schedule can do; when a schedule needs no more, there is nothing to look for.
     """
-    most = sum(dag.nbytes[x] for x in dag.kept)
+    nbytes, takes = dag.nbytes, dag.taken
+    most = sum(nbytes[x] for x in dag.kept)
     for i, operands in enumerate(dag.distinct):
-        taken = sum(dag.nbytes[x] for x in dag.taken[i])
-        most = max(most, dag.needed(i, taken) + sum(dag.nbytes[x] for x in operands))
+        taken = sum([nbytes[x] for x in takes[i]]) if takes[i] else 0
+        most = max(most, dag.needed(i, taken) + sum([nbytes[x] for x in operands]))
     return most

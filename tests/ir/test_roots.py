@@ -1,0 +1,75 @@
+"""What is known of a graph goes along with its outputs; a graph is rebuilt no further than it changes."""
+
+import cgraph as cg
+from cgraph.ir.graph import Op
+from cgraph.ir.roots import Roots, rebuild
+from cgraph.ir.table import LEAST_SWEPT, Table, number_of
+from cgraph.ops.elementary import Sin
+from cgraph.ops.family import Pointwise
+from cgraph.ops.linear import Matmul
+
+X, Y = cg.Var((3, 4), name="x"), cg.Var((3, 4), name="y")
+
+
+class Numbered(Op):
+    """An op that no other test has."""
+
+    number: int
+
+
+def test_a_node_is_inner_where_one_node_reads_it_and_nobody_sees_it():
+    once, twice, shown = cg.sin(X), cg.cos(X), cg.tanh(X)
+    roots = Roots((once + twice, twice * twice, cg.exp(shown), shown))
+    assert [roots.is_inner(x) for x in (once, twice, shown, roots[0], X)] == [True, False, False, False, False]
+    assert roots.readers[once] is roots[0] and roots.readers[twice] is None
+    assert roots.users[twice] == [roots[0], roots[1]]
+
+
+def test_a_node_that_is_read_twice_by_one_node_has_one_reader():
+    x = cg.sin(X)
+    roots = Roots((x * x,))
+    assert roots.is_inner(x) and roots.users[x] == [roots[0]]
+
+
+def test_kinds_are_found_by_their_parents_too():
+    roots = Roots((cg.sin(X) + Y,))
+    assert roots.has(Sin) and roots.has(Matmul, Pointwise) and not roots.has(Matmul)
+
+
+def test_what_does_not_change_comes_back_as_it_is():
+    roots = Roots((cg.sin(X) + Y, cg.cos(X)))
+    assert rebuild(roots, lambda node, new: None) is roots
+    assert Roots.of(roots) is roots
+
+
+def test_what_does_not_read_a_change_stays_and_what_does_keeps_its_line():
+    changed, other = cg.sin(X), cg.cos(X)
+    reader = cg.exp(changed)
+    found = rebuild((reader, other), lambda node, new: cg.tanh(new[X]) if node is changed else None)
+    assert found[0] is cg.exp(cg.tanh(X)) and found[1] is other
+    assert found[0].origin == reader.origin
+
+
+def test_equal_ops_have_one_number_as_long_as_one_of_them_is_there():
+    first, second = Numbered(1), Numbered(1)
+    number = number_of(first)
+    assert number_of(second) == number != number_of(Numbered(2))
+    del first
+    assert number_of(Numbered(1)) == number
+    del second
+    assert number_of(Numbered(1)) != number
+
+
+def test_nodes_that_are_gone_leave_the_table_and_others_stay():
+    table = Table()
+    table.put((0,), X)
+    for i in range(3 * LEAST_SWEPT):
+        table.put((1, i), cg.Var((1,)))
+    assert len(table.found) <= LEAST_SWEPT and table.found[(0,)]() is X
+
+
+def test_a_table_of_nodes_that_stay_grows():
+    table, kept = Table(), [cg.Var((1,))] * (2 * LEAST_SWEPT)
+    for i, x in enumerate(kept):
+        table.put((i,), x)
+    assert len(table.found) == len(kept) < table.most
