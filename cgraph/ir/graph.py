@@ -76,6 +76,10 @@ class Op(Record):
     _number: ClassVar[int] = 0
     _first: "ClassVar[Op | None]" = None
 
+    def __reduce__(self) -> tuple:
+        """Its fields alone: the number is this process's."""
+        return type(self), tuple(getattr(self, name) for name in self._fields)
+
     @property
     def name(self) -> str:
         return snake_case(type(self).__name__)

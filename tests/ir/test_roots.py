@@ -1,5 +1,7 @@
 """What is known of a graph goes along with its outputs; a graph is rebuilt no further than it changes."""
 
+import pickle
+
 import cgraph as cg
 from cgraph.ir.graph import Op
 from cgraph.ir.roots import Roots, rebuild
@@ -58,6 +60,11 @@ def test_equal_ops_have_one_number_as_long_as_one_of_them_is_there():
     assert number_of(Numbered(1)) == number
     del second
     assert number_of(Numbered(1)) != number
+
+
+def test_a_number_stays_in_its_process():
+    op = Numbered(3)
+    assert number_of(op) > 0 and vars(pickle.loads(pickle.dumps(op))) == {"number": 3}
 
 
 def test_nodes_that_are_gone_leave_the_table_and_others_stay():
