@@ -100,6 +100,10 @@ class Op(Record):
         """What `target` does for a node of this op on operands of these specs."""
         raise NoKernelError(f"{self.name} has no kernel")
 
+    def reason(self, node: "Node") -> Any:
+        """What decides whether a run fails here: of nodes that are alike in it all fail, or none."""
+        return node
+
     def alias(self, *xs: Any) -> Any:
         """The result as a view into the bytes of operand 0, or None when it needs bytes of its own."""
         return None

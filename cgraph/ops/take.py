@@ -42,7 +42,17 @@ def whole(axis: int, shape: tuple[int, ...], n: int) -> tuple[int, ...]:
     return (*shape[:axis], n, *shape[axis + 1 :])
 
 
-class Take(Op):
+class AtPositions(Op):
+    """Operand 1 are positions along `axis` of operand 0, one outside of which ends the run."""
+
+    axis: int
+    can_fail = True
+
+    def reason(self, node):
+        return node.operands[1], node.operands[0].shape[self.axis]
+
+
+class Take(AtPositions):
     """Elements at positions along an axis, as ``np.take``.
 
     Operands
@@ -51,9 +61,6 @@ class Take(Op):
     """
 
     takes_complex = True
-
-    axis: int
-    can_fail = True
     takes_halves = True
 
     def infer(self, x: Spec, indices: Spec) -> Spec:
@@ -74,7 +81,7 @@ class Take(Op):
         return apply(Scatter(self.axis, "add"), zeros_like(x), indices, g), None
 
 
-class Scatter(Op):
+class Scatter(AtPositions):
     """`x` with the elements at positions along an axis replaced by, or joined with, those of `updates`.
 
     Operands
@@ -85,9 +92,7 @@ class Scatter(Op):
         how: ``set`` (the last one stays), ``add``, ``multiply``, ``min`` or ``max``, in the order of `indices`
     """
 
-    axis: int
     how: str
-    can_fail = True
 
     @property
     def takes_complex(self) -> bool:  # type: ignore[override]
@@ -130,7 +135,7 @@ class Scatter(Op):
         return write_gradient(self, take, node, g)
 
 
-class TakeAlongAxis(Op):
+class TakeAlongAxis(AtPositions):
     """For each place one element along an axis, as ``np.take_along_axis``.
 
     Operands
@@ -139,9 +144,6 @@ class TakeAlongAxis(Op):
     """
 
     takes_complex = True
-
-    axis: int
-    can_fail = True
 
     def infer(self, x: Spec, indices: Spec) -> Spec:
         check_positions(indices)
@@ -166,7 +168,7 @@ class TakeAlongAxis(Op):
         return apply(PutAlongAxis(self.axis, "add"), zeros_like(x), indices, g), None
 
 
-class PutAlongAxis(Op):
+class PutAlongAxis(AtPositions):
     """`x` with one element along an axis, for each place, replaced by or joined with one of `updates`.
 
     Operands
@@ -176,9 +178,7 @@ class PutAlongAxis(Op):
         how: as in Scatter
     """
 
-    axis: int
     how: str
-    can_fail = True
 
     @property
     def takes_complex(self) -> bool:  # type: ignore[override]

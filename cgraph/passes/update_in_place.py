@@ -1,6 +1,7 @@
 """Let the sources of update edges be written straight into their Vars."""
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.spec import Bundle
@@ -23,13 +24,14 @@ def update_in_place(
     Every reader of the old value either runs before the source anyway or is made to; a Var whose source would have to
     run both before and after a reader keeps its copy. Not done: Vars that an output shows; Vars outside `allowed`,
     since an input's bytes are the caller's; and sources that some op that may fail need not run before, since a failed
-    run must leave all Vars as they were. `facts` may know the views of nodes already.
+    run must leave all Vars as they were; a gradient of rows that are taken looks at the same positions once more.
+    `facts` may know the views of nodes already.
     """
     if not updates:
         return outputs, {}
     roots = (*outputs, *updates.values())
     order = post_order(roots)
-    failing = {n for n in order if n.op.can_fail}
+    failing = alike_in_failing(order)
     if len(order) * len(updates) > MOST_WORK:
         return outputs, dict(updates)
     views = facts.views_of(order)
@@ -40,12 +42,21 @@ def update_in_place(
     for x, source in updates.items():
         if x in allowed and x in views and x not in shown and source not in chosen and may_write(source, x, facts):
             late = must_run_before(source, readers.get(x, []), extra)
-            if late is not None and (not failing or failing <= ancestors(source, extra)):
+            if late is not None and (not failing or all(map(ancestors(source, extra).intersection, failing))):
                 chosen[source] = x
                 extra[source] = late
     new = rebuilt(roots, chosen, extra)
     split = len(outputs)
     return tuple(new[n] for n in outputs), dict(zip(updates, (new[n] for n in roots[split:])))
+
+
+def alike_in_failing(order: list[Node]) -> list[list[Node]]:
+    """The nodes in which a run may end, together where all of them fail or none: when one has passed, all will."""
+    found: dict[Any, list[Node]] = {}
+    for node in order:
+        if node.op.can_fail:
+            found.setdefault(node.op.reason(node), []).append(node)
+    return list(found.values())
 
 
 def readers_of(order: list[Node], views: Mapping[Node, View | tuple[View, ...]]) -> dict[Node, list[Node]]:

@@ -20,6 +20,11 @@ def with_values(*variables: cg.Var) -> None:
 A, B, C = var("a", 6, 6), var("b", 6, 6), var("c", 6, 6)
 NEW = cg.tanh(A) + 1.0
 QR = cg.qr(A)[0]
+PLACES = cg.Var((4,), "int64", "places").assign(np.array([5, 0, -6, 5]))
+ELSEWHERE = cg.Var((4,), "int64", "elsewhere").assign(np.array([0, 1, 2, 0]))
+TAKEN = cg.tanh(cg.take(A, PLACES, 0) @ B)
+TO_A, TO_B = cg.gradient(cg.sum(TAKEN), [A, B])
+TO_NARROW = cg.gradient(cg.sum(cg.square(cg.take(B[:3], ELSEWHERE, 0))), B)
 
 # outputs, update edges, and the Vars that are written in place
 EDGES = {
@@ -44,6 +49,13 @@ EDGES = {
     "an op that may fail, which nothing needs": ([], {A: NEW, B: cg.delay(np.negative, B)}, set()),
     "an op that may fail, before": ([], {A: NEW + cg.delay(np.negative, B), C: C * 2.0}, {A}),
     "an op that may fail, behind": ([cg.delay(np.negative, NEW)], {A: NEW}, set()),
+    "rows that are taken, and their gradient": ([], {A: A - TO_A, B: B - TO_B}, {A, B}),
+    "a gradient alone, whose rows nobody takes": (
+        [],
+        {A: A - cg.gradient(cg.sum(cg.take(A, PLACES, 0)), A), C: NEW},
+        {A},
+    ),
+    "a gradient at other positions": ([], {B: B - TO_B, C: C - TO_NARROW[0]}, set()),
     "an exchange": ([], {A: B * 1.5, B: A * 0.5}, {A}),
 }
 

@@ -26,6 +26,9 @@ class Again(Op):
     def can_fail(self) -> bool:  # type: ignore[override]
         return self.op.can_fail
 
+    def reason(self, node):
+        return self.op.reason(node)
+
     def infer(self, *specs: Spec) -> Spec | Bundle:
         return self.op.infer(*specs)
 
