@@ -6,9 +6,10 @@ import numpy as np
 
 import cgraph as cg
 from cgraph import InputError, Node, ShapeError
-from nn.layer import Layer
+from nn.init import Gaussian
+from nn.layer import Layer, Parameter
 from nn.layers.linear import Linear
-from nn.layers.positions import alibi_slopes, rotated
+from nn.layers.positions import alibi_slopes, relative_bias, rotated
 from nn.mode import Mode
 from nn.torch_names import TorchNames
 
@@ -26,11 +27,15 @@ class MultiHeadAttention(Layer):
         rotary: queries and keys are turned by angles of this base that grow with the position; None for not at all
         window: of a causal layer, how many keys a query sees at most, the last ones; 0 for all
         alibi: of a causal layer, a key counts the less the farther it lies back, in each head by another slope
+        buckets: of distances, each with a trained number that a head adds to its products, as in T5; 0 for none
+        farthest: from this distance on keys share the last bucket
+        softcap: products are held between this number and its negative by a tanh; 0 for not at all
         use_bias: of the four Linears
     Result
         ``[n, t, features]``
     Source
-        Vaswani et al. 2017, arXiv:1706.03762; Ainslie et al. 2023, arXiv:2305.13245 (shared heads)
+        Vaswani et al. 2017, arXiv:1706.03762; Ainslie et al. 2023, arXiv:2305.13245 (shared heads);
+        Raffel et al. 2020, arXiv:1910.10683 (buckets); Gemma Team 2024, arXiv:2408.00118 (softcap)
     """
 
     features: int
@@ -41,10 +46,14 @@ class MultiHeadAttention(Layer):
     window: int = 0
     alibi: bool = False
     use_bias: bool = True
+    buckets: int = 0
+    farthest: int = 128
+    softcap: float = 0.0
     query: Linear = field(init=False)
     key: Linear = field(init=False)
     value: Linear = field(init=False)
     output: Linear = field(init=False)
+    relative: Parameter | None = field(init=False)
 
     def __post_init__(self) -> None:
         n, heads = self.features, self.key_heads or self.heads
@@ -56,6 +65,9 @@ class MultiHeadAttention(Layer):
             raise ShapeError(f"heads of {n // self.heads} features have no pairs to turn")
         if self.alibi and not self.causal:
             raise ShapeError("alibi counts how far a key lies back, which needs a causal layer")
+        if self.buckets and (self.alibi or self.buckets < 4 or self.farthest <= self.buckets):
+            raise ShapeError("buckets are at least 4, for distances up to one that is larger, and without alibi")
+        self.hold(relative=Parameter((self.heads, self.buckets), Gaussian(deviation=0.02)) if self.buckets else None)
         width = n // self.heads * heads
         self.hold(query=Linear(n, n, self.use_bias), key=Linear(n, width, self.use_bias))
         self.hold(value=Linear(n, width, self.use_bias), output=Linear(n, n, self.use_bias))
@@ -74,7 +86,11 @@ class MultiHeadAttention(Layer):
             k, v = (mode.cache.extended(self, name, z, mode) for name, z in (("keys", k), ("values", v)))
         if self.alibi:
             mask = self._distances(k.shape[2], x.shape[1], start)
-        mixed = cg.scaled_dot_product_attention(q, k, v, mask, self.causal, window=self.window, start=start)
+        if self.relative is not None:
+            bias = relative_bias(self.relative, x.shape[1], k.shape[2], self.farthest, self.causal, start)
+            mask = bias if mask is None else cg.where(mask, bias, float("-inf"))
+        rule = {"window": self.window, "start": start, "softcap": self.softcap}
+        mixed = cg.scaled_dot_product_attention(q, k, v, mask, self.causal, **rule)
         return self.output(cg.reshape(cg.transpose(mixed, (0, 2, 1, 3)), x.shape), mode=mode)
 
     def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:

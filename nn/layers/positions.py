@@ -1,6 +1,6 @@
-"""Positions in attention: queries and keys that are turned, and slopes by which distance counts."""
+"""Positions in attention: queries and keys that are turned, slopes by which distance counts, tables of distances."""
 
-from math import log2
+from math import log, log2
 
 import numpy as np
 
@@ -37,3 +37,37 @@ def alibi_slopes(heads: int) -> np.ndarray:
     slopes = [2 ** (-8 * (i + 1) / power) for i in range(power)]
     slopes += [2 ** (-8 * (i + 0.5) / power) for i in range(heads - power)]
     return np.array(slopes, np.float32)
+
+
+def relative_bias(table: Node, queries: int, keys: int, farthest: int, causal: bool, start: Node | None = None) -> Node:
+    """What a table of distances adds to the products of queries and keys, ``[1 or n, heads, queries, keys]``.
+
+    Rows of the result overlap: it is a view of one number for each distance, and needs no more bytes.
+
+    Parameters
+        table: ``[heads, buckets]``
+        farthest: from this distance on all keys are in the last bucket
+        causal: later keys, which no query sees, have no buckets
+        start: int64 ``[n]``, the positions of the first queries among the keys; 0 by default
+    Source
+        Raffel et al. 2020, arXiv:1910.10683 (T5)
+    """
+    first = 1 - (keys if start is not None else queries)
+    buckets = relative_buckets(np.arange(first, keys), table.shape[1], farthest, causal)
+    line = cg.expand_dims(cg.take(table, buckets, axis=1), 0)  # [1, heads, distances]
+    if start is not None:
+        wide = cg.broadcast_to(line, (start.shape[0], *line.shape[1:]))
+        line = cg.take_rows(wide, keys - queries - start, keys + queries - 1, axis=2)
+    return cg.flip(cg.sliding(line, keys, axis=2), 2)
+
+
+def relative_buckets(distances: np.ndarray, buckets: int, farthest: int, causal: bool) -> np.ndarray:
+    """The bucket of each distance from a query to a key: one for each near one, then ever wider ones.
+
+    Unless `causal`, later keys have the second half of the buckets.
+    """
+    later = 0 if causal else (distances > 0) * (buckets // 2)
+    count = buckets if causal else buckets // 2
+    far, near = np.maximum(-distances, 0) if causal else np.abs(distances), count // 2
+    steps = np.log(np.maximum(far, 1) / near) / log(farthest / near) * (count - near)
+    return later + np.where(far < near, far, np.minimum(near + steps.astype(np.int64), count - 1))

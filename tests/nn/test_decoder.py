@@ -1,5 +1,6 @@
 """Decoders: their parts against formulas, and what they generate with a cache against what they say without one."""
 
+import math
 import tracemalloc
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import cgraph as cg
 import nn
 from cgraph import InputError, ShapeError
-from nn.layers.positions import alibi_slopes, rotated
+from nn.layers.positions import alibi_slopes, relative_bias, relative_buckets, rotated
 from tests.support.tolerance import assert_close
 
 SIZES = {"symbols": 40, "length": 48, "features": 32, "heads": 4, "layers": 2}
@@ -24,10 +25,21 @@ def far_reaching(weights):
     return nn.initialise(made, weights)
 
 
+def by_distance(weights):
+    """A decoder whose layers add a number for each distance, and cap what they add it to."""
+    model = nn.models.gpt(weights, **SIZES)
+    attention = nn.MultiHeadAttention(32, 4, causal=True, buckets=8, farthest=20, softcap=0.5)
+    block = nn.models.DecoderBlock(nn.LayerNorm(32), attention, nn.RMSNorm(32), nn.SwiGLU(32, 40))
+    made = nn.initialise(nn.models.Decoder(model.tokens, None, (block,), model.norm, model.scores, 48), weights)
+    attention.relative.assign(np.random.default_rng(0).standard_normal((4, 8)).astype("float32"))
+    return made
+
+
 DECODERS = {
     "gpt": lambda: nn.models.gpt(3, **SIZES),
     "llama": lambda: nn.models.llama(3, **SIZES, key_heads=2),
     "window": lambda: far_reaching(3),
+    "distances": lambda: by_distance(3),
 }
 
 
@@ -151,6 +163,9 @@ REFUSED = {
     "heads that do not serve": (ShapeError, lambda g: nn.MultiHeadAttention(32, 4, key_heads=3)),
     "heads without pairs": (ShapeError, lambda g: nn.MultiHeadAttention(12, 4, rotary=1e4)),
     "alibi that looks ahead": (ShapeError, lambda g: nn.MultiHeadAttention(32, 4, alibi=True)),
+    "fewer buckets than near distances": (ShapeError, lambda g: nn.MultiHeadAttention(32, 4, buckets=3)),
+    "buckets for nearer keys alone": (ShapeError, lambda g: nn.MultiHeadAttention(32, 4, buckets=32, farthest=32)),
+    "buckets and alibi": (ShapeError, lambda g: nn.MultiHeadAttention(32, 4, causal=True, alibi=True, buckets=8)),
     "a cache for a layer that looks ahead": (
         InputError,
         lambda g: nn.MultiHeadAttention(32, 4)(cg.Var((2, 1, 32)), mode=nn.Mode(cache=nn.Cache(2, 5))),
@@ -197,6 +212,50 @@ def test_distance_counts_in_each_head_by_its_slope():
     mask = np.where(far >= 0, -far * alibi_slopes(2)[:, None, None], -np.inf)[None].astype("float32")
     x = cg.Const(np.random.default_rng(0).standard_normal((3, 6, 8)).astype("float32"))
     assert_close(layer(x).eval(), plain(x, x, cg.Const(mask)).eval())
+
+
+def bucket_of(distance, buckets, farthest, causal):
+    """As T5's paper has it: half of the buckets for near keys one by one, half for far ones by the logarithm."""
+    first = 0
+    if not causal:
+        buckets //= 2
+        first = buckets if distance > 0 else 0
+    far = max(-distance, 0) if causal else abs(distance)
+    near = buckets // 2
+    if far < near:
+        return first + far
+    step = (buckets - near) * math.log(far / near) / math.log(farthest / near)
+    return first + min(near + int(step), buckets - 1)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("buckets", "farthest"), [(4, 5), (8, 30), (32, 128)])
+def test_buckets_are_those_of_t5(causal, buckets, farthest):
+    distances = np.arange(-200, 201)
+    found = relative_buckets(distances, buckets, farthest, causal)
+    np.testing.assert_array_equal(found, [bucket_of(d, buckets, farthest, causal) for d in distances])
+    assert found.min() == 0 and found.max() == buckets - 1
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("keys", [3, 6, 9])
+def test_distances_are_added_by_a_view_of_one_number_each(causal, keys):
+    table = np.random.default_rng(0).standard_normal((2, 8)).astype("float32")
+    got = relative_bias(cg.Const(table), 6, keys, 20, causal).eval()
+    want = [[table[:, bucket_of(j - i, 8, 20, causal)] for j in range(keys)] for i in range(6)]
+    np.testing.assert_array_equal(got[0], np.moveaxis(want, 2, 0))
+    q, k = cg.Var((1, 2, 600, 8), name="q"), cg.Var((1, 2, 600, 8), name="k")
+    bias = relative_bias(cg.Var((2, 8), name="table"), 600, 600, 20, causal)
+    function = cg.compile(cg.scaled_dot_product_attention(q, k, k, bias, causal), [q, k])
+    assert function.nbytes < 600 * 600 * 4
+
+
+def test_a_layer_learns_its_distances():
+    layer = nn.initialise(nn.MultiHeadAttention(8, 2, buckets=8, farthest=20), 0)
+    x = cg.Const(np.random.default_rng(0).standard_normal((3, 6, 8)).astype("float32"))
+    gradient = cg.gradient(cg.sum(cg.square(layer(x))), layer.relative).eval()
+    seen = {bucket_of(d, 8, 20, False) for d in range(-5, 6)}
+    assert set(np.flatnonzero(np.abs(gradient).sum(0))) == seen
 
 
 def test_norm_and_mixing_by_their_formulas():
