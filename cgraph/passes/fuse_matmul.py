@@ -1,21 +1,24 @@
-"""Join a product of matrices with the sum and the activation that follow it."""
+"""Join a product of matrices with the sum and the activation that follow it, and products that are added up."""
 
 from collections.abc import Callable
 
-from cgraph.ir.graph import Node, apply
+from cgraph.ir.graph import Node, Op, apply
 from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.kernels.calls.activation import NONE, RELU
 from cgraph.ops.activation import Relu
 from cgraph.ops.arithmetic import Add
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.matmul import MatmulEpilogue
+from cgraph.ops.reduce import Sum
+from cgraph.ops.shape import Reshape, Transpose, ViewOp, reshape, swapaxes
 from cgraph.record import replace
 
 
 def fuse_matmul(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """Products of floats take in what follows them, as far as nobody else reads what lies between: fewer bytes.
 
-    Values change in the last places: the sum begins with what is added. Not taken in: activations other than relu.
+    Values change in the last places: the sum begins with what is added, and a sum of products is one of longer sums. Not
+    taken in: activations other than relu.
     """
     graph = Roots.of(outputs)
     if not graph.has(Matmul, MatmulEpilogue):
@@ -23,7 +26,9 @@ def fuse_matmul(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
     def change(node: Node, new: New) -> Node | None:
         rule = RULES.get(type(node.op))
-        return rule(tuple([new[x] for x in node.operands]), tuple(map(graph.is_inner, node.operands))) if rule else None
+        if rule is None:
+            return None
+        return rule(node.op, tuple([new[x] for x in node.operands]), tuple(map(graph.is_inner, node.operands)))
 
     return rebuild(graph, change)
 
@@ -33,7 +38,7 @@ def is_product(x: Node, own: bool) -> bool:
     return own and isinstance(x.op, Matmul) and x.dtype.kind == "f" and x.operands[0].shape[-1] > 0
 
 
-def take_sum(operands: tuple[Node, ...], own: tuple[bool, ...]) -> Node | None:
+def take_sum(op: Op, operands: tuple[Node, ...], own: tuple[bool, ...]) -> Node | None:
     """x @ y + z, z + x @ y -> one op"""
     for i in (0, 1):
         product, other = operands[i], operands[1 - i]
@@ -42,7 +47,7 @@ def take_sum(operands: tuple[Node, ...], own: tuple[bool, ...]) -> Node | None:
     return None
 
 
-def take_relu(operands: tuple[Node, ...], own: tuple[bool, ...]) -> Node | None:
+def take_relu(op: Op, operands: tuple[Node, ...], own: tuple[bool, ...]) -> Node | None:
     """relu(x @ y), relu(x @ y + z) -> one op"""
     (product,) = operands
     if is_product(product, own[0]):
@@ -52,4 +57,27 @@ def take_relu(operands: tuple[Node, ...], own: tuple[bool, ...]) -> Node | None:
     return None
 
 
-RULES: dict[type, Callable[[tuple[Node, ...], tuple[bool, ...]], Node | None]] = {Add: take_sum, Relu: take_relu}
+def join_batches(op: Op, operands: tuple[Node, ...], own: tuple[bool, ...]) -> Node | None:
+    """sum over the leading axes of x.T @ y -> x.T @ y of tall ones, as in the gradient of weights"""
+    (product,) = operands
+    lead = tuple(range(product.ndim - 2))
+    if not is_product(product, own[0]) or op.axes != lead:  # type: ignore[attr-defined]
+        return None
+    x, y = product.operands
+    turned = (*lead, x.ndim - 1, x.ndim - 2)
+    if not isinstance(x.op, Transpose) or x.op.axes != turned or is_moved(x.operands[0]) or is_moved(y):
+        return None
+    tall = [reshape(z, (-1, z.shape[-1])) for z in (x.operands[0], y)]
+    return apply(Matmul(), swapaxes(tall[0], 0, 1), tall[1])
+
+
+def is_moved(x: Node) -> bool:
+    """A view of other bytes, which one tall matrix would have to copy."""
+    return isinstance(x.op, ViewOp) and not isinstance(x.op, Reshape)
+
+
+RULES: dict[type, Callable[[Op, tuple[Node, ...], tuple[bool, ...]], Node | None]] = {
+    Add: take_sum,
+    Relu: take_relu,
+    Sum: join_batches,
+}

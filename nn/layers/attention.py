@@ -89,8 +89,8 @@ class MultiHeadAttention(Layer):
         if self.relative is not None:
             bias = relative_bias(self.relative, x.shape[1], k.shape[2], self.farthest, self.causal, start)
             mask = bias if mask is None else cg.where(mask, bias, float("-inf"))
-        rule = {"window": self.window, "start": start, "softcap": self.softcap}
-        mixed = cg.scaled_dot_product_attention(q, k, v, mask, self.causal, **rule)
+        rule = self.causal, None, self.window, start, self.softcap
+        mixed = cg.scaled_dot_product_attention(q, k, v, mask, *rule)
         return self.output(cg.reshape(cg.transpose(mixed, (0, 2, 1, 3)), x.shape), mode=mode)
 
     def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:

@@ -80,6 +80,35 @@ def test_a_layer_is_one_step_with_a_packed_constant():
     assert isinstance(op, PackedMatmul) and op.has_addend and op.activation.low == 0
 
 
+@pytest.mark.parametrize("lead", [(3,), (2, 3), ()])
+def test_the_gradient_of_a_layers_weights_is_one_product_for_all_samples(lead):
+    rng = np.random.default_rng(0)
+    x, w = (cg.Var(s, "float64", n).assign(rng.standard_normal(s)) for s, n in (((*lead, 5, 4), "x"), ((4, 6), "w")))
+    given = cg.Var((*lead, 5, 6), "float64", "g").assign(rng.standard_normal((*lead, 5, 6)))
+    found = cg.gradient(cg.sum(cg.tanh(x @ w) * given), w)
+    assert_same_values(fuse_matmul, found)
+    joined = [n for n in post_order(fuse_matmul((found,))) if n.op.name == "matmul" and n.shape[-2:] == (4, 6)]
+    assert [n.ndim for n in joined] == [2]
+
+
+LEFT = {
+    "not all leading axes": lambda x, y: cg.sum(cg.swapaxes(x, -1, -2) @ y, 0),
+    "a product that does not lie turned": lambda x, y: cg.sum(x @ cg.swapaxes(y, -1, -2), (0, 1)),
+    "a moved operand": lambda x, y: cg.sum(cg.swapaxes(x[:, ::-1], -1, -2) @ y, (0, 1)),
+    "a product that somebody reads": lambda x, y: cg.sum(PRODUCTS, (0, 1)) + cg.max(PRODUCTS),
+    "whole numbers": lambda x, y: cg.sum(cg.swapaxes(WHOLES, -1, -2) @ WHOLES, (0, 1)),
+}
+BOTH = cg.Var((2, 3, 5, 4), name="x"), cg.Var((2, 3, 5, 6), name="y")
+PRODUCTS = cg.swapaxes(BOTH[0], -1, -2) @ BOTH[1]
+WHOLES = cg.Var((2, 3, 5, 4), "int32", "n")
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_sums_of_products_that_stay(name):
+    x, y = BOTH if "turned" not in name else (BOTH[0], BOTH[0])
+    assert_left(fuse_matmul, LEFT[name](x, y))
+
+
 def test_one_row_reads_panels_but_of_columns_that_lie_in_one_piece():
     x, w = cg.Var((1, 30), name="x"), np.ones((30, 20), "float32")
     (op,) = steps(x @ cg.Const(w) + np.ones(20, "float32"))
