@@ -1,4 +1,4 @@
-"""Join a product of matrices with the sum and the activation that follow it, and products that are added up."""
+"""Join a product of matrices with the sum and the activation that follow, and products that are added up."""
 
 from collections.abc import Callable
 
@@ -17,8 +17,8 @@ from cgraph.record import replace
 def fuse_matmul(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """Products of floats take in what follows them, as far as nobody else reads what lies between: fewer bytes.
 
-    Values change in the last places: the sum begins with what is added, and a sum of products is one of longer sums. Not
-    taken in: activations other than relu.
+    Values change in the last places: the sum begins with what is added, and a sum of products has one order. Not taken
+    in: activations other than relu.
     """
     graph = Roots.of(outputs)
     if not graph.has(Matmul, MatmulEpilogue):
