@@ -3,32 +3,41 @@
 python -m benchmarks.quantised [networks] [u8s8|s8s8] [1|2]
 python -m benchmarks.quantised processor [networks] [u8s8|s8s8]     the same by processor time, on a loaded machine
 python -m benchmarks.quantised products     products of matrices beside the peak of one thread
+python -m benchmarks.quantised dynamic      a GPT of onnxruntime's dynamic quantiser, by processor time of one thread
+python -m benchmarks.quantised nibbles      products with weights of 4 bits, the same
 """
 
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+import nn
 from benchmarks import networks
 from benchmarks.peak import peak_of_bytes
 from benchmarks.prepared import aligned, alternate, workspace
 from benchmarks.prepared import prepare as prepare_calls
 from benchmarks.runner import Absent, Row, compare
-from cgraph.formats.onnx import load
+from cgraph.formats.onnx import load, save
+from cgraph.function import compile
 from cgraph.kernels.calls.conv8 import ByteShape, Result, pack_conv8, pack_numbers
 from cgraph.kernels.kernel import Pointer, View, contiguous
 from cgraph.kernels.target import host_target
+from cgraph.ops.blocks import block_matmul
+from cgraph.ops.leaf import Var
 from cgraph.ops.physical.integer import PackedIntegerMatmul
+from nn.compile import freeze
 
 NETWORKS = ("resnet50", "mobilenet_v2", "squeezenet1_1")
 FORMS = ("u8s8", "s8s8")
 ROUNDS = 15
 SAMPLES = 4  # random pictures that ranges are taken of
 PRODUCTS = ((512, 512, 512), (64, 512, 128))
+TOKENS = (64, 1)
 ENGINES = ("cgraph", "onnxruntime", "float")
 
 
@@ -87,8 +96,12 @@ def onnxruntime_run(case: str, image: np.ndarray, threads: int) -> networks.Run:
 
 
 def processor_times(case: str) -> dict[str, float]:
-    """Seconds of the processor that one thread of each takes: the least of some runs in turns, in one process."""
-    runs = {name: prepare(name, case, 1) for name in ENGINES}
+    """Seconds of the processor that one thread of each takes."""
+    return least_times({name: prepare(name, case, 1) for name in ENGINES})
+
+
+def least_times(runs: Mapping[str, networks.Run]) -> dict[str, float]:
+    """Seconds of the processor of each: the least of some runs in turns, in one process."""
     found = dict.fromkeys(runs, float("inf"))
     for _ in range(ROUNDS):
         for name, run in runs.items():
@@ -103,6 +116,59 @@ def processor(names: Sequence[str], forms: Sequence[str]) -> None:
         times = processor_times(case)
         ratios = "".join(f", {times[n] / times['cgraph']:.2f} times as fast as {n}" for n in ENGINES[1:])
         print(f"{case}: " + ", ".join(f"{n} {1e3 * t:.3g} ms" for n, t in times.items()) + ratios, flush=True)
+
+
+def session_run(model: bytes | str, **values: np.ndarray) -> networks.Run:
+    """A run of a model by onnxruntime on one thread."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return lambda: session.run(None, values)
+
+
+def dynamic() -> None:
+    """A decoder of 4 layers of 256, of some tokens at once."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    networks.FOLDER.mkdir(parents=True, exist_ok=True)
+    for count in TOKENS:
+        tokens = Var((1, count), "int64", name="tokens")
+        plain, small = (networks.FOLDER / f"gpt_{count}{end}.onnx" for end in ("", "_int8"))
+        save(plain, freeze(nn.models.gpt(0, 1000, count, 256, 4, 4))(tokens), [tokens])
+        quantize_dynamic(str(plain), str(small), weight_type=QuantType.QInt8)
+        value = np.random.default_rng(0).integers(0, 1000, (1, count))
+        functions = {"ours": load(small).compile(threads=1), "our floats": load(plain).compile(threads=1)}
+        runs = {name: partial(function, value) for name, function in functions.items()}
+        show(f"{count} tokens", runs | {"onnxruntime": session_run(str(small), tokens=value)})
+
+
+def nibbles() -> None:
+    """Rows times 4096 x 4096 weights of 4 bits in blocks of 32."""
+    from onnx import helper, numpy_helper
+
+    rng, size, block = np.random.default_rng(0), 4096, 32
+    y, scales = rng.integers(0, 256, (size, size // block, block // 2), "u1"), rng.random((size, size // block), "f4")
+    given = [numpy_helper.from_array(y, "y"), numpy_helper.from_array(scales.reshape(-1), "scales")]
+    for rows in (1, 4, 64):
+        x, value = Var((rows, size), name="x"), rng.standard_normal((rows, size), "f4")
+        runs = {"ours": partial(compile(block_matmul(x, y, scales), [x], threads=1), value)}
+        runs["our floats"] = partial(compile(x @ rng.random((size, size), "f4"), [x], threads=1), value)
+        for level in (0, 4):
+            more = {"K": size, "N": size, "bits": 4, "block_size": block, "accuracy_level": level}
+            made = helper.make_node("MatMulNBits", ["x", "y", "scales"], ["z"], domain="com.microsoft", **more)
+            ends = [helper.make_tensor_value_info(name, 1, [rows, size]) for name in "xz"]
+            graph = helper.make_graph([made], "one", ends[:1], ends[1:], given)
+            opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+            body = helper.make_model(graph, opset_imports=opsets, ir_version=9).SerializeToString()
+            runs[f"onnxruntime, accuracy_level {level}"] = session_run(body, x=value)
+        show(f"{rows} rows", runs)
+
+
+def show(case: str, runs: Mapping[str, networks.Run]) -> None:
+    times = least_times(runs)
+    print(f"{case}: " + ", ".join(f"{name} {1e3 * seconds:.3g} ms" for name, seconds in times.items()), flush=True)
 
 
 def placed(array: np.ndarray) -> View:
@@ -142,9 +208,10 @@ def text(row: Row) -> str:
 
 
 def main(words: list[str]) -> None:
-    if "products" in words:
-        products()
-        return
+    for name, run in {"products": products, "dynamic": dynamic, "nibbles": nibbles}.items():
+        if name in words:
+            run()
+            return
     names = [x for x in NETWORKS if x in words] or NETWORKS
     forms = [x for x in FORMS if x in words] or FORMS
     if "processor" in words:

@@ -77,7 +77,10 @@ def keeps_fill(node: Node, b: Builder) -> bool:
     """What a pointwise op of bytes makes of its operands' frames is what its own frame holds."""
     frames = [frame_of(x, b) for x in node.operands]
     found = [x for x in frames if x is not None]
-    return len(found) == len(frames) and node.op.meaning(*found).item() == b.forms[node].fill
+    if len(found) < len(frames):
+        return False
+    with np.errstate(all="ignore"):
+        return node.op.meaning(*found).item() == b.forms[node].fill
 
 
 def frame_of(x: Node, b: Builder) -> np.ndarray | None:

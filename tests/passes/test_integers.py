@@ -218,3 +218,13 @@ def test_rows_of_several_matrices_meet_one_of_filters():
     assert product.shape == (2, 7, 20)
     value = drawn(x)
     np.testing.assert_array_equal(cg.compile(made, [x])(value), evaluate(integers((made,)), {x: value})[0])
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_what_overflows_at_the_edge_of_a_frame_is_not_told():
+    net = Net()
+    x = cg.Var((1, 8, 9, 9), name="x")
+    far = net.bytes(net.conv(net.bytes(x), 16, 1), 2.0, 200)
+    made = net.conv(net.bytes(cg.sigmoid(far), 1 / 256, 0), 8)
+    value = drawn(x)
+    np.testing.assert_array_equal(cg.compile(made, [x])(value), evaluate(integers((made,)), {x: value})[0])
