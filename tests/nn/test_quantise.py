@@ -8,7 +8,7 @@ from cgraph.errors import InputError
 from cgraph.formats.onnx import load
 from cgraph.formats.torch_file import read_torch
 from nn.models.torch_names import resnet_arrays
-from tests.nn.test_targets import cifar10
+from tests.nn.test_targets import DEVIATION, MEAN, cifar10
 from tests.support.data import shared
 
 
@@ -45,7 +45,8 @@ def test_resnet20_on_bytes_is_as_right_as_its_floats(method):
     model = nn.models.resnet20(None)
     arrays = read_torch(shared("resnet_cifar10/resnet20-12fca82f.th"))
     nn.set_values(model, resnet_arrays(arrays, model, "state_dict.module."))
-    pictures, wanted = cifar10()
+    found, wanted = cifar10()
+    pictures = ((found / 255 - np.float32(MEAN)) / np.float32(DEVIATION)).transpose(0, 3, 1, 2)
     some = np.random.default_rng(0).permutation(len(pictures))[:200]
     small = nn.quantise(model, pictures[some], wanted[some], batch=20, method=method, progress=False)
     assert (small(pictures).argmax(1) == wanted).mean() >= 0.804 - 0.005
