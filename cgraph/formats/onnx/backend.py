@@ -15,6 +15,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.model import Model
 from cgraph.formats.onnx.reader import build_model
 from cgraph.formats.onnx.source import open_source
+from cgraph.formats.onnx.tensors import of_package
 from cgraph.function import Function
 
 
@@ -40,7 +41,7 @@ class Prepared:
             self.model = build_model(self.source, shapes_of(values), values)
             self.function = self.model.compile(**self.options)
         assert self.function is not None
-        return tuple(self.function(*(values[x.name] for x in self.model.inputs)))
+        return tuple(map(of_package, self.function(*(values[x.name] for x in self.model.inputs))))
 
     def _named(self, inputs: Any) -> dict[str, Any]:
         if isinstance(inputs, dict):

@@ -10,7 +10,7 @@ from cgraph.errors import CgraphError, FormatError, PositionError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.known import Known, folded
 from cgraph.formats.onnx.context import OPERATORS, Context, Value
-from cgraph.formats.onnx.tensors import sparse_array
+from cgraph.formats.onnx.tensors import sparse_array, widened
 from cgraph.ir.graph import Node, keeps_place, made_at
 from cgraph.ops.leaf import Const
 
@@ -54,7 +54,7 @@ class Builder:
 
     def constant(self, proto: Any) -> Node:
         """An initialiser as a Const that is named after it."""
-        return Const(self.arrays(proto), name=proto.name or None, copy=False)
+        return widened(Const(self.arrays(proto), name=proto.name or None, copy=False))
 
     def results(self, graph: Any, given: Sequence[Value], outer: ChainMap[str, Value]) -> list[Value]:
         """A graph's results, from values for its inputs."""
@@ -109,7 +109,7 @@ class Builder:
         listed = list(found) if isinstance(found, tuple | list) else [found]
         if len(listed) < len([name for name in proto.output if name in read]):
             raise FormatError(f"{len(listed)} results are supported, {len(proto.output)} are read")
-        return [folded(x, operands, self.known) for x in listed]
+        return [widened(folded(x, operands, self.known)) for x in listed]
 
     def size_of(self, key: tuple[str, str], depth: int = 0) -> int:
         """Nodes of a function with all that it calls, without building it; any number if that lies too deep."""

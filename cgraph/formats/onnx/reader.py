@@ -18,9 +18,11 @@ from cgraph.formats.model import Model
 from cgraph.formats.onnx import operators  # noqa: F401 - fills OPERATORS
 from cgraph.formats.onnx.graph import Builder, lookup, opsets_of, unsupported
 from cgraph.formats.onnx.source import Source, open_source
-from cgraph.formats.onnx.tensors import dtype_of_number
+from cgraph.formats.onnx.tensors import DTYPE, dtype_of_number, widened
 from cgraph.formats.unknown import UnknownError
 from cgraph.ir.graph import Node
+from cgraph.ir.half import FLOAT32
+from cgraph.ops.arithmetic import astype
 from cgraph.ops.leaf import Const, Var
 
 OLDEST, NEWEST = 1, 27
@@ -59,8 +61,8 @@ def build_model(opened: Source, shapes: Mapping[str, Any], constants: Mapping[st
     given = {v.name: input_value(v, shapes, constants) for v in graph.input if v.name not in stored}
     known = Known(opened.allowance(), constants_of(leaves(given.values()), constants))
     builder = Builder(opsets_of(proto.opset_import), functions, opened.array, known, opened.name)
-    scope = builder.build(graph, ChainMap(given))
-    outputs = {v.name: lookup(scope, v.name, "output") for v in graph.output}
+    scope = builder.build(graph, ChainMap({name: widened(x) for name, x in given.items()}))
+    outputs = {v.name: as_declared(lookup(scope, v.name, "output"), v) for v in graph.output}
     for name, x in outputs.items():
         if not isinstance(x, Node):
             raise FormatError(
@@ -69,6 +71,13 @@ def build_model(opened: Source, shapes: Mapping[str, Any], constants: Mapping[st
     opened.forget()
     inputs = tuple(x for x in leaves(given.values()))
     return Model(inputs, tuple(outputs.values()), tuple(outputs), dict(scope), fixed=known.used)
+
+
+def as_declared(x: Any, proto: Any) -> Any:
+    """An output in the half precision that the file declares, to which it is rounded here; any other as it is."""
+    number = proto.type.tensor_type.elem_type
+    is_half = isinstance(x, Node) and x.dtype == FLOAT32 and DTYPE.get(number) in ("float16", "bfloat16")
+    return astype(x, DTYPE[number]) if is_half else x
 
 
 def leaves(values: Any) -> list[Var]:

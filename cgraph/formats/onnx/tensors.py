@@ -3,17 +3,22 @@
 from math import prod
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
+from cgraph.ir.graph import Node
+from cgraph.ir.half import BFLOAT16, FLOAT32, HALVES, converted, known_dtype
 from cgraph.ir.spec import LARGEST
+from cgraph.ops.arithmetic import astype
+from cgraph.ops.leaf import HASHED_NBYTES, Const, ConstOp
 
 DTYPE = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool",
-    11: "float64", 12: "uint32", 13: "uint64",
+    10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 16: "bfloat16",
 }  # fmt: skip
-NUMBER = {np.dtype(name): number for number, name in DTYPE.items()}
+NUMBER = {known_dtype(name): number for number, name in DTYPE.items()}
 _FIELD = {"float32": "float_data", "float64": "double_data", "int64": "int64_data", "uint64": "uint64_data"}
 _FIELD |= {"uint32": "uint64_data"}
 
@@ -22,7 +27,7 @@ def dtype_of_number(number: int, what: str = "tensor") -> np.dtype:
     """The NumPy dtype of ONNX's number for one, or FormatError."""
     if number not in DTYPE:
         raise FormatError(f"{what} has ONNX's dtype {dtype_name(number)}; supported are {', '.join(DTYPE.values())}")
-    return np.dtype(DTYPE[number])
+    return known_dtype(DTYPE[number])
 
 
 def dtype_name(number: int) -> str:
@@ -33,6 +38,22 @@ def dtype_name(number: int) -> str:
         return TensorProto.DataType.Name(number)
     except ValueError:
         return str(number)
+
+
+def widened(x: Any) -> Any:
+    """A value as importers take it: float32 for what is held in half precision, small constants for good."""
+    if isinstance(x, list):
+        return [widened(item) for item in x]
+    if not isinstance(x, Node) or x.dtype not in HALVES:
+        return x
+    if isinstance(x.op, ConstOp) and x.nbytes <= HASHED_NBYTES:
+        return Const(converted(x.op.array, FLOAT32), name=x.op.label)
+    return astype(x, FLOAT32)
+
+
+def of_package(x: np.ndarray) -> np.ndarray:
+    """An array as the onnx package has it: its bfloat16 is that of ml_dtypes."""
+    return x.view(ml_dtypes.bfloat16) if x.dtype == BFLOAT16 else x
 
 
 def shape_of_proto(proto: Any) -> tuple[int, ...]:
@@ -54,6 +75,8 @@ def array_of(proto: Any) -> np.ndarray:
     if len(values) != prod(shape):
         raise FormatError(f"tensor {proto.name!r} {dtype}{list(shape)} holds {len(values)} values")
     wide = np.array(values)
+    if dtype in HALVES:  # their bits
+        return wide.astype(np.uint16).view(dtype).reshape(shape)
     found = wide.astype(dtype).reshape(shape)
     if dtype.kind != "f" and not np.array_equal(found.reshape(-1), wide):
         raise FormatError(f"tensor {proto.name!r} holds values that are no {dtype}")

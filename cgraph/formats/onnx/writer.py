@@ -13,7 +13,7 @@ import numpy as np
 from cgraph.errors import FormatError, UnassignedError, UnavailableError
 from cgraph.formats.onnx.emit import EMITTERS, Emitted
 from cgraph.formats.onnx.emit_layers import matched
-from cgraph.formats.onnx.tensors import NUMBER
+from cgraph.formats.onnx.tensors import NUMBER, of_package
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import ConstOp, Var
 from cgraph.ops.shape import Item
@@ -176,7 +176,8 @@ class Writer:
         if self.nbytes > LARGEST:
             raise FormatError(f"the constants have over {LARGEST} bytes, which is the most that one ONNX file holds")
         name = self.fresh(stem if key is None else f"{stem}_constant")
-        self.initializers.append(self.numpy_helper.from_array(np.ascontiguousarray(x).reshape(x.shape), name))
+        array = of_package(np.ascontiguousarray(x)).reshape(x.shape)
+        self.initializers.append(self.numpy_helper.from_array(array, name))
         if key is not None:
             self.small[key] = name
         return name
