@@ -112,7 +112,8 @@ def expm1(m: Any, z: Any) -> Any:
     half = m.sin(y * 0.5)
     whole = exp(m, z)
     near = m.expm1(x) * m.cos(y) - 2.0 * half * half
-    re = m.where(m.eq(y, 0.0), m.expm1(x), m.where(m.abs(x) < 30.0, near, whole.re - 1.0))
+    on_axis = m.expm1(x) + 0.0  # 0 of both zeros
+    re = m.where(m.eq(y, 0.0), on_axis, m.where(m.abs(x) < 30.0, near, whole.re - 1.0))
     return m.pair(re, whole.im)
 
 

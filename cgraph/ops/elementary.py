@@ -64,7 +64,7 @@ def complex_expm1(z: np.ndarray) -> np.ndarray:
     found = np.array(np.exp(z))  # whose special values are right
     found.real = np.where(
         (np.abs(a) < 30) & (b != 0), np.expm1(a) * np.cos(b) - 2 * np.sin(b / 2) ** 2,
-        np.where(b == 0, np.expm1(a), found.real - 1),
+        np.where(b == 0, np.expm1(a) + 0.0, found.real - 1),
     )  # fmt: skip
     return found
 

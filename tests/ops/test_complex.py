@@ -56,13 +56,16 @@ def test_special_values_are_c99s_in_one_kernel_for_all(dtype):
 
 
 def test_expm1_has_the_special_values_that_numpys_has_not():
-    z = np.array([[np.inf, 0], [np.inf, np.inf], [-np.inf, np.inf], [-np.inf, 3], [np.nan, 0]]).view("complex128")[:, 0]
-    want = np.array([[np.inf, 0], [np.inf, np.nan], [-1, 0], [-1, 0], [np.nan, 0]])
+    z = np.array([[np.inf, 0], [np.inf, np.inf], [-np.inf, np.inf], [-np.inf, 3], [np.nan, 0], [-0.0, 0]]).view(
+        "complex128"
+    )[:, 0]
+    want = np.array([[np.inf, 0], [np.inf, np.nan], [-1, 0], [-1, 0], [np.nan, 0], [0, 0]])
     for engine in ("cpu", "reference"):
         x = cg.Var(z.shape, "complex128")
         with np.errstate(all="ignore"):
             got = cg.compile(cg.expm1(x), [x], engine=engine)(z)
         np.testing.assert_array_equal(np.stack([got.real, got.imag], 1), want)
+        assert not np.signbit(got.real[-1])
 
 
 @pytest.mark.parametrize("dtype", WIDER)
