@@ -4,8 +4,9 @@
 
 As in Cipolletta and Calimera 2021 (`cgraph.memory.restructure`) elements count, not bytes; the image counts, a concat
 copies, there is no workspace, no lane without a channel and no frame of zeros; steps run in the order of their tables.
-Regions and their rings are those that `budget=` finds (`cgraph.memory.regions`), and no operation is added. By rows:
-the image is not there whole, but comes row by row like any other value (`rows=`).
+Regions, their rings and joins over their forks are those that `budget=` finds (`cgraph.memory.regions`), and no
+operation is added. As in the paper what is not alive does not count: an arena may lose bytes between joins that lie
+over one another. By rows: the image is not there whole, but comes row by row like any other value (`rows=`).
 """
 
 from benchmarks.restructuring import TITLES, steps_of
@@ -28,8 +29,10 @@ def least(steps: list[ImageStep], by_rows: bool) -> int:
         is_cut = step.splits or (by_rows and not step.operands)
         whole = max((place[x] for x in step.operands), default=-1) if not is_cut else -1
         rows = rows_of(steps, i, place) if is_cut else None
-        stages.append(Stage(step.size, last[i], rows=rows, columns=step.shape[2], whole=whole))
-    return Search(stages, 1, (1,)).least
+        is_made = rows is not None and bool(step.operands)
+        stages.append(Stage(step.size, last[i], rows=rows, columns=step.shape[2], whole=whole, by_rows=is_made))
+    search = Search(stages, 1, (1,))
+    return min((search.least, *(other.least for other in search.others(search.least))))
 
 
 def rows_of(steps: list[ImageStep], i: int, place: dict[int, int]) -> Rows:

@@ -16,7 +16,7 @@ from cgraph.memory.smallest import Candidate, Choice, candidates, smaller, small
 from cgraph.passes.by_rows import is_by_rows, region_of
 from cgraph.passes.fed_rows import Fed
 from cgraph.passes.recompute import recompute as in_order_again
-from cgraph.passes.stream_rows import COLUMNS, stages_of, stream_rows
+from cgraph.passes.stream_rows import COLUMNS, by_rows_with, stages_of, stream_rows
 from cgraph.record import Record, replace
 
 FED_ROWS = (64, 32, 16, 8, 4, 2, 1)  # of a band of images that come by rows
@@ -135,36 +135,55 @@ def in_bands(
     """A plan in which regions are computed in bands of rows: the cheapest that fits, else the smallest that is found.
 
     What the search counts leaves out how a strategy packs: what a plan has too much is taken off what is searched for.
+    The smallest plan is looked for by a search that knows nothing of other budgets, so that it does not depend on them:
+    joins over their forks can be hard to pack, so they are counted in more than one way.
 
     Parameters
         known: without
         budget: bytes; None for the smallest plan
         bands: pixels that a band has at least; None for any number
-        search: that of `known`, where it has been made before
+        search: that of `known`, where it has been made before; what it has planned is not used
     """
-    search = search or search_of(known, bands, alignment, facts)
-    least = search.least
-    room = least if budget is None else budget
-    best, most = known, room
-    while best[1].nbytes > room:
-        most = max(most, least)
-        found = smallest(regional(known[0], search.fitting(most), alignment, facts), strategy)
-        best = smaller(best, found)
-        if most == least:
-            break
-        most -= max(found[1].nbytes - room, alignment)
+    found = search.fresh() if search else search_of(known, bands, strategy, alignment, facts)
+    if budget is not None and budget >= found.least:
+        best = cheapest(known, budget, found, strategy, alignment, facts)
+        if best[1].nbytes <= budget:
+            return best
+        found = found.fresh()
+    best = smaller(known, least_of(known, found, strategy, alignment, facts))
+    for other in found.others(best[1].nbytes):
+        best = smaller(best, least_of(known, other, strategy, alignment, facts))
     return best
 
 
-def search_of(known: Choice, bands: int | None, alignment: int, facts: Facts) -> Search:
-    """The search for regions with bands of so many pixels at least."""
+def least_of(known: Choice, search: Search, strategy: Strategy, alignment: int, facts: Facts) -> Choice:
+    """The smallest plan that a search finds."""
+    return smallest(regional(known[0], search.fitting(search.least), alignment, facts), strategy)
+
+
+def cheapest(known: Choice, budget: int, search: Search, strategy: Strategy, alignment: int, facts: Facts) -> Choice:
+    """The cheapest plan in bands that fits, else the last that is found."""
+    most = budget
+    while True:
+        best = smallest(regional(known[0], search.fitting(most), alignment, facts), strategy)
+        if best[1].nbytes <= budget or most == search.least:
+            return best
+        most = max(most - max(best[1].nbytes - budget, alignment), search.least)
+
+
+def search_of(known: Choice, bands: int | None, strategy: Strategy, alignment: int, facts: Facts) -> Search:
+    """The search for regions with bands of so many pixels at least. Only `auto` places a join over its fork."""
     pixels = PIXELS if bands is None else (*(n for n in PIXELS if n > bands), bands)
-    return Search(stages_of(known[0].layout, facts.target), alignment, pixels)
+    stages = stages_of(known[0].layout, facts.target)
+    if strategy is not auto:
+        stages = [replace(stage, by_rows=False) for stage in stages]
+    return Search(stages, alignment, pixels)
 
 
 def regional(known: Candidate, regions: Sequence[Region], alignment: int, facts: Facts) -> list[Candidate]:
     """The ways to arrange a graph with these regions."""
     order, new = stream_rows(known.layout, regions)
     kept, always = known.layout.kept, known.layout.always
-    layout = layout_of(order, [new[x] for x in kept], {new[x] for x in always}, facts)
+    rows = {new[x] for x in by_rows_with(known.layout, regions, facts.target) if x in new}
+    layout = layout_of(order, [new[x] for x in kept], {new[x] for x in always}, facts, rows)
     return candidates(f"{known.order}, {len(regions)} regions in bands", layout, alignment)

@@ -37,7 +37,7 @@ def curve_of(model: Model, budget: int | None, memory: str) -> Curve:
     assert free is not None
     known = Candidate(free.order, free.layout, free.usage), free.plan
     facts = Facts(target_named(engine.target))
-    search = search_of(known, None, engine.alignment, facts)
+    search = search_of(known, None, strategy, engine.alignment, facts)
 
     def within(nbytes: int) -> Choice:
         found = fitted(known, Limits(nbytes), strategy, engine.alignment, facts, search)

@@ -59,6 +59,20 @@ class Loop(Record):
         return (0, 1, self.count - 1)[: self.count]
 
 
+class Over(Record):
+    """A join whose rows take the bytes of another value, the *fork*, as that is read for the last time.
+
+    Rows of both lie one behind the other in memory.
+
+    Fields
+        fork: which value
+        ahead: bytes from where the join begins to where the fork begins, at least
+    """
+
+    fork: int
+    ahead: int
+
+
 class Frame(Record):
     """Where everything of a region is.
 

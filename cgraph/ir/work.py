@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from cgraph.errors import PlanError
+from cgraph.ir.bands import Over
 from cgraph.record import Record
 
 
@@ -37,6 +38,7 @@ class Work(Record, eq=False):
         strided: the calls read operands of any strides; otherwise these are made contiguous first
         inner: the plan of what an op made of steps does in its workspace, for reports and pictures
         exact: given views of the result and the operands, the bytes of workspace for these; None where it is `nbytes`
+        over: an operand whose bytes the result may take while it is read, where both lie by rows
     """
 
     calls: Callable[..., Any]
@@ -45,6 +47,7 @@ class Work(Record, eq=False):
     strided: bool = False
     inner: Any = None
     exact: Callable[..., int] | None = None
+    over: Over | None = None
 
     def needs(self, out: Any, xs: Sequence[Any]) -> int:
         """Bytes of workspace for these views, wherever they begin."""

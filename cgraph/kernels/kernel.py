@@ -136,6 +136,11 @@ class View(Record):
             expected *= n
         return True
 
+    def in_order_of(self, other: "View") -> bool:
+        """Both have their elements in the same order, without gaps: C order, or that of the other, which has none."""
+        same = self.shape == other.shape and self.strides == other.strides
+        return same or (self.is_contiguous and other.is_contiguous)
+
     def shows_same(self, other: "View") -> bool:
         """Both show the same elements in the same places; strides along axes of one element do not count."""
         steps = zip(self.shape, self.strides, other.strides)

@@ -31,6 +31,8 @@ def auto(problem: Problem, *, nodes: int | None = None) -> Plan:
     Never worse than an offset strategy, nor, up to `MOST_FOR_BLOCKS` operands, than a block strategy of near-linear
     time. `nodes` limits the exact search, by default to what takes about a second; 0 leaves it out.
     """
+    if problem.ties:
+        return squeaky_wheel(problem)
     bound = lower_bound(problem)
     cheap = _cheap_plans(problem)
     best = next(cheap)

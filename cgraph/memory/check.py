@@ -14,7 +14,8 @@ def check_plan(problem: Problem, plan: Plan) -> None:
     """Return if every operand has bytes of its own while it is in use; an operand of no bytes shares nothing.
 
     Raises
-        PlanError: two operands in use at one step share bytes; an offset is negative, not aligned, or leaves the
+        PlanError: two operands in use at one step share bytes; operands that are tied are not as far apart as they
+            should be; an offset is negative, not aligned, or leaves the
             arena; offsets are missing; the arena's size is negative
     """
     if len(plan.offsets) != len(problem.operands):
@@ -24,6 +25,10 @@ def check_plan(problem: Problem, plan: Plan) -> None:
     for i, (operand, at) in enumerate(zip(problem.operands, plan.offsets)):
         _check_place(i, operand, at, plan.nbytes, problem.alignment)
     _check_sharing(problem.operands, plan.offsets)
+    for tied in problem.ties:
+        if len({plan.offsets[tie.operand] - tie.at for tie in tied}) > 1:
+            named = ", ".join(_span(x.operand, problem.operands[x.operand], plan.offsets[x.operand]) for x in tied)
+            raise PlanError(f"{named} do not keep their distances")
 
 
 def _check_place(i: int, operand: Operand, at: int, arena: int, alignment: int) -> None:

@@ -1,12 +1,14 @@
 """Where each node's bytes are, before offsets are known: owners, views into them, and who reads whom until when."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from cgraph.ir.bands import Over
 from cgraph.ir.graph import Node, Op
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.table import number_of
 from cgraph.ir.work import Work
+from cgraph.kernels.calls.layout import by_rows
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import ARENA, Pointer, View, contiguous
 from cgraph.memory.places import Places
@@ -107,6 +109,7 @@ class Made(NamedTuple):
         workspace: bytes
         overwritable: owners whose exact bytes it may take
         parts: owners that may be made inside its result, with their byte offsets
+        over: an operand that it may lie over while it reads it
     """
 
     nbytes: int
@@ -114,6 +117,7 @@ class Made(NamedTuple):
     workspace: int
     overwritable: tuple[Node, ...]
     parts: tuple[tuple[Node, int], ...]
+    over: Over | None
 
 
 def made_by(node: Node, work: Work, views: dict[Node, View | tuple[View, ...]]) -> Made:
@@ -121,7 +125,7 @@ def made_by(node: Node, work: Work, views: dict[Node, View | tuple[View, ...]]) 
     workspace = work.needs(views[node], [views[x] for x in node.operands]) if work.exact else work.nbytes
     inner = tuple(parts(node, views)) if isinstance(node.op, Concat) else ()
     taken = tuple(overwritable(node, work, views))
-    return Made(0 if node.op.writes else node.nbytes, node.name, workspace, taken, inner)
+    return Made(0 if node.op.writes else node.nbytes, node.name, workspace, taken, inner, work.over)
 
 
 LEAVES = (VarOp, ConstOp)
@@ -166,7 +170,13 @@ def owner_of(view: View | tuple[View, ...]) -> Node:
     return first.at.base  # type: ignore[return-value]
 
 
-def layout_of(order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node], facts: Facts) -> Layout:
+def layout_of(
+    order: Sequence[Node],
+    kept: Iterable[Node],
+    always: Iterable[Node],
+    facts: Facts,
+    rows: Collection[Node] = frozenset(),
+) -> Layout:
     """The layout of a schedule.
 
     Parameters
@@ -174,9 +184,11 @@ def layout_of(order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node
         kept: nodes whose bytes stay to the end: outputs and sources of update edges
         always: nodes whose bytes are nobody else's at any step, so that later runs find them
         facts: what is known of nodes already; what is not is added
+        rows: steps whose values lie row by row, all planes of one row before the next row
     """
     kept, always = tuple(kept), frozenset(always)
     views, owners = facts.views_of(order), facts.owners
+    views |= {x: by_rows(Pointer(x), x.shape, code_of(x.dtype)) for x in rows}
     steps = tuple([n for n in order if (owners[n] is n or n.op.writes) and not is_leaf(n)])
     step_of = {node: t for t, node in enumerate(steps)}
     last = list(range(len(steps)))
@@ -192,6 +204,8 @@ def layout_of(order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node
     workspace_of: dict[Node, int] = {}
     for t, node in enumerate(steps):
         made, lasting = facts.step(node), node in whole
+        if rows and (node in rows or any(x in rows for x in node.operands)):
+            made = made_by(node, facts.work(node), views)
         stays = lasting or node in ends
         value = Value(made.nbytes, 0 if lasting else t, made.name, end if stays else last[t], stays)
         values.append(value)
@@ -199,6 +213,8 @@ def layout_of(order: Sequence[Node], kept: Iterable[Node], always: Iterable[Node
             value.overwritable = tuple([step_of[x] for x in made.overwritable if x in step_of])
         if not lasting and made.parts:
             value.parts = tuple([(step_of[x], at) for x, at in made.parts if x in step_of and x not in whole])
+        if made.over is not None:
+            value.over = Over(step_of[node.operands[made.over.fork]], made.over.ahead)
         if made.workspace:
             workspace_of[node] = len(steps) + len(workspaces)
             workspaces.append(Value(made.workspace, t, f"{made.name} workspace", t))
@@ -214,7 +230,9 @@ def overwritable(node: Node, work: Work, views: dict) -> list[Node]:
     for i in sorted(set(permitted)):
         view = views[node.operands[i]]
         owner = owner_of(view)
-        if isinstance(view, tuple) or view.at.offset or not view.is_contiguous or owner.nbytes != node.nbytes:
+        if isinstance(view, tuple) or view.at.offset or owner.nbytes != node.nbytes:
+            continue
+        if not view.in_order_of(views[node]):
             continue
         reads = ((k, views[x]) for k, x in enumerate(node.operands))
         if all((k in permitted and v == view) or owner_of(v) is not owner for k, v in reads):

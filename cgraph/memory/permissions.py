@@ -24,6 +24,9 @@ def permitted_lower_bound(values: Sequence[Value], alignment: int) -> int:
         change[value.step] += size
         change[value.last + 1] -= size
         taken = max((nbytes[x] for x in value.overwritable if may_be_overwritten(values[x], value)), default=0)
+        if value.over:
+            other = nbytes[value.over.fork]
+            taken = max(taken, size + other - max(size, value.over.ahead + other))
         change[value.step] -= taken
         change[value.step + 1] += taken
     for x, whole in wholes_of(values).items():

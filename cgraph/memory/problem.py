@@ -41,14 +41,28 @@ class Operand(Record):
             raise PlanError(f"operand {self.name!r} has a negative size: {self.nbytes} bytes")
 
 
+class Tie(Record):
+    """An operand of several that keep their distances.
+
+    Fields
+        operand: which
+        at: bytes from a place that all of them have in common to where it begins; it may be before it
+    """
+
+    operand: int
+    at: int
+
+
 class Problem(Record):
     """Operands to be placed in one arena, each at a multiple of `alignment` bytes.
 
     Sizes in `operands` are as they are; `nbytes` has them rounded up to the alignment, which is what a plan pays.
+    Operands of one of the `ties` keep their distances: only `auto` and `squeaky_wheel` plan such a problem.
     """
 
     operands: tuple[Operand, ...]
     alignment: int = ALIGNMENT
+    ties: tuple[tuple[Tie, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if self.alignment < 1:

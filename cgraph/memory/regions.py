@@ -12,14 +12,17 @@ Time: the bands of the longest region of each join, for each band size; O(region
 What it does not do: change the order of steps, or compute a row twice.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 
 import numpy as np
 
-from cgraph.ir.bands import Event, Frame
+from cgraph.ir.bands import Event, Frame, Over
+from cgraph.memory.forks import Bands
 from cgraph.memory.frame import WORK, Framing
-from cgraph.memory.rows import Rows, alive, pull, pulled
+from cgraph.memory.rows import Read, Rows, alive, made, pull, pulled
+from cgraph.memory.ways import Overlap, Row, Taken, Units, Way, chosen, closest, units_of, ways_of
 from cgraph.record import Record, replace
 
 PIXELS = (3136, 1568, 784, 448, 224, 112, 56, 1)  # of a band
@@ -42,6 +45,7 @@ class Stage(Record, eq=False):
         columns: pixels of a row
         whole: the last step whose value each of its bands reads whole, or -1; steps that are free do not count
         free: it reads nothing that is computed, but by steps that are free, so it may run earlier
+        by_rows: its value may lie row by row, since whoever makes or reads it does so by rows
         band_nbytes: workspace of the band of these rows, the last excluded
     """
 
@@ -53,6 +57,7 @@ class Stage(Record, eq=False):
     columns: int = 1
     whole: int = -1
     free: bool = False
+    by_rows: bool = False
     band_nbytes: Callable[[int, int], int] = lambda first, stop: 0
 
 
@@ -63,52 +68,13 @@ class Region(Record):
         steps: rising; the last one is the join, and steps between that are not among them run before
         pixels: of a band, about; it has a row at least
         frame: of its bands
+        over: an earlier step whose value the join lies over
     """
 
     steps: tuple[int, ...]
     pixels: int
     frame: Frame
-
-
-class Units(Record, eq=False):
-    """The regions that end with one join. Changes: bytes of frames that were planned.
-
-    Fields
-        first, pixels: of each region
-        around: bytes in use outside of its frame
-        alive: bytes of rows and workspaces that are in use at one time, and a frame is hardly smaller
-        nanoseconds: what its bands cost beyond those of whole steps
-        is_planned: the frame was planned
-        frame: bytes of the frame, or about as many
-    """
-
-    first: np.ndarray
-    pixels: np.ndarray
-    around: np.ndarray
-    alive: np.ndarray
-    nanoseconds: np.ndarray
-    is_planned: np.ndarray
-    frame: np.ndarray
-
-    def expect(self, which: np.ndarray, gaps: float) -> None:
-        """Frames of these regions that were not planned have at least so many gaps, as a part of what is alive."""
-        about = np.where(which & ~self.is_planned, self.alive * (1 + gaps), 0).astype(int)
-        np.maximum(self.frame, about, out=self.frame)
-
-
-class Way(Record):
-    """How the first steps of a schedule run.
-
-    Fields
-        nbytes: in use at most
-        nanoseconds: what bands cost
-        join, unit: the last region: its join, and which of those that end there; -1 for a step that runs whole
-    """
-
-    nbytes: int
-    nanoseconds: float
-    join: int = -1
-    unit: int = -1
+    over: Over | None = None
 
 
 class Search:
@@ -123,7 +89,8 @@ class Search:
     def __init__(self, stages: Sequence[Stage], alignment: int, pixels: Sequence[int] = PIXELS) -> None:
         self.stages, self.alignment, self.pixels = stages, alignment, pixels
         self.workspaces: dict[tuple[int, int, int], int] = {}
-        self.framings: dict[tuple[int, int], Framing] = {}
+        self.framings: dict[int, Framing] = {}
+        self.chains_lose = True
 
     def rounded(self, nbytes: int) -> int:
         return -(-nbytes // self.alignment) * self.alignment
@@ -175,9 +142,30 @@ class Search:
         return sum(self.rounded(stage.nbytes) for stage in free) + most
 
     @cached_property
-    def units(self) -> list[Units]:
-        """Per join its regions."""
-        return [self.units_of(join) for join in range(len(self.stages))]
+    def readers(self) -> dict[int, list[tuple[int, Read]]]:
+        """Which steps read each one, and which rows of it."""
+        found: dict[int, list[tuple[int, Read]]] = {}
+        for t, stage in enumerate(self.stages):
+            for read in stage.rows.reads if stage.rows else ():
+                found.setdefault(read.source, []).append((t, read))
+        return found
+
+    @cached_property
+    def forks(self) -> list[list[int]]:
+        """Per step, the values that may lie by rows, and that it is the last to read."""
+        found: list[list[int]] = [[] for _ in self.stages]
+        for t, stage in enumerate(self.stages):
+            if stage.by_rows and t in self.readers:
+                found[stage.last].append(t)
+        return found
+
+    @cached_property
+    def units(self) -> Units:
+        """All regions, with the gaps that frames of several values are expected to have."""
+        rows = [row for join in range(len(self.stages)) for row in self.units_of(join)]
+        found = units_of(rows)
+        found.expect(found.first < found.join, GAPS)
+        return found
 
     def values(self, steps: Sequence[int]) -> list[Rows]:
         """The steps of a region, which read one another by their positions in it."""
@@ -188,31 +176,24 @@ class Search:
         """Rows of a band of each value."""
         return tuple(value.band(-(-pixels // self.stages[t].columns)) for value, t in zip(values, steps))
 
-    def units_of(self, join: int) -> Units:
+    def units_of(self, join: int) -> list[Row]:
         steps = self.steps(self.first_of(join), join)
-        found: list[tuple[int, int, int, int, float]] = []
-        values = self.values(steps)
-        known = set()
+        values, known, found = self.values(steps), set(), list[Row]()
         for pixels in self.pixels if values else ():
             bands = self.bands(values, steps, pixels)
             if bands in known or (len(values) > 1 and all(b == v.inside for b, v in zip(bands, values))):
                 continue
             known.add(bands)
             found += self.regions(steps, values, bands, pixels)
-        columns = list(zip(*found)) or [()] * 5
-        firsts, sizes, around, alive = (np.array(column, np.int64) for column in columns[:4])
-        units = Units(firsts, sizes, around, alive, np.array(columns[4]), np.zeros(len(firsts), bool), alive.copy())
-        units.expect(units.first < join, GAPS)
-        return units
+        return found
 
-    def regions(
-        self, steps: Sequence[int], values: Sequence[Rows], bands: Sequence[int], pixels: int
-    ) -> list[tuple[int, int, int, int, float]]:
-        """The regions with the last of these steps and the same join, in bands of this size: the columns of `Units`."""
+    def regions(self, steps: Sequence[int], values: Sequence[Rows], bands: Sequence[int], pixels: int) -> Iterator[Row]:
+        """The regions with the last of these steps and the same join, in bands of this size."""
         events, join = list(pull(values, bands)), steps[-1]
-        held, which = alive(values, events), np.array([event[0] for event in events])
-        frame = np.zeros(len(events), np.int64)
-        found, calls = [], 0
+        done = made(len(values), events)
+        held, which = alive(values, done), np.array([event[0] for event in events])
+        overs = closest(self.overlaps(steps, Bands(values[-1], done)), steps)
+        frame, calls = np.zeros(len(events), np.int64), 0
         for i in range(len(steps) - 1, -1, -1):
             t, value, band = steps[i], values[i], bands[i]
             frame += np.where(which == i, self.rounded(self.most_workspace(t, band)), 0)
@@ -220,16 +201,41 @@ class Search:
                 frame += held[i]
             calls += -(-value.inside // band) - 1
             around = self.across[t] + self.before(t, join) + self.rounded(self.stages[join].nbytes)
-            found.append((t, pixels, around, self.rounded(int(frame.max())), calls * CALL_NS))
+            over = overs[i]
+            yield (
+                t,
+                join,
+                pixels,
+                around,
+                over.fork,
+                over.ahead,
+                over.shared,
+                self.rounded(int(frame.max())),
+                calls * CALL_NS,
+            )
+
+    def overlaps(self, steps: Sequence[int], bands: Bands) -> list[Overlap]:
+        """The forks that the last of these steps may lie over, in regions of some of the last of them."""
+        first, join = steps[0], steps[-1]
+        if not self.stages[join].by_rows:
+            return []
+        found, at = [], {t: i for i, t in enumerate(steps)}
+        for fork in (x for t in steps for x in self.forks[t] if self.readers[x][0][0] >= first):
+            rows = self.stages[fork].rows
+            assert rows is not None
+            ahead = self.rounded(bands.ahead(rows, [(at[t], read) for t, read in self.readers[fork]]))
+            own, other = (self.rounded(self.stages[t].nbytes) for t in (join, fork))
+            shared = own + other - max(own, ahead + other)
+            if shared > 0:
+                found.append(Overlap(fork, self.readers[fork][0][0], ahead, shared))
         return found
 
-    def framing(self, join: int, unit: int) -> Framing:
+    def framing(self, unit: int) -> Framing:
         """The frames of a region that was found."""
-        found = self.framings.get((join, unit))
+        found = self.framings.get(unit)
         if found is None:
-            units = self.units[join]
-            steps = self.steps(int(units.first[unit]), join)
-            found = self.framings[join, unit] = self.framed(steps, int(units.pixels[unit]))
+            steps = self.steps(int(self.units.first[unit]), int(self.units.join[unit]))
+            found = self.framings[unit] = self.framed(steps, int(self.units.pixels[unit]))
         return found
 
     def framed(self, steps: Sequence[int], pixels: int) -> Framing:
@@ -239,24 +245,18 @@ class Search:
         workspaces = [self.workspace(steps[event.value], event) for event in events]
         return Framing(values, events, workspaces, self.alignment)
 
-    def plan(self, join: int, unit: int, work: int, most: int) -> None:
+    def plan(self, taken: Taken, work: int, most: int) -> None:
         """Plan the frame of a region, so that no more than so many bytes are in use, if that takes no more work.
 
         Regions that contain it have much the same gaps.
         """
-        units, framing = self.units[join], self.framing(join, unit)
-        first = units.first[unit]
-        framing.improve(work, most - int(units.around[unit]))
+        units, unit, framing = self.units, taken.unit, self.framing(taken.unit)
+        framing.improve(work, most - taken.need(units) + int(units.frame[unit]))
         units.frame[unit], units.is_planned[unit] = framing.nbytes, True
-        gaps = framing.nbytes / max(units.alive[unit], 1) - 1
+        first, join = units.first[unit], units.join[unit]
         if first < join:
-            for other in self.units[join:]:
-                other.expect(other.first <= first, ALIKE * gaps)
-
-    def need(self, join: int, unit: int) -> int:
-        """Bytes in use with a region, as far as known."""
-        units = self.units[join]
-        return int(units.around[unit] + units.frame[unit])
+            gaps = framing.nbytes / max(units.alive[unit], 1) - 1
+            units.expect((units.join >= join) & (units.first <= first), ALIKE * gaps)
 
     def workspace(self, t: int, event: Event) -> int:
         """Bytes of workspace of a band of a step, asked once."""
@@ -276,13 +276,14 @@ class Search:
 
     def fitting(self, most: int) -> list[Region]:
         """The cheapest regions with which every step needs at most so many bytes, which are not below `least`."""
-        return [self.region(join, unit) for join, unit in self.planned(most)]
+        return [self.region(taken) for taken in self.planned(most)]
 
-    def region(self, join: int, unit: int) -> Region:
+    def region(self, taken: Taken) -> Region:
         """A region with its frame."""
-        units, framing = self.units[join], self.framing(join, unit)
-        steps = self.steps(int(units.first[unit]), join)
-        return Region(steps, int(units.pixels[unit]), framing.best.frame())
+        units, unit = self.units, taken.unit
+        steps = self.steps(int(units.first[unit]), int(units.join[unit]))
+        over = Over(int(units.fork[unit]), int(units.ahead[unit])) if taken.is_over else None
+        return Region(steps, int(units.pixels[unit]), self.framing(unit).best.frame(), over)
 
     @cached_property
     def least(self) -> int:
@@ -290,56 +291,62 @@ class Search:
         found = self.planned(None)
         improved = set()
         while found:
-            worst = max(found, key=lambda x: self.need(*x))
-            if worst in improved or self.need(*worst) < self.ways(None)[-1].nbytes:
+            worst = max(found, key=lambda x: x.need(self.units))
+            if worst.unit in improved or worst.need(self.units) < self.ways(None)[0].nbytes:
                 break
-            others = [self.need(*x) for x in found if x != worst]
-            self.plan(*worst, WORK, max(others, default=0))
-            improved.add(worst)
+            others = [x.need(self.units) for x in found if x is not worst]
+            self.plan(worst, WORK, max(others, default=0))
+            improved.add(worst.unit)
             found = self.planned(None)
-        return self.ways(None)[-1].nbytes
+        return self.ways(None)[0].nbytes
 
-    def planned(self, most: int | None) -> list[tuple[int, int]]:
+    def fresh(self) -> "Search":
+        """The same search, which has planned nothing."""
+        other = self.another(self.units.shared)
+        other.framings = {}
+        return other
+
+    def another(self, shared: np.ndarray, chains_lose: bool = True) -> "Search":
+        """A search among the same regions, which goes on with the frames that this one has planned."""
+        other = copy(self)
+        other.__dict__.pop("least", None)
+        other.units, other.chains_lose = self.units.unplanned(shared), chains_lose
+        other.units.expect(other.units.first < other.units.join, GAPS)
+        return other
+
+    def others(self, most: int) -> Iterator["Search"]:
+        """This search where chains lose no bytes, and without a join over its fork: as far as less may do then."""
+        shared, none = self.units.shared, np.zeros_like(self.units.shared)
+        loose = self.another(shared, False)
+        if shared.any() and loose.ways(None)[0].nbytes < most:
+            yield loose
+        if shared.any() and ways_of(replace(self.units, shared=none), self.needs, None)[0].nbytes < most:
+            yield self.another(none)
+
+    def planned(self, most: int | None) -> list[Taken]:
         """The regions on the best way. Their frames are planned; those of others are hardly smaller than is assumed."""
         while True:
             ways = self.ways(most)
-            found = self.chosen(ways)
-            unknown = [(join, unit) for join, unit in found if not self.units[join].is_planned[unit]]
+            found = chosen(self.units, ways)
+            unknown = [x for x in found if not self.units.is_planned[x.unit]]
             if not unknown:
                 return found
             if most is None:
-                worst = max(unknown, key=lambda x: self.need(*x))
-                room = ways[-1].nbytes
-                self.plan(*worst, QUICK, room if self.need(*worst) < room else 0)
+                worst = max(unknown, key=lambda x: x.need(self.units))
+                room = ways[0].nbytes
+                self.plan(worst, QUICK, room if worst.need(self.units) < room else 0)
             else:
                 for x in unknown:
-                    self.plan(*x, QUICK, most)
+                    self.plan(x, QUICK, most)
 
     def ways(self, most: int | None) -> list[Way]:
-        """The best way to each position: the fewest bytes, or the cheapest within so many bytes."""
-        nbytes, ns = np.zeros((2, len(self.stages) + 1))
-        found = [Way(0, 0.0)]
-        for t, units in enumerate(self.units):
-            needs = np.maximum(nbytes[units.first], units.around + units.frame)
-            needs = np.append(needs, max(nbytes[t], self.needed(t)))
-            costs = np.append(ns[units.first] + units.nanoseconds, ns[t])
-            counted = needs if most is None else np.maximum(needs, most)
-            best = np.where(counted == counted.min(), costs, np.inf).argmin()
-            nbytes[t + 1], ns[t + 1] = needs[best], costs[best]
-            is_unit = best < len(units.first)
-            found.append(Way(int(needs[best]), float(costs[best]), t if is_unit else -1, int(best) if is_unit else -1))
-        return found
+        """The best way from each position on: the fewest bytes, or the cheapest within so many bytes."""
+        return ways_of(self.units, self.needs, most, self.chains_lose)
 
-    def chosen(self, ways: Sequence[Way]) -> list[tuple[int, int]]:
-        """The regions on the way to the last position."""
-        found: list[tuple[int, int]] = []
-        t = len(ways) - 1
-        while t:
-            way = ways[t]
-            if way.unit >= 0:
-                found.append((way.join, way.unit))
-            t = int(self.units[way.join].first[way.unit]) if way.unit >= 0 else t - 1
-        return found[::-1]
+    @cached_property
+    def needs(self) -> list[int]:
+        """Bytes in use while each step runs whole."""
+        return [self.needed(t) for t in range(len(self.stages))]
 
 
 def inside(value: Rows, at: Mapping[int, int]) -> Rows:

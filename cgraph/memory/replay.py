@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import PlanError
+from cgraph.ir.cut import ROWS
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Work
+from cgraph.kernels.calls.layout import by_rows
 from cgraph.kernels.kernel import ARENA, Pointer
 from cgraph.memory.layout import is_leaf, own_view
 from cgraph.memory.recompute import cut_out
@@ -144,15 +146,27 @@ class _Replay:
 
     def check_reads(self, node: Node, written: list[Span]) -> None:
         """Refuse if the step writes what it still reads, other than by permission, exactly in place."""
-        permitted = self.works[node].overwrites
+        permitted, over = self.works[node].overwrites, self.works[node].over
         for i, x in enumerate(node.operands):
             owner = self.owner[x]
             if owner not in self.bytes_of or not any(overlap(self.bytes_of[owner], span) for span in written):
+                continue
+            if over and i == over.fork:
+                self.check_over(node, x, over.ahead)
                 continue
             if i not in permitted:
                 raise PlanError(f"{self.text(node)} overwrites {self.text(owner)} while it reads it")
             if not same_bytes(self.views[x], self.views[node]) or self.bytes_of[owner] != self.bytes_of[node]:
                 raise PlanError(f"{self.text(node)} overwrites {self.text(owner)}, but not its very bytes")
+
+    def check_over(self, node: Node, fork: Node, ahead: int) -> None:
+        """Refuse if a result lies over an operand that begins too early, or if they do not lie row by row."""
+        for x in (node, fork):
+            if not is_by_rows(self.views[x]):
+                raise PlanError(f"{self.text(node)} overwrites {self.text(fork)}, but {x!r} does not lie row by row")
+        apart = self.views[fork].at.offset - self.views[node].at.offset
+        if apart < ahead:
+            raise PlanError(f"{self.text(node)} begins {apart} bytes before {self.text(fork)}, {ahead} are needed")
 
     def check_workspace(self, node: Node) -> None:
         """Refuse if the step's workspace is where its result or an operand lies."""
@@ -209,8 +223,8 @@ def span_of(node: Node, view: Any, nbytes: int, vars_at: Mapping[Node, int]) -> 
         return vars_at[first.at.base], vars_at[first.at.base] + node.spec.nbytes
     if first.at.base is not ARENA:
         raise PlanError(f"{node!r} is computed, but not into the arena")
-    if not isinstance(view, tuple) and not view.is_contiguous:
-        raise PlanError(f"{node!r} is computed, but not in C order")
+    if not (isinstance(view, tuple) or view.is_contiguous or is_by_rows(view)):
+        raise PlanError(f"{node!r} is computed, but neither in C order nor row by row")
     return within((first.at.offset, first.at.offset + node.spec.nbytes), nbytes, node)
 
 
@@ -229,9 +243,17 @@ def contiguous_bytes(view: Any) -> Span | None:
 
 
 def same_bytes(x: Any, y: Any) -> bool:
-    """Both show the same bytes in C order."""
+    """Both show the same bytes in C order, or row by row."""
+    if is_by_rows(x) and x == y:
+        return True
     span = contiguous_bytes(x)
     return span is not None and span == contiguous_bytes(y) and x.at == y.at
+
+
+def is_by_rows(view: Any) -> bool:
+    """A view of images whose rows lie one behind the other, without gaps."""
+    few = isinstance(view, tuple) or len(view.shape) <= ROWS
+    return not few and view.shows_same(by_rows(view.at, view.shape, view.dtype))
 
 
 def overlap(x: Span, y: Span) -> bool:

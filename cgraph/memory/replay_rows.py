@@ -20,7 +20,9 @@ NOTHING = -1
 MOST_ROWS = 1 << 32
 
 
-def check_rows(values: Sequence[Rows], acts: Sequence[Act], frame: object, nbytes: int) -> None:
+def check_rows(
+    values: Sequence[Rows], acts: Sequence[Act], frame: object, nbytes: int, fork: Lines | None = None
+) -> None:
     """Return if every band reads exactly the rows that it should, and all rows of the join are made once.
 
     Parameters
@@ -28,34 +30,55 @@ def check_rows(values: Sequence[Rows], acts: Sequence[Act], frame: object, nbyte
         acts: in running order
         frame: the base of addresses in the frame
         nbytes: bytes of the frame
+        fork: all rows of an operand, where the join may lie over it
     Raises
         PlanError: the first thing that is wrong
     """
-    replay = _Replay(values, acts, frame, nbytes)
+    replay = _Replay(values, acts, frame, nbytes, fork)
     for act in acts:
         replay.run(act)
     made = replay.made[len(values) - 1]
     if made != values[-1].rows:
         raise PlanError(f"{made} of {values[-1].rows} rows of {values[-1].name} are made")
+    for act in acts:
+        if act.out.value == len(values) - 1:
+            replay.require(act, act.out)
 
 
 class _Replay:
-    """What is in every piece of the frame. Changes as bands run.
+    """What is in every piece of the frame, and of the bytes that the join and its fork share. Changes as bands run.
 
     Fields
-        holds: per piece, value and row written last, or NOTHING
+        holds: by the base of addresses, per piece, value and row written last, or NOTHING
         made: rows of each value that are computed
     """
 
-    def __init__(self, values: Sequence[Rows], acts: Sequence[Act], frame: object, nbytes: int) -> None:
-        self.values, self.frame, self.nbytes = values, frame, nbytes
-        places = [lines.view for act in acts for lines in (act.out, *act.reads) if self.is_inside(lines)]
-        self.piece = gcd(nbytes, *(x for view in places for x in measures(view))) or 1
-        self.holds = np.full(nbytes // self.piece, NOTHING, np.int64)
+    def __init__(
+        self, values: Sequence[Rows], acts: Sequence[Act], frame: object, nbytes: int, fork: Lines | None
+    ) -> None:
+        self.values, self.frame = values, frame
+        self.sizes = {id(frame): nbytes}
+        if fork:
+            shared = [fork.view, *(x.view for act in acts for x in (act.out, *act.reads))]
+            ends = (end_of(view) for view in shared if view.at.base is fork.view.at.base)
+            self.sizes[id(fork.view.at.base)] = max(ends)
+        places = [lines.view for act in acts for lines in (act.out, *act.reads) if self.is_known(lines)]
+        self.piece = gcd(*self.sizes.values(), *(x for view in places for x in measures(view))) or 1
+        self.holds = {base: np.full(size // self.piece, NOTHING, np.int64) for base, size in self.sizes.items()}
         self.made = [0] * len(values)
+        if fork:
+            self.write(fork)
 
     def is_inside(self, lines: Lines) -> bool:
         return lines.view.at.base is self.frame
+
+    def is_known(self, lines: Lines) -> bool:
+        return id(lines.view.at.base) in self.sizes
+
+    def write(self, lines: Lines) -> None:
+        """These rows are where they lie."""
+        pieces, rows = self.pieces(lines)
+        self.holds[id(lines.view.at.base)][pieces] = lines.value * MOST_ROWS + rows
 
     def run(self, act: Act) -> None:
         """Look at what the band reads, then write."""
@@ -66,12 +89,13 @@ class _Replay:
         else:
             self.check_wanted(act)
         at, size = (act.workspace.at.offset, act.workspace.size) if act.workspace else (0, 0)
-        self.holds[at // self.piece : -(-(at + size) // self.piece)] = NOTHING
+        self.holds[id(self.frame)][at // self.piece : -(-(at + size) // self.piece)] = NOTHING
         if self.is_inside(act.out):
-            pieces, rows = self.pieces(act.out)
+            pieces, _ = self.pieces(act.out)
             if size and ((pieces >= at // self.piece) & (pieces < -(-(at + size) // self.piece))).any():
                 raise PlanError(f"the workspace of {self.name(act.out)} lies in its rows")
-            self.holds[pieces] = act.out.value * MOST_ROWS + rows
+        if self.is_known(act.out):
+            self.write(act.out)
         for lines in act.reads:  # nothing was overwritten before it was read
             self.require(act, lines)
 
@@ -98,10 +122,10 @@ class _Replay:
 
     def require(self, act: Act, lines: Lines) -> None:
         """Refuse if some of the rows are not there."""
-        if not self.is_inside(lines):
+        if not self.is_known(lines):
             return
         pieces, rows = self.pieces(lines)
-        wrong = self.holds[pieces] != lines.value * MOST_ROWS + rows
+        wrong = self.holds[id(lines.view.at.base)][pieces] != lines.value * MOST_ROWS + rows
         if wrong.any():
             row = int(np.broadcast_to(rows, wrong.shape)[wrong][0])
             raise PlanError(f"{self.name(act.out)} reads row {row} of {self.name(lines)}, which is not there")
@@ -113,8 +137,9 @@ class _Replay:
         row = row_nbytes(view)
         starts = [np.arange(size) * step for size, step in zip((n, planes, count), view.strides)]
         at = view.at.offset + starts[0][:, None, None] + starts[1][:, None] + starts[2]
-        if at.size and (at.min() < 0 or at.max() + row > self.nbytes):
-            raise PlanError(f"rows of {self.name(lines)} leave the frame of {self.nbytes} bytes")
+        nbytes = self.sizes[id(view.at.base)]
+        if at.size and (at.min() < 0 or at.max() + row > nbytes):
+            raise PlanError(f"rows of {self.name(lines)} leave the frame of {nbytes} bytes")
         pieces = at[..., None] // self.piece + np.arange(row // self.piece)
         return pieces, (lines.first + np.arange(count))[:, None]
 
@@ -125,6 +150,11 @@ class _Replay:
 def row_nbytes(view: View) -> int:
     """Bytes of a row, from its first to its last element."""
     return view.itemsize + sum((n - 1) * step for n, step in zip(view.shape[3:], view.strides[3:]))
+
+
+def end_of(view: View) -> int:
+    """The byte behind the last element."""
+    return view.at.offset + view.itemsize + sum((n - 1) * step for n, step in zip(view.shape, view.strides))
 
 
 def measures(view: View) -> tuple[int, ...]:

@@ -141,10 +141,20 @@ def wanted(values: Sequence[Rows], events: Iterable[tuple[int, int, int]]) -> It
         done[i] = stop
 
 
-def alive(values: Sequence[Rows], events: Sequence[tuple[int, int, int]]) -> list[np.ndarray]:
-    """Per value the bytes of the rows that are there and that somebody has yet to read, during each event."""
-    value, stop = (np.array([event[k] for event in events], np.int64) for k in (0, 2))
-    done = [np.maximum.accumulate(np.where(value == i, stop, 0)) for i in range(len(values))]
+def made(count: int, events: Sequence[tuple[int, int, int]]) -> np.ndarray:
+    """The rows of each value that are there after each event, int64 ``[values, events]``."""
+    found = np.zeros((count, len(events)), np.int64)
+    for t, (i, _, stop) in enumerate(events):
+        found[i, t] = stop
+    return np.maximum.accumulate(found, 1)
+
+
+def alive(values: Sequence[Rows], done: np.ndarray) -> list[np.ndarray]:
+    """Per value the bytes of the rows that are there and that somebody has yet to read, during each event.
+
+    Parameters
+        done: of the events, as `made` says
+    """
     low = [rows.copy() for rows in done]
     for i, x in enumerate(values):
         before = np.concatenate([[0], done[i][:-1]])

@@ -8,23 +8,39 @@ from cgraph.ir.graph import Node
 from cgraph.ir.work import Step
 from cgraph.kernels.kernel import ARENA, Pointer, View, contiguous
 from cgraph.memory.layout import Layout
-from cgraph.memory.problem import Plan
+from cgraph.memory.problem import Plan, Problem
+from cgraph.memory.recompute import cut_out
 from cgraph.memory.usage import Usage
 
-Span = tuple[int, int]  # first byte in the arena, bytes
+Span = tuple[int, int]  # in the arena: the first byte, and how many or the one behind the last
 
 
 def steps_of(layout: Layout, usage: Usage, plan: Plan, views: Mapping[Node, Any]) -> Iterator[Step]:
     """All steps in running order."""
     dead: dict[int, list[Span]] = {}
     kept = {usage.operand_of[i] for i, v in enumerate(layout.values) if v.kept}
+    goes_on = continued(usage.problem, plan)
     for i, (x, at) in enumerate(zip(usage.problem.operands, plan.offsets)):
         if i not in kept:
-            dead.setdefault(x.interval.last, []).append((at, x.nbytes))
+            left = cut_out((at, at + x.nbytes), goes_on[i]) if i in goes_on else [(at, at + x.nbytes)]
+            dead.setdefault(x.interval.last, []).extend([(low, high - low) for low, high in left])
     for t, node in enumerate(layout.steps):
         xs = tuple([views[x] for x in node.operands])
         workspace = layout.workspace(node, usage, plan)
         yield Step(node, layout.works[node], views[node], xs, workspace, partial(bytes_at, dead.get(t, ())))
+
+
+def continued(problem: Problem, plan: Plan) -> dict[int, list[Span]]:
+    """Of an operand that is tied, the bytes ``low, high`` that those have which begin when it ends."""
+    found: dict[int, list[Span]] = {}
+    for tied in problem.ties:
+        operands = [(x.operand, problem.operands[x.operand]) for x in tied]
+        for i, x in operands:
+            low, high = plan.offsets[i], plan.offsets[i] + x.nbytes
+            after = [k for k, y in operands if y.interval.first == x.interval.last + 1]
+            spans = ((plan.offsets[k], plan.offsets[k] + problem.operands[k].nbytes) for k in after)
+            found[i] = [(max(low, a), min(high, b)) for a, b in spans if max(low, a) < min(high, b)]
+    return found
 
 
 def bytes_at(spans: Sequence[Span]) -> list[View]:

@@ -14,6 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
+from cgraph.ir.bands import Over
+from cgraph.memory.pieces import Above, Span, pieces_of
 from cgraph.memory.problem import Operand, Plan, Problem, Spans, UsageInterval, rounded
 
 
@@ -29,6 +31,7 @@ class Value:
         kept: alive to the end: an output, or the source of an update edge
         overwritable: values whose exact bytes this one may take
         parts: values that may be made inside this one, each with its byte offset
+        over: a value that this one may lie over while it is read
     """
 
     nbytes: int
@@ -38,6 +41,7 @@ class Value:
     kept: bool = False
     overwritable: tuple[int, ...] = ()
     parts: tuple[tuple[int, int], ...] = ()
+    over: Over | None = None
 
 
 @dataclass
@@ -53,6 +57,7 @@ class Usage:
         delta: per value, its first byte inside the operand
         shared: per value, the value whose bytes it took over, or -1
         inside: per value, the concat result it is made inside of, or -1
+        pieces: the problem where values lie over others, so that some have several operands
     """
 
     values: Sequence[Value]
@@ -64,10 +69,13 @@ class Usage:
     delta: list[int]
     shared: list[int]
     inside: list[int]
+    pieces: Problem | None = None
 
     @cached_property
     def problem(self) -> Problem:
         """What a strategy is asked: most ways to share are dropped before, by their bound."""
+        if self.pieces is not None:
+            return self.pieces
         return Problem(
             tuple(
                 [
@@ -81,6 +89,8 @@ class Usage:
     @cached_property
     def spans(self) -> Spans:
         """The same for bounds."""
+        if self.pieces is not None:
+            return Spans(self.pieces.nbytes, self.pieces.first, self.pieces.last)
         nbytes = rounded([self.values[i].nbytes for i in self.roots], self.alignment)
         first, last = (np.array([x[i] for i in self.roots], np.int64) for x in (self.first, self.last))
         return Spans(nbytes, first, last)
@@ -105,7 +115,7 @@ def usage_of(
             groups.join(i)
         if overwrite and value.overwritable:
             groups.overwrite(i)
-    return groups.usage(alignment)
+    return groups.usage(alignment, overwrite)
 
 
 class _Groups:
@@ -169,11 +179,36 @@ class _Groups:
         self.first[root] = min(self.first[root], self.first[old])
         self.last[root] = max(self.last[root], self.last[old])
 
-    def usage(self, alignment: int) -> Usage:
-        """One operand of the planning problem per root."""
+    def usage(self, alignment: int, overwrite: bool) -> Usage:
+        """One operand of the planning problem per root; more of those that lie over others for a step."""
         roots = [i for i, root in enumerate(self.root) if root == i]
-        place = dict(zip(roots, range(len(roots))))
-        operand_of = [place[root] for root in self.root]
+        place, pieces = dict(zip(roots, range(len(roots)))), None
+        overs = self.overs(alignment) if overwrite and any(value.over for value in self.values) else {}
+        if overs:
+            spans = {i: Span(self.values[i].name, self.values[i].nbytes, self.first[i], self.last[i]) for i in roots}
+            operands, place, ties = pieces_of(spans, overs)
+            pieces = Problem(tuple(operands), alignment, ties)
+        at = [place[root] for root in self.root]
         return Usage(
-            self.values, alignment, roots, self.first, self.last, operand_of, self.delta, self.shared, self.inside
+            self.values, alignment, roots, self.first, self.last, at, self.delta, self.shared, self.inside, pieces
         )
+
+    def overs(self, alignment: int) -> dict[int, Above]:
+        """What roots lie over; both begin at multiples of the alignment."""
+        found = {}
+        for i, value in enumerate(self.values):
+            if value.over and self.is_over(i):
+                fork = value.over.fork
+                apart = -(-(self.delta[i] + value.over.ahead - self.delta[fork]) // alignment) * alignment
+                stop = apart + self.delta[fork] + self.values[fork].nbytes
+                found[self.root[i]] = Above(self.root[fork], apart, stop)
+        return found
+
+    def is_over(self, i: int) -> bool:
+        """A value may lie over another that is read by its step for the last time; both may be members of others."""
+        over, step = self.values[i].over, self.values[i].step
+        if over is None or self.values[over.fork].kept:
+            return False
+        own, other = self.root[i], self.root[over.fork]
+        used = [m for m in self.members.get(other, (other,)) if self.values[m].last >= step]
+        return own != other and self.first[own] == step and self.last[other] == step and used == [over.fork]

@@ -4,6 +4,7 @@ Each region is one op (`cgraph.ops.physical.stream`) in place of its steps, with
 few rows instead of whole images. Which steps, and how many pixels a band has, is given; see `cgraph.memory.regions`.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -11,15 +12,16 @@ from cgraph.ir.cut import ROWS, Cut
 from cgraph.ir.graph import Node, apply, keeps_place
 from cgraph.ir.spec import Spec
 from cgraph.ir.traverse import located
+from cgraph.kernels.calls.layout import by_rows
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Pointer, contiguous
 from cgraph.kernels.target import Target
-from cgraph.memory.layout import Layout, producers_of
+from cgraph.memory.layout import Layout, owner_of, producers_of
 from cgraph.memory.regions import Region, Stage
 from cgraph.memory.repeat import shortened
 from cgraph.memory.replay_rows import check_rows
 from cgraph.memory.rows import Read, Rows
-from cgraph.ops.physical.stream import Inner, Stream, band_nbytes, cut_of
+from cgraph.ops.physical.stream import Inner, Lines, Stream, band_nbytes, cut_of
 from cgraph.passes.rewrite import remade
 from cgraph.record import replace
 
@@ -41,6 +43,9 @@ def stream_rows(layout: Layout, regions: Sequence[Region]) -> tuple[list[Node], 
         if node in joins:
             region = joins[node]
             op, outside = stream_of([layout.steps[t] for t in region.steps], region)
+            if region.over:
+                number = {x: i for i, x in enumerate(outside)}
+                op = replace(op, over=replace(region.over, fork=number[layout.steps[region.over.fork]]))
             new[node] = apply(op, *(new[x] for x in outside))
         elif node not in inside:
             new[node] = remade(node, tuple(new[x] for x in node.operands))
@@ -61,10 +66,15 @@ def check_stream(node: Node, target: Target) -> None:
     op, frame = node.op, object()
     assert isinstance(op, Stream)
     out, *xs = (contiguous(Pointer(x), x.shape, code_of(x.dtype)) for x in (node, *node.operands))
+    fork = None
+    if op.over:
+        i = op.over.fork
+        out, xs[i] = by_rows(out.at, out.shape, out.dtype), by_rows(out.at + op.over.ahead, xs[i].shape, xs[i].dtype)
+        fork = Lines(-1, 0, xs[i])
     room, loop = contiguous(Pointer(frame), (op.frame.nbytes,), "u1"), op.frame.loop
     turns, values = (0,) if loop is None else loop.looked_at, values_of(node)
     acts = list(op.acts(target, tuple(x.spec for x in node.operands), out, tuple(xs), room, turns))
-    check_rows(values if loop is None else shortened(values, loop, len(turns)), acts, frame, op.frame.nbytes)
+    check_rows(values if loop is None else shortened(values, loop, len(turns)), acts, frame, op.frame.nbytes, fork)
 
 
 def values_of(node: Node) -> list[Rows]:
@@ -89,6 +99,13 @@ def rows_of_step(name: str, spec: Spec, cut: Cut, reads: Sequence[int], before: 
     return Rows(name, count, spec.nbytes // count, tuple(tables), *frame, cut.step)
 
 
+def by_rows_with(layout: Layout, regions: Sequence[Region], target: Target) -> set[Node]:
+    """The nodes of a schedule that must lie row by row, so that joins lie over their forks."""
+    wanted = {t for region in regions if region.over for t in (region.over.fork, region.steps[-1])}
+    groups = row_groups(layout, stages_of(layout, target)) if wanted else []
+    return {layout.steps[t] for group in groups if group & wanted for t in group}
+
+
 # -- what the search sees ----------------------------------------------------------------------------------------------
 
 
@@ -97,7 +114,32 @@ def stages_of(layout: Layout, target: Target) -> list[Stage]:
     made = producers_of(layout.views, layout.value_of)
     known: dict[int, Rows] = {}
     free: set[int] = set()
-    return [stage_of(layout, t, made, known, free, target) for t in range(len(layout.steps))]
+    stages = [stage_of(layout, t, made, known, free, target) for t in range(len(layout.steps))]
+    movable = {t for group in row_groups(layout, stages) for t in group}
+    return [replace(stage, by_rows=True) if t in movable else stage for t, stage in enumerate(stages)]
+
+
+def row_groups(layout: Layout, stages: Sequence[Stage]) -> list[set[int]]:
+    """Steps whose values may lie row by row in the arena, those together that may take one another's bytes.
+
+    Whoever makes or reads such a value steps over its rows as `Cut` says: it is cut, and nothing else shows the value.
+    """
+    fixed = {t for t, stage in enumerate(stages) if stage.rows is None or layout.values[t].kept}
+    for node, view in layout.views.items():
+        shown = layout.value_of.get(owner_of(view))
+        if shown is not None and owner_of(view) is not node:
+            fixed.add(shown)
+    for node, stage in zip(layout.steps, stages):
+        reads = Counter(layout.value_of[x] for x in node.operands if x in layout.value_of)
+        reads.subtract(read.source for read in (stage.rows.reads if stage.rows else ()))
+        fixed.update(t for t, others in reads.items() if others)
+    group_of = [{t} for t in range(len(stages))]
+    for t in range(len(stages)):
+        for x in layout.values[t].overwritable:
+            group_of[t] |= group_of[x]
+            for other in group_of[t]:
+                group_of[other] = group_of[t]
+    return [group for t, group in enumerate(group_of) if t == min(group) and not group & fixed]
 
 
 def stage_of(

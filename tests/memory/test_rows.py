@@ -12,7 +12,7 @@ from cgraph.kernels.kernel import Pointer, View, contiguous
 from cgraph.memory.frame import Framed, Framing
 from cgraph.memory.packing import Group, Slab, check_groups
 from cgraph.memory.replay_rows import check_rows
-from cgraph.memory.rows import Read, Rows, alive, pulled, steps_of
+from cgraph.memory.rows import Read, Rows, alive, made, pulled, steps_of
 from cgraph.ops.physical.stream import Act, Lines
 from cgraph.record import replace
 
@@ -42,7 +42,7 @@ def test_no_row_is_computed_twice_and_no_frame_is_smaller_than_what_is_alive(see
         assert len(rows) <= value.rows
     frame, rooms = drawn_frame(rng, values, events, False)
     assert frame.nbytes >= max(bytes_wanted(values, events, t) + rooms[t] for t in range(len(events)))
-    about = sum(alive(values, [(e.value, e.first, e.stop) for e in events])[:-1])
+    about = sum(alive(values, made(len(values), [(e.value, e.first, e.stop) for e in events]))[:-1])
     assert all(about[t] >= bytes_wanted(values, events, t) for t in range(len(events)))
 
 

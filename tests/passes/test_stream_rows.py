@@ -1,5 +1,6 @@
 """Regions computed in bands of rows: the bits of the whole, on every target, in any number of threads."""
 
+import dataclasses
 import re
 from contextlib import nullcontext
 
@@ -12,12 +13,17 @@ import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import BudgetError, PlanError
 from cgraph.ir.spec import Spec
+from cgraph.kernels.kernel import contiguous
+from cgraph.memory import regions
+from cgraph.memory.forks import Bands
 from cgraph.memory.frame import Framed
+from cgraph.memory.regions import Search
 from cgraph.ops.physical.stream import Stream
 from cgraph.ops.softmax import Softmax
 from cgraph.record import replace
 from tests.support.bands import longest_regions
 from tests.support.networks import networks
+from tests.support.replays import run_of
 
 TARGETS = ("avx512", "avx2", "portable")
 
@@ -31,14 +37,15 @@ def streams(function):
     drawn=networks(),
     pixels=st.sampled_from((1, 5, 12, 30, 80)),
     target=st.sampled_from(TARGETS),
+    most=st.sampled_from((1, 2, 3, 48)),
     seed=st.integers(0, 9),
 )
-def test_bands_give_the_bits_of_the_whole(drawn, pixels, target, seed):
+def test_bands_give_the_bits_of_the_whole(drawn, pixels, target, most, seed):
     image, outputs = drawn
     value = np.random.default_rng(seed).standard_normal(image.shape).astype(image.dtype)
     whole = cg.compile(outputs, [image], engine=CpuEngine(target, 1))(value)
-    for threads, poison, regions in ((1, True, longest_regions()), (3, False, nullcontext())):
-        with regions:
+    for threads, poison, chosen in ((1, True, longest_regions(most)), (3, False, nullcontext())):
+        with chosen:
             function = cg.compile(outputs, [image], engine=CpuEngine(target, threads, poison), bands=pixels)
         for got, want in zip(function(value), whole):
             np.testing.assert_array_equal(got, want)
@@ -186,6 +193,68 @@ def trained():
 def test_nothing_is_cut_where_some_vars_change():
     x, y = classifier(np.random.default_rng(0))
     assert not streams(cg.compile(y, [x], bands=1, changing=[x]))
+
+
+def residual(rng):
+    """Layers at one size, of which each adds what it read: joins that can lie over their forks."""
+    x = cg.Var((2, 16, 30, 20), name="image")
+    y = conv(rng, x, 32, 3, 1)
+    for _ in range(3):
+        y = y + conv(rng, conv(rng, y, 96, 1, 1), 32, 3, 1)
+    return x, cg.mean(y, (2, 3))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("most", (1, 2, 3))
+def test_joins_over_their_forks_give_the_bits_of_the_whole(most, target):
+    rng = np.random.default_rng(0)
+    for x, y in (residual(rng), classifier(rng)):
+        value = rng.standard_normal(x.shape).astype(x.dtype)
+        want = cg.compile(y, [x], engine=CpuEngine(target, 1))(value)
+        for pixels, threads in ((1, 1), (60, 3)):
+            with longest_regions(most):
+                function = cg.compile(y, [x], engine=CpuEngine(target, threads, True), bands=pixels)
+            np.testing.assert_array_equal(function(value), want)
+            np.testing.assert_array_equal(function(value), want)
+            if most == 1:
+                assert any(node.op.over for node in streams(function))
+
+
+def test_a_join_over_its_fork_makes_a_plan_smaller(monkeypatch):
+    rng = np.random.default_rng(1)
+    x = cg.Var((1, 16, 40, 40), name="image")
+    y = cg.max_pool2d(cg.max_pool2d(cg.max_pool2d(conv(rng, x, 64, 3, 1), 3, 1, pad=1), 3, 1, pad=1), 3, 1, pad=1)
+    graph = cg.mean(y, (2, 3)), [x]
+    monkeypatch.setattr(regions, "MOST_STEPS", 1)
+    small = cg.compile(*graph, bands=40)
+    assert any(node.op.over for node in streams(small))
+    monkeypatch.setattr(Search, "forks", [[]] * 100)
+    assert small.nbytes < 0.8 * cg.compile(*graph, bands=40).nbytes
+
+
+def test_a_join_that_begins_too_close_to_its_fork_is_refused(monkeypatch):
+    x, y = residual(np.random.default_rng(0))
+    found = Bands.ahead
+    monkeypatch.setattr(Bands, "ahead", lambda *args: found(*args) - 6000)
+    with longest_regions(1), pytest.raises(PlanError, match="which is not there"):
+        cg.compile(y, [x], bands=1)
+
+
+def test_the_replay_of_a_schedule_asks_for_distance_and_rows():
+    x, y = residual(np.random.default_rng(0))
+    with longest_regions(1):
+        run = run_of(cg.compile(y, [x], bands=1).compiled)
+    node = next(node for node in run.steps if isinstance(node.op, Stream) and node.op.over and node.op.over.ahead)
+    fork = node.operands[node.op.over.fork]
+    run.check()
+    out, read = run.views[node], run.views[fork]
+    closer = {**run.views, node: out.moved(read.at.offset - out.at.offset - node.op.over.ahead + 64)}
+    with pytest.raises(PlanError, match=f"{node.op.over.ahead - 64} bytes before .*, {node.op.over.ahead} are needed"):
+        dataclasses.replace(run, views=closer, nbytes=2 * run.nbytes).check()
+    for turned in (node, fork):
+        plain = contiguous(run.views[turned].at, turned.shape, run.views[turned].dtype)
+        with pytest.raises(PlanError, match="does not lie row by row"):
+            dataclasses.replace(run, views={**run.views, turned: plain}).check()
 
 
 def test_a_region_with_a_wrong_place_is_refused(monkeypatch):

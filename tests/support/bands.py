@@ -1,4 +1,7 @@
-"""Regions as long as they can be, whether or not they make a plan smaller: everything that is cut runs in bands."""
+"""Regions as long as they can be, whether or not they make a plan smaller: everything that is cut runs in bands.
+
+Their joins lie over their forks wherever they may.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,29 +9,42 @@ from unittest.mock import patch
 
 from cgraph import budget
 from cgraph.budget import regional
+from cgraph.ir.bands import Over
+from cgraph.memory import regions
+from cgraph.memory.forks import Bands
+from cgraph.memory.frame import Framing
 from cgraph.memory.layout import Facts
 from cgraph.memory.problem import Strategy
-from cgraph.memory.regions import Region, Search
+from cgraph.memory.regions import MOST_STEPS, Region, Search
+from cgraph.memory.rows import made
 from cgraph.memory.smallest import Choice, smallest
+from cgraph.memory.ways import closest
 from cgraph.passes.stream_rows import stages_of
 
 
 @contextmanager
-def longest_regions() -> Iterator[None]:
-    """``bands=`` of what is compiled meanwhile gives the longest regions."""
-    with patch.object(budget, "in_bands", in_longest):
+def longest_regions(most: int = MOST_STEPS) -> Iterator[None]:
+    """``bands=`` of what is compiled meanwhile gives the longest regions, of at most so many steps."""
+    with patch.object(budget, "in_bands", in_longest), patch.object(regions, "MOST_STEPS", most):
         yield
 
 
 def in_longest(known: Choice, room: int | None, bands: int, strategy: Strategy, alignment: int, facts: Facts) -> Choice:
     search = Search(stages_of(known[0].layout, facts.target), alignment, (bands,))
-    regions, join = [], len(search.stages) - 1
+    found, join = [], len(search.stages) - 1
     while join >= 0:
         first = min(search.first_of(join), join + 1)
         if first <= join:
             steps = search.steps(first, join)
             framing = search.framed(steps, bands)
             framing.improve(10_000)
-            regions.append(Region(steps, bands, framing.best.frame()))
+            found.append(Region(steps, bands, framing.best.frame(), over_of(search, steps, framing)))
         join = min(first, join) - 1
-    return smallest(regional(known[0], regions[::-1], alignment, facts), strategy)
+    return smallest(regional(known[0], found[::-1], alignment, facts), strategy)
+
+
+def over_of(search: Search, steps: tuple[int, ...], framing: Framing) -> Over | None:
+    """The fork that the join of a region shares most with."""
+    done = made(len(steps), [(event.value, event.first, event.stop) for event in framing.events])
+    found = closest(search.overlaps(steps, Bands(framing.values[-1], done)), steps)[0]
+    return Over(found.fork, found.ahead) if found.shared else None

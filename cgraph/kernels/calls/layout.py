@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from math import prod
 
-from cgraph.kernels.kernel import Pointer, View, collapse
+from cgraph.kernels.kernel import Pointer, View, collapse, contiguous
 from cgraph.record import Record, replace
 
 TASK_ELEMENTS = 32768
@@ -87,6 +87,13 @@ def permuted(views: tuple[View, ...], order: list[int]) -> tuple[View, ...]:
     return tuple(
         replace(v, shape=tuple(v.shape[i] for i in order), strides=tuple(v.strides[i] for i in order)) for v in views
     )
+
+
+def by_rows(at: Pointer, shape: tuple[int, ...], dtype: str) -> View:
+    """A view of images ``[n, c, h, ...]`` whose rows lie one behind the other: all planes of one, then of the next."""
+    n, planes, count, *row = shape
+    rows = contiguous(at, (count, n, planes, *row), dtype)
+    return permuted((rows,), [1, 2, 0, *range(3, len(shape))])[0]
 
 
 def pointwise_walk(views: tuple[View, ...], leader: int, lanes: int) -> Walk:

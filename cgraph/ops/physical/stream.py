@@ -5,12 +5,12 @@ from functools import partial
 from typing import Any
 
 from cgraph.errors import PlanError
-from cgraph.ir.bands import Frame, Move
+from cgraph.ir.bands import Frame, Move, Over
 from cgraph.ir.cut import ROWS, Cut
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Part, Work
-from cgraph.kernels.calls.layout import permuted
+from cgraph.kernels.calls.layout import by_rows
 from cgraph.kernels.calls.move import copy_calls, part
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous
@@ -76,12 +76,14 @@ class Stream(Op, eq=False):
     Fields
         inner: its ops, operands before users
         frame: every band with its place
+        over: an operand that the result may lie over: its rows are read before rows are made in their bytes
     """
 
     takes_complex = True
 
     inner: tuple[Inner, ...]
     frame: Frame
+    over: Over | None = None
 
     @property
     def pure(self) -> bool:  # type: ignore[override]
@@ -114,7 +116,7 @@ class Stream(Op, eq=False):
                 times = loop.count if loop and loop.first <= i < loop.last else 1
                 yield Part(self.inner[act.out.value].label, act.calls(), act.dead(), times=times)
 
-        return Work(parts, self.frame.nbytes, strided=True)
+        return Work(parts, self.frame.nbytes, strided=True, over=self.over)
 
     def acts(
         self,
@@ -158,10 +160,9 @@ class _Run:
         """Some rows of a value of the region, or of an operand."""
         if i < 0 or i == len(self.specs) - 1:
             return Lines(max(i, -1), first, part(self.xs[~i] if i < 0 else self.out, ROWS, first, stop - first))
-        n, c, _, *row = self.specs[i].shape
+        spec = rows_of(self.specs[i], stop - first)
         at = self.frame + (self.zero[i] + first * row_nbytes(self.specs[i]))
-        rows = contiguous(at, (stop - first, n, c, *row), code_of(self.specs[i].dtype))
-        return Lines(i, first, permuted((rows,), [1, 2, 0, *range(ROWS + 1, len(row) + 3)])[0])
+        return Lines(i, first, by_rows(at, spec.shape, code_of(spec.dtype)))
 
     def begin(self, move: Move) -> Lines:
         """The rows of a move in their place."""
