@@ -180,6 +180,21 @@ def test_without_a_maximum_memory_grows_with_what_comes():
     assert found[0] < found[1] == found[2] == function.at(height=64).nbytes
 
 
+def test_results_stay_when_it_runs_again_unless_they_are_only_looked_at():
+    f = cg.compile_sizes(lambda sizes: sines(sizes["n"]), {"x": ("n",)})
+    x = np.linspace(0, 1, 9, dtype="float32")
+    kept, seen = f(x), f(x, copy=False)
+    assert_close(seen, np.sin(x))
+    f(x + 1)
+    assert_close(kept, np.sin(x))
+    assert np.array_equal(seen, f(x + 1, copy=False)) and not np.array_equal(seen, kept)
+
+
+def sines(n):
+    x = cg.Var((n,), name="x")
+    return cg.sin(x), [x]
+
+
 def test_more_sizes_than_are_kept_go_on_in_the_same_memory():
     build, shapes, _ = dense()
     function = cg.compile_sizes(build, shapes, {"batch": 40, "length": 2}, engine="reference")
