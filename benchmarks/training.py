@@ -1,6 +1,7 @@
-"""A training step of the MNIST network and of the MLP, beside torch: seconds, and peak memory above the imports.
+"""A training step of a network, beside torch: seconds, and peak memory above the imports.
 
-python -m benchmarks.training [lenet|mlp]     same network, batch 100, Adam, 2 threads
+python -m benchmarks.training [networks]               same network, Adam, 2 threads; lenet and mlp a batch of 100
+python -m benchmarks.training processor [networks]     one thread, by processor time, for a loaded machine
 
 Each engine runs in a process of its own, in turns; times are medians over the processes' medians. Peak memory is the
 process's largest resident size less that after the imports.
@@ -17,9 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import training_sequences
+
 ENGINES = ("cgraph", "torch")
-NETWORKS = ("lenet", "mlp")
-ROUNDS, STEPS, BATCH, THREADS = 3, 12, 100, 2
+NETWORKS = ("lenet", "mlp", *training_sequences.NETWORKS)
+ROUNDS, STEPS, BATCH = 3, 12, 100
+CLOCKS = {"wall": (time.perf_counter, 2), "processor": (time.process_time, 1)}  # with threads
 MLP = (784, 300, 100, 10)
 
 
@@ -29,20 +33,24 @@ def batch(network: str) -> tuple[np.ndarray, np.ndarray]:
     return rng.random(shape, np.float32), rng.integers(0, 10, BATCH).astype(np.int32)
 
 
-def cgraph_step(network: str) -> Callable[[], Any]:
+def cgraph_step(network: str, threads: int) -> Callable[[], Any]:
     import nn
 
+    if network in training_sequences.NETWORKS:
+        return training_sequences.cgraph_step(network, threads)
     model = nn.models.lenet(0) if network == "lenet" else nn.models.mlp(0, MLP)
     x, y = batch(network)
-    step = nn.training_step(model, nn.losses.cross_entropy, nn.Optimiser(), (x, y), threads=THREADS)
+    step = nn.training_step(model, nn.losses.cross_entropy, nn.Optimiser(), (x, y), threads=threads)
     return lambda: step(x, y)
 
 
-def torch_step(network: str) -> Callable[[], Any]:
+def torch_step(network: str, threads: int) -> Callable[[], Any]:
     import torch
     from torch import nn
 
-    torch.set_num_threads(THREADS)
+    if network in training_sequences.NETWORKS:
+        return training_sequences.torch_step(network, threads)
+    torch.set_num_threads(threads)
     if network == "lenet":
         model = torch_lenet()
     else:
@@ -70,30 +78,31 @@ def torch_lenet() -> Any:
     return nn.Sequential(*front, nn.Linear(6272, 1024), nn.ReLU(), nn.Linear(1024, 10))
 
 
-def measure(engine: str, network: str) -> dict[str, float]:
+def measure(engine: str, network: str, clock: str) -> dict[str, float]:
     """In this process: median seconds of a step, and peak bytes above the imports."""
     if engine == "torch":
         import torch  # noqa: F401
     else:
         import nn  # noqa: F401
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    step = {"cgraph": cgraph_step, "torch": torch_step}[engine](network)
+    now, threads = CLOCKS[clock]
+    step = {"cgraph": cgraph_step, "torch": torch_step}[engine](network, threads)
     for _ in range(3):
         step()
     times = []
-    for _ in range(STEPS if network == "lenet" else 20 * STEPS):
-        start = time.perf_counter()
+    for _ in range(20 * STEPS if network == "mlp" else STEPS):
+        start = now()
         step()
-        times.append(time.perf_counter() - start)
+        times.append(now() - start)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     return {"seconds": statistics.median(times), "peak": peak * 1024}
 
 
-def compare(network: str) -> None:
+def compare(network: str, clock: str) -> None:
     found: dict[str, list[dict[str, float]]] = {engine: [] for engine in ENGINES}
     for _ in range(ROUNDS):
         for engine in ENGINES:
-            command = [sys.executable, "-m", "benchmarks.training", network, engine]
+            command = [sys.executable, "-m", "benchmarks.training", network, engine, clock]
             output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
             found[engine].append(json.loads(output))
     rows = {e: {k: statistics.median(r[k] for r in found[e]) for k in ("seconds", "peak")} for e in ENGINES}
@@ -105,11 +114,14 @@ def compare(network: str) -> None:
 
 
 def main() -> None:
-    if len(sys.argv) > 2:
-        print(json.dumps(measure(sys.argv[2], sys.argv[1])))
+    words = sys.argv[1:]
+    if set(words) & set(ENGINES):
+        network, engine, clock = words
+        print(json.dumps(measure(engine, network, clock)))
         return
-    for network in sys.argv[1:] or NETWORKS:
-        compare(network)
+    clock = "processor" if "processor" in words else "wall"
+    for network in [x for x in words if x in NETWORKS] or NETWORKS:
+        compare(network, clock)
 
 
 if __name__ == "__main__":
