@@ -23,12 +23,19 @@ def quiet(capsys):
 
 
 def graph_of(case: Case) -> tuple[list[cg.Var], list[Node]]:
-    """The Vars of a row's floats, with values, and its float results."""
+    """The Vars of a row's floats, with values, and its results: both parts of complex ones."""
     rng = np.random.default_rng(zlib.crc32(str(case).encode()))
     xs = variables([draw.array(rng) for draw in case.draws])
     found = case.build(*xs)
     results = [found] if isinstance(found, Node) else list(found)
-    return [x for x in xs if x.dtype.kind == "f"], [y for y in results if y.dtype.kind == "f"]
+    return [x for x in xs if x.dtype.kind == "f"], [part for y in results for part in parts(y)]
+
+
+def parts(y: Node) -> list[Node]:
+    """What differences are taken of: nothing of an integer, two floats of a complex number."""
+    if y.dtype.kind == "c":
+        return [cg.real(y), cg.imag(y)]
+    return [y] if y.dtype.kind == "f" else []
 
 
 @pytest.mark.parametrize("case", ROWS, ids=str)

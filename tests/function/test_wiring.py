@@ -73,7 +73,7 @@ def test_places_that_a_step_spoils_are_refused(monkeypatch):
 
     def moved(self, usage, plan):
         views = place(self, usage, plan)
-        return views | {node: views[self.steps[0]] for node in self.steps if node.spec == self.steps[0].spec}
+        return dict(views) | {node: views[self.steps[0]] for node in self.steps if node.spec == self.steps[0].spec}
 
     monkeypatch.setattr(Layout, "place", moved)
     x, y = graph()
