@@ -228,3 +228,17 @@ def test_what_overflows_at_the_edge_of_a_frame_is_not_told():
     made = net.conv(net.bytes(cg.sigmoid(far), 1 / 256, 0), 8)
     value = drawn(x)
     np.testing.assert_array_equal(cg.compile(made, [x])(value), evaluate(integers((made,)), {x: value})[0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_bands_of_rows_have_the_bits_of_whole_images(target, kind):
+    x, outputs = layers(kind)
+    value = drawn(x)
+    whole = cg.compile(outputs, [x], engine=CpuEngine(target, 1))
+    for pixels, threads in ((1, 1), (40, 2)):
+        banded = cg.compile(outputs, [x], engine=CpuEngine(target, threads, poison=True), bands=pixels)
+        inner = [op for node in banded.compiled.layout.steps for op in getattr(node.op, "inner", ())]
+        assert {type(x.op) for x in inner} >= {LanedIntegerConv} and banded.nbytes < whole.nbytes
+        for got, want in zip(banded(value), whole(value), strict=True):
+            np.testing.assert_array_equal(got, want)

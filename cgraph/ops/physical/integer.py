@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import ShapeError
+from cgraph.ir.cut import Cut
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
@@ -25,6 +26,8 @@ from cgraph.ops.conv import Conv2d
 from cgraph.ops.fixed import fixed_products
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.lanes import require
+from cgraph.ops.physical.window_rows import WindowRows, rows_inside
+from cgraph.record import replace
 
 PIXELS = (2, 3)
 FAR = 1024  # blocks begin a line further, counted in these bytes
@@ -123,6 +126,23 @@ class LanedIntegerConv(Op):
 
     def work(self, target: Target, *specs: Spec) -> Work:
         return Work(self.calls, 0, self.overwrites)
+
+    def cut(self, *specs: Spec) -> Cut:
+        above, _, below, _ = self.source.halo
+        seen = WindowRows(self.shape.window, self.shape.h, self.form, (above, below))
+        beside = None if self.residual is None else rows_inside(self.form, self.residual.halo[0])
+        reads = (seen.table(above), None, None, None, beside)[: len(specs)]
+        return Cut(reads, partial(self.band, seen), self.form.halo[0], self.form.halo[2])
+
+    def band(self, seen: WindowRows, first: int, stop: int) -> "LanedIntegerConv":
+        """The convolution of the rows that some rows of the result read: the same filters in the same order."""
+        begin, end, above, below = seen.span(first, stop)
+        _, left, _, right = self.shape.window.pad
+        window = replace(self.shape.window, pad=(above, left, below, right))
+        shape = replace(self.shape, h=end - begin, window=window, panel=self.shape.vectors)
+        form = self.form.rows(first, stop)
+        residual = None if self.residual is None else self.residual.strip(form.h)
+        return LanedIntegerConv(shape, self.source.strip(end - begin), form, self.result, residual)
 
     @property
     def overwrites(self) -> tuple[int, ...]:
