@@ -75,7 +75,7 @@ def split(c: Context) -> tuple[Node, ...]:
 
 @operator("Slice")
 def slice_(c: Context) -> Node:
-    """Starts and ends beyond an axis are held within it; opset 9 has them as attributes."""
+    """Starts and ends beyond an axis are held within it, back to its first element; opset 9 has them as attributes."""
     x = c[0]
     if c.opset < 10:
         starts, ends = c.required("starts"), c.required("ends")
@@ -88,8 +88,7 @@ def slice_(c: Context) -> Node:
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         axis = axis_of(axis, x.ndim)
         n = x.shape[axis]
-        behind = None if step < 0 and end < -n else end
-        index[axis] = slice(start, behind, step)
+        index[axis] = slice(start, end, step) if step > 0 else slice(max(start, -n), None if end < -n else end, step)
     return x[tuple(index)]
 
 
