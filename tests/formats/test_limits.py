@@ -2,8 +2,11 @@
 
 import io
 import pickle
+import re
 import zipfile
 from collections.abc import Callable
+from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ import numpy as np
 import pytest
 
 from cgraph.errors import FormatError
-from cgraph.formats import darknet, keras_h5, npz, plain_pickle, safetensors, torch_file, zip_archive
+from cgraph.formats import allowance, darknet, keras_h5, npz, plain_pickle, safetensors, torch_file, zip_archive
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.darknet import config
 from cgraph.formats.keras_h5 import read_contents
@@ -128,6 +131,22 @@ def test_what_keeps_to_a_limit_is_read_and_one_less_refuses_it(name, tmp_path, m
     monkeypatch.setattr(row.module, row.name, row.least - 1)
     with pytest.raises(FormatError, match=row.refusal):
         row.read(path)
+
+
+DOCS = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
+
+
+@pytest.mark.parametrize(("name", "number"), re.findall(r"^\| `([\w.]+)` \| ([\d,]+) \|", DOCS, re.MULTILINE))
+def test_a_limit_is_the_one_that_is_documented(name, number):
+    module, _, constant = name.rpartition(".")
+    assert getattr(import_module(f"cgraph.formats.{module}"), constant) == int(number.replace(",", ""))
+
+
+def test_what_a_file_may_cost_is_documented():
+    rows = re.findall(r"^\| (?:bytes|elements|nodes) .* \| ([\d/]+) \| (.*) \|$", DOCS, re.MULTILINE)
+    amounts = [(allowance.NBYTES, "64 MiB"), (allowance.WORK, "2²⁸"), (allowance.NODES, "50,000")]
+    assert [(float(Fraction(each)), least) for each, least in rows] == amounts
+    assert (allowance.NBYTES_AT_LEAST, allowance.WORK_AT_LEAST, allowance.NODES_AT_LEAST) == (64 << 20, 2**28, 50_000)
 
 
 def test_arrays_may_need_as_many_bytes_as_the_caller_says(tmp_path):

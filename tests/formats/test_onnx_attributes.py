@@ -75,6 +75,10 @@ for ratio in (0, 2):
         MODELS[f"RoiAlign of {ratio} points, {way}"] = one(
             "RoiAlign", [IMAGE], REGIONS, sampling_ratio=ratio, output_height=2, coordinate_transformation_mode=way
         )
+for start, end in ((-9, -12), (9, -9), (-5, -9), (3, 0), (-1, -3)):
+    MODELS[f"Slice back from {start} to {end}"] = one(
+        "Slice", [X], {"s": np.array([start]), "e": np.array([end]), "a": np.array([1]), "t": np.array([-1])}
+    )
 for way in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"):
     for places in ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"):
         MODELS[f"Resize to {way}, {places}"] = one(

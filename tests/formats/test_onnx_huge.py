@@ -78,6 +78,14 @@ def suppressed(count):
     return model_of([node], constants={"b": boxes, "s": scores, "m": np.array([count])})
 
 
+def sparse_constant():
+    """Two of 2**36 numbers."""
+    values = numpy_helper.from_array(np.ones(2, "f4"), "w")
+    tensor = helper.make_sparse_tensor(values, numpy_helper.from_array(np.array([0, 9])), (1 << 18, 1 << 18))
+    nodes = [helper.make_node("Constant", [], ["c"], sparse_value=tensor), helper.make_node("Add", ["x", "c"], ["y"])]
+    return model_of(nodes, [("x", FLOAT, (1,))])
+
+
 def wide(name, *shape, dtype=FLOAT):
     return (name, dtype, shape)
 
@@ -142,6 +150,20 @@ HUGE = {  # files of up to some thousand bytes (boxes: 400 kB) that describe gig
         antialias=1,
         mode="linear",
     ),
+    "EyeLike": one("EyeLike", [wide("x", 1 << 16, 1 << 16)]),
+    "Range": one("Range", [], {"a": np.int64(0), "b": np.int64(1 << 40), "c": np.int64(1)}),
+    "AffineGrid": one("AffineGrid", [wide("t", 1, 2, 3)], {"n": np.array([1, 1, 1 << 15, 1 << 15])}),
+    "HannWindow": one("HannWindow", [], {"n": np.int64(1 << 40)}),
+    "MelWeightMatrix": one(
+        "MelWeightMatrix",
+        [],
+        {"n": np.int64(1 << 15), "l": np.int64(1 << 16), "r": np.int64(8000), "a": np.float32(0), "b": np.float32(3e3)},
+    ),
+    "DFT": one("DFT", [wide("x", 1, 1 << 16, 1)]),
+    "DFT back": one("DFT", [wide("x", 1, 1 << 15, 2)], {"n": np.int64(1 << 16)}, inverse=1, onesided=1),
+    "Upsample": one("Upsample", [wide("x", 1, 1, 1, 1)], {"s": np.float32([1, 1, 1e9, 1])}, opset=9),
+    "a loss over many classes": one("NegativeLogLikelihoodLoss", [wide("x", 1, WIDE), wide("t", 1, dtype=INT64)]),
+    "a sparse constant": sparse_constant(),
     "LinearAttention": one(
         "LinearAttention",
         [wide(n, 1, 1 << 20, 4) for n in "qkv"],

@@ -41,9 +41,9 @@ def refused_or_meant(op: Op, specs: list[Spec], values: list[np.ndarray]) -> str
         spec = inferred(op, list(specs))
     except (CgraphError, ValueError, IndexError):  # other ranks, which functions refuse before there is an op
         return None
-    given = [np.resize(v, s.shape).astype(s.dtype) for v, s in zip(values, specs)]
     try:
         with np.errstate(all="ignore"):
+            given = [with_parts(np.resize(v, s.shape), s) for v, s in zip(values, specs)]
             found = results_of(op.meaning(*given))
     except (CgraphError, np.exceptions.AxisError):  # positions or axes that are not there
         return None
@@ -55,6 +55,11 @@ def refused_or_meant(op: Op, specs: list[Spec], values: list[np.ndarray]) -> str
     if [(x.shape, x.dtype) for x in found] != [(s.shape, s.dtype) for s in wanted]:
         return f"{specs}: {spec} is accepted, {[(x.shape, str(x.dtype)) for x in found]} meant"
     return None
+
+
+def with_parts(x: np.ndarray, spec: Spec) -> np.ndarray:
+    """In another dtype; of complex numbers the real part."""
+    return (x if spec.dtype.kind == "c" else x.real).astype(spec.dtype)
 
 
 def some_of_each(known: dict[Node, Value]) -> Iterator[Node]:
