@@ -46,7 +46,7 @@ APART = (
     "cgraph.version",
     "cgraph.weight_file",
 )  # what needs no graph
-PICTURES = ("function_dot", "function_svg", "graph_dot", "page_html", "report", "timed_report")
+PICTURES = ("frame_svg", "function_dot", "function_svg", "graph_dot", "page_html", "report", "timed_report")
 PACKAGES = ("array_api", "formats", "numpy", "quantiser", "view")
 _MODULE_OF = {name: module for module, names in NAMES.items() for name in names}
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from cgraph.errors import ShapeError
-from cgraph.ir.graph import Node
+from cgraph.ir.graph import Node, NodeLike
 from cgraph.ir.roots import rebuild
 from cgraph.ops.leaf import Var, as_node
 from cgraph.ops.pullback import pullback, seed_of
@@ -17,10 +17,10 @@ from cgraph.ops.shape import zeros_like
 
 
 @overload
-def gradient(y: Node, xs: Node, seed: Node | None = None) -> Node: ...
+def gradient(y: NodeLike, xs: Node, seed: NodeLike | None = None) -> Node: ...
 @overload
-def gradient(y: Node, xs: Sequence[Node], seed: Node | None = None) -> list[Node]: ...
-def gradient(y: Node, xs: Node | Sequence[Node], seed: Node | None = None) -> Any:
+def gradient(y: NodeLike, xs: Sequence[Node], seed: NodeLike | None = None) -> list[Node]: ...
+def gradient(y: NodeLike, xs: Node | Sequence[Node], seed: NodeLike | None = None) -> Any:
     """The gradient of `y` with respect to each of `xs`, as nodes of their shapes.
 
     Parameters
@@ -37,7 +37,7 @@ def gradient(y: Node, xs: Node | Sequence[Node], seed: Node | None = None) -> An
     return result[0] if isinstance(xs, Node) else result
 
 
-def jvp(y: Node, xs: Sequence[Node], tangents: Sequence[Any]) -> Node:
+def jvp(y: NodeLike, xs: Sequence[Node], tangents: Sequence[Any]) -> Node:
     """The change of `y` when each of `xs` changes along its tangent: forward mode, a node of y's spec.
 
     Parameters
@@ -62,7 +62,7 @@ def replaced(y: Node, old: Node, new: Node) -> Node:
     return rebuild((y,), lambda node, _: new if node is old else None)[0]
 
 
-def hessian_vector_product(y: Node, x: Node, v: Any) -> Node:
+def hessian_vector_product(y: NodeLike, x: Node, v: Any) -> Node:
     """The second derivative of `y` (one element) with respect to `x` times `v`, of x's spec: forward over reverse.
 
     `v` is a node or an array.

@@ -13,7 +13,7 @@ from cgraph.engine.engines import engine_named
 from cgraph.engine.instance import Program
 from cgraph.errors import FormatError, GraphError, ShapeError
 from cgraph.ir.check import check_graph
-from cgraph.ir.graph import Node, public
+from cgraph.ir.graph import Node, NodeLike, public
 from cgraph.ir.traverse import post_order
 from cgraph.memory.again import tables_of
 from cgraph.memory.problem import Plan
@@ -31,9 +31,9 @@ from cgraph.saved.read import unpickled, writer
 
 
 def compile(
-    outputs: Node | Sequence[Node],
+    outputs: NodeLike | Sequence[NodeLike],
     inputs: Var | Sequence[Var] = (),
-    updates: Mapping[Var, Node] | None = None,
+    updates: Mapping[Var, NodeLike] | None = None,
     *,
     engine: str | Engine = "cpu",
     threads: int = 0,
@@ -219,7 +219,7 @@ class RowsFunction(ByRows, Function):
 
 
 @public
-def eval(node: Node) -> np.ndarray:
+def eval(node: NodeLike) -> np.ndarray:
     """Compute one node now; the Function is remembered for the next time."""
     function = _EVALUATED.get(node)
     if function is None:
@@ -230,7 +230,7 @@ def eval(node: Node) -> np.ndarray:
 
 
 @public
-def item(node: Node) -> float | int | bool:
+def item(node: NodeLike) -> float | int | bool:
     """The value of a node of one element, computed now, as a Python number."""
     return eval(node).item()
 

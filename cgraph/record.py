@@ -39,7 +39,7 @@ class Record:
         cls._defaults = {name: getattr(cls, name) for name in cls._fields if hasattr(cls, name)}
         cls._compared = attrgetter("__class__", *cls._fields)
         if not eq:
-            cls.__eq__, cls.__hash__ = object.__eq__, object.__hash__  # type: ignore[method-assign]
+            cls.__eq__, cls.__hash__ = object.__eq__, object.__hash__  # type: ignore[method-assign, assignment]
 
     def __init__(self, *values: Any, **named: Any) -> None:
         if named or len(values) != len(self._fields):

@@ -1,4 +1,4 @@
-"""Write what is generated: tables of memory.md, ops.md, the README's picture, and the stub that type checkers read.
+"""Write what is generated: tables of memory.md, ops.md, the README's picture, and the stubs that type checkers read.
 
     python -m docs.generate [--timed]
 
@@ -20,10 +20,9 @@ from benchmarks import minimalloc, restructuring
 from benchmarks.plan_sizes import planned
 from cgraph.ir.graph import OPS, Op
 from cgraph.view.planned import function_svg
-from docs.stub import stub
+from docs.stub import stubs
 
 DOCS = Path(__file__).parent
-STUB = DOCS.parent / "cgraph" / "__init__.pyi"
 BLOCK = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 FACETS = {"view": "alias", "gradient": "grad", "kernel": "work", "bands": "cut"}
 
@@ -34,7 +33,8 @@ def main() -> None:
     path.write_text(filled(path.read_text(), blocks))
     (DOCS / "ops.md").write_text(ops_page())
     (DOCS / "memory_plan.svg").write_text(plan_picture())
-    STUB.write_text(stub())
+    for path, text in stubs().items():
+        path.write_text(text)
 
 
 def filled(page: str, blocks: dict[str, Callable[[], list[str]]]) -> str:

@@ -1,18 +1,35 @@
-"""What type checkers read of the package: ``cgraph/__init__.pyi``, every public name with its signature.
+"""What type checkers read where names come about while a module runs: stubs, every public name with its signature.
 
-Functions are registered by `public` and loaded when they are first named, which no type checker can follow.
+In ``cgraph/__init__.pyi`` functions are registered by `public` and loaded when they are first named; those of
+``cgraph/array_api`` are made of lists of the standard's signatures.
 """
 
 import re
 from collections.abc import Callable
 from inspect import Parameter, signature
 from math import isfinite
+from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
 import cgraph
+from cgraph import array_api
 
-HEAD = '"""The public names of cgraph. Written by `python -m docs.generate`."""'
+PACKAGE = Path(cgraph.__file__).parent
+SEVERAL = (
+    "broadcast_arrays eig eigh meshgrid nonzero qr slogdet svd unique_all unique_counts unique_inverse unstack"
+).split()
+"""Functions of the standard that give more than one array."""
+HEAD = '"""The public names of {}. Written by `python -m docs.generate`."""'
 DOTTED = re.compile(r"\b((?:[a-z_]\w*\.)+)(\w+)")  # a type by its module
+
+
+def stubs() -> dict[Path, str]:
+    """The text of every stub that is generated, by its place."""
+    folder = PACKAGE / "array_api"
+    found = {PACKAGE / "__init__.pyi": stub(), folder / "__init__.pyi": stub_of_the_standard(array_api)}
+    found[PACKAGE / "formats" / "__init__.pyi"] = stub_of_formats()
+    return found | {folder / f"{m}.pyi": stub_of_the_standard(getattr(array_api, m)) for m in ("fft", "linalg")}
 
 
 def stub() -> str:
@@ -23,8 +40,37 @@ def stub() -> str:
     exported = [f"from {m} import {name} as {name}" for m, names in cgraph.NAMES.items() for name in names]
     packages = [f"from cgraph import {name} as {name}" for name in cgraph.PACKAGES]
     hidden = {text for text in imports if f"{text} as {text.split()[-1]}" not in exported}
-    lines = [HEAD, "", *sorted(hidden), "", *sorted(packages + exported), ""]
+    lines = [HEAD.format("cgraph"), "", *sorted(hidden), "", *sorted(packages + exported), ""]
     return "\n".join([*lines, *(DOTTED.sub(r"\2", text) for text in functions)]) + "\n"
+
+
+def stub_of_formats() -> str:
+    """The modules of formats, each loaded when it is first named."""
+    imports = [f"from cgraph.formats import {name} as {name}" for name in cgraph.formats.FORMATS]
+    return "\n".join([HEAD.format("cgraph.formats"), "", *imports]) + "\n"
+
+
+def stub_of_the_standard(module: ModuleType) -> str:
+    """The text of the stub of a module of the array API: its functions and values, and classes by import."""
+    lines = ["from typing import Any", "", "from cgraph.array_api.array import Array as Array"]
+    for name in sorted(set(module.__all__) - {"Array"}):
+        x = getattr(module, name)
+        if isinstance(x, ModuleType):
+            lines.append(f"from {module.__name__} import {name} as {name}")
+        elif isinstance(x, FunctionType):
+            lines.append(f"def {name}{loosely(x, name in SEVERAL)}: ...")
+        else:
+            lines.append(f"{name}: {'float' if isinstance(x, float) else 'Any'}")
+    return "\n".join([HEAD.format(module.__name__), "", *lines]) + "\n"
+
+
+def loosely(function: Callable[..., Any], several: bool) -> str:
+    """The signature of a function of the standard, which takes Arrays, numbers and dtypes (whose names hide types)."""
+    found = signature(function)
+    given = [parameter.replace(annotation=Any) for parameter in found.parameters.values()]
+    is_array = not several and found.return_annotation in (found.empty, array_api.Array)
+    text = DOTTED.sub(r"\2", str(found.replace(parameters=given, return_annotation=found.empty)))
+    return f"{text} -> {'Array' if is_array else 'Any'}"
 
 
 def declared(name: str, function: Callable[..., Any]) -> str:

@@ -41,3 +41,9 @@ __array_api_version__ = "2024.12"
 globals().update(FUNCTIONS)
 globals().update(DTYPES)
 give_all(sys.modules[__name__])
+__all__ = [
+    *FUNCTIONS, *DTYPES, "Array", "__array_api_version__", "__array_namespace_info__", "arange", "argsort", "asarray",
+    "astype", "broadcast_arrays", "can_cast", "clip", "e", "empty", "empty_like", "eye", "fft", "finfo", "from_dlpack",
+    "full", "full_like", "iinfo", "inf", "isdtype", "linalg", "linspace", "meshgrid", "nan", "newaxis", "nonzero",
+    "ones", "ones_like", "pi", "result_type", "sort", "where", "zeros", "zeros_like",
+]  # fmt: skip

@@ -1,7 +1,7 @@
 """The array of the standard: a node while nobody asks for its value, a value from then on."""
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import ref
 
 import numpy as np
@@ -114,6 +114,28 @@ class Array:
 
     def __len__(self) -> int:
         return len(self.value)
+
+    # -- given by `cgraph.array_api.operators` ---------------------------------------------------------------------
+    if TYPE_CHECKING:
+        T: "Array"
+        mT: "Array"
+        __hash__: ClassVar[None]  # type: ignore[assignment]
+
+        def __array_namespace__(self, /, *, api_version: str | None = None) -> Any: ...
+        def __getitem__(self, key: Any, /) -> "Array": ...
+        def __setitem__(self, key: Any, value: Any, /) -> None: ...
+        def __eq__(self, other: Any, /) -> "Array": ...  # type: ignore[override]
+        def __ne__(self, other: Any, /) -> "Array": ...  # type: ignore[override]
+        def _of_two(self, other: Any, /) -> "Array": ...
+        def _of_one(self, /) -> "Array": ...
+
+        __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = __matmul__ = _of_two
+        __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = __rmatmul__ = _of_two
+        __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = __imatmul__ = _of_two
+        __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = __lt__ = __le__ = __gt__ = __ge__ = _of_two
+        __rand__ = __ror__ = __rxor__ = __rlshift__ = __rrshift__ = _of_two
+        __iand__ = __ior__ = __ixor__ = __ilshift__ = __irshift__ = _of_two
+        __neg__ = __abs__ = __invert__ = __pos__ = _of_one
 
     # -- others ask for it ----------------------------------------------------------------------------------------
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:

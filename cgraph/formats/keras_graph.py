@@ -172,7 +172,8 @@ def depthwise(config: dict, weights: Weights, xs: list[Node]) -> Node:
 def batch_norm(config: dict, weights: Weights, xs: list[Node]) -> Node:
     mean, variance = weights["moving_mean"], weights["moving_variance"]
     scale, shift = weights.get("gamma", np.ones_like(mean)), weights.get("beta", np.zeros_like(mean))
-    return norm.batch_norm(xs[0], *map(Const, (scale, shift, mean, variance)), config["epsilon"])
+    parts = Const(scale), Const(shift), Const(mean), Const(variance)
+    return norm.batch_norm(xs[0], *parts, config["epsilon"])
 
 
 def dense(config: dict, weights: Weights, xs: list[Node]) -> Node:

@@ -13,7 +13,7 @@ from importlib import import_module
 from itertools import count
 from os.path import basename
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -25,19 +25,20 @@ from cgraph.ir.table import Table, number_of
 from cgraph.ir.work import Work
 from cgraph.record import Record
 
+Called = TypeVar("Called", bound=Callable)
 OPS: dict[str, Callable[..., Any]] = {}
 NODES: "Table[Node]" = Table()
 _SERIAL = count()
 _OWN_FOLDERS = (str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "nn"), str(Path(np.__file__).parent))
 
 
-def public(function: Callable) -> Callable:
+def public(function: Called) -> Called:
     """Make a function findable by name for operators and files of other formats; it says where it refuses."""
     called = OPS[function.__name__] = saying_where(function)
     return called
 
 
-def saying_where(function: Callable) -> Callable:
+def saying_where(function: Called) -> Called:
     """The function, which refuses what it refuses with its name and the user's own line."""
 
     @wraps(function)
@@ -50,7 +51,7 @@ def saying_where(function: Callable) -> Callable:
             file, line = user_line()
             raise located(error, f"{function.__name__} at {Path(file).name}:{line}: {error}") from error.__cause__
 
-    return called
+    return cast(Called, called)
 
 
 def located(error: CgraphError, text: str) -> CgraphError:
@@ -219,7 +220,11 @@ class Node:
         __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __rpow__ = __rmatmul__ = _of_two
         __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = __rand__ = __ror__ = __rxor__ = _of_two
         __lt__ = __le__ = __gt__ = __ge__ = _of_two
-        __eq__ = __ne__ = _of_two  # type: ignore[assignment]
+
+        def __eq__(self, other: Any) -> "Node": ...  # type: ignore[override]
+        def __ne__(self, other: Any) -> "Node": ...  # type: ignore[override]
+        def __hash__(self) -> int: ...
+
         __neg__ = __abs__ = __invert__ = __pos__ = _of_one
 
     def __getattr__(self, name: str) -> Any:
@@ -285,6 +290,10 @@ for _python, _name in _BINARY.items():
     setattr(Node, f"__r{_python}__", _operator(_name, swap=True))
 # `==` builds a node, so identity is what hashing, dictionaries and sets of nodes go by
 Node.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
+NodeLike = Node | Any
+"""A node. NumPy's stubs call what its functions give an ndarray, so that a type checker must let those pass, too."""
 
 
 def apply(op: Op, *operands: Node) -> Node:

@@ -4,9 +4,16 @@
 which NumPy is answered (`cgraph.numpy.table`). Plain values become constants.
 """
 
-from numpy import e, euler_gamma, inf, nan, newaxis, pi
+from numpy import e as e
+from numpy import euler_gamma as euler_gamma
+from numpy import inf as inf
+from numpy import nan as nan
+from numpy import newaxis as newaxis
+from numpy import pi as pi
 
-from cgraph.numpy import emath, fft, linalg
+from cgraph.numpy import emath as emath
+from cgraph.numpy import fft as fft
+from cgraph.numpy import linalg as linalg
 from cgraph.numpy.bits import *
 from cgraph.numpy.choosing import *
 from cgraph.numpy.elementwise import *

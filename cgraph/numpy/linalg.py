@@ -5,12 +5,12 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.linalg._linalg import EighResult, EigResult, QRResult, SlogdetResult, SVDResult
 
 from cgraph.errors import NoMeaningError, ShapeError
 from cgraph.ir.graph import Node
 from cgraph.numpy.products import cross as any_cross
 from cgraph.numpy.products import matmul, outer, tensordot, vecdot
+from cgraph.numpy.results import EighResult, EigResult, QRResult, SlogdetResult, SVDResult
 from cgraph.numpy.shaping import matrix_transpose
 from cgraph.numpy.table import of
 from cgraph.ops import diagonal as diagonals
@@ -119,8 +119,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: 
     u = take_along_axis(v, expand_dims(order, -2), -1)
     side = sign(take_along_axis(w, order, -1))
     side = where(side == 0, 1, side)
-    parts: tuple[Any, ...] = (u, s, ops.adjoint(u * expand_dims(side, -2)))
-    return SVDResult(*parts)
+    return SVDResult(u, s, ops.adjoint(u * expand_dims(side, -2)))
 
 
 @of(np.linalg.slogdet)

@@ -4,21 +4,20 @@ NumPy has fifteen names that mean two functions (``np.trace`` and ``np.linalg.tr
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
-from cgraph.ir.graph import saying_where
+from cgraph.ir.graph import Called, saying_where
 
-Some = TypeVar("Some", bound=Callable)
 FUNCTIONS: dict[Any, Callable] = {}
 """NumPy's function or ufunc → ours, which takes NumPy's arguments by NumPy's names."""
 
 
-def of(*numpy: Any) -> Callable[[Some], Some]:
+def of(*numpy: Any) -> Callable[[Called], Called]:
     """The decorated function is what these functions of NumPy mean for nodes; it says where it refuses."""
 
-    def decorate(function: Some) -> Some:
+    def decorate(function: Called) -> Called:
         found = saying_where(function)
         FUNCTIONS.update(dict.fromkeys(numpy, found))
-        return cast(Some, found)
+        return found
 
     return decorate

@@ -10,7 +10,7 @@ Time O(n) for the text. The program `dot` takes long from a few thousand nodes o
 from collections.abc import Iterable, Iterator, Mapping
 
 from cgraph.errors import GraphError, UnavailableError, bytes_text
-from cgraph.ir.graph import Node, public
+from cgraph.ir.graph import Node, NodeLike, public
 from cgraph.ops.leaf import Var
 from cgraph.view.diagram import CONST, OP, VAR, VIEW, Diagram, Item, diagram_of, diagram_of_nodes
 from cgraph.view.planned import Shown
@@ -34,7 +34,7 @@ def function_dot(shown: Shown) -> str:
 
 
 @public
-def graph_dot(outputs: Node | Iterable[Node], updates: Mapping[Var, Node] | None = None) -> str:
+def graph_dot(outputs: NodeLike | Iterable[NodeLike], updates: Mapping[Var, NodeLike] | None = None) -> str:
     """A graph as it was written, as DOT text."""
     return diagram_dot(diagram_of_nodes((outputs,) if isinstance(outputs, Node) else outputs, updates))
 

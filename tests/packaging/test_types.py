@@ -1,61 +1,21 @@
 """What a user's type checker says: nothing of a script that is right, the line of every name that is not there."""
 
+import json
 import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from docs.generate import STUB
-from docs.stub import stub
+import cgraph
+from docs.stub import stubs
+from tests.packaging.scripts import NUMPY, README, RIGHT, ROOT, STANDARD, WRONG, every_name, types_of, wrong_lines
 
-ROOT = Path(__file__).parents[2]
-README = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
-
-RIGHT = """
-import numpy as np
-import cgraph as cg
-import nn
-
-x, w = cg.Var((2, 3), name="x"), cg.Var((3, 4), name="w")
-y = cg.sin(x) @ w + 1
-loss = cg.mean(cg.square(y))
-step = cg.compile([loss, y], x, updates={w: w - 0.1 * cg.gradient(loss, w)}, budget="2MiB", threads=2)
-np.asarray(cg.load("folder")(np.ones((2, 3))))
-reveal_type(cg.sin(x))  # Node
-reveal_type(2 * y > x)  # Node
-reveal_type(x == 1)  # Node
-reveal_type(cg.top_k(x, 2))  # tuple[Node, Node]
-reveal_type(cg.gradient(loss, [x, w]))  # list[Node]
-reveal_type(step)  # Function
-try:
-    cg.formats.onnx.read_onnx("model.onnx")
-except cg.ShapeError as error:
-    print(error, cg.__version__)
-"""
-
-WRONG = """
-import cgraph as cg
-x = cg.Var((2, 3))
-cg.sinn(x)  # wrong
-cg.sin(x, x)  # wrong
-cg.conv2d(x, x, strides=2)  # wrong
-x = cg.Varr  # wrong
-"""
-
-NUMPY = """
-import numpy as np
-import cgraph as cg
-x = cg.Var((2, 3))
-reveal_type(np.sin(x))  # Node
-reveal_type(np.where(x > 0, x, 1))  # Node
-reveal_type(np.mean(x, axis=0))  # Node
-reveal_type(np.ones(3) * x)  # Node
-reveal_type(np.negative(np.sin(x) @ np.ones((3, 3))))  # Node
-cg.compile([np.sin(x), cg.sin(x)], x)
-"""
+Said = list[tuple[int, str, str]]
+"""Line, ``error`` or ``note``, and text with types by their last names."""
 
 
 @pytest.fixture(scope="module")
@@ -64,46 +24,88 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("script")
 
 
-def said(script: str, folder: Path, plugins: str = "") -> list[tuple[int, str, str]]:
-    """What mypy says of a user's script: line, ``error`` or ``note``, and text with types by their last names."""
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess:
+    """A program of Python's on a user's folder, from which our packages are found."""
+    paths = {"MYPYPATH": str(ROOT), "PYTHONPATH": str(ROOT), "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}
+    command = [sys.executable, "-m", *command]
+    return subprocess.run(command, cwd=folder, env=os.environ | paths, capture_output=True, text=True, timeout=300)
+
+
+def mypy(script: str, folder: Path, plugins: str = "") -> Said:
+    """What mypy says of a user's script."""
     (folder / "script.py").write_text(script)
     (folder / "mypy.ini").write_text(f"[mypy]\nstrict = true\nfollow_imports = silent\n{plugins}")
-    paths = {"MYPYPATH": str(ROOT), "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "mypy", "--cache-dir", str(folder / "cache"), "script.py"]
-    done = subprocess.run(command, cwd=folder, env=os.environ | paths, capture_output=True, text=True, timeout=300)
+    done = run(["mypy", "--cache-dir", str(folder / "cache"), "script.py"], folder)
     assert done.returncode in (0, 1) and not done.stderr, done.stdout + done.stderr
     found = re.findall(r"^script\.py:(\d+): (error|note): (.*)$", done.stdout, re.MULTILINE)
     return [(int(line), kind, re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", text)) for line, kind, text in found]
 
 
-def promised(script: str) -> list[tuple[int, str, str]]:
-    """What the comments of a script say that mypy reveals."""
-    lines = enumerate(script.splitlines(), 1)
-    types = [(i, line.partition("  # ")[2]) for i, line in lines if line.startswith("reveal_type")]
-    return [(i, "note", f'Revealed type is "{text}"') for i, text in types]
+def pyright(script: str, folder: Path) -> Said:
+    """What pyright says of a user's script. Skips where it is not installed or has no Node.js to run on."""
+    if find_spec("pyright") is None:
+        pytest.skip("the package pyright is not installed")
+    version = run(["pyright", "--version"], folder)
+    if version.returncode:
+        pytest.skip(f"pyright does not run, perhaps for want of Node.js: {version.stderr[-200:]}")
+    (folder / "script.py").write_text(script)
+    done = run(["pyright", "--outputjson", "--pythonpath", sys.executable, "script.py"], folder)
+    found = json.loads(done.stdout)["generalDiagnostics"]
+    kinds = {"error": "error", "warning": "error", "information": "note"}
+    return [(x["range"]["start"]["line"] + 1, kinds[x["severity"]], x["message"]) for x in found]
 
 
-def test_the_stub_is_what_is_generated():
-    assert STUB.read_text() == stub(), "python -m docs.generate writes it"
+def errors(said: Said) -> list[int]:
+    return sorted({line for line, kind, _ in said if kind == "error"})
+
+
+def notes(said: Said) -> list[tuple[int, str]]:
+    """The types that were revealed, by line."""
+    revealed = [(line, re.match(r'(?:Revealed type is|Type of ".*" is) "(.*)"$', text)) for line, _, text in said]
+    return [(line, found[1]) for line, found in revealed if found]
+
+
+def test_the_stubs_are_what_is_generated():
+    for path, text in stubs().items():
+        assert path.read_text() == text, "python -m docs.generate writes it"
 
 
 @pytest.mark.slow
-def test_a_script_that_is_right_has_the_types_that_it_says_and_no_error(folder):
-    assert said(RIGHT, folder) == promised(RIGHT)
+@pytest.mark.parametrize("checker", [mypy, pyright])
+@pytest.mark.parametrize("script", [RIGHT, WRONG, STANDARD, README], ids=["right", "wrong", "standard", "readme"])
+def test_a_script_has_the_types_and_the_errors_that_it_says(folder, checker, script):
+    said = checker(script, folder)
+    assert errors(said) == wrong_lines(script)
+    assert notes(said) == types_of(script)
 
 
 @pytest.mark.slow
-def test_names_and_arguments_that_are_not_there_are_errors(folder):
-    wrong = [i for i, line in enumerate(WRONG.splitlines(), 1) if line.endswith("# wrong")]
-    assert sorted({line for line, kind, _ in said(WRONG, folder) if kind == "error"}) == wrong
+@pytest.mark.parametrize("checker", [mypy, pyright])
+def test_every_public_name_is_known(folder, checker):
+    script = every_name()
+    assert script.count("\n") > 900
+    assert checker(script, folder) == []
 
 
 @pytest.mark.slow
-def test_numpy_gives_nodes_under_the_plugin(folder):
-    assert said(NUMPY, folder, "plugins = cgraph.mypy_plugin\n") == promised(NUMPY)
+def test_numpy_gives_nodes_under_the_plugin_for_mypy(folder):
+    said = mypy(NUMPY, folder, "plugins = cgraph.mypy_plugin\n")
+    assert errors(said) == [] and notes(said) == types_of(NUMPY)
+    assert errors(mypy(README, folder, "plugins = cgraph.mypy_plugin\n")) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("plugins", ["", "plugins = cgraph.mypy_plugin\n"])
-def test_the_script_of_the_readme_has_no_error(folder, plugins):
-    assert said(README, folder, plugins) == []
+@pytest.mark.parametrize("checker", [mypy, pyright])
+def test_numpys_functions_are_no_error_where_nobody_says_that_they_give_nodes(folder, checker):
+    assert errors(checker(NUMPY, folder)) == []
+
+
+@pytest.mark.slow
+def test_stubtest_finds_every_public_name_with_its_parameters(tmp_path):
+    """The stub as that of a module of its own: what it imports is checked where it is defined."""
+    (text,) = (text for path, text in stubs().items() if path.parent == Path(cgraph.__file__).parent)
+    (tmp_path / "face.pyi").write_text(f"{text}\n__all__ = {cgraph.__all__!r}\n")
+    (tmp_path / "face.py").write_text("import cgraph\nfrom cgraph import *\n__all__ = cgraph.__all__\n")
+    (tmp_path / "mypy.ini").write_text("[mypy]\nfollow_imports = skip\n")
+    done = run(["mypy.stubtest", "face", "--mypy-config-file", "mypy.ini"], tmp_path)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
