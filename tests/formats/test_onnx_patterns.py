@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.errors import FormatError
 from cgraph.formats.onnx import load, serialised
 from cgraph.ir.traverse import post_order
 
@@ -16,6 +17,10 @@ SIX = np.arange(6, dtype="float32")
 
 bent = cg.where
 
+
+CHANNELS = np.array([0.5, 0.25, 2], "f4").reshape(3, 1, 1)
+ZEROS = np.array([3, -4, 0], "int8").reshape(3, 1, 1)
+BYTES = cg.quantize(X, 0.125, 3, "int8")
 
 GRAPHS = {
     "bent": bent(X >= 0, X, X * 0.2),
@@ -83,6 +88,17 @@ GRAPHS = {
     "sizes of a half": cg.resize(X, (6, 2), scales=(1.5, 0.5)),
     "sizes of more than fit": cg.resize(X, (6, 7), "linear", scales=(1.6, 1.5)),
     "groups of channels": cg.group_norm(cg.conv2d(X, F), SIX + 1, SIX, 3, 0.25),
+    "bytes": BYTES,
+    "bytes without a sign": cg.quantize(X, 0.125, 120),
+    "bytes and back": cg.dequantize(BYTES, np.float32(0.125), 3),
+    "bytes of channels": cg.quantize(X, CHANNELS, ZEROS, "int8"),
+    "bytes of channels around one zero": cg.quantize(X, CHANNELS, 5, "int8"),
+    "channels back": cg.dequantize(BYTES, CHANNELS, ZEROS),
+    "columns back": cg.dequantize(BYTES, np.linspace(1, 2, 5, dtype="f4"), np.int8(0)),
+    "bytes by a node's scale": cg.quantize(X, cg.exp(cg.sum(Z) * 0.01) * 0.1, 3, "int8"),
+    "bytes by nodes' scales": cg.quantize(X, cg.reshape(cg.exp(ROW), (5,)), 3, "int8"),
+    "back by a node's scale": cg.dequantize(BYTES, cg.exp(cg.sum(Z) * 0.01), 3),
+    "sums of products back": cg.dequantize(cg.astype(N, "int32"), np.float32(0.5)),
     "logarithms": cg.log2(cg.abs(X) + 1) * 2 + cg.log10(cg.abs(X) + 1) + cg.exp2(X),
 }  # fmt: skip
 INPUTS = [X, Z, A, B, N, ROW, COLUMN]
@@ -105,3 +121,20 @@ def test_it_means_the_same(name):
     (peers,) = session.run(None, {x.name: v for x, v in zip(inputs, values)})
     assert (peers.shape, peers.dtype) == (want.shape, want.dtype)
     np.testing.assert_allclose(peers, want, rtol=1e-4, atol=1e-4)
+
+
+NOT_WRITTEN = {
+    "doubles": (cg.quantize(X.astype("float64"), 0.5, 3), "ONNX does not quantise float64 as uint8"),
+    "sixteen bits": (cg.quantize(X, 0.5, 3, "int16"), "ONNX does not quantise float32 as int16"),
+    "sums as bytes": (cg.quantize(X, 0.5, 3, "int32"), "ONNX does not quantise float32 as int32"),
+    "scales of two axes": (cg.quantize(X, np.ones((4, 5), "f4"), 3), "has several axes"),
+    "a zero for each channel alone": (cg.quantize(X, 0.5, ZEROS, "int8"), "along another axis than its scale"),
+    "zeros of columns": (cg.quantize(X, CHANNELS, np.zeros(5, "int8"), "int8"), "along another axis than its scale"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_WRITTEN)
+def test_what_onnx_does_not_quantise_is_refused(name):
+    output, match = NOT_WRITTEN[name]
+    with pytest.raises(FormatError, match=match):
+        serialised(output, [X])

@@ -47,10 +47,12 @@ def model(
     held = {names[i]: np.asarray(operands[i]) for i in constant if operands[i] is not None}
     ends = [f"y{i}" for i in range(results)]
     graph = helper.make_graph(
-        [helper.make_node(kind, names, ends, **attributes)], "one",
+        [helper.make_node(kind.rpartition(".")[2], names, ends, domain=kind.rpartition(".")[0], **attributes)], "one",
         [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape) for n, x in given.items()],
         [helper.make_empty_tensor_value_info(end) for end in ends],
         [numpy_helper.from_array(x, n) for n, x in held.items()],
     )  # fmt: skip
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    made = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid(*x) for x in (("", opset), ("com.microsoft", 1))], ir_version=10
+    )
     return Model(made.SerializeToString(), given)

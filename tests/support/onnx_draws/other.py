@@ -1,10 +1,9 @@
-"""Layers over time, bytes, signals and losses."""
+"""Layers over time, signals, losses, and operators of older opsets."""
 
 import numpy as np
 
 from tests.support.draws import Draws
 from tests.support.onnx_draws.draws import Model, model, operator
-from tests.support.onnx_draws.windows import windows
 
 
 @operator("RNN", "GRU", "LSTM")
@@ -35,40 +34,6 @@ def einsum(d: Draws) -> Model:
     return model("Einsum", *(d.normal(*s) for s in shapes), equation=rule)
 
 
-@operator("QuantizeLinear", "DequantizeLinear")
-def quantize(d: Draws, kind: str) -> Model:
-    shape = d.shape(1, 4)
-    axis, dtype = d.axis(len(shape)), d.of("int8", "uint8")
-    count = () if d.of(True, False) else (shape[axis],)
-    more = {"axis": axis} if count else {}
-    scale, zero = d.positive(*count) / np.float32(20), d.numbers(dtype, *count, low=-20, high=20)
-    x = d.normal(*shape) * 3 if kind[0] == "Q" else d.numbers(dtype, *shape, low=-128, high=127)
-    return model(kind, x, scale, zero, **more)
-
-
-@operator("MatMulInteger")
-def matmul_integer(d: Draws) -> Model:
-    m, k, n = (d.whole(1, 5) for _ in range(3))
-    x, y = d.numbers("uint8", m, k, high=255), d.numbers(d.of("int8", "uint8"), k, n, low=-99, high=99)
-    zeros = [np.uint8(7)], [np.uint8(7), np.array(3, y.dtype)]
-    return model("MatMulInteger", x, y, *d.of([], *zeros), opset=10)
-
-
-@operator("QLinearMatMul")
-def matmul_bytes(d: Draws) -> Model:
-    m, k, n = (d.whole(1, 5) for _ in range(3))
-    ends = [(np.float32(v), np.uint8(z)) for v, z in ((0.02, 120), (0.03, 99), (0.05, 130))]
-    x, y = d.numbers("uint8", m, k, high=255), d.numbers("uint8", k, n, high=255)
-    return model("QLinearMatMul", x, *ends[0], y, *ends[1], *ends[2])
-
-
-@operator("ConvInteger")
-def conv_integer(d: Draws) -> Model:
-    how = windows(d, 2)
-    x, f = d.numbers("uint8", 1, 2, 6, 7, high=255), d.numbers("uint8", 3, 2, *how["kernel_shape"], high=255)
-    return model("ConvInteger", x, f, *d.of((), (np.uint8(9),), (np.uint8(9), np.uint8(5))), opset=10, **how)
-
-
 @operator("HannWindow", "HammingWindow", "BlackmanWindow")
 def window(d: Draws, kind: str) -> Model:
     return model(kind, np.int64(d.whole(2, 9)), opset=17, constant=(0,), **d.maybe(periodic=0))
@@ -94,3 +59,21 @@ def loss(d: Draws, kind: str) -> Model:
     weights = [d.positive(x.shape[1])] if d.of(True, False) else []
     more = d.maybe(reduction=d.of("none", "sum", "mean"), ignore_index=0)
     return model(kind, x, wanted, *weights, results=d.of(1, 2) if kind[0] == "S" else 1, **more)
+
+
+@operator("Upsample")
+def upsample(d: Draws) -> Model:
+    x, mode = d.normal(1, 2, 3, 4), d.of("nearest", "linear")
+    scales = [1.0, 1.0, d.of(1.0, 2.0, 1.5), d.of(1.0, 3.0, 2.5)]
+    if d.of(True, False):
+        return model("Upsample", x, opset=7, mode=mode, scales=scales)
+    return model("Upsample", x, np.array(scales, "f4"), opset=9, constant=(1,), mode=mode)
+
+
+@operator("Dropout")
+def dropout(d: Draws) -> Model:
+    x = d.normal(*d.shape(1, 3))
+    if d.of(True, False):
+        return model("Dropout", x, opset=10, **d.maybe(ratio=0.25))
+    rest = d.of((), (np.float32(0.25),), (np.float32(0.25), np.bool_(False)))
+    return model("Dropout", x, *rest, constant=(1, 2)[: len(rest)])

@@ -96,6 +96,8 @@ def resize(d: Draws) -> Model:
         how |= d.maybe(nearest_mode=d.of("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"))
     if mode == "cubic":
         how |= d.maybe(cubic_coeff_a=-0.5, exclude_outside=1)
+    if "coordinate_transformation_mode" not in how and mode != "cubic" and d.of(True, False, False):
+        return model("Resize", x, np.array([1, 1, 2, d.of(0.5, 3)], "f4"), opset=10, constant=(1,), mode=mode)
     if how.get("coordinate_transformation_mode") == "align_corners" or d.of(True, False):
         sizes = np.array([*x.shape[:2], d.whole(1, 9), d.whole(1, 9)])
         return model("Resize", x, None, None, sizes, constant=(3,), **how)
@@ -124,6 +126,8 @@ def regions(d: Draws) -> Model:
     x, count = d.normal(2, 2, d.whole(3, 6), d.whole(3, 6)), d.whole(1, 3)
     begin = d.rng.uniform(-1, 4, (count, 2))
     boxes = np.concatenate([begin, begin + d.rng.uniform(0.2, 6, (count, 2))], 1).astype("f4")
+    if d.of(True, False):  # points on pixels, and on the border beyond which there are none
+        boxes = np.rint(boxes) * np.float32([1, 1, 2, 2])
     more = d.maybe(
         mode=d.of("avg", "max") if d.of(True, False) else "avg",
         output_height=d.whole(1, 3), output_width=d.whole(1, 3), sampling_ratio=d.whole(1, 3), spatial_scale=0.5,

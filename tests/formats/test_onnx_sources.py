@@ -1,0 +1,74 @@
+"""What a model's inputs may be: random numbers of a seed, sizes that stay open, constants that are given."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from cgraph.errors import FormatError
+from cgraph.formats.onnx import compile_sizes, load, open_shapes
+from tests.support.onnx_models import FLOAT, INT64, model_of, one
+
+MANY = 20_000
+
+
+def drawn(kind, inputs=(), **attributes):
+    model = load(one(kind, inputs, **attributes))
+    return model.compile(engine="reference")(*(np.full(x.shape, 0.3, x.dtype) for x in model.inputs))[0]
+
+
+@pytest.mark.parametrize("like", [False, True])
+def test_random_numbers_have_the_moments_that_attributes_say(like):
+    def numbers(kind, **attributes):
+        if like:
+            return drawn(f"{kind}Like", [("x", FLOAT, (MANY,))], **attributes)
+        return drawn(kind, shape=[MANY], **attributes)
+
+    for attributes, mean, deviation in (({}, 0, 1), ({"mean": 2.0, "scale": 0.5}, 2, 0.5)):
+        found = numbers("RandomNormal", **attributes)
+        assert found.dtype == np.float32 and abs(found.mean() - mean) < 0.05 and abs(found.std() - deviation) < 0.03
+    for attributes, low, high in (({}, 0, 1), ({"low": -3.0, "high": 2.0}, -3, 2)):
+        found = numbers("RandomUniform", **attributes)
+        assert low <= found.min() < low + 0.01 * (high - low) and high - 0.01 * (high - low) < found.max() < high
+    assert numbers("RandomNormal", dtype=TensorProto.DOUBLE).dtype == np.float64
+    np.testing.assert_array_equal(numbers("RandomNormal", seed=3.0), numbers("RandomNormal", seed=3.0))
+    np.testing.assert_array_equal(numbers("RandomNormal"), numbers("RandomNormal", seed=0.0))
+    assert (numbers("RandomNormal", seed=3.0) != numbers("RandomNormal", seed=4.0)).mean() > 0.9
+
+
+def test_coins_fall_as_often_as_their_shares_say():
+    for attributes, dtype in (({}, "float32"), ({"dtype": INT64}, "int64"), ({"seed": 5.0}, "float32")):
+        found = drawn("Bernoulli", [("x", FLOAT, (MANY,))], **attributes)
+        assert found.dtype == dtype and set(found.tolist()) == {0, 1} and abs(found.mean() - 0.3) < 0.02
+
+
+def open_model(**constants):
+    nodes = [helper.make_node("Add", ["x", "w"], ["s"]), helper.make_node("Relu", ["s"], ["y"])]
+    return model_of(nodes, [("x", FLOAT, ("n", None, 3)), ("w", FLOAT, (3,))], constants)
+
+
+def test_sizes_that_a_file_leaves_open_stay_open():
+    assert open_shapes(open_model()) == {"x": ("n", "x.1", 3), "w": (3,)}
+    assert open_shapes(open_model(w=np.ones(3, "f4"))) == {"x": ("n", "x.1", 3)}
+    function = compile_sizes(open_model(w=np.array([-1, 0, 1], "f4")), {"n": 4, "x.1": 5})
+    for shape in ((2, 1, 3), (4, 5, 3), (1, 2, 3)):
+        x = np.random.default_rng(0).standard_normal(shape).astype("f4")
+        np.testing.assert_array_equal(function(x)[0], np.maximum(x + np.array([-1, 0, 1], "f4"), 0))
+
+
+def test_sizes_of_what_is_no_tensor_are_refused():
+    graph = helper.make_graph(
+        [helper.make_node("SequenceLength", ["x"], ["y"])], "g",
+        [helper.make_tensor_sequence_value_info("x", FLOAT, ("n",))],
+        [helper.make_tensor_value_info("y", INT64, ())],
+    )  # fmt: skip
+    raw = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]).SerializeToString()
+    assert open_shapes(raw) == {}
+    with pytest.raises(FormatError, match="'x' is no tensor with a number of axes"):
+        compile_sizes(raw)
+    with pytest.raises(FormatError, match="its value must be given in constants"):
+        load(raw)
+
+
+def test_dimensions_that_are_not_there_are_refused():
+    with pytest.raises(FormatError, match="'m' is no dimension and no input; there are"):
+        load(open_model(), shapes={"m": 3})

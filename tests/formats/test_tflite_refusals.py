@@ -1,0 +1,244 @@
+"""What TFLite operators are not read with: each condition alone; and what just keeps to it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cgraph.errors import FormatError
+from cgraph.formats.tflite import load
+from tests.support.tflite_models import Network
+
+IMAGE, BYTES = (1, 4, 6, 3), {"scale": 0.5, "zero": 0}
+STEPS = {"stride_w": 1, "stride_h": 1}
+WINDOW = {"window_w": 2, "window_h": 2, **STEPS}
+
+
+def whole(net: Network, *numbers: int, shape: tuple[int, ...] | None = None) -> int:
+    array = np.array(numbers, "int32")
+    return net.constant(array if shape is None else array.reshape(shape))
+
+
+def floats(net: Network, *shape: int) -> int:
+    return net.constant(np.ones(shape, "float32"))
+
+
+def on_image(kind: str, *rest: Callable[[Network], int], shape: tuple[int, ...] = IMAGE, **options: Any) -> Any:
+    """An operator on an image of floats, and on what is made of the rest."""
+    return lambda net: net.op(kind, [net.input(shape), *(make(net) for make in rest)], **options)
+
+
+def numbers(*values: int, shape: tuple[int, ...] | None = None) -> Callable[[Network], int]:
+    return lambda net: whole(net, *values, shape=shape)
+
+
+def ones(*shape: int) -> Callable[[Network], int]:
+    return lambda net: floats(net, *shape)
+
+
+def parts(kind: str, operands: Callable[[Network], list[int]], results: int, **options: Any) -> Any:
+    return lambda net: net.op(kind, operands(net), *["float32"] * results, **options)[0]
+
+
+def bytes_to(kind: str, result: dict[str, Any], *rest: Any, **options: Any) -> Any:
+    """An operator on an image of int8."""
+    return lambda net: net.op(
+        kind, [net.input(IMAGE, "int8", **BYTES), *(make(net) for make in rest)], {"dtype": "int8", **result}, **options
+    )
+
+
+CONV = (ones(2, 3, 3, 3), ones(2))
+REFUSED = {
+    "padding": (on_image("CONV_2D", *CONV, padding=2, **STEPS), "the padding 2 is not supported"),
+    "a stride of 0": (on_image("CONV_2D", *CONV, stride_w=0, stride_h=1), "stride is 1 x 0"),
+    "a dilation of 0": (on_image("CONV_2D", *CONV, dilation_h=0, **STEPS), "dilation is 0 x 1"),
+    "an activation": (on_image("CONV_2D", *CONV, activation=5, **STEPS), "the activation 5 is not supported"),
+    "channels": (on_image("CONV_2D", ones(2, 3, 3, 2), ones(2), **STEPS), "3 channels and filters of 2"),
+    "filters of three axes": (on_image("CONV_2D", ones(2, 3, 3), ones(2), **STEPS), "has not 4 axes"),
+    "a row of pixels": (on_image("CONV_2D", *CONV, shape=(4, 6, 3), **STEPS), "has not four axes"),
+    "filters of float16": (
+        on_image("CONV_2D", lambda net: net.constant(np.ones((2, 3, 3, 3), "float16")), ones(2), **STEPS),
+        "float16 are read by DEQUANTIZE alone",
+    ),
+    "a transposed result of three axes": (
+        lambda net: net.op("TRANSPOSE_CONV", [whole(net, 1, 4, 6), floats(net, 2, 3, 3, 3), net.input(IMAGE)], **STEPS),
+        "result's shape .* does not fit",
+    ),
+    "a transposed result of more samples": (
+        lambda net: net.op(
+            "TRANSPOSE_CONV", [whole(net, 2, 4, 6, 2), floats(net, 2, 3, 3, 3), net.input(IMAGE)], **STEPS
+        ),
+        "result's shape .* does not fit",
+    ),
+    "a transposed result of other channels": (
+        lambda net: net.op(
+            "TRANSPOSE_CONV", [whole(net, 1, 4, 6, 3), floats(net, 2, 3, 3, 3), net.input(IMAGE)], **STEPS
+        ),
+        "result's shape .* does not fit",
+    ),
+    "a pool to another scale": (bytes_to("MAX_POOL_2D", {"scale": 0.25, "zero": 0}, **WINDOW), "another scale"),
+    "a pool to another zero": (bytes_to("MAX_POOL_2D", {"scale": 0.5, "zero": 1}, **WINDOW), "another scale"),
+    "a resize to another scale": (
+        bytes_to("RESIZE_BILINEAR", {"scale": 0.25, "zero": 0}, numbers(3, 3)), "whose result has another scale",
+    ),
+    "two kinds of coordinates": (
+        on_image("RESIZE_BILINEAR", numbers(3, 3), align_corners=True, half_pixel=True), "exclude each other",
+    ),
+    "three sizes": (on_image("RESIZE_BILINEAR", numbers(3, 3, 3)), "images of .* pixels"),
+    "no pixels": (on_image("RESIZE_NEAREST_NEIGHBOR", numbers(3, 0)), "images of .* pixels"),
+    "axes beyond": (on_image("SUM", numbers(4)), "the axes .* are none of 4"),
+    "axes before": (on_image("SUM", numbers(-5)), "the axes .* are none of 4"),
+    "two places": (on_image("ARG_MAX", numbers(0, 1)), "one axis is expected, not 2"),
+    "half an axis": (on_image("SUM", ones(1)), "numbers of float32 say nothing of axes"),
+    "many axes": (on_image("SUM", numbers(*[0] * 65)), "65 numbers of int32 say nothing"),
+    "a sum of no numbers": (
+        lambda net: net.op(
+            "MEAN", [net.input((0, 3), "int8", **BYTES), whole(net, 0)], {"dtype": "int8", **BYTES}
+        ), "a sum of 0 numbers",
+    ),
+    "gathered by sample": (on_image("GATHER", numbers(0), batch_axes=1), "apart for each sample"),
+    "two hot numbers": (
+        lambda net: net.op(
+            "ONE_HOT", [net.input((3,), "int32"), whole(net, 4), floats(net, 2), floats(net, 1)], axis=-1
+        ),
+        "one number at the position and one elsewhere",
+    ),
+    "two cold numbers": (
+        lambda net: net.op(
+            "ONE_HOT", [net.input((3,), "int32"), whole(net, 4), floats(net, 1), floats(net, 2)], axis=-1
+        ),
+        "one number at the position and one elsewhere",
+    ),
+    "two depths": (
+        lambda net: net.op(
+            "ONE_HOT", [net.input((3,), "int32"), whole(net, 4, 4), floats(net, 1), floats(net, 1)], axis=-1
+        ),
+        "2 numbers, one is expected",
+    ),
+    "shuffled weights": (
+        on_image("FULLY_CONNECTED", ones(2, 3), ones(2), weights_format=1), "shuffled weights are not supported",
+    ),
+    "rows that do not fit": (on_image("FULLY_CONNECTED", ones(2, 7), ones(2)), "cannot be cut into rows of 7"),
+    "rows of another length, kept": (
+        on_image("FULLY_CONNECTED", ones(2, 6), ones(2), keepdims=True), "cannot be cut into rows of 6",
+    ),
+    "two dtypes": (lambda net: net.op("ADD", [net.input((3,)), net.input((3,), "int32")]), "of float32 and int32"),
+    "whole numbers as bytes": (
+        lambda net: net.op("QUANTIZE", [net.input((3,), "int32")], {"dtype": "int8", **BYTES}), "int32 is no float32",
+    ),
+    "no shape": (on_image("RESHAPE"), "it has no shape"),
+    "two new axes": (on_image("EXPAND_DIMS", numbers(0, 1)), "2 numbers, one is expected"),
+    "parts of another count": (
+        parts("SPLIT", lambda net: [whole(net, 1), net.input(IMAGE)], 2, count=4), "not cut into 4 equal results of 2",
+    ),
+    "unequal parts": (
+        parts("SPLIT", lambda net: [whole(net, 2), net.input(IMAGE)], 4, count=4), "an axis of 6 is not cut",
+    ),
+    "sizes of another sum": (
+        parts("SPLIT_V", lambda net: [net.input(IMAGE), whole(net, 2, 3), whole(net, 2)], 2, count=2), "not cut into",
+    ),
+    "negative sizes": (
+        parts("SPLIT_V", lambda net: [net.input(IMAGE), whole(net, 8, -2), whole(net, 2)], 2, count=2), "not cut into",
+    ),
+    "sizes of another count": (
+        parts("SPLIT_V", lambda net: [net.input(IMAGE), whole(net, 2, 2, 2), whole(net, 2)], 2, count=2), "not cut",
+    ),
+    "an axis beyond": (
+        parts("SPLIT", lambda net: [whole(net, 4), net.input(IMAGE)], 2, count=2), "axis 4 is none of 4",
+    ),
+    "an axis before": (
+        parts("SPLIT", lambda net: [whole(net, -5), net.input(IMAGE)], 2, count=2), "axis -5 is none of 4",
+    ),
+    "another count of packed": (
+        lambda net: net.op("PACK", [net.input((3,)), net.input((3,))], count=3, axis=0), "2 operands, 3 are expected",
+    ),
+    "another count of parts": (
+        parts("UNPACK", lambda net: [net.input((3, 4))], 2, count=2, axis=0), "has not 2 parts along axis 0",
+    ),
+    "parts along an axis that is not there": (
+        parts("UNPACK", lambda net: [net.input((3, 4))], 2, count=2, axis=2), "has not 2 parts along axis 2",
+    ),
+    "begins of fewer axes": (on_image("SLICE", numbers(0, 0, 0), numbers(1, 1, 1, 1)), "3 and 4 numbers for 4 axes"),
+    "sizes of fewer axes": (on_image("SLICE", numbers(0, 0, 0, 0), numbers(1, 1, 1)), "4 and 3 numbers for 4 axes"),
+    "a slice that ends outside": (on_image("SLICE", numbers(0, 0, 0, 2), numbers(1, 1, 1, 2)), "reach outside"),
+    "a slice that begins outside": (on_image("SLICE", numbers(0, 0, 0, -1), numbers(1, 1, 1, 2)), "reach outside"),
+    "a slice that goes back": (on_image("SLICE", numbers(0, 0, 0, 2), numbers(1, 1, 1, -2)), "reach outside"),
+    "a step of 0": (on_image("STRIDED_SLICE", numbers(0), numbers(1), numbers(0)), "do not fit"),
+    "ends of another count": (on_image("STRIDED_SLICE", numbers(0), numbers(1, 1), numbers(1)), "do not fit"),
+    "steps of another count": (on_image("STRIDED_SLICE", numbers(0), numbers(1), numbers(1, 1)), "do not fit"),
+    "widths of fewer axes": (on_image("PAD", numbers(*[0] * 6, shape=(3, 2))), "widths .* for 4 axes"),
+    "widths below 0": (on_image("PAD", numbers(*[0] * 7, -1, shape=(4, 2))), "widths .* for 4 axes"),
+    "widths of floats": (on_image("PAD", ones(4, 2)), "widths .* for 4 axes"),
+    "two numbers to fill with": (
+        on_image("PADV2", numbers(*[1] * 8, shape=(4, 2)), ones(2)), "2 numbers to fill with",
+    ),
+    "an edge twice": (on_image("MIRROR_PAD", numbers(*[1] * 8, shape=(4, 2)), mode=1), "repeats the edge"),
+    "blocks of channels": (on_image("DEPTH_TO_SPACE", block=2), "has no blocks of 2"),
+    "blocks of rows": (on_image("SPACE_TO_DEPTH", shape=(1, 3, 4, 2), block=2), "has no blocks of 2"),
+    "blocks of columns": (on_image("SPACE_TO_DEPTH", shape=(1, 4, 3, 2), block=2), "has no blocks of 2"),
+    "blocks of nothing": (on_image("SPACE_TO_DEPTH", block=0), "has no blocks of 0"),
+    "padding of other axes": (
+        on_image("SPACE_TO_BATCH_ND", numbers(2, 2), numbers(0, 0, shape=(1, 2))), "and padding .* do not fit",
+    ),
+    "padding below 0": (
+        on_image("SPACE_TO_BATCH_ND", numbers(2, 2), numbers(0, 0, 0, -1, shape=(2, 2))), "and padding .* do not fit",
+    ),
+    "blocks of 0": (
+        on_image("SPACE_TO_BATCH_ND", numbers(0, 2), numbers(0, 0, 0, 0, shape=(2, 2))), "and padding .* do not fit",
+    ),
+    "blocks that do not fit": (
+        on_image("SPACE_TO_BATCH_ND", numbers(3, 2), numbers(0, 0, 0, 0, shape=(2, 2))), "not made of blocks",
+    ),
+    "crops of other axes": (
+        on_image("BATCH_TO_SPACE_ND", numbers(1, 1), numbers(0, 0, shape=(1, 2))), "and crops .* do not fit",
+    ),
+    "crops below 0": (
+        on_image("BATCH_TO_SPACE_ND", numbers(1, 1), numbers(0, 0, 0, -1, shape=(2, 2))), "and crops .* do not fit",
+    ),
+    "samples that do not fit": (
+        on_image("BATCH_TO_SPACE_ND", numbers(2, 1), numbers(0, 0, 0, 0, shape=(2, 2))), "and crops .* do not fit",
+    ),
+    "blocks of all axes": (
+        on_image("BATCH_TO_SPACE_ND", numbers(1, 1, 1, 1), numbers(*[0] * 8, shape=(4, 2))), "and crops .* do not fit",
+    ),
+    "an infinite scale": (
+        lambda net: net.op("QUANTIZE", [net.input((3,), "int8", scale=float("inf"))], {"dtype": "int8", **BYTES}),
+        "scale",
+    ),
+    "no scale": (
+        lambda net: net.op("DEQUANTIZE", [net.constant(np.ones(3, "int8"))]), "without a scale is no quantised value",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_read_is_named(name):
+    build, match = REFUSED[name]
+    net = Network()
+    with pytest.raises(FormatError, match=match):
+        load(net.bytes(build(net)))
+
+
+READ = {  # what just keeps to the conditions above
+    "the last axis": on_image("SUM", numbers(-4)),
+    "64 axes": on_image("SUM", numbers(*[0] * 64)),
+    "a slice to the end": on_image("SLICE", numbers(0, 0, 0, 1), numbers(1, 4, -1, 2)),
+    "a slice of nothing": on_image("SLICE", numbers(0, 4, 0, 1), numbers(1, 0, -1, 2)),
+    "one pixel": on_image("RESIZE_BILINEAR", numbers(1, 1)),
+    "parts of one": parts("UNPACK", lambda net: [net.input((3, 4))], 4, count=4, axis=-1),
+    "blocks of one": on_image("SPACE_TO_DEPTH", block=1),
+    "blocks of the columns": on_image("SPACE_TO_BATCH_ND", numbers(1, 6), numbers(0, 0, 0, 0, shape=(2, 2))),
+    "rows, kept": on_image("FULLY_CONNECTED", ones(2, 3), ones(2), keepdims=True),
+    "rows of another length": on_image("FULLY_CONNECTED", ones(2, 6), ones(2)),
+    "the rest of an axis": parts(
+        "SPLIT_V", lambda net: [net.input(IMAGE), whole(net, 6, -1), whole(net, 2)], 2, count=2
+    ),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_what_keeps_to_it_is_read(name):
+    net = Network()
+    model = load(net.bytes(READ[name](net)))
+    model.compile(engine="reference")(*(np.ones(x.shape, x.dtype) for x in model.inputs))
