@@ -18,7 +18,8 @@ LIST, DOCS = ROOT / "tests/formats/onnx_node_tests.txt", ROOT / "docs/onnx.md"
 REASONS = {
     r"not supported: ai\.onnx\.(ml|preview)": "operators of the domains ai.onnx.ml and ai.onnx.preview",
     r"String|RegexFullMatch|LabelEncoder": "strings",
-    r"has ONNX's dtype": "dtypes that the engine does not have: floats of 8 bits and fewer, small integers, strings",
+    r"has ONNX's dtype|numbers of 2 or 4 bits": "dtypes that the engine does not have: floats of 8 bits and fewer, "
+    "small integers, strings",
     r"ImageDecoder": "decoding of pictures, which is no array operation",
     r"sequence|SequenceMap|is empty": "outputs that are sequences or empty optionals, and SequenceMap",
 }

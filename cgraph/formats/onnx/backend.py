@@ -15,7 +15,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.model import Model
 from cgraph.formats.onnx.reader import build_model
 from cgraph.formats.onnx.source import open_source
-from cgraph.formats.onnx.tensors import of_package
+from cgraph.formats.onnx.tensors import from_package, of_package
 from cgraph.function import Function
 
 
@@ -45,7 +45,7 @@ class Prepared:
 
     def _named(self, inputs: Any) -> dict[str, Any]:
         if isinstance(inputs, dict):
-            return inputs
+            return {name: from_package(x) for name, x in inputs.items()}
         listed = inputs if isinstance(inputs, Sequence) else [inputs]
         graph = self.source.proto.graph
         stored = {t.name for t in graph.initializer}
@@ -54,7 +54,7 @@ class Prepared:
             names = [name for name in names if name not in stored]
         if len(listed) > len(names):
             raise FormatError(f"{len(listed)} inputs are given, the model takes {len(names)}")
-        return dict(zip(names, listed))
+        return dict(zip(names, map(from_package, listed)))
 
     def _fits(self, values: dict[str, Any]) -> bool:
         """The graph is right for these inputs."""

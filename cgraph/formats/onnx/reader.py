@@ -17,8 +17,9 @@ from cgraph.formats.known import Known
 from cgraph.formats.model import Model
 from cgraph.formats.onnx import operators  # noqa: F401 - fills OPERATORS
 from cgraph.formats.onnx.graph import Builder, lookup, opsets_of, unsupported
+from cgraph.formats.onnx.small import check_readers, held_dtype
 from cgraph.formats.onnx.source import Source, open_source
-from cgraph.formats.onnx.tensors import DTYPE, dtype_of_number, widened
+from cgraph.formats.onnx.tensors import DTYPE, widened
 from cgraph.formats.unknown import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ir.half import FLOAT32
@@ -137,6 +138,7 @@ def check_supported(proto: Any, functions: Mapping[tuple[str, str], Any]) -> Non
     if missing:
         named = ", ".join(f"{name} ({n} times)" if n > 1 else name for name, n in sorted(missing.items()))
         raise FormatError(f"{len(missing)} operators are not supported: {named}")
+    check_readers(proto.graph)
 
 
 def input_value(proto: Any, shapes: Mapping[str, Any], constants: Mapping[str, Any]) -> Any:
@@ -147,7 +149,7 @@ def input_value(proto: Any, shapes: Mapping[str, Any], constants: Mapping[str, A
             return known_value(constants[proto.name])
         found = str(kind).removesuffix("_type")
         raise FormatError(f"input {proto.name!r} is a {found}; its value must be given in constants")
-    dtype = dtype_of_number(proto.type.tensor_type.elem_type, f"input {proto.name!r}")
+    dtype = held_dtype(proto.type.tensor_type.elem_type, f"input {proto.name!r}")
     declared = proto.type.tensor_type.shape.dim
     if proto.name in shapes:
         sizes = np.atleast_1d(shapes[proto.name]).tolist()

@@ -9,6 +9,7 @@ import numpy as np
 from cgraph.errors import FormatError, UnavailableError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.mapped import beside, map_file
+from cgraph.formats.onnx.small import BITS, packed_bytes, unpacked
 from cgraph.formats.onnx.tensors import array_of, dtype_of_number, raw_array, shape_of_proto
 from cgraph.formats.onnx.wire import split_model
 from cgraph.kernels.mapped import forget
@@ -42,12 +43,18 @@ class Source:
     def array(self, proto: Any) -> np.ndarray:
         """A TensorProto's array, in the mapped file when it is large. FormatError when anything does not fit."""
         if proto.data_location == proto.EXTERNAL:
-            return self.external(proto)
+            return self.of_bytes(self.external(proto), proto)
         span = self.spans.get(proto.name)
         if span is None or proto.HasField("raw_data") or any(len(getattr(proto, f)) for f in _STORED):
-            return array_of(proto)
+            return unpacked(packed_bytes(proto), proto, self.budget) if proto.data_type in BITS else array_of(proto)
+        return self.of_bytes(self.data[span.start : span.stop], proto)
+
+    def of_bytes(self, raw: memoryview, proto: Any) -> np.ndarray:
+        """A tensor of its bytes, which it shares unless they have to be unpacked."""
+        if proto.data_type in BITS:
+            return unpacked(raw, proto, self.budget)
         dtype = dtype_of_number(proto.data_type, f"tensor {proto.name!r}")
-        return raw_array(self.data[span.start : span.stop], dtype, shape_of_proto(proto), proto.name)
+        return raw_array(raw, dtype, shape_of_proto(proto), proto.name)
 
     def allowance(self) -> Allowance:
         """What building the graph may cost; files of external tensors add to it when they are opened."""
@@ -59,14 +66,13 @@ class Source:
         for data in (self.data, *self.files.values()):
             forget(np.frombuffer(data, np.uint8))
 
-    def external(self, proto: Any) -> np.ndarray:
-        """A tensor in another file: ONNX's rules for its place, and its range checked before anything is mapped."""
+    def external(self, proto: Any) -> memoryview:
+        """A tensor's bytes in another file: ONNX's rules for its place, its range checked before anything is mapped."""
         entries = {e.key: e.value for e in proto.external_data}
         if len(entries) != len(proto.external_data) or not entries.keys() <= ENTRIES or "location" not in entries:
             raise FormatError(f"tensor {proto.name!r} has unknown or repeated entries of external data")
         if self.folder is None:
             raise FormatError(f"tensor {proto.name!r} lies in another file, but the model was given as bytes")
-        dtype, shape = dtype_of_number(proto.data_type, f"tensor {proto.name!r}"), shape_of_proto(proto)
         location = entries["location"]
         if location not in self.files:
             self.files[location] = beside(self.folder, location)
@@ -77,7 +83,7 @@ class Source:
         stop = start + whole_number(entries.get("length", str(rest)), proto.name)
         if stop > len(file):
             raise FormatError(f"tensor {proto.name!r} ends at {stop}, {location!r} has {len(file)} bytes")
-        return raw_array(file[start:stop], dtype, shape, proto.name)
+        return file[start:stop]
 
 
 def whole_number(text: str, name: str) -> int:

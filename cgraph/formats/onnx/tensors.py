@@ -56,6 +56,12 @@ def of_package(x: np.ndarray) -> np.ndarray:
     return x.view(ml_dtypes.bfloat16) if x.dtype == BFLOAT16 else x
 
 
+def from_package(x: Any) -> Any:
+    """A value that the onnx package has read: numbers of 2 and 4 bits as bytes."""
+    few = {"int2": np.int8, "int4": np.int8, "uint2": np.uint8, "uint4": np.uint8}
+    return x.astype(few[x.dtype.name]) if isinstance(x, np.ndarray) and x.dtype.name in few else x
+
+
 def shape_of_proto(proto: Any) -> tuple[int, ...]:
     """A tensor's shape, each axis >= 0 and the bytes within 64 bits, or FormatError."""
     shape = tuple(int(n) for n in proto.dims)
