@@ -47,7 +47,7 @@ def unpacked(raw: Any, proto: Any, allowance: Allowance) -> np.ndarray:
         raise FormatError(f"tensor {proto.name!r} {what} needs {-(-count // each)} bytes, {len(raw)} are stored")
     allowance.spend(f"tensor {proto.name!r} {list(shape)}", nbytes=3 * each * len(raw))
     packed = np.frombuffer(raw, np.uint8)[:, None]
-    high = packed << np.arange(8 - bits, -1, -bits, np.uint8)  # each number in the highest bits of a byte
+    high = packed << np.arange(8 - bits, -1, -bits).astype(np.uint8)  # each number in the highest bits of a byte
     wide = high.reshape(-1)[:count].view(HELD[proto.data_type])
     return (wide >> (8 - bits)).reshape(shape)
 
