@@ -31,17 +31,24 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one sub-command and return the exit status."""
     given = sys.argv[1:] if argv is None else argv
-    args = parser_of(names_for(given)).parse_args(given)
     try:
-        status = args.run(args)
-        sys.stdout.flush()
-        return status
+        return status_of(parser_of(names_for(given)).parse_args(given))
     except KeyboardInterrupt:
         print("cgraph: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         forget_output()
         return UNREAD
+
+
+def status_of(args: argparse.Namespace) -> int:
+    """The exit status of a command that has run."""
+    try:
+        status = args.run(args)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        raise
     except (CgraphError, OSError) as error:
         if args.traceback:
             raise

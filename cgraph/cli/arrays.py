@@ -1,4 +1,4 @@
-"""Inputs from the command line: arrays from files, pictures at the size that a model takes."""
+"""Inputs from the command line: arrays from files, pictures and sounds among them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,31 +6,27 @@ from pathlib import Path
 import numpy as np
 
 from cgraph.cell import Variable
-from cgraph.errors import FormatError, UnavailableError
+from cgraph.cli.pictures import PICTURES, Look, read_picture
+from cgraph.cli.sounds import SOUNDS, read_sound
+from cgraph.errors import FormatError
 from cgraph.formats.npz import read_npz
-
-PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
-SCALES = {"unit": (1 / 255, 0.0), "bytes": (1.0, 0.0), "signed": (1 / 127.5, -1.0), "imagenet": (1 / 255, 0.0)}
-IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-MOST_PIXELS = 1 << 28
 
 
 def read_inputs(
-    texts: Sequence[str], inputs: Sequence[Variable], pixels: str, bgr: bool, given: Mapping[str, np.ndarray]
+    texts: Sequence[str], inputs: Sequence[Variable], look: Look, given: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """An array for every input.
 
     Parameters
         texts: ``FILE``, in the model's order, or ``NAME=FILE``; a .npz file gives several by name
-        pixels: what a picture's numbers become, one of SCALES
-        bgr: blue first
+        look: how pictures become numbers
         given: inputs that have their values already
     Raises
         FormatError: a file is no array or picture, an input is missing, unknown or given twice
     """
     found = dict(given)
     for text in texts:
-        for name, array in arrays_of(text, inputs, found, pixels, bgr).items():
+        for name, array in arrays_of(text, inputs, found, look).items():
             if name in found:
                 raise FormatError(f"input {name!r} is given twice")
             found[name] = array
@@ -40,9 +36,7 @@ def read_inputs(
     return found
 
 
-def arrays_of(
-    text: str, inputs: Sequence[Variable], found: dict[str, np.ndarray], pixels: str, bgr: bool
-) -> dict[str, np.ndarray]:
+def arrays_of(text: str, inputs: Sequence[Variable], found: dict[str, np.ndarray], look: Look) -> dict[str, np.ndarray]:
     """What one ``--input`` gives, by input name."""
     by_name = {x.name: x for x in inputs}
     name, equals, file = text.partition("=")
@@ -60,7 +54,9 @@ def arrays_of(
     if x is None:
         raise FormatError(f"{file}: the model takes {len(inputs)} inputs, more are given")
     if path.suffix.lower() in PICTURES:
-        return {x.name: read_picture(path, x, pixels, bgr)}
+        return {x.name: read_picture(path, x, look)}
+    if path.suffix.lower() in SOUNDS:
+        return {x.name: read_sound(path, x)}
     return {x.name: read_array(path, x)}
 
 
@@ -71,36 +67,3 @@ def read_array(path: Path, x: Variable) -> np.ndarray:
     except (ValueError, EOFError, OSError) as error:
         raise FormatError(f"{path}: {error}") from None
     return np.asarray(found, x.spec.dtype) if np.can_cast(found.dtype, x.spec.dtype, "same_kind") else np.asarray(found)
-
-
-def read_picture(path: Path, x: Variable, pixels: str, bgr: bool) -> np.ndarray:
-    """A picture at the size of an input ``[1, c, h, w]`` or ``[1, h, w, c]``, with c 1 or 3."""
-    try:
-        from PIL import Image
-    except ImportError:
-        raise UnavailableError("pictures need the package Pillow: pip install 'cgraph[image]'") from None
-    shape = x.spec.shape
-    first = len(shape) == 4 and shape[1] in (1, 3)
-    if len(shape) != 4 or shape[0] != 1 or not (first or shape[3] in (1, 3)):
-        raise FormatError(f"{path}: {x.name} {x.spec} is no picture; give an array")
-    channels, height, width = shape[1:] if first else (shape[3], *shape[1:3])
-    try:
-        with Image.open(path) as image:
-            if image.width * image.height > MOST_PIXELS:
-                raise FormatError(f"{path}: {image.width} x {image.height} pixels are too many")
-            small = image.convert("RGB" if channels == 3 else "L").resize((width, height), Image.Resampling.BILINEAR)
-            values = np.asarray(small, np.float32).reshape(height, width, channels)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise FormatError(f"{path}: {error}") from None
-    values = scaled(values, pixels)
-    values = values[..., ::-1] if bgr else values
-    return np.ascontiguousarray((values.transpose(2, 0, 1) if first else values)[None], x.spec.dtype)
-
-
-def scaled(values: np.ndarray, pixels: str) -> np.ndarray:
-    """Numbers 0..255 brought to the range that a model was trained on."""
-    factor, shift = SCALES[pixels]
-    values = values * np.float32(factor) + np.float32(shift)
-    if pixels == "imagenet" and values.shape[-1] == 3:
-        values = (values - np.array(IMAGENET_MEAN, np.float32)) / np.array(IMAGENET_STD, np.float32)
-    return values

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from cgraph.cli.arrays import PICTURES
+from cgraph.cli.pictures import PICTURES
+from cgraph.cli.sounds import SOUNDS, shape_of_sound
 from cgraph.errors import FormatError
 from cgraph.formats import onnx
 from cgraph.formats.npz import read_npz
@@ -53,10 +54,12 @@ def sizes_given(args: argparse.Namespace, shapes: Shapes) -> Iterator[tuple[str,
 
 
 def shape_of_file(path: Path, shape: tuple[int | str, ...]) -> tuple[int, ...]:
-    """Of a .npy file; of a picture one where the first axis is open, and nothing known of the others."""
+    """Of a .npy file, of a sound of one channel; of a picture one where the first axis alone is open."""
     if path.suffix.lower() in PICTURES:
         known = tuple(n for n in shape[1:] if isinstance(n, int))
         return (1, *known) if len(known) == len(shape) - 1 else ()
+    if path.suffix.lower() in SOUNDS:
+        return shape_of_sound(path, len(shape))
     try:
         return np.load(path, allow_pickle=False, mmap_mode="r").shape
     except (ValueError, EOFError, OSError) as error:

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from cgraph.cli.arguments import whole_number
-from cgraph.cli.arrays import PICTURES, SCALES, read_inputs
+from cgraph.cli.arrays import read_inputs
 from cgraph.cli.model import Model, model_from
 from cgraph.cli.model_arguments import add_model, constants_of
+from cgraph.cli.pictures import PICTURES, add_look, look_of
 from cgraph.errors import FormatError
 from cgraph.formats.npz import read_npz
 from cgraph.formats.onnx import save
@@ -38,8 +39,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.onnx")
     parser.add_argument("--most", type=whole_number, default=200, metavar="N", help="runs of the model, 200 by default")
-    parser.add_argument("--pixels", choices=SCALES, default="unit", help="what a picture's numbers become, as in run")
-    parser.add_argument("--bgr", action="store_true", help="blue before red")
+    add_look(parser)
     parser.add_argument("--method", choices=METHODS, default="minmax", help="how ranges are found")
     parser.add_argument("--images", choices=EIGHT_BITS, default="uint8", help="what values become")
     parser.add_argument("--symmetric", action="store_true", help="zero in the middle of the bytes")
@@ -94,7 +94,7 @@ def runs_in(path: Path, args: argparse.Namespace, inputs: Sequence[Var], given: 
     """The runs that one file gives."""
     open_inputs = [x for x in inputs if x.name not in given]
     if path.suffix.lower() in PICTURES:
-        arrays = read_inputs([str(path)], inputs, args.pixels, args.bgr, given)
+        arrays = read_inputs([str(path)], inputs, look_of(args), given)
         return [tuple(arrays[x.name] for x in inputs)]
     held = read_npz(path) if path.suffix.lower() == ".npz" else {open_inputs[0].name: loaded(path)}
     missing = [x.name for x in open_inputs if x.name not in held]

@@ -11,8 +11,9 @@ import numpy as np
 
 from cgraph.cell import Variable
 from cgraph.cli.arguments import add_budget, add_memory, add_threads, add_weights_dtype, held, whole_number
-from cgraph.cli.arrays import SCALES, read_inputs
+from cgraph.cli.arrays import read_inputs
 from cgraph.cli.model_arguments import add_model, constants_of, is_saved
+from cgraph.cli.pictures import add_look, look_of
 from cgraph.cli.stream import add_stream, stream_options
 from cgraph.errors import FormatError, bytes_text
 from cgraph.formats.npz import write_npz
@@ -27,15 +28,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     add_model(parser)
     parser.add_argument(
-        "-i", "--input", action="append", default=[], metavar="[NAME=]FILE", help="a picture, a .npy or a .npz file"
+        "-i", "--input", action="append", default=[], metavar="[NAME=]FILE", help="a picture, .wav, .npy or .npz file"
     )
-    parser.add_argument(
-        "--pixels",
-        choices=SCALES,
-        default="unit",
-        help="what a picture's numbers become: 0 to 1, 0 to 255, -1 to 1, or of mean 0 and variance 1 over ImageNet",
-    )
-    parser.add_argument("--bgr", action="store_true", help="blue before red")
+    add_look(parser)
     parser.add_argument("--labels", type=Path, metavar="FILE", help="names of the classes, one in a line")
     parser.add_argument("--top", type=whole_number, default=5, metavar="K", help="how many classes to show")
     parser.add_argument(
@@ -61,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         args.shape += import_module("cgraph.cli.open_sizes").sizes_from_inputs(args)
         model = import_module("cgraph.cli.model").model_from(args, invent=False)
-    values = read_inputs(args.input, model.inputs, args.pixels, args.bgr, constants_of(args, model.inputs))
+    values = read_inputs(args.input, model.inputs, look_of(args), constants_of(args, model.inputs))
     loaded = perf_counter()
     with stream_options(args.stream) as streamed:
         options = streamed | held(args)

@@ -1,0 +1,107 @@
+"""Pictures as inputs: turned as the camera was, at the size that a model takes, in the range that it was trained on."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cgraph.cell import Variable
+from cgraph.errors import FormatError, UnavailableError
+from cgraph.record import Record
+
+PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
+SCALES = {"unit": (1 / 255, 0.0), "bytes": (1.0, 0.0), "signed": (1 / 127.5, -1.0), "imagenet": (1 / 255, 0.0)}
+FITS = ("stretch", "letterbox", "crop")
+GREY = 114  # what detectors are trained to see beside a picture that does not fill their square
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+MOST_PIXELS = 1 << 28
+
+
+class Look(Record):
+    """How pictures become numbers.
+
+    Fields
+        pixels: what 0 to 255 become, one of SCALES
+        bgr: blue first
+        fit: how another aspect ratio becomes the model's: ``stretch`` takes the whole picture and loses the ratio,
+            ``letterbox`` puts it between bars of grey, ``crop`` takes its middle
+    """
+
+    pixels: str = "unit"
+    bgr: bool = False
+    fit: str = "stretch"
+
+
+def add_look(parser: argparse.ArgumentParser) -> None:
+    """Give a command its options for pictures."""
+    parser.add_argument(
+        "--pixels",
+        choices=SCALES,
+        default="unit",
+        help="what a picture's numbers become: 0 to 1, 0 to 255, -1 to 1, or of mean 0 and variance 1 over ImageNet",
+    )
+    parser.add_argument("--bgr", action="store_true", help="blue before red")
+    parser.add_argument(
+        "--fit",
+        choices=FITS,
+        default="stretch",
+        help="where a picture has another aspect ratio: stretch it, put it between grey bars, or take its middle",
+    )
+
+
+def look_of(args: argparse.Namespace) -> Look:
+    return Look(args.pixels, args.bgr, args.fit)
+
+
+def read_picture(path: Path, x: Variable, look: Look) -> np.ndarray:
+    """A picture at the size of an input ``[1, c, h, w]`` or ``[1, h, w, c]``, with c 1 or 3."""
+    shape = x.spec.shape
+    first = len(shape) == 4 and shape[1] in (1, 3)
+    if len(shape) != 4 or shape[0] != 1 or not (first or shape[3] in (1, 3)):
+        raise FormatError(f"{path}: {x.name} {x.spec} is no picture; give an array")
+    channels, height, width = shape[1:] if first else (shape[3], *shape[1:3])
+    values = scaled(brought_to(path, channels, (width, height), look.fit), look.pixels)
+    values = values[..., ::-1] if look.bgr else values
+    return np.ascontiguousarray((values.transpose(2, 0, 1) if first else values)[None], x.spec.dtype)
+
+
+def brought_to(path: Path, channels: int, size: tuple[int, int], fit: str) -> np.ndarray:
+    """A picture's numbers, 0 to 255, ``[h, w, channels]``. FormatError for what cannot be read."""
+    try:
+        from PIL import Image, ImageOps
+    except ImportError:
+        raise UnavailableError("pictures need the package Pillow: pip install 'cgraph[image]'") from None
+    try:
+        with Image.open(path) as image:
+            if image.width * image.height > MOST_PIXELS:
+                raise FormatError(f"{path}: {image.width} x {image.height} pixels are too many")
+            plain, how = in_bytes(ImageOps.exif_transpose(image), channels), Image.Resampling.BILINEAR
+            if fit == "stretch":
+                small = plain.resize(size, how)
+            elif fit == "crop":
+                small = ImageOps.fit(plain, size, how)
+            else:
+                small = ImageOps.pad(plain, size, how, color=(GREY,) * 3 if plain.mode == "RGB" else GREY)
+            values = np.asarray(small, np.float32).reshape(size[1], size[0], -1)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise FormatError(f"{path}: {error}") from None
+    return np.repeat(values, channels // values.shape[2], axis=2)
+
+
+def in_bytes(image: Any, channels: int) -> Any:
+    """A picture of one or three bands of 0 to 255; of 16 bits one band of such floats, which Pillow would cut off."""
+    if image.mode.startswith("I"):
+        from PIL import Image
+
+        return Image.fromarray(np.asarray(image, np.float32) / 257)
+    return image.convert("RGB" if channels == 3 else "L")
+
+
+def scaled(values: np.ndarray, pixels: str) -> np.ndarray:
+    """Numbers 0..255 brought to the range that a model was trained on."""
+    factor, shift = SCALES[pixels]
+    values = values * np.float32(factor) + np.float32(shift)
+    if pixels == "imagenet" and values.shape[-1] == 3:
+        values = (values - np.array(IMAGENET_MEAN, np.float32)) / np.array(IMAGENET_STD, np.float32)
+    return values
