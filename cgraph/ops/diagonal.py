@@ -38,7 +38,9 @@ class Triangle(Op):
         return np.triu(x, self.offset) if self.upper else np.tril(x, self.offset)
 
     def work(self, target: Target, x: Spec) -> Work:
-        return Work(lambda out, x: triangle_calls(out, x, self.offset, self.upper), overwrites=(0,), strided=True)
+        return Work(
+            lambda out, x: triangle_calls(target, out, x, self.offset, self.upper), overwrites=(0,), strided=True
+        )
 
     def grad(self, node, g):
         return (apply(self, g),)

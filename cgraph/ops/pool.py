@@ -159,10 +159,15 @@ class MaxPoolPlaces(MaxPool):
         window = self.flat_window(x)
         if window is None:
             return Pool.work(self, target, x)
-        return Work(lambda out, x: list(place_calls(out, x, window).calls))
+        return Work(lambda out, x: list(place_calls(target, out, x, window).calls))
 
     def grad(self, node, g):
         return (None,)
+
+
+def spread(target: Target, window: Window, out: View, places: View, g: View) -> list[Call]:
+    """Elements added up at their places."""
+    return list(spread_calls(target, out, places, g, window).calls) if out.size else []
 
 
 class TakeFromPlaces(Pool):
@@ -230,7 +235,7 @@ class SpreadToPlaces(Pool):
     def work(self, target: Target, places: Spec, g: Spec) -> Work:  # type: ignore[override]
         window = self.flat_window(g)
         if window is not None:
-            return Work(lambda out, places, g: list(spread_calls(out, places, g, window).calls if out.size else ()))
+            return Work(partial(spread, target, window))
         return Work(partial(self.calls, target), sum(map(aligned, self.pieces(g.shape[:2], code_of(g.dtype)))))
 
     def calls(self, target: Target, out: View, places: View, g: View, workspace: View | None = None) -> list[Call]:

@@ -40,7 +40,7 @@ class Random(Op):
         return Spec(self.shape, self.result_dtype)
 
     def work(self, target: Target, key: Spec) -> Work:
-        return Work(partial(random_calls, self.name))
+        return Work(partial(random_calls, target, self.name))
 
     def grad(self, node, g):
         return (None,)
@@ -101,7 +101,7 @@ class Bernoulli(Random):
         return philox.bernoulli(key, int(np.prod(self.shape)), self.probability).reshape(self.shape)
 
     def work(self, target: Target, key: Spec) -> Work:
-        return Work(lambda out, key: random_calls(self.name, out, key, self.probability))
+        return Work(lambda out, key: random_calls(target, self.name, out, key, self.probability))
 
 
 @public

@@ -1,6 +1,7 @@
 """Features of boxes: what a grid over each box sees of images of several sizes, and the gradient for the images."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,12 +69,14 @@ class RoiAlign(Op):
             out[i] = rows @ x @ columns.T
         return out
 
-    def calls(self, out: Images, boxes: View, batch: View, level: View, levels: Sequence[Images]) -> list:
+    def calls(
+        self, target: Target, out: Images, boxes: View, batch: View, level: View, levels: Sequence[Images]
+    ) -> list:
         """The calls, for images in blocks or plain ones."""
-        return align_calls(out, Boxes(boxes, batch, level), levels, self.grid, Pointer(STOP))
+        return align_calls(target, out, Boxes(boxes, batch, level), levels, self.grid, Pointer(STOP))
 
     def work(self, target: Target, *specs: Spec) -> Work:
-        return Work(lambda out, boxes, batch, level, *levels: self.calls(out, boxes, batch, level, levels))
+        return Work(lambda out, boxes, batch, level, *levels: self.calls(target, out, boxes, batch, level, levels))
 
     def grad(self, node, g):
         boxes, batch, level, *levels = node.operands
@@ -112,12 +115,12 @@ class RoiAlignGrad(Op):
             out[batch[i]] += rows.T @ g[i] @ columns
         return out
 
-    def calls(self, out: Images, boxes: View, batch: View, level: View, g: Images) -> list:
+    def calls(self, target: Target, out: Images, boxes: View, batch: View, level: View, g: Images) -> list:
         """The calls, for images in blocks or plain ones."""
-        return spread_calls(out, Boxes(boxes, batch, level), g, self.which, self.grid)
+        return spread_calls(target, out, Boxes(boxes, batch, level), g, self.which, self.grid)
 
     def work(self, target: Target, *specs: Spec) -> Work:
-        return Work(self.calls)
+        return Work(partial(self.calls, target))
 
     def grad(self, node, g):
         boxes, batch, level, cells = node.operands

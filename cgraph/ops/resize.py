@@ -4,6 +4,7 @@ Images of floats have an op of their own; anything else is made of takes and wei
 """
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -89,14 +90,14 @@ class Resize(Op):
         exact = all(m % n == 0 and scale == m // n for m, n, scale in zip(self.shape, size, self.scales))
         return exact and (self.mode, self.coordinates, self.rounding) == ("nearest", "asymmetric", "floor")
 
-    def calls(self, out: Images, x: Images, strip: Strip | None = None) -> list:
+    def calls(self, target: Target, out: Images, x: Images, strip: Strip | None = None) -> list:
         """The calls, for images in blocks or plain ones, whole or a strip of them."""
         if self.mode == "nearest":
-            return list(nearest_calls(out, x, self.coordinates, self.rounding, self.scales, strip).calls)
-        return list(linear_calls(out, x, self.coordinates, self.scales, strip).calls)
+            return list(nearest_calls(target, out, x, self.coordinates, self.rounding, self.scales, strip).calls)
+        return list(linear_calls(target, out, x, self.coordinates, self.scales, strip).calls)
 
     def work(self, target: Target, x: Spec) -> Work:
-        return Work(self.calls, strided=True)
+        return Work(partial(self.calls, target), strided=True)
 
     def grad(self, node, g):
         x = node.operands[0]

@@ -65,7 +65,7 @@ class SetRows(Op):
 
     def calls(self, target: Target, out: View, x: View, y: View, start: View) -> list[Call]:
         first = [] if x == out else copy_calls(target, out, x)
-        return first + rows_calls(SET, out, y, start, self.axis)
+        return first + rows_calls(target, SET, out, y, start, self.axis)
 
     def grad(self, node, g):
         _, y, start = node.operands
@@ -94,7 +94,7 @@ class TakeRows(Op):
         return out
 
     def work(self, target: Target, *specs: Spec) -> Work:
-        return Work(lambda out, x, start: rows_calls(TAKE, x, out, start, self.axis))
+        return Work(lambda out, x, start: rows_calls(target, TAKE, x, out, start, self.axis))
 
     def grad(self, node, g):
         x, start = node.operands

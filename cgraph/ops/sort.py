@@ -55,7 +55,7 @@ class TopK(Op):
         def calls(out: tuple[View, View], x: View, workspace: View | None = None) -> list[Call]:
             return sort_calls(target, *out, x, self.axis, workspace, self.descending)
 
-        nbytes = sort_nbytes(x.shape, self.axis, code_of(x.dtype), code_of(PLACES), self.count)
+        nbytes = sort_nbytes(target, x.shape, self.axis, code_of(x.dtype), code_of(PLACES), self.count)
         return Work(calls, nbytes, strided=True)
 
     def grad(self, node, g):
@@ -79,7 +79,7 @@ class Sort(Op):
         def calls(out: View, x: View, workspace: View | None = None) -> list[Call]:
             return sort_calls(target, out, None, x, self.axis, workspace, self.descending)
 
-        return Work(calls, sort_nbytes(x.shape, self.axis, code_of(x.dtype), ""), strided=True)
+        return Work(calls, sort_nbytes(target, x.shape, self.axis, code_of(x.dtype), ""), strided=True)
 
     def grad(self, node, g):
         x = node.operands[0]
@@ -100,7 +100,7 @@ class Argsort(Sort):
         def calls(out: View, x: View, workspace: View | None = None) -> list[Call]:
             return sort_calls(target, None, out, x, self.axis, workspace, self.descending)
 
-        return Work(calls, sort_nbytes(x.shape, self.axis, code_of(x.dtype), code_of(PLACES)), strided=True)
+        return Work(calls, sort_nbytes(target, x.shape, self.axis, code_of(x.dtype), code_of(PLACES)), strided=True)
 
     def grad(self, node, g):
         return (None,)
@@ -127,7 +127,7 @@ class Searchsorted(Op):
         return np.searchsorted(row, values, "right" if self.right else "left")
 
     def work(self, target: Target, *specs: Spec) -> Work:
-        return Work(lambda out, row, values: search_calls(out, row, values, self.right), strided=True)
+        return Work(lambda out, row, values: search_calls(target, out, row, values, self.right), strided=True)
 
     def grad(self, node, g):
         return None, None
@@ -152,7 +152,7 @@ class Unique(Op):
         def calls(out: tuple[View, View], x: View, workspace: View | None = None) -> list[Call]:
             return unique_calls(target, *out, x, workspace, self.fill)
 
-        return Work(calls, unique_nbytes(x.size, code_of(x.dtype)), strided=True)
+        return Work(calls, unique_nbytes(target, x.size, code_of(x.dtype)), strided=True)
 
 
 # -- public functions -------------------------------------------------------------------------------------------------

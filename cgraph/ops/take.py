@@ -3,6 +3,8 @@
 Positions count from the end when negative. One outside its axis ends the run with a PositionError.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,13 @@ from cgraph.errors import DTypeError, PositionError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.index import put_along_axis_calls, scatter_calls, take_along_axis_calls, take_calls
+from cgraph.kernels.calls.index import (
+    put_along_axis_calls,
+    scatter_calls,
+    scatter_nbytes,
+    take_along_axis_calls,
+    take_calls,
+)
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.kernel import STOP, Call, Pointer, View
 from cgraph.kernels.target import Target
@@ -52,6 +60,35 @@ class AtPositions(Op):
         return node.operands[1], node.operands[0].shape[self.axis]
 
 
+class WritesAtPositions(AtPositions):
+    """Writes operand 2 there.
+
+    Fields
+        how: ``set`` (the last one stays), ``add``, ``multiply``, ``min`` or ``max``, in the order of the positions
+    """
+
+    how: str
+
+    @property
+    def takes_complex(self) -> bool:  # type: ignore[override]
+        return self.how in LINEAR_WRITES
+
+    def calls(
+        self,
+        target: Target,
+        write_calls: Callable[..., list[Call]],
+        out: View,
+        x: View,
+        indices: View,
+        updates: View,
+        workspace: View | None = None,
+    ) -> list[Call]:
+        """A copy of `x`, unless it lies where the result does, then the writes."""
+        first = [] if x == out else copy_calls(target, out, x)
+        how = WRITES[self.how]
+        return first + write_calls(target, out, indices, updates, self.axis, how, Pointer(STOP), workspace)
+
+
 class Take(AtPositions):
     """Elements at positions along an axis, as ``np.take``.
 
@@ -74,29 +111,21 @@ class Take(AtPositions):
         return np.take(x, indices, self.axis)
 
     def work(self, target: Target, *specs: Spec) -> Work:
-        return Work(lambda out, x, indices: take_calls(out, x, indices, self.axis, Pointer(STOP)), strided=True)
+        return Work(lambda out, x, indices: take_calls(target, out, x, indices, self.axis, Pointer(STOP)), strided=True)
 
     def grad(self, node, g):
         x, indices = node.operands
         return apply(Scatter(self.axis, "add"), zeros_like(x), indices, g), None
 
 
-class Scatter(AtPositions):
+class Scatter(WritesAtPositions):
     """`x` with the elements at positions along an axis replaced by, or joined with, those of `updates`.
 
     Operands
         x: ``[..., n, ...]``
         indices: int32 or int64, any shape
         updates: the shape of ``np.take(x, indices, axis)``
-    Fields
-        how: ``set`` (the last one stays), ``add``, ``multiply``, ``min`` or ``max``, in the order of `indices`
     """
-
-    how: str
-
-    @property
-    def takes_complex(self) -> bool:  # type: ignore[override]
-        return self.how in LINEAR_WRITES
 
     def infer(self, x: Spec, indices: Spec, updates: Spec) -> Spec:
         taken = (*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1 :])
@@ -114,12 +143,9 @@ class Scatter(AtPositions):
         write(rows, indices.ravel(), values.reshape(indices.size, *rows.shape[1:]), self.how)
         return np.moveaxis(rows, 0, self.axis)
 
-    def work(self, target: Target, *specs: Spec) -> Work:
-        def calls(out: View, x: View, indices: View, updates: View) -> list[Call]:
-            first = [] if x == out else copy_calls(target, out, x)
-            return first + scatter_calls(out, indices, updates, self.axis, WRITES[self.how], Pointer(STOP))
-
-        return Work(calls, overwrites=(0,))
+    def work(self, target: Target, x: Spec, indices: Spec, updates: Spec) -> Work:  # type: ignore[override]
+        nbytes = scatter_nbytes(target, x.shape, self.axis, indices.size, indices.size)
+        return Work(partial(self.calls, target, scatter_calls), nbytes, overwrites=(0,))
 
     def grad(self, node, g):
         x, indices, updates = node.operands
@@ -160,7 +186,7 @@ class TakeAlongAxis(AtPositions):
 
     def work(self, target: Target, *specs: Spec) -> Work:
         return Work(
-            lambda out, x, places: take_along_axis_calls(out, x, places, self.axis, Pointer(STOP)), strided=True
+            lambda out, x, places: take_along_axis_calls(target, out, x, places, self.axis, Pointer(STOP)), strided=True
         )
 
     def grad(self, node, g):
@@ -168,21 +194,13 @@ class TakeAlongAxis(AtPositions):
         return apply(PutAlongAxis(self.axis, "add"), zeros_like(x), indices, g), None
 
 
-class PutAlongAxis(AtPositions):
+class PutAlongAxis(WritesAtPositions):
     """`x` with one element along an axis, for each place, replaced by or joined with one of `updates`.
 
     Operands
         x: ``[..., n, ...]``
         indices, updates: of one shape, that of `x` but for the axis
-    Fields
-        how: as in Scatter
     """
-
-    how: str
-
-    @property
-    def takes_complex(self) -> bool:  # type: ignore[override]
-        return self.how in LINEAR_WRITES
 
     def infer(self, x: Spec, indices: Spec, updates: Spec) -> Spec:
         check_positions(indices)
@@ -201,12 +219,9 @@ class PutAlongAxis(AtPositions):
             write(rows, (i, *others), value, self.how)
         return np.moveaxis(rows, 0, self.axis)
 
-    def work(self, target: Target, *specs: Spec) -> Work:
-        def calls(out: View, x: View, indices: View, updates: View) -> list[Call]:
-            first = [] if x == out else copy_calls(target, out, x)
-            return first + put_along_axis_calls(out, indices, updates, self.axis, WRITES[self.how], Pointer(STOP))
-
-        return Work(calls, overwrites=(0,), strided=True)
+    def work(self, target: Target, x: Spec, indices: Spec, updates: Spec) -> Work:  # type: ignore[override]
+        nbytes = scatter_nbytes(target, x.shape, self.axis, indices.size, indices.shape[self.axis])
+        return Work(partial(self.calls, target, put_along_axis_calls), nbytes, overwrites=(0,), strided=True)
 
     def grad(self, node, g):
         x, indices, updates = node.operands

@@ -8,8 +8,8 @@ from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
 from cgraph.kernels.calls.activation import NONE, RELU6
 from cgraph.kernels.calls.conv import conv_calls, conv_overwrites_residual
 from cgraph.kernels.calls.conv_shape import ConvShape
-from cgraph.kernels.calls.gpu import conv as gpu_conv
 from cgraph.kernels.calls.gpu import filter_grad as gpu_filter_grad
+from cgraph.kernels.calls.gpu import gemm as gpu_gemm
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Kernel, Pointer
 from cgraph.kernels.store import store
@@ -65,7 +65,7 @@ def test_the_gradient_for_the_filters_of_several_images_and_parts(monkeypatch):
 
 @pytest.mark.parametrize("lines", [pytest.param(128, marks=pytest.mark.slow), 64])
 def test_larger_tiles(monkeypatch, lines):
-    for module in (gpu_conv, gpu_filter_grad):
+    for module in (gpu_gemm, gpu_filter_grad):
         monkeypatch.setattr(module, "lines_of", lambda *given: lines)
     rng = np.random.default_rng(0)
     test_conv.check(rng, (1, 2, 7, 12, 70, Window((3, 3), pad=(1, 1, 1, 1)), 1), BLOCKS, run=in_blocks)
@@ -98,7 +98,10 @@ def test_a_graphs_convolutions_and_gradients_are_computed_in_blocks():
 
 
 # with registers of a thread: for two blocks on a multiprocessor, and for one
-TILES = [(Kernel("gpu.conv.tile", ("f4", 128, True, True)), 128), (Kernel("gpu.filter_grad.tile", ("f4", 128)), 255)]
+TILES = [
+    (Kernel("gpu.conv.tile", ("f4", 128, True, True, False)), 128),
+    (Kernel("gpu.filter_grad.tile", ("f4", 128)), 255),
+]
 
 
 @pytest.mark.parametrize("kernel, registers", TILES, ids=str)
@@ -109,3 +112,15 @@ def test_ptxas_finds_no_spill_and_a_main_loop_that_multiplies(kernel, registers,
     assert found.registers <= registers and found.stack == found.spills == 0
     loop = largest_loop(text, GPU.cpu, tmp_path)
     assert loop.count("FFMA") >= 0.85 * len(loop)
+
+
+@pytest.mark.parametrize("case", ["groups that straddle blocks", "3x3 with stride and uneven padding"])
+def test_long_sums_of_small_convolutions_are_cut_and_joined_in_order(monkeypatch, case):
+    monkeypatch.setattr(gpu_gemm, "LEAST_EACH", 8)
+
+    def in_parts(calls, target, order="all"):
+        assert [call.kernel.family for call in calls][-2:] == ["gpu.conv.tile", "gpu.conv.join"]
+        run_on_gpu(calls)
+
+    rng = np.random.default_rng(0)
+    test_conv.check(rng, test_conv.CASES[case], BLOCKS, activation=RELU6, run=in_parts)

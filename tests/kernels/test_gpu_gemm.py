@@ -35,7 +35,8 @@ def sides(m, n, k, forms=("k", "lines"), batch=(), dtype="f4"):
 
 def multiplied(a, b, bias=None, activation=NONE, out=None, adds=False):
     """The product, and the kernels that made it."""
-    out = np.full((*a.shape[:-1], b.shape[-1]), np.nan, a.dtype) if out is None else out
+    unset = np.nan if a.dtype.kind == "f" else 77
+    out = np.full((*a.shape[:-1], b.shape[-1]), unset, a.dtype) if out is None else out
     views = [view_of(x) for x in (out, a, b)]
     beside = view_of(bias) if bias is not None else None
     room = np.zeros(max(1, matmul_nbytes(BLOCKS, *views, beside, adds)), "u1")
@@ -150,3 +151,14 @@ def test_ptxas_finds_no_spill_and_room_for_two_blocks(forms, lines, dtype, tmp_p
 def test_the_main_loop_multiplies_and_adds(forms, tmp_path):
     loop = largest_loop(text_of_tile(forms), GPU.cpu, tmp_path)
     assert loop.count("FFMA") >= 0.85 * len(loop)
+
+
+@pytest.mark.parametrize("dtype", ["i4", "u4", "i8"])
+@pytest.mark.parametrize("m, n, k", [(5, 7, 9), (33, 40, 2 * LEAST_EACH)])
+def test_whole_numbers(m, n, k, dtype):
+    a, b = (np.random.default_rng(0).integers(0, 200, shape).astype(dtype) for shape in ((m, k), (k, n)))
+    got, kernels = multiplied(a, b[:, ::-1])
+    assert all(kernel.is_block for kernel in kernels) and len(kernels) == (1 if k < LEAST_EACH else 2)
+    np.testing.assert_array_equal(got, a @ b[:, ::-1])
+    with pytest.raises(ValueError, match="need floats"):
+        multiplied(a, b, adds=True, out=got)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.calls.sort import sort_calls, sort_nbytes, unique_calls, unique_nbytes
-from cgraph.kernels.signatures.gpu.sort import SIZES
+from cgraph.kernels.calls.sort import search_calls, sort_calls, sort_nbytes, unique_calls, unique_nbytes
 from tests.kernels.test_sort import numbers, scratch_for
 from tests.support.gpu import BLOCKS, run_on_gpu
 from tests.support.kernels import view_of
@@ -14,10 +13,10 @@ def both(x, axis, index="i8", most=None, descending=False):
     """The sorted items and their places."""
     shape = (*x.shape[:axis], most or x.shape[axis], *x.shape[axis + 1 :])
     values, places = np.zeros(shape, x.dtype), np.full(shape, -1, index)
-    scratch = scratch_for(sort_nbytes(x.shape, axis, x.dtype.str[1:], index, most))
-    (call,) = sort_calls(BLOCKS, view_of(values), view_of(places), view_of(x), axis, scratch, descending)
-    assert call.kernel.is_block
-    run_on_gpu([call])
+    scratch = scratch_for(sort_nbytes(BLOCKS, x.shape, axis, x.dtype.str[1:], index, most))
+    calls = sort_calls(BLOCKS, view_of(values), view_of(places), view_of(x), axis, scratch, descending)
+    assert all(call.kernel.is_block for call in calls)
+    run_on_gpu(calls)
     return values, places
 
 
@@ -48,16 +47,46 @@ def test_places_or_values_alone_in_place_and_of_strided_views():
     np.testing.assert_array_equal(x[:, ::-2], want)
 
 
-def test_rows_that_shared_memory_does_not_hold_have_the_other_kernel():
-    x = np.zeros((1, SIZES[-1] + 1), "f4")
-    room = scratch_for(sort_nbytes(x.shape, 1, "f4", ""))
-    (call,) = sort_calls(BLOCKS, view_of(x), None, view_of(x), 1, room)
-    assert not call.kernel.is_block
+@pytest.mark.parametrize("n, descending", [(4097, False), (9000, True)])
+def test_rows_that_no_block_holds_are_sorted_in_pieces(n, descending):
+    x = np.round(np.random.default_rng(n).standard_normal((n, 2)).astype("f4"), 2)
+    x[::1000, 1] = np.nan
+    values, places = both(x, 0, "i4", descending=descending)
+    order = np.argsort(-x if descending else x, 0, kind="stable")
+    np.testing.assert_array_equal(places, order)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, order, 0))
+
+
+def test_the_first_of_a_long_row_and_a_long_row_in_place():
+    x = np.random.default_rng(0).integers(0, 99, 5000)
+    places = np.zeros(70, "i8")
+    scratch = scratch_for(sort_nbytes(BLOCKS, x.shape, 0, "i8", "i8", 70))
+    run_on_gpu(sort_calls(BLOCKS, None, view_of(places), view_of(x), 0, scratch))
+    np.testing.assert_array_equal(places, np.argsort(x, kind="stable")[:70])
+    want, scratch = np.sort(x), scratch_for(sort_nbytes(BLOCKS, x.shape, 0, "i8", ""))
+    run_on_gpu(sort_calls(BLOCKS, view_of(x), None, view_of(x), 0, scratch))
+    np.testing.assert_array_equal(x, want)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_binary_search(side):
+    row, v = (
+        np.sort(np.round(np.random.default_rng(1).random(50), 1)),
+        np.round(np.random.default_rng(2).random(300), 1),
+    )
+    out = np.zeros(300, "i8")
+    (call,) = search_calls(BLOCKS, view_of(out), view_of(row), view_of(v), side == "right")
+    assert call.kernel.is_block
+    run_on_gpu([call])
+    np.testing.assert_array_equal(out, np.searchsorted(row, v, side))
 
 
 def test_distinct_values():
-    x, out, count = numbers((60,), "f4"), np.zeros(10, "f4"), np.zeros(1, "i8")
-    run_on_gpu(unique_calls(BLOCKS, view_of(out), view_of(count), view_of(x), scratch_for(unique_nbytes(60, "f4")), -9))
+    x, out, count = numbers((600,), "f4"), np.zeros(10, "f4"), np.zeros(1, "i8")
+    scratch = scratch_for(unique_nbytes(BLOCKS, 600, "f4"))
+    calls = unique_calls(BLOCKS, view_of(out), view_of(count), view_of(x), scratch, -9)
+    assert all(call.kernel.is_block for call in calls)
+    run_on_gpu(calls)
     want = np.unique(x)
     np.testing.assert_array_equal(out[: count[0]], want)
     assert count[0] == len(want) and (out[count[0] :] == -9).all()

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from cgraph.kernels.calls.pool import average_pool_calls, max_pool_calls
-from tests.kernels import test_depthwise, test_pool
-from tests.support.gpu import BLOCKS, run_on_gpu
+from cgraph.kernels.calls.pool_places import place_calls, spread_calls
+from cgraph.kernels.calls.resize import linear_calls, nearest_calls
+from tests.kernels import test_depthwise, test_pool, test_resize
+from tests.support.gpu import BLOCKS, GPU, run_on_gpu
+from tests.support.kernels import view_of
 
 
 def in_blocks(calls, target, order):
@@ -26,7 +29,7 @@ def test_max_pool_of_integers():
     x = np.random.default_rng(2).integers(-100, 100, (1, 3, 9, 8)).astype("i2")
     window = test_pool.Window((3, 3), (2, 2), (1, 1, 1, 1))
     out = np.zeros((1, 3, *window.result(9, 8)), "i2")
-    run_on_gpu(max_pool_calls(BLOCKS, test_pool.view_of(out), test_pool.view_of(x), window).calls)
+    run_on_gpu(max_pool_calls(BLOCKS, view_of(out), view_of(x), window).calls)
     np.testing.assert_array_equal(out, test_pool.windows(x, window, -128).max((-1, -2)))
 
 
@@ -42,3 +45,32 @@ def test_average_pool_in_float64():
 def test_depthwise_convolution(case):
     test_depthwise.depthwise(test_depthwise.CASES[case], BLOCKS, run=in_blocks)
     test_depthwise.depthwise(test_depthwise.CASES[case], BLOCKS, dtype="f8", run=in_blocks)
+
+
+@pytest.mark.parametrize("case", ["3x3, ceil mode, padded", "3x2, dilated", "one row"])
+def test_places_of_largest_elements_and_the_gradient(case):
+    """The bits of the kernels of one thread."""
+    x, window, size = test_pool.values(test_pool.CASES[case])
+    x[0, 1, 0, 2] = np.nan
+    g = np.random.default_rng(4).standard_normal((*x.shape[:2], *size)).astype("f4")
+    found = []
+    for target in (BLOCKS, GPU):
+        places, out = np.zeros(g.shape, "i4"), np.full(x.shape, np.nan, "f4")
+        calls = place_calls(target, view_of(places), view_of(x), window).calls
+        calls += spread_calls(target, view_of(out), view_of(places), view_of(g), window).calls
+        assert all(call.kernel.is_block == target.has_blocks for call in calls)
+        run_on_gpu(calls)
+        found.append((places, out))
+    for one, other in zip(*found):
+        assert one.tobytes() == other.tobytes()
+    assert np.isclose(found[0][1].sum(), g.sum(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("shape, size", [((2, 3, 8, 9), (5, 4)), ((1, 17, 1, 6), (3, 13))], ids=str)
+def test_resizing(shape, size):
+    x = test_resize.images(shape).swapaxes(2, 3).copy().swapaxes(2, 3)
+    out = np.full((*shape[:2], *size), np.nan, "f4")
+    in_blocks(linear_calls(BLOCKS, view_of(out), view_of(x)).calls, BLOCKS, "all")
+    np.testing.assert_allclose(out, test_resize.linear64(x, size, "half_pixel"), rtol=1e-5, atol=1e-5)
+    in_blocks(nearest_calls(BLOCKS, view_of(out), view_of(x)).calls, BLOCKS, "all")
+    np.testing.assert_array_equal(out, test_resize.nearest64(x, size, "half_pixel", "round_prefer_floor"))

@@ -21,6 +21,7 @@ from tests.support.strided import filled, strided
 
 SHAPES = st.lists(st.sampled_from([1, 2, 3, 5, 17, 40]), min_size=1, max_size=3).map(tuple)
 EMPTY = st.lists(st.sampled_from([0, 1, 3, 8, 33]), max_size=2).map(tuple)
+HERE = host_target()
 HOW = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
@@ -36,7 +37,7 @@ def test_take_is_numpys(data, target, order):
     )
     want = np.take(x, indices, axis)
     out = filled(want)
-    run_calls(take_calls(view_of(out), x_view, view_of(indices), axis), target_named(target), order)
+    run_calls(take_calls(HERE, view_of(out), x_view, view_of(indices), axis), target_named(target), order)
     assert out.tobytes() == want.tobytes()
 
 
@@ -57,7 +58,7 @@ def test_results_of_a_take_may_lie_anywhere(place, axis, turned):
     want = np.take(x, indices, axis)
     base, seen = PLACES[place](want.shape)
     out = seen(base)
-    run_calls(take_calls(view_of(out), view_of(x), view_of(indices), axis))
+    run_calls(take_calls(HERE, view_of(out), view_of(x), view_of(indices), axis))
     assert out.tobytes() == want.tobytes()
     out[...] = -7.0
     assert (base == -7.0).all()  # what lies between
@@ -72,33 +73,33 @@ def test_take_along_axis_is_numpys(data, target, order):
     indices = np.random.default_rng(6).integers(-shape[axis], shape[axis], index_shape)
     want = np.take_along_axis(x, indices, axis)
     out = filled(want)
-    run_calls(take_along_axis_calls(view_of(out), x_view, view_of(indices), axis), target_named(target), order)
+    run_calls(take_along_axis_calls(HERE, view_of(out), x_view, view_of(indices), axis), target_named(target), order)
     assert out.tobytes() == want.tobytes()
 
 
 def test_an_index_outside_is_reported_and_reads_the_nearest_element():
     x, indices = np.arange(10.0), np.array([3, 10, -11, -1])
     error, out = np.zeros(1, np.int64), np.zeros(4)
-    run_calls(take_calls(view_of(out), view_of(x), view_of(indices), 0, Pointer(error)))
+    run_calls(take_calls(HERE, view_of(out), view_of(x), view_of(indices), 0, Pointer(error)))
     assert out.tolist() == [3, 9, 0, 9] and error[0] == 1
 
 
 def test_indices_inside_report_nothing():
     x, indices, error = np.arange(10.0), np.array([3, -10]), np.zeros(1, np.int64)
-    run_calls(take_calls(view_of(np.zeros(2)), view_of(x), view_of(indices), 0, Pointer(error)))
+    run_calls(take_calls(HERE, view_of(np.zeros(2)), view_of(x), view_of(indices), 0, Pointer(error)))
     assert error[0] == 0
 
 
 def test_an_update_outside_is_reported_and_left_out():
     out, error = np.arange(4.0), np.zeros(1, np.int64)
     indices, updates = np.array([1, 4, -5, -1]), np.array([10.0, 20, 30, 40])
-    run_calls(scatter_calls(view_of(out), view_of(indices), view_of(updates), 0, "set", Pointer(error)))
+    run_calls(scatter_calls(HERE, view_of(out), view_of(indices), view_of(updates), 0, "set", Pointer(error)))
     assert out.tolist() == [0, 10, 2, 40] and error[0] == 1
 
 
 def test_taking_from_nothing_is_refused():
     with pytest.raises(ValueError, match="axis of 0 elements"):
-        take_calls(view_of(np.zeros(2)), view_of(np.zeros(0)), view_of(np.zeros(2, np.int64)), 0)
+        take_calls(HERE, view_of(np.zeros(2)), view_of(np.zeros(0)), view_of(np.zeros(2, np.int64)), 0)
 
 
 @given(
@@ -118,7 +119,9 @@ def test_updates_at_equal_places_are_done_in_order(data, target, order, how):
     flat = np.moveaxis(updates.reshape(*shape[:axis], indices.size, *shape[axis + 1 :]), axis, 0)
     for i, update in zip(indices.ravel(), flat):
         want[i] = HOW[how](want[i], update) if how != "set" else update
-    run_calls(scatter_calls(view_of(out), view_of(indices), view_of(updates), axis, how), target_named(target), order)
+    run_calls(
+        scatter_calls(HERE, view_of(out), view_of(indices), view_of(updates), axis, how), target_named(target), order
+    )
     np.testing.assert_array_equal(out, np.moveaxis(want, 0, axis))
 
 
@@ -132,7 +135,9 @@ def test_put_along_axis_is_numpys(data, target, order):
     indices = rng.integers(-shape[axis], shape[axis], index_shape)
     want, out = x.copy(), x.copy()
     np.put_along_axis(want, indices, updates, axis)
-    run_calls(put_along_axis_calls(view_of(out), view_of(indices), view_of(updates), axis), target_named(target), order)
+    run_calls(
+        put_along_axis_calls(HERE, view_of(out), view_of(indices), view_of(updates), axis), target_named(target), order
+    )
     np.testing.assert_array_equal(out, want)
 
 
@@ -176,7 +181,7 @@ def test_triangles_are_numpys(data, upper, order):
     x, x_view = data.draw(strided(shape, data.draw(st.sampled_from(["u1", "f8"]))))
     want = np.ascontiguousarray((np.triu if upper else np.tril)(x, diagonal))
     out = filled(want)
-    run_calls(triangle_calls(view_of(out), x_view, diagonal, upper), order=order)
+    run_calls(triangle_calls(HERE, view_of(out), x_view, diagonal, upper), order=order)
     assert out.tobytes() == want.tobytes()
 
 
@@ -189,13 +194,13 @@ def test_positions_are_looked_at_where_nothing_is_moved(how, places, outside, dt
     indices = np.repeat(np.array(places, dtype), 2)[::2]  # strided
     view, empty = view_of(indices), view_of(np.zeros((3, 0), dtype))
     calls = {
-        "take": lambda: take_calls(view_of(out), view_of(x), view, 0, Pointer(error)),
-        "take_along_axis": lambda: take_along_axis_calls(view_of(out), view_of(x), empty, 0, Pointer(error)),
-        "put_along_axis": lambda: put_along_axis_calls(view_of(x), empty, view_of(out), 0, "set", Pointer(error)),
-        "scatter": lambda: scatter_calls(view_of(x), view, view_of(out), 0, "add", Pointer(error)),
+        "take": lambda: take_calls(HERE, view_of(out), view_of(x), view, 0, Pointer(error)),
+        "take_along_axis": lambda: take_along_axis_calls(HERE, view_of(out), view_of(x), empty, 0, Pointer(error)),
+        "put_along_axis": lambda: put_along_axis_calls(HERE, view_of(x), empty, view_of(out), 0, "set", Pointer(error)),
+        "scatter": lambda: scatter_calls(HERE, view_of(x), view, view_of(out), 0, "add", Pointer(error)),
     }[how]()
     for target in TARGETS:
         error[0] = 0
         run_calls(calls, target_named(target))
         assert error[0] == (outside if how in ("take", "scatter") else 0)
-    assert not take_calls(view_of(out), view_of(x), view, 0)  # nobody listens
+    assert not take_calls(HERE, view_of(out), view_of(x), view, 0)  # nobody listens

@@ -21,7 +21,7 @@ REFERENCE = {
 
 def drawn(kind, dtype, size, target="host", order="all", key=KEY):
     out = np.zeros(size, bool) if dtype == "b1" else np.full(size, -1).astype(dtype)
-    run_calls(random_calls(kind, view_of(out), view_of(key), 0.3), target_named(target), order)
+    run_calls(random_calls(target_named(target), kind, view_of(out), view_of(key), 0.3), target_named(target), order)
     return out
 
 
@@ -69,4 +69,4 @@ def test_another_key_gives_other_numbers():
 
 def test_a_dtype_that_there_is_not_is_refused():
     with pytest.raises(ValueError, match="no random"):
-        random_calls("uniform", view_of(np.empty(3, "i4")), view_of(KEY))
+        random_calls(target_named("host"), "uniform", view_of(np.empty(3, "i4")), view_of(KEY))

@@ -1,5 +1,7 @@
 """What the makers of kernel calls refuse: values that do not fit together would be read or written out of bounds."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -20,6 +22,7 @@ from cgraph.kernels.target import target_named
 from tests.support.kernels import view_of
 
 TARGET = target_named("avx2")
+drawn = partial(random_calls, TARGET)
 AT = Pointer(np.zeros(0))
 AROUND = Window((3, 3), (1, 1), (1, 1, 1, 1))
 SHAPE = ConvShape(8, 6, 6, 8, TARGET, AROUND)
@@ -76,13 +79,14 @@ REFUSED = {
         lambda: copy_calls(TARGET, view(3), view(3, dtype="f8")), "items of 4 and 8 bytes; a copy converts nothing",
     ),
     "positions along two axes": (
-        lambda: scatter_calls(view(9), view_of(np.zeros((4, 6), "i8")[:, :3]), view(4, 3), 0), "are not one axis",
+        lambda: scatter_calls(TARGET, view(9), view_of(np.zeros((4, 6), "i8")[:, :3]), view(4, 3), 0),
+        "are not one axis",
     ),
-    "random numbers of a kind": (lambda: random_calls("cauchy", view(3), view(1, dtype="u8")), "no random 'cauchy'"),
-    "random bits of floats": (lambda: random_calls("bits", view(3), view(1, dtype="u8")), "no random 'bits' of f4"),
-    "a key of 4 bytes": (lambda: random_calls("uniform", view(3), view(1, dtype="u4")), "a key of 8 bytes"),
+    "random numbers of a kind": (lambda: drawn("cauchy", view(3), view(1, dtype="u8")), "no random 'cauchy'"),
+    "random bits of floats": (lambda: drawn("bits", view(3), view(1, dtype="u8")), "no random 'bits' of f4"),
+    "a key of 4 bytes": (lambda: drawn("uniform", view(3), view(1, dtype="u4")), "a key of 8 bytes"),
     "random numbers with steps": (
-        lambda: random_calls("uniform", view_of(np.zeros(6, "f4")[::2]), view(1, dtype="u8")), "a contiguous view",
+        lambda: drawn("uniform", view_of(np.zeros(6, "f4")[::2]), view(1, dtype="u8")), "a contiguous view",
     ),
     "a way to round": (lambda: rounded_positions(np.zeros(2), "up"), "rounding 'up'"),
 }  # fmt: skip

@@ -41,15 +41,15 @@ def test_cells_of_blocked_and_plain_images_are_the_meaning(kind, samples, order,
     lanes = machine.lanes_of("f4")
     out = empty_laned(want.shape, lanes, (1, 0, 2, 1))
     sources = [laned(x, lanes, halo) for x, halo in zip(images, [(1, 1, 1, 1), (0, 2, 0, 0)])]
-    run_calls(align_calls(out, views(boxes, batch, level), sources, grid), machine, order)
+    run_calls(align_calls(machine, out, views(boxes, batch, level), sources, grid), machine, order)
     assert_zero_frame(out)
     np.testing.assert_allclose(plain(out), want, rtol=1e-5, atol=1e-5)
     apart = np.full(want.shape, np.nan, "f4")
-    run_calls(align_calls(view_of(apart), views(boxes, batch, level), sources, grid), machine, order)
+    run_calls(align_calls(machine, view_of(apart), views(boxes, batch, level), sources, grid), machine, order)
     np.testing.assert_array_equal(apart, plain(out))
     dense = np.full(want.shape, np.nan, "f4")
     turned = [view_of(np.ascontiguousarray(x.swapaxes(1, 3)).swapaxes(1, 3)) for x in images]
-    run_calls(align_calls(view_of(dense), views(boxes, batch, level), turned, grid), machine, order)
+    run_calls(align_calls(machine, view_of(dense), views(boxes, batch, level), turned, grid), machine, order)
     np.testing.assert_allclose(dense, want, rtol=1e-5, atol=1e-5)
 
 
@@ -66,11 +66,13 @@ def test_gradients_of_blocked_and_plain_images_are_the_meaning(kind, samples, or
         want = RoiAlignGrad(which, (2, *x.shape[2:]), grid).meaning(boxes, batch, level, g)
         out = empty_laned(x.shape, lanes, (1, 0, 2, 1))
         given = laned(g, lanes, (0, 1, 0, 0))
-        run_calls(spread_calls(out, views(boxes, batch, level), given, which, grid), machine, order)
+        run_calls(spread_calls(machine, out, views(boxes, batch, level), given, which, grid), machine, order)
         assert_zero_frame(out)
         np.testing.assert_allclose(plain(out), want, rtol=1e-5, atol=2e-5)
         dense = np.full(x.shape, np.nan, "f4")
-        run_calls(spread_calls(view_of(dense), views(boxes, batch, level), view_of(g), which, grid), machine, order)
+        run_calls(
+            spread_calls(machine, view_of(dense), views(boxes, batch, level), view_of(g), which, grid), machine, order
+        )
         np.testing.assert_allclose(dense, want, rtol=1e-5, atol=2e-5)
 
 
@@ -81,5 +83,5 @@ def test_an_image_or_a_size_that_is_not_there_sets_the_error(batch, level):
     places = np.array([0, batch, 0, 0]), np.array([0, level, 0, 0])
     sources = [view_of(x) for x in images]
     grid = Grid("cells", 2, SCALES)
-    run_calls(align_calls(view_of(out), views(boxes, *places), sources, grid, Pointer(error)))
+    run_calls(align_calls(target_named("host"), view_of(out), views(boxes, *places), sources, grid, Pointer(error)))
     assert error[0] == 1 and np.isfinite(out[2]).all()

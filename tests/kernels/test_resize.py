@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from cgraph.kernels.calls.resize import COORDINATES, ROUNDINGS, linear_calls, nearest_calls
-from cgraph.kernels.target import target_named
+from cgraph.kernels.target import host_target, target_named
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
+HERE = host_target()
 SIZES = [((1, 20, 5, 7), (10, 14)), ((2, 3, 8, 9), (5, 4)), ((1, 17, 1, 6), (1, 13)), ((1, 5, 4, 4), (1, 1))]
 
 
@@ -78,7 +79,7 @@ def images(shape, dtype="f4"):
 @pytest.mark.parametrize(("shape", "size"), SIZES, ids=str)
 def test_nearest_takes_the_nearest_pixel(shape, size, coordinates, rounding):
     x = images(shape)
-    for got in both_layouts(lambda out, x: nearest_calls(out, x, coordinates, rounding), x, size):
+    for got in both_layouts(lambda out, x: nearest_calls(HERE, out, x, coordinates, rounding), x, size):
         np.testing.assert_array_equal(got, nearest64(x, size, coordinates, rounding))
 
 
@@ -87,7 +88,7 @@ def test_nearest_takes_the_nearest_pixel(shape, size, coordinates, rounding):
 @pytest.mark.parametrize(("shape", "size"), SIZES, ids=str)
 def test_linear_weighs_four_pixels(shape, size, coordinates, dtype):
     x = images(shape, dtype)
-    for got in both_layouts(lambda out, x: linear_calls(out, x, coordinates), x, size):
+    for got in both_layouts(lambda out, x: linear_calls(HERE, out, x, coordinates), x, size):
         np.testing.assert_allclose(got, linear64(x, size, coordinates), rtol=1e-5, atol=1e-5)
 
 
@@ -95,19 +96,19 @@ def test_linear_weighs_four_pixels(shape, size, coordinates, dtype):
 @pytest.mark.parametrize("order", ORDERS)
 def test_resize_on_every_target_in_any_order(target, order):
     x, size = images((2, 20, 5, 6)), (11, 9)
-    for got in both_layouts(lambda out, x: linear_calls(out, x), x, size, target, order):
+    for got in both_layouts(lambda out, x: linear_calls(HERE, out, x), x, size, target, order):
         np.testing.assert_allclose(got, linear64(x, size, "half_pixel"), rtol=1e-5, atol=1e-5)
-    for got in both_layouts(lambda out, x: nearest_calls(out, x), x, size, target, order):
+    for got in both_layouts(lambda out, x: nearest_calls(HERE, out, x), x, size, target, order):
         np.testing.assert_array_equal(got, nearest64(x, size, "half_pixel", "round_prefer_floor"))
 
 
 def test_nearest_of_integers():
     x = np.arange(12, dtype="u1").reshape(1, 1, 3, 4)
     out = np.zeros((1, 1, 6, 8), "u1")
-    run_calls(nearest_calls(view_of(out), view_of(x), "asymmetric", "floor").calls)
+    run_calls(nearest_calls(HERE, view_of(out), view_of(x), "asymmetric", "floor").calls)
     np.testing.assert_array_equal(out, x.repeat(2, 2).repeat(2, 3))
 
 
 def test_resize_refuses_other_channels():
     with pytest.raises(ValueError, match="planes"):
-        nearest_calls(view_of(np.zeros((1, 3, 4, 4))), view_of(np.zeros((1, 4, 2, 2))))
+        nearest_calls(HERE, view_of(np.zeros((1, 3, 4, 4))), view_of(np.zeros((1, 4, 2, 2))))

@@ -141,7 +141,7 @@ def some_calls():
         kept = np.zeros([n for a, n in enumerate(x.shape) if a not in axes], "f4")
         room = workspace(reduce_nbytes("sum", "f4", x.shape, axes))
         yield from reduce_calls(HOST, "sum", same, view_of(kept), view_of(x), axes=axes, workspace=room)
-    room = workspace(sort_nbytes(x.shape, 1, "f4", "i8"))
+    room = workspace(sort_nbytes(host_target(), x.shape, 1, "f4", "i8"))
     yield from sort_calls(host_target(), view_of(out), view_of(np.zeros(x.shape, "i8")), view_of(x), 1, room)
     sweep = sweep_of((10, 300, 40), 4, [(1, 0, 0)])
     yield from stencil_calls(double, sweep, view_of(x[1:-1]), [view_of(x[2:])], workspace(sweep.nbytes))

@@ -36,7 +36,7 @@ def test_sort_and_argsort_are_numpys_stable_ones(data, shape, dtype, target, ord
     view = View(Pointer(base), x.shape, x.strides, dtype)
     index = data.draw(st.sampled_from(["i4", "i8"]))
     values, places = filled(np.ascontiguousarray(x)), np.full(shape, -1, index)
-    scratch = scratch_for(sort_nbytes(shape, axis, dtype, index))
+    scratch = scratch_for(sort_nbytes(host_target(), shape, axis, dtype, index))
     run_calls(
         sort_calls(target_named(target), view_of(values), view_of(places), view, axis, scratch),
         target_named(target),
@@ -45,7 +45,7 @@ def test_sort_and_argsort_are_numpys_stable_ones(data, shape, dtype, target, ord
     np.testing.assert_array_equal(places, np.argsort(x, axis, kind="stable"))
     assert values.tobytes() == np.take_along_axis(x, places.astype(np.int64), axis).tobytes()
     alone = filled(values)
-    scratch = scratch_for(sort_nbytes(shape, axis, dtype, ""))
+    scratch = scratch_for(sort_nbytes(host_target(), shape, axis, dtype, ""))
     run_calls(sort_calls(target_named(target), view_of(alone), None, view, axis, scratch), target_named(target), order)
     assert alone.tobytes() == values.tobytes()
 
@@ -61,7 +61,7 @@ def test_long_rows_are_sorted(n):
             view_of(places),
             view_of(x),
             1,
-            scratch_for(sort_nbytes(x.shape, 1, "f4", "i8")),
+            scratch_for(sort_nbytes(host_target(), x.shape, 1, "f4", "i8")),
         )
     )
     np.testing.assert_array_equal(out, np.sort(x, 1))
@@ -76,7 +76,7 @@ def test_the_largest_come_first_equal_ones_in_order_and_nan_last(data, shape, dt
     keys = -x.astype("f8")
     want = np.take(np.argsort(keys, axis, kind="stable"), np.arange(most), axis)
     values, places = np.zeros(want.shape, dtype), np.full(want.shape, -1)
-    scratch = scratch_for(sort_nbytes(shape, axis, dtype, "i8", most))
+    scratch = scratch_for(sort_nbytes(host_target(), shape, axis, dtype, "i8", most))
     run_calls(
         sort_calls(host_target(), view_of(values), view_of(places), view_of(x), axis, scratch, descending=True),
         order=order,
@@ -96,7 +96,7 @@ def test_few_of_many_are_selected_as_if_all_were_sorted(dtype, descending, targe
     results = []
     for wanted in (most, 2000):
         values, places = filled(x[:, :wanted]), np.full((3, wanted), -1)
-        room = sort_nbytes(x.shape, 1, dtype, "i8", wanted)
+        room = sort_nbytes(host_target(), x.shape, 1, dtype, "i8", wanted)
         calls = sort_calls(
             host_target(), view_of(values), view_of(places), view_of(x), 1, scratch_for(room), descending
         )
@@ -123,7 +123,9 @@ def test_searchsorted_is_numpys(data, n, side, dtype, order):
     base[...] = numbers(base.shape, dtype, seed=15)
     out = np.full(shape, -1)
     run_calls(
-        search_calls(view_of(out), view_of(row), View(view.at, shape, view.strides, dtype), side == "right"),
+        search_calls(
+            host_target(), view_of(out), view_of(row), View(view.at, shape, view.strides, dtype), side == "right"
+        ),
         order=order,
     )
     np.testing.assert_array_equal(out, np.searchsorted(row, x.astype(row.dtype), side))
@@ -137,7 +139,7 @@ def test_unique_gives_the_first_distinct_values_and_the_count(shape, dtype, most
     want = np.unique(x)
     out, count = np.zeros(most, x.dtype), np.zeros((), np.int64)
     turned = View(Pointer(x), x.shape[::-1], x.strides[::-1], dtype)
-    scratch = scratch_for(unique_nbytes(x.size, dtype))
+    scratch = scratch_for(unique_nbytes(host_target(), x.size, dtype))
     run_calls(unique_calls(host_target(), view_of(out), view_of(count), turned, scratch, fill=1))
     assert count == len(want)
     np.testing.assert_array_equal(out[: len(want)], want[:most])

@@ -2,15 +2,17 @@
 
 import numpy as np
 
+from cgraph.alignment import aligned
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.bands import BANDS
-from cgraph.kernels.calls.conv_places import Grid, Place, Source
+from cgraph.kernels.calls.conv_places import Direct, Grid, Place, Source
 from cgraph.kernels.calls.conv_shape import ConvShape, pixels_for
+from cgraph.kernels.calls.gpu.conv import parts_nbytes
 from cgraph.kernels.calls.laned import Laned, require_first_lane, require_whole_blocks
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
 from cgraph.kernels.calls.plain import pad_plain_calls, padded_plain
 from cgraph.kernels.calls.tiers import in_blocks
-from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.kernel import Pointer, View, rooms
 from cgraph.kernels.signatures.conv import TILE
 from cgraph.kernels.target import Target
 from cgraph.record import Record
@@ -46,9 +48,10 @@ def conv_calls(
     """
     check_result(shape, out, residual)
     before = Lowered()
+    first, parts = rooms(workspace, *conv_rooms(shape, out.n))
     if isinstance(x, View):
-        if conv_nbytes(shape, x.shape[0]):
-            padded = padded_plain(x, shape.window.pad, workspace)
+        if first is not None:
+            padded = padded_plain(x, shape.window.pad, first)
             before = Lowered(tuple(pad_plain_calls(padded, x, shape.window.pad)))
             x = padded
         source = plain_source(shape, x)
@@ -59,16 +62,22 @@ def conv_calls(
         grid = Grid(1, grid.rows * grid.columns)
     if source.n != out.n:
         raise ValueError(f"{source.n} images do not make {out.n} results")
-    places = laned_place(out), laned_place(residual) if residual else None
-    return before + tile_calls(shape, grid, source, weights, bias, *places, activation, held=held)
+    beside = laned_place(residual) if residual else None
+    conv = Direct(shape, grid, source, weights, laned_place(out), bias, beside, activation)
+    return before + tile_calls(conv, held=held, workspace=parts)
 
 
 def conv_nbytes(shape: ConvShape, n: int) -> int:
-    """Bytes of workspace for `n` images: a padded copy of plain images."""
-    if not shape.is_plain or shape.window.pad == (0, 0, 0, 0):
-        return 0
-    top, left, bottom, right = shape.window.pad
-    return n * shape.c * (shape.h + top + bottom) * (shape.w + left + right) * int(shape.dtype[1:])
+    """Bytes of workspace for `n` images."""
+    return sum(map(aligned, conv_rooms(shape, n)))
+
+
+def conv_rooms(shape: ConvShape, n: int) -> tuple[int, int]:
+    """Bytes of a padded copy of plain images, and of the parts of sums on a GPU."""
+    padded, (top, left, bottom, right) = 0, shape.window.pad
+    if shape.is_plain and shape.window.pad != (0, 0, 0, 0):
+        padded = n * shape.c * (shape.h + top + bottom) * (shape.w + left + right) * int(shape.dtype[1:])
+    return padded, parts_nbytes(shape, n) if shape.target.has_blocks else 0
 
 
 def conv_overwrites_residual(shape: ConvShape, has_halo: bool) -> bool:
@@ -113,26 +122,18 @@ def plain_source(shape: ConvShape, x: View) -> Source:
     return Source(x.at, x.shape[0], image, row * shape.window.stride[0], shape.window.stride[1], offsets, panels)
 
 
-def tile_calls(
-    shape: ConvShape,
-    grid: Grid,
-    source: Source,
-    weights: Pointer,
-    bias: Pointer | None,
-    out: Place,
-    residual: Place | None,
-    activation: Activation,
-    weights_step: int = 0,
-    held: str | None = None,
-) -> Lowered:
+def tile_calls(conv: Direct, weights_step: int = 0, held: str | None = None, workspace: View | None = None) -> Lowered:
     """One call of the register-tiled kernel over all tiles, panels and images.
 
-    `weights_step`: elements from the weights of one image to those of the next.
+    Parameters
+        weights_step: elements from the weights of one image to those of the next
+        workspace: for parts of sums on a GPU; without one there are none
     """
+    shape, grid, source, out = conv.shape, conv.grid, conv.source, conv.out
     if source.n * grid.rows * grid.columns == 0:
         return Lowered()
-    blocks = in_blocks(shape.target, "conv", shape, grid, source, weights, bias, out, residual, activation)
-    if blocks is not None and not weights_step:
+    blocks = in_blocks(shape.target, "conv", conv, workspace) if not weights_step else None
+    if blocks is not None:
         return blocks
     weights_nbytes = shape.weights_nbytes * (source.n if weights_step else 1)
     t, held = tiling_of(shape, grid, source.n, weights_nbytes), held or shape.dtype
@@ -143,7 +144,7 @@ def tile_calls(
     early = EARLY if shape.window.taps == 1 and not shape.is_plain and not shape.target.is_gpu else 0
     offsets = reaching(source.offsets, early, pixels * source.step)
     zeros = np.zeros(shape.panels * shape.panel_channels, np.dtype(shape.dtype))
-    r = residual or out
+    r = conv.residual or out
     tasks = source.n * tile_blocks * t.block * shape.panels
     chunk = chunk_of(tasks, tile_ns(shape.target, pixels * shape.vectors * len(shape.steps) * shape.unroll))
     call = TILE.call(
@@ -151,13 +152,13 @@ def tile_calls(
         tasks, chunk,
         offsets=Pointer(offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
         x=source.at, x_image=source.image, x_row=source.row,
-        w=weights, w_image=weights_step, w_panel=shape.panel_weights, bias=bias or Pointer(zeros),
-        residual=residual.at if residual else None, r_image=r.image, r_plane=r.plane, r_row=r.row,
+        w=conv.weights, w_image=weights_step, w_panel=shape.panel_weights, bias=conv.bias or Pointer(zeros),
+        residual=conv.residual.at if conv.residual else None, r_image=r.image, r_plane=r.plane, r_row=r.row,
         out=out.at, o_image=out.image, o_plane=out.plane, o_row=out.row,
         columns=grid.columns, across=t.across, tiles=t.tiles, block=t.block, panels=shape.panels,
-        turns=turns, by_block=by_block, **activation.args,
+        turns=turns, by_block=by_block, **conv.activation.args,
     )  # fmt: skip
-    return Lowered((call,), (offsets, source.panel_offsets, *(() if bias else (zeros,))))
+    return Lowered((call,), (offsets, source.panel_offsets, *(() if conv.bias else (zeros,))))
 
 
 class Tiling(Record):

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from cgraph.kernels.calls.activation import NONE, Activation
+from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.kernel import Pointer
 from cgraph.record import Record
 
@@ -43,6 +45,24 @@ class Place(Record):
     plane: int
     row: int
     step: int
+
+
+class Direct(Record):
+    """A convolution with its places: ``out = activation(conv(source, weights) + bias + residual)``.
+
+    Fields
+        weights: as `pack_conv` writes them; bias: as `pack_bias` writes it, or None
+        residual: it may be `out`
+    """
+
+    shape: ConvShape
+    grid: Grid
+    source: Source
+    weights: Pointer
+    out: Place
+    bias: Pointer | None = None
+    residual: Place | None = None
+    activation: Activation = NONE
 
 
 class Images(Record):

@@ -11,7 +11,7 @@ import numpy as np
 
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.conv import tile_calls
-from cgraph.kernels.calls.conv_places import Grid, Place, Source
+from cgraph.kernels.calls.conv_places import Direct, Grid, Place, Source
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.laned import Laned, require_first_lane, require_whole_blocks
 from cgraph.kernels.calls.lowered import Lowered, joined, table
@@ -173,7 +173,7 @@ def conv_transpose_calls(
         at = out.pixel(phase.row, phase.column)
         place = Place(at, out.image, out.plane, out.row * down, out.lanes * across)
         source, start = phase_source(phase, x), weights + phase.start
-        parts.append(tile_calls(phase.shape, phase.grid, source, start, bias, place, None, activation))
+        parts.append(tile_calls(Direct(phase.shape, phase.grid, source, start, place, bias, activation=activation)))
     return joined(parts)
 
 

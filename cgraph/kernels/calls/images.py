@@ -31,6 +31,11 @@ def planes_of(x: Images) -> Planes:
     return Planes(n, c, h, w, x.at, image, plane, row, column)
 
 
+def is_plane_by_plane(x: Images) -> bool:
+    """Every plane is one channel, as in plain images."""
+    return not isinstance(x, Laned) or x.lanes == 1
+
+
 def same_planes(out: Images, x: Images) -> tuple[Planes, Planes]:
     """The planes of a result and of its operand. ValueError when layout, images or channels differ."""
     planes = planes_of(out), planes_of(x)

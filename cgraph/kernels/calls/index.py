@@ -6,8 +6,11 @@ memory is never touched outside the arrays: reading takes the nearest element, w
 
 from math import prod
 
+from cgraph.kernels.calls.gpu.index import Axis
+from cgraph.kernels.calls.gpu.index import scatter_nbytes as gpu_nbytes
 from cgraph.kernels.calls.layout import broadcast
 from cgraph.kernels.calls.move import TASK_BYTES, constant, copy_calls, fill_calls, ordered, run_call
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.kernel import Call, Pointer, View, collapse, contiguous, room
 from cgraph.kernels.signatures.index import GATHER, INSIDE, NONZERO, SCATTER, TRIANGLE
 from cgraph.kernels.target import Target
@@ -17,7 +20,9 @@ GATHER_BLOCK = 4096  # columns with an index each
 SCATTER_BLOCK, SCATTER_TASKS = 32, 16  # columns at least, tasks at most: each task goes over all indices
 
 
-def take_calls(out: View, x: View, indices: View, axis: int, error: Pointer | None = None) -> list[Call]:
+def take_calls(
+    target: Target, out: View, x: View, indices: View, axis: int, error: Pointer | None = None
+) -> list[Call]:
     """``out = np.take(x, indices, axis)``: shape of `x` with `axis` replaced by the shape of `indices`.
 
     Raises
@@ -30,10 +35,12 @@ def take_calls(out: View, x: View, indices: View, axis: int, error: Pointer | No
     x_strides = (*x.strides[:axis], *(0,) * rank, *x.strides[axis + 1 :])
     i_strides = (*(0,) * axis, *indices.strides, *(0,) * after)
     source = View(x.at, out.shape, x_strides, x.dtype)
-    return gather_calls(out, source, View(indices.at, out.shape, i_strides, indices.dtype), x, axis, error)
+    return gather_calls(target, out, source, View(indices.at, out.shape, i_strides, indices.dtype), x, axis, error)
 
 
-def take_along_axis_calls(out: View, x: View, indices: View, axis: int, error: Pointer | None = None) -> list[Call]:
+def take_along_axis_calls(
+    target: Target, out: View, x: View, indices: View, axis: int, error: Pointer | None = None
+) -> list[Call]:
     """``out = np.take_along_axis(x, indices, axis)``: `x` and `indices` broadcast against one another off `axis`."""
     if out.size == 0:
         return inside_calls(indices, x.shape[axis], error)
@@ -41,14 +48,19 @@ def take_along_axis_calls(out: View, x: View, indices: View, axis: int, error: P
     whole = broadcast(x, shape)
     strides = (*whole.strides[:axis], 0, *whole.strides[axis + 1 :])
     source = View(x.at, out.shape, strides, x.dtype)
-    return gather_calls(out, source, broadcast(indices, out.shape), x, axis, error)
+    return gather_calls(target, out, source, broadcast(indices, out.shape), x, axis, error)
 
 
-def gather_calls(out: View, source: View, indices: View, x: View, axis: int, error: Pointer | None) -> list[Call]:
+def gather_calls(
+    target: Target, out: View, source: View, indices: View, x: View, axis: int, error: Pointer | None
+) -> list[Call]:
     """``out[p] = source[p]`` moved by ``indices[p]`` elements along `axis` of `x`; three views of one shape."""
     if x.shape[axis] == 0:
         raise ValueError(f"take from an axis of 0 elements: x {x.shape}, axis {axis}")
     out, source, indices = ordered(out, source, indices)
+    blocks = in_blocks(target, "gather", out, source, indices, Axis(x.shape[axis], x.strides[axis], error))
+    if blocks is not None:
+        return blocks
     itemsize = out.itemsize
     how = "each"
     if indices.strides[-1] == 0:
@@ -71,12 +83,22 @@ def inside_calls(indices: View, extent: int, error: Pointer | None) -> list[Call
 
 
 def put_along_axis_calls(
-    out: View, indices: View, updates: View, axis: int, how: str = "set", error: Pointer | None = None
+    target: Target,
+    out: View,
+    indices: View,
+    updates: View,
+    axis: int,
+    how: str = "set",
+    error: Pointer | None = None,
+    workspace: View | None = None,
 ) -> list[Call]:
     """``np.put_along_axis(out, indices, updates, axis)``, or ``add``, ``mul``, ``min``, ``max`` into `out`.
 
     `updates` and `indices` have, or broadcast to, the shape of `out` but for `axis`. Updates of one place are done in
     the order of `axis`, so sums have the same bits on any number of threads.
+
+    Parameters
+        workspace: at least `scatter_nbytes` bytes; without one a GPU is slower
     """
     extents = [v.shape[axis] if len(v.shape) == len(out.shape) else 1 for v in (indices, updates)]
     shape = (*out.shape[:axis], max(extents) if 0 not in extents else 0, *out.shape[axis + 1 :])
@@ -86,8 +108,12 @@ def put_along_axis_calls(
     n = shape[axis]
     off = tuple(without(v, axis) for v in (out, updates, indices))
     places, changes, positions = ordered(*off)
-    same = positions.strides[-1] == 0 and places.strides[-1] == changes.strides[-1] == out.itemsize
     dtype = f"u{out.itemsize}" if how == "set" else out.dtype
+    along, steps = Axis(out.shape[axis], out.strides[axis], error), (updates.strides[axis], indices.strides[axis])
+    blocks = in_blocks(target, "scatter", (places, changes, positions), n, steps, along, dtype, how, workspace)
+    if blocks is not None:
+        return blocks
+    same = positions.strides[-1] == 0 and places.strides[-1] == changes.strides[-1] == out.itemsize
     call = run_call(
         SCATTER, (dtype, indices.dtype, how, same), {"out": places, "updates": changes, "indices": positions},
         SCATTER_BLOCK, max(1, TASK_BYTES // out.itemsize // n),
@@ -97,8 +123,24 @@ def put_along_axis_calls(
     return [call]
 
 
+def scatter_nbytes(target: Target, shape: tuple[int, ...], axis: int, positions: int, n: int) -> int:
+    """Bytes of workspace for writing into `shape`.
+
+    Parameters
+        positions: how many there are; `n` of them along the axis for each place beside it
+    """
+    return gpu_nbytes(prod(without_axis(shape, axis)), positions, n) if target.has_blocks else 0
+
+
 def scatter_calls(
-    out: View, indices: View, updates: View, axis: int, how: str = "set", error: Pointer | None = None
+    target: Target,
+    out: View,
+    indices: View,
+    updates: View,
+    axis: int,
+    how: str = "set",
+    error: Pointer | None = None,
+    workspace: View | None = None,
 ) -> list[Call]:
     """``out[:, …, indices, …] how= updates``, the reverse of `take_calls`: its gradient is ``add``.
 
@@ -119,7 +161,8 @@ def scatter_calls(
     u_strides = (*updates.strides[:axis], u_step, *updates.strides[axis + rank :])
     i_strides = tuple(i_step if a == axis else 0 for a in range(len(whole)))
     positions = View(indices.at, whole, i_strides, indices.dtype)
-    return put_along_axis_calls(out, positions, View(updates.at, whole, u_strides, updates.dtype), axis, how, error)
+    changes = View(updates.at, whole, u_strides, updates.dtype)
+    return put_along_axis_calls(target, out, positions, changes, axis, how, error, workspace)
 
 
 def one_hot_calls(target: Target, out: View, indices: View, axis: int, off: float = 0, on: float = 1) -> list[Call]:
@@ -131,7 +174,7 @@ def one_hot_calls(target: Target, out: View, indices: View, axis: int, off: floa
     strides = (*indices.strides[:axis], 0, *indices.strides[axis:])
     positions = View(indices.at, shape, strides, indices.dtype)
     return fill_calls(target, out, off) + put_along_axis_calls(
-        out, positions, broadcast(constant(on, out.dtype), shape), axis
+        target, out, positions, broadcast(constant(on, out.dtype), shape), axis
     )
 
 
@@ -154,14 +197,17 @@ def nonzero_calls(
         (x.dtype,), 1,
         out=out.at, count=count.at, x=x.at, size=x.size, most=out.shape[1], rank=len(x.shape), extents=x.shape,
     )  # fmt: skip
-    return [*calls, call]
+    return [*calls, in_blocks(target, "nonzero", call) or call]
 
 
-def triangle_calls(out: View, x: View, diagonal: int, upper: bool) -> list[Call]:
+def triangle_calls(target: Target, out: View, x: View, diagonal: int, upper: bool) -> list[Call]:
     """``np.triu(x, diagonal)``, or ``np.tril``; the last two axes are the matrices."""
     if out.size == 0:
         return []
     views = {"out": as_rows(out), "x": as_rows(broadcast(x, out.shape))}
+    blocks = in_blocks(target, "triangle", *views.values(), diagonal, upper)
+    if blocks is not None:
+        return blocks
     each = TASK_BYTES // out.itemsize
     params = out.itemsize, upper
     return [run_call(TRIANGLE, params, views, each, each, height=out.shape[-2], diagonal=diagonal)]
@@ -175,6 +221,8 @@ def as_rows(x: View) -> View:
 
 def without(x: View, axis: int) -> View:
     """The first slice along `axis`."""
-    return replace(
-        x, shape=(*x.shape[:axis], *x.shape[axis + 1 :]), strides=(*x.strides[:axis], *x.strides[axis + 1 :])
-    )
+    return replace(x, shape=without_axis(x.shape, axis), strides=without_axis(x.strides, axis))
+
+
+def without_axis(numbers: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return (*numbers[:axis], *numbers[axis + 1 :])

@@ -112,8 +112,8 @@ def is_simple(x: Matrices) -> bool:
 
 
 def is_tiled(x: Matrices, packed: PackedB | None) -> bool:
-    """Blocks of threads multiply it: floats with something to add up, whatever their strides."""
-    return x.dtype[0] == "f" and x.k > 0 and packed is None
+    """Blocks of threads multiply it: numbers of 4 or 8 bytes with something to add up, whatever their strides."""
+    return x.dtype in ("f4", "f8", "i4", "i8", "u4", "u8") and x.k > 0 and packed is None
 
 
 def is_dot(x: Matrices) -> bool:

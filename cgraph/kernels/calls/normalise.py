@@ -113,4 +113,4 @@ def local_response_calls(
         x_image=image, x_channel=channel, out_image=image, out_channel=channel, x=x.at, out=out.at,
         alpha=float(alpha) / size, beta=float(beta), bias=float(bias),
     )  # fmt: skip
-    return [call]
+    return [in_blocks(target, "channels", call, x.size) or call]

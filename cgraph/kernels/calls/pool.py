@@ -3,7 +3,7 @@
 import numpy as np
 
 from cgraph.kernels.calls.bands import band_of, banded_tasks
-from cgraph.kernels.calls.images import Images, same_planes
+from cgraph.kernels.calls.images import Images, is_plane_by_plane, same_planes
 from cgraph.kernels.calls.laned import Laned
 from cgraph.kernels.calls.lowered import Lowered, chunk_of
 from cgraph.kernels.calls.tiers import in_blocks
@@ -41,8 +41,8 @@ def pool_calls(target: Target, out: Images, x: Images, window: Window, kind: str
         raise ValueError(f"some window of {window} has no tap inside an image of {source.rows} x {source.columns}")
     for table, step in zip(tables, (source.row, source.column)):
         table[:, 3] *= step
-    blocks = in_blocks(target, "pool", x.dtype, to, source, window, kind, tables)
-    if blocks is not None and getattr(x, "lanes", 1) == 1:
+    blocks = in_blocks(target, "pool", x.dtype, to, source, window, kind, tables) if is_plane_by_plane(x) else None
+    if blocks is not None:
         return blocks
     band = band_of(to.rows, to.columns)
     tasks = banded_tasks(to.n, to.count, to.rows, band)

@@ -2,27 +2,37 @@
 
 import numpy as np
 
-from cgraph.kernels.calls.images import Images, Planes, planes_of, same_planes
+from cgraph.kernels.calls.images import Images, Planes, is_plane_by_plane, planes_of, same_planes
 from cgraph.kernels.calls.laned import Laned
 from cgraph.kernels.calls.lowered import Lowered, chunk_of
 from cgraph.kernels.calls.pool import taps_inside
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Call, Pointer, View
 from cgraph.kernels.signatures.pool_places import PLACES, SPREAD, SPREAD_LANED
+from cgraph.kernels.target import Target
 
 
-def place_calls(out: Images, x: Images, window: Window) -> Lowered:
+def place_calls(target: Target, out: Images, x: Images, window: Window) -> Lowered:
     """``out`` (int32) = the position of the largest element in each window of `x`."""
     to, source = same_planes(out, x)
     tables = tables_of(to, source, window)
+    blocks = in_blocks(target, "pool places", x.dtype, to, source, window, tables) if is_plane_by_plane(x) else None
+    if blocks is not None:
+        return blocks
     tasks = to.n * to.count * to.rows
     chunk = chunk_of(tasks, to.columns * (window.taps * 0.8 + 5))
     call = PLACES.call((x.dtype, isinstance(x, Laned)), tasks, chunk, **window_args(to, source, window, tables))
     return Lowered((call,) if tasks * to.columns else (), tables)
 
 
-def spread_calls(out: Images, places: Images, g: Images, window: Window) -> Lowered:
+def spread_calls(target: Target, out: Images, places: Images, g: Images, window: Window) -> Lowered:
     """``out`` = the elements `g` added up at their places."""
+    if is_plane_by_plane(out):
+        planes = map(planes_of, (out, places, g))
+        blocks = in_blocks(target, "pool spread", out.dtype, *planes, window)
+        if blocks is not None:
+            return blocks
     if isinstance(out, View):
         assert isinstance(places, View) and isinstance(g, View)
         return Lowered(tuple(plain_spread_calls(out, places, g, window)))

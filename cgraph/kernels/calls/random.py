@@ -1,13 +1,15 @@
 """Calls that fill a view with random numbers; `cgraph.kernels.philox` defines them."""
 
 from cgraph.kernels.calls.layout import TASK_ELEMENTS
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.signatures.random import FILL
+from cgraph.kernels.target import Target
 
 DTYPES = {"bits": ("u4", "u8"), "uniform": ("f4", "f8"), "normal": ("f4", "f8"), "bernoulli": ("b1",)}
 
 
-def random_calls(kind: str, out: View, key: View, probability: float = 0.0) -> list[Call]:
+def random_calls(target: Target, kind: str, out: View, key: View, probability: float = 0.0) -> list[Call]:
     """Fill `out` (contiguous) with ``bits``, ``uniform``, ``normal`` or ``bernoulli`` values.
 
     An element depends on its position in C order and on `key` alone, two uint32 or one uint64 in memory.
@@ -22,6 +24,9 @@ def random_calls(kind: str, out: View, key: View, probability: float = 0.0) -> l
     if out.size == 0:
         return []
     group = 32 if out.itemsize == 8 else 64
+    blocks = in_blocks(target, "random", kind, out, key, probability, group)
+    if blocks is not None:
+        return blocks
     each = max(1, TASK_ELEMENTS // (2 * group))
     groups = -(-out.size // group)
     call = FILL.call(

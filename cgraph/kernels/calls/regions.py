@@ -5,11 +5,13 @@ Images and cells are both laned, or both plain; cells may be plain where the ima
 
 from collections.abc import Sequence
 
-from cgraph.kernels.calls.images import Images, Planes, planes_of
+from cgraph.kernels.calls.images import Images, Planes, is_plane_by_plane, planes_of
 from cgraph.kernels.calls.laned import Laned
 from cgraph.kernels.calls.lowered import chunk_of
-from cgraph.kernels.kernel import Param, Pointer, View
+from cgraph.kernels.calls.tiers import in_blocks
+from cgraph.kernels.kernel import Call, Param, Pointer, View
 from cgraph.kernels.signatures.regions import ALIGN, IMAGES, SPREAD
+from cgraph.kernels.target import Target
 from cgraph.record import Record
 
 
@@ -40,7 +42,14 @@ class Boxes(Record):
         return {"boxes": self.corners.at, "batch": self.batch.at, "level": self.level.at, "count": count}
 
 
-def align_calls(out: Images, boxes: Boxes, levels: Sequence[Images], grid: Grid, error: Pointer | None = None) -> list:
+def align_calls(
+    target: Target,
+    out: Images,
+    boxes: Boxes,
+    levels: Sequence[Images],
+    grid: Grid,
+    error: Pointer | None = None,
+) -> list[Call]:
     """The cells of every box; an image or a size that is not there sets the word at `error`, and reads the first."""
     cells, images = planes_of(out), planes_of(levels[0])
     if not cells.n:
@@ -52,10 +61,13 @@ def align_calls(out: Images, boxes: Boxes, levels: Sequence[Images], grid: Grid,
         **boxes.args, **cells_args(cells), planes=images.count, channels=cells.count, n=images.n, sizes=len(levels),
         error=error, images=[word for x, scale in zip(levels, grid.scales) for word in images_words(x, scale)],
     )  # fmt: skip
-    return [call]
+    if not (is_plane_by_plane(out) and is_plane_by_plane(levels[0])):
+        return [call]
+    places = cells.n * cells.rows * cells.columns
+    return in_blocks(target, "regions", call, places, images.count) or [call]
 
 
-def spread_calls(out: Images, boxes: Boxes, cells: Images, which: int, grid: Grid) -> list:
+def spread_calls(target: Target, out: Images, boxes: Boxes, cells: Images, which: int, grid: Grid) -> list[Call]:
     """The sum of all cells of the boxes of one size, each spread over the pixels it was read from."""
     to = planes_of(out)
     tasks = to.n * to.count
@@ -66,7 +78,9 @@ def spread_calls(out: Images, boxes: Boxes, cells: Images, which: int, grid: Gri
         **boxes.args, **cells_args(planes_of(cells)), planes=to.count, which=which,
         images=images_words(out, grid.scales[which]),
     )  # fmt: skip
-    return [call]
+    if not is_plane_by_plane(out):
+        return [call]
+    return in_blocks(target, "regions spread", call, to.n, to.rows * to.columns, to.count) or [call]
 
 
 def params_of(x: Images, grid: Grid) -> tuple[Param, ...]:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cgraph.kernels.calls.images import Images, same_planes
+from cgraph.kernels.calls.images import Images, is_plane_by_plane, same_planes
 from cgraph.kernels.calls.laned import Laned
 from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.signatures.resize import LINEAR, NEAREST
+from cgraph.kernels.target import Target
 from cgraph.record import Record
 
 COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
@@ -33,6 +35,7 @@ class Strip(Record):
 
 
 def nearest_calls(
+    target: Target,
     out: Images,
     x: Images,
     coordinates: str = "half_pixel",
@@ -42,10 +45,11 @@ def nearest_calls(
 ) -> Lowered:
     """Each pixel of `out` is the nearest one of `x`; `scales` (result / image, per axis) default to the sizes'."""
     picked = [nearest(*axis, coordinates, rounding) for axis in axes(out, x, scales, strip)]
-    return resize_calls(out, x, picked, strip=strip)
+    return resize_calls(target, out, x, picked, strip=strip)
 
 
 def linear_calls(
+    target: Target,
     out: Images,
     x: Images,
     coordinates: str = "half_pixel",
@@ -54,7 +58,7 @@ def linear_calls(
 ) -> Lowered:
     """Each pixel of `out` is the mean of four of `x`, weighted by distance; floats only."""
     pairs = [neighbours(*axis, coordinates) for axis in axes(out, x, scales, strip)]
-    return resize_calls(out, x, [p for p, _ in pairs], [w.astype(x.dtype) for _, w in pairs], strip)
+    return resize_calls(target, out, x, [p for p, _ in pairs], [w.astype(x.dtype) for _, w in pairs], strip)
 
 
 def axes(
@@ -108,6 +112,7 @@ def rounded_positions(at: np.ndarray, rounding: str) -> np.ndarray:
 
 
 def resize_calls(
+    target: Target,
     out: Images,
     x: Images,
     picked: Sequence[np.ndarray],
@@ -121,6 +126,9 @@ def resize_calls(
         picked = [picked[0][some] - strip.begin, picked[1]]
         weights = [weights[0][some].copy(), weights[1]] if weights else ()
     tables = table(picked[0].ravel() * source.row), table(picked[1].ravel() * source.column)
+    blocks = in_blocks(target, "resize", x.dtype, to, source, tables, weights) if is_plane_by_plane(x) else None
+    if blocks is not None:
+        return blocks
     tasks = to.n * to.count * to.rows
     call = (LINEAR if weights else NEAREST).call(
         (x.dtype, isinstance(x, Laned)), tasks, chunk_of(tasks, to.columns * 2.0),

@@ -3,11 +3,14 @@
 from math import prod
 
 from cgraph.kernels.calls.lowered import chunk_of
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.signature import Signature
+from cgraph.kernels.signatures.rows import SET
+from cgraph.kernels.target import Target
 
 
-def rows_calls(family: Signature, x: View, y: View, start: View, axis: int) -> list[Call]:
+def rows_calls(target: Target, family: Signature, x: View, y: View, start: View, axis: int) -> list[Call]:
     """Rows of `x` along `axis` from `start` on, as many as `y` has: written from `y` (`SET`) or into it (`TAKE`).
 
     Operands
@@ -19,10 +22,14 @@ def rows_calls(family: Signature, x: View, y: View, start: View, axis: int) -> l
     if not y.size:
         return []
     blocks = prod(x.shape[:axis]) // groups
-    tasks, nbytes = groups * blocks * y.shape[axis], prod(x.shape[axis + 1 :]) * x.itemsize
-    call = family.call(
-        (), tasks, chunk_of(tasks, nbytes * 0.1),
-        x=x.at, y=y.at, start=start.at, start_step=start.strides[0] // start.itemsize if each else 0,
-        blocks=blocks, n=x.shape[axis], m=y.shape[axis], nbytes=nbytes,
-    )  # fmt: skip
+    tasks, items = groups * blocks * y.shape[axis], prod(x.shape[axis + 1 :])
+    args = {
+        "start": start.at, "start_step": start.strides[0] // start.itemsize if each else 0,
+        "blocks": blocks, "n": x.shape[axis], "m": y.shape[axis],
+    }  # fmt: skip
+    found = in_blocks(target, "rows", family is SET, x, y, items, args)
+    if found is not None:
+        return found
+    nbytes = items * x.itemsize
+    call = family.call((), tasks, chunk_of(tasks, nbytes * 0.1), x=x.at, y=y.at, nbytes=nbytes, **args)
     return [call]

@@ -6,10 +6,11 @@ Stable; NaN comes last in either direction. Rows are sorted at once on several t
 from math import prod
 
 from cgraph.alignment import aligned
+from cgraph.kernels.calls.gpu.sort import sort_nbytes as gpu_nbytes
 from cgraph.kernels.calls.index import without
 from cgraph.kernels.calls.move import copy_calls, fill_calls, ordered, run_call
 from cgraph.kernels.calls.tiers import in_blocks
-from cgraph.kernels.kernel import Call, View, contiguous, room, rooms
+from cgraph.kernels.kernel import Call, Param, View, contiguous, room, rooms
 from cgraph.kernels.signatures.sort import DISTINCT, LEADING_ROWS, ROWS, SEARCH
 from cgraph.kernels.target import Target
 from cgraph.record import replace
@@ -46,22 +47,24 @@ def sort_calls(
     few = selects(index, most, n)
     lines = ordered(*(without(v, axis) for v in (out, values or x, places or x, x)))[1:]
     steps = [v.strides[axis] for v in (values or x, places or x, x)]
-    blocks = in_blocks(target, "sort", lines, steps, n, most, (key_dtype(x), index, descending, values is not None))
+    params = key_dtype(x), index, descending, values is not None
+    blocks = in_blocks(target, "sort", lines, steps, n, most, params, workspace)
     if blocks is not None:
         return blocks
     views = [replace(v, shape=(*v.shape, n), strides=(*v.strides, step)) for v, step in zip(lines, steps)]
-    wanted = values is not None
-    family, params = (LEADING_ROWS, (descending, wanted)) if few else (ROWS, (index, descending, wanted))
+    kept: tuple[Param, ...] = (params[0], *params[2:]) if few else params
     each = rows_of_group(prod(views[0].shape[:-1]), n)
-    nbytes = sort_nbytes(x.shape, axis, x.dtype, index, most)
+    nbytes = sort_nbytes(target, x.shape, axis, x.dtype, index, most)
     call = run_call(
-        family, (key_dtype(x), *params), dict(zip(("values", "places", "x"), views)), n, each * n,
+        LEADING_ROWS if few else ROWS, kept, dict(zip(("values", "places", "x"), views)), n, each * n,
         most=most, scratch=room(workspace, nbytes), group_bytes=group_bytes(most if few else n, x.itemsize, index),
     )  # fmt: skip
     return [call]
 
 
-def sort_nbytes(shape: tuple[int, ...], axis: int, dtype: str, index: str, most: int | None = None) -> int:
+def sort_nbytes(
+    target: Target, shape: tuple[int, ...], axis: int, dtype: str, index: str, most: int | None = None
+) -> int:
     """Bytes of workspace for sorting.
 
     Parameters
@@ -71,7 +74,8 @@ def sort_nbytes(shape: tuple[int, ...], axis: int, dtype: str, index: str, most:
     n = shape[axis]
     rows = prod(shape) // n if n else 0
     some = most if most is not None and selects(index, most, n) else n
-    return -(-rows // rows_of_group(rows, n)) * group_bytes(some, int(dtype[1:]), index) if rows else 0
+    nbytes = -(-rows // rows_of_group(rows, n)) * group_bytes(some, int(dtype[1:]), index) if rows else 0
+    return max(nbytes, gpu_nbytes(rows, n, dtype, index)) if target.has_blocks else nbytes
 
 
 def selects(index: str, most: int, n: int) -> bool:
@@ -92,11 +96,15 @@ def key_dtype(x: View) -> str:
     return "u1" if x.dtype == "b1" else x.dtype
 
 
-def search_calls(out: View, row: View, v: View, right: bool = False) -> list[Call]:
+def search_calls(target: Target, out: View, row: View, v: View, right: bool = False) -> list[Call]:
     """``np.searchsorted(row, v, side)``: `row` ascending with NaN last, `out` int64 of the shape of `v`."""
     if out.size == 0:
         return []
-    views = dict(zip(("out", "v"), ordered(out, v)))
+    out, v = ordered(out, v)
+    blocks = in_blocks(target, "search", out, v, row, key_dtype(row), right)
+    if blocks is not None:
+        return blocks
+    views = {"out": out, "v": v}
     call = run_call(
         SEARCH, (key_dtype(row), right), views, SEARCH_BLOCK, SEARCH_BLOCK,
         row=row.at, row_step=row.strides[0], n=row.shape[0],
@@ -116,14 +124,15 @@ def unique_calls(
     """
     if x.size == 0:
         return fill_calls(target, out, fill) + fill_calls(target, count, 0)
-    first, rest = rooms(workspace, x.size * x.itemsize, sort_nbytes((x.size,), 0, x.dtype, ""))
+    first, rest = rooms(workspace, x.size * x.itemsize, sort_nbytes(target, (x.size,), 0, x.dtype, ""))
     assert first is not None
     dense = contiguous(first.at, (x.size,), x.dtype)
     calls = fill_calls(target, out, fill) + copy_calls(target, contiguous(first.at, x.shape, x.dtype), x)
     calls += sort_calls(target, dense, None, dense, 0, rest)
-    return [*calls, DISTINCT.call((key_dtype(x),), 1, out=out.at, count=count.at, x=dense.at, n=x.size, most=out.size)]
+    call = DISTINCT.call((key_dtype(x),), 1, out=out.at, count=count.at, x=dense.at, n=x.size, most=out.size)
+    return [*calls, in_blocks(target, "distinct", call) or call]
 
 
-def unique_nbytes(size: int, dtype: str) -> int:
+def unique_nbytes(target: Target, size: int, dtype: str) -> int:
     """Bytes of workspace for `unique_calls` of this many elements."""
-    return aligned(size * int(dtype[1:])) + sort_nbytes((size,), 0, dtype, "")
+    return aligned(size * int(dtype[1:])) + sort_nbytes(target, (size,), 0, dtype, "")

@@ -12,7 +12,7 @@ from cgraph.alignment import aligned
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.bands import banded_tasks
 from cgraph.kernels.calls.conv import check_result, tile_calls, tile_ns, tiling_of
-from cgraph.kernels.calls.conv_places import Grid, Place, Source
+from cgraph.kernels.calls.conv_places import Direct, Grid, Place, Source
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.gemm_tile import evenly, spans
 from cgraph.kernels.calls.laned import Laned, require_first_lane
@@ -186,7 +186,7 @@ def product_calls(plan: Winograd, count: int, weights: Pointer, inside: Pointer)
     m = inside + plan.v_nbytes
     out = Place(m, plan.m_step, plane, 0, shape.lanes)
     weights_step = plan.product.weights_nbytes // plan.itemsize
-    return tile_calls(shape, Grid(1, count), source, weights, None, out, None, NONE, weights_step)
+    return tile_calls(Direct(shape, Grid(1, count), source, weights, out), weights_step)
 
 
 def output_call(

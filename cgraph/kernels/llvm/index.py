@@ -123,13 +123,18 @@ def nonzero(k: Builder, dtype: str):
         n = found.value
         found.value = n + 1
         with k.if_(n < a.most):
-            rest = k.slot(i)
-            with k.loop(0, a.rank) as step:
-                axis = a.rank - 1 - step
-                extent = a.extents.load(axis)
-                a.out.store(rest.value % extent, axis * a.most + n)
-                rest.value = rest.value // extent
+            coordinates(k, a, i, n)
     a.count.store(found.value)
+
+
+def coordinates(k: Builder, a: SimpleNamespace, i: Val, n: Val) -> None:
+    """Write those of element `i` as column `n`."""
+    rest = k.slot(i)
+    with k.loop(0, a.rank) as step:
+        axis = a.rank - 1 - step
+        extent = a.extents.load(axis)
+        a.out.store(rest.value % extent, axis * a.most + n)
+        rest.value = rest.value // extent
 
 
 def placed(k: Builder, index: Val, extent: Val) -> tuple[Val, Val]:

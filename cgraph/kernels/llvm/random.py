@@ -29,16 +29,16 @@ def fill(k: Builder, kind: str, dtype: str) -> None:
         rest = args.count - start
         whole = rest >= size
         at = k.pointer(k.select(whole, args.out + start * nbytes_of(dtype), inside), dtype)
-        for place, value in enumerate(VALUES[kind](k, words(k, key, group), dtype, args.probability)):
+        counter = k.iota("u8", LANES) + k.cast(group * LANES, "u8")
+        for place, value in enumerate(VALUES[kind](k, words(k, key, counter), dtype, args.probability)):
             at.store(value, place * LANES)
         with k.if_(~whole), k.loop(0, rest) as i:
             (out + start + i).store((room + i).load())
 
 
-def words(k: Builder, key: tuple[Val, Val], group: Val) -> list[Val]:
-    """The four words of the 16 blocks of a group."""
-    counter = k.iota("u8", LANES) + k.cast(group * LANES, "u8")
-    zero = k.const(0, "u4", LANES)
+def words(k: Builder, key: tuple[Val, Val], counter: Val) -> list[Val]:
+    """The four words of blocks by their numbers."""
+    zero = k.const(0, "u4", counter.lanes)
     c0, c1, c2, c3 = k.cast(counter, "u4"), k.cast(counter >> 32, "u4"), zero, zero
     k0, k1 = key[0], key[1]
     for _ in range(ROUNDS):

@@ -16,6 +16,10 @@ from cgraph.kernels.signatures.regions import IMAGES
 
 Taps = list[tuple[Val, Val]]
 """Offset and weight of every pixel that a cell reads."""
+Span = tuple[Val, Val]
+"""Where the samples of a box begin along one axis, and how far they reach."""
+Pair = list[tuple[Val, Val]]
+"""The two pixels around a sample along one axis, and their weights."""
 
 
 def align(k: Builder, dtype: str, samples: int, grid: str, is_laned: bool, is_apart: bool) -> None:
@@ -27,12 +31,7 @@ def align(k: Builder, dtype: str, samples: int, grid: str, is_laned: bool, is_ap
     a = k.args()
     first, last = k.tasks()
     with k.loop(first, last) as box:
-        level, image = a.level.load(box), a.batch.load(box)
-        outside = (level < 0) | (level >= a.sizes) | (image < 0) | (image >= a.n)
-        complain(k, outside, a.error)
-        level, image = k.select(outside, 0, level), k.select(outside, 0, image)
-        x = images_at(a.images + level * len(IMAGES))
-        source = k.pointer(x.at, dtype) + image * x.image
+        x, source = source_of(k, a, box, dtype)
         with each_cell(k, a, x, box, samples, grid) as (cell, taps), k.loop(0, a.planes) as plane:
             total, here = k.const(0, dtype, lanes), source + plane * x.plane
             for offset, weight in taps:
@@ -41,6 +40,16 @@ def align(k: Builder, dtype: str, samples: int, grid: str, is_laned: bool, is_ap
                 store_apart(k, cell, a.plane, total, plane * lanes, a.channels)
             else:
                 cell.store(total, plane * a.plane)
+
+
+def source_of(k: Builder, a: SimpleNamespace, box: Val, dtype: str) -> tuple[SimpleNamespace, Ptr]:
+    """The images of a box's size, and its image; one that is not there is said, and is the first then."""
+    level, image = a.level.load(box), a.batch.load(box)
+    outside = (level < 0) | (level >= a.sizes) | (image < 0) | (image >= a.n)
+    complain(k, outside, a.error)
+    level, image = k.select(outside, 0, level), k.select(outside, 0, image)
+    x = images_at(a.images + level * len(IMAGES))
+    return x, k.pointer(x.at, dtype) + image * x.image
 
 
 def store_apart(k: Builder, at: Ptr, step: Val, x: Val, first: Val, count: Val) -> None:
@@ -80,21 +89,38 @@ def each_cell(
     k: Builder, a: SimpleNamespace, x: SimpleNamespace, box: Val, samples: int, grid: str
 ) -> Iterator[tuple[Ptr, Taps]]:
     """Every cell of a box: its first plane, and what it reads."""
-    corner = [(a.boxes + box * 4).load(i) for i in range(4)]
-    scale = k.cast(x.scale, corner[0].dtype)
-    down, across = (span(k, corner[i] * scale, corner[i + 2] * scale, grid) for i in (1, 0))
+    down, across = spans_of(k, a, x, box, grid)
     with k.loop(0, a.rows) as p, k.loop(0, a.columns) as q:
-        taps: Taps = []
-        for i in range(samples):
-            for row, share in pixels(k, down, (p * samples + i, a.rows * samples), x.rows, grid):
-                share = share * (1.0 / samples**2)
-                for j in range(samples):
-                    for column, other in pixels(k, across, (q * samples + j, a.columns * samples), x.columns, grid):
-                        taps.append((row * x.row + column * x.column, share * other))
+        rows = axis_taps(k, down, p, a.rows, x.rows, samples, grid)
+        columns = axis_taps(k, across, q, a.columns, x.columns, samples, grid)
+        taps = [(row * x.row + column * x.column, weight) for row, column, weight in joined(rows, columns)]
         yield a.cells + (box * a.box + p * a.row + q * a.column), taps
 
 
-def span(k: Builder, low: Val, high: Val, grid: str) -> tuple[Val, Val]:
+def spans_of(k: Builder, a: SimpleNamespace, x: SimpleNamespace, box: Val, grid: str) -> tuple[Span, Span]:
+    """Where the samples of a box lie, down and across."""
+    corner = [(a.boxes + box * 4).load(i) for i in range(4)]
+    scale = k.cast(x.scale, corner[0].dtype)
+    down, across = (span(k, corner[i] * scale, corner[i + 2] * scale, grid) for i in (1, 0))
+    return down, across
+
+
+def axis_taps(k: Builder, box: Span, cell: Val, cells: Val, n: Val, samples: int, grid: str) -> list[Pair]:
+    """The two pixels around each sample of a cell along an axis of `n`."""
+    return [pixels(k, box, (cell * samples + i, cells * samples), n, grid) for i in range(samples)]
+
+
+def joined(rows: list[Pair], columns: list[Pair]) -> Iterator[tuple[Val, Val, Val]]:
+    """Row, column and weight of every pixel that a cell reads."""
+    for pair in rows:
+        for row, share in pair:
+            share = share * (1.0 / len(rows) ** 2)
+            for other_pair in columns:
+                for column, other in other_pair:
+                    yield row, column, share * other
+
+
+def span(k: Builder, low: Val, high: Val, grid: str) -> Span:
     """Where the samples of a box begin along one axis, and how far they reach."""
     length = high - low
     if grid == "cells":
@@ -102,7 +128,7 @@ def span(k: Builder, low: Val, high: Val, grid: str) -> tuple[Val, Val]:
     return (low - 0.5 if grid == "aligned" else low), length
 
 
-def pixels(k: Builder, box: tuple[Val, Val], sample: tuple[Val, Val], n: Val, grid: str) -> list[tuple[Val, Val]]:
+def pixels(k: Builder, box: Span, sample: tuple[Val, Val], n: Val, grid: str) -> Pair:
     """The two pixels around sample `i` of `count` along an axis of `n`, and their weights; 0 outside."""
     (start, length), (i, count) = box, (k.cast(v, box[0].dtype) for v in sample)
     if grid == "corners":

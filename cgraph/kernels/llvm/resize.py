@@ -24,11 +24,6 @@ def linear(k: Builder, dtype: str, is_laned: bool) -> None:
     """Weighted means of two rows and two columns. Task: one row of one plane of an image."""
     lanes = k.target.lanes_of(dtype) if is_laned else 0
     a = k.args()
-
-    def mean(x: Val, y: Val, weight: Val) -> Val:
-        spread = k.splat(weight, lanes) if lanes else weight
-        return x * (1.0 - spread) + y * spread
-
     first, last = k.tasks()
     with k.loop(first, last) as task:
         x, out, row = places(a, task)
@@ -37,8 +32,14 @@ def linear(k: Builder, dtype: str, is_laned: bool) -> None:
         with k.loop(0, a.columns) as column:
             at = [a.column_table.load(column * 2 + i) for i in (0, 1)]
             across = a.column_weights.load(column)
-            above, below = (mean(line.load(at[0], lanes), line.load(at[1], lanes), across) for line in lines)
-            out.store(mean(above, below, weight), column * a.o_column)
+            above, below = (between(line.load(at[0], lanes), line.load(at[1], lanes), across) for line in lines)
+            out.store(between(above, below, weight), column * a.o_column)
+
+
+def between(x: Val, y: Val, weight: Val) -> Val:
+    """The mean of both, with the weight of the second."""
+    spread = x.k.splat(weight, x.lanes) if x.lanes else weight
+    return x * (1.0 - spread) + y * spread
 
 
 def places(a, task: Val):

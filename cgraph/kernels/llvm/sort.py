@@ -263,16 +263,25 @@ def search(k: Builder, dtype: str, right: bool):
         row = k.pointer(a.row, "u1")
         with k.loop(0, run.count) as i:
             v = run.item(1, dtype, i).load(align=1)
-            low, high = k.slot(0, "i8"), k.slot(a.n)
-            with k.loop_while() as w:
-                w.until(low.value >= high.value)
-                middle = (low.value + high.value) >> 1
-                item = row.plus_bytes(middle * a.row_step).as_dtype(dtype).load(align=1)
-                above = ~before(k, v, item) if right else before(k, item, v)
-                low.value, high.value = k.select(above, middle + 1, low.value), k.select(above, high.value, middle)
-            run.item(0, "i8", i).store(low.value, align=1)
+
+            def is_before(place: Val, v: Val = v) -> Val:
+                item = row.plus_bytes(place * a.row_step).as_dtype(dtype).load(align=1)
+                return ~before(k, v, item) if right else before(k, item, v)
+
+            run.item(0, "i8", i).store(insertion_point(k, k.const(0, "i8"), a.n, is_before), align=1)
 
     each_run(k, ("out", "v"), body)
+
+
+def insertion_point(k: Builder, low: Val, high: Val, is_before: Callable[[Val], Val]) -> Val:
+    """The first place of ``low .. high`` that `is_before` is false of, true up to there; `high` where there is none."""
+    first, last = k.slot(low), k.slot(high)
+    with k.loop_while() as w:
+        w.until(first.value >= last.value)
+        middle = (first.value + last.value) >> 1
+        above = is_before(middle)
+        first.value, last.value = k.select(above, middle + 1, first.value), k.select(above, last.value, middle)
+    return first.value
 
 
 def distinct(k: Builder, dtype: str):

@@ -205,14 +205,14 @@ class LanedPlaces(InLanes):
     """The position of the largest element in each window: int32, as many channels side by side as of the images."""
 
     def pixels(self, target: Target, out: Laned, x: Laned) -> Sequence[Call]:
-        return place_calls(out, x, window_of(self.op)).calls
+        return place_calls(target, out, x, window_of(self.op)).calls
 
 
 class LanedSpread(InLanes):
     """Elements added up at their places: the gradient of max pooling."""
 
     def pixels(self, target: Target, out: Laned, places: Laned, g: Laned) -> Sequence[Call]:
-        return spread_calls(out, places, g, window_of(self.op)).calls
+        return spread_calls(target, out, places, g, window_of(self.op)).calls
 
 
 class LanedResize(InLanes):
@@ -226,7 +226,7 @@ class LanedResize(InLanes):
     strip: Strip | None = None
 
     def pixels(self, target: Target, out: Laned, x: Laned) -> Sequence[Call]:
-        return self.op.calls(out, x, self.strip)
+        return self.op.calls(target, out, x, self.strip)
 
     def cut(self, x: Spec) -> Cut:
         (source,), top = self.sources, self.result.halo[0]
@@ -252,7 +252,7 @@ class LanedRoiAlign(InLanes):
     def pixels(
         self, target: Target, out: Laned, boxes: View, batch: View, level: View, *levels: Laned
     ) -> Sequence[Call]:
-        return self.op.calls(out, boxes, batch, level, levels)
+        return self.op.calls(target, out, boxes, batch, level, levels)
 
 
 class PlainRoiAlign(Op):
@@ -283,7 +283,9 @@ class PlainRoiAlign(Op):
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, boxes: View, batch: View, level: View, *levels: View) -> list[Call]:
-            return self.op.calls(out, boxes, batch, level, [form.at(x) for x, form in zip(levels, self.sources)])
+            return self.op.calls(
+                target, out, boxes, batch, level, [form.at(x) for x, form in zip(levels, self.sources)]
+            )
 
         return Work(calls)
 
@@ -294,7 +296,7 @@ class LanedRoiAlignGrad(InLanes):
     op: RoiAlignGrad
 
     def pixels(self, target: Target, out: Laned, boxes: View, batch: View, level: View, g: Laned) -> Sequence[Call]:
-        return self.op.calls(out, boxes, batch, level, g)
+        return self.op.calls(target, out, boxes, batch, level, g)
 
 
 class LanedConcat(InLanes):

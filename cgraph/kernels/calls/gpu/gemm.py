@@ -9,7 +9,7 @@ from cgraph.kernels.kernel import Call, Pointer, View, room
 from cgraph.kernels.signatures.gpu.gemm import DEPTH, JOIN, PRODUCT, THREADS
 from cgraph.record import Record
 
-TILES = {"f4": (128, 64, 32), "f8": (64, 32)}  # float64 sums of the largest one would not lie in registers
+TILES = {4: (128, 64, 32), 8: (64, 32)}  # by itemsize: sums of 8 bytes of the largest one would not lie in registers
 BUSY = 128  # blocks that keep a large GPU at work
 LEAST_EACH = 256  # products of a part of a sum, at least
 
@@ -32,7 +32,7 @@ class Blocks(Record):
 
 def lines_of(dtype: str, count: int, m: int, n: int) -> int:
     """The largest tile that makes `BUSY` blocks and is more than half full, else the smallest."""
-    *larger, least = TILES[dtype]
+    *larger, least = TILES[int(dtype[1:])]
     fitting = (x for x in larger if min(m, n) > x // 2 and count * -(-m // x) * -(-n // x) >= BUSY)
     return next(fitting, least)
 
@@ -48,10 +48,15 @@ def blocks_of(dtype: str, count: int, m: int, n: int, k: int) -> Blocks:
 
 def product_calls(
     x: Matrices, activation: Activation = NONE, adds: bool = False, workspace: View | None = None
-) -> list[Call]:
-    """``out = activation(a @ b + bias)``, floats with ``k > 0``; `adds`: to what `out` holds, in a bias's place."""
-    cut = blocks_of(x.dtype, x.count, x.m, x.n, x.k)
+) -> list[Call] | None:
+    """``out = activation(a @ b + bias)``, ``k > 0``; `adds`: to what `out` holds, in a bias's place.
+
+    None for whole numbers with anything but a product.
+    """
     bias = x.out if adds else x.bias
+    if x.dtype[0] != "f" and (bias is not None or activation != NONE):
+        return None
+    cut = blocks_of(x.dtype, x.count, x.m, x.n, x.k)
     if cut.parts == 1:
         return [product_call(x, cut, x.out, 0, bias, activation)]
     size = x.count * x.m * x.n

@@ -2,8 +2,9 @@
 
 from cgraph.kernels.calls.gpu.team import MOST_ELEMENTS, team_of
 from cgraph.kernels.kernel import Call, View
-from cgraph.kernels.signatures.gpu.normalise import TEAMS
-from cgraph.kernels.signatures.gpu.team import THREADS
+from cgraph.kernels.signatures.gpu.normalise import CHANNELS, TEAMS
+from cgraph.kernels.signatures.gpu.team import ELEMENTS, THREADS
+from cgraph.record import replace
 
 
 def normalised_calls(
@@ -21,3 +22,11 @@ def normalised_calls(
         x=x.at, out=out.at, scale=(scale or x).at, shift=(shift or x).at, epsilon=float(epsilon),
     )  # fmt: skip
     return [call]
+
+
+def channels_call(call: Call, count: int) -> Call | None:
+    """A thread for each of `count` elements; None for more than they can count."""
+    if count >= MOST_ELEMENTS:
+        return None
+    kernel = replace(call.kernel, family=CHANNELS.family)
+    return replace(call, kernel=kernel, args=(count, *call.args), tasks=-(-count // ELEMENTS), chunk=1)

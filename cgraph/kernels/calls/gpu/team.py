@@ -1,9 +1,11 @@
 """How many threads work at one result, and tables of axes for them."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from cgraph.kernels.kernel import View
-from cgraph.kernels.signatures.gpu.team import COLUMNS, FEW, MANY, THREADS, WARP
+from cgraph.kernels.kernel import Call, Param, View
+from cgraph.kernels.signature import Signature
+from cgraph.kernels.signatures.gpu.team import COLUMNS, ELEMENTS, FEW, MANY, THREADS, WARP
 
 MOST_RANK = 4  # axes of a walk; each more is a division for each element
 MOST_ELEMENTS = 1 << 31  # positions are 32-bit numbers
@@ -40,3 +42,11 @@ def team_of(length: int, results: int, across: bool) -> tuple[int, bool]:
 def lies_along(view: View) -> bool:
     """Elements of the last axis lie side by side."""
     return view.strides[-1] == view.itemsize
+
+
+def element_call(family: Signature, params: tuple[Param, ...], arrays: dict[str, View], **more: Any) -> Call:
+    """A thread for each position of the arrays, views of one shape that `fits`; `more`: the family's own arguments."""
+    views = tuple(arrays.values())
+    count, places = views[0].size, {name: v.at for name, v in arrays.items()}
+    params = (*params, len(extents(views[0])))
+    return family.call(params, -(-count // ELEMENTS), count=count, **places, **more, axes=table(views))

@@ -1,4 +1,6 @@
-"""Calls of pools and depthwise convolution in blocks of threads."""
+"""Calls of pools, their gradient, depthwise convolution and resizing in blocks of threads."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -10,7 +12,7 @@ from cgraph.kernels.calls.laned import Laned
 from cgraph.kernels.calls.lowered import Lowered
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.signatures.gpu.window import DEPTHWISE, POOL, THREADS
+from cgraph.kernels.signatures.gpu.window import DEPTHWISE, LINEAR, NEAREST, PLACES, POOL, SPREAD, THREADS
 
 
 def result(to: Planes) -> dict[str, int | Pointer]:
@@ -39,6 +41,52 @@ def pool_calls(
         **result(to),
     )  # fmt: skip
     return Lowered((call,) if call.tasks else (), tuple(tables))
+
+
+def place_calls(
+    dtype: str, to: Planes, source: Planes, window: Window, tables: tuple[np.ndarray, np.ndarray]
+) -> Lowered | None:
+    """As `pool_places.place_calls`, with its tables; None for more pixels than threads can count."""
+    if pixels(to) >= MOST_ELEMENTS:
+        return None
+    call = PLACES.call(
+        (dtype,), -(-pixels(to) // THREADS),
+        row_table=Pointer(tables[0]), column_table=Pointer(tables[1]), taps=window.kernel[1],
+        x=source.at, x_image=source.image, x_plane=source.plane,
+        tap_row=source.row * window.dilation[0], tap_column=source.column * window.dilation[1],
+        **result(to),
+    )  # fmt: skip
+    return Lowered((call,) if call.tasks else (), tables)
+
+
+def spread_calls(dtype: str, to: Planes, places: Planes, g: Planes, window: Window) -> Lowered | None:
+    """``to`` = the elements `g` added up at their places; None for more pixels than threads can count."""
+    if pixels(to) >= MOST_ELEMENTS:
+        return None
+    (r, s), (down, across), (tall, wide) = window.kernel, window.stride, window.dilation
+    call = SPREAD.call(
+        (dtype,), -(-pixels(to) // THREADS),
+        p=places.at, p_image=places.image, p_plane=places.plane, p_row=places.row, p_column=places.column,
+        g=g.at, g_image=g.image, g_plane=g.plane, g_row=g.row, g_column=g.column,
+        p_rows=places.rows, p_columns=places.columns, r=r, s=s, down=down, across=across,
+        top=window.pad[0], left=window.pad[1], tall=tall, wide=wide, **result(to),
+    )  # fmt: skip
+    return Lowered((call,) if call.tasks else ())
+
+
+def resize_calls(
+    dtype: str, to: Planes, source: Planes, tables: tuple[np.ndarray, np.ndarray], weights: Sequence[np.ndarray]
+) -> Lowered | None:
+    """As `cgraph.kernels.calls.resize.resize_calls`; None for more pixels than threads can count."""
+    if pixels(to) >= MOST_ELEMENTS:
+        return None
+    call = (LINEAR if weights else NEAREST).call(
+        (dtype,), -(-pixels(to) // THREADS),
+        row_table=Pointer(tables[0]), column_table=Pointer(tables[1]),
+        x=source.at, x_image=source.image, x_plane=source.plane,
+        **dict(zip(("row_weights", "column_weights"), map(Pointer, weights))), **result(to),
+    )  # fmt: skip
+    return Lowered((call,) if call.tasks else (), (*tables, *weights))
 
 
 def depthwise_calls(

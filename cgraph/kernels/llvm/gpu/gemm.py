@@ -45,14 +45,14 @@ def store(k: GpuBuilder, a: SimpleNamespace, tile: Tile, biased: bool) -> None:
     bias = a.bias + (batch * a.bias_batch + row * a.bias_row + column * a.bias_column)
     places = k.wrap(k.b.ptrtoint(out.v, INDEX), "i8") | a.o_row * nbytes_of(tile.dtype)
     fits = (a.o_column == 1) & (places % ACCESS == 0) & (column + tile.lines <= a.n)
-    activated, wide = activation(k, tile.dtype), tile.align // nbytes_of(tile.dtype)
+    finished, wide = activated(k, tile.dtype), tile.align // nbytes_of(tile.dtype)
     totals, rows, columns = tile.results()
     for sums, down in zip(totals, rows):
         with k.if_(down < a.m - row):
             here, beside = out + down * a.o_row, bias + down * a.bias_row
 
             def value(j: int, sums: list[Val] = sums, beside: Ptr = beside) -> Val:
-                return activated(sums[j] + beside.load(columns[j] * a.bias_column) if biased else sums[j])
+                return finished(sums[j] + beside.load(columns[j] * a.bias_column) if biased else sums[j])
 
             with k.if_else(fits) as (whole, rest):
                 with whole:
@@ -68,12 +68,22 @@ def store(k: GpuBuilder, a: SimpleNamespace, tile: Tile, biased: bool) -> None:
 def join(k: GpuBuilder, dtype: str, biased: bool) -> None:
     a, at = k.args(), k.task()
     with k.if_(at < a.size):
-        total = k.slot(0.0, dtype)
-        with k.loop(0, a.parts) as part:
-            total.value = total.value + a.x.load(part * a.size + at)
         rest, column = divided(at, a.n)
         batch, row = divided(rest, a.m)
-        x = total.value
+        x = summed(k, a, at, dtype)
         if biased:
             x = x + a.bias.load(batch * a.bias_batch + row * a.bias_row + column * a.bias_column)
-        a.out.store(activation(k, dtype)(x), batch * a.o_batch + row * a.o_row + column * a.o_column)
+        a.out.store(activated(k, dtype)(x), batch * a.o_batch + row * a.o_row + column * a.o_column)
+
+
+def summed(k: GpuBuilder, a: SimpleNamespace, at: Val, dtype: str) -> Val:
+    """The parts of a sum, `size` elements apart, added up in order."""
+    total = k.slot(0, dtype)
+    with k.loop(0, a.parts) as part:
+        total.value = total.value + a.x.load(part * a.size + at)
+    return total.value
+
+
+def activated(k: GpuBuilder, dtype: str) -> Callable[[Val], Val]:
+    """What becomes of a result; whole numbers stay as they are."""
+    return activation(k, dtype) if dtype[0] == "f" else lambda x: x

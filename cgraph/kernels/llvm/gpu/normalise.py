@@ -1,12 +1,13 @@
-"""Normalisation of rows by their own mean and variance, a team of threads for each row."""
+"""Normalisation of rows by their own mean and variance, a team of threads for each row; and across channels."""
 
 from collections.abc import Callable
 
 from cgraph.kernels.llvm.accumulate import Reduction
 from cgraph.kernels.llvm.gpu.team import Team
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
+from cgraph.kernels.llvm.normalise import Response
 from cgraph.kernels.llvm.values import Val
-from cgraph.kernels.signatures.gpu.team import THREADS
+from cgraph.kernels.signatures.gpu.team import ELEMENTS, THREADS
 
 
 @block(THREADS)
@@ -35,3 +36,17 @@ def teams(k: GpuBuilder, dtype: str, scales: str, team: int) -> None:
             channel = first + k.cast(k.cast(at, "u4") // k.cast(a.length, "u4"), "i8")
             y = y * (inverse * a.scale.load(channel)) + a.shift.load(channel)
         out.store(y, at)
+
+
+@block(ELEMENTS)
+def channels(k: GpuBuilder, dtype: str, root: bool) -> None:
+    """As `cgraph.kernels.llvm.normalise.channels`; a thread: one element."""
+    a = k.args()
+    alpha, beta, bias = (k.cast(x, dtype) for x in (a.alpha, a.beta, a.bias))
+    response = Response(k, dtype, alpha, beta, bias, root)
+    with k.if_(k.task() < a.count):
+        image, channel, at = k.digits(k.task(), a.channels, a.positions)
+        x, out = (k.pointer(p, dtype) + at for p in (a.x, a.out))
+        x, out = x.plus_bytes(image * a.x_image), out.plus_bytes(image * a.out_image + channel * a.out_channel)
+        window = k.larger(channel - a.before, 0), k.smaller(channel + a.after + 1, a.channels)
+        out.store(response.of(x.plus_bytes(channel * a.x_channel).load(), x, a.x_channel, window))

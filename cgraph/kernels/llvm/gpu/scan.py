@@ -5,9 +5,12 @@ has seen (Hillis and Steele 1986); what came before is joined last, so the order
 is read before it is written, so `out` may be `x`.
 """
 
+from collections.abc import Callable
+
 from cgraph.kernels.llvm.gpu.team import offsets
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.index import combined
+from cgraph.kernels.llvm.values import Ptr, Slot, Val
 from cgraph.kernels.signatures.gpu.scan import THREADS
 
 
@@ -15,27 +18,32 @@ from cgraph.kernels.signatures.gpu.scan import THREADS
 def along(k: GpuBuilder, dtype: str, how: str, rank: int) -> None:
     a, lane = k.args(), k.thread()
     to, source = (at + o for at, o in zip((a.out, a.x), offsets(k, a.axes, rank, 2, k.block())))
-    now, next_ = (k.shared(dtype, THREADS) for _ in range(2))
+    rooms = [k.shared(dtype, THREADS) for _ in range(2)]
     before, seen = k.slot(k.const(0, dtype)), k.slot(k.const(0, dtype))
     with k.loop(0, a.n, THREADS) as first:
         at = first + lane
         with k.if_(at < a.n):
             seen.value = k.pointer(source + at * a.x_n, dtype).load()
-        step = 1
-        while step < THREADS:
-            now.store(seen.value, lane)
-            k.barrier()
-            with k.if_(lane >= step):
-                seen.value = combined(k, how, now.load(lane - step), seen.value)
-            now, next_, step = next_, now, 2 * step
-        now.store(seen.value, lane)
-        k.barrier()
+        last = doubled(k, rooms, seen, lambda x, y: combined(k, how, x, y))
         here = k.select(first == 0, seen.value, combined(k, how, before.value, seen.value))
         with k.if_(at < a.n):
             k.pointer(to + at * a.out_n, dtype).store(here)
-        last = now.load(THREADS - 1)
         before.value = k.select(first == 0, last, combined(k, how, before.value, last))
         k.barrier()
+
+
+def doubled(k: GpuBuilder, rooms: list[Ptr], seen: Slot, join: Callable[[Val, Val], Val]) -> Val:
+    """Each thread's `seen` becomes that of all threads up to it; that of all. A barrier must follow before the next."""
+    lane, (now, next_), step = k.thread(), rooms, 1
+    while step < THREADS:
+        now.store(seen.value, lane)
+        k.barrier()
+        with k.if_(lane >= step):
+            seen.value = join(now.load(lane - step), seen.value)
+        now, next_, step = next_, now, 2 * step
+    now.store(seen.value, lane)
+    k.barrier()
+    return now.load(THREADS - 1)
 
 
 @block(THREADS)

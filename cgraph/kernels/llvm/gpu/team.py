@@ -5,7 +5,9 @@ memory, neighbours belong to different teams, at neighbouring results. Their par
 memory, always in the same order.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 from cgraph.kernels.llvm.accumulate import CHAIN, Reduction, State, get, put
 from cgraph.kernels.llvm.gpu_build import GpuBuilder
@@ -71,3 +73,11 @@ def offsets(k: GpuBuilder, axes: Ptr, rank: int, arrays: int, position: Val) -> 
         rest = rest // extent
         found = [x + digit * entry.load(1 + i) for i, x in enumerate(found)]
     return found
+
+
+@contextmanager
+def own_element(k: GpuBuilder, a: SimpleNamespace, rank: int, *arrays: str) -> Iterator[tuple[Val, list[Val]]]:
+    """This thread's position, and its address in each of these arrays; nothing beyond the last position."""
+    at = k.task()
+    with k.if_(at < a.count):
+        yield at, [getattr(a, name) + o for name, o in zip(arrays, offsets(k, a.axes, rank, len(arrays), at))]

@@ -35,7 +35,7 @@ class Tile:
         self.thread = k.thread()
         self.row, self.column = self.thread // SIDE, self.thread % SIDE
         self.room = [k.shared(dtype, 2 * DEPTH * self.width) for _ in range(2)]
-        self.sums = [[k.slot(0.0, dtype) for _ in range(self.each)] for _ in range(self.each)]
+        self.sums = [[k.slot(0, dtype) for _ in range(self.each)] for _ in range(self.each)]
 
     def results(self) -> tuple[list[list[Val]], list[Val], list[Val]]:
         """A thread's sums, rows of columns, and which rows and columns of the tile they are."""
@@ -75,7 +75,7 @@ class Tile:
         xs, ys = self.elements(left, self.row, depth), self.elements(right, self.column, depth)
         for row, x in zip(self.sums, xs):
             for total, y in zip(row, ys):
-                total.value = self.k.fma(x, y, total.value)
+                total.value = self.k.fma(x, y, total.value) if x.is_float else x * y + total.value
 
     def elements(self, shared: Ptr, place: Val, depth: Val | int) -> list[Val]:
         """What a thread multiplies: one element for each of its rows or columns."""
@@ -112,7 +112,7 @@ class Side:
         """A thread's elements of the step that begins at `first`; where only so many products are `there`, then 0."""
         if there is None:
             return [at(first).load() for at in self.addresses]
-        found = [self.k.slot(0.0, self.tile.dtype) for _ in self.addresses]
+        found = [self.k.slot(0, self.tile.dtype) for _ in self.addresses]
         for slot, at, depth in zip(found, self.addresses, self.depths):
             with self.k.if_(depth < there):
                 slot.value = at(first).load()

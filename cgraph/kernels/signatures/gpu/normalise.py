@@ -1,6 +1,7 @@
 """Normalisation of rows that lie side by side, by teams of threads."""
 
 from cgraph.kernels.signature import Signature
+from cgraph.kernels.signatures.normalise import CHANNELS as BY_TASKS
 
 # a task: as many rows as a block has teams, of segments times `length` elements; scales as in `normalise.rows`
 TEAMS = Signature(
@@ -11,3 +12,6 @@ TEAMS = Signature(
         "x": "dtype*", "out": "dtype*", "scale": "dtype*", "shift": "dtype*", "epsilon": "f8",
     },
 )  # fmt: skip
+
+# a thread: one of `count` elements
+CHANNELS = Signature("gpu.normalise.channels", BY_TASKS.params, {"count": "i8", **BY_TASKS.args})

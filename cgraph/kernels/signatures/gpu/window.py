@@ -1,4 +1,4 @@
-"""Windows over images in blocks of threads: pools and depthwise convolution; strides in elements."""
+"""Pools, their gradient, depthwise convolution and resizing in blocks of threads; strides in elements."""
 
 from cgraph.kernels.signature import Args, Signature
 from cgraph.kernels.signatures.activation import ACTIVATION
@@ -31,3 +31,34 @@ DEPTHWISE = Signature(
         **RESULT, **ACTIVATION,
     },
 )  # fmt: skip
+
+# places of largest elements: tables and `taps` as in `pool_places`
+PLACES = Signature(
+    "gpu.window.places",
+    ("dtype",),
+    {
+        "row_table": "i8*", "column_table": "i8*", "taps": "i8",
+        "x": "dtype*", "x_image": "i8", "x_plane": "i8", "tap_row": "i8", "tap_column": "i8",
+        **RESULT, "out": "i4*",
+    },
+)  # fmt: skip
+
+# a pixel of the images: the sum of `g` over the windows, p_rows by p_columns with r by s taps, whose place it is
+SPREAD = Signature(
+    "gpu.window.spread",
+    ("dtype",),
+    {
+        "p": "i4*", "p_image": "i8", "p_plane": "i8", "p_row": "i8", "p_column": "i8",
+        "g": "dtype*", "g_image": "i8", "g_plane": "i8", "g_row": "i8", "g_column": "i8",
+        "p_rows": "i8", "p_columns": "i8", "r": "i8", "s": "i8",
+        "down": "i8", "across": "i8", "top": "i8", "left": "i8", "tall": "i8", "wide": "i8",
+        **RESULT,
+    },
+)  # fmt: skip
+
+# tables and weights as in `resize`
+SOURCE: Args = {"row_table": "i8*", "column_table": "i8*", "x": "dtype*", "x_image": "i8", "x_plane": "i8"}
+NEAREST = Signature("gpu.window.nearest", ("dtype",), {**SOURCE, **RESULT})
+LINEAR = Signature(
+    "gpu.window.linear", ("dtype",), {**SOURCE, "row_weights": "dtype*", "column_weights": "dtype*", **RESULT}
+)
