@@ -4,6 +4,7 @@ python -m benchmarks.quantised [networks] [u8s8|s8s8] [1|2]
 python -m benchmarks.quantised processor [networks] [u8s8|s8s8]     the same by processor time, on a loaded machine
 python -m benchmarks.quantised products     products of matrices beside the peak of one thread
 python -m benchmarks.quantised dynamic      a GPT of onnxruntime's dynamic quantiser, by processor time of one thread
+python -m benchmarks.quantised encoder      blocks of attention of its static quantiser, the same
 python -m benchmarks.quantised nibbles      products with weights of 4 bits, the same
 """
 
@@ -17,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import nn
-from benchmarks import networks
+from benchmarks import networks, sequences
 from benchmarks.peak import peak_of_bytes
 from benchmarks.prepared import aligned, alternate, workspace
 from benchmarks.prepared import prepare as prepare_calls
@@ -44,10 +45,10 @@ ENGINES = ("cgraph", "onnxruntime", "float")
 class Pictures:
     """What onnxruntime's calibration reads: random pictures. Changes: each is given once."""
 
-    def __init__(self, image: np.ndarray) -> None:
+    def __init__(self, image: np.ndarray, name: str = "image") -> None:
         rng = np.random.default_rng(2)
         drawn = (rng.standard_normal(image.shape, np.float32) for _ in range(SAMPLES))
-        self.left: Iterator[dict] = ({"image": x} for x in drawn)
+        self.left: Iterator[dict] = ({name: x} for x in drawn)
 
     def get_next(self) -> dict | None:
         return next(self.left, None)
@@ -55,16 +56,21 @@ class Pictures:
 
 def quantised(case: str) -> Path:
     """A network's file with quantized values (QDQ, filters by channel), written once."""
-    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
-    from onnxruntime.quantization.shape_inference import quant_pre_process
-
     name, form = case.split()
     path = networks.FOLDER / f"{name}_{form}.onnx"
     if path.exists():
         return path
     pictures = Pictures(networks.image_of(networks.NETWORKS[name](None)))
+    return written(networks.exported(name), path, pictures, form)
+
+
+def written(plain: Path, path: Path, pictures: Pictures, form: str) -> Path:
+    """A float file with quantized values."""
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
     ready, temporary = path.with_suffix(f".ready{os.getpid()}"), path.with_suffix(f".{os.getpid()}")
-    quant_pre_process(str(networks.exported(name)), str(ready), skip_symbolic_shape=True)
+    quant_pre_process(str(plain), str(ready), skip_symbolic_shape=True)
     images = QuantType.QUInt8 if form == "u8s8" else QuantType.QInt8
     kinds = {"activation_type": images, "weight_type": QuantType.QInt8, "per_channel": True}
     quantize_static(str(ready), str(temporary), pictures, quant_format=QuantFormat.QDQ, **kinds)
@@ -144,6 +150,20 @@ def dynamic() -> None:
         show(f"{count} tokens", runs | {"onnxruntime": session_run(str(small), tokens=value)})
 
 
+def encoder() -> None:
+    """6 blocks of 384 with 128 tokens that all see one another."""
+    networks.FOLDER.mkdir(parents=True, exist_ok=True)
+    for form in FORMS:
+        outputs, inputs, (value,) = sequences.encoder(6, 384)
+        plain = networks.FOLDER / "encoder.onnx"
+        save(plain, outputs, inputs)
+        small = written(plain, networks.FOLDER / f"encoder_{form}.onnx", Pictures(value, inputs[0].name), form)
+        functions = {"ours": load(small).compile(threads=1), "our floats": load(plain).compile(threads=1)}
+        runs: dict[str, networks.Run] = {name: partial(function, value) for name, function in functions.items()}
+        runs["onnxruntime"] = session_run(str(small), **{inputs[0].name: value})
+        show(f"encoder {form}", runs)
+
+
 def nibbles() -> None:
     """Rows times 4096 x 4096 weights of 4 bits in blocks of 32."""
     from onnx import helper, numpy_helper
@@ -208,7 +228,7 @@ def text(row: Row) -> str:
 
 
 def main(words: list[str]) -> None:
-    for name, run in {"products": products, "dynamic": dynamic, "nibbles": nibbles}.items():
+    for name, run in {"products": products, "dynamic": dynamic, "encoder": encoder, "nibbles": nibbles}.items():
         if name in words:
             run()
             return

@@ -48,7 +48,7 @@ def compile(
         engine: ``cpu``, ``cuda``, ``cuda-sim`` (a simulated GPU), ``reference`` (NumPy, unplanned), or an engine
         threads: 0 is all the cores this process may use; any number gives the same bits
         options: memory, order, changing, budget, passes, winograd, freeze, recompute, bands, restructure, weights,
-            rows: see `cgraph.request.Options`
+            weights_dtype, precision, rows: see `cgraph.request.Options`
     Raises
         GraphError: no outputs; an input or the target of an update is no Var; a name that there is not
         ShapeError: an update's node and Var differ

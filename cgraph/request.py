@@ -63,6 +63,8 @@ class Options(Record):
             docs/weights.md
         weights_dtype: ``float16`` or ``bfloat16``: round the large constants that convolutions and products read, and
             hold them so, in half the bytes; computed in float32. See docs/half.md
+        precision: ``bf16``: convolutions and products by constants round what they multiply to bfloat16, and add it up
+            in float32: faster where the processor has an instruction for it. See docs/half.md
         rows: inputs and outputs, images ``[n, c, h, w]``, that come and go by rows, so that they are never whole in
             memory: the same bits. See docs/memory.md
     """
@@ -80,6 +82,12 @@ class Options(Record):
     weights: StreamedWeights | None = None
     rows: Sequence[Node] = ()
     weights_dtype: str | None = None
+    precision: str | None = None
+
+    @property
+    def in_pairs(self) -> bool:
+        """Products are of bfloat16 numbers."""
+        return self.precision is not None
 
     @property
     def held(self) -> np.dtype | None:
@@ -97,4 +105,6 @@ def options_of(chosen: dict[str, Any]) -> Options:
         raise GraphError(f"weights takes StreamedWeights(path), not {found.weights!r:.60}")
     if found.held not in (None, *HALVES):
         raise GraphError(f"weights_dtype takes float16 or bfloat16, not {found.weights_dtype!r:.60}")
+    if found.precision not in (None, "bf16"):
+        raise GraphError(f"precision takes bf16, or None for float32, not {found.precision!r:.60}")
     return found

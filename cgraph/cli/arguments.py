@@ -32,17 +32,20 @@ def add_memory(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", default="auto", metavar="STRATEGY", help="plan by this strategy")
 
 
-def add_weights_dtype(parser: argparse.ArgumentParser) -> None:
+def add_half(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--weights-dtype",
         choices=("float16", "bfloat16"),
         help="round large weights to half precision and hold them so: half the bytes, computed in float32",
     )
+    parser.add_argument(
+        "--precision", choices=("bf16",), help="round what convolutions and products multiply to bfloat16: faster"
+    )
 
 
-def held(args: argparse.Namespace) -> dict[str, Any]:
-    """The option of `compile` for weights in half precision; none where it was not asked for."""
-    return {"weights_dtype": args.weights_dtype} if args.weights_dtype else {}
+def half(args: argparse.Namespace) -> dict[str, Any]:
+    """The options of `compile` for half precision that were asked for."""
+    return {name: getattr(args, name) for name in ("weights_dtype", "precision") if getattr(args, name)}
 
 
 def add_budget(parser: argparse.ArgumentParser) -> None:

@@ -12,6 +12,7 @@ from cgraph.cli.curve import curve_lines, curve_of
 from cgraph.cli.model import model_from
 from cgraph.cli.model_arguments import add_model, constants_of
 from cgraph.cli.paper import paper_lines
+from cgraph.cli.precisions import precision_lines
 from cgraph.cli.stream import add_stream, stream_options
 from cgraph.engine.cpu.ring import stays_in_memory
 from cgraph.errors import BudgetError, FormatError, bytes_text
@@ -54,6 +55,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--paper", action="store_true", help="say instead what computing the peak in patches would save (DATE 2021)"
     )
+    parser.add_argument("--precisions", action="store_true", help="bytes in float32, bfloat16 and int8 side by side")
     parser.add_argument("--svg", type=Path, metavar="OUT", help="draw the smallest plan")
     parser.add_argument("--save", type=Path, metavar="OUT.json", help="keep the smallest plan")
     parser.add_argument("--json", action="store_true", help="print the smallest plan as JSON, and no table")
@@ -67,6 +69,10 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.stream:
         return stream(args)
+    if args.precisions:
+        model = model_from(args)
+        print("\n".join(precision_lines(model, constants_of(args, model.inputs), args.model)))
+        return 0
     if args.output and (is_problem(args) or args.output.suffix.lower() != ".svg"):
         raise FormatError(f"{args.output}: a curve is drawn of a model, as .svg")
     problem, shown = _read(args)

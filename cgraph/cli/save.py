@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from cgraph.cli.arguments import add_budget, add_memory, add_weights_dtype, held
+from cgraph.cli.arguments import add_budget, add_half, add_memory, half
 from cgraph.cli.model import model_from
 from cgraph.cli.model_arguments import add_model
 from cgraph.engine.cpu.engine import CpuEngine
@@ -32,14 +32,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--graph", action="store_true", help="with the graph, for other versions and processors")
     add_budget(parser)
     add_memory(parser)
-    add_weights_dtype(parser)
+    add_half(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Compile for each target, write the folder, and say what is in it."""
     model = model_from(args, invent=False)
-    options = {"memory": args.memory, "budget": args.budget} | held(args)
+    options = {"memory": args.memory, "budget": args.budget} | half(args)
     wanted = dict.fromkeys(args.target or ["host"])
     first, *others = (model.compiled(engine=CpuEngine(target), **options) for target in wanted)
     graph = serialised(model.outputs, model.inputs, model.names) if args.graph else None

@@ -21,6 +21,8 @@ class Target(Record):
         fma: fused multiply-add is one instruction; without it the emitters multiply, then add
         dot: how four products of bytes are added up: ``vnni`` in one instruction, ``pairs`` by sums of two products of
             16 bits, ``plain`` by whole numbers
+        bf16: two products of bfloat16 numbers are added up by one instruction
+        vbmi: bytes are picked from 128 others by one instruction
     """
 
     name: str
@@ -30,6 +32,8 @@ class Target(Record):
     registers: int
     fma: bool
     dot: str = "plain"
+    bf16: bool = False
+    vbmi: bool = False
 
     @property
     def is_gpu(self) -> bool:
@@ -85,7 +89,8 @@ def host_target() -> Target:
         return Target("portable", x.cpu, x.features, 4, 32, True)
     if x.has("avx512f", "avx512bw", "avx512dq", "avx512vl"):
         dot = "vnni" if x.has("avx512vnni") else "pairs"
-        return Target("avx512", x.cpu, f"{x.features},-prefer-256-bit", 16, 32, True, dot)
+        more = x.has("avx512bf16"), x.has("avx512vbmi")
+        return Target("avx512", x.cpu, f"{x.features},-prefer-256-bit", 16, 32, True, dot, *more)
     if x.has("avx2", "fma"):
         return replace(AVX2, features=f"{_AVX2},+avxvnni", dot="vnni") if x.has("avxvnni") else AVX2
     return PORTABLE

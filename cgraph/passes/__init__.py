@@ -36,15 +36,17 @@ def prepared(
     winograd: bool,
     keep: Keep = in_place,
     held: np.dtype | None = None,
+    pairs: bool = False,
 ) -> tuple[Node, ...]:
     """The whole way for the CPU; without passes, ops on bytes are spelled out and constants made readable, no more.
 
     `keep`: where packed constants go. `held`: the dtype to which large weights are rounded, in which they are held.
+    `pairs`: what convolutions and products multiply is rounded to bfloat16.
     """
     roots = integers(roots) if passes and not target.is_gpu else spell_bytes(roots)
     if passes:
         roots = rewritten(roots)
-        roots = lowered(roots if held is None else hold_weights(roots, held), target, winograd, keep)
+        roots = lowered(roots if held is None else hold_weights(roots, held), target, winograd, keep, pairs)
     return align_constants(roots, keep)
 
 
@@ -55,7 +57,9 @@ def rewritten(roots: tuple[Node, ...]) -> tuple[Node, ...]:
     return roots
 
 
-def lowered(roots: tuple[Node, ...], target: Target, winograd: bool, keep: Keep = in_place) -> tuple[Node, ...]:
+def lowered(
+    roots: tuple[Node, ...], target: Target, winograd: bool, keep: Keep = in_place, pairs: bool = False
+) -> tuple[Node, ...]:
     """Physical layouts for one target, then what joins physical ops."""
-    roots = pack_matmul(lower_cpu(roots, target, winograd, keep), target, keep)
+    roots = pack_matmul(lower_cpu(roots, target, winograd, keep, pairs), target, keep, pairs)
     return fuse_stencils(fuse_reductions(roots), target)

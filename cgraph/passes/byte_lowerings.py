@@ -12,6 +12,7 @@ from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
 from cgraph.ops.physical.integer import IntegerConv, LanedIntegerConv, LanedPixelSum, pack_bytes
+from cgraph.ops.physical.lanes import ClearFrame
 from cgraph.ops.shape import BroadcastTo, reshape
 from cgraph.ops.slicing import Slice
 from cgraph.passes.conv_layer import PLAIN_CHANNELS
@@ -66,6 +67,15 @@ def byte_sum(b: Builder, node: Node) -> Node:
     total = apply(LanedPixelSum(form), b.laned(node.operands[0]))
     flat = reshape(total, (form.n, -1))
     return reshape(apply(Slice((0, 0), (1, 1), (form.n, form.c)), flat), node.shape)
+
+
+def byte_table(b: Builder, node: Node) -> Node:
+    """A table's bytes in lanes; where it makes other bytes of the frame, that is filled again."""
+    x, table = node.operands
+    form, before = b.forms[node], b.forms[x].fill
+    made = apply(node.op, b.in_form(x, replace(form, fill=before)), b.plain(table))
+    keeps = form.halo == NO_HALO or table.op.array[before] == form.fill  # type: ignore[attr-defined]
+    return made if keeps else apply(ClearFrame(form), made)
 
 
 def is_of_bytes(node: Node) -> bool:

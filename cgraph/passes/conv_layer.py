@@ -3,6 +3,7 @@
 from cgraph.ir.graph import Node
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.conv_transpose import TransposedShape
+from cgraph.kernels.calls.depthwise import is_depthwise
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.target import Target
@@ -69,6 +70,11 @@ def epilogue_halo(node: Node, target: Target) -> Halo:
 def filter_grad_halo(node: Node, target: Target) -> Halo:
     """The frame that a ConvFilters reads around its images."""
     return gradient_layer_of(node, target, False).window.halo(*node.operands[0].shape[2:])
+
+
+def takes_pairs(shape: ConvShape) -> bool:
+    """The layer multiplies pairs of bfloat16 numbers when asked to: neighbouring channels of floats in lanes."""
+    return shape.dtype == "f4" and not shape.is_plain and not is_depthwise(shape)
 
 
 def reads_plain(node: Node) -> bool:

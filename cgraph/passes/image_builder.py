@@ -21,10 +21,13 @@ class Builder:
         target: for which kernels
         winograd: allow it where it is faster
         keep: where packed filters go
+        pairs: convolutions multiply bfloat16 numbers where they can
     """
 
-    def __init__(self, forms: dict[Node, Form], target: Target, winograd: bool, keep: Keep) -> None:
-        self.forms, self.target, self.winograd, self.keep = forms, target, winograd, keep
+    def __init__(
+        self, forms: dict[Node, Form], target: Target, winograd: bool, keep: Keep, pairs: bool = False
+    ) -> None:
+        self.forms, self.target, self.winograd, self.keep, self.pairs = forms, target, winograd, keep, pairs
         self._plain: dict[Node, Node] = {}
         self._laned: dict[Node, Node] = {}
         self._packed: dict[Hashable, Node] = {}

@@ -39,13 +39,22 @@ from cgraph.ops.physical.lanes import (
     PlainRoiAlign,
     ToLanes,
 )
+from cgraph.ops.physical.table import ByteTable
 from cgraph.ops.pool import MaxPool, MaxPoolPlaces, Pool, SpreadToPlaces
 from cgraph.ops.reduce import Sum
 from cgraph.ops.regions import RoiAlign, RoiAlignGrad
 from cgraph.ops.resize import Resize
 from cgraph.ops.shape import BroadcastTo, broadcast_to, reshape
 from cgraph.ops.slicing import Slice
-from cgraph.passes.byte_lowerings import byte_convolution, byte_fill, byte_halo, byte_sum, is_of_bytes, keeps_fill
+from cgraph.passes.byte_lowerings import (
+    byte_convolution,
+    byte_fill,
+    byte_halo,
+    byte_sum,
+    byte_table,
+    is_of_bytes,
+    keeps_fill,
+)
 from cgraph.passes.conv_layer import (
     PLAIN_CHANNELS,
     epilogue_halo,
@@ -55,6 +64,7 @@ from cgraph.passes.conv_layer import (
     is_transposed,
     layer_of,
     reads_plain,
+    takes_pairs,
     transposed_of,
 )
 from cgraph.passes.fold_constants import held_by
@@ -188,6 +198,10 @@ def every_operand(node: Node, seen: Seen) -> Sequence[Node]:
     return node.operands
 
 
+def first_operand(node: Node, seen: Seen) -> Sequence[Node]:
+    return node.operands[:1]
+
+
 def residuals(node: Node, seen: Seen) -> Sequence[Node]:
     """The residual, when it may be overwritten: nobody else reads it."""
     op = node.op
@@ -210,10 +224,12 @@ def direct(b: Builder, node: Node) -> Node:
     shape = layer_of(node, b.target, plain)
     source = None if plain else b.form_of(x, shape.window.halo(*x.shape[2:]))
     given = held_by(node.operands[1])
-    tile = winograd_rule(shape, x.shape[0]) if b.winograd and given is not None and given.dtype == x.dtype else 0
+    pairs = b.pairs and given is not None and takes_pairs(shape)
+    is_float = b.winograd and given is not None and given.dtype == x.dtype and not pairs
+    tile = winograd_rule(shape, x.shape[0]) if is_float else 0
     if given is not None:
-        key = node.operands[1], scale, tile, panel_of(shape, x.shape[0], tile), shape.groups, shape.is_plain
-        pack = partial(pack_filters, shape, x.shape[0], tile, given, array_of(scale))
+        key = node.operands[1], scale, tile, panel_of(shape, x.shape[0], tile), shape.groups, shape.is_plain, pairs
+        pack = partial(pack_filters, shape, x.shape[0], tile, given, array_of(scale), pairs)
         filters = b.packed(key, pack)
     else:
         filters = apply(PackFilters(shape), b.plain(node.operands[1]))
@@ -223,7 +239,7 @@ def direct(b: Builder, node: Node) -> Node:
     if residual is not None:
         kept = b.forms.get(residual, replace(result, halo=NO_HALO))
         operands.append(b.in_form(residual, kept))
-    return apply(LanedConv(shape, tile, x.shape[0], source, result, kept, op.activation), *operands)
+    return apply(LanedConv(shape, tile, x.shape[0], source, result, kept, op.activation, pairs), *operands)
 
 
 def transposed(b: Builder, node: Node) -> Node:
@@ -350,6 +366,7 @@ def array_of(node: Node | None) -> np.ndarray | None:
 LOWERINGS: dict[type[Op], Lowering] = {
     IntegerConv: Lowering(always, byte_convolution, halo=byte_halo, alike=residuals, fill=byte_fill),
     PixelSum: Lowering(reads_blocks, byte_sum, laned=False),
+    ByteTable: Lowering(reads_blocks, byte_table, alike=first_operand),
     ConvEpilogue: Lowering(always, convolution, halo=epilogue_halo, alike=residuals),
     ConvFilters: Lowering(is_served, filter_grad, laned=False, halo=filter_grad_halo),
     MaxPool: Lowering(pools_images, pooled),

@@ -27,20 +27,25 @@ from cgraph.ops.join import Concat, concat
 from cgraph.ops.leaf import Const
 from cgraph.ops.linear import Matmul
 from cgraph.ops.pad import Pad
-from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul, PixelSum
+from cgraph.ops.physical.integer import ByteMatmul, IntegerConv, IntegerMatmul, PixelSum
+from cgraph.ops.physical.table import ByteTable
 from cgraph.ops.pool import MaxPool
 from cgraph.ops.quantise import Dequantize, Quantize, dequantize, quantize
 from cgraph.ops.shape import Reshape, Transpose, reshape
 from cgraph.ops.slicing import Slice
+from cgraph.ops.take import Take
+from cgraph.passes.byte_tables import table_of, table_taken
 from cgraph.passes.quantised import (
     SIGN,
     Bounds,
+    Pair,
     Product,
     Scale,
     Sums,
     bounds_of,
     dequantized,
     mean_of,
+    pair_of,
     product_of,
     scale_of,
     sums_of,
@@ -58,10 +63,10 @@ def integers(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
     Runs before constants are folded, which would make floats of filters. Not taken: scales or zero points that are no
     constants, one for each channel of an image; filters with a zero point; a bias with a scale of its own; sums
-    whose two sides are computed.
+    of int32 whose two sides are computed.
     """
     graph = Roots.of(outputs)
-    if not graph.has(Dequantize, Matmul) or not any(map(may_be_taken, graph.order)):
+    if not graph.has(Dequantize, Matmul, Take) or not any(map(may_be_taken, graph.order)):
         return outputs
     seen, made = Seen(graph, {node: i for i, node in enumerate(graph.order)}), Made()
     for node in located(graph.order):
@@ -71,7 +76,8 @@ def integers(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
 def may_be_taken(node: Node) -> bool:
     """Where no node is such a one, there is nothing to do."""
-    return isinstance(node.op, Dequantize) or (isinstance(node.op, Matmul) and node.dtype == np.int32)
+    is_product = isinstance(node.op, Matmul) and node.dtype == np.int32
+    return isinstance(node.op, Dequantize) or is_product or table_taken(node) is not None
 
 
 class Seen(Record, eq=False):
@@ -125,13 +131,17 @@ def changed(node: Node, seen: Seen, made: Made) -> Node:
     """The new node of an old one."""
     if isinstance(node.op, Quantize) and (scale := scale_of(node)):
         return quantized(node, scale, seen, made)
+    if taken := table_taken(node):
+        return looked_up(made.nodes[taken[0]], taken[1])
     if isinstance(node.op, Dequantize) and (x := dequantized(node)):
         return dequantize(made.bytes(x.node), np.float32(x.scale.scale), np.uint8(x.scale.zero))
     if isinstance(node.op, MOVES) and node.dtype == np.int8:
         return apply(node.op, made.bytes(node.operands[0]))
-    product = product_of(node, seen.is_inner)
+    product, pair = product_of(node, seen.is_inner), pair_of(node)
     if product:
         return computed(product, Result("f4"), product.factor, made)
+    if pair:
+        return multiplied(pair, Result("f4"), pair.scale, made)
     found = sums_of(node)
     if found:
         return summed(found, made)
@@ -145,6 +155,9 @@ def quantized(node: Node, scale: Scale, seen: Seen, made: Made) -> Node:
         found = rule(inside, scale, bounds, seen, made)
         if found is not None:
             return found
+    chain = table_of(node, seen.place)
+    if chain is not None:
+        return looked_up(made.bytes(chain[0]), chain[1])
     return quantize(made.nodes[node.operands[0]], np.float32(scale.scale), np.uint8(scale.zero))
 
 
@@ -157,6 +170,14 @@ def from_product(node: Node, scale: Scale, bounds: Bounds, seen: Seen, made: Mad
     if product is None:
         return None
     return computed(product, Result("u1", scale.zero, *bounds), product.factor / np.float32(scale.scale), made)
+
+
+def from_pair(node: Node, scale: Scale, bounds: Bounds, seen: Seen, made: Made) -> Node | None:
+    """q(bounds(dq @ dq)), of two computed values"""
+    pair = pair_of(node) if seen.is_inner(node) else None
+    if pair is None:
+        return None
+    return multiplied(pair, Result("u1", scale.zero, *bounds), pair.scale / np.float32(scale.scale), made)
 
 
 def from_sum(node: Node, scale: Scale, bounds: Bounds, seen: Seen, made: Made) -> Node | None:
@@ -203,7 +224,7 @@ def from_mean(node: Node, scale: Scale, bounds: Bounds, seen: Seen, made: Made) 
 
 
 Rule = Callable[[Node, Scale, Bounds, Seen, Made], Node | None]
-RULES: Sequence[Rule] = (from_product, from_sum, from_concat, from_move, from_mean)
+RULES: Sequence[Rule] = (from_product, from_pair, from_sum, from_concat, from_move, from_mean)
 
 
 # -- what they are made of ---------------------------------------------------------------------------------------------
@@ -217,6 +238,12 @@ def computed(product: Product, result: Result, factor: np.ndarray, made: Made, *
     if isinstance(op, Conv2d):
         return apply(IntegerConv(op, zero, result), x, filters, *numbers, *residual)
     return apply(IntegerMatmul(zero, result), x, filters, *numbers)
+
+
+def multiplied(pair: Pair, result: Result, factor: np.floating, made: Made) -> Node:
+    """A product of two values as one op on bytes."""
+    zeros = pair.x.scale.zero, pair.y.scale.zero
+    return apply(ByteMatmul(zeros, float(factor), result), made.bytes(pair.x.node), made.bytes(pair.y.node))
 
 
 def summed(found: Sums, made: Made) -> Node:
@@ -263,5 +290,11 @@ def rescaled(part: Node, scale: Scale, seen: Seen, made: Made) -> Node:
 
 def requantized(x: Node, before: Scale, after: Scale) -> Node:
     """Bytes with another scale."""
-    floats = dequantize(x, np.float32(before.scale), np.uint8(before.zero))
-    return quantize(floats, np.float32(after.scale), np.uint8(after.zero))
+    every = np.arange(2 * SIGN, dtype="uint8")
+    floats = Dequantize().meaning(every, np.float32(before.scale), np.uint8(before.zero))
+    return looked_up(x, Quantize(every.dtype).meaning(floats, np.float32(after.scale), np.uint8(after.zero)))
+
+
+def looked_up(x: Node, table: np.ndarray) -> Node:
+    """Bytes for bytes; those that stay are `x` itself."""
+    return x if (table == np.arange(len(table))).all() else apply(ByteTable(), x, Const(table, copy=False))

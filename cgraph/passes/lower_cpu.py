@@ -26,18 +26,21 @@ Rows = dict[Node, Lowering]
 
 
 @keeps_place
-def lower_cpu(outputs: tuple[Node, ...], target: Target, winograd: bool, keep: Keep = in_place) -> tuple[Node, ...]:
+def lower_cpu(
+    outputs: tuple[Node, ...], target: Target, winograd: bool, keep: Keep = in_place, pairs: bool = False
+) -> tuple[Node, ...]:
     """Replace what has a faster layout: same values up to rounding, more nodes, constants packed.
 
     May worsen: bytes, by unused lanes of odd channel counts, frames and workspaces; all of them are in the plan.
     `winograd=False` computes every convolution directly, which is the more exact. `keep`: where packed filters go.
+    `pairs`: convolutions round what they multiply to bfloat16, but for depthwise ones and those of few channels.
     """
     graph = Roots.of(outputs)
     seen, order = Seen(set(), graph, target, graph.has(TakeRows)), graph.order
     rows = lowered(order, seen)
     if not rows:
         return outputs
-    builder = Builder(forms_of(order, rows, seen), target, winograd, keep)
+    builder = Builder(forms_of(order, rows, seen), target, winograd, keep, pairs)
     for node in located(order):
         row = rows.get(node)
         made = row.build(builder, node) if row else remade(node, tuple(builder.plain(x) for x in node.operands))

@@ -16,18 +16,21 @@ from cgraph.ops.leaf import Const
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.integer import IntegerMatmul
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
+from cgraph.ops.physical.pairs import PairedMatmul, paired
 from cgraph.ops.shape import Transpose
 from cgraph.passes.fold_constants import held_by, source_of
 from cgraph.passes.pack_integers import packed_product
 
 
-def pack_matmul(outputs: tuple[Node, ...], target: Target, keep: Keep = in_place) -> tuple[Node, ...]:
+def pack_matmul(
+    outputs: tuple[Node, ...], target: Target, keep: Keep = in_place, pairs: bool = False
+) -> tuple[Node, ...]:
     """Products with a constant right side read it in panels: same values, no packing in every run.
 
     What is held in half precision stays so. May worsen: bytes kept for good, when the constant has other users. Not
     packed: floats for one row, columns that lie in one piece each, whose dot products stream them; whole numbers, which
     have no tiled kernel; constants that differ by batch; and for blocks of a GPU's threads, which read any order.
-    `keep`: where panels go.
+    `keep`: where panels go. `pairs`: both sides of a product of float32 are rounded to bfloat16.
     """
     if target.has_blocks:
         return outputs
@@ -37,10 +40,10 @@ def pack_matmul(outputs: tuple[Node, ...], target: Target, keep: Keep = in_place
 
     packed: dict[tuple, tuple[Node, GemmTile]] = {}  # products that read the same constant read the same panels
 
-    def panels_of(source: Node, y: np.ndarray, rows: int) -> tuple[Node, GemmTile]:
-        key = source, y.shape, rows
+    def panels_of(source: Node, y: np.ndarray, rows: int, in_pairs: bool) -> tuple[Node, GemmTile]:
+        key = source, y.shape, rows, in_pairs
         if key not in packed:
-            panels, tile = pack_b(target, y, rows)
+            panels, tile = pack_b(target, paired(y) if in_pairs else y, rows)
             packed[key] = Const(keep(panels), copy=False), tile
         return packed[key]
 
@@ -52,11 +55,15 @@ def pack_matmul(outputs: tuple[Node, ...], target: Target, keep: Keep = in_place
             return packed_product(node, operands, target)
         y = constant_matrix(operands[1])
         rows = prod(node.shape[:-1]) if y is not None else 0
-        if y is None or node.dtype.kind != "f" or node.size == 0 or len(y) == 0 or is_streamed(y, rows):
+        in_pairs = pairs and node.dtype == np.float32
+        if y is None or node.dtype.kind != "f" or node.size == 0 or len(y) == 0:
             return None
-        panels, tile = panels_of(source_of(operands[1]), y, rows)
+        if not in_pairs and is_streamed(y, rows):
+            return None
+        panels, tile = panels_of(source_of(operands[1]), y, rows, in_pairs)
         has_addend, activation = getattr(node.op, "has_addend", False), getattr(node.op, "activation", NONE)
-        op = PackedMatmul(*y.shape, tile, has_addend, activation)  # type: ignore[call-arg, misc]
+        kind = PairedMatmul if in_pairs else PackedMatmul
+        op = kind(*y.shape, tile, has_addend, activation)  # type: ignore[call-arg, misc]
         return apply(op, operands[0], panels, *operands[2:])
 
     return rebuild(graph, change)

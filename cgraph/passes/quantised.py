@@ -54,6 +54,18 @@ class Product(Record, eq=False):
     factor: np.ndarray
 
 
+class Pair(Record, eq=False):
+    """A product of two values of bytes: ``x @ y``."""
+
+    x: Bytes
+    y: Bytes
+
+    @property
+    def scale(self) -> np.float32:
+        """A sum times it is a float."""
+        return np.float32(self.x.scale.scale) * np.float32(self.y.scale.scale)
+
+
 class Sums(Record, eq=False):
     """A product of whole numbers ``(x - zero) @ y``.
 
@@ -161,6 +173,15 @@ def biased(node: Node, bias: Node | None) -> Product | None:
     if start is None or not (np.isfinite(factor) & (factor > 0)).all():
         return None
     return Product(node.op, x, filters, start, factor)
+
+
+def pair_of(node: Node) -> Pair | None:
+    """The product of bytes of two values, each with one scale, whose float32 value a node is."""
+    if not isinstance(node.op, Matmul) or node.dtype != np.float32 or node.size == 0 or node.operands[0].size == 0:
+        return None
+    x, y = map(dequantized, node.operands)
+    found = Pair(x, y) if x and y else None
+    return found if found and 0 < found.scale < np.inf else None
 
 
 def single_matrix(node: Node) -> Node:

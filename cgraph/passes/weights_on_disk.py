@@ -115,6 +115,7 @@ def is_laned(node: Node) -> bool:
     return (
         isinstance(op, LanedConv)
         and op.source is not None
+        and not op.pairs
         and op.shape.groups == 1
         and not is_depthwise(op.shape)
         and isinstance(node.operands[1].op, ConstOp)

@@ -61,6 +61,30 @@ def test_patches_around_the_peak_as_in_the_paper(capsys):
     assert ["3h,", "3w", "48.8", "25.7"] in rows
 
 
+def test_bytes_of_three_precisions_side_by_side(capsys):
+    assert main(["plan", "tests.cli.test_plan_file:product", "--precisions"]) == 0
+    head, *rows = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert head == ["arena", "constants", "together"]
+    found = {" ".join(row[:-3]): list(map(int, row[-3:])) for row in rows}
+    assert found.keys() == {"float32", "bfloat16 weights", "bf16 products", "int8"}
+    assert all(arena + constants == both for arena, constants, both in found.values())
+    weights = {name: constants for name, (_, constants, _) in found.items()}
+    assert weights["bfloat16 weights"] == weights["bf16 products"] == weights["float32"] / 2 == 2 * 256 * 256
+    assert weights["int8"] < 0.3 * weights["float32"]
+
+
+def test_precisions_of_what_is_compiled_or_quantised_are_not_known(capsys):
+    assert main(["plan", "tests.cli.test_plan_file:layers", "--precisions"]) == 2
+    assert "compiled already" in capsys.readouterr().err
+    assert main(["plan", "tests.cli.test_plan_file:chain", "--precisions"]) == 0
+    assert "there is no convolution of images and no product" in capsys.readouterr().out
+
+
+def product():
+    x = cg.Var((64, 256), name="x")
+    return cg.relu(x @ cg.Const(np.ones((256, 256), "float32")))
+
+
 def test_a_model_without_images_has_no_patches(capsys):
     assert main(["plan", "nn.models.no_such:model", "--paper"]) == 2
     assert main(["plan", "tests.cli.test_plan_file:chain", "--paper"]) == 2

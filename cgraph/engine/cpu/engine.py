@@ -53,7 +53,7 @@ class CpuEngine(Record):
     def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
         """All passes, then the layouts that this target's kernels are fastest on."""
         target, keep = target_named(self.target), keep_for(options)
-        return prepared(roots, target, options.passes, options.winograd, keep, options.held)
+        return prepared(roots, target, options.passes, options.winograd, keep, options.held, options.in_pairs)
 
     def plan(self, request: Request, options: Options) -> Compiled:
         """A plan for this target's workspaces, at multiples of a cache line; a warning when it cannot run here."""

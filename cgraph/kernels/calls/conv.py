@@ -13,9 +13,9 @@ from cgraph.kernels.calls.lowered import Lowered, chunk_of, table
 from cgraph.kernels.calls.plain import pad_plain_calls, padded_plain
 from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.kernel import Pointer, View, rooms
-from cgraph.kernels.signatures.conv import TILE
+from cgraph.kernels.signatures.conv import PAIRS, TILE
 from cgraph.kernels.target import Target
-from cgraph.record import Record
+from cgraph.record import Record, replace
 
 NEAR_BYTES = 300_000  # weights up to this size stay in L2 beside the tiles that read them
 NEAR_INPUT = 448 << 10  # input of a block of tiles: it stays in L2 while all panels pass over it
@@ -42,7 +42,7 @@ def conv_calls(
         weights: as `pack_conv` writes them; bias: as `pack_bias` writes it, or None
         residual: of the result's shape; it may be `out` itself when `conv_overwrites_residual`
         workspace: at least `conv_nbytes` bytes
-        held: as which dtype the weights lie in memory; that of the images by default
+        held: as which dtype the weights lie in memory; that of the images by default. As pairs, images are in bfloat16
     Raises
         ValueError: shapes disagree, the halo is too narrow, or a value shares a block of channels
     """
@@ -57,6 +57,7 @@ def conv_calls(
         source = plain_source(shape, x)
     else:
         source = laned_source(shape, x)
+        source = in_pairs(source) if held == PAIRS else source
     grid = Grid(*shape.result)
     if source.is_flat and shape.window.is_point and out.is_flat and (residual is None or residual.is_flat):
         grid = Grid(1, grid.rows * grid.columns)
@@ -110,6 +111,12 @@ def laned_source(shape: ConvShape, x: Laned) -> Source:
     return Source(at, x.n, x.image, row, step, table(offsets), panels, x.is_flat)
 
 
+def in_pairs(x: Source) -> Source:
+    """Images counted in pairs of channels."""
+    steps = {name: getattr(x, name) // 2 for name in ("image", "row", "step", "offsets", "panel_offsets")}
+    return replace(x, **steps)
+
+
 def plain_source(shape: ConvShape, x: View) -> Source:
     """A plain view ``[n, c, h, w]``, already padded, as operand of `shape`."""
     image, plane, row, pixel = (s // x.itemsize for s in x.strides)
@@ -135,24 +142,25 @@ def tile_calls(conv: Direct, weights_step: int = 0, held: str | None = None, wor
     blocks = in_blocks(shape.target, "conv", conv, workspace) if not weights_step else None
     if blocks is not None:
         return blocks
-    weights_nbytes = shape.weights_nbytes * (source.n if weights_step else 1)
-    t, held = tiling_of(shape, grid, source.n, weights_nbytes), held or shape.dtype
+    each = 2 if held == PAIRS else 1  # channels
+    weights_nbytes = shape.weights_nbytes * (source.n if weights_step else 1) // each
+    t, held, unroll = tiling_of(shape, grid, source.n, weights_nbytes), held or shape.dtype, shape.unroll // each
     pixels, tile_blocks = t.pixels, -(-t.tiles // t.block)
     turns, by_block = (source.n, 1) if weights_step and t.is_banded else (tile_blocks, 0)
     ahead = lines_ahead(t.block) if weights_nbytes >= NEAR_BYTES else 0
-    touch = len(shape.steps) * shape.unroll <= SHORT_REDUCTION
+    touch = len(shape.steps) * unroll <= SHORT_REDUCTION
     early = EARLY if shape.window.taps == 1 and not shape.is_plain and not shape.target.is_gpu else 0
     offsets = reaching(source.offsets, early, pixels * source.step)
     zeros = np.zeros(shape.panels * shape.panel_channels, np.dtype(shape.dtype))
     r = conv.residual or out
     tasks = source.n * tile_blocks * t.block * shape.panels
-    chunk = chunk_of(tasks, tile_ns(shape.target, pixels * shape.vectors * len(shape.steps) * shape.unroll))
+    chunk = chunk_of(tasks, tile_ns(shape.target, pixels * shape.vectors * len(shape.steps) * unroll))
     call = TILE.call(
-        (shape.dtype, pixels, shape.vectors, shape.unroll, source.step, out.step, ahead, touch, early, held),
+        (shape.dtype, pixels, shape.vectors, unroll, source.step, out.step, ahead, touch, early, held),
         tasks, chunk,
         offsets=Pointer(offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
         x=source.at, x_image=source.image, x_row=source.row,
-        w=conv.weights, w_image=weights_step, w_panel=shape.panel_weights, bias=conv.bias or Pointer(zeros),
+        w=conv.weights, w_image=weights_step, w_panel=shape.panel_weights // each, bias=conv.bias or Pointer(zeros),
         residual=conv.residual.at if conv.residual else None, r_image=r.image, r_plane=r.plane, r_row=r.row,
         out=out.at, o_image=out.image, o_plane=out.plane, o_row=out.row,
         columns=grid.columns, across=t.across, tiles=t.tiles, block=t.block, panels=shape.panels,

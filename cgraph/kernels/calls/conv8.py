@@ -93,6 +93,22 @@ class Rows(Record):
     step: int
 
 
+class Sides(Record):
+    """What images have of their own, as the right sides of products of two computed matrices.
+
+    Fields
+        weights, starts: elements from those of an image to the next
+        terms: int32 for each pixel of each image, added to its sums, or None
+    """
+
+    weights: int = 0
+    starts: int = 0
+    terms: Pointer | None = None
+
+
+SHARED = Sides()
+
+
 def conv8_calls(
     shape: ByteShape,
     out: Laned | Rows,
@@ -102,6 +118,7 @@ def conv8_calls(
     scale: Pointer,
     result: Result,
     residual: Laned | None = None,
+    sides: Sides = SHARED,
 ) -> Lowered:
     """``result(sums of x * weights + bias)``
 
@@ -110,6 +127,7 @@ def conv8_calls(
         weights: as `pack_conv8` writes them; bias: int32, scale: float32, up to the last panel's end; scales of a
             `fixed` result are two rows of int32
         residual: of the result's form; it may be `out` where `conv_overwrites_residual`
+        sides: what differs from image to image; terms are those of pixels in one row
     Raises
         ValueError: shapes disagree, or the halo is too narrow
     """
@@ -134,12 +152,13 @@ def conv8_calls(
     call = TILE.call(
         (
             t.pixels, shape.vectors, shape.unroll, source.step, result.dtype, result.fixed, result.join is not None,
-            is_rows, ahead,
+            is_rows, sides.terms is not None, ahead,
         ),
         tasks, chunk,
         offsets=Pointer(source.offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
         x=source.at, x_image=source.image, x_row=source.row,
-        w=weights, w_panel=shape.panel_weights, bias=bias, scale=scale, shifts=shape.panels * shape.panel_channels,
+        w=weights, w_image=sides.weights, w_panel=shape.panel_weights,
+        bias=bias, b_image=sides.starts, terms=sides.terms, scale=scale, shifts=shape.panels * shape.panel_channels,
         channels=shape.k, columns=grid.columns, across=t.across, tiles=t.tiles, block=t.block, panels=shape.panels,
         turns=blocks, by_block=0, **places, **join_args(result), **residual_args(residual),
     )  # fmt: skip

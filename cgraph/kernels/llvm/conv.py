@@ -11,7 +11,9 @@ from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.epilogue import Activation
 from cgraph.kernels.llvm.flow import changed_if, divided, each_task, fold, prefetch
 from cgraph.kernels.llvm.multiply import first_sums, multiply_add
+from cgraph.kernels.llvm.pairs import add_pairs
 from cgraph.kernels.llvm.values import Ptr, Val
+from cgraph.kernels.signatures.conv import PAIRS
 from cgraph.record import Record
 
 
@@ -26,7 +28,7 @@ class Tile(Record):
         ahead: cache lines of the next panel of weights asked for in each step, 0 when they lie near
         touch: ask for the lines of `out` and `residual` before the reduction, which is too short to hide them
         early: steps before a pixel is read that its line is asked for, 0 when it lies in L1
-        held: as which dtype the weights lie in memory
+        held: as which dtype the weights lie in memory; as pairs of bfloat16 numbers, so do the images
     """
 
     dtype: str
@@ -103,17 +105,18 @@ def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond
     """The sums of one tile over all steps of the offset table."""
     lanes = k.target.lanes_of(p.dtype)
     bias = a.bias + panel * (p.vectors * lanes)
+    add = add_pairs if p.held == PAIRS else multiply_add
     sums = first_sums([bias.load(v * lanes, lanes) for v in range(p.vectors)], p.pixels)
     with fold(k, 0, a.steps, [w, beyond, *sums]) as s:
         w, beyond, *sums = s.values
-        at = x + a.offsets.load(s.i)
+        at = (x + a.offsets.load(s.i)).as_dtype(PAIRS if p.held == PAIRS else p.dtype)
         if p.early:
             ask_early(k, p, x + a.offsets.load(s.i + p.early), s.i)
         for i in range(p.ahead):
             prefetch(k, beyond + i * p.held_line, locality=2)
         for u in range(p.unroll):
             weights = [w.load((u * p.vectors + v) * lanes, lanes) for v in range(p.vectors)]
-            sums = multiply_add(k, sums, [at.load(q * p.x_step + u) for q in range(p.pixels)], weights)
+            sums = add(k, sums, [at.load(q * p.x_step + u) for q in range(p.pixels)], weights)
         s.next = [w + p.unroll * p.vectors * lanes, beyond + p.ahead * p.held_line, *sums]
     return s.values[2:]
 

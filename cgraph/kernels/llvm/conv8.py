@@ -29,6 +29,7 @@ class Tile(Record):
         fixed: how a sum times its scale is rounded as a whole number, ``once`` or ``twice``; empty for floats
         joins: a byte is made a second time, of itself and perhaps a residual
         is_rows: pixels are rows of a matrix, a step apart; else they lie in lanes
+        has_terms: each pixel has a number that its sums begin with, beside the bias
         ahead: cache lines of the next panel of weights asked for in each step, 0 when they lie near
     """
 
@@ -40,6 +41,7 @@ class Tile(Record):
     fixed: str
     joins: bool
     is_rows: bool
+    has_terms: bool
     ahead: int
 
 
@@ -60,9 +62,10 @@ def tile(k: Builder, *params) -> None:
             row, column = divided(start * a.block + t, a.across)
             column = k.smaller(column * p.pixels, a.columns - p.pixels)
             x = a.x + (image * a.x_image + a.panel_offsets.load(panel) + row * a.x_row + column * p.x_step)
-            w = a.w + panel * a.w_panel
+            w = a.w + (image * a.w_image + panel * a.w_panel)
             beyond = w + next_panel_share(k, a, t, p.ahead * LINE) if p.ahead else w
-            sums = reduce_steps(k, p, a, x, w, beyond, panel)
+            first = first_sums(k, p, a, image, panel, column)
+            sums = reduce_steps(k, p, a, x, w, beyond, first)
             out = a.out + (image * a.o_image + row * a.o_row + column * a.o_step)
             residual = k.pointer(a.residual, "u1") + (image * a.r_image + row * a.r_row + column * lanes)
             for v in range(p.vectors):
@@ -70,11 +73,22 @@ def tile(k: Builder, *params) -> None:
                 finish(k, p, a, sums[v :: p.vectors], residual + block * a.r_plane, out + block * a.o_plane, block)
 
 
-def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond: Ptr, panel: Val) -> list[Val]:
+def first_sums(k: Builder, p: Tile, a: SimpleNamespace, image: Val, panel: Val, column: Val) -> list[Val]:
+    """What the sums of one tile begin with."""
+    lanes = k.target.lanes
+    bias = a.bias + (image * a.b_image + panel * (p.vectors * lanes))
+    starts = [bias.load(v * lanes, lanes) for v in range(p.vectors)]
+    if not p.has_terms:
+        return starts * p.pixels
+    terms = k.pointer(a.terms, "i4") + (image * a.columns + column)
+    return [start + terms.load(q) for q in range(p.pixels) for start in starts]
+
+
+def reduce_steps(
+    k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond: Ptr, sums: Sequence[Val]
+) -> list[Val]:
     """The sums of one tile over all steps of the offset table."""
     lanes = k.target.lanes
-    bias = a.bias + panel * (p.vectors * lanes)
-    sums = [bias.load(v * lanes, lanes) for v in range(p.vectors)] * p.pixels
     with fold(k, 0, a.steps, [w, beyond, *sums]) as s:
         w, beyond, *sums = s.values
         at = x + a.offsets.load(s.i)

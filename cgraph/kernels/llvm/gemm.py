@@ -15,7 +15,9 @@ from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.epilogue import Activation
 from cgraph.kernels.llvm.flow import changed_if, divided, each_task, first_lanes, fold, masked_load, masked_store
 from cgraph.kernels.llvm.multiply import multiply_add
+from cgraph.kernels.llvm.pairs import add_pairs
 from cgraph.kernels.llvm.values import Ptr, Val
+from cgraph.kernels.signatures.conv import PAIRS
 from cgraph.record import Record
 
 UNROLL, UNROLL_ROWS = 8, 4  # steps written out, with `a` in panels and in rows
@@ -23,7 +25,7 @@ UNROLL, UNROLL_ROWS = 8, 4  # steps written out, with `a` in panels and in rows
 
 class Tile(Record):
     """The params of `tile`: dtype, rows and vectors of sums, whether `a` lies in panels (else in rows), and as what `b`
-    is held.
+    is held; as pairs of bfloat16 numbers, so is `a`, and k counts pairs.
     """
 
     dtype: str
@@ -51,7 +53,7 @@ def tile(k: Builder, *params) -> None:
         shift = k.select((a.overlap != 0) & (beyond > 0), beyond, 0)
         column = panel * width - shift
         b = a.b + (batch * a.b_batch + panel * a.b_panel - shift)
-        left = a.a + (batch * a.a_batch + row_panel * a.a_panel)
+        left = (a.a + (batch * a.a_batch + row_panel * a.a_panel)).as_dtype(PAIRS if p.held == PAIRS else p.dtype)
         starts = [left] if p.a_is_packed else [left + k.smaller(a.m - row - 1, i) * a.a_row for i in range(p.rows)]
         sums = reduced(k, p, a, starts, b)
         at = SimpleNamespace(
@@ -71,6 +73,7 @@ def reduced(k: Builder, p: Tile, a: SimpleNamespace, starts: list[Ptr], b: Ptr) 
     """All products of the tile, summed over k in order."""
     lanes = k.target.lanes_of(p.dtype)
     zero = k.const(0, p.dtype, lanes)
+    add = add_pairs if p.held == PAIRS else multiply_add
     state: list[Any] = [b, *([starts[0]] if p.a_is_packed else []), *[zero] * len(p.sums)]
     unroll = UNROLL if p.a_is_packed else UNROLL_ROWS
     whole = a.k - a.k % unroll
@@ -85,7 +88,7 @@ def reduced(k: Builder, p: Tile, a: SimpleNamespace, starts: list[Ptr], b: Ptr) 
                     scalars = [lefts[0].load(u * p.rows + i) for i in range(p.rows)]
                 else:
                     scalars = [(start + s.i).load(u) for start in lefts]
-                sums = multiply_add(k, sums, scalars, weights)
+                sums = add(k, sums, scalars, weights)
                 b = b + a.b_step
             s.next = [b, *([lefts[0] + steps * p.rows] if p.a_is_packed else []), *sums]
         state = s.values

@@ -3,6 +3,7 @@
 from cgraph.kernels.signature import Signature
 from cgraph.kernels.signatures.activation import ACTIVATION
 
+PAIRS = "i4"  # how weights are held that are pairs of bfloat16 numbers, two channels of one filter
 TILE = Signature(
     "conv.tile",
     ("dtype", "pixels", "vectors", "unroll", "x_step", "out_step", "ahead", "touch", "early", "held"),

@@ -13,11 +13,13 @@ JOINED = {
 }  # fmt: skip
 TILE = Signature(
     "conv8.tile",
-    ("pixels", "vectors", "unroll", "x_step", "result", "fixed", "joins", "is_rows", "ahead"),
+    ("pixels", "vectors", "unroll", "x_step", "result", "fixed", "joins", "is_rows", "has_terms", "ahead"),
     {
         # offsets: bytes from a pixel to its `unroll` operands; panel_offsets: from the image to a panel's channels
         "offsets": "i8*", "steps": "i8", "panel_offsets": "i8*",
         "x": "u1*", "x_image": "i8", "x_row": "i8", "w": "i1*", "w_panel": "i8", "bias": "i4*",
+        # from the weights and the bias of an image to those of the next; what is added to the sums of each pixel
+        "w_image": "i8", "b_image": "i8", "terms": "address?",
         # scale: float32; of a fixed result int32, and its shifts so many elements behind them
         "scale": "f4*", "shifts": "i8",
         # o_step: from one pixel to the next; channels: of the result, counted where its pixels are rows of a matrix

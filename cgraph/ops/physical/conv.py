@@ -1,6 +1,7 @@
 """Convolution below lowering: with bias, residual and activation in its epilogue, on images in lanes."""
 
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,16 @@ from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.depthwise import depthwise_calls, is_depthwise, pack_depthwise
 from cgraph.kernels.calls.laned_copy import fill_halo_calls
 from cgraph.kernels.calls.pack import pack_bias, pack_conv
+from cgraph.kernels.calls.pairs import HALF, pair_calls
 from cgraph.kernels.calls.unpack import unpacked, unpacked_winograd
 from cgraph.kernels.calls.winograd import Winograd, pack_winograd, winograd_calls
-from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.kernel import Call, View, contiguous, room
+from cgraph.kernels.signatures.conv import PAIRS
 from cgraph.kernels.target import Target
 from cgraph.ops.conv import Conv2d, ConvTranspose
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.lanes import require
+from cgraph.ops.physical.pairs import paired, rounded, unpaired
 from cgraph.ops.physical.window_rows import WindowRows, rows_inside
 from cgraph.record import replace
 
@@ -79,6 +83,7 @@ class LanedConv(Op):
         n: images
         source, result, residual: forms
         activation: two bounds and a slope
+        pairs: images are rounded to bfloat16 first, in a workspace, and filters are pairs of such numbers
     """
 
     shape: ConvShape
@@ -88,6 +93,7 @@ class LanedConv(Op):
     result: Form
     residual: Form | None = None
     activation: Activation = NONE
+    pairs: bool = False
     takes_halves = True
 
     @property
@@ -108,13 +114,20 @@ class LanedConv(Op):
         conv = Conv2d(window.stride, window.pad, window.dilation, shape.groups)
         epilogue = ConvEpilogue(conv, False, True, bool(residual), self.activation)
         images = x if self.source is None else self.source.plain(x)
+        if self.pairs:
+            images, filters = rounded(images), unpaired(filters)
         rest = (self.residual.plain(r) for r in residual)  # type: ignore[union-attr]
         f = unpacked_filters(shape, self.n, self.tile, converted(filters, x.dtype))
         return self.result.laid(epilogue.meaning(images, f, bias[: shape.k], *rest))
 
     def work(self, target: Target, *specs: Spec) -> Work:
         nbytes = self.winograd.nbytes if self.tile else conv_nbytes(self.shape, self.n)
-        return Work(self.calls, nbytes, self.overwrites)
+        return Work(self.calls, self.halves_nbytes or nbytes, self.overwrites)
+
+    @property
+    def halves_nbytes(self) -> int:
+        """Bytes of the images in bfloat16; 0 where they are read as they are."""
+        return 2 * prod(self.source.shape) if self.pairs and self.source else 0
 
     def cut(self, *specs: Spec) -> Cut:
         seen = WindowRows(self.shape.window, self.shape.h, self.result, self.frame)
@@ -137,7 +150,7 @@ class LanedConv(Op):
         source = None if self.source is None else self.source.strip(end - begin)
         result = self.result.rows(first, stop)
         residual = None if self.residual is None else self.residual.strip(result.h)
-        return LanedConv(shape, self.tile, self.n, source, result, residual, self.activation)
+        return LanedConv(shape, self.tile, self.n, source, result, residual, self.activation, self.pairs)
 
     @property
     def winograd(self) -> Winograd:
@@ -156,9 +169,14 @@ class LanedConv(Op):
     ) -> list[Call]:
         """The frame of the result, then its pixels."""
         to = self.result.at(out)
-        source: Any = x if self.source is None else self.source.at(x)
         residual = self.residual.at(rest[0]) if self.residual is not None else None
         frame = [] if rest and rest[0] == out else fill_halo_calls(to)
+        if self.pairs and self.source:
+            halves = contiguous(room(workspace, self.halves_nbytes), self.source.shape, HALF)
+            images = replace(self.source.at(halves), dtype=HALF)
+            lowered = conv_calls(self.shape, to, images, filters.at, bias.at, residual, self.activation, held=PAIRS)
+            return [*frame, *pair_calls(self.shape.target, halves, x), *lowered.calls]
+        source: Any = x if self.source is None else self.source.at(x)
         places = to, source, filters.at, bias.at
         if self.tile:
             made = winograd_calls(self.winograd, *places, residual, self.activation, workspace)
@@ -169,16 +187,20 @@ class LanedConv(Op):
         return [*frame, *made.calls]
 
 
-def pack_filters(shape: ConvShape, n: int, tile: int, filters: np.ndarray, scale: np.ndarray | None) -> np.ndarray:
+def pack_filters(
+    shape: ConvShape, n: int, tile: int, filters: np.ndarray, scale: np.ndarray | None, pairs: bool = False
+) -> np.ndarray:
     """Filters ``[k, c / groups, r, s]``, times `scale` ``[k]``, in the order in which the layer's kernel reads them.
 
     Half precision stays as it is where a direct convolution reads the very numbers; elsewhere they become floats.
+    `pairs`: of bfloat16, as a direct convolution that is no depthwise one takes them.
     """
     if tile or scale is not None or is_depthwise(shape) or shape.target.has_blocks:
         filters = converted(filters, np.dtype(shape.dtype))
     if tile:
         return pack_winograd(Winograd(shape, n, tile), filters, scale)
-    return (pack_depthwise if is_depthwise(shape) else pack_conv)(shape, filters, scale)
+    packed = (pack_depthwise if is_depthwise(shape) else pack_conv)(shape, filters, scale)
+    return paired(packed) if pairs else packed
 
 
 def panel_of(shape: ConvShape, n: int, tile: int) -> int:

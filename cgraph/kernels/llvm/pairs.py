@@ -1,0 +1,61 @@
+"""Products of bfloat16 numbers, two at a time, added up in float32.
+
+A pair is an int32: the first number in its lower half. Where there is an instruction for it, that takes denormal
+numbers for 0 and adds a pair's products in an order and with roundings of its own; elsewhere these are two
+multiply-adds of floats.
+"""
+
+from collections.abc import Sequence
+
+from llvmlite import ir
+
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.multiply import Sums, multiply_add
+from cgraph.kernels.llvm.values import Val, vector_type
+
+UPPER = -(1 << 16)
+
+
+class Bfloat(ir.Type):
+    """LLVM's bfloat, of which llvmlite has none."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Bfloat)
+
+    def __hash__(self) -> int:
+        return hash(Bfloat)
+
+
+def add_pairs(k: Builder, sums: Sums, pairs: Sequence[Val], weights: Sequence[Val]) -> Sums:
+    """``sums[q, v] + pairs[q] . weights[v]``: a pair for all lanes, and one of each lane."""
+    if k.target.bf16:
+        return by_instruction(k, sums, pairs, weights)
+    for part in (lower, upper):
+        sums = multiply_add(k, sums, [part(k, x) for x in pairs], [part(k, w) for w in weights])
+    return sums
+
+
+def lower(k: Builder, x: Val) -> Val:
+    """The first number of each pair."""
+    return k.bits(x << 16, "f4")
+
+
+def upper(k: Builder, x: Val) -> Val:
+    """The second one."""
+    return k.bits(x & UPPER, "f4")
+
+
+def by_instruction(k: Builder, sums: Sums, pairs: Sequence[Val], weights: Sequence[Val]) -> Sums:
+    """vdpbf16ps."""
+    lanes, made = weights[0].lanes, []
+    kind, halves = vector_type("f4", lanes), ir.VectorType(Bfloat(), 2 * lanes)
+    dot = k.declare(f"llvm.x86.avx512bf16.dpbf16ps.{32 * lanes}", kind, [kind, halves, halves])
+    words = [k.b.bitcast(w.v, halves) for w in weights]
+    for q, pair in enumerate(pairs):
+        x = k.b.bitcast(k.splat(pair, lanes).v, halves)
+        for v, w in enumerate(words):
+            made.append(k.wrap(k.b.call(dot, [sums[q * len(words) + v].v, x, w]), "f4", lanes))
+    return made

@@ -1,0 +1,38 @@
+"""Bytes for bytes by a table of 256."""
+
+from collections.abc import Sequence
+
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.bytes import machine
+from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.flow import divided
+from cgraph.kernels.llvm.values import Val
+
+WIDE = 64  # bytes of the vectors that the machine picks from
+
+
+@final
+def look_up(k: Builder, near: bool) -> None:
+    """``out = table[x]``. Task: one block of a row."""
+    a = k.args()
+    parts = [a.table.load(i * WIDE, WIDE) for i in range(4)] if near and k.target.vbmi else []
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        row, block = divided(task, a.blocks)
+        x, out = a.x + row * a.x_row, a.out + row * a.o_row
+        start = block * a.block
+        stop = k.smaller(start + a.block, a.columns)
+        if parts:
+            whole = stop - (stop - start) % WIDE
+            with k.loop(start, whole, WIDE) as i:
+                (out + i).store(picked(k, parts, (x + i).load(lanes=WIDE)))
+            start = whole
+        with k.loop(start, stop) as i:
+            byte = (x + i * a.x_step).load()
+            (out + i * a.o_step).store((a.table + k.cast(byte, "i8")).load())
+
+
+def picked(k: Builder, parts: Sequence[Val], x: Val) -> Val:
+    """Bytes of a table in four vectors: seven bits of `x` choose among two of them."""
+    low, high = (machine(k, "avx512.vpermi2var.qi.512", "u1", WIDE, parts[i], x, parts[i + 1]) for i in (0, 2))
+    return k.select(x < 128, low, high)

@@ -1,0 +1,99 @@
+"""Products of bfloat16 numbers: operands are rounded, sums are float32 (docs/half.md).
+
+A pair is an int32 that holds two numbers, neighbours in a sum, the first one below.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from cgraph.alignment import aligned
+from cgraph.ir.graph import Op
+from cgraph.ir.half import BFLOAT16, FLOAT32, converted
+from cgraph.ir.spec import Spec
+from cgraph.ir.work import Work
+from cgraph.kernels.calls.activation import NONE, Activation
+from cgraph.kernels.calls.gemm_portions import in_panels
+from cgraph.kernels.calls.gemm_tile import GemmTile
+from cgraph.kernels.calls.pairs import HALF, pair_calls
+from cgraph.kernels.calls.unpack import unpacked
+from cgraph.kernels.kernel import Call, Pointer, View, contiguous, rooms
+from cgraph.kernels.target import Target
+from cgraph.ops.physical.matmul import PackedMatmul, activated
+
+
+def paired(x: np.ndarray) -> np.ndarray:
+    """Numbers ``[..., k, n]``, rounded, as pairs along k ``[..., ceil(k / 2), n]``; 0 beside a last one."""
+    bits = converted(x, BFLOAT16)["bfloat16"]
+    out = np.zeros((*x.shape[:-2], -(-x.shape[-2] // 2), x.shape[-1], 2), bits.dtype)
+    out[..., 0] = bits[..., 0::2, :]
+    out[..., : x.shape[-2] // 2, :, 1] = bits[..., 1::2, :]
+    return out.view("<i4")[..., 0]
+
+
+def unpaired(x: np.ndarray) -> np.ndarray:
+    """The numbers of `paired`, as float32 ``[..., 2 * k, n]``."""
+    halves = np.moveaxis(np.ascontiguousarray(x)[..., None].view("<u2"), -1, -2)
+    halves = np.ascontiguousarray(halves).reshape(*x.shape[:-2], -1, x.shape[-1])
+    return converted(halves.view(BFLOAT16), FLOAT32)
+
+
+def rounded(x: np.ndarray) -> np.ndarray:
+    """float32 numbers with the precision of bfloat16."""
+    return converted(converted(x, BFLOAT16), FLOAT32)
+
+
+class PairedMatmul(Op):
+    """``activation(x @ y + addend)`` of operands rounded to bfloat16, with a constant `y` in panels.
+
+    Operands
+        x: float32 ``[..., m, k]``, which a workspace holds rounded
+        panels: the pairs of `y` along k as `pack_b` makes panels of them
+        addend: float32 of the result's shape
+    Fields
+        k, n, tile: sizes of `y`, and of its panels
+        has_addend, activation: as for MatmulEpilogue
+    """
+
+    k: int
+    n: int
+    tile: GemmTile
+    has_addend: bool = False
+    activation: Activation = NONE
+
+    @property
+    def name(self) -> str:
+        return "matmul"
+
+    @property
+    def depth(self) -> int:
+        """Pairs along k."""
+        return -(-self.k // 2)
+
+    def infer(self, x: Spec, panels: Spec, *addend: Spec) -> Spec:
+        return Spec((*x.shape[:-1], self.n), x.dtype)
+
+    def meaning(self, x, panels, *addend):
+        pairs = unpacked(panels, (self.depth, self.n), partial(in_panels, tile=self.tile))
+        product = np.matmul(rounded(x), unpaired(pairs)[: self.k])
+        return activated(sum(addend, product), self.activation)
+
+    def work(self, target: Target, x: Spec, panels: Spec, *addend: Spec) -> Work:
+        left = Spec((*x.shape[:-1], self.depth), x.dtype)  # pairs take as many bytes as floats
+        product = PackedMatmul(self.depth, self.n, self.tile, self.has_addend, self.activation)
+        inner = product.work(target, left, panels, *addend)
+
+        def nbytes(out: View, x: View, *rest: View) -> list[int]:
+            return [left.nbytes, inner.needs(out, (contiguous(x.at, left.shape, x.dtype), *rest))]
+
+        def calls(out: View, x: View, *rest: View, workspace: View | None = None) -> list[Call]:
+            there, room = rooms(workspace, *nbytes(out, x, *rest))
+            at = Pointer(None) if there is None else there.at
+            halves = contiguous(at, (*x.shape[:-1], 2 * self.depth), HALF)
+            product = inner.calls(out, contiguous(at, left.shape, x.dtype), *rest, workspace=room)
+            return [*pair_calls(target, halves, x), *product]
+
+        def exact(*views: View) -> int:
+            return sum(map(aligned, nbytes(*views)))
+
+        return Work(calls, aligned(left.nbytes) + inner.nbytes, strided=True, exact=exact)

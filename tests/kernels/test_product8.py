@@ -1,0 +1,104 @@
+"""Products of two computed matrices of bytes against int64: exact, on every form of every target."""
+
+import numpy as np
+import pytest
+
+from cgraph.kernels.calls.conv8 import Result
+from cgraph.kernels.calls.product8 import NEAR, product8_calls, product8_nbytes
+from tests.kernels.test_conv8 import FORMS, form, meaning
+from tests.support.kernels import ORDERS, run_calls, view_of
+
+pytestmark = pytest.mark.usefixtures("cuts")
+
+LAYOUTS = ("rows", "columns", "apart", "heads", "one for all")
+# batch, m, k, n
+CASES = {
+    "one number": ((), 1, 1, 1),
+    "one row": ((2,), 1, 37, 40),
+    "k mod 4, n mod lanes": ((3,), 5, 13, 19),
+    "whole blocks": ((2, 2), 16, 64, 32),
+    "many rows": ((), 131, 50, 65),
+    "few columns": ((2,), 40, 130, 3),
+}
+RESULTS = {
+    "bytes": Result("u1", 120),
+    "bounded": Result("u1", 20, 20, 90),
+    "floats": Result("f4"),
+    "sums": Result("i4"),
+}
+
+
+def laid(x, layout):
+    """The same numbers, with rows or columns side by side, neither, or matrices inside one another's rows."""
+    if layout == "columns":
+        return np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
+    if layout == "apart":
+        return np.repeat(x, 3, axis=-1)[..., ::3]
+    if layout == "heads" and x.ndim > 2:
+        return np.ascontiguousarray(x.swapaxes(0, -2)).swapaxes(0, -2)
+    if layout == "one for all" and x.ndim > 2:
+        return np.broadcast_to(x.reshape(-1, *x.shape[-2:])[0], x.shape)
+    return np.ascontiguousarray(x)
+
+
+def check(
+    case, target, layouts=("rows", "rows"), zeros=(131, 128), result=RESULTS["floats"], order="all", extreme=False
+):
+    batch, m, k, n = case
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 256, (*batch, m, k)).astype("u1"), rng.integers(0, 256, (*batch, k, n)).astype("u1")
+    if extreme:
+        x[:], y[:] = 255, 0
+    x, y = laid(x, layouts[0]), laid(y, layouts[1])
+    sums = (x.astype("i8") - zeros[0]) @ (y.astype("i8") - zeros[1])
+    scale = np.float32(1 / (70 * np.sqrt(k)))
+    out = np.full(sums.shape, 99, result.dtype)
+    views = [view_of(v) for v in (out, x, y)]
+    room = np.full(product8_nbytes(target, *views, zeros) + 64, 0xAB, "u1")  # what was there before is not read
+    room = room[-room.ctypes.data % 64 :][: len(room) - 64]
+    run_calls(product8_calls(target, *views, zeros, float(scale), result, view_of(room)), target, order)
+    flat = sums.reshape(1, -1, 1, sums.shape[-1])
+    want = meaning(flat, np.full(flat.shape[1], scale), result).reshape(sums.shape)
+    np.testing.assert_array_equal(out, want)
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_sums_are_those_of_int64(case, name):
+    check(case, form(name), zeros=(3, 250))
+
+
+@pytest.mark.parametrize("right", LAYOUTS)
+@pytest.mark.parametrize("left", LAYOUTS)
+def test_sides_lie_in_any_way(left, right):
+    for case in CASES.values():
+        check(case, form("host"), (left, right), (100, 7))
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("right", LAYOUTS)
+def test_right_sides_are_packed_alike_on_every_target(right, name):
+    check(CASES["k mod 4, n mod lanes"], form(name), ("rows", right))
+
+
+@pytest.mark.parametrize("zeros", [(0, 128), (255, 128), (0, 0), (255, 255), (128, 1)])
+@pytest.mark.parametrize("result", RESULTS.values(), ids=RESULTS.keys())
+def test_results_and_zero_points(result, zeros):
+    check(CASES["many rows"], form("host"), zeros=zeros, result=result)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_tasks_in_any_order(order):
+    check(CASES["whole blocks"], form("host"), ("heads", "columns"), (9, 200), order=order)
+
+
+def test_the_largest_sums_do_not_saturate():
+    for name in ("host", "avx2", "portable"):
+        check(((), 3, 1 << 15, 4), form(name), zeros=(0, 255), result=RESULTS["sums"], extreme=True)
+
+
+def test_many_matrices_are_packed_some_at_a_time():
+    case = (9,), 128, 512, 128
+    check(case, form("host"), zeros=(7, 5))
+    x, y, out = (np.zeros((9, *sizes), "u1") for sizes in ((128, 512), (512, 128), (128, 128)))
+    assert product8_nbytes(form("host"), *(view_of(v) for v in (out, x, y)), (0, 0)) < 1.2 * NEAR

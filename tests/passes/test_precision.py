@@ -1,0 +1,154 @@
+"""Convolutions and products of bfloat16 numbers: within the stated error of the floats, on every target."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.engine.reference import evaluate
+from cgraph.errors import GraphError
+from cgraph.kernels.target import target_named
+from cgraph.ops.leaf import ConstOp
+from cgraph.ops.physical.conv import LanedConv
+from cgraph.ops.physical.pairs import PairedMatmul, paired, rounded, unpaired
+from cgraph.passes import lowered, rewritten
+
+TARGETS = ("host", "avx512", "avx2", "portable")
+# what rounding both factors and adding up in float32 may cost, of the sum of the products' magnitudes (docs/half.md)
+FACTORS = 2.0**-7 + 2.0**-16
+ADDING = 2.0**-23  # for each number of a sum, which is rounded once for each or for two of them
+SMALLEST = 2.0**-126  # numbers below it may be taken for 0
+
+
+def compiled(node, inputs, target="host", threads=1, **options):
+    if target == "avx512" and target_named("host").lanes < 16:
+        pytest.skip("the machine has no such registers")
+    engine = CpuEngine(target, threads, poison=True)
+    return cg.compile(node, inputs, engine=engine, precision="bf16", **options)
+
+
+def ops_of(function):
+    inner = [x for node in function.compiled.layout.steps for x in getattr(node.op, "inner", ())]
+    return [node.op for node in function.compiled.layout.steps] + [x.op for x in inner]
+
+
+def check_sums(got, x, y, product, depth):
+    """`got` is product(x, y) of the rounded factors to float32's error, and of the factors to the stated one."""
+    for left, right, of_factors in ((rounded(x), rounded(y), 0.0), (x, y, FACTORS)):
+        want = product(left.astype("f8"), right.astype("f8"))
+        most = product(np.abs(left).astype("f8"), np.abs(right).astype("f8"))
+        lost = SMALLEST * (
+            depth + product(np.abs(left), np.ones_like(right)) + product(np.ones_like(left), np.abs(right))
+        )
+        assert (np.abs(got - want) <= most * (of_factors + ADDING * depth) + lost).all()
+
+
+def numbers(rng, shape, spread=1.0):
+    """Numbers of many magnitudes."""
+    return (rng.standard_normal(shape) * np.exp2(rng.uniform(-spread, spread, shape))).astype("f4")
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 64, 33), (3, 7, 70), (5, 129, 16), (200, 65, 96), (64, 300, 130)])
+@pytest.mark.parametrize("target", TARGETS)
+def test_products_are_those_of_rounded_factors(target, shape):
+    m, k, n = shape
+    rng = np.random.default_rng(m)
+    for spread in (1.0, 60.0):
+        x, y, value = cg.Var((m, k), name="x"), numbers(rng, (k, n), spread), numbers(rng, (m, k), spread)
+        function = compiled(x @ y, [x], target)
+        assert any(isinstance(op, PairedMatmul) for op in ops_of(function))
+        check_sums(function(value), value, y, np.matmul, k)
+
+
+CONVS = {  # channels, filters, window, stride, dilation, groups
+    "points": (40, 33, 1, 1, 1, 1),
+    "3x3": (24, 40, 3, 1, 1, 1),
+    "3x3 with stride": (16, 16, 3, 2, 1, 1),
+    "5x5, dilated": (17, 20, 5, 1, 2, 1),
+    "groups": (48, 32, 3, 1, 1, 2),
+}
+
+
+@pytest.mark.parametrize("case", CONVS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_convolutions_are_those_of_rounded_factors(target, case):
+    c, count, window, stride, dilation, groups = CONVS[case]
+    rng = np.random.default_rng(1)
+    x, f = cg.Var((2, c, 13, 11), name="x"), numbers(rng, (count, c // groups, window, window))
+    value, given = numbers(rng, x.shape), cg.Var(f.shape, name="f")
+    how = stride, window // 2, dilation, groups
+    exact = cg.conv2d(x.astype("float64"), given.astype("float64"), *how)
+    function = compiled(cg.conv2d(x, f, *how), [x], target)
+    assert any(isinstance(op, LanedConv) and op.pairs for op in ops_of(function))
+    wide = lambda a, b: evaluate([exact], {x: np.asarray(a), given: np.asarray(b)})[0]  # noqa: E731
+    check_sums(function(value), value, f, wide, c // groups * window**2)
+
+
+def network():
+    """A network of what is rounded and of what is not: few channels, depthwise filters, products of computed values."""
+    rng = np.random.default_rng(2)
+    x = cg.Var((2, 3, 24, 20), name="x")
+
+    def layer(x, count, window=3, groups=1):
+        f = rng.standard_normal((count, x.shape[1] // groups, window, window)).astype("f4") / (
+            window * x.shape[1] ** 0.5
+        )
+        return cg.conv2d(x, f, 1, window // 2, 1, groups) + rng.standard_normal((count, 1, 1)).astype("f4")
+
+    first = cg.relu(layer(x, 24))
+    deep = cg.relu(layer(first, 24, 3, 24))
+    added = cg.relu(layer(deep, 24) + first)
+    tokens = cg.reshape(cg.max_pool2d(added, 2, 2), (2, 24, -1))
+    scores = cg.swapaxes(tokens, 1, 2) @ tokens
+    return x, scores @ rng.standard_normal((scores.shape[-1], 10)).astype("f4") / 100
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_network_has_one_result_however_it_is_run(target):
+    x, y = network()
+    value = np.random.default_rng(3).standard_normal(x.shape).astype("f4")
+    whole = compiled(y, [x], target)
+    want, floats = whole(value), cg.compile(y, [x])(value)
+    assert (want != floats).any() and np.abs(want - floats).max() <= 0.02 * np.abs(floats).max()
+    for options in ({"threads": 2}, {"bands": 30}, {"bands": 1, "threads": 2}):
+        np.testing.assert_array_equal(compiled(y, [x], target, **options)(value), want)
+    physical = lowered(rewritten((y,)), target_named(target), True, pairs=True)
+    meant = evaluate(physical, {x: value})[0]
+    np.testing.assert_allclose(want, meant, atol=1e-3 * np.abs(meant).max())
+
+
+def test_weights_take_half_the_bytes():
+    x, y = cg.Var((4, 512), name="x"), np.random.default_rng(0).standard_normal((512, 512)).astype("f4")
+
+    def nbytes(**options):
+        layout = cg.compile(x @ y, [x], **options).compiled.layout
+        return sum(node.nbytes for node in layout.views if isinstance(node.op, ConstOp))
+
+    assert nbytes(precision="bf16") == nbytes() / 2
+    assert nbytes(precision="bf16", weights_dtype="bfloat16") == nbytes() / 2
+
+
+def test_numbers_that_are_none_stay_so():
+    x, y = cg.Var((6, 32), name="x"), np.ones((32, 16), "f4")
+    value = np.ones((6, 32), "f4")
+    value[1, 3], value[2, 4], value[3, 5:7] = np.nan, np.inf, (np.inf, -np.inf)
+    got = compiled(x @ y, [x])(value)
+    np.testing.assert_array_equal(got[[0, 4, 5]], np.float32(32))
+    assert np.isnan(got[[1, 3]]).all() and (got[2] == np.inf).all()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (5, 3), (2, 6, 4), (2, 3, 7, 5)])
+def test_pairs_are_taken_apart_again(shape):
+    x = np.random.default_rng(0).standard_normal(shape).astype("f4")
+    there = unpaired(paired(x))
+    np.testing.assert_array_equal(there[..., : shape[-2], :], rounded(x))
+    assert not there[..., shape[-2] :, :].any()
+
+
+def test_unknown_precisions_and_devices_are_refused():
+    x = cg.Var((2, 2), name="x")
+    for wrong in ("bf8", "float32", 16, ""):
+        with pytest.raises(GraphError, match="precision takes bf16"):
+            cg.compile(x + 1, [x], precision=wrong)
+    with pytest.raises(GraphError, match="runs on the CPU"):
+        cg.compile(x + 1, [x], engine="cuda-sim", precision="bf16")
