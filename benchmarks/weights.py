@@ -1,14 +1,18 @@
 """Weights from disk beside weights in memory: time of a run, memory of the process, how long runs waited.
 
-    python -m benchmarks.weights NETWORK [--rings MIB ...] [--rounds N]     # yolov3, yolov4, …, vgg16
+    python -m benchmarks.weights NETWORK [--rings MIB ...] [--budget MIB] [--runs N] [--rounds N]   # yolov3, …, vgg16
 
-Fresh processes in turns, one for each ring and one that holds all weights; medians. Darknet's networks are those of
-Demand Layering (Ji et al., RTSS 2022), from the folder of shared data; weights are drawn, as times do not depend on
-them. Convolutions are direct. What a process has held before its first run is not counted.
+Fresh processes in turns, one for each ring, or one with a budget for ring, arena and constants, and one that holds all
+weights; medians. Darknet's networks are those of Demand Layering (Ji et al., RTSS 2022), from the folder of shared
+data; weights are drawn, as times do not depend on them. Convolutions are direct. *Grown* is what a process holds after
+its runs and did not before the first, *cached* how much of the file the system keeps in its own memory.
 """
 
 import argparse
+import ctypes
+import gc
 import json
+import mmap
 import subprocess
 import sys
 import tempfile
@@ -25,7 +29,6 @@ from cgraph.formats import darknet
 
 DARKNET = Path(__file__).resolve().parents[2] / "shared" / "data" / "darknet_demand"
 MIB = 1 << 20
-RUNS = 3
 
 
 def network(name: str) -> tuple[Any, Any]:
@@ -43,19 +46,43 @@ def memory() -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon"))
 
 
-def child(name: str, ring: float, folder: str) -> dict[str, float]:
+def cached(path: str) -> int:
+    """Bytes of a file that are in the system's page cache: `man 2 mincore`."""
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) as pages:
+        resident = (ctypes.c_ubyte * -(-len(pages) // mmap.PAGESIZE))()
+        start = ctypes.c_char.from_buffer(pages)
+        failed = ctypes.CDLL(None).mincore(ctypes.byref(start), ctypes.c_size_t(len(pages)), resident)
+        del start
+    assert not failed
+    return sum(x & 1 for x in resident) * mmap.PAGESIZE
+
+
+def options_of(way: str, path: str) -> dict[str, Any]:
+    """What `compile` is told for `memory`, `ring:MIB` or `budget:MIB`."""
+    kind, _, mib = way.partition(":")
+    if kind == "memory":
+        return {}
+    if kind == "ring":
+        return {"weights": cg.StreamedWeights(path, int(float(mib) * MIB))}
+    return {"weights": cg.StreamedWeights(path), "budget": int(float(mib) * MIB)}
+
+
+def child(name: str, way: str, folder: str, runs: int) -> dict[str, float]:
     outputs, inputs = network(name)
-    weights = cg.StreamedWeights(f"{folder}/{name}", int(ring * MIB)) if ring else None
-    function = cg.compile(outputs, inputs, winograd=False, weights=weights)
+    path = f"{folder}/{name}"
+    function = cg.compile(outputs, inputs, winograd=False, **options_of(way, path))
     del outputs
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)  # what compiling has freed is no room for the runs
     values = [np.random.default_rng(0).random(x.shape, np.float32) for x in function.inputs]
     before, seconds = memory(), []
-    for _ in range(RUNS):
+    for _ in range(runs):
         start = perf_counter()
         function(*values)
         seconds.append(perf_counter() - start)
-    pieces = function.program.code.ring.pieces if ring else ()
-    waited = function._idle[-1].instance.waited / RUNS if ring else 0.0
+    ring = function.program.code.ring
+    pieces = ring.pieces if ring else ()
+    waited = function._idle[-1].instance.waited / runs if ring else 0.0
     return {
         "seconds": median(seconds),
         "waited": waited,
@@ -63,35 +90,39 @@ def child(name: str, ring: float, folder: str) -> dict[str, float]:
         "pieces": len(pieces),
         "arena": function.nbytes / MIB,
         "grown": (memory() - before) / MIB,
+        "cached": cached(path) / MIB if ring else 0.0,
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.weights", description=__doc__)
     parser.add_argument("network")
-    parser.add_argument("--rings", type=float, nargs="+", default=[12.0])
+    parser.add_argument("--rings", type=float, nargs="*", default=[12.0])
+    parser.add_argument("--budget", type=float)
+    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--child", nargs=2, metavar=("RING", "FOLDER"), help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs=2, metavar=("WAY", "FOLDER"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
-        print(json.dumps(child(args.network, float(args.child[0]), args.child[1])))
+        print(json.dumps(child(args.network, *args.child, args.runs)))
         return
-    found: dict[float, list[dict[str, float]]] = {ring: [] for ring in (0.0, *args.rings)}
+    ways = ["memory", *(f"ring:{mib:g}" for mib in args.rings), *([f"budget:{args.budget:g}"] if args.budget else [])]
+    found: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         for _ in range(args.rounds):
-            for ring in found:
-                command = [sys.executable, "-m", "benchmarks.weights", args.network, "--child", str(ring), folder]
-                found[ring].append(
-                    json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
-                )
-    rows = {ring: {key: median(row[key] for row in rows) for key in rows[0]} for ring, rows in found.items()}
-    names = ("ring MiB", "weights MiB", "pieces", "arena MiB", "grown MiB", "s", "waited s", "delay")
+            for way in ways:
+                command = [sys.executable, "-m", "benchmarks.weights", args.network, "--child", way, folder]
+                command += ["--runs", str(args.runs)]
+                done = subprocess.run(command, capture_output=True, check=True, text=True)
+                found[way].append(json.loads(done.stdout))
+    rows = {way: {key: median(row[key] for row in rows) for key in rows[0]} for way, rows in found.items()}
+    names = ("MiB", "weights MiB", "pieces", "arena MiB", "grown MiB", "cached MiB", "s", "waited s", "delay")
     print(f"| {' | '.join(names)} |\n|{'---:|' * len(names)}")
-    for ring, row in rows.items():
-        delay = f"{100 * (row['seconds'] / rows[0.0]['seconds'] - 1):+.1f} %" if ring else ""
+    for way, row in rows.items():
+        delay = f"{100 * (row['seconds'] / rows['memory']['seconds'] - 1):+.1f} %" if way != "memory" else ""
         print(
-            f"| {ring or 'in memory'} | {row['weights']:.1f} | {row['pieces']:.0f} | {row['arena']:.2f} | "
-            f"{row['grown']:.1f} | {row['seconds']:.3f} | {row['waited']:.3f} | {delay} |"
+            f"| {way.replace(':', ' ')} | {row['weights']:.1f} | {row['pieces']:.0f} | {row['arena']:.2f} | "
+            f"{row['grown']:.1f} | {row['cached']:.1f} | {row['seconds']:.3f} | {row['waited']:.3f} | {delay} |"
         )
 
 
