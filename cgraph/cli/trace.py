@@ -1,4 +1,4 @@
-"""``cgraph trace MODEL -o FILE``: the time of each step and the bytes alive, as a trace for Perfetto or Chrome."""
+"""``cgraph trace MODEL -o FILE``: times of steps and threads, and bytes alive, as a trace for Perfetto or Chrome."""
 
 import argparse
 from pathlib import Path
@@ -11,6 +11,7 @@ from cgraph.engine.cpu.cores import cores
 from cgraph.errors import FormatError
 from cgraph.view.report import timed_report
 from cgraph.view.report_text import seconds_text
+from cgraph.view.timing import recorded_run, run_nanoseconds
 from cgraph.view.trace import trace_json
 
 
@@ -18,12 +19,19 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "trace",
         help="write the time of each step for Perfetto",
-        description="Time the steps of a model one by one on random inputs from a fixed seed, and write them with the "
-        "bytes in use as a trace, which ui.perfetto.dev and chrome://tracing open.",
+        description="Time the steps of a model one by one on random inputs from a fixed seed, record what each thread "
+        "does in a run, and write both with the bytes in use as a trace, which ui.perfetto.dev and chrome://tracing "
+        "open.",
     )
     add_model(parser)
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE.json", help="where to write")
-    parser.add_argument("--runs", type=int, default=3, metavar="N", help="of so many the shortest time of each step")
+    parser.add_argument(
+        "--runs",
+        type=int,
+        default=3,
+        metavar="N",
+        help="of so many the shortest time of each step, and the shortest run",
+    )
     add_threads(parser)
     add_memory(parser)
     parser.set_defaults(run=run)
@@ -37,7 +45,10 @@ def run(args: argparse.Namespace) -> int:
     function = model.compiled(memory=args.memory, threads=args.threads)
     values = random_inputs(model) | constants_of(args, model.inputs)
     found = timed_report(function, *values.values(), repeats=args.runs)
-    how = f"one by one on {args.threads or cores()} threads"
-    args.output.write_text(trace_json(found, f"{args.model}, {how}"), encoding="utf-8")
-    print(f"{args.output}: {len(found.steps)} steps, {how}, {seconds_text(found.seconds or 0.0)} in all")
+    shares = recorded_run(function, tuple(values.values()), {}, args.runs)
+    threads = f"{args.threads or cores()} threads"
+    args.output.write_text(trace_json(found, shares, f"{args.model}, {threads}"), encoding="utf-8")
+    alone = seconds_text(found.seconds or 0.0)
+    run = seconds_text(run_nanoseconds(shares) / 1e9)
+    print(f"{args.output}: {len(found.steps)} steps on {threads}, {alone} one by one, {run} in a run")
     return 0

@@ -9,6 +9,25 @@ from typing import Any, Protocol
 import numpy as np
 
 from cgraph.cell import Value
+from cgraph.record import Record
+
+
+class Share(Record):
+    """Tasks of a step that one thread has run.
+
+    Fields
+        step: its number
+        thread: 0 is the one that called
+        first, last: the tasks of one of the step's kernel calls, the last one excluded
+        begin, end: nanoseconds of a clock that only goes forward
+    """
+
+    step: int
+    thread: int
+    first: int
+    last: int
+    begin: int
+    end: int
 
 
 class Instance(Protocol):
@@ -33,6 +52,9 @@ class Instance(Protocol):
         What raises an exception before the first Var is written has written none. From then on no Python code runs
         until all are written.
         """
+
+    def recorded(self) -> tuple[Share, ...]:
+        """Run all steps, write no update edge, and say what each thread ran when; nothing where that is not known."""
 
     def makes(self, output: Any) -> bool:
         """A run computes the value of an output, which is there only afterwards."""

@@ -98,6 +98,10 @@ class ReferenceInstance:
         if write:  # in one call of C code, within which no signal is handled
             deque(map(setitem, self._targets, repeat(...), found), maxlen=0)  # type: ignore[arg-type]
 
+    def recorded(self) -> tuple[()]:
+        self.run(write=False)
+        return ()
+
     def makes(self, node: Node) -> bool:
         return True
 

@@ -1,8 +1,10 @@
-"""A timed report as a trace that Perfetto and Chrome open: steps along time, and the bytes alive under them.
+"""Steps along time, as a trace that Perfetto and Chrome open, with the bytes in use under them.
 
-What `cgraph.view.timing` measured, no more: each step was run alone on all threads of its Function, and the shortest of
-several times is laid end to end with those of its neighbours. So a trace is no recording of one run, and its length is
-the sum of the steps. A loop is one step. What each thread did meanwhile is not known: the interpreter keeps no times.
+It has two processes. The first is what `cgraph.view.timing` measured: each step was run alone on all threads of its
+Function, and the shortest of several times is laid end to end with those of its neighbours; its length is the sum of
+the steps. The second is a recording of one run, the shortest of
+several: a track for each thread, and on it a bar for every share of a step's
+tasks that this thread ran, so that gaps are waiting. A loop is one step in both.
 
 Source: Trace Event Format, Google 2016: JSON objects with phases ``X`` (complete), ``C`` (counter) and ``M`` (names of
 tracks); times are microseconds.
@@ -10,37 +12,76 @@ tracks); times are microseconds.
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+from cgraph.engine.instance import Share
 from cgraph.errors import GraphError
 from cgraph.function import Function
 from cgraph.view.figures import Figures, StepRow
 from cgraph.view.report import timed_report
+from cgraph.view.timing import recorded_run
 
-TRACK = {"pid": 1, "tid": 1}
+STEPS, RUN = 1, 2
+"""Numbers of the processes."""
 Event = dict[str, Any]
 
 
 def write_trace(function: Function, path: str | os.PathLike, args: tuple, named: Mapping[str, Any]) -> None:
     """Time the steps of a Function for these inputs, and write them as a trace. No update edge is written."""
-    Path(path).write_text(trace_json(timed_report(function, *args, **named)), encoding="utf-8")
+    figures = timed_report(function, *args, **named)
+    Path(path).write_text(trace_json(figures, recorded_run(function, args, named)), encoding="utf-8")
 
 
-def trace_json(figures: Figures, title: str = "cgraph") -> str:
-    """The trace of a timed report, as JSON text. GraphError when its steps have no times."""
+def trace_json(figures: Figures, shares: Sequence[Share] = (), title: str = "cgraph") -> str:
+    """The trace of a timed report and of a run, as JSON text. GraphError when its steps have no times."""
+    events = [*_events_of_steps(figures, title), *(_events_of_run(figures, shares, title) if shares else ())]
+    return json.dumps({"displayTimeUnit": "ns", "traceEvents": events})
+
+
+def _events_of_steps(figures: Figures, title: str) -> list[Event]:
+    """Steps one by one."""
     durations = [_nanoseconds(row) for row in figures.steps]
     begins = list(accumulate(durations, initial=0))
     whole = {"arena": figures.nbytes, "peak": figures.peak_nbytes, "strategy": figures.strategy}
-    events = [_named("process_name", title), _named("thread_name", "steps, one by one")]
-    events.append(_complete("all steps", 0, begins[-1], whole))
+    events = [_named("process_name", f"{title}: steps one by one", STEPS, 1), _named("thread_name", "steps", STEPS, 1)]
+    events.append(_complete("all steps", 0, begins[-1], STEPS, 1, whole))
     for row, begin, duration in zip(figures.steps, begins, durations):
-        said = {"step": row.step, "line": row.where, "value": row.spec, "nbytes": row.nbytes, "in use": row.in_use}
-        events.append(_complete(row.op, begin, duration, said))
-        events.append({"ph": "C", "name": "bytes in use", **TRACK, "ts": begin / 1000, "args": {"arena": row.in_use}})
-    return json.dumps({"displayTimeUnit": "ns", "traceEvents": events})
+        events.append(_complete(row.op, begin, duration, STEPS, 1, _said(row)))
+        events.append(_in_use(row, begin, STEPS))
+    return events
+
+
+def _events_of_run(figures: Figures, shares: Sequence[Share], title: str) -> list[Event]:
+    """What threads ran, from the first begin on."""
+    start, seen = shares[0].begin, -1
+    events = [_named("process_name", f"{title}: one run", RUN, 1)]
+    events += [_named("thread_name", f"thread {i}", RUN, i + 1) for i in sorted({x.thread for x in shares})]
+    for share in shares:
+        row, begin = figures.steps[share.step], share.begin - start
+        if share.step > seen:
+            seen = share.step
+            events.append(_in_use(row, begin, RUN))
+        said = _said(row) | {"tasks": f"{share.first} to {share.last}"}
+        events.append(_complete(row.op, begin, share.end - share.begin, RUN, share.thread + 1, said))
+    return events
+
+
+def _said(row: StepRow) -> dict[str, Any]:
+    return {"step": row.step, "line": row.where, "value": row.spec, "nbytes": row.nbytes, "in use": row.in_use}
+
+
+def _in_use(row: StepRow, begin: int, process: int) -> Event:
+    return {
+        "ph": "C",
+        "name": "bytes in use",
+        "pid": process,
+        "tid": 1,
+        "ts": begin / 1000,
+        "args": {"arena": row.in_use},
+    }
 
 
 def _nanoseconds(row: StepRow) -> int:
@@ -50,10 +91,11 @@ def _nanoseconds(row: StepRow) -> int:
     return round(row.seconds * 1e9)
 
 
-def _named(what: str, name: str) -> Event:
-    return {"ph": "M", "name": what, **TRACK, "args": {"name": name}}
+def _named(what: str, name: str, process: int, track: int) -> Event:
+    return {"ph": "M", "name": what, "pid": process, "tid": track, "args": {"name": name}}
 
 
-def _complete(name: str, begin: int, duration: int, said: dict[str, Any]) -> Event:
+def _complete(name: str, begin: int, duration: int, process: int, track: int, said: dict[str, Any]) -> Event:
     """An event from `begin` for `duration`, both in nanoseconds."""
-    return {"ph": "X", "name": name, "cat": "step", **TRACK, "ts": begin / 1000, "dur": duration / 1000, "args": said}
+    times = {"ts": begin / 1000, "dur": duration / 1000}
+    return {"ph": "X", "name": name, "cat": "step", "pid": process, "tid": track, **times, "args": said}

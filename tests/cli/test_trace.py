@@ -21,10 +21,11 @@ def test_a_model_is_traced_on_invented_inputs(model, tmp_path, capsys):
     path = tmp_path / "trace.json"
     assert main(["trace", model, "-o", str(path), "--threads", "1", "--memory", "one_each", "--runs", "1"]) == 0
     events = json.loads(path.read_text())["traceEvents"]
-    steps = [x for x in events if x["ph"] == "X" and x["name"] != "all steps"]
-    assert events[0]["args"]["name"] == f"{model}, one by one on 1 threads"
+    steps = [x for x in events if x["ph"] == "X" and x["name"] != "all steps" and x["pid"] == 1]
+    assert events[0]["args"]["name"] == f"{model}, 1 threads: steps one by one"
     assert events[2]["args"]["strategy"] == "one_each"
-    assert steps and capsys.readouterr().out.startswith(f"{path}: {len(steps)} steps, one by one on 1 threads, ")
+    assert any(x["args"].get("name") == "thread 0" for x in events if x["pid"] == 2)
+    assert steps and capsys.readouterr().out.startswith(f"{path}: {len(steps)} steps on 1 threads, ")
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.errors import GraphError, InputError
+from cgraph.errors import GraphError, InputError, PositionError
 from cgraph.view.report import report, timed_report
+from cgraph.view.timing import recorded_run
 from cgraph.view.trace import trace_json
 
 ONES = np.ones((16, 16), "float32")
@@ -23,24 +24,26 @@ def function():
     return cg.compile([np.exp(cg.concat([turned, np.cos(x)], 0)), cg.softmax(x @ turned)], [x], {state: turned})
 
 
-def traced(function, tmp_path, *args, **named):
-    """The events of a trace by phase, each with its times in whole nanoseconds."""
+def traced(function, tmp_path, *args, process=1, **named):
+    """The events of a process of a trace by phase, each with its times in whole nanoseconds."""
     path = tmp_path / "trace.json"
     function.trace(path, *args, **named)
     found = {"M": [], "X": [], "C": []}
     for event in json.loads(path.read_text())["traceEvents"]:
-        times = {key: round(event[key] * 1000) for key in ("ts", "dur") if key in event}
-        found[event["ph"]].append(event | times)
+        if event["pid"] == process:
+            times = {key: round(event[key] * 1000) for key in ("ts", "dur") if key in event}
+            found[event["ph"]].append(event | times)
     return found
 
 
-def test_every_event_has_the_fields_of_its_phase(function, tmp_path):
-    found = traced(function, tmp_path, ONES)
+@pytest.mark.parametrize("process", [1, 2])
+def test_every_event_has_the_fields_of_its_phase(function, tmp_path, process):
+    found = traced(function, tmp_path, ONES, process=process)
     for phase, fields in (("M", ()), ("X", ("ts", "dur", "cat")), ("C", ("ts",))):
         for event in found[phase]:
             assert event.keys() == {"ph", "name", "pid", "tid", "args", *fields}
-            assert (event["pid"], event["tid"]) == (1, 1)
-    assert [x["name"] for x in found["M"]] == ["process_name", "thread_name"]
+    assert [x["name"] for x in found["M"]][:2] == ["process_name", "thread_name"]
+    assert {x["tid"] for x in found["X"]} == {x["tid"] for x in found["M"] if x["name"] == "thread_name"}
     assert all(type(x["args"]["arena"]) is int for x in found["C"])
 
 
@@ -90,10 +93,92 @@ def test_tracing_writes_no_update_edge(function, tmp_path):
     np.testing.assert_array_equal(state.value, ONES)
 
 
+LARGE = np.ones((1 << 10, 1 << 10), "float32")
+
+
+def large(threads=0, **options):
+    """Steps of many shares: pointwise, a product, a sort of rows."""
+    x = cg.Var(LARGE.shape, name="x")
+    y = np.sin(x) + np.cos(x) @ x
+    return cg.compile(cg.sum(cg.sort(y, 1)), x, threads=threads, **options)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_recorded_run_has_every_task_once_on_the_threads_that_ran_it(threads):
+    function = large(threads)
+    shares = recorded_run(function, (LARGE,), {})
+    assert 0 in {x.thread for x in shares} and {x.thread for x in shares} <= set(range(threads))
+    by_step = {t: [x for x in shares if x.step == t] for t in range(len(function.compiled.layout.steps))}
+    for found in by_step.values():
+        tasks = sum(x.last - x.first for x in found)
+        assert found and tasks == sum(rows[2] for rows in rows_of(function, found[0].step))
+    ends = [max(x.end for x in found) for found in by_step.values()]
+    assert all(end <= x.begin for end, found in zip(ends, list(by_step.values())[1:]) for x in found)
+    for thread in {x.thread for x in shares}:
+        own = [x for x in shares if x.thread == thread]
+        assert all(a.begin <= a.end <= b.begin for a, b in pairwise(own))
+
+
+def rows_of(function, step):
+    code = function.program.code
+    return code.table[code.first_row[step] : code.first_row[step + 1]].tolist()
+
+
+def test_a_recorded_run_gives_the_bits_of_a_run_and_leaves_none_behind(tmp_path):
+    function = large()
+    before = function(LARGE)
+    function.trace(tmp_path / "trace.json", LARGE)
+    assert function(LARGE).tobytes() == before.tobytes()
+
+
+def test_a_run_on_threads_and_its_counter(tmp_path):
+    function = large(2)
+    found = traced(function, tmp_path, LARGE, process=2)
+    steps = [x["args"]["step"] for x in found["X"]]
+    assert min(x["ts"] for x in found["X"]) == 0 and set(steps) == set(range(len(function.compiled.layout.steps)))
+    assert len(found["C"]) == len(set(steps))
+    assert max(x["args"]["arena"] for x in found["C"]) == function.compiled.peak_nbytes
+
+
+def test_python_functions_are_recorded_on_the_thread_that_calls():
+    x = cg.Var((8,), name="x")
+    function = cg.compile(np.exp(cg.delay(np.sort, np.sin(x))), x)
+    shares = recorded_run(function, (np.ones(8, "float32"),), {})
+    assert [x.step for x in shares] == list(range(len(function.compiled.layout.steps)))
+    assert {x.thread for x in shares} == {0}
+
+
+def test_weights_from_disk_are_recorded(tmp_path):
+    rng = np.random.default_rng(0)
+    x = y = cg.Var((64, 256), name="x")
+    for _ in range(3):
+        y = np.tanh(y @ rng.standard_normal((256, 256), "float32"))
+    value = rng.standard_normal((64, 256), "float32")
+    function = cg.compile(y, x, weights=cg.StreamedWeights(tmp_path / "weights"))
+    want = function(value)
+    found = recorded_run(function, (value,), {})
+    assert {x.step for x in found} == set(range(len(function.compiled.layout.steps)))
+    assert function(value).tobytes() == want.tobytes()
+
+
+def test_what_raises_in_a_recorded_run_is_raised_and_forgotten():
+    x = cg.Var((8,), name="x")
+    bad = cg.compile(cg.take(np.sin(x), cg.astype(x, "int64")), x)
+    with pytest.raises(PositionError):
+        recorded_run(bad, (np.full(8, 9, "float32"),), {})
+    np.testing.assert_allclose(bad(np.ones(8, "float32")), np.sin(np.ones(8)), rtol=1e-6)
+
+
+def test_engines_that_know_no_times_record_nothing():
+    x = cg.Var((8,), name="x")
+    for engine in ("reference", "cuda-sim"):
+        assert recorded_run(cg.compile(np.sin(x), x, engine=engine), (np.ones(8, "float32"),), {}) == ()
+
+
 def test_a_title_of_any_characters_is_data(function):
     title = '"]} \ud800 \n</script>'
-    events = json.loads(trace_json(timed_report(function, ONES), title))["traceEvents"]
-    assert events[0]["args"]["name"] == title
+    events = json.loads(trace_json(timed_report(function, ONES), title=title))["traceEvents"]
+    assert events[0]["args"]["name"] == f"{title}: steps one by one"
 
 
 def test_a_function_without_steps_has_a_trace(tmp_path):

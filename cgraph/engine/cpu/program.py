@@ -5,6 +5,7 @@ its chunk. Binding memory is one vector addition per piece of it.
 """
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from importlib import import_module
 from typing import Any
 
@@ -14,6 +15,7 @@ from cgraph.alignment import aligned_memory
 from cgraph.cell import Value
 from cgraph.engine.cpu.code import Code, Relocation, Symbol
 from cgraph.engine.cpu.threads import run_rows
+from cgraph.engine.instance import Share
 from cgraph.errors import PositionError
 from cgraph.ir.half import dtype_of_code
 from cgraph.kernels.kernel import ARENA, Callback, View
@@ -72,6 +74,12 @@ class Rows:
         self.table, self.numbers = table, numbers
         self.first, self.count = table.ctypes.data, split
         self.second, self.rest = self.first + split * table.strides[0], len(table) - split
+
+    def with_table(self, table: np.ndarray) -> "Rows":
+        """The same rows with other calls."""
+        found = copy(self)
+        Rows.__init__(found, table, self.count, self.numbers)
+        return found
 
 
 class CpuInstance:
@@ -168,7 +176,21 @@ class CpuInstance:
         self._vars = self._targets  # kernels know the addresses of the others, which are the caller's
         if self._is_poisoned:
             steps = None
-        rows = self._whole if steps is None and write else self._rows_of(steps, write)
+        self._run_all(self._whole if steps is None and write else self._rows_of(steps, write))
+
+    def recorded(self) -> tuple[Share, ...]:
+        """Run all steps with the times of each thread; see `cgraph.engine.instance.Instance`."""
+        functions = self.functions
+        recorder = import_module("cgraph.engine.cpu.recorder").Recorder(self._rows_of(None, False), functions)
+        self._vars = self._targets
+        try:
+            self.functions = recorder.functions
+            self._run_all(recorder.rows)
+        finally:
+            self.functions = functions
+        return recorder.shares(self.code.first_row)
+
+    def _run_all(self, rows: Rows) -> None:
         if self._calls_blas:
             import_module("cgraph.engine.cpu.blas").with_one_thread(lambda: self._run(rows))
         else:

@@ -1,0 +1,68 @@
+"""A run with the times of every kernel call: which thread ran which tasks of which step, and when.
+
+The table of the run is another one: each kernel's row names `cgraph.kernels.llvm.timed` instead, which calls the kernel
+and looks at the clock before and after, some tens of nanoseconds. So steps are cut and shared out as in any run.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from cgraph.engine.cpu.program import Rows
+from cgraph.engine.instance import Share
+from cgraph.kernels.control import PASSED
+from cgraph.kernels.kernel import Kernel
+from cgraph.kernels.llvm.timed import ENTRIES, FIELDS
+from cgraph.kernels.store import store
+from cgraph.kernels.target import host_target
+
+CLOCK = time.CLOCK_MONOTONIC  # that of time.perf_counter_ns
+
+
+class Recorder:
+    """What a run of some rows writes its times into. Changes: the log, by native code and by Python functions.
+
+    Fields
+        rows, functions: to run instead of those that were given
+    """
+
+    def __init__(self, rows: Rows, functions: Sequence[Callable[[int], None]]) -> None:
+        table = rows.table.copy()
+        called = np.flatnonzero(table[:, 0] > PASSED)
+        shares = -(-table[called, 2] // np.maximum(table[called, 3], 1))
+        self._log = np.zeros(ENTRIES + FIELDS * int(shares.sum()), np.int64)
+        self._args = np.stack(
+            [table[called, 0], table[called, 1], called, np.full(len(called), self._log.ctypes.data)], axis=1
+        )
+        kernel = Kernel("timed.timed", (CLOCK,))
+        table[called, 0] = store().load([kernel], host_target())[kernel]
+        table[called, 1] = self._args.ctypes.data + self._args.strides[0] * np.arange(len(called))
+        self._row_of = {int(table[row, 1]): int(row) for row in np.flatnonzero(table[:, 0] == 0)}
+        self._python: list[tuple[int, ...]] = []
+        self._numbers = rows.numbers
+        self.rows = rows.with_table(table)
+        self.functions = [self._timed(function) for function in functions]
+
+    def _timed(self, function: Callable[[int], None]) -> Callable[[int], None]:
+        def run(args: int) -> None:
+            begin = time.perf_counter_ns()
+            function(args)
+            end = time.perf_counter_ns()
+            self._python.append((self._row_of[args], 0, 1, begin, end, threading.get_ident()))
+
+        return run
+
+    def shares(self, first_row: np.ndarray) -> tuple[Share, ...]:
+        """What was run, by its begin; `first_row` of each step in the whole table."""
+        native = self._log[ENTRIES : ENTRIES + FIELDS * int(self._log[0])].reshape(-1, FIELDS)
+        found = np.concatenate([native, np.array(self._python, np.int64).reshape(-1, FIELDS)])
+        found = found[np.argsort(found[:, 3], kind="stable")]
+        rows = found[:, 0] if self._numbers is None else self._numbers[found[:, 0]]
+        steps = np.searchsorted(first_row, rows, "right") - 1
+        threads = {number: i for i, number in enumerate(dict.fromkeys([threading.get_ident(), *found[:, 5].tolist()]))}
+        return tuple(
+            Share(step, threads[thread], first, last, begin, end)
+            for step, (_, first, last, begin, end, thread) in zip(steps.tolist(), found.tolist())
+        )
