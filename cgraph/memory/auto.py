@@ -1,8 +1,9 @@
 """auto: the smallest of several strategies' plans, with no more work than it takes to be sure.
 
 Idea: the offset strategies one after the other, stopping at the lower bound, which most graphs reach at once; then, for
-problems small enough that it costs little, the block strategies and `squeaky_wheel`; then an exact search, whose limit
-is counted in nodes, not seconds, so that the same problem gets the same plan on every machine.
+problems small enough that it costs little, the block strategies; then `squeaky_wheel`, which often spares the process
+the compiled search and the 150 MB that loading it takes; then that exact search, whose limit is counted in nodes, not
+seconds, so that the same problem gets the same plan on every machine.
 
 Source: taking the best of several strategies is the advice of Pisarchyk and Lee 2020, arXiv:2001.03288, section 7.
 Time: that of the strategies it runs; one, in the good case.
@@ -38,10 +39,10 @@ def auto(problem: Problem, *, nodes: int | None = None) -> Plan:
     best = next(cheap)
     while best.nbytes > bound and (plan := next(cheap, None)):
         best = min(best, plan, key=lambda x: x.nbytes)
-    if best.nbytes > bound and len(problem.operands) <= MOST_FOR_BLOCKS:
-        best = min(best, squeaky_wheel(problem), key=lambda x: x.nbytes)
     if nodes is None:
         nodes = _affordable_nodes(problem)
+    if best.nbytes > bound and (nodes or len(problem.operands) <= MOST_FOR_BLOCKS):
+        best = min(best, squeaky_wheel(problem), key=lambda x: x.nbytes)
     if best.nbytes == bound or not nodes:
         return replace(best, proved=best.nbytes == bound)
     found = exact(problem, seconds=None, nodes=nodes, start=best)

@@ -168,6 +168,8 @@ that one begins, in which the group may not begin."""
 
 def meetings(groups: Sequence[Group]) -> Meetings:
     """What follows of every pair of slabs of different groups that are in use at one step."""
+    if all(len(group.slabs) == 1 for group in groups):
+        return meetings_of_single([group.slabs[0] for group in groups])
     rows = [(i, x.at, x.nbytes, x.first, x.last) for i, group in enumerate(groups) for x in group.slabs]
     rows.sort(key=lambda row: row[3])
     group, at, nbytes, first, last = np.array(rows, np.int64).reshape(-1, 5).T
@@ -179,6 +181,17 @@ def meetings(groups: Sequence[Group]) -> Meetings:
     apart = group[one] != group[other]
     one, other, begin, end = united(*(x[apart] for x in (group[one], group[other], begin, end)))
     return np.searchsorted(one, np.arange(len(groups) + 1)), other, begin, end
+
+
+def meetings_of_single(slabs: Sequence[Slab]) -> Meetings:
+    """The same where every group is one slab: no two intervals to unite, and a quarter of the bytes on the way."""
+    nbytes, first, last = np.array([(x.nbytes, x.first, x.last) for x in slabs], np.int64).reshape(-1, 3).T
+    meets = [np.flatnonzero((first <= x.last) & (last >= x.first)) for x in slabs]
+    counts = [len(x) for x in meets]
+    one, other = np.repeat(np.arange(len(slabs)), counts), np.concatenate([*meets, np.zeros(0, np.int64)])
+    other = other[one != other]
+    places = np.concatenate([[0], np.cumsum(np.array(counts, np.int64) - 1)])
+    return places, other, -np.repeat(nbytes, np.diff(places)), nbytes[other]
 
 
 def united(one: np.ndarray, other: np.ndarray, begin: np.ndarray, end: np.ndarray) -> Meetings:

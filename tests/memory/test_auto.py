@@ -40,6 +40,12 @@ def test_auto_searches_on_its_own_where_that_takes_no_more_than_its_share(monkey
     assert auto(problem) == cheap
 
 
+def test_auto_tries_what_is_already_loaded_before_the_compiled_search(monkeypatch):
+    problem = random_problem(39, 520)
+    monkeypatch.setattr("cgraph.memory.auto.exact", None)
+    assert auto(problem, nodes=0).nbytes > lower_bound(problem) == auto(problem).nbytes
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_a_search_is_given_what_its_share_of_work_allows(seed, monkeypatch):
     problem = random_problem(seed, 30)

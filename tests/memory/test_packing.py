@@ -41,6 +41,15 @@ def plain_first_fit(groups, order, alignment):
     return [bases[i] for i in range(len(groups))]
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_groups_of_one_piece_meet_as_those_of_several_do(seed):
+    alone = [Group(x.name, 0, x.slabs[:1]) for x in drawn(np.random.default_rng(seed))]
+    late = Group("late", 0, (Slab(0, 8, 90, 91), Slab(8, 8, 90, 91)))  # meets none of them
+    for fast, slow in zip(packing.meetings(alone), packing.meetings([*alone, late])):
+        np.testing.assert_array_equal(fast, slow[: len(fast)])
+        assert fast.dtype == slow.dtype and (slow[len(fast) :] == slow[len(fast) - 1 : len(fast)]).all()
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_groups_lie_where_a_plain_loop_puts_them(seed, target, monkeypatch):

@@ -104,7 +104,7 @@ def interrupted():
     raise KeyboardInterrupt
 
 
-def test_a_thousand_tokens_are_written_in_place_and_take_no_memory():
+def test_a_thousand_tokens_take_no_memory_and_have_the_bits_of_a_prompt_of_a_thousand():
     model = nn.models.gpt(0, symbols=20, length=1010, features=8, heads=2, layers=1)
     generator = nn.Generator(model, 2)
     rows = set(generator.cache.rows.values())
@@ -120,6 +120,11 @@ def test_a_thousand_tokens_are_written_in_place_and_take_no_memory():
     assert [len(x) for x in found] == [1000, 1000]
     assert now < 200_000  # the tokens themselves, and what Python keeps of its own
     assert [x.cell.value.address for x in generator.cache.rows.values()] == addresses
+    written_one_by_one = {key: x.value for key, x in generator.cache.rows.items()}
+    texts = [prompt + tokens[:-1] for prompt, tokens in zip([[1], [2, 3]], found)]
+    assert generator(texts, 1) == [tokens[-1:] for tokens in found]
+    for key, x in generator.cache.rows.items():
+        assert x.value[:, :, :1000].tobytes() == written_one_by_one[key][:, :, :1000].tobytes()
 
 
 def test_generation_ends_at_stop_tokens_one_sequence_after_the_other():
