@@ -509,6 +509,20 @@ def test_what_a_killed_writer_left_goes_after_a_day(folder):
     assert {path.name for path in folder.iterdir()} == {"a", "c.part"}
 
 
+def test_a_day_has_86400_seconds(folder):
+    aged(folder, {"a.part": 1 + 0.1 / DAY, "b.part": 1 - 300 / DAY})
+    prune(folder)
+    assert [path.name for path in folder.iterdir()] == ["b.part"]
+    assert DAY == 24 * 60 * 60
+
+
+def test_a_process_that_compiles_nothing_removes_nothing(folder):
+    KernelStore(folder).address(KERNEL, HOST)
+    aged(folder, {"old": 100})
+    store = KernelStore(folder)
+    assert store.address(KERNEL, HOST) and not store.misses and (folder / "old").exists()
+
+
 def test_what_is_used_stays(folder):
     KernelStore(folder).address(KERNEL, HOST)
     os.utime(file_of(folder), (time.time() - 100 * DAY,) * 2)

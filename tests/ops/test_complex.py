@@ -204,3 +204,11 @@ def test_a_real_loss_descends_against_the_conjugate_gradient():
     step = cg.compile(loss, updates={z: z - 0.25 * cg.conj(cg.gradient(loss, z))})
     losses = [float(step()) for _ in range(20)]
     assert losses[-1] < 1e-9 < losses[0]
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0,), (2, 0), (0, 3), (2, 0, 4)])
+def test_parts_stand_in_turn(shape):
+    x = np.random.default_rng(0).standard_normal((*shape, 2)) @ np.array([1, 1j])
+    got = cg.as_parts(x).eval()
+    want = np.stack([x.real, x.imag], -1)
+    np.testing.assert_array_equal(got, want.reshape((*shape[:-1], 2 * shape[-1]) if shape else (2,)))
