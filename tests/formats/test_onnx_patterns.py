@@ -1,6 +1,7 @@
 """Graphs that look like what ONNX has one operator for: written, they mean what they meant."""
 
 import numpy as np
+import onnx
 import pytest
 
 import cgraph as cg
@@ -79,6 +80,8 @@ GRAPHS = {
     "a product of broadcast matrices": cg.matmul(cg.broadcast_to(A[:, :3], (2, 4, 3)), cg.broadcast_to(B, (2, 3, 5))),
     "a product of one broadcast": cg.matmul(cg.broadcast_to(COLUMN, (4, 3)), B),
     "broadcast parts": cg.broadcast_to(COLUMN, (4, 5)) * cg.broadcast_to(ROW, (4, 5)),
+    "a wide column": cg.exp(cg.broadcast_to(COLUMN, (4, 5))),
+    "wide columns": cg.broadcast_to(COLUMN, (4, 5)) + cg.broadcast_to(COLUMN * 2, (4, 5)),
     "ends of slices": X[:, ::-1, 3:0:-2, 1::3],
     "no elements": cg.reshape(X[:0], (0, 5, 12)),
     "several places": cg.argmin(X, (3, 1)),
@@ -121,6 +124,11 @@ def test_it_means_the_same(name):
     (peers,) = session.run(None, {x.name: v for x, v in zip(inputs, values)})
     assert (peers.shape, peers.dtype) == (want.shape, want.dtype)
     np.testing.assert_allclose(peers, want, rtol=1e-4, atol=1e-4)
+
+
+def test_what_onnx_broadcasts_itself_is_not_expanded():
+    body = serialised([X * ROW, cg.maximum(COLUMN, ROW)], [X, ROW, COLUMN])
+    assert "Expand" not in {node.op_type for node in onnx.load_from_string(body).graph.node}
 
 
 NOT_WRITTEN = {

@@ -242,3 +242,24 @@ def test_what_keeps_to_it_is_read(name):
     net = Network()
     model = load(net.bytes(READ[name](net)))
     model.compile(engine="reference")(*(np.ones(x.shape, x.dtype) for x in model.inputs))
+
+
+def test_operators_without_an_importer_are_counted():
+    net = Network()
+    x = net.input((3,))
+    y = net.op("ATAN2", [net.op("UNIQUE", [net.op("UNIQUE", [x])]), x])
+    with pytest.raises(FormatError, match=r"2 operators are not supported: ATAN2, UNIQUE \(2 times\)"):
+        load(net.bytes(y))
+
+
+@pytest.mark.parametrize("times", [4, 5])
+def test_constants_that_are_made_floats_are_charged_each_time(times):
+    """16 MiB each, of 64 and two for each of the file's four."""
+    net = Network()
+    constant = net.constant(np.zeros(4 << 20, "int8"), scale=0.5)
+    raw = net.bytes(*(net.op("DEQUANTIZE", [constant]) for _ in range(times)))
+    if times == 4:
+        assert len(load(raw).outputs) == 4
+        return
+    with pytest.raises(FormatError, match="bytes while reading"):
+        load(raw)

@@ -1,0 +1,97 @@
+"""Operators of older opsets, and with operands that ONNX Runtime does not take: beside NumPy in plain formulas."""
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from cgraph.formats.allowance import Allowance
+from cgraph.formats.onnx import load
+from cgraph.formats.onnx.graph import NAMES
+from tests.support.onnx_models import FLOAT, INT64, model_of, one
+
+RNG = np.random.default_rng(0)
+OLD = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.true_divide, "Pow": np.power}
+
+
+def run(raw: bytes, *values: np.ndarray) -> np.ndarray:
+    return load(raw).compile(engine="reference")(*values)[0]
+
+
+@pytest.mark.parametrize("kind", OLD)
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (3, 4), (5,), (4,), (3,), (2, 3), (4, 5)])
+def test_axes_of_the_second_operand_begin_where_it_is_said(kind, shape):
+    """By default they are the last."""
+    x, whole = RNG.uniform(0.5, 2, (2, 3, 4, 5)).astype("f4"), (2, 3, 4, 5)
+    y = RNG.uniform(0.5, 2, shape).astype("f4")
+    for axis in range(4 - len(shape) + 1):
+        if whole[axis : axis + len(shape)] != shape:
+            continue
+        wide = y.reshape(*shape, *[1] * (4 - axis - len(shape)))
+        for given in ({"axis": axis}, {"axis": axis - 4}, {}):
+            if given or axis == 4 - len(shape):
+                raw = one(kind, [("x", FLOAT, x.shape), ("y", FLOAT, y.shape)], opset=6, broadcast=1, **given)
+                np.testing.assert_allclose(run(raw, x, y), OLD[kind](x, wide), rtol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+@pytest.mark.parametrize("axis", [None, 1, -1, 2])
+@pytest.mark.parametrize("placed", [False, True])
+def test_values_are_written_from_a_position_of_each_sample_on(mode, axis, placed):
+    x, along = RNG.standard_normal((2, 5, 4)).astype("f4"), range(3)[-2 if axis is None else axis]
+    shape = list(x.shape)
+    shape[along] = 2
+    y, start = RNG.standard_normal(shape).astype("f4"), np.array([2, 1] if placed else [0, 0])
+    start = start + (2 if placed and mode == "circular" else 0)
+    want = np.moveaxis(x.copy(), along, 1)
+    for sample, first in enumerate(start):
+        for i in range(2):
+            want[sample, (first + i) % x.shape[along]] = np.moveaxis(y, along, 1)[sample, i]
+    more = {"mode": mode} | ({} if axis is None else {"axis": axis})
+    inputs = [("x", FLOAT, x.shape), ("y", FLOAT, y.shape)] + [("start", INT64, (2,))] * placed
+    got = run(one("TensorScatter", inputs, opset=24, **more), x, y, *[start] * placed)
+    np.testing.assert_array_equal(got, np.moveaxis(want, 1, along))
+
+
+@pytest.mark.parametrize("rows", [(), (3,)])
+@pytest.mark.parametrize("columns", [(), (4,)])
+@pytest.mark.parametrize("held", [False, True])
+def test_rows_and_columns_may_have_scales_of_their_own(rows, columns, held):
+    """``[m]`` of the first matrix, ``[n]`` of the second."""
+    x, y = (RNG.integers(0, 256, s).astype("u1") for s in ((3, 5), (5, 4)))
+    sx, sy = RNG.uniform(0.01, 0.03, rows).astype("f4"), RNG.uniform(0.01, 0.03, columns).astype("f4")
+    zx, zy = RNG.integers(90, 150, rows).astype("u1"), RNG.integers(90, 150, columns).astype("u1")
+    below = x.astype("i4") - (zx[:, None] if rows else zx), y.astype("i4") - zy
+    total = below[0] @ below[1]
+    inputs = [("x", 2, x.shape)] + ([] if held else [("y", 2, y.shape)])
+    given = {"y": y} if held else {}
+    held_ones = given | {"sx": sx, "zx": zx, "sy": sy, "zy": zy, "s": np.float32(0.07), "z": np.uint8(120)}
+    sums = model_of([helper.make_node("MatMulInteger", ["x", "y", "zx", "zy"], ["y0"])], inputs, held_ones, ["y0"])
+    values = (x,) if held else (x, y)
+    np.testing.assert_array_equal(run(sums, *values), total)
+    operands = ["x", "sx", "zx", "y", "sy", "zy", "s", "z"]
+    whole = model_of([helper.make_node("QLinearMatMul", operands, ["y0"])], inputs, held_ones, ["y0"])
+    floats = total * (sx.astype("f8")[:, None] if rows else sx.astype("f8")) * sy.astype("f8") / np.float32(0.07)
+    if not held or not rows:
+        want = np.clip(np.rint(floats) + 120, 0, 255)
+        assert np.abs(run(whole, *values).astype("i4") - want).max() <= held  # constants: one ulp of float32 at a half
+
+
+def test_names_inside_of_branches_are_charged_by_node(monkeypatch):
+    said = []
+    real = Allowance.spend
+
+    def spend(self, what, nbytes=0, work=0, nodes=0):
+        said.append(work)
+        real(self, what, nbytes, work, nodes)
+
+    monkeypatch.setattr(Allowance, "spend", spend)
+    end = [helper.make_tensor_value_info("r", FLOAT, None)]
+    steps = [helper.make_node("Relu", ["x"], [f"r{i}" if i else "r"]) for i in range(50)]
+    branch = helper.make_graph(steps, "b", [], end)
+    load(
+        model_of(
+            [helper.make_node("If", ["go"], ["y"], then_branch=branch, else_branch=branch)],
+            [("x", FLOAT, (2,))], {"go": np.array(True)},
+        )
+    )  # fmt: skip
+    assert sum(said) >= 2 * 50 * NAMES
