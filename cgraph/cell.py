@@ -1,6 +1,8 @@
 """Cell: the one thing that changes, what a Var holds. No graph here, so that a saved function has cells too."""
 
 import itertools
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -186,6 +188,39 @@ def foreign_array(value: Any) -> np.ndarray:
     if value.__dlpack_device__()[0] not in IN_HOST_MEMORY:
         raise BufferError("it lies in a device's memory; bring it to the processor's first, with .cpu()")
     return np.from_dlpack(value)
+
+
+LIBRARIES = {"numpy": "numpy", "torch": "torch", "jax": "jax.numpy", "cupy": "cupy"}
+"""Libraries whose arrays a call can return, and the modules of theirs that read arrays of others."""
+
+
+def reader_of(library: str) -> Callable[[Any], Any]:
+    """What makes an array of this library of one of ours, where it lies if the library can read that memory.
+
+    Raises
+        InputError: the library is none of LIBRARIES, or not installed
+    """
+    if library not in LIBRARIES:
+        raise InputError(f"{library!r} is no library whose arrays can be returned; there are {', '.join(LIBRARIES)}")
+    try:
+        module = import_module(LIBRARIES[library])
+    except ImportError as error:
+        raise InputError(f"arrays of {library} cannot be returned: {error}") from None
+
+    def read(x: Any) -> Any:
+        if library == "numpy":
+            return x
+        if isinstance(x, np.ndarray):
+            x = shareable(x)
+        in_reach = library != "cupy" or not isinstance(x, np.ndarray)
+        return module.from_dlpack(x) if in_reach else module.asarray(x)
+
+    return read
+
+
+def shareable(x: np.ndarray) -> np.ndarray:
+    """The array, or a copy: what is read-only others write into, and of what runs backwards torch dies."""
+    return x if x.flags.writeable and all(step >= 0 for step in x.strides) else x.copy()
 
 
 def aligned_empty(spec: Spec) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from cgraph.cell import Value, Variable, assign, check_fits, fitting_array, value_of
+from cgraph.cell import Value, Variable, assign, check_fits, fitting_array, reader_of, value_of
 from cgraph.engine.instance import Instance, Program
 from cgraph.errors import ArenaError, FormatError, InputError, UnassignedError, bytes_text
 from cgraph.ir.spec import Spec
@@ -55,6 +55,7 @@ class Runner:
         self._idle: list[_Held] = []
         self._rooms_shared: Rooms | None = None
         self._turns = Turns()
+        self._read: Callable[[Any], Any] | None = None
 
     def __repr__(self) -> str:
         given = ", ".join(f"{x.name} {x.spec}" for x in self.inputs)
@@ -76,6 +77,19 @@ class Runner:
         """The same cells and code, other arenas: runs of both may go on at once where there are no update edges."""
         made = type(self).__new__(type(self))
         made.__dict__ |= {**self.__dict__, "_idle": []}
+        return made
+
+    def returning(self, library: str) -> Self:
+        """This Function, in the same memory, but its calls return arrays of ``torch``, ``jax``, ``cupy`` or ``numpy``.
+
+        They are new arrays, which the library reads where they lie. With ``copy=False`` they are those in a device's
+        memory, which the next run overwrites. Inputs may be of any of these libraries in any case.
+
+        Raises
+            InputError: the library is another, or not installed
+        """
+        made = type(self).__new__(type(self))
+        made.__dict__ |= {**self.__dict__, "_read": None if library == "numpy" else reader_of(library)}
         return made
 
     def share(self, rooms: Rooms, turns: Turns) -> None:
@@ -133,6 +147,8 @@ class Runner:
             InputError: an input is unknown, missing, given twice, or of another shape or dtype
             UnassignedError: a Var that is no input holds no value
         """
+        if self._read is not None and not copy and self.program.own_array is None:
+            raise InputError("copy=False gives views of memory that is used again, which another library cannot know")
         values, rooms = self._values(args, named), self._rooms(out)
         if self.updated:
             return self.between_runs(lambda: self._run(values, rooms, copy))
@@ -184,6 +200,8 @@ class Runner:
         held = self._take()
         try:
             found = self._run_on(held, given, out, copy)
+            if self._read is not None:
+                found = [self._read(x) for x in found]
         finally:
             self._give(held)
         return found[0] if self.single else found

@@ -7,6 +7,7 @@ from weakref import ref
 import numpy as np
 
 from cgraph.array_api.values import ARRAYS, compute, leaf
+from cgraph.cell import shareable
 from cgraph.ir.graph import Node
 
 MOST_NODES = 256  # of a graph that is not run yet; a loop of ``x = x + 1`` is run in pieces of so many
@@ -145,11 +146,9 @@ class Array:
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
         """Where the value lies; a copy of what is read-only or runs backwards, which others mistake or write into."""
-        value = self.value
-        if not value.flags.writeable or any(s < 0 for s in value.strides):
-            if copy is False:
-                raise BufferError("a read-only array, or one that runs backwards, is exported as a copy only")
-            value = value.copy()
+        value = shareable(self.value)
+        if copy is False and value is not self.value:
+            raise BufferError("a read-only array, or one that runs backwards, is exported as a copy only")
         return value.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:

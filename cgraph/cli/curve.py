@@ -12,6 +12,7 @@ from cgraph.memory.regions import CALL_NS
 from cgraph.memory.smallest import Candidate, Choice
 from cgraph.ops.physical.stream import Stream
 from cgraph.planning import strategy_named
+from cgraph.quantiser.bars import Bars, told
 from cgraph.record import Record
 from cgraph.view.curve import Point
 
@@ -49,7 +50,7 @@ def curve_of(model: Model, budget: int | None, memory: str) -> Curve:
     is_met = asked[1].nbytes <= room
     least = within(0) if is_met else asked
     rungs = np.geomspace(max(least[1].nbytes, 1), max(free.nbytes, 1), RUNGS)[1:-1]
-    choices = [known, *(within(int(nbytes)) for nbytes in rungs), least, asked]
+    choices = [known, *(within(int(nbytes)) for nbytes in told("budgets", rungs.tolist(), Bars())), least, asked]
     found = {choice[1].nbytes: choice for choice in choices}
     marked = asked[1].nbytes if is_met and budget is not None else None
     points = (point(known, found[nbytes], nbytes == marked) for nbytes in sorted(found, reverse=True))

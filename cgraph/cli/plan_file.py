@@ -2,7 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -21,8 +22,10 @@ from cgraph.memory.bounds import block_lower_bound, lower_bound
 from cgraph.memory.check import check_plan
 from cgraph.memory.files import plan_text, read_problem, write_plan
 from cgraph.memory.problem import Plan, Problem, Strategy
-from cgraph.memory.strategies import STRATEGIES
+from cgraph.memory.strategies import OFFSET_STRATEGIES, STRATEGIES
+from cgraph.memory.strategies.exact import exact
 from cgraph.planning import budget_text
+from cgraph.quantiser.bars import Bars, told
 from cgraph.view.blocks import plan_svg
 from cgraph.view.curve import curve_svg
 from cgraph.view.figures import Figures
@@ -31,6 +34,8 @@ from cgraph.view.report_text import weights_lines
 
 READERS: dict[str, Callable[[Path], Problem]] = {".csv": read_problem}  # by file ending
 CHOICES: dict[str, Strategy] = {"auto": auto, **STRATEGIES}
+WITHIN = (*(name for name in OFFSET_STRATEGIES if name != "exact"), "exact")
+"""What is tried within a budget: nothing finds a plan that the exact search, which comes last, does not."""
 QUICK = 1.0  # seconds
 MOST_PIECES = 20  # of weights, in a table
 
@@ -76,8 +81,13 @@ def run(args: argparse.Namespace) -> int:
     if args.output and (is_problem(args) or args.output.suffix.lower() != ".svg"):
         raise FormatError(f"{args.output}: a curve is drawn of a model, as .svg")
     problem, shown = _read(args)
-    names = [args.strategy] if args.strategy else list(CHOICES)
-    plans = {name: _timed(CHOICES[name], problem) for name in names}
+    budget = args.budget if is_problem(args) else None
+    names = [args.strategy] if args.strategy else list(CHOICES if budget is None else WITHIN)
+    try:
+        plans = plans_of(problem, names, budget)
+    except BudgetError as error:
+        print(error, file=sys.stderr)
+        return 1
     best = min((plan for plan, _ in plans.values()), key=lambda plan: plan.nbytes)
     if args.json:
         print(plan_text(problem, best), end="")
@@ -140,6 +150,26 @@ def fit(args: argparse.Namespace) -> int:
         return 1
     print(f"within the budget: {plan.nbytes} bytes, {chosen.order}", file=shown)
     return 0
+
+
+def plans_of(problem: Problem, names: Sequence[str], budget: int | None) -> dict[str, tuple[Plan, float]]:
+    """The plan and seconds of each strategy; within a budget no more than it takes to know whether it can be met.
+
+    Raises
+        BudgetError: the exact search alone was asked, and there is no plan within the budget
+    """
+    found: dict[str, tuple[Plan, float]] = {}
+    for name in told("strategies", names, Bars()):
+        strategy = CHOICES[name] if budget is None or name != "exact" else partial(exact, capacity=budget)
+        try:
+            found[name] = _timed(strategy, problem)
+        except BudgetError:
+            if not found:
+                raise
+            continue
+        if budget is not None and found[name][0].nbytes <= budget:
+            break
+    return found
 
 
 def is_problem(args: argparse.Namespace) -> bool:

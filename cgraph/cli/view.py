@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cgraph.cli.arguments import add_budget
+from cgraph.cli.bench import random_inputs
 from cgraph.cli.model import Model, model_from
-from cgraph.cli.model_arguments import add_model
+from cgraph.cli.model_arguments import add_model, constants_of
 from cgraph.errors import FormatError, GraphError
 from cgraph.function import Function
 from cgraph.view.blocks import summary
@@ -14,6 +15,7 @@ from cgraph.view.diagram import diagram_of
 from cgraph.view.dot import function_dot, graph_dot, render
 from cgraph.view.page import page_html
 from cgraph.view.planned import function_svg, memory_of
+from cgraph.view.report import Report, timed_report
 
 MEMORY, GRAPH = "memory", "graph"
 MOST_DRAWN = 150  # nodes of a graph in one picture
@@ -52,6 +54,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--as-written", action="store_true", help="with .dot: the graph before any pass, without a plan"
     )
+    parser.add_argument(
+        "--times", action="store_true", help="with .html: time each step on random inputs, alone, the best of three"
+    )
     parser.add_argument("--memory", metavar="STRATEGY", help="plan by this strategy")
     add_budget(parser)
     parser.set_defaults(run=run)
@@ -68,10 +73,18 @@ def run(args: argparse.Namespace) -> int:
         return _write_graph(model, args.output, ending)
     given = {name: getattr(args, name) for name in ("memory", "budget")}
     function = model.compiled(**{name: value for name, value in given.items() if value is not None})
-    drawn = draw(function, args.model)
+    if args.times and ending != ".html":
+        raise FormatError(f"{args.output}: --times go into a page, as .html")
+    drawn = page_html(function, args.model, timed(model, function, args)) if args.times else draw(function, args.model)
     args.output.write_bytes(drawn if isinstance(drawn, bytes) else drawn.encode())
     print(f"{args.output}: {summary(memory_of(function))}")
     return 0
+
+
+def timed(model: Model, function: Function, args: argparse.Namespace) -> Report:
+    """The report with the times of steps, on random inputs."""
+    values = random_inputs(model) | constants_of(args, model.inputs)
+    return timed_report(function, *(values[x.name] for x in model.inputs))
 
 
 def _write_graph(model: Model, output: Path, ending: str) -> int:

@@ -11,9 +11,11 @@ import hashlib
 import json
 from importlib.resources import files
 
+from cgraph.errors import GraphError
 from cgraph.ir.graph import Node, public
 from cgraph.view.blocks import memory_svg, summary
 from cgraph.view.diagram import diagram_of
+from cgraph.view.figures import Figures
 from cgraph.view.frames import frame_memory, region_row, regions_of
 from cgraph.view.page_data import as_json, page_data
 from cgraph.view.planned import Shown, compiled_of, memory_of
@@ -26,14 +28,15 @@ MOST_NAMES = 3  # of outputs, in a title
 
 
 @public
-def page_html(shown: Shown, title: str = "") -> Page:
-    """The page of a Function, as HTML text, under `title` or the names of its outputs.
+def page_html(shown: Shown, title: str = "", times: Figures | None = None) -> Page:
+    """The page of a Function, as HTML text, under `title` or the names of its outputs; with `times`, a timed report of
+    it, also how long each step takes.
 
-    GraphError when it has no plan, as on the reference engine.
+    GraphError when it has no plan, as on the reference engine, or when `times` are those of another Function or none.
     """
     memory, diagram = memory_of(shown), diagram_of(shown)
     title = title or ", ".join(x.name for x in compiled_of(shown).outputs[:MOST_NAMES])
-    data = page_data(memory, diagram, summary(memory), compiled_of(shown).unshared_nbytes)
+    data = page_data(memory, diagram, summary(memory), compiled_of(shown).unshared_nbytes, seconds_of(shown, times))
     script, style = "".join(map(_text, SCRIPTS)), _text("page.css")
     parts = {
         "title": markup(title),
@@ -46,6 +49,17 @@ def page_html(shown: Shown, title: str = "") -> Page:
     before, *rest = _text("page.html").split("{{")
     pieces = [(piece.split("}}", 1)) for piece in rest]
     return Page(before + "".join(parts[name] + after for name, after in pieces))
+
+
+def seconds_of(shown: Shown, times: Figures | None) -> list[float]:
+    """Of each step, as they were measured."""
+    if times is None:
+        return []
+    found = [row.seconds for row in times.steps if row.seconds is not None]
+    names = [x.name for x in compiled_of(shown).layout.steps]
+    if [row.op for row in times.steps] != names or len(found) != len(names):
+        raise GraphError("a page takes the times of a timed report of the Function that it shows")
+    return found
 
 
 def region_part(step: int, node: Node) -> str:

@@ -87,6 +87,7 @@ class PageData(Record):
         summary: the figures in a line
         unshared: bytes of all values when none shares
         colours: of blocks
+        seconds: of each step; empty where nobody measured them
     """
 
     summary: str
@@ -104,6 +105,7 @@ class PageData(Record):
     in_use: Sequence[int]
     items: Sequence[ItemRow]
     updates: Sequence[UpdateRow]
+    seconds: Sequence[float]
 
 
 TABLES: dict[str, type[Record]] = {
@@ -114,7 +116,7 @@ TABLES: dict[str, type[Record]] = {
 }  # the fields of `PageData` that are lists of records
 
 
-def page_data(memory: Memory, diagram: Diagram, summary: str, unshared: int) -> PageData:
+def page_data(memory: Memory, diagram: Diagram, summary: str, unshared: int, seconds: Sequence[float] = ()) -> PageData:
     """The data of a page. Time O(n log n) for the places of items."""
     return PageData(
         summary=summary,
@@ -132,6 +134,7 @@ def page_data(memory: Memory, diagram: Diagram, summary: str, unshared: int) -> 
         in_use=memory.in_use.tolist(),
         items=item_rows(diagram),
         updates=[UpdateRow(*edge) for edge in diagram.updates],
+        seconds=seconds,
     )
 
 

@@ -137,3 +137,22 @@ def test_wrong_arguments_are_refused(arguments, capsys):
         main(arguments)
     assert stopped.value.code == 2
     assert "usage" in capsys.readouterr().err
+
+
+def test_a_planning_file_is_searched_until_a_plan_fits_and_no_further(records, capsys, monkeypatch):
+    asked = []
+    monkeypatch.setattr("cgraph.cli.plan_file.exact", lambda problem, capacity: asked.append(capacity) or one(problem))
+    assert main(["plan", str(records), "--budget", "8KiB"]) == 0
+    assert not asked and "exact" not in capsys.readouterr().out
+    assert main(["plan", str(records), "--budget", "8000"]) == 1
+    assert main(["plan", str(records), "--budget", "12000", "--strategy", "exact"]) == 1
+    assert asked[0] == 8000 and asked[-1] == 12000
+
+
+def one(problem):
+    return STRATEGIES["one_each"](problem)
+
+
+def test_the_exact_search_says_that_no_plan_fits(records, capsys):
+    assert main(["plan", str(records), "--budget", "8000", "--strategy", "exact"]) == 1
+    assert "exact: no plan fits in 7.81 KiB (8000 bytes)" in capsys.readouterr().err

@@ -1,6 +1,7 @@
 """What is published: a wheel with both packages and nothing else, an sdist that gives the same wheel."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import cgraph
+from tests.packaging.test_requirements import FOR_USERS, module_of
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("cgraph", "nn")
@@ -97,6 +99,11 @@ def test_a_wheel_holds_both_packages_their_data_the_licence_and_nothing_else(whe
     assert f"{metadata_folder()}/licenses/LICENSE" in about
 
 
+def test_an_installed_wheel_has_not_grown(wheel):
+    """docs/status.md says how large it is."""
+    assert sum(x.file_size for x in zipfile.ZipFile(wheel).infolist()) < 5_600_000
+
+
 def test_a_wheel_says_its_version_and_licence(wheel):
     text = zipfile.ZipFile(wheel).read(f"{metadata_folder()}/METADATA").decode()
     metadata = Parser().parsestr(text)
@@ -128,3 +135,41 @@ def test_an_installed_wheel_computes_draws_and_finds_its_data(installed, tmp_pat
 def test_an_installed_wheel_brings_the_command(installed, tmp_path):
     said = ran([sys.executable, str(installed / "bin" / "cgraph"), "--version"], tmp_path, PYTHONPATH=str(installed))
     assert said == f"cgraph {cgraph.__version__}\n"
+
+
+def test_everything_but_the_extras_works_without_them(installed, tmp_path):
+    """In an environment without any of the packages that extras install."""
+    hidden = {module_of(row) for extra in FOR_USERS for row in FOR_USERS[extra]} - {"cgraph"}
+    assert {"onnx", "ml_dtypes", "PIL"} <= hidden
+    code = f"import sys; sys.modules.update(dict.fromkeys({sorted(hidden)})){USE}"
+    code += "import cgraph.cli, cgraph.formats\n"
+    code += "for name in cgraph.formats.FORMATS: getattr(cgraph.formats, name)\n"
+    code += "cgraph.cli.parser_of(cgraph.cli.COMMANDS); sys.exit(cgraph.cli.main(['info']))"
+    assert "threads" in ran([sys.executable, "-c", code], tmp_path, PYTHONPATH=str(installed))
+
+
+def python_at_hand(minor: int) -> str:
+    """A Python 3 of this minor version. Skips where there is none."""
+    homes = Path("~/.pyenv/versions").expanduser().glob(f"3.{minor}.*/bin")
+    for found in [shutil.which(f"python3.{minor}"), *(str(home / "python3") for home in homes)]:
+        if found and not subprocess.run([found, "-m", "pip", "--version"], capture_output=True).returncode:
+            return found
+    pytest.skip(f"no Python 3.{minor} with pip is at hand")
+
+
+@pytest.mark.parametrize("minor", range(11, 16))
+def test_the_wheel_fits_every_python_at_hand(minor, wheel, tmp_path):
+    """Its files compile there and the package says its version; what it depends on: `benchmarks/install.py`."""
+    python, folder = python_at_hand(minor), tmp_path / "installed"
+    pip = "-m pip install --quiet --disable-pip-version-check --no-index --no-deps --no-compile --target".split()
+    ran([python, *pip, str(folder), str(wheel)], tmp_path)
+    ran([python, "-W", "error", "-m", "compileall", "-q", "-j", "0", str(folder)], tmp_path)
+    code = "import cgraph, sys; print(cgraph.__version__, *sys.version_info[:2])"
+    assert ran([python, "-c", code], tmp_path, PYTHONPATH=str(folder)).split() == [cgraph.__version__, "3", str(minor)]
+
+
+def test_an_older_python_is_refused(wheel, tmp_path):
+    python = python_at_hand(10)
+    pip = "-m pip install --quiet --disable-pip-version-check --no-index --no-deps --target".split()
+    done = subprocess.run([python, *pip, str(tmp_path / "no"), str(wheel)], capture_output=True, text=True)
+    assert done.returncode and "requires a different Python" in done.stderr

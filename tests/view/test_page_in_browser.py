@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from cgraph.errors import GraphError
 from cgraph.view.page import page_html
 from cgraph.view.planned import memory_of
 from tests.support.browser import chromium
@@ -226,3 +227,35 @@ def test_the_legend_tells_every_mark(show):
     legend.find_element("css selector", "summary").click()
     marks = legend.find_elements("css selector", "i")
     assert len(marks) == 14 and all(x.is_displayed() and x.size["width"] for x in marks)
+
+
+def test_times_of_steps_are_shown_where_they_were_measured(show, browser, tmp_path):
+    x = cg.Var((64, 64), name="x")
+    function = cg.compile(cg.softmax(np.sin(x) @ np.ones((64, 64), "float32")), [x])
+    times = cg.timed_report(function, np.ones((64, 64), "float32"))
+    browser.get_log("browser")  # what other tests did
+    path = tmp_path / "timed.html"
+    path.write_text(page_html(function, "Timed", times), encoding="utf-8")
+    browser.get(path.as_uri())
+    wait_for_frame(browser)
+    rows = browser.find_elements("css selector", "#slowest-rows tr")
+    assert len(rows) == len(times.steps)
+    browser.find_element("css selector", "#slowest summary").click()
+    slowest = max(times.steps, key=lambda row: row.seconds)
+    assert rows[0].text.split()[0] == slowest.op
+    rows[0].click()
+    assert f"step {slowest.step} of" in text(browser, "step-note") and "% of the time" in text(browser, "step-note")
+    assert "% of the time" in text(browser, "selected")
+    assert "time of all steps" in text(browser, "figures").lower()
+    assert browser.get_log("browser") == []
+    show(planned(np.sin(x)))
+    assert not browser.find_element("id", "slowest").is_displayed() and "time" not in text(browser, "step-note")
+
+
+def test_times_of_another_function_are_refused():
+    x = cg.Var((4,), name="x")
+    one, other = cg.compile(np.sin(x), [x]), cg.compile(np.cos(x), [x])
+    with pytest.raises(GraphError, match="of the Function that it shows"):
+        page_html(one, times=cg.timed_report(other, np.ones(4, "float32")))
+    with pytest.raises(GraphError, match="timed report"):
+        page_html(one, times=cg.report(one))

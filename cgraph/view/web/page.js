@@ -1,6 +1,7 @@
 "use strict";
 
 const MOST_ROWS = 200; // of the table of what is in use
+const MOST_SLOWEST = 12; // steps that are listed with their times
 
 /** What is chosen on the page, and the parts that show it. */
 class Page {
@@ -23,7 +24,9 @@ class Page {
     this.itemOfStep = new Map(this.graph.items.map((item, i) => [item.step, i]));
     this.memoryView = new Viewport(byId("memory"), this.memory);
     this.graphView = new Viewport(byId("graph"), this.graph);
+    this.seconds = data.seconds.reduce((sum, x) => sum + x, 0);
     this.fill();
+    this.fillSlowest();
     this.listen();
     this.setStep(data.peak);
     this.select(-1, -1);
@@ -36,6 +39,7 @@ class Page {
     const { data } = this, ratio = data.lower_bound ? data.nbytes / data.lower_bound : 1;
     const figures = [["Arena", bytesText(data.nbytes)], ["Lower bound", bytesText(data.lower_bound)], ["Ratio", ratio.toFixed(4)],
       ["Unshared", bytesText(data.unshared)], ["Peak", `${bytesText(data.peak_nbytes)} at step ${data.peak}`], ["Graph", `${this.graph.items.length} nodes, ${this.memory.boxes.length} values`]];
+    if (data.seconds.length) figures.push(["Time of all steps", secondsText(this.seconds)]);
     for (const [name, value] of figures) {
       const group = add(byId("figures"), "div");
       add(group, "dt", name);
@@ -112,10 +116,31 @@ class Page {
       if (data.changes[middle] <= this.step) i = middle;
       else high = middle;
     }
-    byId("step-note").textContent = `step ${this.step} of ${data.last}: ${bytesText(data.in_use[i] || 0)} in use`;
+    const time = this.timeOf(this.step);
+    byId("step-note").textContent = `step ${this.step} of ${data.last}: ${bytesText(data.in_use[i] || 0)} in use${time && `, ${time}`}`;
     byId("alive-note").textContent = `${alive.length} values at step ${this.step}`;
     this.fillAlive(alive);
     this.redraw();
+  }
+
+  /** How long a step takes and its share of all; empty where nobody measured it. */
+  timeOf(step) {
+    const time = this.data.seconds[step];
+    return time === undefined ? "" : `${secondsText(time)}, ${(100 * time / (this.seconds || 1)).toFixed(1)} % of the time`;
+  }
+
+  fillSlowest() {
+    const { seconds } = this.data, order = seconds.map((_, step) => step).sort((a, b) => seconds[b] - seconds[a]);
+    byId("slowest").hidden = !order.length;
+    for (const step of order.slice(0, MOST_SLOWEST)) {
+      const item = this.itemOfStep.get(step) ?? -1, row = add(byId("slowest-rows"), "tr");
+      add(row, "td", item < 0 ? `step ${step}` : this.graph.items[item].name, "name").title = `step ${step}, ${this.timeOf(step)}`;
+      add(row, "td", secondsText(seconds[step]), "size");
+      row.addEventListener("click", () => {
+        this.setStep(step);
+        if (item >= 0) this.select(this.graph.items[item].box, item, "both");
+      });
+    }
   }
 
   /** Boxes in use at the step, largest first. */
@@ -201,6 +226,7 @@ class Page {
     if (item.kind === "view") lines.push(owner ? `a view of ${owner.name} (step ${owner.first})` : "a view of a Var or Const");
     if (item.kind === "var") lines.push("Var: bytes outside the arena");
     if (item.kind === "const") lines.push("Const: bytes outside the arena");
+    if (item.kind === "op" && this.timeOf(item.step)) lines.push(this.timeOf(item.step));
     if (item.output) lines.push("output");
     return [`${name} ${item.spec}`, ...lines].join("\n");
   }

@@ -195,6 +195,12 @@ function bytesText(nbytes) {
   return `${size.toFixed(Number.isInteger(size) ? 0 : size >= 100 ? 1 : 2)} ${unit}`;
 }
 
+/** A time for people, as `seconds_text` in Python. */
+function secondsText(seconds) {
+  const [unit, size] = [["s", 1], ["ms", 1e-3], ["µs", 1e-6]].find(([, size]) => seconds >= size) || ["µs", 1e-6];
+  return `${+(seconds / size).toPrecision(3)} ${unit}`;
+}
+
 /** As much of a text as fits in some pixels. */
 function fitted(text, pixels, letter) {
   const room = Math.floor(pixels / letter);
