@@ -17,6 +17,7 @@ NAMES = {
         "FormatError",
         "GraphError",
         "InputError",
+        "MemberError",
         "MemoryWarning",
         "NoGradientError",
         "NoKernelError",
@@ -47,7 +48,7 @@ APART = (
     "cgraph.weight_file",
 )  # what needs no graph
 PICTURES = ("frame_svg", "function_dot", "function_svg", "graph_dot", "page_html", "report", "timed_report")
-PACKAGES = ("array_api", "formats", "numpy", "quantiser", "view")
+PACKAGES = ("array_api", "dist", "formats", "numpy", "quantiser", "view")
 _MODULE_OF = {name: module for module, names in NAMES.items() for name in names}
 
 

@@ -13,6 +13,7 @@ from numpy import ndarray
 from typing import Any
 
 from cgraph import array_api as array_api
+from cgraph import dist as dist
 from cgraph import formats as formats
 from cgraph import numpy as numpy
 from cgraph import quantiser as quantiser
@@ -27,6 +28,7 @@ from cgraph.errors import DTypeError as DTypeError
 from cgraph.errors import FormatError as FormatError
 from cgraph.errors import GraphError as GraphError
 from cgraph.errors import InputError as InputError
+from cgraph.errors import MemberError as MemberError
 from cgraph.errors import MemoryWarning as MemoryWarning
 from cgraph.errors import NoGradientError as NoGradientError
 from cgraph.errors import NoKernelError as NoKernelError

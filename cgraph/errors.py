@@ -79,6 +79,10 @@ class UnavailableError(CgraphError, RuntimeError):
     """A program or package that is optional is not installed."""
 
 
+class MemberError(CgraphError, RuntimeError):
+    """Work over several machines cannot go on: nobody is there, or those who are do not fit together."""
+
+
 def bytes_text(nbytes: int) -> str:
     """A byte count for people: ``bytes_text(16384) == '16 KiB'``."""
     size = float(nbytes)

@@ -17,6 +17,7 @@ from nn.layers import __all__ as _layers
 from nn.loader import Loader, shifted
 from nn.mode import Mode
 from nn.optim import Optimiser
+from nn.parallel import data_parallel
 from nn.quantise import QuantisedPredictor, quantise
 from nn.step import Step, training_step
 from nn.stopping import Below, Early
@@ -44,6 +45,7 @@ __all__ = [
     "Sample",
     "Step",
     "compile",
+    "data_parallel",
     "freeze",
     "init",
     "initialise",

@@ -7,6 +7,7 @@ import numpy as np
 
 import cgraph as cg
 from cgraph import Function, InputError, Var
+from cgraph.batches import in_batches
 from nn.layer import L, Layer, Sample, mapped
 from nn.weights import check_assigned
 
@@ -33,12 +34,7 @@ class Predictor:
         count = len(given[0])
         if any(len(x) != count for x in given):
             raise InputError(f"the inputs have {', '.join(str(len(x)) for x in given)} samples")
-        found = [np.empty((count, *x.shape[1:]), x.dtype) for x in self.function.outputs]
-        for first in range(0, count, self.batch):
-            rows = slice(first, min(first + self.batch, count))
-            results = self.function(*(filled(x[rows], self.batch) for x in given), copy=False)
-            for whole, part in zip(found, results):
-                whole[rows] = np.asarray(part)[: rows.stop - first]
+        found = in_batches(self.function, given, self.batch, self.function.results)
         return tuple(found) if self._several else found[0]
 
     def _pairs(self, arrays: tuple) -> list[tuple[Any, Sample]]:
@@ -97,10 +93,3 @@ def fitting(array: Any, sample: Sample, i: int) -> np.ndarray:
         wanted = f"{sample.dtype}[any,{','.join(map(str, sample.shape))}]"
         raise InputError(f"input {i} is {found.dtype}{list(found.shape)}, the model takes {wanted}")
     return found
-
-
-def filled(rows: np.ndarray, count: int) -> np.ndarray:
-    """`rows` with zeros behind them, up to `count`."""
-    if len(rows) == count:
-        return rows
-    return np.concatenate([rows, np.zeros((count - len(rows), *rows.shape[1:]), rows.dtype)])

@@ -54,10 +54,17 @@ class Loader(Record, eq=False):
 
     def at(self, step: int) -> tuple[np.ndarray, ...]:
         """The batch of any step, counted from 0 over all epochs."""
+        return self.shard_at(step, 0, 1)
+
+    def shard_at(self, step: int, shard: int, shards: int) -> tuple[np.ndarray, ...]:
+        """One of equal shards of a step's batch; `change` sees its samples alone, and a generator of its own."""
         epoch, place = divmod(step, self.steps_per_epoch)
         rows = ordered(self.order, self.count, self.seed, epoch)[place * self.batch : (place + 1) * self.batch]
+        rows = rows[len(rows) * shard // shards : len(rows) * (shard + 1) // shards]
         found = tuple(np.ascontiguousarray(x[rows]) for x in self.arrays)
-        return found if self.change is None else self.change(found, np.random.default_rng([self.seed, step, 1]))
+        if self.change is None:
+            return found
+        return self.change(found, np.random.default_rng([self.seed, step, 1] + [shard] * (shards > 1)))
 
 
 def shifted(pixels: int) -> Callable[[tuple[np.ndarray, ...], "np.random.Generator"], tuple[np.ndarray, ...]]:

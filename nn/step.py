@@ -71,11 +71,63 @@ def training_step(
         metrics: of what the model gives while it is trained
         options: for ``cgraph.compile``
     """
-    check_assigned(model)
     optimiser = Optimiser.of(optimiser)
     mode = Mode(training=True, seed=seed)
     if state is not None:
         mode.key = state["random_key"]
+    graph = gradients_of(model, loss, optimiser, samples, mode, targets=targets, trained=trained, metrics=metrics)
+    parameters = graph.parameters
+    state = optimiser.state(parameters) if state is None else state
+    edges, rate = optimiser.updates(parameters, graph.gradients, state)
+    edges.update(mode.updates)
+    if mode.key is not None:
+        state["random_key"] = mode.key
+    outputs = [graph.total, rate, *graph.parts.values(), *graph.measured]
+    function = cg.compile(outputs, graph.inputs, updates=edges, **options)
+    check = partial(check_classes, loss, graph.predicted) if loss is cross_entropy else None
+    return Step(function, parameters, state, tuple(graph.parts), tuple(metrics), check)
+
+
+class Gradients(Record, eq=False):
+    """The graph of a step as far as the gradients.
+
+    Fields
+        inputs: a Var for each array of a batch
+        predicted: what the model gives
+        total: what is minimised
+        parts: of the loss by name; none when it is one number
+        measured: what the metrics add up
+        parameters, gradients: what is changed, by path, and the gradient of each
+    """
+
+    inputs: list[Var]
+    predicted: Any
+    total: Node
+    parts: dict[str, Node]
+    measured: list[Node]
+    parameters: dict[str, Parameter]
+    gradients: list[Node]
+
+
+def gradients_of(
+    model: Layer,
+    loss: Loss,
+    optimiser: Optimiser,
+    samples: Sequence[np.ndarray],
+    mode: Mode,
+    *,
+    targets: int = 1,
+    trained: dict[str, Parameter] | None = None,
+    metrics: Sequence[Metric] = (),
+    share: float = 1.0,
+) -> Gradients:
+    """Build forward, loss and gradients; as `training_step` is told.
+
+    Parameters
+        mode: what it collects are edges of the step, too
+        share: of these samples in the step: by it loss, its parts and gradients are multiplied
+    """
+    check_assigned(model)
     inputs = [Var(x.shape, x.dtype, f"batch{i}") for i, x in enumerate(samples)]
     parameters = model.parameters() if trained is None else trained
     given = len(inputs) - targets
@@ -85,16 +137,11 @@ def training_step(
     error = sum_of(list(parts.values())) if isinstance(found, dict) else found
     penalty = optimiser.penalty(parameters)
     total = error if penalty is None else error + penalty
+    if share != 1:
+        total, parts = total * share, {name: x * share for name, x in parts.items()}
     gradients = cg.gradient(total, list(parameters.values()))
-    state = optimiser.state(parameters) if state is None else state
-    edges, rate = optimiser.updates(parameters, gradients, state)
-    edges.update(mode.updates)
-    if mode.key is not None:
-        state["random_key"] = mode.key
     measured = [metric.part(predicted, *inputs[given:]) for metric in metrics]
-    function = cg.compile([total, rate, *parts.values(), *measured], inputs, updates=edges, **options)
-    check = partial(check_classes, loss, predicted) if loss is cross_entropy else None
-    return Step(function, parameters, state, tuple(parts), tuple(metrics), check)
+    return Gradients(inputs, predicted, total, parts, measured, parameters, gradients)
 
 
 def sum_of(nodes: list[Node]) -> Node:

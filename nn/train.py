@@ -144,8 +144,7 @@ class Run:
     def one(self) -> None:
         """One step, and what is due after it."""
         number = len(self.losses) + 1
-        step = self.last if number % self.data.steps_per_epoch == 0 else self.step
-        loss, rate, *more = step(*self.data.at(number - 1))
+        loss, rate, *more = self.stepped(number)
         if self.finite and not isfinite(loss):
             raise LossError(
                 f"the loss of step {number} is {loss}, at a rate of {rate:.3g}; finite=False goes on all the same"
@@ -160,6 +159,11 @@ class Run:
             self.end_epoch()
         if self.checkpoint is not None and self.checkpoint.due(count, self.data.steps_per_epoch, loss):
             self.save()
+
+    def stepped(self, number: int) -> tuple[Any, ...]:
+        """What step `number` gives, counted from 1."""
+        step = self.last if number % self.data.steps_per_epoch == 0 else self.step
+        return step(*self.data.at(number - 1))
 
     def end_epoch(self) -> None:
         for name, figure in self.tally.figures().items():

@@ -12,7 +12,7 @@ from cgraph.cell import Value, aligned_empty
 from cgraph.engine.cpu.cores import cores
 from cgraph.engine.cpu.program import CpuProgram
 from cgraph.engine.cpu.threads import WORDS, interpreter, offer_native
-from cgraph.errors import CgraphError, FormatError
+from cgraph.errors import CgraphError, FormatError, InputError
 from cgraph.kernels.image import UnknownCode, placed
 from cgraph.kernels.kernel import Kernel
 from cgraph.memory.recompute import Recompute
@@ -118,6 +118,16 @@ class SavedFunction(Runner):
     def save(self, folder: str | os.PathLike) -> None:
         """Write it again, with what its cells hold now: see `Function.save`."""
         writer().save([self], folder, names=self.names)
+
+    def share_cells(self, other: Runner) -> None:
+        """Read and write the cells of another function wherever one has the name of this one's. InputError if a spec
+        differs; then nothing has changed."""
+        pairs = [(x, y) for x in (*self.cells, *self.updated) for y in (other.state.get(x.name),) if y is not None]
+        for x, y in pairs:
+            if x.spec != y.spec:
+                raise InputError(f"{x.name} {x.spec} cannot share a cell with {y.spec}")
+        for x, y in pairs:
+            object.__setattr__(x, "cell", y.cell)
 
     def __reduce__(self) -> tuple:
         return unpickled, (writer().bytes_of([self]),)

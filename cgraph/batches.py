@@ -1,0 +1,35 @@
+"""A function of a fixed batch over any number of rows."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from cgraph.ir.spec import Spec
+
+
+def in_batches(
+    function: Callable[..., Sequence[np.ndarray]], arrays: Sequence[np.ndarray], batch: int, results: Sequence[Spec]
+) -> list[np.ndarray]:
+    """What a function gives for all rows; the last, ragged batch is filled up with zeros and cut off again.
+
+    Parameters
+        function: called with ``copy=False``; gives a list
+        arrays: of as many rows each, ``[rows, ...]``
+        batch: rows that the function takes and gives
+        results: what it gives
+    """
+    count = len(arrays[0])
+    found = [np.empty((count, *x.shape[1:]), x.dtype) for x in results]
+    for first in range(0, count, batch):
+        rows = slice(first, min(first + batch, count))
+        parts = function(*(filled(x[rows], batch) for x in arrays), copy=False)
+        for whole, part in zip(found, parts):
+            whole[rows] = np.asarray(part)[: rows.stop - first]
+    return found
+
+
+def filled(rows: np.ndarray, count: int) -> np.ndarray:
+    """`rows` with zeros behind them, up to `count`."""
+    if len(rows) == count:
+        return rows
+    return np.concatenate([rows, np.zeros((count - len(rows), *rows.shape[1:]), rows.dtype)])
