@@ -37,6 +37,11 @@ class Predictor:
         found = in_batches(self.function, given, self.batch, self.function.results)
         return tuple(found) if self._several else found[0]
 
+    def map_batches(self, *arrays: Any, threads: int = 1) -> Any:
+        """The model's results for dask arrays, block by block, by workers: see `cgraph.dist.map_batches`."""
+        found = cg.dist.map_batches(self.function, *arrays, threads=threads)
+        return found if self._several else found[0]
+
     def _pairs(self, arrays: tuple) -> list[tuple[Any, Sample]]:
         if len(arrays) != len(self.samples):
             raise InputError(f"the model takes {len(self.samples)} inputs, and is given {len(arrays)}")

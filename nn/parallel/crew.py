@@ -225,9 +225,9 @@ class Crew:
             waited(list(pending.values()))
             for worker in [x for x in pending if pending[x].done()]:
                 found[worker] = report = answer(pending.pop(worker))
-                if report is None or getattr(report, "lost", ""):
+                if report is None or (isinstance(report, Report) and report.lost):
                     end = min(end, time.monotonic() + grace)
-                if getattr(report, "missing", -1) >= 0:
+                if isinstance(report, Report) and report.missing >= 0:
                     missing.add(workers[report.missing])
             if pending:
                 for worker in pending.keys() - self.there():

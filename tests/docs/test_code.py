@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 ELSEWHERE = {"add_a_kernel", "cuda"}
-SLOW = {"nn", "sequences"}
+SLOW = {"dist", "nn", "sequences"}
 
 IMPORTS = """
 from pathlib import Path
@@ -49,6 +49,11 @@ PAGES = {
     "README": "",
     "array_api": "",
     "numpy": "",
+    "dist": """
+model = nn.models.resnet20(0)
+images, classes = rng.normal(size=(64, 3, 32, 32)).astype("f4"), np.zeros(64, "i4")
+np.save("pictures.npy", images)
+""",
     "formats": f"""
 onnx_file("net.onnx", {{"x": ["N", 4]}}, {{"y": ["N", 4]}})
 for name in ("yolov3", "yolov4"):
