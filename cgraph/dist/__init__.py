@@ -1,0 +1,9 @@
+"""More than one machine: functions over dask arrays, and the sums that training over several processes needs.
+
+`map_batches` needs dask (extra `dist`), which is imported when it is called. Training is `nn.data_parallel`.
+"""
+
+from cgraph.dist.blocks import map_batches
+from cgraph.dist.limits import Limits
+
+__all__ = ["Limits", "map_batches"]

@@ -1,0 +1,146 @@
+"""map_batches: a compiled function over the rows of dask arrays that no single memory need hold."""
+
+import string
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from cgraph.batches import in_batches
+from cgraph.dist.folders import OPENED, Shipped, Source, shipped
+from cgraph.errors import GraphError, InputError, UnavailableError
+from cgraph.ir.spec import Spec
+from cgraph.record import Record
+from cgraph.runner import Runner
+
+
+class Plan(Record):
+    """What every block is told of the function.
+
+    Fields
+        batch: rows that it takes and gives at once
+        results: what it gives
+        single: it gives one array, not a list
+        threads: of one call
+    """
+
+    batch: int
+    results: tuple[Spec, ...]
+    single: bool
+    threads: int
+
+
+def map_batches(function: Source, *arrays: Any, threads: int = 1) -> Any:
+    """A function of a fixed batch over any number of rows, block by block, when the result is computed.
+
+    Blocks may have any number of rows, none too: within a block the function runs batch by batch, the last one filled
+    up with zeros and cut off again. So rows must not depend on one another, as they do not in networks for inference.
+    Bits do not depend on who computes a block. (Cut into other blocks, rows have other places in their batches, which
+    changes no bit of any network that was tried.)
+
+    Parameters
+        function: a compiled Function without update edges, which travels as a saved folder; the folder of one; or a
+            factory, a function without arguments that makes one in each process. Its inputs and outputs begin with
+            the batch, the same for all
+        arrays: a dask.array for each input, ``[rows, ...]``, with as many rows each; blocks along other axes are put
+            together
+        threads: of one call. A worker runs as many calls at once as it has threads, so one is enough
+    Returns
+        a dask.array ``[rows, ...]``, or a tuple of them where the function gives several; nothing has run yet
+    Raises
+        InputError: an array does not fit its input, or rows differ
+        GraphError: the function has update edges, or inputs and outputs do not begin with one batch
+        FormatError: it cannot be saved; give a factory
+        UnavailableError: dask is not installed
+    """
+    da, delayed = dask_part("dask.array"), dask_part("dask").delayed
+    travels = shipped(function)
+    known = function if isinstance(function, Runner) else OPENED.get(travels, threads)
+    plan = Plan(batch_of(known), tuple(known.results), known.single, threads)
+    given = fitting(da, arrays, known)
+    axes, letters = [], iter(string.ascii_letters[1:])
+    for x in given:
+        axes.append("a" + "".join(next(letters) for _ in range(x.ndim - 1)))
+    source = delayed(travels, name=f"cgraph-{travels.key}", traverse=False)
+    pairs = [y for pair in zip(given, axes) for y in pair]
+    nothing = np.empty((0,), object)
+    found = da.blockwise(
+        run_block, "a", *pairs, function=source, plan=plan, concatenate=True, dtype=object, meta=nothing
+    )
+    outputs = tuple(picked(da, found, i, spec) for i, spec in enumerate(plan.results))
+    return outputs[0] if plan.single else outputs
+
+
+def run_block(*blocks: np.ndarray, function: Shipped, plan: Plan) -> list[np.ndarray]:
+    """All results for the rows of one block."""
+    runner = OPENED.get(function, plan.threads)
+    given = [np.ascontiguousarray(x) for x in blocks]
+
+    def several(*rows: np.ndarray, copy: bool) -> Sequence[np.ndarray]:
+        found = runner(*rows, copy=copy)
+        return [found] if plan.single else found
+
+    return in_batches(several, given, plan.batch, plan.results)
+
+
+def picked(da: Any, found: Any, number: int, spec: Spec) -> Any:
+    """One of the results as an array."""
+    more = spec.shape[1:]
+    return da.map_blocks(
+        result,
+        found,
+        number=number,
+        chunks=(found.chunks[0], *((n,) for n in more)),
+        new_axis=list(range(1, 1 + len(more))),
+        dtype=spec.dtype,
+        meta=np.empty((0,) * len(spec.shape), spec.dtype),
+    )
+
+
+def result(block: list[np.ndarray], number: int) -> np.ndarray:
+    return block[number]
+
+
+def fitting(da: Any, arrays: Sequence[Any], function: Runner) -> list[Any]:
+    """The arrays as this function takes them. InputError where one is not."""
+    if len(arrays) != len(function.inputs):
+        raise InputError(f"the function takes {len(function.inputs)} inputs, and is given {len(arrays)}")
+    for x, given in zip(function.inputs, arrays):
+        if not isinstance(given, da.Array):
+            raise InputError(
+                f"{x.name} {x.spec} is given {given!r:.60}; dask.array.from_array makes a dask array of it"
+            )
+        if given.dtype != x.spec.dtype or given.shape[1:] != x.spec.shape[1:] or not given.ndim:
+            sizes = ",".join(map(str, ("any", *x.spec.shape[1:])))
+            raise InputError(f"{x.name} is given {given.dtype}{list(given.shape)}; it takes {x.spec.dtype}[{sizes}]")
+    counts = {x.shape[0] for x in arrays}
+    if len(arrays) > 1 and (len(counts) > 1 or np.isnan([*counts]).any()):
+        raise InputError(
+            f"the arrays have {', '.join(str(x.shape[0]) for x in arrays)} rows; as many in each, and known"
+        )
+    return list(arrays)
+
+
+def batch_of(function: Runner) -> int:
+    """The rows that all inputs and outputs begin with. GraphError when there is no such number."""
+    if function.updated:
+        raise GraphError(
+            "the function has update edges: what it gives depends on what ran before, so blocks have no order"
+        )
+    specs = [x.spec for x in function.inputs] + function.results
+    sizes = {spec.shape[0] if spec.shape else 0 for spec in specs}
+    if not function.inputs or len(sizes) != 1 or 0 in sizes:
+        raise GraphError(f"inputs and outputs begin with one batch; these are {', '.join(map(str, specs))}")
+    (found,) = sizes
+    return found
+
+
+def dask_part(name: str) -> Any:
+    """A module of dask. UnavailableError when it is not installed."""
+    try:
+        return import_module(name)
+    except ImportError:
+        raise UnavailableError(
+            "work over several machines needs the package distributed: pip install 'cgraph[dist]'"
+        ) from None

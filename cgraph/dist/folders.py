@@ -1,0 +1,107 @@
+"""Functions that travel: a saved folder as bytes, or a factory that is called where the function is needed.
+
+Where it arrives it is loaded once per process, whoever asks and from however many threads: calls at once share its
+constants and have an arena each. Bytes that come through dask are trusted as dask's own pickles are.
+"""
+
+import hashlib
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError, InputError
+from cgraph.record import Record
+from cgraph.runner import Runner
+from cgraph.saved.read import loaded
+from cgraph.saved.write import bytes_of
+
+MOST_KEPT = 4  # functions in a process
+
+Source = Runner | str | os.PathLike | Callable[[], Runner]
+"""A function, the folder of one that was saved, or what makes one."""
+
+
+class Shipped(Record, eq=False):
+    """A function on its way.
+
+    Fields
+        key: which no other function has
+        files: of the saved folder by name; none for a factory
+        make: called without arguments where the function is needed; None where there are files
+    """
+
+    key: str
+    files: dict[str, bytes]
+    make: Callable[[], Runner] | None = None
+
+    def opened(self, threads: int) -> Runner:
+        """The function, with cells of its own. FormatError when this machine or version cannot run it."""
+        if self.make is not None:
+            return checked(self.make())
+        files = {name: np.frombuffer(raw, np.uint8) for name, raw in self.files.items()}
+        return loaded(files, threads=threads, verify=True, in_memory=True)
+
+
+def shipped(source: Source) -> Shipped:
+    """A function made ready to travel.
+
+    Raises
+        FormatError: it cannot be saved (a Python function is one of its steps, it is for a GPU): give a factory
+        InputError: it is no function, folder or factory
+    """
+    if isinstance(source, Runner):
+        return of_files(bytes_of([source]))
+    if isinstance(source, str | os.PathLike):
+        return of_files(files_in(Path(source)))
+    if callable(source):
+        return Shipped(f"factory-{os.urandom(16).hex()}", {}, source)
+    raise InputError(f"{source!r:.60} is no compiled function, no folder of one, and no factory")
+
+
+def of_files(files: dict[str, bytes]) -> Shipped:
+    total = hashlib.sha256()
+    for name in sorted(files):
+        total.update(f"{name} {len(files[name])}\n".encode())
+        total.update(files[name])
+    return Shipped(total.hexdigest(), files)
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    try:
+        return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    except OSError as error:
+        raise FormatError(f"{folder}: {error.strerror}") from None
+
+
+def checked(made: Any) -> Runner:
+    if not isinstance(made, Runner):
+        raise InputError(f"the factory gave {made!r:.60}, not a compiled function")
+    return made
+
+
+class Opened:
+    """The functions of this process by key, those that were used last. Changes: as they come."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[str, int], Runner] = OrderedDict()
+
+    def get(self, function: Shipped, threads: int) -> Runner:
+        """It is loaded by the first who asks, while others wait."""
+        key = (function.key, threads)
+        with self._lock:
+            found = self._known.get(key) or function.opened(threads)
+            self._known[key] = found
+            self._known.move_to_end(key)
+            while len(self._known) > MOST_KEPT:
+                self._known.popitem(last=False)
+        return found
+
+
+OPENED = Opened()
+"""Of this process: a worker's tasks come and go, and have nothing else in common."""

@@ -1,0 +1,201 @@
+"""A mesh: one member's connections to others of its round, on which frames go both ways at once."""
+
+import select
+import socket
+import ssl
+import struct
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from cgraph.dist.limits import Limits
+from cgraph.dist.sockets import MEMBER, Address, Door, LostError, answers, connected
+
+FRAME = struct.Struct("<4sIQQ")  # magic, tag, step, bytes behind it
+MAGIC = b"cgf1"
+LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+Item = tuple[int, int, np.ndarray]
+"""Member, tag, and an array of which all bytes go or come; contiguous."""
+
+
+class Link:
+    """A connection to one member. Changes: what is still to go and to come."""
+
+    def __init__(self, number: int, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.number, self.socket = number, connection
+        self.out: deque[memoryview] = deque()
+        self.wanted: deque[tuple[memoryview, bytes | None]] = deque()
+
+    def send(self, tag: int, step: int, x: np.ndarray) -> None:
+        self.out.append(memoryview(FRAME.pack(MAGIC, tag, step, x.nbytes)))
+        self.out.append(raw(x))
+
+    def want(self, tag: int, step: int, x: np.ndarray) -> None:
+        """The next frame fills an array. A head that is another one is an error."""
+        self.wanted.append((memoryview(bytearray(FRAME.size)), FRAME.pack(MAGIC, tag, step, x.nbytes)))
+        self.wanted.append((raw(x), None))
+
+    @property
+    def is_done(self) -> bool:
+        return not self.out and not self.wanted
+
+    @property
+    def events(self) -> int:
+        return select.POLLIN * bool(self.wanted) | select.POLLOUT * bool(self.out)
+
+    def move(self) -> bool:
+        """Send and take what goes without waiting. LostError when the other end is closed or sends something else."""
+        try:
+            sent = self._push()
+            return self._pull() or sent
+        except OSError as error:
+            raise LostError(f"the connection to member {self.number} broke: {error}") from None
+
+    def _push(self) -> bool:
+        moved = False
+        while self.out:
+            view = self.out[0]
+            try:
+                count = self.socket.send(view) if view else 0
+            except LATER:
+                return moved
+            moved = True
+            if count == len(view):
+                self.out.popleft()
+            else:
+                self.out[0] = view[count:]
+        return moved
+
+    def _pull(self) -> bool:
+        moved = False
+        while self.wanted:
+            view, _ = self.wanted[0]
+            try:
+                count = self.socket.recv_into(view) if view else 0
+            except LATER:
+                return moved
+            if view and not count:
+                raise LostError(f"member {self.number} has closed its connection")
+            moved = True
+            self._filled(count)
+        return moved
+
+    def _filled(self, count: int) -> None:
+        """So many bytes of what is wanted next have come."""
+        view, head = self.wanted[0]
+        if count < len(view):
+            self.wanted[0] = (view[count:], head)
+            return
+        self.wanted.popleft()
+        if head is None:
+            return
+        came = bytes(view.obj)  # type: ignore[arg-type] # all of the room for a head
+        if came != head:
+            _, tag, step, nbytes = FRAME.unpack(head)
+            raise LostError(
+                f"member {self.number} sent a frame {came.hex()} where {nbytes} bytes of tag {tag} in step {step} "
+                "were expected"
+            )
+
+
+def raw(x: np.ndarray) -> memoryview:
+    """Its bytes, where they lie."""
+    return memoryview(x.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+
+
+class Mesh:
+    """The connections of one member in one round. Changes: what goes and comes, until it is closed.
+
+    Fields
+        round: its number
+        me: which of the members this is
+        addresses: doors of all members, in order
+    """
+
+    def __init__(
+        self, door: Door, round: int, me: int, addresses: Sequence[Address], peers: Iterable[int], limits: Limits
+    ) -> None:
+        self.door, self.round, self.me, self.addresses, self.limits = door, round, me, tuple(addresses), limits
+        self.links: dict[int, Link] = {}
+        self.closed = False
+        try:
+            self._connect(sorted(peers))
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect(self, peers: list[int]) -> None:
+        """Go to those before, wait for those behind."""
+        for i in peers:
+            if i < self.me:
+                self.links[i] = Link(i, self._to(i))
+        end = time.monotonic() + self.limits.step
+        for i in peers:
+            while i > self.me and i not in self.links:
+                found = self.door.take(self.round, i, time.monotonic() + self.limits.silence)
+                if found is not None:
+                    self.links[i] = Link(i, found)
+                else:
+                    self._ask([i], end)
+
+    def _to(self, i: int) -> socket.socket:
+        try:
+            given = self.door.secrets, self.limits.answer, MEMBER, self.me, self.round
+            return connected(self.addresses[i], *given)
+        except OSError as error:
+            raise LostError(f"member {i} is not at {self.addresses[i]}: {error}") from None
+
+    def exchange(self, step: int, sent: Iterable[Item], wanted: Iterable[Item]) -> None:
+        """Send arrays and fill others, all at once; frames to and from one member keep their order.
+
+        Raises
+            LostError: somebody is gone, does not answer, takes too long, or sends something else
+        """
+        for i, tag, x in sent:
+            self.links[i].send(tag, step, x)
+        for i, tag, x in wanted:
+            self.links[i].want(tag, step, x)
+        busy = [link for link in self.links.values() if not link.is_done]
+        end = time.monotonic() + self.limits.step
+        while busy:
+            moved = [link.move() for link in busy]
+            busy = [link for link in busy if not link.is_done]
+            if busy and not any(moved) and not self._ready(busy):
+                self._ask([link.number for link in busy], end)
+            if self.closed:
+                raise LostError("the round was given up")
+
+    def _ready(self, busy: list[Link]) -> bool:
+        """Wait until something can go or come, but not for long."""
+        poll = select.poll()
+        for link in busy:
+            poll.register(link.socket, link.events)
+        return bool(poll.poll(self.limits.silence * 1000))
+
+    def _ask(self, silent: list[int], end: float) -> None:
+        """Those who are waited for are there, if busy. LostError when one is not, or it has been too long."""
+        if self.closed or self.door.closed:
+            raise LostError("the round was given up")
+        for i in silent:
+            if not answers(self.addresses[i], self.door.secrets, self.limits.answer):
+                raise LostError(f"member {i} at {self.addresses[i]} does not answer", i)
+        if time.monotonic() > end:
+            raise LostError(f"members {silent} sent nothing for {self.limits.step:g} s")
+
+    def give_up(self) -> None:
+        """From any thread: whoever waits here stops waiting."""
+        self.closed = True
+        for link in list(self.links.values()):
+            with suppress(OSError):
+                link.socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self.closed = True
+        for link in self.links.values():
+            link.socket.close()

@@ -1,0 +1,86 @@
+"""The sum of one array over all members, in the order of the tree over shards.
+
+Halving and doubling where members are a power of two with equally many shards: partners at distance 1, 2, 4, … exchange
+halves of what they hold, then wholes back; ``2 log W`` messages and ``2 n (W - 1) / W`` elements each way (Rabenseifner
+2004). It adds neighbours first, so in the tree's order. Otherwise segments: every member adds up one piece of the array
+for all others; ``2 (W - 1)`` messages.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from cgraph.dist.mesh import Mesh
+from cgraph.dist.tree import Part, added, parts_of
+
+DOUBLING, SEGMENT, TOTAL = 1 << 16, 1 << 17, 1 << 18  # tags; a level, a part or a segment is added
+
+
+def is_even(deal: Sequence[int]) -> bool:
+    """Members are a power of two, and each has as many shards as the next."""
+    return len(deal) & (len(deal) - 1) == 0 and len(set(deal)) == 1
+
+
+def peers_of(me: int, deal: Sequence[int]) -> list[int]:
+    """With whom a member exchanges anything."""
+    if is_even(deal):
+        return [me ^ (1 << level) for level in range(len(deal).bit_length() - 1)]
+    return [i for i in range(len(deal)) if i != me]
+
+
+def summed(mesh: Mesh, step: int, deal: Sequence[int], parts: Sequence[tuple[Part, np.ndarray]]) -> np.ndarray:
+    """The sum over all shards.
+
+    Parameters
+        deal: how many shards each member has, in order
+        parts: this member's, added as far as they go, each ``[n]``; changed
+    Raises
+        LostError: it cannot be had in this round
+    """
+    if is_even(deal):
+        ((_, x),) = parts
+        return halved(mesh, step, x, len(deal))
+    return segmented(mesh, step, deal, parts)
+
+
+def halved(mesh: Mesh, step: int, x: np.ndarray, members: int) -> np.ndarray:
+    """Halves are added and kept, ever smaller ones, and then sent back."""
+    levels, spans, span = members.bit_length() - 1, [], slice(0, len(x))
+    room = np.empty(len(x) - len(x) // 2, x.dtype)
+    for level in range(levels):
+        mate = mesh.me ^ (1 << level)
+        middle = (span.start + span.stop) // 2
+        low, high = slice(span.start, middle), slice(middle, span.stop)
+        own, other = (low, high) if mesh.me < mate else (high, low)
+        came, mine = room[: own.stop - own.start], x[own]
+        mesh.exchange(step, [(mate, level, x[other])], [(mate, level, came)])
+        np.add(mine, came, out=mine) if mesh.me < mate else np.add(came, mine, out=mine)
+        spans.append(other)
+        span = own
+    for level in reversed(range(levels)):
+        mate, other = mesh.me ^ (1 << level), spans.pop()
+        mesh.exchange(step, [(mate, DOUBLING + level, x[span])], [(mate, DOUBLING + level, x[other])])
+        span = slice(min(span.start, other.start), max(span.stop, other.stop))
+    return x
+
+
+def segmented(mesh: Mesh, step: int, deal: Sequence[int], parts: Sequence[tuple[Part, np.ndarray]]) -> np.ndarray:
+    """One piece of all parts comes here and is added; its sum goes to all."""
+    members, n, others = len(deal), len(parts[0][1]), peers_of(mesh.me, deal)
+    edges = [n * i // members for i in range(members + 1)]
+    at = [slice(*pair) for pair in zip(edges, edges[1:])]
+    firsts = [0, *accumulate(deal)]
+    tree = {part: x[at[mesh.me]].copy() for part, x in parts}
+    sent = [(i, SEGMENT + part[0], x[at[i]]) for part, x in parts for i in others]
+    wanted = []
+    for i in others:
+        for part in parts_of(firsts[i], deal[i]):
+            tree[part] = np.empty_like(parts[0][1][at[mesh.me]])
+            wanted.append((i, SEGMENT + part[0], tree[part]))
+    mesh.exchange(step, sent, wanted)
+    ((_, total),) = added(sorted(tree.items()))
+    found = np.empty_like(parts[0][1])
+    found[at[mesh.me]] = total
+    mesh.exchange(step, [(i, TOTAL, total) for i in others], [(i, TOTAL, found[at[i]]) for i in others])
+    return found

@@ -1,0 +1,64 @@
+"""In which order shards are added: the balanced binary tree over a power of two of them, whoever holds which.
+
+Floating-point sums depend on their order. This one depends on the number of shards alone: neighbours first, then
+neighbours of these sums, the left one always being the left operand. A part is a whole subtree, by its first shard and
+how many there are.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from cgraph.errors import InputError
+
+Part = tuple[int, int]
+UNEVEN = 1.3  # times as long for a shard as the quickest: below it all members get as many
+
+
+def check_shards(shards: int, rows: int) -> None:
+    """InputError unless there is a whole tree of equal shards."""
+    if shards < 1 or shards & (shards - 1):
+        raise InputError(f"{shards} shards; their number is a power of two, so that they are added in one order")
+    if rows % shards:
+        raise InputError(f"a batch of {rows} samples cannot be cut into {shards} equal shards")
+
+
+def added(parts: Iterable[tuple[Part, np.ndarray]]) -> list[tuple[Part, np.ndarray]]:
+    """Parts in the order of their shards, with neighbours of the tree added as far as they go, into the left arrays."""
+    found: list[tuple[Part, np.ndarray]] = []
+    for part, x in parts:
+        found.append((part, x))
+        while len(found) > 1 and are_neighbours(found[-2][0], found[-1][0]):
+            _, right = found.pop()
+            (first, count), left = found.pop()
+            np.add(left, right, out=left)
+            found.append(((first, 2 * count), left))
+    return found
+
+
+def parts_of(first: int, count: int) -> list[Part]:
+    """What remains of adjacent shards when they are added."""
+    nothing = np.zeros(0, np.float32)
+    return [part for part, _ in added(((i, 1), nothing) for i in range(first, first + count))]
+
+
+def are_neighbours(left: Part, right: Part) -> bool:
+    """They are the two halves of a part."""
+    (first, count), (second, other) = left, right
+    return count == other and first + count == second and first % (2 * count) == 0
+
+
+def dealt(shards: int, seconds: Sequence[float]) -> list[int]:
+    """How many shards each member computes, in order: at least one each, fewer where a shard takes longer.
+
+    Parameters
+        seconds: what a shard takes each member, 0 where nobody knows; not more members than shards
+    """
+    members = len(seconds)
+    even = [shards * (i + 1) // members - shards * i // members for i in range(members)]
+    if min(seconds) <= 0 or max(seconds) <= UNEVEN * min(seconds):
+        return even
+    found = [1] * members
+    for _ in range(shards - members):
+        found[min(range(members), key=lambda i: (found[i] + 1) * seconds[i])] += 1
+    return found

@@ -1,0 +1,81 @@
+"""Clusters on this machine, and trainings whose bits are known."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from distributed import Client, LocalCluster
+
+import nn
+from cgraph.dist.limits import Limits
+from cgraph.dist.tree import added
+from nn.parallel import data_parallel
+from nn.parallel.halves import KEY, halves, key_of
+
+LIMITS = Limits(round=0.3)
+QUIET = {"dashboard_address": ":0", "silence_logs": 50}
+
+
+@contextmanager
+def cluster(workers: int, processes: bool, **options) -> Iterator[Client]:
+    with (
+        LocalCluster(n_workers=workers, threads_per_worker=1, processes=processes, **QUIET, **options) as made,
+        Client(made) as client,
+    ):
+        client.wait_for_workers(workers, timeout=60)
+        yield client
+
+
+def network(seed: int = 0) -> nn.Layer:
+    """With dropout and batch norm, so that there are random keys and running statistics."""
+    parts = (
+        nn.Linear(8, 16, use_bias=False),
+        nn.BatchNorm(16),
+        nn.Activation("relu"),
+        nn.Dropout(0.2),
+        nn.Linear(16, 3),
+    )
+    return nn.initialise(nn.Sequential(nn.Input((8,)), *parts), seed)
+
+
+def loader(batch: int = 32, count: int = 128, **options) -> nn.Loader:
+    x = np.random.default_rng(5).standard_normal((count, 8)).astype(np.float32)
+    y = (x[:, 0] > 0).astype(np.int32) + (x[:, 1] > 0)
+    return nn.Loader((x, y.astype(np.int32)), batch, **options)
+
+
+def optimiser() -> nn.Optimiser:
+    optim = nn.optim
+    return nn.Optimiser(
+        optim.Adam(), optim.Cosine(0.02, 40, warmup=3), optim.Nesterov(0.8), optim.ClipL2(1.0), optim.L2(1e-3)
+    )
+
+
+def trained(client: Client, model: nn.Layer, data=None, *, shards: int = 8, **options) -> nn.History:
+    options = {"optimiser": optimiser(), "progress": False, "limits": LIMITS, **options}
+    return data_parallel(client, model, data or loader(), shards=shards, **options)
+
+
+def alone(
+    model: nn.Layer, data: nn.Loader, steps: int, shards: int, seed: int = 0, loss=nn.losses.cross_entropy
+) -> list:
+    """The same training by hand: every shard here, added by the tree. Losses."""
+    both = halves(model, loss, optimiser(), data.shard_at(0, 0, shards), shards)
+    losses = []
+    for step in range(steps):
+        parts = []
+        for shard in range(shards):
+            arrays = list(data.shard_at(step, shard, shards))
+            if both.gradient.inputs[-1].name == KEY:
+                arrays.append(key_of(seed, step, shard))
+            parts.append(((shard, 1), both.gradient(*arrays)))
+        ((_, total),) = added(parts)
+        losses.append(float(both.update(total)[0]))
+    return losses
+
+
+def digest(model: nn.Layer) -> str:
+    """Of all weights and statistics."""
+    values = (x.value for x in model.variables().values())
+    return hashlib.sha256(b"".join(x.tobytes() for x in values)).hexdigest()[:16]

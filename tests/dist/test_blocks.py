@@ -1,0 +1,171 @@
+"""Functions over the rows of dask arrays: the rows that one process gives, however they are cut."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+pytest.importorskip("dask", reason="dask is not installed")
+import dask
+import dask.array as da
+
+import cgraph as cg
+from cgraph.dist import folders
+from cgraph.errors import FormatError, GraphError, InputError, UnavailableError
+
+BATCH = 4
+rng = np.random.default_rng(0)
+X = rng.standard_normal((23, 3, 5)).astype(np.float32)
+Z = rng.standard_normal((23, 2)).astype(np.float32)
+W = rng.standard_normal((15, 7)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def graph():
+    x, z = cg.Var((BATCH, 3, 5), name="x"), cg.Var((BATCH, 2), name="z")
+    return [cg.tanh(cg.reshape(x, (BATCH, 15)) @ W), cg.sum(z, axis=1)], [x, z]
+
+
+@pytest.fixture(scope="module")
+def both(graph):
+    return cg.compile(*graph)
+
+
+@pytest.fixture(scope="module")
+def one(graph):
+    outputs, (x, _) = graph
+    return cg.compile(outputs[0], x)
+
+
+@pytest.fixture(scope="module")
+def want(both):
+    """Batch by batch, the last one filled up."""
+    room = [np.zeros((24, *x.shape[1:]), x.dtype) for x in (X, Z)]
+    for whole, x in zip(room, (X, Z)):
+        whole[:23] = x
+    found = [both(room[0][i : i + BATCH], room[1][i : i + BATCH]) for i in range(0, 24, BATCH)]
+    return [np.concatenate(x)[:23] for x in zip(*found)]
+
+
+CUTS = [(23,), (4, 4, 4, 4, 4, 3), (1,) * 23, (9, 0, 14), (22, 1)]
+
+
+@pytest.mark.parametrize("rows", CUTS, ids=str)
+def test_rows_have_the_same_bits_however_they_are_cut(both, want, rows):
+    x, z = da.from_array(X, chunks=(rows, 3, 5)), da.from_array(Z, chunks=(7, 1))
+    found = cg.dist.map_batches(both, x, z)
+    assert [y.shape for y in found] == [(23, 7), (23,)]
+    assert [y.dtype for y in found] == [np.float32] * 2
+    for got, known in zip(dask.compute(*found), want):
+        np.testing.assert_array_equal(got, known)
+
+
+def test_blocks_along_other_axes_are_put_together(one, want):
+    found = cg.dist.map_batches(one, da.from_array(X, chunks=(5, (1, 2), (2, 3))))
+    np.testing.assert_array_equal(found.compute(), want[0])
+    np.testing.assert_array_equal(found[3:9, 2].compute(), want[0][3:9, 2])
+
+
+def test_no_rows_and_rows_of_unknown_number(one, want):
+    x = da.from_array(X, chunks=6)
+    assert cg.dist.map_batches(one, x[:0]).compute().shape == (0, 7)
+    chosen = X[:, 0, 0] > 0
+    found = cg.dist.map_batches(one, x[x[:, 0, 0] > 0]).compute()
+    np.testing.assert_array_equal(found, want[0][chosen])
+
+
+def test_folders_and_factories_travel_too(one, want, tmp_path):
+    one.save(tmp_path / "folder")
+    x = da.from_array(X, chunks=(6, 3, 5))
+    for source in (
+        tmp_path / "folder",
+        str(tmp_path / "folder"),
+        cg.load(tmp_path / "folder", trust=True),
+        lambda: one,
+    ):
+        np.testing.assert_array_equal(cg.dist.map_batches(source, x).compute(), want[0])
+
+
+def test_a_process_opens_a_function_once_for_all_its_threads(one, want, monkeypatch):
+    opened = []
+    known = folders.Shipped.opened
+
+    def counted(self, threads):
+        opened.append(threading.get_ident())
+        return known(self, threads)
+
+    monkeypatch.setattr(folders, "OPENED", folders.Opened())
+    monkeypatch.setattr("cgraph.dist.blocks.OPENED", folders.OPENED)
+    monkeypatch.setattr(folders.Shipped, "opened", counted)
+    found = cg.dist.map_batches(one, da.from_array(X, chunks=(1, 3, 5)))
+    np.testing.assert_array_equal(found.compute(scheduler="threads", num_workers=4), want[0])
+    assert len(opened) == 1
+
+
+def test_few_functions_are_kept():
+    opened = folders.Opened()
+    x = cg.Var((1,), name="x")
+    made = [cg.compile(x + i, x) for i in range(folders.MOST_KEPT + 2)]
+    ways = [folders.shipped(lambda f=f: f) for f in made]
+    assert [opened.get(way, 1) for way in ways] == made
+    assert len(opened._known) == folders.MOST_KEPT
+    assert opened.get(ways[-1], 1) is made[-1]
+
+
+def test_equal_functions_travel_under_one_key(one):
+    assert folders.shipped(one).key == folders.shipped(one).key
+
+
+def test_what_does_not_fit_is_refused(one, both, graph, tmp_path):
+    x, z = da.from_array(X), da.from_array(Z)
+    for arrays, text in (
+        ((X,), "from_array"),
+        ((x, z), "takes 1 inputs, and is given 2"),
+        ((x.astype("float64"),), r"given float64\[23, 3, 5\]; it takes float32\[any,3,5\]"),
+        ((x[:, :2],), "it takes"),
+    ):
+        with pytest.raises(InputError, match=text):
+            cg.dist.map_batches(one, *arrays)
+    with pytest.raises(InputError, match="23, 22 rows"):
+        cg.dist.map_batches(both, x, z[:22])
+    with pytest.raises(InputError, match="no compiled function"):
+        cg.dist.map_batches(3, x)
+    with pytest.raises(InputError, match="the factory gave 3"):
+        cg.dist.map_batches(lambda: 3, x)
+    with pytest.raises(FormatError, match="No such file"):
+        cg.dist.map_batches(tmp_path / "nothing", x)
+
+
+def test_functions_without_one_batch_or_with_a_past_are_refused(graph):
+    outputs, (x, z) = graph
+    total = cg.Var((), name="total").assign(0.0)
+    counting = cg.compile(outputs[0], x, updates={total: total + cg.sum(x)})
+    with pytest.raises(GraphError, match="update edges"):
+        cg.dist.map_batches(counting, da.from_array(X))
+    with pytest.raises(GraphError, match="begin with one batch"):
+        cg.dist.map_batches(cg.compile(cg.sum(x), x), da.from_array(X))
+
+
+def test_damage_on_the_way_is_noticed(one):
+    travels = folders.shipped(one)
+    name = next(name for name in travels.files if name.startswith("constants"))
+    raw = bytearray(travels.files[name])
+    raw[5] ^= 1
+    with pytest.raises(FormatError, match="is not what was saved"):
+        folders.Shipped("key", {**travels.files, name: bytes(raw)}).opened(1)
+
+
+def test_without_dask_it_says_what_to_install(one, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "dask.array", None)
+    with pytest.raises(UnavailableError, match=r"pip install 'cgraph\[dist\]'"):
+        cg.dist.map_batches(one, None)
+
+
+def test_it_is_a_package_of_its_own_that_loads_no_dask():
+    import subprocess
+    import sys
+
+    code = "import sys, cgraph.dist, nn; print([x for x in ('dask', 'distributed') if x in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, timeout=120)
+    assert done.stdout.strip() == "[]", done.stderr

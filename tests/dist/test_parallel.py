@@ -1,0 +1,236 @@
+"""Training in shards on workers that are threads of this process: the bits of one machine, and what is refused."""
+
+import json
+import shutil
+import subprocess
+import warnings
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed", reason="distributed is not installed")
+
+from distributed import Security
+
+import cgraph as cg
+import nn
+from cgraph.errors import DTypeError, FormatError, InputError, MemberError, PositionError
+from nn.parallel.halves import halves
+from nn.parallel.member import NAME
+from tests.dist.clusters import alone, cluster, digest, loader, network, optimiser, trained
+
+STEPS = 12
+
+
+@pytest.fixture(scope="module")
+def three():
+    with cluster(3, processes=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def known():
+    """Losses and digest of the training by hand."""
+    model = network()
+    return alone(model, loader(), STEPS, 8), digest(model)
+
+
+def test_members_have_the_bits_of_one_machine(three, known):
+    model = network()
+    history = trained(three, model, epochs=3)
+    np.testing.assert_array_equal(history.loss, np.float32(known[0]))
+    assert digest(model) == known[1]
+    assert NAME not in three.run(lambda dask_worker: list(dask_worker.plugins))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2, 4, 5, 9])
+def test_any_number_of_members_has_the_same_bits(workers, known):
+    with cluster(workers, processes=False) as client:
+        model = network()
+        assert trained(client, model, epochs=3).loss.tolist() == np.float32(known[0]).tolist()
+        assert digest(model) == known[1]
+
+
+def test_one_shard_without_dropout_is_nn_train(three):
+    def plain():
+        return nn.initialise(nn.Sequential(nn.Input((8,)), nn.Linear(8, 16), nn.BatchNorm(16), nn.Linear(16, 3)), 1)
+
+    one, two = plain(), plain()
+    data = loader(change=jittered)
+    validation = loader(64, 64).arrays
+    given = {"epochs": 2, "metrics": [nn.metrics.accuracy(), nn.metrics.confusion(3)], "validation": validation}
+    want = nn.train(one, data, optimiser=optimiser(), progress=False, **given)
+    found = trained(three, two, data, shards=1, **given)
+    assert digest(one) == digest(two)
+    for name in ("loss", "rate", "checked_at", "validation"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(want, name))
+    for name in want.metrics:
+        np.testing.assert_array_equal(found.metrics[name], want.metrics[name])
+        np.testing.assert_array_equal(found.validation_metrics[name], want.validation_metrics[name])
+
+
+def jittered(arrays, rng):
+    return arrays[0] + rng.standard_normal(arrays[0].shape).astype(np.float32) / 8, *arrays[1:]
+
+
+def test_shards_together_are_close_to_the_batch():
+    """Without batch norm a sum over shards differs from the batch by rounding alone."""
+
+    def plain():
+        return nn.initialise(
+            nn.Sequential(nn.Input((8,)), nn.Linear(8, 16), nn.Activation("tanh"), nn.Linear(16, 3)), 1
+        )
+
+    one, two = plain(), plain()
+    whole, cut = (alone(x, loader(), 4, shards) for x, shards in ((one, 1), (two, 8)))
+    np.testing.assert_allclose(whole, cut, rtol=1e-5)
+
+
+def test_parts_of_a_loss_and_metrics_are_sums_over_shards(three):
+    def loss(scores, wanted):
+        return {"entropy": nn.losses.cross_entropy(scores, wanted), "size": cg.mean(cg.square(scores))}
+
+    history = trained(three, network(), loss=loss, epochs=1, metrics=[nn.metrics.accuracy()])
+    np.testing.assert_allclose(
+        history.parts["entropy"] + history.parts["size"] + penalty_of(network()), history.loss, atol=0.02
+    )
+    assert 0 <= history.metrics["accuracy"][0] <= 1
+
+
+def penalty_of(model):
+    return 1e-3 * sum(float((x.value**2).sum()) for x in model.parameters().values() if x.ndim >= 2)
+
+
+def test_a_training_goes_on_from_its_checkpoint_with_the_same_bits(three, known, tmp_path):
+    path = tmp_path / "at.json"
+    first = trained(three, network(), epochs=1.5, checkpoint=nn.Checkpoint(path, steps=3))
+    assert json.loads(path.read_text())["step"] == 6 and len(first.loss) == 6
+    model = network(seed=9)  # whose weights the checkpoint replaces
+    history = trained(three, model, epochs=3, checkpoint=nn.Checkpoint(path, when=lambda step, loss: step == 11))
+    assert json.loads(path.read_text())["step"] == 11
+    np.testing.assert_array_equal(history.loss, np.float32(known[0]))
+    assert digest(model) == known[1]
+
+
+@pytest.mark.slow
+def test_a_factory_is_called_by_each_worker(three, known):
+    history = trained(three, network, loader, epochs=3)
+    np.testing.assert_array_equal(history.loss, np.float32(known[0]))
+
+
+@pytest.mark.slow
+def test_what_cannot_be_saved_says_that_a_factory_can(three):
+    with pytest.raises(FormatError, match="saved"):
+        trained(three, network(), epochs=1, engine="reference")
+    assert len(trained(three, network, epochs=1, engine="reference").loss) == 4
+
+
+@pytest.mark.slow
+def test_frozen_parameters_stay(three):
+    model = network()
+    last = dict(list(model.parameters().items())[-2:])
+    before = {path: x.value for path, x in model.parameters().items()}
+    trained(three, model, epochs=1, trained=last)
+    for path, x in model.parameters().items():
+        assert (x.value != before[path]).any() == (path in last), path
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"shards": 6}, InputError, "power of two"),
+        ({"shards": 64}, InputError, "32 samples cannot be cut into 64"),
+        ({"data": loader(32, 100, partial=True)}, InputError, "4 samples"),
+        ({"loss": lambda x, y: cg.astype(nn.losses.cross_entropy(x, y), "float64")}, DTypeError, "takes float32"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anybody_is_asked(options, error, text):
+    with pytest.raises(error, match=text):
+        trained(None, network(), **options)
+
+
+def test_a_class_without_a_score_is_refused():
+    data = loader()
+    data.arrays[1][70] = 3
+    with pytest.raises(PositionError, match="class 3 is wanted"):
+        trained(None, network(), data)
+
+
+def test_an_error_of_the_users_is_raised_here_and_the_workers_are_free(three, known):
+    def wrong(arrays, rng):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        trained(three, network, lambda: loader(change=late(wrong)))
+    model = network()
+    trained(three, model, epochs=3)
+    assert digest(model) == known[1]
+
+
+def late(change):
+    """A change that is wrong from the third step on of a process, and not when the client looks at a sample."""
+    seen = []
+
+    def changed(arrays, rng):
+        seen.append(None)
+        return arrays if len(seen) < 8 else change(arrays, rng)
+
+    return changed
+
+
+def test_a_loss_that_is_not_finite_stops(three):
+    data = loader()
+    data.arrays[0][:] = np.inf
+    with pytest.raises(nn.LossError, match="step 1"):
+        trained(three, network(), data)
+    assert len(trained(three, network(), data, finite=False, epochs=1).loss) == 4
+
+
+@pytest.mark.slow
+def test_a_second_training_takes_the_cluster(three):
+    """The first one says so, and does not hang."""
+
+    def steal(step, loss):
+        if step == 2:
+            trained(three, network(), epochs=0.25)
+        return False
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(MemberError, match="another training"):
+            trained(three, network(), checkpoint=nn.Checkpoint("/nowhere", when=steal), resume=False)
+
+
+@pytest.mark.slow
+def test_members_use_the_tls_of_the_cluster(known, tmp_path):
+    program = shutil.which("openssl")
+    if program is None:
+        pytest.skip("openssl is not installed")
+    pair = [str(tmp_path / name) for name in ("key.pem", "certificate.pem")]
+    command = [program, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    subprocess.run([*command, "-keyout", pair[0], "-out", pair[1]], check=True, capture_output=True, timeout=120)
+    roles = {
+        f"tls_{role}_{kind}": x for role in ("scheduler", "worker", "client") for kind, x in zip(("key", "cert"), pair)
+    }
+    security = Security(tls_ca_file=pair[1], require_encryption=True, **roles)
+    with cluster(4, processes=False, security=security, protocol="tls://") as client:
+        assert all(x.startswith("tls://") for x in client.scheduler_info(n_workers=-1)["workers"])
+        model = network()
+        trained(client, model, epochs=3)
+    assert digest(model) == known[1]
+
+
+def test_names_that_clash_are_refused():
+    class Odd(nn.Layer):
+        step: nn.Linear = None
+
+        def __post_init__(self):
+            self.hold(step=nn.Parameter((8, 3)))
+
+        def build(self, *xs, mode):
+            return xs[0] @ self.step
+
+    model = nn.initialise(Odd(), 0)
+    with pytest.raises(InputError, match="'step'"):
+        halves(model, nn.losses.cross_entropy, optimiser(), loader().at(0), 1)

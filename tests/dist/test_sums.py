@@ -1,0 +1,196 @@
+"""Sums over members: the bits of the tree over shards, whoever has which; and every way in which a round ends."""
+
+import socket
+import time
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from cgraph.dist.limits import Limits
+from cgraph.dist.mesh import FRAME, MAGIC, Mesh
+from cgraph.dist.sockets import MEMBER, QUESTION, Door, LostError, Secrets, answers, connected
+from cgraph.dist.sums import is_even, summed
+from cgraph.dist.tree import check_shards, dealt, parts_of
+from cgraph.errors import InputError
+from tests.dist.members import HASTY, SECRETS, STRICT, parts, shards_of, started, together, tree_sum
+
+
+@pytest.mark.parametrize("n", [0, 3, 100_001])
+@pytest.mark.parametrize("deal", [[8], [4, 4], [2, 2, 2, 2], [1] * 8, [3, 3, 2], [1, 7], [2, 1, 1, 3, 1], [5, 1, 2]])
+def test_the_sum_has_the_bits_of_the_tree_whoever_has_which_shards(deal, n):
+    x = shards_of(8, n)
+
+    def work(mesh):
+        first = sum(deal[: mesh.me])
+        return [summed(mesh, step, deal, parts(x, first, deal[mesh.me])) for step in range(3)]
+
+    want = tree_sum(x)
+    for found in together(deal, work):
+        assert len(found) == 3, found
+        for one in found:
+            np.testing.assert_array_equal(one.view(np.uint32), want.view(np.uint32))
+
+
+def test_an_order_of_its_own_would_have_other_bits():
+    x = shards_of(8, 1000)
+    assert (np.add.reduce(x, axis=0) != tree_sum(x)).any()
+
+
+@pytest.mark.parametrize("deal", [[1, 1], [2, 1, 1], [1, 1, 1, 1]])
+def test_who_goes_away_ends_the_round_for_all_at_once(deal):
+    def work(mesh):
+        if mesh.me == 1:
+            return None
+        began = time.monotonic()
+        with pytest.raises(LostError):
+            for step in range(10):
+                summed(mesh, step, deal, parts(shards_of(sum(deal), 5000), sum(deal[: mesh.me]), deal[mesh.me]))
+        return time.monotonic() - began
+
+    found = together(deal, work)
+    assert found.pop(1) is None and all(isinstance(x, float) for x in found), found
+
+
+def test_who_is_busy_is_waited_for_and_who_takes_too_long_is_not():
+    def work(mesh, seconds):
+        if mesh.me == 1:
+            time.sleep(seconds)
+        return summed(mesh, 0, [1, 1], parts(shards_of(2, 10), mesh.me, 1))
+
+    for found in together([1, 1], lambda mesh: work(mesh, 0.4)):
+        np.testing.assert_array_equal(found, tree_sum(shards_of(2, 10)))
+    first, _ = together([1, 1], lambda mesh: work(mesh, 1.0), Limits(silence=0.05, answer=10.0, step=0.2))
+    assert isinstance(first, LostError) and "sent nothing for 0.2 s" in str(first)
+
+
+class Stopped:
+    """A door that nobody looks after: connections come, and nothing is ever answered."""
+
+    def __init__(self):
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.address = self.socket.getsockname()
+
+    def close(self):
+        self.socket.close()
+
+
+def test_who_has_stopped_without_closing_does_not_answer():
+    with closing(Stopped()) as stopped, closing(Door("127.0.0.1", SECRETS, STRICT)) as door:
+        assert not answers(stopped.address, SECRETS, 0.2)
+        with (
+            closing(Mesh(door, 1, 1, [stopped.address, door.address], [0], STRICT)) as mesh,
+            pytest.raises(LostError, match="member 0 at .* does not answer"),
+        ):
+            summed(mesh, 0, [1, 1], parts(shards_of(2, 10), 1, 1))
+        with pytest.raises(LostError, match="does not answer"):
+            Mesh(door, 1, 0, [door.address, stopped.address], [1], STRICT)
+
+
+def test_who_is_not_there_is_said():
+    with closing(Stopped()) as gone:
+        address = gone.address
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door, pytest.raises(LostError, match="member 0 is not at"):
+        Mesh(door, 1, 1, [address, door.address], [0], HASTY)
+
+
+def frame(tag, step, body, magic=MAGIC, nbytes=None):
+    return FRAME.pack(magic, tag, step, len(body) if nbytes is None else nbytes) + body
+
+
+BODY = bytes(40)
+WRONG = {
+    "another tag": frame(1, 0, BODY),
+    "a late step": frame(0, 7, BODY),
+    "a longer message": frame(0, 0, BODY + b"more"),
+    "a shorter message": frame(0, 0, BODY[:-4]),
+    "another program": frame(0, 0, BODY, b"GET "),
+    "a false length": frame(0, 0, BODY, nbytes=2**60),
+}
+
+
+@pytest.mark.parametrize("sent", WRONG.values(), ids=WRONG)
+def test_a_frame_that_nobody_expects_ends_the_round(sent):
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door:
+        other = connected(door.address, SECRETS, 1, MEMBER, 1, 1)
+        with closing(other), closing(Mesh(door, 1, 0, [door.address] * 2, [1], HASTY)) as mesh:
+            other.sendall(sent)
+            with pytest.raises(LostError, match="sent a frame .* where 40 bytes of tag 0 in step 0 were expected"):
+                mesh.exchange(0, [], [(1, 0, np.empty(10, np.float32))])
+
+
+@pytest.mark.parametrize("cut", [0, 1, FRAME.size, FRAME.size + 17])
+def test_a_frame_that_is_cut_ends_the_round(cut):
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door:
+        other = connected(door.address, SECRETS, 1, MEMBER, 1, 1)
+        with closing(Mesh(door, 1, 0, [door.address] * 2, [1], HASTY)) as mesh:
+            other.sendall(frame(0, 0, BODY)[:cut])
+            other.close()
+            with pytest.raises(LostError, match="member 1 has closed its connection"):
+                mesh.exchange(0, [], [(1, 0, np.empty(10, np.float32))])
+
+
+def test_what_comes_late_twice_or_from_strangers_belongs_to_no_round():
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door:
+        strangers = [connected(door.address, Secrets(b"x" * 32), 1, kind, 1, 2) for kind in (MEMBER, QUESTION)]
+        strangers.append(socket.create_connection(door.address))
+        strangers[-1].sendall(b"GET / HTTP/1.1\r\n\r\n" + bytes(100))
+        for link in strangers:
+            link.settimeout(5)
+            with closing(link):
+                assert left_alone(link)
+        late, first, second = (connected(door.address, SECRETS, 1, MEMBER, 1, round) for round in (1, 2, 2))
+        deadline = time.monotonic() + 5
+        while len(door.waiting) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        door.forget(2)
+        assert left_alone(late) and left_alone(first)
+        with closing(second), closing(Mesh(door, 2, 0, [door.address] * 2, [1], HASTY)) as mesh:
+            second.sendall(frame(0, 0, np.arange(10, dtype="f4").tobytes()))
+            found = np.empty(10, np.float32)
+            mesh.exchange(0, [], [(1, 0, found)])
+            np.testing.assert_array_equal(found, np.arange(10))
+
+
+def left_alone(link):
+    """The other end has closed it."""
+    try:
+        link.settimeout(5)
+        return link.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def test_a_round_can_be_given_up_from_another_thread():
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door:
+        other = connected(door.address, SECRETS, 1, MEMBER, 1, 1)
+        with closing(other), closing(Mesh(door, 1, 0, [door.address] * 2, [1], HASTY)) as mesh:
+            started(lambda: (time.sleep(0.1), mesh.give_up()))
+            with pytest.raises(LostError):
+                mesh.exchange(0, [], [(1, 0, np.empty(10, np.float32))])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "want"),
+    [
+        ([0, 0, 0], [2, 3, 3]),
+        ([1, 1.2, 1, 1], [2, 2, 2, 2]),
+        ([1, 1, 1, 9], [3, 2, 2, 1]),
+        ([4, 1], [1, 7]),
+        ([1] * 8, [1] * 8),
+    ],
+)
+def test_slow_members_get_fewer_shards(seconds, want):
+    assert dealt(8, seconds) == want
+
+
+def test_parts_are_whole_subtrees():
+    assert parts_of(0, 8) == [(0, 8)]
+    assert parts_of(3, 4) == [(3, 1), (4, 2), (6, 1)]
+    assert is_even([2, 2]) and not is_even([3, 1]) and not is_even([2, 2, 2])
+
+
+@pytest.mark.parametrize(("shards", "rows"), [(3, 9), (0, 4), (8, 12)])
+def test_shards_are_a_power_of_two_and_equal(shards, rows):
+    with pytest.raises(InputError, match="shards"):
+        check_shards(shards, rows)
