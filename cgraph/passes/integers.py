@@ -27,7 +27,8 @@ from cgraph.ops.join import Concat, concat
 from cgraph.ops.leaf import Const
 from cgraph.ops.linear import Matmul
 from cgraph.ops.pad import Pad
-from cgraph.ops.physical.integer import ByteMatmul, IntegerConv, IntegerMatmul, PixelSum
+from cgraph.ops.physical.byte_matmul import ByteMatmul
+from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul, PixelSum
 from cgraph.ops.physical.table import ByteTable
 from cgraph.ops.pool import MaxPool
 from cgraph.ops.quantise import Dequantize, Quantize, dequantize, quantize
