@@ -1,5 +1,7 @@
 """Windows over axes: which of them see padding alone, counted and derived."""
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +26,15 @@ def test_windows_that_see_padding_alone_are_found_without_counting(n, r, stride,
         return
     for found in results:
         assert moves.leave_out((n,), found) == bool((moves.counts((n,), found, False) == 0).any())
+
+
+def test_small_windows_are_found_without_counting_one_by_one():
+    for n, r, stride, dilation, before, behind in product(range(1, 4), (1, 2), range(1, 5), (1, 3), range(4), range(5)):
+        moves = Windows((r,), (stride,), (before, behind), (dilation,))
+        if n + before + behind < moves.extent[0]:
+            continue
+        for found in (moves.result((n,)), moves.ceil_result((n,))):
+            assert moves.leave_out((n,), found) == bool((moves.counts((n,), found, False) == 0).any()), moves
 
 
 def test_an_axis_without_windows_has_none_in_the_padding():

@@ -104,6 +104,17 @@ def test_a_residual_that_nobody_else_reads_is_overwritten_by_a_result_with_a_fra
     assert layout.values[layout.value_of[node]].overwritable
 
 
+@pytest.mark.parametrize(
+    ("name", "filters", "groups"),
+    [("winograd4", (64, 64, 3, 3), 1), ("depthwise", (64, 1, 3, 3), 64), ("conv2d", (64, 64, 1, 1), 1)],
+)
+def test_a_step_says_which_way_it_is_computed(name, filters, groups):
+    x = cg.Var((1, 64, 28, 28), name="x")
+    f = normal(np.random.default_rng(0), x, 0.1, filters)
+    steps = cg.compile(cg.conv2d(x, f, 1, filters[2] // 2, 1, groups), [x]).compiled.layout.steps
+    assert [n.op.name for n in steps] == ["to_lanes", name, "to_plain"]
+
+
 def test_layers_with_the_same_filters_share_the_packed_ones():
     x, y = cg.Var((1, 16, 12, 12), name="x"), cg.Var((1, 16, 20, 20), name="y")
     f = cg.Const(normal(np.random.default_rng(0), x, 0.1, (16, 16, 3, 3)))
