@@ -7,7 +7,7 @@ import pytest
 
 import cgraph as cg
 from tests.support.draws import Draws
-from tests.support.numpy_draws import CALLS
+from tests.support.numpy_pointwise import CALLS
 from tests.support.tolerance import assert_close
 
 SEEDS = range(12)
