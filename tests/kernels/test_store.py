@@ -23,7 +23,16 @@ from cgraph.kernels.host import read_parts
 from cgraph.kernels.image import ADDRESS_BYTES, UnknownCode, placed
 from cgraph.kernels.kernel import Kernel, Pointer, contiguous
 from cgraph.kernels.llvm import compile as compile_module
-from cgraph.kernels.objects import RELOCATION, RELOCATIONS, SYMBOL, SYMBOLS, MalformedCode, ObjectFile
+from cgraph.kernels.objects import (
+    HEADER,
+    RELOCATION,
+    RELOCATIONS,
+    SECTION,
+    SYMBOL,
+    SYMBOLS,
+    MalformedCode,
+    ObjectFile,
+)
 from cgraph.kernels.objects import linked as linked_objects
 from cgraph.kernels.store import KernelStore, emitter_hash, symbol_of
 from cgraph.kernels.target import host_target, new_target_machine
@@ -452,6 +461,18 @@ def test_only_what_runs_or_is_read_is_in_the_image():
 
 
 @on_linux
+def test_what_is_written_into_the_file_alone_is_in_no_image():
+    """A flag of a section that is not in memory says nothing."""
+    code = calling("getpid")
+    changed, sections = bytearray(code), ObjectFile(code, 0).sections
+    at = HEADER.unpack_from(code)[6]
+    for i, s in enumerate(sections):
+        if not s.flags:
+            SECTION.pack_into(changed, at + i * SECTION.size, *s[:2], 1, *s[3:])
+    assert linked_objects({"f": bytes(changed)}).code.tobytes() == linked_objects({"f": code}).code.tobytes()
+
+
+@on_linux
 def test_a_section_that_is_written_is_left_to_llvm():
     module = "@x = global i32 3\ndefine i32 @f() { %x = load i32, i32* @x ret i32 %x }"
     code = new_target_machine(host_target()).emit_object(llvm.parse_assembly(module))
@@ -485,7 +506,7 @@ def test_what_is_long_unused_is_removed_then_what_is_too_much(folder):
 
 def test_files_are_removed_after_90_days_and_only_beyond_the_bytes_that_are_allowed(folder):
     aged(folder, {"a": 90.5, "b": 89.5, "c": 1})
-    prune(folder, largest=200)
+    prune(folder)
     assert {path.name for path in folder.iterdir()} == {"b", "c"}
     prune(folder, largest=199)
     assert {path.name for path in folder.iterdir()} == {"c"}
@@ -514,6 +535,16 @@ def test_a_day_has_86400_seconds(folder):
     prune(folder)
     assert [path.name for path in folder.iterdir()] == ["b.part"]
     assert DAY == 24 * 60 * 60
+
+
+def test_a_file_says_on_which_day_it_was_last_used(folder):
+    """Not at what time: so it is written once a day at most."""
+    KernelStore(folder).address(KERNEL, HOST)
+    for hours, is_new in ((23, False), (25, True)):
+        then = time.time() - hours * 3600
+        os.utime(file_of(folder), (then, then))
+        KernelStore(folder).address(KERNEL, HOST)
+        assert (file_of(folder).stat().st_mtime > then + 60) is is_new
 
 
 def test_a_process_that_compiles_nothing_removes_nothing(folder):
