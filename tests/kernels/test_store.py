@@ -588,3 +588,20 @@ def test_removing_while_others_compile_costs_nobody_a_result(folder):
 def test_a_missing_folder_is_not_pruned(tmp_path):
     prune(tmp_path / "gone")
     assert not (tmp_path / "gone").exists()
+
+
+def test_kernels_that_are_known_are_made_once():
+    store = KernelStore(None)
+    other = Kernel("laned_copy.fill_halo", ("f8", 4))
+    store.load([KERNEL], HOST)
+    store.load([KERNEL, other], HOST)
+    store.load([KERNEL, other], HOST)
+    assert store.misses == 2
+
+
+@on_linux
+def test_functions_of_one_object_begin_where_its_symbols_say():
+    text = "define i32 @f() { ret i32 11 }\ndefine i32 @g() { ret i32 22 }"
+    code = new_target_machine(host_target()).emit_object(llvm.parse_assembly(text))
+    memory, addresses = placed(linked_objects({"g": code}))
+    assert len(memory) and ctypes.CFUNCTYPE(ctypes.c_int)(addresses["g"])() == 22
