@@ -1,6 +1,5 @@
 """TensorProto to array: dtypes, declared sizes against stored ones, data inside the proto."""
 
-from importlib import import_module
 from math import prod
 from typing import Any
 
@@ -53,7 +52,11 @@ def widened(x: Any) -> Any:
 
 def of_package(x: np.ndarray) -> np.ndarray:
     """An array as the onnx package has it: its bfloat16 is that of ml_dtypes."""
-    return x.view(import_module("ml_dtypes").bfloat16) if x.dtype == BFLOAT16 else x
+    if x.dtype != BFLOAT16:
+        return x
+    import ml_dtypes
+
+    return x.view(ml_dtypes.bfloat16)
 
 
 def from_package(x: Any) -> Any:
