@@ -112,7 +112,7 @@ def train(members: int, steps: int) -> None:
         with LocalCluster(**options) as cluster, Client(cluster) as client:
             if end is not None:
                 pid = list(client.run(os.getpid).values())[-1]
-                threading.Timer(6.0, os.kill, (pid, end)).start()
+                threading.Timer(8.0, os.kill, (pid, end)).start()
             orders.clear()
             model = nn.models.resnet20(0)
             nn.data_parallel(client, model, data, epochs=steps / 8, shards=SHARDS, progress=False)
