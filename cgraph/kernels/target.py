@@ -51,6 +51,11 @@ class Target(Record):
         return self.name == "gpu-blocks"
 
     @property
+    def narrow(self) -> "Target":
+        """The same, with vectors of 256 bits at most where LLVM makes them of a loop."""
+        return replace(self, features=self.features.replace("-prefer-256-bit", "+prefer-256-bit"))
+
+    @property
     def task_elements(self) -> int:
         """Elements of one task: many for a thread of a processor, few for one of the thousands of a GPU."""
         return 64 if self.is_gpu else 32768

@@ -1,5 +1,7 @@
 """Ops on bytes written down as plain ones, for devices without kernels for them."""
 
+from math import prod
+
 import numpy as np
 
 from cgraph.ir.graph import Node, apply
@@ -12,9 +14,12 @@ from cgraph.ops.reduce import sum as sum_along
 from cgraph.ops.shape import reshape
 from cgraph.passes.rewrite import rewrite
 
+LARGEST_PRODUCT = 255 * 128  # of a byte less its zero point, and a filter's
+EXACT_FLOAT32 = 1 << 24  # up to here every whole number is one
+
 
 def spell_bytes(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Convolutions and products of bytes by float64, which holds every sum exactly: same values, more nodes.
+    """Convolutions of bytes by floats that hold every sum exactly, products by int32: same values, more nodes.
 
     Not taken: results in float32, which files of floats are read as and only the pass `integers` makes.
     """
@@ -27,7 +32,8 @@ def spelled_conv(node: Node) -> Node | None:
     assert isinstance(op, IntegerConv)
     if rest or not is_whole(op.result):
         return None
-    total = apply(op.conv, x.astype("float64") - float(op.zero), f.astype("float64")).astype("int32")
+    kind = "float32" if prod(f.shape[1:]) * LARGEST_PRODUCT <= EXACT_FLOAT32 else "float64"
+    total = apply(op.conv, x.astype(kind) - float(op.zero), f.astype(kind)).astype("int32")
     total = total + reshape(bias, (-1, 1, 1))
     return total if op.result.dtype == "i4" else as_bytes(total, op.result, reshape(scale, (2, -1, 1, 1)))
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from cgraph.engine.cuda.simulator.text import Fault
+from cgraph.kernels.calls.index import nonzero_calls
 from cgraph.kernels.calls.matmul import matmul_calls
 from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.calls.normalise import layer_norm_calls
@@ -86,7 +87,13 @@ def sort(change=str):
     np.testing.assert_array_equal(out, np.sort(x, 1))
 
 
-KERNELS = [product, convolution, gradient, reduction, softmax, norm, transpose, running_sum, sort]
+def places(change=str):
+    x, out, count = np.round(draw(700)), np.zeros((1, 700), "i8"), np.zeros(1, "i8")
+    run_on_gpu(nonzero_calls(BLOCKS, view_of(out), view_of(count), view_of(x)), change)
+    np.testing.assert_array_equal(out[0, : count[0]], np.flatnonzero(x))
+
+
+KERNELS = [product, convolution, gradient, reduction, softmax, norm, transpose, running_sum, sort, places]
 every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda f: f.__name__)
 
 

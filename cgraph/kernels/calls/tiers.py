@@ -22,6 +22,7 @@ from cgraph.kernels.calls.gpu.rows import rows_calls
 from cgraph.kernels.calls.gpu.scan import scan_calls
 from cgraph.kernels.calls.gpu.softmax import softmax_calls
 from cgraph.kernels.calls.gpu.sort import distinct_call, search_calls, sort_calls
+from cgraph.kernels.calls.gpu.user import each_calls
 from cgraph.kernels.calls.gpu.window import depthwise_calls, place_calls, pool_calls, resize_calls, spread_calls
 from cgraph.kernels.target import Target
 
@@ -45,6 +46,7 @@ BLOCKS: Mapping[str, Callable[..., Any]] = {
     "scan": scan_calls,
     "sort": sort_calls,
     "suppress": suppress_calls,
+    "user": each_calls,
     "random": random_calls,
     "rows": rows_calls,
     "channels": channels_call,

@@ -1,6 +1,7 @@
 """Calls of users' functions that Numba compiles."""
 
 from cgraph.kernels.calls.layout import broadcast, cut, pointwise_walk, streams
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.signatures.user import EACH, TASKS
 from cgraph.kernels.target import Target
@@ -15,6 +16,9 @@ def each_calls(target: Target, function: UserFunction, out: View, *xs: View) -> 
     if not out.size:
         return []
     walk = pointwise_walk((*(broadcast(x, out.shape) for x in xs), out), len(xs), 1)
+    blocks = in_blocks(target, "user", function, walk)
+    if blocks is not None:
+        return blocks
     ins, written = walk.access[: len(xs)], walk.access[len(xs) :].replace("s", "g")
     parts = cut(walk.rows, walk.columns, target.task_elements)
     call = EACH.call(

@@ -1,5 +1,7 @@
 """Choosing boxes: one after another by falling score, unless one that is chosen covers it."""
 
+from types import SimpleNamespace
+
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Ptr, Val
 
@@ -10,9 +12,7 @@ def suppress(k: Builder, dtype: str, grouped: bool) -> None:
     share, least = k.cast(a.share, dtype), k.cast(a.least, dtype)
     first, last = k.tasks()
     with k.loop(first, last) as picture:
-        boxes, places = a.boxes + picture * a.n * 4, a.places + picture * a.most
-        scores, order = (x + picture * a.n for x in (a.scores, a.order))
-        groups = k.pointer(a.groups, "i8") + picture * a.n
+        boxes, places, scores, order, groups = arrays_of(k, a, picture)
         chosen = k.slot(0, "i8")
         with k.loop(0, a.n) as i:
             place = order.load(i)
@@ -30,6 +30,13 @@ def suppress(k: Builder, dtype: str, grouped: bool) -> None:
         with k.loop(chosen.value, a.most) as j:
             places.store(-1, j)
         a.counts.store(chosen.value, picture)
+
+
+def arrays_of(k: Builder, a: SimpleNamespace, picture: Val) -> tuple[Ptr, Ptr, Ptr, Ptr, Ptr]:
+    """A picture's boxes, places of chosen ones, scores, order and groups."""
+    boxes, places = a.boxes + picture * a.n * 4, a.places + picture * a.most
+    scores, order = (x + picture * a.n for x in (a.scores, a.order))
+    return boxes, places, scores, order, k.pointer(a.groups, "i8") + picture * a.n
 
 
 def overlap(k: Builder, x: Ptr, y: Ptr) -> Val:

@@ -30,6 +30,7 @@ class Builder:
     def __init__(self, module: ir.Module, function: ir.Function, kernel: Kernel, target: Target) -> None:
         self.module, self.function, self.kernel, self.target = module, function, kernel, target
         self.linked: dict[str, str] = {}  # LLVM text of foreign functions that this one calls, by what they are called
+        self.is_narrow = False  # vectors that LLVM makes are of 256 bits at most
         self.entry = function.append_basic_block("entry")
         self.b = ir.IRBuilder(function.append_basic_block("body"))
 

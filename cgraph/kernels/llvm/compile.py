@@ -46,11 +46,13 @@ class Emitted(Record, eq=False):
         text: the LLVM IR of its kernel
         linked: that of foreign functions which the kernel calls, by what messages call them
         is_final: it needs no optimisation passes
+        is_narrow: vectors that LLVM makes are of 256 bits at most
     """
 
     text: str
     linked: Mapping[str, str]
     is_final: bool = False
+    is_narrow: bool = False
 
 
 def emitted(kernel: Kernel, symbol: str, target: Target) -> Emitted:
@@ -62,7 +64,7 @@ def emitted(kernel: Kernel, symbol: str, target: Target) -> Emitted:
     k = Builder(module, function, kernel, target)
     emit(k, *kernel.params)
     k.finish()
-    return Emitted(str(module), k.linked, getattr(emit, "is_final", False))
+    return Emitted(str(module), k.linked, getattr(emit, "is_final", False), k.is_narrow)
 
 
 def emitter_of(kernel: Kernel) -> Callable:
@@ -102,8 +104,9 @@ def compile_ptx(kernel: Kernel, symbol: str, words: int, target: Target) -> tupl
 def compile_kernel(kernel: Kernel, symbol: str, target: Target) -> tuple[bytes, float]:
     """Object code of `kernel`, whose function is called `symbol`, and the seconds it took."""
     start = time.perf_counter()
-    machine = target_machine(target)
-    module = optimised(symbol, emitted(kernel, symbol, target), machine)
+    code = emitted(kernel, symbol, target)
+    machine = target_machine(target.narrow if code.is_narrow else target)
+    module = optimised(symbol, code, machine)
     return machine.emit_object(module), time.perf_counter() - start
 
 

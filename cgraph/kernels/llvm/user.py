@@ -7,11 +7,15 @@ the C library's, as in Numba alone. Whatever refers to Python or to Numba's run 
 """
 
 import re
+import sys
 from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from llvmlite import ir
 from numba import njit, types
+from numba.np import linalg
 from numba.np.numpy_support import as_dtype, from_dtype
 from numpy import dtype as numpy_dtype
 
@@ -33,7 +37,9 @@ CALL = re.compile(rf"@(?:llvm\.({NAMES})\.(?:v(\d+))?f(32|64)|({NAMES})(f?))(?=\
 REMAINDER = re.compile(r"= frem (?:[a-z]+ )*(?:<(\d+) x )?(float|double)>? ([^,\n]+), ([^,\n]+)")
 CODES = {"32": "f4", "64": "f8", "float": "f4", "double": "f8", "f": "f4", "": "f8"}
 WORDS = {"f4": "float", "f8": "double"}
+OWN_PREFIX = "cg_"  # of the names of our functions in Numba's text
 STATUS = ir.IntType(32)
+ARRAYS = "numba.np.arraymath"
 OPTIONS: Any = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 REFUSED = {  # by what stands in a function's text
     r"@NRT_(MemInfo_alloc|MemInfo_new|Allocate)": "makes arrays, lists or text, for which kernels have no memory",
@@ -43,9 +49,13 @@ REFUSED = {  # by what stands in a function's text
 
 
 def each(k: Builder, function: UserFunction, dtypes: tuple[str, ...], ins: str, outs: str) -> None:
-    """One number at a time; no element is written before it is read. Task: some rows, one block of columns."""
+    """One number at a time; no element is written before it is read. Task: some rows, one block of columns.
+
+    What computes no more than a few comparisons waits for memory, whose cache lines long vectors would straddle.
+    """
     a = k.args()
     compiled = Typed(k, function, [number_type(d) for d in dtypes[:-1]], own=True)
+    k.is_narrow = not compiled.has_mathematics
     streams = list(zip(listed(a.streams, len(dtypes)), dtypes, ins + outs))
     apart = scopes(k)
     first, last = k.tasks()
@@ -130,6 +140,27 @@ def array_words(k: Builder, at: Ptr, extents: Sequence[Val]) -> list[ir.Value]:
     ]
 
 
+def load_arrays_alone() -> None:
+    """What Numba knows of arrays, once. It asks whether SciPy is there by loading its linear algebra, which takes a
+    sixth of the time of a process's first kernel; here it is asked for when a function needs it.
+    """
+    if ARRAYS in sys.modules:
+        return
+    asked = linalg.ensure_blas
+    linalg.ensure_blas = require_scipy
+    try:
+        arrays: Any = import_module(ARRAYS)
+    finally:
+        linalg.ensure_blas = asked
+    arrays.ensure_blas = asked
+
+
+def require_scipy() -> None:
+    """ImportError where SciPy is not installed."""
+    if find_spec("scipy") is None:
+        raise ImportError("SciPy is not installed")
+
+
 class Typed:
     """A function that Numba has compiled for arguments of some types, linked to the kernel under construction.
 
@@ -142,6 +173,7 @@ class Typed:
         if user_function(function.python) != function:
             raise NoKernelError(f"{refused} reads a value that has changed since the graph was built")
         try:
+            load_arrays_alone()
             compiled = njit(**OPTIONS)(function.python)
             compiled.compile(signature)
         except Exception as error:  # Numba's own, and what it meets, as an AttributeError where a module lacks a name
@@ -152,7 +184,8 @@ class Typed:
             if re.search(sign, text):
                 raise NoKernelError(f"{refused} {what}")
         text = retargeted(text)
-        k.linked[refused] = own_mathematics(k, with_calls_of_fmod(text)) if own else text
+        text = own_mathematics(k, with_calls_of_fmod(text)) if own else text
+        k.linked[refused], self.has_mathematics = text, OWN_PREFIX in text
         self.k, self.refused, self.returns = k, refused, found.signature.return_type
         self.name, self.room = found.fndesc.llvm_func_name, k.stack_ptr("i8", 2)
 
@@ -189,7 +222,7 @@ def with_calls_of_fmod(text: str) -> str:
 
 
 def own_name(name: str, dtype: str, lanes: str | None) -> str:
-    return f"cg_{name}_{dtype}" + (f"x{lanes}" if lanes else "")
+    return f"{OWN_PREFIX}{name}_{dtype}" + (f"x{lanes}" if lanes else "")
 
 
 def own_mathematics(k: Builder, text: str) -> str:

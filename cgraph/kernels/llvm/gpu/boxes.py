@@ -1,6 +1,6 @@
 """Choosing boxes, a block of threads for a picture: one box after another, all threads compare it with chosen ones."""
 
-from cgraph.kernels.llvm.boxes import overlap
+from cgraph.kernels.llvm.boxes import arrays_of, overlap
 from cgraph.kernels.llvm.gpu.team import Team
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.signatures.gpu.team import THREADS
@@ -11,9 +11,7 @@ def suppress(k: GpuBuilder, dtype: str, grouped: bool) -> None:
     """As `cgraph.kernels.llvm.boxes.suppress`."""
     a, own, picture = k.args(), Team(k, THREADS), k.block()
     share, least = k.cast(a.share, dtype), k.cast(a.least, dtype)
-    boxes, places = a.boxes + picture * a.n * 4, a.places + picture * a.most
-    scores, order = (x + picture * a.n for x in (a.scores, a.order))
-    groups = k.pointer(a.groups, "i8") + picture * a.n
+    boxes, places, scores, order, groups = arrays_of(k, a, picture)
     chosen = k.slot(0, "i8")
     with k.loop(0, a.n) as i:
         place = order.load(i)

@@ -18,11 +18,7 @@ def pool(k: GpuBuilder, dtype: str, kind: str) -> None:
     """`kind`: ``max`` (a NaN wins) or ``mean``."""
     a = k.args()
     with own_pixel(k, a) as (image, plane, row, column, out):
-        r, s = (
-            [(table + place * 4).load(i) for i in range(4)]
-            for table, place in ((a.row_table, row), (a.column_table, column))
-        )
-        x = a.x + (image * a.x_image + plane * a.x_plane + r[3] + s[3])
+        r, s, x = own_window(a, image, plane, row, column)
         total = k.slot(k.const(0, dtype) if kind == "mean" else least(k, dtype, 0))
         with k.loop(0, r[1] - r[0]) as i, k.loop(0, s[1] - s[0]) as j:
             value = x.load(i * a.tap_row + j * a.tap_column)
@@ -49,11 +45,7 @@ def places(k: GpuBuilder, dtype: str) -> None:
     """As `cgraph.kernels.llvm.pool_places.places`."""
     a = k.args()
     with own_pixel(k, a) as (image, plane, row, column, out):
-        r, s = (
-            [(table + place * 4).load(i) for i in range(4)]
-            for table, place in ((a.row_table, row), (a.column_table, column))
-        )
-        x = a.x + (image * a.x_image + plane * a.x_plane + r[3] + s[3])
+        r, s, x = own_window(a, image, plane, row, column)
         best, place = k.slot(least(k, dtype, 0)), k.slot(k.cast(r[0] * a.taps + s[0], "i4"))
         with k.loop(r[0], r[1]) as i, k.loop(s[0], s[1]) as j:
             value, tap = x.load((i - r[0]) * a.tap_row + (j - s[0]) * a.tap_column), k.cast(i * a.taps + j, "i4")
@@ -107,6 +99,13 @@ def linear(k: GpuBuilder, dtype: str) -> None:
         across = a.column_weights.load(column)
         above, below = (between(line.load(at[0]), line.load(at[1]), across) for line in lines)
         out.store(between(above, below, a.row_weights.load(row)))
+
+
+def own_window(a: SimpleNamespace, image: Val, plane: Val, row: Val, column: Val) -> tuple[list[Val], list[Val], Ptr]:
+    """Down and across: first tap, last tap (excluded), divisor, elements to the first one; and where that lies."""
+    tables = (a.row_table, row), (a.column_table, column)
+    r, s = ([(table + place * 4).load(i) for i in range(4)] for table, place in tables)
+    return r, s, a.x + (image * a.x_image + plane * a.x_plane + r[3] + s[3])
 
 
 @contextmanager
