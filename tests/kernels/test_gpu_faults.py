@@ -15,7 +15,7 @@ from cgraph.kernels.calls.reduce import reduce_calls
 from cgraph.kernels.calls.scan import scan_calls
 from cgraph.kernels.calls.softmax import softmax_calls
 from cgraph.kernels.calls.sort import sort_calls
-from tests.kernels import test_conv, test_filter_grad
+from tests.kernels import test_attention, test_conv, test_filter_grad
 from tests.kernels.test_gpu_conv import PARTS
 from tests.kernels.test_reduce import identity
 from tests.support.gpu import BLOCKS, run_on_gpu
@@ -93,7 +93,14 @@ def places(change=str):
     np.testing.assert_array_equal(out[0, : count[0]], np.flatnonzero(x))
 
 
-KERNELS = [product, convolution, gradient, reduction, softmax, norm, transpose, running_sum, sort, places]
+def attention(change=str):
+    q, k, v = test_attention.draw("f4", 1, 2, 1, 2, 70, 8, 5)
+    run = lambda calls, *_: run_on_gpu(calls, change)  # noqa: E731
+    got = test_attention.computed(BLOCKS, q, k, v, run=run, orders=["all"])
+    test_attention.assert_agrees(got, test_attention.formula(q, k, v, None, None, False, 0))
+
+
+KERNELS = [product, convolution, gradient, reduction, softmax, norm, transpose, running_sum, sort, places, attention]
 every_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=lambda f: f.__name__)
 
 

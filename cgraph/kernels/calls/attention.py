@@ -1,9 +1,11 @@
 """Calls of attention in bands of queries: a task is a run of bands, and has a scratch of its own."""
 
 from cgraph.kernels.calls.conv_shape import sums
+from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.kernel import Call, View, room
 from cgraph.kernels.signatures.attention import BANDS, KEYS
 from cgraph.kernels.signatures.attention_few import QUERIES
+from cgraph.kernels.signatures.gpu.attention import DEPTHS
 from cgraph.kernels.target import Target
 from cgraph.record import Record
 
@@ -57,6 +59,8 @@ def band_shape(target: Target, dtype: str, q: tuple[int, ...], groups: int, e: i
 
 def attention_nbytes(target: Target, dtype: str, q: tuple[int, ...], groups: int, e: int) -> int:
     """Bytes of workspace that `attention_calls` needs for these sizes."""
+    if target.has_blocks and max(q[3], e) <= DEPTHS[-1]:
+        return 0
     shape = band_shape(target, dtype, q, groups, e)
     return shape.tasks * shape.size * int(dtype[1:])
 
@@ -86,7 +90,8 @@ def attention_calls(
     batch, heads, m, d = q.shape
     groups, n, e = k.shape[1], k.shape[2], v.shape[3]
     shape = band_shape(target, q.dtype, q.shape, groups, e)
-    scratch = room(workspace, shape.tasks * shape.size * q.itemsize)
+    nbytes = attention_nbytes(target, q.dtype, q.shape, groups, e)
+    scratch = room(workspace, nbytes) if nbytes else out.at
     kind = "" if mask is None else "seen" if mask.dtype == "b1" else "added"
     hidden = steps("s", mask) if mask else dict.fromkeys(("s_batch", "s_head", "s_row", "s_step"), 0)
     spread = mask is not None and hidden["s_head"] == hidden["s_row"] == 0
@@ -104,7 +109,7 @@ def attention_calls(
         start=start.at if start else None, start_step=start.strides[0] // start.itemsize if start else 0,
         scratch=scratch, scratch_size=shape.size,
     )  # fmt: skip
-    return [call]
+    return in_blocks(target, "attention", call, batch) or [call]
 
 
 def steps(letter: str, x: View) -> dict[str, int]:

@@ -6,6 +6,7 @@ What a family's call builder asks for in vain is computed by the CPU's kernel, a
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cgraph.kernels.calls.gpu.attention import attention_calls
 from cgraph.kernels.calls.gpu.boxes import suppress_calls
 from cgraph.kernels.calls.gpu.conv import conv_calls
 from cgraph.kernels.calls.gpu.filter_grad import filter_grad_calls
@@ -45,6 +46,7 @@ BLOCKS: Mapping[str, Callable[..., Any]] = {
     "depthwise": depthwise_calls,
     "scan": scan_calls,
     "sort": sort_calls,
+    "attention": attention_calls,
     "suppress": suppress_calls,
     "user": each_calls,
     "random": random_calls,
