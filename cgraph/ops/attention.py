@@ -98,7 +98,9 @@ class Attention(Op):
         overwrites = (0,) if q.shape[3] == v.shape[3] else ()
         return Work(partial(self.calls, target), nbytes, overwrites, strided=True)
 
-    def calls(self, target: Target, out: View, q: View, k: View, v: View, *rest: View, workspace: View) -> list[Call]:
+    def calls(
+        self, target: Target, out: View, q: View, k: View, v: View, *rest: View, workspace: View | None = None
+    ) -> list[Call]:
         mask, start = self.rest(rest)
         numbers = self.scale, self.causal, self.window, self.softcap
         return attention_calls(target, out, q, k, v, mask, start, *numbers, workspace)
