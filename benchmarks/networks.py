@@ -1,6 +1,7 @@
 """Table 1: whole networks, random weights that all engines share by way of ONNX.
 
-python -m benchmarks.networks [networks] [engines] [1|2]       one image; resnet18@8 for a batch of 8
+python -m benchmarks.networks [networks] [engines] [1|2]       one image; resnet18@8 for 8 of them, which cgraph walks
+                                                               one by one, resnet18@8/4 four at a time
 python -m benchmarks.networks processor [networks] [engines]   the same by processor time of one thread
 """
 
@@ -42,14 +43,14 @@ def image_of(model: Layer, batch: int = 1) -> np.ndarray:
 
 
 def named(case: str) -> tuple[str, int]:
-    """Network and batch of a case."""
-    name, _, batch = case.partition("@")
+    """Network and number of images of a case."""
+    name, _, batch = case.partition("/")[0].partition("@")
     return name, int(batch or 1)
 
 
 def exported(case: str) -> Path:
     """The network as an ONNX file, written once: by rename, since several workers may come at once."""
-    path = FOLDER / f"{case}.onnx"
+    path = FOLDER / f"{case.partition('/')[0]}.onnx"
     if not path.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
         name, batch = named(case)
@@ -65,17 +66,17 @@ def exported(case: str) -> Path:
 def prepare(engine: str, case: str, threads: int) -> Run:
     name, batch = named(case)
     if engine == "cgraph":
-        return cgraph_run(name, threads, batch)
+        return cgraph_run(name, threads, batch, int(case.partition("/")[2] or 1))
     if engine == "ncnn":
         return ncnn_run(case, threads)
     feeds = {"image": image_of(NETWORKS[name](None), batch)}
     return PEERS[engine](str(exported(case)), feeds, threads)
 
 
-def cgraph_run(name: str, threads: int, batch: int = 1) -> Run:
+def cgraph_run(name: str, threads: int, batch: int = 1, at_once: int = 1) -> Run:
     model = NETWORKS[name](0)
     images = image_of(model, batch)
-    predict = nn.compile(model, batch=batch, threads=threads)
+    predict = nn.compile(model, batch=at_once, threads=threads)
     return lambda: predict(images)
 
 

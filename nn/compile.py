@@ -59,7 +59,8 @@ def compile(
     """Compile `model` for inference: no dropout, running statistics.
 
     Parameters
-        batch: samples computed at once; more take more memory and may be quicker
+        batch: samples computed at once. More are quicker where weights are many beside a sample's values, as in Linear
+            layers; images are mostly quicker one by one, since what a layer wrote is still in cache
         samples: one sample of each input; the model's own by default
         frozen: the weights as they are now become part of the Function, which is the quickest; otherwise it reads
             them at every run
