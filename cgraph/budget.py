@@ -15,12 +15,17 @@ from cgraph.memory.regions import PIXELS, Region, Search
 from cgraph.memory.smallest import Candidate, Choice, candidates, smaller, smallest
 from cgraph.passes.by_rows import is_by_rows, region_of
 from cgraph.passes.fed_rows import Fed
-from cgraph.passes.recompute import recompute as in_order_again
+from cgraph.passes.recompute import in_segments
+from cgraph.passes.run_again import reruns_of, run_again
 from cgraph.passes.stream_rows import COLUMNS, by_rows_with, stages_of, stream_rows
 from cgraph.record import Record, replace
+from cgraph.schedule.dag import least_peak
+from cgraph.schedule.least_work import least_bytes, least_work
+from cgraph.schedule.reruns import again_in
 
 FED_ROWS = (64, 32, 16, 8, 4, 2, 1)  # of a band of images that come by rows
 FREE_ROWS = 16  # of such a band, without a budget
+TRIES = 4  # orders that are planned before one fits
 PATIENCE = 4  # numbers of segments that make no smaller plan, before no more are tried
 
 
@@ -30,7 +35,7 @@ class Limits(Record):
     Fields
         budget: bytes; None for any number
         bands: pixels of a band at least, and bands wherever they make the plan smaller; None for a budget's sake alone
-        recompute: True for the least memory by computing again; a number of bytes to do only as much as it takes
+        recompute: True for the smallest plan in which segments run twice; a number of bytes for the least extra work
         is_wish: where nothing fits, the smallest plan that is found will do
     """
 
@@ -64,11 +69,8 @@ def fitted(
     if best[1].nbytes > limits.budget and not limits.recompute:
         again = recomputed(known, limits.budget, strategy, alignment, facts)
         best = smaller(best, again)
-        if best[1].nbytes > limits.budget:
-            again = smaller(again, recomputed(known, True, strategy, alignment, facts))
-            if again is not known:
-                both = in_bands(again, limits.budget, limits.bands, strategy, alignment, facts)
-                best = smaller(smaller(best, again), both)
+        if best[1].nbytes > limits.budget and again is not known:
+            best = smaller(best, in_bands(again, limits.budget, limits.bands, strategy, alignment, facts))
     return best
 
 
@@ -98,26 +100,73 @@ def recomputed(known: Choice, recompute: bool | int, strategy: Strategy, alignme
 
     Parameters
         known: without
-        recompute: True for the smallest plan; a number of bytes for the fewest segments that fit in it, since each
-            further one has more computed again
+        recompute: True for the smallest plan in which segments run twice; a number of bytes for the least extra work
+            that is found within them, else the smallest plan that is found
     """
-    room = -1 if recompute is True else int(recompute)
-    quick = partial(auto, nodes=0) if strategy is auto else strategy
-    best, worse, segments = known, 0, 2
-    while best[1].nbytes > room and worse < PATIENCE and segments <= len(known[0].layout.steps):
-        ways = [way for way in in_segments(known[0], segments, alignment, facts) if way.bound < best[1].nbytes]
-        found = smaller(best, smallest(ways, quick)) if ways else best
-        worse = worse + 1 if found is best else 0
-        best, segments = found, max(segments + 1, segments * 4 // 3)
-    return smaller(best, smallest([best[0]], strategy))
+    again = InRuns(known, strategy, alignment, facts)
+    if recompute is True:
+        return again.segmented(-1)[0]
+    room = int(recompute)
+    best, order = again.segmented(room)
+    if best[1].nbytes > room:
+        best, order = again.smallest(best, order)
+    return best if best[1].nbytes > room else again.lightest(room, best, order)
 
 
-def in_segments(known: Candidate, segments: int, alignment: int, facts: Facts) -> list[Candidate]:
-    """The ways to arrange a graph whose forward values are computed again, in so many segments."""
-    order, new = in_order_again(known.layout, segments)
-    kept, always = known.layout.kept, known.layout.always
-    layout = layout_of(order, [new[x] for x in kept], {new[x] for x in always}, facts)
-    return candidates(f"{known.order}, recomputing {segments - 1} of {segments} segments", layout, alignment)
+class InRuns:
+    """Ways to run some steps of a graph again.
+
+    Fields
+        known: the plan without
+    """
+
+    def __init__(self, known: Choice, strategy: Strategy, alignment: int, facts: Facts) -> None:
+        self.known, self.strategy, self.alignment, self.facts = known, strategy, alignment, facts
+        self.quick = partial(auto, nodes=0) if strategy is auto else strategy
+        self.problem = reruns_of(known[0].layout, alignment)
+
+    def segmented(self, room: int) -> tuple[Choice, list[int]]:
+        """The fewest segments that fit, since each further one has more computed again, or the smallest plan."""
+        layout, best, worse, segments = self.known[0].layout, self.known, 0, 2
+        best_order = list(range(len(layout.steps)))
+        while best[1].nbytes > room and worse < PATIENCE and segments <= len(layout.steps):
+            order = in_segments(layout, segments)
+            found = self.planned(order, best, self.quick)
+            worse, best_order = (worse + 1, best_order) if found is best else (0, order)
+            best, segments = found, max(segments + 1, segments * 4 // 3)
+        return smaller(best, smallest([best[0]], self.strategy)), best_order
+
+    def smallest(self, best: Choice, order: list[int]) -> tuple[Choice, list[int]]:
+        """The smallest plan that is found, whatever the budget, and its order; or those that are given."""
+        found = least_bytes(self.problem, order, least_peak(self.problem.dag))
+        plan = self.planned(found, best, self.strategy)
+        return (best, order) if plan is best else (plan, found)
+
+    def lightest(self, room: int, best: Choice, order: list[int]) -> Choice:
+        """A plan that fits with less work than a plan that does, or that plan."""
+        most, cost = room, self.problem.extra(order)
+        for _ in range(TRIES):
+            found = least_work(self.problem, most, [order, range(len(self.problem.cost))])
+            if found is None or self.problem.extra(found) >= cost:
+                break
+            plan = self.planned(found, None, self.strategy)
+            if plan[1].nbytes <= room:
+                return plan
+            most -= max(plan[1].nbytes - room, self.alignment)  # what strategies lose between values
+        return best
+
+    def planned(self, order: list[int], best: Choice | None, strategy: Strategy) -> Choice:
+        """The plan of an order; of two the smaller."""
+        known = self.known[0]
+        nodes, new = run_again(known.layout, order)
+        always = {new[x] for x in known.layout.always}
+        layout = layout_of(nodes, [new[x] for x in known.layout.kept], always, self.facts)
+        title = f"{known.order}, {len(again_in(order))} steps computed again"
+        ways = candidates(title, layout, self.alignment)
+        if best is None:
+            return smallest(ways, strategy)
+        ways = [way for way in ways if way.bound < best[1].nbytes]
+        return smaller(best, smallest(ways, strategy)) if ways else best
 
 
 # -- bands -------------------------------------------------------------------------------------------------------------

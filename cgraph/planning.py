@@ -18,7 +18,7 @@ from cgraph.kernels.kernel import Pointer, View
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import lower_bound, operator_breadths
 from cgraph.memory.check import check_plan
-from cgraph.memory.layout import Facts, Layout, is_leaf, layout_of, owner_of, producers_of
+from cgraph.memory.layout import Facts, Layout, is_leaf, layout_of, owner_of
 from cgraph.memory.permissions import permitted_lower_bound
 from cgraph.memory.problem import Plan, Problem, Strategy
 from cgraph.memory.replay import check_replay
@@ -34,6 +34,7 @@ from cgraph.ops.shape import Contiguous
 from cgraph.passes.bodies import plan_bodies
 from cgraph.passes.make_contiguous import make_contiguous
 from cgraph.passes.rewrite import remade
+from cgraph.passes.run_again import dag_of
 from cgraph.passes.stream_rows import check_stream
 from cgraph.passes.update_in_place import update_in_place
 from cgraph.record import Record, replace
@@ -299,22 +300,6 @@ def runs(layout: Layout, order: str) -> list[tuple[str, list[Node] | None]]:
 def as_given(dag: Dag) -> range:
     """The order in which the nodes stand."""
     return range(len(dag.nbytes))
-
-
-def dag_of(layout: Layout) -> Dag:
-    """The steps of a layout, as a schedule sees them."""
-    values, views, count = layout.values, layout.views, len(layout.steps)
-    made = producers_of(views, layout.value_of)
-    scratch = [0] * count
-    for node, i in layout.workspace_of.items():
-        scratch[layout.value_of[node]] = values[i].nbytes
-    return Dag(
-        tuple([v.nbytes for v in values[:count]]),
-        tuple([tuple([i for x in node.operands if (i := made[x]) >= 0]) for node in layout.steps]),
-        frozenset(i for i, v in enumerate(values[:count]) if v.kept),
-        tuple(scratch),
-        tuple([(*v.overwritable, *[x for x, _ in v.parts]) if v.parts else v.overwritable for v in values[:count]]),
-    )
 
 
 def in_order(layout: Layout, order: Sequence[int]) -> list[Node]:

@@ -53,8 +53,9 @@ class Options(Record):
         passes: rewrite the graph first; False runs it as it was written
         winograd: allow it where it is faster; False computes every convolution directly, which is the more exact
         freeze: Vars whose present values become constants, which passes fold and pack: weights at inference
-        recompute: compute forward values again rather than keep them for the backward part: the same bits, less memory,
-            more time. True for the least memory; a number of bytes to do only as much as it takes to fit in them
+        recompute: compute values again rather than keep them for the backward part: the same bits, less memory, more
+            time. True for few bytes with nothing computed more than twice; a number of bytes for the least extra work
+            that is found within them
         bands: compute images in bands of rows of at least so many pixels, wherever that makes the plan smaller: the
             same bits. A budget does so by itself where it must
         restructure: compute the steps around the memory peak in patches of pixels, borders of patches again, as

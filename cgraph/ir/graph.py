@@ -101,6 +101,10 @@ class Op(Record):
         """What `target` does for a node of this op on operands of these specs."""
         raise NoKernelError(f"{self.name} has no kernel")
 
+    def multiply_adds(self, *specs: Spec) -> int:
+        """Multiplications with additions of a sum of products; 0 of an op that takes its time over elements alone."""
+        return 0
+
     def reason(self, node: "Node") -> Any:
         """What decides whether a run fails here: of nodes that are alike in it all fail, or none."""
         return node

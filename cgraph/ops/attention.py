@@ -91,6 +91,9 @@ class Attention(Op):
             weights = np.exp(scores - scores.max(3, keepdims=True))
         return np.matmul(weights / weights.sum(3, keepdims=True), v).astype(q.dtype)
 
+    def multiply_adds(self, q: Spec, k: Spec, v: Spec, *rest: Spec) -> int:
+        return prod(q.shape[:3]) * k.shape[2] * (q.shape[3] + v.shape[3])
+
     def work(self, target: Target, q: Spec, k: Spec, v: Spec, *rest: Spec) -> Work:
         if not prod((*q.shape[:3], v.shape[3])):
             return Work(lambda out, *xs: [], strided=True)

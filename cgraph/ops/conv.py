@@ -5,6 +5,7 @@ replaces them where faster ones fit.
 """
 
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,9 @@ class Conv(Op):
             f"ngc{p}{r},gkc{r}->ngk{p}", grouped(seen, 1, self.groups), grouped(f, 0, self.groups), optimize=True
         )
         return found.reshape(x.shape[0], f.shape[0], *results)
+
+    def multiply_adds(self, x: Spec, f: Spec) -> int:
+        return self.infer(x, f).size * prod(f.shape[1:])
 
     def work(self, target: Target, x: Spec, f: Spec) -> Work:
         nbytes = self.rooms(target, x, f)
@@ -185,6 +189,9 @@ class ConvTranspose(Conv):
         parts = (np.einsum("ngk...,gkc->ngc...", x, f[(..., *tap)], optimize=True) for tap in np.ndindex(moves.window))
         return moves.collected((part.reshape(shape) for part in parts), self.shape)
 
+    def multiply_adds(self, x: Spec, f: Spec) -> int:
+        return x.size * prod(f.shape[1:])
+
     def image_nbytes(self, x: Spec, f: Spec) -> int:
         return spread_nbytes(self.moves(f.shape[2:]), self.shape, x.shape[:2], itemsize(x))
 
@@ -245,6 +252,9 @@ class ConvFilters(Conv):
             f"ngc{p}{r},ngk{p}->gkc{r}", grouped(seen, 1, self.groups), grouped(g, 1, self.groups), optimize=True
         )
         return found.reshape(g.shape[1], *found.shape[2:])
+
+    def multiply_adds(self, x: Spec, g: Spec) -> int:
+        return g.size * prod(self.infer(x, g).shape[1:])
 
     def image_nbytes(self, x: Spec, g: Spec) -> int:
         return padded_nbytes(self.moves(self.window), x.shape, g.shape[2:], itemsize(x))

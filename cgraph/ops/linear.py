@@ -56,6 +56,9 @@ class Matmul(Op):
         nbytes = workspace_nbytes(target, x.shape, y.shape, code_of(x.dtype))
         return Work(partial(matmul_calls, target), nbytes, strided=True, exact=partial(matmul_nbytes, target))
 
+    def multiply_adds(self, x: Spec, y: Spec) -> int:
+        return x.size * y.shape[-1]
+
     def grad(self, node, g):
         x, y = node.operands
         return apply(self, g, swapaxes(y, -1, -2)), apply(self, swapaxes(x, -1, -2), g)

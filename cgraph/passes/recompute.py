@@ -13,25 +13,19 @@ from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate
 
-from cgraph.ir.graph import Node, apply
 from cgraph.memory.layout import Layout, owner_of, producers_of
-from cgraph.ops.physical.again import Again
-from cgraph.passes.rewrite import remade
 
 
-def recompute(layout: Layout, segments: int) -> tuple[list[Node], dict[Node, Node]]:
-    """A running order in which forward values are computed again, and what became of each node.
+def in_segments(layout: Layout, segments: int) -> list[int]:
+    """The steps of a layout by position, forward steps a second time where they are asked for again.
 
-    Same values, bit for bit: the same kernels in the same order. Never fewer steps. Not computed again: what is an
-    output, what is impure, what reads a Var that the forward part has written already, and the last segment, which is
-    read at once.
+    Never fewer steps. Not computed again: what is an output, what is impure, what reads a Var that the forward part has
+    written already, and the last segment, which is read at once.
 
     Parameters
-        layout: a schedule of a physical graph
         segments: of about equal bytes that wait, at least 2
     """
-    forward = Forward(layout)
-    return Rebuilding(layout, forward, forward.dropped(segments)).run()
+    return Forward(layout).order(segments)
 
 
 class Forward:
@@ -122,72 +116,23 @@ class Forward:
             found.append(again[::-1])
         return found
 
-
-class Rebuilding:
-    """The new order under construction. Changes: nodes are added.
-
-    Fields
-        segment_of: per step that runs again, its segment
-        again: what stands for a node behind the turn when its bytes are computed again
-        new: what became of each node
-    """
-
-    def __init__(self, layout: Layout, forward: Forward, dropped: list[list[int]]) -> None:
-        self.layout, self.forward, self.dropped = layout, forward, dropped
-        self.nodes = list(layout.views)
-        self.segment_of = {t: s for s, steps in enumerate(dropped) for t in steps}
-        self.made: set[int] = set()
-        self.again: dict[Node, Node] = {}
-        self.new: dict[Node, Node] = {}
-        self.order: list[Node] = []
-
-    def run(self) -> tuple[list[Node], dict[Node, Node]]:
-        self.order = list(self.before)
-        self.new = {n: n for n in self.before}
-        for node in self.nodes[len(self.before) :]:
-            if node.op.writes:
-                self.finish_readers(owner_of(self.layout.views[node]))
-            for x in node.operands:
-                self.want(x)
-            self.new[node] = remade(node, tuple(self.again.get(x, self.new[x]) for x in node.operands))
-            self.order.append(self.new[node])
-        return self.order, self.new
-
-    def want(self, x: Node) -> None:
-        """The node's segment runs again, if it must and has not yet."""
-        segment = self.segment_of.get(self.forward.producer[x])
-        if segment is not None and segment not in self.made:
-            self.run_again(segment)
-
-    def finish_readers(self, var: Node) -> None:
-        """Everything that reads a Var runs again before the Var is written."""
+    def order(self, segments: int) -> list[int]:
+        """All steps, and each segment once more right before the first step behind the turn that asks for it."""
+        dropped = self.dropped(segments)
+        segment_of = {t: s for s, steps in enumerate(dropped) for t in steps}
         views, steps = self.layout.views, self.layout.steps
-        for segment, again in enumerate(self.dropped):
-            if segment not in self.made and any(owner_of(views[x]) is var for t in again for x in steps[t].operands):
-                self.run_again(segment)
-
-    def run_again(self, segment: int) -> None:
-        """Add the steps of a segment, with all views of what they make."""
-        self.made.add(segment)
-        for node in self.nodes_of[segment]:
-            operands = tuple(self.again.get(x, x) for x in node.operands)
-            differs = any(a is not b for a, b in zip(operands, node.operands))
-            self.again[node] = apply(node.op if differs else Again(node.op), *operands)
-            self.order.append(self.again[node])
-
-    @cached_property
-    def before(self) -> list[Node]:
-        """Every node up to the turn."""
-        places = {node: i for i, node in enumerate(self.nodes)}
-        steps = self.layout.steps
-        return self.nodes[: places[steps[self.forward.turn]] + 1] if steps else []
-
-    @cached_property
-    def nodes_of(self) -> list[list[Node]]:
-        """Per segment, the nodes before the turn that show bytes which are computed again, in order."""
-        found: list[list[Node]] = [[] for _ in self.dropped]
-        for node in self.before:
-            segment = self.segment_of.get(self.forward.producer[node])
-            if segment is not None:
-                found[segment].append(node)
-        return found
+        order = list(range(self.turn + 1))[: len(steps)]
+        waiting = dict.fromkeys(s for s, again in enumerate(dropped) if again)
+        for t in range(self.turn + 1, len(steps)):
+            wanted = [segment_of[x] for x in self.reads[t] if x in segment_of]
+            if steps[t].op.writes:  # what reads a Var runs again before the Var is written
+                var = owner_of(views[steps[t]])
+                wanted += [
+                    s for s in waiting if any(owner_of(views[x]) is var for i in dropped[s] for x in steps[i].operands)
+                ]
+            for s in dict.fromkeys(wanted):
+                if s in waiting:
+                    del waiting[s]
+                    order += dropped[s]
+            order.append(t)
+        return order

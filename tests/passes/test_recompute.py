@@ -13,8 +13,8 @@ from cgraph.engine.reference import evaluate
 from cgraph.kernels.target import host_target
 from cgraph.memory.layout import Facts, layout_of
 from cgraph.ops.physical.again import Again
-from cgraph.passes.recompute import Forward
-from cgraph.passes.recompute import recompute as in_order_again
+from cgraph.passes.recompute import Forward, in_segments
+from cgraph.passes.run_again import run_again
 from nn.layer import initialise
 from nn.losses import cross_entropy
 from nn.step import training_step
@@ -118,7 +118,7 @@ def test_a_network_trains_with_the_same_bits():
 def test_the_new_order_is_one_and_means_the_same(drawn, segments):
     loss = cg.sum(cg.square(drawn.outputs[-1]))
     layout = planned(*drawn.outputs, *cg.gradient(loss, drawn.leaves)).layout
-    order, new = in_order_again(layout, segments)
+    order, new = run_again(layout, in_segments(layout, segments))
     place = {node: i for i, node in enumerate(order)}
     assert len(place) == len(order)
     assert all(place[x] < i for node, i in place.items() for x in node.operands)

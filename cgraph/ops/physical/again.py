@@ -26,6 +26,9 @@ class Again(Op):
     def can_fail(self) -> bool:  # type: ignore[override]
         return self.op.can_fail
 
+    def multiply_adds(self, *specs: Spec) -> int:
+        return self.op.multiply_adds(*specs)
+
     def reason(self, node):
         return self.op.reason(node)
 

@@ -120,6 +120,9 @@ class LanedConv(Op):
         f = unpacked_filters(shape, self.n, self.tile, converted(filters, x.dtype))
         return self.result.laid(epilogue.meaning(images, f, bias[: shape.k], *rest))
 
+    def multiply_adds(self, *specs: Spec) -> int:
+        return self.n * self.shape.flops // 2
+
     def work(self, target: Target, *specs: Spec) -> Work:
         nbytes = self.winograd.nbytes if self.tile else conv_nbytes(self.shape, self.n)
         return Work(self.calls, self.halves_nbytes or nbytes, self.overwrites)

@@ -54,6 +54,10 @@ class LanedConvTranspose(Op):
         epilogue = ConvEpilogue(conv, has_bias=True, activation=self.activation)
         return self.result.laid(epilogue.meaning(self.source.plain(x), f, bias[: shape.k]))
 
+    def multiply_adds(self, *specs: Spec) -> int:
+        shape, source = self.shape, self.source
+        return source.n * source.h * source.w * shape.c * (shape.k // shape.groups) * shape.window.taps
+
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, x: View, filters: View, bias: View) -> list[Call]:
             to, source = self.result.at(out), self.source.at(x)

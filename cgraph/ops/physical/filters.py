@@ -71,6 +71,9 @@ class LanedConvFilters(Op):
         conv = ConvFilters(window.stride, window.pad, window.dilation, 1, window.kernel)
         return conv.meaning(x if self.source is None else self.source.plain(x), self.given.plain(g))
 
+    def multiply_adds(self, *specs: Spec) -> int:
+        return self.plan.n * self.plan.shape.flops // 2
+
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, x: View, g: View, workspace: View) -> list[Call]:
             source: Any = x if self.source is None else self.source.at(x)

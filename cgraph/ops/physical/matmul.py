@@ -41,6 +41,9 @@ class MatmulEpilogue(Op):
     def meaning(self, x, y, *addend):
         return activated(sum(addend, np.matmul(x, y)), self.activation)
 
+    def multiply_adds(self, x: Spec, y: Spec, *addend: Spec) -> int:
+        return Matmul().multiply_adds(x, y)
+
     def work(self, target: Target, x: Spec, y: Spec, *addend: Spec) -> Work:
         code = code_of(x.dtype)
         nbytes = max(workspace_nbytes(target, x.shape, y.shape, code, adds) for adds in {False, self.has_addend})
@@ -77,6 +80,9 @@ class PackedMatmul(Op):
     def meaning(self, x, panels, *addend):
         y = unpacked(converted(panels, x.dtype), (self.k, self.n), partial(in_panels, tile=self.tile))
         return activated(sum(addend, np.matmul(x, y)), self.activation)
+
+    def multiply_adds(self, x: Spec, panels: Spec, *addend: Spec) -> int:
+        return x.size * self.n
 
     def work(self, target: Target, x: Spec, panels: Spec, *addend: Spec) -> Work:
         def calls(out: View, x: View, panels: View, *addend: View, workspace: View | None = None) -> list[Call]:

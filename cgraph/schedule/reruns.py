@@ -1,0 +1,162 @@
+"""Orders in which nodes may run more than once, so that fewer values wait.
+
+An order is a list of positions with repeats. A read means the last run before it, so what is kept and what is computed
+again follow from the list alone: a value is in use from a run to the last read before its next run.
+
+Source: the problem is that of Jain et al. 2020, Checkmate, arXiv:1910.02653. Here a
+node's first run may be put off, too.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+from cgraph.record import Record
+from cgraph.schedule.dag import Dag
+
+Order = list[int]
+
+
+class Reruns(Record, eq=False):
+    """What may run again, and what that costs.
+
+    Fields
+        dag: the nodes in the order in which they run without
+        cost: of one run of each node
+        until: per node, the one before whose run it may run again, the number of nodes for anywhere; its own position
+            where it may not
+        firm: nodes whose first run is not put off
+    """
+
+    dag: Dag
+    cost: tuple[int, ...]
+    until: tuple[int, ...]
+    firm: frozenset[int] = frozenset()
+
+    @cached_property
+    def own(self) -> int:
+        """The cost of running everything once."""
+        return sum(self.cost)
+
+    def extra(self, order: Iterable[int]) -> int:
+        """The cost of an order beyond running everything once."""
+        return sum([self.cost[i] for i in order]) - self.own
+
+    def breadths(self, order: Sequence[int]) -> list[int]:
+        """Bytes in use at each place of an order. Time O(order and its reads)."""
+        dag = self.dag
+        nbytes, distinct, takes, scratch = dag.nbytes, dag.distinct, dag.taken, dag.workspaces
+        found = [0] * len(order)
+        waits = [i in dag.kept for i in range(len(nbytes))]
+        in_use = sum([nbytes[i] for i in dag.kept])
+        for place in range(len(order) - 1, -1, -1):
+            i = order[place]
+            own, taken = nbytes[i], 0
+            if waits[i]:
+                waits[i] = False
+                in_use -= own
+            for x in distinct[i]:
+                if not waits[x]:
+                    waits[x] = True
+                    in_use += nbytes[x]
+                    if x in takes[i]:
+                        taken += nbytes[x]
+            found[place] = in_use + scratch[i] + (own - taken if taken < own else 0)
+        return found
+
+    def peak(self, order: Sequence[int]) -> int:
+        """The most bytes in use at any place."""
+        return max(self.breadths(order), default=0)
+
+    def living(self, order: Sequence[int]) -> Order:
+        """An order without the runs whose value nobody reads, where the graph has readers of it."""
+        dag = self.dag
+        wanted = [not users or i in dag.kept for i, users in enumerate(dag.users)]
+        again = set(again_in(order)) if self.firm else set()
+        found: Order = []
+        for place in range(len(order) - 1, -1, -1):
+            i = order[place]
+            if not wanted[i] and (i not in self.firm or place in again):
+                continue
+            wanted[i] = False
+            found.append(i)
+            for x in dag.distinct[i]:
+                wanted[x] = True
+        return found[::-1]
+
+
+def again_in(order: Sequence[int]) -> list[int]:
+    """Places of an order at which a node does not run for the first time."""
+    seen: set[int] = set()
+    found = []
+    for place, i in enumerate(order):
+        if i in seen:
+            found.append(place)
+        seen.add(i)
+    return found
+
+
+class Places:
+    """Where each node of an order runs, and where its value is read."""
+
+    def __init__(self, problem: Reruns, order: Sequence[int]) -> None:
+        self.problem, self.order = problem, order
+        count = len(problem.cost)
+        self.runs: list[list[int]] = [[] for _ in range(count)]
+        self.reads: list[list[int]] = [[] for _ in range(count)]
+        for place, i in enumerate(order):
+            self.runs[i].append(place)
+            for x in problem.dag.distinct[i]:
+                self.reads[x].append(place)
+
+    def may_run(self, i: int, place: int) -> bool:
+        """The node may run again right before what is at this place."""
+        until = self.problem.until[i]
+        return until > i and (until == len(self.runs) or place <= self.runs[until][0])
+
+    def waiting(self, place: int) -> Iterator[tuple[int, int]]:
+        """The values that are in use at a place and not read there, with the places of their next reads."""
+        for i, (runs, reads) in enumerate(zip(self.runs, self.reads)):
+            at = bisect_left(reads, place)
+            if at == len(reads) or reads[at] == place or not runs or runs[0] >= place:
+                continue
+            later = bisect_left(runs, place)
+            if later == len(runs) or runs[later] >= reads[at]:
+                yield i, reads[at]
+
+    def waits(self, i: int, place: int, over: int) -> bool:
+        """A value that is read at a place beside its other reads would be in use at `over` for this read alone."""
+        if i in self.problem.dag.kept:
+            return False
+        runs, reads = self.runs[i], self.reads[i]
+        later, at = bisect_left(runs, place), bisect_left(reads, place)
+        if runs[later - 1] >= over or (at and reads[at - 1] >= over):
+            return False
+        return at == len(reads) or (later < len(runs) and runs[later] < reads[at])
+
+    def beside(self, place: int, over: int) -> list[int]:
+        """What is read at a place, was there before `over`, may run again, and is read by nobody between."""
+        reads, runs = self.reads, self.runs
+        return [
+            x
+            for x in self.problem.dag.distinct[self.order[place]]
+            if self.may_run(x, place)
+            and runs[x][bisect_left(runs[x], place) - 1] < over
+            and (not (at := bisect_left(reads[x], place)) or reads[x][at - 1] <= over)
+        ]
+
+    def again(self, wanted: Sequence[int], place: int, over: int, depth: int) -> list[int]:
+        """What runs before a place to make values there: their nodes, and those that would wait at `over` to be read.
+
+        `depth`: over how many reads that is followed; what is read by the last of them waits.
+        """
+        found, waiting = set(wanted), [(i, 0) for i in wanted]
+        while waiting:
+            node, level = waiting.pop()
+            if level == depth:
+                continue
+            for x in self.problem.dag.distinct[node]:
+                if x not in found and self.may_run(x, place) and self.waits(x, place, over):
+                    found.add(x)
+                    waiting.append((x, level + 1))
+        return sorted(found)
