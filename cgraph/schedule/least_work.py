@@ -22,8 +22,8 @@ PATIENCE = 6  # choices in a row that lower nothing, before an order is given up
 MOST_TRIED = 24  # values that wait at a place, those with most bytes for their work
 SHARES = (0.15, 0.3, 0.5, 1.0)  # of reruns that are left out at a time
 WORK = 400_000  # nodes that a search looks at: about half a second
-MOST_LOOKS = 4_000
-ROUNDS = 40  # of leaving out and looking anew that find nothing, before a search ends
+MOST_LOOKS = 8_000
+ROUNDS = 100  # of leaving out and looking anew that find nothing, before a search ends
 
 
 def looks_for(problem: Reruns) -> int:
