@@ -1,5 +1,7 @@
 """The curve of ``cgraph plan MODEL --budget BYTES``: bytes of the arena against what each plan costs in calls."""
 
+from typing import Any
+
 import numpy as np
 
 from cgraph.budget import Limits, fitted, search_of
@@ -55,6 +57,32 @@ def curve_of(model: Model, budget: int | None, memory: str) -> Curve:
     marked = asked[1].nbytes if is_met and budget is not None else None
     points = (point(known, found[nbytes], nbytes == marked) for nbytes in sorted(found, reverse=True))
     return Curve(tuple(points), asked)
+
+
+def regions_of(choice: Choice) -> list[dict[str, Any]]:
+    """The regions of a plan: their steps, where in the arena their frames are, and every band and slide inside."""
+    (candidate, plan), found = choice, []
+    layout = candidate.layout
+    for step, node in enumerate(layout.steps):
+        if isinstance(node.op, Stream):
+            frame = node.op.frame
+            room = layout.workspace_of.get(node)
+            moves = [vars_of(move.event) | vars_of(move) for move in frame.moves]
+            found.append(
+                {
+                    "step": step,
+                    "values": [inner.label for inner in node.op.inner],
+                    "nbytes": frame.nbytes,
+                    "offset": None if room is None else candidate.usage.offset(plan, room),
+                    "moves": moves,
+                }
+            )
+    return found
+
+
+def vars_of(record: Record) -> dict[str, Any]:
+    """Its numbers by name."""
+    return {name: value for name in record._fields if isinstance(value := getattr(record, name), int)}
 
 
 def point(known: Choice, choice: Choice, asked: bool) -> Point:

@@ -9,7 +9,7 @@ from time import perf_counter
 
 from cgraph.cli.arguments import byte_count
 from cgraph.cli.bench import random_inputs
-from cgraph.cli.curve import curve_lines, curve_of
+from cgraph.cli.curve import curve_lines, curve_of, regions_of
 from cgraph.cli.model import model_from
 from cgraph.cli.model_arguments import add_model, constants_of
 from cgraph.cli.paper import paper_lines
@@ -62,7 +62,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("--precisions", action="store_true", help="bytes in float32, bfloat16 and int8 side by side")
     parser.add_argument("--svg", type=Path, metavar="OUT", help="draw the smallest plan")
-    parser.add_argument("--save", type=Path, metavar="OUT.json", help="keep the smallest plan")
+    parser.add_argument(
+        "--save",
+        type=Path,
+        metavar="OUT.json",
+        help="keep the smallest plan; of a model that is within --budget, with its bands",
+    )
     parser.add_argument("--json", action="store_true", help="print the smallest plan as JSON, and no table")
     parser.set_defaults(run=run)
 
@@ -97,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
             print(line)
     if args.svg:
         args.svg.write_text(plan_svg(problem, best), encoding="utf-8")
-    if args.save:
+    if args.save and (is_problem(args) or args.budget is None):
         write_plan(args.save, problem, best)
     if not is_problem(args):
         return fit(args) if args.output or args.budget is not None else 0
@@ -148,6 +153,8 @@ def fit(args: argparse.Namespace) -> int:
     if plan.nbytes > args.budget:
         print(budget_text(chosen.layout, chosen.usage.problem, plan, args.budget), file=sys.stderr)
         return 1
+    if args.save:
+        write_plan(args.save, chosen.usage.problem, plan, regions_of(found.asked))
     print(f"within the budget: {plan.nbytes} bytes, {chosen.order}", file=shown)
     return 0
 

@@ -8,8 +8,9 @@ Source: the second is the input of https://github.com/google/minimalloc.
 
 import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from cgraph.errors import FormatError
 from cgraph.memory.bounds import lower_bound
@@ -54,9 +55,9 @@ def read_problem(path: str | Path, *, alignment: int = 1) -> Problem:
     return Problem(tuple(operands), alignment)
 
 
-def plan_text(problem: Problem, plan: Plan) -> str:
-    """Offsets, sizes and usage intervals as JSON, with the arena's size and its lower bound."""
-    facts = {
+def plan_text(problem: Problem, plan: Plan, regions: Sequence[dict[str, Any]] = ()) -> str:
+    """Offsets, sizes and usage intervals as JSON, with the arena's size, its lower bound and its regions."""
+    facts: dict[str, Any] = {
         "strategy": plan.strategy,
         "nbytes": plan.nbytes,
         "lower_bound": lower_bound(problem),
@@ -67,12 +68,14 @@ def plan_text(problem: Problem, plan: Plan) -> str:
             for x, at in zip(problem.operands, plan.offsets)
         ],
     }
+    if regions:
+        facts["regions"] = list(regions)
     return json.dumps(facts, indent=1) + "\n"
 
 
-def write_plan(path: str | Path, problem: Problem, plan: Plan) -> None:
+def write_plan(path: str | Path, problem: Problem, plan: Plan, regions: Sequence[dict[str, Any]] = ()) -> None:
     """Write `plan_text`."""
-    Path(path).write_text(plan_text(problem, plan), encoding="utf-8")
+    Path(path).write_text(plan_text(problem, plan, regions), encoding="utf-8")
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -1,3 +1,4 @@
+import json
 import re
 import xml.etree.ElementTree as xml
 
@@ -8,6 +9,7 @@ import cgraph as cg
 from cgraph.cli import main
 from cgraph.cli.curve import curve_of
 from cgraph.cli.model import load_model
+from cgraph.ops.physical.stream import Stream
 
 IMAGES, TRAINING = "tests.cli.test_curve:images", "tests.cli.test_curve:training"
 
@@ -116,3 +118,28 @@ def test_what_has_no_curve_is_refused(tmp_path, capsys):
     assert main(["plan", str(records), "-o", str(tmp_path / "curve.svg")]) == 2
     assert main(["plan", IMAGES, "-o", str(tmp_path / "curve.png")]) == 2
     assert "a curve is drawn of a model, as .svg" in capsys.readouterr().err
+
+
+def test_the_plan_within_a_budget_is_kept_with_its_bands(tmp_path, capsys):
+    kept = tmp_path / "plan.json"
+    least = curve_of(load_model(IMAGES), None, "auto").points[-1].nbytes
+    assert plan(capsys, IMAGES, "--budget", str(least - 1), "--save", str(kept))[0] == 1
+    assert not kept.exists()
+    assert plan(capsys, IMAGES, "--budget", str(least), "--save", str(kept))[0] == 0
+    found, compiled = json.loads(kept.read_text()), load_model(IMAGES).compiled(budget=least).compiled
+    assert found["nbytes"] == compiled.nbytes == least
+    regions = [node for node in compiled.layout.steps if isinstance(node.op, Stream)]
+    assert len(found["regions"]) == len(regions) > 0
+    for row, node in zip(found["regions"], regions):
+        assert row["nbytes"] == node.op.frame.nbytes
+        assert 0 <= row["offset"] <= least - row["nbytes"]
+        last = [x for x in row["moves"] if x["value"] == len(row["values"]) - 1]
+        assert [x["first"] for x in last] == [0, *(x["stop"] for x in last[:-1])]
+        assert sum(x["slides"] for x in row["moves"]) == sum(move.slides for move in node.op.frame.moves)
+        assert all(0 <= x["workspace"] <= row["nbytes"] - x["room"] for x in row["moves"])
+
+
+def test_a_plan_that_changes_nothing_is_kept_without_bands(tmp_path, capsys):
+    kept = tmp_path / "plan.json"
+    assert plan(capsys, IMAGES, "--budget", "1GiB", "--save", str(kept))[0] == 0
+    assert "regions" not in json.loads(kept.read_text())

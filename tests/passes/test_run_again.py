@@ -102,7 +102,7 @@ def test_fewer_bytes_than_segments_can_do():
     least = least_of(*outputs, inputs=[x])
     assert least < segments.nbytes
     function = cg.compile(outputs, [x], recompute=least, engine=CpuEngine(poison=True))
-    assert function.nbytes == least
+    assert function.nbytes <= least
     assert any(isinstance(n.op, Again) and isinstance(n.op.op, Again) for n in function.compiled.layout.steps)
     values = np.random.default_rng(0).normal(size=(BATCH, WIDTH)).astype("float32")
     for a, b in zip(function(values), cg.compile(outputs, [x])(values)):
