@@ -110,7 +110,7 @@ def recomputed(known: Choice, recompute: bool | int, strategy: Strategy, alignme
     best, order = again.segmented(room)
     if best[1].nbytes > room:
         best, order = again.smallest(best, order)
-    return best if best[1].nbytes > room else again.lightest(room, best, order)
+    return best if best[1].nbytes > room else again.lightest(room, best, order)[0]
 
 
 class InRuns:
@@ -140,10 +140,16 @@ class InRuns:
         """The smallest plan that is found, whatever the budget, and its order; or those that are given."""
         found = least_bytes(self.problem, order, least_peak(self.problem.dag))
         plan = self.planned(found, best, self.strategy)
-        return (best, order) if plan is best else (plan, found)
+        known, runs = plan, order if plan is best else found
+        for _ in range(TRIES):  # what is found within these bytes may have fewer
+            lighter, again = self.lightest(known[1].nbytes, known, runs)
+            if lighter[1].nbytes == known[1].nbytes:
+                break
+            known, runs = lighter, again
+        return known, runs
 
-    def lightest(self, room: int, best: Choice, order: list[int]) -> Choice:
-        """A plan that fits with less work than a plan that does, or that plan."""
+    def lightest(self, room: int, best: Choice, order: list[int]) -> tuple[Choice, list[int]]:
+        """A plan that fits with less work than a plan that does, or that plan; with its order."""
         most, cost = room, self.problem.extra(order)
         for _ in range(TRIES):
             found = least_work(self.problem, most, [order, range(len(self.problem.cost))])
@@ -151,9 +157,9 @@ class InRuns:
                 break
             plan = self.planned(found, None, self.strategy)
             if plan[1].nbytes <= room:
-                return plan
+                return plan, found
             most -= max(plan[1].nbytes - room, self.alignment)  # what strategies lose between values
-        return best
+        return best, order
 
     def planned(self, order: list[int], best: Choice | None, strategy: Strategy) -> Choice:
         """The plan of an order; of two the smaller."""
