@@ -25,3 +25,16 @@ def test_compiled_gradients_of_a_layer_equal_reference_gradients(name, recompute
     scale = max(1.0, *(float(np.abs(b).max(initial=0)) for b in want))
     for a, b in zip(got, want):
         assert_close(a, b, 10 * scale)
+
+
+@pytest.mark.parametrize("activation", [cg.relu, cg.gelu, cg.sigmoid, cg.tanh, cg.softplus])
+def test_an_activation_keeps_one_value_for_its_gradient(activation):
+    """A layer more costs the plan of a gradient one value more, not what the activation computes on its way."""
+
+    def nbytes(layers):
+        x = y = cg.Var((64, 64), name="x")
+        for i in range(layers):
+            y = activation(y @ cg.Const(draw(64, 64, seed=i)))
+        return cg.compile(cg.gradient(cg.sum(y), x), x).nbytes
+
+    assert nbytes(6) - nbytes(3) == 3 * 64 * 64 * 4
