@@ -1,13 +1,13 @@
-"""Do bands of rows make a network faster? Processor milliseconds of one thread, whole and in bands, in turns.
+"""Do bands of rows make a network faster, or how much slower? Whole and in bands, in turns, medians.
 
-    python -m benchmarks.bands [networks] [pixels of a band]
+    python -m benchmarks.bands [NETWORK ...] [--pixels N ...] [--threads N]
 
-The regions are those of ``compile(bands=...)``, which are chosen for bytes. One thread, since threads that wait for one
-another at the end of a band use the processor.
+The regions are those of ``compile(bands=...)``, which are chosen for bytes. Of one thread it is processor time, of
+several time by the clock, since threads that wait for one another at the end of a band use the processor.
 """
 
+import argparse
 import statistics
-import sys
 import time
 from collections.abc import Sequence
 
@@ -19,23 +19,24 @@ SHOWN, PIXELS = ("mobilenet_v1", "mobilenet_v2", "densenet201"), (448, 1568)
 ROUNDS = 15
 
 
-def compiled(name: str, bands: int | None) -> cg.Function:
+def compiled(name: str, bands: int | None, threads: int) -> cg.Function:
     model = freeze(NETWORKS[name](0))
     image = cg.Var((1, *model.samples[0].shape), name="image")
     found = model(image)
     outputs = list(found) if isinstance(found, tuple) else [found]
-    return cg.compile(outputs, [image], threads=1, bands=bands)
+    return cg.compile(outputs, [image], threads=threads, bands=bands)
 
 
-def rows(name: str, pixels: Sequence[int]) -> list[str]:
+def rows(name: str, pixels: Sequence[int], threads: int) -> list[str]:
     """A line of a Markdown table for each way to compute a network."""
+    clock = time.process_time if threads == 1 else time.perf_counter
     image, times = image_of(NETWORKS[name](None)), dict[int | None, list[float]]()
-    ways = {bands: compiled(name, bands) for bands in (None, *pixels)}
+    ways = {bands: compiled(name, bands, threads) for bands in (None, *pixels)}
     for _ in range(ROUNDS + 1):
         for bands, function in ways.items():
-            start = time.process_time()
+            start = clock()
             function(image, copy=False)
-            times.setdefault(bands, []).append(time.process_time() - start)
+            times.setdefault(bands, []).append(clock() - start)
     medians = {bands: statistics.median(found[1:]) for bands, found in times.items()}
     return [
         f"| {name} | {bands or 'whole'} | {ways[bands].nbytes:,} | {1e3 * medians[bands]:.2f} "
@@ -44,12 +45,16 @@ def rows(name: str, pixels: Sequence[int]) -> list[str]:
     ]
 
 
-def main(words: Sequence[str]) -> None:
-    pixels = [int(word) for word in words if word.isdigit()] or PIXELS
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bands", description=__doc__)
+    parser.add_argument("networks", nargs="*", default=SHOWN, metavar="NETWORK")
+    parser.add_argument("--pixels", type=int, nargs="+", default=PIXELS, metavar="N")
+    parser.add_argument("--threads", type=int, default=1, metavar="N")
+    args = parser.parse_args()
     print("| network | pixels of a band | arena | ms | whole / in bands |\n|---|---|---|---|---|")
-    for name in [name for name in NETWORKS if name in words] or SHOWN:
-        print("\n".join(rows(name, pixels)), flush=True)
+    for name in args.networks:
+        print("\n".join(rows(name, args.pixels, args.threads)), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
