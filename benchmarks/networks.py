@@ -15,6 +15,7 @@ import numpy as np
 
 import cgraph as cg
 import nn
+from benchmarks.byte_networks import efficientnet_b0, unet
 from benchmarks.fpn import fpn
 from benchmarks.peers import Run, onnxruntime_run, openvino_run
 from benchmarks.runner import PROCESSOR, Absent, print_table
@@ -34,6 +35,8 @@ NETWORKS: dict[str, Callable[..., Layer]] = {
     "squeezenet1_1": nn.models.squeezenet1_1,
     "densenet201": nn.models.densenet201,
     "resnet101_fpn": fpn,
+    "efficientnet_b0": efficientnet_b0,
+    "unet": unet,
 }
 FOLDER = Path(__file__).resolve().parents[1] / "out" / "benchmarks"
 

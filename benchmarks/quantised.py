@@ -33,7 +33,7 @@ from cgraph.ops.leaf import Var
 from cgraph.ops.physical.integer import PackedIntegerMatmul
 from nn.compile import freeze
 
-NETWORKS = ("resnet50", "mobilenet_v2", "squeezenet1_1")
+NETWORKS = ("resnet50", "mobilenet_v2", "squeezenet1_1", "efficientnet_b0", "unet")
 FORMS = ("u8s8", "s8s8")
 ROUNDS = 15
 SAMPLES = 4  # random pictures that ranges are taken of

@@ -22,7 +22,7 @@ from cgraph.kernels.calls.conv8 import Join, Result
 from cgraph.ops.arithmetic import Add
 from cgraph.ops.bitcast import bitcast
 from cgraph.ops.compare import bitwise_xor
-from cgraph.ops.conv import Conv2d
+from cgraph.ops.conv import Conv2d, ConvTranspose
 from cgraph.ops.join import Concat, concat
 from cgraph.ops.leaf import Const
 from cgraph.ops.linear import Matmul
@@ -36,6 +36,7 @@ from cgraph.ops.shape import Reshape, Transpose, reshape
 from cgraph.ops.slicing import Slice
 from cgraph.ops.take import Take
 from cgraph.passes.byte_tables import table_of, table_taken
+from cgraph.passes.disjoint import EACH_PIXEL, moved_apart, pixel_filters
 from cgraph.passes.quantised import (
     SIGN,
     Bounds,
@@ -236,6 +237,11 @@ def computed(product: Product, result: Result, factor: np.ndarray, made: Made, *
     numbers = Const(product.bias, copy=False), Const(factor, copy=False)
     x, filters = made.bytes(product.x.node), Const(product.filters, copy=False)
     zero, op = product.x.scale.zero, product.op
+    if isinstance(op, ConvTranspose):
+        window = product.filters.shape[2:]
+        each = (Const(np.tile(y, window[0] * window[1])) for y in (product.bias, factor))
+        pixels = IntegerConv(EACH_PIXEL, zero, result)
+        return moved_apart(apply(pixels, x, Const(pixel_filters(product.filters)), *each), window)
     if isinstance(op, Conv2d):
         return apply(IntegerConv(op, zero, result), x, filters, *numbers, *residual)
     return apply(IntegerMatmul(zero, result), x, filters, *numbers)

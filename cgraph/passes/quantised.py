@@ -13,6 +13,7 @@ from cgraph.ops.linear import Matmul
 from cgraph.ops.quantise import Dequantize, Quantize
 from cgraph.ops.reduce import Sum
 from cgraph.ops.shape import BroadcastTo, Reshape, Transpose
+from cgraph.passes.disjoint import is_disjoint
 from cgraph.record import Record
 
 SIGN = 128  # what a number of int8 is larger by as a byte
@@ -41,7 +42,7 @@ class Product(Record, eq=False):
     """A convolution or a product of matrices of bytes.
 
     Fields
-        op: Conv2d or Matmul
+        op: Conv2d, Matmul, or a ConvTranspose whose windows do not overlap
         x: its left side
         filters: int8, as the op reads them; bias: int32 for each channel of the result
         factor: float32 for each channel of the result: a sum times it is a float
@@ -151,18 +152,23 @@ def bound(node: Node) -> tuple[Node, float, float] | None:
 
 def product_of(node: Node, is_inner: IsInner) -> Product | None:
     """The product of bytes, perhaps with a bias, whose float32 value a node is."""
-    if isinstance(node.op, Conv2d | Matmul):
+    if is_product(node):
         return biased(node, None)
     if isinstance(node.op, Add):
         for core, bias in (node.operands, node.operands[::-1]):
-            if isinstance(core.op, Conv2d | Matmul) and is_inner(core) and (found := biased(core, bias)):
+            if is_product(core) and is_inner(core) and (found := biased(core, bias)):
                 return found
     return None
 
 
+def is_product(node: Node) -> bool:
+    return isinstance(node.op, Conv2d | Matmul) or is_disjoint(node)
+
+
 def biased(node: Node, bias: Node | None) -> Product | None:
     """A product and what is added to it."""
-    axis, behind = (0, node.ndim - 2) if isinstance(node.op, Conv2d) else (1, 0)
+    axis = 0 if isinstance(node.op, Conv2d) else 1
+    behind = 0 if isinstance(node.op, Matmul) else node.ndim - 2
     right = single_matrix(node.operands[1]) if isinstance(node.op, Matmul) else node.operands[1]
     x, found = dequantized(node.operands[0]), filters_of(right, axis)
     if x is None or found is None or node.dtype != np.float32 or node.size == 0:

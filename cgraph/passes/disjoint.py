@@ -1,0 +1,31 @@
+"""Transposed convolutions whose windows do not overlap: a product for each pixel, whose results are moved apart."""
+
+import numpy as np
+
+from cgraph.ir.graph import Node
+from cgraph.ops.conv import Conv2d, ConvTranspose
+from cgraph.ops.shape import reshape, transpose
+
+EACH_PIXEL = Conv2d((1, 1), (0, 0, 0, 0), (1, 1), 1)
+
+
+def is_disjoint(node: Node) -> bool:
+    """A transposed convolution over two axes, each element of whose result one pixel gives."""
+    op = node.op
+    if not isinstance(op, ConvTranspose) or node.ndim != 4:
+        return False
+    x, f = node.operands
+    whole = tuple(n * w for n, w in zip(x.shape[2:], f.shape[2:], strict=True))
+    return (op.stride, op.shape, any(op.pad), op.dilation, op.groups) == (f.shape[2:], whole, False, (1, 1), 1)
+
+
+def pixel_filters(filters: np.ndarray) -> np.ndarray:
+    """Filters ``[k, c, r, s]`` as those of a product for each pixel, ``[r * s * c, k, 1, 1]``."""
+    return np.ascontiguousarray(filters.transpose(2, 3, 1, 0)).reshape(-1, len(filters), 1, 1)
+
+
+def moved_apart(x: Node, window: tuple[int, int]) -> Node:
+    """Images ``[n, r * s * c, h, w]`` as images ``[n, c, h * r, w * s]``."""
+    (n, channels, h, w), (r, s) = x.shape, window
+    parts = reshape(x, (n, r, s, channels // (r * s), h, w))
+    return reshape(transpose(parts, (0, 3, 4, 1, 5, 2)), (n, channels // (r * s), h * r, w * s))
