@@ -34,7 +34,7 @@ def defaults_of(function: object) -> dict[str, object]:
     return {p.name: p.default for p in found if p.default is not p.empty}
 
 
-@pytest.mark.parametrize(("name", "wanted"), stubbed())
+@pytest.mark.parametrize(("name", "wanted"), list(stubbed()))
 def test_a_function_has_the_defaults_of_its_stub(name, wanted):
     assert {k: wanted[k] if wanted[k] == "..." else repr(v) for k, v in defaults_of(OPS[name]).items()} == wanted
 
