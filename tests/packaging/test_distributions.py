@@ -100,8 +100,8 @@ def test_a_wheel_holds_both_packages_their_data_the_licence_and_nothing_else(whe
 
 
 def test_an_installed_wheel_has_not_grown(wheel):
-    """docs/status.md says how large it is."""
-    assert sum(x.file_size for x in zipfile.ZipFile(wheel).infolist()) < 5_600_000
+    """docs/status.md says how large it is: 2.1 MB of weights, and sources, which may grow a little."""
+    assert sum(x.file_size for x in zipfile.ZipFile(wheel).infolist()) < 6_000_000
 
 
 def test_a_wheel_says_its_version_and_licence(wheel):
