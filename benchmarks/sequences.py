@@ -103,6 +103,8 @@ def prepare(engine: str, case: str, threads: int) -> Run:
         return fused_run(case, threads)
     if engine in PEERS:
         return peer_run(PEERS[engine], case, threads)
+    if engine == "bfloat16" and case.startswith(("attention", "causal")):
+        raise Absent("no weights")
     options: dict[str, Any] = {"weights_dtype": engine} if engine == "bfloat16" else {}
     if case == "decoder-step":
         return step_in_place(threads, **options)
