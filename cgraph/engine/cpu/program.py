@@ -4,7 +4,7 @@ The table of an instance: int64 ``[calls, 4]``, each row the kernel's address, t
 its chunk. Binding memory is one vector addition per piece of it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from importlib import import_module
 from typing import Any
@@ -68,17 +68,21 @@ class Rows:
         numbers: the rows in the whole table; None: all
         first, count: the address of the first row of the first part, and how many there are
         second, rest: of the second part
+        functions: the Python functions among the calls; None: those of the instance
     """
+
+    functions: Sequence[Callable[[int], None]] | None = None
 
     def __init__(self, table: np.ndarray, split: int, numbers: np.ndarray | None = None) -> None:
         self.table, self.numbers = table, numbers
         self.first, self.count = table.ctypes.data, split
         self.second, self.rest = self.first + split * table.strides[0], len(table) - split
 
-    def with_table(self, table: np.ndarray) -> "Rows":
+    def calling(self, table: np.ndarray, functions: Sequence[Callable[[int], None]]) -> "Rows":
         """The same rows with other calls."""
         found = copy(self)
         Rows.__init__(found, table, self.count, self.numbers)
+        found.functions = functions
         return found
 
 
@@ -90,7 +94,7 @@ class CpuInstance:
     def __init__(self, program: CpuProgram, memory: np.ndarray | None = None) -> None:
         code = self.code = program.code
         self.arena = aligned_memory(code.nbytes) if memory is None else memory[: code.nbytes]
-        self._is_poisoned = program.poison is not None
+        self._is_poisoned, self._target = program.poison is not None, program.target
         if program.poison is not None:
             self.arena[...] = program.poison
         self.args = code.args.copy()
@@ -173,24 +177,20 @@ class CpuInstance:
             PositionError: a position that is data lies outside its axis
             whatever a Python function among the kernels raises
         """
-        self._vars = self._targets  # kernels know the addresses of the others, which are the caller's
         if self._is_poisoned:
             steps = None
         self._run_all(self._whole if steps is None and write else self._rows_of(steps, write))
 
     def recorded(self) -> tuple[Share, ...]:
         """Run all steps with the times of each thread; see `cgraph.engine.instance.Instance`."""
-        functions = self.functions
-        recorder = import_module("cgraph.engine.cpu.recorder").Recorder(self._rows_of(None, False), functions)
-        self._vars = self._targets
-        try:
-            self.functions = recorder.functions
-            self._run_all(recorder.rows)
-        finally:
-            self.functions = functions
+        recorder = import_module("cgraph.engine.cpu.recorder").Recorder(
+            self._rows_of(None, False), self.functions, self._target
+        )
+        self._run_all(recorder.rows)
         return recorder.shares(self.code.first_row)
 
     def _run_all(self, rows: Rows) -> None:
+        self._vars = self._targets  # kernels know the addresses of the others, which are the caller's
         if self._calls_blas:
             import_module("cgraph.engine.cpu.blas").with_one_thread(lambda: self._run(rows))
         else:
@@ -209,7 +209,8 @@ class CpuInstance:
         """Some rows, the last one excluded."""
         self.stop[0] = 0
         address = rows.first + first * rows.table.strides[0]
-        ran = run_rows(address, last - first, self.threads, self._stop_address, self.functions)
+        functions = self.functions if rows.functions is None else rows.functions
+        ran = run_rows(address, last - first, self.threads, self._stop_address, functions)
         if self.stop[0]:
             raise self._stopped(first + ran, rows)
 

@@ -16,7 +16,7 @@ from cgraph.kernels.control import PASSED
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.llvm.timed import ENTRIES, FIELDS
 from cgraph.kernels.store import store
-from cgraph.kernels.target import host_target
+from cgraph.kernels.target import Target
 
 CLOCK = time.CLOCK_MONOTONIC  # that of time.perf_counter_ns
 
@@ -25,10 +25,10 @@ class Recorder:
     """What a run of some rows writes its times into. Changes: the log, by native code and by Python functions.
 
     Fields
-        rows, functions: to run instead of those that were given
+        rows: to run instead of those that were given
     """
 
-    def __init__(self, rows: Rows, functions: Sequence[Callable[[int], None]]) -> None:
+    def __init__(self, rows: Rows, functions: Sequence[Callable[[int], None]], target: Target) -> None:
         table = rows.table.copy()
         called = np.flatnonzero(table[:, 0] > PASSED)
         shares = -(-table[called, 2] // np.maximum(table[called, 3], 1))
@@ -37,13 +37,12 @@ class Recorder:
             [table[called, 0], table[called, 1], called, np.full(len(called), self._log.ctypes.data)], axis=1
         )
         kernel = Kernel("timed.timed", (CLOCK,))
-        table[called, 0] = store().load([kernel], host_target())[kernel]
+        table[called, 0] = store().load([kernel], target)[kernel]
         table[called, 1] = self._args.ctypes.data + self._args.strides[0] * np.arange(len(called))
         self._row_of = {int(table[row, 1]): int(row) for row in np.flatnonzero(table[:, 0] == 0)}
         self._python: list[tuple[int, ...]] = []
         self._numbers = rows.numbers
-        self.rows = rows.with_table(table)
-        self.functions = [self._timed(function) for function in functions]
+        self.rows = rows.calling(table, [self._timed(function) for function in functions])
 
     def _timed(self, function: Callable[[int], None]) -> Callable[[int], None]:
         def run(args: int) -> None:
