@@ -53,7 +53,7 @@ def test_a_refusal_names_the_least_budget_which_is_then_met(model, capsys):
     assert nbytes_of(rows[-1]) == least
     status, rows, err = plan(capsys, model, "--budget", str(least))
     assert status == 0
-    assert not [line for line in err.splitlines() if not line.endswith(" s left")]  # a progress bar, where it takes long
+    assert not [line for line in err.splitlines() if not line.endswith(" s left")]  # a progress bar
     assert [nbytes_of(row) for row in rows if row.startswith(">")] == [least]
 
 
