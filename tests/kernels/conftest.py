@@ -12,5 +12,5 @@ def cuts(request):
         if request.param == "cut finely":
             patch.setattr(bands, "LEAST_PIXELS", 1)
             patch.setattr(conv, "NEAR_INPUT", 64)
-            patch.setattr(matmul, "NEAR_B", 0)
+            patch.setattr(matmul, "NEAR", 0)
         yield

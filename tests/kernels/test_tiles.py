@@ -9,8 +9,12 @@ from cgraph.kernels.calls.conv import reaching
 from cgraph.kernels.calls.conv_shape import ConvShape, pixels_for
 from cgraph.kernels.calls.gemm_tile import evenly, gemm_tile, spans
 from cgraph.kernels.calls.lowered import chunk_of
+from cgraph.kernels.calls.matmul import LINE, lines_ahead
+from cgraph.kernels.calls.matrices import Operand
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.calls.winograd_rule import winograd_rule
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.signatures.gemm import unroll
 from cgraph.kernels.target import Target, host_target, target_named
 from tests.support.kernels import TARGETS
 
@@ -59,6 +63,20 @@ def test_what_a_tile_asks_for_early_is_what_it_and_the_next_tiles_read(offsets, 
     found = reaching(np.array(offsets), early, tile).tolist()
     read = [offset + tile * t for t in range(early + 1) for offset in offsets]
     assert found == read[: len(offsets) + early]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@given(m=st.integers(1, 500), n=st.integers(1, 300), is_packed=st.booleans(), held=st.sampled_from(["f4", "f2", "f8"]))
+def test_all_rows_together_ask_for_all_of_the_next_panel(m, n, is_packed, held, name):
+    tile = gemm_tile(m, n, 600, "f8" if held == "f8" else "f4", target_named(name))
+    row_panels, b = -(-m // tile.rows), Operand(Pointer(None), 0, 0, 0, held)
+    lines = lines_ahead(tile, b, row_panels, is_packed)
+    round_nbytes = unroll(is_packed) * tile.width * b.itemsize
+    if row_panels == 1:
+        assert lines == 0
+    else:
+        assert lines * row_panels * LINE >= round_nbytes
+        assert lines == 1 or lines * row_panels * LINE < 2 * (round_nbytes + row_panels * LINE)
 
 
 @given(st.integers(0, 10**6), st.floats(0, 1e6))

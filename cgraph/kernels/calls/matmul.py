@@ -11,7 +11,7 @@ from itertools import product
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.conv import tile_ns
 from cgraph.kernels.calls.gemm_portions import PackedB, Portions
-from cgraph.kernels.calls.gemm_tile import evenly, spans
+from cgraph.kernels.calls.gemm_tile import GemmTile, evenly, spans
 from cgraph.kernels.calls.gpu.gemm import product_nbytes
 from cgraph.kernels.calls.lowered import chunk_of
 from cgraph.kernels.calls.matrices import Matrices, Operand, each_matrices, oriented
@@ -23,7 +23,8 @@ from cgraph.kernels.target import Target
 from cgraph.record import Record
 
 DOT_ROWS = 4
-NEAR_B = 768 << 10  # bytes of b that stay in L2 while panels of rows pass over them, one after the other
+NEAR = 768 << 10  # bytes of one side that stay in L2 while panels of the other pass over them, one after the other
+LINE = 64  # bytes that are asked for at once
 ROW_UNROLL = 8  # rows of b read at a time
 ROW_WIDTH = 512  # columns of a task, twice that when there are many
 
@@ -176,12 +177,14 @@ def tile_call(p: Part, activation: Activation, target: Target) -> Call:
     bias = x.bias.moved(p.first, p.row, p.column) if x.bias and not p.adds else None
     a_is_packed, b_is_packed = bool(p.portions.a_nbytes), bool(p.portions.b_nbytes or p.portions.packed)
     row_panels, column_panels = -(-p.m // tile.rows), -(-p.n // tile.width)
-    by_row = p.k * p.n * x.out.itemsize <= NEAR_B
+    is_awaited = p.portions.packed is not None and p.m * p.k * p.a.itemsize <= NEAR  # constants come from memory
+    by_row = p.k * p.n * x.out.itemsize <= NEAR and not is_awaited
+    ahead = lines_ahead(tile, p.b, row_panels, a_is_packed) if is_awaited and not target.is_gpu else 0
     outer, inner = (row_panels, column_panels) if by_row else (column_panels, row_panels)
     tasks = p.count * row_panels * column_panels
     chunk = chunk_of(tasks, tile_ns(target, tile.rows * tile.vectors * p.k))
     return gemm.TILE.call(
-        (x.dtype, tile.rows, tile.vectors, a_is_packed, p.b.dtype), tasks, chunk,
+        (x.dtype, tile.rows, tile.vectors, a_is_packed, p.b.dtype, ahead), tasks, chunk,
         m=p.m, n=p.n, k=p.k,
         a=p.a.at, a_batch=p.a.batch, a_panel=tile.rows * (p.k if a_is_packed else p.a.row), a_row=p.a.row,
         b=p.b.at, b_batch=p.b.batch, b_panel=tile.width * (p.k if b_is_packed else 1),
@@ -190,6 +193,15 @@ def tile_call(p: Part, activation: Activation, target: Target) -> Call:
         add=int(p.adds), overlap=int(not b_is_packed), outer=outer, inner=inner, by_row=int(by_row),
         **activation.args,
     )  # fmt: skip
+
+
+def lines_ahead(tile: GemmTile, b: Operand, row_panels: int, a_is_packed: bool) -> int:
+    """Cache lines of the next panel of `b` that a tile asks for in a round, so that all rows ask for all of them.
+
+    0 for a single panel of rows, which reads at the speed of memory anyway.
+    """
+    lines = max(1, gemm.unroll(a_is_packed) * tile.width * b.itemsize // LINE)
+    return 0 if row_panels == 1 else 1 << (-(-lines // row_panels) - 1).bit_length()
 
 
 def bias_args(bias: Operand | None) -> dict[str, int | Pointer | None]:

@@ -13,19 +13,33 @@ from typing import Any
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.epilogue import Activation
-from cgraph.kernels.llvm.flow import changed_if, divided, each_task, first_lanes, fold, masked_load, masked_store
+from cgraph.kernels.llvm.flow import (
+    changed_if,
+    divided,
+    each_task,
+    first_lanes,
+    fold,
+    masked_load,
+    masked_store,
+    prefetch,
+)
 from cgraph.kernels.llvm.multiply import multiply_add
 from cgraph.kernels.llvm.pairs import add_pairs
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.signatures.conv import PAIRS
+from cgraph.kernels.signatures.gemm import unroll
 from cgraph.record import Record
-
-UNROLL, UNROLL_ROWS = 8, 4  # steps written out, with `a` in panels and in rows
 
 
 class Tile(Record):
-    """The params of `tile`: dtype, rows and vectors of sums, whether `a` lies in panels (else in rows), and as what `b`
-    is held; as pairs of bfloat16 numbers, so is `a`, and k counts pairs.
+    """The params of `tile`.
+
+    Fields
+        dtype: of all values
+        rows, vectors: rows and vectors of sums
+        a_is_packed: `a` lies in panels, else in rows
+        held: as what `b` lies in memory; as pairs of bfloat16 numbers, so does `a`, and k counts pairs
+        ahead: cache lines of the next panel of `b` asked for in each round, 0 when it lies near
     """
 
     dtype: str
@@ -33,11 +47,22 @@ class Tile(Record):
     vectors: int
     a_is_packed: bool
     held: str
+    ahead: int
 
     @property
     def sums(self) -> list[tuple[int, int]]:
         """(row, vector) of each sum."""
         return [(i, v) for i in range(self.rows) for v in range(self.vectors)]
+
+    @property
+    def unroll(self) -> int:
+        """Steps of a round, written out."""
+        return unroll(self.a_is_packed)
+
+    @property
+    def line(self) -> int:
+        """Elements of `b` in a cache line of 64 bytes."""
+        return 64 // int(self.held[1:])
 
 
 @final
@@ -55,7 +80,8 @@ def tile(k: Builder, *params) -> None:
         b = a.b + (batch * a.b_batch + panel * a.b_panel - shift)
         left = (a.a + (batch * a.a_batch + row_panel * a.a_panel)).as_dtype(PAIRS if p.held == PAIRS else p.dtype)
         starts = [left] if p.a_is_packed else [left + k.smaller(a.m - row - 1, i) * a.a_row for i in range(p.rows)]
-        sums = reduced(k, p, a, starts, b)
+        beyond = b + next_panel_share(k, p, a, row_panel) if p.ahead else b
+        sums = reduced(k, p, a, starts, b, beyond)
         at = SimpleNamespace(
             rows=a.m - row,
             columns=a.n - column,
@@ -69,17 +95,24 @@ def tile(k: Builder, *params) -> None:
                 store_partial(k, p, a, at, sums)
 
 
-def reduced(k: Builder, p: Tile, a: SimpleNamespace, starts: list[Ptr], b: Ptr) -> list[Val]:
-    """All products of the tile, summed over k in order."""
+def next_panel_share(k: Builder, p: Tile, a: SimpleNamespace, row_panel: Val) -> Val:
+    """Where this tile begins to ask for the next panel of `b`; in the present panel when others have asked for all."""
+    share = row_panel * (a.k // p.unroll * (p.ahead * p.line))
+    return k.select(share < a.b_panel, a.b_panel + share, 0)
+
+
+def reduced(k: Builder, p: Tile, a: SimpleNamespace, starts: list[Ptr], b: Ptr, beyond: Ptr) -> list[Val]:
+    """All products of the tile, summed over k in order; `beyond`: what is asked for meanwhile."""
     lanes = k.target.lanes_of(p.dtype)
     zero = k.const(0, p.dtype, lanes)
     add = add_pairs if p.held == PAIRS else multiply_add
     state: list[Any] = [b, *([starts[0]] if p.a_is_packed else []), *[zero] * len(p.sums)]
-    unroll = UNROLL if p.a_is_packed else UNROLL_ROWS
-    whole = a.k - a.k % unroll
-    for low, high, steps in ((0, whole, unroll), (whole, a.k, 1)):
+    whole = a.k - a.k % p.unroll
+    for low, high, steps in ((0, whole, p.unroll), (whole, a.k, 1)):
         with fold(k, low, high, state, steps) as s:
             b, *rest = s.values
+            for i in range(p.ahead if steps > 1 else 0):
+                prefetch(k, beyond + s.i * (p.ahead * p.line // p.unroll) + i * p.line, locality=2)
             lefts = rest[:1] if p.a_is_packed else starts
             sums = rest[1:] if p.a_is_packed else rest
             for u in range(steps):

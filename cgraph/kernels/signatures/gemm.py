@@ -3,9 +3,16 @@
 from cgraph.kernels.signature import Signature
 from cgraph.kernels.signatures.activation import ACTIVATION
 
+
+def unroll(a_is_packed: bool) -> int:
+    """Steps of a tile's sums that are one round of its loop."""
+    return 8 if a_is_packed else 4
+
+
 TILE = Signature(
     "gemm.tile",
-    ("dtype", "rows", "vectors", "a_is_packed", "held"),  # held: as which dtype b lies in memory
+    # held: as which dtype b lies in memory; ahead: cache lines of its next panel that are asked for in a round
+    ("dtype", "rows", "vectors", "a_is_packed", "held", "ahead"),
     {
         "m": "i8", "n": "i8", "k": "i8",
         # strides in elements: from a matrix, a panel, a row (`b_step`: a row of a panel of b) to the next
