@@ -5,9 +5,14 @@ import numpy as np
 ALIGNMENT = 64
 
 
+def round_up(n: int, multiple: int) -> int:
+    """`n`, or the next number after it that is a multiple."""
+    return -(-n // multiple) * multiple
+
+
 def aligned(nbytes: int) -> int:
     """Bytes up to the next multiple of the alignment."""
-    return -(-nbytes // ALIGNMENT) * ALIGNMENT
+    return round_up(nbytes, ALIGNMENT)
 
 
 def aligned_memory(nbytes: int) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from cgraph.alignment import round_up
 from cgraph.errors import GraphError, WeightsError
 from cgraph.files import replace_file, unnamed_file
 from cgraph.kernels.mapped import forget, in_c_order, mapping_of
@@ -140,7 +141,7 @@ def number(value: int) -> bytes:
 
 def pages(nbytes: int) -> int:
     """Bytes rounded up to whole pages."""
-    return -(-nbytes // PAGE) * PAGE
+    return round_up(nbytes, PAGE)
 
 
 def holds(path: str, head: bytes, size: int) -> bool:

@@ -9,6 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from cgraph.alignment import round_up
+
 Keep = Callable[[np.ndarray], np.ndarray]  # an equal array: where one that has been made goes, perhaps into a file
 PIECE = 1 << 18  # bytes read before they are forgotten
 AROUND = 1 << 21  # bytes that the system may map around one that is asked for: a huge page
@@ -39,7 +41,7 @@ def give_back(mapping: mmap.mmap, x: np.ndarray) -> None:
     """The pages of an array in a mapping that is shared with its file."""
     start = np.frombuffer(mapping, np.uint8, 1).ctypes.data
     low, high = (at - start for at in np.lib.array_utils.byte_bounds(x))
-    first, last = low // AROUND * AROUND, -(-high // AROUND) * AROUND
+    first, last = low // AROUND * AROUND, round_up(high, AROUND)
     mapping.madvise(mmap.MADV_DONTNEED, first, min(last, len(mapping)) - first)
 
 

@@ -15,6 +15,7 @@ from random import Random
 
 import numpy as np
 
+from cgraph.alignment import round_up
 from cgraph.kernels.bound import Bound
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.signatures.placing import FIRST_FIT
@@ -108,7 +109,7 @@ class Packing:
         """Bytes of the arena with groups placed in this order."""
         self.order[:], self.found[:] = order, -1
         self.trial(0, 1)
-        return -(-int((self.found + self.sizes).max()) // self.alignment) * self.alignment
+        return round_up(int((self.found + self.sizes).max()), self.alignment)
 
     @property
     def is_least(self) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from cgraph.alignment import round_up
 from cgraph.memory.usage import Value
 
 
@@ -34,7 +35,7 @@ def permitted_lower_bound(values: Sequence[Value], alignment: int) -> int:
             change[first] -= nbytes[x]
             change[last + 1] += nbytes[x]
     most = int(change.cumsum().max(initial=0))
-    return -(-most // alignment) * alignment
+    return round_up(most, alignment)
 
 
 def may_be_overwritten(operand: Value, by: Value) -> bool:
@@ -49,7 +50,7 @@ def aligned_sizes(values: Sequence[Value], alignment: int) -> list[int]:
     for i, value in enumerate(values):
         if i in inside or any(x in inside for x in value.overwritable):
             inside.add(i)
-        sizes.append(value.nbytes if i in inside else -(-value.nbytes // alignment) * alignment)
+        sizes.append(value.nbytes if i in inside else round_up(value.nbytes, alignment))
     return sizes
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cgraph.alignment import ALIGNMENT
+from cgraph.alignment import ALIGNMENT, round_up
 from cgraph.errors import PlanError
 from cgraph.record import Record
 
@@ -129,7 +129,7 @@ Strategy = Callable[[Problem], Plan]
 
 def rounded(nbytes: Sequence[int], alignment: int) -> np.ndarray:
     """Sizes rounded up to the alignment, int64 ``[n]``. PlanError where an offset cannot count them together."""
-    sizes = [-(-n // alignment) * alignment for n in nbytes]
+    sizes = [round_up(n, alignment) for n in nbytes]
     if sum(sizes) > MOST_BYTES:
         raise PlanError(f"the operands have {sum(sizes)} bytes together, an arena has at most {MOST_BYTES}")
     return np.array(sizes, np.int64)

@@ -18,6 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
+from cgraph.alignment import round_up
 from cgraph.ir.bands import Event, Frame, Over
 from cgraph.memory.forks import Bands
 from cgraph.memory.frame import WORK, Framing
@@ -93,7 +94,7 @@ class Search:
         self.chains_lose = True
 
     def rounded(self, nbytes: int) -> int:
-        return -(-nbytes // self.alignment) * self.alignment
+        return round_up(nbytes, self.alignment)
 
     @cached_property
     def across(self) -> list[int]:

@@ -17,6 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
+from cgraph.alignment import round_up
 from cgraph.errors import PlanError
 from cgraph.ir.bands import Event
 from cgraph.record import Record, replace
@@ -73,7 +74,7 @@ class Rows(Record):
 
     def band(self, rows: int) -> int:
         """Rows of a band of at least so many, whole steps; all of them at most."""
-        return min(-(-max(rows, 1) // self.step) * self.step, self.inside)
+        return min(round_up(max(rows, 1), self.step), self.inside)
 
     def stop(self, first: int, band: int) -> int:
         """The row behind the band that begins at row `first`."""

@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from cgraph.alignment import round_up
 from cgraph.ir.bands import Over
 from cgraph.memory.pieces import Above, Span, pieces_of
 from cgraph.memory.problem import Operand, Plan, Problem, Spans, UsageInterval, rounded
@@ -199,7 +200,7 @@ class _Groups:
         for i, value in enumerate(self.values):
             if value.over and self.is_over(i):
                 fork = value.over.fork
-                apart = -(-(self.delta[i] + value.over.ahead - self.delta[fork]) // alignment) * alignment
+                apart = round_up(self.delta[i] + value.over.ahead - self.delta[fork], alignment)
                 stop = apart + self.delta[fork] + self.values[fork].nbytes
                 found[self.root[i]] = Above(self.root[fork], apart, stop)
         return found

@@ -8,6 +8,7 @@ written in place relies on it.
 from collections import defaultdict
 from collections.abc import Sequence
 
+from cgraph.alignment import round_up
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.spec import Bundle
 from cgraph.memory.layout import Layout, owner_of, producers_of
@@ -25,9 +26,9 @@ def dag_of(layout: Layout, alignment: int = 1) -> Dag:
     made = producers_of(views, layout.value_of)
     scratch = [0] * count
     for node, i in layout.workspace_of.items():
-        scratch[layout.value_of[node]] = -(-values[i].nbytes // alignment) * alignment
+        scratch[layout.value_of[node]] = round_up(values[i].nbytes, alignment)
     return Dag(
-        tuple([-(-v.nbytes // alignment) * alignment for v in values[:count]]),
+        tuple([round_up(v.nbytes, alignment) for v in values[:count]]),
         tuple([tuple([i for x in node.operands if (i := made[x]) >= 0]) for node in layout.steps]),
         frozenset(i for i, v in enumerate(values[:count]) if v.kept),
         tuple(scratch),

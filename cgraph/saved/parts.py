@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.alignment import aligned_memory
+from cgraph.alignment import aligned_memory, round_up
 from cgraph.errors import FormatError
 from cgraph.kernels.image import ADDRESS_BYTES, Image
 from cgraph.saved.folder import Folder
@@ -76,7 +76,7 @@ def places_of(ring: Any, size: int) -> tuple[int, list[tuple[int, int]]]:
     found = [tuple(items(x, 2)) for x in given] if type(given) is list else []
     if not found or not is_size(nbytes) or not all(map(is_size, itertools.chain(*found))):
         raise malformed("ring")
-    if any(start % PAGE or start + -(-length // PAGE) * PAGE > size for start, length in found):
+    if any(start % PAGE or start + round_up(length, PAGE) > size for start, length in found):
         raise malformed("weights outside of their file")
     return nbytes, found
 

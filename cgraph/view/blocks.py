@@ -10,6 +10,7 @@ Time O(n log n) for n values; about 300 bytes of text each.
 
 from bisect import bisect_left
 
+from cgraph.alignment import round_up
 from cgraph.errors import bytes_text
 from cgraph.memory.problem import Plan, Problem
 from cgraph.view.boxes import WORKSPACE, Box, Memory, drawn_until, memory_of_plan
@@ -145,7 +146,7 @@ class _Picture:
             y = self.y(at)
             lines.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
             lines.append(f'<text class="end" x="{LEFT - 8}" y="{y + 4:.1f}">{at / size:.6g} {unit}</text>')
-        for at in range(-(-self.first // step) * step, self.first + self.steps, step):
+        for at in range(round_up(self.first, step), self.first + self.steps, step):
             lines.append(f'<text class="middle" x="{self.x(at):.1f}" y="{self.ground + 18}">{at}</text>')
         lines.append(f'<path class="axis" d="M{LEFT} {TOP}V{self.bottom}H{WIDTH - RIGHT}"/>')
         lines.append(f'<text class="middle" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{self.ground + 40}">step</text>')

@@ -6,6 +6,8 @@ from one core's cache to another's is several times slower than reading one's ow
 filters are larger than the images, and a thread stays with the same channels instead.
 """
 
+from cgraph.alignment import round_up
+
 BANDS = 4
 LEAST_PIXELS = 144  # of an image that is cut into bands
 
@@ -17,4 +19,4 @@ def band_of(rows: int, columns: int) -> int:
 
 def banded_tasks(n: int, planes: int, rows: int, band: int) -> int:
     """Tasks for `n` images, those beyond the last row included, which do nothing."""
-    return n * planes * -(-rows // band) * band
+    return n * planes * round_up(rows, band)

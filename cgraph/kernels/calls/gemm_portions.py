@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cgraph.alignment import aligned
+from cgraph.alignment import aligned, round_up
 from cgraph.kernels.calls.gemm_tile import (
     PORTION_A,
     PORTION_B,
@@ -13,7 +13,6 @@ from cgraph.kernels.calls.gemm_tile import (
     evenly,
     gemm_tile,
     is_near,
-    rounded,
     spans,
 )
 from cgraph.kernels.calls.matrices import Matrices
@@ -38,7 +37,7 @@ class PackedB(Record):
     @property
     def padded(self) -> int:
         """Columns, whole panels."""
-        return -(-self.n // self.tile.width) * self.tile.width
+        return round_up(self.n, self.tile.width)
 
     @property
     def nbytes(self) -> int:
@@ -86,8 +85,8 @@ class Portions(Record):
     def sized(x: Matrices, tile: GemmTile, n: int, k: int, pack_b: bool, packed: PackedB | None = None) -> "Portions":
         pack_a = x.a.column != 1 or (x.n > DIRECT_COLUMNS and not is_near(x.m, x.k, x.dtype))
         m = evenly(x.m, PORTION_A // max(k, 1), tile.rows) if pack_a else x.m
-        a_size = rounded(m, tile.rows) * k if pack_a else 0
-        b_size = rounded(n, tile.width) * k if pack_b else 0
+        a_size = round_up(m, tile.rows) * k if pack_a else 0
+        b_size = round_up(n, tile.width) * k if pack_b else 0
         whole = m >= x.m and n >= x.n and k >= x.k
         fitting = (PORTION_A + PORTION_B) // max(a_size + b_size, 1)
         count = min(x.count, max(fitting, 1)) if whole else 1
@@ -126,11 +125,11 @@ def blocks_of(packed: np.ndarray, k: int, tile: GemmTile) -> list[np.ndarray]:
 def in_panels(b: np.ndarray, tile: GemmTile) -> np.ndarray:
     """A constant ``[k, n]`` in panels as wide as a tile."""
     k, n = b.shape
-    out = np.zeros(k * rounded(n, tile.width), b.dtype)
+    out = np.zeros(k * round_up(n, tile.width), b.dtype)
     whole = n // tile.width  # panels
     split = whole * tile.width
     for k0, depth in spans(k, evenly(k, PORTION_K, 1)):
-        block = out[k0 * rounded(n, tile.width) :][: depth * rounded(n, tile.width)].reshape(-1, depth, tile.width)
+        block = out[k0 * round_up(n, tile.width) :][: depth * round_up(n, tile.width)].reshape(-1, depth, tile.width)
         rows = b[k0 : k0 + depth]
         copy_to(block[:whole].swapaxes(0, 1), rows[:, :split].reshape(depth, whole, tile.width))
         if split < n:

@@ -1,5 +1,6 @@
 """How a matrix product is tiled: the register tile by the size of the result, the portions by the caches."""
 
+from cgraph.alignment import round_up
 from cgraph.kernels.calls.conv_shape import sums
 from cgraph.kernels.target import Target
 from cgraph.record import Record
@@ -55,12 +56,7 @@ def gemm_tile(m: int, n: int, k: int, dtype: str, target: Target) -> GemmTile:
 def evenly(total: int, most: int, multiple: int) -> int:
     """The size of equal portions, of `most` or one `multiple` at the most, that make up `total`."""
     count = max(1, -(-total // max(most, multiple)))
-    return rounded(-(-total // count), multiple)
-
-
-def rounded(size: int, multiple: int) -> int:
-    """`size` rounded up to a multiple."""
-    return -(-size // multiple) * multiple
+    return round_up(-(-total // count), multiple)
 
 
 def spans(total: int, size: int) -> list[tuple[int, int]]:

@@ -9,6 +9,7 @@ from math import prod
 
 import numpy as np
 
+from cgraph.alignment import round_up
 from cgraph.kernels.calls.layout import TASK_ELEMENTS, access_of, broadcast, merged, permuted, streams
 from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.expression import Program
@@ -73,7 +74,7 @@ def reduce_nbytes(kind: str, dtype: str, shape: tuple[int, ...], axes: Sequence[
 
 def values_nbytes(parts: int, outputs: int, dtype: str) -> int:
     """Bytes of the partial values, rounded up so that positions may follow."""
-    return -(-parts * outputs * int(dtype[1:]) // 8) * 8
+    return round_up(parts * outputs * int(dtype[1:]), 8)
 
 
 def most_parts(size: int, outputs: int) -> int:
@@ -238,10 +239,6 @@ def steps_of(outs: tuple[View, ...]) -> list[int]:
 def table_of(views: tuple[View, ...], axes: int) -> list[int]:
     """The emitter's walk over the first `axes` axes, fastest first: extent, then the stride of each view."""
     return [x for a in range(axes - 1, -1, -1) for x in (views[0].shape[a], *(v.strides[a] for v in views))]
-
-
-def round_up(n: int, step: int) -> int:
-    return -(-n // step) * step
 
 
 def without_axes(out: View, rank: int, axes: tuple[int, ...]) -> View:

@@ -6,6 +6,7 @@ The constants were fitted to layers of 16 to 512 channels on images of 4 to 112 
 with a peak of 118 GF/s; ``python -m benchmarks.layers 3x3`` prints what they decide between.
 """
 
+from cgraph.alignment import round_up
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.winograd import Winograd, is_winograd
 
@@ -30,7 +31,7 @@ def winograd_rule(shape: ConvShape, n: int) -> int:
 def direct_ns(shape: ConvShape, n: int) -> float:
     rows, columns = shape.result
     pixels = shape.pixels(columns)
-    computed = n * rows * -(-columns // pixels) * pixels * shape.panels * shape.panel_weights
+    computed = n * rows * round_up(columns, pixels) * shape.panels * shape.panel_weights
     return MULTIPLY_ADD_NS * computed + FILTER_BYTE_NS * shape.weights_nbytes
 
 

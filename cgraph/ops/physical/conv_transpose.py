@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 
+from cgraph.alignment import round_up
 from cgraph.ir.cut import Cut, numbers
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
@@ -88,7 +89,7 @@ class LanedConvTranspose(Op):
 
 def transposed_bias(shape: TransposedShape, bias: np.ndarray | None) -> np.ndarray:
     """The bias, zeros when there is none, up to the last lane."""
-    out = np.zeros(-(-shape.k // shape.lanes) * shape.lanes, np.dtype(shape.dtype))
+    out = np.zeros(round_up(shape.k, shape.lanes), np.dtype(shape.dtype))
     if bias is not None:
         out[: shape.k] = bias
     return out

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.alignment import round_up
 from cgraph.record import Record
 
 SHARED, LOCAL, PARAM = 1 << 32, 2 << 32, 3 << 32
@@ -171,7 +172,3 @@ def constant_of(text: str, dtype: np.dtype) -> Any:
 def parts_of(operand: str) -> list[str]:
     """The registers of an operand, which may be a vector in braces."""
     return [x.strip() for x in operand.strip("{}").split(",")]
-
-
-def round_up(n: int, step: int) -> int:
-    return -(-n // step) * step
