@@ -1,6 +1,7 @@
 """Memory that several programs run in by turns: as much as the largest needs, for as many runs as go on at once."""
 
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -18,8 +19,14 @@ class Room:
 
     def __init__(self, nbytes: int) -> None:
         self.memory: np.ndarray = aligned_memory(nbytes)
-        self.held: dict[Any, Any] = {}
-        self.last: Any = None
+        self.held: dict[ref[Any], Any] = {}
+        self.last: ref[Any] | None = None
+
+    def sweep(self) -> None:
+        """Drop the instances of programs that are gone: no function called as each goes would hear an interrupt."""
+        for program in list(self.held):
+            if program() is None:
+                self.held.pop(program, None)
 
 
 class Rooms:
@@ -50,9 +57,10 @@ class Rooms:
                 return found
 
     def give(self, room: Room) -> None:
+        room.sweep()
         self._idle.append(room)
 
-    def forget(self, program: Any) -> None:
-        """A program is not used any more."""
+    def sweep(self) -> None:
+        """A program is gone."""
         for room in list(self._idle):
-            room.held.pop(program, None)
+            room.sweep()

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Self, TypeVar
+from weakref import ref
 
 import numpy as np
 
@@ -275,11 +276,12 @@ class Runner:
 
     def _in(self, room: Room) -> "_Held":
         """The instance in some memory; what it held there is gone when another program has run since."""
-        held = room.held.get(self)
+        own = ref(self)
+        held = room.held.get(own)
         if held is None:
-            held = room.held[self] = _Held(self.program.instance(room.memory), self.outputs, room)
-        if room.last is not self:
-            held.state, room.last = None, self
+            held = room.held[own] = _Held(self.program.instance(room.memory), self.outputs, room)
+        if room.last is not own:
+            held.state, room.last = None, own
         return held
 
     def _give(self, held: "_Held") -> None:

@@ -135,7 +135,8 @@ class SizedFunction:
         if found is None:
             found = self._made(dict(zip(self.names, key)))
             while len(self._known) >= MOST_KEPT:
-                self._rooms.forget(self._known.popitem(last=False)[1])
+                self._known.popitem(last=False)
+                self._rooms.sweep()
             self._known[key] = found
         self._known.move_to_end(key)
         return found

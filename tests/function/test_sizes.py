@@ -1,6 +1,7 @@
 """Functions of arrays whose sizes vary: NumPy's values at any size, in the memory of the largest."""
 
 import threading
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -202,6 +203,22 @@ def test_more_sizes_than_are_kept_go_on_in_the_same_memory():
         values = inputs_of(shapes, {"batch": batch, "length": 2}, batch)
         assert_close(function(**values)[0], meant(build, {"batch": batch, "length": 2}, values)[0])
     assert "16 sizes" in repr(function)
+
+
+def test_a_size_that_is_put_aside_while_it_runs_leaves_nothing_in_the_memory():
+    def build(sizes):
+        x = cg.Var((sizes["n"],), name="x")
+        return cg.delay(lambda a: [others(), a][1], x), [x]
+
+    def others():
+        for n in range(2, 20) if seen else ():
+            function.at(n=n)
+
+    function, seen = cg.compile_sizes(build, {"x": ("n",)}, {"n": 20}), []
+    seen.append(ref(function.at(n=1).program))
+    assert function(np.ones(1, "f4")) == 1
+    function(np.ones(20, "f4"))
+    assert "16 sizes" in repr(function) and seen[0]() is None
 
 
 def test_refusals_name_the_size(tmp_path):
