@@ -124,10 +124,13 @@ def value_of(variable: Variable) -> np.ndarray:
     """A copy of the value that a variable holds. UnassignedError when it holds none."""
     array = variable.cell.array
     if array is None:
-        raise UnassignedError(
-            f"{variable.name} {variable.spec} (made at {variable.where}) has no value; assign one first"
-        )
+        raise unassigned(variable)
     return array.copy()
+
+
+def unassigned(variable: Variable) -> UnassignedError:
+    """The error of whoever reads a variable that holds nothing."""
+    return UnassignedError(f"{variable.name} {variable.spec} (made at {variable.where}) has no value; assign one first")
 
 
 def assign(variable: Variable, value: Any, copy: bool = True) -> None:

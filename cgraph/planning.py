@@ -56,6 +56,7 @@ class Compiled(Record):
 
     Fields
         outputs, sources: physical nodes of the outputs and of the update edges
+        updated: the Vars of those edges, in their order
         layout, usage, plan: schedule, planning problem and offsets
         views: where every node's value is
         order: what made the schedule

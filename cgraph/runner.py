@@ -11,9 +11,9 @@ from weakref import ref
 
 import numpy as np
 
-from cgraph.cell import Value, Variable, assign, check_fits, fitting_array, reader_of, value_of
+from cgraph.cell import Value, Variable, assign, check_fits, fitting_array, reader_of, unassigned, value_of
 from cgraph.engine.instance import Instance, Program
-from cgraph.errors import ArenaError, FormatError, InputError, UnassignedError, bytes_text
+from cgraph.errors import ArenaError, FormatError, InputError, bytes_text
 from cgraph.ir.spec import Spec
 from cgraph.kernels.mapped import in_c_order
 from cgraph.memory.recompute import Recompute, Steps
@@ -255,7 +255,7 @@ class Runner:
         """Every Var that is no input holds a value."""
         for x in self.cells:
             if not values[x].is_there:
-                raise UnassignedError(f"{x.name} {x.spec} (made at {x.where}) has no value; assign one first")
+                raise unassigned(x)
 
     def _take(self) -> "_Held":
         """An idle instance, or a new one."""

@@ -25,8 +25,6 @@ MAGIC, VERSION = b"cgweight", 1
 DIGEST = 16  # bytes
 PORTION = 1 << 20  # bytes that a check reads at once
 ENTRY = 2 * 8 + DIGEST
-
-
 SPOOL = 1 << 28  # bytes that a spool maps at once, more for a larger array; what is not written takes no disk
 
 

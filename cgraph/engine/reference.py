@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.cell import Value
-from cgraph.errors import UnassignedError
+from cgraph.cell import Value, unassigned
 from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import Var, VarOp
@@ -40,7 +39,7 @@ def value_of(node: Node, values: Mapping[Node, np.ndarray], known: Mapping[Node,
     if node in values:
         return values[node]
     if node.op.cell.array is None:
-        raise UnassignedError(f"{node.name} {node.spec} (made at {node.where}) has no value; assign one first")
+        raise unassigned(node)
     return node.op.cell.array.copy()
 
 

@@ -1,4 +1,4 @@
-"""Is a graph well formed? Operands come before their users, and every result is what its op infers."""
+"""Is a graph well formed? Operands come before their users."""
 
 from collections.abc import Iterable
 

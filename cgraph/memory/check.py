@@ -15,8 +15,8 @@ def check_plan(problem: Problem, plan: Plan) -> None:
 
     Raises
         PlanError: two operands in use at one step share bytes; operands that are tied are not as far apart as they
-            should be; an offset is negative, not aligned, or leaves the
-            arena; offsets are missing; the arena's size is negative
+            should be; an offset is negative, not aligned, or leaves the arena; offsets are missing; the arena's size
+            is negative
     """
     if len(plan.offsets) != len(problem.operands):
         raise PlanError(f"the plan has {len(plan.offsets)} offsets for {len(problem.operands)} operands")

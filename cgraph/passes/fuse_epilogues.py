@@ -18,9 +18,7 @@ from cgraph.passes.conv_layer import PLAIN_CHANNELS
 from cgraph.passes.fold_constants import is_widened
 from cgraph.record import Record, replace
 
-LEAST_CHANNELS = (
-    4  # a convolution of fewer channels in and out gains nothing from blocks, but it is cut there into bands
-)
+LEAST_CHANNELS = 4  # in or out; fewer gain nothing from blocks, but with images by rows are cut there into bands
 PACKED_CHANNELS = 8  # with fewer, packing filters and converting images at each run costs more than it saves
 
 
