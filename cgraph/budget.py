@@ -51,40 +51,53 @@ class Limits(Record):
         return min((n for n in given if n is not None and not isinstance(n, bool)), default=None)
 
 
-def fitted(
-    known: Choice, limits: Limits, strategy: Strategy, alignment: int, facts: Facts, search: Search | None = None
-) -> Choice:
+class Planner(Record, eq=False):
+    """By what all plans of a graph are made.
+
+    Fields
+        strategy: what places values
+        alignment: bytes that offsets are multiples of
+        facts: what is known of nodes on the target
+    """
+
+    strategy: Strategy
+    alignment: int
+    facts: Facts
+
+
+def fitted(known: Choice, limits: Limits, planner: Planner, search: Search | None = None) -> Choice:
     """A plan that fits, or the smallest that is found; `search` is that of `known` as it is, if that has been made."""
     if is_by_rows(known[0].layout):
-        return rows_fed(known, limits.budget, strategy, alignment, facts)
+        return rows_fed(known, limits.budget, planner)
     if limits.recompute:
-        known = recomputed(known, limits.recompute, strategy, alignment, facts)
+        known = recomputed(known, limits.recompute, planner)
     if limits.bands is not None:
-        known = in_bands(known, limits.budget, limits.bands, strategy, alignment, facts)
+        known = in_bands(known, limits.budget, limits.bands, planner)
     if limits.budget is None or known[1].nbytes <= limits.budget:
         return known
     best = known
     if limits.bands is None:
-        best = in_bands(known, limits.budget, None, strategy, alignment, facts, search)
+        best = in_bands(known, limits.budget, None, planner, search)
     if best[1].nbytes > limits.budget and not limits.recompute:
-        again = recomputed(known, limits.budget, strategy, alignment, facts)
+        again = recomputed(known, limits.budget, planner)
         best = smaller(best, again)
         if best[1].nbytes > limits.budget and again is not known:
-            best = smaller(best, in_bands(again, limits.budget, limits.bands, strategy, alignment, facts))
+            best = smaller(best, in_bands(again, limits.budget, limits.bands, planner))
     return best
 
 
-def rows_fed(known: Choice, budget: int | None, strategy: Strategy, alignment: int, facts: Facts) -> Choice:
+def rows_fed(known: Choice, budget: int | None, planner: Planner) -> Choice:
     """A plan in which images come and go by rows: with the largest bands that fit, or with the smallest."""
-    layout, first, last = region_of(known[0].layout, facts)
-    fed, plain = Fed(layout, first, last, facts.target, alignment), replace(known[0], layout=layout)
+    layout, first, last = region_of(known[0].layout, planner.facts)
+    fed = Fed(layout, first, last, planner.facts.target, planner.alignment)
+    plain = replace(known[0], layout=layout)
     best: Choice | None = None
     for rows in (FREE_ROWS,) if budget is None else FED_ROWS:
         frame = fed.frame(rows)
         if budget is not None and rows > FED_ROWS[-1] and frame.nbytes > budget:
             continue
         region = Region(tuple(range(first, last + 1)), rows * layout.steps[last].shape[COLUMNS], frame)
-        found = smallest(regional(plain, [region], alignment, facts), strategy)
+        found = smallest(regional(plain, [region], planner), planner.strategy)
         best = found if best is None else smaller(best, found)
         if budget is None or best[1].nbytes <= budget:
             break
@@ -95,7 +108,7 @@ def rows_fed(known: Choice, budget: int | None, strategy: Strategy, alignment: i
 # -- recomputation -----------------------------------------------------------------------------------------------------
 
 
-def recomputed(known: Choice, recompute: bool | int, strategy: Strategy, alignment: int, facts: Facts) -> Choice:
+def recomputed(known: Choice, recompute: bool | int, planner: Planner) -> Choice:
     """A plan in which forward values are computed again.
 
     Parameters
@@ -103,7 +116,7 @@ def recomputed(known: Choice, recompute: bool | int, strategy: Strategy, alignme
         recompute: True for the smallest plan in which segments run twice; a number of bytes for the least extra work
             that is found within them, else the smallest plan that is found
     """
-    again = InRuns(known, strategy, alignment, facts)
+    again = InRuns(known, planner)
     if recompute is True:
         return again.segmented(-1)[0]
     room = int(recompute)
@@ -120,10 +133,10 @@ class InRuns:
         known: the plan without
     """
 
-    def __init__(self, known: Choice, strategy: Strategy, alignment: int, facts: Facts) -> None:
-        self.known, self.strategy, self.alignment, self.facts = known, strategy, alignment, facts
-        self.quick = partial(auto, nodes=0) if strategy is auto else strategy
-        self.problem = reruns_of(known[0].layout, alignment)
+    def __init__(self, known: Choice, planner: Planner) -> None:
+        self.known, self.planner = known, planner
+        self.quick = partial(auto, nodes=0) if planner.strategy is auto else planner.strategy
+        self.problem = reruns_of(known[0].layout, planner.alignment)
 
     def segmented(self, room: int) -> tuple[Choice, list[int]]:
         """The fewest segments that fit, since each further one has more computed again, or the smallest plan."""
@@ -134,12 +147,12 @@ class InRuns:
             found = self.planned(order, best, self.quick)
             worse, best_order = (worse + 1, best_order) if found is best else (0, order)
             best, segments = found, max(segments + 1, segments * 4 // 3)
-        return smaller(best, smallest([best[0]], self.strategy)), best_order
+        return smaller(best, smallest([best[0]], self.planner.strategy)), best_order
 
     def smallest(self, best: Choice, order: list[int]) -> tuple[Choice, list[int]]:
         """The smallest plan that is found, whatever the budget, and its order; or those that are given."""
         found = least_bytes(self.problem, order, least_peak(self.problem.dag))
-        plan = self.planned(found, best, self.strategy)
+        plan = self.planned(found, best, self.planner.strategy)
         known, runs = plan, order if plan is best else found
         for _ in range(TRIES):  # what is found within these bytes may have fewer
             lighter, again = self.lightest(known[1].nbytes, known, runs)
@@ -155,10 +168,10 @@ class InRuns:
             found = least_work(self.problem, most, [order, range(len(self.problem.cost))])
             if found is None or self.problem.extra(found) >= cost:
                 break
-            plan = self.planned(found, None, self.strategy)
+            plan = self.planned(found, None, self.planner.strategy)
             if plan[1].nbytes <= room:
                 return plan, found
-            most -= max(plan[1].nbytes - room, self.alignment)  # what strategies lose between values
+            most -= max(plan[1].nbytes - room, self.planner.alignment)  # what strategies lose between values
         return best, order
 
     def planned(self, order: list[int], best: Choice | None, strategy: Strategy) -> Choice:
@@ -166,9 +179,9 @@ class InRuns:
         known = self.known[0]
         nodes, new = run_again(known.layout, order)
         always = {new[x] for x in known.layout.always}
-        layout = layout_of(nodes, [new[x] for x in known.layout.kept], always, self.facts)
+        layout = layout_of(nodes, [new[x] for x in known.layout.kept], always, self.planner.facts)
         title = f"{known.order}, {len(again_in(order))} steps computed again"
-        ways = candidates(title, layout, self.alignment)
+        ways = candidates(title, layout, self.planner.alignment)
         if best is None:
             return smallest(ways, strategy)
         ways = [way for way in ways if way.bound < best[1].nbytes]
@@ -182,9 +195,7 @@ def in_bands(
     known: Choice,
     budget: int | None,
     bands: int | None,
-    strategy: Strategy,
-    alignment: int,
-    facts: Facts,
+    planner: Planner,
     search: Search | None = None,
 ) -> Choice:
     """A plan in which regions are computed in bands of rows: the cheapest that fits, else the smallest that is found.
@@ -199,46 +210,46 @@ def in_bands(
         bands: pixels that a band has at least; None for any number
         search: that of `known`, where it has been made before; what it has planned is not used
     """
-    found = search.fresh() if search else search_of(known, bands, strategy, alignment, facts)
+    found = search.fresh() if search else search_of(known, bands, planner)
     if budget is not None and budget >= found.least:
-        best = cheapest(known, budget, found, strategy, alignment, facts)
+        best = cheapest(known, budget, found, planner)
         if best[1].nbytes <= budget:
             return best
         found = found.fresh()
-    best = smaller(known, least_of(known, found, strategy, alignment, facts))
+    best = smaller(known, least_of(known, found, planner))
     for other in found.others(best[1].nbytes):
-        best = smaller(best, least_of(known, other, strategy, alignment, facts))
+        best = smaller(best, least_of(known, other, planner))
     return best
 
 
-def least_of(known: Choice, search: Search, strategy: Strategy, alignment: int, facts: Facts) -> Choice:
+def least_of(known: Choice, search: Search, planner: Planner) -> Choice:
     """The smallest plan that a search finds."""
-    return smallest(regional(known[0], search.fitting(search.least), alignment, facts), strategy)
+    return smallest(regional(known[0], search.fitting(search.least), planner), planner.strategy)
 
 
-def cheapest(known: Choice, budget: int, search: Search, strategy: Strategy, alignment: int, facts: Facts) -> Choice:
+def cheapest(known: Choice, budget: int, search: Search, planner: Planner) -> Choice:
     """The cheapest plan in bands that fits, else the last that is found."""
     most = budget
     while True:
-        best = smallest(regional(known[0], search.fitting(most), alignment, facts), strategy)
+        best = smallest(regional(known[0], search.fitting(most), planner), planner.strategy)
         if best[1].nbytes <= budget or most == search.least:
             return best
-        most = max(most - max(best[1].nbytes - budget, alignment), search.least)
+        most = max(most - max(best[1].nbytes - budget, planner.alignment), search.least)
 
 
-def search_of(known: Choice, bands: int | None, strategy: Strategy, alignment: int, facts: Facts) -> Search:
+def search_of(known: Choice, bands: int | None, planner: Planner) -> Search:
     """The search for regions with bands of so many pixels at least. Only `auto` places a join over its fork."""
     pixels = PIXELS if bands is None else (*(n for n in PIXELS if n > bands), bands)
-    stages = stages_of(known[0].layout, facts.target)
-    if strategy is not auto:
+    stages = stages_of(known[0].layout, planner.facts.target)
+    if planner.strategy is not auto:
         stages = [replace(stage, by_rows=False) for stage in stages]
-    return Search(stages, alignment, pixels)
+    return Search(stages, planner.alignment, pixels)
 
 
-def regional(known: Candidate, regions: Sequence[Region], alignment: int, facts: Facts) -> list[Candidate]:
+def regional(known: Candidate, regions: Sequence[Region], planner: Planner) -> list[Candidate]:
     """The ways to arrange a graph with these regions."""
     order, new = stream_rows(known.layout, regions)
     kept, always = known.layout.kept, known.layout.always
-    rows = {new[x] for x in by_rows_with(known.layout, regions, facts.target) if x in new}
-    layout = layout_of(order, [new[x] for x in kept], {new[x] for x in always}, facts, rows)
-    return candidates(f"{known.order}, {len(regions)} regions in bands", layout, alignment)
+    rows = {new[x] for x in by_rows_with(known.layout, regions, planner.facts.target) if x in new}
+    layout = layout_of(order, [new[x] for x in kept], {new[x] for x in always}, planner.facts, rows)
+    return candidates(f"{known.order}, {len(regions)} regions in bands", layout, planner.alignment)

@@ -5,11 +5,11 @@ finds is planned too, and the smaller plan is taken. What is searched is limited
 graph has one plan on every machine.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from cgraph.budget import Limits, fitted
+from cgraph.budget import Limits, Planner, fitted
 from cgraph.errors import BudgetError, GraphError, bytes_text
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.traverse import post_order
@@ -22,7 +22,7 @@ from cgraph.memory.layout import Facts, Layout, is_leaf, layout_of, owner_of
 from cgraph.memory.permissions import permitted_lower_bound
 from cgraph.memory.problem import Plan, Problem, Strategy
 from cgraph.memory.replay import check_replay
-from cgraph.memory.smallest import candidates, smallest
+from cgraph.memory.smallest import Choice, candidates, smallest
 from cgraph.memory.steps import steps_of
 from cgraph.memory.strategies import STRATEGIES
 from cgraph.memory.usage import Usage, usage_of
@@ -219,21 +219,33 @@ def plan_graph(
     given = layout_of(nodes, ends, always, facts)
     found = [(name, given if run is None else layout_of(run, ends, always, facts)) for name, run in runs(given, order)]
     known = smallest([way for name, layout in found for way in candidates(name, layout, alignment)], strategy)
-    best, plan = fitted(known, limits, strategy, alignment, facts)
+    best, plan = fitted(known, limits, Planner(strategy, alignment, facts))
     if limits.most is not None and plan.nbytes > limits.most and not limits.is_wish:
         raise BudgetError(budget_text(best.layout, best.usage.problem, plan, limits.most))
     if best.layout is not known[0].layout:
         ends, always = best.layout.kept, set(best.layout.always)
+    places = checked_places((best, plan), target, ends, always)
+    return Compiled(ends[:split], ends[split:], tuple(updates), best.layout, best.usage, plan, places, best.order)
+
+
+def checked_places(choice: Choice, target: Any, ends: Iterable[Node], always: Iterable[Node]) -> Mapping[Node, Any]:
+    """Where every value of a plan lies, after all checks; `ends` and `always` as they were asked for.
+
+    Raises
+        PlanError: the plan is unsound
+    """
+    (best, plan), layout = choice, choice[0].layout
     check_plan(best.usage.problem, plan)
-    for node in best.layout.steps:
+    for node in layout.steps:
         if isinstance(node.op, Stream):
             check_stream(node, target)
-    places: Mapping[Node, Any] = best.layout.place(best.usage, plan)
-    if len(best.layout.steps) <= MOST_REPLAYED:
-        places = dict(places)
-        workspaces = {node: best.usage.offset(plan, i) for node, i in best.layout.workspace_of.items()}
-        check_replay(best.layout.steps, places, best.layout.works, workspaces, plan.nbytes, ends, always)
-    return Compiled(ends[:split], ends[split:], tuple(updates), best.layout, best.usage, plan, places, best.order)
+    places = layout.place(best.usage, plan)
+    if len(layout.steps) > MOST_REPLAYED:
+        return places
+    known = dict(places)
+    workspaces = {node: best.usage.offset(plan, i) for node, i in layout.workspace_of.items()}
+    check_replay(layout.steps, known, layout.works, workspaces, plan.nbytes, ends, always)
+    return known
 
 
 def round_of(target: Any, strategy: Strategy, alignment: int, order: str, body: Body) -> Round:

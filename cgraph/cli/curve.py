@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.budget import Limits, fitted, search_of
+from cgraph.budget import Limits, Planner, fitted, search_of
 from cgraph.cli.model import Model
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.kernels.target import target_named
@@ -39,11 +39,11 @@ def curve_of(model: Model, budget: int | None, memory: str) -> Curve:
     free = model.compiled(memory=memory, engine=engine).compiled
     assert free is not None
     known = Candidate(free.order, free.layout, free.usage), free.plan
-    facts = Facts(target_named(engine.target))
-    search = search_of(known, None, strategy, engine.alignment, facts)
+    planner = Planner(strategy, engine.alignment, Facts(target_named(engine.target)))
+    search = search_of(known, None, planner)
 
     def within(nbytes: int) -> Choice:
-        found = fitted(known, Limits(nbytes), strategy, engine.alignment, facts, search)
+        found = fitted(known, Limits(nbytes), planner, search)
         check_plan(found[0].usage.problem, found[1])
         return found
 

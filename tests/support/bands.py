@@ -8,13 +8,11 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 from cgraph import budget
-from cgraph.budget import regional
+from cgraph.budget import Planner, regional
 from cgraph.ir.bands import Over
 from cgraph.memory import regions
 from cgraph.memory.forks import Bands
 from cgraph.memory.frame import Framing
-from cgraph.memory.layout import Facts
-from cgraph.memory.problem import Strategy
 from cgraph.memory.regions import MOST_STEPS, Region, Search
 from cgraph.memory.rows import made
 from cgraph.memory.smallest import Choice, smallest
@@ -29,8 +27,8 @@ def longest_regions(most: int = MOST_STEPS) -> Iterator[None]:
         yield
 
 
-def in_longest(known: Choice, room: int | None, bands: int, strategy: Strategy, alignment: int, facts: Facts) -> Choice:
-    search = Search(stages_of(known[0].layout, facts.target), alignment, (bands,))
+def in_longest(known: Choice, room: int | None, bands: int, planner: Planner) -> Choice:
+    search = Search(stages_of(known[0].layout, planner.facts.target), planner.alignment, (bands,))
     found, join = [], len(search.stages) - 1
     while join >= 0:
         first = min(search.first_of(join), join + 1)
@@ -40,7 +38,7 @@ def in_longest(known: Choice, room: int | None, bands: int, strategy: Strategy, 
             framing.improve(10_000)
             found.append(Region(steps, bands, framing.best.frame(), over_of(search, steps, framing)))
         join = min(first, join) - 1
-    return smallest(regional(known[0], found[::-1], alignment, facts), strategy)
+    return smallest(regional(known[0], found[::-1], planner), planner.strategy)
 
 
 def over_of(search: Search, steps: tuple[int, ...], framing: Framing) -> Over | None:
