@@ -1,6 +1,7 @@
 """How a matrix product is cut into portions that caches hold, and constants that are packed for good."""
 
 from collections.abc import Sequence
+from math import gcd
 
 import numpy as np
 
@@ -21,7 +22,9 @@ from cgraph.kernels.mapped import copy_to
 from cgraph.kernels.target import Target
 from cgraph.record import Record
 
-DIRECT_ROWS = 128  # b is read where it lies when no more rows of the result share it: 1.03 to 1.35 times as fast
+FEW_ROWS = 32  # b is read where it lies when no more rows of the result share it: 1.03 to 1.35 times as fast;
+DIRECT_ROWS = 128  # or when no more do and L2 keeps its panels meanwhile
+NEAR_WAY, NEAR_PANEL = 64 << 10, 512 << 10  # bytes after which L2 has the same place again; of half of L2
 DIRECT_COLUMNS = 128  # a is read where it lies when no more columns of the result share it
 
 
@@ -72,7 +75,8 @@ class Portions(Record):
     def of(x: Matrices, target: Target, adds: bool = False) -> "Portions":
         """The portions of a product; panels of `b` that overlap would add some columns twice."""
         tile = gemm_tile(x.m, x.n, x.k, x.dtype, target)
-        pack_b = adds or x.b.column != 1 or x.n < tile.width or x.m > DIRECT_ROWS
+        direct_rows = DIRECT_ROWS if stays_near(x.b.row * x.b.itemsize, x.k) else FEW_ROWS
+        pack_b = adds or x.b.column != 1 or x.n < tile.width or x.m > direct_rows
         k = evenly(x.k, PORTION_K, 1) if pack_b else x.k
         n = evenly(x.n, PORTION_B // max(k, 1), tile.width) if pack_b else x.n
         return Portions.sized(x, tile, n, k, pack_b)
@@ -94,6 +98,11 @@ class Portions(Record):
         a_nbytes = aligned(a_size * a_count * x.out.itemsize)
         b_nbytes = aligned(b_size * b_count * x.out.itemsize)
         return Portions(tile, m, n, k, count, a_nbytes, b_nbytes, packed)
+
+
+def stays_near(stride: int, rows: int) -> bool:
+    """A panel of rows so many bytes apart fits into half of L2: rows a power of two apart share few places there."""
+    return rows * gcd(stride, NEAR_WAY) <= NEAR_PANEL
 
 
 def pack_b(target: Target, b: np.ndarray, m: int) -> tuple[np.ndarray, GemmTile]:

@@ -50,11 +50,10 @@ def along_lines(k: Builder, dtype: str, width: int) -> None:
 
 
 def copy_lines(k: Builder, x: Ptr, out: Ptr, width: int, lanes: int) -> None:
-    """`width` neighbours: vectors, then single elements."""
-    for j in range(0, width - lanes + 1, lanes):
-        out.store(x.load(j, lanes), j)
-    for j in range(width - width % lanes, width):
-        out.store(x.load(j), j)
+    """`width` neighbours: vectors of a power of two, of which the last may lie over the one before."""
+    size = min(lanes, 1 << (width.bit_length() - 1))
+    for j in dict.fromkeys((*range(0, width - size + 1, size), width - size)):
+        out.store(x.load(j, size), j)
 
 
 @final
