@@ -9,8 +9,8 @@ from tests.support.saved import CASES, Case, network, same_in_a_fresh_process, s
 
 FEW = """
 cgraph cgraph.alignment cgraph.cell cgraph.engine cgraph.engine.cpu cgraph.engine.cpu.code cgraph.engine.cpu.cores
-cgraph.engine.cpu.program cgraph.engine.cpu.threads cgraph.engine.instance cgraph.errors cgraph.ir cgraph.ir.half
-cgraph.ir.spec
+cgraph.engine.cpu.instance cgraph.engine.cpu.program cgraph.engine.cpu.rows cgraph.engine.cpu.threads
+cgraph.engine.instance cgraph.errors cgraph.ir cgraph.ir.half cgraph.ir.spec
 cgraph.kernels cgraph.kernels.image cgraph.kernels.kernel cgraph.kernels.mapped cgraph.kernels.signature
 cgraph.memory cgraph.memory.recompute cgraph.memory.tables cgraph.owned cgraph.record cgraph.rooms cgraph.runner
 cgraph.saved cgraph.saved.folder cgraph.saved.layout cgraph.saved.manifest cgraph.saved.parts cgraph.saved.program

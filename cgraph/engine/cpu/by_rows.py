@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from cgraph.cell import Value
-from cgraph.engine.cpu.program import CpuInstance, CpuProgram, Rows
+from cgraph.engine.cpu.instance import CpuInstance, LoadedCode
+from cgraph.engine.cpu.rows import Rows
 from cgraph.kernels.callback import array_at
 from cgraph.kernels.kernel import Callback
 
@@ -16,7 +17,7 @@ from cgraph.kernels.kernel import Callback
 class RowsInstance(CpuInstance):
     """A program with an arena. Changes: as any instance, and where rows come from and go to in the next run."""
 
-    def __init__(self, program: CpuProgram, memory: np.ndarray | None = None) -> None:
+    def __init__(self, program: LoadedCode, memory: np.ndarray | None = None) -> None:
         super().__init__(program, memory)
         callbacks = program.code.callbacks
         self._ports: dict[Any, Callable[[np.ndarray], Any]] = {}

@@ -68,8 +68,9 @@ class CpuEngine(Record):
                 self.code_in_memory,
                 keep_for(options),
             )
-        if found.nbytes > memory_nbytes():
-            there = f"this machine has {bytes_text(memory_nbytes())}"
+        limit = memory_nbytes()
+        if found.nbytes > limit:
+            there = f"this machine has {bytes_text(limit)}"
             warnings.warn(needs_text(found, there), MemoryWarning, stacklevel=3)
         return found
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cgraph.engine.cpu.program import Rows
+from cgraph.engine.cpu.rows import Rows
 from cgraph.engine.instance import Share
 from cgraph.kernels.control import PASSED
 from cgraph.kernels.kernel import Kernel

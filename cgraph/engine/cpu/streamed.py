@@ -3,9 +3,10 @@
 import numpy as np
 
 from cgraph.engine.cpu.code import Ring
-from cgraph.engine.cpu.program import CpuInstance, CpuProgram, Rows, address_of
+from cgraph.engine.cpu.instance import CpuInstance, LoadedCode, address_of
 from cgraph.engine.cpu.reader import Reader
 from cgraph.engine.cpu.ring import Controlled, controlled
+from cgraph.engine.cpu.rows import Rows
 from cgraph.kernels.control import READ_FAILED
 from cgraph.weight_file import place_of
 
@@ -27,7 +28,7 @@ class StreamedInstance(CpuInstance):
 
     _whole: StreamedRows
 
-    def __init__(self, program: CpuProgram, ring: Ring) -> None:
+    def __init__(self, program: LoadedCode, ring: Ring) -> None:
         self.reader, self.pieces = Reader(ring, program.poison), {p.constant: p for p in ring.pieces}
         self._held: list[np.ndarray] = []
         super().__init__(program)

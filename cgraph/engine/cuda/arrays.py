@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.engine.cpu.program import array_at
+from cgraph.engine.cpu.instance import array_at
 from cgraph.engine.cuda.device import Device
 from cgraph.engine.cuda.dlpack import Shown, capsule_of, taken
 from cgraph.engine.cuda.host import extent

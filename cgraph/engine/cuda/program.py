@@ -11,7 +11,7 @@ import numpy as np
 
 from cgraph.cell import Value, Variable
 from cgraph.engine.cpu.code import Code, Symbol
-from cgraph.engine.cpu.program import array_at
+from cgraph.engine.cpu.instance import array_at
 from cgraph.engine.cuda.arrays import DeviceArray, on_device
 from cgraph.engine.cuda.cells import Copy, DeviceCells
 from cgraph.engine.cuda.device import COLUMNS, Allocation, Device, LaunchError, Loaded, Queue

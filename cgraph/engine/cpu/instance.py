@@ -1,0 +1,222 @@
+"""Instances of code with its kernels: an arena, addresses, and runs.
+
+The table of an instance: int64 ``[calls, 4]``, each row the kernel's address, the address of its arguments, its tasks,
+its chunk. Binding memory is one vector addition per piece of it.
+"""
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from cgraph.alignment import aligned_memory
+from cgraph.cell import Value
+from cgraph.engine.cpu.code import Code, Relocation, Symbol
+from cgraph.engine.cpu.rows import Rows
+from cgraph.engine.cpu.threads import run_rows
+from cgraph.engine.instance import Share
+from cgraph.errors import PositionError
+from cgraph.ir.half import dtype_of_code
+from cgraph.kernels.kernel import ARENA, Callback, View
+from cgraph.record import Record
+
+
+class LoadedCode(Record, eq=False):
+    """What all instances of a function share.
+
+    Fields
+        code: without addresses
+        addresses: of the code's kernels, int64; 0 for Python functions
+        threads: that a run may use
+        poison: what the arena is filled with at first; None leaves it as it is. With it every run is a full one: what a
+            later run would find is dead where no step of this one reads it, and has been filled, too
+        target: what its kernels are made for
+        memory: what holds the kernels' machine code, where no store keeps it
+    """
+
+    code: Code
+    addresses: np.ndarray
+    threads: int
+    poison: int | None = None
+    target: Any = None
+    memory: Any = None
+
+    def table(self) -> np.ndarray:
+        """The table with the addresses of the kernels, and the positions of their arguments; see `ThreadPool.run`."""
+        found, numbers = self.code.table.copy(), self.code.table[:, 0]
+        found[:, 0] = self.addresses[numbers]
+        for i, number in enumerate(n for n, k in enumerate(self.code.kernels) if isinstance(k, Callback)):
+            found[numbers == number, 2] = i
+        return found
+
+
+class CpuInstance:
+    """Loaded code with an arena. Changes: addresses when memory is bound, and the arena. One run at a time."""
+
+    waited = 0.0
+
+    def __init__(self, program: LoadedCode, memory: np.ndarray | None = None) -> None:
+        code = self.code = program.code
+        self.arena = aligned_memory(code.nbytes) if memory is None else memory[: code.nbytes]
+        self._is_poisoned, self._target = program.poison is not None, program.target
+        if program.poison is not None:
+            self.arena[...] = program.poison
+        self.args = code.args.copy()
+        self.table = program.table()
+        kernels = self.table[self.table[:, 0] != 0]
+        shared = (kernels[:, 2] > kernels[:, 3]).any()  # some call has more than one share of tasks to hand out
+        self.threads = program.threads if shared else 1
+        self.table[:, 1] = self.args.ctypes.data + 8 * self.table[:, 1]
+        self.stop = np.zeros(1, np.int64)
+        self._stop_address = self.stop.ctypes.data
+        self.functions = [c.function for c in code.callbacks]
+        self._calls_blas = any(c.blas for c in code.callbacks)
+        self._arrays: dict[Any, np.ndarray] = {}
+        self._vars: dict[Any, np.ndarray] = {}
+        self._targets: dict[Any, np.ndarray] = {}
+        self._written = code.written
+        self._whole = self._rows_among(None, int(code.first_row[code.first_write]))
+        self._rows: dict[tuple[tuple[int, ...] | None, bool], Rows] = {}
+        self._bound: dict[Relocation, int] = {}
+        found = {r.symbol: r for r in code.relocations}
+        self._variables = [(x, found[Symbol("variable", i)]) for i, x in enumerate(code.variables)]
+        self._places = [(x, found[Symbol("target", i)]) for i, x in enumerate(code.targets)]
+        self._done = found.get(Symbol("done"))
+        for symbol, relocation in found.items():
+            if symbol.kind == "constant":
+                self._move(relocation, self._address_of_constant(symbol.number))
+        for symbol, own in ((Symbol("arena"), self.arena), (Symbol("stop"), self.stop)):
+            if symbol in found:
+                self._move(found[symbol], address_of(own))
+
+    def _address_of_constant(self, number: int) -> int:
+        return address_of(self.code.constants[number])
+
+    def bind(self, given: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
+        """The memory of Vars for the runs that follow; see `cgraph.engine.instance.Instance`."""
+        self._targets = {x: cells[x].writable(x.spec, done) for x in self.code.updated}  # first: they may move
+        self._vars = {x: value.array for x, value in cells.items()}  # type: ignore[misc]
+        self._vars.update(given)
+        for x, relocation in self._variables:
+            self._move(relocation, address_of(given[x]) if x in given else cells[x].address)
+        for x, relocation in self._places:
+            self._move(relocation, cells[x].address)
+        if self._done:
+            self._move(self._done, address_of(done))
+
+    def _move(self, relocation: Relocation, address: int) -> None:
+        """Write the addresses into the memory that begins here."""
+        if self._bound.get(relocation) != address:
+            self._bound[relocation] = -1  # until the new ones stand there, nobody knows which do
+            self.args[relocation.positions] = address + relocation.offsets
+            self._bound[relocation] = address
+
+    # -- values -----------------------------------------------------------------------------------------------------
+    def makes(self, output: Any) -> bool:
+        """The output's bytes are in the arena, or in a Var that a kernel writes into."""
+        return self.owns(output) or any(self.code.views[output].at.base is x for x in self._written)
+
+    def owns(self, output: Any) -> bool:
+        """The output's bytes are in the arena."""
+        return self.code.views[output].at.base is ARENA
+
+    def read(self, output: Any) -> np.ndarray:
+        """An output's value where it lies."""
+        found = self._arrays.get(output)
+        if found is not None:
+            return found
+        view = self.code.views[output]
+        base = view.at.base
+        if base is ARENA:
+            found = self._arrays[output] = array_at(self.arena, view)
+            return found
+        memory = base if isinstance(base, np.ndarray) else self._vars[base]
+        return array_at(np.ascontiguousarray(memory).reshape(-1).view(np.uint8), view)
+
+    # -- runs -------------------------------------------------------------------------------------------------------
+    def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
+        """Run steps, and write update edges; see `cgraph.engine.instance.Instance`.
+
+        Raises
+            PositionError: a position that is data lies outside its axis
+            whatever a Python function among the kernels raises
+        """
+        if self._is_poisoned:
+            steps = None
+        self._run_all(self._whole if steps is None and write else self._rows_of(steps, write))
+
+    def recorded(self) -> tuple[Share, ...]:
+        """Run all steps with the times of each thread; see `cgraph.engine.instance.Instance`.
+
+        Only this loads the module, and by it LLVM: 75 ms.
+        """
+        recorder = import_module("cgraph.engine.cpu.recorder").Recorder(
+            self._rows_of(None, False), self.functions, self._target
+        )
+        self._run_all(recorder.rows)
+        return recorder.shares(self.code.first_row)
+
+    def _run_all(self, rows: Rows) -> None:
+        self._vars = self._targets  # kernels know the addresses of the others, which are the caller's
+        if self._calls_blas:
+            import_module("cgraph.engine.cpu.blas").with_one_thread(lambda: self._run(rows))
+        else:
+            self._run(rows)
+
+    def _run(self, rows: Rows) -> None:
+        self._run_first(rows)
+        if rows.rest:
+            run_rows(rows.second, rows.rest, self.threads, whole=True)
+
+    def _run_first(self, rows: Rows) -> None:
+        """The rows of the first part."""
+        self._run_some(rows, 0, rows.count)
+
+    def _run_some(self, rows: Rows, first: int, last: int) -> None:
+        """Some rows, the last one excluded."""
+        self.stop[0] = 0
+        address = rows.first + first * rows.table.strides[0]
+        functions = self.functions if rows.functions is None else rows.functions
+        ran = run_rows(address, last - first, self.threads, self._stop_address, functions)
+        if self.stop[0]:
+            raise self._stopped(first + ran, rows)
+
+    def _stopped(self, ran: int, rows: Rows) -> Exception:
+        """Why a row has ended the run."""
+        row = ran - 1 if rows.numbers is None else rows.numbers[ran - 1]
+        return PositionError(f"{self.code.labels[self.code.label_of[row]]}: a position is outside its axis")
+
+    def _rows_of(self, steps: tuple[int, ...] | None, write: bool) -> Rows:
+        """The rows of these steps, and of those that write update edges."""
+        found = self._rows.get((steps, write))
+        if found is None:
+            last, first = len(self.code.first_row) - 2, self.code.first_write
+            order = (*(range(last) if steps is None else steps), *((last,) if write else ()))
+            numbers = self._numbers(order)
+            split = len(self._numbers(s for s in order if s < first))
+            found = self._rows[steps, write] = self._rows_among(numbers, split)
+        return found
+
+    def _rows_among(self, numbers: np.ndarray | None, split: int) -> Rows:
+        """Some rows of the table, or all; those from `split` on write update edges."""
+        return Rows(self.table if numbers is None else np.ascontiguousarray(self.table[numbers]), split, numbers)
+
+    def _numbers(self, steps: Iterable[int]) -> np.ndarray:
+        """The rows of some steps in the whole table."""
+        edges = self.code.first_row
+        return np.array([r for s in steps for r in range(edges[s], edges[s + 1])], np.int64)
+
+
+def address_of(array: np.ndarray) -> int:
+    """Of an array's first byte; quicker than ``array.ctypes.data``."""
+    return array.__array_interface__["data"][0]
+
+
+def array_at(memory: np.ndarray, view: View) -> np.ndarray:
+    """A view as a NumPy array over bytes, which nobody can make writable."""
+    dtype = dtype_of_code(view.dtype)
+    if view.size == 0:
+        return np.empty(view.shape, dtype)
+    fixed = np.frombuffer(memory.data.toreadonly(), np.uint8)
+    return np.ndarray(view.shape, dtype, fixed, view.at.offset, view.strides)

@@ -1,0 +1,31 @@
+"""Rows of the table of an instance, as a run takes them."""
+
+from collections.abc import Callable, Sequence
+from copy import copy
+
+import numpy as np
+
+
+class Rows:
+    """Rows of a table in two parts: the second writes into Vars, and is one call that goes on to its end.
+
+    Fields
+        numbers: the rows in the whole table; None: all
+        first, count: the address of the first row of the first part, and how many there are
+        second, rest: of the second part
+        functions: the Python functions among the calls; None: those of the instance
+    """
+
+    functions: Sequence[Callable[[int], None]] | None = None
+
+    def __init__(self, table: np.ndarray, split: int, numbers: np.ndarray | None = None) -> None:
+        self.table, self.numbers = table, numbers
+        self.first, self.count = table.ctypes.data, split
+        self.second, self.rest = self.first + split * table.strides[0], len(table) - split
+
+    def calling(self, table: np.ndarray, functions: Sequence[Callable[[int], None]]) -> "Rows":
+        """The same rows with other calls."""
+        found = copy(self)
+        Rows.__init__(found, table, self.count, self.numbers)
+        found.functions = functions
+        return found
