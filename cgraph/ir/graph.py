@@ -381,9 +381,15 @@ def user_line() -> tuple[str, int]:
     if place is not None:
         return place
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN_FOLDERS):
+    while frame.f_back is not None and is_own(frame.f_code.co_filename):
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
+
+
+@cache
+def is_own(file: str) -> bool:
+    """Whether a file is this library's or NumPy's."""
+    return file.startswith(_OWN_FOLDERS)
 
 
 @cache

@@ -26,7 +26,7 @@ def known_dtype(dtype: Any) -> np.dtype:
     if isinstance(dtype, str) and dtype in ("bfloat16", "V2"):
         return BFLOAT16
     found = np.dtype(dtype)
-    return BFLOAT16 if found.name == "bfloat16" else found
+    return BFLOAT16 if found.kind == "V" and found.name == "bfloat16" else found  # a name takes long to be made
 
 
 def dtype_of_code(code: str) -> np.dtype:
@@ -36,7 +36,7 @@ def dtype_of_code(code: str) -> np.dtype:
 
 def known_array(x: np.ndarray) -> np.ndarray:
     """The array itself; one of ml_dtypes' bfloat16 under the dtype that it has here."""
-    return x.view(BFLOAT16) if x.dtype.name == "bfloat16" else x
+    return x.view(BFLOAT16) if x.dtype.kind == "V" and x.dtype.name == "bfloat16" else x
 
 
 def computing_dtype(dtype: np.dtype) -> np.dtype:

@@ -117,20 +117,21 @@ def numeric_dtype(dtype: np.dtype) -> np.dtype:
 def together(*xs: Any, dtype: np.dtype | None = None) -> list[Node]:
     """Operands promoted to one dtype and broadcast to one shape, by explicit nodes."""
     dtype = dtype or common_dtype(*xs)
-    nodes = [as_node(x, dtype).astype(dtype) for x in xs]
-    return broadcast(*nodes)
+    nodes = [as_node(x, dtype) for x in xs]
+    return broadcast(*[x if x.dtype == dtype else x.astype(dtype) for x in nodes])
 
 
 def broadcast(*nodes: Node) -> list[Node]:
     """Operands broadcast to one shape, by explicit nodes."""
-    if all(x.shape == nodes[0].shape for x in nodes):
+    shapes = {x.shape for x in nodes}
+    if len(shapes) == 1:
         return list(nodes)
     try:
-        shape = np.broadcast_shapes(*(x.shape for x in nodes))
+        shape = max(shapes, key=len) if len(shapes) == 2 and () in shapes else np.broadcast_shapes(*shapes)
     except ValueError:
         named = ", ".join(f"{x.name} {x.spec}" for x in nodes)
         raise ShapeError(f"shapes do not broadcast together: {named}") from None
-    return [broadcast_to(x, shape) for x in nodes]
+    return [x if x.shape == shape else broadcast_to(x, shape) for x in nodes]
 
 
 def unary(op: Callable[[], Op], real: bool = False) -> Callable[[Any], Node]:

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +22,7 @@ class VarOp(Op, eq=False):
 
     spec: Spec
     label: str
-    cell: Cell = field(default_factory=Cell)
+    cell: Cell
 
     @property
     def name(self) -> str:
@@ -49,7 +48,7 @@ class Var(Node):
 
     def __init__(self, shape: int | Sequence[int] = (), dtype: Any = "float32", name: str | None = None) -> None:
         spec = Spec(shape_of(shape), dtype_of(dtype))
-        super().__init__(VarOp(spec, ""), (), spec, user_line())
+        super().__init__(VarOp(spec, "", Cell()), (), spec, user_line())
         object.__setattr__(self.op, "label", name or f"var{self.serial}")
 
     @property
