@@ -119,6 +119,20 @@ def test_error_of_functions_of_two_operands(name, dtype, target):
 
 
 @every_target
+@every_float
+def test_error_of_hypot_at_every_exponent(dtype, target):
+    rng = np.random.default_rng(9)
+    end = 126 if dtype == "f4" else 1022
+    x = spread(rng, 1500, -end, end, dtype)
+    y = (x * spread(rng, 1500, -20, 1, "f8") * 0.7).astype(dtype)
+    f, bounds = EXACT_OF_TWO["hypot"]
+    assert worst_ulp(computed("hypot", target, x, y), f, x, y) <= bounds[dtype == "f8"]
+    zero = np.zeros_like(x)
+    np.testing.assert_array_equal(computed("hypot", target, x, zero), np.abs(x))
+    np.testing.assert_array_equal(computed("hypot", target, zero, zero), zero)
+
+
+@every_target
 @pytest.mark.parametrize("name", ["sin", "cos", "tan"])
 def test_huge_arguments_and_those_next_to_multiples_of_half_pi(name, target):
     x8 = np.array([1e22, 2.0**1000, 1e300, 2.0**300, 1.5e6, 1.6e6, np.pi, 11 * np.pi / 2, 1e6 * np.pi])
