@@ -96,7 +96,7 @@ def dtype_of(dtype: Any) -> np.dtype:
 
 def shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:
     """A shape as a tuple of ints: ``3``, ``(3, 4)`` and ``[3, 4]`` are all fine."""
-    if type(shape) is tuple and all([type(n) is int for n in shape]):
+    if type(shape) is tuple and all(type(n) is int for n in shape):
         return shape
     try:
         return (int(shape),) if np.ndim(shape) == 0 else tuple(int(n) for n in shape)  # type: ignore[arg-type,union-attr]
