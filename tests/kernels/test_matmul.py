@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from cgraph.kernels.calls.activation import NONE, RELU
 from cgraph.kernels.calls.gemm_portions import PackedB, pack_b
+from cgraph.kernels.calls.gemm_tile import gemm_tile
 from cgraph.kernels.calls.matmul import matmul_calls, matmul_nbytes
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import host_target, target_named
@@ -129,6 +130,17 @@ def test_product_with_a_constant_in_panels(m, target):
     room = workspace(matmul_nbytes(target, *views))
     run_calls(matmul_calls(target, *views, RELU, room), target)
     assert_product(out, a, b, bias, RELU)
+
+
+@pytest.mark.parametrize("size", [(512, 512), (2048, 512), (512, 4096)], ids=str)
+@pytest.mark.parametrize("held", ["f4", "V2"])
+def test_the_weights_of_one_row_are_shared_out_among_threads(size, held):
+    target, (k, n) = host_target(), size
+    a, out = np.zeros((1, k), "f4"), np.zeros((1, n), "f4")
+    packed = PackedB(Pointer(None), k, n, gemm_tile(1, n, k, "f4", target), held)
+    for call in matmul_calls(target, view_of(out), view_of(a), packed):
+        shares = -(-call.tasks // call.chunk)
+        assert shares >= 4 and shares % 2 == 0 and call.tasks % call.chunk == 0
 
 
 def test_product_of_columns_with_a_constant_column():

@@ -86,6 +86,17 @@ def test_chunks_are_few_and_at_most_all_tasks(tasks, nanoseconds):
     assert -(-tasks // chunk) <= 64
 
 
+@given(st.integers(1, 10**6), st.floats(0, 1e6))
+def test_chunks_are_about_equal(tasks, nanoseconds):
+    chunk = chunk_of(tasks, nanoseconds)
+    assert (chunk - 1) * -(-tasks // chunk) < tasks
+
+
+@pytest.mark.parametrize(("tasks", "nanoseconds", "chunk"), [(16, 300, 8), (64, 100, 32), (15, 1000, 4), (3, 100, 3)])
+def test_two_threads_get_as_many_chunks_each(tasks, nanoseconds, chunk):
+    assert chunk_of(tasks, nanoseconds) == chunk
+
+
 @given(st.integers(0, 5000), st.integers(1, 700), st.integers(1, 40))
 def test_spans_of_even_blocks_cover_everything_once(total, most, multiple):
     parts = spans(total, evenly(total, most, multiple))

@@ -29,8 +29,13 @@ def joined(parts: Sequence[Lowered]) -> Lowered:
 
 
 def chunk_of(tasks: int, nanoseconds: float) -> int:
-    """Tasks handed out at once, for tasks of about `nanoseconds` each: 64 chunks or fewer, serving 2 to 16 threads."""
-    return max(1, -(-tasks // 64), min(tasks, int(CHUNK_NS / max(nanoseconds, 1.0))))
+    """Tasks handed out at once, for tasks of about `nanoseconds` each: 64 chunks or fewer, serving 2 to 16 threads.
+
+    Chunks are about equal, so that threads that share them end together.
+    """
+    most = max(1, -(-tasks // 64), min(tasks, int(CHUNK_NS / max(nanoseconds, 1.0))))
+    count = -(-tasks // most)
+    return -(-tasks // (count + count % 2)) if count > 1 else most
 
 
 def table(values: Sequence[int] | np.ndarray) -> np.ndarray:

@@ -25,6 +25,7 @@ from cgraph.record import Record
 DOT_ROWS = 4
 NEAR = 768 << 10  # bytes of one side that stay in L2 while panels of the other pass over them, one after the other
 LINE = 64  # bytes that are asked for at once
+BYTE_NS = 0.025  # about the time of reading a byte from memory, which is what few rows wait for
 ROW_UNROLL = 8  # rows of b read at a time
 ROW_WIDTH = 512  # columns of a task, twice that when there are many
 
@@ -182,7 +183,8 @@ def tile_call(p: Part, activation: Activation, target: Target) -> Call:
     ahead = lines_ahead(tile, p.b, row_panels, a_is_packed) if is_awaited and not target.is_gpu else 0
     outer, inner = (row_panels, column_panels) if by_row else (column_panels, row_panels)
     tasks = p.count * row_panels * column_panels
-    chunk = chunk_of(tasks, tile_ns(target, tile.rows * tile.vectors * p.k))
+    nbytes = tile.width * p.k * p.b.itemsize / row_panels  # of weights that a task reads first
+    chunk = chunk_of(tasks, max(tile_ns(target, tile.rows * tile.vectors * p.k), nbytes * BYTE_NS))
     return gemm.TILE.call(
         (x.dtype, tile.rows, tile.vectors, a_is_packed, p.b.dtype, ahead), tasks, chunk,
         m=p.m, n=p.n, k=p.k,
@@ -232,7 +234,7 @@ def in_panels(at: Pointer, batch: int, x: Operand) -> Operand:
 def dot_call(x: Matrices, activation: Activation, target: Target) -> Call:
     panels = -(-x.m // DOT_ROWS)
     tasks = x.count * panels
-    nanoseconds = tile_ns(target, DOT_ROWS * x.k // target.lanes_of(x.dtype) * 2)
+    nanoseconds = DOT_ROWS * x.k * x.a.itemsize * BYTE_NS
     return gemv.DOT.call(
         (x.dtype, DOT_ROWS), tasks, chunk_of(tasks, nanoseconds),
         m=x.m, k=x.k, a=x.a.at, a_batch=x.a.batch, a_row=x.a.row, b=x.b.at, b_batch=x.b.batch,
@@ -245,7 +247,7 @@ def row_call(x: Matrices, activation: Activation, target: Target) -> Call:
     width = evenly(x.n, ROW_WIDTH if x.n < 8 * ROW_WIDTH else 2 * ROW_WIDTH, target.lanes_of(x.dtype))
     panels = -(-x.n // width)
     tasks = x.count * panels
-    nanoseconds = tile_ns(target, width * x.k // target.lanes_of(x.dtype) * 2)
+    nanoseconds = width * x.k * x.b.itemsize * BYTE_NS
     return gemv.ROW.call(
         (x.dtype, ROW_UNROLL), tasks, chunk_of(tasks, nanoseconds),
         n=x.n, k=x.k, a=x.a.at, a_batch=x.a.batch, a_step=x.a.column, b=x.b.at, b_batch=x.b.batch, b_step=x.b.row,
