@@ -9,8 +9,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from cgraph.alignment import round_up
-from cgraph.ir.graph import Node, apply
+from cgraph.ir.graph import Node, apply, keeps_place
 from cgraph.ir.spec import Bundle
+from cgraph.ir.traverse import located
 from cgraph.memory.layout import Layout, owner_of, producers_of
 from cgraph.ops.physical.again import Again
 from cgraph.passes.rewrite import remade
@@ -62,6 +63,7 @@ def cost_of(node: Node) -> int:
     return node.op.multiply_adds(*specs[1:]) + MOVED * elements
 
 
+@keeps_place
 def run_again(layout: Layout, order: Sequence[int]) -> tuple[list[Node], dict[Node, Node]]:
     """All nodes in running order, and what became of each node: of one that runs more than once, what ran last.
 
@@ -79,7 +81,7 @@ def run_again(layout: Layout, order: Sequence[int]) -> tuple[list[Node], dict[No
                 shown[t].append(node)
     nodes = dict.fromkeys(made)
     for t in order:
-        for node in (layout.steps[t], *shown[t]):
+        for node in located((layout.steps[t], *shown[t])):
             if all(x in made for x in node.operands):  # a view may wait for something behind what it shows
                 operands = tuple([made[x] for x in node.operands])
                 new = remade(node, operands)

@@ -3,13 +3,14 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from cgraph.ir.graph import Node, apply
+from cgraph.ir.graph import Node, apply, keeps_place
 from cgraph.ir.spec import Bundle
-from cgraph.ir.traverse import post_order
+from cgraph.ir.traverse import located, post_order
 from cgraph.kernels.kernel import View
 from cgraph.memory.layout import Facts, computes, owner_of
 from cgraph.ops.leaf import Var
 from cgraph.ops.physical.in_place import InPlace
+from cgraph.passes.rewrite import remade
 
 MOST_WORK = 20_000_000  # nodes times update edges; beyond it the pass is left out
 
@@ -100,16 +101,15 @@ def ancestors(node: Node, extra: Extra) -> set[Node]:
     return found
 
 
+@keeps_place
 def rebuilt(roots: tuple[Node, ...], chosen: Mapping[Node, Var], extra: Extra) -> dict[Node, Node]:
     """Every node on new operands, the chosen ones in place."""
     new: dict[Node, Node] = {}
-    for node in post_order(roots, extra):
+    for node in located(post_order(roots, extra)):
         operands = tuple(new[x] for x in node.operands)
         if node in chosen:
             given = (*operands, chosen[node], *(new[r] for r in extra[node]))
             new[node] = apply(InPlace(node.op, len(operands), len(operands)), *given)
-        elif all(a is b for a, b in zip(operands, node.operands)):
-            new[node] = node
         else:
-            new[node] = apply(node.op, *operands)
+            new[node] = remade(node, operands)
     return new

@@ -4,6 +4,8 @@ import numpy as np
 
 import cgraph as cg
 from cgraph.formats.onnx import load, save
+from cgraph.ops.physical.again import Again
+from cgraph.ops.physical.in_place import InPlace
 
 F = np.ones((16, 16, 3, 3), "float32")
 
@@ -20,6 +22,35 @@ def test_physical_nodes_keep_the_line_that_asked_for_them():
     first = network.__code__.co_firstlineno
     lines = {node.origin for node in function.compiled.layout.steps}
     assert lines == {(__file__, first + 2), (__file__, first + 3)}
+
+
+def descent():
+    x, w = cg.Var((8, 16), name="x"), cg.Var((16, 4), name="w")
+    loss = cg.sum(cg.tanh(x @ w))
+    return x, loss, {w: w - 0.1 * cg.gradient(loss, w)}
+
+
+def test_sources_that_are_written_into_their_vars_keep_it_too():
+    x, loss, updates = descent()
+    function = cg.compile(loss, [x], updates)
+    first = descent.__code__.co_firstlineno
+    steps = function.compiled.layout.steps
+    assert any(isinstance(node.op, InPlace) for node in steps)
+    assert {node.origin for node in steps} <= {(__file__, first + 2), (__file__, first + 3)}
+
+
+def deep():
+    x = h = cg.Var((32, 64), name="x")
+    for _ in range(20):
+        h = cg.tanh(h * 2)
+    return x, cg.sum(h * h)
+
+
+def test_what_runs_again_keeps_it_too():
+    x, loss = deep()
+    function = cg.compile([loss, cg.gradient(loss, x)], [x], recompute=True)
+    again = {node.origin for node in function.compiled.layout.steps if isinstance(node.op, Again)}
+    assert again == {(__file__, deep.__code__.co_firstlineno + 3)}
 
 
 def test_physical_nodes_of_an_imported_model_keep_its_nodes_numbers(tmp_path):
