@@ -58,14 +58,19 @@ def conv_calls(
     else:
         source = laned_source(shape, x)
         source = in_pairs(source) if held == PAIRS else source
-    grid = Grid(*shape.result)
-    if source.is_flat and shape.window.is_point and out.is_flat and (residual is None or residual.is_flat):
-        grid = Grid(1, grid.rows * grid.columns)
     if source.n != out.n:
         raise ValueError(f"{source.n} images do not make {out.n} results")
     beside = laned_place(residual) if residual else None
+    grid = grid_of(shape, source, out, residual)
     conv = Direct(shape, grid, source, weights, laned_place(out), bias, beside, activation)
     return before + tile_calls(conv, held=held, workspace=parts)
+
+
+def grid_of(shape: ConvShape, source: Source, *laned: Laned | None) -> Grid:
+    """The pixels of the result: one row where the window is a point and no image has a frame around its rows."""
+    grid = Grid(*shape.result)
+    flat = source.is_flat and shape.window.is_point and all(x is None or x.is_flat for x in laned)
+    return Grid(1, grid.rows * grid.columns) if flat else grid
 
 
 def conv_nbytes(shape: ConvShape, n: int) -> int:

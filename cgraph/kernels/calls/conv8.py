@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.kernels.calls.conv import NEAR_BYTES, Grid, laned_source, tile_ns, tiling_of
+from cgraph.kernels.calls.conv import NEAR_BYTES, grid_of, laned_source, tile_ns, tiling_of
 from cgraph.kernels.calls.conv_shape import ConvShape
 from cgraph.kernels.calls.laned import Laned
 from cgraph.kernels.calls.lowered import Lowered, chunk_of
@@ -132,12 +132,9 @@ def conv8_calls(
         ValueError: shapes disagree, or the halo is too narrow
     """
     source = laned_source(shape, x)
-    grid = Grid(*shape.result)
-    flat = source.is_flat and shape.window.is_point
-    flat = flat and all(not isinstance(y, Laned) or y.is_flat for y in (out, residual))
-    if flat:
-        grid = Grid(1, grid.rows * grid.columns)
-    if isinstance(out, Rows) and grid.rows > 1:
+    is_rows = isinstance(out, Rows)
+    grid = grid_of(shape, source, None if isinstance(out, Rows) else out, residual)
+    if is_rows and grid.rows > 1:
         raise ValueError("rows of a matrix are made of pixels in one row")
     if source.n * grid.rows * grid.columns == 0:
         return Lowered()
@@ -146,7 +143,6 @@ def conv8_calls(
     tasks = source.n * blocks * t.block * shape.panels
     groups = len(shape.steps) * shape.unroll // GROUP
     chunk = chunk_of(tasks, tile_ns(shape.target, t.pixels * shape.vectors * groups))
-    is_rows = isinstance(out, Rows)
     ahead = lines_ahead(shape, t.block) if shape.weights_nbytes >= NEAR_BYTES else 0
     places = out_args(out) if isinstance(out, Laned) else row_args(shape, out)
     call = TILE.call(

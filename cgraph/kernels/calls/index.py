@@ -17,7 +17,7 @@ from cgraph.kernels.target import Target
 from cgraph.record import replace
 
 GATHER_BLOCK = 4096  # columns with an index each
-SCATTER_BLOCK, SCATTER_TASKS = 32, 16  # columns at least, tasks at most: each task goes over all indices
+SCATTER_BLOCK = 32  # columns, at least: each task goes over all indices
 
 
 def take_calls(

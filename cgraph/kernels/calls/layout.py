@@ -48,14 +48,23 @@ class Walk(Record):
         return prod(self.views[0].shape[:-1])
 
     def table(self) -> list[int]:
-        """The arguments of the emitter's `walk`: extents and strides of the outer axes, fastest first."""
-        outer = range(len(self.views[0].shape) - 2, -1, -1)
-        return [x for axis in outer for x in (self.views[0].shape[axis], *(v.strides[axis] for v in self.views))]
+        """What the emitters' `walk` reads of the outer axes, fastest first."""
+        return outer_table(self.views, self.rank)
 
     @property
     def rank(self) -> int:
         """Outer axes."""
         return len(self.views[0].shape) - 1
+
+
+def axis_table(views: tuple[View, ...], axes: Iterable[int]) -> list[int]:
+    """What the emitters' `walk` reads: for each axis its extent, then its stride in each view; `axes` fastest first."""
+    return [n for axis in axes for n in (views[0].shape[axis], *(v.strides[axis] for v in views))]
+
+
+def outer_table(views: tuple[View, ...], rank: int) -> list[int]:
+    """The same of the first `rank` axes, the last of them first."""
+    return axis_table(views, range(rank - 1, -1, -1))
 
 
 def merged(views: tuple[View, ...]) -> tuple[View, ...]:

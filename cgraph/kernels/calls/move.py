@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from cgraph.kernels.calls.layout import broadcast, merged, permuted, unflipped
+from cgraph.kernels.calls.layout import axis_table, broadcast, merged, outer_table, permuted, unflipped
 from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.kernel import Call, Param, Pointer, View
 from cgraph.kernels.signature import Signature
@@ -158,7 +158,7 @@ def run_call(
     return family.call(
         params, -(-rows // rows_each) * blocks,
         columns=columns, block=block, blocks=blocks, each=rows_each, rows=rows, **places, **more,
-        rank=len(shape) - 1, axes=outer_axes(views, range(len(shape) - 2, -1, -1)),
+        rank=len(shape) - 1, axes=outer_table(views, len(shape) - 1),
     )  # fmt: skip
 
 
@@ -166,11 +166,6 @@ def cut_axis(count: int, limit: int) -> tuple[int, int]:
     """Items of a block and the number of blocks; none has fewer than `limit` items, unless it is the only one."""
     blocks = max(1, count // limit)
     return -(-count // blocks) if blocks == 1 else count // blocks, blocks
-
-
-def outer_axes(views: tuple[View, ...], axes: range | list[int]) -> list[int]:
-    """What the emitters' `walk` reads: extent and strides of each axis, fastest first."""
-    return [n for axis in axes for n in (views[0].shape[axis], *(v.strides[axis] for v in views))]
 
 
 def tile_lanes(itemsize: int, target: Target) -> int:
@@ -196,7 +191,7 @@ def tile_call(out: View, x: View, axis: int, lanes: int) -> Call:
     rows = prod(out.shape[:-1]) // nj
     each = min(rows, max(1, TASK_BYTES // (itemsize * block_i * block_j)))
     outer = [a for a in range(len(out.shape) - 2, -1, -1) if a != axis]
-    axes = outer_axes((out, x), outer) or [1, 0, 0]
+    axes = axis_table((out, x), outer) or [1, 0, 0]
     return TILES.call(
         (itemsize, lanes), -(-rows // each) * blocks_i * blocks_j,
         out=out.at, x=x.at, ni=ni, nj=nj, out_j=out.strides[axis], x_i=x.strides[-1],

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cgraph.kernels.calls.bands import band_of, banded_tasks
-from cgraph.kernels.calls.images import Images, is_plane_by_plane, same_planes
+from cgraph.kernels.calls.images import Images, Planes, is_plane_by_plane, same_planes
 from cgraph.kernels.calls.laned import Laned
 from cgraph.kernels.calls.lowered import Lowered, chunk_of
 from cgraph.kernels.calls.tiers import in_blocks
@@ -32,15 +32,9 @@ def average_pool_calls(
 
 def pool_calls(target: Target, out: Images, x: Images, window: Window, kind: str, count_include_pad: bool) -> Lowered:
     to, source = same_planes(out, x)
-    (r, s), (down, across), (top, left, bottom, right) = window.kernel, window.stride, window.pad
-    tables = [
-        taps_inside(to.rows, source.rows, r, down, window.dilation[0], top, bottom, count_include_pad),
-        taps_inside(to.columns, source.columns, s, across, window.dilation[1], left, right, count_include_pad),
-    ]
+    tables = tables_of(to, source, window, count_include_pad)
     if any((table[:, 0] >= table[:, 1]).any() for table in tables):
         raise ValueError(f"some window of {window} has no tap inside an image of {source.rows} x {source.columns}")
-    for table, step in zip(tables, (source.row, source.column)):
-        table[:, 3] *= step
     blocks = in_blocks(target, "pool", x.dtype, to, source, window, kind, tables) if is_plane_by_plane(x) else None
     if blocks is not None:
         return blocks
@@ -55,7 +49,17 @@ def pool_calls(target: Target, out: Images, x: Images, window: Window, kind: str
         out=to.at, o_image=to.image, o_plane=to.plane, o_row=to.row, o_column=to.column,
         rows=to.rows, columns=to.columns, planes=to.count, band=band,
     )  # fmt: skip
-    return Lowered((call,) if tasks else (), tuple(tables))
+    return Lowered((call,) if tasks else (), tables)
+
+
+def tables_of(to: Planes, source: Planes, window: Window, padded: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """`taps_inside` per row and per column of windows, with positions in elements; `padded`: divisors count padding."""
+    (r, s), (down, across), (top, left, bottom, right) = window.kernel, window.stride, window.pad
+    rows = taps_inside(to.rows, source.rows, r, down, window.dilation[0], top, bottom, padded)
+    columns = taps_inside(to.columns, source.columns, s, across, window.dilation[1], left, right, padded)
+    rows[:, 3] *= source.row
+    columns[:, 3] *= source.column
+    return rows, columns
 
 
 def taps_inside(

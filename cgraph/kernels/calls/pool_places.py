@@ -5,7 +5,7 @@ import numpy as np
 from cgraph.kernels.calls.images import Images, Planes, is_plane_by_plane, planes_of, same_planes
 from cgraph.kernels.calls.laned import Laned
 from cgraph.kernels.calls.lowered import Lowered, chunk_of
-from cgraph.kernels.calls.pool import taps_inside
+from cgraph.kernels.calls.pool import tables_of
 from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Call, Pointer, View
@@ -47,16 +47,6 @@ def spread_calls(target: Target, out: Images, places: Images, g: Images, window:
         height=source.rows, width=source.columns, x_row=source.row,
     )  # fmt: skip
     return Lowered((call,), tables)
-
-
-def tables_of(to: Planes, source: Planes, window: Window) -> tuple[np.ndarray, np.ndarray]:
-    """The taps that lie inside the image, per row and per column of windows."""
-    (r, s), (down, across), (top, left, bottom, right) = window.kernel, window.stride, window.pad
-    rows = taps_inside(to.rows, source.rows, r, down, window.dilation[0], top, bottom, False)
-    columns = taps_inside(to.columns, source.columns, s, across, window.dilation[1], left, right, False)
-    for table, step in ((rows, source.row), (columns, source.column)):
-        table[:, 3] *= step
-    return rows, columns
 
 
 def window_args(

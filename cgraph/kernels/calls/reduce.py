@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from cgraph.alignment import round_up
-from cgraph.kernels.calls.layout import TASK_ELEMENTS, access_of, broadcast, merged, permuted, streams
+from cgraph.kernels.calls.layout import TASK_ELEMENTS, access_of, broadcast, merged, outer_table, permuted, streams
 from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous, room
@@ -196,7 +196,7 @@ def along_call(work: Work, kept: tuple[View, ...], reduced: tuple[View, ...], mo
         outputs=outputs, each=each, parts=parts, blocks=blocks, block=block, rows_each=rows_each,
         rows=rows, columns=columns, kept_rank=kept_rank, reduced_rank=reduced_rank, part_steps=steps_of(outs),
         streams=streams(reduced) + [word for v in outs for word in (v.at, 0)],
-        kept_axes=table_of(kept, kept_rank), reduced_axes=table_of(reduced, reduced_rank),
+        kept_axes=outer_table(kept, kept_rank), reduced_axes=outer_table(reduced, reduced_rank),
     )  # fmt: skip
     return call, parts
 
@@ -219,7 +219,7 @@ def across_call(work: Work, kept: tuple[View, ...], reduced: tuple[View, ...], m
         kept_rows=kept_rows, each=each, parts=parts, blocks=blocks, block=block, rows_each=rows_each,
         rows=rows, columns=columns, kept_rank=kept_rank, reduced_rank=reduced_rank, part_steps=steps_of(outs),
         streams=streams(kept),
-        kept_axes=table_of(kept, kept_rank), reduced_axes=table_of(reduced, reduced_rank),
+        kept_axes=outer_table(kept, kept_rank), reduced_axes=outer_table(reduced, reduced_rank),
     )  # fmt: skip
     return call, parts
 
@@ -234,11 +234,6 @@ def block_of(columns: int, target: Target) -> int:
 def steps_of(outs: tuple[View, ...]) -> list[int]:
     """Bytes between the results of one part and those of the next, per output."""
     return [out.size * out.itemsize for out in outs]
-
-
-def table_of(views: tuple[View, ...], axes: int) -> list[int]:
-    """The emitter's walk over the first `axes` axes, fastest first: extent, then the stride of each view."""
-    return [x for a in range(axes - 1, -1, -1) for x in (views[0].shape[a], *(v.strides[a] for v in views))]
 
 
 def without_axes(out: View, rank: int, axes: tuple[int, ...]) -> View:

@@ -2,7 +2,7 @@
 
 from math import prod
 
-from cgraph.kernels.calls.layout import access_of, merged, permuted
+from cgraph.kernels.calls.layout import access_of, merged, outer_table, permuted
 from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.signatures.softmax import COLUMNS, MOST_COLUMNS, ROWS
@@ -55,7 +55,7 @@ def rows_call(target: Target, kind: str, over_kept: tuple[View, ...], steps: tup
     return ROWS.call(
         (kind, x.dtype, access), -(-count // each),
         rows=count, each=each, columns=length, rank=rank,
-        x=x.at, x_step=steps[0], out=out.at, out_step=steps[1], axes=walk_table(over_kept, rank),
+        x=x.at, x_step=steps[0], out=out.at, out_step=steps[1], axes=outer_table(over_kept, rank),
     )  # fmt: skip
 
 
@@ -72,10 +72,5 @@ def columns_call(target: Target, kind: str, over_kept: tuple[View, ...], steps: 
         (kind, x.dtype, access), kept_rows * blocks,
         rows=kept_rows, blocks=blocks, block=block, columns=count, length=length,
         x_along=steps[0], out_along=steps[1], rank=rank,
-        x=x.at, x_step=x.strides[-1], out=out.at, out_step=out.strides[-1], axes=walk_table(over_kept, rank),
+        x=x.at, x_step=x.strides[-1], out=out.at, out_step=out.strides[-1], axes=outer_table(over_kept, rank),
     )  # fmt: skip
-
-
-def walk_table(views: tuple[View, ...], axes: int) -> list[int]:
-    """The emitter's walk over the first `axes` axes, fastest first: extent, then the stride of each view."""
-    return [x for a in range(axes - 1, -1, -1) for x in (views[0].shape[a], *(v.strides[a] for v in views))]

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from cgraph.kernels.calls.layout import access_of, streams
-from cgraph.kernels.calls.move import constant, outer_axes
+from cgraph.kernels.calls.layout import access_of, axis_table, outer_table, streams
+from cgraph.kernels.calls.move import constant
 from cgraph.kernels.calls.pointwise import LONG, check_dtypes
 from cgraph.kernels.expression import Program
 from cgraph.kernels.kernel import LINE, Call, Pointer, View, room
@@ -128,6 +128,6 @@ def arguments(s: Sweep, views: tuple[View, ...], slots: Pointer, ends: Ends) -> 
         "slots": slots, "slot_nbytes": s.lines * s.line_nbytes, "line_nbytes": s.line_nbytes,
         "streams": streams(views),
         "row_steps": [v.strides[s.axis] * (s.columns if in_pieces else 1) for v in views],
-        "inner": outer_axes(views, range(s.axis + 1, last)),
-        "outer_rank": s.axis, "outer": outer_axes(views, range(s.axis - 1, -1, -1)),
+        "inner": axis_table(views, range(s.axis + 1, last)),
+        "outer_rank": s.axis, "outer": outer_table(views, s.axis),
     }  # fmt: skip
