@@ -9,7 +9,7 @@ from cgraph.kernels.calls.conv import reaching
 from cgraph.kernels.calls.conv_shape import ConvShape, pixels_for
 from cgraph.kernels.calls.gemm_tile import evenly, gemm_tile, spans
 from cgraph.kernels.calls.lowered import chunk_of
-from cgraph.kernels.calls.matmul import LINE, lines_ahead
+from cgraph.kernels.calls.matmul import LINE, lines_of, share_of
 from cgraph.kernels.calls.matrices import Operand
 from cgraph.kernels.calls.window import Window
 from cgraph.kernels.calls.winograd_rule import winograd_rule
@@ -66,17 +66,24 @@ def test_what_a_tile_asks_for_early_is_what_it_and_the_next_tiles_read(offsets, 
 
 
 @pytest.mark.parametrize("name", TARGETS)
-@given(m=st.integers(1, 500), n=st.integers(1, 300), is_packed=st.booleans(), held=st.sampled_from(["f4", "f2", "f8"]))
-def test_all_rows_together_ask_for_all_of_the_next_panel(m, n, is_packed, held, name):
-    tile = gemm_tile(m, n, 600, "f8" if held == "f8" else "f4", target_named(name))
-    row_panels, b = -(-m // tile.rows), Operand(Pointer(None), 0, 0, 0, held)
-    lines = lines_ahead(tile, b, row_panels, is_packed)
-    round_nbytes = unroll(is_packed) * tile.width * b.itemsize
-    if row_panels == 1:
-        assert lines == 0
+@given(m=st.integers(1, 500), n=st.integers(1, 300), k=st.integers(1, 2000), is_packed=st.booleans())
+def test_all_rows_together_ask_for_all_of_the_next_panel(m, n, k, is_packed, name):
+    tile = gemm_tile(m, n, k, "f4", target_named(name))
+    row_panels, panel = -(-m // tile.rows), tile.width * k
+    share = share_of(tile, k, row_panels, is_packed)
+    asked = share * (k // unroll(is_packed)) * row_panels
+    if row_panels == 1 or k < unroll(is_packed):
+        assert share == 0
     else:
-        assert lines * row_panels * LINE >= round_nbytes
-        assert lines == 1 or lines * row_panels * LINE < 2 * (round_nbytes + row_panels * LINE)
+        assert panel <= asked < panel + (k // unroll(is_packed)) * row_panels
+
+
+@given(st.integers(0, 10**5), st.sampled_from(["f2", "f4", "f8"]))
+def test_lines_hold_what_a_round_asks_for(elements, dtype):
+    x = Operand(Pointer(None), 0, 0, 0, dtype)
+    lines = lines_of(elements, x)
+    nbytes = elements * x.itemsize
+    assert lines == 0 if elements == 0 else nbytes <= lines * LINE < 2 * (nbytes + LINE)
 
 
 @given(st.integers(0, 10**6), st.floats(0, 1e6))

@@ -180,30 +180,36 @@ def tile_call(p: Part, activation: Activation, target: Target) -> Call:
     row_panels, column_panels = -(-p.m // tile.rows), -(-p.n // tile.width)
     is_awaited = p.portions.packed is not None and p.m * p.k * p.a.itemsize <= NEAR  # constants come from memory
     by_row = p.k * p.n * x.out.itemsize <= NEAR and not is_awaited
-    ahead = lines_ahead(tile, p.b, row_panels, a_is_packed) if is_awaited and not target.is_gpu else 0
+    share = share_of(tile, p.k, row_panels, a_is_packed) if is_awaited and not target.is_gpu else 0
     outer, inner = (row_panels, column_panels) if by_row else (column_panels, row_panels)
     tasks = p.count * row_panels * column_panels
     nbytes = tile.width * p.k * p.b.itemsize / row_panels  # of weights that a task reads first
     chunk = chunk_of(tasks, max(tile_ns(target, tile.rows * tile.vectors * p.k), nbytes * BYTE_NS))
     return gemm.TILE.call(
-        (x.dtype, tile.rows, tile.vectors, a_is_packed, p.b.dtype, ahead), tasks, chunk,
+        (x.dtype, tile.rows, tile.vectors, a_is_packed, p.b.dtype, lines_of(share, p.b)), tasks, chunk,
         m=p.m, n=p.n, k=p.k,
         a=p.a.at, a_batch=p.a.batch, a_panel=tile.rows * (p.k if a_is_packed else p.a.row), a_row=p.a.row,
         b=p.b.at, b_batch=p.b.batch, b_panel=tile.width * (p.k if b_is_packed else 1),
-        b_step=tile.width if b_is_packed else p.b.row,
+        b_step=tile.width if b_is_packed else p.b.row, share=share,
         **bias_args(bias), out=out.at, o_batch=out.batch, o_row=out.row,
         add=int(p.adds), overlap=int(not b_is_packed), outer=outer, inner=inner, by_row=int(by_row),
         **activation.args,
     )  # fmt: skip
 
 
-def lines_ahead(tile: GemmTile, b: Operand, row_panels: int, a_is_packed: bool) -> int:
-    """Cache lines of the next panel of `b` that a tile asks for in a round, so that all rows ask for all of them.
+def share_of(tile: GemmTile, k: int, row_panels: int, a_is_packed: bool) -> int:
+    """Elements of the next panel of `b` that a round asks for, so that all rows ask for all of it.
 
     0 for a single panel of rows, which reads at the speed of memory anyway.
     """
-    lines = max(1, gemm.unroll(a_is_packed) * tile.width * b.itemsize // LINE)
-    return 0 if row_panels == 1 else 1 << (-(-lines // row_panels) - 1).bit_length()
+    rounds = k // gemm.unroll(a_is_packed) * row_panels
+    return -(-tile.width * k // rounds) if rounds and row_panels > 1 else 0
+
+
+def lines_of(elements: int, b: Operand) -> int:
+    """Cache lines that hold so many elements, a power of two: few kernels."""
+    lines = -(-elements * b.itemsize // LINE)
+    return 1 << (lines - 1).bit_length() if lines else 0
 
 
 def bias_args(bias: Operand | None) -> dict[str, int | Pointer | None]:

@@ -8,13 +8,13 @@ sequence. Source of the scheme: Goto and van de Geijn 2008, Anatomy of high-perf
 
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.epilogue import Activation
 from cgraph.kernels.llvm.flow import (
     changed_if,
+    choose,
     divided,
     each_task,
     first_lanes,
@@ -80,14 +80,17 @@ def tile(k: Builder, *params) -> None:
         b = a.b + (batch * a.b_batch + panel * a.b_panel - shift)
         left = (a.a + (batch * a.a_batch + row_panel * a.a_panel)).as_dtype(PAIRS if p.held == PAIRS else p.dtype)
         starts = [left] if p.a_is_packed else [left + k.smaller(a.m - row - 1, i) * a.a_row for i in range(p.rows)]
-        beyond = b + next_panel_share(k, p, a, row_panel) if p.ahead else b
-        sums = reduced(k, p, a, starts, b, beyond)
         at = SimpleNamespace(
             rows=a.m - row,
             columns=a.n - column,
             out=a.out + (batch * a.o_batch + row * a.o_row + column),
             bias=k.pointer(a.bias, p.dtype) + (batch * a.bias_batch + row * a.bias_row + column),
         )
+        early = []
+        if p.ahead:
+            early = [b + (a.b_panel + row_panel * (a.k // p.unroll * a.share))]
+            ask_for_result(k, p, a, at)
+        sums = reduced(k, p, a, b, starts, early)
         with k.if_else((at.rows >= p.rows) & (at.columns >= width)) as (whole, cut):
             with whole:
                 store_whole(k, p, a, at, sums)
@@ -95,37 +98,50 @@ def tile(k: Builder, *params) -> None:
                 store_partial(k, p, a, at, sums)
 
 
-def next_panel_share(k: Builder, p: Tile, a: SimpleNamespace, row_panel: Val) -> Val:
-    """Where this tile begins to ask for the next panel of `b`; in the present panel when others have asked for all."""
-    share = row_panel * (a.k // p.unroll * (p.ahead * p.line))
-    return k.select(share < a.b_panel, a.b_panel + share, 0)
+def ask_for_result(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> None:
+    """Ask for the lines that are written, and for those that are added to the sums."""
+    added = choose(k, a.bias != 0, at.bias, at.out)
+    added_row = k.select(a.bias != 0, a.bias_row, a.o_row)
+    for i, v in p.sums:
+        inside, lane = k.smaller(at.rows - 1, i), v * k.target.lanes_of(p.dtype)
+        prefetch(k, at.out + (a.o_row * inside + lane), write=True)
+        prefetch(k, added + (added_row * inside + lane))
 
 
-def reduced(k: Builder, p: Tile, a: SimpleNamespace, starts: list[Ptr], b: Ptr, beyond: Ptr) -> list[Val]:
-    """All products of the tile, summed over k in order; `beyond`: what is asked for meanwhile."""
+def reduced(k: Builder, p: Tile, a: SimpleNamespace, b: Ptr, lefts: list[Ptr], early: list[Ptr]) -> list[Val]:
+    """All products of the tile, summed over k in order.
+
+    `lefts`: the panel of `a`, or each of its rows. `early`: what is asked for meanwhile, if anything.
+    """
     lanes = k.target.lanes_of(p.dtype)
-    zero = k.const(0, p.dtype, lanes)
     add = add_pairs if p.held == PAIRS else multiply_add
-    state: list[Any] = [b, *([starts[0]] if p.a_is_packed else []), *[zero] * len(p.sums)]
+    sums = [k.const(0, p.dtype, lanes)] * len(p.sums)
+    moving = [b, *early, *(lefts if p.a_is_packed else [])]
     whole = a.k - a.k % p.unroll
     for low, high, steps in ((0, whole, p.unroll), (whole, a.k, 1)):
-        with fold(k, low, high, state, steps) as s:
-            b, *rest = s.values
-            for i in range(p.ahead if steps > 1 else 0):
-                prefetch(k, beyond + s.i * (p.ahead * p.line // p.unroll) + i * p.line, locality=2)
-            lefts = rest[:1] if p.a_is_packed else starts
-            sums = rest[1:] if p.a_is_packed else rest
+        with fold(k, low, high, [*moving, *sums], steps) as s:
+            moving, sums = s.values[: len(moving)], s.values[len(moving) :]
+            b, *rest = moving
+            ask_early(k, p, rest[: len(early)])
             for u in range(steps):
                 weights = [b.load(v * lanes, lanes) for v in range(p.vectors)]
                 if p.a_is_packed:
-                    scalars = [lefts[0].load(u * p.rows + i) for i in range(p.rows)]
+                    scalars = [rest[-1].load(u * p.rows + i) for i in range(p.rows)]
                 else:
                     scalars = [(start + s.i).load(u) for start in lefts]
                 sums = add(k, sums, scalars, weights)
                 b = b + a.b_step
-            s.next = [b, *([lefts[0] + steps * p.rows] if p.a_is_packed else []), *sums]
-        state = s.values
-    return state[-len(p.sums) :]
+            moved = [at + a.share for at in rest[: len(early)]] + [at + steps * p.rows for at in rest[len(early) :]]
+            s.next = [b, *moved, *sums]
+        moving, sums = s.values[: len(moving)], s.values[len(moving) :]
+    return sums
+
+
+def ask_early(k: Builder, p: Tile, early: list[Ptr]) -> None:
+    """Ask for the lines of the next panel of `b` that are this round's."""
+    for at in early:
+        for i in range(p.ahead):
+            prefetch(k, at + i * p.line)
 
 
 def store_whole(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, sums: list[Val]) -> None:
