@@ -49,6 +49,9 @@ class BlockMatmul(Op):
         floats = (numbers - zeros[..., None]) * scales[..., None]
         return np.matmul(x, floats.reshape(len(y), -1)[:, : x.shape[-1]].T)
 
+    def multiply_adds(self, x: Spec, y: Spec, *rest: Spec) -> int:
+        return x.size * y.shape[0]
+
     def work(self, target: Target, x: Spec, y: Spec, scales: Spec, zeros: Spec) -> Work:
         rows = x.size // max(x.shape[-1], 1)
 

@@ -113,6 +113,17 @@ def test_every_group_is_taken(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_the_work_of_bytes_is_that_of_floats(kind):
+    _, outputs = layers(kind)
+    physical = lowered(rewritten(integers(tuple(outputs))), target_named("host"), True)
+    floats, numbers = (
+        sum(node.op.multiply_adds(*(x.spec for x in node.operands)) for node in post_order(roots))
+        for roots in (outputs, physical)
+    )
+    assert numbers == floats > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_bytes_are_those_of_floats_but_for_single_quanta(kind):
     net = Net(kind, 1)
     x = cg.Var((1, 16, 30, 30), name="x")

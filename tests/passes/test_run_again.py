@@ -147,3 +147,11 @@ def test_the_work_of_a_product_is_its_multiplications_and_what_it_moves(shape):
     assert cost_of(product) == m * k * n + 8 * (m * k + k * n + m * n)
     conv = cg.conv2d(cg.Var((2, m, 9, 9)), cg.Var((n, m, 3, 3)))
     assert conv.op.multiply_adds(*(x.spec for x in conv.operands)) == 2 * n * 7 * 7 * m * 9
+
+
+def test_products_of_rounded_or_packed_numbers_are_as_much_work():
+    x = cg.Var((8, 64))
+    rounded = cg.compile(x @ np.ones((64, 32), "f4"), [x], precision="bf16").compiled.layout.steps
+    assert [node.op.multiply_adds(*(y.spec for y in node.operands)) for node in rounded] == [8 * 64 * 32]
+    packed = cg.block_matmul(x, np.ones((32, 2, 16), "u1"), np.ones((32, 2), "f4"))
+    assert packed.op.multiply_adds(*(y.spec for y in packed.operands)) == 8 * 64 * 32

@@ -39,6 +39,9 @@ class ByteMatmul(Op):
         sums = (x.astype("i8") - self.zeros[0]) @ (y.astype("i8") - self.zeros[1])
         return made_of(sums, np.full(1, self.scale, "f4"), self.result)
 
+    def multiply_adds(self, x: Spec, y: Spec) -> int:
+        return Matmul().multiply_adds(x, y)
+
     def work(self, target: Target, x: Spec, y: Spec) -> Work:
         m, (k, n), most = x.shape[-2], y.shape[-2:], 0
         for count in runs(x.shape[:-2]):

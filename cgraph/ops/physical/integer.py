@@ -124,6 +124,9 @@ class LanedIntegerConv(Op):
         found = made_of(sums + bias[:, None, None], scale[..., : shape.k, None, None], self.result, *rest)
         return self.form.laid(found)
 
+    def multiply_adds(self, *specs: Spec) -> int:
+        return self.form.n * self.shape.flops // 2
+
     def work(self, target: Target, *specs: Spec) -> Work:
         return Work(self.calls, 0, self.overwrites)
 
@@ -195,6 +198,9 @@ class IntegerMatmul(Op):
             raise ShapeError(f"{x} has {x.shape[-1]} columns, {y} has {y.shape[0]} rows")
         return Spec((*x.shape[:-1], y.shape[1]), np.dtype(self.result.dtype))
 
+    def multiply_adds(self, x: Spec, y: Spec, *rest: Spec) -> int:
+        return x.size * y.shape[1]
+
     def meaning(self, x, y, bias, scale):
         return made_of((x.astype("i8") - self.zero) @ y.astype("i8") + bias, scale, self.result)
 
@@ -225,6 +231,9 @@ class PackedIntegerMatmul(Op):
         y = unpacked_bytes(self.shape, panels)[:, :, 0, 0].T.astype("i8")
         bias = start[: self.shape.k] + self.zero * y.sum(0)
         return made_of((x.astype("i8") - self.zero) @ y + bias, scale[..., : self.shape.k], self.result)
+
+    def multiply_adds(self, x: Spec, *rest: Spec) -> int:
+        return x.size * self.shape.k
 
     def work(self, target: Target, x: Spec, *rest: Spec) -> Work:
         return Work(self.calls, self.rows.spec.nbytes)

@@ -51,13 +51,9 @@ class MatmulEpilogue(Op):
         return Work(partial(with_addend, target, self.activation), nbytes, strided=True, exact=exact)
 
 
-class PackedMatmul(Op):
+class PanelMatmul(Op):
     """``activation(x @ y + addend)`` with a constant `y` in panels.
 
-    Operands
-        x: floats ``[..., m, k]``
-        panels: `y` as `pack_b` makes it, perhaps in half precision
-        addend: of the result's shape
     Fields
         k, n, tile: sizes of `y`, and of its panels
         has_addend, activation: as for MatmulEpilogue
@@ -68,7 +64,6 @@ class PackedMatmul(Op):
     tile: GemmTile
     has_addend: bool = False
     activation: Activation = NONE
-    takes_halves = True
 
     @property
     def name(self) -> str:
@@ -77,12 +72,24 @@ class PackedMatmul(Op):
     def infer(self, x: Spec, panels: Spec, *addend: Spec) -> Spec:
         return Spec((*x.shape[:-1], self.n), x.dtype)
 
+    def multiply_adds(self, x: Spec, panels: Spec, *addend: Spec) -> int:
+        return x.size * self.n
+
+
+class PackedMatmul(PanelMatmul):
+    """``activation(x @ y + addend)`` in the precision of `x`.
+
+    Operands
+        x: floats ``[..., m, k]``
+        panels: `y` as `pack_b` makes it, perhaps in half precision
+        addend: of the result's shape
+    """
+
+    takes_halves = True
+
     def meaning(self, x, panels, *addend):
         y = unpacked(converted(panels, x.dtype), (self.k, self.n), partial(in_panels, tile=self.tile))
         return activated(sum(addend, np.matmul(x, y)), self.activation)
-
-    def multiply_adds(self, x: Spec, panels: Spec, *addend: Spec) -> int:
-        return x.size * self.n
 
     def work(self, target: Target, x: Spec, panels: Spec, *addend: Spec) -> Work:
         def calls(out: View, x: View, panels: View, *addend: View, workspace: View | None = None) -> list[Call]:

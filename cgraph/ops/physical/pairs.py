@@ -8,18 +8,15 @@ from functools import partial
 import numpy as np
 
 from cgraph.alignment import aligned
-from cgraph.ir.graph import Op
 from cgraph.ir.half import BFLOAT16, FLOAT32, converted
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.gemm_portions import in_panels
-from cgraph.kernels.calls.gemm_tile import GemmTile
 from cgraph.kernels.calls.pairs import HALF, pair_calls
 from cgraph.kernels.calls.unpack import unpacked
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous, rooms
 from cgraph.kernels.target import Target
-from cgraph.ops.physical.matmul import PackedMatmul, activated
+from cgraph.ops.physical.matmul import PackedMatmul, PanelMatmul, activated
 
 
 def paired(x: np.ndarray) -> np.ndarray:
@@ -43,35 +40,19 @@ def rounded(x: np.ndarray) -> np.ndarray:
     return converted(converted(x, BFLOAT16), FLOAT32)
 
 
-class PairedMatmul(Op):
+class PairedMatmul(PanelMatmul):
     """``activation(x @ y + addend)`` of operands rounded to bfloat16, with a constant `y` in panels.
 
     Operands
         x: float32 ``[..., m, k]``, which a workspace holds rounded
         panels: the pairs of `y` along k as `pack_b` makes panels of them
         addend: float32 of the result's shape
-    Fields
-        k, n, tile: sizes of `y`, and of its panels
-        has_addend, activation: as for MatmulEpilogue
     """
-
-    k: int
-    n: int
-    tile: GemmTile
-    has_addend: bool = False
-    activation: Activation = NONE
-
-    @property
-    def name(self) -> str:
-        return "matmul"
 
     @property
     def depth(self) -> int:
         """Pairs along k."""
         return -(-self.k // 2)
-
-    def infer(self, x: Spec, panels: Spec, *addend: Spec) -> Spec:
-        return Spec((*x.shape[:-1], self.n), x.dtype)
 
     def meaning(self, x, panels, *addend):
         pairs = unpacked(panels, (self.depth, self.n), partial(in_panels, tile=self.tile))

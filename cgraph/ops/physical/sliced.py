@@ -49,6 +49,9 @@ class SlicedConv(Op):
         filters, beside = self.split(rest)
         return self.conv.meaning(x, np.concatenate(filters, panel_axis(self.conv)), *beside)
 
+    def multiply_adds(self, *specs: Spec) -> int:
+        return self.conv.multiply_adds(*specs)
+
     def work(self, target: Target, *specs: Spec) -> Work:
         nbytes = max((part.nbytes for part in self.transformed), default=0)
         return Work(self.calls, nbytes, tuple(i + len(self.panels) - 1 for i in self.conv.overwrites))
@@ -126,6 +129,9 @@ class SlicedMatmul(Op):
     def split(self, rest: tuple) -> tuple[tuple, tuple]:
         """The panels, and the addend."""
         return rest[: len(self.columns)], rest[len(self.columns) :]
+
+    def multiply_adds(self, x: Spec, *rest: Spec) -> int:
+        return self.matmul.multiply_adds(x, *rest)
 
     def work(self, target: Target, x: Spec, *rest: Spec) -> Work:
         panels, addend = self.split(rest)
