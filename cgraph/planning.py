@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from cgraph.bars import between
 from cgraph.budget import Limits, Planner, fitted
 from cgraph.errors import BudgetError, GraphError, bytes_text
 from cgraph.ir.graph import Node, apply
@@ -25,6 +26,7 @@ from cgraph.memory.replay import check_replay
 from cgraph.memory.smallest import Choice, candidates, smallest
 from cgraph.memory.steps import steps_of
 from cgraph.memory.strategies import STRATEGIES
+from cgraph.memory.strategies.exact import exact
 from cgraph.memory.usage import Usage, usage_of
 from cgraph.ops.leaf import Var
 from cgraph.ops.loop import Body
@@ -264,7 +266,13 @@ def strategy_named(memory: str | Strategy) -> Strategy:
         return auto
     if memory not in STRATEGIES:
         raise GraphError(f"there is no memory strategy {memory!r}; there are auto, {', '.join(STRATEGIES)}")
-    return STRATEGIES[memory]
+    return exact_watched if memory == "exact" else STRATEGIES[memory]
+
+
+def exact_watched(problem: Problem, capacity: int | None = None) -> Plan:
+    """`exact`, which may take a minute: on a terminal with a line of what is known."""
+    with between("exact search") as tell:
+        return exact(problem, capacity=capacity, tell=tell)
 
 
 def detached(source: Node, views: Mapping[Node, Any]) -> Node:

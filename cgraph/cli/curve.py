@@ -14,7 +14,7 @@ from cgraph.memory.regions import CALL_NS
 from cgraph.memory.smallest import Candidate, Choice
 from cgraph.ops.physical.stream import Stream
 from cgraph.planning import strategy_named
-from cgraph.quantiser.bars import Bars, told
+from cgraph.bars import Bars, told
 from cgraph.record import Record
 from cgraph.view.curve import Point
 

@@ -17,15 +17,13 @@ from cgraph.cli.precisions import precision_lines
 from cgraph.cli.stream import add_stream, stream_options
 from cgraph.engine.cpu.ring import stays_in_memory
 from cgraph.errors import BudgetError, FormatError, bytes_text
-from cgraph.memory.auto import auto
 from cgraph.memory.bounds import block_lower_bound, lower_bound
 from cgraph.memory.check import check_plan
 from cgraph.memory.files import plan_text, read_problem, write_plan
 from cgraph.memory.problem import Plan, Problem, Strategy
 from cgraph.memory.strategies import OFFSET_STRATEGIES, STRATEGIES
-from cgraph.memory.strategies.exact import exact
-from cgraph.planning import budget_text
-from cgraph.quantiser.bars import Bars, told
+from cgraph.planning import budget_text, exact_watched, strategy_named
+from cgraph.bars import Bars, told
 from cgraph.view.blocks import plan_svg
 from cgraph.view.curve import curve_svg
 from cgraph.view.figures import Figures
@@ -33,7 +31,7 @@ from cgraph.view.report import report, timed_report
 from cgraph.view.report_text import weights_lines
 
 READERS: dict[str, Callable[[Path], Problem]] = {".csv": read_problem}  # by file ending
-CHOICES: dict[str, Strategy] = {"auto": auto, **STRATEGIES}
+CHOICES = ("auto", *STRATEGIES)
 WITHIN = (*(name for name in OFFSET_STRATEGIES if name != "exact"), "exact")
 """What is tried within a budget: nothing finds a plan that the exact search, which comes last, does not."""
 QUICK = 1.0  # seconds
@@ -167,7 +165,7 @@ def plans_of(problem: Problem, names: Sequence[str], budget: int | None) -> dict
     """
     found: dict[str, tuple[Plan, float]] = {}
     for name in told("strategies", names, Bars()):
-        strategy = CHOICES[name] if budget is None or name != "exact" else partial(exact, capacity=budget)
+        strategy = strategy_named(name) if budget is None or name != "exact" else partial(exact_watched, capacity=budget)
         try:
             found[name] = _timed(strategy, problem)
         except BudgetError:

@@ -1,6 +1,6 @@
 """Float networks made into networks of bytes: see docs/quantised.md."""
 
-from cgraph.quantiser.bars import Bars
+from cgraph.bars import Bars
 from cgraph.quantiser.quantise import Choices, Quantised, quantise
 from cgraph.quantiser.report import Likeness, Report, Sensitivity
 

@@ -13,7 +13,7 @@ from cgraph.ops.reduce import max as most
 from cgraph.ops.reduce import min as least
 from cgraph.ops.shape import reshape
 from cgraph.ops.take import scatter_add
-from cgraph.quantiser.bars import Tell, told
+from cgraph.bars import Tell, told
 from cgraph.quantiser.network import Network
 from cgraph.quantiser.ranges import BINS, METHODS, Range
 

@@ -11,7 +11,7 @@ from cgraph.ops.conv import Conv2d
 from cgraph.ops.leaf import Var
 from cgraph.ops.quantise import dequantize, quantize
 from cgraph.ops.reduce import mean
-from cgraph.quantiser.bars import Tell, told
+from cgraph.bars import Tell, told
 from cgraph.quantiser.layers import Layer
 from cgraph.quantiser.network import Network
 from cgraph.quantiser.observe import Samples

@@ -141,7 +141,8 @@ def test_wrong_arguments_are_refused(arguments, capsys):
 
 def test_a_planning_file_is_searched_until_a_plan_fits_and_no_further(records, capsys, monkeypatch):
     asked = []
-    monkeypatch.setattr("cgraph.cli.plan_file.exact", lambda problem, capacity: asked.append(capacity) or one(problem))
+    watched = "cgraph.cli.plan_file.exact_watched"
+    monkeypatch.setattr(watched, lambda problem, capacity: asked.append(capacity) or one(problem))
     assert main(["plan", str(records), "--budget", "8KiB"]) == 0
     assert not asked and "exact" not in capsys.readouterr().out
     assert main(["plan", str(records), "--budget", "8000"]) == 1

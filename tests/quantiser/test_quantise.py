@@ -1,7 +1,5 @@
 """Quantised networks: on bytes throughout, near the floats, what their ops mean; layers that stay float; refusals."""
 
-import io
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from cgraph.errors import GraphError, InputError, UnassignedError
 from cgraph.ir.traverse import post_order
 from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul
 from cgraph.passes.integers import integers
-from cgraph.quantiser import Bars, quantise
+from cgraph.quantiser import quantise
 from cgraph.quantiser.network import network_of, prepared
 from cgraph.quantiser.observe import limits
 from tests.quantiser.nets import SHAPE, Net, every_group, pictures
@@ -172,25 +170,3 @@ def test_a_var_without_a_value_is_named():
     x, w = cg.Var((2, 4), name="x"), cg.Var((4, 4), name="weights")
     with pytest.raises(UnassignedError, match="weights"):
         quantise(x @ w, x, [np.ones((2, 4), "float32")])
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_a_stage_has_a_line_once_it_takes_longer_than_a_second():
-    now, shown = [0.0], Terminal()
-    bars = Bars(shown, lambda: now[0])
-    for i in range(11):
-        now[0] = 0.3 * i
-        bars("ranges", i, 10)
-    lines = [line.strip() for line in shown.getvalue().split("\r") if line.strip()]
-    assert lines[0] == "ranges 4/10  2 s left" and len(lines) == 6
-    assert shown.getvalue().endswith("\r")
-    quiet = io.StringIO()
-    bars = Bars(quiet, lambda: now[0])
-    for i in range(11):
-        now[0] += 0.01
-        bars("ranges", i, 10)
-    assert quiet.getvalue() == ""

@@ -1,5 +1,6 @@
 """Drive the compiled search: orders in turn with node limits that grow, in chunks that can be interrupted."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -19,10 +20,11 @@ GROWTH = 1.3  # of the nodes per order; 2 would spend most of the time on the la
 
 @dataclass
 class Effort:
-    """How much a search may do, and what it has done; changes as it goes."""
+    """How much a search may do, and what it has done; changes as it goes. `tell` is called some times a second."""
 
     seconds: float | None
     nodes: int | None
+    tell: Callable[[], None] | None = None
     used: int = 0  # nodes
     begun: float = field(default_factory=monotonic)
 
@@ -73,6 +75,8 @@ def try_order(
         result = kernel.advance(instance, state, capacity, order.method, done + effort.chunk(limit - done, instance))
         nodes = int(state.counters[kernel.NODES])
         effort.used += nodes - done
+        if effort.tell is not None:
+            effort.tell()
         done = nodes
         if result == FULL:
             state = with_longer_trail(state)

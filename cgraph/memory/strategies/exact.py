@@ -8,6 +8,8 @@ Source: Moffitt 2023, "MiniMalloc", ASPLOS 2023, for the frame of the search; th
 Time: exponential at worst; a millisecond or two for the networks in use, where hardly a choice is ever undone.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from cgraph.errors import BudgetError, bytes_text
@@ -24,6 +26,7 @@ def exact(
     nodes: int | None = None,
     capacity: int | None = None,
     start: Plan | None = None,
+    tell: Callable[[int, int], None] | None = None,
 ) -> Plan:
     """The smallest plan found within `seconds` and `nodes`; `proved` when no plan is smaller.
 
@@ -36,6 +39,7 @@ def exact(
         capacity: bytes; look no further than a plan of at most so many. If the limits are reached first, the plan
             returned is larger, and not proved
         start: a sound plan to improve on; otherwise greedy ones are made
+        tell: called some times a second with what is known: no plan has fewer bytes, and there is one with so many
     Raises
         BudgetError: no plan fits in `capacity`
     """
@@ -46,7 +50,7 @@ def exact(
     instance = instance_of(problem, kept, unit)
     best = greedy(instance) if start is None else pushed_down(instance, np.array(start.offsets, np.int64)[kept])
     search = Bracket(instance, best)
-    effort = Effort(seconds, nodes)
+    effort = Effort(seconds, nodes, None if tell is None else lambda: tell(search.lower * unit, search.upper * unit))
     if capacity is None:
         search.minimise(effort)
     else:

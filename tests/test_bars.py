@@ -1,0 +1,84 @@
+"""How far something is that takes longer than a second, where somebody looks and where nobody does."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+
+from cgraph import bars
+from cgraph.bars import CLEAR, Bars, between
+from cgraph.cli import main
+from cgraph.memory.strategies.exact import exact
+from cgraph.planning import strategy_named
+from tests.support.problems import random_problem
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+    @property
+    def lines(self):
+        return [line for line in self.getvalue().split(CLEAR) if line]
+
+
+def test_a_stage_has_a_line_once_it_takes_longer_than_a_second():
+    now, shown = [0.0], Terminal()
+    found = Bars(shown, lambda: now[0])
+    for i in range(11):
+        now[0] = 0.3 * i
+        found("ranges", i, 10)
+    assert shown.lines[0] == "ranges 4/10  2 s left" and len(shown.lines) == 6
+    assert shown.getvalue().endswith(CLEAR)
+    quiet = io.StringIO()
+    found = Bars(quiet, lambda: now[0])
+    for i in range(11):
+        now[0] += 0.01
+        found("ranges", i, 10)
+    assert quiet.getvalue() == ""
+
+
+def test_a_search_says_what_is_known_on_a_terminal_alone_and_leaves_no_line():
+    for stream in (Terminal(), io.StringIO()):
+        now = [0.0]
+        with pytest.raises(KeyboardInterrupt), between("search", stream, lambda: now[0]) as tell:
+            for upper in (4096, 3072, 2048):
+                now[0] += 0.9
+                tell(1024, upper)
+            raise KeyboardInterrupt
+        said = ["search: at least 1 KiB, found 3 KiB  2 s", "search: at least 1 KiB, found 2 KiB  3 s"]
+        assert stream.getvalue() == ("".join(CLEAR + x for x in said) + CLEAR if stream.isatty() else "")
+
+
+def test_nothing_is_written_where_there_is_no_stream(monkeypatch):
+    """Programs without a console have none."""
+    monkeypatch.setattr(sys, "stderr", None)
+    monkeypatch.setattr(bars, "QUICK", -1.0)
+    monkeypatch.setattr(bars, "LONG_PAUSE", -1.0)
+    Bars()("stage", 1, 2)
+    with between("search") as tell:
+        tell(1, 2)
+
+
+def test_the_exact_search_tells_what_narrows_and_plans_the_same():
+    problem, told = random_problem(seed=23, count=120), []
+    plan = exact(problem, seconds=None, nodes=100_000, tell=lambda *known: told.append(known))
+    assert told and plan == exact(problem, seconds=None, nodes=100_000)
+    lower, upper = np.array(told).T
+    assert (np.diff(lower) >= 0).all() and (np.diff(upper) <= 0).all()
+    assert (lower <= upper).all() and plan.nbytes <= upper[-1]
+
+
+def test_an_exact_search_of_a_command_or_of_compile_has_a_line(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(bars, "QUICK", -1.0)
+    monkeypatch.setattr(bars, "PAUSE", -1.0)
+    problem, shown = random_problem(seed=23, count=120), Terminal()
+    rows = (f"{i},{x.interval.first},{x.interval.last},{x.nbytes}" for i, x in enumerate(problem.operands))
+    path = tmp_path / "records.csv"
+    path.write_text("id,first_op,last_op,size_bytes\n" + "\n".join(rows) + "\n")
+    monkeypatch.setattr(sys, "stderr", shown)
+    assert main(["plan", str(path), "--strategy", "exact"]) == 0
+    assert shown.lines[0].startswith("exact search: at least ") and shown.getvalue().endswith(CLEAR)
+    before = len(shown.lines)
+    assert strategy_named("exact")(problem).strategy == "exact" and len(shown.lines) > before
