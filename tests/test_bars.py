@@ -39,16 +39,16 @@ def test_a_stage_has_a_line_once_it_takes_longer_than_a_second():
     assert quiet.getvalue() == ""
 
 
-def test_a_search_says_what_is_known_on_a_terminal_alone_and_leaves_no_line():
-    for stream in (Terminal(), io.StringIO()):
-        now = [0.0]
-        with pytest.raises(KeyboardInterrupt), between("search", stream, lambda: now[0]) as tell:
-            for upper in (4096, 3072, 2048):
-                now[0] += 0.9
-                tell(1024, upper)
-            raise KeyboardInterrupt
-        said = ["search: at least 1 KiB, found 3 KiB  2 s", "search: at least 1 KiB, found 2 KiB  3 s"]
-        assert stream.getvalue() == ("".join(CLEAR + x for x in said) + CLEAR if stream.isatty() else "")
+@pytest.mark.parametrize("stream", [Terminal(), io.StringIO()])
+def test_a_search_says_what_is_known_on_a_terminal_alone_and_leaves_no_line(stream):
+    now = [0.0]
+    with pytest.raises(KeyboardInterrupt), between("search", stream, lambda: now[0]) as tell:
+        for upper in (4096, 3072, 2048):
+            now[0] += 0.9
+            tell(1024, upper)
+        raise KeyboardInterrupt
+    said = ["search: at least 1 KiB, found 3 KiB  2 s", "search: at least 1 KiB, found 2 KiB  3 s"]
+    assert stream.getvalue() == ("".join(CLEAR + x for x in said) + CLEAR if stream.isatty() else "")
 
 
 def test_nothing_is_written_where_there_is_no_stream(monkeypatch):

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.bars import Bars, told
 from cgraph.budget import Limits, Planner, fitted, search_of
 from cgraph.cli.model import Model
 from cgraph.engine.cpu.engine import CpuEngine
@@ -14,7 +15,6 @@ from cgraph.memory.regions import CALL_NS
 from cgraph.memory.smallest import Candidate, Choice
 from cgraph.ops.physical.stream import Stream
 from cgraph.planning import strategy_named
-from cgraph.bars import Bars, told
 from cgraph.record import Record
 from cgraph.view.curve import Point
 

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
+from cgraph.bars import Bars, told
 from cgraph.cli.arguments import byte_count
 from cgraph.cli.bench import random_inputs
 from cgraph.cli.curve import curve_lines, curve_of, regions_of
@@ -23,7 +24,6 @@ from cgraph.memory.files import plan_text, read_problem, write_plan
 from cgraph.memory.problem import Plan, Problem, Strategy
 from cgraph.memory.strategies import OFFSET_STRATEGIES, STRATEGIES
 from cgraph.planning import budget_text, exact_watched, strategy_named
-from cgraph.bars import Bars, told
 from cgraph.view.blocks import plan_svg
 from cgraph.view.curve import curve_svg
 from cgraph.view.figures import Figures
@@ -165,7 +165,8 @@ def plans_of(problem: Problem, names: Sequence[str], budget: int | None) -> dict
     """
     found: dict[str, tuple[Plan, float]] = {}
     for name in told("strategies", names, Bars()):
-        strategy = strategy_named(name) if budget is None or name != "exact" else partial(exact_watched, capacity=budget)
+        within = budget is not None and name == "exact"
+        strategy = partial(exact_watched, capacity=budget) if within else strategy_named(name)
         try:
             found[name] = _timed(strategy, problem)
         except BudgetError:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cgraph.bars import Tell, told
 from cgraph.errors import InputError
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
@@ -13,7 +14,6 @@ from cgraph.ops.reduce import max as most
 from cgraph.ops.reduce import min as least
 from cgraph.ops.shape import reshape
 from cgraph.ops.take import scatter_add
-from cgraph.bars import Tell, told
 from cgraph.quantiser.network import Network
 from cgraph.quantiser.ranges import BINS, METHODS, Range
 

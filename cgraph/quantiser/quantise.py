@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.bars import Tell, silent, told
 from cgraph.cell import fitting_array
 from cgraph.errors import GraphError, InputError
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Var
 from cgraph.passes.quantised import EIGHT_BITS
-from cgraph.bars import Tell, silent, told
 from cgraph.quantiser.layers import Layer
 from cgraph.quantiser.network import network_of, prepared
 from cgraph.quantiser.observe import Samples, ranges_of

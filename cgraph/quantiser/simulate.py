@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from cgraph.bars import Tell, told
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ops.compare import where
@@ -11,7 +12,6 @@ from cgraph.ops.conv import Conv2d
 from cgraph.ops.leaf import Var
 from cgraph.ops.quantise import dequantize, quantize
 from cgraph.ops.reduce import mean
-from cgraph.bars import Tell, told
 from cgraph.quantiser.layers import Layer
 from cgraph.quantiser.network import Network
 from cgraph.quantiser.observe import Samples
