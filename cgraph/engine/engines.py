@@ -4,6 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from cgraph.engine.cpu.cores import check_threads
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.engine import Engine
 from cgraph.engine.reference import ReferenceEngine
@@ -28,6 +29,5 @@ def engine_named(engine: str | Engine, threads: int) -> Engine:
         return engine
     if engine not in ENGINES:
         raise GraphError(f"there is no engine {engine!r}; there are {', '.join(ENGINES)}")
-    if threads < 0:
-        raise GraphError(f"threads is {threads}; 0 is all the cores this process may use")
+    check_threads(threads)
     return ENGINES[engine](threads)

@@ -3,6 +3,7 @@
 The emitters read nothing else of the machine, so AVX-512, AVX2 and a portable width come from one source.
 """
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -81,9 +82,17 @@ AVX2 = Target("avx2", "haswell", _AVX2, 8, 16, True, "pairs")
 AVX512 = Target("avx512", "x86-64-v4", "-prefer-256-bit", 16, 32, True, "pairs")
 
 
+KINDS = (PORTABLE, AVX2, AVX512)  # a processor that runs one runs those before it
+
+
 def general(target: Target) -> Target:
     """The target that every processor of its kind runs, not this one alone: what is saved."""
-    return next((x for x in (AVX512, AVX2, PORTABLE) if x.name == target.name), target)
+    return next((x for x in KINDS if x.name == target.name), target)
+
+
+def narrowest(names: Iterable[str]) -> str:
+    """Of targets of processors by name the one that all these processors run."""
+    return min(names, key=[x.name for x in KINDS].index)
 
 
 @cache

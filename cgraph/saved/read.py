@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.cell import Value, aligned_empty
-from cgraph.engine.cpu.cores import cores
+from cgraph.engine.cpu.cores import check_threads, cores
 from cgraph.engine.cpu.program import CpuProgram
 from cgraph.engine.cpu.threads import WORDS, interpreter, offer_native
 from cgraph.errors import CgraphError, FormatError, InputError
@@ -41,9 +41,11 @@ def load(
         verify: sum the constants too, which takes a second for some gigabytes; all else is always summed
         in_memory: copy the constants, which else are mapped: a mapped file that somebody cuts off kills the process
     Raises
+        GraphError: fewer than no threads
         FormatError: it is damaged, not the user's alone, or of another version, system or processor and has no graph
             beside it; with one, that is compiled
     """
+    check_threads(threads)
     opened = Folder(folder, trust)
     try:
         return loaded(opened, threads, verify, in_memory)

@@ -9,6 +9,8 @@ from cgraph import Record, Runner, SavedFunction, __version__
 from cgraph.dist.folders import Shipped
 from cgraph.dist.limits import Limits
 from cgraph.dist.sockets import Address
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.record import replace
 from nn.layer import Layer
 from nn.loader import Loader
 from nn.losses import Loss
@@ -65,7 +67,10 @@ class Made(Record, eq=False):
         trained = None if self.trained is None else {path: known[path] for path in self.trained}
         samples = [np.broadcast_to(np.zeros((), dtype), shape) for shape, dtype in self.specs]
         given: dict[str, Any] = {"targets": self.targets, "trained": trained, "metrics": self.metrics}
-        options = {"threads": threads, **self.options}
+        engine = self.options["engine"]
+        if isinstance(engine, CpuEngine) and not engine.threads:
+            engine = replace(engine, threads=threads)
+        options = {"threads": threads, **self.options, "engine": engine}
         found = halves(model, self.loss, self.optimiser, samples, self.shards, **given, **options)
         return found.gradient, found.update
 

@@ -14,6 +14,7 @@ from cgraph.dist.folders import shipped
 from cgraph.dist.limits import Limits
 from cgraph.dist.sockets import TOKEN_BYTES
 from cgraph.dist.tree import check_shards
+from cgraph.engine.cpu.engine import CpuEngine
 from nn.checkpoint import Checkpoint
 from nn.history import History
 from nn.layer import Layer, Parameter
@@ -68,7 +69,9 @@ def data_parallel(
         shards: of a batch, a power of two. Batch norms see a shard, not the batch; their running statistics are
             averaged. Dropout and ``change`` draw other numbers than with another number of shards
         limits: how long members wait for one another
-        options: for ``cgraph.compile``; workers use their own number of threads unless told
+        options: for ``cgraph.compile``; workers use their own number of threads unless told. Without an ``engine`` it
+            is the CPU's, for the widest target that runs here and on all workers that are there; who comes later
+            and does not run it takes no part. The bits depend on it, as they do in `nn.train`
         others: as for `nn.train`
     Returns
         losses and rates of all steps; the model has the weights
@@ -86,6 +89,8 @@ def data_parallel(
         raise InputError(f"the last batch of an epoch has {loader.rest} samples; a batch that is partial is not cut")
     measured, optimiser, limits = metrics_of(metrics), Optimiser.of(optimiser), limits or Limits()
     sample = loader.shard_at(0, 0, shards)
+    if "engine" not in options:
+        options["engine"] = common_engine(client, limits, options.get("threads", 0))
     given = {"targets": targets, "trained": trained, "metrics": measured, **options}
     both = halves(network, loss, optimiser, sample, shards, **given)
     check_classes(loss, both.predicted, loader.arrays[-1])
@@ -106,6 +111,11 @@ def data_parallel(
     at = len(run.losses) if isinstance(model, Layer) else -1
     job = Job(os.urandom(TOKEN_BYTES), source, at, data, seed, shards, limits)
     return run.over(client, job, both, progress)
+
+
+def common_engine(client: Any, limits: Limits, threads: int) -> CpuEngine:
+    """The CPU's, with the widest code that runs here and on all workers."""
+    return CpuEngine(import_module("nn.parallel.targets").least_target(client, limits.gather), threads)
 
 
 class ParallelRun(Run):

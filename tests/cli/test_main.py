@@ -9,7 +9,9 @@ import sys
 import numpy as np
 import pytest
 
+from cgraph import load
 from cgraph.cli import main
+from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import GraphError
 from cgraph.function import compile
 from cgraph.ops.leaf import Var
@@ -68,9 +70,14 @@ def test_arguments_that_are_no_values_are_refused(argument, capsys):
     assert stopped.value.code == 2
 
 
-def test_a_negative_number_of_threads_is_refused():
+def test_a_negative_number_of_threads_is_refused(tmp_path):
     with pytest.raises(GraphError, match="threads is -1"):
         compile(Var((2,)) + 1.0, threads=-1)
+    with pytest.raises(GraphError, match="threads is -2"):
+        CpuEngine(threads=-2)
+    compile(Var((2,)) + 1.0).save(tmp_path / "saved")
+    with pytest.raises(GraphError, match="threads is -3"):
+        load(tmp_path / "saved", threads=-3)
 
 
 def test_an_interrupt_is_one_line_and_status_130(capsys):

@@ -58,10 +58,10 @@ def trained(client: Client, model: nn.Layer, data=None, *, shards: int = 8, **op
 
 
 def alone(
-    model: nn.Layer, data: nn.Loader, steps: int, shards: int, seed: int = 0, loss=nn.losses.cross_entropy
+    model: nn.Layer, data: nn.Loader, steps: int, shards: int, seed: int = 0, loss=nn.losses.cross_entropy, **options
 ) -> list:
     """The same training by hand: every shard here, added by the tree. Losses."""
-    both = halves(model, loss, optimiser(), data.shard_at(0, 0, shards), shards)
+    both = halves(model, loss, optimiser(), data.shard_at(0, 0, shards), shards, **options)
     losses = []
     for step in range(steps):
         parts = []

@@ -10,11 +10,13 @@ import pytest
 
 pytest.importorskip("distributed", reason="distributed is not installed")
 
-from distributed import Security
+from distributed import Security, get_worker
 
 import cgraph as cg
 import nn
+from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import DTypeError, FormatError, InputError, MemberError, PositionError
+from nn.parallel import targets
 from nn.parallel.halves import halves
 from nn.parallel.member import NAME
 from tests.dist.clusters import alone, cluster, digest, loader, network, optimiser, trained
@@ -50,6 +52,32 @@ def test_any_number_of_members_has_the_same_bits(workers, known):
         model = network()
         assert trained(client, model, epochs=3).loss.tolist() == np.float32(known[0]).tolist()
         assert digest(model) == known[1]
+
+
+def test_code_is_for_the_least_of_the_workers(three, monkeypatch):
+    """One of three says that it runs less than the others; a factory makes the same as what travels as a folder."""
+    narrow, own = min(three.scheduler_info(n_workers=-1)["workers"]), targets.own_kind()
+
+    def said():
+        try:
+            is_narrow = get_worker().address == narrow
+        except ValueError:  # the client
+            is_narrow = False
+        return own[0], "portable" if is_narrow else own[1]
+
+    monkeypatch.setattr(targets, "own_kind", said)
+    model, by_hand = network(), network()
+    want = alone(by_hand, loader(), STEPS, 8, engine=CpuEngine("portable"))
+    assert trained(three, model, epochs=3).loss.tolist() == np.float32(want).tolist()
+    assert digest(model) == digest(by_hand)
+    assert trained(three, network, loader, epochs=3).loss.tolist() == np.float32(want).tolist()
+
+
+def test_who_is_of_another_architecture_or_does_not_answer_does_not_count(three):
+    assert targets.least_of(("x86_64", "avx512"), [("x86_64", "avx2"), ("aarch64", "portable")]) == "avx2"
+    assert targets.least_of(("x86_64", "avx2"), [("x86_64", "avx512")]) == "avx2"
+    assert targets.kinds_of(three, 60.0) == [targets.own_kind()] * 3
+    assert targets.kinds_of(three, 0.0) == []
 
 
 def test_one_shard_without_dropout_is_nn_train(three):
@@ -142,7 +170,11 @@ def test_frozen_parameters_stay(three):
         ({"shards": 6}, InputError, "power of two"),
         ({"shards": 64}, InputError, "32 samples cannot be cut into 64"),
         ({"data": loader(32, 100, partial=True)}, InputError, "4 samples"),
-        ({"loss": lambda x, y: cg.astype(nn.losses.cross_entropy(x, y), "float64")}, DTypeError, "takes float32"),
+        (
+            {"loss": lambda x, y: cg.astype(nn.losses.cross_entropy(x, y), "float64"), "engine": "cpu"},
+            DTypeError,
+            "takes float32",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_before_anybody_is_asked(options, error, text):
@@ -154,7 +186,7 @@ def test_a_class_without_a_score_is_refused():
     data = loader()
     data.arrays[1][70] = 3
     with pytest.raises(PositionError, match="class 3 is wanted"):
-        trained(None, network(), data)
+        trained(None, network(), data, engine="cpu")
 
 
 def test_an_error_of_the_users_is_raised_here_and_the_workers_are_free(three, known):

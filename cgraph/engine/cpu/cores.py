@@ -4,9 +4,17 @@ import os
 from collections.abc import Iterator
 from functools import cache
 
+from cgraph.errors import GraphError
+
 MOUNT = "/sys/fs/cgroup"
 GROUPS = "/proc/self/cgroup"
 Path = str | os.PathLike[str]  # pathlib takes longer to load than all of this
+
+
+def check_threads(threads: int) -> None:
+    """GraphError for fewer than none."""
+    if threads < 0:
+        raise GraphError(f"threads is {threads}; 0 is all the cores this process may use")
 
 
 @cache

@@ -10,12 +10,12 @@ import numpy as np
 
 from cgraph.alignment import ALIGNMENT
 from cgraph.engine.cpu.code import Code
+from cgraph.engine.cpu.cores import check_threads, cores
 from cgraph.engine.cpu.make_code import code_of, update_calls
 from cgraph.engine.cpu.memory import memory_nbytes
 from cgraph.engine.cpu.program import CpuProgram
 from cgraph.engine.cpu.ring import ring_of
 from cgraph.engine.cpu.split import streamed
-from cgraph.engine.cpu.threads import cores
 from cgraph.errors import MemoryWarning, bytes_text
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
@@ -49,6 +49,9 @@ class CpuEngine(Record):
     name = "cpu"
     feeds_rows = True
     alignment = ALIGNMENT
+
+    def __post_init__(self) -> None:
+        check_threads(self.threads)
 
     def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
         """All passes, then the layouts that this target's kernels are fastest on."""
