@@ -105,6 +105,10 @@ class Op(Record):
         """Multiplications with additions of a sum of products; 0 of an op that takes its time over elements alone."""
         return 0
 
+    def reads(self, operands: "tuple[Node, ...]") -> "tuple[Node, ...]":
+        """Those of its operands that a step reads; the others only have to run before."""
+        return operands
+
     def reason(self, node: "Node") -> Any:
         """What decides whether a run fails here: of nodes that are alike in it all fail, or none."""
         return node

@@ -17,7 +17,8 @@ def tables_of(compiled: Any, variables: Sequence[Any]) -> Tables:
     edges = sorted({x for a, v in zip(low, values) for x in (a, a + v.nbytes)})
     at = {x: i for i, x in enumerate(edges)}
     made = producers_of(layout.views, value_of)
-    reads = [dict.fromkeys(i for i in (made[x] for x in node.operands) if i >= 0) for node in layout.steps]
+    read = [node.op.reads(node.operands) for node in layout.steps]
+    reads = [dict.fromkeys(i for i in (made[x] for x in operands) if i >= 0) for operands in read]
     parts: list[list[int]] = [[] for _ in values]
     for i, whole in enumerate(usage.inside):
         if whole >= 0:

@@ -193,7 +193,7 @@ def layout_of(
     step_of = {node: t for t, node in enumerate(steps)}
     last = list(range(len(steps)))
     for t, node in enumerate(steps):
-        for x in node.operands:
+        for x in node.op.reads(node.operands):
             read = step_of.get(owners[x])
             if read is not None:
                 last[read] = t

@@ -97,7 +97,7 @@ class _Replay:
 
     def run(self, t: int, node: Node, alone: bool) -> None:
         """Step t: look at what it reads, then write. With `alone`, nobody may have written its bytes before."""
-        for x in dict.fromkeys(node.operands):
+        for x in dict.fromkeys(node.op.reads(node.operands)):
             self.require(x, node)
         low, high = self.segments[node]
         if alone and (self.writer[low:high] != NOBODY).any():

@@ -40,7 +40,7 @@ class Forward:
         self.layout = layout
         self.values = layout.values[: len(layout.steps)]
         self.producer = producers_of(layout.views, layout.value_of)
-        self.reads = [[self.producer[x] for x in n.operands if self.producer[x] >= 0] for n in layout.steps]
+        self.reads = [[self.producer[x] for x in n.op.reads(n.operands) if self.producer[x] >= 0] for n in layout.steps]
 
     @cached_property
     def turn(self) -> int:

@@ -115,3 +115,15 @@ def test_a_frozen_value_stays_when_its_var_changes():
     w.assign(w.value + 1)
     np.testing.assert_array_equal(frozen(np.ones(8)), old)
     np.testing.assert_array_equal(w.value, old * 2 + 1)
+
+
+def test_what_only_has_to_run_before_an_update_does_not_wait_for_it():
+    n = 256
+    w, x, y = var(40, 1, n), var(41, n, 1), var(42, n, n)
+    old = w.value
+    small = cg.max(cg.sin(x @ w), axis=0, keepdims=True)  # reads w, makes n * n numbers of it, and is done
+    change = cg.max(cg.tanh(y @ y), axis=0, keepdims=True)
+    function = cg.compile(small, updates={w: w - change}, order="depth_first")
+    assert in_place(function) == [True] and function.nbytes < 2.5 * y.spec.nbytes  # y @ y and its workspace
+    np.testing.assert_allclose(function(), np.sin(x.value @ old).max(0, keepdims=True))
+    np.testing.assert_allclose(w.value, old - np.tanh(y.value @ y.value).max(0, keepdims=True))

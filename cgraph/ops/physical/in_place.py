@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cgraph.ir.graph import Op
+from cgraph.ir.graph import Node, Op
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.kernel import Call, View
@@ -36,6 +36,9 @@ class InPlace(Op):
 
     def meaning(self, *xs: Any) -> Any:
         return self.op.meaning(*xs[: self.count])
+
+    def reads(self, operands: tuple[Node, ...]) -> tuple[Node, ...]:
+        return operands[: self.count]
 
     def alias(self, *xs: Any) -> Any:
         return xs[self.target]
