@@ -1,12 +1,14 @@
 """Generator: a decoder goes on with sequences, one Function a token, its keys and values in place."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 import cgraph as cg
 from cgraph import Function, InputError, Node, Record, Var
+from cgraph.turns import Turns
 from nn.cache import Cache
 from nn.compile import freeze
 from nn.mode import Mode
@@ -14,6 +16,7 @@ from nn.models.decoder import Decoder
 from nn.progress import progress_bar
 
 CHUNK = 32  # tokens of a prompt that are read at once
+COLDEST = 2.0**-20  # a temperature below which nothing but the best is drawn: scores divided by it stay finite
 LEAST = 2.0**-25  # a uniform number below the smallest that is drawn: the logarithm of none is taken of 0
 
 
@@ -21,7 +24,7 @@ class Choice(Record):
     """How the next token is chosen of its scores.
 
     Fields
-        temperature: scores are divided by it; 0 takes the best one
+        temperature: scores are divided by it; 0, or nearly so, takes the best one
         top_k: the best so many alone, and those as good as the last of them; 0 for all
         top_p: the best ones alone until their probabilities add up to so much
     """
@@ -31,17 +34,18 @@ class Choice(Record):
     top_p: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.temperature < 0 or self.top_k < 0 or not 0 < self.top_p <= 1:
-            raise InputError(f"{self}: temperature and top_k are >= 0, top_p is above 0 and at most 1")
+        numbers = isinstance(self.temperature, Real) and isinstance(self.top_k, Integral) and isinstance(self.top_p, Real)
+        if not (numbers and self.temperature >= 0 and self.top_k >= 0 and 0 < self.top_p <= 1):
+            raise InputError(f"{self}: temperature and the whole top_k are >= 0, top_p is above 0 and at most 1")
 
     def of(self, scores: Node, key: Node) -> Node:
-        """Tokens int64 ``[n]`` for scores ``[n, symbols]``; a key draws them unless the temperature is 0.
+        """Tokens int64 ``[n]`` for scores ``[n, symbols]``; a key draws them unless the temperature is below COLDEST.
 
         Source
             Holtzman et al. 2019, arXiv:1904.09751 (top_p); Gumbel 1954: the largest of scores with such noise is drawn
             by their softmax
         """
-        if not self.temperature:
+        if self.temperature < COLDEST:
             return cg.argmax(scores, axis=1)
         scores = scores / self.temperature
         if 0 < self.top_k < scores.shape[1]:
@@ -57,7 +61,7 @@ class Choice(Record):
 
 
 class Generator:
-    """Goes on with a batch of sequences. Changes: the cache, with every token.
+    """Goes on with a batch of sequences. Changes: the cache, with every token; calls from several threads take turns.
 
     Fields
         prompt: reads up to CHUNK tokens of each sequence: given tokens ``[batch, chunk]`` and how many of them count
@@ -83,7 +87,12 @@ class Generator:
             frozen: the weights as they are now become part of the Functions, which is the quickest
             options: for ``cgraph.compile``
         """
+        if not isinstance(model, Decoder) or not isinstance(choice, Choice):
+            raise InputError(f"a Generator takes a Decoder and a Choice, not {model!r:.60} and {choice!r:.60}")
+        if not isinstance(batch, Integral) or batch < 1:
+            raise InputError(f"batch is how many sequences there are at once, a whole number >= 1, not {batch!r:.60}")
         self.batch, self.length, self.choice, self.seed = batch, model.length, choice, seed
+        self.symbols, self._turns = model.tokens.symbols, Turns()
         self.cache = Cache(batch, model.length)
         self.key = Var((2,), "uint32", "random_key")
         self.last = Var((batch, 1), "int64", "last")
@@ -114,9 +123,13 @@ class Generator:
             prompts: `batch` sequences of any lengths, none empty; bytes are tokens too
             progress: show a bar on the error stream
         Raises
-            InputError: another number of prompts, an empty one, or one too long to go on with so far
+            InputError: another number of prompts, an empty one, one of what is no token of the model, or one too long
+                to go on with so far; `tokens` is no number of tokens
         """
-        self._check(prompts, tokens)
+        rows, ends = self._rows(prompts, tokens), frozenset(stop)
+        return self._turns.run(lambda: self._following(rows, tokens, ends, progress))
+
+    def _following(self, prompts: list[np.ndarray], tokens: int, stop: frozenset, progress: bool) -> list[list[int]]:
         self.cache.forget()
         self.key.assign(cg.random_key(self.seed))
         found: list[list[int]] = [[] for _ in prompts]
@@ -135,14 +148,28 @@ class Generator:
             bar.close()
         return found
 
-    def _check(self, prompts: Sequence[Sequence[int]], tokens: int) -> None:
-        if len(prompts) != self.batch or not all(map(len, prompts)):
-            raise InputError(f"{len(prompts)} prompts, for a batch of {self.batch}; none may be empty")
-        longest = max(map(len, prompts))
+    def _rows(self, prompts: Sequence[Sequence[int]], tokens: int) -> list[np.ndarray]:
+        """The prompts as arrays of tokens."""
+        if not isinstance(tokens, Integral) or tokens < 0:
+            raise InputError(f"tokens is how many follow each prompt, a whole number >= 0, not {tokens!r:.60}")
+        rows = [self._row(x) for x in prompts]
+        if len(rows) != self.batch:
+            raise InputError(f"{len(rows)} prompts, for a batch of {self.batch}")
+        longest = max(map(len, rows))
         if longest + tokens > self.length:
             raise InputError(f"a prompt of {longest} tokens and {tokens} more, for a decoder of {self.length}")
+        return rows
 
-    def _read(self, prompts: Sequence[Sequence[int]]) -> np.ndarray:
+    def _row(self, prompt: Sequence[int]) -> np.ndarray:
+        """A prompt's tokens."""
+        row = np.asarray([*prompt] if isinstance(prompt, Iterable) else prompt)
+        if not row.size:
+            raise InputError("a prompt is empty; it takes a token at least, such as the one that begins a text")
+        if row.ndim != 1 or row.dtype.kind not in "iu" or row.min() < 0 or row.max() >= self.symbols:
+            raise InputError(f"a prompt is {prompt!r:.60}; it takes tokens, whole numbers from 0 to {self.symbols - 1}")
+        return row
+
+    def _read(self, prompts: list[np.ndarray]) -> np.ndarray:
         """Read the prompts, and the first token that follows each."""
         _, chunk = self.prompt.inputs[0].shape
         lengths = np.array([len(x) for x in prompts])
@@ -150,7 +177,7 @@ class Generator:
         for start in range(0, int(lengths.max()), chunk):
             given, counts = np.zeros((self.batch, chunk), np.int64), np.clip(lengths - start, 0, chunk)
             for row, prompt, count in zip(given, prompts, counts):
-                row[:count] = list(prompt[start : start + count])
+                row[:count] = prompt[start : start + count]
             chosen = self.prompt(given, counts)
             first = np.where(counts > 0, chosen, first)
         self.last.assign(first[:, None])

@@ -82,8 +82,15 @@ class Resize(Op):
         return numbers(low), numbers(high + 1)
 
     def meaning(self, x):
-        rows, columns = (self.matrix(i, n) for i, n in enumerate(x.shape[2:]))
-        return np.einsum("ph,nchw,qw->ncpq", rows, x, columns, optimize=True).astype(x.dtype)
+        found = x.astype(np.float64)
+        for axis, (size, count, scale) in enumerate(zip(x.shape[2:], self.shape, self.scales), 2):
+            if self.mode == "nearest":
+                found = found.take(nearest(size, count, scale, self.coordinates, self.rounding), axis)
+                continue
+            pair, weight = neighbours(size, count, scale, self.coordinates)
+            weight = weight.reshape(-1, *[1] * (x.ndim - axis - 1))
+            found = found.take(pair[:, 0], axis) * (1 - weight) + found.take(pair[:, 1], axis) * weight
+        return found.astype(x.dtype)
 
     def repeats(self, size: tuple[int, ...]) -> bool:
         """Every pixel of images of this size becomes a rectangle of equal ones."""

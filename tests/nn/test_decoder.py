@@ -2,6 +2,7 @@
 
 import math
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -104,6 +105,14 @@ def interrupted():
     raise KeyboardInterrupt
 
 
+def test_calls_from_several_threads_take_turns():
+    generator = nn.Generator(nn.models.llama(1, **SIZES), 1)
+    prompts = [[i, 2 * i + 1] for i in range(8)]
+    wanted = [generator([x], 20) for x in prompts]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda x: generator([x], 20), prompts)) == wanted
+
+
 def test_a_thousand_tokens_take_no_memory_and_have_the_bits_of_a_prompt_of_a_thousand():
     model = nn.models.gpt(0, symbols=20, length=1010, features=8, heads=2, layers=1)
     generator = nn.Generator(model, 2)
@@ -150,6 +159,9 @@ SCORES = np.log(np.array([[0.4, 0.3, 0.15, 0.1, 0.05]]))
         (nn.Choice(1.0, top_p=0.3), [1, 0, 0, 0, 0]),
         (nn.Choice(0.5), [0.16 / 0.285, 0.09 / 0.285, 0.0225 / 0.285, 0.01 / 0.285, 0.0025 / 0.285]),
         (nn.Choice(1.0, top_k=3, top_p=0.5), [4 / 7, 3 / 7, 0, 0, 0]),
+        (nn.Choice(1e-6), [1, 0, 0, 0, 0]),
+        (nn.Choice(1e-40), [1, 0, 0, 0, 0]),
+        (nn.Choice(1e30), [0.2] * 5),
     ],
     ids=str,
 )
@@ -164,6 +176,20 @@ REFUSED = {
     "too few prompts": (InputError, lambda g: g([[1]], 3)),
     "more tokens than there is room for": (InputError, lambda g: g([[1], [1] * 40], 9)),
     "a temperature below zero": (InputError, lambda g: nn.Choice(-1.0)),
+    "no token of the model": (InputError, lambda g: g([[1], [40]], 3)),
+    "a token below zero": (InputError, lambda g: g([[1], [-1]], 3)),
+    "half a token": (InputError, lambda g: g([[1], [0.5]], 3)),
+    "a token beyond all numbers": (InputError, lambda g: g([[1], [2**70]], 3)),
+    "a text": (InputError, lambda g: g(["a", "b"], 3)),
+    "prompts that are tokens": (InputError, lambda g: g([1, 2], 3)),
+    "fewer tokens than none": (InputError, lambda g: g([[1], [1]], -1)),
+    "half a number of tokens": (InputError, lambda g: g([[1], [1]], 2.5)),
+    "a temperature that is no number": (InputError, lambda g: nn.Choice(float("nan"))),
+    "a temperature in words": (InputError, lambda g: nn.Choice("hot")),
+    "half a token of the best": (InputError, lambda g: nn.Choice(1.0, top_k=1.5)),
+    "a choice that is none": (InputError, lambda g: nn.Generator(nn.models.gpt(None, **SIZES), 1, 0.5)),
+    "no decoder": (InputError, lambda g: nn.Generator(nn.models.mlp(None))),
+    "a batch of none": (InputError, lambda g: nn.Generator(nn.models.gpt(None, **SIZES), 0)),
     "no probability at all": (InputError, lambda g: nn.Choice(1.0, top_p=0.0)),
     "heads that do not serve": (ShapeError, lambda g: nn.MultiHeadAttention(32, 4, key_heads=3)),
     "heads without pairs": (ShapeError, lambda g: nn.MultiHeadAttention(12, 4, rotary=1e4)),
