@@ -11,6 +11,7 @@ NAMES = {
     "cgraph.autodiff": ("gradient", "hessian_vector_product", "jvp"),
     "cgraph.errors": (
         "ArenaError",
+        "ArgumentError",
         "BudgetError",
         "CgraphError",
         "DTypeError",

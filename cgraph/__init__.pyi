@@ -22,6 +22,7 @@ from cgraph.autodiff import gradient as gradient
 from cgraph.autodiff import hessian_vector_product as hessian_vector_product
 from cgraph.autodiff import jvp as jvp
 from cgraph.errors import ArenaError as ArenaError
+from cgraph.errors import ArgumentError as ArgumentError
 from cgraph.errors import BudgetError as BudgetError
 from cgraph.errors import CgraphError as CgraphError
 from cgraph.errors import DTypeError as DTypeError

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from cgraph.errors import ShapeError
-from cgraph.ir.graph import Node, NodeLike
+from cgraph.ir.graph import Node, NodeLike, saying_where
 from cgraph.ir.roots import rebuild
 from cgraph.ops.leaf import Var, as_node
 from cgraph.ops.pullback import pullback, seed_of
@@ -20,6 +20,7 @@ from cgraph.ops.shape import zeros_like
 def gradient(y: NodeLike, xs: Node, seed: NodeLike | None = None) -> Node: ...
 @overload
 def gradient(y: NodeLike, xs: Sequence[Node], seed: NodeLike | None = None) -> list[Node]: ...
+@saying_where
 def gradient(y: NodeLike, xs: Node | Sequence[Node], seed: NodeLike | None = None) -> Any:
     """The gradient of `y` with respect to each of `xs`, as nodes of their shapes.
 
@@ -37,6 +38,7 @@ def gradient(y: NodeLike, xs: Node | Sequence[Node], seed: NodeLike | None = Non
     return result[0] if isinstance(xs, Node) else result
 
 
+@saying_where
 def jvp(y: NodeLike, xs: Sequence[Node], tangents: Sequence[Any]) -> Node:
     """The change of `y` when each of `xs` changes along its tangent: forward mode, a node of y's spec.
 
@@ -48,11 +50,11 @@ def jvp(y: NodeLike, xs: Sequence[Node], tangents: Sequence[Any]) -> Node:
         ShapeError, DTypeError: a tangent does not fit, or there are not as many; `y` is no float
     """
     if len(xs) != len(tangents):
-        raise ShapeError(f"jvp: {len(xs)} nodes to change, {len(tangents)} tangents")
+        raise ShapeError(f"{len(xs)} nodes to change, {len(tangents)} tangents")
     tangents = [as_node(t, x.dtype) for x, t in zip(xs, tangents)]
     for x, t in zip(xs, tangents):
         if x.spec != t.spec:
-            raise ShapeError(f"jvp: tangent {t.spec} for {x.name} {x.spec}")
+            raise ShapeError(f"tangent {t.spec} for {x.name} {x.spec}")
     u = Var(y.shape, y.dtype, "cotangent")
     return replaced(pullback(gradient(y, list(xs), u), tangents, [u])[0], u, zeros_like(y))
 
@@ -62,6 +64,7 @@ def replaced(y: Node, old: Node, new: Node) -> Node:
     return rebuild((y,), lambda node, _: new if node is old else None)[0]
 
 
+@saying_where
 def hessian_vector_product(y: NodeLike, x: Node, v: Any) -> Node:
     """The second derivative of `y` (one element) with respect to `x` times `v`, of x's spec: forward over reverse.
 
@@ -72,5 +75,5 @@ def hessian_vector_product(y: NodeLike, x: Node, v: Any) -> Node:
     """
     v = as_node(v, x.dtype)
     if v.spec != x.spec:
-        raise ShapeError(f"hessian_vector_product: direction {v.spec} for {x.name} {x.spec}")
+        raise ShapeError(f"direction {v.spec} for {x.name} {x.spec}")
     return gradient(gradient(y, x), x, seed=v)

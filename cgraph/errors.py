@@ -19,6 +19,10 @@ class DTypeError(CgraphError, TypeError):
     """A dtype is not supported here, or a conversion would lose the value's kind."""
 
 
+class ArgumentError(CgraphError, TypeError, ValueError):
+    """A function is given something of a kind that it does not take."""
+
+
 class NoMeaningError(CgraphError, TypeError, AttributeError):
     """A NumPy function, keyword, method or attribute says nothing of a node; the text names what does."""
 

@@ -1,5 +1,6 @@
 """Writing a file so that at any moment the old one or the new one is whole."""
 
+import errno
 import os
 import secrets
 from collections.abc import Iterable
@@ -13,9 +14,20 @@ SUFFIX = ".part"
 def replace_file(path: str | Path, parts: Iterable[Any]) -> None:
     """Write `parts` one after another to a new file, bring it to the disk, and put it in the place of the old one.
 
-    A process that is killed leaves at worst a ``.part`` file.
+    A process that is killed leaves at worst a ``.part`` file. A link stays one: what it leads to is replaced. What is
+    no file, such as a pipe or a device, stays what it is and is written.
+
+    Raises
+        OSError: it is a folder, or in none that there is; nobody may write there, or the disk is full
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))
+    if path.is_dir() or not path.parent.is_dir():
+        number, where = (errno.EISDIR, path) if path.is_dir() else (errno.ENOENT, path.parent)
+        raise OSError(number, os.strerror(number), str(where))
+    if path.exists() and not path.is_file():
+        with path.open("wb") as device:
+            device.writelines(parts)
+        return
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}{SUFFIX}")
     try:
         with part.open("xb") as file:

@@ -42,7 +42,8 @@ def compile_sizes(
             grows with the largest size that has come
         options: as for `cgraph.compile`
     Raises
-        GraphError: a size is of no input; `most` leaves one out or names another; no graph of its inputs is built
+        GraphError: `build` is no function; `shapes` gives no shape by name; a size is of no input; `most` leaves one
+            out or names another; no graph of its inputs is built
         whatever `compile` raises
     """
     return SizedFunction(build, shapes, most, options)
@@ -59,6 +60,13 @@ class SizedFunction:
     def __init__(
         self, build: Callable[[Sizes], tuple], shapes: Mapping[str, Shape], most: Sizes | None, options: Mapping
     ) -> None:
+        if not callable(build) or not isinstance(shapes, Mapping) or not all(map(is_shape, shapes.values())):
+            raise GraphError(
+                f"compile_sizes takes a function of sizes and a shape for each input by name, "
+                f"not {build!r:.60} and {shapes!r:.60}"
+            )
+        if not isinstance(most, Mapping | None):
+            raise GraphError(f"most gives the largest sizes by name, not {most!r:.60}")
         self.build, self.shapes, self.options = build, {x: tuple(shape) for x, shape in shapes.items()}, dict(options)
         self.names = tuple(dict.fromkeys(n for shape in self.shapes.values() for n in shape if isinstance(n, str)))
         if not self.names:
@@ -157,3 +165,8 @@ class SizedFunction:
     def save(self, folder: str | os.PathLike) -> None:
         """Refused: a saved function has one plan."""
         raise FormatError(f"a function of several sizes is not saved; save one of them: function.at({self.names[0]}=…)")
+
+
+def is_shape(x: Any) -> bool:
+    """Whole numbers, and names of sizes that vary."""
+    return isinstance(x, Sequence) and not isinstance(x, str) and all(isinstance(n, int | str) for n in x)

@@ -34,7 +34,9 @@ class Choice(Record):
     top_p: float = 1.0
 
     def __post_init__(self) -> None:
-        numbers = isinstance(self.temperature, Real) and isinstance(self.top_k, Integral) and isinstance(self.top_p, Real)
+        numbers = (
+            isinstance(self.temperature, Real) and isinstance(self.top_k, Integral) and isinstance(self.top_p, Real)
+        )
         if not (numbers and self.temperature >= 0 and self.top_k >= 0 and 0 < self.top_p <= 1):
             raise InputError(f"{self}: temperature and the whole top_k are >= 0, top_p is above 0 and at most 1")
 

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
-from cgraph.errors import CgraphError, DTypeError, GraphError, NoGradientError, NoKernelError, NoMeaningError
+from cgraph.errors import (
+    ArgumentError,
+    CgraphError,
+    DTypeError,
+    GraphError,
+    NoGradientError,
+    NoKernelError,
+    NoMeaningError,
+)
 from cgraph.ir.cut import Cut
 from cgraph.ir.half import HALVES
 from cgraph.ir.spec import Bundle, Spec
@@ -39,7 +47,10 @@ def public(function: Called) -> Called:
 
 
 def saying_where(function: Called) -> Called:
-    """The function, which refuses what it refuses with its name and the user's own line."""
+    """The function, which refuses what it refuses with its name and the user's own line.
+
+    What it cannot even look at, such as a list where a number should be, is an ArgumentError.
+    """
 
     @wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
@@ -50,8 +61,26 @@ def saying_where(function: Called) -> Called:
                 raise
             file, line = user_line()
             raise located(error, f"{function.__name__} at {Path(file).name}:{line}: {error}") from error.__cause__
+        except (TypeError, ValueError, ArithmeticError, IndexError, AttributeError) as error:
+            if not is_ours(error):
+                raise
+            file, line = user_line()
+            given = ", ".join([f"{x!r:.60}" for x in args] + [f"{name}={x!r:.60}" for name, x in kwargs.items()])
+            text = f"{function.__name__} at {Path(file).name}:{line}: {error} (given {given})"
+            raise located(ArgumentError(text), text) from error
 
     return cast(Called, called)
+
+
+def is_ours(error: Exception) -> bool:
+    """It was raised inside a function of ours: neither where it is called, nor in what the user gave it to call."""
+    first = error.__traceback__
+    at = inside = None if first is None else first.tb_next
+    while at is not None:
+        if not at.tb_frame.f_code.co_filename.startswith(_OWN_FOLDERS):
+            return False
+        at = at.tb_next
+    return inside is not None
 
 
 def located(error: CgraphError, text: str) -> CgraphError:

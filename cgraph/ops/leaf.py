@@ -9,7 +9,7 @@ import numpy as np
 
 from cgraph.cell import Cell, assign, value_of
 from cgraph.errors import DTypeError, GraphError
-from cgraph.ir.graph import Node, Op, apply, user_line
+from cgraph.ir.graph import Node, Op, apply, saying_where, user_line
 from cgraph.ir.half import converted, known_array
 from cgraph.ir.spec import Spec, dtype_of, shape_of
 from cgraph.kernels.mapped import aligned, in_memory
@@ -106,6 +106,7 @@ class ConstOp(Op):
         return self.array
 
 
+@saying_where
 def Const(array: Any, dtype: Any = None, name: str | None = None, copy: bool = True) -> Node:
     """A value known for good.
 

@@ -6,14 +6,15 @@ It stands among the ops because a loop, which is one, asks it for the gradient o
 from collections.abc import Sequence
 from typing import Any
 
-from cgraph.errors import DTypeError, NoGradientError, ShapeError
-from cgraph.ir.graph import Node
+from cgraph.errors import DTypeError, GraphError, NoGradientError, ShapeError
+from cgraph.ir.graph import Node, saying_where
 from cgraph.ir.half import computing_dtype
 from cgraph.ir.spec import Bundle
 from cgraph.ir.traverse import descendants, post_order
 from cgraph.ops.shape import Item, items, ones_like, zeros_like
 
 
+@saying_where
 def pullback(ys: Sequence[Node], seeds: Sequence[Node], xs: Sequence[Node]) -> list[Node]:
     """The gradient of the sum of all ``ys * seeds`` with respect to each of `xs`: one walk for several results.
 
@@ -25,8 +26,8 @@ def pullback(ys: Sequence[Node], seeds: Sequence[Node], xs: Sequence[Node]) -> l
         NoGradientError, ShapeError, DTypeError: as for `gradient`
     """
     for x in xs:
-        if computing_dtype(x.dtype).kind not in "fc":
-            raise DTypeError(f"gradient: {x.name} {x.spec} is no float, so there is no gradient with respect to it")
+        if computing_dtype(a_node(x).dtype).kind not in "fc":
+            raise DTypeError(f"{x.name} {x.spec} is no float, so there is no gradient with respect to it")
     sums: dict[Any, Node] = {}
     for y, seed in zip(ys, seeds):
         add_to(sums, y, seed_of(y, seed))
@@ -34,21 +35,24 @@ def pullback(ys: Sequence[Node], seeds: Sequence[Node], xs: Sequence[Node]) -> l
     return [found[x] if x in found else zeros_like(x) for x in xs]
 
 
+def a_node(x: Any) -> Node:
+    """`x`, or GraphError."""
+    if not isinstance(x, Node):
+        raise GraphError(f"{x!r:.60} is no node; numbers and arrays are one as cg.Const(x)")
+    return x
+
+
 def seed_of(y: Node, seed: Node | None) -> Node:
-    if computing_dtype(y.dtype).kind not in "fc":
-        raise DTypeError(f"gradient: {y.name} {y.spec} is no float, so it has no gradient")
+    if computing_dtype(a_node(y).dtype).kind not in "fc":
+        raise DTypeError(f"{y.name} {y.spec} is no float, so it has no gradient")
     if seed is None:
         if y.dtype.kind == "c":
-            raise DTypeError(
-                f"gradient: {y.name} {y.spec} is complex; give a seed, or take the gradient of a real part"
-            )
+            raise DTypeError(f"{y.name} {y.spec} is complex; give a seed, or take the gradient of a real part")
         if y.size != 1:
-            raise ShapeError(
-                f"gradient: {y.name} {y.spec} has {y.size} elements; give a seed, or take the gradient of its sum"
-            )
+            raise ShapeError(f"{y.name} {y.spec} has {y.size} elements; give a seed, or take the gradient of its sum")
         return ones_like(y)
-    if seed.spec != y.spec:
-        raise ShapeError(f"gradient: seed {seed.spec} for {y.name} {y.spec}")
+    if a_node(seed).spec != y.spec:
+        raise ShapeError(f"seed {seed.spec} for {y.name} {y.spec}")
     return seed
 
 
@@ -77,7 +81,7 @@ def operand_gradients(node: Node, g: Any) -> "tuple[Node | None, ...]":
         return node.op.grad(node, g)
     except NoGradientError as error:
         named = ", ".join(f"{x.name} {x.spec}" for x in node.operands)
-        raise NoGradientError(f"gradient: {error} (made at {node.where} of {named})") from None
+        raise NoGradientError(f"{error} (made at {node.where} of {named})") from None
 
 
 def gradient_of(node: Node, sums: dict[Any, Node]) -> Any:

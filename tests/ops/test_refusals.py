@@ -105,9 +105,9 @@ REFUSED = {
     "jvp: too few tangents": (lambda: jvp(X, [X], []), ShapeError, "1 nodes to change, 0 tangents"),
     "jvp: a tangent of another shape": (lambda: jvp(X, [X], [Y]), ShapeError, "tangent .* for x"),
     "a direction of another shape": (
-        lambda: hessian_vector_product(cg.sum(X * X), X, Y), ShapeError, "hessian_vector_product: direction",
+        lambda: hessian_vector_product(cg.sum(X * X), X, Y), ShapeError, "hessian_vector_product .*: direction",
     ),
-    "a seed of another shape": (lambda: cg.gradient(X * 2, X, Y), ShapeError, "gradient: seed"),
+    "a seed of another shape": (lambda: cg.gradient(X * 2, X, Y), ShapeError, "seed"),
     "a transposed convolution of rows": (lambda: cg.conv_transpose2d(X, IMAGES), ShapeError, "must have 4 axes"),
     "a transposed convolution by rows": (lambda: cg.conv_transpose2d(IMAGES, X), ShapeError, "must have 4 axes"),
     "concat of two ranks": (lambda: apply(Concat(0), X, FOUR), ShapeError, "rank or dtype"),
