@@ -116,7 +116,13 @@ def Const(array: Any, dtype: Any = None, name: str | None = None, copy: bool = T
         dtype: the dtype to give it; its own by default
     Raises
         DTypeError: a dtype that is not supported
+        ArgumentError: no array can be made of it
     """
+    return constant(array, dtype, name, copy)
+
+
+def constant(array: Any, dtype: Any = None, name: str | None = None, copy: bool = True) -> Node:
+    """`Const`, whose refusals the function that needs it makes its own."""
     if isinstance(array, Node):
         raise GraphError(f"{array!r} is a node already; a Const is made of plain values")
     found = known_array(np.asarray(array))
@@ -132,8 +138,8 @@ def as_node(x: Any, dtype: np.dtype | None = None) -> Node:
     if isinstance(x, Node):
         return x
     if isinstance(x, bool | int | float | complex) and dtype is not None:
-        return Const(scalar_array(x, dtype))
-    return Const(x)
+        return constant(scalar_array(x, dtype))
+    return constant(x)
 
 
 def scalar_array(x: complex, dtype: np.dtype) -> np.ndarray:
