@@ -114,7 +114,7 @@ REFUSED = {
     "concat of two dtypes": (lambda: apply(Concat(0), X, WHOLE), ShapeError, "rank or dtype"),
     "concat of other rows": (lambda: apply(Concat(0), X, Y), ShapeError, "an axis other than 0"),
     "a sum of two shapes": (lambda: apply(Add(), X, Y), ShapeError, "operands differ in shape"),
-    "text": (lambda: cg.add(X, np.array(["a"])), DTypeError, "dtype <U32 is not supported"),
+    "text": (lambda: cg.add(X, np.array(["a"])), DTypeError, r"dtype <U\d+ is not supported"),
     "too few gradients of one's own": (
         lambda: cg.gradient(cg.sum(cg.custom_gradient(X, [X, Y], lambda g: [g])), X), ShapeError, "custom_gradient at",
     ),
