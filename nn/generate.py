@@ -1,7 +1,6 @@
 """Generator: a decoder goes on with sequences, one Function a token, its keys and values in place."""
 
 from collections.abc import Collection, Iterable, Sequence
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from nn.mode import Mode
 from nn.models.decoder import Decoder
 from nn.progress import progress_bar
 
+WHOLE, NUMBER = (int, np.integer), (int, float, np.integer, np.floating)
 CHUNK = 32  # tokens of a prompt that are read at once
 COLDEST = 2.0**-20  # a temperature below which nothing but the best is drawn: scores divided by it stay finite
 LEAST = 2.0**-25  # a uniform number below the smallest that is drawn: the logarithm of none is taken of 0
@@ -35,7 +35,7 @@ class Choice(Record):
 
     def __post_init__(self) -> None:
         numbers = (
-            isinstance(self.temperature, Real) and isinstance(self.top_k, Integral) and isinstance(self.top_p, Real)
+            isinstance(self.temperature, NUMBER) and isinstance(self.top_k, WHOLE) and isinstance(self.top_p, NUMBER)
         )
         if not (numbers and self.temperature >= 0 and self.top_k >= 0 and 0 < self.top_p <= 1):
             raise InputError(f"{self}: temperature and the whole top_k are >= 0, top_p is above 0 and at most 1")
@@ -91,7 +91,7 @@ class Generator:
         """
         if not isinstance(model, Decoder) or not isinstance(choice, Choice):
             raise InputError(f"a Generator takes a Decoder and a Choice, not {model!r:.60} and {choice!r:.60}")
-        if not isinstance(batch, Integral) or batch < 1:
+        if not isinstance(batch, WHOLE) or batch < 1:
             raise InputError(f"batch is how many sequences there are at once, a whole number >= 1, not {batch!r:.60}")
         self.batch, self.length, self.choice, self.seed = batch, model.length, choice, seed
         self.symbols, self._turns = model.tokens.symbols, Turns()
@@ -152,7 +152,7 @@ class Generator:
 
     def _rows(self, prompts: Sequence[Sequence[int]], tokens: int) -> list[np.ndarray]:
         """The prompts as arrays of tokens."""
-        if not isinstance(tokens, Integral) or tokens < 0:
+        if not isinstance(tokens, WHOLE) or tokens < 0:
             raise InputError(f"tokens is how many follow each prompt, a whole number >= 0, not {tokens!r:.60}")
         rows = [self._row(x) for x in prompts]
         if len(rows) != self.batch:
