@@ -22,6 +22,7 @@ from cgraph.formats.model import Model as Read
 from cgraph.formats.unknown import UnknownError
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
+from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import Var
 from cgraph.record import Record
 
@@ -156,11 +157,16 @@ def model_of(found: Any, reference: str) -> Model:
     """A Function, a node, or several nodes as a model. FormatError for anything else."""
     if isinstance(found, Function):
         return Model(found.outputs, found.inputs, found.updates, found)
-    if isinstance(found, Node):
-        return Model((found,))
-    if isinstance(found, Sequence) and found and all(isinstance(x, Node) for x in found):
-        return Model(tuple(found))
+    nodes = (found,) if isinstance(found, Node) else found
+    if isinstance(nodes, Sequence) and nodes and all(isinstance(x, Node) for x in nodes):
+        return Model(tuple(nodes), open_vars(nodes))
     raise FormatError(f"{reference} gives {found!r:.60}, expected a Function, a node or a sequence of nodes")
+
+
+def open_vars(nodes: Sequence[Node]) -> tuple[Var, ...]:
+    """The Vars without a value, which a run is to be given, in the order in which they were made."""
+    found = (x for x in post_order(nodes) if isinstance(x, Var) and not x.is_assigned)
+    return tuple(sorted(found, key=lambda x: x.serial))
 
 
 @contextmanager

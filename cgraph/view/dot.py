@@ -21,6 +21,7 @@ SHAPES = {OP: "box", VIEW: "box", VAR: "ellipse", CONST: "note"}
 STYLES = {OP: "filled,rounded", VIEW: "filled,rounded,dashed", VAR: "filled", CONST: "filled"}
 NO_BLOCK = {OP: "#ffffff", VIEW: "#ffffff", VAR: "#e0ecff", CONST: "#f3f4f6"}
 UPDATE = 'style=dashed, color="#b91c1c", fontcolor="#b91c1c", constraint=false, label="update"'
+STRAIGHT = " [weight=8]"  # a chain of values goes down, and does not make way for each constant
 HEAD = """digraph cgraph {
   graph [rankdir=TB, fontname="Helvetica", ranksep=0.35, nodesep=0.25]
   node [fontname="Helvetica", fontsize=10, color="#4b5563", fontcolor="#111827", margin="0.12,0.06"]
@@ -95,6 +96,7 @@ def _fill(item: Item) -> str:
 def _edges(diagram: Diagram) -> Iterator[str]:
     for i, item in enumerate(diagram.items):
         for x in item.operands:
-            yield f"  n{x} -> n{i}"
+            is_leaf = diagram.items[x].kind in (VAR, CONST)
+            yield f"  n{x} -> n{i}" + ("" if is_leaf else STRAIGHT)
     for source, var in diagram.updates:
         yield f"  n{source} -> n{var} [{UPDATE}]"

@@ -1,6 +1,7 @@
 """Places for the nodes of a graph: every node below its operands, in layers, with few crossings.
 
-Idea: the layer is the longest way from a leaf, leaves stand right above their first user; layers are sorted by the mean
+Idea: the layer is the longest way from a leaf; leaves, and what is made of them alone and read once, such as packed
+weights, stand right above their first user, and not all in one wide layer at the top. Layers are sorted by the mean
 place of what they are joined to, down and up in turn, and every node moves as near to that mean as its neighbours let
 it. There are no dummy nodes for edges over several layers (they would make it quadratic): such edges pass over nodes.
 
@@ -38,11 +39,12 @@ def layered(operands: Sequence[Sequence[int]]) -> tuple[list[float], list[int]]:
 
 
 def _layers(operands: Sequence[Sequence[int]], users: Sequence[Sequence[int]]) -> list[int]:
-    layer = [0] * len(operands)
+    layer, is_loose = [0] * len(operands), [True] * len(operands)
     for i, xs in enumerate(operands):
         layer[i] = 1 + max(layer[x] for x in xs) if xs else 0
-    for i, xs in enumerate(operands):
-        if not xs and users[i]:
+        is_loose[i] = all(not operands[x] or (is_loose[x] and len(users[x]) == 1) for x in xs)
+    for i in reversed(range(len(operands))):
+        if is_loose[i] and users[i]:
             layer[i] = min(layer[user] for user in users[i]) - 1
     return layer
 

@@ -170,3 +170,23 @@ def test_warmup_compiles_what_models_need(classifier, capsys):
     assert main(["warmup"]) == 0
     assert main(["warmup"]) == 0
     assert " 0 kernels compiled" in capsys.readouterr().out.splitlines()[-1]
+
+
+def nodes():
+    """Two Vars that a run is to be given, made in this order, and one that holds a value."""
+    late, early = cg.Var((3,), name="late"), cg.Var((3,), name="early")
+    return [early - late * cg.Var((3,), name="w").assign([1, 2, 3])]
+
+
+def test_vars_without_a_value_are_the_inputs_of_nodes(tmp_path, capsys):
+    model = "tests.cli.test_run_model:nodes"
+    np.save(tmp_path / "one.npy", np.ones(3, "f4"))
+    np.save(tmp_path / "two.npy", np.full(3, 2, "f4"))
+    given = [f"-i{tmp_path / name}.npy" for name in ("one", "two")]
+    assert main(["run", model, *given, "--save", str(tmp_path / "y.npz")]) == 0
+    with np.load(tmp_path / "y.npz") as found:
+        np.testing.assert_array_equal(*found.values(), [1, 0, -1])
+    assert main(["bench", model]) == 0
+    assert main(["view", model, "-o", str(tmp_path / "page.html"), "--times"]) == 0
+    capsys.readouterr()
+    assert main(["run", model]) == 2 and "late" in capsys.readouterr().err

@@ -1,3 +1,4 @@
+from collections import Counter
 from itertools import pairwise
 
 from hypothesis import given
@@ -26,6 +27,19 @@ def test_every_node_is_below_its_operands_and_beside_no_other(operands):
 def test_a_leaf_stands_right_above_its_first_user():
     _, layers = layered([[], [0], [1], [2], [], [3, 4]])
     assert layers == [0, 1, 2, 3, 3, 4]
+
+
+def test_what_is_made_of_leaves_alone_stands_right_above_its_first_user():
+    """In a chain of products, each with weights that are packed first, no layer is wider than one product."""
+    operands, last = [[]], 0
+    for _ in range(50):
+        at = len(operands)
+        operands += [[], [at], [last, at + 1]]
+        last = at + 2
+    _, layers = layered(operands)
+    assert max(Counter(layers).values()) <= 3
+    for i in range(1, len(operands), 3):
+        assert (layers[i], layers[i + 1]) == (layers[i + 2] - 2, layers[i + 2] - 1)
 
 
 def test_a_chain_is_straight():

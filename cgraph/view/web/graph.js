@@ -187,18 +187,22 @@ class GraphPicture {
   }
 
   drawUpdates(pen, view) {
-    pen.strokeStyle = this.page.ink("--peak");
+    const { ink, selected } = this.page;
+    pen.strokeStyle = ink("--peak");
     pen.setLineDash([6, 4]);
-    pen.beginPath();
     for (const { source, target } of this.updates) {
       const from = this.items[source], to = this.items[target];
+      const isClear = [source, target].includes(selected.item) || Math.abs(to.y - from.y) <= LONG * ROW;
+      pen.globalAlpha = isClear ? 1 : 0.2;
+      pen.beginPath();
       const side = Math.max(from.x, to.x) + COLUMN;
       pen.moveTo(view.toX(from.x), view.toY(from.y));
       pen.bezierCurveTo(
         view.toX(side), view.toY(from.y), view.toX(side), view.toY(to.y), view.toX(to.x), view.toY(to.y),
       );
+      pen.stroke();
     }
-    pen.stroke();
+    pen.globalAlpha = 1;
     pen.setLineDash([]);
   }
 

@@ -139,6 +139,10 @@ class MemoryPicture {
     pen.fill();
     pen.font = "600 11px system-ui, sans-serif";
     pen.textAlign = x > left + width / 2 ? "right" : "left";
+    pen.lineWidth = 4;
+    pen.lineJoin = "round";
+    pen.strokeStyle = this.page.ink("--ground"); // the name of a value may stand behind it
+    pen.strokeText("peak", x + (x > left + width / 2 ? -8 : 8), top + 10);
     pen.fillText("peak", x + (x > left + width / 2 ? -8 : 8), top + 10);
     pen.textAlign = "left";
   }
