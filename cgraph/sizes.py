@@ -14,15 +14,12 @@ import numpy as np
 
 from cgraph.errors import FormatError, GraphError, InputError
 from cgraph.function import Function, compile
-from cgraph.ir.graph import Node
-from cgraph.ops.leaf import Var
 from cgraph.rooms import Rooms
 from cgraph.turns import Turns
 
 MOST_KEPT = 16  # sizes
 
 Sizes = Mapping[str, int]
-Graph = tuple[Node | Sequence[Node], Sequence[Var], Mapping[Var, Node]]
 Shape = Sequence[int | str]
 
 

@@ -15,7 +15,6 @@ from cgraph.kernels.store import store
 from cgraph.ops.leaf import Const, Var
 
 Build = Callable[[], Any]
-BAR = 30
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

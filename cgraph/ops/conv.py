@@ -106,7 +106,7 @@ class Conv(Op):
 
     def image_nbytes(self, x: Spec, f: Spec) -> int:
         moves = self.moves(f.shape[2:])
-        return padded_nbytes(moves, x.shape, moves.result(x.shape[2:]), itemsize(x))
+        return padded_nbytes(moves, x.shape, moves.result(x.shape[2:]), x.dtype.itemsize)
 
     def image(self, target: Target, x: View, f: View, workspace: View | None) -> tuple[list[Call], View]:
         """Calls that pad the images, and the images to read."""
@@ -193,7 +193,7 @@ class ConvTranspose(Conv):
         return x.size * prod(f.shape[1:])
 
     def image_nbytes(self, x: Spec, f: Spec) -> int:
-        return spread_nbytes(self.moves(f.shape[2:]), self.shape, x.shape[:2], itemsize(x))
+        return spread_nbytes(self.moves(f.shape[2:]), self.shape, x.shape[:2], x.dtype.itemsize)
 
     def image(self, target: Target, x: View, f: View, workspace: View | None) -> tuple[list[Call], View]:
         """Calls that spread the elements apart, and what to read."""
@@ -257,7 +257,7 @@ class ConvFilters(Conv):
         return g.size * prod(self.infer(x, g).shape[1:])
 
     def image_nbytes(self, x: Spec, g: Spec) -> int:
-        return padded_nbytes(self.moves(self.window), x.shape, g.shape[2:], itemsize(x))
+        return padded_nbytes(self.moves(self.window), x.shape, g.shape[2:], x.dtype.itemsize)
 
     def image(self, target: Target, x: View, g: View, workspace: View | None) -> tuple[list[Call], View]:
         """Calls that pad the images, and the images to read."""
@@ -306,14 +306,6 @@ NOWHERE = Pointer(None)
 def unplaced(spec: Spec) -> View:
     """A view of a value whose address does not matter."""
     return contiguous(NOWHERE, spec.shape, code_of(spec.dtype))
-
-
-def itemsize(x: Spec | View) -> int:
-    return x.dtype.itemsize if isinstance(x, Spec) else x.itemsize
-
-
-def code(x: Spec | View) -> str:
-    return code_of(x.dtype) if isinstance(x, Spec) else x.dtype
 
 
 # -- public functions -------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 
 from cgraph.record import Record
 from cgraph.view.boxes import WORKSPACE, Memory, drawn_until
-from cgraph.view.diagram import CONST, VIEW, Diagram
+from cgraph.view.diagram import CONST, VIEW, Diagram, Item
 from cgraph.view.layered import layered
 from cgraph.view.text import COLOURS, plain
 
@@ -46,8 +46,8 @@ class ReservedRow(Record):
     block: int
 
 
-class ItemRow(Record):
-    """A node; the fields are those of `Item`, and its place.
+class ItemRow(Item):
+    """A node, and its place.
 
     Fields
         folded: a constant, or a view of constants alone: shown when it is asked for
@@ -55,17 +55,6 @@ class ItemRow(Record):
         whole_column, whole_layer: where everything is
     """
 
-    name: str
-    kind: str
-    spec: str
-    where: str
-    value: str
-    nbytes: int
-    step: int
-    box: int
-    block: int
-    operands: tuple[int, ...]
-    output: bool
     folded: bool
     column: float
     layer: int

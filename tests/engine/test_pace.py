@@ -46,11 +46,6 @@ def rows_of(drawn, words, address=0):
     return controlled(table, np.arange(len(kernels)), held, words.ctypes.data, address)
 
 
-def ends_by_number(acts, ends, numbers):
-    """When each piece of work is over, by what it is."""
-    return dict(zip(numbers, [end for act, end in zip(acts, ends) if isinstance(act, Work)], strict=True))
-
-
 class Clock:
     """Time that moves when neither the reader nor the rows can go on without it. Changes: moves."""
 

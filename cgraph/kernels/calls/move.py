@@ -77,15 +77,6 @@ def around(x: View, starts: tuple[int, ...], lengths: tuple[int, ...]) -> list[V
     return found
 
 
-def concat_calls(target: Target, out: View, xs: list[View], axis: int) -> list[Call]:
-    """``out`` = `xs` one after the other along `axis`."""
-    calls, at = [], 0
-    for x in xs:
-        calls += copy_calls(target, part(out, axis, at, x.shape[axis]), x)
-        at += x.shape[axis]
-    return calls
-
-
 def part(x: View, axis: int, start: int, count: int, step: int = 1) -> View:
     """``x[start : start + count * step : step]`` along `axis`; `step` may be negative."""
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
