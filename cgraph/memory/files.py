@@ -18,7 +18,7 @@ from cgraph.memory.problem import MOST_BYTES, Operand, Plan, Problem, UsageInter
 from cgraph.record import Record
 
 
-class Layout(Record):
+class Columns(Record):
     """Which columns of a file hold what; `after` is 1 if the last step is given as the step after it."""
 
     first: str
@@ -27,7 +27,7 @@ class Layout(Record):
     after: int
 
 
-LAYOUTS = (Layout("first_op", "last_op", "size_bytes", 0), Layout("lower", "upper", "size", 1))
+KNOWN = (Columns("first_op", "last_op", "size_bytes", 0), Columns("lower", "upper", "size", 1))
 
 
 def read_problem(path: str | Path, *, alignment: int = 1) -> Problem:
@@ -38,9 +38,9 @@ def read_problem(path: str | Path, *, alignment: int = 1) -> Problem:
     """
     rows = _rows(Path(path))
     line, header = next(rows, (1, []))
-    layout = next((x for x in LAYOUTS if {"id", x.first, x.last, x.nbytes} <= set(header)), None)
-    if layout is None:
-        known = " or ".join(f"id,{x.first},{x.last},{x.nbytes}" for x in LAYOUTS)
+    columns = next((x for x in KNOWN if {"id", x.first, x.last, x.nbytes} <= set(header)), None)
+    if columns is None:
+        known = " or ".join(f"id,{x.first},{x.last},{x.nbytes}" for x in KNOWN)
         raise FormatError(f"{path}:{line}: the header is {','.join(header)!r}, expected {known}")
     operands = []
     seen: dict[str, int] = {}
@@ -51,7 +51,7 @@ def read_problem(path: str | Path, *, alignment: int = 1) -> Problem:
         row = dict(zip(header, cells))
         if seen.setdefault(row["id"], line) != line:
             raise FormatError(f"{where}: id {row['id']!r} is already in line {seen[row['id']]}")
-        operands.append(_operand(row, layout, where))
+        operands.append(_operand(row, columns, where))
     return Problem(tuple(operands), alignment)
 
 
@@ -94,12 +94,14 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise FormatError(f"{path}:{reader.line_num}: {error}") from error
 
 
-def _operand(row: dict[str, str], layout: Layout, where: str) -> Operand:
-    first = _number(row, layout.first, where)
-    last = _number(row, layout.last, where) - layout.after
+def _operand(row: dict[str, str], columns: Columns, where: str) -> Operand:
+    first = _number(row, columns.first, where)
+    last = _number(row, columns.last, where) - columns.after
     if last < first:
-        raise FormatError(f"{where}: {layout.last} {last + layout.after} leaves no step from {layout.first} {first} on")
-    return Operand(_number(row, layout.nbytes, where), UsageInterval(first, last), row.get("name") or row["id"])
+        raise FormatError(
+            f"{where}: {columns.last} {last + columns.after} leaves no step from {columns.first} {first} on"
+        )
+    return Operand(_number(row, columns.nbytes, where), UsageInterval(first, last), row.get("name") or row["id"])
 
 
 def _number(row: dict[str, str], column: str, where: str) -> int:

@@ -119,6 +119,13 @@ class BroadcastTo(ViewOp):
         return (sum_to(g, node.operands[0].shape),)
 
 
+def unbroadcast(x: Node) -> Node:
+    """What a broadcast repeats; `x` itself when it is none."""
+    while isinstance(x.op, BroadcastTo):
+        x = x.operands[0]
+    return x
+
+
 def sum_to(g: Node, shape: tuple[int, ...]) -> Node:
     """`g` summed over the axes along which `shape` was broadcast to it."""
     new = g.ndim - len(shape)

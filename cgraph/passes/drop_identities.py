@@ -85,7 +85,7 @@ def broadcast_broadcast(node: Node) -> Node | None:
     return apply(node.op, x.operands[0]) if isinstance(x.op, BroadcastTo) else None
 
 
-def contiguous_of_const(node: Node) -> Node | None:
+def contiguous_twice(node: Node) -> Node | None:
     """contiguous(contiguous(x)) -> contiguous(x)"""
     x = node.operands[0]
     return x if isinstance(x.op, Contiguous) else None
@@ -105,7 +105,7 @@ RULES = [
     (Reshape, reshape_reshape),
     (Transpose, transpose_transpose),
     (BroadcastTo, broadcast_broadcast),
-    (Contiguous, contiguous_of_const),
+    (Contiguous, contiguous_twice),
     (StopGradient, gradient_is_taken),
     (CustomGradient, gradient_is_taken),
 ]

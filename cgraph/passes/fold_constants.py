@@ -13,7 +13,7 @@ from cgraph.ops.arithmetic import Cast
 from cgraph.ops.conv import Conv, ConvTranspose
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.linear import Matmul
-from cgraph.ops.shape import BroadcastTo, Transpose
+from cgraph.ops.shape import BroadcastTo, Transpose, unbroadcast
 
 _SMALL = 1 << 16
 
@@ -38,7 +38,7 @@ def fold_constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
         operands = tuple([new[x] for x in node.operands])
         if not is_of_constants(operands) or not node.op.pure or isinstance(node.spec, Bundle) or is_free(node, users):
             return None
-        if node.nbytes > max(_SMALL, sum(source_of(x).nbytes for x in operands)) and not are_filters(node, users):
+        if node.nbytes > max(_SMALL, sum(unbroadcast(x).nbytes for x in operands)) and not are_filters(node, users):
             return None
         values = [v for v in map(constant_of, operands) if v is not None]
         with np.errstate(all="ignore"):
@@ -92,11 +92,6 @@ def is_widened(node: Node) -> bool:
 def held_by(node: Node) -> np.ndarray | None:
     """The array of a constant, in half precision where it is held so; None for anything else."""
     return constant_of(node.operands[0] if is_widened(node) else node)
-
-
-def source_of(node: Node) -> Node:
-    """The node behind a broadcast."""
-    return node.operands[0] if isinstance(node.op, BroadcastTo) else node
 
 
 def constant_of(node: Node) -> np.ndarray | None:

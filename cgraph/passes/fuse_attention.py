@@ -14,7 +14,7 @@ from cgraph.ops.diagonal import Triangle
 from cgraph.ops.elementary import Tanh
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.linear import Matmul
-from cgraph.ops.shape import BroadcastTo, Full, Reshape, Transpose, swapaxes
+from cgraph.ops.shape import BroadcastTo, Full, Reshape, Transpose, swapaxes, unbroadcast
 from cgraph.ops.softmax import Softmax
 from cgraph.record import Record, replace
 
@@ -108,7 +108,7 @@ def take_added(s: Scores) -> Scores | None:
         if type(x.op) in RULES or isinstance(x.op, Matmul):
             if hides_later_keys(mask):
                 return replace(s, at=x, causal=True)
-            return replace(s, at=x, mask=source_of(mask)) if s.mask is None else None
+            return replace(s, at=x, mask=unbroadcast(mask)) if s.mask is None else None
     return None
 
 
@@ -124,7 +124,7 @@ def take_choice(s: Scores) -> Scores | None:
         return None
     if value < HIDDEN and not negated and is_lower_triangle(seen):
         return replace(s, at=x, causal=True)
-    return replace(s, at=x, mask=source_of(seen), negated=negated) if value == -inf and s.mask is None else None
+    return replace(s, at=x, mask=unbroadcast(seen), negated=negated) if value == -inf and s.mask is None else None
 
 
 def take_cap(s: Scores) -> Scores | None:
@@ -174,16 +174,9 @@ def shared_heads(x: Node) -> Node:
 
 
 # -- constants ---------------------------------------------------------------------------------------------------------
-def source_of(x: Node) -> Node:
-    """What is behind broadcasts."""
-    while isinstance(x.op, BroadcastTo):
-        x = x.operands[0]
-    return x
-
-
 def number_of(x: Node) -> float | None:
     """The number that a node is everywhere, if it is known."""
-    x = source_of(x)
+    x = unbroadcast(x)
     if isinstance(x.op, Full):
         return float(x.op.value)
     return float(x.op.array.reshape(())) if isinstance(x.op, ConstOp) and x.size == 1 else None
@@ -191,7 +184,7 @@ def number_of(x: Node) -> float | None:
 
 def is_lower_triangle(x: Node) -> bool:
     """A known bool ``[..., m, n]``, true on the main diagonal and below it."""
-    x = source_of(x)
+    x = unbroadcast(x)
     while isinstance(x.op, Cast):
         x = x.operands[0]
     if isinstance(x.op, Triangle):
@@ -201,7 +194,7 @@ def is_lower_triangle(x: Node) -> bool:
 
 def hides_later_keys(x: Node) -> bool:
     """Known numbers ``[..., m, n]``, 0 on the main diagonal and below it, and above so low that nothing is left."""
-    x = source_of(x)
+    x = unbroadcast(x)
     if isinstance(x.op, Where):
         seen, zero, low = x.operands
         value = number_of(low)

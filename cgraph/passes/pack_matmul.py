@@ -17,8 +17,8 @@ from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.integer import IntegerMatmul
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
 from cgraph.ops.physical.pairs import PairedMatmul, paired
-from cgraph.ops.shape import Transpose
-from cgraph.passes.fold_constants import held_by, source_of
+from cgraph.ops.shape import Transpose, unbroadcast
+from cgraph.passes.fold_constants import held_by
 from cgraph.passes.pack_integers import packed_product
 
 
@@ -60,7 +60,7 @@ def pack_matmul(
             return None
         if not in_pairs and is_streamed(y, rows):
             return None
-        panels, tile = panels_of(source_of(operands[1]), y, rows, in_pairs)
+        panels, tile = panels_of(unbroadcast(operands[1]), y, rows, in_pairs)
         has_addend, activation = getattr(node.op, "has_addend", False), getattr(node.op, "activation", NONE)
         kind = PairedMatmul if in_pairs else PackedMatmul
         op = kind(*y.shape, tile, has_addend, activation)  # type: ignore[call-arg, misc]
@@ -76,7 +76,7 @@ def is_streamed(y: np.ndarray, rows: int) -> bool:
 
 def constant_matrix(node: Node) -> np.ndarray | None:
     """The matrix that is constant and the same for every batch, or None."""
-    source = source_of(node)
+    source = unbroadcast(node)
     found = held_matrix(source)
     if found is None or prod(source.shape[:-2]) != 1 or source.shape[-2:] != node.shape[-2:]:
         return None

@@ -12,7 +12,7 @@ from cgraph.ops.leaf import ConstOp
 from cgraph.ops.linear import Matmul
 from cgraph.ops.quantise import Dequantize, Quantize
 from cgraph.ops.reduce import Sum
-from cgraph.ops.shape import BroadcastTo, Reshape, Transpose
+from cgraph.ops.shape import BroadcastTo, Reshape, Transpose, unbroadcast
 from cgraph.passes.disjoint import is_disjoint
 from cgraph.record import Record
 
@@ -99,7 +99,7 @@ def constant(node: Node) -> np.ndarray | None:
 
 def single(node: Node) -> float | None:
     """The one number that a constant holds everywhere; None for anything else."""
-    found = constant(node.operands[0] if isinstance(node.op, BroadcastTo) else node)
+    found = constant(unbroadcast(node))
     return found.item() if found is not None and found.size == 1 else None
 
 
@@ -169,7 +169,7 @@ def biased(node: Node, bias: Node | None) -> Product | None:
     """A product and what is added to it."""
     axis = 0 if isinstance(node.op, Conv2d) else 1
     behind = 0 if isinstance(node.op, Matmul) else node.ndim - 2
-    right = single_matrix(node.operands[1]) if isinstance(node.op, Matmul) else node.operands[1]
+    right = unbroadcast(node.operands[1]) if isinstance(node.op, Matmul) else node.operands[1]
     x, found = dequantized(node.operands[0]), filters_of(right, axis)
     if x is None or found is None or node.dtype != np.float32 or node.size == 0:
         return None
@@ -188,11 +188,6 @@ def pair_of(node: Node) -> Pair | None:
     x, y = map(dequantized, node.operands)
     found = Pair(x, y) if x and y else None
     return found if found and 0 < found.scale < np.inf else None
-
-
-def single_matrix(node: Node) -> Node:
-    """The right side of a product before it is repeated for each of the left ones."""
-    return node.operands[0] if isinstance(node.op, BroadcastTo) else node
 
 
 def filters_of(node: Node, axis: int) -> tuple[np.ndarray, np.ndarray] | None:
@@ -214,8 +209,7 @@ def filters_of(node: Node, axis: int) -> tuple[np.ndarray, np.ndarray] | None:
 
 def along(node: Node, axis: int) -> np.ndarray | None:
     """A constant that is broadcast along all axes but one, as a vector of as many elements as it has."""
-    source = node.operands[0] if isinstance(node.op, BroadcastTo) else node
-    found = constant(source)
+    found = constant(unbroadcast(node))
     if found is None or found.dtype != np.float32:
         return None
     shape = (1,) * (node.ndim - found.ndim) + found.shape
@@ -258,7 +252,7 @@ def sums_of(node: Node) -> Sums | None:
     x, zero = node.operands[0], None
     if isinstance(x.op, Subtract):
         x, zero = x.operands
-    y = constant(single_matrix(node.operands[1]))
+    y = constant(unbroadcast(node.operands[1]))
     if (
         y is None
         or y.ndim != 2

@@ -9,10 +9,10 @@ from cgraph.ops.arithmetic import Add
 from cgraph.ops.conv import Conv2d
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.linear import Matmul
-from cgraph.ops.shape import BroadcastTo, Reshape, Transpose
+from cgraph.ops.shape import BroadcastTo, Reshape, Transpose, unbroadcast
 from cgraph.passes.fold_constants import constant_of
 from cgraph.passes.fuse_epilogues import Chain, extended
-from cgraph.passes.quantised import IsInner, bound, single_matrix
+from cgraph.passes.quantised import IsInner, bound
 from cgraph.record import Record
 
 
@@ -52,7 +52,7 @@ def layers_of(order: Sequence[Node], users: Mapping[Node, Sequence[Node]], is_in
     for core in order:
         if not isinstance(core.op, Conv2d | Matmul) or core.dtype != np.float32 or core.size == 0:
             continue
-        right = core.operands[1] if isinstance(core.op, Conv2d) else single_matrix(core.operands[1])
+        right = core.operands[1] if isinstance(core.op, Conv2d) else unbroadcast(core.operands[1])
         weights = constant_of(right)
         if weights is None or weights.ndim != (4 if isinstance(core.op, Conv2d) else 2):
             continue
