@@ -55,6 +55,7 @@ UNARY = frozenset(
         "atanh",
         "erf",
         "erfc",
+        "ndtr",
         "gamma",
         "lgamma",
         "sigmoid",

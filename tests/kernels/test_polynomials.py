@@ -34,6 +34,11 @@ SINH = (odd(mpmath.sinh), lambda z: z)
 TANH = (odd(mpmath.tanh), lambda z: z)
 ERF = (lambda z: mpmath.erf(mpmath.sqrt(z)) / mpmath.sqrt(z) - 1, lambda z: 1)
 
+TAILS = (  # the error of the normal distribution may grow as its tail shrinks
+    lambda x: mpmath.log(mpmath.erfc(x / mpmath.sqrt(2)), 2) / x,
+    lambda x: mpmath.log(2) * x * mpmath.sqrt(mpmath.erfc(x / mpmath.sqrt(2))),
+)
+
 # name: coefficients, function and weight, interval, bits that are kept
 TABLE = {
     "exp f4": (vexp.TAIL["f4"], EXP, (-HALF_LN2, HALF_LN2), 27.5),
@@ -51,6 +56,7 @@ TABLE = {
     "tanh f8": (vhyperbolic.TANH["f8"], TANH, (mpf(0), mpf("0.55") ** 2), 54),
     "erf f4": (verf.NEAR["f4"], ERF, (mpf(0), mpf(1)), 29),
     "erf f8": (verf.NEAR["f8"], ERF, (mpf(0), mpf(1)), 54.5),
+    "ndtr f4": (verf.LOG2_TAILS, TAILS, (mpf(0), mpf("5.6")), 27),
 }
 
 

@@ -55,6 +55,19 @@ def horner(k: Builder, x: Val, coefficients: Sequence[float]) -> Val:
     return total
 
 
+def estrin(k: Builder, x: Val, coefficients: Sequence[float]) -> Val:
+    """The same by ever larger pairs: two or three products more, in half as many steps that wait for one another.
+
+    Source: Estrin 1960, Organization of computer systems: the fixed plus variable structure computer.
+    """
+    parts: list[Val] = [k.const(c, x.dtype, x.lanes) for c in coefficients]
+    while len(parts) > 1:
+        odd = parts[-1:] if len(parts) % 2 else []
+        parts = [k.fma(high, x, low) for low, high in zip(parts[::2], parts[1::2])] + odd
+        x = x * x
+    return parts[0]
+
+
 def magnitude(k: Builder, x: Val) -> Val:
     """The absolute value; a NaN stays one."""
     return k.intrinsic("fabs", x)

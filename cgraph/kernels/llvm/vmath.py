@@ -13,7 +13,7 @@ from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.values import Val, nbytes_of
 from cgraph.kernels.llvm.varc import acos, asin, atan, atan2
 from cgraph.kernels.llvm.vcomplex import imag, pair, real
-from cgraph.kernels.llvm.verf import erf, erfc
+from cgraph.kernels.llvm.verf import erf, erfc, ndtr
 from cgraph.kernels.llvm.vexp import exp, exp2, expm1, sigmoid
 from cgraph.kernels.llvm.vgamma import gamma, lgamma
 from cgraph.kernels.llvm.vhyperbolic import acosh, asinh, atanh, cosh, sinh, tanh
@@ -148,6 +148,7 @@ FLOAT: dict[str, Emit] = {
     "hypot": hypot,
     "erf": erf,
     "erfc": erfc,
+    "ndtr": ndtr,
     "gamma": gamma,
     "lgamma": lgamma,
 }
