@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -221,19 +221,16 @@ class RowsFunction(ByRows, Function):
 @public
 def eval(node: NodeLike) -> np.ndarray:
     """Compute one node now; the Function is remembered for the next time."""
-    function = _EVALUATED.get(node)
-    if function is None:
-        while len(_EVALUATED) >= MOST_EVALUATED:
-            del _EVALUATED[next(iter(_EVALUATED))]
-        function = _EVALUATED[node] = compile(node)
-    return function()
+    return evaluated(node)()
+
+
+@lru_cache(maxsize=64)
+def evaluated(node: Node) -> Function:
+    """The Function that `eval` calls, remembered for the nodes that it was last asked for."""
+    return compile(node)
 
 
 @public
 def item(node: NodeLike) -> float | int | bool:
     """The value of a node of one element, computed now, as a Python number."""
     return eval(node).item()
-
-
-_EVALUATED: dict[Node, Function] = {}
-MOST_EVALUATED = 64

@@ -3,13 +3,13 @@
 import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 
 import numpy as np
 import pytest
 
 import cgraph as cg
 from cgraph.engine.cpu.cores import cores
+from cgraph.function import evaluated
 from cgraph.kernels.store import KernelStore
 from tests.support.interrupts import interrupt_after
 
@@ -195,14 +195,11 @@ def test_an_input_of_any_strides_is_read_in_its_own_order(engine):
         np.testing.assert_array_equal(found, np.ravel(value) + 1)
 
 
-def test_no_more_functions_of_single_nodes_are_remembered_than_said(monkeypatch):
-    module = import_module("cgraph.function")
-    remembered: dict[cg.Node, cg.Function] = {}
-    monkeypatch.setattr(module, "_EVALUATED", remembered)
-    monkeypatch.setattr(module, "MOST_EVALUATED", 2)
-    nodes = [cg.Const(np.arange(3.0)) + i for i in range(4)]
+def test_functions_of_the_last_single_nodes_are_remembered():
+    evaluated.cache_clear()
+    nodes = [cg.Const(np.arange(3.0)) + i for i in range(66)]
     for i, node in enumerate(nodes):
         np.testing.assert_array_equal(node.eval(), np.arange(3.0) + i)
-        assert all(a is b for a, b in zip(remembered, nodes[max(0, i - 1) : i + 1], strict=True))
-    known = remembered[nodes[3]]
-    assert nodes[3].eval().tolist() == [3, 4, 5] and remembered[nodes[3]] is known
+    known = evaluated.cache_info()
+    assert (known.hits, known.misses, known.currsize) == (0, 66, 64)
+    assert nodes[65].eval().tolist() == [65, 66, 67] and evaluated.cache_info().hits == 1
