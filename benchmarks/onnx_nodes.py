@@ -119,7 +119,8 @@ def document(rows: list[str], plain: Counter[str], failed: dict[tuple[bool, str]
         "",
         "Opsets 1 to 27; what changed between opset 7 and 27 is followed, older forms where they are common. Shapes "
         "are static: symbolic dimensions are fixed by `shapes`, computations of shapes are folded while the graph is "
-        "built, `If`, `Loop` and `Scan` are built in place. Images stay `[n, c, h, w]`. An operator that is not "
+        "built, `If`, `Loop` and `Scan` are built in place, and a length that is known only when run has a maximum "
+        "(`lengths.md`). Images stay `[n, c, h, w]`. An operator that is not "
         "supported is named, with its count, before anything is built.",
         "",
         f"## The test suites of onnx {onnx.__version__}",
@@ -136,7 +137,8 @@ def document(rows: list[str], plain: Counter[str], failed: dict[tuple[bool, str]
         "",
         f"Of these {plain['fixed']} take a shape, or all they compute, from the value of an input (`Reshape`, `Range`, "
         "`NonZero`, `NonMaxSuppression`, …). The backend builds such a graph for the value that a run is given, and "
-        "anew when it changes; with `load` the value is given in `constants`.",
+        "anew when it changes; with `load` the value is given in `constants`, or it is known only when run and its "
+        "length has a maximum: `lengths.md`.",
         "",
         "What does not pass:",
         "",

@@ -36,6 +36,7 @@ class Model(Record):
         outputs, inputs, updates: as `compile` takes them
         function: what the user compiled; None when that is left to the command
         names: what the outputs are called
+        read: the model of a file, some lengths of which are known only when run
     """
 
     outputs: tuple[Node, ...]
@@ -43,11 +44,14 @@ class Model(Record):
     updates: Mapping[Var, Node] = field(default_factory=dict)
     function: Function | None = None
     names: tuple[str, ...] = ()
+    read: Read | None = None
 
     def compiled(self, **options: Any) -> Function:
         """The Function: the user's own, unless `options` of `compile` ask for another."""
         if self.function is not None and not options:
             return self.function
+        if self.read is not None:
+            return self.read.compile(**options)
         return compile(self.outputs, self.inputs, self.updates, **options)
 
 
@@ -57,6 +61,7 @@ class Options(Record):
     Fields
         shapes: sizes of symbolic dimensions, and whole shapes of inputs, by name
         constants: values of inputs by name
+        maximum: the greatest lengths of values, and the largest of numbers, that are known only when run
         weights: the file with the parameters, where they are apart from the model
         invent: parameters that are nowhere are drawn from a fixed seed, for plans and timings
         state: inputs that keep the value of an output from run to run
@@ -67,6 +72,7 @@ class Options(Record):
     weights: Path | None = None
     invent: bool = True
     state: Mapping[str, str] = field(default_factory=dict)
+    maximum: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_onnx(path: Path, options: Options) -> Model:
@@ -75,18 +81,20 @@ def read_onnx(path: Path, options: Options) -> Model:
 
 def onnx_from(source: Path | bytes, name: str, options: Options) -> Model:
     try:
-        return model_read(onnx.load(source, options.shapes, options.constants).with_state(options.state))
+        found = onnx.load(source, options.shapes, options.constants, options.maximum)
+        return model_read(found.with_state(options.state))
     except FormatError as error:
-        found = error if isinstance(error, UnknownError) else error.__cause__
-        if not isinstance(found, UnknownError):
+        unknown = error if isinstance(error, UnknownError) else error.__cause__
+        if not isinstance(unknown, UnknownError):
             raise
-        raise FormatError(f"{name}: {found.reason}; give {' '.join(arguments_of(found))}") from error
+        raise FormatError(f"{name}: {unknown.reason}; give {arguments_of(unknown)}") from error
 
 
-def arguments_of(error: UnknownError) -> list[str]:
+def arguments_of(error: UnknownError) -> str:
     """What an error asks for, as it is written on the command line."""
     shapes = [f"--shape {name}={'x'.join(map(str, np.atleast_1d(n)))}" for name, n in error.shapes.items()]
-    return shapes + [f"--constant {name}=VALUE" for name in error.constants]
+    values = " ".join(shapes + [f"--constant {name}=VALUE" for name in error.constants])
+    return " or ".join(filter(None, (*(f"--maximum {name}=N" for name in error.maximum), values)))
 
 
 def read_darknet(path: Path, options: Options) -> Model:
@@ -100,7 +108,8 @@ def read_tflite(path: Path, options: Options) -> Model:
 
 
 def model_read(found: Read) -> Model:
-    return Model(found.outputs, found.inputs, found.updates, names=found.names)
+    read = found if found.is_open else None
+    return Model(found.outputs, found.inputs, found.updates, names=found.names, read=read)
 
 
 READERS: dict[str, Callable[[Path, Options], Model]] = dict(
@@ -112,12 +121,13 @@ def model_from(args: argparse.Namespace, invent: bool = True) -> Model:
     """The model that the arguments of `add_model` name."""
     if is_saved(args.model):
         raise FormatError(f"{args.model} is a saved function, which has no graph; cgraph run runs it")
-    options = Options(dict(args.shape), dict(args.constant), args.weights, invent, dict(args.state))
+    options = Options(dict(args.shape), dict(args.constant), args.weights, invent, dict(args.state), dict(args.maximum))
     ending = ".onnx" if args.model == STANDARD_INPUT else Path(args.model).suffix.lower()
     given = {
         "--shape": args.shape and ending != ".onnx",
         "--weights": args.weights and ending != ".cfg",
         "--state": args.state and ending != ".onnx",
+        "--maximum": args.maximum and ending != ".onnx",
     }
     idle = [name for name, is_idle in given.items() if is_idle]
     if idle:

@@ -37,6 +37,14 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="an input's value: a number, a list such as [1,2], or a .npy file",
     )
+    parser.add_argument(
+        "--maximum",
+        type=maximum,
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="the greatest length of a value, or largest number it is computed from, that is known only when run",
+    )
     parser.add_argument("--weights", type=Path, metavar="FILE", help="the parameters of a .cfg network")
     parser.add_argument(
         "--state",
@@ -68,6 +76,14 @@ def constant(text: str) -> tuple[str, Any]:
     if not (name and equals and isinstance(found, int | float | list | np.ndarray)):
         raise argparse.ArgumentTypeError(f"{text!r} is not a value, such as sr=16000, s=[1,2] or s=FILE.npy")
     return name, found
+
+
+def maximum(text: str) -> tuple[str, int]:
+    """``boxes=100`` as a name and a number."""
+    name, _, number = text.rpartition("=")
+    if not (name and number.isascii() and number.isdigit()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a maximum, such as boxes=100")
+    return name, int(number)
 
 
 def state(text: str) -> tuple[str, str]:

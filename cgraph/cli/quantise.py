@@ -72,6 +72,8 @@ def inputs_of(model: Model, reference: str) -> tuple[Var, ...]:
     """The model's inputs; of bare nodes the Vars without a value."""
     if model.function is not None or model.updates:
         raise FormatError(f"{reference} is compiled already or keeps a state; give a function that returns nodes")
+    if model.read is not None:
+        raise FormatError(f"{reference} has lengths that are known only when run, which are not quantised")
     return model.inputs or tuple(x for x in post_order(model.outputs) if isinstance(x, Var) and not x.is_assigned)
 
 

@@ -55,11 +55,17 @@ class Known:
                 )
         return self.opened[node]
 
+    def missing(self, node: Node) -> list[str]:
+        """The inputs of unknown value that the value of a node depends on."""
+        if not self.is_open(node):
+            return []
+        return [x.name for x in post_order([node]) if isinstance(x, Var) and x.name not in self.values]
+
     def array(self, node: Node, why: str) -> np.ndarray:
         """The value of a node now. UnknownError when it depends on an input of unknown value."""
         order = post_order([node])
         leaves = [x for x in order if isinstance(x, Var)]
-        missing = [x.name for x in leaves if x.name not in self.values]
+        missing = self.missing(node)
         if missing:
             raise UnknownError(
                 f"{why} must be known when the graph is built, but depends on input {missing[0]!r}",
@@ -112,4 +118,4 @@ def folded(x: Any, operands: Sequence[Any], known: Known) -> Any:
 def is_small_constant(x: Any) -> bool:
     if isinstance(x, list):
         return all(map(is_small_constant, x))
-    return isinstance(x.op, ConstOp) and x.size <= FOLDED_SIZE
+    return isinstance(x, Node) and isinstance(x.op, ConstOp) and x.size <= FOLDED_SIZE

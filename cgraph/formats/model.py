@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import FormatError
+from cgraph.formats.cut import CutFunction
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Var
@@ -23,6 +24,9 @@ class Model:
         values: every named value of the file's main graph
         updates: update edges, for what is kept from run to run
         fixed: inputs whose given value decided a shape; the graph is right for that value alone
+        counts: per output whose length along some axes is known only when run, per axis how many elements count; what
+            `compile` makes cuts them off
+        checks: what must hold when the graph has run, and what an InputError says where it does not
     """
 
     inputs: tuple[Var, ...]
@@ -31,10 +35,24 @@ class Model:
     values: dict[str, Any] = field(default_factory=dict, repr=False)
     updates: dict[Var, Node] = field(default_factory=dict, repr=False)
     fixed: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    counts: dict[str, dict[int, Node]] = field(default_factory=dict, repr=False)
+    checks: dict[Node, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_open(self) -> bool:
+        """Some lengths are known only when run."""
+        return bool(self.counts or self.checks)
 
     def compile(self, **options: Any) -> Function:
         """A Function of the inputs that returns a list of the outputs; options as for `cgraph.compile`."""
-        return compile(list(self.outputs), inputs=self.inputs, updates=self.updates, **options)
+        counts = list(dict.fromkeys(n for axes in self.counts.values() for n in axes.values()))
+        outputs = [*self.outputs, *counts, *self.checks]
+        found = compile(outputs, inputs=self.inputs, updates=self.updates, **options)
+        if not self.is_open:
+            return found
+        place = {n: len(self.outputs) + i for i, n in enumerate(counts)}
+        cuts = [{axis: place[n] for axis, n in self.counts.get(name, {}).items()} for name in self.names]
+        return CutFunction.of(found, cuts, tuple(self.checks.values()))
 
     def with_state(self, state: Mapping[str, str]) -> "Model":
         """The same with inputs that are kept from run to run: after a run each holds what the output of its name was.
@@ -45,8 +63,11 @@ class Model:
         Parameters
             state: per input the output whose value it holds after a run, such as ``{"past": "present"}``
         Raises
-            FormatError: there is no such input or output, or the two differ in shape or dtype
+            FormatError: there is no such input or output, or the two differ in shape or dtype; lengths are known only
+                when run
         """
+        if state and self.is_open:
+            raise FormatError("state: lengths are known only when run, and what a run has kept cannot be taken back")
         inputs, outputs = {x.name: x for x in self.inputs}, dict(zip(self.names, self.outputs))
         for names, known in ((state, list(inputs)), (state.values(), list(outputs))):
             for name in names:

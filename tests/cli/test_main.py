@@ -19,12 +19,12 @@ from cgraph.ops.leaf import Var
 
 @pytest.fixture
 def open_model(tmp_path):
-    """``y = reshape(x * sr + z, s)``, with sizes, a scalar and a shape that the file does not say."""
+    """``y = unsqueeze(x * sr + z, s)``, with sizes, a scalar and an axis that the file does not say."""
     onnx = pytest.importorskip("onnx")
     real, whole = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
     shapes = {"x": (real, ("N", "M")), "z": (real, ("N", None)), "sr": (real, ()), "s": (whole, (1,))}
     inputs = [onnx.helper.make_tensor_value_info(name, *found) for name, found in shapes.items()]
-    nodes = [("Mul", "x sr", "a"), ("Add", "a z", "b"), ("Reshape", "b s", "y")]
+    nodes = [("Mul", "x sr", "a"), ("Add", "a z", "b"), ("Unsqueeze", "b s", "y")]
     graph = onnx.helper.make_graph(
         [onnx.helper.make_node(kind, given.split(), [name]) for kind, given, name in nodes],
         "g",
@@ -53,16 +53,65 @@ def test_a_file_is_asked_for_in_the_command_lines_words(open_model, capsys):
 def test_constants_are_values_of_inputs(open_model, tmp_path, capsys):
     x = np.arange(6, dtype="float32").reshape(2, 3)
     np.savez(tmp_path / "x.npz", x=x, z=x)
-    given = ["--constant", "sr=2", "--constant", "s=[6]", "--save", str(tmp_path / "y.npz")]
+    given = ["--constant", "sr=2", "--constant", "s=[0]", "--save", str(tmp_path / "y.npz")]
     assert main(["run", str(open_model), *SIZES, *given, "-i", str(tmp_path / "x.npz")]) == 0
     with np.load(tmp_path / "y.npz") as found:
-        np.testing.assert_array_equal(found["y"], 3 * x.reshape(6))
-    np.save(tmp_path / "s.npy", np.array([6]))
+        np.testing.assert_array_equal(found["y"], 3 * x[None])
+    np.save(tmp_path / "s.npy", np.array([0]))
     assert main(["plan", str(open_model), *SIZES, "--constant", f"s={tmp_path / 's.npy'}"]) == 0
 
 
+@pytest.fixture
+def counted_model(tmp_path):
+    """The places of what is not 0 in x, and the numbers below n."""
+    onnx = pytest.importorskip("onnx")
+    whole = onnx.TensorProto.INT64
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("NonZero", ["x"], ["y"]), onnx.helper.make_node("Range", ["zero", "n", "one"], ["z"])],
+        "g",
+        [onnx.helper.make_tensor_value_info(*x) for x in (("x", whole, (5,)), ("n", whole, ()))],
+        [onnx.helper.make_empty_tensor_value_info(name) for name in "yz"],
+        [onnx.helper.make_tensor(name, whole, (), [i]) for i, name in enumerate(("zero", "one"))],
+    )
+    path = tmp_path / "counted.onnx"
+    path.write_bytes(onnx.helper.make_model(graph).SerializeToString())
+    return str(path)
+
+
+def test_lengths_known_only_when_run_have_a_maximum(counted_model, tmp_path, capsys):
+    assert main(["plan", counted_model]) == 2
+    assert capsys.readouterr().err.endswith("give --maximum n=N or --maximum z=N or --constant n=VALUE\n")
+    np.savez(tmp_path / "x.npz", x=[0, 3, 0, 0, 1], n=4)
+    given = ["run", counted_model, "--maximum", "n=6", "-i", str(tmp_path / "x.npz"), "--save", str(tmp_path / "y.npz")]
+    assert main(given) == 0
+    assert "y int64[1, 2]" in capsys.readouterr().out
+    with np.load(tmp_path / "y.npz") as found:
+        assert found["y"].tolist() == [[1, 4]] and found["z"].tolist() == [0, 1, 2, 3]
+    np.savez(tmp_path / "x.npz", x=[0, 3, 0, 0, 1], n=7)
+    assert main(given) == 2
+    assert capsys.readouterr().err == "cgraph: maximum gives 6 for 'n'; it is larger\n"
+
+
+def test_what_needs_one_shape_refuses_lengths_known_only_when_run(counted_model, tmp_path, capsys):
+    assert main(["save", counted_model, "--maximum", "n=6", "-o", str(tmp_path / "saved")]) == 2
+    assert "known only when run is not saved" in capsys.readouterr().err
+    quantised = ["-o", str(tmp_path / "q.onnx"), "--samples", str(tmp_path)]
+    assert main(["quantise", counted_model, "--maximum", "n=6", *quantised]) == 2
+    assert "known only when run, which are not quantised" in capsys.readouterr().err
+    assert main(["run", counted_model, "--maximum", "q=6", "--maximum", "n=6"]) == 2
+    assert "maximum gives 'q', and no value of that name" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
-    "argument", [["--threads", "-1"], ["--top", "-1"], ["--shape", "x=1x"], ["--constant", "s"], ["--constant", "s=no"]]
+    "argument",
+    [
+        ["--threads", "-1"],
+        ["--top", "-1"],
+        ["--shape", "x=1x"],
+        ["--constant", "s"],
+        ["--constant", "s=no"],
+        ["--maximum", "s=-1"],
+    ],
 )
 def test_arguments_that_are_no_values_are_refused(argument, capsys):
     with pytest.raises(SystemExit) as stopped:
@@ -99,7 +148,7 @@ def test_who_reads_no_more_is_no_error():
 
 
 def test_a_model_comes_from_standard_input(open_model, capsys, monkeypatch):
-    sizes = [*SIZES, "--constant", "s=[6]"]
+    sizes = [*SIZES, "--constant", "s=[0]"]
     assert main(["plan", str(open_model), *sizes]) == 0
     by_name = capsys.readouterr().out
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(open_model.read_bytes())))

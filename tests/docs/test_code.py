@@ -69,6 +69,17 @@ Path("weights.safetensors").write_bytes(safetensors.numpy.save({{"w": np.ones(3,
     "half": """
 model, decoder = nn.models.resnet20(0), nn.models.gpt(0, 8, 16, 8, 2, 1)
 """,
+    "lengths": """
+value = helper.make_tensor_value_info
+def saved(path, nodes, inputs, outputs):
+    graph = helper.make_graph(nodes, "g", inputs, [helper.make_empty_tensor_value_info(name) for name in outputs])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), path)
+places = helper.make_node("NonZero", ["picture"], ["boxes"]), helper.make_node("Shape", ["boxes"], ["classes"])
+saved("detector.onnx", places, [value("picture", TensorProto.FLOAT, (4, 4))], ["boxes", "classes"])
+picture = np.eye(4, dtype="f4")
+room = helper.make_node("ConstantOfShape", ["n"], ["r"])
+saved("range.onnx", [room], [value("n", TensorProto.INT64, (1,))], ["r"])
+""",
     "loops": """
 w, u, rows = (cg.Const(rng.normal(size=shape).astype("f4")) for shape in ((64, 64), (32, 64), (5, 16, 32)))
 x = cg.Var((3,), name="x")

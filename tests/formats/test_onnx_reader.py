@@ -79,15 +79,15 @@ def test_computations_of_shapes_are_folded():
     assert isinstance(found.values["shape"].op, ConstOp)
 
 
-def test_an_input_that_decides_a_shape_must_be_given():
+def test_an_input_that_decides_how_many_axes_there_are_must_be_given():
     graph = helper.make_graph(
-        [node("Reshape", "x shape", "y")], "g", [info("x", (6,)), info("shape", (2,), INT64)], [info("y", None)]
+        [node("Unsqueeze", "x axes", "y")], "g", [info("x", (6,)), info("axes", (2,), INT64)], [info("y", None)]
     )
     body = helper.make_model(graph).SerializeToString()
-    with pytest.raises(FormatError, match="operand 1 must be known.*depends on input 'shape'.*constants="):
+    with pytest.raises(FormatError, match="operand 1 must be known.*depends on input 'axes'.*constants="):
         load(body)
-    found = load(body, constants={"shape": np.array([3, 2])})
-    assert found.outputs[0].shape == (3, 2) and list(found.fixed) == ["shape"]
+    found = load(body, constants={"axes": np.array([0, 2])})
+    assert found.outputs[0].shape == (1, 6, 1) and list(found.fixed) == ["axes"]
 
 
 def test_every_unsupported_operator_is_named_with_its_count():

@@ -38,7 +38,7 @@ class Prepared:
         """The outputs for inputs in the model's order, or by name."""
         values = self._named(inputs)
         if self.model is None or not self._fits(values):
-            self.model = build_model(self.source, shapes_of(values), values)
+            self.model = build_model(self.source, shapes_of(values), values, {})
             self.function = self.model.compile(**self.options)
         assert self.function is not None
         return tuple(map(of_package, self.function(*(values[x.name] for x in self.model.inputs))))

@@ -7,12 +7,15 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.known import Known
+from cgraph.formats.onnx.limits import Length, Limits, Size
+from cgraph.formats.onnx.ragged import Array, Ragged
 from cgraph.formats.onnx.tensors import array_of
+from cgraph.formats.unknown import UnknownError
 from cgraph.ir.graph import Node
-from cgraph.record import Record
+from cgraph.record import Record, replace
 
 Value = Any
-"""A Node, a list of Nodes (a sequence), or None (an optional that is empty)."""
+"""A Node, a Ragged, a list of them (a sequence), or None (an optional that is empty)."""
 Importer = Callable[["Context"], Value]
 OPERATORS: dict[str, Importer] = {}
 
@@ -32,28 +35,36 @@ class Context(Record, eq=False):
 
     Fields
         kind, name: operator and node name, for messages
+        read, written: the names of operands and results, empty where there is none
         operands: values in the operator's order, None where an optional one is absent
         attributes: AttributeProto by name
         opset: version of the operator's domain
         wanted: for each result, whether anything reads it
         known: values of inputs that are known while building
+        limits: how large whole numbers can be that are known only when run
         build: makes a sub-graph's results from values for its inputs
         named: a value of the graph by its name
     """
 
     kind: str
     name: str
+    read: Sequence[str]
+    written: Sequence[str]
     operands: tuple[Value, ...]
     attributes: Mapping[str, Any]
     opset: int
     wanted: tuple[bool, ...]
     known: Known
+    limits: Limits
     build: Callable[[Any, Sequence[Value]], list[Value]]
     named: Callable[[str], Value]
 
     def __getitem__(self, i: int) -> Node:
-        """Operand i, which must be there."""
+        """Operand i, which must be there and of known shape."""
         x = self.value(i)
+        if isinstance(x, Ragged):
+            reason = f"operand {i} is {x.text}, of a length known only when run, which it does not take"
+            raise UnknownError(reason, constants=self.known.missing(x.node))
         if not isinstance(x, Node):
             raise FormatError(f"operand {i} is {'missing' if x is None else 'a sequence'}")
         return x
@@ -65,6 +76,67 @@ class Context(Record, eq=False):
     def get(self, i: int, default: Any = None) -> Any:
         """Operand i as a Node, or `default` where it is absent."""
         return default if self.value(i) is None else self[i]
+
+    # -- what is known only when run ---------------------------------------------------------------------------------
+    @property
+    def is_ragged(self) -> bool:
+        """An operand has an axis of open length."""
+        return any(isinstance(x, Ragged) for x in self.operands)
+
+    @property
+    def unequal(self) -> str:
+        """What is said where lengths differ when run."""
+        return f"in {self.kind} {self.name!r} -> {', '.join(self.written)}: lengths known only when run do not fit"
+
+    def array(self, i: int) -> Array:
+        """Operand i, which must be there; its axes may be of open length."""
+        x = self.value(i)
+        return x if isinstance(x, Ragged) else self[i]
+
+    def reading(self, nodes: Mapping[int, Value]) -> "Context":
+        """The same with other operands."""
+        return replace(self, operands=tuple(nodes.get(i, x) for i, x in enumerate(self.operands)))
+
+    def is_open(self, *places: int) -> bool:
+        """One of these operands that are there has a value that is known only when run, or an axis of open length."""
+        given = [self.value(i) for i in places if self.value(i) is not None]
+        return any(isinstance(x, Ragged) or self.known.missing(x) for x in given)
+
+    def lengths(self, i: int, default: Any = None) -> Any:
+        """Operand i's elements as lengths, or `default` where it is absent."""
+        if self.value(i) is None:
+            return default
+        if not self.is_open(i):
+            return self.ints(i)
+        return self.limits.lengths(self[i] if self[i].dtype.kind in "iu" else self[i].astype("int64"))
+
+    def length(self, i: int, default: Any = None) -> Any:
+        """Operand i's only element as a length, or `default` where it is absent."""
+        found = self.lengths(i)
+        if found is not None and len(found) != 1:
+            raise FormatError(f"operand {i} has {len(found)} elements; one is expected")
+        return default if found is None else found[0]
+
+    def room(self, length: Length, places: Sequence[int], axis: int = 0) -> int:
+        """The greatest number of elements along an axis. UnknownError where nothing bounds it.
+
+        Parameters
+            places: the operands that decide it
+        """
+        if not isinstance(length, Size):
+            return max(length, 0)
+        most = min(length.high, self.maximum)
+        if most >= np.iinfo(np.int32).max:
+            names = [self.read[i] for i in places if self.value(i) is not None and self.is_open(i)]
+            missing = self.known.missing(length.node)
+            reason = f"nothing bounds axis {axis}, whose length is known only when run"
+            raise UnknownError(reason, {}, missing, [*names, *self.written[:1]])
+        return max(int(most), 0)
+
+    @property
+    def maximum(self) -> float:
+        """The greatest length that the user gave to the first result; infinite where there is none."""
+        return self.limits.maximum.get(self.written[0], np.inf) if self.written else np.inf
 
     def constant(self, i: int) -> np.ndarray:
         """Operand i's value, which must be known now."""

@@ -3,13 +3,15 @@
 from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cgraph.errors import CgraphError, FormatError, PositionError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.known import Known, folded
 from cgraph.formats.onnx.context import OPERATORS, Context, Value
+from cgraph.formats.onnx.limits import Limits
+from cgraph.formats.onnx.ragged import Ragged, limited
 from cgraph.formats.onnx.tensors import sparse_array, widened
 from cgraph.ir.graph import Node, keeps_place, made_at
 from cgraph.ops.leaf import Const
@@ -30,6 +32,7 @@ class Builder:
         functions: FunctionProto by (domain, name)
         arrays: how a TensorProto becomes an array
         known: values of inputs that are known while building, and what it may still cost
+        limits: how large whole numbers can be that are known only when run, and what a run checks
         file: the model's name, for messages
         sizes: nodes of functions, with those of the functions that they call
     """
@@ -38,6 +41,7 @@ class Builder:
     functions: Mapping[tuple[str, str], Any]
     arrays: Any
     known: Known
+    limits: Limits
     file: str = "model"
     depth: int = 0
     sizes: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -82,7 +86,7 @@ class Builder:
                 raise kind(message(proto, error)) from error
             for name, x in zip(proto.output, found):
                 if name:
-                    scope[name] = x
+                    scope[name] = limited(self.limits, name, x)
         self.depth -= 1
 
     def node(self, proto: Any, scope: ChainMap[str, Value], read: set[str]) -> list[Value]:
@@ -97,11 +101,14 @@ class Builder:
         context = Context(
             proto.op_type,
             proto.name,
+            proto.input,
+            proto.output,
             tuple(operands),
             {a.name: a for a in proto.attribute},
             self.opsets.get(proto.domain, self.opsets.get("", 1)),
             tuple(bool(name) and name in read for name in proto.output),
             self.known,
+            self.limits,
             lambda graph, given: self.results(graph, given, scope),
             lambda name: lookup(scope, name, "value"),
         )
@@ -109,7 +116,13 @@ class Builder:
         listed = list(found) if isinstance(found, tuple | list) else [found]
         if len(listed) < len([name for name in proto.output if name in read]):
             raise FormatError(f"{len(listed)} results are supported, {len(proto.output)} are read")
-        return [widened(folded(x, operands, self.known)) for x in listed]
+        return [self.settled(x, operands) for x in listed]
+
+    def settled(self, x: Value, operands: Sequence[Value]) -> Value:
+        """A result as importers take it."""
+        if isinstance(x, Ragged):
+            return Ragged(widened(x.node), x.counts)
+        return widened(folded(x, operands, self.known))
 
     def size_of(self, key: tuple[str, str], depth: int = 0) -> int:
         """Nodes of a function with all that it calls, without building it; any number if that lies too deep."""
@@ -130,7 +143,7 @@ class Builder:
         defaults = {a.name: a for a in proto.attribute_proto}
         nodes = [with_attributes(node, defaults | dict(attributes)) for node in proto.node]
         opsets = opsets_of(proto.opset_import) or self.opsets
-        inner = Builder(opsets, self.functions, self.arrays, self.known, self.file, self.depth, self.sizes)
+        inner = replace(self, opsets=opsets)
         inner.run(nodes, scope, set(proto.output))
         return [lookup(scope, name, "result of a function") for name in proto.output]
 

@@ -17,6 +17,8 @@ from cgraph.formats.known import Known
 from cgraph.formats.model import Model
 from cgraph.formats.onnx import operators  # noqa: F401 - fills OPERATORS
 from cgraph.formats.onnx.graph import Builder, lookup, opsets_of, unsupported
+from cgraph.formats.onnx.limits import Limits
+from cgraph.formats.onnx.ragged import Ragged, counts_of, limited, node_in
 from cgraph.formats.onnx.small import check_readers, held_dtype
 from cgraph.formats.onnx.source import Source, open_source
 from cgraph.formats.onnx.tensors import DTYPE, widened
@@ -33,6 +35,7 @@ def load(
     source: str | Path | bytes,
     shapes: Mapping[str, Any] | None = None,
     constants: Mapping[str, Any] | None = None,
+    maximum: Mapping[str, int] | None = None,
 ) -> Model:
     """Read a model.
 
@@ -41,17 +44,23 @@ def load(
         shapes: sizes of symbolic dimensions by name, ``{"N": 1}``; whole shapes of inputs by name, ``{"x": (1, 3)}``
         constants: values of inputs, numbers and lists in the input's dtype; one that decides a shape becomes part of
             the graph, and is listed in `fixed`
+        maximum: for a value whose length along an axis is known only when run, the greatest such length, by the value's
+            name; for whole numbers that a length is computed from, the largest of them. A run that exceeds it ends in
+            an InputError
     Raises
         FormatError: the file is malformed, unsafe, needs an operator, dtype or version that is not supported, or would
             cost more than a file of its size may
-        UnknownError: it leaves sizes or values open that `shapes` and `constants` do not give
+        UnknownError: it leaves sizes or values open that `shapes` and `constants` do not give, and no maximum of them
+            is known
         PositionError: a constant position lies outside its axis
     """
     opened = open_source(source)
-    return build_model(opened, shapes or {}, constants or {})
+    return build_model(opened, shapes or {}, constants or {}, maximum or {})
 
 
-def build_model(opened: Source, shapes: Mapping[str, Any], constants: Mapping[str, Any]) -> Model:
+def build_model(
+    opened: Source, shapes: Mapping[str, Any], constants: Mapping[str, Any], maximum: Mapping[str, int]
+) -> Model:
     """The graph of an opened model."""
     proto = opened.proto
     graph = proto.graph
@@ -61,21 +70,36 @@ def build_model(opened: Source, shapes: Mapping[str, Any], constants: Mapping[st
     stored = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
     given = {v.name: input_value(v, shapes, constants) for v in graph.input if v.name not in stored}
     known = Known(opened.allowance(), constants_of(leaves(given.values()), constants))
-    builder = Builder(opsets_of(proto.opset_import), functions, opened.array, known, opened.name)
-    scope = builder.build(graph, ChainMap({name: widened(x) for name, x in given.items()}))
+    limits = Limits(maximum)
+    builder = Builder(opsets_of(proto.opset_import), functions, opened.array, known, limits, opened.name)
+    inputs = {name: limited(limits, name, widened(x)) for name, x in given.items()}
+    scope = builder.build(graph, ChainMap(inputs))
     outputs = {v.name: as_declared(lookup(scope, v.name, "output"), v) for v in graph.output}
     for name, x in outputs.items():
-        if not isinstance(x, Node):
+        if not isinstance(x, Node | Ragged):
             raise FormatError(
                 f"output {name!r} is {'empty' if x is None else 'a sequence'}; only tensors can be outputs"
             )
+    unused = sorted(maximum.keys() - limits.used)
+    if unused:
+        raise FormatError(f"maximum gives {unused[0]!r}, and no value of that name is computed")
     opened.forget()
-    inputs = tuple(x for x in leaves(given.values()))
-    return Model(inputs, tuple(outputs.values()), tuple(outputs), dict(scope), fixed=known.used)
+    counts = {name: {a: n.node for a, n in counts_of(x).items()} for name, x in outputs.items() if counts_of(x)}
+    return Model(
+        tuple(leaves(given.values())),
+        tuple(node_in(x) for x in outputs.values()),
+        tuple(outputs),
+        dict(scope),
+        fixed=known.used,
+        counts=counts,
+        checks={check.holds: check.text for check in limits.checks},
+    )
 
 
 def as_declared(x: Any, proto: Any) -> Any:
     """An output in the half precision that the file declares, to which it is rounded here; any other as it is."""
+    if isinstance(x, Ragged):
+        return Ragged(as_declared(x.node, proto), x.counts)
     number = proto.type.tensor_type.elem_type
     is_half = isinstance(x, Node) and x.dtype == FLOAT32 and DTYPE.get(number) in ("float16", "bfloat16")
     return astype(x, DTYPE[number]) if is_half else x

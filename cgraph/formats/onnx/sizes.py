@@ -36,7 +36,9 @@ def compile_sizes(
 
     def build(sizes: Sizes) -> tuple:
         whole = {x: tuple(n if isinstance(n, int) else sizes[n] for n in shape) for x, shape in shapes.items()}
-        found = build_model(opened, whole, constants or {})
+        found = build_model(opened, whole, constants or {}, {})
+        if found.is_open:
+            raise FormatError("lengths that are known only when run do not go with sizes that vary from call to call")
         return list(found.outputs), found.inputs, found.updates
 
     return compiled(build, shapes, most, **options)

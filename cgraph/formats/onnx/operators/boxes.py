@@ -2,7 +2,20 @@
 
 import numpy as np
 
+from cgraph.errors import FormatError
+from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.limits import Length, Size, ends, node_of
+from cgraph.formats.onnx.ragged import (
+    Array,
+    common_length,
+    counts_of,
+    filled,
+    lengths_of,
+    made,
+    node_in,
+    resized,
+)
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const
 
@@ -10,11 +23,10 @@ PAIR = 1000  # elements that could be computed while two boxes are compared
 
 
 @operator("NonMaxSuppression")
-def non_max_suppression(c: Context) -> Node:
-    """Rows ``[batch, class, box]``, best first, of boxes that overlap no better one too much.
-
-    How many there are is data, so boxes and scores must be known now.
-    """
+def non_max_suppression(c: Context) -> Array:
+    """Rows ``[batch, class, box]``, best first, of boxes that overlap no better one too much."""
+    if c.is_open(0, 1, 2):
+        return open_suppression(c)
     boxes, scores = c.constant(0).astype(np.float64), c.constant(1)
     most = int(c.number(2, 0))
     overlap, least = float(c.number(3, 0.0)), c.number(4)
@@ -46,3 +58,50 @@ def shared(low: np.ndarray, high: np.ndarray, i: int, j: int) -> float:
     common = np.prod(np.maximum(np.minimum(high[i], high[j]) - np.maximum(low[i], low[j]), 0))
     union = np.prod(high[i] - low[i]) + np.prod(high[j] - low[j]) - common
     return float(common / union) if union > 0 else 0.0
+
+
+def open_suppression(c: Context) -> Array:
+    """The same of boxes that are known only when run. A score that is NaN chooses nothing.
+
+    Of the places that each class of each picture has for its boxes, those that are taken become rows, in order.
+    """
+    boxes, scores = c.array(0), c.array(1)
+    (boxes, scores), length = boxes_and_scores(c, boxes, scores)
+    corners = boxes if not c.attribute("center_point_box", 0) else corners_of_centres(boxes)
+    low, high = (f(corners[..., :2], corners[..., 2:]) for f in (cg.minimum, cg.maximum))
+    n, kinds, count = scores.shape
+    most = c.length(2, 0)
+    room = int(max(min(count, ends(most)[1]), 0))
+    shape = (n, kinds, count, 4)
+    wide = cg.broadcast_to(cg.expand_dims(cg.concat([low, high], -1), 1), shape)
+    share, least = float(c.number(3, 0.0)), c.number(4)
+    if least is None:
+        scores, least = cg.maximum(scores, np.finfo(scores.dtype).min), -np.inf
+    if length is not None:
+        scores = filled(c.limits, made(scores, {2: length}), -np.inf)
+    places, counts = cg.non_maximum_suppression(wide, scores, room, share, float(least))
+    taken = cg.less(c.limits.steps(room), cg.expand_dims(cg.minimum(counts, node_of(most)), -1))
+    total = int(min(n * kinds * room, c.maximum))
+    c.spend(nbytes=64 * total)
+    at, found = cg.nonzero(taken, total)
+    flat = (at[0] * kinds + at[1]) * room + at[2]
+    chosen = cg.take(cg.reshape(places, (-1,)), flat, 0)
+    return made(cg.stack([at[0], at[1], chosen], -1), {0: c.limits.length(found)})
+
+
+def boxes_and_scores(c: Context, boxes: Array, scores: Array) -> tuple[list[Node], Length | None]:
+    """Both with room for as many boxes, and how many there are where that is open."""
+    for x, axis in ((boxes, 1), (scores, 2)):
+        if x.ndim != 3 or set(counts_of(x)) - {axis}:
+            raise FormatError(f"{x.ndim} axes, or an open number of pictures or classes")
+    lengths = [lengths_of(boxes)[1], lengths_of(scores)[2]]
+    length = common_length(c.limits, lengths, c.unequal)
+    room = int(ends(length)[1])
+    nodes = [resized(node_in(boxes), 1, room), resized(node_in(scores), 2, room)]
+    return nodes, length if isinstance(length, Size) else None
+
+
+def corners_of_centres(boxes: Node) -> Node:
+    """`from_centres` when run."""
+    half = boxes[..., 2:] / 2
+    return cg.concat([boxes[..., :2] - half, boxes[..., :2] + half], -1)

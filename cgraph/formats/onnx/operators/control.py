@@ -1,5 +1,6 @@
 """If, Loop and Scan: sub-graphs built in place, loops unrolled. Sequences and optionals: values while building."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,11 @@ from cgraph.autodiff import gradient
 from cgraph.errors import FormatError, PositionError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, Value, operator
+from cgraph.formats.onnx.limits import Length, Size, node_of
+from cgraph.formats.onnx.moved import joined
+from cgraph.formats.onnx.ragged import Array, Ragged, lengths_of, made, node_in, resized
 from cgraph.formats.onnx.tensors import dtype_of_number
+from cgraph.formats.unknown import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const
 
@@ -19,26 +24,53 @@ MOST_TRIPS = 10_000
 def if_(c: Context) -> tuple[Value, ...]:
     """A condition that is open chooses between both branches' results, when they have the same specs."""
     branches = [c.required("else_branch"), c.required("then_branch")]
+    low, high = c.limits.bounds(c[0])
+    if low.min() == high.max():  # nothing that is open decides it
+        return tuple(c.build(branches[bool(low.min())], []))
     if c.known.is_open(c[0]):
-        results = [c.build(branch, []) for branch in branches]
-        if all(same_spec(a, b) for a, b in zip(*results)):
-            return tuple(cg.where(cg.reshape(c[0], ()), then, other) for other, then in zip(*results))
+        condition = cg.reshape(c[0], ())
+        results = []
+        for branch, holds in zip(branches, (cg.logical_not(condition), condition)):
+            with c.limits.under(holds):
+                results.append(c.build(branch, []))
+        if all(are_alike(a, b) for a, b in zip(*results)):
+            return tuple(either(c, condition, then, other) for other, then in zip(*results))
     return tuple(c.build(branches[bool(c.number(0))], []))
 
 
-def same_spec(x: Value, y: Value) -> bool:
-    return isinstance(x, Node) and isinstance(y, Node) and x.spec == y.spec
+def are_alike(x: Value, y: Value) -> bool:
+    """One value can be either of two: both are arrays, of one dtype and as many axes."""
+    both = isinstance(x, Node | Ragged) and isinstance(y, Node | Ragged)
+    return both and (x.dtype, x.ndim) == (y.dtype, y.ndim)
+
+
+def either(c: Context, condition: Node, x: Array, y: Array) -> Array:
+    """`x` where a condition holds, else `y`; axes in whose lengths they differ are of open length."""
+    lengths: dict[int, Length] = {}
+    nodes = [node_in(x), node_in(y)]
+    for axis, (n, m) in enumerate(zip(lengths_of(x), lengths_of(y))):
+        room = max(node.shape[axis] for node in nodes)
+        nodes = [resized(node, axis, room) for node in nodes]
+        if n != m:
+            lengths[axis] = c.limits.length(cg.where(condition, node_of(n), node_of(m)))
+    return made(cg.where(condition, *nodes), lengths)
 
 
 @operator("Loop")
 def loop(c: Context) -> tuple[Value, ...]:
-    """Unrolled while the condition holds, which must be known at each turn."""
+    """Unrolled while the condition holds; one that is known only when run stops a loop whose turns have a maximum."""
     body = c.required("body")
+    if c.is_open(0, 1):
+        return open_loop(c, body, c.length(0), list(c.operands[2:]), [], 0)
     trips, state = c.number(0), list(c.operands[2:])
     going = Const(np.array(True)) if c.value(1) is None else c[1]
     collected: list[list[Node]] = [[] for _ in range(len(body.output) - 1 - len(state))]
     turn = 0
-    while (trips is None or turn < trips) and bool(c.known.array(going, "the condition of a loop").reshape(())):
+    while trips is None or turn < trips:
+        if c.known.missing(going):
+            return open_loop(c, body, trips, state, collected, turn, going)
+        if not c.known.array(going, "the condition of a loop").reshape(()):
+            break
         if turn >= MOST_TRIPS:
             raise FormatError(f"a loop of more than {MOST_TRIPS} turns")
         c.spend(nodes=3)
@@ -48,6 +80,52 @@ def loop(c: Context) -> tuple[Value, ...]:
             values.append(x)
     ends = body.output[1 + len(state) :]
     return (*state, *(cg.stack(v, 0) if v else empty(p) for v, p in zip(collected, ends)))
+
+
+def open_loop(
+    c: Context,
+    body: Any,
+    trips: Length | None,
+    state: list[Value],
+    collected: list[list[Node]],
+    turn: int,
+    going: Node | None = None,
+) -> tuple[Value, ...]:
+    """As many turns as there can be; from the first that does not happen on nothing changes any more."""
+    most = c.room(trips, [0]) if trips is not None else c.maximum
+    c.limits.used |= set(c.written[:1]) & c.limits.maximum.keys()
+    if most > MOST_TRIPS:
+        raise UnknownError(f"nothing bounds the turns of a loop to {MOST_TRIPS}", maximum=c.written[:1])
+    collected = collected or [[] for _ in range(len(body.output) - 1 - len(state))]
+    going = c.get(1, Const(np.array(True))) if going is None else going
+    active = cg.reshape(going, ())
+    count: Any = Const(np.array(turn, np.int64))
+    for number in range(turn, int(most)):
+        if isinstance(trips, Size):
+            active = cg.logical_and(active, cg.less(number, trips.node))
+        c.spend(nodes=6 + 2 * len(state))
+        with c.limits.under(active):
+            found = c.build(body, [Const(np.array(number, np.int64)), going, *state])
+        if not all(are_alike(a, b) for a, b in zip(found[1:], state)):
+            raise FormatError("what a loop hands on changes its dtype or number of axes")
+        state = [either(c, active, new, old) for new, old in zip(found[1:], state)]
+        for values, x in zip(collected, found[1 + len(state) :]):
+            values.append(x)
+        count = count + cg.astype(active, "int64")
+        going = found[0]
+        active = cg.logical_and(active, cg.reshape(going, ()))
+    if trips is None:
+        c.limits.check(cg.logical_not(active), f"{c.unequal}: the loop has not ended after {most:.0f} turns")
+    length = c.limits.length(count)
+    ends = body.output[1 + len(state) :]
+    return (*state, *(stacked(v, length) if v else empty(p) for v, p in zip(collected, ends)))
+
+
+def stacked(values: Sequence[Value], length: Length) -> Array:
+    """Values of one shape along a new axis, of which the first ones count."""
+    if any(isinstance(x, Ragged) for x in values):
+        raise FormatError("values of a length known only when run are not collected")
+    return made(cg.stack(values, 0), {0: length})
 
 
 def empty(proto: Any) -> Node:
@@ -112,7 +190,7 @@ def gradient_of_value(c: Context) -> tuple[Node, ...]:
 # -- sequences and optionals ------------------------------------------------------------------------------------------
 
 
-def sequence(c: Context, i: int = 0) -> list[Node]:
+def sequence(c: Context, i: int = 0) -> list[Value]:
     """Operand i, a sequence."""
     found = c.value(i)
     if not isinstance(found, list):
@@ -122,7 +200,7 @@ def sequence(c: Context, i: int = 0) -> list[Node]:
 
 @operator("SequenceConstruct")
 def sequence_construct(c: Context) -> Any:
-    return [c.nodes]
+    return [[c.array(i) for i in range(len(c.operands))]]
 
 
 @operator("SequenceEmpty")
@@ -136,7 +214,7 @@ def sequence_at(c: Context) -> Value:
     return found[place_in(found, c.number(1))]
 
 
-def place_in(found: list[Node], at: int, more: int = 0) -> int:
+def place_in(found: list[Value], at: int, more: int = 0) -> int:
     """A position in a sequence, `more` of them behind its end; negative ones count from the end."""
     n = len(found)
     if not -n <= at < n + more:
@@ -152,7 +230,7 @@ def sequence_length(c: Context) -> Node:
 @operator("SequenceInsert")
 def sequence_insert(c: Context) -> Any:
     found = list(sequence(c))
-    found.insert(place_in(found, c.number(2, len(found)), 1), c[1])
+    found.insert(place_in(found, c.number(2, len(found)), 1), c.array(1))
     return [found]
 
 
@@ -178,9 +256,13 @@ def split_to_sequence(c: Context) -> Any:
 
 
 @operator("ConcatFromSequence")
-def concat_from_sequence(c: Context) -> Node:
-    join = cg.stack if c.attribute("new_axis", 0) else cg.concat
-    return join(sequence(c), c.required("axis"))
+def concat_from_sequence(c: Context) -> Array:
+    found, axis = sequence(c), c.required("axis")
+    if not any(isinstance(x, Ragged) for x in found):
+        return (cg.stack if c.attribute("new_axis", 0) else cg.concat)(found, axis)
+    if c.attribute("new_axis", 0):
+        raise FormatError("values of a length known only when run are not stacked")
+    return joined(c, found, axis)
 
 
 @operator("Optional")

@@ -9,6 +9,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.ways import samples
 from cgraph.ir.graph import Node
 
 
@@ -47,6 +48,7 @@ def biased(x: Node, bias: Node | None) -> Node:
 
 
 @operator("Conv")
+@samples(0)
 def conv(c: Context) -> Node:
     x, f = c[0], c[1]
     stride, pad, dilation = moves(c, x, f.shape[2:])
@@ -65,6 +67,7 @@ def within(pad: list[int], x: Node) -> tuple[list[int], Node]:
 
 
 @operator("ConvTranspose")
+@samples(0)
 def conv_transpose(c: Context) -> Node:
     """The result's size is computed from the padding, or the padding from a given size."""
     x, f = c[0], c[1]
@@ -88,6 +91,7 @@ def conv_transpose(c: Context) -> Node:
 
 
 @operator("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
+@samples(0)
 def global_pool(c: Context) -> Node:
     x, axes = c[0], tuple(range(2, c[0].ndim))
     if c.kind == "GlobalLpPool":
@@ -104,6 +108,7 @@ def pool_moves(c: Context, x: Node) -> tuple[list[int], list[int], list[int], li
 
 
 @operator("MaxPool")
+@samples(0)
 def max_pool(c: Context) -> Any:
     x = c[0]
     window, stride, pad, dilation, ceil = pool_moves(c, x)
@@ -156,6 +161,7 @@ def window_index(
 
 
 @operator("AveragePool")
+@samples(0)
 def average_pool(c: Context) -> Node:
     return average_pool_of(c, c[0])
 
@@ -170,6 +176,7 @@ def average_pool_of(c: Context, x: Node) -> Node:
 
 
 @operator("LpPool")
+@samples(0)
 def lp_pool(c: Context) -> Node:
     x, p = c[0], c.attribute("p", 2)
     window, stride, pad, dilation, ceil = pool_moves(c, x)

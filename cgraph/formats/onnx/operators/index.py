@@ -7,20 +7,60 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.limits import Length, Size, most, node_of
+from cgraph.formats.onnx.ragged import (
+    Array,
+    Ragged,
+    along,
+    counts_of,
+    filled,
+    inside,
+    lengths_of,
+    made,
+    node_in,
+    resized,
+    together,
+)
+from cgraph.formats.onnx.ways import highest, lowest
 from cgraph.ir.graph import Node
 from cgraph.ops.index import rows_at
-from cgraph.ops.leaf import Const
 from cgraph.ops.shape import axis_of
 
 
+def positions(c: Context, index: Array, n: Length) -> Node:
+    """Positions in an axis, as an array without open lengths: 0 behind the value; in an open axis counted to its end.
+
+    One outside a value ends the run, as it does in an axis of known length.
+    """
+    node = node_in(index)
+    if isinstance(n, Size):
+        node = cg.astype(node, "int64")
+        node = cg.where(node < 0, node + n.node, node)
+        node = cg.where(cg.logical_and(node >= 0, node < n.node), node, int(n.high))
+    return filled(c.limits, Ragged(node, index.counts) if isinstance(index, Ragged) else node, 0)
+
+
 @operator("Gather")
-def gather(c: Context) -> Node:
+def gather(c: Context) -> Array:
+    if c.is_ragged:
+        x, index = c.array(0), c.array(1)
+        axis = axis_of(c.attribute("axis", 0), x.ndim)
+        found = cg.take(node_in(x), positions(c, index, lengths_of(x)[axis]), axis)
+        lengths = [*lengths_of(x)[:axis], *lengths_of(index), *lengths_of(x)[axis + 1 :]]
+        return made(found, dict(enumerate(lengths)))
     return cg.take(c[0], c[1], axis_of(c.attribute("axis", 0), c[0].ndim))
 
 
 @operator("GatherElements")
-def gather_elements(c: Context) -> Node:
+def gather_elements(c: Context) -> Array:
     """Along one axis, each element from a position of its own; other axes may be shorter than the operand's."""
+    if c.is_ragged:
+        x, index = c.array(0), c.array(1)
+        axis = axis_of(c.attribute("axis", 0), x.ndim)
+        node = positions(c, index, lengths_of(x)[axis])
+        for a, n in enumerate(node_in(x).shape):
+            node = node if a == axis else resized(node, a, min(n, node.shape[a]))
+        return made(cg.take_along_axis(node_in(x)[beside(node, axis)], node, axis), counts_of(index))
     x, index, axis = c[0], c[1], axis_of(c.attribute("axis", 0), c[0].ndim)
     return cg.take_along_axis(x[beside(index, axis)], index, axis)
 
@@ -31,16 +71,73 @@ def beside(index: Node, axis: int) -> tuple[slice, ...]:
 
 
 @operator("GatherND")
-def gather_nd(c: Context) -> Node:
+def gather_nd(c: Context) -> Array:
     """Each last axis of the positions is one position along the first axes after the batch axes."""
     batch = c.attribute("batch_dims", 0)
+    if c.is_ragged:
+        if batch:
+            raise FormatError("batch_dims are not supported where lengths are known only when run")
+        x, index = c.array(0), c.array(1)
+        places = positions_nd(c, x, index)
+        lengths = [*lengths_of(index)[:-1], *lengths_of(x)[places.shape[-1] :]]
+        return made(cg.gather_nd(node_in(x), places), dict(enumerate(lengths)))
     c.spend(nbytes=32 * prod(c[0].shape[:batch]) if batch else 0)
     return cg.gather_nd(c[0], c[1], batch)
 
 
+def positions_nd(c: Context, x: Array, index: Array) -> Node:
+    """Positions along the first axes of a value, in the last axis of an array."""
+    if index.ndim - 1 in counts_of(index):
+        raise FormatError("along how many axes positions go is known only when run")
+    columns = []
+    for i, n in enumerate(lengths_of(x)[: node_in(index).shape[-1]]):
+        columns.append(positions(c, made(node_in(index)[..., i], counts_of(index)), n))
+    return cg.stack(columns, -1)
+
+
+def places_to_write(c: Context, places: Node, index: Array, room: int) -> Node:
+    """Positions in an axis that has one element more than `room`, which takes what stands behind a value."""
+    places = cg.astype(places, "int64")
+    places = cg.where(places < 0, places + room, places)
+    places = cg.where(cg.logical_and(places >= 0, places < room), places, room + 1)
+    return cg.where(inside(c.limits, index), places, room) if isinstance(index, Ragged) else places
+
+
+def open_scatter_elements(c: Context) -> Array:
+    """Operands have axes of open length."""
+    x, axis = c.array(0), axis_of(c.attribute("axis", 0), c.array(0).ndim)
+    (node, values), lengths = together(c.limits, [c.array(1), c.array(2)], c.unequal)
+    index, room = made(node, lengths), node_in(x).shape[axis]
+    written = places_to_write(c, positions(c, index, lengths_of(x)[axis]), index, room)
+    wide = resized(node_in(x), axis, room + 1)
+    place = beside(written, axis)
+    part = cg.put_along_axis(wide[place], written, values, axis, way_to_write(c))
+    found = part if part.shape == wide.shape else cg.set_slice(wide, place, part)
+    return made(resized(found, axis, room), counts_of(x))
+
+
+def open_scatter_nd(c: Context) -> Array:
+    """Operands have axes of open length."""
+    x, index, updates = c.array(0), c.array(1), c.array(2)
+    places = positions_nd(c, x, index)
+    rows, flat = rows_at(node_in(x), places)
+    room, rest = rows.shape[0], node_in(x).shape[places.shape[-1] :]
+    beside_it = [*lengths_of(index)[:-1], *lengths_of(x)[places.shape[-1] :]]
+    for n, m in zip(beside_it, lengths_of(updates), strict=True):
+        c.limits.check_equal(n, m, c.unequal)
+    values = node_in(updates)
+    for a, n in enumerate((*flat.shape, *rest)):
+        values = resized(values, a, n)
+    written = places_to_write(c, flat, made(flat, counts_of(index)), room)
+    found = cg.scatter(resized(rows, 0, room + 1), written, values, way_to_write(c))
+    return made(cg.reshape(resized(found, 0, room), node_in(x).shape), counts_of(x))
+
+
 @operator("ScatterElements", "Scatter")
-def scatter_elements(c: Context) -> Node:
+def scatter_elements(c: Context) -> Array:
     """Along one axis, each element of the updates to a position of its own."""
+    if c.is_ragged:
+        return open_scatter_elements(c)
     x, index, axis = c[0], c[1], axis_of(c.attribute("axis", 0), c[0].ndim)
     place = beside(index, axis)
     part = cg.put_along_axis(x[place], index, c[2], axis, way_to_write(c))
@@ -57,7 +154,9 @@ def way_to_write(c: Context) -> str:
 
 
 @operator("ScatterND")
-def scatter_nd(c: Context) -> Node:
+def scatter_nd(c: Context) -> Array:
+    if c.is_ragged:
+        return open_scatter_nd(c)
     x, rest = c[0], c[0].shape[c[1].shape[-1] :]
     rows, flat = rows_at(x, c[1])
     values = cg.reshape(c[2], (*flat.shape, *rest))
@@ -82,25 +181,43 @@ def tensor_scatter(c: Context) -> Node:
 
 
 @operator("OneHot")
-def one_hot(c: Context) -> Node:
+def one_hot(c: Context) -> Array:
     """The second of two values at a position along a new axis, the first elsewhere; positions outside hit nothing."""
-    index, depth, values = c[0], int(c.number(1)), c[2]
-    c.spend(8 * max(depth, 0))
+    index, depth, values = c.array(0), c.length(1) if c.is_open(1) else int(c.number(1)), c[2]
     axis = axis_of(c.attribute("axis", -1), index.ndim + 1)
-    index = cg.astype(index, "int64")
-    index = cg.expand_dims(cg.where(index < 0, index + depth, index), axis)  # negative ones count from the end
-    steps = np.arange(depth).reshape(-1, *[1] * (index.ndim - 1 - axis))
-    return cg.where(cg.equal(index, steps), values[1], values[0])
+    room, last = c.room(depth, [1], axis), node_of(depth) if isinstance(depth, Size) else depth
+    c.spend(8 * max(room, 0))
+    node = cg.astype(node_in(index), "int64")
+    node = cg.expand_dims(cg.where(node < 0, node + last, node), axis)  # negative ones count from the end
+    steps = np.arange(room).reshape(-1, *[1] * (node.ndim - 1 - axis))
+    found = cg.where(cg.equal(node, steps), values[1], values[0])
+    lengths = {a + (a >= axis): n for a, n in counts_of(index).items()}
+    return made(found, {**lengths, axis: depth})
 
 
 @operator("TopK")
-def top_k(c: Context) -> tuple[Node, Node]:
+def top_k(c: Context) -> tuple[Array, Array]:
     """The k largest or smallest along an axis, sorted, and their places; the first of equal ones wins."""
+    if c.is_ragged or (c.opset >= 10 and c.is_open(1)):
+        return open_top_k(c)
     x, axis = c[0], axis_of(c.attribute("axis", -1), c[0].ndim)
     k = c.attribute("k") if c.opset < 10 else c.number(1)
     places = sorted_places(x, axis, bool(c.attribute("largest", 1)))
     places = places[(*[slice(None)] * axis, slice(0, k))]
     return cg.take_along_axis(x, places, axis), places
+
+
+def open_top_k(c: Context) -> tuple[Array, Array]:
+    """k is known only when run, or there are as many elements; what stands behind them comes last."""
+    x, largest = c.array(0), bool(c.attribute("largest", 1))
+    axis = axis_of(c.attribute("axis", -1), x.ndim)
+    n, k = lengths_of(x)[axis], c.length(1) if c.opset >= 10 else c.attribute("k")
+    c.limits.check(cg.logical_and(node_of(k) <= node_of(n), node_of(k) >= 0), f"{c.unequal}: k is above their number")
+    node = filled(c.limits, x, lowest(x.dtype) if largest else np.nan if x.dtype.kind == "f" else highest(x.dtype))
+    room = int(min(most(k), node.shape[axis], c.maximum))
+    places = along(sorted_places(node, axis, largest), axis, slice(0, room))
+    lengths = {**counts_of(x), axis: k}
+    return made(cg.take_along_axis(node, places, axis), lengths), made(places, lengths)
 
 
 def sorted_places(x: Node, axis: int, largest: bool) -> Node:
@@ -109,33 +226,3 @@ def sorted_places(x: Node, axis: int, largest: bool) -> Node:
         return cg.argsort(x, axis)
     turned = cg.argsort(cg.flip(x, axis), axis)
     return x.shape[axis] - 1 - cg.flip(turned, axis)
-
-
-@operator("Compress")
-def compress(c: Context) -> Node:
-    """Elements where a condition holds; the condition must be known now."""
-    c.spend(nbytes=8 * c[1].size)
-    x, kept = c[0], np.flatnonzero(c.constant(1))
-    axis = c.attribute("axis")
-    return cg.take(cg.ravel(x) if axis is None else x, kept, axis or 0)
-
-
-@operator("NonZero")
-def non_zero(c: Context) -> Node:
-    """Places of elements that are not 0; the operand must be known now."""
-    c.spend(nbytes=16 * c[0].size * max(c[0].ndim, 1))
-    return Const(np.array(np.nonzero(c.constant(0)), np.int64))
-
-
-@operator("Unique")
-def unique(c: Context) -> tuple[Node, ...]:
-    """Different elements or slices, sorted or as they come; the operand must be known now."""
-    c.spend(nbytes=64 * c[0].size, work=64 * c[0].size)
-    x, axis = c.constant(0), c.attribute("axis")
-    found, first, inverse, counts = np.unique(x, True, True, True, axis=axis)
-    inverse = inverse.reshape(-1)
-    if not c.attribute("sorted", 1):
-        order = np.argsort(first, kind="stable")
-        found = np.take(found, order, axis or 0)
-        first, counts, inverse = first[order], counts[order], np.argsort(order)[inverse]
-    return tuple(Const(v) for v in (found, *(np.asarray(v, np.int64) for v in (first, inverse, counts))))

@@ -1,16 +1,37 @@
 """Products of matrices and what is made of them."""
 
+from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.ways import contracting
 from cgraph.ir.graph import Node
 
 
+def letters_of_matmul(c: Context) -> tuple[list[str], str]:
+    """Rows i and columns k, summed over j, with capitals for the axes in front."""
+    ranks = [c.array(0).ndim, c.array(1).ndim]
+    front = "ABCDEFGH"[: max(*ranks, 2) - 2]
+    if min(ranks) < 1 or len(front) < max(ranks) - 2:
+        raise FormatError(f"values of {ranks[0]} and {ranks[1]} axes with open lengths are not multiplied")
+    x, y = ("ij" if ranks[0] > 1 else "j"), ("jk" if ranks[1] > 1 else "j")
+    front_x, front_y = (front[len(front) - max(n - 2, 0) :] for n in ranks)
+    return [front_x + x, front_y + y], front + "".join(v for v in x + y if v != "j")
+
+
 @operator("MatMul")
+@contracting(letters_of_matmul)
 def matmul(c: Context) -> Node:
     return cg.matmul(c[0], c[1])
 
 
+def letters_of_gemm(c: Context) -> tuple[list[str], str]:
+    added = "ik"[2 - c.array(2).ndim :] if c.value(2) is not None else ""
+    x, y = ("ji" if c.attribute("transA", 0) else "ij"), ("kj" if c.attribute("transB", 0) else "jk")
+    return [x, y, added], "ik"
+
+
 @operator("Gemm")
+@contracting(letters_of_gemm)
 def gemm(c: Context) -> Node:
     """alpha * A * B + beta * C, with A and B transposed on demand."""
     a, b, added = c[0], c[1], c.get(2)
@@ -24,7 +45,15 @@ def gemm(c: Context) -> Node:
     return found + (added if beta == 1 else cg.astype(added * beta, found.dtype))
 
 
+def letters_of_einsum(c: Context) -> tuple[list[str], str]:
+    terms, arrow, result = c.required("equation").replace(" ", "").partition("->")
+    if not arrow or "." in terms:
+        raise FormatError("an equation without -> or with ... is not supported where lengths are known only when run")
+    return terms.split(","), result
+
+
 @operator("Einsum")
+@contracting(letters_of_einsum)
 def einsum(c: Context) -> Node:
     return cg.einsum(c.required("equation"), *c.nodes)
 

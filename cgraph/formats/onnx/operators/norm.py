@@ -9,30 +9,40 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.ways import keeping, lowest, number, samples
 from cgraph.ir.graph import Node
 from cgraph.ops.shape import axis_of
 
 
 @operator("BatchNormalization")
 def batch_norm(c: Context) -> Any:
-    """In training mode by the batch's own statistics, with running ones as further results."""
+    return normalised_in_training(c) if c.attribute("training_mode", 0) else normalised(c)
+
+
+@samples(0)
+def normalised(c: Context) -> Node:
+    """By given statistics."""
+    return cg.batch_norm(*(c[i] for i in range(5)), c.attribute("epsilon", 1e-5))
+
+
+def normalised_in_training(c: Context) -> Any:
+    """By the batch's own statistics, with running ones as further results."""
     x, scale, shift, mean, variance = (c[i] for i in range(5))
-    eps = c.attribute("epsilon", 1e-5)
-    if not c.attribute("training_mode", 0):
-        return cg.batch_norm(x, scale, shift, mean, variance, eps)
     axes = tuple(i for i in range(x.ndim) if i != 1)
     own_mean, own_variance = cg.mean(x, axes), cg.var(x, axes)
     kept = c.attribute("momentum", 0.9)
-    found = cg.batch_norm(x, scale, shift, own_mean, own_variance, eps)
+    found = cg.batch_norm(x, scale, shift, own_mean, own_variance, c.attribute("epsilon", 1e-5))
     return found, mean * kept + own_mean * (1 - kept), variance * kept + own_variance * (1 - kept)
 
 
 @operator("InstanceNormalization")
+@samples(0)
 def instance_norm(c: Context) -> Node:
     return cg.instance_norm(c[0], c[1], c[2], c.attribute("epsilon", 1e-5))
 
 
 @operator("GroupNormalization")
+@samples(0)
 def group_norm(c: Context) -> Node:
     """Opset 18 has scale and shift for each group, opset 21 for each channel."""
     x, scale, shift, groups = c[0], c[1], c[2], c.required("num_groups")
@@ -41,7 +51,14 @@ def group_norm(c: Context) -> Node:
     return cg.group_norm(x, scale, shift, groups, c.attribute("epsilon", 1e-5))
 
 
+def last_axes(c: Context) -> range:
+    """The axes from `axis` on."""
+    rank = c.array(0).ndim
+    return range(axis_of(c.attribute("axis", -1), rank), rank)
+
+
 @operator("LayerNormalization")
+@keeping(last_axes)
 def layer_norm(c: Context) -> Any:
     x, scale, shift = c[0], c[1], c.get(2)
     axis, eps = axis_of(c.attribute("axis", -1), x.ndim), c.attribute("epsilon", 1e-5)
@@ -56,6 +73,7 @@ def layer_norm(c: Context) -> Any:
 
 
 @operator("RMSNormalization", "SimplifiedLayerNormalization")
+@keeping(last_axes)
 def rms_norm(c: Context) -> Node:
     x, axis = c[0], axis_of(c.attribute("axis", -1), c[0].ndim)
     square = cg.mean(cg.square(x), tuple(range(axis, x.ndim)), keepdims=True)
@@ -69,12 +87,14 @@ def mean_variance_norm(c: Context) -> Node:
 
 
 @operator("LRN")
+@samples(0)
 def lrn(c: Context) -> Node:
     options = c.attribute("alpha", 1e-4), c.attribute("beta", 0.75), c.attribute("bias", 1.0)
     return cg.lrn(c[0], c.required("size"), *options)
 
 
 @operator("LpNormalization")
+@keeping(lambda c: (c.attribute("axis", -1),), number(0))
 def lp_norm(c: Context) -> Node:
     """Divided by the norm along an axis; 0 where that is 0."""
     x, axis, p = c[0], c.attribute("axis", -1), c.attribute("p", 2)
@@ -86,7 +106,16 @@ def lp_norm(c: Context) -> Node:
     return cg.where(cg.equal(length, 0), cg.zeros_like(x), x / length)
 
 
+def soft_axes(c: Context) -> tuple[int, ...]:
+    """The axes that it goes along."""
+    if c.opset >= 13:
+        return (c.attribute("axis", -1),)
+    rank = c.array(0).ndim
+    return tuple(range(rank))[c.attribute("axis", 1) :]
+
+
 @operator("Softmax", "LogSoftmax", "Hardmax")
+@keeping(soft_axes, lowest)
 def softmax(c: Context) -> Node:
     """Before opset 13 over all axes from `axis` on, 1 by default; since then along one axis."""
     x = c[0]

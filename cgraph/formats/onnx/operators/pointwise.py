@@ -9,7 +9,9 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.ragged import Array, counts_of, made, node_in
 from cgraph.formats.onnx.tensors import dtype_of_number
+from cgraph.formats.onnx.ways import elementwise
 from cgraph.ir.graph import Node
 
 SAME_NAME = {
@@ -30,11 +32,13 @@ VARIADIC = {"Sum": "add", "Max": "maximum", "Min": "minimum"}
 
 
 @operator(*SAME_NAME)
+@elementwise
 def unary(c: Context) -> Any:
     return getattr(cg, SAME_NAME[c.kind])(c[0]) if isinstance(c.value(0), Node) else c.value(0)
 
 
 @operator(*BINARY)
+@elementwise
 def binary(c: Context) -> Node:
     return getattr(cg, BINARY[c.kind])(c[0], second(c))
 
@@ -50,6 +54,7 @@ def second(c: Context) -> Node:
 
 
 @operator("Div")
+@elementwise
 def divide(c: Context) -> Node:
     x, y = c[0], second(c)
     return cg.true_divide(x, y) if x.dtype.kind == "f" else truncated_quotient(x, y)
@@ -64,6 +69,7 @@ def truncated_quotient(x: Node, y: Node) -> Node:
 
 
 @operator("Mod")
+@elementwise
 def modulo(c: Context) -> Node:
     x, y = c[0], c[1]
     if not c.attribute("fmod", 0):
@@ -72,22 +78,26 @@ def modulo(c: Context) -> Node:
 
 
 @operator("Pow")
+@elementwise
 def power(c: Context) -> Node:
     x, y = c[0], second(c)
     return cg.power(x, cg.astype(y, x.dtype)) if x.dtype.kind == "f" else cg.astype(cg.power(x, y), x.dtype)
 
 
 @operator(*VARIADIC)
+@elementwise
 def variadic(c: Context) -> Node:
     return reduce(getattr(cg, VARIADIC[c.kind]), c.nodes)
 
 
 @operator("Mean")
+@elementwise
 def mean_of_operands(c: Context) -> Node:
     return reduce(cg.add, c.nodes) / float(len(c.operands))
 
 
 @operator("Clip")
+@elementwise
 def clip(c: Context) -> Node:
     """Opset 6 has bounds as attributes, opset 11 as operands."""
     x = c[0]
@@ -99,11 +109,13 @@ def clip(c: Context) -> Node:
 
 
 @operator("BitShift")
+@elementwise
 def bit_shift(c: Context) -> Node:
     return (cg.left_shift if c.required("direction") == "LEFT" else cg.right_shift)(c[0], c[1])
 
 
 @operator("IsInf")
+@elementwise
 def is_infinite(c: Context) -> Node:
     x = c[0]
     low, high = c.attribute("detect_negative", 1), c.attribute("detect_positive", 1)
@@ -115,21 +127,25 @@ def is_infinite(c: Context) -> Node:
 
 
 @operator("Where")
+@elementwise
 def where(c: Context) -> Node:
     return cg.where(c[0], c[1], c[2])
 
 
 @operator("Cast")
+@elementwise
 def cast(c: Context) -> Node:
     return cg.astype(c[0], dtype_of_number(c.required("to"), "the result"))
 
 
 @operator("CastLike")
-def cast_like(c: Context) -> Node:
-    return cg.astype(c[0], c[1].dtype)
+def cast_like(c: Context) -> Array:
+    x = c.array(0)
+    return made(cg.astype(node_in(x), c.array(1).dtype), counts_of(x))
 
 
 @operator("BitCast")
+@elementwise
 def bit_cast(c: Context) -> Node:
     return cg.bitcast(c[0], dtype_of_number(c.required("to"), "the result"))
 
@@ -152,21 +168,24 @@ for _name, _function, _defaults in (
     ("Selu", "selu", {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875}),
     ("ThresholdedRelu", "thresholded_relu", {"alpha": 1.0}),
 ):
-    operator(_name)(with_numbers(_function, **_defaults))
+    operator(_name)(elementwise(with_numbers(_function, **_defaults)))
 
 
 @operator("Gelu")
+@elementwise
 def gelu(c: Context) -> Node:
     return cg.gelu(c[0], c.attribute("approximate", "none") == "tanh")
 
 
 @operator("Swish")
+@elementwise
 def swish(c: Context) -> Node:
     x, alpha = c[0], c.attribute("alpha", 1.0)
     return cg.swish(x) if alpha == 1.0 else x * cg.sigmoid(x * alpha)
 
 
 @operator("Shrink")
+@elementwise
 def shrink(c: Context) -> Node:
     """x pulled toward 0 by `bias` where it lies beyond `lambd`, else 0."""
     x, bias, limit = c[0], c.attribute("bias", 0.0), c.attribute("lambd", 0.5)
@@ -175,6 +194,7 @@ def shrink(c: Context) -> Node:
 
 
 @operator("PRelu")
+@elementwise
 def prelu(c: Context) -> Node:
     """Before opset 7 the slope is one per channel."""
     x, slope = c[0], c[1]
@@ -184,6 +204,7 @@ def prelu(c: Context) -> Node:
 
 
 @operator("Dropout")
+@elementwise
 def dropout(c: Context) -> Any:
     """Nothing is dropped, unless training mode is on with a ratio above 0."""
     x = c[0]

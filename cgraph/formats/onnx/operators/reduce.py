@@ -1,11 +1,16 @@
 """Reductions over axes, extremes' places, running sums."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from cgraph.formats.names import cg
-from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.context import Context, Importer, operator
+from cgraph.formats.onnx.limits import node_of
+from cgraph.formats.onnx.ragged import Array, counts_of, lengths_of, made, node_in
+from cgraph.formats.onnx.reshaped import counted
+from cgraph.formats.onnx.ways import highest, keeping, lowest, number, reducing
 from cgraph.ir.graph import Node
 from cgraph.ops.shape import axes_of
 
@@ -15,23 +20,42 @@ EXTREME = {"ReduceMax": "max", "ReduceMin": "min"}
 
 def axes_over(c: Context) -> tuple[int, ...] | None:
     """The axes to reduce; None when there is nothing to do. No axes given means all, unless the node says otherwise."""
-    given = c.axes(1)
+    given, rank = c.axes(1), c.array(0).ndim
     if not given:
-        return None if c.attribute("noop_with_empty_axes", 0) else tuple(range(c[0].ndim))
-    return axes_of(given, c[0].ndim)
+        return None if c.attribute("noop_with_empty_axes", 0) else tuple(range(rank))
+    return axes_of(given, rank)
 
 
 def keeps(c: Context) -> bool:
     return bool(c.attribute("keepdims", 1))
 
 
-@operator(*PLAIN)
+def over(fill: Any) -> Callable[[Importer], Importer]:
+    """Along axes of open length, elements behind the value are what changes nothing."""
+    return reducing(lambda c: axes_over(c) or (), keeps, fill)
+
+
 def plain(c: Context) -> Node:
     x, axes = c[0], axes_over(c)
     return x if axes is None else cg.astype(getattr(cg, PLAIN[c.kind])(x, axes, keepdims=keeps(c)), x.dtype)
 
 
-@operator(*EXTREME)
+operator("ReduceSum")(over(number(0))(plain))
+operator("ReduceProd")(over(number(1))(plain))
+
+
+@operator("ReduceMean")
+def mean(c: Context) -> Array:
+    """Over axes of open length the sum over how many elements there are."""
+    x, axes = c.array(0), axes_over(c)
+    gone = set(axes or ()) & set(counts_of(x))
+    if not gone:
+        return reducing(lambda c: axes or (), keeps, None)(plain)(c)
+    total = over(number(0))(lambda c: cg.sum(c[0], axes, keepdims=keeps(c)))(c)
+    count = node_of(counted(c, [lengths_of(x)[a] for a in axes or ()]))
+    return made(cg.astype(node_in(total) / cg.astype(count, x.dtype), x.dtype), counts_of(total))
+
+
 def extreme(c: Context) -> Node:
     """Of no elements at all: the dtype's smallest for the largest, and the other way round."""
     x, axes = c[0], axes_over(c)
@@ -47,6 +71,10 @@ def extreme(c: Context) -> Node:
     return cg.full(shape, least if c.kind == "ReduceMax" else most, x.dtype)
 
 
+operator("ReduceMax")(over(lowest)(extreme))
+operator("ReduceMin")(over(highest)(extreme))
+
+
 def inner(function: Any, outer: Any = None) -> Any:
     """An importer that applies `function`, sums over the axes and applies `outer`; `function` alone over no axes."""
 
@@ -58,19 +86,19 @@ def inner(function: Any, outer: Any = None) -> Any:
     return importer
 
 
-operator("ReduceL1")(inner(lambda x: cg.abs(x)))
-operator("ReduceL2")(inner(lambda x: cg.square(x), lambda x: cg.sqrt(x)))
-operator("ReduceSumSquare")(inner(lambda x: cg.square(x)))
-operator("ReduceLogSum")(inner(lambda x: x, lambda x: cg.log(x)))
+operator("ReduceL1")(over(number(0))(inner(lambda x: cg.abs(x))))
+operator("ReduceL2")(over(number(0))(inner(lambda x: cg.square(x), lambda x: cg.sqrt(x))))
+operator("ReduceSumSquare")(over(number(0))(inner(lambda x: cg.square(x))))
+operator("ReduceLogSum")(over(number(0))(inner(lambda x: x, lambda x: cg.log(x))))
 
 
 @operator("ReduceLogSumExp")
+@over(lowest)
 def log_sum_exp(c: Context) -> Node:
     x, axes = c[0], axes_over(c)
     return x if axes is None else cg.astype(cg.logsumexp(x, axes, keepdims=keeps(c)), x.dtype)
 
 
-@operator("ArgMax", "ArgMin")
 def place(c: Context) -> Node:
     x, axis = c[0], c.attribute("axis", 0) % c[0].ndim
     function = cg.argmax if c.kind == "ArgMax" else cg.argmin
@@ -79,7 +107,14 @@ def place(c: Context) -> Node:
     return x.shape[axis] - 1 - function(cg.flip(x, axis), axis, keepdims=keeps(c))
 
 
-@operator("CumSum", "CumProd")
+def one_axis(c: Context) -> tuple[int]:
+    return (c.attribute("axis", 0),)
+
+
+operator("ArgMax")(reducing(one_axis, keeps, lowest)(place))
+operator("ArgMin")(reducing(one_axis, keeps, highest)(place))
+
+
 def running(c: Context) -> Node:
     """Optionally from behind, and without the element itself."""
     x, axis = c[0], c.number(1) % c[0].ndim
@@ -91,3 +126,7 @@ def running(c: Context) -> Node:
         rest = found[(*[slice(None)] * axis, slice(0, -1))]
         found = cg.concat([first, rest], axis)
     return cg.flip(found, axis) if c.attribute("reverse", 0) else found
+
+
+operator("CumSum")(keeping(lambda c: (c.number(1),), number(0))(running))
+operator("CumProd")(keeping(lambda c: (c.number(1),), number(1))(running))

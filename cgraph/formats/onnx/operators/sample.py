@@ -11,6 +11,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.operators.conv import biased
+from cgraph.formats.onnx.ways import samples
 from cgraph.ir.graph import Node
 
 
@@ -113,6 +114,7 @@ def affine_grid(c: Context) -> Node:
 
 
 @operator("RoiAlign")
+@samples(1, 2)
 def roi_align(c: Context) -> Node:
     """Each region ``[x1, y1, x2, y2]`` of an image as a grid of means (or maxima) of interpolated points."""
     x, rois, batch = c[0], c[1], c[2]

@@ -1,25 +1,31 @@
-"""Operators that move elements: shapes, slices, joins, padding, and constants made of shapes."""
+"""Operators that move elements: shapes, slices, joins, repeats."""
 
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.tensors import dtype_of_number
+from cgraph.formats.onnx.limits import Length, Size, node_of
+from cgraph.formats.onnx.moved import computed, expanded, joined, plain, repeated, sliced
+from cgraph.formats.onnx.ragged import Array, counts_of, lengths_of, made, node_in
+from cgraph.formats.onnx.reshaped import counted, reshaped
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import Spec
-from cgraph.ops.leaf import Const
 from cgraph.ops.shape import axis_of
 
 
 @operator("Reshape")
-def reshape(c: Context) -> Node:
+def reshape(c: Context) -> Array:
     """0 keeps the operand's axis, unless `allowzero`; -1 is what is left."""
+    shape = c.lengths(1) if c.opset >= 5 else c.required("shape")
+    if c.is_ragged or c.is_open(1):
+        old = lengths_of(c.array(0))
+        if not c.attribute("allowzero", 0):
+            shape = [old[i] if n == 0 else copied(c, n, old[i]) if i < len(old) else n for i, n in enumerate(shape)]
+        return reshaped(c, c.array(0), shape)
     x = c[0]
-    shape = c.ints(1) if c.opset >= 5 else c.required("shape")
     if not c.attribute("allowzero", 0):
         shape = [x.shape[i] if n == 0 else n for i, n in enumerate(shape)]
     if -1 in shape and x.size == 0:
@@ -30,36 +36,67 @@ def reshape(c: Context) -> Node:
     return cg.reshape(x, tuple(shape))
 
 
+def copied(c: Context, length: Length, other: Length) -> Length:
+    """A length that is the operand's where it is 0 when run."""
+    if not isinstance(length, Size) or length.low > 0 or length == other:
+        return length
+    return c.limits.length(cg.where(cg.equal(length.node, 0), node_of(other), length.node))
+
+
 @operator("Flatten")
-def flatten(c: Context) -> Node:
-    x, axis = c[0], c.attribute("axis", 1)
+def flatten(c: Context) -> Array:
+    x, axis = c.array(0), c.attribute("axis", 1)
     axis = axis + x.ndim if axis < 0 else axis
-    return cg.reshape(x, (prod(x.shape[:axis]), prod(x.shape[axis:])))
+    lengths = lengths_of(x)
+    if isinstance(x, Node):
+        return cg.reshape(x, (prod(x.shape[:axis]), prod(x.shape[axis:])))
+    return reshaped(c, x, [counted(c, lengths[:axis]), counted(c, lengths[axis:])])
 
 
 @operator("Transpose")
-def transpose(c: Context) -> Node:
-    return cg.transpose(c[0], c.attribute("perm", list(reversed(range(c[0].ndim)))))
+def transpose(c: Context) -> Array:
+    x = c.array(0)
+    axes = c.attribute("perm", list(reversed(range(x.ndim))))
+    found = cg.transpose(node_in(x), axes)
+    return made(found, {axes.index(a): n for a, n in counts_of(x).items()})
 
 
 @operator("Squeeze")
-def squeeze(c: Context) -> Node:
-    return cg.squeeze(c[0], c.axes(1))
+def squeeze(c: Context) -> Array:
+    """An axis of open length must have one element when run."""
+    x, axes = c.array(0), c.axes(1)
+    if axes is None or not c.is_ragged:
+        return cg.squeeze(c[0], axes)
+    lengths = lengths_of(x)
+    gone = [axis_of(a, x.ndim) for a in axes]
+    for a in gone:
+        c.limits.check_equal(lengths[a], 1, c.unequal)
+    node = node_in(x)[tuple(slice(0, 1) if a in gone else slice(None) for a in range(x.ndim))]
+    left = [n for a, n in enumerate(lengths) if a not in gone]
+    return made(cg.squeeze(node, tuple(gone)), dict(enumerate(left)))
 
 
 @operator("Unsqueeze")
-def unsqueeze(c: Context) -> Node:
-    return cg.expand_dims(c[0], tuple(c.axes(1)))
+def unsqueeze(c: Context) -> Array:
+    x, axes = c.array(0), tuple(c.axes(1))
+    found = cg.expand_dims(node_in(x), axes)
+    new = [axis_of(a, found.ndim) for a in axes]
+    left = [a for a in range(found.ndim) if a not in new]
+    return made(found, {left[a]: n for a, n in counts_of(x).items()})
 
 
 @operator("Concat")
-def concat(c: Context) -> Node:
+def concat(c: Context) -> Array:
+    if c.is_ragged:
+        return joined(c, [c.array(i) for i in range(len(c.operands))], c.attribute("axis", 1))
     return cg.concat(c.nodes, c.attribute("axis", 1))
 
 
 @operator("Split")
-def split(c: Context) -> tuple[Node, ...]:
+def split(c: Context) -> tuple[Array, ...]:
     """Into given lengths, or equal parts of which the last may be shorter."""
+    if c.is_ragged or c.is_open(1):
+        return pieces(c)
     x, count = c[0], len(c.wanted)
     axis = axis_of(c.attribute("axis", 0), x.ndim)
     lengths = c.ints(1, c.attribute("split"))
@@ -73,9 +110,30 @@ def split(c: Context) -> tuple[Node, ...]:
     return tuple(cg.split(x, np.cumsum(lengths)[:-1].tolist(), axis))
 
 
+def pieces(c: Context) -> tuple[Array, ...]:
+    """Into lengths of which some are known only when run; an axis that is not cut may be of open length."""
+    x = c.array(0)
+    axis = axis_of(c.attribute("axis", 0), x.ndim)
+    lengths = c.lengths(1, c.attribute("split"))
+    if lengths is None:
+        parts = c.attribute("num_outputs", len(c.wanted))
+        lengths = [computed(c, (plain(lengths_of(x)[axis]) + (parts - 1)) // parts)] * parts
+    found: list[Array] = []
+    begin: Length = 0
+    for n in lengths:
+        end = computed(c, plain(begin) + plain(n))
+        found.append(sliced(c, x, axis, begin, end, 1))
+        begin = end
+    if c.value(1) is not None:
+        c.limits.check_equal(begin, lengths_of(x)[axis], c.unequal)
+    return tuple(found)
+
+
 @operator("Slice")
-def slice_(c: Context) -> Node:
+def slice_(c: Context) -> Array:
     """Starts and ends beyond an axis are held within it, back to its first element; opset 9 has them as attributes."""
+    if c.opset >= 10 and (c.is_ragged or c.is_open(1, 2)):
+        return open_slice(c)
     x = c[0]
     if c.opset < 10:
         starts, ends = c.required("starts"), c.required("ends")
@@ -92,65 +150,32 @@ def slice_(c: Context) -> Node:
     return x[tuple(index)]
 
 
+def open_slice(c: Context) -> Array:
+    """From or to where is known only when run, or an axis is of open length; steps are known now."""
+    x, starts, ends = c.array(0), c.lengths(1), c.lengths(2)
+    axes, steps = c.ints(3, range(len(starts))), c.ints(4, [1] * len(starts))
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        x = sliced(c, x, axis_of(axis, x.ndim), start, end, step)
+    return x
+
+
 @operator("Expand")
-def expand(c: Context) -> Node:
+def expand(c: Context) -> Array:
+    if c.is_ragged or c.is_open(1):
+        return expanded(c, c.array(0), c.lengths(1))
     x = c[0]
     asked = Spec(tuple(c.ints(1)), x.dtype)  # refuses more axes than NumPy broadcasts
     return cg.broadcast_to(x, np.broadcast_shapes(x.shape, asked.shape))
 
 
 @operator("Tile")
-def tile(c: Context) -> Node:
+def tile(c: Context) -> Array:
+    if c.is_ragged or c.is_open(1):
+        x = c.array(0)
+        for axis, times in enumerate(c.lengths(1)):
+            x = x if times == 1 else repeated(c, x, axis, times)
+        return x
     return cg.tile(c[0], c.ints(1))
-
-
-@operator("Shape")
-def shape(c: Context) -> Node:
-    found = c[0].shape[slice(c.attribute("start", 0), c.attribute("end"))]
-    return Const(np.array(found, np.int64))
-
-
-@operator("Size")
-def size(c: Context) -> Node:
-    return Const(np.array(c[0].size, np.int64))
-
-
-@operator("Constant")
-def constant(c: Context) -> Node:
-    kinds = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
-    for name, dtype in kinds.items():
-        if name in c.attributes:
-            return Const(np.array(c.attribute(name), dtype))
-    return Const(c.required("value"))
-
-
-@operator("ConstantOfShape")
-def constant_of_shape(c: Context) -> Node:
-    """One value, which takes no more bytes than itself until something packs it."""
-    value = c.attribute("value", np.zeros(1, np.float32)).reshape(())
-    return cg.broadcast_to(Const(value), tuple(c.ints(0)))
-
-
-@operator("EyeLike")
-def eye_like(c: Context) -> Node:
-    x = c[0]
-    dtype = dtype_of_number(c.attribute("dtype")) if "dtype" in c.attributes else x.dtype
-    c.spend(Spec(x.shape, dtype).nbytes)
-    return Const(np.eye(x.shape[0], x.shape[1], c.attribute("k", 0), dtype))
-
-
-@operator("Range")
-def range_(c: Context) -> Node:
-    start, stop, step = c.number(0), c.number(1), c.number(2)
-    c.spend(max((stop - start) / step, 0) * 16)
-    return Const(np.arange(start, stop, step).astype(c[0].dtype))
-
-
-@operator("Trilu")
-def triangle(c: Context) -> Node:
-    """The upper or lower triangle of matrices, from diagonal k on; 0 elsewhere."""
-    x, k = c[0], c.number(1, 0)
-    return cg.triu(x, k) if c.attribute("upper", 1) else cg.tril(x, k)
 
 
 @operator("DepthToSpace")
@@ -170,49 +195,6 @@ def space_to_depth(c: Context) -> Node:
     n, channels, h, w = x.shape
     x = cg.transpose(cg.reshape(x, (n, channels, h // b, b, w // b, b)), (0, 3, 5, 1, 2, 4))
     return cg.reshape(x, (n, channels * b**2, h // b, w // b))
-
-
-@operator("Pad")
-def pad(c: Context) -> Node:
-    """Negative widths cut off; mode `wrap` goes on at the other end."""
-    x, mode = c[0], c.attribute("mode", "constant")
-    given = c.ints(1) if c.opset >= 11 else c.attribute("pads", c.attribute("paddings"))
-    value = (c.number(2, 0) if c.opset >= 11 else c.attribute("value", 0.0)) if mode == "constant" else 0
-    axes = [axis_of(a, x.ndim) for a in c.ints(3, range(x.ndim))]
-    if len(given) != 2 * len(axes):
-        raise FormatError(f"pads {given} are not two for each of {len(axes)} axes")
-    widths = [(0, 0)] * x.ndim
-    for i, a in enumerate(axes):
-        widths[a] = (given[i], given[len(axes) + i])
-    if mode == "wrap":
-        c.spend(nbytes=32 * sum(max(n + before + behind, 0) for n, (before, behind) in zip(x.shape, widths)))
-    return padded(x, widths, mode, value)
-
-
-def padded(x: Node, widths: list[tuple[int, int]], mode: str, value: Any) -> Node:
-    """More or fewer elements around the operand, for each axis before and behind."""
-    inside = tuple(slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape, widths))
-    x = x[inside] if any(w < 0 for pair in widths for w in pair) else x
-    wide = [(max(a, 0), max(b, 0)) for a, b in widths]
-    if mode != "wrap":
-        return cg.pad(x, wide, mode, value)
-    for axis, (before, behind) in enumerate(wide):
-        if before or behind:
-            x = cg.take(x, np.arange(-before, x.shape[axis] + behind) % x.shape[axis], axis)
-    return x
-
-
-@operator("CenterCropPad")
-def center_crop_pad(c: Context) -> Node:
-    """Cut or zero-padded in the middle of axes to given lengths."""
-    x, lengths = c[0], c.ints(1)
-    axes = [axis_of(a, x.ndim) for a in c.attribute("axes", range(x.ndim))]
-    widths = [(0, 0)] * x.ndim
-    for a, want in zip(axes, lengths, strict=True):
-        n = x.shape[a]
-        before = (want - n) // 2 if want >= n else -((n - want) // 2)
-        widths[a] = (before, want - n - before)
-    return padded(x, widths, "constant", 0)
 
 
 @operator("ReverseSequence")

@@ -1,0 +1,106 @@
+"""Operators whose result has as many elements as the data say: those that are not 0, that are kept, that differ.
+
+An operand that is known while the graph is built gives constants; of any other the result has as much room as it could
+need, and how much of it counts is known when run.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from cgraph.formats.names import cg
+from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.limits import Length, node_of
+from cgraph.formats.onnx.operators.index import positions
+from cgraph.formats.onnx.ragged import Array, counts_of, filled, lengths_of, made, node_in
+from cgraph.formats.onnx.reshaped import reshaped
+from cgraph.ir.graph import Node
+from cgraph.ops.leaf import Const
+from cgraph.ops.shape import axis_of
+
+
+@operator("Compress")
+def compress(c: Context) -> Array:
+    """Elements where a condition holds."""
+    axis = c.attribute("axis")
+    if c.is_open(1) or c.is_ragged:
+        x, (places, length) = c.array(0), places_of(c, c.array(1))
+        x = reshaped(c, x, [-1]) if axis is None else x
+        axis = axis_of(axis or 0, x.ndim)
+        found = positions(c, made(places[0], {0: length}), lengths_of(x)[axis])
+        return made(cg.take(node_in(x), found, axis), {**counts_of(x), axis: length})
+    c.spend(nbytes=8 * c[1].size)
+    x, kept = c[0], np.flatnonzero(c.constant(1))
+    return cg.take(cg.ravel(x) if axis is None else x, kept, axis or 0)
+
+
+def places_of(c: Context, x: Array) -> tuple[Node, Length]:
+    """The places ``[axes, most]`` of elements that are not 0, and how many there are."""
+    node = filled(c.limits, x, 0)
+    room = int(min(node.size, c.maximum))
+    c.spend(nbytes=8 * room * node.ndim)
+    places, count = cg.nonzero(node, room)
+    return places, c.limits.length(count)
+
+
+@operator("NonZero")
+def non_zero(c: Context) -> Array:
+    """Places of elements that are not 0."""
+    if c.is_open(0) and c.array(0).ndim:
+        places, length = places_of(c, c.array(0))
+        return made(places, {1: length})
+    c.spend(nbytes=16 * c[0].size * max(c[0].ndim, 1))
+    return Const(np.array(np.nonzero(c.constant(0)), np.int64))
+
+
+@operator("Unique")
+def unique(c: Context) -> tuple[Any, ...]:
+    """Different elements or slices, sorted or as they come; of slices the operand must be known now."""
+    if c.is_open(0) and "axis" not in c.attributes:
+        return open_unique(c)
+    c.spend(nbytes=64 * c[0].size, work=64 * c[0].size)
+    x, axis = c.constant(0), c.attribute("axis")
+    found, first, inverse, counts = np.unique(x, True, True, True, axis=axis)
+    inverse = inverse.reshape(-1)
+    if not c.attribute("sorted", 1):
+        order = np.argsort(first, kind="stable")
+        found = np.take(found, order, axis or 0)
+        first, counts, inverse = first[order], counts[order], np.argsort(order)[inverse]
+    return tuple(Const(v) for v in (found, *(np.asarray(v, np.int64) for v in (first, inverse, counts))))
+
+
+def open_unique(c: Context) -> tuple[Array, ...]:
+    """Equal elements stand side by side once they are sorted: each first one is one of those that differ.
+
+    What stands behind a value is its first element once more, which adds nothing but to the counts.
+    """
+    flat = reshaped(c, c.array(0), [-1])
+    length, node = lengths_of(flat)[0], node_in(flat)
+    n = node.shape[0]
+    if not n:
+        return flat, *[Const(np.zeros(0, np.int64))] * 3
+    valid = c.limits.steps(n) < node_of(length)
+    node = cg.where(valid, node, node[0])
+    order = cg.argsort(node)
+    rising = cg.take(node, order, 0)
+    differs = cg.not_equal(rising[1:], rising[:-1])
+    if node.dtype.kind == "f":
+        differs = cg.logical_and(differs, cg.logical_not(cg.logical_and(cg.isnan(rising[1:]), cg.isnan(rising[:-1]))))
+    begins = cg.concat([cg.ones((1,), bool), differs], 0)
+    group = cg.scatter(cg.zeros((n,), "int64"), order, cg.cumsum(cg.astype(begins, "int64")) - 1, "set")
+    if not c.attribute("sorted", 1):
+        group = by_first_place(group, n)
+    first = cg.scatter(cg.full((n,), n - 1, "int64"), group, c.limits.steps(n), "min")
+    counts = cg.scatter(cg.zeros((n,), "int64"), group, cg.astype(valid, "int64"), "add")
+    count = cg.where(cg.equal(node_of(length), 0), 0, cg.sum(cg.astype(begins, "int64")))
+    c.limits.at_most(count, n)
+    sizes = {0: c.limits.length(count)}
+    found = [made(v, sizes) for v in (cg.take(node, first, 0), first, counts)]
+    return found[0], found[1], made(group, {0: length}), found[2]
+
+
+def by_first_place(group: Node, n: int) -> Node:
+    """Groups of elements numbered anew, by the place of their first one."""
+    first = cg.scatter(cg.full((n,), n, "int64"), group, np.arange(n), "min")
+    number = cg.argsort(cg.argsort(first))
+    return cg.take(number, group, 0)

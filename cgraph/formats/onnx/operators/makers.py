@@ -1,0 +1,86 @@
+"""Operators that make values of shapes: constants, rows of numbers, triangles, and the shapes themselves."""
+
+import numpy as np
+
+from cgraph.formats.names import cg
+from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.limits import Size, node_of
+from cgraph.formats.onnx.ragged import Array, lengths_of, made
+from cgraph.formats.onnx.reshaped import counted
+from cgraph.formats.onnx.tensors import dtype_of_number
+from cgraph.formats.onnx.ways import keeping
+from cgraph.ir.graph import Node
+from cgraph.ir.spec import Spec
+from cgraph.ops.leaf import Const
+
+
+@operator("Shape")
+def shape(c: Context) -> Node:
+    found = lengths_of(c.array(0))[slice(c.attribute("start", 0), c.attribute("end"))]
+    if not any(isinstance(n, Size) for n in found):
+        return Const(np.array(found, np.int64))
+    return cg.stack([node_of(n) for n in found], 0)
+
+
+@operator("Size")
+def size(c: Context) -> Node:
+    return node_of(counted(c, lengths_of(c.array(0))))
+
+
+@operator("Constant")
+def constant(c: Context) -> Node:
+    kinds = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
+    for name, dtype in kinds.items():
+        if name in c.attributes:
+            return Const(np.array(c.attribute(name), dtype))
+    return Const(c.required("value"))
+
+
+@operator("ConstantOfShape")
+def constant_of_shape(c: Context) -> Array:
+    """One value, which takes no more bytes than itself until something packs it."""
+    value = c.attribute("value", np.zeros(1, np.float32)).reshape(())
+    lengths = c.lengths(0)
+    rooms = [c.room(n, [0], axis) if isinstance(n, Size) else n for axis, n in enumerate(lengths)]
+    return made(cg.broadcast_to(Const(value), tuple(rooms)), dict(enumerate(lengths)))
+
+
+@operator("EyeLike")
+@keeping(lambda c: ())
+def eye_like(c: Context) -> Node:
+    x = c[0]
+    dtype = dtype_of_number(c.attribute("dtype")) if "dtype" in c.attributes else x.dtype
+    c.spend(Spec(x.shape, dtype).nbytes)
+    return Const(np.eye(x.shape[0], x.shape[1], c.attribute("k", 0), dtype))
+
+
+@operator("Range")
+def range_(c: Context) -> Array:
+    if c.is_open(0, 1, 2):
+        return open_range(c)
+    start, stop, step = c.number(0), c.number(1), c.number(2)
+    c.spend(max((stop - start) / step, 0) * 16)
+    return Const(np.arange(start, stop, step).astype(c[0].dtype))
+
+
+def open_range(c: Context) -> Array:
+    """The numbers are as many as an open start, limit and step make them."""
+    start, stop, step = (cg.reshape(c[i], ()) for i in range(3))
+    if start.dtype.kind == "f":
+        count = cg.ceil((stop - start) / step)
+    else:
+        sign = cg.sign(step)
+        count = cg.floor_divide(cg.astype((stop - start) * sign + cg.abs(step) - 1, "int64"), cg.abs(step))
+    length = c.limits.length(cg.maximum(cg.astype(count, "int64"), 0))
+    room = c.room(length, [0, 1, 2])
+    c.spend(nbytes=8 * room)
+    found = start + cg.astype(c.limits.steps(room), start.dtype) * step
+    return made(cg.astype(found, start.dtype), {0: length})
+
+
+@operator("Trilu")
+@keeping(lambda c: ())
+def triangle(c: Context) -> Node:
+    """The upper or lower triangle of matrices, from diagonal k on; 0 elsewhere."""
+    x, k = c[0], c.number(1, 0)
+    return cg.triu(x, k) if c.attribute("upper", 1) else cg.tril(x, k)

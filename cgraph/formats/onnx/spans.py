@@ -1,0 +1,261 @@
+"""Between which two numbers the elements of a value lie: interval arithmetic over the ops that shapes are computed by.
+
+A rule gives, of the lowest and highest elements of an op's operands, those of its result, as float64 arrays of its
+shape; of large values, one number for all of their elements. What has no rule may be anything that its dtype holds.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cgraph.ir.graph import Node
+from cgraph.ops.activation import Relu
+from cgraph.ops.arithmetic import (
+    Abs,
+    Add,
+    Cast,
+    FloorDivide,
+    Maximum,
+    Minimum,
+    Multiply,
+    Negative,
+    Remainder,
+    Rounding,
+    Sign,
+    Subtract,
+    TrueDivide,
+)
+from cgraph.ops.compare import BitwiseAnd, BitwiseOr, Comparison, Invert, Where
+from cgraph.ops.index import Nonzero
+from cgraph.ops.join import Concat
+from cgraph.ops.leaf import ConstOp
+from cgraph.ops.reduce import All_, Any_, Argmax, Argmin, Max, Min, Prod, Sum
+from cgraph.ops.scan import Cumsum
+from cgraph.ops.shape import BroadcastTo, Full, Item, Reshape, Transpose
+from cgraph.ops.slicing import Slice
+from cgraph.ops.sort import Argsort, Unique
+from cgraph.ops.take import Take
+
+SMALL = 4096  # elements of a value that each have bounds of their own
+Pair = tuple[np.ndarray, np.ndarray]
+MOVES = (Reshape, Transpose, BroadcastTo, Slice, Concat)
+
+
+def anything(dtype: np.dtype) -> tuple[float, float]:
+    """What a dtype holds; without an end where that is beyond any size."""
+    if dtype.kind == "b":
+        return 0.0, 1.0
+    if dtype.kind in "iu" and dtype.itemsize < 8:
+        return float(np.iinfo(dtype).min), float(np.iinfo(dtype).max)
+    return (0.0 if dtype.kind == "u" else -np.inf), np.inf
+
+
+# -- what begins a computation ----------------------------------------------------------------------------------------
+
+
+def item_bounds(node: Node) -> tuple[float, float] | None:
+    """Counts of elements that are not 0 and of distinct ones, and the places of the former."""
+    made, index = node.operands[0], node.op.index  # type: ignore[attr-defined]
+    x = made.operands[0] if made.operands else None
+    if isinstance(made.op, Nonzero) and x is not None:
+        return (0.0, float(x.size)) if index else (0.0, float(max(*x.shape, 1) - 1))
+    if isinstance(made.op, Unique) and x is not None and index:
+        return float(min(x.size, 1)), float(x.size)
+    return None
+
+
+def place_bounds(node: Node) -> tuple[float, float]:
+    """Positions in an axis."""
+    return 0.0, float(max(node.operands[0].size - 1, 0))
+
+
+LEAVES: dict[type, Callable[[Node], tuple[float, float] | None]] = {
+    Item: item_bounds,
+    Argmax: place_bounds,
+    Argmin: place_bounds,
+    Argsort: place_bounds,
+}
+
+# -- rules: given the node, and a pair of lowest and highest elements for each operand ---------------------------------
+
+
+def rising(node: Node, *pairs: Pair) -> Pair:
+    """The result rises with every operand."""
+    low, high = zip(*pairs)
+    return node.op.meaning(*low), node.op.meaning(*high)
+
+
+def reduction(node: Node, x: Pair) -> Pair:
+    """Sums, products of what is not negative, extremes: of many elements with one bound as many times that."""
+    large = x[0].ndim != node.operands[0].ndim
+    if isinstance(node.op, Prod) and (large or (x[0] < 0).any()):
+        return unknown(node)
+    if not large:
+        return rising(node, x)
+    count = node.operands[0].size / max(node.size, 1) if isinstance(node.op, Sum) else 1
+    return x[0] * count, x[1] * count
+
+
+def unknown(node: Node) -> Pair:
+    low, high = anything(node.dtype)
+    return np.array(low), np.array(high)
+
+
+def logic(node: Node, x: Pair, y: Pair) -> Pair:
+    """And and or of bool; of other bits nothing is known."""
+    if node.dtype.kind != "b":
+        return unknown(node)
+    function = np.minimum if isinstance(node.op, BitwiseAnd) else np.maximum
+    return function(x[0], y[0]), function(x[1], y[1])
+
+
+def turned(node: Node, x: Pair) -> Pair:
+    return (1 - x[1], 1 - x[0]) if node.dtype.kind == "b" else unknown(node)
+
+
+def hull(*candidates: np.ndarray) -> Pair:
+    """The lowest and the highest; a number that is none, as of 0 times infinity, is passed over."""
+    return np.fmin.reduce(candidates), np.fmax.reduce(candidates)
+
+
+def product(node: Node, x: Pair, y: Pair) -> Pair:
+    low, high = hull(*(a * b for a in x for b in y))
+    return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+
+
+def quotient(node: Node, x: Pair, y: Pair) -> Pair:
+    """By numbers above 0."""
+    if not (y[0] > 0).all():
+        return unknown(node)
+    low, high = hull(*(a / b for a in x for b in y))
+    return (np.floor(low), np.floor(high)) if isinstance(node.op, FloorDivide) else (low, high)
+
+
+def remainder(node: Node, x: Pair, y: Pair) -> Pair:
+    if not (y[0] > 0).all() or node.dtype.kind not in "iu":
+        return unknown(node)
+    small = (x[0] >= 0) & (x[1] < y[0])
+    return np.where(small, x[0], 0), np.where(small, x[1], y[1] - 1)
+
+
+def magnitude(node: Node, x: Pair) -> Pair:
+    size = np.abs(x[0]), np.abs(x[1])
+    return np.where((x[0] <= 0) & (x[1] >= 0), 0, np.minimum(*size)), np.maximum(*size)
+
+
+def compared(node: Node, x: Pair, y: Pair) -> Pair:
+    """1 where it surely holds, 0 where it cannot; of floats, which may be NaN, only where both are known."""
+    name = type(node.op).__name__
+    if node.operands[0].dtype.kind == "f" and ((x[0] != x[1]).any() or (y[0] != y[1]).any()):
+        return unknown(node)
+    if name.startswith("Greater"):
+        x, y = y, x
+    if name in ("Less", "Greater"):
+        surely, perhaps = x[1] < y[0], x[0] < y[1]
+    elif name in ("LessEqual", "GreaterEqual"):
+        surely, perhaps = x[1] <= y[0], x[0] <= y[1]
+    else:
+        surely = (x[0] == x[1]) & (y[0] == y[1]) & (x[0] == y[0])
+        perhaps = (x[0] <= y[1]) & (y[0] <= x[1])
+        if name == "NotEqual":
+            surely, perhaps = ~perhaps, ~surely
+    return surely.astype(np.float64), perhaps.astype(np.float64)
+
+
+def chosen(node: Node, condition: Pair, x: Pair, y: Pair) -> Pair:
+    """One of two; the hull of both where it is open which."""
+    low = np.where(condition[0] == 1, x[0], np.where(condition[1] == 0, y[0], np.minimum(x[0], y[0])))
+    return low, np.where(condition[0] == 1, x[1], np.where(condition[1] == 0, y[1], np.maximum(x[1], y[1])))
+
+
+def cast(node: Node, x: Pair) -> Pair:
+    """To whole numbers towards 0; whatever the dtype holds where it does not hold the bounds.
+
+    A float that int32 or int64 does not hold, NaN too, becomes its smallest number, which is below any highest one.
+    """
+    if node.dtype.kind == "f":
+        return x
+    if node.dtype.kind == "b":
+        return ((x[0] > 0) | (x[1] < 0)).astype(np.float64), ((x[0] != 0) | (x[1] != 0)).astype(np.float64)
+    least, most = anything(node.dtype)
+    if node.operands[0].dtype.kind == "f" and node.dtype not in (np.int32, np.int64):
+        return unknown(node)
+    if node.operands[0].dtype.kind == "f":
+        low, high = np.full_like(x[0], least), np.where(x[1] < min(most, 2.0**53), np.trunc(x[1]), most)
+        return np.where((x[0] == x[1]) & (np.abs(x[0]) < 2.0**53), high, low), high
+    fits = (x[0] >= least) & (x[1] <= most)
+    return np.where(fits, x[0], least), np.where(fits, x[1], most)
+
+
+def moved(node: Node, *pairs: Pair) -> Pair:
+    """Elements that are moved; of large values the hull of them all."""
+    if any(low.ndim != x.ndim for (low, _), x in zip(pairs, node.operands)) or node.size > SMALL:
+        lows, highs = zip(*map(ends, pairs))
+        return np.min(lows), np.max(highs)
+    return rising(node, *pairs)
+
+
+def taken(node: Node, x: Pair, index: Pair) -> Pair:
+    """Elements at known positions; of all where positions are open."""
+    if x[0].ndim != node.operands[0].ndim or index[0].shape != node.operands[1].shape or (index[0] != index[1]).any():
+        return ends(x)
+    places = index[0].astype(np.int64)
+    return node.op.meaning(x[0], places), node.op.meaning(x[1], places)
+
+
+RULES: dict[type, Callable[..., Pair]] = {
+    **dict.fromkeys((Add, Maximum, Minimum, Relu, Sign), rising),
+    Cumsum: lambda node, x: rising(node, x) if x[0].ndim else unknown(node),
+    **dict.fromkeys((Sum, Prod, Max, Min, Any_, All_), reduction),
+    **dict.fromkeys((BitwiseAnd, BitwiseOr), logic),
+    **dict.fromkeys((TrueDivide, FloorDivide), quotient),
+    **dict.fromkeys(MOVES, moved),
+    Invert: turned,
+    Multiply: product,
+    Remainder: remainder,
+    Abs: magnitude,
+    Where: chosen,
+    Cast: cast,
+    Take: taken,
+    Subtract: lambda node, x, y: (x[0] - y[1], x[1] - y[0]),
+    Negative: lambda node, x: (-x[1], -x[0]),
+}
+
+
+def rule_of(node: Node) -> Callable[..., Pair] | None:
+    """How the bounds of a node follow from those of its operands."""
+    family = rising if isinstance(node.op, Rounding) else compared if isinstance(node.op, Comparison) else None
+    return RULES.get(type(node.op), family)
+
+
+def bounds_of(node: Node, pairs: Sequence[Pair]) -> Pair:
+    """The lowest and highest elements of a node, given those of its operands where it has a rule."""
+    found: Any = None
+    with np.errstate(all="ignore"):
+        if isinstance(node.op, ConstOp):
+            found = (node.op.array, node.op.array) if node.size <= SMALL and node.dtype.kind in "biuf" else None
+        elif isinstance(node.op, Full):
+            found = node.op.value, node.op.value
+        elif type(node.op) in LEAVES:
+            found = LEAVES[type(node.op)](node)
+        elif pairs:
+            large = node.size > SMALL or any(x.size > SMALL for x in node.operands)
+            found = rule_of(node)(node, *map(ends, pairs) if large else pairs)  # type: ignore[misc]
+        return shaped(node, anything(node.dtype) if found is None else found)
+
+
+def ends(pair: Pair) -> Pair:
+    """One pair for all elements."""
+    return np.array(pair[0].min(initial=np.inf)), np.array(pair[1].max(initial=-np.inf))
+
+
+def shaped(node: Node, pair: Any) -> Pair:
+    """As float64 of the node's shape, or of none where it is large; a number that is none is no bound."""
+    low, high = (np.asarray(v, np.float64) for v in pair)
+    if node.dtype == np.float32:  # what rises still does when it is rounded
+        low, high = (v.astype(np.float32).astype(np.float64) for v in (low, high))
+    low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+    if node.size > SMALL:
+        return np.asarray(low.min(initial=np.inf)), np.asarray(high.max(initial=-np.inf))
+    return np.broadcast_to(low, node.shape), np.broadcast_to(high, node.shape)

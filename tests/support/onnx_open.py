@@ -1,0 +1,50 @@
+"""ONNX models with lengths that are known only when run, compared with onnxruntime."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+from cgraph.formats.onnx import load
+from cgraph.function import Function
+
+KINDS = {"f4": TensorProto.FLOAT, "i8": TensorProto.INT64, "?": TensorProto.BOOL}
+node = helper.make_node
+
+
+def numbers(*values: int) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+def info(name: str, kind: str, shape: Sequence[int] | None) -> Any:
+    return helper.make_tensor_value_info(name, KINDS[kind], shape)
+
+
+def open_model(
+    nodes: Sequence[Any], inputs: Mapping[str, tuple], constants: Mapping[str, Any] | None = None, outputs: str = "y"
+) -> bytes:
+    """A serialised model; inputs by name with kind and shape, outputs as names in one text."""
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [info(name, *kind) for name, kind in inputs.items()],
+        [helper.make_empty_tensor_value_info(name) for name in outputs.split()],
+        [numpy_helper.from_array(np.asarray(x), name) for name, x in (constants or {}).items()],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=10)
+    return made.SerializeToString()
+
+
+def agrees(raw: bytes, feeds: Sequence[Mapping[str, Any]], maximum: Mapping[str, int] | None = None) -> Function:
+    """AssertionError unless every output is what onnxruntime gives, in shape, dtype and value."""
+    import onnxruntime
+
+    function = load(raw, maximum=maximum).compile()
+    session = onnxruntime.InferenceSession(raw, providers=["CPUExecutionProvider"])
+    for given in feeds:
+        feed = {name: np.asarray(x) for name, x in given.items()}
+        for got, want in zip(function(**feed), session.run(None, feed), strict=True):
+            assert (got.shape, got.dtype) == (want.shape, want.dtype)
+            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+    return function
