@@ -51,6 +51,13 @@ def test_gemm_tiles_fit_the_registers(m, n, k, dtype, name):
     assert tile.vectors == 1 or tile.width <= n
 
 
+@pytest.mark.parametrize("name", TARGETS)
+@given(n=st.integers(1, 3000))
+def test_a_row_reads_no_more_columns_than_from_panels_of_one_vector_or_two(n, name):
+    tile, lanes = gemm_tile(1, n, 100, "f4", target_named(name)), target_named(name).lanes_of("f4")
+    assert -(-n // tile.width) * tile.width <= -(-n // (2 * lanes)) * 2 * lanes
+
+
 def test_whole_widths_of_common_networks_are_tiled_without_repetition():
     target = target_named("host")
     if target.name != "avx512":
@@ -72,7 +79,9 @@ def test_all_rows_together_ask_for_all_of_the_next_panel(m, n, k, is_packed, nam
     row_panels, panel = -(-m // tile.rows), tile.width * k
     share = share_of(tile, k, row_panels, is_packed)
     asked = share * (k // unroll(is_packed)) * row_panels
-    if row_panels == 1 or k < unroll(is_packed):
+    if row_panels == 1:
+        assert share == tile.width * unroll(is_packed)
+    elif k < unroll(is_packed):
         assert share == 0
     else:
         assert panel <= asked < panel + (k // unroll(is_packed)) * row_panels

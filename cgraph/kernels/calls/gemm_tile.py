@@ -34,16 +34,18 @@ def is_near(m: int, k: int, dtype: str) -> bool:
 def gemm_tile(m: int, n: int, k: int, dtype: str, target: Target) -> GemmTile:
     """The tile for a result of `m` x `n` and sums of `k`: few rows leave registers for more columns.
 
-    One row reads a panel of two vectors, which streams best (1.1 to 1.6 times as fast as eight).
+    One row reads panels of four vectors, or of fewer where that adds fewer columns to the last one.
     """
     lanes, limit = target.lanes_of(dtype), sums(target)
     if target.is_gpu:  # a thread a tile: many of them, and panels of one column never overlap
         return GemmTile(min(m, GPU_ROWS), 1, lanes)
     columns = max(n // lanes, 1)
+    if m == 1:
+        return GemmTile(1, min((v for v in (4, 2, 1) if v <= columns), key=lambda v: round_up(n, v * lanes)), lanes)
     if m <= 4:
         rows = m if m < 3 else 4
         room = target.registers - 1 - (not target.fma)  # beside a spread scalar and, without fused ones, a product
-        fitting = [v for v in ((8, 6, 4, 2) if m > 1 else (2,)) if v * (rows + 1) <= room and v <= columns]
+        fitting = [v for v in (8, 6, 4, 2) if v * (rows + 1) <= room and v <= columns]
         return GemmTile(rows, max(fitting, default=1), lanes)
     vectors = min(2, columns)
     most = min(limit // vectors, 14)

@@ -25,6 +25,7 @@ from cgraph.record import Record
 DOT_ROWS = 4
 NEAR = 768 << 10  # bytes of one side that stay in L2 while panels of the other pass over them, one after the other
 LINE = 64  # bytes that are asked for at once
+AHEAD = {2: 8 << 10, 4: 6 << 10, 8: 6 << 10}  # bytes from what a single panel of rows reads to what it asks for
 BYTE_NS = 0.025  # about the time of reading a byte from memory, which is what few rows wait for
 ROW_UNROLL = 8  # rows of b read at a time
 ROW_WIDTH = 512  # columns of a task, twice that when there are many
@@ -181,6 +182,7 @@ def tile_call(p: Part, activation: Activation, target: Target) -> Call:
     is_awaited = p.portions.packed is not None and p.m * p.k * p.a.itemsize <= NEAR  # constants come from memory
     by_row = p.k * p.n * x.out.itemsize <= NEAR and not is_awaited
     share = share_of(tile, p.k, row_panels, a_is_packed) if is_awaited and not target.is_gpu else 0
+    early = tile.width * p.k if row_panels > 1 else AHEAD[p.b.itemsize] // p.b.itemsize
     outer, inner = (row_panels, column_panels) if by_row else (column_panels, row_panels)
     tasks = p.count * row_panels * column_panels
     nbytes = tile.width * p.k * p.b.itemsize / row_panels  # of weights that a task reads first
@@ -190,7 +192,7 @@ def tile_call(p: Part, activation: Activation, target: Target) -> Call:
         m=p.m, n=p.n, k=p.k,
         a=p.a.at, a_batch=p.a.batch, a_panel=tile.rows * (p.k if a_is_packed else p.a.row), a_row=p.a.row,
         b=p.b.at, b_batch=p.b.batch, b_panel=tile.width * (p.k if b_is_packed else 1),
-        b_step=tile.width if b_is_packed else p.b.row, share=share,
+        b_step=tile.width if b_is_packed else p.b.row, early=early, share=share,
         **bias_args(bias), out=out.at, o_batch=out.batch, o_row=out.row,
         add=int(p.adds), overlap=int(not b_is_packed), outer=outer, inner=inner, by_row=int(by_row),
         **activation.args,
@@ -198,12 +200,12 @@ def tile_call(p: Part, activation: Activation, target: Target) -> Call:
 
 
 def share_of(tile: GemmTile, k: int, row_panels: int, a_is_packed: bool) -> int:
-    """Elements of the next panel of `b` that a round asks for, so that all rows ask for all of it.
-
-    0 for a single panel of rows, which reads at the speed of memory anyway.
-    """
-    rounds = k // gemm.unroll(a_is_packed) * row_panels
-    return -(-tile.width * k // rounds) if rounds and row_panels > 1 else 0
+    """Elements of `b` that a round asks for early: all rows evenly for the next panel, a single one as it reads."""
+    unroll = gemm.unroll(a_is_packed)
+    if row_panels == 1:
+        return unroll * tile.width
+    rounds = k // unroll * row_panels
+    return -(-tile.width * k // rounds) if rounds else 0
 
 
 def lines_of(elements: int, b: Operand) -> int:

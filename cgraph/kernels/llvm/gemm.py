@@ -39,7 +39,7 @@ class Tile(Record):
         rows, vectors: rows and vectors of sums
         a_is_packed: `a` lies in panels, else in rows
         held: as what `b` lies in memory; as pairs of bfloat16 numbers, so does `a`, and k counts pairs
-        ahead: cache lines of the next panel of `b` asked for in each round, 0 when it lies near
+        ahead: cache lines of `b` asked for early in each round, 0 when it lies near
     """
 
     dtype: str
@@ -88,7 +88,7 @@ def tile(k: Builder, *params) -> None:
         )
         early = []
         if p.ahead:
-            early = [b + (a.b_panel + row_panel * (a.k // p.unroll * a.share))]
+            early = [b + (a.early + row_panel * (a.k // p.unroll * a.share))]
             ask_for_result(k, p, a, at)
         sums = reduced(k, p, a, b, starts, early)
         with k.if_else((at.rows >= p.rows) & (at.columns >= width)) as (whole, cut):
@@ -138,7 +138,7 @@ def reduced(k: Builder, p: Tile, a: SimpleNamespace, b: Ptr, lefts: list[Ptr], e
 
 
 def ask_early(k: Builder, p: Tile, early: list[Ptr]) -> None:
-    """Ask for the lines of the next panel of `b` that are this round's."""
+    """Ask for the lines of `b` that are this round's to ask for."""
     for at in early:
         for i in range(p.ahead):
             prefetch(k, at + i * p.line)
