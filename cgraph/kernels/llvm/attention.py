@@ -58,7 +58,7 @@ class Unit:
 
     def between(self, score: Val) -> Val:
         """Scores between the cap and its negative."""
-        cap = self.k.splat(self.k.cast(self.a.cap, self.dtype), score.lanes)
+        cap = self.k.val(self.k.cast(self.a.cap, self.dtype), self.dtype, score.lanes)
         return tanh(self.k, score / cap) * cap
 
     def position_of_first(self, batch: Val) -> Val:

@@ -21,7 +21,6 @@ from cgraph.kernels.target import Target
 INDEX, VOID = ir.IntType(64), ir.VoidType()
 POINTER = ir.PointerType()
 KERNEL_TYPE = ir.FunctionType(VOID, [POINTER, INDEX, INDEX])
-_COMPARE = {"<": "<", "<=": "<=", ">": ">", ">=": ">=", "==": "==", "!=": "!="}
 
 
 class Builder:
@@ -152,14 +151,12 @@ class Builder:
             how = self.b.fcmp_unordered if sign == "!=" else self.b.fcmp_ordered
         else:
             how = self.b.icmp_signed if x.dtype[0] == "i" else self.b.icmp_unsigned
-        return self.wrap(how(_COMPARE[sign], x.v, y.v), "b1", x.lanes)
+        return self.wrap(how(sign, x.v, y.v), "b1", x.lanes)
 
     def select(self, condition: Val, x, y) -> Val:
         x, y = self.pair(x, y)
         if condition.lanes and not x.lanes:
             x, y = self.splat(x, condition.lanes), self.splat(y, condition.lanes)
-        if x.lanes and not condition.lanes:
-            return self.wrap(self.b.select(condition.v, x.v, y.v), x.dtype, x.lanes)
         return self.wrap(self.b.select(condition.v, x.v, y.v), x.dtype, x.lanes)
 
     def is_nan(self, x: Val) -> Val:

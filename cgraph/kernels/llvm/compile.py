@@ -1,8 +1,8 @@
 """From an emitter to object code.
 
 An emitter is a function ``emit(k: Builder, *params)`` that writes the body of one kernel; ``k.args()`` are the
-arguments of its family's signature. `family` registers nothing: the family's name *is* its place, ``module.function``
-below `cgraph.kernels.llvm`. Emitters whose code is final (register-tiled kernels) say ``@final``: they skip LLVM's
+arguments of its family's signature. Nothing is registered: a family's name *is* its place, ``module.function`` below
+`cgraph.kernels.llvm`. Emitters whose code is final (register-tiled kernels) say ``@final``: they skip LLVM's
 middle end, which halves their compile time.
 """
 

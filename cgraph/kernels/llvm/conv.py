@@ -4,6 +4,8 @@ The reduction runs over a table of offsets, one entry per `unroll` input channel
 that serves any filter size, stride, dilation and group with one code path. Weights stream in sequence.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
@@ -68,13 +70,20 @@ def tile(k: Builder, *params) -> None:
     """
     p = Tile(*params)
     a = k.args()
+    with each_tile(k, a, p.pixels) as at:
+        one_tile(k, p, a, at)
+
+
+@contextmanager
+def each_tile(k: Builder, a: SimpleNamespace, pixels: int) -> Iterator[SimpleNamespace]:
+    """Where the tile of each task lies: image, panel, number `t` in its block, row, and column of its first pixel."""
     with each_task(k, a.turns, a.panels, a.block) as (outer, inner, panel, t):
         by_block = a.by_block != 0
         image, start = k.select(by_block, inner, outer), k.select(by_block, outer, inner)
         with k.if_(start * a.block + t < a.tiles):
             row, column = divided(start * a.block + t, a.across)
-            column = k.smaller(column * p.pixels, a.columns - p.pixels)
-            one_tile(k, p, a, SimpleNamespace(image=image, panel=panel, t=t, row=row, column=column))
+            column = k.smaller(column * pixels, a.columns - pixels)
+            yield SimpleNamespace(image=image, panel=panel, t=t, row=row, column=column)
 
 
 def one_tile(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> None:

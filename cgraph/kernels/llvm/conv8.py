@@ -12,8 +12,8 @@ from cgraph.kernels.kernel import LINE
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP, dots, fixed_product, rounded, store_bytes, to_bytes
 from cgraph.kernels.llvm.compile import final
-from cgraph.kernels.llvm.conv import next_panel_share
-from cgraph.kernels.llvm.flow import changed_if, divided, each_task, first_lanes, fold, masked_store, prefetch
+from cgraph.kernels.llvm.conv import each_tile, next_panel_share
+from cgraph.kernels.llvm.flow import changed_if, first_lanes, fold, masked_store, prefetch
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.record import Record
 
@@ -55,22 +55,16 @@ def tile(k: Builder, *params) -> None:
     p = Tile(*params)
     a = k.args()
     lanes = k.target.lanes
-    with each_task(k, a.turns, a.panels, a.block) as (outer, inner, panel, t):
-        by_block = a.by_block != 0
-        image, start = k.select(by_block, inner, outer), k.select(by_block, outer, inner)
-        with k.if_(start * a.block + t < a.tiles):
-            row, column = divided(start * a.block + t, a.across)
-            column = k.smaller(column * p.pixels, a.columns - p.pixels)
-            x = a.x + (image * a.x_image + a.panel_offsets.load(panel) + row * a.x_row + column * p.x_step)
-            w = a.w + (image * a.w_image + panel * a.w_panel)
-            beyond = w + next_panel_share(k, a, t, p.ahead * LINE) if p.ahead else w
-            first = first_sums(k, p, a, image, panel, column)
-            sums = reduce_steps(k, p, a, x, w, beyond, first)
-            out = a.out + (image * a.o_image + row * a.o_row + column * a.o_step)
-            residual = k.pointer(a.residual, "u1") + (image * a.r_image + row * a.r_row + column * lanes)
-            for v in range(p.vectors):
-                block = panel * p.vectors + v
-                finish(k, p, a, sums[v :: p.vectors], residual + block * a.r_plane, out + block * a.o_plane, block)
+    with each_tile(k, a, p.pixels) as at:
+        x = a.x + (at.image * a.x_image + a.panel_offsets.load(at.panel) + at.row * a.x_row + at.column * p.x_step)
+        w = a.w + (at.image * a.w_image + at.panel * a.w_panel)
+        beyond = w + next_panel_share(k, a, at.t, p.ahead * LINE) if p.ahead else w
+        sums = reduce_steps(k, p, a, x, w, beyond, first_sums(k, p, a, at.image, at.panel, at.column))
+        out = a.out + (at.image * a.o_image + at.row * a.o_row + at.column * a.o_step)
+        residual = k.pointer(a.residual, "u1") + (at.image * a.r_image + at.row * a.r_row + at.column * lanes)
+        for v in range(p.vectors):
+            block = at.panel * p.vectors + v
+            finish(k, p, a, sums[v :: p.vectors], residual + block * a.r_plane, out + block * a.o_plane, block)
 
 
 def first_sums(k: Builder, p: Tile, a: SimpleNamespace, image: Val, panel: Val, column: Val) -> list[Val]:

@@ -4,7 +4,8 @@ The axes of a walk are a table of integers: for each axis, fastest first, its ex
 bytes. Divisions are done once for a run of rows along the first axis, never for each element.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from cgraph.kernels.llvm import half
 from cgraph.kernels.llvm.build import Builder
@@ -15,16 +16,8 @@ def walk(
     k: Builder, axes: Ptr, rank: Val, operands: int, low: Val, high: Val, body: Callable[[Val, list[Val]], None]
 ) -> None:
     """``body(row, offsets)`` for each flat position in ``low .. high``; `rank` >= 1."""
-    row, extent = k.slot(low), axes.load(0)
-    steps = [axes.load(1 + i) for i in range(operands)]
-    with k.loop_while() as w:
-        w.until(row.value >= high)
-        start = row.value
-        offsets = offsets_of(k, axes, rank, operands, start)
-        count = k.smaller(high - start, extent - start % extent)
-        with k.loop(0, count) as j:
-            body(start + j, [at + j * step for at, step in zip(offsets, steps)])
-        row.value = start + count
+    with each_run(k, axes, rank, operands, low, high) as (start, count, offsets, steps), k.loop(0, count) as j:
+        body(start + j, [at + j * step for at, step in zip(offsets, steps)])
 
 
 def walk_groups(
@@ -41,6 +34,19 @@ def walk_groups(
 
     ``body(row, offsets)`` has the offsets of one position, or of `group` of them; it is emitted twice.
     """
+    with each_run(k, axes, rank, operands, low, high) as (start, count, offsets, steps):
+        whole = count // group * group
+        for first, last, members in ((0, whole, group), (whole, count, 1)):
+            with k.loop(first, last, members) as j:
+                here = [[at + (j + i) * step for at, step in zip(offsets, steps)] for i in range(members)]
+                body(start + j, here)
+
+
+@contextmanager
+def each_run(
+    k: Builder, axes: Ptr, rank: Val, operands: int, low: Val, high: Val
+) -> Iterator[tuple[Val, Val, list[Val], list[Val]]]:
+    """The runs of positions along the fastest axis: the first, how many, its offsets, and what each adds to them."""
     row, extent = k.slot(low), axes.load(0)
     steps = [axes.load(1 + i) for i in range(operands)]
     with k.loop_while() as w:
@@ -48,11 +54,7 @@ def walk_groups(
         start = row.value
         offsets = offsets_of(k, axes, rank, operands, start)
         count = k.smaller(high - start, extent - start % extent)
-        whole = count // group * group
-        for first, last, members in ((0, whole, group), (whole, count, 1)):
-            with k.loop(first, last, members) as j:
-                here = [[at + (j + i) * step for at, step in zip(offsets, steps)] for i in range(members)]
-                body(start + j, here)
+        yield start, count, offsets, steps
         row.value = start + count
 
 

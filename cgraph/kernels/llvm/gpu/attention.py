@@ -13,7 +13,6 @@ from cgraph.kernels.llvm.flow import divided
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.kernels.llvm.vexp import exp
-from cgraph.kernels.llvm.vhyperbolic import tanh
 from cgraph.kernels.signatures.attention import KEYS
 from cgraph.kernels.signatures.gpu.attention import ACROSS, ROWS, THREADS
 
@@ -46,10 +45,11 @@ def band(k: GpuBuilder, dtype: str, depth: int, mask: str, causal: bool, capped:
         for i, result in enumerate(results):
             column = own.lane + i * ACROSS
             with k.if_(column < a.e):
-                new = k.slot(0.0, dtype)
+                summed = k.slot(0.0, dtype)
                 with k.loop(0, count) as j:
-                    new.value = k.fma(values.load(j * a.v_row + column * a.v_step), own.weight(j).load(), new.value)
-                result.value = k.fma(result.value, factor, new.value)
+                    value = values.load(j * a.v_row + column * a.v_step)
+                    summed.value = k.fma(value, own.weight(j).load(), summed.value)
+                result.value = k.fma(result.value, factor, summed.value)
     with k.if_(own.is_there):
         out = own.first_of("o", own.batch, own.head) + own.query * a.o_row
         for i, result in enumerate(results):
@@ -105,8 +105,7 @@ class Query(Unit):
         k, a = self.k, self.a
         hidden = k.const(-inf, self.dtype)
         if self.capped:
-            cap = k.cast(a.cap, self.dtype)
-            score = tanh(k, score / cap) * cap
+            score = self.between(score)
         if self.causal:
             position = self.position_of_first(self.batch) + self.query
             score = k.select((key <= position) & (key > position - a.window), score, hidden)
