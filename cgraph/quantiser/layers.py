@@ -84,7 +84,7 @@ def folded_product(
     """The same of a product and the row that is added to all of its rows."""
     user = users[core][0] if is_inner(core) else core
     for row in user.operands if isinstance(user.op, Add) else ():
-        source = row.operands[0] if isinstance(row.op, BroadcastTo) else row
+        source = unbroadcast(row)
         value = constant_of(source)
         if value is not None and source.shape[-1:] == (core.shape[-1],) and source.size == core.shape[-1]:
             return user, weights, value.reshape(-1).astype("float32")
