@@ -60,10 +60,15 @@ def arrays_of(text: str, inputs: Sequence[Variable], found: dict[str, np.ndarray
     return {x.name: read_array(path, x)}
 
 
-def read_array(path: Path, x: Variable) -> np.ndarray:
-    """A .npy file. A number of another dtype of the same kind is converted, another shape is not."""
+def read_npy(path: Path) -> np.ndarray:
+    """The array of a .npy file, mapped. FormatError when it is none."""
     try:
-        found = np.load(path, allow_pickle=False, mmap_mode="r")
+        return np.load(path, allow_pickle=False, mmap_mode="r")
     except (ValueError, EOFError, OSError) as error:
         raise FormatError(f"{path}: {error}") from None
+
+
+def read_array(path: Path, x: Variable) -> np.ndarray:
+    """A .npy file. A number of another dtype of the same kind is converted, another shape is not."""
+    found = read_npy(path)
     return np.asarray(found, x.spec.dtype) if np.can_cast(found.dtype, x.spec.dtype, "same_kind") else np.asarray(found)

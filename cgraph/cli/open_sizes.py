@@ -4,11 +4,9 @@ import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import numpy as np
-
+from cgraph.cli.arrays import read_npy
 from cgraph.cli.pictures import PICTURES
 from cgraph.cli.sounds import SOUNDS, shape_of_sound
-from cgraph.errors import FormatError
 from cgraph.formats import onnx
 from cgraph.formats.npz import read_npz
 
@@ -60,7 +58,4 @@ def shape_of_file(path: Path, shape: tuple[int | str, ...]) -> tuple[int, ...]:
         return (1, *known) if len(known) == len(shape) - 1 else ()
     if path.suffix.lower() in SOUNDS:
         return shape_of_sound(path, len(shape))
-    try:
-        return np.load(path, allow_pickle=False, mmap_mode="r").shape
-    except (ValueError, EOFError, OSError) as error:
-        raise FormatError(f"{path}: {error}") from None
+    return read_npy(path).shape

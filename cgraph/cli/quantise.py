@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.cli.arguments import whole_number
-from cgraph.cli.arrays import read_inputs
+from cgraph.cli.arrays import read_inputs, read_npy
 from cgraph.cli.model import Model, model_from
 from cgraph.cli.model_arguments import add_model, constants_of
 from cgraph.cli.pictures import PICTURES, add_look, look_of
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     runs = runs_of(args, inputs, constants_of(args, inputs))
     options: dict[str, Any] = {name: getattr(args, name) for name in ("method", "images", "symmetric", "agreement")}
     options |= {"correct": not args.as_they_are, "skip": tuple(args.skip), "sensitivity": args.table}
-    wanted = None if args.wanted is None else np.load(args.wanted, allow_pickle=False)
+    wanted = None if args.wanted is None else read_npy(args.wanted)
     found = quantise(model.outputs, inputs, runs, wanted, Bars(), **options)
     save(args.output, found.outputs, found.inputs, model.names)
     print(json.dumps(found.report.facts(), indent=1) if args.json else found.report)
@@ -95,10 +95,12 @@ def runs_of(args: argparse.Namespace, inputs: Sequence[Var], given: Mapping[str,
 def runs_in(path: Path, args: argparse.Namespace, inputs: Sequence[Var], given: Mapping[str, np.ndarray]) -> Runs:
     """The runs that one file gives."""
     open_inputs = [x for x in inputs if x.name not in given]
+    if not open_inputs:
+        raise FormatError(f"{path} is of no use: every input has its value")
     if path.suffix.lower() in PICTURES:
         arrays = read_inputs([str(path)], inputs, look_of(args), given)
         return [tuple(arrays[x.name] for x in inputs)]
-    held = read_npz(path) if path.suffix.lower() == ".npz" else {open_inputs[0].name: loaded(path)}
+    held = read_npz(path) if path.suffix.lower() == ".npz" else {open_inputs[0].name: read_npy(path)}
     missing = [x.name for x in open_inputs if x.name not in held]
     if missing:
         raise FormatError(f"{path} has no array for the input {missing[0]}")
@@ -113,11 +115,3 @@ def runs_in(path: Path, args: argparse.Namespace, inputs: Sequence[Var], given: 
         return np.asarray(rows, x.dtype) if np.can_cast(rows.dtype, x.dtype, "same_kind") else rows
 
     return [tuple(part(x, i) for x in inputs) for i in range(counts.pop())]
-
-
-def loaded(path: Path) -> np.ndarray:
-    """A .npy file."""
-    try:
-        return np.load(path, allow_pickle=False, mmap_mode="r")
-    except (ValueError, EOFError, OSError) as error:
-        raise FormatError(f"{path}: {error}") from None

@@ -48,11 +48,17 @@ def test_what_cannot_be_quantised_is_said_in_one_line(model, tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     np.savez(tmp_path / "other.npz", picture=np.zeros((1, 3, 8, 8), "float32"))
     (tmp_path / "bad.npy").write_bytes(b"no array")
+    np.save(tmp_path / "image.npy", np.zeros((1, 3, 8, 8), "float32"))
     out, samples = str(tmp_path / "q.onnx"), str(tmp_path / "samples")
     for arguments, text in (
         (["--samples", str(tmp_path / "empty"), "-o", out], "holds no pictures"),
         (["--samples", str(tmp_path / "other.npz"), "-o", out], "no array for the input image"),
         (["--samples", str(tmp_path / "bad.npy"), "-o", out], "bad.npy"),
+        (["--samples", samples, "-o", out, "--wanted", str(tmp_path / "bad.npy")], "bad.npy"),
+        (
+            ["--samples", samples, "-o", out, "--constant", f"image={tmp_path / 'image.npy'}"],
+            "every input has its value",
+        ),
         (["--samples", samples, "-o", str(tmp_path / "q.txt")], "written as .onnx"),
         (["--samples", samples, "-o", out, "--skip", "nobody"], "no layer 'nobody'"),
         (["--samples", samples, "-o", out, "--agreement", "7"], "agreement is a share"),
