@@ -9,23 +9,26 @@ from collections.abc import Sequence
 from functools import partial
 
 from cgraph.memory.auto import auto
-from cgraph.memory.layout import Facts, layout_of
+from cgraph.memory.layout import Facts, in_order, layout_of
 from cgraph.memory.problem import Strategy
 from cgraph.memory.regions import PIXELS, Region, Search
 from cgraph.memory.smallest import Candidate, Choice, candidates, smaller, smallest
 from cgraph.passes.by_rows import is_by_rows, region_of
+from cgraph.passes.cheap_again import cheap_again
 from cgraph.passes.fed_rows import Fed
 from cgraph.passes.recompute import in_segments
 from cgraph.passes.run_again import reruns_of, run_again
 from cgraph.passes.stream_rows import COLUMNS, by_rows_with, stages_of, stream_rows
 from cgraph.record import Record, replace
 from cgraph.schedule.dag import least_peak
+from cgraph.schedule.eager import eager
 from cgraph.schedule.least_work import least_bytes, least_work
 from cgraph.schedule.reruns import again_in
 
 FED_ROWS = (64, 32, 16, 8, 4, 2, 1)  # of a band of images that come by rows
 FREE_ROWS = 16  # of such a band, without a budget
 TRIES = 4  # orders that are planned before one fits
+WORTH = 0.95  # of the bytes, what is left where cheap values are computed again with no need
 PATIENCE = 4  # numbers of segments that make no smaller plan, before no more are tried
 
 
@@ -35,20 +38,26 @@ class Limits(Record):
     Fields
         budget: bytes; None for any number
         bands: pixels of a band at least, and bands wherever they make the plan smaller; None for a budget's sake alone
-        recompute: True for the smallest plan in which segments run twice; a number of bytes for the least extra work
+        recompute: True for the smallest plan in which segments run twice; a number of bytes for the least extra work;
+            a share of the work, below 1, for what is cheap to compute again
         is_wish: where nothing fits, the smallest plan that is found will do
     """
 
     budget: int | None = None
     bands: int | None = None
-    recompute: bool | int = False
+    recompute: bool | float = False
     is_wish: bool = False
 
     @property
     def most(self) -> int | None:
         """Bytes that a plan may take."""
         given = (self.budget, self.recompute)
-        return min((n for n in given if n is not None and not isinstance(n, bool)), default=None)
+        return min((int(n) for n in given if n is not None and n is not True and n >= 1), default=None)
+
+    @property
+    def share(self) -> float:
+        """Of the work of all steps, the most that is done again although there is room."""
+        return self.recompute if 0 < self.recompute < 1 else 0.0
 
 
 class Planner(Record, eq=False):
@@ -69,7 +78,10 @@ def fitted(known: Choice, limits: Limits, planner: Planner, search: Search | Non
     """A plan that fits, or the smallest that is found; `search` is that of `known` as it is, if that has been made."""
     if is_by_rows(known[0].layout):
         return rows_fed(known, limits.budget, planner)
-    if limits.recompute:
+    plain = known
+    if limits.share:
+        known = InRuns(known, planner).cheap(limits.share)
+    elif limits.recompute:
         known = recomputed(known, limits.recompute, planner)
     if limits.bands is not None:
         known = in_bands(known, limits.budget, limits.bands, planner)
@@ -78,10 +90,10 @@ def fitted(known: Choice, limits: Limits, planner: Planner, search: Search | Non
     best = known
     if limits.bands is None:
         best = in_bands(known, limits.budget, None, planner, search)
-    if best[1].nbytes > limits.budget and not limits.recompute:
-        again = recomputed(known, limits.budget, planner)
+    if best[1].nbytes > limits.budget and (limits.share or not limits.recompute):
+        again = recomputed(plain, limits.budget, planner)
         best = smaller(best, again)
-        if best[1].nbytes > limits.budget and again is not known:
+        if best[1].nbytes > limits.budget and again is not plain:
             best = smaller(best, in_bands(again, limits.budget, limits.bands, planner))
     return best
 
@@ -108,7 +120,7 @@ def rows_fed(known: Choice, budget: int | None, planner: Planner) -> Choice:
 # -- recomputation -----------------------------------------------------------------------------------------------------
 
 
-def recomputed(known: Choice, recompute: bool | int, planner: Planner) -> Choice:
+def recomputed(known: Choice, recompute: bool | float, planner: Planner) -> Choice:
     """A plan in which forward values are computed again.
 
     Parameters
@@ -137,6 +149,16 @@ class InRuns:
         self.known, self.planner = known, planner
         self.quick = partial(auto, nodes=0) if planner.strategy is auto else planner.strategy
         self.problem = reruns_of(known[0].layout, planner.alignment)
+
+    def cheap(self, share: float) -> Choice:
+        """The plan in which what is cheap is computed again, where it has clearly fewer bytes."""
+        layout = self.known[0].layout
+        nodes = in_order(layout, eager(self.problem.dag))  # gradients of weights at once, while what they read is there
+        layout = layout_of(nodes, layout.kept, layout.always, self.planner.facts)
+        plain = replace(self.known[0], order="eager", layout=layout), self.known[1]
+        again = InRuns(plain, self.planner)
+        found = again.planned(cheap_again(layout, again.problem, share), self.known, self.planner.strategy)
+        return found if found[1].nbytes <= WORTH * self.known[1].nbytes else self.known
 
     def segmented(self, room: int) -> tuple[Choice, list[int]]:
         """The fewest segments that fit, since each further one has more computed again, or the smallest plan."""

@@ -19,7 +19,7 @@ from cgraph.kernels.kernel import Pointer, View
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import lower_bound, operator_breadths
 from cgraph.memory.check import check_plan
-from cgraph.memory.layout import Facts, Layout, is_leaf, layout_of, owner_of
+from cgraph.memory.layout import Facts, Layout, in_order, is_leaf, layout_of, owner_of
 from cgraph.memory.permissions import permitted_lower_bound
 from cgraph.memory.problem import Plan, Problem, Strategy
 from cgraph.memory.replay import check_replay
@@ -321,12 +321,3 @@ def runs(layout: Layout, order: str) -> list[tuple[str, list[Node] | None]]:
 def as_given(dag: Dag) -> range:
     """The order in which the nodes stand."""
     return range(len(dag.nbytes))
-
-
-def in_order(layout: Layout, order: Sequence[int]) -> list[Node]:
-    """All nodes of a layout with its steps in another order: leaves first, views right behind what they show."""
-    at = {layout.steps[i]: t for t, i in enumerate(order)}
-    for node in layout.views:
-        if node not in at:
-            at[node] = max((at[x] for x in node.operands), default=-1)
-    return sorted(layout.views, key=at.__getitem__)

@@ -55,7 +55,8 @@ class Options(Record):
         freeze: Vars whose present values become constants, which passes fold and pack: weights at inference
         recompute: compute values again rather than keep them for the backward part: the same bits, less memory, more
             time. True for few bytes with nothing computed more than twice; a number of bytes for the least extra work
-            that is found within them
+            that is found within them; a share of the work, below 1, of which so much may be done again for fewer bytes,
+            where one pass over what is kept anyway does it
         bands: compute images in bands of rows of at least so many pixels, wherever that makes the plan smaller: the
             same bits. A budget does so by itself where it must
         restructure: compute the steps around the memory peak in patches of pixels, borders of patches again, as
@@ -77,7 +78,7 @@ class Options(Record):
     passes: bool = True
     winograd: bool = True
     freeze: Sequence[Var] = ()
-    recompute: bool | int = False
+    recompute: bool | float = False
     bands: int | None = None
     restructure: tuple[float, tuple[int, int]] | None = None
     weights: StreamedWeights | None = None

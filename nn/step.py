@@ -16,6 +16,8 @@ from nn.optim.methods import Method
 from nn.optim.optimiser import Optimiser
 from nn.weights import check_assigned
 
+AGAIN = 1 / 16  # of the work of a step, what may be done again for fewer bytes
+
 
 class Step(Record):
     """One step of training. Calling it runs the Function once: nothing else is computed per step.
@@ -69,7 +71,7 @@ def training_step(
         trained: Parameters to change, by path; all trained ones of the model by default
         state: another step's, which this one goes on with: the same training with batches of another size
         metrics: of what the model gives while it is trained
-        options: for ``cgraph.compile``
+        options: for ``cgraph.compile``; `recompute` is 1 / 16, so that what takes one pass to have again need not wait
     """
     optimiser = Optimiser.of(optimiser)
     mode = Mode(training=True, seed=seed)
@@ -83,7 +85,7 @@ def training_step(
     if mode.key is not None:
         state["random_key"] = mode.key
     outputs = [graph.total, rate, *graph.parts.values(), *graph.measured]
-    function = cg.compile(outputs, graph.inputs, updates=edges, **options)
+    function = cg.compile(outputs, graph.inputs, updates=edges, **{"recompute": AGAIN, **options})
     check = partial(check_classes, loss, graph.predicted) if loss is cross_entropy else None
     return Step(function, parameters, state, tuple(graph.parts), tuple(metrics), check)
 

@@ -221,6 +221,15 @@ def layout_of(
     return Layout(steps, views, (*values, *workspaces), step_of, workspace_of, facts.works, kept, always)
 
 
+def in_order(layout: Layout, order: Sequence[int]) -> list[Node]:
+    """All nodes of a layout with its steps in another order: leaves first, views right behind what they show."""
+    at = {layout.steps[i]: t for t, i in enumerate(order)}
+    for node in layout.views:
+        if node not in at:
+            at[node] = max((at[x] for x in node.operands), default=-1)
+    return sorted(layout.views, key=at.__getitem__)
+
+
 def overwritable(node: Node, work: Work, views: dict) -> list[Node]:
     """Owners whose exact bytes the node may take: whole, and read by it in no way but those that it may overwrite."""
     if isinstance(node.spec, Bundle) or node.op.writes:

@@ -69,7 +69,7 @@ def streamed(request: Request, options: Options, plan: Plan, make_code: MakeCode
     split = partial(split_of, request, options, plan, make_code, keep)
     found, ring = shared_out(weights, options.budget, split)
     compiled, most = found.compiled, options.recompute
-    if most is not True and most and compiled.nbytes > most:
+    if most is not True and most >= 1 and compiled.nbytes > most:
         raise BudgetError(f"the arena needs {compiled.nbytes} bytes, recompute= allows {most}")
     large = large_constants((*compiled.outputs, *compiled.sources))
     if not large:

@@ -1,0 +1,95 @@
+"""A share of the work: what follows in one pass from what waits anyway is computed again, with the same bits."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cgraph as cg
+import nn
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.engine.reference import evaluate
+from cgraph.kernels.target import host_target
+from cgraph.memory.layout import Facts, layout_of
+from cgraph.ops.physical.again import Again
+from cgraph.passes import cheap_again
+from cgraph.passes.run_again import reruns_of, run_again
+from nn.losses import cross_entropy
+from tests.support.graphs import draw_values, graphs
+from tests.support.planned import planned
+
+WIDTH, BATCH, DEPTH = 64, 512, 6
+LAYER = WIDTH * BATCH * 4
+
+
+def stepped(function: str, recompute: float) -> tuple[nn.Step, list[np.ndarray]]:
+    """A training step of some layers after three runs, and all that it gave and left."""
+    rng = np.random.default_rng(0)
+    samples = rng.normal(size=(BATCH, WIDTH)).astype("float32"), rng.integers(0, 10, BATCH)
+    layers = [layer for _ in range(DEPTH) for layer in (nn.Linear(WIDTH, WIDTH), nn.Activation(function))]
+    model = nn.initialise(nn.Sequential(*layers, nn.Linear(WIDTH, 10)), 0)
+    engine = CpuEngine(poison=True)
+    step = nn.training_step(model, cross_entropy, nn.Optimiser(), samples, recompute=recompute, engine=engine)
+    losses = [np.array(step(*samples)[0]) for _ in range(3)]
+    return step, [*losses, *(x.value for x in model.parameters().values())]
+
+
+@pytest.mark.parametrize("function", ["gelu", "swish", "softplus", "hard_swish"])
+def test_an_activation_waits_as_its_operand_alone(function):
+    (plain, found), (again, same) = (stepped(function, share) for share in (False, 0.9))
+    assert again.function.nbytes <= plain.function.nbytes - (DEPTH - 2) * LAYER
+    for a, b in zip(found, same):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_step_of_training_does_so_unless_told_otherwise():
+    def again(**options):
+        x = np.zeros((BATCH, WIDTH), "float32")
+        layers = [layer for _ in range(DEPTH) for layer in (nn.Linear(WIDTH, WIDTH), nn.Activation("gelu"))]
+        model = nn.initialise(nn.Sequential(*layers), 0)
+        step = nn.training_step(model, nn.losses.quadratic, None, (x, x), **options)
+        return [n for n in step.function.compiled.layout.steps if isinstance(n.op, Again)]
+
+    assert again() and not again(recompute=False)
+
+
+def test_a_value_that_follows_from_nothing_that_waits_stays():
+    step, _ = stepped("relu", 0.9)
+    assert not [n for n in step.function.compiled.layout.steps if isinstance(n.op, Again)]
+
+
+@settings(max_examples=60)
+@given(drawn=graphs(), share=st.sampled_from([0.01, 0.1, 0.9]))
+def test_the_new_order_is_one_means_the_same_and_costs_no_more_than_its_share(drawn, share):
+    loss = cg.sum(cg.square(drawn.outputs[-1]))
+    layout = planned(*drawn.outputs, *cg.gradient(loss, drawn.leaves)).layout
+    problem = reruns_of(layout, 64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cheap_again, "LEAST", 1)
+        order = cheap_again.cheap_again(layout, problem, share)
+    assert problem.extra(order) <= share * problem.own
+    nodes, new = run_again(layout, order)
+    place = {node: i for i, node in enumerate(nodes)}
+    assert all(place[x] < i for node, i in place.items() for x in node.operands)
+    assert len(layout_of(nodes, [new[x] for x in layout.kept], (), Facts(host_target())).steps) == len(order)
+    values = dict(zip(drawn.leaves, draw_values(drawn.leaves)))
+    for a, b in zip(evaluate([new[x] for x in layout.kept], values), evaluate(layout.kept, values)):
+        np.testing.assert_array_equal(a, b)
+
+
+@settings(max_examples=60)
+@given(drawn=graphs(zero_size=False))
+def test_update_edges_of_random_graphs_have_the_same_bits(drawn):
+    loss = cg.sum(cg.square(drawn.outputs[-1]))
+    updates = {x: x - g / 64 for x, g in zip(drawn.leaves, cg.gradient(loss, drawn.leaves))}
+    found = []
+    for recompute in (False, 0.9):
+        for x, value in zip(drawn.leaves, draw_values(drawn.leaves)):
+            x.assign(value)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cheap_again, "LEAST", 1)
+            step = cg.compile(drawn.outputs, updates=updates, recompute=recompute, engine=CpuEngine(poison=True))
+        results = [array for _ in range(3) for array in step()]
+        found.append([*results, *(x.value for x in drawn.leaves)])
+    for a, b in zip(*found):
+        np.testing.assert_array_equal(a, b)
