@@ -122,7 +122,7 @@ def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond
         if p.early:
             ask_early(k, p, x + a.offsets.load(s.i + p.early), s.i)
         for i in range(p.ahead):
-            prefetch(k, beyond + i * p.held_line, locality=2)
+            prefetch(k, beyond + i * p.held_line)
         for u in range(p.unroll):
             weights = [w.load((u * p.vectors + v) * lanes, lanes) for v in range(p.vectors)]
             sums = add(k, sums, [at.load(q * p.x_step + u) for q in range(p.pixels)], weights)
