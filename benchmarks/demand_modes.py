@@ -36,7 +36,7 @@ from cgraph.engine.cpu.ring import placed
 from cgraph.kernels.control import FREED, HALT, READ
 from cgraph.kernels.llvm.interpret import ANY, FUTEX_WAKE
 from cgraph.record import Record, replace
-from cgraph.view.timing import instance_for, step_seconds
+from cgraph.view.timing import step_seconds
 from cgraph.view.weights import read_seconds, row_seconds
 
 BLOCKS = ((12, 4), (32, 4), (3, 1))  # MiB of ring and of a slice
@@ -207,7 +207,7 @@ def paper_ways(function: Any, t: Times, before: float, whole: float) -> Iterator
 def times_of(function: Any, rows: np.ndarray, values: Sequence[np.ndarray]) -> tuple[Times, float]:
     """Seconds of each layer here, and of the rows before the first: kernels from times of rows, the rest measured."""
     pieces = function.program.code.ring.pieces
-    with instance_for(function, tuple(values), {}) as instance:
+    with function.instance_for(tuple(values), {}) as instance:
         reads = tuple(min(read_seconds(instance, p) for _ in range(2)) for p in pieces)
     edges = [*(p.first for p in pieces), len(rows)]
     kernels = tuple(float(rows[low:high].sum()) for low, high in zip(edges, edges[1:]))
@@ -250,7 +250,7 @@ def timed(way: Way, values: Sequence[np.ndarray]) -> float:
 
 def block_way(function: Any, ring: float, slice_: float, steps: Sequence[float], values: Sequence[np.ndarray]) -> Way:
     """Slices through a ring, as this library does it."""
-    with instance_for(function, tuple(values), {}) as instance:
+    with function.instance_for(tuple(values), {}) as instance:
         reads = [read_seconds(instance, p) for p in function.program.code.ring.pieces]
         waits, _ = waits_of(instance.whole, row_seconds(function.program.code, steps), reads)
     return Way(f"slices {slice_} of {ring} MiB", function, function.program.code.ring.nbytes, float(waits.sum()))

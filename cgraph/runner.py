@@ -4,7 +4,8 @@ What `compile` gives is a Runner with its graph (`cgraph.function`), what `load`
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Self, TypeVar
 from weakref import ref
@@ -256,6 +257,20 @@ class Runner:
         for x in self.cells:
             if not values[x].is_there:
                 raise unassigned(x)
+
+    @contextmanager
+    def instance_for(self, args: tuple, named: Mapping[str, Any]) -> Iterator[Instance]:
+        """An instance with these inputs, for who times or looks at runs that write no update edge."""
+        given, held = self._values(args, dict(named)), self._take()
+        try:
+            values = {x: x.cell.value for x in self._used}
+            self._check(values)
+            values |= {x: Value(np.array(values[x].array) if values[x].is_there else None) for x in self.updated}
+            held.state = None  # what the arena holds afterwards belongs to no version of the Vars
+            held.instance.bind(given, values, held.done)
+            yield held.instance
+        finally:
+            self._give(held)
 
     def _take(self) -> "_Held":
         """An idle instance, or a new one."""

@@ -4,14 +4,10 @@ Steps run one by one, so each time includes one start of the interpreter (some m
 processor's caches what the step before it left there, as in a whole run.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
-from cgraph.cell import Value
 from cgraph.engine.instance import Instance, Share
 from cgraph.errors import GraphError
 from cgraph.function import Function, RowsFunction
@@ -32,7 +28,7 @@ def step_seconds(function: Function, args: tuple, named: Mapping[str, Any], repe
     if isinstance(function, RowsFunction):
         raise GraphError("steps are timed in several runs; rows of images come once")
     steps = range(len(compiled_of(function).layout.steps))
-    with instance_for(function, args, named) as instance:
+    with function.instance_for(args, named) as instance:
         runs = [[_seconds(instance, t) for t in steps] for _ in range(repeats + 1)]
     return [min(times) for times in zip(*runs[1:])]
 
@@ -42,7 +38,7 @@ def recorded_run(function: Function, args: tuple, named: Mapping[str, Any], repe
 
     Nothing where the engine does not know. Raises as `step_seconds` does.
     """
-    with instance_for(function, args, named) as instance:
+    with function.instance_for(args, named) as instance:
         instance.run(write=False)
         return min((instance.recorded() for _ in range(repeats)), key=run_nanoseconds)
 
@@ -50,22 +46,6 @@ def recorded_run(function: Function, args: tuple, named: Mapping[str, Any], repe
 def run_nanoseconds(shares: Sequence[Share]) -> int:
     """From the first begin to the last end."""
     return max((x.end for x in shares), default=0) - min((x.begin for x in shares), default=0)
-
-
-@contextmanager
-def instance_for(function: Function, args: tuple, named: Mapping[str, Any]) -> Iterator[Instance]:
-    """An instance of a Function with these inputs, for runs that write no update edge."""
-    given = function._values(args, dict(named))
-    held = function._take()
-    try:
-        cells: dict[Any, Value] = {x: x.cell.value for x in function._used}
-        function._check(cells)
-        cells |= {x: Value(np.array(cells[x].array) if cells[x].is_there else None) for x in function.updates}
-        held.state = None  # what the arena holds afterwards belongs to no version of the Vars
-        held.instance.bind(given, cells, held.done)
-        yield held.instance
-    finally:
-        function._give(held)
 
 
 def program_size(function: Function) -> tuple[int, int] | None:

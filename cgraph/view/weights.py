@@ -16,7 +16,6 @@ from cgraph.engine.cpu.pace import waits_of
 from cgraph.engine.cpu.streamed import StreamedInstance
 from cgraph.function import Function
 from cgraph.view.figures import PieceRow, Weights
-from cgraph.view.timing import instance_for
 
 
 def weights_of(function: Function) -> Weights | None:
@@ -40,7 +39,7 @@ def timed_weights(
     found, code = weights_of(function), function.program.code
     if found is None:
         return None
-    with instance_for(function, args, named) as instance:
+    with function.instance_for(args, named) as instance:
         assert isinstance(instance, StreamedInstance)
         reads = [read_seconds(instance, piece) for piece in code.ring.pieces]
         runs = [timed_run(instance) for _ in range(repeats + 1)]
