@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one sub-command and return the exit status."""
     given = sys.argv[1:] if argv is None else argv
     try:
-        return status_of(parser_of(names_for(given)).parse_args(given))
+        return status_of(parsed(given))
     except KeyboardInterrupt:
         print("cgraph: interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -41,19 +41,35 @@ def main(argv: Sequence[str] | None = None) -> int:
         return UNREAD
 
 
+def parsed(given: Sequence[str]) -> argparse.Namespace:
+    """What is written on the command line; what no command knows is refused with the usage of the one that is given."""
+    args, unknown = parser_of(names_for(given)).parse_known_args(given)
+    if unknown:
+        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return args
+
+
 def status_of(args: argparse.Namespace) -> int:
     """The exit status of a command that has run."""
     try:
         status = args.run(args)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # as it is where the shell has closed it
+            sys.stdout.flush()
         return status
     except BrokenPipeError:
         raise
     except (CgraphError, OSError) as error:
         if args.traceback:
             raise
-        print(f"cgraph: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"cgraph: {' '.join(text_of(error).split())}", file=sys.stderr)
         return 2
+
+
+def text_of(error: Exception) -> str:
+    """What an error says; of the system's ones the file, and what is wrong with it."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def parser_of(names: Iterable[str]) -> argparse.ArgumentParser:
@@ -64,6 +80,7 @@ def parser_of(names: Iterable[str]) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in names:
         import_module(f"cgraph.cli.{COMMANDS[name]}").add_parser(subparsers)
+        subparsers.choices[name].set_defaults(parser=subparsers.choices[name])
     return parser
 
 

@@ -22,6 +22,12 @@ def byte_count(text: str) -> int:
     return int(number) * UNITS.get(unit, 1)
 
 
+def why(error: Exception) -> str:
+    """What is wrong with a file, whose name the system's errors have, too."""
+    told = error.strerror if isinstance(error, OSError) else None
+    return told or str(error) or "the file is cut off"
+
+
 def add_threads(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--threads", type=whole_number, default=0, metavar="N", help="0: every core this process may use"

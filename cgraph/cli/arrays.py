@@ -1,11 +1,12 @@
 """Inputs from the command line: arrays from files, pictures and sounds among them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from cgraph.cell import Variable
+from cgraph.cli.arguments import why
 from cgraph.cli.pictures import PICTURES, Look, read_picture
 from cgraph.cli.sounds import SOUNDS, read_sound
 from cgraph.errors import FormatError
@@ -39,6 +40,7 @@ def read_inputs(
 def arrays_of(text: str, inputs: Sequence[Variable], found: dict[str, np.ndarray], look: Look) -> dict[str, np.ndarray]:
     """What one ``--input`` gives, by input name."""
     by_name = {x.name: x for x in inputs}
+    check_name(text, by_name)
     name, equals, file = text.partition("=")
     if equals and name in by_name:
         x: Variable | None = by_name[name]
@@ -60,12 +62,19 @@ def arrays_of(text: str, inputs: Sequence[Variable], found: dict[str, np.ndarray
     return {x.name: read_array(path, x)}
 
 
+def check_name(text: str, known: Collection[str]) -> None:
+    """FormatError where ``NAME=FILE`` names no input, and is no file's name either."""
+    name, equals, _ = text.partition("=")
+    if equals and name not in known and not Path(text).exists():
+        raise FormatError(f"there is no input {name!r}; there are {', '.join(known)}")
+
+
 def read_npy(path: Path) -> np.ndarray:
     """The array of a .npy file, mapped. FormatError when it is none."""
     try:
         return np.load(path, allow_pickle=False, mmap_mode="r")
     except (ValueError, EOFError, OSError) as error:
-        raise FormatError(f"{path}: {error}") from None
+        raise FormatError(f"{path}: {why(error)}") from None
 
 
 def read_array(path: Path, x: Variable) -> np.ndarray:

@@ -120,7 +120,7 @@ READERS: dict[str, Callable[[Path, Options], Model]] = dict(
 def model_from(args: argparse.Namespace, invent: bool = True) -> Model:
     """The model that the arguments of `add_model` name."""
     if is_saved(args.model):
-        raise FormatError(f"{args.model} is a saved function, which has no graph; cgraph run runs it")
+        raise FormatError(f"{args.model} is a folder: a saved function, which cgraph run runs, has no graph")
     options = Options(dict(args.shape), dict(args.constant), args.weights, invent, dict(args.state), dict(args.maximum))
     ending = ".onnx" if args.model == STANDARD_INPUT else Path(args.model).suffix.lower()
     given = {

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from cgraph.cli.arrays import read_npy
+from cgraph.cli.arrays import check_name, read_npy
 from cgraph.cli.pictures import PICTURES
 from cgraph.cli.sounds import SOUNDS, shape_of_sound
 from cgraph.formats import onnx
@@ -39,6 +39,7 @@ def sizes_given(args: argparse.Namespace, shapes: Shapes) -> Iterator[tuple[str,
     waiting = [name for name in shapes if name not in dict(args.constant)]
     for text in args.input:
         name, equals, file = text.partition("=")
+        check_name(text, shapes)
         if not equals or name not in shapes:
             name, file = (waiting or [""])[0], text
         path = Path(file)
@@ -57,5 +58,5 @@ def shape_of_file(path: Path, shape: tuple[int | str, ...]) -> tuple[int, ...]:
         known = tuple(n for n in shape[1:] if isinstance(n, int))
         return (1, *known) if len(known) == len(shape) - 1 else ()
     if path.suffix.lower() in SOUNDS:
-        return shape_of_sound(path, len(shape))
+        return shape_of_sound(path, shape)
     return read_npy(path).shape

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.cell import Variable
+from cgraph.cli.arguments import why
 from cgraph.errors import FormatError, UnavailableError
 from cgraph.record import Record
 
@@ -85,7 +86,7 @@ def brought_to(path: Path, channels: int, size: tuple[int, int], fit: str) -> np
                 small = ImageOps.pad(plain, size, how, color=(GREY,) * 3 if plain.mode == "RGB" else GREY)
             values = np.asarray(small, np.float32).reshape(size[1], size[0], -1)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise FormatError(f"{path}: {error}") from None
+        raise FormatError(f"{path}: {why(error)}") from None
     return np.repeat(values, channels // values.shape[2], axis=2)
 
 

@@ -34,7 +34,7 @@ READERS: dict[str, Callable[[Path], Problem]] = {".csv": read_problem}  # by fil
 CHOICES = ("auto", *STRATEGIES)
 WITHIN = (*(name for name in OFFSET_STRATEGIES if name != "exact"), "exact")
 """What is tried within a budget: nothing finds a plan that the exact search, which comes last, does not."""
-QUICK = 1.0  # seconds
+QUICK = 4.0  # seconds, in which a strategy may also load what it is compiled from
 MOST_PIECES = 20  # of weights, in a table
 
 

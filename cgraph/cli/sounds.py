@@ -4,11 +4,13 @@ Source: RIFF's PCM samples: of 8 bits they have no sign, of 16, 24 and 32 they h
 """
 
 import wave
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from cgraph.cell import Variable
+from cgraph.cli.arguments import why
 from cgraph.errors import FormatError
 
 SOUNDS = (".wav",)
@@ -26,10 +28,17 @@ def read_sound(path: Path, x: Variable) -> np.ndarray:
     raise FormatError(f"{path}: {n} samples of {channels} channels at {rate} Hz do not fit {x.name} {x.spec}")
 
 
-def shape_of_sound(path: Path, rank: int) -> tuple[int, ...]:
-    """Its samples as the shape of an input of so many axes, where that is plain; no axes otherwise."""
+def shape_of_sound(path: Path, shape: Sequence[int | str]) -> tuple[int, ...]:
+    """The shape of an input that takes it, of which some axes are open. FormatError where channels have no axis."""
     channels, n = samples_of(path)[0].shape
-    return (*[1] * (rank - 1), n) if channels == 1 and rank else ()
+    if channels == 1:
+        return (*[1] * (len(shape) - 1), n) if shape else ()
+    ones = [1] * (len(shape) - 2)
+    if len(shape) > 1 and shape[-1] == channels:
+        return (*ones, n, channels)
+    if len(shape) > 1 and (shape[-2] == channels or isinstance(shape[-2], str)):
+        return (*ones, channels, n)
+    raise FormatError(f"{path}: a sound of {channels} channels does not fit an input [{','.join(map(str, shape))}]")
 
 
 def samples_of(path: Path) -> tuple[np.ndarray, int]:
@@ -39,7 +48,7 @@ def samples_of(path: Path) -> tuple[np.ndarray, int]:
             channels, width, rate = file.getnchannels(), file.getsampwidth(), file.getframerate()
             raw = np.frombuffer(file.readframes(file.getnframes()), np.uint8)
     except (wave.Error, EOFError) as error:
-        raise FormatError(f"{path}: {error}") from None
+        raise FormatError(f"{path}: {why(error)}") from None
     frames = raw[: len(raw) // (channels * width) * channels * width].reshape(-1, width)
     wide = np.zeros((len(frames), 4), np.uint8)  # samples in the highest bytes of 32 bits
     wide[:, 4 - width :] = frames ^ np.uint8(0x80) if width == 1 else frames

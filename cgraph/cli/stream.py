@@ -42,7 +42,8 @@ def writing(path: Path) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: told(path, done, total)
         return
     columns = TextColumn("writing {task.description}"), BarColumn(), DownloadColumn(binary_units=True)
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         tasks: list[Any] = []
 
         def advance(done: int, total: int) -> None:

@@ -53,12 +53,14 @@ def compile_of(reference: str) -> Build:
 def progress(total: int) -> Iterator[Callable[[str], None]]:
     """What to call with the name of each thing as it begins: a bar by rich, or plain lines without it."""
     try:
+        from rich.console import Console
         from rich.progress import Progress
     except ImportError:
         count = iter(range(1, total + 1))
         yield lambda name: print(f"{next(count):>4} of {total}  {name}", flush=True)
         return
-    with Progress(transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(transient=True, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=total)
 
         def advance(name: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cgraph import load
-from cgraph.cli import main
+from cgraph.cli import COMMANDS, main
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import GraphError
 from cgraph.function import compile
@@ -145,6 +145,41 @@ def test_who_reads_no_more_is_no_error():
     with os.fdopen(writing, "wb") as pipe:
         found = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, timeout=120)
     assert found.stderr == b"" and found.returncode == 141
+
+
+def test_a_closed_output_is_no_error():
+    command = f"exec {sys.executable} -m cgraph info >&-"
+    found = subprocess.run(command, shell=True, stderr=subprocess.PIPE, timeout=120)
+    assert found.stderr == b"" and found.returncode == 0
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_unknown_argument_is_refused_with_the_usage_of_its_command(command, capsys):
+    required = {"run": ["x"], "save": ["x", "-o", "y"], "quantise": ["x", "--samples", "y", "-o", "z"]}
+    required |= {"plan": ["x"], "view": ["x", "-o", "y"], "trace": ["x", "-o", "y"], "bench": ["x"]}
+    required |= {"completion": ["bash"]}
+    with pytest.raises(SystemExit) as stopped:
+        main([command, *required.get(command, []), "--bogus"])
+    text = capsys.readouterr().err
+    assert stopped.value.code == 2 and "unrecognized arguments: --bogus" in text
+    assert text.startswith(f"usage: cgraph {command} ")
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.npz", "x.wav", "a=x.npy"])
+def test_a_file_that_is_not_there_is_named_once(name, open_model, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = ["run", str(open_model), *SIZES, "--constant", "s=[6]", "-i", name]
+    assert main(given) == 2
+    assert capsys.readouterr().err in (
+        f"cgraph: {name}: No such file or directory\n",
+        "cgraph: there is no input 'a'; there are x, z, sr, s\n",
+    )
+
+
+def test_an_output_that_cannot_be_written_is_named_once(open_model, capsys):
+    there = "/nowhere/trace.json"
+    assert main(["trace", str(open_model), *SIZES, "--constant", "s=[6]", "-o", there]) == 2
+    assert capsys.readouterr().err == f"cgraph: {there}: No such file or directory\n"
 
 
 def test_a_model_comes_from_standard_input(open_model, capsys, monkeypatch):

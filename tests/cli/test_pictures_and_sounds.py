@@ -143,3 +143,34 @@ def test_an_interrupt_while_a_command_is_loaded_is_one_line(monkeypatch, capsys)
     monkeypatch.setattr("cgraph.cli.parser_of", interrupted)
     assert main(["info"]) == 130
     assert capsys.readouterr() == ("", "cgraph: interrupted\n")
+
+
+def test_a_sound_gives_a_model_its_open_size(tmp_path, capsys):
+    """Channels have an axis that is open or as long; where they have none, that is said."""
+    onnx = pytest.importorskip("onnx")
+
+    def model(*shape):
+        given = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, shape)
+        found = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+        graph = onnx.helper.make_graph([onnx.helper.make_node("Abs", ["x"], ["y"])], "g", [given], [found])
+        opsets = [onnx.helper.make_opsetid("", 17)]
+        onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "m.onnx")
+        return str(tmp_path / "m.onnx")
+
+    write_sound(tmp_path / "two.wav", np.zeros((30, 2), int), 2)
+    write_sound(tmp_path / "one.wav", np.zeros((30, 1), int), 2)
+    for shape, name, want in [
+        ((1, "c", "n"), "two", [1, 2, 30]),
+        ((1, 2, "n"), "two", [1, 2, 30]),
+        (("n", 2), "two", [30, 2]),
+        ((1, "n"), "one", [1, 30]),
+        (("n",), "one", [30]),
+    ]:
+        assert main(["run", model(*shape), "-i", str(tmp_path / f"{name}.wav"), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["outputs"][0]["shape"] == want
+    for shape in ((1, "n"), ("n",)):
+        assert main(["run", model(*shape), "-i", str(tmp_path / "two.wav")]) == 2
+        assert "two.wav: a sound of 2 channels does not fit an input [" in capsys.readouterr().err
+    (tmp_path / "one.wav").write_bytes((tmp_path / "one.wav").read_bytes()[:30])
+    assert main(["run", model("n"), "-i", str(tmp_path / "one.wav")]) == 2
+    assert capsys.readouterr().err.endswith("one.wav: the file is cut off\n")
