@@ -15,6 +15,11 @@ CLEAR = "\r\x1b[K"  # back to the start of a terminal's line, which is emptied: 
 PAUSE, LONG_PAUSE = 0.2, 5.0  # seconds between two lines, where somebody looks and where nobody does
 
 
+def line_start(stream: TextIO | None) -> str:
+    """What empties the line that a bar has left; nothing where there are no bars."""
+    return CLEAR if stream is not None and stream.isatty() else ""
+
+
 def silent(stage: str, done: int, total: int) -> None:
     """Shows nothing."""
 

@@ -82,3 +82,19 @@ def test_an_exact_search_of_a_command_or_of_compile_has_a_line(monkeypatch, tmp_
     assert shown.lines[0].startswith("exact search: at least ") and shown.getvalue().endswith(CLEAR)
     before = len(shown.lines)
     assert strategy_named("exact")(problem).strategy == "exact" and len(shown.lines) > before
+
+
+def test_what_ends_a_command_begins_where_a_bar_has_stood(monkeypatch):
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    assert main(["plan", "tests.cli.test_main:interrupted"]) == 130
+    assert shown.getvalue() == f"{CLEAR}cgraph: interrupted\n"
+
+
+def test_runs_have_a_line(monkeypatch, capsys):
+    monkeypatch.setattr(bars, "QUICK", -1.0)
+    monkeypatch.setattr(bars, "PAUSE", -1.0)
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    assert main(["bench", "tests.cli.test_run_model:nodes", "--runs", "2"]) == 0
+    assert shown.lines[0].startswith("turns 1/") and shown.getvalue().endswith(CLEAR)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
 
+from cgraph.bars import line_start
 from cgraph.errors import CgraphError
 from cgraph.version import __version__
 
@@ -34,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return status_of(parsed(given))
     except KeyboardInterrupt:
-        print("cgraph: interrupted", file=sys.stderr)
+        say("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         forget_output()
@@ -61,8 +62,13 @@ def status_of(args: argparse.Namespace) -> int:
     except (CgraphError, OSError) as error:
         if args.traceback:
             raise
-        print(f"cgraph: {' '.join(text_of(error).split())}", file=sys.stderr)
+        say(" ".join(text_of(error).split()))
         return 2
+
+
+def say(text: str) -> None:
+    """One line on standard error, where a bar may stand."""
+    print(f"{line_start(sys.stderr)}cgraph: {text}", file=sys.stderr)
 
 
 def text_of(error: Exception) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.bars import Bars, told
 from cgraph.cli.arguments import add_memory, add_threads
 from cgraph.cli.model import Model, model_from
 from cgraph.cli.model_arguments import add_model, constants_of
@@ -103,7 +104,7 @@ def by_turns(runs: dict[str, Run], count: int) -> dict[str, list[float]]:
     Each turn rests first and runs once uncounted: threads of the engine before have gone to sleep, its own are awake.
     """
     found: dict[str, list[float]] = {name: [] for name in runs}
-    for i in range(WARM + count):
+    for i in told("turns", range(WARM + count), Bars()):
         for name, once in runs.items():
             sleep(REST if len(runs) > 1 else 0)
             once()

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.bars import Bars, told
 from cgraph.cell import Variable
 from cgraph.cli.arguments import add_budget, add_half, add_memory, add_threads, half, whole_number
 from cgraph.cli.arrays import read_inputs
@@ -34,7 +35,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--labels", type=Path, metavar="FILE", help="names of the classes, one in a line")
     parser.add_argument("--top", type=whole_number, default=5, metavar="K", help="how many classes to show")
     parser.add_argument(
-        "--times", type=whole_number, default=1, metavar="N", help="runs one after the other; the last one is shown"
+        "--times",
+        type=whole_number,
+        default=1,
+        metavar="N",
+        help="runs one after the other; the last is shown, with their mean time",
     )
     add_threads(parser)
     add_budget(parser)
@@ -62,14 +67,15 @@ def run(args: argparse.Namespace) -> int:
         options = streamed | half(args)
         function = model.compiled(memory=args.memory, threads=args.threads, budget=args.budget, **options)
     compiled = perf_counter()
-    for _ in range(max(args.times, 1)):
+    runs = max(args.times, 1)
+    for _ in told("runs", range(runs), Bars()):
         found = function(*(values[x.name] for x in model.inputs))
     done = perf_counter()
     outputs = found if isinstance(found, list) else [found]
     names = model.names or tuple(f"output{i}" for i in range(len(outputs)))
     if args.save:
         write_npz(args.save, dict(zip(names, outputs)))
-    seconds = {"load": loaded - begin, "compile": compiled - loaded, "run": done - compiled}
+    seconds = {"load": loaded - begin, "compile": compiled - loaded, "run": (done - compiled) / runs}
     facts = facts_of(function, seconds, dict(zip(names, outputs)), labels, args.top)
     print(json.dumps(facts, indent=1) if args.json else "\n".join(lines_of(facts)))
     return 0

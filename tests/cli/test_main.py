@@ -168,7 +168,7 @@ def test_an_unknown_argument_is_refused_with_the_usage_of_its_command(command, c
 @pytest.mark.parametrize("name", ["x.npy", "x.npz", "x.wav", "a=x.npy"])
 def test_a_file_that_is_not_there_is_named_once(name, open_model, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    given = ["run", str(open_model), *SIZES, "--constant", "s=[6]", "-i", name]
+    given = ["run", str(open_model), *SIZES, "--constant", "s=[0]", "-i", name]
     assert main(given) == 2
     assert capsys.readouterr().err in (
         f"cgraph: {name}: No such file or directory\n",
@@ -178,7 +178,7 @@ def test_a_file_that_is_not_there_is_named_once(name, open_model, capsys, tmp_pa
 
 def test_an_output_that_cannot_be_written_is_named_once(open_model, capsys):
     there = "/nowhere/trace.json"
-    assert main(["trace", str(open_model), *SIZES, "--constant", "s=[6]", "-o", there]) == 2
+    assert main(["trace", str(open_model), *SIZES, "--constant", "s=[0]", "-o", there]) == 2
     assert capsys.readouterr().err == f"cgraph: {there}: No such file or directory\n"
 
 
