@@ -39,7 +39,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         type=whole_number,
         default=1,
         metavar="N",
-        help="runs one after the other; the last is shown, with their mean time",
+        help="runs; the last one is shown, with their mean time",
     )
     add_threads(parser)
     add_budget(parser)
