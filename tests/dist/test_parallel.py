@@ -54,6 +54,7 @@ def test_any_number_of_members_has_the_same_bits(workers, known):
         assert digest(model) == known[1]
 
 
+@pytest.mark.slow
 def test_code_is_for_the_least_of_the_workers(three, monkeypatch):
     """One of three says that it runs less than the others; a factory makes the same as what travels as a folder."""
     narrow, own = min(three.scheduler_info(n_workers=-1)["workers"]), targets.own_kind()
