@@ -4,10 +4,7 @@ An op knows its facets (see `Op`), a node is an op applied to operands. Nothing 
 Python operators and NumPy's functions are looked up in `OPS`, which the files of `cgraph.ops` fill.
 """
 
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
 from functools import cache, partial, wraps
 from importlib import import_module
 from itertools import count
@@ -28,6 +25,7 @@ from cgraph.errors import (
 )
 from cgraph.ir.cut import Cut
 from cgraph.ir.half import HALVES
+from cgraph.ir.origin import is_own, user_line
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.table import Table, number_of
 from cgraph.ir.work import Work
@@ -37,7 +35,6 @@ Called = TypeVar("Called", bound=Callable)
 OPS: dict[str, Callable[..., Any]] = {}
 NODES: "Table[Node]" = Table()
 _SERIAL = count()
-_OWN_FOLDERS = (str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "nn"), str(Path(np.__file__).parent))
 
 
 def public(function: Called) -> Called:
@@ -60,14 +57,14 @@ def saying_where(function: Called) -> Called:
             if error.is_located:
                 raise
             file, line = user_line()
-            raise located(error, f"{function.__name__} at {Path(file).name}:{line}: {error}") from error.__cause__
+            raise placed(error, f"{function.__name__} at {Path(file).name}:{line}: {error}") from error.__cause__
         except (TypeError, ValueError, ArithmeticError, IndexError, AttributeError) as error:
             if not is_ours(error):
                 raise
             file, line = user_line()
             given = ", ".join([f"{x!r:.60}" for x in args] + [f"{name}={x!r:.60}" for name, x in kwargs.items()])
             text = f"{function.__name__} at {Path(file).name}:{line}: {error} (given {given})"
-            raise located(ArgumentError(text), text) from error
+            raise placed(ArgumentError(text), text) from error
 
     return cast(Called, called)
 
@@ -77,13 +74,13 @@ def is_ours(error: Exception) -> bool:
     first = error.__traceback__
     at = inside = None if first is None else first.tb_next
     while at is not None:
-        if not at.tb_frame.f_code.co_filename.startswith(_OWN_FOLDERS):
+        if not is_own(at.tb_frame.f_code.co_filename):
             return False
         at = at.tb_next
     return inside is not None
 
 
-def located(error: CgraphError, text: str) -> CgraphError:
+def placed(error: CgraphError, text: str) -> CgraphError:
     """The same kind of error with a text that says where."""
     made = type(error)(text)
     made.is_located = True
@@ -356,7 +353,7 @@ def shared(op: Op, operands: tuple[Node, ...], spec: Any, origin: tuple[str, int
     try:
         spec = spec or inferred(op, [x.spec for x in operands])
     except CgraphError as error:
-        raise located(error, message_at(op, operands, origin, str(error))) from None
+        raise placed(error, message_at(op, operands, origin, str(error))) from None
     node = Node(op, operands, spec, origin)
     if key is not None:
         NODES.put(key, node)
@@ -378,51 +375,6 @@ def message_at(op: Op, operands: tuple[Node, ...], origin: tuple[str, int], prob
     """``matmul at train.py:52: <problem> (x float32[32,784], w float32[256,128])``"""
     named = ", ".join(f"{x.name} {x.spec}" for x in operands)
     return f"{op.name} at {Path(origin[0]).name}:{origin[1]}: {problem}" + (f" ({named})" if named else "")
-
-
-PLACE: ContextVar[tuple[str, int] | None] = ContextVar("place", default=None)
-"""File and line that nodes made now come from; None for that of the user's code that makes them."""
-
-
-@contextmanager
-def made_at(file: str, line: int) -> Iterator[None]:
-    """Nodes made inside come from this line of a file that describes a graph, not from a line of Python."""
-    before = PLACE.get()
-    try:
-        PLACE.set((file, line))
-        yield
-    finally:
-        PLACE.set(before)
-
-
-def keeps_place(function: Callable) -> Callable:
-    """Whatever happens in the function, nodes made after it come from where those before it came from.
-
-    It runs in a context of its own: a `finally` would have a line at which an interrupt may come.
-    """
-
-    @wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        return copy_context().run(function, *args, **kwargs)
-
-    return called
-
-
-def user_line() -> tuple[str, int]:
-    """File and line of the innermost frame that is not this library's or NumPy's; or what `made_at` says."""
-    place = PLACE.get()
-    if place is not None:
-        return place
-    frame = sys._getframe(1)
-    while frame.f_back is not None and is_own(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
-
-
-@cache
-def is_own(file: str) -> bool:
-    """Whether a file is this library's or NumPy's."""
-    return file.startswith(_OWN_FOLDERS)
 
 
 @cache

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 from functools import cached_property
 
-from cgraph.ir.graph import PLACE, Node, Op, again, keeps_place
+from cgraph.ir.graph import Node, Op, again
+from cgraph.ir.origin import PLACE, keeps_place
 from cgraph.ir.traverse import post_order, users_of
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from cgraph.ir.graph import PLACE, Node
+from cgraph.ir.graph import Node
+from cgraph.ir.origin import PLACE
 
 
 def post_order(outputs: Iterable[Node], before: Mapping[Node, Sequence[Node]] | None = None) -> list[Node]:

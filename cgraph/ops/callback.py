@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, GraphError, ShapeError
-from cgraph.ir.graph import Node, Op, apply, public, user_line
+from cgraph.ir.graph import Node, Op, apply, public
+from cgraph.ir.origin import user_line
 from cgraph.ir.spec import Spec, dtype_of, shape_of
 from cgraph.ir.work import Work
 from cgraph.kernels.callback import callback_call

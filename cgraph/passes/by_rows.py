@@ -7,7 +7,8 @@ one value, its join: the output that is given away, or the last value that is re
 from collections.abc import Mapping, Sequence
 
 from cgraph.errors import GraphError
-from cgraph.ir.graph import Node, apply, keeps_place
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.origin import keeps_place
 from cgraph.ir.roots import rebuild
 from cgraph.ir.traverse import descendants
 from cgraph.memory.layout import Facts, Layout, layout_of

@@ -8,7 +8,8 @@ operations. Done before all other passes, which see ordinary convolutions of sma
 
 from collections.abc import Sequence
 
-from cgraph.ir.graph import Node, apply, keeps_place
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.origin import keeps_place
 from cgraph.ir.traverse import located, post_order
 from cgraph.kernels.calls.window import Window
 from cgraph.memory.image_steps import ImageStep, steps_and_places

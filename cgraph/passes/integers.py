@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cgraph.ir.graph import Node, apply, keeps_place
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.origin import keeps_place
 from cgraph.ir.roots import Roots
 from cgraph.ir.traverse import located
 from cgraph.kernels.calls.conv8 import Join, Result

@@ -7,7 +7,8 @@ where a value enters or leaves a run of these ops. What a pointwise op or a conc
 else reads, since then the one may overwrite the other. How each op is lowered: `cgraph.passes.image_lowerings`.
 """
 
-from cgraph.ir.graph import Node, keeps_place
+from cgraph.ir.graph import Node
+from cgraph.ir.origin import keeps_place
 from cgraph.ir.roots import Roots
 from cgraph.ir.traverse import located
 from cgraph.kernels.expression import code_of

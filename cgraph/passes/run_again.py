@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from cgraph.alignment import round_up
-from cgraph.ir.graph import Node, apply, keeps_place
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.origin import keeps_place
 from cgraph.ir.spec import Bundle
 from cgraph.ir.traverse import located
 from cgraph.memory.layout import Layout, owner_of, producers_of

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from cgraph.ir.cut import ROWS, Cut
-from cgraph.ir.graph import Node, apply, keeps_place
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.origin import keeps_place
 from cgraph.ir.spec import Spec
 from cgraph.ir.traverse import located
 from cgraph.kernels.calls.layout import by_rows

@@ -3,7 +3,8 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from cgraph.ir.graph import Node, apply, keeps_place
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.origin import keeps_place
 from cgraph.ir.spec import Bundle
 from cgraph.ir.traverse import located, post_order
 from cgraph.kernels.kernel import View

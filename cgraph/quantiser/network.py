@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from cgraph.errors import GraphError
-from cgraph.ir.graph import Node, keeps_place
+from cgraph.ir.graph import Node
+from cgraph.ir.origin import keeps_place
 from cgraph.ir.traverse import located, post_order, users_of
 from cgraph.ops.arithmetic import TrueDivide
 from cgraph.ops.average_pool import AvgPool

@@ -2,7 +2,7 @@
 
 import cgraph as cg
 from cgraph.formats import darknet
-from cgraph.ir.graph import PLACE
+from cgraph.ir.origin import PLACE
 from cgraph.passes import rewritten
 from tests.support.injection import Lines, events
 

@@ -11,7 +11,8 @@ from cgraph.formats.darknet.config import Section, read_config
 from cgraph.formats.darknet.layers import LAYERS, Net
 from cgraph.formats.darknet.parameters import Open, Parameters, Random, Weights
 from cgraph.formats.model import Model
-from cgraph.ir.graph import Node, keeps_place, made_at
+from cgraph.ir.graph import Node
+from cgraph.ir.origin import keeps_place, made_at
 from cgraph.ops.leaf import Var
 
 DRAWN = 1 << 30  # bytes

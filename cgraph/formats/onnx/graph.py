@@ -13,7 +13,8 @@ from cgraph.formats.onnx.context import OPERATORS, Context, Value
 from cgraph.formats.onnx.limits import Limits
 from cgraph.formats.onnx.ragged import Ragged, limited
 from cgraph.formats.onnx.tensors import sparse_array, widened
-from cgraph.ir.graph import Node, keeps_place, made_at
+from cgraph.ir.graph import Node
+from cgraph.ir.origin import keeps_place, made_at
 from cgraph.ops.leaf import Const
 
 DOMAINS = ("", "ai.onnx")

@@ -21,7 +21,8 @@ from cgraph.formats.tflite.schema import OPTIONS, Operator, Subgraph
 from cgraph.formats.tflite.source import Facts, Source
 from cgraph.formats.tflite.value import SIGN, Quantised, Value
 from cgraph.formats.tflite.wire import Table
-from cgraph.ir.graph import Node, keeps_place, made_at
+from cgraph.ir.graph import Node
+from cgraph.ir.origin import keeps_place, made_at
 from cgraph.kernels.mapped import forget
 from cgraph.ops.leaf import Var
 
