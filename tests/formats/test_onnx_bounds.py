@@ -6,12 +6,17 @@ import numpy as np
 import pytest
 
 from cgraph.engine.reference import evaluate
+from cgraph.formats.allowance import Allowance
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.limits import Limits, Size
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const, Var
 
 MOST = 9
+
+
+def limits_of() -> Limits:
+    return Limits({}, Allowance(0))
 
 
 def numbers(rng: np.random.Generator, x: Node) -> Any:
@@ -58,7 +63,7 @@ STEPS: list[Any] = [
 def test_no_value_is_outside_its_bounds(seed):
     rng = np.random.default_rng(seed)
     x, y = Var((3,), "int64", "x"), Var((3,), "int64", "y")
-    limits = Limits({})
+    limits = limits_of()
     for v in (x, y):
         limits.at_most(v, MOST)
     nodes: list[Node] = [x, y, Const(numbers(rng, x)), cg.abs(x), cg.maximum(y, 0)]
@@ -74,7 +79,7 @@ def test_no_value_is_outside_its_bounds(seed):
 
 
 def test_elements_that_are_only_moved_are_known_to_be_the_same():
-    limits, (_, count) = Limits({}), cg.nonzero(Var((5, 4), "bool", "m"), 20)
+    limits, (_, count) = limits_of(), cg.nonzero(Var((5, 4), "bool", "m"), 20)
     shape = cg.stack([count, Const(np.int64(4))], 0)
     again = cg.concat([cg.reshape(cg.take(shape, np.int64(0), 0), (1,)), Const(np.array([2, 2]))], 0)
     first, *rest = limits.lengths(again)
@@ -83,7 +88,7 @@ def test_elements_that_are_only_moved_are_known_to_be_the_same():
 
 
 def test_a_condition_that_is_decided_by_bounds_alone_is_known():
-    limits, (_, count) = Limits({}), cg.nonzero(Var((5,), "bool", "m"), 5)
+    limits, (_, count) = limits_of(), cg.nonzero(Var((5,), "bool", "m"), 5)
     asked = cg.stack([count, Const(np.int64(-1))], 0)
     assert limits.lengths(cg.where(cg.equal(asked, -1), 7, asked))[1] == 7
     assert limits.length(cg.where(cg.less(count, 6), 3, 4)) == 3
@@ -92,13 +97,13 @@ def test_a_condition_that_is_decided_by_bounds_alone_is_known():
 
 def test_the_sum_of_a_large_mask_is_bounded_by_its_size():
     mask = Var((300, 300), "bool", "m")
-    found = Limits({}).length(cg.sum(cg.astype(mask, "int64")))
+    found = limits_of().length(cg.sum(cg.astype(mask, "int64")))
     assert isinstance(found, Size) and (found.low, found.high) == (0, 90_000)
 
 
 def test_long_chains_are_looked_at_without_recursion_and_once():
     x = Var((), "int64", "x")
-    limits, node = Limits({}), cg.minimum(cg.maximum(x, 0), 3)
+    limits, node = limits_of(), cg.minimum(cg.maximum(x, 0), 3)
     for _ in range(5000):
         node = cg.minimum(node + 1, 7)
     assert limits.bounds(node)[1] == 7

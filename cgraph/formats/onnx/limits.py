@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import FormatError
+from cgraph.formats.allowance import Allowance
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.spans import MOVES, SMALL, Pair, bounds_of, rule_of
 from cgraph.ir.graph import Node
@@ -68,13 +69,15 @@ class Limits:
     Parameters
         maximum: the largest value of whole numbers, and the greatest length of what has one axis of open length, by
             the value's name
+        allowance: what reading the file may still cost
     """
 
-    def __init__(self, maximum: Mapping[str, int]) -> None:
+    def __init__(self, maximum: Mapping[str, int], allowance: Allowance) -> None:
         for name, most in maximum.items():
             if isinstance(most, bool) or not isinstance(most, int | np.integer) or most < 0:
                 raise FormatError(f"maximum gives {most!r:.40} for {name!r}; it takes whole numbers from 0 on")
         self.maximum = {name: int(most) for name, most in maximum.items()}
+        self.allowance = allowance
         self.used: set[str] = set()
         self.checks: list[Check] = []
         self._most: dict[Node, int] = {}
@@ -159,6 +162,7 @@ class Limits:
     def steps(self, n: int) -> Node:
         """0 to n - 1, once for each n."""
         if n not in self._steps:
+            self.allowance.spend(f"the numbers up to {n:,}", nbytes=8 * n)
             self._steps[n] = Const(np.arange(n, dtype=PLACES))
         return self._steps[n]
 

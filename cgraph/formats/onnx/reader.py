@@ -70,7 +70,7 @@ def build_model(
     stored = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
     given = {v.name: input_value(v, shapes, constants) for v in graph.input if v.name not in stored}
     known = Known(opened.allowance(), constants_of(leaves(given.values()), constants))
-    limits = Limits(maximum)
+    limits = Limits(maximum, known.allowance)
     builder = Builder(opsets_of(proto.opset_import), functions, opened.array, known, limits, opened.name)
     inputs = {name: limited(limits, name, widened(x)) for name, x in given.items()}
     scope = builder.build(graph, ChainMap(inputs))

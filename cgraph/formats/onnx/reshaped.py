@@ -15,8 +15,12 @@ from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context
 from cgraph.formats.onnx.limits import Length, Size, most, node_of, times
 from cgraph.formats.onnx.ragged import Array, lengths_of, made, node_in, resized
+from cgraph.formats.onnx.spans import SMALL
+from cgraph.formats.unknown import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import as_node
+
+MOST_ROOM = 64  # times as many elements as there are
 
 
 def reshaped(c: Context, x: Array, target: Sequence[Length]) -> Array:
@@ -87,7 +91,13 @@ def room(c: Context, x: Array, lengths: Sequence[Length]) -> list[int]:
     size = node_in(x).size
     others = max(prod(n for n in lengths if isinstance(n, int)), 1)
     found = [n if isinstance(n, int) else int(min(most(n), size // others)) for n in lengths]
-    c.spend(nbytes=16 * prod(found))
+    if prod(found) > max(MOST_ROOM * size, SMALL):
+        reason = (
+            f"{size} elements would need room for {prod(found):,}, since {found} bound the axes, known only when run"
+        )
+        shape = c.value(1)
+        missing = c.known.missing(shape) if isinstance(shape, Node) else []
+        raise UnknownError(reason, {}, missing, c.read[1:2] if missing else c.written[:1])
     return found
 
 

@@ -147,7 +147,7 @@ def contracting(letters: Callable[[Context], tuple[Sequence[str], str]]) -> Call
             values = [c.array(i) for i in range(len(c.operands)) if c.value(i) is not None]
             if any(len(term) != x.ndim for term, x in zip(terms, values)):
                 raise FormatError(f"operands have {[x.ndim for x in values]} axes, not those of {', '.join(terms)}")
-            lengths = lengths_by_letter(c, values, terms)
+            lengths = lengths_by_letter(c, values, terms, result)
             nodes = [room_by_letter(c, x, term, lengths, result) for x, term in zip(values, terms)]
             found = importer(c.reading(dict(enumerate(nodes))))
             return made(found, {result.index(k): n for k, n in lengths.items() if k in result})
@@ -157,12 +157,12 @@ def contracting(letters: Callable[[Context], tuple[Sequence[str], str]]) -> Call
     return decorator
 
 
-def lengths_by_letter(c: Context, values: Sequence[Any], terms: Sequence[str]) -> dict[str, Length]:
-    """Of letters that stand for an axis of open length."""
+def lengths_by_letter(c: Context, values: Sequence[Any], terms: Sequence[str], result: str) -> dict[str, Length]:
+    """Of letters that stand for an axis of open length; one element is not repeated where it is summed over."""
     beside: dict[str, list[Length]] = {}
     for x, term in zip(values, terms):
         for letter, n in zip(term, lengths_of(x)):
-            if n != 1:
+            if n != 1 or letter not in result:
                 beside.setdefault(letter, []).append(n)
     opened = {k: v for k, v in beside.items() if any(isinstance(n, Size) for n in v)}
     return {k: common_length(c.limits, v, c.unequal) for k, v in opened.items()}

@@ -82,7 +82,6 @@ def open_suppression(c: Context) -> Array:
     places, counts = cg.non_maximum_suppression(wide, scores, room, share, float(least))
     taken = cg.less(c.limits.steps(room), cg.expand_dims(cg.minimum(counts, node_of(most)), -1))
     total = int(min(n * kinds * room, c.maximum))
-    c.spend(nbytes=64 * total)
     at, found = cg.nonzero(taken, total)
     flat = (at[0] * kinds + at[1]) * room + at[2]
     chosen = cg.take(cg.reshape(places, (-1,)), flat, 0)

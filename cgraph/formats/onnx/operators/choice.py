@@ -38,7 +38,6 @@ def places_of(c: Context, x: Array) -> tuple[Node, Length]:
     """The places ``[axes, most]`` of elements that are not 0, and how many there are."""
     node = filled(c.limits, x, 0)
     room = int(min(node.size, c.maximum))
-    c.spend(nbytes=8 * room * node.ndim)
     places, count = cg.nonzero(node, room)
     return places, c.limits.length(count)
 

@@ -22,7 +22,7 @@ MOST_TRIPS = 10_000
 
 @operator("If")
 def if_(c: Context) -> tuple[Value, ...]:
-    """A condition that is open chooses between both branches' results, when they have the same specs."""
+    """A condition that is open chooses between both branches' results, which may differ in lengths."""
     branches = [c.required("else_branch"), c.required("then_branch")]
     low, high = c.limits.bounds(c[0])
     if low.min() == high.max():  # nothing that is open decides it
@@ -33,9 +33,14 @@ def if_(c: Context) -> tuple[Value, ...]:
         for branch, holds in zip(branches, (cg.logical_not(condition), condition)):
             with c.limits.under(holds):
                 results.append(c.build(branch, []))
-        if all(are_alike(a, b) for a, b in zip(*results)):
+        fixed = all(same_spec(a, b) for a, b in zip(*results)) or c.known.missing(c[0])
+        if fixed and all(are_alike(a, b) for a, b in zip(*results)):
             return tuple(either(c, condition, then, other) for other, then in zip(*results))
     return tuple(c.build(branches[bool(c.number(0))], []))
+
+
+def same_spec(x: Value, y: Value) -> bool:
+    return isinstance(x, Node) and isinstance(y, Node) and x.spec == y.spec
 
 
 def are_alike(x: Value, y: Value) -> bool:

@@ -73,7 +73,6 @@ def open_range(c: Context) -> Array:
         count = cg.floor_divide(cg.astype((stop - start) * sign + cg.abs(step) - 1, "int64"), cg.abs(step))
     length = c.limits.length(cg.maximum(cg.astype(count, "int64"), 0))
     room = c.room(length, [0, 1, 2])
-    c.spend(nbytes=8 * room)
     found = start + cg.astype(c.limits.steps(room), start.dtype) * step
     return made(cg.astype(found, start.dtype), {0: length})
 
