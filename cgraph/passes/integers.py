@@ -18,6 +18,7 @@ import numpy as np
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.origin import keeps_place
 from cgraph.ir.roots import Roots
+from cgraph.ir.spec import Spec
 from cgraph.ir.traverse import located
 from cgraph.kernels.calls.conv8 import Join, Result
 from cgraph.ops.arithmetic import Add
@@ -112,7 +113,7 @@ class Made:
 
     def add(self, node: Node, made: Node) -> None:
         """The new node of an old one; bytes for int8 become those numbers for who reads them as such."""
-        if made.dtype != node.dtype:
+        if isinstance(node.spec, Spec) and made.dtype != node.dtype:  # several results stay what they are
             self._bytes[node] = made
             made = bitcast(flipped(made), node.dtype)
         self.nodes[node] = made

@@ -253,3 +253,14 @@ def test_bands_of_rows_have_the_bits_of_whole_images(target, kind):
         assert {type(x.op) for x in inner} >= {LanedIntegerConv} and banded.nbytes < whole.nbytes
         for got, want in zip(banded(value), whole(value), strict=True):
             np.testing.assert_array_equal(got, want)
+
+
+def test_ops_of_several_results_beside_bytes_stay_what_they_are():
+    x = cg.Var((4, 6), name="x")
+    y = Net().bytes(x)
+    values, places = cg.top_k(y, 3)
+    found, count = cg.nonzero(y > 0, 24)
+    given = np.random.default_rng(0).normal(size=x.shape).astype("f4")
+    outputs = [values, places, found, count]
+    for got, want in zip(cg.compile(outputs, [x])(given), evaluate(outputs, {x: given}), strict=True):
+        np.testing.assert_array_equal(got, want)
