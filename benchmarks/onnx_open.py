@@ -45,7 +45,7 @@ class Open(backend.Prepared):
                 wanted = [name for name in asked.maximum if name not in maximum]
                 if wanted:
                     known = values.get(wanted[0])
-                    maximum[wanted[0]] = MOST if known is None else max(int(known.max()), 0)
+                    maximum[wanted[0]] = MOST if known is None else max(int(np.ceil(known.max())), 0)
                 else:
                     constants |= {name: values[name] for name in asked.constants}
         raise FormatError(f"asked more than {TRIES} times")

@@ -73,6 +73,17 @@ CASES = {
     "length of rows": case(("LpNormalization", "r", "y", {"axis": 1})),
     "samples": case(("Unsqueeze", "r two", "u"), ("Conv", "u w", "y"), w=drawn(2, 3, 1)),
     "a pool": case(("Unsqueeze", "r two", "u"), ("GlobalAveragePool", "u", "y")),
+    "as bytes and back": case(
+        ("QuantizeLinear", "r scale zero_point", "q"),
+        ("DequantizeLinear", "q scale zero_point", "y"),
+        scale=np.float32(0.1),
+        zero_point=np.uint8(128),
+    ),
+    "scales for columns": case(
+        ("QuantizeLinear", "r scale zero_point", "y", {"axis": 1}),
+        scale=np.array([0.1, 0.2, 0.3], "f4"),
+        zero_point=np.array([0, 128, 7], "u1"),
+    ),
     "running sums": case(("CumSum", "r n0", "y")),
     "running sums from behind": case(("CumSum", "r n0", "y", {"reverse": 1, "exclusive": 1})),
     "shape": case(("Shape", "r", "y")),

@@ -7,6 +7,7 @@ from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.operators.conv import biased, moves, spatial
 from cgraph.formats.onnx.tensors import dtype_of_number
+from cgraph.formats.onnx.ways import keeping
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.shape import axis_of
@@ -23,7 +24,13 @@ def fitting(scale: Node, x: Node, axis: int, block: int) -> Node:
     return cg.reshape(scale, (-1, *[1] * (x.ndim - axis - 1)))
 
 
+def scaled_axes(c: Context) -> tuple[int, ...]:
+    """The axis along which there are several scales."""
+    return (c.attribute("axis", 1),) if c[1].size > 1 else ()
+
+
 @operator("QuantizeLinear", "com.microsoft.QuantizeLinear")
+@keeping(scaled_axes)
 def quantize(c: Context) -> Node:
     x, axis, block = c[0], c.attribute("axis", 1), c.attribute("block_size", 0)
     number = c.attribute("output_dtype", 0)
@@ -37,6 +44,7 @@ def quantize(c: Context) -> Node:
 
 
 @operator("DequantizeLinear", "com.microsoft.DequantizeLinear")
+@keeping(scaled_axes)
 def dequantize(c: Context) -> Node:
     x, axis, block = c[0], c.attribute("axis", 1), c.attribute("block_size", 0)
     zero = c.get(2)

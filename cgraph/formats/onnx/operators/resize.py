@@ -9,6 +9,8 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.operators.open_resize import open_resize
+from cgraph.formats.onnx.ragged import Array, Ragged
 from cgraph.ir.graph import Node
 from cgraph.ops.shape import axis_of
 from cgraph.record import Record
@@ -111,8 +113,10 @@ def resized_axis(x: Node, axis: int, index: np.ndarray, weights: np.ndarray) -> 
 
 
 @operator("Resize")
-def resize(c: Context) -> Node:
+def resize(c: Context) -> Array:
     """Opset 10 has scales as operand 1; since then there are a region, scales and sizes."""
+    if c.opset >= 11 and (isinstance(c.value(0), Ragged) or c.is_open(2, 3)):
+        return open_resize(c)
     if c.opset < 11:
         return resized(c, c[0], c.constant(1).tolist(), None, None, "asymmetric", "floor")
     return resized(c, c[0], scales_of(c), c.ints(3) or None, c, None, None)

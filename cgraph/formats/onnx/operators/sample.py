@@ -43,6 +43,7 @@ def reflected(x: Node, n: int, corners: bool) -> Node:
 
 
 @operator("GridSample")
+@samples(0, 1)
 def grid_sample(c: Context) -> Node:
     """The image ``[n, c, ...]`` at positions ``[n, ..., axes]`` from -1 to 1, the last axis first."""
     x, grid = c[0], c[1]

@@ -11,6 +11,7 @@ from cgraph.formats.onnx.limits import Length, Size, node_of
 from cgraph.formats.onnx.moved import computed, expanded, joined, plain, repeated, sliced
 from cgraph.formats.onnx.ragged import Array, counts_of, lengths_of, made, node_in
 from cgraph.formats.onnx.reshaped import counted, reshaped
+from cgraph.formats.onnx.ways import samples
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import Spec
 from cgraph.ops.shape import axis_of
@@ -179,6 +180,7 @@ def tile(c: Context) -> Array:
 
 
 @operator("DepthToSpace")
+@samples(0)
 def depth_to_space(c: Context) -> Node:
     x, b = c[0], c.required("blocksize")
     n, channels, h, w = x.shape
@@ -190,6 +192,7 @@ def depth_to_space(c: Context) -> Node:
 
 
 @operator("SpaceToDepth")
+@samples(0)
 def space_to_depth(c: Context) -> Node:
     x, b = c[0], c.required("blocksize")
     n, channels, h, w = x.shape

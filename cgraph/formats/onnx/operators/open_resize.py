@@ -1,0 +1,100 @@
+"""Resize to sizes, or by factors, that are known only when run: each axis in its turn, at positions computed then."""
+
+from typing import Any
+
+from cgraph.errors import FormatError
+from cgraph.formats.names import cg
+from cgraph.formats.onnx.context import Context
+from cgraph.formats.onnx.limits import Length
+from cgraph.formats.onnx.moved import computed, plain, taken
+from cgraph.formats.onnx.ragged import Array, lengths_of, made, node_in
+from cgraph.formats.unknown import UnknownError
+from cgraph.ir.graph import Node
+from cgraph.ops.shape import axis_of
+
+ROUNDED: dict[str, Any] = {
+    "round_prefer_floor": lambda v: cg.ceil(v - 0.5),
+    "round_prefer_ceil": lambda v: cg.floor(v + 0.5),
+    "floor": lambda v: cg.floor(v),
+    "ceil": lambda v: cg.ceil(v),
+}
+REFUSED = {"antialias": 0, "exclude_outside": 0, "keep_aspect_ratio_policy": "stretch"}
+
+
+def open_resize(c: Context) -> Array:
+    """By nearest elements or between two, as `resize` of one size has it.
+
+    Raises
+        UnknownError: another mode or coordinates, or an attribute that is not its default
+    """
+    x, mode = c.array(0), c.attribute("mode", "nearest")
+    coordinates = c.attribute("coordinate_transformation_mode", "half_pixel")
+    for name, value in REFUSED.items():
+        if c.attribute(name, value) != value:
+            raise must_be_known(c, f"{name}={c.attribute(name)!r}")
+    if mode not in ("nearest", "linear") or (mode == "linear" and x.dtype.kind != "f"):
+        raise must_be_known(c, f"mode {mode!r} of {x.dtype}")
+    axes = [axis_of(a, x.ndim) for a in c.attribute("axes", range(x.ndim))]
+    sizes = c.lengths(3) or [None] * len(axes)
+    for i, (axis, size) in enumerate(zip(axes, sizes, strict=True)):
+        n = plain(lengths_of(x)[axis])
+        scale = float_of(size) / float_of(n) if size is not None else factor(c, i)
+        m = size if size is not None else computed(c, cg.astype(cg.floor(float_of(n) * scale), "int64"))
+        if m == n and (size is not None or (not isinstance(scale, Node) and scale == 1)):
+            continue
+        steps = float_of(c.limits.steps(c.room(m, [3, 2], axis)))
+        at = places(c, steps, float_of(n), float_of(m), scale, coordinates)
+        x = at_nearest(c, x, axis, at, m) if mode == "nearest" else between(c, x, axis, at, m)
+    return x
+
+
+def must_be_known(c: Context, what: str) -> UnknownError:
+    """What takes no sizes that are known only when run, with the inputs that decide them."""
+    nodes = [node_in(c.array(i)) for i in (0, 2, 3) if c.value(i) is not None and (i or c.is_ragged)]
+    missing = [name for node in nodes for name in c.known.missing(node)]
+    return UnknownError(f"{what} takes no sizes that are known only when run", constants=list(dict.fromkeys(missing)))
+
+
+def float_of(x: Any) -> Any:
+    """A length, a number or a node as float64."""
+    return cg.astype(plain(x), "float64") if isinstance(plain(x), Node) else float(plain(x))
+
+
+def factor(c: Context, i: int) -> Any:
+    """How much longer an axis becomes."""
+    return cg.astype(c[2][i], "float64") if c.is_open(2) else float(c.constant(2)[i])
+
+
+def places(c: Context, steps: Node, n: Any, m: Any, scale: Any, coordinates: str) -> Any:
+    """Where each result lies among the operand's elements. Source: ONNX operator Resize."""
+    if coordinates == "asymmetric":
+        return steps / scale
+    if coordinates == "half_pixel":
+        return (steps + 0.5) / scale - 0.5
+    if coordinates == "pytorch_half_pixel":
+        return cg.where(m > 1, (steps + 0.5) / scale - 0.5, 0.0)
+    if coordinates == "align_corners":
+        return cg.where(m > 1, steps * (n - 1) / (n * scale - 1), 0.0)
+    raise must_be_known(c, f"coordinates {coordinates!r}")
+
+
+def within(c: Context, x: Array, axis: int, at: Any) -> Node:
+    """Positions held in an axis."""
+    return cg.clip(cg.astype(at, "int64"), 0, cg.maximum(plain(lengths_of(x)[axis]) - 1, 0))
+
+
+def at_nearest(c: Context, x: Array, axis: int, at: Any, length: Length) -> Array:
+    rounding = c.attribute("nearest_mode", "round_prefer_floor")
+    if rounding not in ROUNDED:
+        raise FormatError(f"nearest_mode {rounding!r} is not supported")
+    return taken(c, x, axis, within(c, x, axis, ROUNDED[rounding](at)), length)
+
+
+def between(c: Context, x: Array, axis: int, at: Any, length: Length) -> Array:
+    """By the two neighbours, each by how near it is."""
+    low = cg.floor(at)
+    share = cg.reshape(at - low, (-1, *[1] * (x.ndim - 1 - axis)))
+    first, second = (taken(c, x, axis, within(c, x, axis, v), length) for v in (low, low + 1))
+    share = cg.astype(share, x.dtype)[: node_in(first).shape[axis]]
+    found = node_in(first) * (1 - share) + node_in(second) * share
+    return made(found, dict(enumerate(lengths_of(first))))
