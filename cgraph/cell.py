@@ -39,9 +39,11 @@ class Value:
         shared: these very bytes are used elsewhere or may not be written, so a run writes into a copy
         done: a word that is 0 until a run has given the array its first contents; None where it has some
         elsewhere: a device's copy that is as new as the array, or newer; None where there is none
+        stamp: a number that nothing else has while runs read and write these very bytes as they lie, see `settle`;
+            None when somebody has to look first
     """
 
-    __slots__ = ("__weakref__", "_array", "_is_old", "_place", "done", "elsewhere", "shared", "version")
+    __slots__ = ("__weakref__", "_array", "_is_old", "_place", "done", "elsewhere", "shared", "stamp", "version")
 
     def __init__(self, array: np.ndarray | None = None, shared: bool = False) -> None:
         self._array, self.shared = array, shared
@@ -49,6 +51,7 @@ class Value:
         self.elsewhere: Any = None
         self._is_old = False
         self.done: np.ndarray | None = None
+        self.stamp: int | None = None
         self.version: int | None = next(_VERSIONS)
 
     @property
@@ -76,6 +79,15 @@ class Value:
     def lies_elsewhere(self, copy: Any) -> None:
         """A device has written a newer value into its copy; ``copy.fetched()`` gives it in new bytes."""
         self.elsewhere, self._is_old, self.done = copy, True, None
+        self.stamp = None
+
+    def settle(self) -> int | None:
+        """The stamp of a value that is there, in bytes of its own; whoever shares or moves it takes the stamp away."""
+        if self.stamp is None:
+            self.stamp = next(_VERSIONS)
+            if self.shared or self._is_old or not self.is_there:  # afterwards: another thread may just have shared it
+                self.stamp = None
+        return self.stamp
 
     def writable(self, spec: Spec, done: np.ndarray) -> np.ndarray:
         """The array, for a run that writes all of it and then sets the word `done`; until then the Var is as it was."""
@@ -117,6 +129,7 @@ class Cell:
         """The array, for someone who keeps it: it will not change any more."""
         value = self.value
         value.shared = True
+        value.stamp = None
         return value.array if value.is_there else None
 
 

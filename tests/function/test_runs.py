@@ -155,6 +155,41 @@ def test_an_array_that_is_assigned_without_a_copy_is_read_and_never_written(turn
     np.testing.assert_array_equal(x.value, kept + 1)
 
 
+@pytest.mark.parametrize("runs", [1, 2, 3])
+def test_a_value_that_is_shared_between_runs_is_not_written_any_more(runs):
+    x, scale = cg.Var((5,), name="x"), cg.Var((), name="scale")
+    x.assign(np.ones(5, "float32"))
+    scale.assign(np.float32(2))
+    double, read = cg.compile([], updates={x: x * scale}), cg.compile(x + 1)
+    for _ in range(runs):
+        double()
+        read()
+    kept = x.cell.share()
+    before = kept.copy()
+    double()
+    np.testing.assert_array_equal(kept, before)
+    np.testing.assert_array_equal(read(), before * 2 + 1)
+    scale.assign(np.float32(3))
+    double()
+    np.testing.assert_array_equal(read(), before * 6 + 1)
+    np.testing.assert_array_equal(kept, before)
+
+
+def test_values_that_were_bound_once_are_bound_again_when_others_replace_them():
+    x, y = cg.Var((5,), name="x"), cg.Var((5,), name="y")
+    x.assign(np.ones(5, "float32"))
+    function = cg.compile(cg.sum(x + y), y)
+    for number in range(4):
+        assert function(np.full(5, number, "float32")) == 5 + 5 * number
+    own = np.full(5, 10, "float32")
+    x.assign(own, copy=False)
+    for number in range(3):
+        assert function(np.full(5, number, "float32")) == 50 + 5 * number
+    assert (own == 10).all()
+    x.assign(np.zeros(5, "float32"))
+    assert function(np.zeros(5, "float32")) == 0
+
+
 @pytest.mark.parametrize("engine", ["cpu", "reference"])
 def test_a_call_that_is_refused_for_its_out_has_changed_nothing(engine):
     x = cg.Var((4,), "float64").assign(np.zeros(4))

@@ -75,12 +75,15 @@ class CpuInstance:
         self._arrays: dict[Any, np.ndarray] = {}
         self._vars: dict[Any, np.ndarray] = {}
         self._targets: dict[Any, np.ndarray] = {}
+        self._stamps: list[int | None] = []
+        self._word: np.ndarray | None = None
+        self._shows_vars = any(not isinstance(view.at.base, str | np.ndarray) for view in code.views.values())
         self._written = code.written
         self._whole = self._rows_among(None, int(code.first_row[code.first_write]))
         self._rows: dict[tuple[tuple[int, ...] | None, bool], Rows] = {}
         self._bound: dict[Relocation, int] = {}
         found = {r.symbol: r for r in code.relocations}
-        self._variables = [(x, found[Symbol("variable", i)]) for i, x in enumerate(code.variables)]
+        self._variables = {x: found[Symbol("variable", i)] for i, x in enumerate(code.variables)}
         self._places = [(x, found[Symbol("target", i)]) for i, x in enumerate(code.targets)]
         self._done = found.get(Symbol("done"))
         for symbol, relocation in found.items():
@@ -95,15 +98,28 @@ class CpuInstance:
 
     def bind(self, given: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
         """The memory of Vars for the runs that follow; see `cgraph.engine.instance.Instance`."""
-        self._targets = {x: cells[x].writable(x.spec, done) for x in self.code.updated}  # first: they may move
-        self._vars = {x: value.array for x, value in cells.items()}  # type: ignore[misc]
+        stamps = [value.stamp for value in cells.values()]
+        if None in stamps or stamps != self._stamps or done is not self._word:
+            self._bind_cells(given, cells, done)
+        self._vars = {x: value.array for x, value in cells.items() if self._shows_vars}  # type: ignore[misc]
         self._vars.update(given)
-        for x, relocation in self._variables:
-            self._move(relocation, address_of(given[x]) if x in given else cells[x].address)
+        for x, array in given.items():
+            if x in self._variables:
+                self._move(self._variables[x], address_of(array))
+
+    def _bind_cells(self, given: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
+        """The memory of the Vars that are not given, some of which may have moved since the last time."""
+        self._stamps = []  # until all is bound, nobody knows what is
+        self._targets = {x: cells[x].writable(x.spec, done) for x in self.code.updated}  # first: they may move
+        for x, relocation in self._variables.items():
+            if x not in given:
+                self._move(relocation, cells[x].address)
         for x, relocation in self._places:
             self._move(relocation, cells[x].address)
         if self._done:
             self._move(self._done, address_of(done))
+        self._word = done
+        self._stamps = [value.settle() for value in cells.values()]
 
     def _move(self, relocation: Relocation, address: int) -> None:
         """Write the addresses into the memory that begins here."""
