@@ -10,11 +10,11 @@ from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.attention import attention_calls, attention_nbytes
+from cgraph.kernels.calls.attention import Rule, attention_calls, attention_nbytes
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
-from cgraph.ops.attention_weights import Rows, Rule, pulled, shared, weights
+from cgraph.ops.attention_weights import Rows, pulled, shared, weights
 from cgraph.ops.family import common_dtype, float_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.linear import matmul
@@ -105,8 +105,7 @@ class Attention(Op):
         self, target: Target, out: View, q: View, k: View, v: View, *rest: View, workspace: View | None = None
     ) -> list[Call]:
         mask, start = self.rest(rest)
-        numbers = self.scale, self.causal, self.window, self.softcap
-        return attention_calls(target, out, q, k, v, mask, start, *numbers, workspace)
+        return attention_calls(target, out, q, k, v, mask, start, self.rule, workspace)
 
     @property
     def rule(self) -> Rule:

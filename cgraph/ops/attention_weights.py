@@ -3,6 +3,7 @@
 from typing import Any
 
 from cgraph.ir.graph import Node
+from cgraph.kernels.calls.attention import Rule
 from cgraph.ops.arithmetic import square
 from cgraph.ops.compare import greater, less_equal, where
 from cgraph.ops.control import scan
@@ -15,15 +16,6 @@ from cgraph.ops.softmax import softmax
 from cgraph.record import Record
 
 MOST_WEIGHTS = 1 << 20  # elements that are there at a time
-
-
-class Rule(Record):
-    """Which keys a query sees, and how products become scores: the fields of `cgraph.ops.attention.Attention`."""
-
-    scale: float
-    causal: bool = False
-    window: int = 0
-    softcap: float = 0.0
 
 
 class Rows(Record, eq=False):

@@ -7,8 +7,9 @@ import cgraph as cg
 from cgraph.engine.reference import evaluate
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import apply
+from cgraph.kernels.calls.attention import Rule
 from cgraph.ops.attention import Attention, positions
-from cgraph.ops.attention_weights import Rows, Rule, pulled
+from cgraph.ops.attention_weights import Rows, pulled
 from tests.support.tolerance import assert_close
 
 Q, K, V = (

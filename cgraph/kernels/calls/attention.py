@@ -57,6 +57,15 @@ def band_shape(target: Target, dtype: str, q: tuple[int, ...], groups: int, e: i
     return BandShape(rows, vectors, width, bands, units, each, size)
 
 
+class Rule(Record):
+    """Which keys a query sees, and how products become scores: the fields of `cgraph.ops.attention.Attention`."""
+
+    scale: float
+    causal: bool = False
+    window: int = 0
+    softcap: float = 0.0
+
+
 def attention_nbytes(target: Target, dtype: str, q: tuple[int, ...], groups: int, e: int) -> int:
     """Bytes of workspace that `attention_calls` needs for these sizes."""
     if target.has_blocks and max(q[3], e) <= DEPTHS[-1]:
@@ -73,13 +82,10 @@ def attention_calls(
     v: View,
     mask: View | None,
     start: View | None,
-    scale: float,
-    causal: bool,
-    window: int,
-    softcap: float,
+    rule: Rule,
     workspace: View | None,
 ) -> list[Call]:
-    """``softmax(q @ k.T * scale, masked) @ v``; see `cgraph.ops.attention.Attention`.
+    """``softmax(q @ k.T * rule.scale, masked) @ v``; see `cgraph.ops.attention.Attention`.
 
     Operands
         out, q, k, v: ``[b, h, m, e]``, ``[b, h, m, d]``, ``[b, g, n, d]``, ``[b, g, n, e]`` of any strides
@@ -97,13 +103,13 @@ def attention_calls(
     spread = mask is not None and hidden["s_head"] == hidden["s_row"] == 0
     queries = heads // groups * m
     is_few = queries <= FEW and not target.is_gpu and (k.strides[3], v.strides[3]) == (q.itemsize, q.itemsize)
-    rule = causal, softcap > 0
-    params = (queries, kind, *rule) if is_few else (shape.rows, shape.vectors, kind, spread, *rule)
+    forms = rule.causal, rule.softcap > 0
+    params = (queries, kind, *forms) if is_few else (shape.rows, shape.vectors, kind, spread, *forms)
     call = (QUERIES if is_few else BANDS).call(
         (q.dtype, *params), shape.tasks, 1,
         groups=groups, heads=heads, queries=queries, m=m, n=n, d=d, e=e,
         bands=shape.bands, units=shape.units, each=shape.each,
-        scale=float(scale), window=window or WIDEST_WINDOW, cap=softcap,
+        scale=float(rule.scale), window=rule.window or WIDEST_WINDOW, cap=rule.softcap,
         q=q.at, k=k.at, v=v.at, out=out.at, seen=mask.at if mask else None,
         **steps("q", q), **steps("k", k), **steps("v", v), **steps("o", out), **hidden,
         start=start.at if start else None, start_step=start.strides[0] // start.itemsize if start else 0,
