@@ -13,7 +13,7 @@ from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 
-import cgraph.passes  # noqa: F401 - every op, physical ones too
+import cgraph.passes  # every op, physical ones too
 import cgraph.view  # noqa: F401 - pictures are among the functions
 from benchmarks import memory_tables as tables
 from benchmarks import minimalloc, restructuring

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import cgraph as cg
-import cgraph.view  # noqa: F401 - pictures are among the functions
+import cgraph.view  # pictures are among the functions
 
 DOCS = Path(__file__).parent
 MODULES = ("cgraph", "nn", "nn.losses", "nn.metrics", "nn.optim", "nn.init", "nn.models")

@@ -15,9 +15,9 @@ from cgraph.view.dot import render
 from nn.models.mask_rcnn.finder import finder
 
 sys.path.insert(0, str(Path(__file__).parent))
-import byte_budget  # noqa: E402
-from mask_rcnn import show_made  # noqa: E402
-from train_digits import HELD_OUT, OUT, digits  # noqa: E402
+import byte_budget
+from mask_rcnn import show_made
+from train_digits import HELD_OUT, OUT, digits
 
 
 def show(name: str, function: cg.Function) -> None:

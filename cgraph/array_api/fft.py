@@ -20,7 +20,7 @@ FUNCTIONS = {
     for name, signature in one_of_each(SIGNATURES).items()
 }
 globals().update(FUNCTIONS)
-__all__ = [*FUNCTIONS, "fftfreq", "rfftfreq"]  # noqa: PLE0604
+__all__ = [*FUNCTIONS, "fftfreq", "rfftfreq"]
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:

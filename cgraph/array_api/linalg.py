@@ -27,4 +27,4 @@ FUNCTIONS = {
     for name, signature in one_of_each(SIGNATURES).items()
 }
 globals().update(FUNCTIONS)
-__all__ = list(FUNCTIONS)  # noqa: PLE0605
+__all__ = list(FUNCTIONS)
