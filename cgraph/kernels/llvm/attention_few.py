@@ -4,8 +4,8 @@ Keys lie across the lanes: squares of them are turned in registers, and a query'
 order. Of the values the columns lie across the lanes. All sums have the order of those of bands, so a query has the
 same bits by both kernels.
 
-Keys are read across their rows, which the processor does not foresee, so both are asked for a block ahead, rows in
-order: one query of 256 keys that lie in memory takes 10 µs a head in place of 17.
+Keys are read across their rows, which the processor does not foresee, so both are asked for some rows ahead, a few
+lines between any two of its sums: asked for in bursts they wait for one another, and so does what is computed.
 """
 
 from math import inf
@@ -20,6 +20,7 @@ from cgraph.kernels.llvm.vexp import exp
 from cgraph.kernels.signatures.attention import KEYS
 
 VECTORS = 4  # of a value's columns at a time
+AHEAD = 8 << 10  # bytes of keys, and of values, from what is read to what is asked for
 
 
 @final
@@ -40,6 +41,7 @@ class Few(Unit):
     def __init__(self, k: Builder, dtype: str, count: int, mask: str, causal: bool, capped: bool) -> None:
         super().__init__(k, dtype, mask, causal, capped)
         self.rows, self.span = range(count), -(-KEYS // self.lanes) * self.lanes
+        self.keys_ahead, self.values_ahead = self.rows_ahead(self.a.d), self.rows_ahead(self.a.e)
 
     def place(self, scratch: Ptr) -> None:
         """Where everything lies in the scratch of a task."""
@@ -84,13 +86,14 @@ class Few(Unit):
     def score(self, batch: Val, group: Val, keys: Ptr, key: Val, i: Val, count: Val) -> None:
         """Scores of a vector of keys; minus infinity for those that are not seen, or lie beyond the block."""
         k, a = self.k, self.a
-        self.fetch(keys + (key + i + KEYS) * a.k_row)
+        early = keys + (key + i + self.keys_ahead) * a.k_row
         starts = [keys + (key + k.smaller(i + lane, count - 1)) * a.k_row for lane in range(self.lanes)]
         sums = [k.const(0, self.dtype, self.lanes) for _ in self.rows]
         whole = a.d - a.d % self.lanes
         with fold(k, 0, whole, sums, self.lanes) as s:
             made = s.values
             for j, column in enumerate(transposed(k, [(start + s.i).load(lanes=self.lanes) for start in starts])):
+                self.ask_for_key(early + s.i, s.i, j)
                 made = self.multiplied(made, column, s.i + j)
             s.next = made
         with fold(k, whole, a.d, s.values) as t:
@@ -101,12 +104,17 @@ class Few(Unit):
             score = self.hidden(batch, group, row, number, key + i, score, key + count)
             self.weights.store(score, i + self.span * row)
 
-    def fetch(self, keys: Ptr) -> None:
-        """Ask for a vector of keys, one after the other."""
-        k, a = self.k, self.a
-        for lane in range(self.lanes):
-            with k.loop(0, a.d, LINE // nbytes_of(self.dtype)) as i:
-                prefetch(k, keys + (a.k_row * lane + i), locality=2)
+    def rows_ahead(self, columns: Val) -> Val:
+        """How many rows of so many columns are between what is read and what is asked for."""
+        elements = self.k.const(AHEAD // nbytes_of(self.dtype), "i8")
+        return self.k.larger(divided(elements, self.k.larger(columns, 1))[0], self.lanes)
+
+    def ask_for_key(self, column: Ptr, i: Val, lane: int) -> None:
+        """Ask for the line of one of the keys that the column begins; where vectors share a line, by turns."""
+        sharing = LINE // (self.lanes * nbytes_of(self.dtype))
+        if lane % sharing == 0:
+            turn = i // self.lanes % sharing
+            prefetch(self.k, column + (turn + lane) * self.a.k_row)
 
     def multiplied(self, sums: list[Val], column: Val, i: Val) -> list[Val]:
         """The sums with one number of each key times that of each query."""
@@ -159,7 +167,7 @@ class Few(Unit):
         with fold(k, 0, count, [k.const(0, self.dtype, lanes)] * (len(self.rows) * vectors)) as s:
             parts = [values.load(s.i * a.v_row + v * lanes, lanes) for v in range(vectors)]
             for v in range(vectors if lanes else 0):
-                prefetch(k, values + ((s.i + KEYS) * a.v_row + v * lanes), locality=2)
+                prefetch(k, values + ((s.i + self.values_ahead) * a.v_row + v * lanes))
             shares = [self.weights.load(s.i + self.span * row) for row in self.rows]
             spread = [k.splat(x, lanes) if lanes else x for x in shares]
             s.next = [
