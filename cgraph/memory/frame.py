@@ -97,17 +97,15 @@ def looped_frame(
     workspaces: Sequence[int],
     alignment: int,
     period: Period,
-    work: int = WORK,
 ) -> Frame:
     """A checked frame in which the bands of a period find everything where it was the last time.
 
     Parameters
         values, events, workspaces, alignment: as for `Framing`, of the picture in which they run once
-        work: pairs of groups compared
     """
     steps = steps_of(values, events, False, (period.first, period.last))
     framed = Framed(values, steps, workspaces, alignment)
-    framed.packing.improve(work)
+    framed.packing.improve(WORK)
     frame = framed.frame()
     first, last = (next(t for t, x in enumerate(steps) if x.event == events[k]) for k in (period.first, period.last))
     return replace(frame, loop=Loop(first, last, period.begin, period.shift, period.count))

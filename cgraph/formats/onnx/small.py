@@ -52,9 +52,9 @@ def unpacked(raw: Any, proto: Any, allowance: Allowance) -> np.ndarray:
     return (wide >> (8 - bits)).reshape(shape)
 
 
-def check_readers(graph: Any, outer: frozenset[str] = frozenset()) -> None:
+def check_readers(graph: Any) -> None:
     """FormatError where something other than a conversion reads a number of 2 or 4 bits, in sub-graphs too."""
-    waiting = [(graph, outer)]
+    waiting: list[tuple[Any, frozenset[str]]] = [(graph, frozenset())]
     while waiting:
         part, known = waiting.pop()
         kinds = {v.name: v.type.tensor_type.elem_type for v in part.input}
