@@ -71,7 +71,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table, write what was asked for, and say whether the budget is met."""
+    """A table as papers print it, weights from a file, bytes by precision, or all strategies side by side."""
     if args.paper:
         print("\n".join(paper_lines(model_from(args))))
         return 0
@@ -83,6 +83,11 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.output and (is_problem(args) or args.output.suffix.lower() != ".svg"):
         raise FormatError(f"{args.output}: a curve is drawn of a model, as .svg")
+    return compare(args)
+
+
+def compare(args: argparse.Namespace) -> int:
+    """Plan by each strategy, show and write what is asked for; 1 where no plan fits the budget."""
     problem, shown = _read(args)
     budget = args.budget if is_problem(args) else None
     names = [args.strategy] if args.strategy else list(CHOICES if budget is None else WITHIN)
