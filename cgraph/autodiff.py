@@ -39,24 +39,32 @@ def gradient(y: NodeLike, xs: Node | Sequence[Node], seed: NodeLike | None = Non
 
 
 @saying_where
-def jvp(y: NodeLike, xs: Sequence[Node], tangents: Sequence[Any]) -> Node:
+def jvp(y: NodeLike, xs: Node | Sequence[Node], tangents: Any) -> Node:
     """The change of `y` when each of `xs` changes along its tangent: forward mode, a node of y's spec.
 
     Parameters
         y: a float node of any shape
-        xs, tangents: as many of one as of the other, pairs of equal specs; a tangent is a node or an array
+        xs, tangents: a node and its tangent, or as many of one as of the other; pairs of equal specs; a tangent is a
+            node or an array
     Raises
         NoGradientError: an op on the way has no gradient
         ShapeError, DTypeError: a tangent does not fit, or there are not as many; `y` is no float
     """
-    if len(xs) != len(tangents):
-        raise ShapeError(f"{len(xs)} nodes to change, {len(tangents)} tangents")
-    tangents = [as_node(t, x.dtype) for x, t in zip(xs, tangents)]
-    for x, t in zip(xs, tangents):
-        if x.spec != t.spec:
-            raise ShapeError(f"tangent {t.spec} for {x.name} {x.spec}")
+    nodes, along = pairs(xs, tangents, "tangent")
     u = Var(y.shape, y.dtype, "cotangent")
-    return replaced(pullback(gradient(y, list(xs), u), tangents, [u])[0], u, zeros_like(y))
+    return replaced(pullback(gradient(y, nodes, u), along, [u])[0], u, zeros_like(y))
+
+
+def pairs(xs: Node | Sequence[Node], along: Any, what: str) -> tuple[list[Node], list[Node]]:
+    """Nodes, and a node of the same spec for each. ShapeError where one does not fit, or there are not as many."""
+    nodes, given = ([xs], [along]) if isinstance(xs, Node) else (list(xs), list(along))
+    if len(nodes) != len(given):
+        raise ShapeError(f"{len(nodes)} nodes to change, {len(given)} {what}s")
+    found = [as_node(v, x.dtype) for x, v in zip(nodes, given)]
+    for x, v in zip(nodes, found):
+        if x.spec != v.spec:
+            raise ShapeError(f"{what} {v.spec} for {x.name} {x.spec}")
+    return nodes, found
 
 
 def replaced(y: Node, old: Node, new: Node) -> Node:
@@ -64,16 +72,19 @@ def replaced(y: Node, old: Node, new: Node) -> Node:
     return rebuild((y,), lambda node, _: new if node is old else None)[0]
 
 
+@overload
+def hessian_vector_product(y: NodeLike, xs: Node, v: Any) -> Node: ...
+@overload
+def hessian_vector_product(y: NodeLike, xs: Sequence[Node], v: Sequence[Any]) -> list[Node]: ...
 @saying_where
-def hessian_vector_product(y: NodeLike, x: Node, v: Any) -> Node:
-    """The second derivative of `y` (one element) with respect to `x` times `v`, of x's spec: forward over reverse.
+def hessian_vector_product(y: NodeLike, xs: Node | Sequence[Node], v: Any) -> Any:
+    """The second derivative of `y` (one element) with respect to `xs` times `v`, of their specs: forward over reverse.
 
-    `v` is a node or an array.
+    `xs` is one node or several, `v` a node or an array for each.
 
     Raises
         NoGradientError, ShapeError, DTypeError: as for `gradient` and `jvp`
     """
-    v = as_node(v, x.dtype)
-    if v.spec != x.spec:
-        raise ShapeError(f"direction {v.spec} for {x.name} {x.spec}")
-    return gradient(gradient(y, x), x, seed=v)
+    nodes, along = pairs(xs, v, "direction")
+    found = pullback(gradient(y, nodes), along, nodes)
+    return found[0] if isinstance(xs, Node) else found

@@ -123,6 +123,19 @@ def test_hessian_of_a_quadratic_form_is_its_matrix():
     np.testing.assert_allclose(evaluate(rows), a + a.T, atol=1e-12)
 
 
+def test_forward_mode_and_hessians_take_one_node_or_several():
+    x, w = filled(3), filled(3, seed=1)
+    v = [np.arange(3.0), np.ones(3)]
+    y = cg.sum(cg.sin(x) * w * w)
+    np.testing.assert_array_equal(*evaluate([cg.jvp(y, x, v[0]), cg.jvp(y, [x], v[:1])]))
+    alone, (listed,) = cg.hessian_vector_product(y, x, v[0]), cg.hessian_vector_product(y, [x], v[:1])
+    np.testing.assert_array_equal(*evaluate([alone, listed]))
+    both = evaluate(cg.hessian_vector_product(y, [x, w], v))
+    cross = 2 * w.value * np.cos(x.value)
+    np.testing.assert_allclose(both[0], -np.sin(x.value) * w.value**2 * v[0] + cross * v[1], atol=1e-12)
+    np.testing.assert_allclose(both[1], cross * v[0] + 2 * np.sin(x.value) * v[1], atol=1e-12)
+
+
 def test_a_fourth_derivative():
     x = filled()
     y = cg.sin(x * 2)
