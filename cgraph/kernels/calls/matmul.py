@@ -11,7 +11,7 @@ from itertools import product
 from cgraph.kernels.calls.activation import NONE, Activation
 from cgraph.kernels.calls.conv import tile_ns
 from cgraph.kernels.calls.gemm_portions import PackedB, Portions
-from cgraph.kernels.calls.gemm_tile import GemmTile, evenly, spans
+from cgraph.kernels.calls.gemm_tile import GemmTile, evenly, is_near, spans
 from cgraph.kernels.calls.gpu.gemm import product_nbytes
 from cgraph.kernels.calls.lowered import chunk_of
 from cgraph.kernels.calls.matrices import Matrices, Operand, each_matrices, oriented
@@ -179,9 +179,10 @@ def tile_call(p: Part, activation: Activation, target: Target) -> Call:
     bias = x.bias.moved(p.first, p.row, p.column) if x.bias and not p.adds else None
     a_is_packed, b_is_packed = bool(p.portions.a_nbytes), bool(p.portions.b_nbytes or p.portions.packed)
     row_panels, column_panels = -(-p.m // tile.rows), -(-p.n // tile.width)
-    is_awaited = p.portions.packed is not None and p.m * p.k * p.a.itemsize <= NEAR  # constants come from memory
-    by_row = p.k * p.n * x.out.itemsize <= NEAR and not is_awaited
-    share = share_of(tile, p.k, row_panels, a_is_packed) if is_awaited and not target.is_gpu else 0
+    is_constant = p.portions.packed is not None  # and so it comes from memory
+    by_row = p.k * p.n * x.out.itemsize <= NEAR and not (is_constant and p.m * p.k * p.a.itemsize <= NEAR)
+    is_awaited = is_constant and not by_row and is_near(p.m, p.k, x.dtype) and not target.is_gpu
+    share = share_of(tile, p.k, row_panels, a_is_packed) if is_awaited else 0
     early = tile.width * p.k if row_panels > 1 else AHEAD[p.b.itemsize] // p.b.itemsize
     outer, inner = (row_panels, column_panels) if by_row else (column_panels, row_panels)
     tasks = p.count * row_panels * column_panels
