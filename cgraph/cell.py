@@ -216,7 +216,7 @@ def reader_of(library: str) -> Callable[[Any], Any]:
     Raises
         InputError: the library is none of LIBRARIES, or not installed
     """
-    if library not in LIBRARIES:
+    if not isinstance(library, str) or library not in LIBRARIES:
         raise InputError(f"{library!r} is no library whose arrays can be returned; there are {', '.join(LIBRARIES)}")
     try:
         module = import_module(LIBRARIES[library])

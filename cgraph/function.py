@@ -24,7 +24,7 @@ from cgraph.passes.by_rows import IMAGE_AXES, by_rows
 from cgraph.passes.cut_patches import cut_patches
 from cgraph.passes.freeze import freeze
 from cgraph.planning import Compiled, needs_text
-from cgraph.request import Options, Request, options_of
+from cgraph.request import Options, Request, members, options_of
 from cgraph.row_runner import ByRows
 from cgraph.runner import Runner
 from cgraph.saved.read import unpickled, writer
@@ -55,8 +55,12 @@ def compile(
         BudgetError: no plan within the budget
         PlanError: `restructure` is no share of the peak and two counts
     """
-    given = (inputs,) if isinstance(inputs, Var) else tuple(inputs)
-    wanted = (outputs,) if isinstance(outputs, Node) else tuple(outputs)
+    given = (inputs,) if isinstance(inputs, Var) else members(inputs)
+    wanted = (outputs,) if isinstance(outputs, Node) else members(outputs)
+    if given is None or wanted is None or not isinstance(updates, Mapping | None):
+        raise GraphError(
+            f"compile takes nodes, Vars, and nodes by Var, not {outputs!r:.60}, {inputs!r:.60} and {updates!r:.60}"
+        )
     request = Request(wanted, given, dict(updates or {}))
     check_request(request)
     chosen, how = engine_named(engine, threads), options_of(options)
@@ -80,7 +84,7 @@ def check_request(request: Request) -> None:
     inputs, updates = request.inputs, request.updates
     if not request.roots:
         raise GraphError("compile needs at least one output or update edge")
-    for x in request.roots:
+    for x in (*request.outputs, *updates.values()):
         if not isinstance(x, Node):
             raise GraphError(f"compile makes nodes into a Function; {x!r:.60} is no node")
     for x in (*inputs, *updates):

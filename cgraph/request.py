@@ -1,6 +1,6 @@
 """What `compile` is asked for: a graph with its inputs and update edges, and how to compile it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -97,16 +97,66 @@ class Options(Record):
         return None if self.weights_dtype is None else dtype_of(self.weights_dtype)
 
 
+def is_whole(x: Any) -> bool:
+    return isinstance(x, int | np.integer) and not isinstance(x, bool) and bool(0 <= x < 2**62)
+
+
+def is_switch(x: Any) -> bool:
+    return isinstance(x, bool | np.bool_)
+
+
+def is_share(x: Any) -> bool:
+    return isinstance(x, float | np.floating) and bool(0 <= x < 1)
+
+
+def is_patches(x: Any) -> bool:
+    """A share, and patches down and across."""
+    if not (isinstance(x, tuple | list) and len(x) == 2 and isinstance(x[1], tuple | list) and len(x[1]) == 2):
+        return False
+    return isinstance(x[0], int | float) and all(map(is_whole, x[1]))
+
+
+TAKEN: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "memory": ("a strategy's name, or a strategy", lambda x: isinstance(x, str) or callable(x)),
+    "order": ("the name of an order", lambda x: isinstance(x, str)),
+    "changing": ("Vars, such as [w]", lambda x: all(isinstance(v, Var) for v in x)),
+    "budget": ("a number of bytes, or None", lambda x: x is None or is_whole(x)),
+    "passes": ("True or False", is_switch),
+    "winograd": ("True or False", is_switch),
+    "freeze": ("Vars, such as [w]", lambda x: all(isinstance(v, Var) for v in x)),
+    "recompute": (
+        "True, False, a number of bytes or a share below 1",
+        lambda x: is_switch(x) or is_whole(x) or is_share(x),
+    ),
+    "bands": ("a number of pixels, or None", lambda x: x is None or is_whole(x)),
+    "restructure": ("a share of the peak and two counts, (0.5, (2, 2))", lambda x: x is None or is_patches(x)),
+    "weights": ("StreamedWeights(path)", lambda x: isinstance(x, StreamedWeights | None)),
+    "rows": ("inputs and outputs, such as [x, y]", lambda x: all(isinstance(v, Node) for v in x)),
+    "weights_dtype": ("float16 or bfloat16", lambda x: x is None or is_half(x)),
+    "precision": ("bf16, or None for float32", lambda x: x is None or (isinstance(x, str) and x == "bf16")),
+}
+"""Per option what it takes, in words and as a question."""
+SEVERAL = ("changing", "freeze", "rows")
+
+
+def is_half(x: Any) -> bool:
+    """The name of a dtype that holds weights, or that dtype."""
+    return isinstance(x, str | type | np.dtype) and dtype_of(x) in HALVES
+
+
 def options_of(chosen: dict[str, Any]) -> Options:
-    """Options by name. GraphError for a name that there is not."""
-    for name in chosen:
-        if name not in Options._fields:
+    """Options by name. GraphError for a name that there is not, and for what an option does not take."""
+    for name, value in chosen.items():
+        if name not in TAKEN:
             raise GraphError(f"compile has no option {name!r}; there are {', '.join(Options._fields)}")
-    found = Options(**chosen)
-    if not isinstance(found.weights, StreamedWeights | None):
-        raise GraphError(f"weights takes StreamedWeights(path), not {found.weights!r:.60}")
-    if found.held not in (None, *HALVES):
-        raise GraphError(f"weights_dtype takes float16 or bfloat16, not {found.weights_dtype!r:.60}")
-    if found.precision not in (None, "bf16"):
-        raise GraphError(f"precision takes bf16, or None for float32, not {found.precision!r:.60}")
-    return found
+        given = members(value) if name in SEVERAL else value
+        words, is_taken = TAKEN[name]
+        if given is None and name in SEVERAL or not is_taken(given):
+            raise GraphError(f"{name} takes {words}, not {value!r:.60}")
+        chosen = chosen | {name: given}
+    return Options(**chosen)
+
+
+def members(x: Any) -> tuple[Any, ...] | None:
+    """Those of a collection; None of what is none, such as a Var, which has rows but no Vars."""
+    return tuple(x) if isinstance(x, Iterable) and not isinstance(x, Node | str) else None

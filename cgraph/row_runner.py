@@ -34,7 +34,7 @@ class ByRows(Runner):
         """The array or function that takes each output; None for one that gets a new array."""
         if out is None:
             return None
-        rooms = [out] if self.single and (isinstance(out, np.ndarray) or callable(out)) else list(out)
+        rooms = self._each(out, self.single and (isinstance(out, np.ndarray) or callable(out)))
         if len(rooms) != len(self.outputs):
             raise InputError(f"out has {len(rooms)} arrays or functions for {len(self.outputs)} outputs")
         for i, (room, spec) in enumerate(zip(rooms, self.results)):

@@ -4,7 +4,7 @@ What `compile` gives is a Runner with its graph (`cgraph.function`), what `load`
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Self, TypeVar
@@ -138,7 +138,7 @@ class Runner:
             assign(x, arrays[name])
 
     # -- a run ----------------------------------------------------------------------------------------------------
-    def __call__(self, *args: Any, out: Sequence[np.ndarray] | None = None, copy: bool = True, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, out: Sequence[np.ndarray] | None = None, copy: bool = True, **named: Any) -> Any:
         """Run.
 
         Parameters
@@ -191,12 +191,20 @@ class Runner:
         """The arrays that take the outputs, checked before anything is done."""
         if out is None:
             return None
-        rooms = [out] if self.single and isinstance(out, np.ndarray) else list(out)
+        rooms = self._each(out, self.single and isinstance(out, np.ndarray))
         if len(rooms) != len(self.outputs):
             raise InputError(f"out has {len(rooms)} arrays for {len(self.outputs)} outputs")
         for room, spec in zip(rooms, self.results):
             check_room(room, spec)
         return rooms
+
+    def _each(self, out: Any, is_one: bool) -> list[Any]:
+        """What each output goes to."""
+        if is_one:
+            return [out]
+        if not isinstance(out, Iterable):
+            raise InputError(f"out is {out!r:.60}; it takes an array for each of the {len(self.outputs)} outputs")
+        return list(out)
 
     def _run(self, given: Given, out: Sequence[np.ndarray] | None, copy: bool) -> Any:
         held = self._take()

@@ -85,7 +85,7 @@ class SizedFunction:
         """Bytes of the memory that all sizes run in."""
         return self._rooms.nbytes
 
-    def __call__(self, *args: Any, out: Any = None, copy: bool = True, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, out: Any = None, copy: bool = True, **named: Any) -> Any:
         """Run at the sizes of these arrays; as a Function's call.
 
         Raises
@@ -148,7 +148,10 @@ class SizedFunction:
 
     def _made(self, sizes: Sizes) -> Function:
         """The graph of these sizes, compiled into the memory of all."""
-        outputs, inputs, *updates = self.build(sizes)
+        built = self.build(sizes)
+        if not isinstance(built, tuple) or len(built) not in (2, 3):
+            raise GraphError(f"build gives outputs, inputs and, perhaps, update edges, not {built!r:.60}")
+        outputs, inputs, *updates = built
         options = dict(self.options)
         if self.most is not None and self._known:
             options["budget"] = min(n for n in (options.get("budget"), self.nbytes) if n is not None)

@@ -27,7 +27,7 @@ def engine_named(engine: str | Engine, threads: int) -> Engine:
     """An engine by its name, for some threads; an engine as it is. GraphError for a wrong name or number."""
     if not isinstance(engine, str) and hasattr(engine, "program"):
         return engine
-    if engine not in ENGINES:
+    if not isinstance(engine, str) or engine not in ENGINES:
         raise GraphError(f"there is no engine {engine!r}; there are {', '.join(ENGINES)}")
     check_threads(threads)
     return ENGINES[engine](threads)

@@ -100,5 +100,5 @@ def shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:
         return shape
     try:
         return (int(shape),) if np.ndim(shape) == 0 else tuple(int(n) for n in shape)  # type: ignore[arg-type,union-attr]
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ShapeError(f"{shape!r} is not a shape: a shape is known when the graph is built") from error

@@ -42,13 +42,15 @@ class Var(Node):
             bfloat16, which hold values
         name: what messages and pictures call it, and how a Function takes it by keyword
     Raises
-        ShapeError, DTypeError: a negative axis; a dtype that is not supported
+        ShapeError, DTypeError, GraphError: a negative axis; a dtype that is not supported; a name that is no text
     """
 
     __slots__ = ()
 
     def __init__(self, shape: int | Sequence[int] = (), dtype: Any = "float32", name: str | None = None) -> None:
         spec = Spec(shape_of(shape), dtype_of(dtype))
+        if not isinstance(name, str | None):
+            raise GraphError(f"a Var's name is text, not {name!r:.60}")
         super().__init__(VarOp(spec, "", Cell()), (), spec, user_line())
         object.__setattr__(self.op, "label", name or f"var{self.serial}")
 

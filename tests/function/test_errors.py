@@ -6,6 +6,7 @@ import pytest
 import cgraph as cg
 from cgraph.errors import (
     BudgetError,
+    CgraphError,
     DTypeError,
     GraphError,
     InputError,
@@ -13,6 +14,7 @@ from cgraph.errors import (
     ShapeError,
     UnassignedError,
 )
+from cgraph.request import Options
 
 HERE = "test_errors.py"
 
@@ -168,3 +170,43 @@ def test_out_of_the_wrong_kind():
 def test_what_an_op_refuses_names_the_op_and_the_line_once(build):
     with pytest.raises(ShapeError, match=rf"^[a-z_0-9]+ at {HERE}:\d+: (?!.* at {HERE})"):
         build(cg.Var((3,), name="x"))
+
+
+ODD = {
+    "nothing": lambda: None,
+    "less than none": lambda: -1,
+    "half": lambda: 2.5,
+    "no number": lambda: float("nan"),
+    "endless": lambda: float("inf"),
+    "huge": lambda: 10**30,
+    "text": lambda: "best",
+    "true": lambda: True,
+    "an empty list": list,
+    "a list of nothing": lambda: [None],
+    "an array": lambda: np.zeros(3),
+    "a dictionary": lambda: {"a": 1},
+    "a pair": lambda: (1, 2),
+    "a Var": lambda: cg.Var((2,)),
+    "other Vars": lambda: [cg.Var((2,))],
+    "an object": object,
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("name", [*Options._fields, "engine", "threads", "outputs", "inputs", "updates"])
+def test_an_odd_choice_is_taken_or_refused_by_name(name, odd):
+    x = cg.Var((1, 2, 8, 8), "float32", "x")
+    given = {"outputs": cg.relu(x), "inputs": [x], name: ODD[odd]()}
+    try:
+        cg.compile(**given)
+    except CgraphError as error:
+        assert str(error)
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_rooms_for_outputs_are_refused_by_name(odd):
+    x = cg.Var((3,), "float32", "x")
+    for function in (cg.compile(x + 1, [x]), cg.compile([x + 1], [x])):
+        if odd != "nothing":
+            with pytest.raises(InputError, match="out"):
+                function(np.zeros(3, "float32"), out=ODD[odd]())

@@ -12,9 +12,9 @@ Path = str | os.PathLike[str]  # pathlib takes longer to load than all of this
 
 
 def check_threads(threads: int) -> None:
-    """GraphError for fewer than none."""
-    if threads < 0:
-        raise GraphError(f"threads is {threads}; 0 is all the cores this process may use")
+    """GraphError for fewer than none, and for what is no number of them."""
+    if not hasattr(type(threads), "__index__") or getattr(threads, "shape", None) or threads < 0:
+        raise GraphError(f"threads is {threads!r:.60}; 0 is all the cores this process may use")
 
 
 @cache

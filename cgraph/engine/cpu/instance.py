@@ -62,6 +62,8 @@ class CpuInstance:
         self._is_poisoned, self._target = program.poison is not None, program.target
         if program.poison is not None:
             self.arena[...] = program.poison
+        start = address_of(self.arena)
+        self._own = range(start, start + code.nbytes)
         self.args = code.args.copy()
         self.table = program.table()
         kernels = self.table[self.table[:, 0] != 0]
@@ -74,6 +76,7 @@ class CpuInstance:
         self._calls_blas = any(c.blas for c in code.callbacks)
         self._arrays: dict[Any, np.ndarray] = {}
         self._vars: dict[Any, np.ndarray] = {}
+        self._copied: dict[Any, np.ndarray] = {}
         self._targets: dict[Any, np.ndarray] = {}
         self._stamps: list[int | None] = []
         self._word: np.ndarray | None = None
@@ -103,9 +106,10 @@ class CpuInstance:
             self._bind_cells(given, cells, done)
         self._vars = {x: value.array for x, value in cells.items() if self._shows_vars}  # type: ignore[misc]
         self._vars.update(given)
-        for x, array in given.items():
+        self._copied = {}
+        for x in given:
             if x in self._variables:
-                self._move(self._variables[x], address_of(array))
+                self._move(self._variables[x], self._input(x))
 
     def _bind_cells(self, given: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
         """The memory of the Vars that are not given, some of which may have moved since the last time."""
@@ -120,6 +124,14 @@ class CpuInstance:
             self._move(self._done, address_of(done))
         self._word = done
         self._stamps = [value.settle() for value in cells.values()]
+
+    def _input(self, x: Any) -> int:
+        """Where an input lies. What lies in this arena, as the view that a call returned, is copied: a run writes there."""
+        address = address_of(self._vars[x])
+        if address not in self._own:
+            return address
+        self._vars[x] = self._copied[x] = self._vars[x].copy()
+        return address_of(self._vars[x])
 
     def _move(self, relocation: Relocation, address: int) -> None:
         """Write the addresses into the memory that begins here."""
