@@ -8,6 +8,7 @@ import numpy as np
 import cgraph as cg
 from cgraph import Function, InputError, Var
 from cgraph.batches import in_batches
+from nn.checks import check_kind, check_whole
 from nn.layer import L, Layer, Sample, mapped
 from nn.weights import check_assigned
 
@@ -69,9 +70,11 @@ def compile(
         UnassignedError: a Parameter has no value
         InputError: neither the model nor the caller says what a sample is
     """
+    check_kind("model", model, Layer, "a Layer, with its Parameters")
     samples = samples or model.samples
     if samples is None:
         raise InputError("the model does not say what a sample is; give samples=[nn.Sample(shape)]")
+    check_whole("batch", batch, 0)
     if batch < 1:
         raise InputError(f"a batch of {batch} samples")
     if frozen:

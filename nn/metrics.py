@@ -4,13 +4,14 @@ A metric adds something up over batches, and makes its figure of the sum: so a f
 their samples at once. A plain function of nodes that gives one number is a metric too: its mean over the samples.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 import cgraph as cg
 from cgraph import InputError, Node, Record, ShapeError
+from nn.checks import check_kind
 
 __all__ = ["Metric", "accuracy", "confusion", "mean_iou", "top_k"]
 
@@ -97,6 +98,9 @@ def classes_of(wanted: Node, scores: Node) -> Node:
 
 def metrics_of(given: Sequence[Metric | Callable[..., Node]]) -> tuple[Metric, ...]:
     """Metrics of what a caller names. InputError when two have one name."""
+    check_kind("metrics", given, Iterable, "several, such as [nn.metrics.accuracy()]")
+    for x in given:
+        check_kind("one of metrics", x, Metric | Callable, "an nn.metrics.Metric or a function")
     found = tuple(x if isinstance(x, Metric) else mean_of(x) for x in given)
     names = [x.name for x in found]
     if len({*names}) != len(names):

@@ -1,13 +1,14 @@
 """A training step as one compiled Function: forward, loss, gradients, and an update edge for all that changes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 import cgraph as cg
-from cgraph import Function, Node, Record, Var
+from cgraph import Function, InputError, Node, Record, Var
+from nn.checks import check_kind, check_whole
 from nn.layer import Layer, Parameter
 from nn.losses import Loss, check_classes, cross_entropy
 from nn.metrics import Metric
@@ -73,6 +74,7 @@ def training_step(
         metrics: of what the model gives while it is trained
         options: for ``cgraph.compile``; `recompute` is 1 / 16, so that what takes one pass to have again need not wait
     """
+    check_whole("seed", seed, 0)
     optimiser = Optimiser.of(optimiser)
     mode = Mode(training=True, seed=seed)
     if state is not None:
@@ -129,6 +131,12 @@ def gradients_of(
         mode: what it collects are edges of the step, too
         share: of these samples in the step: by it loss, its parts and gradients are multiplied
     """
+    check_kind("model", model, Layer, "a Layer, with its Parameters")
+    check_kind("loss", loss, Callable, "a function of what is predicted and what is wanted")
+    check_kind("trained", trained, Mapping | None, "Parameters by path, or None for all")
+    check_whole("targets", targets, 0)
+    if targets >= len(samples):
+        raise InputError(f"targets is {targets}, and a batch has {len(samples)} arrays, the model's inputs first")
     check_assigned(model)
     inputs = [Var(x.shape, x.dtype, f"batch{i}") for i, x in enumerate(samples)]
     parameters = model.parameters() if trained is None else trained

@@ -5,13 +5,14 @@ and the order of the samples depends on seed and step number alone.
 """
 
 from collections.abc import Callable, Sequence
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 
-from cgraph import CgraphError, FormatError, Node
+from cgraph import CgraphError, FormatError, InputError, Node
 from nn.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from nn.checks import check_kind
 from nn.history import History
 from nn.layer import Layer, Parameter
 from nn.loader import Loader
@@ -77,8 +78,15 @@ def train(
         losses and rates of all steps, those before a resumption too
     Raises
         LossError: a loss is not finite
+        InputError: something that is given is of another kind, or a number that cannot be
         PositionError: a class that is wanted has no score
     """
+    check_kind("data", data, Loader, "an nn.Loader")
+    check_kind("checkpoint", checkpoint, Checkpoint | None, "an nn.Checkpoint, or None")
+    check_kind("stopping", stopping, Stopping | None, "nn.Early, nn.Below or another Stopping, or None")
+    check_kind("epochs", epochs, int | float, "a number of passes")
+    if not 0 <= epochs < inf:
+        raise InputError(f"epochs is {epochs}; it takes a number of passes >= 0")
     measured = metrics_of(metrics)
     given: dict[str, Any] = {"targets": targets, "seed": seed, "trained": trained, "metrics": measured, **options}
     step = training_step(model, loss, optimiser, data.at(0), **given)

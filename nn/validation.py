@@ -7,6 +7,7 @@ import numpy as np
 
 import cgraph as cg
 from cgraph import InputError, Record, Var
+from nn.checks import check_kind
 from nn.compile import compile as compile_model
 from nn.layer import Layer, Sample
 from nn.losses import Loss, check_classes
@@ -38,10 +39,19 @@ def checked_by(
     """A function that validates the weights as they are when it is called; None without anything to validate by."""
     if validation is None:
         return None
+    check_kind("validation", validation, Callable | tuple | list, "arrays like the loader's, or a function")
     if callable(validation):
-        number = validation
-        return lambda: Checked(float(number()), {})
+        return lambda: Checked(number_of(validation), {})
     return of_arrays(model, loss, metrics, validation, batch, targets, options)
+
+
+def number_of(validation: Callable[[], float]) -> float:
+    """What a function says that training should lower."""
+    found = validation()
+    try:
+        return float(found)
+    except (TypeError, ValueError):
+        raise InputError(f"validation gives {found!r:.60}; it gives one number, which training should lower") from None
 
 
 def of_arrays(

@@ -6,6 +6,7 @@ import numpy as np
 
 import cgraph as cg
 from cgraph import Node, Record, Var
+from nn.checks import check_kind
 from nn.layer import Parameter
 from nn.optim.clipping import Clipping
 from nn.optim.methods import Adam, Method, Slots
@@ -30,6 +31,13 @@ class Optimiser(Record):
     momentum: Momentum | None = None
     clipping: Clipping | None = None
     regularisation: Regularisation | None = None
+
+    def __post_init__(self) -> None:
+        check_kind("method", self.method, Method, "a method of nn.optim, such as nn.optim.Adam()")
+        check_kind("rate", self.rate, Rate, "a rate of nn.optim, such as nn.optim.Const(0.001)")
+        check_kind("momentum", self.momentum, Momentum | None, "a momentum of nn.optim, or None")
+        check_kind("clipping", self.clipping, Clipping | None, "a clipping of nn.optim, or None")
+        check_kind("regularisation", self.regularisation, Regularisation | None, "one of nn.optim, or None")
 
     @staticmethod
     def of(given: "Optimiser | Method | None") -> "Optimiser":

@@ -1,11 +1,13 @@
 """What networks refuse: each condition by itself, just outside of what is allowed."""
 
+import inspect
+
 import numpy as np
 import pytest
 
 import cgraph as cg
 import nn
-from cgraph.errors import InputError, ShapeError
+from cgraph.errors import CgraphError, InputError, ShapeError
 from nn.compile import compile
 from nn.loader import Loader
 from nn.losses import binary_cross_entropy, cross_entropy, hinge, huber, l1, l2, quadratic
@@ -48,6 +50,52 @@ def test_samples_are_given_in_batches_that_there_are(options, match):
     Loader(ARRAYS, 1, "sampled")
     with pytest.raises(InputError, match=match):
         Loader(**({"arrays": ARRAYS, "batch": 2} | options))
+
+
+def training(**given):
+    """One epoch, with something else in the place of what is taken."""
+    model = nn.models.mlp(0, (2, 3))
+    data = Loader((ARRAYS[0], np.zeros(5, np.int64)), 2)
+    return nn.train(**({"model": model, "data": data, "progress": False} | given))
+
+
+ODD = (None, -1, 2.5, float("nan"), float("inf"), "adam", (), object(), nn.Linear, lambda: None)
+PLAIN = {"progress", "options", "finite", "resume"}
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("name", sorted(inspect.signature(nn.train).parameters.keys() - PLAIN))
+def test_whatever_training_is_given_it_says_what_it_takes(name, odd):
+    try:
+        training(**{name: odd})
+    except CgraphError as error:
+        assert str(error)
+    except TypeError:
+        assert callable(odd) and name in ("loss", "validation")  # a function of other operands
+
+
+@pytest.mark.parametrize(
+    ("act", "match"),
+    [
+        (lambda: Loader(([[0.0], [1.0]], [0, 1]), 1), "one of arrays is"),
+        (lambda: Loader((np.float32(1),), 1), "one of arrays is"),
+        (lambda: Loader((np.array(1.0),), 1), "one of arrays is one number"),
+        (lambda: Loader(None), "arrays is None"),
+        (lambda: Loader(ARRAYS, 2.5), "batch is 2.5"),
+        (lambda: Loader(ARRAYS, 2, seed=None), "seed is None"),
+        (lambda: nn.Optimiser(nn.optim.Adam(), 0.1), "rate is 0.1; it takes a rate of nn.optim"),
+        (lambda: nn.Optimiser("adam"), "method is 'adam'"),
+        (lambda: compile(None), "model is None"),
+        (lambda: compile(nn.models.mlp(0, (2, 3)), "a"), "batch is 'a'"),
+        (lambda: training(targets=2), "targets is 2, and a batch has 2 arrays"),
+        (lambda: training(metrics=nn.metrics.accuracy()), "metrics is"),
+        (lambda: training(epochs=-1), "epochs is -1"),
+        (lambda: training(validation=lambda: None), "validation gives None"),
+    ],
+)
+def test_what_is_of_another_kind_is_named(act, match):
+    with pytest.raises(InputError, match=match):
+        act()
 
 
 @pytest.mark.parametrize("act", [compile, rows_of])

@@ -126,7 +126,7 @@ class CpuInstance:
         self._stamps = [value.settle() for value in cells.values()]
 
     def _input(self, x: Any) -> int:
-        """Where an input lies. What lies in this arena, as the view that a call returned, is copied: a run writes there."""
+        """Where an input lies. What lies in this arena, as a view that a call gave, is copied: a run writes there."""
         address = address_of(self._vars[x])
         if address not in self._own:
             return address
