@@ -40,6 +40,16 @@ class Slice(ViewOp):
             found.append(slice(start, None if stop < 0 else stop, step))
         return tuple(found)
 
+    def is_apart_from(self, other: "Slice") -> bool:
+        """Along some axis one ends before the other begins, so that they have no element in common."""
+        return any(max(a) < min(b) or max(b) < min(a) for a, b in zip(self.ends, other.ends) if a and b)
+
+    @property
+    def ends(self) -> list[tuple[int, ...]]:
+        """Along each axis, the first and the last element; none where there are none."""
+        numbers = zip(self.starts, self.steps, self.lengths)
+        return [(start, start + (n - 1) * step) if n else () for start, step, n in numbers]
+
     def meaning(self, x):
         return x[self.index]
 

@@ -5,7 +5,8 @@ import numpy as np
 from cgraph.ir.graph import Node, apply
 from cgraph.ops.arithmetic import Add, Multiply, Negative, Subtract, TrueDivide
 from cgraph.ops.leaf import ConstOp
-from cgraph.ops.shape import BroadcastTo, Contiguous, Reshape, Transpose
+from cgraph.ops.shape import BroadcastTo, Contiguous, Full, Reshape, Transpose
+from cgraph.ops.slicing import SetSlice
 from cgraph.ops.stop import CustomGradient, StopGradient
 from cgraph.passes.rewrite import rewrite
 
@@ -33,6 +34,24 @@ def add_zero(node: Node) -> Node | None:
     """x + 0 -> x, 0 + x -> x"""
     x, y = node.operands
     return x if is_all(y, 0) else y if is_all(x, 0) else None
+
+
+def add_slice(node: Node) -> Node | None:
+    """x + set_slice(0, y) -> set_slice(x, y), x being zeros with other slices set, as in the gradients of a split"""
+    for x, part in (node.operands, node.operands[::-1]):
+        if isinstance(part.op, SetSlice) and is_zeros(part.operands[0]):
+            base, y = x, part.operands[1]
+            place = part.op.place(y.spec)
+            while isinstance(base.op, SetSlice) and place.is_apart_from(base.op.place(base.operands[1].spec)):
+                base = base.operands[0]
+            if is_zeros(base):
+                return apply(part.op, x, y)
+    return None
+
+
+def is_zeros(node: Node) -> bool:
+    """Zeros of any size."""
+    return isinstance(node.op, Full) and node.op.value == 0 or is_all(node, 0)
 
 
 def subtract_zero(node: Node) -> Node | None:
@@ -98,6 +117,7 @@ def gradient_is_taken(node: Node) -> Node | None:
 
 RULES = [
     (Add, add_zero),
+    (Add, add_slice),
     (Subtract, subtract_zero),
     (Multiply, multiply_one),
     (TrueDivide, divide_one),

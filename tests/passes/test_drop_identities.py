@@ -5,8 +5,12 @@ import pytest
 from hypothesis import given, settings
 
 import cgraph as cg
+from cgraph.engine.reference import evaluate
 from cgraph.ir.graph import apply
+from cgraph.ir.traverse import post_order
+from cgraph.ops.arithmetic import Add
 from cgraph.ops.shape import BroadcastTo, Contiguous
+from cgraph.ops.slicing import SetSlice
 from cgraph.passes.drop_identities import drop_identities
 from tests.support.graphs import graphs
 from tests.support.rewrites import assert_keeps_values, assert_leaves_nothing, assert_left, assert_same_values
@@ -88,3 +92,27 @@ def test_whole_numbers_are_no_different():
 def test_random_graphs_keep_their_values_and_nothing_is_left_to_drop(drawn):
     assert_keeps_values(drop_identities, drawn)
     assert_leaves_nothing(drop_identities, drawn)
+
+
+def test_slices_of_zeros_that_are_added_are_set_one_after_the_other():
+    x = cg.Var((3, 8), "float64", "x")
+    parts = cg.split(x, 4, -1)
+    loss = cg.sum(sum(cg.sin(part * i) for i, part in enumerate(parts, 1)))
+    (node,) = drop_identities((cg.gradient(loss, x),))
+    kinds = [type(n.op) for n in post_order([node])]
+    assert kinds.count(SetSlice) == 4 and Add not in kinds
+    values = {x: np.random.default_rng(0).normal(size=x.shape)}
+    np.testing.assert_array_equal(*(evaluate([n], values)[0] for n in (node, cg.gradient(loss, x))))
+
+
+@pytest.mark.parametrize("slices", [(np.s_[:, :4], np.s_[:, 3:]), (np.s_[::2], np.s_[1::2]), (np.s_[:2], np.s_[:, :4])])
+def test_slices_that_may_overlap_are_added(slices):
+    x = cg.Var((4, 8), "float64", "x")
+    (node,) = drop_identities((cg.gradient(sum(cg.sum(cg.sin(x[s])) for s in slices), x),))
+    assert isinstance(node.op, Add)
+
+
+def test_a_slice_is_not_added_to_what_is_not_zero():
+    x, y = cg.Var((4, 8), "float64", "x"), cg.Var((4, 8), "float64", "y")
+    (node,) = drop_identities((y + cg.gradient(cg.sum(cg.sin(x[:2])), x),))
+    assert isinstance(node.op, Add)
