@@ -157,7 +157,10 @@ class InRuns:
         layout = layout_of(nodes, layout.kept, layout.always, self.planner.facts)
         plain = replace(self.known[0], order="eager", layout=layout), self.known[1]
         again = InRuns(plain, self.planner)
-        found = again.planned(cheap_again(layout, again.problem, share), self.known, self.planner.strategy)
+        order = cheap_again(layout, again.problem, share)
+        if len(order) == len(layout.steps):
+            return self.known
+        found = again.planned(order, self.known, self.quick)
         return found if found[1].nbytes <= WORTH * self.known[1].nbytes else self.known
 
     def segmented(self, room: int) -> tuple[Choice, list[int]]:

@@ -21,6 +21,7 @@ from cgraph.memory.strategies.squeaky_wheel import squeaky_wheel
 from cgraph.record import replace
 
 MOST_FOR_BLOCKS = 512  # operands; beyond it the block strategies take long and have never won
+LEAST_GAP = 1 << 20  # bytes that the exact search may gain, for it to begin on as many operands
 SLOW = ("squeaky_wheel", "exact", "exact_blocks", "min_cost_flow")
 NODES = 100_000  # of the exact search; most problems that it solves at all take fewer
 WORK = 10**9  # of the exact search at most: about nanoseconds
@@ -43,10 +44,15 @@ def auto(problem: Problem, *, nodes: int | None = None) -> Plan:
         nodes = _affordable_nodes(problem)
     if best.nbytes > bound and (nodes or len(problem.operands) <= MOST_FOR_BLOCKS):
         best = min(best, squeaky_wheel(problem), key=lambda x: x.nbytes)
-    if best.nbytes == bound or not nodes:
+    if best.nbytes == bound or not nodes or is_near(problem, best.nbytes - bound):
         return replace(best, proved=best.nbytes == bound)
     found = exact(problem, seconds=None, nodes=nodes, start=best)
     return found if found.nbytes < best.nbytes else replace(best, proved=found.proved)
+
+
+def is_near(problem: Problem, gap: int) -> bool:
+    """Many operands, and so few bytes above the bound that the search is not worth its seconds and its own bytes."""
+    return len(problem.operands) > MOST_FOR_BLOCKS and gap < LEAST_GAP
 
 
 def _affordable_nodes(problem: Problem) -> int:

@@ -40,6 +40,16 @@ def test_auto_searches_on_its_own_where_that_takes_no_more_than_its_share(monkey
     assert auto(problem) == cheap
 
 
+def test_auto_does_not_search_on_for_few_bytes_among_many_operands(monkeypatch):
+    monkeypatch.setattr("cgraph.memory.auto.exact", None)
+    problem = random_problem(3, 700)
+    gap = auto(problem).nbytes - lower_bound(problem)
+    assert gap
+    monkeypatch.setattr("cgraph.memory.auto.LEAST_GAP", gap)
+    with pytest.raises(TypeError):
+        auto(problem)
+
+
 def test_auto_tries_what_is_already_loaded_before_the_compiled_search(monkeypatch):
     problem = random_problem(39, 520)
     monkeypatch.setattr("cgraph.memory.auto.exact", None)
