@@ -21,6 +21,7 @@ from cgraph.passes.lower_cpu import lower_cpu
 from cgraph.passes.pack_matmul import pack_matmul
 from cgraph.passes.spell_bytes import spell_bytes
 from cgraph.passes.tidy_loops import tidy_loops
+from cgraph.passes.transpose_once import transpose_once
 from cgraph.passes.widen_late import widen_late
 
 PASSES = (
@@ -62,4 +63,4 @@ def lowered(
 ) -> tuple[Node, ...]:
     """Physical layouts for one target, then what joins physical ops."""
     roots = pack_matmul(lower_cpu(roots, target, winograd, keep, pairs), target, keep, pairs)
-    return fuse_stencils(fuse_reductions(roots), target)
+    return transpose_once(fuse_stencils(fuse_reductions(roots), target), target)

@@ -75,8 +75,7 @@ class Portions(Record):
     def of(x: Matrices, target: Target, adds: bool = False) -> "Portions":
         """The portions of a product; panels of `b` that overlap would add some columns twice."""
         tile = gemm_tile(x.m, x.n, x.k, x.dtype, target)
-        direct_rows = DIRECT_ROWS if stays_near(x.b.row * x.b.itemsize, x.k) else FEW_ROWS
-        pack_b = adds or x.b.column != 1 or x.n < tile.width or x.m > direct_rows
+        pack_b = adds or x.b.column != 1 or x.n < tile.width or x.m > direct_rows(x.b.row * x.b.itemsize, x.k)
         k = evenly(x.k, PORTION_K, 1) if pack_b else x.k
         n = evenly(x.n, PORTION_B // max(k, 1), tile.width) if pack_b else x.n
         return Portions.sized(x, tile, n, k, pack_b)
@@ -100,9 +99,12 @@ class Portions(Record):
         return Portions(tile, m, n, k, count, a_nbytes, b_nbytes, packed)
 
 
-def stays_near(stride: int, rows: int) -> bool:
-    """A panel of rows so many bytes apart fits into half of L2: rows a power of two apart share few places there."""
-    return rows * gcd(stride, NEAR_WAY) <= NEAR_PANEL
+def direct_rows(stride: int, k: int) -> int:
+    """The most rows of a result for which `k` rows of b, so many bytes apart, are read where they lie.
+
+    More if a panel of them fits into half of L2, where rows a power of two apart share few places.
+    """
+    return DIRECT_ROWS if k * gcd(stride, NEAR_WAY) <= NEAR_PANEL else FEW_ROWS
 
 
 def pack_b(target: Target, b: np.ndarray, m: int) -> tuple[np.ndarray, GemmTile]:

@@ -1,0 +1,44 @@
+"""What several products of few rows read transposed is laid out once."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.ops.shape import Contiguous
+
+ROWS, K, N = 8, 96, 64
+
+
+def copies(function: cg.Function) -> int:
+    return sum(isinstance(node.op, Contiguous) for node in function.compiled.layout.steps)
+
+
+def chain(steps: int, rows: int = ROWS) -> tuple[cg.Function, np.ndarray, np.ndarray]:
+    """The gradient of the states of a recurrent layer: products with a transposed matrix, one after the other."""
+    rng = np.random.default_rng(0)
+    x, w = cg.Var((rows, N), name="x"), cg.Var((N, N), name="w")
+    y = x
+    for _ in range(steps):
+        y = cg.tanh(y @ w.T)
+    values = [rng.normal(size=v.shape).astype("float32") / 4 for v in (x, w)]
+    return cg.compile(y, [x, w]), *values
+
+
+def test_several_products_share_one_copy():
+    function, x, w = chain(5)
+    want = x.astype("float64")
+    for _ in range(5):
+        want = np.tanh(want @ w.T)
+    assert copies(function) == 1
+    np.testing.assert_allclose(function(x, w), want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("steps", "rows"), [(1, ROWS), (3, 1), (3, 500)], ids=["one product", "one row", "many rows"])
+def test_others_read_what_they_are_given(steps, rows):
+    assert copies(chain(steps, rows)[0]) == 0
+
+
+def test_the_bits_are_those_of_each_product_alone():
+    function, x, w = chain(2)
+    alone, *_ = chain(1)
+    np.testing.assert_array_equal(function(x, w), alone(alone(x, w), w))
