@@ -198,6 +198,21 @@ def test_a_number_above_its_maximum_ends_the_run():
         function(n=numbers(-1, 2))
 
 
+def test_a_length_that_comes_of_nan_ends_the_run_where_it_is_beyond_its_bound():
+    """A float between two bounds is trusted to be no NaN, which a run checks."""
+    steps = [
+        node("Clip", ["x", "low", "high"], ["a"]),
+        node("Cast", ["a"], ["b"], to=7),
+        node("Sub", ["one", "b"], ["n"]),
+    ]
+    constants = {"low": np.float32(-5), "high": np.float32(0), "one": np.int64(-1), "z": np.int64(0), "o": np.int64(1)}
+    raw = open_model([*steps, node("Range", ["z", "n", "o"], ["y"])], {"x": ("f4", ())}, constants)
+    function = agrees(raw, [{"x": np.float32(x)} for x in (-3.7, 0, -99, 5)])
+    assert function.outputs[0].shape == (4,)
+    with pytest.raises(InputError, match="in Range '' -> y: .*axis 0 is longer than 4"):
+        function(x=np.float32(np.nan))
+
+
 def test_a_result_may_be_given_less_room_than_it_could_take():
     raw = open_model([node("NonZero", ["x"], ["y"])], {"x": X})
     model = load(raw, maximum={"y": 3})

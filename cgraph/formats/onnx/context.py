@@ -131,6 +131,8 @@ class Context(Record, eq=False):
             missing = self.known.missing(length.node)
             reason = f"nothing bounds axis {axis}, whose length is known only when run"
             raise UnknownError(reason, {}, missing, [*names, *self.written[:1]])
+        if length.node in self.limits.trusting:
+            self.limits.check(length.node <= int(most), f"{self.unequal}: axis {axis} is longer than {most:.0f}")
         return max(int(most), 0)
 
     @property

@@ -17,7 +17,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.names import cg
-from cgraph.formats.onnx.spans import MOVES, SMALL, Pair, bounds_of, rule_of
+from cgraph.formats.onnx.spans import MOVES, SMALL, Pair, bounds_of, rule_of, trusts_floats
 from cgraph.ir.graph import Node
 from cgraph.ops.arithmetic import Cast
 from cgraph.ops.leaf import Const, ConstOp
@@ -79,6 +79,7 @@ class Limits:
         self.maximum = {name: int(most) for name, most in maximum.items()}
         self.allowance = allowance
         self.used: set[str] = set()
+        self.trusting: set[Node] = set()  # whose bounds hold where no float that they come from is NaN
         self.checks: list[Check] = []
         self._most: dict[Node, int] = {}
         self._bounds: dict[Node, Pair] = {}
@@ -100,6 +101,8 @@ class Limits:
                 waiting.pop()
             else:
                 low, high = bounds_of(x, [self._bounds[y] for y in operands])
+                if trusts_floats(x) or any(y in self.trusting for y in operands):
+                    self.trusting.add(x)
                 self._bounds[waiting.pop()] = low, np.minimum(high, self._most.get(x, inf))
         return self._bounds[node]
 

@@ -172,20 +172,26 @@ def chosen(node: Node, condition: Pair, x: Pair, y: Pair) -> Pair:
 def cast(node: Node, x: Pair) -> Pair:
     """To whole numbers towards 0; whatever the dtype holds where it does not hold the bounds.
 
-    A float that int32 or int64 does not hold, NaN too, becomes its smallest number, which is below any highest one.
+    Of a float that is NaN this says nothing: see `trusts_floats`.
     """
     if node.dtype.kind == "f":
         return x
     if node.dtype.kind == "b":
         return ((x[0] > 0) | (x[1] < 0)).astype(np.float64), ((x[0] != 0) | (x[1] != 0)).astype(np.float64)
     least, most = anything(node.dtype)
-    if node.operands[0].dtype.kind == "f" and node.dtype not in (np.int32, np.int64):
+    if node.operands[0].dtype.kind != "f":
+        fits = (x[0] >= least) & (x[1] <= most)
+        return np.where(fits, x[0], least), np.where(fits, x[1], most)
+    if node.dtype not in (np.int32, np.int64):
         return unknown(node)
-    if node.operands[0].dtype.kind == "f":
-        low, high = np.full_like(x[0], least), np.where(x[1] < min(most, 2.0**53), np.trunc(x[1]), most)
-        return np.where((x[0] == x[1]) & (np.abs(x[0]) < 2.0**53), high, low), high
-    fits = (x[0] >= least) & (x[1] <= most)
-    return np.where(fits, x[0], least), np.where(fits, x[1], most)
+    # one that does not fit becomes the smallest number, which is below any highest one
+    high = np.where(x[1] < min(most, 2.0**53), np.trunc(x[1]), most)
+    return np.where((x[0] > max(least, -(2.0**53))) & (x[1] < 2.0**53), np.trunc(x[0]), least), high
+
+
+def trusts_floats(node: Node) -> bool:
+    """The bounds of a node do not hold where an operand is NaN."""
+    return isinstance(node.op, Cast) and node.dtype.kind in "iu" and node.operands[0].dtype.kind == "f"
 
 
 def moved(node: Node, *pairs: Pair) -> Pair:
