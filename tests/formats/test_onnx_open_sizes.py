@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cgraph.errors import FormatError, InputError, PositionError
-from cgraph.formats.onnx import load
+from cgraph.formats.onnx import compile_sizes, load
 from tests.support.onnx_open import agrees, node, numbers, open_model
 
 pytest.importorskip("onnxruntime")
@@ -281,3 +281,14 @@ def test_a_value_that_is_given_decides_as_before():
     raw = open_model([node("NonZero", ["x"], ["y"])], {"x": X})
     model = load(raw, constants={"x": np.eye(4, 3, dtype="f4")})
     assert model.outputs[0].shape == (2, 3) and not model.is_open and list(model.fixed) == ["x"]
+
+
+def test_sizes_that_vary_do_not_go_with_lengths_known_only_when_run():
+    raw = open_model([node("NonZero", ["x"], ["y"])], {"x": ("f4", ("B", 3))})
+    with pytest.raises(FormatError, match="do not go with sizes that vary"):
+        compile_sizes(raw, most={"B": 4})
+
+
+def test_a_simulated_gpu_cuts_results_too():
+    function = load(open_model([node("NonZero", ["x"], ["y"])], {"x": X})).compile(engine="cuda-sim")
+    np.testing.assert_array_equal(function(x=np.eye(4, 3, dtype="f4"))[0], [[0, 1, 2], [0, 1, 2]])
