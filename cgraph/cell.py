@@ -172,12 +172,18 @@ def fitting_array(value: Any, spec: Spec, name: str) -> np.ndarray:
         except (TypeError, ValueError, OverflowError, BufferError, RuntimeError) as error:
             raise InputError(f"{name} {spec} is given {value!r:.60}: {error}") from None
     value = known_array(np.asarray(value))
+    if value.dtype.kind not in NUMBERS:
+        raise InputError(f"{name} {spec} is given {value.tolist()!r:.60}, which holds no numbers")
     check_fits(value, spec, name)
     return value
 
 
 def of_plain(value: Any, dtype: np.dtype) -> np.ndarray:
-    """Numbers and lists as an array of this dtype."""
+    """Numbers and lists as an array of this dtype. ValueError for halves where whole numbers are wanted."""
+    if dtype.kind in "iu":
+        found = np.asarray(value)
+        if found.dtype.kind == "f" and not np.equal(found, np.floor(found)).all():
+            raise ValueError(f"its numbers are not whole, as those of {name_of(dtype)} are")
     return converted(np.asarray(value, computing_dtype(dtype)), dtype)
 
 
@@ -192,6 +198,7 @@ def check_fits(value: Any, spec: Spec, name: str) -> None:
         raise InputError(f"{name} {spec} is given {value.dtype}[{','.join(map(str, value.shape))}]")
 
 
+NUMBERS = "biufcV"  # kinds of dtypes; V is bfloat16's
 PLAIN = (bool, int, float, complex, list, tuple, range)
 """What has no dtype of its own."""
 IN_HOST_MEMORY = (1, 3)  # DLPack's numbers of devices: the processor's memory, and what is pinned there

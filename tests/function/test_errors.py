@@ -210,3 +210,24 @@ def test_odd_rooms_for_outputs_are_refused_by_name(odd):
         if odd != "nothing":
             with pytest.raises(InputError, match="out"):
                 function(np.zeros(3, "float32"), out=ODD[odd]())
+
+
+NO_NUMBERS = (None, "1", b"1", {}, object(), [None], ["a"], np.array([None] * 3), np.array(["1"] * 3), (x for x in "a"))
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS, ids=lambda x: f"{x!r:.20}")
+def test_what_holds_no_numbers_is_refused_as_such(value):
+    x = cg.Var((3,), "int64", "x")
+    for act in (cg.compile(x + 1, [x]), x.assign):
+        with pytest.raises(InputError, match=r"x int64\[3\] is given") as found:
+            act(value)
+        assert "astype" not in str(found.value)
+
+
+def test_numbers_that_are_not_whole_are_cut_off_nowhere():
+    for dtype in ("int8", "uint8", "int64", "uint64"):
+        x = cg.Var((2,), dtype, "x")
+        for value in ([1.5, 2], (0.1, 1.0), [float("nan"), 1]):
+            with pytest.raises(InputError, match="not whole"):
+                x.assign(value)
+        assert x.assign([1.0, 2]).value.tolist() == [1, 2]
