@@ -45,7 +45,7 @@ class Forward:
     @cached_property
     def turn(self) -> int:
         waiting = self.bytes_across([(t, v.last) for t, v in enumerate(self.values)])
-        return max(range(len(waiting)), key=waiting.__getitem__, default=0)
+        return max(range(len(waiting)), key=waiting.__getitem__, default=-1)  # -1: nothing runs
 
     @cached_property
     def last(self) -> list[int]:
@@ -121,7 +121,7 @@ class Forward:
         dropped = self.dropped(segments)
         segment_of = {t: s for s, steps in enumerate(dropped) for t in steps}
         views, steps = self.layout.views, self.layout.steps
-        order = list(range(self.turn + 1))[: len(steps)]
+        order = list(range(self.turn + 1))
         waiting = dict.fromkeys(s for s, again in enumerate(dropped) if again)
         for t in range(self.turn + 1, len(steps)):
             wanted = [segment_of[x] for x in self.reads[t] if x in segment_of]

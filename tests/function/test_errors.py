@@ -231,3 +231,26 @@ def test_numbers_that_are_not_whole_are_cut_off_nowhere():
             with pytest.raises(InputError, match="not whole"):
                 x.assign(value)
         assert x.assign([1.0, 2]).value.tolist() == [1, 2]
+
+
+CHOICES = (
+    {"recompute": True},
+    {"recompute": 0.05},
+    {"recompute": 1},
+    {"budget": 0},
+    {"bands": 1},
+    {"passes": False},
+    {"order": "least_memory"},
+    {"memory": "one_each"},
+    {"precision": "bf16"},
+    {"weights_dtype": "float16"},
+)
+
+
+@pytest.mark.parametrize("choice", CHOICES, ids=str)
+def test_every_choice_holds_for_graphs_in_which_nothing_runs(choice):
+    for shape in ((1, 2, 4, 4), (1, 0, 4, 4)):
+        x, w = cg.Var(shape, "float32", "x"), cg.Var(shape, "float32", "w").assign(np.ones(shape, "float32"))
+        value = np.random.default_rng(0).normal(size=shape).astype("float32")
+        for y, want in ((x, value), (x[..., ::-1], value[..., ::-1]), (w, np.ones(shape)), (cg.Const(value), value)):
+            np.testing.assert_array_equal(cg.compile(y, [x], **choice)(value), want)
