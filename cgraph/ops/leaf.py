@@ -60,7 +60,11 @@ class Var(Node):
 
     @property
     def value(self) -> np.ndarray:
-        """A copy of the value it holds. UnassignedError when it holds none."""
+        """A copy of the value it holds. UnassignedError when it holds none.
+
+        A run in another thread that updates the Var may be writing meanwhile, so that some numbers are old and some
+        new: ``function.between_runs(lambda: x.value)`` waits for it.
+        """
         return value_of(self)
 
     @property
