@@ -12,7 +12,7 @@ from cgraph.ops.physical.stencil import PAGE, Stencil
 from cgraph.passes.fuse_pointwise import fuse_pointwise
 from cgraph.passes.fuse_stencils import fuse_stencils
 from tests.support.graphs import graphs
-from tests.support.interrupts import was_interrupted
+from tests.support.interrupts import seconds_of, was_interrupted
 from tests.support.rewrites import assert_keeps_values, assert_leaves_nothing, assert_left, assert_same_values
 from tests.support.tolerance import assert_close
 
@@ -172,13 +172,13 @@ def test_a_shift_as_wide_as_the_array_needs_another():
 
 @pytest.mark.slow
 def test_an_interrupt_leaves_a_whole_step():
-    x = var(700, 700)
+    x = var(2000, 1500)
     function = cg.compile([], updates={x: padded(x)})
     function()
-    count = 0
+    seconds, count = seconds_of(function), 0
     for i in range(40):
         before, after = x.value, evaluate([padded(x)])[0]
-        count += was_interrupted(function, 0.00002 * i)
+        count += was_interrupted(function, seconds * i / 40)
         assert np.array_equal(x.value, after) or np.array_equal(x.value, before)
     assert count
 

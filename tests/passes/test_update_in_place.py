@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from tests.support.interrupts import was_interrupted
+from tests.support.interrupts import seconds_of, was_interrupted
 
 N = 1 << 16
 
@@ -93,14 +93,14 @@ def test_the_source_runs_again_when_only_its_var_was_assigned():
 
 @pytest.mark.slow
 def test_an_interrupt_leaves_all_updates_done_or_none():
-    x, y = var(11, 400, 400), var(12, 400, 400)
+    x, y = var(11, 900, 900), var(12, 900, 900)
     function = cg.compile([], updates={x: cg.tanh(x @ x), y: y + 1.0})
     function()
+    seconds, count = seconds_of(function), 0
     y.assign(np.zeros(y.shape))
-    count = 0
     for i in range(30):
         before, ticks = x.value, y.value[0, 0]
-        count += was_interrupted(function, 0.0005 * i)
+        count += was_interrupted(function, seconds * i / 30)
         moved = not np.array_equal(x.value, before)
         assert moved == (y.value[0, 0] != ticks)
     assert count
