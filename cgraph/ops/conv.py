@@ -185,6 +185,8 @@ class ConvTranspose(Conv):
 
     def meaning(self, x, f):
         shape = (x.shape[0], f.shape[1] * self.groups, *x.shape[2:])
+        if not x.size or not f.size:
+            return np.zeros((*shape[:2], *self.shape), x.dtype)
         x, f, moves = grouped(x, 1, self.groups), grouped(f, 0, self.groups), self.moves(f.shape[2:])
         parts = (np.einsum("ngk...,gkc->ngc...", x, f[(..., *tap)], optimize=True) for tap in np.ndindex(moves.window))
         return moves.collected((part.reshape(shape) for part in parts), self.shape)

@@ -1,11 +1,12 @@
-"""Remove nodes that return an operand unchanged, and moves that undo or follow one another."""
+"""Remove nodes that return an operand unchanged, moves that undo or follow one another, and sums of nothing."""
 
 import numpy as np
 
 from cgraph.ir.graph import Node, apply
 from cgraph.ops.arithmetic import Add, Multiply, Negative, Subtract, TrueDivide
+from cgraph.ops.conv import CONV, ConvFilters, ConvTranspose
 from cgraph.ops.leaf import ConstOp
-from cgraph.ops.shape import BroadcastTo, Contiguous, Full, Reshape, Transpose
+from cgraph.ops.shape import BroadcastTo, Contiguous, Full, Reshape, Transpose, zeros
 from cgraph.ops.slicing import SetSlice
 from cgraph.ops.stop import CustomGradient, StopGradient
 from cgraph.passes.rewrite import rewrite
@@ -14,7 +15,7 @@ _MOST_LOOKED_AT = 1 << 16
 
 
 def drop_identities(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Remove nodes that return an operand unchanged: same values, never more nodes.
+    """Remove nodes that return an operand unchanged, or nothing but zeros: same values, never more nodes.
 
     Not dropped: ``x * 0 -> 0``, which would hide a NaN or an infinity in `x`.
     """
@@ -115,6 +116,11 @@ def gradient_is_taken(node: Node) -> Node | None:
     return node.operands[0]
 
 
+def sum_of_nothing(node: Node) -> Node | None:
+    """a convolution with no element on one side -> zeros"""
+    return None if all(x.size for x in node.operands) else zeros(node.shape, node.dtype)
+
+
 RULES = [
     (Add, add_zero),
     (Add, add_slice),
@@ -128,4 +134,5 @@ RULES = [
     (Contiguous, contiguous_twice),
     (StopGradient, gradient_is_taken),
     (CustomGradient, gradient_is_taken),
+    *((kind, sum_of_nothing) for kind in (*CONV.values(), ConvTranspose, ConvFilters)),
 ]

@@ -9,7 +9,7 @@ from cgraph.engine.reference import evaluate
 from cgraph.ir.graph import apply
 from cgraph.ir.traverse import post_order
 from cgraph.ops.arithmetic import Add
-from cgraph.ops.shape import BroadcastTo, Contiguous
+from cgraph.ops.shape import BroadcastTo, Contiguous, Full
 from cgraph.ops.slicing import SetSlice
 from cgraph.passes.drop_identities import drop_identities
 from tests.support.graphs import graphs
@@ -116,3 +116,38 @@ def test_a_slice_is_not_added_to_what_is_not_zero():
     x, y = cg.Var((4, 8), "float64", "x"), cg.Var((4, 8), "float64", "y")
     (node,) = drop_identities((y + cg.gradient(cg.sum(cg.sin(x[:2])), x),))
     assert isinstance(node.op, Add)
+
+
+NOTHING = {
+    "no channels": ((1, 0, 9, 9), (16, 0, 3, 3), {}),
+    "no channels, strided": ((2, 0, 9, 9), (4, 0, 3, 3), {"stride": 2}),
+    "filters without rows": ((1, 4, 9, 9), (16, 4, 0, 3), {}),
+    "filters of nothing on padded images": ((1, 32, 9, 9), (16, 32, 0, 0), {"pad": 1}),
+    "groups": ((2, 0, 9, 9), (4, 0, 1, 1), {"groups": 2}),
+    "no filters": ((1, 4, 9, 9), (0, 4, 3, 3), {}),
+    "no images": ((0, 4, 9, 9), (16, 4, 3, 3), {}),
+}
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("name", NOTHING)
+def test_a_convolution_of_nothing_is_zero_and_so_are_its_gradients(name, frozen):
+    images, filters, options = NOTHING[name]
+    x, f = cg.Var(images), cg.Const(np.ones(filters, "float32")) if frozen else cg.Var(filters)
+    y = cg.conv2d(x, f, **options)
+    assert isinstance(drop_identities((y,))[0].op, Full)
+    outputs = [cg.relu(y + 1.0), *cg.gradient(cg.sum(y), [x, f])]
+    values = [np.ones(images, "float32")] if frozen else [np.ones(images, "float32"), np.ones(filters, "float32")]
+    ones, *gradients = cg.compile(outputs, [x] if frozen else [x, f])(*values)
+    np.testing.assert_array_equal(ones, np.ones(y.shape))
+    assert [g.shape for g in gradients] == [images, filters] and not any(g.any() for g in gradients)
+
+
+@pytest.mark.parametrize(
+    "sizes", [((1, 0, 4, 4), (0, 3, 2, 2)), ((2, 3, 4, 4), (3, 2, 0, 2)), ((0, 3, 4, 4), (3, 2, 2, 2))]
+)
+def test_a_transposed_convolution_of_nothing_is_zero(sizes):
+    x, f = (np.ones(shape, "float32") for shape in sizes)
+    y = cg.conv_transpose2d(cg.Var(x.shape, name="x"), cg.Var(f.shape, name="f"))
+    np.testing.assert_array_equal(cg.conv_transpose2d(x, f).eval(), np.zeros(y.shape))
+    np.testing.assert_array_equal(cg.compile(y, list(y.operands))(x, f), np.zeros(y.shape))
