@@ -39,11 +39,9 @@ class Value:
         shared: these very bytes are used elsewhere or may not be written, so a run writes into a copy
         done: a word that is 0 until a run has given the array its first contents; None where it has some
         elsewhere: a device's copy that is as new as the array, or newer; None where there is none
-        stamp: a number that nothing else has while runs read and write these very bytes as they lie, see `settle`;
-            None when somebody has to look first
     """
 
-    __slots__ = ("__weakref__", "_array", "_is_old", "_place", "done", "elsewhere", "shared", "stamp", "version")
+    __slots__ = ("__weakref__", "_array", "_is_old", "_place", "_stamp", "done", "elsewhere", "shared", "version")
 
     def __init__(self, array: np.ndarray | None = None, shared: bool = False) -> None:
         self._array, self.shared = array, shared
@@ -51,14 +49,15 @@ class Value:
         self.elsewhere: Any = None
         self._is_old = False
         self.done: np.ndarray | None = None
-        self.stamp: int | None = None
+        self._stamp: int | None = None
         self.version: int | None = next(_VERSIONS)
 
     @property
     def array(self) -> np.ndarray | None:
         """Its bytes, fetched from the device that has newer ones, or None."""
         if self._is_old:
-            self._array, self.shared = self.elsewhere.fetched(), False
+            fetched, self._stamp = self.elsewhere.fetched(), None
+            self._array, self.shared = fetched, False
             self._is_old = False
         return self._array
 
@@ -78,15 +77,22 @@ class Value:
 
     def lies_elsewhere(self, copy: Any) -> None:
         """A device has written a newer value into its copy; ``copy.fetched()`` gives it in new bytes."""
+        self._stamp = None
         self.elsewhere, self._is_old, self.done = copy, True, None
-        self.stamp = None
+
+    @property
+    def stamp(self) -> int | None:
+        """A number that nothing else has while runs read and write these very bytes as they lie.
+
+        None when somebody has to look first: whoever moves the bytes takes the stamp away before, and what is shared
+        has none, so that no exception can come between.
+        """
+        return None if self.shared or self._is_old else self._stamp
 
     def settle(self) -> int | None:
-        """The stamp of a value that is there, in bytes of its own; whoever shares or moves it takes the stamp away."""
-        if self.stamp is None:
-            self.stamp = next(_VERSIONS)
-            if self.shared or self._is_old or not self.is_there:  # afterwards: another thread may just have shared it
-                self.stamp = None
+        """The stamp of a value that is there, in bytes of its own."""
+        if self._stamp is None and self.is_there:
+            self._stamp = next(_VERSIONS)
         return self.stamp
 
     def writable(self, spec: Spec, done: np.ndarray) -> np.ndarray:
@@ -97,6 +103,7 @@ class Value:
         elif self.shared:
             own = aligned_empty(spec)
             copy_to(own, self.array)  # type: ignore[arg-type]
+            self._stamp = None
             self._array = own
             self.shared = False
         found = self.array
@@ -129,7 +136,6 @@ class Cell:
         """The array, for someone who keeps it: it will not change any more."""
         value = self.value
         value.shared = True
-        value.stamp = None
         return value.array if value.is_there else None
 
 
