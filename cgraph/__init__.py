@@ -7,6 +7,8 @@ Type checkers read `__init__.pyi`, which is generated.
 from importlib import import_module
 from typing import Any
 
+from cgraph import slots
+
 NAMES = {
     "cgraph.autodiff": ("gradient", "hessian_vector_product", "jvp"),
     "cgraph.errors": (
@@ -50,6 +52,23 @@ APART = (
 )  # what needs no graph
 PICTURES = ("frame_svg", "function_dot", "function_svg", "graph_dot", "page_html", "report", "timed_report")
 PACKAGES = ("array_api", "dist", "formats", "numpy", "quantiser", "view")
+slots.fill(
+    {
+        slots.numpy_attribute: "cgraph.numpy.dispatch:attribute",
+        slots.numpy_ufunc: "cgraph.numpy.dispatch:call_ufunc",
+        slots.numpy_function: "cgraph.numpy.dispatch:call_function",
+        slots.node_html: "cgraph.view.notebook:node_html",
+        slots.function_html: "cgraph.view.notebook:notebook_html",
+        slots.function_svg: "cgraph.view.notebook:notebook_svg",
+        slots.report: "cgraph.view.report:report",
+        slots.write_trace: "cgraph.view.trace:write_trace",
+        slots.read_safetensors: "cgraph.formats.safetensors:read_safetensors",
+        slots.write_safetensors: "cgraph.formats.safetensors:write_safetensors",
+        slots.save_functions: "cgraph.saved.write:save",
+        slots.bytes_of_functions: "cgraph.saved.write:bytes_of",
+        slots.compile_onnx: "cgraph.formats.compile_onnx:compile_onnx",
+    }
+)
 _MODULE_OF = {name: module for module, names in NAMES.items() for name in names}
 
 

@@ -3,11 +3,11 @@
 import os
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from cgraph import slots
 from cgraph.engine.engine import Engine
 from cgraph.engine.engines import engine_named
 from cgraph.engine.instance import Program
@@ -27,7 +27,7 @@ from cgraph.planning import Compiled, needs_text
 from cgraph.request import Options, Request, members, options_of
 from cgraph.row_runner import ByRows
 from cgraph.runner import Runner
-from cgraph.saved.read import unpickled, writer
+from cgraph.saved.read import unpickled
 
 
 def compile(
@@ -179,25 +179,25 @@ class Function(Runner):
         """
         if graph is not None and (self.cells or self.updated):
             raise FormatError("a graph beside it has no cells, so it would be another function")
-        writer().save([self, *also], folder, graph, names)
+        slots.save_functions([self, *also], folder, graph, names)
 
     def __reduce__(self) -> tuple:
-        return unpickled, (writer().bytes_of([self]),)
+        return unpickled, (slots.bytes_of_functions([self]),)
 
-    # -- pictures stand above this module: each is loaded when it is first asked for ------------------------------
+    # -- pictures, reports and traces are slots: modules above this one provide them ------------------------------
     def report(self) -> Any:
         """Bytes by step, the peak and what is in use there; printing it gives a table: see `cgraph.view.report`."""
-        return import_module("cgraph.view.report").report(self)
+        return slots.report(self)
 
     def trace(self, path: str | os.PathLike, /, *args: Any, **named: Any) -> None:
         """Time the steps for these inputs, and write what Perfetto and Chrome open: see `cgraph.view.trace`."""
-        import_module("cgraph.view.trace").write_trace(self, path, args, named)
+        slots.write_trace(self, path, args, named)
 
     def _repr_html_(self) -> str | None:
-        return import_module("cgraph.view.notebook").notebook_html(self)
+        return slots.function_html(self)
 
     def _repr_svg_(self) -> str | None:
-        return import_module("cgraph.view.notebook").notebook_svg(self)
+        return slots.function_svg(self)
 
 
 class RowsFunction(ByRows, Function):

@@ -6,12 +6,12 @@ What `compile` gives is a Runner with its graph (`cgraph.function`), what `load`
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any, Self, TypeVar
 from weakref import ref
 
 import numpy as np
 
+from cgraph import slots
 from cgraph.cell import Value, Variable, assign, check_fits, fitting_array, reader_of, unassigned, value_of
 from cgraph.engine.instance import Instance, Program
 from cgraph.errors import ArenaError, FormatError, InputError, bytes_text
@@ -119,7 +119,7 @@ class Runner:
     def save_state(self, path: str | os.PathLike) -> None:
         """Write what the cells hold as a safetensors file; it is the old one or the new one at any moment."""
         held = self.between_runs(lambda: {name: value_of(x) for name, x in self.state.items() if x.cell.value.is_there})
-        import_module("cgraph.formats.safetensors").write_safetensors(path, held)
+        slots.write_safetensors(path, held)
 
     def load_state(self, path: str | os.PathLike) -> None:
         """Give the cells what `save_state` wrote.
@@ -128,7 +128,7 @@ class Runner:
             FormatError: it is no such file, or has other names
             InputError: a shape or dtype differs; then no cell has changed
         """
-        arrays, state = import_module("cgraph.formats.safetensors").read_safetensors(path), self.state
+        arrays, state = slots.read_safetensors(path), self.state
         others = sorted(arrays.keys() ^ state.keys())
         if others:
             raise FormatError(f"{os.fspath(path)}: {others[0]!r} is in the file or the Function alone")

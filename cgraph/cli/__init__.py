@@ -86,8 +86,13 @@ def parser_of(names: Iterable[str]) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in names:
         import_module(f"cgraph.cli.{COMMANDS[name]}").add_parser(subparsers)
-        subparsers.choices[name].set_defaults(parser=subparsers.choices[name])
+        subparsers.choices[name].set_defaults(parser=subparsers.choices[name], whole_parser=whole_parser)
     return parser
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """A parser of all commands, for `completion`."""
+    return parser_of(COMMANDS)
 
 
 def names_for(given: Sequence[str]) -> list[str]:

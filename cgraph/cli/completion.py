@@ -2,7 +2,6 @@
 
 import argparse
 
-import cgraph.cli
 from cgraph.errors import CgraphError
 
 SHELLS = ("bash", "zsh", "tcsh")
@@ -25,5 +24,5 @@ def run(args: argparse.Namespace) -> int:
         import shtab
     except ImportError:
         raise CgraphError("completion needs shtab: pip install 'cgraph[completion]'") from None
-    print(shtab.complete(cgraph.cli.parser_of(cgraph.cli.COMMANDS), args.shell))
+    print(shtab.complete(args.whole_parser(), args.shell))
     return 0

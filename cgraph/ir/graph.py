@@ -6,7 +6,6 @@ Python operators and NumPy's functions are looked up in `OPS`, which the files o
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial, wraps
-from importlib import import_module
 from itertools import count
 from os.path import basename
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
+from cgraph import slots
 from cgraph.errors import (
     ArgumentError,
     CgraphError,
@@ -200,7 +200,7 @@ class Node:
         return f"<{self.name} {self.spec} at {self.where}>"
 
     def _repr_html_(self) -> str:
-        return import_module("cgraph.view.notebook").node_html(self)
+        return slots.node_html(self)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -265,11 +265,11 @@ class Node:
         if name.startswith("_"):
             raise AttributeError(f"a node has no attribute {name!r}")
         if name not in METHODS:
-            return numpy_face().attribute(self, name)
+            return slots.numpy_attribute(self, name)
 
         def method(*args: Any, **kwargs: Any) -> Any:
             own = kwargs.keys() <= PLAIN
-            return (partial(OPS[name], self) if own else numpy_face().attribute(self, name))(*args, **kwargs)
+            return (partial(OPS[name], self) if own else slots.numpy_attribute(self, name))(*args, **kwargs)
 
         return method
 
@@ -281,19 +281,14 @@ class Node:
         return OPS["getitem"](self, index)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        return numpy_face().call_ufunc(ufunc, method, inputs, kwargs)
+        return slots.numpy_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
-        return numpy_face().call_function(function, types, args, kwargs)
-
-
-def numpy_face() -> Any:
-    """What NumPy's functions and an ndarray's methods are of nodes; it stands above this module, so it is read late."""
-    return import_module("cgraph.numpy.dispatch")
+        return slots.numpy_function(function, types, args, kwargs)
 
 
 METHODS = frozenset("astype clip eval item max mean min reshape squeeze sum swapaxes transpose".split())
-"""The methods that this library calls itself: ops by name, given no keywords but PLAIN. `numpy_face` has all others."""
+"""Methods that this library calls itself: ops by name, without keywords except PLAIN. `cgraph.numpy` has the others."""
 PLAIN = frozenset(["axis", "dtype", "keepdims"])
 _BINARY = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "true_divide", "floordiv": "floor_divide",

@@ -3,11 +3,11 @@
 import os
 from collections.abc import Mapping
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from cgraph import slots
 from cgraph.cell import Value, aligned_empty
 from cgraph.engine.cpu.cores import check_threads, cores
 from cgraph.engine.cpu.program import CpuProgram
@@ -79,9 +79,7 @@ def fitting(files: Files, threads: int, verify: bool, in_memory: bool) -> Runner
 
 def compiled_anew(folder: Folder, entries: dict[str, Any], threads: int) -> Runner:
     """The graph that lies beside a program, compiled for this machine."""
-    model = import_module("cgraph.formats.onnx").load(os.path.join(folder.path, GRAPH))
-    outputs = model.outputs[0] if entries.get("single") is True else model.outputs
-    return import_module("cgraph.function").compile(outputs, model.inputs, threads=threads)
+    return slots.compile_onnx(os.path.join(folder.path, GRAPH), entries.get("single") is True, threads)
 
 
 def cpu_features() -> frozenset[str]:
@@ -119,7 +117,7 @@ class SavedFunction(Runner):
 
     def save(self, folder: str | os.PathLike) -> None:
         """Write it again, with what its cells hold now: see `Function.save`."""
-        writer().save([self], folder, names=self.names)
+        slots.save_functions([self], folder, names=self.names)
 
     def share_cells(self, other: Runner) -> None:
         """Read and write the cells of another function wherever one has the name of this one's. InputError if a spec
@@ -132,7 +130,7 @@ class SavedFunction(Runner):
             object.__setattr__(x, "cell", y.cell)
 
     def __reduce__(self) -> tuple:
-        return unpickled, (writer().bytes_of([self]),)
+        return unpickled, (slots.bytes_of_functions([self]),)
 
     def _fill(self, state: np.ndarray) -> None:
         """Give the cells what they held."""
@@ -167,8 +165,3 @@ def unpickled(files: Mapping[str, bytes]) -> Runner:
     """A function from its files' bytes. Whoever unpickles runs what the pickle says, so trust is no question."""
     arrays = {name: np.frombuffer(raw, np.uint8) for name, raw in files.items()}
     return loaded(arrays, threads=0, verify=True, in_memory=True)
-
-
-def writer() -> Any:
-    """What writes, loaded when it is first asked for: it compiles."""
-    return import_module("cgraph.saved.write")

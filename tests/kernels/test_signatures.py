@@ -18,8 +18,9 @@ from cgraph.kernels.calls.reduce import reduce_calls, reduce_nbytes
 from cgraph.kernels.calls.sort import sort_calls, sort_nbytes
 from cgraph.kernels.calls.stencil import stencil_calls, sweep_of
 from cgraph.kernels.expression import Trace
+from cgraph.kernels.families import signature_of, text_of
 from cgraph.kernels.kernel import Kernel, Pointer, View
-from cgraph.kernels.signature import Signature, Words, signature_of, text_of
+from cgraph.kernels.signature import Signature, Words
 from cgraph.kernels.signatures.gemm import TILE
 from cgraph.kernels.signatures.move import FILLS
 from cgraph.kernels.signatures.softmax import ROWS

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from cgraph.cell import Variable
+from cgraph.kernels.families import text_of
 from cgraph.kernels.kernel import ARENA, STOP, Callback, Kernel, View
-from cgraph.kernels.signature import text_of
 from cgraph.record import Record
 
 DONE = "done"  # the base of the pointer to the word that says that all Vars are written

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from math import inf
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import changed_if, divided, fold, transposed
 from cgraph.kernels.llvm.multiply import multiply_add
 from cgraph.kernels.llvm.values import Ptr, Val

@@ -13,7 +13,7 @@ from math import inf
 from cgraph.kernels.kernel import LINE
 from cgraph.kernels.llvm.attention import Unit, joined, loaded
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import divided, fold, prefetch, shuffle, transposed
 from cgraph.kernels.llvm.values import Ptr, Val, nbytes_of
 from cgraph.kernels.llvm.vexp import exp

@@ -11,11 +11,12 @@ from types import SimpleNamespace
 import numpy as np
 from llvmlite import ir
 
+from cgraph.kernels.families import signature_of
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.llvm import half
 from cgraph.kernels.llvm.values import Ptr, Slot, Val, nbytes_of, scalar_type, vector_type
 from cgraph.kernels.llvm.vcomplex import arithmetic
-from cgraph.kernels.signature import Words, signature_of
+from cgraph.kernels.signature import Words
 from cgraph.kernels.target import Target
 
 INDEX, VOID = ir.IntType(64), ir.VoidType()

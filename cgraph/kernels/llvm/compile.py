@@ -23,22 +23,6 @@ from cgraph.kernels.target import Target, target_machine
 from cgraph.record import Record
 
 
-def final(emit: Callable) -> Callable:
-    """Mark an emitter whose code needs no optimisation passes: SSA only, no slots."""
-    emit.is_final = True  # type: ignore[attr-defined]
-    return emit
-
-
-def called_as(kind: ir.FunctionType) -> Callable[[Callable], Callable]:
-    """Mark an emitter of a function that is no kernel, such as the interpreter."""
-
-    def mark(emit: Callable) -> Callable:
-        emit.function_type = kind  # type: ignore[attr-defined]
-        return emit
-
-    return mark
-
-
 class Emitted(Record, eq=False):
     """What an emitter has written.
 

@@ -11,8 +11,8 @@ from typing import Any
 from cgraph.kernels.kernel import LINE
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP, dots, fixed_product, rounded, store_bytes, to_bytes
-from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.conv import each_tile, next_panel_share
+from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import changed_if, first_lanes, fold, masked_store, prefetch
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.record import Record

@@ -8,7 +8,7 @@ from functools import partial
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.epilogue import Activation
 from cgraph.kernels.llvm.flow import banded_rows, fold
 from cgraph.kernels.llvm.values import Ptr, Val

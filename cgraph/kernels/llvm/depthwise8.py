@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP, as_vector, dots
-from cgraph.kernels.llvm.compile import final
 from cgraph.kernels.llvm.conv8 import finish
+from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import banded_rows, shuffle
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.record import Record

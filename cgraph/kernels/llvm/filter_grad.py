@@ -8,7 +8,7 @@ from itertools import product
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import divided, fold
 from cgraph.kernels.llvm.values import Ptr, Val
 from cgraph.record import Record

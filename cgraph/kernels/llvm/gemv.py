@@ -7,7 +7,7 @@ from functools import partial
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.epilogue import Activation
 from cgraph.kernels.llvm.flow import changed_if, divided, first_lanes, fold, masked_load, masked_store, total
 from cgraph.kernels.llvm.gemm import put_masked

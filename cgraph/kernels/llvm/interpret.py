@@ -29,7 +29,7 @@ from llvmlite import ir
 
 from cgraph.kernels.control import FAILED, FREED, PASSED, READ, READ_FAILED, STALLED
 from cgraph.kernels.llvm.build import INDEX, KERNEL_TYPE, POINTER, VOID, Builder
-from cgraph.kernels.llvm.compile import called_as
+from cgraph.kernels.llvm.emitter import called_as
 from cgraph.kernels.llvm.values import Ptr, Val
 
 # Words of a team, 16 to a pair of cache lines.

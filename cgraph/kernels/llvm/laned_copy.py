@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import banded_rows, first_lanes, masked_load, masked_store, transposed
 from cgraph.kernels.llvm.values import Ptr, Val
 

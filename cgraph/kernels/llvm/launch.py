@@ -3,7 +3,7 @@
 from llvmlite import ir
 
 from cgraph.kernels.llvm.build import INDEX, POINTER, Builder
-from cgraph.kernels.llvm.compile import called_as
+from cgraph.kernels.llvm.emitter import called_as
 
 COLUMNS = 5  # function, blocks, threads of a block, address of the arguments, tasks
 WORD = ir.IntType(32)

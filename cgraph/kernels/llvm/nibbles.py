@@ -7,7 +7,7 @@ vector of each. A sum runs over k in order, whatever the task.
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import fold, total
 from cgraph.kernels.llvm.values import Ptr, Val
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP, as_vector, dots
-from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import divided, first_lanes, fold, masked_load, total, transposed
 from cgraph.kernels.llvm.values import Ptr, Val
 

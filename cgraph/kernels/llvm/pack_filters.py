@@ -1,7 +1,7 @@
 """Filters that are computed, not constant, in the order in which the tile kernel reads them."""
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import divided
 
 

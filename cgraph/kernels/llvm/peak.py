@@ -2,7 +2,7 @@
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import GROUP, as_vector, dots
-from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import fold
 
 CHAINS = 12  # independent sums, more than the latency of a multiply-add

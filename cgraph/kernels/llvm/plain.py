@@ -3,7 +3,7 @@
 from llvmlite import ir
 
 from cgraph.kernels.llvm.build import POINTER, VOID, Builder
-from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.emitter import final
 
 
 @final

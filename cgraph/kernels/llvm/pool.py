@@ -7,7 +7,7 @@ result the first and the last tap (excluded) and, for averages, what that axis a
 from llvmlite import ir
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import banded_rows, fold
 from cgraph.kernels.llvm.values import Val, vector_type
 

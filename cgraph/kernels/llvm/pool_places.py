@@ -4,7 +4,7 @@ On images in lanes a vector is a block's channels, each of which has a place of 
 """
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import divided, fold
 from cgraph.kernels.llvm.pool import least
 from cgraph.kernels.llvm.values import Val

@@ -1,7 +1,7 @@
 """Resizing images by tables of rows and columns, on images in lanes or plain views."""
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import divided
 from cgraph.kernels.llvm.values import Val
 

@@ -10,7 +10,7 @@ from llvmlite import ir
 
 from cgraph.kernels.control import FAILED, FREED, HALT, READ
 from cgraph.kernels.llvm.build import INDEX, POINTER, Builder
-from cgraph.kernels.llvm.compile import called_as
+from cgraph.kernels.llvm.emitter import called_as
 from cgraph.kernels.llvm.interpret import INT, load, nap, store, wake
 from cgraph.kernels.llvm.values import Val
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cgraph.kernels.llvm.build import Builder
 from cgraph.kernels.llvm.bytes import machine
-from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.flow import divided
 from cgraph.kernels.llvm.values import Val
 

@@ -8,7 +8,7 @@ last, begin and end in nanoseconds, the thread.
 from llvmlite import ir
 
 from cgraph.kernels.llvm.build import INDEX, KERNEL_TYPE, Builder
-from cgraph.kernels.llvm.compile import called_as
+from cgraph.kernels.llvm.emitter import called_as
 from cgraph.kernels.llvm.interpret import call, now
 
 ENTRIES, FIELDS = 16, 6  # words before the first entry; of an entry

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from cgraph.kernels.llvm.build import Builder
-from cgraph.kernels.llvm.compile import final
+from cgraph.kernels.llvm.emitter import final
 from cgraph.kernels.llvm.epilogue import Activation
 from cgraph.kernels.llvm.flow import banded_rows, changed_if, choose, divided, prefetch
 from cgraph.kernels.llvm.values import Ptr, Val

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from cgraph.kernels.families import signature_of
 from cgraph.kernels.kernel import Call, Kernel
-from cgraph.kernels.signature import signature_of
 from cgraph.kernels.signatures.gpu.attention import BAND, DEPTHS, ROWS
 from cgraph.record import replace
 

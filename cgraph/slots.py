@@ -1,0 +1,42 @@
+"""Slots: functions that lower layers call and upper layers provide.
+
+No import runs up. Where a lower layer needs an upper one (a node's picture in a notebook, NumPy's functions on nodes),
+it calls a slot of this file, and `cgraph/__init__.py`, which stands above all layers, names the function that fills it.
+The module of that function is imported at the first call, so that a slot costs nothing until it is used.
+"""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+class Slot:
+    """A function that an upper layer provides. Mutable: `fill` sets its place, the first call imports it."""
+
+    def __init__(self) -> None:
+        self._place = ""
+        self._function: Callable[..., Any] | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function of the upper layer."""
+        function = self._function
+        if function is None:
+            module, _, name = self._place.partition(":")
+            function = self._function = getattr(import_module(module), name)
+        return function(*args, **kwargs)
+
+
+# NumPy's functions and an ndarray's methods on nodes
+numpy_attribute, numpy_ufunc, numpy_function = Slot(), Slot(), Slot()
+# notebooks, reports, traces
+node_html, function_html, function_svg, report, write_trace = Slot(), Slot(), Slot(), Slot(), Slot()
+# files
+read_safetensors, write_safetensors = Slot(), Slot()
+save_functions, bytes_of_functions = Slot(), Slot()
+compile_onnx = Slot()
+
+
+def fill(places: Mapping[Slot, str]) -> None:
+    """Set the place of each slot's function, as ``package.module:function``. Nothing is imported."""
+    for slot, place in places.items():
+        slot._place = place
