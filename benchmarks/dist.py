@@ -108,7 +108,12 @@ def train(members: int, steps: int) -> None:
 
     crew.Crew.ordered = ordered  # type: ignore[method-assign]
     for end in (None, signal.SIGKILL, signal.SIGSTOP) if members > 1 else (None,):
-        options = {"n_workers": members, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+        options = {
+            "n_workers": members,
+            "threads_per_worker": 1,
+            "dashboard_address": "127.0.0.1:0",
+            "silence_logs": 50,
+        }
         with LocalCluster(**options) as cluster, Client(cluster) as client:
             if end is not None:
                 pid = list(client.run(os.getpid).values())[-1]
@@ -135,7 +140,7 @@ def blocks(workers: int) -> None:
     want = predict(images)
     alone = time.perf_counter() - began
     with (
-        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as cluster,
+        LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
         Client(cluster) as client,
     ):
         x = client.persist(da.from_array(images, chunks=(256, 3, 32, 32)))

@@ -12,6 +12,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 import nn
+from cgraph.formats.pictures import read_rgb
 from cgraph.formats.torch_file import read_torch
 from nn.models.faces import Face, faces_of
 from nn.models.torch_names import blazeface_arrays
@@ -54,7 +55,7 @@ def main() -> None:
     OUT.mkdir(exist_ok=True)
     network, anchors = detector(folder), np.load(folder / "anchorsback.npy")
     for path in sorted(folder.glob("*face*.png")):
-        picture = Image.open(path)
+        picture = read_rgb(path)
         faces = find(picture, network, anchors)
         drawn(picture, faces).save(OUT / path.name)
         print(f"{path.name}: {len(faces)} faces, wrote {OUT / path.name}")

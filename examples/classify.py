@@ -16,6 +16,7 @@ from PIL import Image, ImageOps
 import cgraph as cg
 import nn
 from cgraph.formats.keras_graph import load_keras
+from cgraph.formats.pictures import read_rgb
 from cgraph.formats.torch_file import read_torch
 from nn.models.torch_names import torchvision_arrays
 
@@ -60,19 +61,18 @@ def softmax(x: np.ndarray) -> np.ndarray:
 
 def pixels(path: Path, shape: tuple[int, ...], given: argparse.Namespace) -> np.ndarray:
     """The middle of a picture as the network takes it."""
-    picture = ImageOps.fit(Image.open(path).convert("RGB"), shape[:0:-1], Image.Resampling.BILINEAR)
+    picture = ImageOps.fit(read_rgb(path), shape[:0:-1], Image.Resampling.BILINEAR)
     colours = (np.asarray(picture, np.float32) - given.mean) / given.deviation
     return np.ascontiguousarray(colours.transpose(2, 0, 1)[None], np.float32)
 
 
 def main() -> None:
     given = arguments()
-    labels = given.labels.read_text().splitlines() if given.labels else None
-    classify, shape = classifier(given)
+    labels, (classify, shape) = given.labels and given.labels.read_text().splitlines(), classifier(given)
     for path in given.pictures:
         found = classify(pixels(path, shape, given))[0].ravel()
-        best = ", ".join(f"{labels[i] if labels else i} {found[i]:.0%}" for i in np.argsort(-found)[:5])
-        print(f"{path.name}: {best}")
+        best = np.argsort(-found)[:5]
+        print(f"{path.name}:", ", ".join(f"{labels[i] if labels else i} {found[i]:.0%}" for i in best))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image
 
 import cgraph as cg
+from cgraph.formats.pictures import read_rgb
 
 OUT = Path("out")
 
@@ -38,7 +39,7 @@ def example_picture(n: int = 200) -> np.ndarray:
 def main() -> None:
     OUT.mkdir(exist_ok=True)
     if len(sys.argv) > 1:
-        pixels = np.asarray(Image.open(sys.argv[1]).convert("RGB"), "float32") / 255
+        pixels = np.asarray(read_rgb(sys.argv[1]), "float32") / 255
         pixels = np.ascontiguousarray(pixels.transpose(2, 0, 1))
     else:
         pixels = example_picture()

@@ -12,9 +12,9 @@ import json
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
 
 import cgraph as cg
+from cgraph.formats.pictures import ENDINGS, read_rgb
 from nn.models.mask_rcnn.finder import Finder, finder
 from nn.models.mask_rcnn.frames import Film, counted, is_film, read_film, write_film
 from nn.models.mask_rcnn.made import TEST, film, made
@@ -62,8 +62,8 @@ def main() -> None:
     for path in [p for q in given.paths for p in (sorted(q.iterdir()) if q.is_dir() else [q])]:
         if is_film(path):
             play(finds, f"{path.stem}_found{path.suffix}", read_film(path))
-        elif path.suffix.lower() in Image.registered_extensions():
-            show(finds, path.stem, np.asarray(Image.open(path).convert("RGB")), given.json)
+        elif path.suffix.lower() in ENDINGS:
+            show(finds, path.stem, np.asarray(read_rgb(path)), given.json)
     if not given.paths:
         show_made(finds, given.json)
 

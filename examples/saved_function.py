@@ -38,7 +38,7 @@ def main() -> None:
     picture = np.random.default_rng(0).standard_normal((1, 3, 32, 32), np.float32)
     network.save(OUT / "saved_network")
     np.save(OUT / "picture.npy", picture)
-    subprocess.run([sys.executable, "-c", FRESH], check=True)
+    subprocess.run([sys.executable, "-P", "-c", FRESH], check=True)
     print("the same bits:", np.array_equal(np.load(OUT / "scores.npy"), network(picture)[0]))
 
     x, w = cg.Var((8,), name="x"), cg.Var((8,), name="w").assign(np.ones(8, np.float32))

@@ -13,6 +13,7 @@ from PIL import Image, ImageOps
 
 import cgraph as cg
 from cgraph.formats.deep_compression import read_deep_compression
+from cgraph.formats.pictures import read_rgb
 
 SIZE, MEAN = 227, np.array([104, 117, 123], "float32")  # blue, green, red, as the network was trained
 FIRES = [(16, 64), (16, 64), (32, 128), (32, 128), (48, 192), (48, 192), (64, 256), (64, 256)]
@@ -47,7 +48,7 @@ def squeezenet(image: cg.Node, layers: list[tuple[np.ndarray, np.ndarray]]) -> c
 
 def pixels(path: str | Path) -> np.ndarray:
     """The middle square of a picture as the network takes it."""
-    picture = ImageOps.fit(Image.open(path).convert("RGB"), (SIZE, SIZE), Image.Resampling.BILINEAR)
+    picture = ImageOps.fit(read_rgb(path), (SIZE, SIZE), Image.Resampling.BILINEAR)
     return np.ascontiguousarray((np.asarray(picture, "float32")[..., ::-1] - MEAN).transpose(2, 0, 1)[None])
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 from distributed import Client, LocalCluster
-from PIL import Image
 
 import nn
+from cgraph.formats.pictures import read_rgb
 
 OUT = Path("out")
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data" / "cifar10" / "cifar10_test_100_per_class.tar"
@@ -45,7 +45,7 @@ def shared() -> tuple[np.ndarray, np.ndarray]:
     """1,000 of CIFAR-10's test pictures, in a folder for each class."""
     with tarfile.open(SHARED) as tar:
         files = [x for x in tar.getmembers() if x.name.endswith(".jpg")]
-        pixels = np.stack([np.asarray(Image.open(tar.extractfile(x))).transpose(2, 0, 1) for x in files])
+        pixels = np.stack([np.asarray(read_rgb(tar.extractfile(x), x.name)).transpose(2, 0, 1) for x in files])
     names = [x.name.split("/")[-2] for x in files]
     return pixels, np.unique(names, return_inverse=True)[1]
 
@@ -64,15 +64,15 @@ def main() -> None:
     images, classes = pictures(given.data)
     model, held_out = nn.models.resnet20(0), len(images) // 10
     data = nn.Loader((images[held_out:], classes[held_out:]), batch=128, change=nn.shifted(4))
-    cluster = given.scheduler or LocalCluster(n_workers=given.workers, threads_per_worker=1, dashboard_address=":0")
+    local = {"threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}  # which nobody else can reach
+    cluster = given.scheduler or LocalCluster(n_workers=given.workers, **local)
     with Client(cluster) as client:
         print(f"{len(client.nthreads())} workers, {data.steps_per_epoch} steps an epoch, 8 shards a step")
         check = {"validation": (images[:held_out], classes[:held_out]), "metrics": [nn.metrics.accuracy()]}
         kept = nn.Checkpoint(OUT / "cluster.json", epochs=1)
         history = nn.data_parallel(client, model, data, epochs=given.epochs, checkpoint=kept, **check)
     nn.save_weights(OUT / "resnet20.safetensors", model)
-    right = history.validation_metrics["accuracy"][-1:]
-    print(f"loss {history.loss[0]:.3f} -> {history.loss[-1]:.3f}; right {right} of {held_out}")
+    print(f"loss {history.loss[0]:.3f} -> {history.loss[-1]:.3f}; right", history.validation_metrics["accuracy"][-1:])
 
 
 if __name__ == "__main__":

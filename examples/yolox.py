@@ -14,6 +14,7 @@ from PIL import Image, ImageDraw
 
 import cgraph as cg
 from cgraph.formats import onnx
+from cgraph.formats.pictures import read_rgb
 
 OUT = Path("out")
 SIDE, MOST, GREY = 416, 100, 114
@@ -53,7 +54,7 @@ def found(raw: cg.Node, overlap: float = 0.45, least: float = 0.3) -> list[cg.No
 def main() -> None:
     model = onnx.load(sys.argv[1])
     function = cg.compile(found(model.outputs[0]), model.inputs)
-    image = Image.open(sys.argv[2]).convert("RGB")
+    image = read_rgb(sys.argv[2])
     pixels, scale = letterbox(image)
     function(pixels)
     begin = perf_counter()

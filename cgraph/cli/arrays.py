@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from cgraph.cell import Variable
-from cgraph.cli.arguments import why
 from cgraph.cli.pictures import PICTURES, Look, read_picture
 from cgraph.cli.sounds import SOUNDS, read_sound
 from cgraph.errors import FormatError
-from cgraph.formats.npz import read_npz
+from cgraph.formats.npz import read_npy, read_npz
 
 
 def read_inputs(
@@ -67,14 +66,6 @@ def check_name(text: str, known: Collection[str]) -> None:
     name, equals, _ = text.partition("=")
     if equals and name not in known and not Path(text).exists():
         raise FormatError(f"there is no input {name!r}; there are {', '.join(known)}")
-
-
-def read_npy(path: Path) -> np.ndarray:
-    """The array of a .npy file, mapped. FormatError when it is none."""
-    try:
-        return np.load(path, allow_pickle=False, mmap_mode="r")
-    except (ValueError, EOFError, OSError) as error:
-        raise FormatError(f"{path}: {why(error)}") from None
 
 
 def read_array(path: Path, x: Variable) -> np.ndarray:

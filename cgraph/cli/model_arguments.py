@@ -10,6 +10,7 @@ import numpy as np
 
 from cgraph.cell import Variable, fitting_array
 from cgraph.errors import FormatError
+from cgraph.formats.npz import read_npy
 
 ENDINGS = (".onnx", ".cfg", ".tflite")  # of files that hold a model
 STANDARD_INPUT = "-"
@@ -70,8 +71,10 @@ def constant(text: str) -> tuple[str, Any]:
     """``sr=16000`` as a name and a number, a list or an array."""
     name, equals, value = text.partition("=")
     try:
-        found = np.load(value, allow_pickle=False) if value.endswith(".npy") else json.loads(value)
-    except (OSError, ValueError, EOFError, RecursionError):
+        found = read_npy(value) if value.endswith(".npy") else json.loads(value)
+    except FormatError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    except (ValueError, RecursionError):
         found = None
     if not (name and equals and isinstance(found, int | float | list | np.ndarray)):
         raise argparse.ArgumentTypeError(f"{text!r} is not a value, such as sr=16000, s=[1,2] or s=FILE.npy")

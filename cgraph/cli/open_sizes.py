@@ -4,11 +4,11 @@ import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from cgraph.cli.arrays import check_name, read_npy
+from cgraph.cli.arrays import check_name
 from cgraph.cli.pictures import PICTURES
 from cgraph.cli.sounds import SOUNDS, shape_of_sound
 from cgraph.formats import onnx
-from cgraph.formats.npz import read_npz
+from cgraph.formats.npz import read_npy, read_npz
 
 Shapes = Mapping[str, tuple[int | str, ...]]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from cgraph.cell import Variable
-from cgraph.cli.arguments import why
-from cgraph.errors import FormatError, UnavailableError
+from cgraph.errors import FormatError
+from cgraph.formats.pictures import opened_picture
 from cgraph.record import Record
 
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
@@ -16,7 +16,6 @@ SCALES = {"unit": (1 / 255, 0.0), "bytes": (1.0, 0.0), "signed": (1 / 127.5, -1.
 FITS = ("stretch", "letterbox", "crop")
 GREY = 114  # what detectors are trained to see beside a picture that does not fill their square
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-MOST_PIXELS = 1 << 28
 
 
 class Look(Record):
@@ -69,25 +68,21 @@ def read_picture(path: Path, x: Variable, look: Look) -> np.ndarray:
 
 def brought_to(path: Path, channels: int, size: tuple[int, int], fit: str) -> np.ndarray:
     """A picture's numbers, 0 to 255, ``[h, w, channels]``. FormatError for what cannot be read."""
-    try:
-        from PIL import Image, ImageOps
-    except ImportError:
-        raise UnavailableError("pictures need the package Pillow: pip install 'cgraph[image]'") from None
-    try:
-        with Image.open(path) as image:
-            if image.width * image.height > MOST_PIXELS:
-                raise FormatError(f"{path}: {image.width} x {image.height} pixels are too many")
-            plain, how = in_bytes(ImageOps.exif_transpose(image), channels), Image.Resampling.BILINEAR
-            if fit == "stretch":
-                small = plain.resize(size, how)
-            elif fit == "crop":
-                small = ImageOps.fit(plain, size, how)
-            else:
-                small = ImageOps.pad(plain, size, how, color=(GREY,) * 3 if plain.mode == "RGB" else GREY)
-            values = np.asarray(small, np.float32).reshape(size[1], size[0], -1)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise FormatError(f"{path}: {why(error)}") from None
+    with opened_picture(path) as image:
+        values = np.asarray(fitted(image, channels, size, fit), np.float32).reshape(size[1], size[0], -1)
     return np.repeat(values, channels // values.shape[2], axis=2)
+
+
+def fitted(image: Any, channels: int, size: tuple[int, int], fit: str) -> Any:
+    """A picture turned as the camera was, of `channels` bands, at a size."""
+    from PIL import Image, ImageOps
+
+    plain, how = in_bytes(ImageOps.exif_transpose(image), channels), Image.Resampling.BILINEAR
+    if fit == "stretch":
+        return plain.resize(size, how)
+    if fit == "crop":
+        return ImageOps.fit(plain, size, how)
+    return ImageOps.pad(plain, size, how, color=(GREY,) * 3 if plain.mode == "RGB" else GREY)
 
 
 def in_bytes(image: Any, channels: int) -> Any:

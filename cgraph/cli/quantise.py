@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from cgraph.cli.arguments import whole_number
-from cgraph.cli.arrays import read_inputs, read_npy
+from cgraph.cli.arrays import read_inputs
 from cgraph.cli.model import Model, model_from
 from cgraph.cli.model_arguments import add_model, constants_of
 from cgraph.cli.pictures import PICTURES, add_look, look_of
 from cgraph.errors import FormatError
-from cgraph.formats.npz import read_npz
+from cgraph.formats.npz import read_npy, read_npz
 from cgraph.formats.onnx import save
 from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import Var

@@ -3,6 +3,8 @@
 Source: RIFF's PCM samples: of 8 bits they have no sign, of 16, 24 and 32 they have one, lowest byte first.
 """
 
+import os
+import stat
 import wave
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +16,8 @@ from cgraph.cli.arguments import why
 from cgraph.errors import FormatError
 
 SOUNDS = (".wav",)
+WIDTHS = (1, 2, 3, 4)  # bytes of a sample
+BLOCK = 1 << 20  # bytes that are converted at once
 
 
 def read_sound(path: Path, x: Variable) -> np.ndarray:
@@ -42,15 +46,38 @@ def shape_of_sound(path: Path, shape: Sequence[int | str]) -> tuple[int, ...]:
 
 
 def samples_of(path: Path) -> tuple[np.ndarray, int]:
-    """The samples ``[channels, n]`` as float32 from -1 to 1, and how many there are a second. FormatError if none."""
+    """The samples ``[channels, n]`` as float32 from -1 to 1, and how many there are a second. FormatError if none.
+
+    Memory: the result and a block of frames.
+    """
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
+        raise FormatError(f"{path} is not a regular file")
     try:
         with wave.open(str(path), "rb") as file:
             channels, width, rate = file.getnchannels(), file.getsampwidth(), file.getframerate()
-            raw = np.frombuffer(file.readframes(file.getnframes()), np.uint8)
-    except (wave.Error, EOFError) as error:
+            if width not in WIDTHS:
+                raise FormatError(f"{path}: samples of {8 * width} bits; those of 8, 16, 24 and 32 bits are read")
+            frames = min(file.getnframes(), status.st_size // (channels * width))
+            samples = np.empty((channels, frames), np.float32)
+            done = 0
+            while raw := file.readframes(max(BLOCK // (channels * width), 1)):
+                block = from_pcm(raw, channels, width)[:, : frames - done]
+                samples[:, done : done + block.shape[1]] = block
+                done += block.shape[1]
+                if not block.shape[1]:
+                    break
+    except FormatError:
+        raise
+    except (wave.Error, EOFError, RuntimeError, ValueError, ArithmeticError) as error:  # of a header's numbers
         raise FormatError(f"{path}: {why(error)}") from None
-    frames = raw[: len(raw) // (channels * width) * channels * width].reshape(-1, width)
-    wide = np.zeros((len(frames), 4), np.uint8)  # samples in the highest bytes of 32 bits
-    wide[:, 4 - width :] = frames ^ np.uint8(0x80) if width == 1 else frames
-    values = wide.view("<i4").astype(np.float64) / 2.0**31
-    return np.ascontiguousarray(values.reshape(-1, channels).T, np.float32), rate
+    return samples[:, :done], rate
+
+
+def from_pcm(raw: bytes, channels: int, width: int) -> np.ndarray:
+    """The whole frames of PCM bytes, ``[channels, n]`` from -1 to 1."""
+    data = np.frombuffer(raw, np.uint8)
+    samples = data[: len(raw) // (channels * width) * channels * width].reshape(-1, width)
+    wide = np.zeros((len(samples), 4), np.uint8)  # samples in the highest bytes of 32 bits
+    wide[:, 4 - width :] = samples ^ np.uint8(0x80) if width == 1 else samples
+    return (wide.view("<i4") / 2.0**31).reshape(-1, channels).T

@@ -31,7 +31,7 @@ class Plan(Record):
     threads: int
 
 
-def map_batches(function: Source, *arrays: Any, threads: int = 1) -> Any:
+def map_batches(function: Source, *arrays: Any, threads: int = 1, trust: bool = False) -> Any:
     """A function of a fixed batch over any number of rows, block by block, when the result is computed.
 
     Blocks may have any number of rows, none too: within a block the function runs batch by batch, the last one filled
@@ -46,16 +46,17 @@ def map_batches(function: Source, *arrays: Any, threads: int = 1) -> Any:
         arrays: a dask.array for each input, ``[rows, ...]``, with as many rows each; blocks along other axes are put
             together
         threads: of one call. A worker runs as many calls at once as it has threads, so one is enough
+        trust: run the machine code of a saved folder even if others may have written it, as in `cgraph.load`
     Returns
         a dask.array ``[rows, ...]``, or a tuple of them where the function gives several; nothing has run yet
     Raises
         InputError: an array does not fit its input, or rows differ
         GraphError: the function has update edges, or inputs and outputs do not begin with one batch
-        FormatError: it cannot be saved; give a factory
+        FormatError: it cannot be saved; give a factory. Or a saved folder is damaged, or not the user's alone
         UnavailableError: dask is not installed
     """
     da, delayed = dask_part("dask.array"), dask_part("dask").delayed
-    travels = shipped(function)
+    travels = shipped(function, trust)
     known = function if isinstance(function, Runner) else OPENED.get(travels, threads)
     plan = Plan(batch_of(known), tuple(known.results), known.single, threads)
     given = fitting(da, arrays, known)

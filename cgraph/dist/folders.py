@@ -1,7 +1,8 @@
 """Functions that travel: a saved folder as bytes, or a factory that is called where the function is needed.
 
 Where it arrives it is loaded once per process, whoever asks and from however many threads: calls at once share its
-constants and have an arena each. Bytes that come through dask are trusted as dask's own pickles are.
+constants and have an arena each. A folder is checked before its bytes go anywhere, as `cgraph.load` checks it; bytes
+that come through dask are trusted as dask's own pickles are.
 """
 
 import hashlib
@@ -9,14 +10,14 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cgraph.errors import FormatError, InputError
+from cgraph.errors import InputError
 from cgraph.record import Record
 from cgraph.runner import Runner
+from cgraph.saved.folder import Folder
 from cgraph.saved.read import loaded
 from cgraph.saved.write import bytes_of
 
@@ -47,17 +48,20 @@ class Shipped(Record, eq=False):
         return loaded(files, threads=threads, verify=True, in_memory=True)
 
 
-def shipped(source: Source) -> Shipped:
+def shipped(source: Source, trust: bool = False) -> Shipped:
     """A function made ready to travel.
 
+    Parameters
+        trust: send a saved folder even if others may have written it
     Raises
-        FormatError: it cannot be saved (a Python function is one of its steps, it is for a GPU): give a factory
+        FormatError: it cannot be saved (a Python function is one of its steps, it is for a GPU): give a factory; a
+            saved folder is not the user's alone
         InputError: it is no function, folder or factory
     """
     if isinstance(source, Runner):
         return of_files(bytes_of([source]))
     if isinstance(source, str | os.PathLike):
-        return of_files(files_in(Path(source)))
+        return of_files(files_in(source, trust))
     if callable(source):
         return Shipped(f"factory-{os.urandom(16).hex()}", {}, source)
     raise InputError(f"{source!r:.60} is no compiled function, no folder of one, and no factory")
@@ -71,11 +75,13 @@ def of_files(files: dict[str, bytes]) -> Shipped:
     return Shipped(total.hexdigest(), files)
 
 
-def files_in(folder: Path) -> dict[str, bytes]:
+def files_in(path: str | os.PathLike, trust: bool) -> dict[str, bytes]:
+    """The files of a saved folder, under the rules of `cgraph.load`: it holds machine code, which workers will run."""
+    folder = Folder(path, trust)
     try:
-        return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
-    except OSError as error:
-        raise FormatError(f"{folder}: {error.strerror}") from None
+        return {name: folder[name].tobytes() for name in sorted(folder)}
+    finally:
+        folder.close()
 
 
 def checked(made: Any) -> Runner:

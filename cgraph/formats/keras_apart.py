@@ -8,7 +8,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from cgraph.children import run_module
 from cgraph.errors import CgraphError, FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.json_text import parse_json
@@ -35,14 +35,10 @@ def read_keras_apart(path: str | Path, seconds: float = SECONDS) -> KerasFile:
         FormatError: as `read_keras`; or the child crashed, took too long, or needed too much memory
     """
     data = map_file(path)
-    command = [sys.executable, "-m", "cgraph.formats.keras_apart", str(path)]
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as complaint:
-        try:
-            status = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=answer, stderr=complaint, timeout=seconds
-            ).returncode
-        except subprocess.TimeoutExpired:
-            raise FormatError(f"{path}: reading it took more than {seconds} s") from None
+        status = run_module("cgraph.formats.keras_apart", [os.path.abspath(path)], answer, complaint, seconds)
+        if status is None:
+            raise FormatError(f"{path}: reading it took more than {seconds} s")
         if status < 0:
             raise FormatError(f"{path}: reading it ended by {signal.Signals(-status).name}")
         if status:

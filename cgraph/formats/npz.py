@@ -1,4 +1,4 @@
-"""npz: arrays in a zip archive, read without pickle and without trusting what the archive declares.
+"""npy and npz: an array, and arrays in a zip archive, read without pickle and without trusting what the file declares.
 
 Every member is checked before its bytes are read: its name, compression, declared sizes and place, that the array's
 shape and dtype need exactly the member's bytes. An archive that declares far more than it stores is taken for a bomb.
@@ -66,20 +66,35 @@ def check_sizes(members: list[Member], largest: int) -> None:
         )
 
 
+def read_npy(path: str | Path) -> np.ndarray:
+    """The array of a .npy file, read-only, in the mapped file where it is aligned.
+
+    Raises
+        FormatError: the file is not a .npy file, holds objects, or declares sizes that do not fit
+    """
+    data = map_file(path)
+    try:
+        return array_in(data, "the file")
+    except FormatError as error:
+        raise FormatError(f"{path}: {error}") from None
+
+
 def member_array(data: memoryview, member: Member) -> np.ndarray:
     """One member as an array."""
-    body = unpacked(data, member)
-    shape, dtype, fortran, start = npy_header(body, member.name)
+    return array_in(unpacked(data, member), f"member {member.name!r:.80}")
+
+
+def array_in(body: memoryview, label: str) -> np.ndarray:
+    """The array of a .npy file's bytes, which errors call `label`."""
+    shape, dtype, fortran, start = npy_header(body, label)
     need = prod(shape) * dtype.itemsize
     if need != len(body) - start:
-        raise FormatError(
-            f"member {member.name!r:.80} {dtype}{list(shape)} needs {need} bytes, {len(body) - start} are stored"
-        )
-    found = aligned(np.frombuffer(body[start:], dtype))
-    return found.reshape(shape, order="F" if fortran else "C")
+        raise FormatError(f"{label} {dtype}{list(shape)} needs {need} bytes, {len(body) - start} are stored")
+    array = aligned(np.frombuffer(body[start:], dtype))
+    return array.reshape(shape, order="F" if fortran else "C")
 
 
-def npy_header(body: memoryview, name: str) -> tuple[tuple[int, ...], np.dtype, bool, int]:
+def npy_header(body: memoryview, label: str) -> tuple[tuple[int, ...], np.dtype, bool, int]:
     """Shape, dtype, whether the first axis runs fastest, where the data begin. FormatError for what is no numbers.
 
     The header is the text of a Python dictionary; only what NumPy writes is known, and nothing is evaluated.
@@ -88,25 +103,25 @@ def npy_header(body: memoryview, name: str) -> tuple[tuple[int, ...], np.dtype, 
     start = len(MAGIC) + 2 + width
     length = int.from_bytes(body[start - width : start], "little")
     if not width or not 0 < length <= min(LONGEST_HEADER, len(body) - start):
-        raise FormatError(f"member {name!r:.80} has no header of a .npy file")
+        raise FormatError(f"{label} has no header of a .npy file")
     text = str(body[start : start + length], "latin1")
     found = HEADER.fullmatch(text)
     if found is None:
-        raise FormatError(f"member {name!r:.80} has the header {text!r:.120}; only numbers are read")
+        raise FormatError(f"{label} has the header {text!r:.120}; only numbers are read")
     shape = tuple(int(n) for n in re.findall(NUMBER, found["shape"]))
-    return *checked(shape, found["dtype"], name), found["order"] == "True", start + length
+    return *checked(shape, found["dtype"], label), found["order"] == "True", start + length
 
 
-def checked(shape: tuple[int, ...], code: str, name: str) -> tuple[tuple[int, ...], np.dtype]:
+def checked(shape: tuple[int, ...], code: str, label: str) -> tuple[tuple[int, ...], np.dtype]:
     """A shape and dtype that an array can have, or FormatError."""
     try:
         dtype = np.dtype(code)
     except (TypeError, ValueError):
-        raise FormatError(f"member {name!r:.80} holds {code!r:.40}, which is no dtype") from None
+        raise FormatError(f"{label} holds {code!r:.40}, which is no dtype") from None
     if dtype.hasobject or dtype.names or dtype.kind not in "biufc":
-        raise FormatError(f"member {name!r:.80} holds {dtype!s:.80}; only numbers are read")
+        raise FormatError(f"{label} holds {dtype!s:.80}; only numbers are read")
     if len(shape) > MOST_AXES or min(shape, default=0) < 0 or prod(n for n in shape if n) * dtype.itemsize > LARGEST:
-        raise FormatError(f"member {name!r:.80} has the impossible shape {list(shape)!s:.80}")
+        raise FormatError(f"{label} has the impossible shape {list(shape)!s:.80}")
     return shape, dtype
 
 

@@ -28,6 +28,10 @@ class Folder:
             self.close()
             raise foreign(self.path)
 
+    def __iter__(self) -> Iterator[str]:
+        """The names of its files."""
+        return iter(os.listdir(self._handle))
+
     def __contains__(self, name: str) -> bool:
         return name in os.listdir(self._handle)
 

@@ -14,7 +14,7 @@ from nn.parallel import data_parallel
 from nn.parallel.halves import KEY, halves, key_of
 
 LIMITS = Limits(round=0.3)
-QUIET = {"dashboard_address": ":0", "silence_logs": 50}
+QUIET = {"dashboard_address": "127.0.0.1:0", "silence_logs": 50}
 
 
 @contextmanager

@@ -137,6 +137,33 @@ def test_what_does_not_fit_is_refused(one, both, graph, tmp_path):
         cg.dist.map_batches(tmp_path / "nothing", x)
 
 
+@pytest.mark.parametrize("part", ["folder", "manifest.json", "kernels", "interpreter", "program", "constants"])
+def test_a_folder_that_others_can_write_is_refused_unless_it_is_trusted(one, want, part, tmp_path):
+    """Each of its files, by the rules of `cgraph.load`: it holds machine code."""
+    one.save(tmp_path / "saved")
+    name = next((x for x in (tmp_path / "saved").iterdir() if x.name.startswith(part)), tmp_path / "saved")
+    name.chmod(0o777 if name.is_dir() else 0o666)
+    x = da.from_array(X, chunks=(5, 3, 5))
+    for load in (cg.load, lambda folder: cg.dist.map_batches(folder, x)):
+        with pytest.raises(FormatError, match=f"{name} may have been written by others"):
+            load(tmp_path / "saved")
+    found = cg.dist.map_batches(tmp_path / "saved", x, trust=True)
+    np.testing.assert_array_equal(found.compute(scheduler="sync"), want[0])
+
+
+def test_links_and_damage_in_a_folder_are_refused(one, tmp_path):
+    one.save(tmp_path / "saved")
+    path = next((tmp_path / "saved").glob("kernels*"))
+    raw = path.read_bytes()
+    path.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+    with pytest.raises(FormatError, match="is not what was saved"):
+        cg.dist.map_batches(tmp_path / "saved", da.from_array(X))
+    path.rename(tmp_path / "other")
+    path.symlink_to(tmp_path / "other")
+    with pytest.raises(FormatError, match="symbolic links"):
+        cg.dist.map_batches(tmp_path / "saved", da.from_array(X), trust=True)
+
+
 def test_functions_without_one_batch_or_with_a_past_are_refused(graph):
     outputs, (x, z) = graph
     total = cg.Var((), name="total").assign(0.0)

@@ -12,12 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cgraph import FormatError
+from cgraph.errors import bytes_text
+from cgraph.formats.pictures import opened_picture
 from nn.models.mask_rcnn.config import Config
 from nn.models.mask_rcnn.pictures import resized, seen
 from nn.models.mask_rcnn.precision import Wanted
 
 MOST_PIXELS = 1 << 28
 MOST_BYTES = 4 << 30
+MOST_MASKS = 512 << 20  # bytes of all masks of one picture, one byte for each pixel
 
 
 class Entry(NamedTuple):
@@ -54,16 +57,23 @@ def read_coco(annotations: str | Path, folder: str | Path) -> DataSet:
         if path.stat().st_size > MOST_BYTES:
             raise FormatError(f"{path} is larger than {MOST_BYTES} bytes")
         found = json.loads(path.read_bytes())
-        kinds = {row["id"]: i for i, row in enumerate(found["categories"], 1)}
+        kinds = {key_of(row["id"]): i for i, row in enumerate(found["categories"], 1)}
         names = ["background", *(str(row["name"]) for row in found["categories"])]
-        entries = {row["id"]: entry(row, Path(folder)) for row in found["images"]}
+        entries = {key_of(row["id"]): entry(row, Path(folder)) for row in found["images"]}
         for row in found["annotations"]:
             if not row.get("iscrowd"):
-                one = kinds[row["category_id"]], box_of(row["bbox"]), row["segmentation"]
-                entries[row["image_id"]].objects.append(one)
+                one = kinds[key_of(row["category_id"])], box_of(row["bbox"]), row["segmentation"]
+                entries[key_of(row["image_id"])].objects.append(one)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise FormatError(f"{path}: no COCO data set: {type(error).__name__} {error}") from error
     return DataSet(names, list(entries.values()))
+
+
+def key_of(number: Any) -> str:
+    """Return an id as text: the hashes of integers can be chosen to collide, those of texts cannot."""
+    if type(number) not in (int, str):
+        raise FormatError(f"{number!r:.80} is not an id; ids are integers or texts")
+    return f"{type(number).__name__} {number}"
 
 
 def entry(row: dict[str, Any], folder: Path) -> Entry:
@@ -142,25 +152,34 @@ def unpacked(text: str) -> list[int]:
 
 def picture_of(one: Entry) -> np.ndarray:
     """The picture uint8 ``[rows, columns, 3]``. FormatError when the file is none of that size."""
-    from PIL import Image
-
-    try:
-        with Image.open(one.path) as image:
-            if image.size != (one.columns, one.rows):
-                raise FormatError(
-                    f"{one.path} has {image.size[1]} × {image.size[0]} pixels, not {one.rows} × {one.columns}"
-                )
-            return np.asarray(image.convert("RGB"))
-    except (OSError, Image.DecompressionBombError) as error:
-        raise FormatError(f"{one.path}: no readable picture: {error}") from error
+    with opened_picture(one.path) as image:
+        if image.size != (one.columns, one.rows):
+            raise FormatError(f"it has {image.size[1]} × {image.size[0]} pixels, not {one.rows} × {one.columns}")
+        return np.asarray(image.convert("RGB"))
 
 
 def wanted_of(one: Entry) -> Wanted:
-    """The objects of a picture in its own pixels."""
-    boxes = np.array([[x, y, x + w, y + h] for _, (x, y, w, h), _ in one.objects], np.float32).reshape(-1, 4)
-    masks = [mask_of(segmentation, one.rows, one.columns) for *_, segmentation in one.objects]
-    classes = np.array([kind for kind, *_ in one.objects], np.int64)
-    return Wanted(boxes, classes, np.array(masks, bool).reshape(-1, one.rows, one.columns))
+    """The objects of a picture in its own pixels. FormatError when their masks need more than `MOST_MASKS` bytes."""
+    count, nbytes = len(one.objects), len(one.objects) * one.rows * one.columns
+    if nbytes > MOST_MASKS:
+        raise FormatError(
+            f"{one.path}: the masks of {count} objects in {one.rows} × {one.columns} pixels need {bytes_text(nbytes)}, "
+            f"at most {bytes_text(MOST_MASKS)} are taken; scale the picture and its objects down"
+        )
+    masks = np.empty((count, one.rows, one.columns), bool)
+    for i in range(count):
+        masks[i] = mask_at(one, i)
+    return Wanted(boxes_of(one), np.array([kind for kind, *_ in one.objects], np.int64), masks)
+
+
+def boxes_of(one: Entry) -> np.ndarray:
+    """The boxes of a picture's objects by their corners, float32 ``[k, 4]``."""
+    return np.array([[x, y, x + w, y + h] for _, (x, y, w, h), _ in one.objects], np.float32).reshape(-1, 4)
+
+
+def mask_at(one: Entry, number: int) -> np.ndarray:
+    """The mask of one object of a picture."""
+    return mask_of(one.objects[number][2], one.rows, one.columns)
 
 
 def arrays_of(data: DataSet, config: Config, objects: int) -> tuple[np.ndarray, ...]:
@@ -179,14 +198,20 @@ def training_rows(data: DataSet, config: Config, objects: int) -> Iterator[tuple
         if not one.objects:
             continue
         view = seen(picture_of(one), config)  # first: it has the size that masks will have
-        truth = wanted_of(one)
+        corners = boxes_of(one)
         left, top, right, bottom = view.window
         boxes, classes = np.zeros((objects, 4), np.float32), np.zeros(objects, np.int64)
         owner = np.zeros(config.image, np.uint8)
         scale = np.array([(right - left) / one.columns, (bottom - top) / one.rows] * 2)
-        for i, j in enumerate(np.argsort(-truth.masks.sum((1, 2)), kind="stable")[:objects]):
-            boxes[i] = truth.boxes[j] * scale + [left, top, left, top] - [0, 0, config.far, config.far]
-            classes[i] = truth.classes[j]
-            mask = resized(truth.masks[j][None, None].astype(np.float32), (bottom - top, right - left))[0, 0] >= 0.5
+        for i, j in enumerate(largest_first(one)[:objects]):
+            boxes[i] = corners[j] * scale + [left, top, left, top] - [0, 0, config.far, config.far]
+            classes[i] = one.objects[j][0]
+            mask = resized(mask_at(one, j)[None, None].astype(np.float32), (bottom - top, right - left))[0, 0] >= 0.5
             owner[top:bottom, left:right][mask] = i + 1
         yield np.round(view.pixels).astype(np.uint8), np.array(view.window), boxes, classes, owner
+
+
+def largest_first(one: Entry) -> list[int]:
+    """The objects of a picture by falling numbers of pixels; one mask is in memory at a time."""
+    sizes = [int(mask_at(one, i).sum()) for i in range(len(one.objects))]
+    return sorted(range(len(sizes)), key=lambda i: -sizes[i])

@@ -9,9 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cgraph import FormatError
+from cgraph.formats.pictures import opened_picture
 
 PILLOW = (".gif", ".png", ".apng", ".webp")
 FILMS = (*PILLOW, ".mp4", ".mov", ".mkv", ".avi", ".webm")
+DEMUXERS = "mov,mp4,matroska,webm,avi"
+"""What ffmpeg may take a film for: by its contents it would also read lists, which name other files and addresses."""
 
 
 class Film(NamedTuple):
@@ -42,22 +45,19 @@ def is_film(path: Path) -> bool:
     """Whether a file has several frames, or a name as films have."""
     if path.suffix.lower() not in PILLOW:
         return path.suffix.lower() in FILMS
-    from PIL import Image
-
-    with Image.open(path) as image:
+    with opened_picture(path) as image:
         return getattr(image, "n_frames", 1) > 1
 
 
 def pillow_film(path: Path) -> Film:
-    from PIL import Image, ImageSequence
-
-    with Image.open(path) as image:
+    with opened_picture(path) as image:
         count, milliseconds = getattr(image, "n_frames", 1), image.info.get("duration") or 100
 
     def frames() -> Iterator[np.ndarray]:
-        with Image.open(path) as image:
-            for frame in ImageSequence.Iterator(image):
-                yield np.asarray(frame.convert("RGB"))
+        with opened_picture(path) as image:
+            for i in range(count):
+                image.seek(i)
+                yield np.asarray(image.convert("RGB"))
 
     return Film(count, 1000 / milliseconds, frames())
 
@@ -65,7 +65,9 @@ def pillow_film(path: Path) -> Film:
 def ffmpeg_film(path: Path) -> Film:
     from imageio_ffmpeg import read_frames
 
-    reader = read_frames(str(path))
+    reader = read_frames(
+        f"file:{path}", input_params=["-protocol_whitelist", "file,pipe", "-format_whitelist", DEMUXERS]
+    )
     facts = next(reader)
     columns, rows = facts["size"]
     frames = (np.frombuffer(frame, np.uint8).reshape(rows, columns, 3) for frame in reader)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from cgraph import Node
+from cgraph.formats.npz import read_npz
 from nn.checkpoint import Checkpoint
 from nn.compile import compile as compile_model
 from nn.history import History
@@ -100,7 +101,7 @@ def loader(folder: Path, pictures: int = PICTURES) -> Loader:
     path = folder / "pictures.npz"
     if not path.exists():
         np.savez(path, **made(TRAINING, 0, pictures)._asdict())
-    arrays = np.load(path)
+    arrays = read_npz(path)
     return Loader([arrays[name] for name in Made._fields], BATCH, change=positions(shapes_config(), turning=True))
 
 

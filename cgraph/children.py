@@ -1,0 +1,38 @@
+"""Child processes: Python programs of this package, started so that no file of the current folder can run.
+
+A file that a user downloaded often lies in the current folder, beside files named ``json.py`` or ``numpy.py`` that came
+with it. So a child imports nothing from the current folder or from the folder of a script (``python -P``) and ignores
+``PYTHONPATH`` and all other variables of Python (``-E``). It inherits no descriptors, and its input is empty. Where the
+package itself is not installed, the folder that holds it is searched last.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO
+
+ROOT = Path(__file__).resolve().parents[1]
+PROGRAM = (
+    "import runpy, sys; sys.path.append(sys.argv.pop(1)); "
+    "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
+)
+
+
+def run_module(module: str, arguments: list[str], output: IO[bytes], errors: IO[bytes], seconds: float) -> int | None:
+    """Run a module of this package as a program in a child process, and return its exit status.
+
+    Parameters
+        module: its full name
+        arguments: of its command line
+        output, errors: files that receive what it writes
+        seconds: after this time it is killed
+    Returns
+        the exit status, a negative signal number if a signal ended it, None if it took too long
+    """
+    command = [sys.executable, "-E", "-P", "-c", PROGRAM, str(ROOT), module, *arguments]
+    try:
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, timeout=seconds, close_fds=True
+        ).returncode
+    except subprocess.TimeoutExpired:
+        return None
