@@ -1,9 +1,20 @@
-"""Whose files are: machine code is run only where nobody else can have written it."""
+"""File ownership and identity: machine code is loaded only from files that no other user can write."""
 
 import os
 import stat
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+Stamp = tuple[int, ...]
+
+
+def stamp_of(status: os.stat_result) -> Stamp:
+    """Return what differs once a file is replaced or changed: device, inode, size, times of the last changes.
+
+    The second time is that of the inode, which no user can set back.
+    """
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def is_regular(seen: os.stat_result) -> bool:

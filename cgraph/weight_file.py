@@ -5,9 +5,10 @@ lies, its bytes and a digest of them; then the arrays, each from the beginning o
 the system's cache.
 """
 
+import io
 import mmap
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
@@ -18,6 +19,7 @@ from cgraph.alignment import round_up
 from cgraph.errors import GraphError, WeightsError
 from cgraph.files import replace_file, unnamed_file
 from cgraph.kernels.mapped import forget, in_c_order, mapping_of
+from cgraph.owned import Stamp, is_regular, stamp_of
 from cgraph.record import Record
 
 PAGE = 4096
@@ -38,6 +40,7 @@ class StreamedWeights(Record):
         slice: bytes of a slice of large filters and matrices at most, or one panel of them; by default a third of the
             ring, and no more than 4 MiB
         progress: called with the bytes written so far and those in all, while the file is written
+        verify: compare each piece with its checksum whenever a run reads it, before a kernel does
     Raises
         GraphError: a ring or a slice without a byte
     """
@@ -46,6 +49,7 @@ class StreamedWeights(Record):
     ring: int | None = None
     slice: int | None = None
     progress: Callable[[int, int], None] | None = None
+    verify: bool = False
 
     def __post_init__(self) -> None:
         if self.ring is not None and self.ring < 1:
@@ -54,16 +58,37 @@ class StreamedWeights(Record):
             raise GraphError(f"slices of {self.slice} bytes hold no weights")
 
 
+class Sum(Record):
+    """The checksum of an array in a file.
+
+    Fields
+        nbytes: of the array
+        digest: their BLAKE2b
+    """
+
+    nbytes: int
+    digest: bytes
+
+    def fits(self, content: memoryview) -> bool:
+        """Return True if `content` begins with these bytes."""
+        return digest_of(content[: self.nbytes]) == self.digest
+
+
+Sums = dict[int, Sum]  # by where in the file an array begins
+
+
 class WeightMap(mmap.mmap):
     """The mapped file. What lies in it is found by `place_of`.
 
     Fields
         weights: as asked for
-        stamp: size and time of the last change, which tell whether the file is still the same
+        stamp: identity and last change of the file
+        sums: of the arrays in it
     """
 
     weights: StreamedWeights
-    stamp: tuple[int, int]
+    stamp: Stamp
+    sums: Sums
 
 
 def place_of(array: np.ndarray) -> tuple[WeightMap, int] | None:
@@ -103,12 +128,21 @@ class Spool:
 
 
 def on_disk(weights: StreamedWeights, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The same arrays in the file, which is written anew where its table does not say that it holds them."""
+    """Return the same arrays in the file, which is written anew where its table does not say that it holds them.
+
+    Raises
+        WeightsError: another process replaces the file as soon as it is written
+    """
     arrays = [in_c_order(x) for x in arrays]
     head, places = header(arrays)
-    if not holds(weights.path, head, places[-1]):
+    mapping = opened(weights, head, places)
+    if mapping is None:
         replace_file(weights.path, told(contents(head, places, arrays), places[-1], weights.progress))
-    mapping = opened(weights)
+        mapping = opened(weights, head, places)
+    if mapping is None:
+        raise WeightsError(
+            f"{weights.path}: another process replaced the file while it was written. Give each graph a file of its own"
+        )
     return [
         np.frombuffer(mapping, x.dtype, x.size, place).reshape(x.shape)
         for x, place in zip(arrays, places, strict=False)
@@ -122,15 +156,36 @@ def header(arrays: Sequence[np.ndarray]) -> tuple[bytes, list[int]]:
     for x in arrays:
         places.append(places[-1] + pages(x.nbytes))
     table = b"".join(entry_of(place, x) for place, x in zip(places, arrays))
-    first = MAGIC + number(VERSION) + number(len(arrays)) + blake2b(table, digest_size=DIGEST).digest()
+    first = MAGIC + number(VERSION) + number(len(arrays)) + digest_of(table)
     return first.ljust(PAGE, b"\0") + table, places
 
 
 def entry_of(place: int, x: np.ndarray) -> bytes:
     """Where an array lies, its bytes and their digest."""
-    entry = number(place) + number(x.nbytes) + blake2b(x.data, digest_size=DIGEST).digest()
+    entry = number(place) + number(x.nbytes) + digest_of(x.data)
     forget(x)
     return entry
+
+
+def sums_in(table: bytes) -> Sums:
+    """Return the checksums that a table lists."""
+    entries = (table[at : at + ENTRY] for at in range(0, len(table), ENTRY))
+    return {
+        int.from_bytes(entry[:8], "little"): Sum(int.from_bytes(entry[8:16], "little"), entry[16:]) for entry in entries
+    }
+
+
+def sums_of(arrays: Mapping[int, np.ndarray]) -> Sums:
+    """Return the checksums of arrays by where in a file each begins."""
+    sums = {}
+    for place, x in arrays.items():
+        sums[place] = Sum(x.nbytes, digest_of(x.data))
+        forget(x)
+    return sums
+
+
+def digest_of(content: bytes | memoryview) -> bytes:
+    return blake2b(content, digest_size=DIGEST).digest()
 
 
 def number(value: int) -> bytes:
@@ -140,15 +195,6 @@ def number(value: int) -> bytes:
 def pages(nbytes: int) -> int:
     """Bytes rounded up to whole pages."""
     return round_up(nbytes, PAGE)
-
-
-def holds(path: str, head: bytes, size: int) -> bool:
-    """The file begins with this table and is as long as it says."""
-    try:
-        with open(path, "rb") as file:
-            return os.fstat(file.fileno()).st_size == size and file.read(len(head)) == head
-    except OSError:
-        return False
 
 
 def contents(head: bytes, places: Sequence[int], arrays: Sequence[np.ndarray]) -> Iterator[bytes | memoryview]:
@@ -171,14 +217,24 @@ def told(
             progress(done, size)
 
 
-def opened(weights: StreamedWeights) -> WeightMap:
-    """The file, mapped; what the system keeps of it in memory is given back."""
-    with open(weights.path, "rb") as file:
+def opened(weights: StreamedWeights, head: bytes, places: Sequence[int]) -> WeightMap | None:
+    """Map the file, and give back what the system keeps of it in memory.
+
+    None where it does not begin with `head` or is not as long as that says: the file that is mapped is the one that
+    was compared.
+    """
+    try:
+        file = io.FileIO(weights.path)
+    except OSError:
+        return None
+    with file:
         status = os.fstat(file.fileno())
+        if status.st_size != places[-1] or not is_regular(status) or file.read(len(head)) != head:
+            return None
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         mapping = WeightMap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    mapping.weights, mapping.stamp = weights, (status.st_size, status.st_mtime_ns)
+    mapping.weights, mapping.stamp, mapping.sums = weights, stamp_of(status), sums_in(head[PAGE:])
     return mapping
 
 
@@ -188,23 +244,18 @@ def check_weights(path: str | Path) -> None:
         head = file.read(PAGE)
         count = min(int.from_bytes(head[16:24], "little"), os.fstat(file.fileno()).st_size // ENTRY)
         table = file.read(ENTRY * count)
-        if (
-            head[:16] != MAGIC + number(VERSION)
-            or blake2b(table, digest_size=DIGEST).digest() != head[24 : 24 + DIGEST]
-        ):
+        if head[:16] != MAGIC + number(VERSION) or digest_of(table) != head[24 : 24 + DIGEST]:
             raise WeightsError(f"{path}: it is no file of weights of this version, or its table is damaged")
-        for i in range(count):
-            entry = table[ENTRY * i : ENTRY * (i + 1)]
-            place, nbytes = (int.from_bytes(entry[at : at + 8], "little") for at in (0, 8))
-            if digest_of(file, place, nbytes) != entry[16:]:
-                raise WeightsError(f"{path}: array {i}, {nbytes} bytes at {place}, is damaged")
+        for i, (place, entry) in enumerate(sums_in(table).items()):
+            if digest_in(file, place, entry.nbytes) != entry.digest:
+                raise WeightsError(f"{path}: array {i}, {entry.nbytes} bytes at {place}, is damaged")
 
 
-def digest_of(file: BinaryIO, place: int, nbytes: int) -> bytes:
+def digest_in(file: BinaryIO, place: int, nbytes: int) -> bytes:
     """The digest of some bytes of a file, as many of them as there are."""
-    found = blake2b(digest_size=DIGEST)
+    digest = blake2b(digest_size=DIGEST)
     file.seek(place)
     while nbytes > 0 and (portion := file.read(min(nbytes, PORTION))):
-        found.update(portion)
+        digest.update(portion)
         nbytes -= len(portion)
-    return found.digest()
+    return digest.digest()

@@ -9,3 +9,4 @@ WAIT, PASSED = 1, 2  # until so many have been read; so many are not needed any 
 # STALLED on, for each piece in the order of reading, the nanoseconds that runs have waited for it
 READ, FREED, FAILED, HALT, STALLED = 0, 16, 32, 33, 48
 READ_FAILED = 2  # in a run's stop word
+DAMAGED = -2  # instead of what `pread` said: a piece was read whose checksum is another one

@@ -47,7 +47,7 @@ def compiled_entry(
     assert function.recompute is not None  # what the CPU engine compiles has a plan
     add_tables(function.recompute.tables, arrays)
     entry: dict[str, Any] = {"ring": None}
-    if code.ring:
+    if code.ring and code.ring.pieces:
         pieces[weights_file(target.name)], entry["ring"] = weights_of(code, code.ring)
     for name, kernels in (("kernels", code.compiled_kernels), ("interpreter", interpreter())):
         try:

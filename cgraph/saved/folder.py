@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cgraph.errors import FormatError
-from cgraph.owned import is_closed, is_own, is_regular, is_safe
+from cgraph.owned import Stamp, is_closed, is_own, is_regular, is_safe, stamp_of
 
 
 class Folder:
@@ -20,6 +20,7 @@ class Folder:
 
     def __init__(self, path: str | os.PathLike, trust: bool) -> None:
         self.path, self.trust = os.path.realpath(path), trust
+        self._stamps: dict[str, Stamp] = {}
         try:
             self._handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
@@ -44,6 +45,7 @@ class Folder:
             raise FormatError(f"{path}: {error.strerror}") from None
         try:
             seen = os.fstat(handle)
+            self._stamps[name] = stamp_of(seen)
             if not is_regular(seen):
                 raise FormatError(f"{path} is no regular file")
             if not self.trust and not is_own(seen):
@@ -54,10 +56,9 @@ class Folder:
         finally:
             os.close(handle)
 
-    def stamp(self, name: str) -> tuple[int, int]:
-        """A file's size and the time of its last change."""
-        status = os.stat(name, dir_fd=self._handle, follow_symlinks=False)
-        return status.st_size, status.st_mtime_ns
+    def stamp(self, name: str) -> Stamp:
+        """Return identity and last change of a file as it was when it was mapped."""
+        return self._stamps[name]
 
     def close(self) -> None:
         os.close(self._handle)

@@ -10,6 +10,7 @@ import numpy as np
 from cgraph.alignment import aligned_memory, round_up
 from cgraph.errors import FormatError
 from cgraph.kernels.image import ADDRESS_BYTES, Image
+from cgraph.owned import Stamp
 from cgraph.saved.folder import Folder
 from cgraph.saved.layout import IMAGES, PAGE, STATE, constants_file, image_file, program_file, sum_of, weights_file
 from cgraph.saved.manifest import Arrays, Manifest, get, is_size, items, malformed
@@ -28,6 +29,7 @@ class Parts:
         weights: the file of those that go through a ring; empty without one
         places: where in it each lies, and its bytes
         ring: path and stamp of that file, and bytes of the ring; None where its weights stay in memory, too
+        is_verified: the constants were summed; what a run reads through a ring is compared with checksums
     """
 
     def __init__(self, files: Files, manifest: Manifest, target: str, verify: bool, in_memory: bool) -> None:
@@ -42,7 +44,8 @@ class Parts:
             self.files[name] = in_memory_of(self.files[name])
         self.constants, self.weights = self.files[data], self.files.get(streamed, np.zeros(0, np.uint8))
         nbytes, self.places = (0, []) if given is None else places_of(given, len(self.weights))
-        self.ring: tuple[str, tuple[int, int], int] | None = None
+        self.is_verified = verify
+        self.ring: tuple[str, Stamp, int] | None = None
         if nbytes and isinstance(files, Folder) and not in_memory:
             self.ring = os.path.join(files.path, streamed), files.stamp(streamed), nbytes
         self.arrays = Arrays(self.files[program_file(target)], get(self.entry, "arrays", dict))

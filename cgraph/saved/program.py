@@ -49,7 +49,9 @@ def with_ring(code: Code, parts: Parts) -> Code:
     rings, (path, stamp, nbytes) = import_module("cgraph.engine.cpu.ring"), parts.ring
     starts = {id(x): start for x, (start, _) in zip(code.constants[1:], parts.places)}
     pieces = rings.pieces_of(code, lambda x: starts.get(id(x)))
-    return replace(code, ring=Ring(path, stamp, nbytes, rings.placed(pieces, nbytes)))
+    pieces_in_file = {start: parts.weights[start : start + size] for start, size in parts.places}
+    sums = import_module("cgraph.weight_file").sums_of(pieces_in_file) if parts.is_verified else {}
+    return replace(code, ring=Ring(path, stamp, nbytes, rings.placed(pieces, nbytes), sums))
 
 
 def kernel_of(family: Any, params: Any) -> Kernel:

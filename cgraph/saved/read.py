@@ -38,7 +38,8 @@ def load(
         folder: what `Function.save` wrote
         threads: 0 is all the cores this process may use
         trust: run its machine code even if others may have written it
-        verify: sum the constants too, which takes a second for some gigabytes; all else is always summed
+        verify: sum the constants too, which takes a second for some gigabytes; all else is always summed. Weights
+            that runs read from the folder are compared with checksums by every run
         in_memory: copy the constants, which else are mapped: a mapped file that somebody cuts off kills the process
     Raises
         GraphError: fewer than no threads

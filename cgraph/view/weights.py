@@ -21,7 +21,7 @@ from cgraph.view.figures import PieceRow, Weights
 def weights_of(function: Function) -> Weights | None:
     """The ring of a Function and the pieces that go through it, without times; None where nothing is read."""
     ring = getattr(function.program.code, "ring", None)
-    if ring is None:
+    if ring is None or not ring.pieces:
         return None
     rows = tuple(piece_row(function.program.code, piece) for piece in ring.pieces)
     return Weights(ring.path, ring.nbytes, rows)

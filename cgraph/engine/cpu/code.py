@@ -4,14 +4,19 @@ It knows no graph: what is saved of a function is this.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cgraph.cell import Variable
 from cgraph.kernels.families import text_of
 from cgraph.kernels.kernel import ARENA, STOP, Callback, Kernel, View
+from cgraph.owned import Stamp
 from cgraph.record import Record
+
+if TYPE_CHECKING:
+    from cgraph.weight_file import Sum  # a process that streams nothing loads no such module
 
 DONE = "done"  # the base of the pointer to the word that says that all Vars are written
 SINGLE = {ARENA: "arena", STOP: "stop", DONE: "done"}
@@ -60,14 +65,16 @@ class Ring(Record, eq=False):
 
     Fields
         path: of the file that they are in
-        stamp: its size and the time of its last change
+        stamp: identity and last change of that file
         nbytes: of the ring
+        sums: checksums that are compared whenever a piece is read, by where in the file it begins; empty: none is
     """
 
     path: str
-    stamp: tuple[int, int]
+    stamp: Stamp
     nbytes: int
     pieces: tuple[Piece, ...]
+    sums: "Mapping[int, Sum]" = field(default_factory=dict)
 
 
 class Again(Record):

@@ -6,6 +6,7 @@ import mmap
 import os
 import threading
 import weakref
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
@@ -16,8 +17,10 @@ from cgraph.engine.cpu.code import Ring
 from cgraph.engine.cpu.ring import Controlled
 from cgraph.engine.cpu.threads import aligned_words, native
 from cgraph.errors import WeightsError
-from cgraph.kernels.control import FAILED, FREED, HALT, READ, STALLED
+from cgraph.kernels.control import DAMAGED, FAILED, FREED, HALT, READ, STALLED
+from cgraph.owned import Stamp, stamp_of
 from cgraph.turns import Turns
+from cgraph.weight_file import Sum
 
 CLOSED = 5  # seconds that the end of the process waits for a disk
 
@@ -33,7 +36,7 @@ class Reader:
     """
 
     def __init__(self, ring: Ring, poison: int | None) -> None:
-        self.path, self.file = ring.path, unchanged_file(ring)
+        self.ring, self.file = ring, unchanged_file(ring)
         self.memory = mmap.mmap(-1, ring.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         """Whole pages, which the file is read into past the system's cache; the larger they are, the faster."""
         if hasattr(mmap, "MADV_HUGEPAGE"):
@@ -49,13 +52,23 @@ class Reader:
         """There is no thread and nothing is read: true of a new one, and in a forked child."""
         self.process = os.getpid()
         self._ready: Controlled | None = None
-        self._work = Work(self.words, self.file, self.memory)
+        self._work = Work(self.words, self.file, self.memory, self.ring.sums)
         self._close = weakref.finalize(self, self._work.close)
 
     @property
     def waits(self) -> np.ndarray:
         """Seconds that runs have waited so far: for the first piece that each read, the second, and so on."""
         return self.words[STALLED:] / 1e9
+
+    def check_file(self) -> None:
+        """Raise WeightsError if the file is another one, or not as it was when the function was compiled."""
+        check_stamp(self.ring, self.file)
+
+    def check_sum(self, offset: int, array: np.ndarray) -> None:
+        """Raise WeightsError if what was copied from the file does not fit its checksum, where those are compared."""
+        entry = self.ring.sums.get(offset)
+        if entry is not None and not entry.fits(array.data.cast("B")):
+            raise damaged(self.ring.path, f"{array.nbytes} bytes at {offset}")
 
     def begin(self, rows: Controlled) -> None:
         """Read what these rows need, unless that is what has been begun."""
@@ -84,9 +97,11 @@ class Reader:
 
     def problem(self) -> WeightsError:
         """Why a run could not go on."""
-        number, path = int(self.words[FAILED]), self.path
+        number, path, piece = int(self.words[FAILED]), self.ring.path, f"piece {int(self.words[READ]) + 1}"
+        if number == DAMAGED:
+            return damaged(path, piece)
         why = "it is shorter than it was" if number < 0 else os.strerror(number)
-        return WeightsError(f"{path}: piece {int(self.words[READ]) + 1} of the weights cannot be read: {why}")
+        return WeightsError(f"{path}: {piece} of the weights cannot be read: {why}")
 
 
 class Work:
@@ -96,10 +111,11 @@ class Work:
         words: shared with runs
         file: is closed at the end
         memory: of the ring; it must not go while a disk that hangs may still write there
+        sums: checksums of pieces, by where in the file they begin; empty: none is compared
     """
 
-    def __init__(self, words: np.ndarray, file: io.FileIO, memory: mmap.mmap) -> None:
-        self.words, self.file, self.memory = words, file, memory
+    def __init__(self, words: np.ndarray, file: io.FileIO, memory: mmap.mmap, sums: Mapping[int, Sum]) -> None:
+        self.words, self.file, self.memory, self.sums = words, file, memory, sums
         self.orders: SimpleQueue[tuple[int, np.ndarray] | None] = SimpleQueue()
         self.reading = Turns()  # had by the thread while it reads
         self.number = 0
@@ -128,36 +144,100 @@ class Work:
         self.words[[READ, FREED, FAILED, HALT]] = 0
 
     def run(self) -> None:
-        """Carry out orders until there is None."""
+        """Carry out orders until there is None; then nobody needs the file any more."""
         while (order := self.orders.get()) is not None:
             number, orders = order
             self.reading.run(partial(self._read, number, orders))
+        self.file.close()
 
     def _read(self, number: int, orders: np.ndarray) -> None:
-        if number == self.number:
-            native().read(self.words.ctypes.data, orders.ctypes.data, len(orders), self.file.fileno())
+        if number != self.number:
+            return
+        if self.sums:
+            self._read_checked(orders)
+        else:
+            self._carry_out(orders)
+
+    def _carry_out(self, orders: np.ndarray) -> bool:
+        """Return True if all is read."""
+        count = native().read(self.words.ctypes.data, orders.ctypes.data, len(orders), self.file.fileno())
+        return count == len(orders)
+
+    def _read_checked(self, orders: np.ndarray) -> None:
+        """Read piece by piece; kernels get each one only when its checksum is right.
+
+        The number of pieces that are there stays as it was when a piece has been read, and an order without a byte
+        raises it afterwards. That order also wakes a run when a piece is damaged: then it leaves the number.
+        """
+        base, content = np.frombuffer(self.memory, np.uint8, 1).ctypes.data, memoryview(self.memory)
+        for offset, nbytes, address, freed, count in orders.tolist():
+            if not self._carry_out(np.array([[offset, nbytes, address, freed, count - 1]], np.int64)):
+                return
+            is_whole = self.sums[offset].fits(content[address - base : address - base + nbytes])
+            if not is_whole:
+                self.words[FAILED] = DAMAGED
+            if not self._carry_out(np.array([[0, 0, 0, 0, count if is_whole else count - 1]], np.int64)):
+                return
+            if not is_whole:
+                return
 
     def close(self) -> None:
-        """End the thread, then close the file."""
-        if self.thread is not None and self.thread.is_alive():
-            native().halt(self.words.ctypes.data)
-            self.orders.put(None)
-            self.thread.join(CLOSED)
-            if self.thread.is_alive():
-                return
-        self.file.close()
+        """End the thread, then close the file. The garbage collector may call this in the thread itself."""
+        thread = self.thread
+        if thread is None or not thread.is_alive():
+            self.file.close()
+            return
+        native().halt(self.words.ctypes.data)
+        self.orders.put(None)
+        if thread is not threading.current_thread():
+            thread.join(CLOSED)
 
 
 def unchanged_file(ring: Ring) -> io.FileIO:
     """The file, which is read past the system's cache where the file system can; it closes itself when it is lost."""
     try:
         file = io.FileIO(ring.path)
-        status = os.fstat(file.fileno())
     except OSError as error:
-        raise WeightsError(f"{ring.path}: the weights cannot be read: {error.strerror}") from None
-    if (status.st_size, status.st_mtime_ns) != ring.stamp:
+        raise unreadable(ring.path, error) from None
+    try:
+        check_stamp(ring, file)
+    except WeightsError:
         file.close()
-        raise WeightsError(f"{ring.path}: the file has changed since the function was compiled")
+        raise
     with suppress(OSError):
         fcntl.fcntl(file, fcntl.F_SETFL, os.O_RDONLY | getattr(os, "O_DIRECT", 0))
     return file
+
+
+def check_stamp(ring: Ring, file: io.FileIO) -> None:
+    """Raise WeightsError unless the open file and the one of its name are that which the function was made with."""
+    try:
+        stamps = stamp_of(os.stat(ring.path)), stamp_of(os.fstat(file.fileno()))
+    except OSError as error:
+        raise unreadable(ring.path, error) from None
+    other = next((stamp for stamp in stamps if stamp != ring.stamp), None)
+    if other is not None:
+        raise WeightsError(
+            f"{ring.path}: the file has changed since the function was compiled or loaded: "
+            f"{difference(ring.stamp, other)}. Compile or load it again"
+        )
+
+
+def difference(before: Stamp, now: Stamp) -> str:
+    """Say what is different of two files of one name."""
+    if now[:2] != before[:2]:
+        return "another file has this name"
+    if now[2] != before[2]:
+        return f"it had {before[2]} bytes and has {now[2]}"
+    return "the time of its last change is another one"
+
+
+def unreadable(path: str, error: OSError) -> WeightsError:
+    return WeightsError(f"{path}: the weights cannot be read: {error.strerror}")
+
+
+def damaged(path: str, part: str) -> WeightsError:
+    return WeightsError(
+        f"{path}: {part} of the weights does not have the checksum that it was written with. Remove the file and "
+        "compile again, which writes it anew"
+    )

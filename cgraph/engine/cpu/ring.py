@@ -34,15 +34,18 @@ class Controlled(Record, eq=False):
 def ring_of(code: Code) -> Ring | None:
     """The ring of a program; None where no constant lies in a file for it.
 
+    One without pieces, where all such constants stay in memory: they come from the file all the same.
+
     Raises
         BudgetError: the ring is smaller than what one kernel call reads
     """
-    found = pieces_of(code, place_in_file)
-    if not found:
+    places = (place_of(x) for x in code.constants if isinstance(x, np.ndarray))
+    file = next((place[0] for place in places if place), None)
+    if file is None:
         return None
-    file = place_of(code.constants[found[0].constant])[0]  # type: ignore[index]
-    nbytes = pages(file.weights.ring or 0)
-    return Ring(file.weights.path, file.stamp, nbytes, placed(found, nbytes))
+    weights, nbytes = file.weights, pages(file.weights.ring or 0)
+    pieces = placed(pieces_of(code, place_in_file), nbytes)
+    return Ring(weights.path, file.stamp, nbytes, pieces, file.sums if weights.verify else {})
 
 
 def place_in_file(array: np.ndarray) -> int | None:

@@ -1,7 +1,11 @@
 """An instance whose large constants come from a file while it runs."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from cgraph.cell import Value
 from cgraph.engine.cpu.code import Ring
 from cgraph.engine.cpu.instance import CpuInstance, LoadedCode, address_of
 from cgraph.engine.cpu.reader import Reader
@@ -23,7 +27,8 @@ class StreamedInstance(CpuInstance):
     """A program with an arena and a ring of weights. Changes: as any instance, and what the ring holds.
 
     Raises
-        WeightsError: the file has changed since the function was compiled, or cannot be opened
+        WeightsError: the file has changed since the function was compiled, or cannot be opened; or a constant of it
+            that stays in memory does not fit its checksum
     """
 
     _whole: StreamedRows
@@ -47,10 +52,21 @@ class StreamedInstance(CpuInstance):
         piece, array = self.pieces.get(number), self.code.constants[number]
         if piece is not None:
             return self.reader.address + piece.at
-        if isinstance(array, np.ndarray) and place_of(array):
+        place = place_of(array) if isinstance(array, np.ndarray) else None
+        if place is not None:
             array = array.copy()
+            self.reader.check_sum(place[1], array)
             self._held.append(array)
         return address_of(array)
+
+    def bind(self, given: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
+        """As any instance.
+
+        Raises
+            WeightsError: the file has changed since the function was compiled
+        """
+        self.reader.check_file()
+        super().bind(given, cells, done)
 
     def _rows_among(self, numbers: np.ndarray | None, split: int) -> StreamedRows:
         numbers = np.arange(len(self.table)) if numbers is None else numbers
@@ -65,7 +81,13 @@ class StreamedInstance(CpuInstance):
         super()._run(rows)
         self.reader.order(self._whole.waiting)  # read ahead for the next run
 
+    def _run_first(self, rows: Rows) -> None:
+        """The rows of the first part; no Var is written yet where the file has changed meanwhile."""
+        super()._run_first(rows)
+        self.reader.check_file()
+
     def _stopped(self, ran: int, rows: Rows) -> Exception:
         if self.stop[0] == READ_FAILED:
             return self.reader.problem()
+        self.reader.check_file()  # other numbers may be why
         return super()._stopped(ran, rows)
