@@ -7,8 +7,10 @@ messages, names, text.
 
 import ast
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
+
+Change = tuple[Any, ast.AST]  # a part of a module that may be faulty, and what stands there then
 
 COMPARISONS: dict[type, type] = {
     ast.Lt: ast.LtE,
@@ -41,10 +43,11 @@ class Fault(NamedTuple):
     start: int
     end: int
     text: str
+    name: str = ""  # of the kind of fault
 
 
-def faults_of(source: str) -> list[Fault]:
-    """All small faults of a module."""
+def faults_of(source: str, changes: Callable[[Any], Iterator[Change]] | None = None, name: str = "") -> list[Fault]:
+    """All faults of a module that these `changes` make, small ones (`small_changes`) where none are named."""
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
@@ -55,15 +58,20 @@ def faults_of(source: str) -> list[Fault]:
 
     tree = ast.parse(source)
     functions = [x for x in ast.walk(tree) if isinstance(x, ast.FunctionDef)]
-    found = []
+    faults = []
     for node in walked(tree):
-        for old, new in changes(node):
-            text = ast.unparse(ast.fix_missing_locations(new))
+        for old, new in (changes or small_changes)(node):
             start, end = place(old.lineno, old.col_offset), place(old.end_lineno, old.end_col_offset)
             around = (x.lineno for x in functions if x.lineno <= old.lineno <= x.end_lineno)
             function = max(around, default=old.lineno + 1)
-            found.append(Fault(old.lineno, function, start, end, f"({text})" if isinstance(new, ast.expr) else text))
-    return found
+            faults.append(Fault(old.lineno, function, start, end, text_of(new, old.col_offset), name))
+    return list(dict.fromkeys(faults))  # functions inside of functions are walked twice
+
+
+def text_of(node: ast.AST, indent: int) -> str:
+    """The text of a node, whose lines behind the first are indented by so many columns."""
+    text = ast.unparse(ast.fix_missing_locations(node))
+    return f"({text})" if isinstance(node, ast.expr) else text.replace("\n", "\n" + " " * indent)
 
 
 def walked(node: ast.AST) -> Iterator[ast.AST]:
@@ -80,7 +88,7 @@ def walked(node: ast.AST) -> Iterator[ast.AST]:
                 yield from walked(child)
 
 
-def changes(node: Any) -> Iterator[tuple[Any, ast.AST]]:
+def small_changes(node: Any) -> Iterator[Change]:
     """Every part of a node that may be faulty, and what stands there then."""
     match node:
         case ast.Compare(ops=[op]) if type(op) in COMPARISONS:
@@ -108,9 +116,9 @@ def changes(node: Any) -> Iterator[tuple[Any, ast.AST]]:
             yield node, ast.Return(ast.Constant(None))
 
 
-def with_fields(node: ast.AST, **fields: object) -> ast.AST:
+def with_fields(node: Any, **fields: object) -> Any:
     """The node with other values for some fields."""
-    made = copy.copy(node)
+    other = copy.copy(node)
     for name, value in fields.items():
-        setattr(made, name, value)
-    return made
+        setattr(other, name, value)
+    return other

@@ -1,17 +1,17 @@
-"""Do the tests notice small faults? Each is put into a copy of the tree, alone, and what runs its line is run.
+"""Do the tests notice faults? Each is put into a copy of the tree, alone, and the tests that run its line are run.
 
-    python -m benchmarks.mutants kernels/store kernels/cache [--count 15] [--seed 0] [--tests tests/kernels ...]
+    python -m benchmarks.mutants kernels/store kernels/cache [--kind small] [--count 15] [--seed 0] [--tests PATH ...]
 
-A module is a file or a folder below ``cgraph``, or of ``nn``; which places of them get a fault (`faults.py`) is drawn
-with the seed. The tests run once without a fault, to see which of them runs which line and how long it takes
-(`reach.py`). Every fault then gets a process of its own, forked from this one, which has imported what is slow to
-import and nothing of the tree: it runs the tests that run the faulty line, the fastest first, about BUDGET seconds of
-them, and stops at the first that fails. A fault is noticed when one fails, or when they do not end in several times the
-seconds that they need without it. Printed are the faults that were not noticed, as diffs, and the score.
-`docs/mutants.md` keeps the scores.
+A module is a file or a folder below ``cgraph``, or of ``nn``. The seed draws which places get a fault: small ones
+(`faults.py`), or with ``--kind meaning`` the mistakes of `meaning.py`, every sort of them equally often. The tests run
+once without a fault, to see which of them runs which line and how long it takes (`reach.py`). Every fault then gets a
+process of its own, forked from this one, which has imported what is slow to import and nothing of the tree: it runs the
+tests that run the faulty line, the fastest first, about BUDGET seconds of them, and stops at the first that fails. A
+fault is noticed when one fails, or when they do not end in several times the seconds that they need without it. Printed
+are the faults that were not noticed, as diffs, and the score. `docs/mutants.md` explains how to read it.
 
-Not covered: faults of several lines, of names, of text and docstrings; a fault that changes nothing but speed or that
-no input can show counts against the score.
+Not covered: faults of several places, of text and docstrings; a fault that changes nothing but speed or that no input
+can show counts against the score.
 """
 
 import argparse
@@ -37,6 +37,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from benchmarks.faults import Fault, faults_of
+from benchmarks.meaning import meaning_faults_of
 from benchmarks.reach import Reach, Reached
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -51,21 +52,26 @@ PASSED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 FORK = multiprocessing.get_context("fork")
 SLOW_IMPORTS = ("hypothesis", "llvmlite.binding", "numba", "scipy.optimize", "onnx")
 KERNELS = "tests/kernels"
+MAKERS: dict[str, Callable[[str], list[Fault]]] = {"small": faults_of, "meaning": meaning_faults_of}
 BY_ROWS, SIZES = "tests/function/test_by_rows.py", "tests/function/test_sizes.py"
 FROM_DISK = ("tests/function/test_streamed_weights.py",)
 RUNS = ("tests/function", "tests/memory/test_recompute.py", "tests/ops/test_index.py", "tests/ops/test_callback.py")
 # the tests that matter for a file below cgraph, or in nn: those of its longest beginning that stands here
 TESTS: dict[str, tuple[str, ...]] = {
     "": ("tests/function", "tests/ops/test_cases.py"),
+    "array_api": ("tests/array_api",),
     "autodiff": ("tests/autodiff",),
     "budget": ("tests/memory", "tests/passes/test_stream_rows.py"),
     "cell": (*RUNS, "tests/saved"),
+    "cli": ("tests/cli",),
+    "dist": ("tests/dist",),
     "engine/cpu": ("tests/engine", *RUNS),
     "engine/cpu/reader": FROM_DISK,
     "engine/cpu/ring": FROM_DISK,
     "engine/cpu/streamed": FROM_DISK,
     "formats": ("tests/formats",),
     "function": RUNS,
+    "ir": ("tests/ir", "tests/ops/test_numpy_semantics.py", "tests/function/test_errors.py"),
     "kernels": (KERNELS,),
     "kernels/cache": (f"{KERNELS}/test_store.py",),
     "kernels/llvm/interpret": ("tests/engine", "tests/function"),
@@ -74,12 +80,15 @@ TESTS: dict[str, tuple[str, ...]] = {
     "memory": ("tests/memory", "tests/function/test_wiring.py", "tests/passes/test_stream_rows.py"),
     "memory/packing": ("tests/memory/test_packing.py",),
     "nn": ("tests/nn",),
+    "nn/parallel": ("tests/dist",),
+    "numpy": ("tests/numpy",),
     "ops": ("tests/ops", "tests/autodiff"),
     "ops/physical": ("tests/passes", "tests/ops/test_cases.py"),
     "ops/physical/stream": ("tests/passes/test_stream_rows.py",),
     "owned": ("tests/saved/test_folder.py", f"{KERNELS}/test_store.py"),
     "passes": ("tests/passes", "tests/ops/test_control.py"),
     "planning": ("tests/memory", "tests/function", "tests/passes/test_recompute.py"),
+    "quantiser": ("tests/quantiser",),
     "rooms": ("tests/function/test_runs.py", "tests/function/test_transactions.py", SIZES),
     "row_runner": (BY_ROWS, SIZES),
     "rows": (BY_ROWS, "tests/memory/test_rows.py"),
@@ -87,8 +96,12 @@ TESTS: dict[str, tuple[str, ...]] = {
     "saved": ("tests/saved",),
     "schedule": ("tests/schedule", "tests/function/test_orders.py"),
     "sizes": (SIZES,),
+    "view": ("tests/view",),
     "weight_file": FROM_DISK,
 }
+
+
+Place = tuple[str, int, int]  # a file, and where in its text a fault starts and ends
 
 
 class Drawn(NamedTuple):
@@ -106,7 +119,7 @@ def main() -> None:
     options = arguments()
     files = [file for module in options.modules for file in files_of(module)]
     tests = options.tests or sorted({test for file in files for test in tests_of(file)})
-    faults = drawn({file: (ROOT / file).read_text() for file in files}, options.count, options.seed)
+    faults = drawn({file: (ROOT / file).read_text() for file in files}, options.count, options.seed, options.kind)
     for name in SLOW_IMPORTS:
         import_module(name)
     with copied_tree(kernels=not any(file.startswith(COMPILED) for file in files)) as tree:
@@ -116,17 +129,18 @@ def main() -> None:
             tests_of_line = chosen(reached, each)
             seconds = sum(reached[test][0] for test in tests_of_line)
             end = ended(tree, each, tests_of_line, seconds)
-            print(f"{each.file}:{each.fault.line} {end}", flush=True)
+            print(f"{each.file}:{each.fault.line} {each.fault.name} {end}", flush=True)
             if end == UNNOTICED:
                 unnoticed.append(each)
                 print(diff(each), flush=True)
     score = f"{len(faults) - len(unnoticed)} of {len(faults)} noticed"
-    print(f"{' '.join(options.modules)}: {score}, seed {options.seed}, by {' '.join(tests)}")
+    print(f"{' '.join(options.modules)}: {score}, {options.kind}, seed {options.seed}, by {' '.join(tests)}")
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mutants", description=__doc__.splitlines()[0])
     parser.add_argument("modules", nargs="+", help="files or folders below cgraph, such as kernels/store; or nn")
+    parser.add_argument("--kind", choices=MAKERS, default="small", help="small faults, or faults of meaning")
     parser.add_argument("--count", type=int, default=15, help="faults")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tests", nargs="+", help="instead of those of the table")
@@ -161,15 +175,37 @@ def tests_of(file: str) -> tuple[str, ...]:
     return TESTS[max((start for start in TESTS if module.startswith(start)), key=len)]
 
 
-def drawn(sources: dict[str, str], count: int, seed: int) -> list[Drawn]:
+def drawn(sources: dict[str, str], count: int, seed: int, kind: str = "small") -> list[Drawn]:
     """Some of the faults, no two in one place, in the order of the files."""
-    by_place: dict[tuple[str, int, int], list[Fault]] = defaultdict(list)
+    by_place: dict[Place, list[Fault]] = defaultdict(list)
     for file, source in sources.items():
-        for fault in faults_of(source):
+        for fault in MAKERS[kind](source):
             by_place[file, fault.start, fault.end].append(fault)
     rng = random.Random(seed)
-    places = rng.sample(sorted(by_place), min(count, len(by_place)))
-    return sorted(Drawn(place[0], rng.choice(by_place[place]), sources[place[0]]) for place in places)
+    if kind == "meaning":
+        faults = evenly(by_place, count, rng)
+    else:
+        places = rng.sample(sorted(by_place), min(count, len(by_place)))
+        faults = [(place, rng.choice(by_place[place])) for place in places]
+    return sorted(Drawn(place[0], fault, sources[place[0]]) for place, fault in faults)
+
+
+def evenly(by_place: dict[Place, list[Fault]], count: int, rng: random.Random) -> list[tuple[Place, Fault]]:
+    """As many faults of every name, while there are any; no two in one place."""
+    by_name: dict[str, list[tuple[Place, Fault]]] = defaultdict(list)
+    for place in sorted(by_place):
+        for fault in by_place[place]:
+            by_name[fault.name].append((place, fault))
+    for some in by_name.values():
+        rng.shuffle(some)
+    selected: dict[Place, Fault] = {}
+    while len(selected) < count and any(by_name.values()):
+        for some in by_name.values():
+            while some and some[-1][0] in selected:
+                some.pop()
+            if some and len(selected) < count:
+                selected.update([some.pop()])
+    return list(selected.items())
 
 
 @contextmanager
