@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from cgraph.files import replace_file
+from tests.support.patience import PATIENCE
 
 
 def test_a_link_stays_one_and_what_it_leads_to_is_replaced(tmp_path):
@@ -27,7 +28,7 @@ def test_what_is_no_file_is_written_and_stays_what_it_is(tmp_path):
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
     reader.start()
     replace_file(pipe, [b"a", memoryview(b"b")])
-    reader.join(60)
+    reader.join(PATIENCE)
     assert read == [b"ab"] and pipe.is_fifo()
 
 

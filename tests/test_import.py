@@ -1,5 +1,7 @@
 """An import, and a run whose kernels are in the cache, load no module that they do not need."""
 
+import ast
+import json
 import os
 import subprocess
 import sys
@@ -54,8 +56,19 @@ def test_no_class_of_an_import_is_a_frozen_dataclass():
     assert output(code) == "[]"
 
 
-def test_every_public_name_is_there():
-    output("import cgraph; [getattr(cgraph, name) for name in cgraph.__all__]; cgraph.conv2d, cgraph.compile")
+@pytest.mark.parametrize("order", ["cgraph.__all__", "reversed(cgraph.__all__)"])
+def test_every_public_name_is_there(order):
+    """Whichever comes first, each is bound to what has its name, and functions are what the stub writes as such."""
+    code = "import cgraph, inspect, json; values = [(x, getattr(cgraph, x)) for x in ORDER]; "
+    code += "print(json.dumps({x: [inspect.isroutine(v), isinstance(v, type), inspect.ismodule(v), "
+    code += "getattr(v, '__name__', '').rpartition('.')[2]] for x, v in values}))"
+    kinds = json.loads(output(code.replace("ORDER", order)))
+    assert set(kinds) == set(cgraph.__all__)
+    stub = ast.parse(Path(cgraph.__file__).with_suffix(".pyi").read_text())
+    functions = {x.name for x in stub.body if isinstance(x, ast.FunctionDef)}
+    assert functions and all(kinds[name] == [True, False, False, name] for name in functions), kinds
+    others = {name: kind for name, kind in kinds.items() if name not in functions}
+    assert {name for name, kind in others.items() if not any(kind[:3])} == {"OPS", "__version__"}
 
 
 def test_the_package_alone_loads_no_module():

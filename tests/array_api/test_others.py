@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -17,5 +19,7 @@ def test_scipy_and_scikit_learn_give_the_same():
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {"SCIPY_ARRAY_API": "1", "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, "-m", "tests.array_api.others"]
-    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    run = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert run.returncode == 0, run.stderr[-3000:]

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE
+
 SUITE = Path(__file__).parents[3] / "shared" / "suites" / "array-api-tests"
 NEEDED = ("pytest_jsonreport", "ndindex")
 AT_LEAST = 1340  # NumPy itself passes 1,321 of 1,380
@@ -40,7 +42,9 @@ def test_the_public_suite_passes(tmp_path):
         "ignore",
     ]
     command = [sys.executable, "-m", "pytest", "array_api_tests", "--tb=line", *few]
-    run = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    run = subprocess.run(
+        command, cwd=copy, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     counts = {kind: int(n) for n, kind in re.findall(r"(\d+) (passed|failed|error)", run.stdout.splitlines()[-1])}
     assert counts.get("passed", 0) >= AT_LEAST and not counts.get("failed") and not counts.get("error"), run.stdout[
         -3000:

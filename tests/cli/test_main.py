@@ -15,6 +15,7 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import GraphError
 from cgraph.function import compile
 from cgraph.ops.leaf import Var
+from tests.support.patience import PATIENCE
 
 
 @pytest.fixture
@@ -143,13 +144,13 @@ def test_who_reads_no_more_is_no_error():
     os.close(reading)
     command = [sys.executable, "-m", "cgraph", "info"]
     with os.fdopen(writing, "wb") as pipe:
-        found = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, timeout=120)
+        found = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, timeout=PATIENCE)
     assert found.stderr == b"" and found.returncode == 141
 
 
 def test_a_closed_output_is_no_error():
     command = f"exec {sys.executable} -m cgraph info >&-"
-    found = subprocess.run(command, shell=True, stderr=subprocess.PIPE, timeout=120)
+    found = subprocess.run(command, shell=True, stderr=subprocess.PIPE, timeout=PATIENCE)
     assert found.stderr == b"" and found.returncode == 0
 
 

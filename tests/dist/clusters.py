@@ -12,6 +12,7 @@ from cgraph.dist.limits import Limits
 from cgraph.dist.tree import added
 from nn.parallel import data_parallel
 from nn.parallel.halves import KEY, halves, key_of
+from tests.support.patience import PATIENCE
 
 LIMITS = Limits(round=0.3)
 QUIET = {"dashboard_address": "127.0.0.1:0", "silence_logs": 50}
@@ -19,11 +20,14 @@ QUIET = {"dashboard_address": "127.0.0.1:0", "silence_logs": 50}
 
 @contextmanager
 def cluster(workers: int, processes: bool, **options) -> Iterator[Client]:
+    """Workers on this machine; processes among them end with this one."""
+    if processes:
+        options["preload"] = [*options.get("preload", ()), "tests.dist.orphans"]
     with (
-        LocalCluster(n_workers=workers, threads_per_worker=1, processes=processes, **QUIET, **options) as made,
-        Client(made) as client,
+        LocalCluster(n_workers=workers, threads_per_worker=1, processes=processes, **QUIET, **options) as local,
+        Client(local) as client,
     ):
-        client.wait_for_workers(workers, timeout=60)
+        client.wait_for_workers(workers, timeout=PATIENCE)
         yield client
 
 

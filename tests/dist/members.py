@@ -13,8 +13,9 @@ from cgraph.dist.mesh import Mesh
 from cgraph.dist.sockets import Door, Secrets
 from cgraph.dist.sums import peers_of
 from cgraph.dist.tree import added
+from tests.support.patience import PATIENCE
 
-HASTY = Limits(silence=0.05, answer=10.0, step=30.0)
+HASTY = Limits(silence=0.05, answer=120.0, step=PATIENCE)
 STRICT = Limits(silence=0.05, answer=0.2, step=0.2)
 SECRETS = Secrets(b"t" * 32)
 

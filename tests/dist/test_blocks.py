@@ -13,6 +13,7 @@ import dask.array as da
 import cgraph as cg
 from cgraph.dist import folders
 from cgraph.errors import FormatError, GraphError, InputError, UnavailableError
+from tests.support.patience import PATIENCE
 
 BATCH = 4
 rng = np.random.default_rng(0)
@@ -194,5 +195,7 @@ def test_it_is_a_package_of_its_own_that_loads_no_dask():
     import sys
 
     code = "import sys, cgraph.dist, nn; print([x for x in ('dask', 'distributed') if x in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ, timeout=PATIENCE
+    )
     assert done.stdout.strip() == "[]", done.stderr

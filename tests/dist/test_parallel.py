@@ -20,6 +20,7 @@ from nn.parallel import targets
 from nn.parallel.halves import halves
 from nn.parallel.member import NAME
 from tests.dist.clusters import alone, cluster, digest, loader, network, optimiser, trained
+from tests.support.patience import PATIENCE
 
 STEPS = 12
 
@@ -242,7 +243,7 @@ def test_members_use_the_tls_of_the_cluster(known, tmp_path):
         pytest.skip("openssl is not installed")
     pair = [str(tmp_path / name) for name in ("key.pem", "certificate.pem")]
     command = [program, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    subprocess.run([*command, "-keyout", pair[0], "-out", pair[1]], check=True, capture_output=True, timeout=120)
+    subprocess.run([*command, "-keyout", pair[0], "-out", pair[1]], check=True, capture_output=True, timeout=PATIENCE)
     roles = {
         f"tls_{role}_{kind}": x for role in ("scheduler", "worker", "client") for kind, x in zip(("key", "cert"), pair)
     }

@@ -17,8 +17,7 @@ from cgraph.errors import BudgetError
 from cgraph.kernels.control import FREED, PASSED, READ, STALLED, WAIT
 from cgraph.memory.pace import Wait, Work, ends_of
 from cgraph.weight_file import PAGE
-
-PATIENCE = 30.0  # seconds for what happens at once
+from tests.support.patience import PATIENCE
 
 
 @st.composite

@@ -19,6 +19,7 @@ from cgraph.kernels.signatures.move import FILLS, TILES
 from cgraph.kernels.target import host_target
 from tests.support.interrupts import interrupt_after
 from tests.support.kernels import view_of
+from tests.support.patience import PATIENCE
 from tests.support.tables import Table, table_of
 
 KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -97,7 +98,7 @@ def test_every_thread_begins_with_its_own_part_of_a_call(threads, four):
     def enter(_args: int, first: int, _last: int) -> None:
         if threading.get_ident() not in began:
             began[threading.get_ident()] = first
-            together.wait(timeout=20)
+            together.wait(timeout=PATIENCE)
 
     kernel = KERNEL(enter)
     rows = np.array([[ctypes.cast(kernel, ctypes.c_void_p).value, 0, tasks, 1]], np.int64)
@@ -123,7 +124,7 @@ def test_a_run_on_fewer_threads_leaves_the_others_of_a_team_alone(threads, four)
     everyone, seen = threading.Barrier(4), set()
 
     def meet(_args: int, _first: int, _last: int) -> None:
-        everyone.wait(timeout=20)
+        everyone.wait(timeout=PATIENCE)
 
     def note(_args: int, _first: int, _last: int) -> None:
         seen.add(threading.get_ident())
@@ -187,7 +188,7 @@ def test_no_more_runs_go_on_than_there_are_cores():
 
 def test_all_runs_that_fit_start_when_cores_become_free():
     two, both, free = ThreadPool(2), threading.Barrier(2), threading.Event()
-    waiting = callback_table(lambda: both.wait(timeout=20))
+    waiting = callback_table(lambda: both.wait(timeout=PATIENCE))
     others = [threading.Thread(target=run, args=(two, waiting, 1)) for _ in range(2)]
 
     def start_others() -> None:
@@ -275,7 +276,7 @@ def test_a_python_function_may_wait_for_a_run_of_another_thread():
     def wait_for_other(_args):
         other = threading.Thread(target=one.run, args=(inner.ctypes.data, 1))
         other.start()
-        other.join(timeout=20)
+        other.join(timeout=PATIENCE)
         assert not other.is_alive()
 
     assert one.run(rows.ctypes.data, 1, 1, 0, [wait_for_other]) == 1

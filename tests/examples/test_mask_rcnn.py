@@ -11,13 +11,14 @@ from PIL import Image
 
 from nn.models.mask_rcnn.made import TEST, TRAINING, film, made
 from tests.nn.coco_files import write_data_set
+from tests.support.patience import PATIENCE
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def run(folder: Path, name: str, *arguments: str) -> str:
     command = [sys.executable, EXAMPLES / name, *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
 nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
@@ -23,7 +25,7 @@ def test_the_tour_runs_and_shows_itself(tmp_path, monkeypatch):
     path = ROOT / "examples" / "tour.ipynb"
     notebook = nbformat.read(path, as_version=4)
     kept = shown(json.loads(path.read_text())["cells"])
-    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    nbclient.NotebookClient(notebook, timeout=PATIENCE, resources={"metadata": {"path": str(tmp_path)}}).execute()
     assert shown(notebook.cells) == kept
     kinds = {kind for cell in kept for output in cell for kind in output}
     assert kinds >= {"image/svg+xml", "text/html", "image/png", "stream"}

@@ -12,6 +12,7 @@ import pytest
 from onnx import external_data_helper, helper, numpy_helper
 
 import cgraph as cg
+from tests.support.patience import PATIENCE
 
 pytestmark = [
     pytest.mark.slow,
@@ -117,7 +118,7 @@ def measured(tmp_path_factory):
         for winograd in (False, True):
             command = [sys.executable, "-c", CHILD, kind, tiny, path, json.dumps([CHANNELS, winograd])]
             for _ in range(2):  # the first run fills the kernel cache
-                done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=os.getcwd())
+                done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=os.getcwd())
                 assert done.returncode == 0, done.stderr[-2000:]
             found[kind, winograd] = json.loads(done.stdout)
     return found, sizes

@@ -15,6 +15,7 @@ from cgraph import budget
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import BudgetError, FormatError, GraphError, InputError
 from cgraph.ops.physical.stream import Stream
+from tests.support.patience import PATIENCE
 from tests.support.tolerance import assert_close
 
 TARGETS = ("avx512", "avx2", "portable")
@@ -319,7 +320,7 @@ print(sum(rows), x.nbytes >> 10, grown, function.nbytes >> 10)
 
 @pytest.mark.slow
 def test_a_picture_of_400_mb_takes_no_more_than_its_plan():
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=240, check=True)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=PATIENCE, check=True)
     rows, picture_kib, grown, plan = map(int, done.stdout.split())
     assert rows == 25_000
     assert picture_kib > 380_000

@@ -14,6 +14,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.engine.cpu import threads as threads_module
+from tests.support.patience import PATIENCE
 
 needs_alarm = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer signals here")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -109,16 +110,16 @@ def test_a_value_that_is_assigned_during_a_call_stays():
 
     def wait(v: np.ndarray) -> np.ndarray:
         entered.set()
-        assert assigned.wait(timeout=30)
+        assert assigned.wait(timeout=PATIENCE)
         return v
 
     step = cg.compile([], updates={x: cg.delay(wait, x) + 1, y: y + 1})
     with ThreadPoolExecutor(1) as pool:
         job = pool.submit(step)
-        assert entered.wait(timeout=30)
+        assert entered.wait(timeout=PATIENCE)
         x.assign(np.full(3, 7.0))
         assigned.set()
-        job.result(timeout=30)
+        job.result(timeout=PATIENCE)
     np.testing.assert_array_equal(x.value, np.full(3, 7.0))  # as if it came after the call
     np.testing.assert_array_equal(y.value, np.ones(3))
 
@@ -127,7 +128,7 @@ def test_a_python_function_may_wait_for_a_function_of_another_thread():
     x = cg.Var((200, 200), "float64", "x")
     inner = cg.compile(cg.exp(x @ x), [x])
     with ThreadPoolExecutor(1) as pool:
-        outer = cg.compile(cg.delay(lambda v: pool.submit(inner, v).result(timeout=60), x) + x, [x])
+        outer = cg.compile(cg.delay(lambda v: pool.submit(inner, v).result(timeout=PATIENCE), x) + x, [x])
         a = np.full((200, 200), 0.01)
         np.testing.assert_allclose(outer(a), np.exp(a @ a) + a)
 
@@ -158,7 +159,7 @@ def test_a_fork_while_other_threads_run_leaves_a_child_that_runs_and_sees_whole_
         for _ in range(10):
             child = os.fork()
             if not child:
-                signal.alarm(20)  # a child that hangs is killed
+                signal.alarm(int(PATIENCE))  # a child that hangs is killed
                 before = x.value
                 step()
                 fine = len(set(before.tolist())) == 1 and (x.value == before + 1).all()

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from tests.support.patience import PATIENCE
+
 pytestmark = pytest.mark.slow
 
 HEAD = """
@@ -66,7 +68,7 @@ print(resident() - before, 400)
 
 
 def measured(code: str) -> tuple[int, int]:
-    done = subprocess.run([sys.executable, "-c", HEAD + code], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, "-c", HEAD + code], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr[-2000:]
     first, second = done.stdout.split()
     return int(first), int(second)

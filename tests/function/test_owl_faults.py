@@ -129,10 +129,10 @@ def test_a_chain_of_100000_nodes():
 @pytest.mark.slow
 def test_building_and_compiling_is_linear_in_users_of_one_node():
     def seconds(n: int) -> float:
-        start = time.perf_counter()
+        start = time.process_time()
         x = cg.Var((1,), "float64").assign([1.0])
         cg.compile([cg.sin(x) * float(i) for i in range(n)], passes=False)()
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(100)
     small, large = seconds(5_000), seconds(40_000)

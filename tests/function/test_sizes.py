@@ -16,6 +16,7 @@ from cgraph.errors import FormatError, GraphError, InputError
 from cgraph.formats import onnx
 from cgraph.kernels import store
 from tests.support.onnx_models import FLOAT, INT64, model_of
+from tests.support.patience import PATIENCE
 from tests.support.tolerance import assert_close
 
 
@@ -155,7 +156,7 @@ def test_threads_that_call_at_once_get_memory_each():
     for thread in several:
         thread.start()
     for thread in several:
-        thread.join(60)
+        thread.join(PATIENCE)
     assert not wrong and not any(thread.is_alive() for thread in several)
 
 

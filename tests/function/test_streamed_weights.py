@@ -415,8 +415,8 @@ def test_an_interrupt_is_heard_while_the_disk_does_not_answer_and_the_next_run_w
     reading(lambda *_: time.sleep(0.05))
     before = signal.signal(signal.SIGALRM, handler)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
         with pytest.raises(Heard):
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
             function(value)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -23,6 +23,7 @@ from cgraph.files import replace_file
 from cgraph.record import Record
 from nn.files import remove_others
 from tests.support.injection import Lines, events, first_events, no_memory
+from tests.support.patience import PATIENCE
 
 SAMPLED = 17  # every such line in the quick loop
 
@@ -83,7 +84,7 @@ def in_time(call: Callable[[], Any]) -> Any:
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(call()), daemon=True)
     thread.start()
-    thread.join(timeout=60)
+    thread.join(timeout=PATIENCE)
     assert found, "a call fails, or waits for ever"
     return found[0]
 

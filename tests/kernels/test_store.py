@@ -4,9 +4,11 @@ import ctypes
 import os
 import platform
 import pwd
+import queue
 import stat
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -36,6 +38,7 @@ from cgraph.kernels.objects import (
 from cgraph.kernels.objects import linked as linked_objects
 from cgraph.kernels.store import KernelStore, emitter_hash, symbol_of
 from cgraph.kernels.target import host_target, new_target_machine
+from tests.support.patience import PATIENCE
 
 ABSOLUTE = 0xFFF1  # a symbol's section, where its value is no place
 KERNEL, HOST = Kernel("laned_copy.fill_halo", ("f4", 4)), host_target()
@@ -294,7 +297,7 @@ def test_two_processes_may_compile_at_once(tmp_path):
         subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
     ]
-    assert len({run.communicate(timeout=120)[0] for run in runs}) == 1
+    assert len({run.communicate(timeout=PATIENCE)[0] for run in runs}) == 1
     assert all(run.returncode == 0 for run in runs)
 
 
@@ -362,16 +365,19 @@ def test_a_fork_lets_nobody_compile_meanwhile(monkeypatch):
     hooks = {}
     monkeypatch.setattr(os, "register_at_fork", lambda **given: hooks.update(given))
     monkeypatch.setattr(store_module, "cache_folder", lambda: None)
-    made = store_module.store.__wrapped__()
+    shared, events = store_module.store.__wrapped__(), queue.Queue()
+    add, wait = shared._add, store_module.Turn.wait
+    monkeypatch.setattr(shared, "_add", lambda *given: (events.put("compiles"), add(*given)))
+    monkeypatch.setattr(store_module.Turn, "wait", lambda turn: (events.put("waits"), wait(turn)))
     hooks["before"]()
     with ThreadPoolExecutor(1) as pool:
-        found = pool.submit(made.address, KERNEL, HOST)
+        address = pool.submit(shared.address, KERNEL, HOST)
         try:
-            with pytest.raises(TimeoutError):
-                found.result(0.1)
+            assert [events.get(timeout=PATIENCE) for _ in range(3)] == ["waits"] * 3
         finally:
             hooks["after_in_parent"]()
-        assert found.result()
+        assert address.result()
+    assert "compiles" in events.queue
     assert hooks["after_in_child"] == hooks["after_in_parent"]
 
 
@@ -572,17 +578,22 @@ def test_a_process_that_compiles_removes_what_is_long_unused(folder):
 def test_removing_while_others_compile_costs_nobody_a_result(folder):
     stores = [KernelStore(folder) for _ in range(4)]
     kernels = [Kernel("gemm_pack.any_stride", ("f4", width)) for width in range(1, 7)]
-    end = time.monotonic() + 2
+    are_made, rounds = threading.Event(), []
     with ThreadPoolExecutor(5) as pool:
 
         def remove():
-            while time.monotonic() < end:
+            while not are_made.is_set():
                 prune(folder, largest=0)
+                rounds.append(len(rounds))
 
         remover = pool.submit(remove)
-        found = list(pool.map(lambda store: store.load(kernels, HOST), stores))
+        try:
+            results = list(pool.map(lambda store: store.load(kernels, HOST), stores))
+        finally:
+            are_made.set()
         remover.result()
-    assert all(all(addresses.values()) and len(addresses) == len(kernels) for addresses in found)
+    assert all(all(addresses.values()) and len(addresses) == len(kernels) for addresses in results)
+    assert rounds
 
 
 def test_a_missing_folder_is_not_pruned(tmp_path):

@@ -26,6 +26,7 @@ from nn.models.mask_rcnn.shapes import (
     wanted,
 )
 from nn.weights import values_of
+from tests.support.patience import PATIENCE
 
 THREE_STEPS = "952171c8680a3544fb07a2696b9349faca3eff9efff7cc7e616fb66e8cffac81"
 """SHA-256 of the weights after three steps on two pictures, on AVX2."""
@@ -100,7 +101,7 @@ def test_the_command_makes_a_file_and_its_log(tmp_path):
     pytest.importorskip("pycocotools")
     sizes = ["--steps", "2", "--pictures", "16", "--tested", "3"]
     command = [sys.executable, "-m", "nn.models.mask_rcnn.shapes", "--folder", str(tmp_path), *sizes]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr[-2000:]
     log = (tmp_path / "log.txt").read_text()
     assert done.stdout.endswith(log) and "boxes: mAP" in log and "nan" not in log

@@ -14,6 +14,7 @@ import nn
 from cgraph.errors import FormatError, PositionError
 from nn import optim
 from tests.nn.support import draw
+from tests.support.patience import PATIENCE
 
 
 def data(count: int = 120):
@@ -286,7 +287,7 @@ def test_a_killed_run_leaves_a_whole_checkpoint(tmp_path, pause):
     for i in range(3):
         child = subprocess.Popen([sys.executable, "-c", TRAINER, str(path)])
         waited = time.monotonic()
-        while steps_in(path) <= count and time.monotonic() - waited < 60:
+        while steps_in(path) <= count and time.monotonic() - waited < PATIENCE:
             assert child.poll() is None, "the run ended by itself"
             time.sleep(0.01)
         time.sleep(pause * (i + 1))

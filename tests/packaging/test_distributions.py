@@ -14,6 +14,7 @@ import pytest
 
 import cgraph
 from tests.packaging.test_requirements import FOR_USERS, module_of
+from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("cgraph", "nn")
@@ -58,7 +59,7 @@ def built(kind: str, root: Path, folder: Path) -> Path:
 def ran(command: list[str], folder: Path, **environment: str) -> str:
     """What a command prints."""
     env = os.environ | environment
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 

@@ -13,6 +13,7 @@ import pytest
 import cgraph
 from docs.stub import stubs
 from tests.packaging.scripts import NUMPY, README, RIGHT, ROOT, STANDARD, WRONG, every_name, types_of, wrong_lines
+from tests.support.patience import PATIENCE
 
 Said = list[tuple[int, str, str]]
 """Line, ``error`` or ``note``, and text with types by their last names."""
@@ -28,7 +29,7 @@ def run(command: list[str], folder: Path) -> subprocess.CompletedProcess:
     """A program of Python's on a user's folder, from which our packages are found."""
     paths = {"MYPYPATH": str(ROOT), "PYTHONPATH": str(ROOT), "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}
     command = [sys.executable, "-m", *command]
-    return subprocess.run(command, cwd=folder, env=os.environ | paths, capture_output=True, text=True, timeout=300)
+    return subprocess.run(command, cwd=folder, env=os.environ | paths, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def mypy(script: str, folder: Path, plugins: str = "") -> Said:

@@ -2,9 +2,11 @@
 
 import copy
 import pickle
+import queue
 import re
 import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +17,15 @@ from hypothesis import strategies as st
 import cgraph as cg
 from cgraph.errors import FormatError, GraphError, InputError, PositionError, UnassignedError, WeightsError
 from cgraph.formats.safetensors import write_safetensors
+from cgraph.saved.pieces import Pieces
+from cgraph.turns import Turn
 from tests.function.test_transactions import in_time
 from tests.ops.cases import CASES as OPS_CASES
 from tests.ops.cases import beyond
 from tests.ops.test_cases import Drawn
 from tests.support.graphs import graphs
 from tests.support.injection import Lines, events
+from tests.support.patience import PATIENCE
 from tests.support.saved import CASES, held, normal
 
 
@@ -257,25 +262,29 @@ def test_a_state_of_another_function_changes_nothing(tmp_path):
     assert same_bits([c.value for c in function.cells], before)
 
 
-def test_what_is_saved_while_another_thread_runs_is_what_cells_hold_between_two_runs(tmp_path):
-    held_ = [cg.Var((20_000,), name=f"w{i}").assign(np.zeros(20_000, "float32")) for i in range(4)]
-    function = cg.compile([], updates={x: x + 1 for x in held_})
-    is_over = threading.Event()
+def test_what_is_saved_while_another_thread_runs_is_what_cells_hold_between_two_runs(tmp_path, monkeypatch):
+    """A run that comes when the first of the cells has been read waits until the last one has."""
+    cells = [cg.Var((3,), name=f"w{i}").assign(np.zeros(3, "float32")) for i in range(4)]
+    function = cg.compile([], updates={x: x + 1 for x in cells})
+    function()
+    events, add, wait = queue.Queue(), Pieces.add, Turn.wait
 
-    def repeat() -> None:
-        while not is_over.is_set():
-            function()
+    def add_while_another_runs(file, x, *alignment):
+        if not events.empty():
+            return add(file, x, *alignment)
+        place = add(file, x, *alignment)
+        run = pool.submit(function)
+        run.add_done_callback(lambda _: events.put("ran"))
+        events.put(events.get(timeout=PATIENCE))
+        return place
 
-    thread = threading.Thread(target=repeat)
-    thread.start()
-    try:
-        for i in range(10):
-            function.save(tmp_path / str(i))
-            values = [x.value for x in cg.load(tmp_path / str(i)).cells]
-            assert len({value for x in values for value in x.tolist()}) == 1
-    finally:
-        is_over.set()
-        thread.join()
+    monkeypatch.setattr(Turn, "wait", lambda turn: (events.put("waits"), wait(turn)))
+    monkeypatch.setattr(Pieces, "add", add_while_another_runs)
+    with ThreadPoolExecutor(1) as pool:
+        function.save(tmp_path / "saved")
+    assert {"waits", "ran"} <= set(events.queue)
+    values = [x.value.tolist() for x in cg.load(tmp_path / "saved").cells]
+    assert values == [[1.0] * 3] * 4 and [x.value.tolist() for x in cells] == [[2.0] * 3] * 4
 
 
 def test_two_functions_of_one_folder_have_cells_of_their_own(tmp_path):

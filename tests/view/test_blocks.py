@@ -9,7 +9,7 @@ from cgraph.memory.strategies.greedy_by_size import greedy_by_size
 from cgraph.memory.strategies.greedy_by_size_blocks import greedy_by_size_blocks
 from cgraph.memory.strategies.one_each import one_each
 from cgraph.record import replace
-from cgraph.view.blocks import fitted, memory_svg, plan_svg
+from cgraph.view.blocks import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, fitted, memory_svg, plan_svg
 from cgraph.view.boxes import WORKSPACE, Box, blocks_of, memory_of_plan, memory_with
 from tests.support.problems import random_problem
 
@@ -52,10 +52,27 @@ def test_rectangles_of_a_sound_plan_do_not_overlap(seed):
             assert min(across, upwards) < 0.05
 
 
-@pytest.mark.parametrize("rows", [[], [(0, 0, 0)], [(2**60, 10**17, 10**18)], [(1, 7, 7)]])
-def test_extreme_plans_are_drawn(rows):
+@pytest.mark.parametrize(
+    ("rows", "titles", "size"),
+    [
+        ([], [], "0 values in 0 B (0 bytes)"),
+        ([(0, 0, 0)], [], "1 values in 0 B (0 bytes)"),
+        (
+            [(2**60, 10**17, 10**18)],
+            [f"1073741824 GiB at [0, {2**60})\nsteps {10**17}..{10**18}"],
+            f"1 values in 1073741824 GiB ({2**60} bytes)",
+        ),
+        ([(1, 7, 7)], ["1 B at [0, 1)\nsteps 7..7"], "1 values in 1 B (1 bytes)"),
+    ],
+)
+def test_extreme_plans_are_drawn(rows, titles, size):
     problem = problem_of(rows)
-    xml.fromstring(plan_svg(problem, greedy_by_size(problem)))
+    text = plan_svg(problem, greedy_by_size(problem))
+    boxes = parts(text, "operand")
+    assert [title(x).split("\n", 1)[1] for x in boxes] == titles and size in text
+    for box in boxes:
+        x, y, width, height = (float(box.get(key)) for key in ("x", "y", "width", "height"))
+        assert LEFT <= x < x + width <= WIDTH - RIGHT and TOP <= y < y + height <= HEIGHT - BOTTOM
 
 
 @pytest.mark.parametrize("name", ["a\x00b\x1b</title><script>", "]]>&amp;\"'", "\ud800\u202e\ufffe", "x" * 10**6])
