@@ -142,3 +142,30 @@ def test_arrays_that_nobody_holds_are_not_computed():
     gc.collect()
     assert new_functions(lambda: y.value) <= 1
     np.testing.assert_allclose(y, np.sin(np.cos(np.arange(5.0))))
+
+
+def test_graphs_that_read_other_operands_are_other_structures():
+    """The operand that comes last, too."""
+    x, y = ramp(6), ramp(6) * ramp(6)
+    np.asarray(y)
+    one, two = (x + y) - x, (x + y) - y
+    np.testing.assert_array_equal(one, np.asarray(y))
+    np.testing.assert_array_equal(two, np.asarray(x))
+
+
+def test_which_arrays_are_alive_is_part_of_the_structure():
+    """Of one graph, a run gives those that are alive, whichever they were when it was compiled."""
+
+    def steps(x: xp.Array) -> list[xp.Array]:
+        first = x + 2
+        second = first * 3
+        return [first, second, second - 5]
+
+    first, _, last = steps(ramp(6))
+    del _
+    np.testing.assert_array_equal(last, (np.arange(6.0) + 2) * 3 - 5)
+    np.testing.assert_array_equal(first, np.arange(6.0) + 2)
+    _, second, last = steps(ramp(6))
+    del first, _
+    np.testing.assert_array_equal(last, (np.arange(6.0) + 2) * 3 - 5)
+    np.testing.assert_array_equal(second, (np.arange(6.0) + 2) * 3)
