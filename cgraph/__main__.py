@@ -1,6 +1,6 @@
 """``python -m cgraph``: the command line, where the script `cgraph` is not on the path."""
 
-from cgraph.cli import main
+from cgraph.cli import program
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(program())

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TextIO, TypeVar
 
 from cgraph.errors import bytes_text
+from cgraph.terminal import write
 
 T = TypeVar("T")
 Tell = Callable[[str, int, int], None]
@@ -76,16 +77,14 @@ class Bars:
 
     def write(self, text: str) -> None:
         self.shown = self.clock()
-        self.show(f"{CLEAR}{text}" if self.over else f"{text}\n")
+        if self.over:
+            write(text, self.stream, before=CLEAR)
+        else:
+            write(f"{text}\n", self.stream)
         self.is_dirty = self.over
 
     def clear(self) -> None:
         """Leave no line behind."""
         if self.is_dirty:
-            self.show(CLEAR)
+            write("", self.stream, before=CLEAR)
         self.is_dirty = False
-
-    def show(self, text: str) -> None:
-        if self.stream is not None:
-            self.stream.write(text)
-            self.stream.flush()

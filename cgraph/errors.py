@@ -1,7 +1,10 @@
 """Every exception that a user can meet, and byte counts as text.
 
-A message names who complains, the values with their unit, the limit, and where the user's own line is.
+A message names who complains, the values with their unit, the limit, and where the user's own line is. It quotes names
+from files as visible text.
 """
+
+from cgraph.terminal import visible
 
 
 class CgraphError(Exception):
@@ -9,6 +12,9 @@ class CgraphError(Exception):
 
     is_located = False
     """The message says already which op, and which of the user's lines, it is about."""
+
+    def __str__(self) -> str:
+        return visible(super().__str__())
 
 
 class ShapeError(CgraphError, ValueError):

@@ -19,6 +19,7 @@ from cgraph.ir.spec import Spec
 from cgraph.kernels.mapped import in_c_order
 from cgraph.memory.recompute import Recompute, Steps
 from cgraph.rooms import Room, Rooms
+from cgraph.terminal import visible
 from cgraph.turns import Turns
 
 T = TypeVar("T")
@@ -63,7 +64,7 @@ class Runner:
         given = ", ".join(f"{x.name} {x.spec}" for x in self.inputs)
         found = ", ".join(map(str, self.results))
         size = f"; arena {bytes_text(self.nbytes)}" if self.recompute else ""
-        return f"<{type(self).__name__} ({given}) -> {found or 'updates only'}{size}>"
+        return visible(f"<{type(self).__name__} ({given}) -> {found or 'updates only'}{size}>")
 
     @property
     def results(self) -> list[Spec]:

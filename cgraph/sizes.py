@@ -15,6 +15,7 @@ import numpy as np
 from cgraph.errors import FormatError, GraphError, InputError
 from cgraph.function import Function, compile
 from cgraph.rooms import Rooms
+from cgraph.terminal import visible
 from cgraph.turns import Turns
 
 MOST_KEPT = 16  # sizes
@@ -78,7 +79,7 @@ class SizedFunction:
 
     def __repr__(self) -> str:
         given = ", ".join(f"{x} [{','.join(map(str, shape))}]" for x, shape in self.shapes.items())
-        return f"<SizedFunction ({given}); {len(self._known)} sizes>"
+        return visible(f"<SizedFunction ({given}); {len(self._known)} sizes>")
 
     @property
     def nbytes(self) -> int:

@@ -4,6 +4,8 @@ import sys
 import time
 from typing import Any, Protocol, TextIO
 
+from cgraph.terminal import visible, write
+
 
 class Bar(Protocol):
     """Shows how far something is, of training the loss and the rate, and what more there is to say."""
@@ -39,12 +41,14 @@ class Plain:
         self.shown = now
         left = seconds_left(now - self.begun, step - self.first, self.total - step)
         text = f"step {step}/{self.total}  {numbers(loss, rate)}{more}{left} left"
-        self.stream.write(f"\r{text:<78}" if self.over else text + "\n")
-        self.stream.flush()
+        if self.over:
+            write(f"{text:<78}", self.stream, before="\r")
+        else:
+            write(f"{text}\n", self.stream)
 
     def close(self) -> None:
         if self.over:
-            self.stream.write("\n")
+            write("\n", self.stream)
 
 
 class Rich:
@@ -56,7 +60,7 @@ class Rich:
         progress.start()
 
     def show(self, step: int, loss: float | None = None, rate: float = 0.0, more: str = "") -> None:
-        self.progress.update(self.task, completed=step, numbers=numbers(loss, rate) + more)
+        self.progress.update(self.task, completed=step, numbers=visible(numbers(loss, rate) + more, ""))
 
     def close(self) -> None:
         self.progress.stop()
@@ -78,7 +82,12 @@ def progress_bar(first: int, total: int, wanted: bool) -> Bar:
 def rich_bar(first: int, total: int, console: Any) -> Rich:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[numbers]}"), TimeRemainingColumn())
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[numbers]}", markup=False),
+        TimeRemainingColumn(),
+    )
     return Rich(first, total, Progress(*columns, console=console, speed_estimate_period=10))
 
 

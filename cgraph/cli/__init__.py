@@ -9,9 +9,12 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from typing import NoReturn
 
 from cgraph.bars import line_start
+from cgraph.cli.unhandled import show_visibly
 from cgraph.errors import CgraphError
+from cgraph.terminal import visible, write
 from cgraph.version import __version__
 
 INTERRUPTED, UNREAD = 128 + 2, 128 + 13  # what shells say of SIGINT and SIGPIPE
@@ -27,6 +30,19 @@ COMMANDS = {
     "warmup": "warmup",
     "completion": "completion",
 }
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints are visible text."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(visible(message))
+
+
+def program() -> int:
+    """Run the command line as a process of its own."""
+    show_visibly()
+    return main()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -68,7 +84,7 @@ def status_of(args: argparse.Namespace) -> int:
 
 def say(text: str) -> None:
     """One line on standard error, where a bar may stand."""
-    print(f"{line_start(sys.stderr)}cgraph: {text}", file=sys.stderr)
+    write(f"cgraph: {text}\n", sys.stderr, before=line_start(sys.stderr))
 
 
 def text_of(error: Exception) -> str:
@@ -80,7 +96,7 @@ def text_of(error: Exception) -> str:
 
 def parser_of(names: Iterable[str]) -> argparse.ArgumentParser:
     """A parser that knows these commands, whose modules are loaded."""
-    parser = argparse.ArgumentParser(prog="cgraph", description="Graphs of arrays, and where their bytes live.")
+    parser = Parser(prog="cgraph", description="Graphs of arrays, and where their bytes live.")
     parser.add_argument("--version", action="version", version=f"cgraph {__version__}")
     parser.add_argument("--traceback", action="store_true", help="show where an error comes from")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

@@ -15,6 +15,7 @@ from cgraph.cli.model import Model, model_from
 from cgraph.cli.model_arguments import add_model, constants_of
 from cgraph.engine.cpu.cores import cores
 from cgraph.errors import FormatError, UnavailableError, bytes_text
+from cgraph.terminal import say
 
 Run = Callable[[], Any]
 WARM = 3  # turns before the first that counts
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         ours, theirs = outputs["cgraph"], outputs[args.against]
         facts["speed_ratio"] = median(times[args.against]) / median(times["cgraph"])
         facts["largest_difference"] = max((difference(a, b) for a, b in zip(ours, theirs)), default=0.0)
-    print(json.dumps(facts, indent=1) if args.json else "\n".join(lines_of(facts, args.against)))
+    say(json.dumps(facts, indent=1) if args.json else "\n".join(lines_of(facts, args.against)))
     return 0
 
 

@@ -3,6 +3,7 @@
 import argparse
 
 from cgraph.errors import CgraphError
+from cgraph.terminal import say
 
 SHELLS = ("bash", "zsh", "tcsh")
 
@@ -24,5 +25,5 @@ def run(args: argparse.Namespace) -> int:
         import shtab
     except ImportError:
         raise CgraphError("completion needs shtab: pip install 'cgraph[completion]'") from None
-    print(shtab.complete(args.whole_parser(), args.shell))
+    say(shtab.complete(args.whole_parser(), args.shell))
     return 0

@@ -14,6 +14,7 @@ from cgraph.engine.cuda.gpu import described
 from cgraph.errors import EngineError, bytes_text
 from cgraph.kernels.store import store
 from cgraph.kernels.target import host_target
+from cgraph.terminal import say
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -30,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     """Print a line, or a key, for each fact."""
     facts = gather()
     if args.json:
-        print(json.dumps(facts, indent=1))
+        say(json.dumps(facts, indent=1))
         return 0
     quota = facts["quota"]
     lines = {
@@ -43,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         "versions": f"Python {facts['python']}, NumPy {facts['numpy']}, llvmlite {facts['llvmlite']}",
     }
     for name, text in lines.items():
-        print(f"{name:<11}{text}")
+        say(f"{name:<11}{text}")
     return 0
 
 

@@ -24,6 +24,7 @@ from cgraph.memory.files import plan_text, read_problem, write_plan
 from cgraph.memory.problem import Plan, Problem, Strategy
 from cgraph.memory.strategies import OFFSET_STRATEGIES, STRATEGIES
 from cgraph.planning import budget_text, exact_watched, strategy_named
+from cgraph.terminal import complain, say, write
 from cgraph.view.blocks import plan_svg
 from cgraph.view.curve import curve_svg
 from cgraph.view.figures import Figures
@@ -73,13 +74,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(args: argparse.Namespace) -> int:
     """A table as papers print it, weights from a file, bytes by precision, or all strategies side by side."""
     if args.paper:
-        print("\n".join(paper_lines(model_from(args))))
+        say("\n".join(paper_lines(model_from(args))))
         return 0
     if args.stream:
         return stream(args)
     if args.precisions:
         model = model_from(args)
-        print("\n".join(precision_lines(model, constants_of(args, model.inputs), args.model)))
+        say("\n".join(precision_lines(model, constants_of(args, model.inputs), args.model)))
         return 0
     if args.output and (is_problem(args) or args.output.suffix.lower() != ".svg"):
         raise FormatError(f"{args.output}: a curve is drawn of a model, as .svg")
@@ -94,15 +95,15 @@ def compare(args: argparse.Namespace) -> int:
     try:
         plans = plans_of(problem, names, budget)
     except BudgetError as error:
-        print(error, file=sys.stderr)
+        complain(error)
         return 1
     best = min((plan for plan, _ in plans.values()), key=lambda plan: plan.nbytes)
     if args.json:
-        print(plan_text(problem, best), end="")
+        write(plan_text(problem, best), sys.stdout)
     else:
         _print_table(problem, plans)
         for line in shown:
-            print(line)
+            say(line)
     if args.svg:
         args.svg.write_text(plan_svg(problem, best), encoding="utf-8")
     if args.save and (is_problem(args) or args.budget is None):
@@ -123,42 +124,42 @@ def stream(args: argparse.Namespace) -> int:
         try:
             function = model.compiled(memory=args.strategy or "auto", budget=args.budget, **streamed)
         except BudgetError as error:
-            print(error, file=sys.stderr)
+            complain(error)
             return 1
     values = random_inputs(model) | constants_of(args, model.inputs)
     found = timed_report(function, *(values[x.name] for x in model.inputs))
     if found.weights is None:
-        print(f"no constant of {args.model} is large enough to be read from a file")
+        say(f"no constant of {args.model} is large enough to be read from a file")
         return 0
     if args.json:
-        print(found.json())
+        say(found.json())
         return 0
     held = sum(x.nbytes for x in stays_in_memory(function.program.code))
     whole = function.nbytes + found.weights.ring + held
-    print(
+    say(
         f"arena {bytes_text(function.nbytes)}, ring {bytes_text(found.weights.ring)}, constants in memory "
         f"{bytes_text(held)}: {bytes_text(whole)} ({whole} bytes) in all; order {found.order}"
     )
-    print("\n".join(weights_lines(found.weights, MOST_PIECES)))
+    say("\n".join(weights_lines(found.weights, MOST_PIECES)))
     return 0
 
 
 def fit(args: argparse.Namespace) -> int:
     """Change the model's graph until it fits in budgets, the one that is asked for among them, and say how."""
     found = curve_of(model_from(args), args.budget, args.strategy or "auto")
-    shown = sys.stderr if args.json else sys.stdout
-    print("\n".join(curve_lines(found.points)), file=shown)
+    tell = complain if args.json else say
+    tell("\n".join(curve_lines(found.points)))
     if args.output:
         args.output.write_text(curve_svg(found.points, args.model), encoding="utf-8")
     if args.budget is None:
         return 0
     chosen, plan = found.asked
     if plan.nbytes > args.budget:
-        print(budget_text(chosen.layout, chosen.usage.problem, plan, args.budget), file=sys.stderr)
+        complain(budget_text(chosen.layout, chosen.usage.problem, plan, args.budget))
         return 1
     if args.save:
         write_plan(args.save, chosen.usage.problem, plan, regions_of(found.asked))
-    print(f"within the budget: {plan.nbytes} bytes, {chosen.order}", file=shown)
+    tell(f"within the budget: {plan.nbytes} bytes, {chosen.order}")
     return 0
 
 
@@ -224,13 +225,13 @@ def _once(strategy: Strategy, problem: Problem) -> tuple[Plan, float]:
 
 def _print_table(problem: Problem, plans: dict[str, tuple[Plan, float]]) -> None:
     bound = lower_bound(problem)
-    print(f"{len(problem.operands)} operands")
-    print(f"{'strategy':<26}{'bytes':>20}{'ratio':>9}{'ms':>10}")
+    say(f"{len(problem.operands)} operands")
+    say(f"{'strategy':<26}{'bytes':>20}{'ratio':>9}{'ms':>10}")
     for name, nbytes in (("lower bound", bound), ("lower bound in blocks", block_lower_bound(problem))):
-        print(f"{name:<26}{nbytes:>20}{_ratio(nbytes, bound):>9}")
+        say(f"{name:<26}{nbytes:>20}{_ratio(nbytes, bound):>9}")
     for name, (plan, seconds) in plans.items():
         made_by = "" if plan.strategy == name else f"  by {plan.strategy}"
-        print(f"{name:<26}{plan.nbytes:>20}{_ratio(plan.nbytes, bound):>9}{seconds * 1e3:>10.2f}{made_by}")
+        say(f"{name:<26}{plan.nbytes:>20}{_ratio(plan.nbytes, bound):>9}{seconds * 1e3:>10.2f}{made_by}")
 
 
 def _ratio(nbytes: int, bound: int) -> str:
@@ -239,9 +240,8 @@ def _ratio(nbytes: int, bound: int) -> str:
 
 def _say_missing(plan: Plan, budget: int, bound: int) -> int:
     """Status 1, and what is missing."""
-    print(
+    complain(
         f"{plan.strategy} needs {bytes_text(plan.nbytes)}, the budget is {bytes_text(budget)}: "
-        f"{plan.nbytes - budget} bytes are missing; no plan needs less than {bytes_text(bound)} ({bound} bytes)",
-        file=sys.stderr,
+        f"{plan.nbytes - budget} bytes are missing; no plan needs less than {bytes_text(bound)} ({bound} bytes)"
     )
     return 1

@@ -21,6 +21,7 @@ from cgraph.ops.leaf import Var
 from cgraph.passes.quantised import EIGHT_BITS
 from cgraph.quantiser import Bars, quantise
 from cgraph.quantiser.ranges import METHODS
+from cgraph.terminal import say
 
 ARRAYS = (".npy", ".npz")
 Runs = list[tuple[np.ndarray, ...]]
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     wanted = None if args.wanted is None else read_npy(args.wanted)
     found = quantise(model.outputs, inputs, runs, wanted, Bars(), **options)
     save(args.output, found.outputs, found.inputs, model.names)
-    print(json.dumps(found.report.facts(), indent=1) if args.json else found.report)
+    say(json.dumps(found.report.facts(), indent=1) if args.json else found.report)
     return 0
 
 

@@ -21,6 +21,7 @@ from cgraph.formats.npz import write_npz
 from cgraph.record import Record
 from cgraph.runner import Runner
 from cgraph.saved.read import load
+from cgraph.terminal import say, visible
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -77,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         write_npz(args.save, dict(zip(names, outputs)))
     seconds = {"load": loaded - begin, "compile": compiled - loaded, "run": (done - compiled) / runs}
     facts = facts_of(function, seconds, dict(zip(names, outputs)), labels, args.top)
-    print(json.dumps(facts, indent=1) if args.json else "\n".join(lines_of(facts)))
+    say(json.dumps(facts, indent=1) if args.json else "\n".join(lines_of(facts)))
     return 0
 
 
@@ -162,7 +163,7 @@ def lines_of(facts: dict[str, Any]) -> list[str]:
     if "ring_nbytes" in facts:
         lines += [f"{bytes_text(facts['streamed_nbytes'])} read through a ring of {bytes_text(facts['ring_nbytes'])}"]
     for x in facts["outputs"]:
-        head = f"{x['name']} {x['dtype']}{x['shape']}"
+        head = f"{visible(x['name'], '')} {x['dtype']}{x['shape']}"
         lines.append(f"{head} from {x['least']:.6g} to {x['most']:.6g}, mean {x['mean']:.6g}" if "least" in x else head)
-        lines += [f"{t['value']:>14.6f}  {t['class']:>6}  {t['label']}".rstrip() for t in x.get("top", [])]
+        lines += [f"{t['value']:>14.6f}  {t['class']:>6}  {visible(t['label'], '')}".rstrip() for t in x.get("top", [])]
     return lines

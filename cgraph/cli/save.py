@@ -9,6 +9,7 @@ from cgraph.cli.model_arguments import add_model
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import bytes_text
 from cgraph.formats.onnx import serialised
+from cgraph.terminal import say
 
 TARGETS = ("host", "avx512", "avx2", "portable")
 
@@ -45,5 +46,5 @@ def run(args: argparse.Namespace) -> int:
     graph = serialised(model.outputs, model.inputs, model.names) if args.graph else None
     first.save(args.output, also=others, graph=graph, names=model.names)
     for path in sorted(args.output.iterdir()):
-        print(f"{bytes_text(path.stat().st_size):>10}  {path}")
+        say(f"{bytes_text(path.stat().st_size):>10}  {path}")
     return 0

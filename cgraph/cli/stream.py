@@ -1,13 +1,13 @@
 """``--stream FILE``: a model's weights in a file, which is written under a progress bar and read during each run."""
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from cgraph.errors import bytes_text
+from cgraph.terminal import complain, visible
 from cgraph.weight_file import StreamedWeights
 
 
@@ -41,14 +41,14 @@ def writing(path: Path) -> Iterator[Callable[[int, int], None]]:
     except ImportError:
         yield lambda done, total: told(path, done, total)
         return
-    columns = TextColumn("writing {task.description}"), BarColumn(), DownloadColumn(binary_units=True)
+    columns = TextColumn("writing {task.description}", markup=False), BarColumn(), DownloadColumn(binary_units=True)
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         tasks: list[Any] = []
 
         def advance(done: int, total: int) -> None:
             if not tasks:
-                tasks.append(bar.add_task(str(path), total=total))
+                tasks.append(bar.add_task(visible(str(path), ""), total=total))
             bar.update(tasks[0], completed=done)
 
         yield advance
@@ -57,4 +57,4 @@ def writing(path: Path) -> Iterator[Callable[[int, int], None]]:
 def told(path: Path, done: int, total: int) -> None:
     """A line on standard error when the file is written."""
     if done == total:
-        print(f"{path}: {bytes_text(total)} written", file=sys.stderr)
+        complain(f"{path}: {bytes_text(total)} written")

@@ -9,6 +9,7 @@ from cgraph.cli.model import model_from
 from cgraph.cli.model_arguments import add_model, constants_of
 from cgraph.engine.cpu.cores import cores
 from cgraph.errors import FormatError
+from cgraph.terminal import say
 from cgraph.view.report import timed_report
 from cgraph.view.report_text import seconds_text
 from cgraph.view.timing import recorded_run, run_nanoseconds
@@ -50,5 +51,5 @@ def run(args: argparse.Namespace) -> int:
     args.output.write_text(trace_json(found, shares, f"{args.model}, {threads}"), encoding="utf-8")
     alone = seconds_text(found.seconds or 0.0)
     run = seconds_text(run_nanoseconds(shares) / 1e9)
-    print(f"{args.output}: {len(found.steps)} steps on {threads}, {alone} one by one, {run} in a run")
+    say(f"{args.output}: {len(found.steps)} steps on {threads}, {alone} one by one, {run} in a run")
     return 0

@@ -10,6 +10,7 @@ from cgraph.cli.model import Model, model_from
 from cgraph.cli.model_arguments import add_model, constants_of
 from cgraph.errors import FormatError, GraphError
 from cgraph.function import Function
+from cgraph.terminal import say
 from cgraph.view.blocks import summary
 from cgraph.view.diagram import diagram_of
 from cgraph.view.dot import function_dot, graph_dot, render
@@ -77,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         raise FormatError(f"{args.output}: --times go into a page, as .html")
     drawn = page_html(function, args.model, timed(model, function, args)) if args.times else draw(function, args.model)
     args.output.write_bytes(drawn if isinstance(drawn, bytes) else drawn.encode())
-    print(f"{args.output}: {summary(memory_of(function))}")
+    say(f"{args.output}: {summary(memory_of(function))}")
     return 0
 
 
@@ -92,5 +93,5 @@ def _write_graph(model: Model, output: Path, ending: str) -> int:
         raise FormatError(f"{output}: a graph as it was written is drawn as .dot only")
     text = graph_dot(model.outputs, model.updates)
     output.write_text(text, encoding="utf-8")
-    print(f"{output}: the graph as it was written")
+    say(f"{output}: the graph as it was written")
     return 0

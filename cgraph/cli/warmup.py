@@ -13,6 +13,7 @@ from cgraph.function import compile
 from cgraph.ir.graph import OPS, Node
 from cgraph.kernels.store import store
 from cgraph.ops.leaf import Const, Var
+from cgraph.terminal import say, visible
 
 Build = Callable[[], Any]
 
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
             build()
     seconds = perf_counter() - begin
     made, kept = store().misses - made, store().hits - kept
-    print(f"{len(todo)} graphs in {seconds:.1f} s: {made} kernels compiled, {kept} were there, in {store().folder}")
+    say(f"{len(todo)} graphs in {seconds:.1f} s: {made} kernels compiled, {kept} were there, in {store().folder}")
     return 0
 
 
@@ -54,17 +55,18 @@ def progress(total: int) -> Iterator[Callable[[str], None]]:
     """What to call with the name of each thing as it begins: a bar by rich, or plain lines without it."""
     try:
         from rich.console import Console
-        from rich.progress import Progress
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
     except ImportError:
         count = iter(range(1, total + 1))
-        yield lambda name: print(f"{next(count):>4} of {total}  {name}", flush=True)
+        yield lambda name: say(f"{next(count):>4} of {total}  {name}")
         return
     console = Console(stderr=True)
-    with Progress(transient=True, console=console, disable=not console.is_terminal) as bar:
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+    with Progress(*columns, transient=True, console=console, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=total)
 
         def advance(name: str) -> None:
-            bar.update(task, advance=1, description=name)
+            bar.update(task, advance=1, description=visible(name, ""))
 
         yield advance
 

@@ -21,6 +21,7 @@ from cgraph.formats.allowance import Allowance
 from cgraph.formats.json_text import parse_json
 from cgraph.formats.keras_h5 import Contents, KerasFile, Stored, read_contents
 from cgraph.formats.mapped import map_file
+from cgraph.terminal import complain
 
 SECONDS = 60
 MEMORY, TIMES = 2 << 30, 4  # bytes of address space: so many, and so many for each of the file's
@@ -109,7 +110,7 @@ def main() -> int:
     try:
         send(read_contents(path), sys.stdout.buffer)
     except (CgraphError, MemoryError) as error:
-        sys.stderr.write(f"{error or 'it needs too much memory'}\n")
+        complain(error or "it needs too much memory")
         return 1
     return 0
 

@@ -30,6 +30,7 @@ from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.table import Table, number_of
 from cgraph.ir.work import Work
 from cgraph.record import Record
+from cgraph.terminal import visible
 
 Called = TypeVar("Called", bound=Callable)
 OPS: dict[str, Callable[..., Any]] = {}
@@ -197,7 +198,7 @@ class Node:
         return f"{basename(self.origin[0])}:{self.origin[1]}"
 
     def __repr__(self) -> str:
-        return f"<{self.name} {self.spec} at {self.where}>"
+        return visible(f"<{self.name} {self.spec} at {self.where}>")
 
     def _repr_html_(self) -> str:
         return slots.node_html(self)

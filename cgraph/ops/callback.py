@@ -17,6 +17,7 @@ from cgraph.kernels.callback import callback_call
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import as_node
 from cgraph.record import Record, replace
+from cgraph.terminal import say
 
 
 class Delay(Op, eq=False):
@@ -116,7 +117,7 @@ class Printing(Record):
         formatter: Any = {"all": self.fmt} if self.fmt else None
         text = np.array2string(shown, threshold=sys.maxsize, formatter=formatter)
         more = "" if shown.shape == x.shape else f"\nthe first {'x'.join(map(str, shown.shape))} of {x.shape}"
-        sys.stdout.write((f"{self.title}\n" if self.header else "") + text + more + "\n")
+        say((f"{self.title}\n" if self.header else "") + text + more)
         return x
 
 

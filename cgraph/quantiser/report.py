@@ -8,6 +8,7 @@ import numpy as np
 
 from cgraph.errors import bytes_text
 from cgraph.record import Record
+from cgraph.terminal import visible
 
 MOST_DECIBELS = 200.0  # what equal answers are said to have
 
@@ -59,7 +60,7 @@ class Report(Record):
     table: tuple[Sensitivity, ...] = field(default=())
 
     def __str__(self) -> str:
-        return "\n".join([*self.table_lines(), *self.lines()])
+        return visible("\n".join([*self.table_lines(), *self.lines()]))
 
     def facts(self) -> dict[str, Any]:
         """The same as numbers and texts."""

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from cgraph.errors import GraphError, UnavailableError, bytes_text
 from cgraph.ir.graph import Node, NodeLike, public
 from cgraph.ops.leaf import Var
+from cgraph.terminal import visible
 from cgraph.view.diagram import CONST, OP, VAR, VIEW, Diagram, Item, diagram_of, diagram_of_nodes
 from cgraph.view.planned import Shown
-from cgraph.view.text import colour_of, plain, visible
+from cgraph.view.text import colour_of, plain
 
 FORMATS = ("svg", "png")
 SHAPES = {OP: "box", VIEW: "box", VAR: "ellipse", CONST: "note"}
@@ -71,7 +72,7 @@ def diagram_dot(diagram: Diagram) -> str:
 
 def quoted(text: str) -> str:
     """A DOT string that shows exactly this text: no escape, no entity and no quote of it is one to Graphviz."""
-    shown = visible(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;").replace("\n", "\\n")
+    shown = visible(text, "\n").replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;").replace("\n", "\\n")
     return f'"{shown}"'
 
 

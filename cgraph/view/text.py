@@ -2,6 +2,8 @@
 
 from html import escape
 
+from cgraph.terminal import visible
+
 LONGEST = 200  # characters of a name
 COLOURS = tuple(
     f"#{x}"
@@ -14,16 +16,8 @@ letters can be read on all; drawn from colours of even brightness, each the fart
 
 def plain(text: str) -> str:
     """A name as it is shown: visible, and cut off where it is too long."""
-    shown = visible(text)
+    shown = visible(text, "")
     return shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…"
-
-
-def visible(text: str) -> str:
-    """Text without what a reader cannot see or a format forbids: control characters, halves of pairs, marks that turn
-    the direction of writing. Line ends stay."""
-    if text.replace("\n", "").isprintable():
-        return text
-    return "".join(char if char.isprintable() or char == "\n" else "?" for char in text)
 
 
 def markup(text: str) -> str:

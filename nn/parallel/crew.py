@@ -16,6 +16,7 @@ from distributed import Client, Future, wait
 
 from cgraph import CgraphError, MemberError
 from cgraph.dist.tree import dealt
+from cgraph.terminal import visible
 from nn.parallel.job import Job, Order, Ready, Report
 from nn.parallel.member import NAME, Member, carry_out, prepare, take_state
 
@@ -118,7 +119,7 @@ class Crew:
             self.unfit[worker] = f"{type(error).__name__}: {error}"
         else:  # it is gone, or what it was told is: it is asked again if it is there
             return
-        warnings.warn(f"worker {worker} takes no part: {self.unfit[worker]}", stacklevel=2)
+        warnings.warn(visible(f"worker {worker} takes no part: {self.unfit[worker]}"), stacklevel=2)
 
     def gathered(self) -> list[str]:
         """Those who take part now. MemberError when nobody is ready in time."""

@@ -14,6 +14,7 @@ from cgraph.kernels.families import text_of
 from cgraph.kernels.kernel import ARENA, STOP, Callback, Kernel, View
 from cgraph.owned import Stamp
 from cgraph.record import Record
+from cgraph.terminal import visible
 
 if TYPE_CHECKING:
     from cgraph.weight_file import Sum  # a process that streams nothing loads no such module
@@ -152,7 +153,7 @@ class Code(Record, eq=False):
 
     def text(self) -> str:
         """Every call on a line of its own: the step, the kernel, its arguments by name, with memory by symbols."""
-        return "\n".join(self.lines())
+        return visible("\n".join(self.lines()))
 
     def lines(self) -> Iterator[str]:
         symbol_at = {

@@ -10,6 +10,7 @@ import numpy as np
 
 from cgraph import FormatError
 from cgraph.formats.pictures import opened_picture
+from cgraph.terminal import write
 
 PILLOW = (".gif", ".png", ".apng", ".webp")
 FILMS = (*PILLOW, ".mp4", ".mov", ".mkv", ".avi", ".webm")
@@ -81,9 +82,9 @@ def counted(film: Film, name: str) -> Iterator[np.ndarray]:
     for done, frame in enumerate(film.frames, 1):
         yield frame
         if sys.stderr.isatty():
-            sys.stderr.write(f"\r{name}: frame {done} of {film.length}")
+            write(f"{name}: frame {done} of {film.length}", sys.stderr, before="\r")
     rate = done / (time.perf_counter() - start)
-    sys.stderr.write(f"\r{name}: {done} frames, {rate:.1f} a second\n")
+    write(f"{name}: {done} frames, {rate:.1f} a second\n", sys.stderr, before="\r")
 
 
 def write_film(path: Path, rate: float, images: Iterable[Any]) -> None:

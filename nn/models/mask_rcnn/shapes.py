@@ -16,6 +16,7 @@ import numpy as np
 
 from cgraph import Node
 from cgraph.formats.npz import read_npz
+from cgraph.terminal import write
 from nn.checkpoint import Checkpoint
 from nn.compile import compile as compile_model
 from nn.history import History
@@ -160,7 +161,7 @@ def main() -> None:
     load_weights(given.folder / WEIGHTS.name, model)
     text = log_of(history, measured(model, given.tested, threads=given.threads))
     (given.folder / "log.txt").write_text(text)
-    sys.stdout.write(text)
+    write(text, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,30 @@
+"""Errors that nobody handles, and warnings, as visible text: Python itself would show their names as they are."""
+
+import sys
+import warnings
+from traceback import format_exception
+from types import TracebackType
+from typing import TextIO
+
+from cgraph.terminal import complain
+
+
+def show_visibly() -> None:
+    """Change how this process shows them; for programs, not for libraries."""
+    sys.excepthook = show_error
+    warnings.showwarning = show_warning
+
+
+def show_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    complain("".join(format_exception(kind, error, trace)).rstrip("\n"))
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    complain(warnings.formatwarning(str(message), category, filename, lineno, line).rstrip("\n"))

@@ -1,0 +1,38 @@
+"""Text for terminals: whatever is printed passes through here, and no control character of a file gets through.
+
+Names in files (outputs, labels, operators, dimensions, layers), names of files, and errors that quote them are the
+choice of whoever wrote the file. A terminal obeys escape sequences in them: it changes its title, fills the clipboard,
+or hides what it shows. So everything that a reader cannot see becomes a question mark.
+"""
+
+import sys
+from typing import TextIO
+
+
+def visible(text: str, passed: str = "\n\t") -> str:
+    """Return text without what a reader cannot see or a format forbids: control characters, halves of pairs, marks that
+    turn the direction of writing. Only the characters of `passed` stay."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in passed else "?" for char in text)
+
+
+def write(text: str, stream: TextIO | None, before: str = "") -> None:
+    """Write visible text to a stream; nothing where the shell has closed it.
+
+    Parameters
+        before: the caller's own control characters, such as those that clear a line
+    """
+    if stream is not None:
+        stream.write(before + visible(text))
+        stream.flush()
+
+
+def say(text: object) -> None:
+    """Write a visible line to standard output."""
+    write(f"{text}\n", sys.stdout)
+
+
+def complain(text: object) -> None:
+    """Write a visible line to standard error."""
+    write(f"{text}\n", sys.stderr)
