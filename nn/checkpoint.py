@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from cgraph import FormatError, Record
+from cgraph import CgraphError, FormatError, Record
 from cgraph.files import replace_file
+from cgraph.formats.allowance import Allowance
+from cgraph.formats.json_text import parse_json
 from nn.files import remove_others
 from nn.weights import packed, read_arrays
 
@@ -72,9 +74,10 @@ def read_checkpoint(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, 
     if not path.exists():
         return None
     try:
-        facts = json.loads(path.read_bytes())
+        raw = path.read_bytes()
+        facts = parse_json(raw, Allowance(len(raw)), "its description")
         name, digest, version = facts["arrays"], facts["sha256"], facts["version"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (CgraphError, KeyError, TypeError) as error:
         raise FormatError(f"{path}: no checkpoint: {error}") from error
     if version != VERSION or not isinstance(name, str) or Path(name).name != name:
         raise FormatError(f"{path}: version {version!r:.40} or file name {name!r:.80} is not supported")

@@ -15,6 +15,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.mapped import map_file
 
 CODES = 256
+PIECE = 1 << 16  # entries that are placed at once, an even number
 
 
 def read_deep_compression(path: str | Path, shapes: Sequence[tuple[int, ...]]) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -57,10 +58,14 @@ def _layer(reader: _Reader, shape: tuple[int, ...], count: int) -> tuple[np.ndar
     bias = reader.take(shape[0], np.float32)
     codes = reader.take(count, np.uint8)
     packed = reader.take((count + 1) // 2, np.uint8)
-    gaps = np.stack([packed & 15, packed >> 4], axis=1).reshape(-1)[:count]
-    places = np.cumsum(gaps.astype(np.int64) + 1) - 1
-    if count and places[-1] >= prod(shape):
-        raise FormatError(f"{reader.path}: an entry at {places[-1]} lies outside filters of {prod(shape)} values")
     filters = np.full(prod(shape), codebook[0], np.float32)
-    filters[places] = codebook[codes]
+    at = -1
+    for start in range(0, count, PIECE):
+        part = packed[start // 2 : (start + PIECE) // 2]
+        gaps = np.stack([part & 15, part >> 4], axis=1).reshape(-1)[: count - start]
+        places = at + np.cumsum(gaps.astype(np.int64) + 1)
+        at = int(places[-1])
+        if at >= filters.size:
+            raise FormatError(f"{reader.path}: an entry at {at} lies outside filters of {filters.size} values")
+        filters[places] = codebook[codes[start : start + PIECE]]
     return filters.reshape(shape), bias.copy()

@@ -1,6 +1,7 @@
 """JSON from files: small text can become large objects, so those are counted before they are made."""
 
 import json
+from collections import Counter
 from typing import Any
 
 from cgraph.errors import FormatError
@@ -34,8 +35,9 @@ class RepeatedName(Exception):
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise RepeatedName(next(name for name in names if names.count(name) > 1))
-    return found
+    """The object of these entries. RepeatedName when two have one name; time in proportion to their number."""
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        raise RepeatedName(next(name for name, count in counts.items() if count > 1))
+    return entries

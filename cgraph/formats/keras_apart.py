@@ -5,6 +5,7 @@ back where arrays lie, and those that do not lie in the file as they are, which 
 """
 
 import json
+import math
 import os
 import resource
 import signal
@@ -25,6 +26,7 @@ from cgraph.terminal import complain
 
 SECONDS = 60
 MEMORY, TIMES = 2 << 30, 4  # bytes of address space: so many, and so many for each of the file's
+PROCESSOR, PIECE = 10, 64 << 20  # seconds of the processor, and bytes of the file for one more
 SENT, SENT_TIMES = 1 << 20, 4  # bytes that the child may hand back
 NUMBERS = "biuf"
 
@@ -86,6 +88,7 @@ def received(file: IO[bytes], allowance: Allowance) -> Contents:
             if offset is not None:
                 arrays[layer, name] = Stored(offset, code, tuple(shape))
                 continue
+            allowance.spend("an array", nbytes=math.prod(shape) * dtype.itemsize)
             x = np.empty(shape, dtype)
             if file.readinto(x.reshape(-1).view(np.uint8)) != x.nbytes:  # type: ignore[attr-defined]
                 raise FormatError("the reader handed back too little")
@@ -102,10 +105,19 @@ def limit_memory(nbytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
+def limit_processor(seconds: int) -> None:
+    """Compute for no more seconds than these, or than somebody has allowed already."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    most = seconds if hard == resource.RLIM_INFINITY else min(seconds, hard)
+    resource.setrlimit(resource.RLIMIT_CPU, (most, hard))
+
+
 def main() -> int:
     """The child: read the named file, write what is in it to the standard output."""
     path = sys.argv[1]
-    limit_memory(MEMORY + TIMES * os.stat(path).st_size)
+    nbytes = os.stat(path).st_size
+    limit_memory(MEMORY + TIMES * nbytes)
+    limit_processor(PROCESSOR + nbytes // PIECE)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
         send(read_contents(path), sys.stdout.buffer)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from cgraph.errors import CgraphError, FormatError
+from cgraph.formats.allowance import Allowance
 from cgraph.formats.keras_apart import SECONDS, read_keras_apart
 from cgraph.formats.keras_h5 import KerasFile, read_keras
 from cgraph.ir.graph import OPS, Node
@@ -24,6 +25,7 @@ from cgraph.record import Record
 
 Weights = dict[str, np.ndarray]
 Rule = Callable[[dict, Weights, list[Node]], Node]
+NODES = 8  # of a layer, besides one for each operand: filters, a pad, itself, a bias, its shape, an activation
 EXPECTED = (CgraphError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 """What layers meet when an entry of their description is of another kind than Keras writes."""
 
@@ -56,29 +58,36 @@ def graph_of(file: KerasFile, n: int) -> KerasGraph:
     config = file.config.get("config", {})
     if file.config.get("class_name") not in ("Functional", "Model"):
         raise FormatError(f"{file.config.get('class_name')!r} is no functional network")
+    allowance = Allowance(file.nbytes)
     known: dict[str, Node] = {}
-    for layer in in_order(config["layers"]):
-        xs = [known[name] for name in operand_names(layer)]
-        known[layer["name"]] = built(layer, file.weights, xs, n)
+    for layer, names in in_order(config["layers"]):
+        allowance.spend(f"layer {layer['name']!r:.80}", nodes=NODES + len(names))
+        known[layer["name"]] = built(layer, file.weights, [known[name] for name in names], n)
     inputs = [known[name] for name, *_ in entries(config["input_layers"])]
     return KerasGraph(
         [x for x in inputs if isinstance(x, Var)], [known[k] for k, *_ in entries(config["output_layers"])]
     )
 
 
-def in_order(layers: list[dict]) -> Iterator[dict]:
-    """Every layer after those that it reads. FormatError when they wait for each other, or two have one name."""
+def in_order(layers: list[dict]) -> Iterator[tuple[dict, list[str]]]:
+    """Every layer after those that it reads, with their names. Time in proportion to the layers and their operands.
+
+    FormatError when they wait for each other, or two have one name.
+    """
     by_name = {layer["name"]: layer for layer in layers}
     if len(by_name) != len(layers):
         raise FormatError("two layers have one name")
+    names_of = {name: operand_names(layer) for name, layer in by_name.items()}
     done: dict[str, bool] = {}
     waiting = list(reversed(by_name))
     while waiting:
         name = waiting[-1]
-        missing = [x for x in operand_names(by_name[name]) if not done.get(x)]
+        if done.get(name):
+            waiting.pop()
+            continue
+        missing = [x for x in dict.fromkeys(names_of[name]) if not done.get(x)]
         if not missing:
-            if not done.get(name):
-                yield by_name[name]
+            yield by_name[name], names_of[name]
             done[waiting.pop()] = True
         elif name in done or any(x not in by_name for x in missing):
             raise FormatError("its layers wait for each other")
@@ -93,10 +102,14 @@ def entries(value: list) -> list:
 
 
 def operand_names(layer: dict) -> list[str]:
+    """The names of the layers that a layer reads, from ``[[["a", 0, 0, {}], …]]``."""
     nodes = layer.get("inbound_nodes", [])
     if len(nodes) > 1:
         raise FormatError(f"layer {layer['name']} is used {len(nodes)} times, which is not supported")
-    return [entry[0] for entry in nodes[0]] if nodes else []
+    rows = nodes[0] if nodes else []
+    if not isinstance(rows, list) or not all(isinstance(x, list) and x and isinstance(x[0], str) for x in rows):
+        raise FormatError(f"layer {layer['name']!r:.80} reads {rows!r:.80}, which is no list of layers")
+    return [name for name, *_ in rows]
 
 
 def built(layer: dict, weights: dict[str, Weights], xs: list[Node], n: int) -> Node:

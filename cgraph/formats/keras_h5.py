@@ -18,6 +18,7 @@ import numpy as np
 
 from cgraph.errors import FormatError, bytes_text
 from cgraph.formats.allowance import Allowance
+from cgraph.formats.hdf5_chunks import read_chunks
 from cgraph.formats.hdf5_heaps import check_heaps
 from cgraph.formats.json_text import parse_json
 from cgraph.formats.mapped import map_file
@@ -39,10 +40,12 @@ class KerasFile(Record):
     Fields
         config: the network's description, as Keras wrote it; empty when there are only weights
         weights: of each layer, arrays by their names: ``weights["conv2d"]["kernel"]``
+        nbytes: of the file
     """
 
     config: dict[str, Any]
     weights: dict[str, dict[str, np.ndarray]]
+    nbytes: int = 0
 
 
 class Stored(Record):
@@ -82,7 +85,7 @@ class Contents(Record):
         weights: dict[str, dict[str, np.ndarray]] = {}
         for (layer, name), x in self.arrays.items():
             weights.setdefault(layer, {})[name] = x.array(data) if isinstance(x, Stored) else x
-        return KerasFile(self.config, weights)
+        return KerasFile(self.config, weights, len(data))
 
 
 def read_keras(path: str | Path) -> KerasFile:
@@ -161,7 +164,7 @@ def arrays_of(
     last = Counter((layer, name.rpartition("/")[2]) for layer, name in keys.values())
     found: dict[tuple[str, str], Stored | np.ndarray] = {}
     for path, dataset in paths.items():
-        check_stored(path, dataset)
+        check_stored(path, dataset, h5py)
         layer, name = keys[path]
         short = name.rpartition("/")[2]
         key = (layer, short if last[layer, short] == 1 else name)
@@ -192,20 +195,26 @@ def datasets(root: Any, allowance: Allowance, h5py: Any) -> Iterator[tuple[str, 
                 waiting.append((f"{path}{name}/", group[name], depth + 1))
 
 
-def check_stored(path: str, dataset: Any) -> None:
+def check_stored(path: str, dataset: Any, h5py: Any) -> None:
     """FormatError unless a dataset holds numbers, in this file, as many as it declares."""
     if dataset.is_virtual or dataset.external:
         raise FormatError(f"{path:.80} keeps its contents in other files")
     if dataset.dtype.kind not in "fiub" or dataset.shape is None:
         raise FormatError(f"{path:.80} holds {dataset.dtype!s:.80}, no numbers")
+    if not dataset.id.get_type().equal(h5py.h5t.py_create(dataset.dtype, logical=True)):
+        raise FormatError(f"{path:.80} holds numbers whose bits are not those of {dataset.dtype}")
+    if dataset.chunks is not None:  # what its chunks store is added up when they are read
+        return
     nbytes, stored = dataset.size * dataset.dtype.itemsize, dataset.id.get_storage_size()
-    if nbytes > MOST_RATIO * max(stored, 1) or (dataset.chunks is None and nbytes != stored):
+    if nbytes != stored:
         raise FormatError(f"{path:.80} declares {bytes_text(nbytes)} and stores {bytes_text(stored)}")
 
 
 def unpacked(path: str, dataset: Any, allowance: Allowance) -> np.ndarray:
-    """The contents of a dataset that is kept in pieces, perhaps compressed."""
-    piece = math.prod(dataset.chunks or ())
-    allowance.spend(f"{path:.80}", nbytes=(dataset.size + piece) * dataset.dtype.itemsize)
-    found = dataset[()]
+    """The contents of a dataset that is kept in chunks, perhaps compressed, or behind a block of the user's."""
+    if dataset.chunks is not None:
+        found = read_chunks(path, dataset, MOST_RATIO, allowance)
+    else:
+        allowance.spend(f"{path:.80}", nbytes=dataset.size * dataset.dtype.itemsize)
+        found = dataset[()]
     return np.asarray(found, found.dtype.newbyteorder("="))

@@ -1,8 +1,9 @@
 """npy and npz: an array, and arrays in a zip archive, read without pickle and without trusting what the file declares.
 
 Every member is checked before its bytes are read: its name, compression, declared sizes and place, that the array's
-shape and dtype need exactly the member's bytes. An archive that declares far more than it stores is taken for a bomb.
-Arrays that are stored plain stay in the mapped file. Format: numpy.lib.format.
+shape and dtype need exactly the member's bytes. Arrays that are stored plain stay in the mapped file; those that are
+compressed, or do not lie aligned, are copied, in no more memory than a file of its size may cost, unless the caller
+allows more. Format: numpy.lib.format.
 """
 
 import io
@@ -18,13 +19,11 @@ from cgraph.errors import FormatError, bytes_text
 from cgraph.files import replace_file
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.mapped import map_file
-from cgraph.formats.zip_archive import Member, members_of, unpacked
+from cgraph.formats.zip_archive import STORED, Member, members_of, unpacked
 from cgraph.ir.spec import LARGEST
 from cgraph.kernels.mapped import aligned
 
 LARGEST_FILE = 4 << 30  # bytes of all arrays
-SMALL = 64 << 20  # bytes; below it any ratio is fine
-BOMB = 100  # times as many bytes declared as stored
 LONGEST_HEADER = 10_000
 MOST_AXES = 64
 MAGIC = b"\x93NUMPY"
@@ -36,19 +35,23 @@ HEADER = re.compile(
 )
 
 
-def read_npz(path: str | Path, largest: int = LARGEST_FILE) -> dict[str, np.ndarray]:
+def read_npz(path: str | Path, largest: int | None = None) -> dict[str, np.ndarray]:
     """Arrays by name; they are read-only, and lie in the mapped file unless they are compressed or not aligned.
 
     Parameters
-        largest: bytes that all arrays may need together
+        largest: bytes that all arrays may need together, in memory too where they are compressed. By default 4 GiB, of
+            which those that are copied must not exceed twice the file and 64 MiB
     Raises
         FormatError: the file is no npz file, holds objects, or declares sizes that do not fit
     """
     data = map_file(path)
     try:
-        members = members_of(data, Allowance(len(data)))
-        check_sizes(list(members.values()), largest)
-        return {name.removesuffix(".npy"): member_array(data, member) for name, member in members.items()}
+        allowance = Allowance(len(data))
+        members = members_of(data, allowance)
+        check_sizes(list(members.values()), LARGEST_FILE if largest is None else largest)
+        if largest is not None:
+            allowance.nbytes += largest
+        return {name.removesuffix(".npy"): member_array(data, member, allowance) for name, member in members.items()}
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
 
@@ -58,11 +61,10 @@ def check_sizes(members: list[Member], largest: int) -> None:
     for member in members:
         if not member.name.endswith(".npy"):
             raise FormatError(f"member {member.name!r:.80} is no .npy file")
-    declared, stored = sum(m.nbytes for m in members), sum(len(m.place) for m in members)
-    if declared > largest or (declared > SMALL and declared > BOMB * stored):
+    declared = sum(m.nbytes for m in members)
+    if declared > largest:
         raise FormatError(
-            f"{bytes_text(declared)} are declared, {bytes_text(stored)} stored; at most {bytes_text(largest)}, "
-            f"and {BOMB} times, are read"
+            f"it declares {bytes_text(declared)}; at most {bytes_text(largest)} are read. Give largest= to read more"
         )
 
 
@@ -74,24 +76,29 @@ def read_npy(path: str | Path) -> np.ndarray:
     """
     data = map_file(path)
     try:
-        return array_in(data, "the file")
+        return array_in(data, "the file", Allowance(len(data)))
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
 
 
-def member_array(data: memoryview, member: Member) -> np.ndarray:
+def member_array(data: memoryview, member: Member, allowance: Allowance) -> np.ndarray:
     """One member as an array."""
-    return array_in(unpacked(data, member), f"member {member.name!r:.80}")
+    label = f"member {member.name!r:.80}"
+    if member.method != STORED:
+        allowance.spend(f"{label} (largest= allows more)", nbytes=member.nbytes)
+    return array_in(unpacked(data, member), label, allowance)
 
 
-def array_in(body: memoryview, label: str) -> np.ndarray:
+def array_in(body: memoryview, label: str, allowance: Allowance) -> np.ndarray:
     """The array of a .npy file's bytes, which errors call `label`."""
     shape, dtype, fortran, start = npy_header(body, label)
     need = prod(shape) * dtype.itemsize
     if need != len(body) - start:
         raise FormatError(f"{label} {dtype}{list(shape)} needs {need} bytes, {len(body) - start} are stored")
-    array = aligned(np.frombuffer(body[start:], dtype))
-    return array.reshape(shape, order="F" if fortran else "C")
+    array = np.frombuffer(body[start:], dtype)
+    if not array.flags.aligned:
+        allowance.spend(f"{label} (largest= allows more)", nbytes=array.nbytes)
+    return aligned(array).reshape(shape, order="F" if fortran else "C")
 
 
 def npy_header(body: memoryview, label: str) -> tuple[tuple[int, ...], np.dtype, bool, int]:

@@ -18,7 +18,7 @@ INSTRUCTION = 128  # bytes that what one instruction makes takes at most, beside
 POINTER = 8
 LONGEST_TEXT = 16 << 20
 LONGEST_LINE = 1 << 12
-LARGEST_KEY = 1 << 48  # so that no two numbers share a hash
+LARGEST_KEY = 1 << 48  # a number, whose text is short
 
 
 class Global(Record):
@@ -104,7 +104,7 @@ class Reader:
     def __init__(self, allowed: frozenset[Global], allowance: Allowance) -> None:
         self.allowed, self.allowance = allowed, allowance
         self.stack: list[Any] = []
-        self.memo: dict[int, Any] = {}
+        self.memo: list[Any] = []
 
     def step(self, name: str, arg: Any) -> None:
         """Carry out one instruction. FormatError when it is not one that describes data."""
@@ -118,11 +118,11 @@ class Reader:
         elif name == "MARK":
             self.stack.append(MARK)
         elif name in ("BINPUT", "LONG_BINPUT"):
-            self.memo[arg] = self.top()
+            self.memoize(arg, self.top())
         elif name == "MEMOIZE":
-            self.memo[len(self.memo)] = self.top()
+            self.memo.append(self.top())
         elif name in ("BINGET", "LONG_BINGET"):
-            self.stack.append(self.memo[arg])
+            self.stack.append(self.remembered(arg))
         elif name in TUPLES:
             self.stack.append(tuple(reversed([self.pop() for _ in range(TUPLES[name])])))
         elif name == "TUPLE":
@@ -168,9 +168,24 @@ class Reader:
         return {}
 
     def set_items(self, values: list) -> None:
+        """Add entries to a dictionary under the texts of their keys: numbers could be chosen so that they collide."""
         if len(values) % 2 or not all(map(is_key, values[::2])):
             raise FormatError("a dictionary has keys that are neither text nor numbers")
-        self.container(dict).update(zip(values[::2], values[1::2]))
+        self.container(dict).update(zip(map(str, values[::2]), values[1::2]))
+
+    def memoize(self, number: int, value: Any) -> None:
+        """Remember a value under a number. Programs count up, from 0 or (Python 2) from 1; others are refused."""
+        if not self.memo and number == 1:
+            self.memo.append(MARK)
+        if number > len(self.memo):
+            raise FormatError(f"its memo has {len(self.memo)} values, and the next one has the number {number}")
+        self.memo[number : number + 1] = [value]
+
+    def remembered(self, number: int) -> Any:
+        """The value that was remembered under a number."""
+        if number >= len(self.memo) or self.memo[number] is MARK:
+            raise FormatError(f"its memo has {len(self.memo)} values, none of the number {number}")
+        return self.memo[number]
 
     def container(self, kind: type) -> Any:
         if type(self.top()) is not kind:

@@ -182,8 +182,9 @@ def tensors_of(tree: Any, allowance: Allowance) -> dict[str, Call]:
         elif isinstance(value, Mapping) and id(value) not in entered:
             entered.add(id(value))
             for key in reversed(value):
-                allowance.spend("the paths of its tensors", nbytes=PATH + len(path) + len(str(key)))
-                waiting.append((f"{path}.{key}" if path else str(key), value[key]))
+                width = 1 if path.isascii() and key.isascii() else 4
+                allowance.spend("the paths of its tensors", nbytes=PATH + width * (len(path) + len(key)))
+                waiting.append((f"{path}.{key}" if path else key, value[key]))
     return found
 
 

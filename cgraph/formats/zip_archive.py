@@ -20,8 +20,11 @@ LOCAL, CENTRAL, END = Struct("<4s5H3I2H"), Struct("<4s6H3I5H2I"), Struct("<4s4H2
 LOCATOR_64, END_64 = Struct("<4sIQI"), Struct("<4sQ2H2I4Q")
 LARGE = 0xFFFFFFFF  # the number is in the extra field, as 64 bits
 EXTRA_64 = 1
+FIELD = Struct("<2H")  # what begins an extra field: its kind and its length
+MOST_FIELDS = 64
 LONGEST_COMMENT = 1 << 16
 ENTRY = 800  # bytes in memory of what is known of a member
+LETTER = 8  # bytes in memory for each byte of a member's name
 ENCRYPTED, UTF8 = 1, 1 << 11  # flags
 STORED, DEFLATED = 0, 8
 PIECE = 1 << 20  # bytes
@@ -60,6 +63,7 @@ def members_of(data: memoryview, allowance: Allowance) -> dict[str, Member]:
     for _ in range(count):
         if at + CENTRAL.size > where.stop or data[at : at + 4] != b"PK\x01\x02":
             raise FormatError(f"its table of members is cut off at byte {at}")
+        allowance.spend("names of its members", nbytes=LETTER * name_length(data, at))
         member, begin, at = member_at(data, at, where)
         if member.name in found:
             raise FormatError(f"two members have the name {member.name!r:.80}")
@@ -94,19 +98,25 @@ def directory_of(data: memoryview) -> tuple[range, int]:
     return range(start, stop), count
 
 
+def name_length(data: memoryview, at: int) -> int:
+    """Bytes of the name of the member whose entry in the table begins at a byte."""
+    return CENTRAL.unpack_from(data, at)[10]
+
+
 def member_at(data: memoryview, at: int, where: range) -> tuple[Member, int, int]:
     """The member whose entry in the table begins at a byte, where its header begins, and where the next entry does."""
     entry = CENTRAL.unpack_from(data, at)
-    _, _, _, flags, method, _, _, crc, stored, nbytes, name_length, extra_length, comment_length, *_, begin = entry
+    _, _, _, flags, method, _, _, crc, stored, nbytes, name_nbytes, extra_length, comment_length, *_, begin = entry
     name_at = at + CENTRAL.size
-    extra_at = name_at + name_length
+    extra_at = name_at + name_nbytes
     end = extra_at + extra_length + comment_length
     if end > where.stop:
         raise FormatError(f"its table of members is cut off at byte {at}")
     raw = bytes(data[name_at:extra_at])
     name = raw.decode("utf-8" if flags & UTF8 else "cp437", "replace")
-    extra = bytes(data[extra_at : extra_at + extra_length])
-    nbytes, stored, begin = in_64_bits(extra, [nbytes, stored, begin], name)
+    if LARGE in (nbytes, stored, begin):
+        field = field_of_64_bits(data[extra_at : extra_at + extra_length], name)
+        nbytes, stored, begin = in_64_bits(field, [nbytes, stored, begin], name)
     if flags & ENCRYPTED or method not in (STORED, DEFLATED):
         raise FormatError(f"member {name!r:.80} is encrypted, or compressed by an unknown method")
     if begin + LOCAL.size > where.start or data[begin : begin + 4] != b"PK\x03\x04":
@@ -120,15 +130,25 @@ def member_at(data: memoryview, at: int, where: range) -> tuple[Member, int, int
     return Member(name, method, crc, range(start, start + stored), nbytes), begin, end
 
 
-def in_64_bits(extra: bytes, numbers: list[int], name: str) -> list[int]:
-    """Numbers that are too large for 32 bits, from the extra field."""
-    wide: Iterator[int] = iter(())
-    while len(extra) >= 4:
-        kind, length = int.from_bytes(extra[:2], "little"), int.from_bytes(extra[2:4], "little")
+def field_of_64_bits(extra: memoryview, name: str) -> memoryview:
+    """The contents of the extra field that holds numbers of 64 bits; empty when there is none.
+
+    Programs write one to four extra fields, so more than `MOST_FIELDS` are refused: they would cost time, nothing else.
+    """
+    at = 0
+    for _ in range(MOST_FIELDS):
+        if len(extra) - at < FIELD.size:
+            return extra[:0]
+        kind, length = FIELD.unpack_from(extra, at)
+        at += FIELD.size + length
         if kind == EXTRA_64:
-            field = extra[4 : 4 + length]
-            wide = iter([int.from_bytes(field[i : i + 8], "little") for i in range(0, len(field) - 7, 8)])
-        extra = extra[4 + length :]
+            return extra[at - length : at]
+    raise FormatError(f"member {name!r:.80} has its size in 64 bits behind {MOST_FIELDS} extra fields, or nowhere")
+
+
+def in_64_bits(field: memoryview, numbers: list[int], name: str) -> list[int]:
+    """Numbers that are too large for 32 bits, from the extra field for them."""
+    wide = (int.from_bytes(field[i : i + 8], "little") for i in range(0, min(len(field), 8 * len(numbers)) - 7, 8))
     try:
         return [next(wide) if n == LARGE else n for n in numbers]
     except StopIteration:

@@ -8,14 +8,19 @@ Source: the second is the input of https://github.com/google/minimalloc.
 
 import csv
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from cgraph.errors import FormatError
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.problem import MOST_BYTES, Operand, Plan, Problem, UsageInterval
 from cgraph.record import Record
+
+ROW = 400  # bytes in memory of an operand, while all are looked at
+FREE, TIMES = 64 << 20, 2  # bytes of memory that reading a file may take: so many, and so many for each of its bytes
+LONGEST_ROW = 1 << 16  # letters
 
 
 class Columns(Record):
@@ -38,14 +43,19 @@ def read_problem(path: str | Path, *, alignment: int = 1) -> Problem:
     """
     rows = _rows(Path(path))
     line, header = next(rows, (1, []))
+    if len(set(header)) != len(header):
+        raise FormatError(f"{path}:{line}: two columns of {','.join(header)!r:.200} have one name")
+    most = _most_rows(path)
     columns = next((x for x in KNOWN if {"id", x.first, x.last, x.nbytes} <= set(header)), None)
     if columns is None:
         known = " or ".join(f"id,{x.first},{x.last},{x.nbytes}" for x in KNOWN)
-        raise FormatError(f"{path}:{line}: the header is {','.join(header)!r}, expected {known}")
-    operands = []
+        raise FormatError(f"{path}:{line}: the header is {','.join(header)!r:.200}, expected {known}")
+    operands: list[Operand] = []
     seen: dict[str, int] = {}
     for line, cells in rows:
         where = f"{path}:{line}"
+        if len(operands) == most:
+            raise FormatError(f"{where}: it has more than the {most:,} rows that are read of a file of its size")
         if len(cells) != len(header):
             raise FormatError(f"{where}: {len(cells)} values for {len(header)} columns")
         row = dict(zip(header, cells))
@@ -78,12 +88,33 @@ def write_plan(path: str | Path, problem: Problem, plan: Plan, regions: Sequence
     Path(path).write_text(plan_text(problem, plan, regions), encoding="utf-8")
 
 
+def _most_rows(path: str | Path) -> int:
+    """Rows that fit into the memory that reading a file may take."""
+    return (FREE + TIMES * os.stat(path).st_size) // ROW
+
+
+class _Lines:
+    """The lines of a file. Changes: `letters` grows with each line; whoever has a whole row sets it to 0."""
+
+    def __init__(self, file: TextIO) -> None:
+        self.file, self.letters = file, 0
+
+    def __iter__(self) -> Iterator[str]:
+        while line := self.file.readline(LONGEST_ROW + 1):
+            self.letters += len(line)
+            if self.letters > LONGEST_ROW:
+                raise csv.Error(f"a row has more than {LONGEST_ROW:,} letters")
+            yield line
+
+
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of each line that is not blank."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
+            lines = _Lines(file)
+            reader = csv.reader(lines, strict=True)
             for cells in reader:
+                lines.letters = 0
                 if cells:
                     yield reader.line_num, [cell.strip() for cell in cells]
     except OSError as error:

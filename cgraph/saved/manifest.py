@@ -76,12 +76,20 @@ def entries_of(file: np.ndarray) -> dict[str, Any]:
     if not sum_fits(raw):
         raise FormatError("the manifest is not what was saved: it is cut off or changed")
     try:
-        found = json.loads(raw)
+        found = json.loads(raw, object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"the manifest is no JSON: {error}") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise FormatError("this is no saved function")
     return found
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these entries. FormatError when two have one name."""
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
+        raise malformed("an object has two entries of one name")
+    return entries
 
 
 def misfit(entries: dict[str, Any], features: frozenset[str]) -> str | None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cgraph.errors import FormatError
+from cgraph.formats import deep_compression
 from cgraph.formats.deep_compression import CODES, read_deep_compression
 
 SHAPES = ((2, 3, 1, 1), (1, 2, 2, 5))
@@ -35,6 +36,19 @@ def test_entries_lie_at_their_distances_and_the_default_elsewhere(tmp_path):
         want[list(places)] = codebook[list(places.values())]
         np.testing.assert_array_equal(filters, want.reshape(shape))
         np.testing.assert_array_equal(bias, want_bias)
+
+
+@pytest.mark.parametrize("piece", [2, 4, 6, 1 << 16])
+@pytest.mark.parametrize("count", [5, 6, 7])
+def test_entries_placed_in_pieces_of_any_size_lie_where_they_belong(tmp_path, monkeypatch, piece, count):
+    monkeypatch.setattr(deep_compression, "PIECE", piece)
+    places = {at: 3 + at for at in [0, 3, 4, 9, 11, 15, 19][:count]}
+    _, (filters, _) = read(tmp_path, packed([{}, places]))
+    want = np.full(20, CODEBOOKS[1][0])
+    want[list(places)] = CODEBOOKS[1][list(places.values())]
+    np.testing.assert_array_equal(filters.reshape(-1), want)
+    with pytest.raises(FormatError, match="an entry at 20 lies outside filters of 20 values"):
+        read(tmp_path, packed([{}, {**places, 20: 1}]))
 
 
 def test_a_layer_may_be_all_default(tmp_path):

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import FormatError
+from cgraph.formats import keras_graph
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.keras_apart import read_keras_apart, received
 from cgraph.formats.keras_graph import graph_of, in_order, load_keras
@@ -62,6 +64,94 @@ def test_arrays_stay_in_the_file_where_they_lie_there_whole(tmp_path, read, opti
     np.testing.assert_array_equal(found, KERNEL)
 
 
+CHUNKED = {
+    "plain": {},
+    "gzip": {"compression": "gzip"},
+    "gzip and shuffle": {"compression": "gzip", "shuffle": True},
+    "a checksum": {"fletcher32": True},
+    "all": {"compression": "gzip", "shuffle": True, "fletcher32": True},
+}
+
+
+@pytest.mark.parametrize("options", CHUNKED)
+@pytest.mark.parametrize(
+    "x", [KERNEL[:19, :29], KERNEL[:7, :3].astype(">i2"), KERNEL > 30, KERNEL[:1, :5].astype("u1")]
+)
+def test_chunks_are_unpacked_to_what_the_library_reads(tmp_path, options, x):
+    """Chunks that do not divide the array, along axes of other lengths."""
+    chunks = (min(4, x.shape[0]), min(7, x.shape[1]))
+    path = weights_file(tmp_path, lambda g: g.create_dataset("kernel:0", data=x, chunks=chunks, **CHUNKED[options]))
+    found = read_keras(path).weights["dense"]["kernel"]
+    np.testing.assert_array_equal(found, x)
+    assert found.dtype == x.dtype.newbyteorder("=")
+
+
+def test_chunks_that_are_not_stored_hold_the_fill_value(tmp_path):
+    def fill(group):
+        group.create_dataset("kernel:0", (9, 10), "f4", chunks=(2, 3), fillvalue=7)[3, 4] = 1
+
+    want = np.full((9, 10), 7, "f4")
+    want[3, 4] = 1
+    np.testing.assert_array_equal(read_keras(weights_file(tmp_path, fill)).weights["dense"]["kernel"], want)
+
+
+def written_chunk(filters: list[int], raw: bytes, mask: int = 0, count: int = 1000):
+    """A dataset of one chunk with these stored bytes."""
+
+    def fill(group):
+        properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        properties.set_chunk((count,))
+        for number in filters:
+            properties.set_filter(number, h5py.h5z.FLAG_OPTIONAL, (4,))
+        space, kind = h5py.h5s.create_simple((count,)), h5py.h5t.IEEE_F32LE
+        h5py.h5d.create(group.id, b"kernel:0", kind, space, properties).write_direct_chunk((0,), raw, mask)
+
+    return fill
+
+
+DEFLATE, SHUFFLE, FLETCHER32, LZF = 1, 2, 3, 32000
+CHUNKS = {
+    "more than its size": ([DEFLATE], zlib.compress(bytes(4010)), "more than its 4004 bytes"),
+    "a little more than its size": ([DEFLATE], zlib.compress(bytes(4001)), "unpacks to 4001 bytes, not 4000"),
+    "less than its size": ([DEFLATE], zlib.compress(bytes(3999)), "unpacks to 3999 bytes, not 4000"),
+    "cut off": ([DEFLATE], zlib.compress(KERNEL.tobytes())[:-9], "cut off"),
+    "damaged": ([DEFLATE], b"nonsense", "damaged"),
+    "packed twice": ([DEFLATE, DEFLATE], zlib.compress(zlib.compress(bytes(4000))), "each once"),
+    "packed in another way": ([LZF], bytes(4000), "32000"),
+    "another checksum": ([FLETCHER32], bytes(4000) + b"\1\0\0\0", "its checksum is another one"),
+    "no room for a checksum": ([FLETCHER32], b"\0", "its checksum is another one|declares"),
+    "more stored than it can need": ([DEFLATE], bytes(8000), "stores 8,000 bytes"),
+}
+
+
+@pytest.mark.parametrize("name", CHUNKS)
+def test_a_chunk_that_does_not_unpack_to_its_size_is_refused(tmp_path, name):
+    filters, raw, match = CHUNKS[name]
+    with pytest.raises(FormatError, match=match):
+        read_keras(weights_file(tmp_path, written_chunk(filters, raw)))
+
+
+@pytest.mark.parametrize("mask", range(4))
+def test_a_filter_that_was_left_out_is_not_undone(tmp_path, mask):
+    x = KERNEL.reshape(-1)
+    raw = x.tobytes() if mask & 1 else x.view("u1").reshape(-1, 4).T.tobytes()
+    raw = raw if mask & 2 else zlib.compress(raw)
+    path = weights_file(tmp_path, written_chunk([SHUFFLE, DEFLATE], raw, mask, count=600))
+    np.testing.assert_array_equal(read_keras(path).weights["dense"]["kernel"], x)
+
+
+def test_numbers_of_other_bits_than_numpys_are_refused(tmp_path):
+    def fill(group):
+        kind = h5py.h5t.IEEE_F32LE.copy()
+        kind.set_ebias(120)
+        space = h5py.h5s.create_simple((3,))
+        h5py.h5d.create(group.id, b"kernel:0", kind, space)
+        group["kernel:0"][...] = [1, 2, 3]
+
+    with pytest.raises(FormatError, match="bits are not those of float64"):
+        read_keras(weights_file(tmp_path, fill))
+
+
 @pytest.mark.parametrize("read", [read_keras, read_keras_apart])
 @pytest.mark.parametrize("code", [">f4", "<f8", "<f2", "i1", ">i8"])
 @pytest.mark.parametrize("userblock", [0, 512])
@@ -78,6 +168,31 @@ def test_a_place_outside_the_file_is_refused():
     for offset, shape in ((-4, (2,)), (0, (3,)), (8, (1,)), (2**62, (1,))):
         with pytest.raises(FormatError, match="outside the file"):
             Stored(offset, "<f4", shape).array(memoryview(bytes(8)))
+
+
+@pytest.mark.parametrize("rows", ["in", [7], ["in"], [[]], [[["in"], 0, 0]], {"in": 0}])
+def test_operands_that_are_no_list_of_layers_are_refused(rows):
+    """A text of many letters would pass for as many operands, of one byte each."""
+    file = network({"class_name": "ReLU", "name": "a", "config": {}})
+    file.config["config"]["layers"][1]["inbound_nodes"] = [rows]
+    with pytest.raises(FormatError, match="no list of layers"):
+        graph_of(file, 1)
+
+
+def test_nodes_of_a_network_are_charged_before_they_are_made(monkeypatch):
+    """A layer with many operands, and many layers: 50,000 nodes at least, and one for 256 bytes of the file."""
+    file = network({"class_name": "Add", "name": "a", "config": {}})
+    layers = file.config["config"]["layers"]
+    layers[1]["inbound_nodes"] = [[["in", 0, 0, {}]] * 60_000]
+    monkeypatch.setitem(keras_graph.RULES, "Add", None)  # nothing is built
+    with pytest.raises(FormatError, match="layer 'a' would take 60,008 nodes"):
+        graph_of(file, 1)
+    monkeypatch.undo()
+    many = network({"class_name": "ReLU", "name": "a", "config": {}})
+    more = [{"class_name": "ReLU", "name": f"{i}", "config": {}, "inbound_nodes": [[["a"]]]} for i in range(7000)]
+    many.config["config"]["layers"] += more
+    with pytest.raises(FormatError, match="would take 9 nodes while reading"):
+        graph_of(many, 1)
 
 
 ROWS = {
@@ -227,7 +342,7 @@ def test_layers_of_any_number_in_any_order_take_time_in_proportion():
             return super().get(*args)
 
     for turned in (layers, layers[::-1]):
-        found = [layer["name"] for layer in in_order([Counted(layer) for layer in turned])]
+        found = [layer["name"] for layer, _ in in_order([Counted(layer) for layer in turned])]
         assert found == [str(i) for i in range(count)]
     assert looks["all"] < 8 * count
 

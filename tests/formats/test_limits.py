@@ -94,14 +94,16 @@ def described(path: Path) -> Any:
     return config.read_config(path, Allowance(0))
 
 
+def listed(path: Path) -> Any:
+    return described(path)[0].ints("mask")
+
+
+LISTED = "[net]\nmask=1,2,3\n"
 X = np.zeros((2, 3, 4), "f4")
 ROWS = {
     "npz: a header": Limit(npz, "LONGEST_HEADER", 118, npz_of(X), read_npz, "no header"),
     "npz: axes": Limit(npz, "MOST_AXES", 3, npz_of(X), read_npz, "impossible shape"),
-    "npz: bytes that need no ratio": Limit(npz, "SMALL", 224, npz_of(X), read_npz, "declared", {"BOMB": 0}),
-    "npz: a ratio": Limit(
-        npz, "BOMB", 14, npz_of(np.zeros(900, "i1"), np.savez_compressed), read_npz, "declared", {"SMALL": 0}
-    ),
+    "npz: bytes": Limit(npz, "LARGEST_FILE", 224, npz_of(X), read_npz, "it declares 224 B; at most 223 B are read"),
     "safetensors: axes": Limit(
         safetensors, "MOST_AXES", 3, lambda path: write_safetensors(path, {"x": X}), read_safetensors, "the shape"
     ),
@@ -114,6 +116,8 @@ ROWS = {
     "h5: groups in groups": Limit(keras_h5, "MOST_DEPTH", 5, groups(5), read_contents, "too deep"),
     "h5: a ratio": Limit(keras_h5, "MOST_RATIO", 1000, chunked, read_contents, "declares"),
     "Darknet: sections": Limit(config, "MOST_SECTIONS", 5, sections, described, "begins no section"),
+    "Darknet: numbers": Limit(config, "MOST_NUMBERS", 2, lambda path: path.write_text(LISTED), listed, "more than 1 n"),
+    "Darknet: a line": Limit(config, "LONGEST_LINE", 11, sections, described, "line 3 has over 10 letters"),
     "Darknet: bytes": Limit(config, "LARGEST_FILE", 54, sections, described, "at most 53 B"),
 }
 

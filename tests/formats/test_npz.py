@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.fuzz.child import outcome_of
+from cgraph.errors import FormatError
 from cgraph.formats.npz import read_npz, write_npz
 from cgraph.kernels.mapped import mapping_of
 from tests.support.hostile import flipped, harmless, refused
@@ -90,12 +91,23 @@ def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
     body = npy(HEADER.format("|i1", (size,))) + bytes(size)
     path = archive(tmp_path / "x.npz", [("a.npy", body)], zipfile.ZIP_DEFLATED)
     assert path.stat().st_size < 1 << 20
-    refused(read_npz, path, "declared")
+    refused(read_npz, path, r"member 'a.npy' \(largest= allows more\) would take 104,857,676 bytes")
 
 
 def test_more_than_the_limit_is_refused(tmp_path):
     np.savez(tmp_path / "x.npz", a=np.zeros(1000))
     refused(lambda p: read_npz(p, largest=4000), tmp_path / "x.npz", "at most 3.91 KiB")
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_what_the_caller_allows_is_unpacked(tmp_path, order):
+    """Zeros that need more memory than a file of that size may cost."""
+    x = np.zeros((80, 1 << 20), "i1", order)
+    np.savez_compressed(tmp_path / "x.npz", a=x)
+    with pytest.raises(FormatError, match="largest= allows more"):
+        read_npz(tmp_path / "x.npz")
+    found = read_npz(tmp_path / "x.npz", largest=x.nbytes + 128)["a"]
+    assert found.shape == x.shape and not found.any()
 
 
 def test_two_members_of_one_name_are_refused(tmp_path):

@@ -280,8 +280,9 @@ def test_dictionaries_that_contain_each_other_end(tmp_path):
 def test_a_huge_memo_number_takes_no_memory():
     reader = Reader(frozenset({Global("a", "b")}), Allowance(100))
     reader.step("EMPTY_DICT", None)
-    reader.step("LONG_BINPUT", 2**32 - 1)
-    assert len(reader.memo) == 1
+    with pytest.raises(FormatError, match="the next one has the number 4294967295"):
+        reader.step("LONG_BINPUT", 2**32 - 1)
+    assert len(reader.memo) == 0
     reader.step("MARK", None)
     assert reader.stack[-1] is MARK
     with pytest.raises(FormatError, match="empty"):
@@ -294,7 +295,7 @@ def plain(code: bytes, allowed: frozenset[Global] = ALLOWED) -> Any:
 
 @pytest.mark.parametrize(
     "value",
-    [1, -(2**40), 2.5, True, None, "text", (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), [1, "a"], {"a": [1, {2: ()}]}],
+    [1, -(2**40), 2.5, True, None, "text", (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), [1, "a"], {"a": [1, {"b": ()}]}],
 )
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_plain_values_come_back(value, protocol):
@@ -320,7 +321,9 @@ REFUSED = {
     "a call with what are no arguments": (NAMES["Dict"] + b"]R.", "it calls collections.OrderedDict"),
     "a name that is no text": (b"K\x01K\x02\x93.", "it names 1.2"),
     "a name of a mark": (b"(\x93.", "its stack is empty"),
-    "what was never noted": (b"h\x07.", "malformed pickle"),
+    "what was never noted": (b"h\x07.", "its memo has 0 values, none of the number 7"),
+    "a number that was left out": (b"Nq\x01h\x00.", "none of the number 0"),
+    "a number ahead of the count": (b"Nq\x00q\x02.", "has 1 values, and the next one has the number 2"),
 }
 
 
@@ -362,3 +365,13 @@ def test_what_is_no_tensor_is_refused(tmp_path, layout, name):
     body, match = NOT_TENSORS[name]
     with pytest.raises(FormatError, match=match):
         read(tmp_path, layout(tree(a=body), {"0": SIX}))
+
+
+def test_a_memo_that_counts_from_one_is_read():
+    """As Python 2 writes it."""
+    assert plain(text("a") + b"q\x01h\x01\x86q\x02h\x02\x85.") == (("a", "a"),)
+
+
+def test_numbers_as_keys_become_their_texts():
+    """Numbers are the file's and could be chosen so that they collide; the texts' hashes are nobody's to choose."""
+    assert plain(pickle.dumps({0: {7: "a"}, "b": 1}, 2)[2:]) == {"0": {"7": "a"}, "b": 1}

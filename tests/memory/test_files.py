@@ -3,6 +3,7 @@ import json
 import pytest
 
 from cgraph.errors import FormatError
+from cgraph.memory import files
 from cgraph.memory.files import read_problem, write_plan
 from cgraph.memory.problem import UsageInterval
 from cgraph.memory.strategies.greedy_by_size import greedy_by_size
@@ -81,3 +82,36 @@ def test_a_written_plan_holds_every_operand(write, tmp_path):
     plan = json.loads((tmp_path / "plan.json").read_text())
     assert plan["nbytes"] == plan["lower_bound"] == 96
     assert plan["operands"][1] == {"name": "1", "first": 1, "last": 2, "nbytes": 32, "offset": 64}
+
+
+def test_a_row_over_several_lines_is_read(write):
+    problem = read_problem(write('id,first_op,last_op,size_bytes,name\n0,0,1,64,"two\nlines"\n'))
+    assert problem.operands[0].name == "two\nlines"
+
+
+TOO_MUCH = {
+    "many cells": HEADER + "1," * 100_000,
+    "many cells over many lines": HEADER + '"1\n",1,' * 100_000,
+    "many letters": HEADER + "a" * 100_000 + ",0,1,8\n",
+    "many names of columns": "a," * 100_000 + HEADER,
+}
+
+
+@pytest.mark.parametrize("name", TOO_MUCH)
+def test_a_row_without_end_is_refused(write, name):
+    with pytest.raises(FormatError, match="a row has more than 65,536 letters"):
+        read_problem(write(TOO_MUCH[name]))
+
+
+def test_more_rows_than_a_file_may_cost_are_refused(write, monkeypatch):
+    monkeypatch.setattr(files, "FREE", 3 * files.ROW)
+    monkeypatch.setattr(files, "TIMES", 0)
+    rows = [f"{i},0,1,8\n" for i in range(4)]
+    assert len(read_problem(write(HEADER + "".join(rows[:3]))).operands) == 3
+    with pytest.raises(FormatError, match=":5: it has more than the 3 rows"):
+        read_problem(write(HEADER + "".join(rows)))
+
+
+def test_two_columns_of_one_name_are_refused(write):
+    with pytest.raises(FormatError, match=":1: two columns of 'id,lower,upper,size,size' have one name"):
+        read_problem(write("id,lower,upper,size,size\n0,0,1,8,9\n"))

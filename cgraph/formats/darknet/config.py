@@ -1,9 +1,10 @@
 """A ``.cfg`` file as sections of options. Source: parse_network_cfg of github.com/pjreddie/darknet."""
 
-from collections.abc import Callable, Mapping
-from io import StringIO
+from collections.abc import Callable, Iterator, Mapping
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from typing import Any
+from sys import getsizeof
+from typing import Any, TextIO
 
 from cgraph.errors import FormatError, bytes_text
 from cgraph.formats.allowance import Allowance
@@ -13,6 +14,8 @@ from cgraph.record import Record
 LARGEST_FILE = 16 << 20
 SECTION, OPTION = 600, 240  # bytes in memory of a section and of an option
 MOST_SECTIONS = 10_000
+MOST_NUMBERS = 10_000  # in one list
+LONGEST_LINE = 1 << 20  # letters
 
 
 class Section(Record):
@@ -67,6 +70,8 @@ class Section(Record):
         return self.listed(name, float, "numbers")
 
     def listed(self, name: str, kind: Callable[[str], Any], what: str) -> list[Any]:
+        if self.text(name).count(",") > MOST_NUMBERS:
+            raise self.error(f"{name} lists more than {MOST_NUMBERS:,} numbers")
         try:
             return [kind(n) for n in self.options[name].split(",") if n.strip()]
         except (KeyError, ValueError):
@@ -85,31 +90,41 @@ def read_config(path: str | Path, allowance: Allowance) -> list[Section]:
                 f"it has {bytes_text(len(raw))}; a network description has at most {bytes_text(LARGEST_FILE)}"
             )
         allowance.grow(len(raw))
-        return parse(bytes(raw).decode("utf-8"), allowance)
+        return parse(TextIOWrapper(BytesIO(raw), "utf-8"), allowance)
     except UnicodeDecodeError:
         raise FormatError(f"{path}: it is no text") from None
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from None
 
 
-def parse(text: str, allowance: Allowance) -> list[Section]:
+def parse(text: TextIO, allowance: Allowance) -> list[Section]:
     """Sections from text: ``[kind]`` lines, ``name=value`` lines, comments after # or ;."""
     found: list[tuple[str, int, dict[str, str]]] = []
-    for number, line in enumerate(StringIO(text, newline=None), start=1):
+    for number, line in enumerate(lines_of(text), start=1):
         line = line.strip()
         if not line or line[0] in "#;":
             continue
         if line.startswith("["):
             if not line.endswith("]") or len(found) >= MOST_SECTIONS:
                 raise FormatError(f"line {number}: {line!r:.60} begins no section")
-            allowance.spend("its sections", nbytes=SECTION + len(line))
+            allowance.spend("its sections", nbytes=SECTION + getsizeof(line))
             found.append((line[1:-1].strip(), number, {}))
             continue
         name, equals, value = line.partition("=")
         if not equals or not found:
             raise FormatError(f"line {number}: {line!r:.60} is no option of a section")
-        allowance.spend("its options", nbytes=OPTION + len(line))
+        allowance.spend("its options", nbytes=OPTION + getsizeof(line))
         found[-1][2][name.strip()] = value.split("#")[0].strip()
     if not found or found[0][0] not in ("net", "network"):
         raise FormatError("the first section must be [net]")
     return [Section(kind, i - 1, line, options) for i, (kind, line, options) in enumerate(found)]
+
+
+def lines_of(text: TextIO) -> Iterator[str]:
+    """The lines of a text. FormatError at one that is too long."""
+    number = 1
+    while line := text.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE:
+            raise FormatError(f"line {number} has over {LONGEST_LINE:,} letters")
+        yield line
+        number += 1

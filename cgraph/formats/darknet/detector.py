@@ -8,6 +8,7 @@ from cgraph.formats.darknet.reader import DRAWN, read, source
 from cgraph.formats.model import Model
 from cgraph.ir.graph import Node
 
+NODES = 40  # that make boxes and scores of one layer
 NAMES = ("boxes", "scores", "classes", "counts")
 
 
@@ -44,6 +45,7 @@ def load_detector(
     if not net.boxes:
         raise FormatError(f"{config}: no layer finds boxes; there must be [yolo], [region] or [detection]")
     try:
+        net.allowance.spend(f"boxes of {len(net.boxes)} layers", nodes=NODES * len(net.boxes))
         parts = [decode() for decode in net.boxes]
     except FormatError as error:
         raise FormatError(f"{config}: {error}") from None

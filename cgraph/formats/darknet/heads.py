@@ -12,6 +12,8 @@ from cgraph.formats.darknet.config import Section
 from cgraph.formats.darknet.layers import Net, image, layer, op, rows_of
 from cgraph.ir.graph import Node
 
+CELL = 64  # bytes in memory for one cell, while its column and row are written down
+
 
 def parts_of(s: Section, x: Node, count: int, numbers: int) -> Node:
     """An image of `count` boxes at each place as ``[n, count, numbers, h, w]``."""
@@ -34,7 +36,7 @@ def yolo(net: Net, s: Section, x: Node) -> Node:
     place, size, rest = parts[:, :, :2], parts[:, :, 2:4], parts[:, :, 4:]
     place, rest = (place, rest) if new else (op("sigmoid", place), op("sigmoid", rest))
     place = place if scale == 1 else place * scale - 0.5 * (scale - 1)
-    net.boxes.append(partial(yolo_boxes, s, net.size, place, size, rest, count, new))
+    net.boxes.append(partial(yolo_boxes, net, s, place, size, rest, count, new))
     return op("reshape", op("concat", [place, size, rest], 2), x.shape)
 
 
@@ -52,7 +54,9 @@ def region(net: Net, s: Section, x: Node) -> Node:
         kinds = op("softmax", kinds, 2) if s.whole("softmax", 0) else op("sigmoid", kinds)
     certain = op("sigmoid", parts[:, :, coords : coords + 1])
     place = op("sigmoid", parts[:, :, :2])
-    net.boxes.append(partial(region_boxes, s, place, parts[:, :, 2:coords], op("concat", [certain, kinds], 2), count))
+    net.boxes.append(
+        partial(region_boxes, net, s, place, parts[:, :, 2:coords], op("concat", [certain, kinds], 2), count)
+    )
     return op("reshape", op("concat", [place, parts[:, :, 2:coords], certain, kinds], 2), x.shape)
 
 
@@ -69,35 +73,33 @@ def detection(net: Net, s: Section, x: Node) -> Node:
     if s.whole("softmax", 0):
         kinds = op("softmax", op("reshape", x[:, : places * classes], (n, places, classes)), -1)
         x = op("concat", [op("reshape", kinds, (n, places * classes)), x[:, places * classes :]], 1)
-    net.boxes.append(partial(detection_boxes, s, x))
+    net.boxes.append(partial(detection_boxes, net, s, x))
     return x
 
 
 # -- boxes ------------------------------------------------------------------------------------------------------------
 
 
-def yolo_boxes(
-    s: Section, image_size: tuple[int, int], place: Node, size: Node, rest: Node, count: int, new: bool
-) -> tuple[Node, Node]:
+def yolo_boxes(net: Net, s: Section, place: Node, size: Node, rest: Node, count: int, new: bool) -> tuple[Node, Node]:
     """Sizes are shares of anchors, which count pixels of the network's image."""
     anchors = anchors_of(s)
     mask = s.ints("mask") if s.text("mask") else range(count)
     if not all(0 <= i < len(anchors) for i in mask):
         raise s.error(f"mask={s.text('mask'):.40} names anchors that are not among the {len(anchors)}")
-    base = anchors[list(mask)] / np.array(image_size[::-1], "f4")
-    return boxes_of(place, 4.0 * op("square", size) if new else op("exp", size), base, rest)
+    base = anchors[list(mask)] / np.array(net.size[::-1], "f4")
+    return boxes_of(net, place, 4.0 * op("square", size) if new else op("exp", size), base, rest)
 
 
-def region_boxes(s: Section, place: Node, size: Node, rest: Node, count: int) -> tuple[Node, Node]:
+def region_boxes(net: Net, s: Section, place: Node, size: Node, rest: Node, count: int) -> tuple[Node, Node]:
     """Sizes are shares of anchors, which count places of the layer's own image."""
     anchors = anchors_of(s)
     if s.text("tree") or size.shape[2] != 2 or len(anchors) < count:
         raise s.error(f"boxes need no tree, 4 coords and {count} anchors")
     base = anchors[:count] / np.array(place.shape[:2:-1], "f4")
-    return boxes_of(place, op("exp", size), base, rest)
+    return boxes_of(net, place, op("exp", size), base, rest)
 
 
-def detection_boxes(s: Section, x: Node) -> tuple[Node, Node]:
+def detection_boxes(net: Net, s: Section, x: Node) -> tuple[Node, Node]:
     """Classes for each place, then a score and then four numbers for each box of each place."""
     n, side, count, classes = x.shape[0], s.size("side", 7), s.size("num", 1), s.size("classes", 1)
     if s.size("coords", 1) != 4:
@@ -107,7 +109,7 @@ def detection_boxes(s: Section, x: Node) -> tuple[Node, Node]:
     certain = op("reshape", x[:, ends[0] : ends[1]], (n, side * side, count, 1))
     numbers = op("reshape", x[:, ends[1] :], (n, side, side, count, 4))
     size = numbers[..., 2:]
-    centre = (numbers[..., :2] + np.expand_dims(grid(side, side), 2)) / float(side)
+    centre = (numbers[..., :2] + np.expand_dims(grid(net, side, side), 2)) / float(side)
     boxes = corners(centre, op("square", size) if s.whole("sqrt", 0) else size)
     k = side * side * count
     return op("reshape", boxes, (n, k, 4)), op("reshape", certain * kinds, (n, k, classes))
@@ -121,18 +123,19 @@ def anchors_of(s: Section) -> np.ndarray:
     return np.array(found, "f4").reshape(-1, 2)
 
 
-def boxes_of(place: Node, size: Node, base: np.ndarray, rest: Node) -> tuple[Node, Node]:
+def boxes_of(net: Net, place: Node, size: Node, base: np.ndarray, rest: Node) -> tuple[Node, Node]:
     """From ``[n, count, ..., h, w]``: places in a cell, sizes in units of `base` ``[count, 2]``, scores."""
     n, count, _, h, w = place.shape
     place, size, rest = (op("transpose", v, (0, 3, 4, 1, 2)) for v in (place, size, rest))  # [n, h, w, count, ...]
-    centre = (place + np.expand_dims(grid(h, w), 2)) / np.array([w, h], "f4")
+    centre = (place + np.expand_dims(grid(net, h, w), 2)) / np.array([w, h], "f4")
     boxes, k = corners(centre, size * base), h * w * count
     scores = rest[..., :1] * rest[..., 1:]
     return op("reshape", boxes, (n, k, 4)), op("reshape", scores, (n, k, scores.shape[-1]))
 
 
-def grid(h: int, w: int) -> np.ndarray:
+def grid(net: Net, h: int, w: int) -> np.ndarray:
     """Column and row of each place ``[h, w, 2]``."""
+    net.allowance.spend(f"the places of {h} x {w} cells", nbytes=CELL * h * w)
     return np.stack(np.meshgrid(np.arange(w), np.arange(h)), -1).astype("f4")
 
 

@@ -14,6 +14,7 @@ from cgraph.ir.graph import OPS, Node
 from cgraph.ops.leaf import Var
 from cgraph.record import Record
 
+PARTS = 8  # nodes for one layer that a route or a shortcut reads: those that make its size fit
 WINDOW = 2  # nodes of a window: its part of the image, and that with another axis
 NORM_EPS = 1e-6  # added to the standard deviation, not to the variance
 
@@ -217,7 +218,7 @@ def earlier(net: Net, s: Section, place: int) -> Node:
 @layer("route")
 def route(net: Net, s: Section, x: Node) -> Node:
     places = s.ints("layers")
-    net.allowance.spend(f"a route of {len(places)} layers", nodes=len(places))
+    net.allowance.spend(f"a route of {len(places)} layers", nodes=PARTS * len(places))
     parts = [image(s, earlier(net, s, place)) for place in places]
     groups, number = s.size("groups", 1), s.whole("group_id", 0)
     if groups > 1:
@@ -239,7 +240,7 @@ def group_of(s: Section, x: Node, groups: int, number: int) -> Node:
 def shortcut(net: Net, s: Section, x: Node) -> Node:
     """The result of an earlier layer added; where sizes differ, every so-many-th pixel of the channels both have."""
     x, places = image(s, x), s.ints("from")
-    net.allowance.spend(f"a shortcut of {len(places)} layers", nodes=len(places))
+    net.allowance.spend(f"a shortcut of {len(places)} layers", nodes=PARTS * len(places))
     for place in places:
         x = added(s, x, image(s, earlier(net, s, place)))
     return activated(s, x, "linear")

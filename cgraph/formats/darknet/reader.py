@@ -16,6 +16,7 @@ from cgraph.ir.origin import keeps_place, made_at
 from cgraph.ops.leaf import Var
 
 DRAWN = 1 << 30  # bytes
+NODES = 20  # of a layer, besides those of windows, steps and routes, which charge their own
 
 
 def load(
@@ -69,7 +70,9 @@ def check_supported(sections: list[Section], config: str | Path) -> None:
     """FormatError that names every kind of layer that is not supported."""
     missing = Counter(s.kind for s in sections if s.kind not in LAYERS)
     if missing:
-        named = ", ".join(f"[{kind}] ({n} times)" if n > 1 else f"[{kind}]" for kind, n in sorted(missing.items()))
+        named = ", ".join(
+            f"[{kind:.40}] ({n} times)" if n > 1 else f"[{kind:.40}]" for kind, n in sorted(missing.items())[:40]
+        )
         raise FormatError(f"{config}: {len(missing)} kinds of layers are not supported: {named}")
     if not sections:
         raise FormatError(f"{config}: there are no layers")
@@ -83,6 +86,7 @@ def build(options: Section, sections: list[Section], net: Net, batch: int, file:
         net.size = start.shape[2], start.shape[3]
     x: Node = start
     for s in sections:
+        net.allowance.spend(f"layer {s.index}, [{s.kind}]", nodes=NODES)
         try:
             with made_at(file, s.line):
                 x = LAYERS[s.kind](net, s, x)

@@ -9,13 +9,14 @@ from cgraph.formats.darknet.layers import Net, activated, layer, op, rows_of, ta
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Var
 
-NODES_PER_STEP = 25  # of a gru, which has most
+NODES, NODES_PER_STEP = 60, 25  # of a gru, which has most: of its matrices, and of a step
 
 
 def over_time(net: Net, s: Section, x: Node, size: int, step: Callable[[Node, Node], tuple[Node, Node]]) -> Node:
     """`step` from input and state to result and state, for each of the net's steps; rows are ``[steps * batch]``."""
-    net.allowance.spend(f"{net.steps} steps of [{s.kind}]", nodes=net.steps * NODES_PER_STEP)
+    net.allowance.spend(f"{net.steps} steps of [{s.kind}]", nodes=NODES + net.steps * NODES_PER_STEP)
     batch = x.shape[0] // net.steps
+    net.allowance.spend(f"the state of [{s.kind}]", nbytes=2 * 4 * batch * size)
     start = Var((batch, size), "float32", f"{s.index}.{s.kind}.state").assign(np.zeros((batch, size), np.float32))
     state: Node = start
     results = []

@@ -29,8 +29,12 @@ from cgraph.ops.leaf import Var
 # what importers meet when an option or a shape is of another kind than its operator says
 EXPECTED = (CgraphError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 NUMBER = 64  # bytes in memory of an operand's number
+NAME = 256  # bytes in memory of an operator's name
 NODES = 4  # of an operator: itself, a bias, its reshape, an activation
-Values = dict[int, Value]
+NODES_OF_OPERAND = 2  # of an operand beyond MOST_PLAIN, as a sum, or a stack of many has them, and of a result
+MOST_PLAIN = 4  # operands or results that `NODES` has room for
+Values = list[Value | None]
+"""Values by the numbers of their tensors, None for those that are not known yet."""
 
 
 def load(source: str | Path | bytes, floats: bool = False) -> Model:
@@ -57,17 +61,22 @@ def load(source: str | Path | bytes, floats: bool = False) -> Model:
 
 def build_model(source: Source, floats: bool) -> Model:
     """The graph of an opened model."""
-    places = source.graph.places(Subgraph.OPERATORS)
+    places = source.places(source.graph, Subgraph.OPERATORS)
     check_supported(source, places)
-    given = numbers_of(source, source.graph, Subgraph.INPUTS)
-    inputs = {i: input_of(source.tensor(i), floats) for i in given}
-    values: Values = {i: entered(x, source.tensor(i).quantised) for i, x in inputs.items()}
-    run(source, places, values)
+    given = list(dict.fromkeys(map(source.tensor, numbers_of(source, source.graph, Subgraph.INPUTS))))
     shown = numbers_of(source, source.graph, Subgraph.OUTPUTS)
+    source.allowance.spend("its inputs and outputs", nodes=NODES * (len(given) + len(shown)))
+    inputs = [input_of(x, floats) for x in given]
+    values: Values = [None] * len(source.tensors)
+    for tensor, x in zip(given, inputs):
+        values[tensor.number] = entered(x, tensor.quantised)
+    run(source, places, values)
     outputs = [left(value_of(source, values, i), floats) for i in shown]
-    named = {source.tensor(i).name: left(x, False) for i, x in values.items() if x.made is not None}
+    named = {
+        source.tensor(i).name: left(x, False) for i, x in enumerate(values) if x is not None and x.made is not None
+    }
     return Model(
-        tuple(inputs.values()),
+        tuple(inputs),
         tuple(outputs),
         tuple(source.tensor(i).name for i in shown),
         named,
@@ -77,9 +86,13 @@ def build_model(source: Source, floats: bool) -> Model:
 def check_supported(source: Source, places: np.ndarray) -> None:
     """FormatError that names every operator without an importer."""
     source.allowance.spend("the graph", nodes=NODES * len(places))
-    codes = [int(Table(source.data, int(at)).number(Operator.CODE, "I")) for at in places]
-    names = {code: source.operator_name(code) for code in set(codes)}
-    missing = Counter(names[code] for code in codes if names[code] not in OPERATORS)
+    numbers = (int(Table(source.data, int(at)).number(Operator.CODE, "I")) for at in places)
+    codes, counts = np.unique(np.fromiter(numbers, "int64", len(places)), return_counts=True)
+    source.allowance.spend("names of operators", nbytes=NAME * len(codes))
+    missing: Counter[str] = Counter()
+    for code, count in zip(codes.tolist(), counts.tolist()):
+        if (name := source.operator_name(code)) not in OPERATORS:
+            missing[name] += count
     if missing:
         named = ", ".join(f"{name} ({n} times)" if n > 1 else name for name, n in sorted(missing.items())[:40])
         raise FormatError(f"{len(missing)} operators are not supported: {named}")
@@ -119,15 +132,16 @@ def left(x: Value, floats: bool) -> Node:
 
 def value_of(source: Source, values: Values, index: int) -> Value:
     """A tensor that is known already, or one that the file holds."""
-    if index in values:
-        return values[index]
     tensor = source.tensor(index)
+    value = values[index]
+    if value is not None:
+        return value
     if tensor.array is None:
         raise FormatError(f"tensor {tensor.name!r:.60} is read before it is computed")
     if tensor.quantised is not None and tensor.quantised.is_signed:
         source.allowance.spend("numbers of int8 as bytes", nbytes=tensor.array.nbytes)
-    values[index] = Value(array=tensor.array, quantised=tensor.quantised)
-    return values[index]
+    values[index] = value = Value(array=tensor.array, quantised=tensor.quantised)
+    return value
 
 
 @keeps_place
@@ -144,12 +158,15 @@ def run(source: Source, places: np.ndarray, values: Values) -> None:
         except EXPECTED as error:
             kind = PositionError if isinstance(error, PositionError) else FormatError
             raise kind(f"in {name} {number}: {error or type(error).__name__}") from error
-        values.update(zip(results, found))
+        for i, value in zip(results, found):
+            values[i] = value
 
 
 def built(source: Source, table: Table, name: str, results: Sequence[int], values: Values, known: Known) -> list[Value]:
     """The results of one operator."""
     numbers = numbers_of(source, table, Operator.INPUTS)
+    more = max(len(numbers) - MOST_PLAIN, 0) + max(len(results) - MOST_PLAIN, 0)
+    source.allowance.spend("its operands and results", nodes=NODES_OF_OPERAND * more)
     operands = tuple(value_of(source, values, i) if i >= 0 else None for i in numbers)
     tensors = tuple(source.tensor(i) for i in results)
     check_quantised(name, [x.quantised for x in (*operands, *tensors) if x is not None and x.quantised is not None])

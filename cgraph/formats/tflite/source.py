@@ -26,16 +26,20 @@ from cgraph.record import Record
 
 MOST_AXES = 8
 TENSOR = 1000  # bytes in memory of what is known of a tensor, besides its name
+POINTER, PLACE = 8, 8  # bytes in memory of an element of a list, and of where a table begins
+CHECKS = 8  # times that each scale and zero point of a tensor is looked at
 
 
 class Facts(Record, eq=False):
     """What a file says of a tensor.
 
     Fields
+        number: which of the file's tensors it is
         array: its value, when the file holds it
         quantised: what its numbers stand for, of 8 bits
     """
 
+    number: int
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -61,19 +65,29 @@ class Source:
         if not len(graphs):
             raise FormatError("this is no TFLite model: it has no graph")
         self.graph = Table(data, int(graphs[0]))
-        self.tensors: dict[int, Facts] = {}
 
     @cached_property
     def tensor_places(self) -> np.ndarray:
-        return self.graph.places(Subgraph.TENSORS)
+        return self.places(self.graph, Subgraph.TENSORS)
+
+    @cached_property
+    def tensors(self) -> list[Facts | None]:
+        """Tensors by number, None until they are read: numbers as keys of a dictionary could be made to collide."""
+        self.allowance.spend("its tensors", nbytes=POINTER * len(self.tensor_places))
+        return [None] * len(self.tensor_places)
 
     @cached_property
     def buffer_places(self) -> np.ndarray:
-        return self.model.places(Model.BUFFERS)
+        return self.places(self.model, Model.BUFFERS)
 
     @cached_property
     def code_places(self) -> np.ndarray:
-        return self.model.places(Model.CODES)
+        return self.places(self.model, Model.CODES)
+
+    def places(self, table: Table, field: int) -> np.ndarray:
+        """Where the tables of a vector of tables begin."""
+        self.allowance.spend("its lists of tables", nbytes=PLACE * table.count(field))
+        return table.places(field)
 
     def operator_name(self, index: int) -> str:
         """What an operator of some code is called."""
@@ -88,15 +102,16 @@ class Source:
         """A tensor by its number, looked at once."""
         if not 0 <= index < len(self.tensor_places):
             raise FormatError(f"tensor {index} is none of {len(self.tensor_places)}")
-        if index not in self.tensors:
+        tensor = self.tensors[index]
+        if tensor is None:
             self.allowance.spend("what is known of tensors", nbytes=TENSOR)
-            self.tensors[index] = self.described(Table(self.data, int(self.tensor_places[index])), index)
-        return self.tensors[index]
+            tensor = self.tensors[index] = self.described(Table(self.data, int(self.tensor_places[index])), index)
+        return tensor
 
     def described(self, table: Table, index: int) -> Facts:
         """What a tensor's table says."""
         name = table.text(Tensor.NAME) or f"tensor{index}"
-        self.allowance.spend("names of tensors", nbytes=len(name))
+        self.allowance.spend("names of tensors", nbytes=len(name) * (1 if name.isascii() else 4))
         sizes = table.vector(Tensor.SHAPE, "int32")
         shape = () if sizes is None else tuple(sizes[: MOST_AXES + 1].tolist())
         if len(shape) > MOST_AXES or any(n < 0 for n in shape) or prod(n for n in shape if n) * 8 > LARGEST:
@@ -107,7 +122,11 @@ class Source:
             raise FormatError(f"tensor {name!r:.60} keeps its value from run to run, which is not supported")
         dtype = dtype_of_number(int(table.number(Tensor.DTYPE, "b")), name)
         array = self.array(int(table.number(Tensor.BUFFER, "I")), name, shape, dtype)
-        return Facts(name, shape, dtype, array, quantised(table.table(Tensor.QUANTIZATION), name, shape, dtype))
+        details = table.table(Tensor.QUANTIZATION)
+        if details is not None:
+            count = details.count(Quantization.SCALE) + details.count(Quantization.ZERO)
+            self.allowance.spend("scales of tensors", work=CHECKS * count)
+        return Facts(index, name, shape, dtype, array, quantised(details, name, shape, dtype))
 
     def array(self, buffer: int, name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
         """What a buffer holds; None of buffer 0 and of an empty one."""

@@ -67,7 +67,14 @@ class Table:
         if at is None:
             return np.zeros(0, "int64")
         offsets = numbers(self.data, at + WORD, unpacked(self.data, at, "I"), "uint32")
-        return at + WORD + WORD * np.arange(len(offsets)) + offsets
+        found = np.arange(at + WORD, at + WORD + WORD * len(offsets), WORD, dtype=np.int64)
+        found += offsets
+        return found
+
+    def count(self, field: int) -> int:
+        """Elements of a vector, as the file has their number; 0 where the field is absent."""
+        at = self.pointed(field)
+        return 0 if at is None else unpacked(self.data, at, "I")
 
     def text(self, field: int) -> str:
         """A text, the beginning of a long one; empty where the field is absent."""
