@@ -199,7 +199,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Node:
         return sorting.digitize(x, bins, right)
     if np.any(np.diff(bins) > 0):
         raise ShapeError("the bins neither rise nor fall")
-    return len(bins) - sorting.searchsorted(bins[::-1], x, "right" if right else "left")
+    return len(bins) - sorting.searchsorted(bins[::-1], x, "left" if right else "right")
 
 
 @of(np.isin)
@@ -228,6 +228,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
         raise ShapeError(f"the points are two rows of one length, not {xp.spec} and {fp.spec}")
     if period is not None:
+        if not period:
+            raise ShapeError("period is 0; use another number, or None for a line that does not go round")
         period = abs(period)
         x, xp = remainder(x, period), remainder(xp, period)
         order = sorting.argsort(xp)
@@ -245,7 +247,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     found = compare.where(equal(x, x1), y1, found)
     found = compare.where(x < xp[0], fp[0] if left is None or period else left, found)
     found = compare.where(x > xp[-1], fp[-1] if right is None or period else right, found)
-    return compare.where(isnan(x), x, found)
+    return compare.where(isnan(x), x, found) if last else found  # NumPy gives a single point's value for NaN, too
 
 
 # -- one position for several -----------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from cgraph.errors import DTypeError, NoMeaningError
 from cgraph.ir.graph import Node
 from cgraph.numpy.table import of
 from cgraph.ops.arithmetic import astype, floor, maximum, minimum, rint
-from cgraph.ops.compare import isnan, logical_not, where
+from cgraph.ops.compare import isinf, isnan, logical_not, where
 from cgraph.ops.leaf import as_node
-from cgraph.ops.reduce import Axis, any, kept, sum
+from cgraph.ops.reduce import Axis, any, kept, mean, sum
 from cgraph.ops.shape import axes_of, broadcast_to, expand_dims, moveaxis, reshape, transpose
 from cgraph.ops.sort import sort
 from cgraph.ops.take import take_along_axis
@@ -52,15 +52,21 @@ def median(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
     a = as_node(a)
     sorted_rows = rows(a, axis)
     n = sorted_rows.shape[-1]
-    low, high = (sorted_rows[..., i] for i in ((n - 1) // 2, n // 2))
-    found = halfway(low, high)
-    found = with_nan(found, sorted_rows)
+    if n:
+        low, high = (sorted_rows[..., i] for i in ((n - 1) // 2, n // 2))
+        found = with_nan(halfway(low, high), sorted_rows)
+    else:
+        found = mean(sorted_rows, -1)
     return reshape(found, kept(a.shape, axes_of(axis, a.ndim))) if keepdims else found
 
 
 def halfway(low: Node, high: Node) -> Node:
+    """The mean of two numbers; their sum may be larger than the largest number."""
     kind = low.dtype if low.dtype.kind in "fc" else np.dtype("float64")
-    return where(low == high, low.astype(kind), (low.astype(kind) + high.astype(kind)) * 0.5)
+    low, high = low.astype(kind), high.astype(kind)
+    total = low + high
+    middle = where(isinf(total), low * 0.5 + high * 0.5, total * 0.5)
+    return where(low == high, low, middle)
 
 
 def with_nan(found: Node, sorted_rows: Node) -> Node:
@@ -100,9 +106,9 @@ def percentile(
 def nanmedian(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
     """The median of what is no NaN; NaN where nothing is left."""
     a = as_node(a)
-    if a.dtype.kind not in "fc":
-        return median(a, axis, keepdims=keepdims)
     sorted_rows = rows(a, axis)
+    if a.dtype.kind not in "fc" or not sorted_rows.shape[-1]:
+        return median(a, axis, keepdims=keepdims)
     count = left(sorted_rows)
     low, high = (at(sorted_rows, maximum(i, 0)) for i in ((count - 1) // 2, count // 2))
     found = halfway(low, high)

@@ -1,5 +1,6 @@
 """Covariances, correlations and histograms."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -140,7 +141,7 @@ def histogram2d(
 ) -> tuple[Node, Node, Node]:
     """How many points lie in each cell of a grid, or the sum of their weights; and the edges along both axes."""
     x, y = ravel(x), ravel(y)
-    both = list(bins) if np.ndim(bins) > 0 and len(bins) == 2 else [bins, bins]
+    both = list(bins) if (isinstance(bins, Sequence) or np.ndim(bins) > 0) and len(bins) == 2 else [bins, bins]
     ranges = (None, None) if range is None else range
     xedges, yedges = (grid_edges(v, b, r) for v, b, r in zip((x, y), both, ranges))
     m, n = xedges.size - 1, yedges.size - 1

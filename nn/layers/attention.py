@@ -84,10 +84,8 @@ class MultiHeadAttention(Layer):
             if not self.causal or len(xs) > 1:
                 raise InputError("a cache is for causal layers that read their own keys, without a mask")
             k, v = (mode.cache.extended(self, name, z, mode) for name, z in (("keys", k), ("values", v)))
-        if self.alibi:
-            mask = self._distances(k.shape[2], x.shape[1], start)
-        if self.relative is not None:
-            bias = relative_bias(self.relative, x.shape[1], k.shape[2], self.farthest, self.causal, start)
+        bias = self._bias(k.shape[2], x.shape[1], start)
+        if bias is not None:
             mask = bias if mask is None else cg.where(mask, bias, float("-inf"))
         rule = self.causal, None, self.window, start, self.softcap
         mixed = cg.scaled_dot_product_attention(q, k, v, mask, *rule)
@@ -108,6 +106,12 @@ class MultiHeadAttention(Layer):
         n, t, width = x.shape
         d = self.features // self.heads
         return cg.transpose(cg.reshape(x, (n, t, width // d, d)), (0, 2, 1, 3))
+
+    def _bias(self, keys: int, queries: int, start: Node | None) -> Node | None:
+        """What distances add to the products; None where they do not count."""
+        if self.relative is not None:
+            return relative_bias(self.relative, queries, keys, self.farthest, self.causal, start)
+        return self._distances(keys, queries, start) if self.alibi else None
 
     def _distances(self, keys: int, queries: int, start: Node | None) -> Node:
         """What is added to the products, ``[n, heads, 1, keys]``: by key alone, since a row's softmax sees no shift."""

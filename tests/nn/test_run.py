@@ -1,0 +1,231 @@
+"""What a training does after each step, without a graph: a step here is a list of numbers."""
+
+from itertools import product
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import nn
+from cgraph.errors import InputError, PositionError
+from nn.losses import check_classes, cross_entropy, quadratic
+from nn.metrics import Metric
+from nn.stopping import Stopping
+from nn.train import Run
+from nn.validation import Checked
+
+
+class Noting(Run):
+    """A run that notes when it would write a checkpoint. Changes: with every step."""
+
+    def save(self):
+        self.saved.append(len(self.losses))
+
+
+class Listening(Stopping):
+    """A stopping that notes what it is asked, and stops at the last of so many."""
+
+    most: int
+    asked: list
+
+    def stops(self, losses):
+        self.asked.append(list(losses))
+        return len(self.asked) >= self.most
+
+
+def run_of(losses, each=2, *, check=None, stopping=None, checkpoint=None, finite=True, total=None, partial=True):
+    """A run of steps that give these losses, with a part of the loss and a metric that adds them up."""
+    calls = []
+
+    def step(kind):
+        def stepped(at):
+            calls.append((kind, at))
+            return losses[at], 0.5, losses[at] / 2, np.array([losses[at], 1.0])
+
+        return stepped
+
+    first = step("whole")
+    first.parts, first.metrics, first.state = ("half",), (Metric("mean", None),), {}
+    data = SimpleNamespace(at=lambda i: (i,), steps_per_epoch=each)
+    total = len(losses) if total is None else total
+    run = Noting(None, first, step("last") if partial else None, data, total, check, stopping, checkpoint, finite)
+    run.saved, run.calls = [], calls
+    return run
+
+
+@pytest.mark.parametrize("wrong", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("at", [0, 1, 2, 4])
+def test_a_loss_that_is_no_number_ends_the_training_before_anything_is_kept(wrong, at):
+    losses = [1.0, 2.0, 3.0, 4.0, 5.0]
+    losses[at] = wrong
+    checks = []
+    run = run_of(losses, 1, checkpoint=nn.Checkpoint("x", steps=1), check=lambda: checks.append(0) or Checked(1.0, {}))
+    with pytest.raises(nn.LossError, match=f"the loss of step {at + 1} is {wrong}.*rate of 0.5.*finite=False"):
+        run.go(False)
+    assert run.losses == losses[:at] and run.saved == list(range(1, at + 1)) and len(checks) == at
+    assert run.history().parts["half"].tolist() == [x / 2 for x in losses[:at]]
+    allowed = run_of(losses, 1, finite=False)
+    np.testing.assert_array_equal(allowed.go(False).loss, np.float32(losses))
+
+
+@pytest.mark.parametrize("each", [1, 2, 3])
+def test_stopping_asks_the_validation_and_without_one_the_means_of_epochs(each):
+    losses = [float(x) for x in (9, 7, 5, 8, 6, 4, 3, 2, 1, 1, 1, 1)]
+    checked = iter([50.0, 40.0, 30.0, 20.0] * 3)
+    for check in (None, lambda: Checked(next(checked), {})):
+        stopping = Listening(3, [])
+        run = run_of(losses, each, check=check, stopping=stopping)
+        history = run.go(False)
+        means = [float(np.mean(losses[i * each : (i + 1) * each])) for i in range(3)]
+        wanted = means if check is None else [50.0, 40.0, 30.0]
+        assert stopping.asked == [wanted[: i + 1] for i in range(3)]
+        assert len(history.loss) == 3 * each and run.done
+        assert history.checked_at.tolist() == ([] if check is None else [each, 2 * each, 3 * each])
+        assert history.validation.tolist() == (wanted if check else [])
+
+
+@pytest.mark.parametrize("each", [1, 2, 5])
+def test_the_last_step_of_each_epoch_is_the_smaller_one(each):
+    run = run_of([1.0] * 11, each)
+    run.go(False)
+    assert run.calls == [("last" if (i + 1) % each == 0 else "whole", i) for i in range(11)]
+    other = run_of([1.0] * 11, each, partial=False)
+    other.go(False)
+    assert other.calls == [("whole", i) for i in range(11)]
+
+
+@pytest.mark.parametrize("each", [1, 2, 4])
+def test_metrics_are_those_of_each_epoch_alone(each):
+    losses = [float(x) for x in range(8)]
+    history = run_of(losses, each).go(False)
+    np.testing.assert_array_equal(history.metrics["mean"], np.reshape(losses, (-1, each)).mean(1))
+    run = run_of(losses, each, total=each + 1)
+    run.go(False)
+    latest = run.latest()["mean"]
+    assert latest == (losses[1] if each == 1 else losses[each])
+
+
+def test_the_newest_figures_are_shown_those_of_the_last_epoch_and_validation_too():
+    found = iter([Checked(1.0, {"mean": np.array(7.0)}), Checked(1.0, {"mean": np.array(8.0)})])
+    run = run_of([1.0, 3.0, 5.0, 9.0, 11.0], 2, check=lambda: next(found), total=5)
+    shown = []
+    for _ in range(5):
+        run.one()
+        shown.append({name: float(x) for name, x in run.latest().items()})
+    assert shown == [{"mean": 1.0}, {"mean": 2.0, "valid mean": 7.0}, {"mean": 5.0, "valid mean": 7.0},
+                     {"mean": 7.0, "valid mean": 8.0}, {"mean": 11.0, "valid mean": 8.0}]  # fmt: skip
+    assert [float(x) for x in run.history().validation_metrics["mean"]] == [7, 8]
+
+
+def test_a_checkpoint_is_written_when_the_epoch_has_ended():
+    """So that it has the epoch's validation, and that the training is over."""
+    order = []
+    run = run_of(
+        [1.0] * 4, 2, check=lambda: order.append("check") or Checked(0.0, {}), stopping=Listening(2, []),
+        checkpoint=nn.Checkpoint("x", epochs=1),
+    )  # fmt: skip
+    run.save = lambda: order.append(("save", run.done, len(run.validation)))
+    run.go(False)
+    assert order == ["check", ("save", False, 1), "check", ("save", True, 2)]
+
+
+@pytest.mark.parametrize("each", range(1, 8))
+def test_checkpoints_are_due_after_every_so_many_steps_and_every_so_many_epochs_alike(each):
+    """Whichever of both is due, and the rule of one's own besides."""
+    asked = []
+
+    def own(step, loss):
+        asked.append((step, loss))
+        return step == 7
+
+    for steps, epochs, when in product((0, 1, 3, 5), (0.0, 0.2, 0.5, 1.0, 2.5), (None, own)):
+        rule = nn.Checkpoint("x", steps, epochs, when)
+        every = round(epochs * each)
+        wanted = [
+            i
+            for i in range(1, 40)
+            if (steps and i % steps == 0) or (every and i % every == 0) or (when is not None and i == 7)
+        ]
+        assert [i for i in range(1, 40) if rule.due(i, each, i / 2)] == wanted, (steps, epochs)
+    assert all(loss == step / 2 for step, loss in asked)
+
+
+@pytest.mark.parametrize("steps", [0, 5])
+def test_nothing_is_written_without_a_checkpoint_and_where_none_is_due(steps):
+    run = run_of([1.0] * 12, 6, checkpoint=nn.Checkpoint("x", steps=steps, epochs=0.5 if steps else 0.0))
+    run.go(False)
+    assert run.saved == ([3, 5, 6, 9, 10, 12] if steps else [])
+
+
+# -- stopping ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("patience", [1, 2, 3])
+@pytest.mark.parametrize("least", [0.0, 0.5])
+def test_early_stopping_counts_from_the_best(patience, least):
+    """Of all rows of four losses: the best, each better than the last best by at least so much, is so old."""
+    for losses in product((1.0, 1.25, 2.0, np.nan), repeat=4):
+        for n in range(5):
+            best, age = np.inf, 0
+            for x in losses[:n]:
+                best, age = (x, 0) if x < best - least else (best, age + 1)
+            assert nn.Early(patience, least).stops(losses[:n]) == (age >= patience)
+
+
+def test_below_looks_at_the_last_loss_alone():
+    assert not nn.Below(1.0).stops([])
+    for losses, stops in (([0.5], True), ([0.5, 2.0], False), ([2.0, 0.5], True), ([1.0], False), ([np.nan], False)):
+        assert nn.Below(1.0).stops(losses) == stops
+
+
+# -- wanted classes ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classes", [1, 2, 5, 255, 256, 300])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
+def test_every_class_that_has_no_score_is_named_and_every_other_one_is_taken(classes, dtype):
+    scores = SimpleNamespace(shape=(3, classes), name="scores", spec="float32[3, classes]")
+    ends = np.iinfo(dtype)
+    for wanted in (0, classes - 1, classes, classes + 1, -1, ends.min, ends.max):
+        if not ends.min <= wanted <= ends.max:
+            continue
+        given = np.array([0, wanted, 0], dtype)
+        if 0 <= wanted < classes:
+            check_classes(cross_entropy, scores, given)
+        else:
+            with pytest.raises(PositionError, match=f"class {wanted} is wanted.*scores of 0 to {classes - 1}$"):
+                check_classes(cross_entropy, scores, given)
+            check_classes(quadratic, scores, given)  # which takes no classes
+    check_classes(cross_entropy, scores, np.zeros((0,), dtype))
+    check_classes(cross_entropy, scores, np.full((3, classes), 9, "float32"))
+
+
+@pytest.mark.parametrize("wrong", [2, 9, -1])
+@pytest.mark.parametrize("where", [0, -1])
+def test_a_class_without_a_score_is_refused_in_any_step_and_in_the_validation(wrong, where):
+    model = nn.initialise(nn.Linear(3, 2), 0)
+    x, y = np.ones((6, 3), np.float32), np.array([0, 1, 0, 1, 1, 0])
+    bad = y.copy()
+    bad[where] = wrong
+    given = {"progress": False, "engine": "reference", "epochs": 1}
+    loader = nn.Loader((x, y), 2, order="given")
+    with pytest.raises(PositionError, match=f"class {wrong}"):
+        nn.train(model, nn.Loader((x, bad), 2, order="given"), **given)
+    with pytest.raises(PositionError, match=f"class {wrong}"):
+        nn.train(model, loader, validation=(x, bad), **given)
+    assert len(nn.train(model, loader, validation=(x, y), **given).loss) == 3
+
+
+@pytest.mark.parametrize("epochs", [-1, -0.5, np.inf, np.nan])
+def test_a_number_of_epochs_that_cannot_be_is_refused(epochs):
+    model = nn.initialise(nn.Linear(3, 2), 0)
+    loader = nn.Loader((np.ones((4, 3), np.float32), np.zeros(4, int)), 2)
+    with pytest.raises(InputError, match="epochs is"):
+        nn.train(model, loader, epochs=epochs)
+
+
+@pytest.mark.parametrize(("epochs", "steps"), [(0, 0), (0.2, 1), (0.5, 2), (1, 5), (1.5, 8), (2.0, 10)])
+def test_a_part_of_an_epoch_is_so_many_steps(epochs, steps):
+    model = nn.initialise(nn.Linear(3, 2), 0)
+    loader = nn.Loader((np.ones((10, 3), np.float32), np.zeros(10, int)), 2)
+    assert len(nn.train(model, loader, epochs=epochs, progress=False, engine="reference").loss) == steps
