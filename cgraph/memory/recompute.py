@@ -158,8 +158,11 @@ class Recompute:
                 writer[low:high] = -1
             for low, high in own[t]:
                 writer[low:high] = t
-        alive = {t for t in own if all((writer[low:high] == t).all() for low, high in own[t])}
-        return frozenset(t for t in alive if all(i in alive for i in self.parts[t]))
+        alive: set[int] = set()
+        for t in sorted(own):  # a part, which may have parts itself, comes before what it lies in
+            if alive.issuperset(self.parts[t]) and all((writer[low:high] == t).all() for low, high in own[t]):
+                alive.add(t)
+        return frozenset(alive)
 
 
 def cut_out(span: tuple[int, int], holes: list[tuple[int, int]]) -> list[tuple[int, int]]:

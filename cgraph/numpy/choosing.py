@@ -11,7 +11,7 @@ from cgraph.numpy.table import of
 from cgraph.ops import compare
 from cgraph.ops import sort as sorting
 from cgraph.ops import take as takes
-from cgraph.ops.arithmetic import maximum, minimum, remainder
+from cgraph.ops.arithmetic import between, maximum, minimum, remainder
 from cgraph.ops.compare import equal, invert, isnan, logical_not
 from cgraph.ops.family import broadcast, common_dtype
 from cgraph.ops.index import flat_position
@@ -45,9 +45,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Node:
 def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Node:
     """Held between two bounds, either of which may be None."""
     low, high = (a_min if min is None else min), (a_max if max is None else max)
-    a = as_node(a)
-    a = a if low is None else maximum(a, low)
-    return a if high is None else minimum(a, high)
+    return between(a, low, high, 1.0)
 
 
 @of(np.take)

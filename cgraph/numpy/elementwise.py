@@ -152,14 +152,14 @@ def other_than_nan(extreme: Any, x: Any, y: Any) -> Node:
 def logaddexp(x1: Any, x2: Any) -> Node:
     """log(exp(x1) + exp(x2)) without overflow."""
     x, y = floats(x1, x2)
-    return where(equal(x, y), x + log(2), maximum(x, y) + log1p(exp(-gap(x, y))))
+    return where(equal(x, y), 0.5 * x + 0.5 * y + log(2), maximum(x, y) + log1p(exp(-gap(x, y))))
 
 
 @of(np.logaddexp2)
 def logaddexp2(x1: Any, x2: Any) -> Node:
     """log2(2 ** x1 + 2 ** x2) without overflow."""
     x, y = floats(x1, x2)
-    return where(equal(x, y), x + 1.0, maximum(x, y) + log1p(exp2(-gap(x, y))) * (1 / log(2)))
+    return where(equal(x, y), 0.5 * x + 0.5 * y + 1.0, maximum(x, y) + log1p(exp2(-gap(x, y))) * (1 / log(2)))
 
 
 def gap(x: Node, y: Node) -> Node:

@@ -8,7 +8,7 @@ from cgraph.ir.graph import Node
 from cgraph.numpy import reducing
 from cgraph.numpy.table import of
 from cgraph.ops.compare import isnan, logical_not, where
-from cgraph.ops.elementary import sqrt
+from cgraph.ops.elementary import root_of_squares
 from cgraph.ops.leaf import as_node
 from cgraph.ops.reduce import Axis
 from cgraph.ops.reduce import all as all_true
@@ -79,7 +79,9 @@ def nanstd(
     mean: Any = None, correction: float | None = None,
 ) -> Node:  # fmt: skip
     """The square root of `nanvar`."""
-    return sqrt(nanvar(a, axis, dtype, ddof, keepdims=keepdims, where=where, mean=mean, correction=correction))
+    return root_of_squares(
+        nanvar(a, axis, dtype, ddof, keepdims=keepdims, where=where, mean=mean, correction=correction)
+    )
 
 
 @of(np.nanmax)

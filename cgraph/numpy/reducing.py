@@ -11,7 +11,7 @@ from cgraph.numpy.table import of
 from cgraph.ops import reduce as ops
 from cgraph.ops.arithmetic import maximum, minimum, true_divide
 from cgraph.ops.compare import where as choice
-from cgraph.ops.elementary import sqrt
+from cgraph.ops.elementary import root_of_squares
 from cgraph.ops.family import broadcast
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
@@ -146,7 +146,7 @@ def std(
     mean: Any = None, correction: float | None = None,
 ) -> Node:  # fmt: skip
     """The square root of the variance."""
-    return sqrt(var(a, axis, dtype, ddof, keepdims=keepdims, where=where, mean=mean, correction=correction))
+    return root_of_squares(var(a, axis, dtype, ddof, keepdims=keepdims, where=where, mean=mean, correction=correction))
 
 
 @of(np.average)

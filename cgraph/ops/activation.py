@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.ir.graph import Node, apply, public
+from cgraph.ops.arithmetic import between
 from cgraph.ops.compare import where
 from cgraph.ops.elementary import Erf, erf, exp, expm1, tanh
 from cgraph.ops.family import Pointwise, real_node, unary
@@ -85,15 +86,15 @@ class Gelu(Pointwise):
 
 @public
 def relu6(x: Any) -> Node:
-    """x held between 0 and 6."""
-    return real_node(x).clip(0, 6)
+    """x held between 0 and 6, where its gradient is 0."""
+    return between(real_node(x), 0, 6, 0.0)
 
 
 @public
 def leaky_relu(x: Any, alpha: float = 0.01) -> Node:
-    """x where it is >= 0, else alpha * x."""
+    """x where it is > 0, else alpha * x."""
     x = real_node(x)
-    return where(x >= 0, x, x * alpha)
+    return where(x > 0, x, x * alpha)
 
 
 @public
@@ -119,7 +120,7 @@ def celu(x: Any, alpha: float = 1.0) -> Node:
 @public
 def hard_sigmoid(x: Any, alpha: float = 0.2, beta: float = 0.5) -> Node:
     """alpha * x + beta held between 0 and 1."""
-    return (real_node(x) * alpha + beta).clip(0, 1)
+    return between(real_node(x) * alpha + beta, 0, 1, 0.0)
 
 
 @public
@@ -162,9 +163,9 @@ def gelu(x: Any, approximate: bool = False) -> Node:
 
 @public
 def prelu(x: Any, slope: Any) -> Node:
-    """x where it is >= 0, else slope * x; the slope broadcasts."""
+    """x where it is > 0, else slope * x; the slope broadcasts."""
     x = real_node(x)
-    return where(x >= 0, x, x * slope)
+    return where(x > 0, x, x * slope)
 
 
 relu = unary(Relu)

@@ -1,18 +1,19 @@
 """Arithmetic, rounding, conversion, smallest and largest of two: pointwise, with NumPy's promotion."""
 
 import builtins
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 
 from cgraph.errors import DTypeError
-from cgraph.ir.graph import Node, apply, public
+from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.half import computing_dtype, converted
 from cgraph.ir.spec import dtype_of
 from cgraph.kernels.expression import code_of
-from cgraph.ops.compare import equal, where
+from cgraph.ops.compare import equal, greater, less, where
 from cgraph.ops.complex import conj, real
-from cgraph.ops.family import Pointwise, binary, numeric_dtype, quotient_dtype, real_dtype, unary
+from cgraph.ops.family import Pointwise, binary, numeric_dtype, quotient_dtype, real_dtype, together, unary
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import ones_like, zeros_like
 
@@ -224,9 +225,15 @@ class Reciprocal(Pointwise):
 
 
 class Maximum(Pointwise):
-    """The larger of x and y; NaN when either is."""
+    """The larger of x and y; NaN when either is.
+
+    Fields
+        share: the part of the gradient that x gets where both are equal; y gets the rest
+    """
 
     takes_complex = True
+
+    share: float = 0.5
 
     def meaning(self, x, y):
         return np.maximum(x, y)
@@ -235,13 +242,19 @@ class Maximum(Pointwise):
         return x | y if x.dtype == "b1" else m.max(x, y)
 
     def grad(self, node, g):
-        return _shared_gradient(node, g, node.operands[0] > node.operands[1])
+        return _shared_gradient(node, g, self.share, less)
 
 
 class Minimum(Pointwise):
-    """The smaller of x and y; NaN when either is."""
+    """The smaller of x and y; NaN when either is.
+
+    Fields
+        share: the part of the gradient that x gets where both are equal; y gets the rest
+    """
 
     takes_complex = True
+
+    share: float = 0.5
 
     def meaning(self, x, y):
         return np.minimum(x, y)
@@ -250,14 +263,19 @@ class Minimum(Pointwise):
         return x & y if x.dtype == "b1" else m.min(x, y)
 
     def grad(self, node, g):
-        return _shared_gradient(node, g, node.operands[0] < node.operands[1])
+        return _shared_gradient(node, g, self.share, greater)
 
 
-def _shared_gradient(node: Node, g: Node, first: Node) -> tuple[Node, Node]:
-    """All of g to the operand that was taken, half to each where they are equal."""
+def _shared_gradient(node: Node, g: Node, share: float, is_behind: Callable[[Node, Node], Node]) -> tuple[Node, Node]:
+    """All of g to the operand that was taken, a share to each where they are equal, all to both where one is NaN."""
     x, y = node.operands
-    to_x = where(first, g, where(equal(x, y), 0.5 * g, zeros_like(g)))
-    return to_x, g - to_x
+    nothing = zeros_like(g)
+
+    def gradient(part: float, loses: Node) -> Node:
+        at_tie = nothing if part == 0 else g if part == 1 else part * g
+        return where(loses, nothing, where(equal(x, y), at_tie, g))
+
+    return gradient(share, is_behind(x, y)), gradient(1 - share, is_behind(y, x))
 
 
 class Rounding(Pointwise):
@@ -360,10 +378,20 @@ def positive(x: Any) -> Node:
 
 @public
 def clip(x: Any, a_min: Any = None, a_max: Any = None) -> Node:
-    """`x` held between two bounds; either may be None."""
+    """`x` held between two bounds; either may be None. At a bound its gradient is 1, as in PyTorch."""
+    return between(x, a_min, a_max, 1.0)
+
+
+def between(x: Any, low: Any, high: Any, share: float) -> Node:
+    """`x` held between two bounds, each of which may be None; `share` is its gradient at a bound."""
     x = as_node(x)
-    x = x if a_min is None else maximum(x, a_min)
-    return x if a_max is None else minimum(x, a_max)
+    x = x if low is None else binary_node(Maximum(share), x, low)
+    return x if high is None else binary_node(Minimum(share), x, high)
+
+
+def binary_node(op: Op, x: Any, y: Any) -> Node:
+    """An op on two operands, promoted to one dtype and shape."""
+    return apply(op, *together(x, y))
 
 
 add, subtract, multiply = binary(Add), binary(Subtract), binary(Multiply)

@@ -1,12 +1,15 @@
 """Exponentials, logarithms, trigonometric, hyperbolic and error functions: pointwise, in a float dtype."""
 
 import math
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
+from cgraph.ir.graph import apply
 from cgraph.kernels.complex_math import FORMULAS
 from cgraph.ops.arithmetic import square, trunc
+from cgraph.ops.compare import equal, where
 from cgraph.ops.family import Pointwise, binary, float_dtype, numeric_dtype, unary
 from cgraph.ops.shape import ones_like, zeros_like
 
@@ -106,12 +109,21 @@ class Log1p(Elementary):
 
 
 class Sqrt(Elementary):
-    """The square root; NaN below 0."""
+    """The square root; NaN below 0.
+
+    Fields
+        is_flat: the gradient at 0 is 0, as that of a norm or a standard deviation, else infinite
+    """
 
     primitive, numpy = "sqrt", staticmethod(np.sqrt)
 
+    is_flat: bool = False
+
     def grad(self, node, g):
-        return (g * 0.5 / node,)
+        if not self.is_flat:
+            return (g * 0.5 / node,)
+        zero = equal(node, 0)
+        return (where(zero, zeros_like(g), g * 0.5 / where(zero, ones_like(node), node)),)
 
 
 class Cbrt(Elementary):
@@ -245,7 +257,9 @@ class Arctan2(Elementary):
 
     def grad(self, node, g):
         y, x = node.operands
-        scale = g / (square(x) + square(y))
+        size = square(x) + square(y)
+        zero = equal(size, 0)
+        scale = where(zero, zeros_like(g), g / where(zero, ones_like(size), size))
         return scale * x, -scale * y
 
 
@@ -256,7 +270,9 @@ class Hypot(Elementary):
 
     def grad(self, node, g):
         x, y = node.operands
-        return g * x / node, g * y / node
+        zero = equal(node, 0)  # at the origin both gradients are 0
+        g, size = where(zero, zeros_like(g), g), where(zero, ones_like(node), node)
+        return g * x / size, g * y / size
 
 
 class Fmod(Elementary):
@@ -314,6 +330,7 @@ exp, exp2, expm1 = unary(Exp, real=True), unary(Exp2, real=True), unary(Expm1, r
 log, log2, log10, log1p = (unary(op, real=True) for op in (Log, Log2, Log10, Log1p))
 sqrt, cbrt = unary(Sqrt, real=True), unary(Cbrt, real=True)
 sin, cos, tan = unary(Sin, real=True), unary(Cos, real=True), unary(Tan, real=True)
+root_of_squares = partial(apply, Sqrt(is_flat=True))
 arcsin, arccos, arctan = unary(Arcsin, real=True), unary(Arccos, real=True), unary(Arctan, real=True)
 sinh, cosh, tanh = unary(Sinh, real=True), unary(Cosh, real=True), unary(Tanh, real=True)
 arcsinh, arccosh, arctanh = unary(Arcsinh, real=True), unary(Arccosh, real=True), unary(Arctanh, real=True)

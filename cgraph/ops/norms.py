@@ -8,13 +8,13 @@ import numpy as np
 
 from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, public
-from cgraph.ops.compare import not_equal
-from cgraph.ops.elementary import sqrt
+from cgraph.ops.compare import equal, not_equal, where
+from cgraph.ops.elementary import root_of_squares
 from cgraph.ops.factors import svdvals
 from cgraph.ops.leaf import as_node
 from cgraph.ops.power import power
 from cgraph.ops.reduce import squared_size
-from cgraph.ops.shape import distinct_axes, expand_dims, moveaxis
+from cgraph.ops.shape import distinct_axes, expand_dims, moveaxis, ones_like
 
 
 @public
@@ -28,7 +28,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, *, keepdims: bool = False) -
     x = as_node(x)
     x = x if x.dtype.kind in "fc" else x.astype("float64")
     if ord is None:
-        return sqrt(squared_size(x).sum(axis, keepdims=keepdims))
+        return root_of_squares(squared_size(x).sum(axis, keepdims=keepdims))
     axis = tuple(range(x.ndim)) if axis is None else axis
     axes = distinct_axes(np.atleast_1d(axis).tolist(), x.ndim)
     if len(axes) not in (1, 2):
@@ -45,8 +45,15 @@ def vector_norm(x: Node, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Nod
     if ord == 1:
         return size.sum(axes, keepdims=keepdims)
     if ord == 2:
-        return sqrt(squared_size(x).sum(axes, keepdims=keepdims))
-    return power(power(size, ord).sum(axes, keepdims=keepdims), 1.0 / ord)
+        return root_of_squares(squared_size(x).sum(axes, keepdims=keepdims))
+    powers = power_of_size(size, ord, 0.0 if ord > 0 else inf)
+    return power_of_size(powers.sum(axes, keepdims=keepdims), 1.0 / ord, 0.0 if ord > 0 else inf)
+
+
+def power_of_size(size: Node, ord: float, at_zero: float) -> Node:
+    """A power of numbers >= 0 whose gradient at 0 is 0: without it 0 times an infinite gradient would be NaN."""
+    zero = equal(size, 0)
+    return where(zero, at_zero, power(where(zero, ones_like(size), size), ord))
 
 
 def extreme(x: Node, ord: Any) -> Callable[..., Node]:

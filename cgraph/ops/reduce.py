@@ -22,7 +22,7 @@ from cgraph.kernels.target import Target
 from cgraph.ops.arithmetic import square
 from cgraph.ops.compare import equal, isnan, where
 from cgraph.ops.complex import imag, real
-from cgraph.ops.elementary import sqrt
+from cgraph.ops.elementary import root_of_squares
 from cgraph.ops.family import quotient_dtype
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
@@ -330,8 +330,8 @@ def squared_size(x: Node) -> Node:
 
 @public
 def std(x: Any, axis: Axis = None, *, ddof: int = 0, keepdims: bool = False) -> Node:
-    """The square root of the variance along axes."""
-    return sqrt(var(x, axis, ddof=ddof, keepdims=keepdims))
+    """The square root of the variance along axes; the gradient is 0 where that is 0."""
+    return root_of_squares(var(x, axis, ddof=ddof, keepdims=keepdims))
 
 
 @public

@@ -27,7 +27,8 @@ KINDS = ("cells", "aligned", "corners")
 class RoiAlign(Op):
     """The mean of bilinear samples in each cell of a grid over each box, in the images of the box's own size.
 
-    ``out[i, c] = rows @ levels[level[i]][batch[i], c] @ columns.T`` with matrices that depend on box i.
+    ``out[i, c] = rows @ levels[level[i]][batch[i], c] @ columns.T`` with matrices that depend on box i. A pixel whose
+    weight in a cell is 0 does not count there, even if it is NaN or infinite.
 
     Operands
         boxes: ``[k, 4]`` as ``(x0, y0, x1, y1)``; they have no gradient
@@ -66,7 +67,7 @@ class RoiAlign(Op):
         for i, box in enumerate(boxes):
             x = levels[level[i]][batch[i]]
             rows, columns = matrices(self.grid, box, self.grid.scales[level[i]], self.shape, x.shape[1:])
-            out[i] = rows @ x @ columns.T
+            out[i] = weighted_sums(columns, weighted_sums(rows, x, 1), 2)
         return out
 
     def calls(
@@ -112,7 +113,7 @@ class RoiAlignGrad(Op):
         out = np.zeros((n, g.shape[1], h, w), g.dtype)
         for i in np.flatnonzero(level == self.which):
             rows, columns = matrices(self.grid, boxes[i], self.grid.scales[self.which], g.shape[2:], (h, w))
-            out[batch[i]] += rows.T @ g[i] @ columns
+            out[batch[i]] += weighted_sums(columns.T, weighted_sums(rows.T, g[i], 1), 2)
         return out
 
     def calls(self, target: Target, out: Images, boxes: View, batch: View, level: View, g: Images) -> list:
@@ -167,6 +168,16 @@ def matrix(grid: Grid, span: np.ndarray, cells: int, n: int) -> np.ndarray:
     np.add.at(found, (every, first), (1 - share) * inside)
     np.add.at(found, (every, np.minimum(first + 1, n - 1)), share * inside)
     return found.reshape(cells, grid.samples, n).mean(1, dtype=span.dtype)
+
+
+def weighted_sums(weights: np.ndarray, x: np.ndarray, axis: int) -> np.ndarray:
+    """``weights @ x`` along an axis of `x`, except that elements whose weight is 0 are left out, NaN included."""
+    x = np.moveaxis(x, axis, 0)
+    sums = np.zeros((len(weights), *x.shape[1:]), x.dtype)
+    for i, row in enumerate(weights):
+        read = np.flatnonzero(row)
+        sums[i] = np.tensordot(row[read], x[read], 1)
+    return np.moveaxis(sums, 0, axis)
 
 
 @public

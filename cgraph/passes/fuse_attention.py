@@ -28,6 +28,7 @@ class Scores(Record, eq=False):
         at: the node that comes next
         scale: factor of the products
         causal: a query sees no later key
+        later: the largest number that hides a later key
         mask: what else hides keys, added or bool; None where there is nothing
         negated: the mask is true where a key is hidden
         softcap: what follows the products and their factor is ``softcap * tanh(product / softcap)``; 0 for nothing
@@ -36,6 +37,7 @@ class Scores(Record, eq=False):
     at: Node
     scale: float = 1.0
     causal: bool = False
+    later: float = -inf
     mask: Node | None = None
     negated: bool = False
     softcap: float = 0.0
@@ -45,8 +47,9 @@ def fuse_attention(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """softmax(q @ k * scale, capped, masked) @ v -> one op, where nobody else reads what lies between: fewer bytes.
 
     Values change in the last places. A constant mask that hides all later keys becomes `causal`, heads of keys that are
-    repeated become shared ones. Not found: several masks beside the causal one; attention whose weights somebody reads,
-    as the backward part of a graph that was written out does.
+    repeated become shared ones. Not found: several masks beside the causal one; a bool mask beside a causal one of
+    finite numbers, where a query whose earlier keys are all hidden sees the later ones; attention whose weights
+    somebody reads, as the backward part of a graph that was written out does.
     """
     graph = Roots.of(outputs)
     if Softmax not in graph.kinds or not graph.has(Matmul):
@@ -106,8 +109,9 @@ def take_added(s: Scores) -> Scores | None:
         return None
     for x, mask in (s.at.operands, s.at.operands[::-1]):
         if type(x.op) in RULES or isinstance(x.op, Matmul):
-            if hides_later_keys(mask):
-                return replace(s, at=x, causal=True)
+            later = number_of_later_keys(mask)
+            if later is not None:
+                return causal(s, x, later)
             return replace(s, at=x, mask=unbroadcast(mask)) if s.mask is None else None
     return None
 
@@ -123,8 +127,17 @@ def take_choice(s: Scores) -> Scores | None:
     if value is None:
         return None
     if value < HIDDEN and not negated and is_lower_triangle(seen):
-        return replace(s, at=x, causal=True)
-    return replace(s, at=x, mask=unbroadcast(seen), negated=negated) if value == -inf and s.mask is None else None
+        return causal(s, x, value)
+    if value != -inf or s.mask is not None or s.later > -inf:
+        return None
+    return replace(s, at=x, mask=unbroadcast(seen), negated=negated)
+
+
+def causal(s: Scores, at: Node, later: float) -> Scores | None:
+    """Scores whose later keys are hidden by a number; None beside a bool mask if that number is finite."""
+    if later > -inf and s.mask is not None and s.mask.dtype == bool:
+        return None
+    return replace(s, at=at, causal=True, later=max(s.later, later))
 
 
 def take_cap(s: Scores) -> Scores | None:
@@ -192,17 +205,21 @@ def is_lower_triangle(x: Node) -> bool:
     return isinstance(x.op, ConstOp) and is_triangle(x.op.array != 0)
 
 
-def hides_later_keys(x: Node) -> bool:
-    """Known numbers ``[..., m, n]``, 0 on the main diagonal and below it, and above so low that nothing is left."""
+def number_of_later_keys(x: Node) -> float | None:
+    """The largest number that hides a later key, where `x` is ``[..., m, n]``, 0 on the main diagonal and below it.
+
+    None where `x` is anything else, or does not hide every later key.
+    """
     x = unbroadcast(x)
     if isinstance(x.op, Where):
         seen, zero, low = x.operands
         value = number_of(low)
-        return number_of(zero) == 0 and value is not None and value < HIDDEN and is_lower_triangle(seen)
-    if not isinstance(x.op, ConstOp):
-        return False
-    array = x.op.array
-    return is_triangle(array == 0) and bool(((array == 0) | (array < HIDDEN)).all())
+        hides = number_of(zero) == 0 and value is not None and value < HIDDEN and is_lower_triangle(seen)
+        return value if hides else None
+    if not isinstance(x.op, ConstOp) or not is_triangle(x.op.array == 0):
+        return None
+    value = float(x.op.array.max(initial=-inf, where=x.op.array != 0))
+    return value if value < HIDDEN else None
 
 
 def is_triangle(seen: np.ndarray) -> bool:

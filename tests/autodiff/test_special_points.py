@@ -1,11 +1,10 @@
 """Gradients where differences say nothing: at ties, corners, zeros and negatives, with the gradient of the gradient.
 
-At a tie every operand that was taken has an equal share; at a corner the gradient is one between those of both sides,
-and it is exact where the function is smooth there. Nothing that is finite nearby is a NaN.
+The convention is PyTorch's, as `docs/gradients.md` says. Nothing that is finite nearby is a NaN.
 """
 
 from collections.abc import Callable
-from math import exp, inf, log
+from math import exp, inf, log, nan
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ import pytest
 import cgraph as cg
 from cgraph.engine.reference import evaluate
 from cgraph.record import Record
+from nn import losses
 
 THIRD = 1 / 3
 
@@ -53,9 +53,9 @@ POINTS = {
     "abs": Point(cg.abs, ([-2, 0, 2],), ([-1, 0, 1],), [0, 0, 0]),
     "sign": Point(cg.sign, ([-2, 0, 2],), ([0, 0, 0],), [0, 0, 0]),
     "relu": Point(cg.relu, ([-2, 0, 2],), ([0, 0, 1],), [0, 0, 0]),
-    "relu6": Point(cg.relu6, ([-1, 0, 3, 6, 7],), ([0, 0.5, 1, 0.5, 0],), [0] * 5),
-    "clip": Point(lambda x: cg.clip(x, -1, 1), ([-2, -1, 0, 1, 2],), ([0, 0.5, 1, 0.5, 0],), [0] * 5),
-    "leaky_relu": Point(lambda x: cg.leaky_relu(x, 0.25), ([-1, 0, 1],), ([0.25, 1, 1],), [0, 0, 0]),
+    "relu6": Point(cg.relu6, ([-1, 0, 3, 6, 7],), ([0, 0, 1, 0, 0],), [0] * 5),
+    "clip": Point(lambda x: cg.clip(x, -1, 1), ([-2, -1, 0, 1, 2],), ([0, 1, 1, 1, 0],), [0] * 5),
+    "leaky_relu": Point(lambda x: cg.leaky_relu(x, 0.25), ([-1, 0, 1],), ([0.25, 0.25, 1],), [0, 0, 0]),
     "elu": Point(cg.elu, ([-1, 0, 1],), ([exp(-1), 1, 1],), [exp(-1), 1, 0]),
     "celu": Point(lambda x: cg.celu(x, 2.0), ([-2, 0, 1],), ([exp(-1), 1, 1],), [exp(-1) / 2, 0.5, 0]),
     "softplus": Point(cg.softplus, ([-800, 0, 800],), ([0, 0.5, 1],), [0, 0.25, 0]),
@@ -86,7 +86,55 @@ POINTS = {
     "softmax": Point(
         lambda x: cg.softmax(x, 0) * np.array([1.0, 0, 0]), ([1, 1, -inf],), ([0.25, -0.25, 0],), [0, 0, 0]
     ),
-    "arctan2": Point(cg.arctan2, ([0, -1], [-1, 0]), ([-1, 0], [0, 1]), [0, 0]),
+    "arctan2": Point(cg.arctan2, ([0, -1, 0], [-1, 0, 0]), ([-1, 0, 0], [0, 1, 0]), [0, 0, 0]),
+    "maximum with NaN": Point(cg.maximum, ([nan, 1, nan], [1, nan, nan]), ([1, 1, 1], [1, 1, 1]), [0, 0, 0]),
+    "minimum with NaN": Point(cg.minimum, ([nan, 1, nan], [1, nan, nan]), ([1, 1, 1], [1, 1, 1]), [0, 0, 0]),
+    "maximum of infinities": Point(cg.maximum, ([inf, -inf], [inf, -inf]), ([0.5, 0.5], [0.5, 0.5]), [0, 0]),
+    "fmax": Point(lambda x, y: np.fmax(x, y), ([nan, 1, 2], [1, nan, 2]), ([0, 1, 0.5], [1, 0, 0.5]), [0, 0, 0]),
+    "np.clip": Point(lambda x: np.clip(x, -1, 1), ([-2, -1, 0, 1, 2],), ([0, 1, 1, 1, 0],), [0] * 5),
+    "clip by values": Point(
+        lambda x, low, high: cg.clip(x, low, high), ([-2, -1, 0, 1, 2], [-1] * 5, [1] * 5),
+        ([0, 1, 1, 1, 0], [1, 0, 0, 0, 0], [0, 0, 0, 0, 1]), [0] * 5,
+    ),
+    "hard_sigmoid": Point(lambda x: cg.hard_sigmoid(x, 0.25, 0.5), ([-2, 0, 2],), ([0, 0.25, 0],), [0, 0, 0]),
+    "hard_swish": Point(lambda x: x * cg.hard_sigmoid(x, 0.25, 0.5), ([-4, -2, 0, 2, 4],), ([0, 0, 0.5, 1, 1],), None),
+    "prelu": Point(cg.prelu, ([-2, 0, 2], [0.5] * 3), ([0.5, 0.5, 1], [-2, 0, 0]), [0, 0, 0]),
+    "thresholded_relu": Point(lambda x: cg.thresholded_relu(x, 1.0), ([0, 1, 2],), ([0, 0, 1],), [0, 0, 0]),
+    "softsign": Point(cg.softsign, ([-1, 0, 1],), ([0.25, 1, 0.25],), None),
+    "selu": Point(lambda x: cg.selu(x, 2.0, 3.0), ([0, 1],), ([6, 3],), [6, 0]),
+    **{
+        f"norm {order}": Point(lambda x, order=order: cg.norm(x, order, 1), ([[0, 0], [3, 0]],), (slope,), second)
+        for order, slope, second in [
+            (None, [[0, 0], [1, 0]], [[0, 0], [0, 1 / 3]]), (2, [[0, 0], [1, 0]], [[0, 0], [0, 1 / 3]]),
+            (1, [[0, 0], [1, 0]], [[0, 0], [0, 0]]), (inf, [[0, 0], [1, 0]], None), (3, [[0, 0], [1, 0]], None),
+            (1.5, [[0, 0], [1, 0]], None), (0.5, [[0, 0], [1, 0]], None), (-1, [[0, 0], [0, 0]], None),
+            (-inf, [[0, 0], [0, 0]], None),
+        ]
+    },
+    "norm fro": Point(lambda x: cg.norm(x, "fro", (0, 1)), ([[0, 0], [0, 0]],), ([[0, 0], [0, 0]],), [[0, 0], [0, 0]]),
+    "norm inf at a tie": Point(lambda x: cg.norm(x, inf, 0), ([2, -2, 1],), ([0.5, -0.5, 0],), [0, 0, 0]),
+    "std": Point(lambda x: cg.std(x, 1), ([[2, 2], [1, 3]],), ([[0, 0], [-0.5, 0.5]],), [[0, 0], [0, 0]]),
+    "np.std": Point(lambda x: np.std(x, 1), ([[2, 2], [1, 3]],), ([[0, 0], [-0.5, 0.5]],), [[0, 0], [0, 0]]),
+    "np.nanstd": Point(lambda x: np.nanstd(x, 1), ([[2, nan], [1, 3]],), ([[0, 0], [-0.5, 0.5]],), [[0, 0], [0, 0]]),
+    "var": Point(lambda x: cg.var(x, 1), ([[2, 2], [1, 3]],), ([[0, 0], [-1, 1]],), [[0, 0], [0, 0]]),
+    "hypot": Point(cg.hypot, ([0, 3, 0], [0, 0, -2]), ([0, 1, 0], [0, 0, -1]), [0, 0, 0.5]),
+    "cbrt": Point(cg.cbrt, ([0, 8],), ([inf, 1 / 12],), None),
+    "log": Point(cg.log, ([0, 2],), ([inf, 0.5],), None),
+    "arcsin": Point(cg.arcsin, ([0, 1],), ([1, inf],), None),
+    "top_k": Point(lambda x: cg.top_k(x, 2)[0] * np.array([1.0, 2]), ([1, 2, 2, 2],), ([0, 1, 2, 0],), [0] * 4),
+    "ptp": Point(lambda x: cg.ptp(x, 0), ([1, 1, 3, 3],), ([-0.5, -0.5, 0.5, 0.5],), [0] * 4),
+    "max_pool1d": Point(lambda x: cg.max_pool1d(x, 2, 1), ([[[1, 1, 1]]],), ([[[1, 1, 0]]],), [[[0, 0, 0]]]),
+    "logaddexp": Point(np.logaddexp, ([1, -inf, 0], [1, -inf, -inf]), ([0.5, 0.5, 1], [0.5, 0.5, 0]), None),
+    "logaddexp2": Point(np.logaddexp2, ([1, -inf, 0], [1, -inf, -inf]), ([0.5, 0.5, 1], [0.5, 0.5, 0]), None),
+    "fmod": Point(
+        cg.fmod, ([4, -4, 5, -5, 7, -7], [2, 2, 3, 3, -2.5, -2.5]), ([1] * 6, [-2, 2, -1, 1, 2, -2]), [0] * 6
+    ),
+    "copysign": Point(cg.copysign, ([-2, 2, 2], [3, -3, 0]), ([-1, -1, 1], [0, 0, 0]), [0, 0, 0]),
+    "floor": Point(cg.floor, ([-1, 0, 1.5],), ([0, 0, 0],), [0, 0, 0]),
+    "cumprod of zeros": Point(lambda x: cg.cumprod(x, 0), ([2, 0, 3, 0],), ([1, 8, 0, 0],), None),
+    "l1": Point(losses.l1, ([[1.0], [2]], [[1.0], [3]]), ([[0], [-0.5]], [[0], [0.5]]), [[0], [0]]),
+    "huber": Point(losses.huber, ([0, 1, -1, 3], [0] * 4), ([0, 0.25, -0.25, 0.25], [0, -0.25, 0.25, -0.25]), None),
+    "hinge": Point(losses.hinge, ([1, 0, 2], [1] * 3), ([0, -THIRD, 0], [0, 0, 0]), [0, 0, 0]),
 }  # fmt: skip
 
 

@@ -142,6 +142,21 @@ def test_a_query_that_sees_no_key_is_nan_and_the_others_are_not():
     assert_agrees(got, formula(q, k, v, mask, None, False, 0))
 
 
+@every_target
+@pytest.mark.parametrize("kind", ["f4", "bool"])
+@pytest.mark.parametrize("m", [1, 2, 5, 40])
+def test_blocks_of_keys_that_are_hidden_wholly_count_for_nothing(m, kind, target):
+    """Every choice of the blocks that a query sees, by both kernels: the first, the middle, the last, all, none."""
+    heads, n = 8, 2 * KEYS + 5
+    q, k, v = draw("f4", 1, heads, 2, m, n, 6, 5)
+    sees = (np.arange(heads)[:, None] >> (np.arange(n) // KEYS)) & 1 > 0  # a head's bits are the blocks that it sees
+    mask = np.broadcast_to(sees[None, :, None], (1, heads, m, n))
+    mask = np.ascontiguousarray(mask) if kind == "bool" else np.where(mask, 0, -np.inf).astype("f4")
+    want = formula(q, k, v, mask, None, False, 0)
+    assert np.isnan(want[:, 0]).all() and np.isfinite(want[:, 1:]).all()
+    assert_agrees(computed(target_named(target), q, k, v, mask), want)
+
+
 def test_large_scores_neither_overflow_nor_lose_what_came_before():
     q, k, v = draw("f4", 1, 1, 1, 3, 200, 4, 4)
     k[0, 0, 150] = 300 * q[0, 0, 1]

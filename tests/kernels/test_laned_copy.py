@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cgraph.kernels.calls.laned import Laned
 from cgraph.kernels.calls.laned_copy import (
     concat_calls,
     copy_channels_calls,
@@ -12,6 +13,7 @@ from cgraph.kernels.calls.laned_copy import (
     to_lanes_calls,
     to_plain_calls,
 )
+from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import host_target, target_named
 from tests.support.images import assert_zero_frame, buffer, empty_laned, interior, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
@@ -104,3 +106,17 @@ def test_a_part_leaves_its_neighbours_alone():
 def test_concat_refuses_parts_that_do_not_fill():
     with pytest.raises(ValueError, match="channels"):
         concat_calls(laned(images((1, 5, 2, 2)), LANES), [laned(images((1, 4, 2, 2)), LANES)])
+
+
+@given(c=st.integers(1, 40), offset=st.integers(0, 40), more=st.integers(0, 20), lanes=st.sampled_from([1, 4, 8, 16]))
+def test_a_buffer_has_blocks_for_every_channel_wherever_its_value_starts(c, offset, more, lanes):
+    """`channels` left out means that the buffer ends with the value."""
+    for channels in (0, offset + c + more):
+        x = Laned(Pointer(None), 2, c, 3, 5, lanes, (1, 0, 2, 3), offset, channels)
+        whole = channels or offset + c
+        assert (x.buffer_blocks - 1) * lanes < whole <= x.buffer_blocks * lanes
+        assert x.nbytes == 4 * 2 * x.buffer_blocks * (3 + 1 + 2) * (5 + 0 + 3) * lanes
+        part = x.part(c // 2, c - c // 2)
+        assert (part.channel_offset, part.nbytes) == (offset + c // 2, x.nbytes)
+        assert x.ends_a_block == (whole == offset + c or (offset + c) % lanes == 0)
+        assert x.starts_a_block == (offset % lanes == 0)

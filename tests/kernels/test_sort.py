@@ -108,6 +108,31 @@ def test_few_of_many_are_selected_as_if_all_were_sorted(dtype, descending, targe
     assert room < more / 6
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "i4", "i8", "u2", "u4", "u8"])
+def test_the_first_items_are_exact_where_keys_differ_by_one_in_any_byte(dtype, descending, target):
+    """Bytes of 0, 1, 127, 128, 254 and 255 next to one another, so that digits meet their neighbours and both ends."""
+    rng, size = np.random.default_rng(3), int(dtype[1:])
+    digits = rng.choice(np.array([0, 1, 127, 128, 254, 255], np.uint8), (4, 2000, size))
+    digits[1:, :, : size - 1] = digits[1:, :1, : size - 1]  # rows that differ in their highest byte alone
+    digits[2:, :, size - 1] = 0x41
+    digits[2:, :, 0] = rng.choice(np.array([0, 1, 127, 128, 254, 255], np.uint8), (2, 2000))
+    x = np.ascontiguousarray(digits).view(dtype)[..., 0]
+    x = np.nan_to_num(x, nan=0.0, posinf=1.0, neginf=-1.0) if dtype[0] == "f" else x
+    for most in (1, 7, 499, 500):
+        values, places = filled(x[:, :most]), np.full((4, most), -1)
+        room = sort_nbytes(target_named(target), x.shape, 1, dtype, "i8", most)
+        views = view_of(values), view_of(places), view_of(x), 1, scratch_for(room), descending
+        run_calls(sort_calls(target_named(target), *views), target_named(target))
+        np.testing.assert_array_equal(
+            values, np.sort(x, 1)[:, ::-1][:, :most] if descending else np.sort(x, 1)[:, :most]
+        )
+        np.testing.assert_array_equal(np.take_along_axis(x, places, 1), values)
+        same = values[:, 1:] == values[:, :-1]
+        assert (places[:, 1:] > places[:, :-1])[same].all()
+
+
 @given(
     data=st.data(),
     n=st.sampled_from([0, 1, 7, 300]),
@@ -116,19 +141,19 @@ def test_few_of_many_are_selected_as_if_all_were_sorted(dtype, descending, targe
     order=st.sampled_from(ORDERS),
 )
 def test_searchsorted_is_numpys(data, n, side, dtype, order):
-    row = np.sort(numbers((n,), dtype, seed=14))
+    row, row_view = data.draw(strided((n,), "u1" if dtype == "b1" else dtype, fixed=True))
+    row[...] = np.sort(numbers((n,), dtype, seed=14))
+    row_view = View(row_view.at, (n,), row.strides, dtype)
     shape = data.draw(SHAPES)
     x, view = data.draw(strided(shape, "u1" if dtype == "b1" else dtype))
     base = view.at.base
     base[...] = numbers(base.shape, dtype, seed=15)
     out = np.full(shape, -1)
     run_calls(
-        search_calls(
-            host_target(), view_of(out), view_of(row), View(view.at, shape, view.strides, dtype), side == "right"
-        ),
+        search_calls(host_target(), view_of(out), row_view, View(view.at, shape, view.strides, dtype), side == "right"),
         order=order,
     )
-    np.testing.assert_array_equal(out, np.searchsorted(row, x.astype(row.dtype), side))
+    np.testing.assert_array_equal(out, np.searchsorted(row.astype(dtype), x.astype(dtype), side))
 
 
 @pytest.mark.parametrize("most", [0, 2, 50])

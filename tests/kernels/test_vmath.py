@@ -121,13 +121,25 @@ def test_error_of_functions_of_two_operands(name, dtype, target):
 
 @every_target
 @every_float
-def test_error_of_hypot_at_every_exponent(dtype, target):
+@pytest.mark.parametrize("name", ["hypot", "atan2"])
+def test_error_at_every_exponent_and_at_both_ends(name, dtype, target):
     rng = np.random.default_rng(9)
     end = 126 if dtype == "f4" else 1022
     x = spread(rng, 1500, -end, end, dtype)
-    y = (x * spread(rng, 1500, -20, 1, "f8") * 0.7).astype(dtype)
-    f, bounds = EXACT_OF_TWO["hypot"]
-    assert worst_ulp(computed("hypot", target, x, y), f, x, y) <= bounds[dtype == "f8"]
+    x[:150], x[150:200] = spread(rng, 150, end - 26, end + 0.99, dtype), spread(rng, 50, -end, -end + 20, dtype)
+    with np.errstate(over="ignore", under="ignore"):
+        y = (x * (spread(rng, 1500, -20, 1, "f8") * 0.7)).astype(dtype)
+    y[np.isinf(y)] = x[np.isinf(y)]
+    f, bounds = EXACT_OF_TWO[name]
+    for one, other in ((x, y), (y, x)):
+        assert worst_ulp(computed(name, target, one, other), f, one, other) <= bounds[dtype == "f8"]
+
+
+@every_target
+@every_float
+def test_hypot_with_zero_is_the_magnitude(dtype, target):
+    end = 126 if dtype == "f4" else 1022
+    x = spread(np.random.default_rng(9), 1500, -end, end, dtype)
     zero = np.zeros_like(x)
     np.testing.assert_array_equal(computed("hypot", target, x, zero), np.abs(x))
     np.testing.assert_array_equal(computed("hypot", target, zero, zero), zero)

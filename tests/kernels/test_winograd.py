@@ -61,7 +61,7 @@ def test_winograd_is_what_numpy_computes(case, m, target):
 
 
 @pytest.mark.parametrize("m", [2, 4])
-@pytest.mark.parametrize("halo", [(0, 0, 0, 0), (1, 0, 1, 0), (2, 3, 4, 5)], ids=str)
+@pytest.mark.parametrize("halo", [(0, 0, 0, 0), (1, 0, 1, 0), (2, 3, 4, 5), (3, 0, 0, 1), (0, 3, 1, 0)], ids=str)
 def test_winograd_needs_no_halo(halo, m):
     got, want = run((2, 17, 11, 10, 20), m, in_halo=halo)
     assert_close(got, want, m)
@@ -71,13 +71,14 @@ def test_winograd_needs_no_halo(halo, m):
 @given(
     case=st.tuples(*[st.integers(1, n) for n in (2, 35, 20, 20, 40)]),
     pad=st.tuples(*[st.integers(0, 3)] * 4),
+    halo=st.tuples(*[st.integers(0, 3)] * 4),
     m=st.sampled_from([2, 4]),
     target=st.sampled_from(TARGETS),
 )
-def test_winograd_of_any_shape_and_padding(case, pad, m, target):
+def test_winograd_of_any_shape_padding_and_halo(case, pad, halo, m, target):
     if case[2] + pad[0] + pad[2] < 3 or case[3] + pad[1] + pad[3] < 3:
         return
-    got, want = run(case, m, target, pad=pad)
+    got, want = run(case, m, target, pad=pad, in_halo=halo)
     assert_close(got, want, m)
 
 

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given, settings
 
 import cgraph as cg
@@ -23,6 +24,28 @@ def test_without_permissions_it_is_the_largest_breadth():
     values = [Value(100, 0, "a", 2), Value(10, 1, "b", 3, kept=True), Value(7, 2, "c", 3)]
     assert permitted_lower_bound(values, 64) == 128 + 64 + 64
     assert permitted_lower_bound(values, 1) == 117
+
+
+@pytest.mark.parametrize(
+    ("operand", "taken"),
+    [
+        (Value(64, 0, "x", 1), 64),
+        (Value(64, 0, "x", 2), 0),  # read once more
+        (Value(64, 0, "x", 1, kept=True), 0),
+        (Value(32, 0, "x", 1), 0),  # another size
+        (Value(128, 0, "x", 1), 0),
+    ],
+    ids=["usable", "read later", "kept", "smaller", "larger"],
+)
+def test_only_a_permission_that_can_be_used_lowers_the_bound(operand, taken):
+    """Whichever of two operands it is."""
+    other = Value(256, 0, "y", 1)
+    for values in ((operand, other), (other, operand)):
+        i = values.index(operand)
+        result = Value(64, 1, "z", 2, overwritable=(i,))
+        assert permitted_lower_bound([*values, result], 1) == operand.nbytes + other.nbytes + 64 - taken
+        both = Value(64, 1, "z", 2, overwritable=(0, 1))  # the other one has another size
+        assert permitted_lower_bound([*values, both], 1) == operand.nbytes + other.nbytes + 64 - taken
 
 
 def test_a_chain_of_overwriting_values_needs_one():

@@ -19,6 +19,7 @@ from cgraph.memory.layout import owner_of
 from cgraph.memory.problem import Strategy
 from cgraph.memory.recompute import FULL, Recompute, cut_out
 from cgraph.memory.strategies import STRATEGIES
+from cgraph.memory.tables import Lists, Tables
 from cgraph.planning import Compiled, plan_graph
 from tests.support.graphs import graphs
 
@@ -127,6 +128,23 @@ def test_no_more_answers_are_remembered_than_said(monkeypatch):
         assert len(recompute.answers) <= 4  # the one that is asked for now is remembered, too
 
 
+@settings(max_examples=40)
+@given(drawn=graphs(impure=True), changing=st.integers(0, 4))
+def test_what_later_runs_must_find_has_its_bytes_alone_at_every_step(drawn, changing):
+    """It takes no operand's bytes and no parts in, is there from first to last step, and nobody takes its own."""
+    compiled = plan(drawn.outputs, tuple(drawn.leaves[changing : changing + 1]))
+    layout = compiled.layout
+    lasting = {
+        layout.value_of[owner] for node in layout.always if (owner := owner_of(layout.views[node])) in layout.value_of
+    }
+    for i in lasting:
+        value = layout.values[i]
+        assert (value.overwritable, value.parts) == ((), ())
+        assert (value.step, value.last, value.kept) == (0, len(layout.steps) - 1, True)
+        assert compiled.usage.shared[i] == compiled.usage.inside[i] == NOBODY
+        assert i not in compiled.usage.shared and i not in compiled.usage.inside
+
+
 def test_what_was_overwritten_runs_again_unless_it_was_to_be_kept():
     x, w = cg.Var((64,), name="x"), cg.Var((64,), name="w")
     y = cg.cumsum(w, 0)
@@ -144,3 +162,53 @@ def test_holes_are_cut_out_of_a_span():
     assert cut_out((2, 9), [(2, 9)]) == []
     assert cut_out((2, 9), [(3, 7), (4, 5)]) == [(2, 3), (7, 9)]
     assert cut_out((2, 2), []) == []
+
+
+@st.composite
+def nested_tables(draw):
+    """Values in 16 bytes, some of them made inside later ones, and these again inside others."""
+    spans: list[tuple[int, int]] = []
+    parts: list[list[int]] = []
+    for _ in range(draw(st.integers(1, 7))):
+        low = draw(st.integers(0, 15))
+        high = draw(st.integers(low + 1, 16))
+        inside: list[int] = []
+        for x in range(len(spans)):
+            free = not any(x in one for one in (*parts, inside))
+            apart = all(spans[x][1] <= spans[y][0] or spans[y][1] <= spans[x][0] for y in inside)
+            if free and apart and low <= spans[x][0] and spans[x][1] <= high and draw(st.integers(0, 3)):
+                inside.append(x)
+        spans.append((low, high))
+        parts.append(inside)
+    count = len(spans)
+    nothing = np.full(count, -1, np.int64)
+    return Tables(
+        np.array(spans, np.int64), Lists.of([[]] * count), Lists.of(parts), nothing, np.array([], np.int64),
+        np.zeros((count, 1), np.uint8),
+    )  # fmt: skip
+
+
+@settings(max_examples=400)
+@given(tables=nested_tables(), data=st.data())
+def test_a_value_survives_while_every_byte_of_it_is_its_own_or_that_of_a_part_that_survives(tables, data):
+    """Byte by byte, over two runs of any steps: a part of a part that is overwritten takes both wholes with it."""
+    count, parts = len(tables.segments), tables.parts.tolist()
+    recompute = Recompute(count, [], lambda: tables)
+    writer = np.full(16, -1)
+    held: frozenset[int] = frozenset()
+    for _ in range(2):
+        order = sorted(data.draw(st.frozensets(st.integers(0, count - 1))))
+        for t in order:
+            own = np.zeros(16, bool)
+            own[slice(*tables.segments[t])] = True
+            for part in parts[t]:
+                own[slice(*tables.segments[part])] = False
+            writer[own] = t
+        whole = {}
+        for t, (low, high) in enumerate(tables.segments.tolist()):
+            inside = {byte for part in parts[t] for byte in range(*tables.segments[part])}
+            own_bytes = set(range(low, high)) - inside
+            there = t in held or t in order
+            whole[t] = there and all(writer[i] == t for i in own_bytes) and all(whole[part] for part in parts[t])
+        held = recompute._survivors(order, held)
+        assert held == {t for t, is_whole in whole.items() if is_whole}

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import cgraph as cg
 from benchmarks import restructuring
@@ -19,6 +21,7 @@ from cgraph.memory.restructure import (
     joins_of,
     needed,
     patch_of,
+    read_range,
     restructure,
     visited,
 )
@@ -51,6 +54,26 @@ def test_a_patch_needs_the_pixels_that_brute_force_finds(seed):
         for i, pixels in masks(steps, {i: patch_of(steps[i], slices, patch) for i in joins}).items():
             rows, columns = np.nonzero(pixels.any(1))[0], np.nonzero(pixels.any(0))[0]
             assert found[i] == (rows[0], rows[-1] + 1, columns[0], columns[-1] + 1)
+
+
+@given(
+    length=st.integers(1, 6),
+    extent=st.integers(1, 5),
+    stride=st.integers(1, 5),
+    pads=st.tuples(*[st.integers(0, 9)] * 2),
+)
+def test_results_that_see_padding_alone_read_up_to_the_next_that_sees_a_pixel(length, extent, stride, pads):
+    """Every range of results along an axis against a plain loop, with padding wider than windows on both sides."""
+    stride = min(stride, extent)  # no pixel is skipped
+    count = (length + sum(pads) - extent) // stride + 1
+    starts = [p * stride - pads[0] for p in range(max(count, 0))]
+    seen = [[x for x in range(start, start + extent) if 0 <= x < length] for start in starts]
+    seeing = [p for p, pixels in enumerate(seen) if pixels]
+    for first in range(count if seeing else 0):
+        for stop in range(first + 1, count + 1):
+            inside = [p for p in seeing if first <= p < stop] or [seeing[0] if stop <= seeing[0] else seeing[-1]]
+            pixels = [x for p in inside for x in seen[p]]
+            assert read_range(first, stop, stride, pads[0], extent, length) == (min(pixels), max(pixels) + 1)
 
 
 @pytest.mark.parametrize("seed", range(20))

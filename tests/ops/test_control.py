@@ -7,10 +7,12 @@ import cgraph as cg
 from cgraph import GraphError, ShapeError
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
+from cgraph.ir.graph import apply
 from cgraph.ir.traverse import post_order
 from cgraph.ops.control import UNROLLED
-from cgraph.ops.loop import Loop
+from cgraph.ops.loop import Body, Loop
 from cgraph.ops.physical.rounds import Rounds
+from cgraph.ops.shape import items
 from cgraph.passes.tidy_loops import tidy_loops
 from tests.autodiff.differences import check_first, check_second
 from tests.support.ops import work_of
@@ -293,3 +295,53 @@ def test_a_loop_over_an_impure_body_runs_each_time():
     x.assign(np.ones((9, 2)))
     assert function().tolist() == function().tolist() == [9, 9]
     assert len(calls) == 18
+
+
+FAILING = {
+    "take": (lambda s, i: s + cg.take(cg.Const(np.ones(4, "f4")), i), None),
+    "a scan in a scan": (
+        lambda s, i: cg.scan(lambda t, j: (t + cg.take(cg.Const(np.ones(4, "f4")), i + j), None), s, np.zeros(9, int))[
+            0
+        ],
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("bad", [None, 0, 8])
+@pytest.mark.parametrize("name", FAILING)
+def test_a_loop_that_fails_leaves_every_var_beside_it_as_it_was(name, bad):
+    """An update that does not need the loop could be written in place before it."""
+    rows, w, v = cg.Var((9,), "int64", "rows"), cg.Var((64,), name="w"), cg.Var((64,), name="v")
+    body = FAILING[name][0]
+    last, _ = cg.scan(lambda s, i: (body(s, i), None), np.float32(0), rows)
+    function = cg.compile(last, [rows], updates={w: w * 2, v: v + w})
+    w.assign(np.ones(64, "f4")), v.assign(np.full(64, 3, "f4"))
+    positions = np.full(9, 3)
+    if bad is not None:
+        positions[bad] = 7
+        with pytest.raises(cg.PositionError):
+            function(positions)
+        assert (w.value == 1).all() and (v.value == 3).all()
+        positions[bad] = 0
+    function(positions)
+    assert (w.value == 2).all() and (v.value == 4).all()
+
+
+@pytest.mark.parametrize("length", [0, 3, 8, 40])
+def test_scans_of_one_body_that_differ_in_one_field_stay_apart(length):
+    """Forwards and backwards, and a round more or less: none is taken for another."""
+    x = cg.Var((length, 2), "float64", "x").assign(np.arange(2.0 * length).reshape(length, 2))
+    state, row = cg.Var((2,), "float64", "state"), cg.Var((2,), "float64", "row")
+    body = Body((state,), (row,), (), (2 * state + row,), (state - row,))
+    start = np.ones(2)
+    loops = [
+        apply(Loop(body, length, backward, states), cg.Const(start), x) for backward in (0, 1) for states in (0, 1)
+    ]
+    outputs = [part for loop in loops for part in items(loop)]
+    for got, want in zip(cg.compile(outputs)(), evaluate(outputs)):
+        np.testing.assert_array_equal(got, want)
+    alone = Body((state,), (), (), (2 * state + 1,), ())
+    rounds = [items(apply(Loop(alone, length + i), cg.Const(start)))[0] for i in range(3)]
+    for i, got in enumerate(cg.compile(rounds)()):
+        np.testing.assert_array_equal(got, 2.0 ** (length + i + 1) - 1)

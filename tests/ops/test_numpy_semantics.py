@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import cgraph as cg
+from cgraph.engine.reference import evaluate
 from cgraph.errors import DTypeError
 from cgraph.ir.spec import DTYPES
 from tests.support.tolerance import assert_close
@@ -322,3 +323,33 @@ def test_fourier_transforms(n, axis, seed):
     for mine, theirs in zip(run(got, "reference"), want, strict=True):
         assert_close(mine, theirs)
     assert_close(run(cg.irfft(pairs(x + 1j * y), n, axis), "reference"), np.fft.irfft(x + 1j * y, n, axis))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("ddof", range(5))
+@pytest.mark.parametrize("count", range(5))
+def test_variances_of_any_count_and_ddof_are_numpys_and_never_negative(count, ddof):
+    """No more elements than ddof: NaN or infinity. Through both public functions, and with elements left out."""
+    x = np.random.default_rng(3).normal(size=(3, count))
+    x[0] = 2.0
+    kept = np.arange(count + 2) < count
+    wide = np.concatenate([x, np.full((3, 2), 7.0)], 1)
+    for name in ("var", "std"):
+        with np.errstate(all="ignore"):
+            want = getattr(np, name)(x, 1, ddof=ddof)
+        node, all_of_it = cg.Var(x.shape, "float64", "x").assign(x), cg.Var(wide.shape, "float64", "w").assign(wide)
+        found = [
+            getattr(cg, name)(node, 1, ddof=ddof), getattr(np, name)(node, 1, ddof=ddof),
+            getattr(np, name)(node, axis=1, correction=ddof), getattr(np, name)(all_of_it, 1, ddof=ddof, where=kept),
+        ]  # fmt: skip
+        for values in (evaluate(found), cg.compile(found)()):
+            for got in values:
+                np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-15)
+                assert not (got < 0).any()
+        nan = np.where(kept, wide, np.nan)
+        with np.errstate(all="ignore"):
+            want = getattr(np, f"nan{name}")(nan, 1, ddof=ddof)
+        missing = cg.Var(nan.shape, "float64", "m").assign(nan)
+        np.testing.assert_allclose(
+            getattr(np, f"nan{name}")(missing, 1, ddof=ddof).eval(), want, rtol=1e-12, atol=1e-15
+        )

@@ -67,6 +67,28 @@ def test_written_out_attention_is_one_op(name):
     assert_same_values(rewritten, found)
 
 
+STEPS = {
+    "seen": lambda s, name: cg.where(cg.Var((B, 1, M, N), "bool", name=name), s, -np.inf),
+    "hidden": lambda s, name: cg.where(cg.Var((H, M, N), "bool", name=name), -np.inf, s),
+    "added": lambda s, name: s + cg.Var((1, H, M, N), name=name),
+    "added on the left": lambda s, name: cg.Var((M, N), name=name) + s,
+    "causal": lambda s, name: cg.where(TRIANGLE, s, -np.inf),
+    "causal, a low number": lambda s, name: cg.where(TRIANGLE, s, LOWEST),
+    "causal numbers": lambda s, name: s + LATER,
+    "factor": lambda s, name: s * np.float32(0.7),
+    "divisor": lambda s, name: s / np.float32(3),
+    "capped": lambda s, name: cg.tanh(s) * np.float32(0.6),
+}
+
+
+@pytest.mark.parametrize("outer", STEPS)
+@pytest.mark.parametrize("inner", STEPS)
+def test_any_two_steps_between_the_products_and_the_softmax_keep_their_meaning(inner, outer):
+    q, k, v = operands()
+    scores = STEPS[outer](STEPS[inner](products(q, k), "inner"), "outer")
+    assert_same_values(rewritten, cg.softmax(scores, -1) @ v)
+
+
 def only_attention(found):
     """The op that the weights of a graph have become; no array of them is left."""
     (fused,) = rewritten((found,))

@@ -13,11 +13,13 @@ import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import BudgetError, PlanError
 from cgraph.ir.spec import Spec
+from cgraph.ir.traverse import post_order
 from cgraph.kernels.kernel import contiguous
 from cgraph.memory import regions
 from cgraph.memory.forks import Bands
 from cgraph.memory.frame import Framed
 from cgraph.memory.regions import Search
+from cgraph.ops.arithmetic import Add
 from cgraph.ops.physical.stream import Stream
 from cgraph.ops.softmax import Softmax
 from cgraph.record import replace
@@ -219,6 +221,23 @@ def test_joins_over_their_forks_give_the_bits_of_the_whole(most, target):
             np.testing.assert_array_equal(function(value), want)
             if most == 1:
                 assert any(node.op.over for node in streams(function))
+
+
+@pytest.mark.parametrize("most", (1, 2, 3))
+def test_an_output_lies_in_c_order_wherever_its_region_lies(most):
+    """Each join of the network as an output in turn: before, between and behind regions that lie over their forks."""
+    rng = np.random.default_rng(0)
+    x, y = residual(rng)
+    value = rng.standard_normal(x.shape).astype(x.dtype)
+    joins = [node for node in post_order([y]) if isinstance(node.op, Add)]
+    for join in joins:
+        want = cg.compile([y, join], [x])(value)
+        with longest_regions(most):
+            function = cg.compile([y, join], [x], bands=1)
+        for got, expected in zip(function(value), want):
+            np.testing.assert_array_equal(got, expected)
+        layout = function.compiled.layout
+        assert all(layout.views[node].is_contiguous for node in layout.kept)
 
 
 def test_a_join_over_its_fork_makes_a_plan_smaller(monkeypatch):

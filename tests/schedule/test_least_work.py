@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cgraph.schedule.dag import Dag, breadths, least_peak
 from cgraph.schedule.least_work import least_bytes, least_work
-from cgraph.schedule.reruns import Reruns, again_in
+from cgraph.schedule.reruns import Places, Reruns, again_in
 from tests.schedule.dags import dags
 
 
@@ -25,6 +25,22 @@ def problems(draw):
     for stop in draw(st.lists(st.sampled_from(sorted(never) or [0]), max_size=2)) if n else ():
         until = [min(u, stop) if i < stop and u > i else u for i, u in enumerate(until)]
     return Reruns(dag, cost, tuple(until), draw(st.frozensets(st.integers(0, max(n - 1, 0)), max_size=2)))
+
+
+@given(problem=problems(), data=st.data())
+def test_a_node_may_run_again_up_to_the_first_run_of_what_stops_it(problem, data):
+    """`until` by its definition, at every place of an order with repeats; the stop's own place is the last."""
+    n = len(problem.cost)
+    order = list(range(n)) + data.draw(st.lists(st.integers(0, max(n - 1, 0)), max_size=6 if n else 0))
+    order = data.draw(st.permutations(order)) if data.draw(st.booleans()) else order
+    places = Places(problem, order)
+    for i, until in enumerate(problem.until):
+        for place in range(len(order)):
+            allowed = until == n or (until != i and place <= order.index(until))
+            assert places.may_run(i, place) == allowed
+            for depth in (1, 3):
+                again = places.again([i], place, 0, depth)
+                assert all(x == i or places.may_run(x, place) for x in again)
 
 
 def training(seed, layers=4):

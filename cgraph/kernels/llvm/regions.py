@@ -35,7 +35,7 @@ def align(k: Builder, dtype: str, samples: int, grid: str, is_laned: bool, is_ap
         with each_cell(k, a, x, box, samples, grid) as (cell, taps), k.loop(0, a.planes) as plane:
             total, here = k.const(0, dtype, lanes), source + plane * x.plane
             for offset, weight in taps:
-                total = k.fma(here.load(offset, lanes), weight, total)
+                total = add_weighted(k, here.load(offset, lanes), weight, total)
             if is_apart:
                 store_apart(k, cell, a.plane, total, plane * lanes, a.channels)
             else:
@@ -75,7 +75,12 @@ def spread(k: Builder, dtype: str, samples: int, grid: str, is_laned: bool) -> N
             with k.if_(here), each_cell(k, a, x, box, samples, grid) as (cell, taps):
                 g = cell.load(plane * a.plane, lanes)
                 for offset, weight in taps:
-                    out.store(k.fma(g, weight, out.load(offset, lanes)), offset)
+                    out.store(add_weighted(k, g, weight, out.load(offset, lanes)), offset)
+
+
+def add_weighted(k: Builder, x: Val, weight: Val, total: Val) -> Val:
+    """``total + x * weight``; `total` if the weight is 0, even where x is NaN: a sample outside counts for nothing."""
+    return k.select(weight == 0.0, total, k.fma(x, weight, total))
 
 
 def images_at(entry: Ptr) -> SimpleNamespace:

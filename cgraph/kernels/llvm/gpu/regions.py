@@ -9,7 +9,7 @@ from operator import or_
 from types import SimpleNamespace
 
 from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
-from cgraph.kernels.llvm.regions import Pair, Span, axis_taps, images_at, joined, source_of, spans_of
+from cgraph.kernels.llvm.regions import Pair, Span, add_weighted, axis_taps, images_at, joined, source_of, spans_of
 from cgraph.kernels.llvm.values import Slot, Val
 from cgraph.kernels.signatures.gpu.regions import EACH
 from cgraph.kernels.signatures.gpu.team import ELEMENTS
@@ -33,7 +33,7 @@ def align(k: GpuBuilder, dtype: str, samples: int, grid: str, is_laned: bool, is
         with k.loop(group * EACH, k.smaller(group * EACH + EACH, a.planes)) as plane:
             total, here = k.slot(k.const(0, dtype)), source + plane * x.plane
             for offset, weight in taps:
-                total.value = k.fma(here.load(offset), weight, total.value)
+                total.value = add_weighted(k, here.load(offset), weight, total.value)
             cell.store(total.value, plane * a.plane)
 
 
@@ -74,7 +74,7 @@ def add_box(
                 for i, j, weight in joined(rows, columns):
                     with k.if_((i == row) & (j == column)):
                         for total, g in zip(totals, given):
-                            total.value = k.fma(g, weight, total.value)
+                            total.value = add_weighted(k, g, weight, total.value)
 
 
 def has(taps: list[Pair], pixel: Val) -> Val:

@@ -1,0 +1,76 @@
+"""Features of boxes at borders, and with pixels that are no numbers: which pixels count."""
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+
+H, W = 5, 7
+
+
+def ramp(dtype="float64"):
+    """Pixels whose value is their row and, times a hundred, their column."""
+    return (np.arange(H)[:, None] + 100.0 * np.arange(W))[None, None].astype(dtype)
+
+
+def read(at, n):
+    """The mean row that a sample at a coordinate reads of an axis of n; None further than one pixel outside."""
+    return min(max(at, 0.0), n - 1.0) if -1 <= at <= n else None
+
+
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+@pytest.mark.parametrize("kind", ["roi_align", "levels"])
+@pytest.mark.parametrize("aligned", [False, True])
+def test_a_sample_counts_up_to_exactly_one_pixel_outside_on_every_side(aligned, kind, engine):
+    """One sample a box, at coordinates on both sides of every limit of both axes."""
+    steps = {
+        n: [-1.5, -1.0 - 2**-40, -1.0, -0.5, 0.0, 1.25, n - 1.0, n - 0.5, float(n), n + 2**-40, n + 0.5] for n in (H, W)
+    }
+    samples = [(y, x) for y in steps[H] for x in steps[W]]
+    shift = 0.5 if aligned else 0.0
+    boxes = np.array([(x + shift - 0.5, y + shift - 0.5, x + shift + 0.5, y + shift + 0.5) for y, x in samples])
+    zeros = np.zeros(len(boxes), np.int64)
+    if kind == "roi_align":
+        y = cg.roi_align(ramp(), boxes, zeros, (1, 1), samples=1, aligned=aligned)
+    else:
+        grid = "aligned" if aligned else "cells"
+        y = cg.roi_align_levels([ramp()], boxes, zeros, zeros, (1, 1), (1.0,), 1, grid)
+    found = cg.compile(y, [], engine=engine)()[:, 0, 0, 0]
+    want = [
+        0.0 if read(row, H) is None or read(column, W) is None else read(row, H) + 100 * read(column, W)
+        for row, column in samples
+    ]
+    np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize("special", [np.nan, np.inf])
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+@pytest.mark.parametrize("grid", ["cells", "aligned", "corners"])
+def test_only_pixels_that_a_cell_weighs_reach_it(grid, engine, special):
+    """Each pixel in turn: those cells are not finite that it would change, no others; in the gradient alike."""
+    rng = np.random.default_rng(1)
+    image = rng.uniform(1, 2, (2, 2, H, W))
+    corners = np.sort(rng.uniform(-3, 9, (6, 2, 2)), 1).reshape(6, 4)
+    boxes = np.concatenate([corners, [[20.0, 20, 30, 30], [0, 0, 4, 4]]])
+    batch = np.array([0, 1, 0, 1, 0, 1, 0, 1])
+    x, g = cg.Var(image.shape, "float64", "x"), cg.Var((8, 2, 3, 2), "float64", "g")
+    y = cg.roi_align_levels([x], boxes, batch, np.zeros(8, int), (3, 2), (1.0,), 1 if grid == "corners" else 2, grid)
+    forward, back = cg.compile(y, [x], engine=engine), cg.compile(cg.gradient(cg.sum(y * g), [x]), [g], engine=engine)
+    weights = {}
+    for row, column in np.ndindex(H, W):
+        one = np.zeros(image.shape)
+        one[0, 1, row, column] = 1
+        weights[row, column] = forward(one)[:, 1] != 0
+        assert not forward(one)[:, 0].any()
+        broken = image.copy()
+        broken[0, 1, row, column] = special
+        found = forward(broken)
+        np.testing.assert_array_equal(~np.isfinite(found[:, 1]), weights[row, column])
+        assert np.isfinite(found[:, 0]).all()
+    for cell in ((0, 1, 0, 0), (2, 1, 2, 1), (4, 1, 1, 0), (6, 1, 0, 0)):
+        given = np.ones((8, 2, 3, 2))
+        given[cell] = special
+        found = ~np.isfinite(back(given)[0])
+        want = np.array([[weights[row, column][cell[0], cell[2], cell[3]] for column in range(W)] for row in range(H)])
+        np.testing.assert_array_equal(found[0, 1], want)
+        assert found.sum() == want.sum()
