@@ -2,7 +2,6 @@
 
 import select
 import socket
-import ssl
 import struct
 import time
 from collections import deque
@@ -12,11 +11,10 @@ from contextlib import suppress
 import numpy as np
 
 from cgraph.dist.limits import Limits
-from cgraph.dist.sockets import MEMBER, Address, Door, LostError, answers, connected
+from cgraph.dist.sockets import LATER, MEMBER, Address, Door, LostError, answers, connected
 
 FRAME = struct.Struct("<4sIQQ")  # magic, tag, step, bytes behind it
 MAGIC = b"cgf1"
-LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 Item = tuple[int, int, np.ndarray]
 """Member, tag, and an array of which all bytes go or come; contiguous."""

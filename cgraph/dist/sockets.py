@@ -7,6 +7,7 @@ closing them does not answer when asked.
 """
 
 import hmac
+import selectors
 import socket
 import ssl
 import struct
@@ -22,7 +23,10 @@ GREETING = struct.Struct("<8s32sBIQ")  # MAGIC, token, kind, sender, round
 MAGIC, HERE = b"cgraph-1", b"here"
 MEMBER, QUESTION = 1, 2  # kinds of greetings
 TOKEN_BYTES = 32
-POLL = 0.5  # seconds; how soon a door notices that it is closed
+POLL = 0.5  # seconds; how soon a door notices that it is closed, or that somebody took too long
+PAUSE = 0.02  # seconds, where nobody can be let in
+MOST_STRANGERS = 256  # connections without a greeting
+LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 Address = tuple[str, int]
 
@@ -62,7 +66,7 @@ class Door:
         self.secrets, self.limits = secrets, limits
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.listener = socket.create_server((host, 0), family=family, backlog=1024)
-        self.listener.settimeout(POLL)
+        self.listener.setblocking(False)
         self.address: Address = (host, self.listener.getsockname()[1])
         self.came = threading.Condition()
         self.waiting: dict[tuple[int, int], socket.socket] = {}
@@ -94,46 +98,142 @@ class Door:
             self.came.notify_all()
 
     def _listen(self) -> None:
-        with self.listener:
+        """Meet whoever comes, in one thread, until the door is closed."""
+        with self.listener, Strangers(self.secrets, self.limits.answer) as strangers:
+            strangers.selector.register(self.listener, selectors.EVENT_READ)
             while not self.closed:
-                with suppress(OSError):  # nobody came, or left again
-                    link, _ = self.listener.accept()
-                    threading.Thread(target=self._greet, args=(link,), name="cgraph greeting", daemon=True).start()
+                for link in strangers.ready(POLL):
+                    if link is self.listener:
+                        strangers.accept(self.listener)
+                    else:
+                        self._answer(strangers, link)
+                strangers.expire()
 
-    def _greet(self, link: socket.socket) -> None:
+    def _answer(self, strangers: "Strangers", link: socket.socket) -> None:
         """Let in who knows the token."""
-        try:
-            link.settimeout(self.limits.answer)
-            if self.secrets.server is not None:
-                link = self.secrets.server.wrap_socket(link, server_side=True)
-            magic, token, kind, sender, round = GREETING.unpack(exactly(link, GREETING.size))
-            known = magic == MAGIC and hmac.compare_digest(token, self.secrets.token)
-            if known and kind == QUESTION:
-                link.sendall(HERE)
-            if known and kind == MEMBER and not self.closed:
-                self._keep(link, (round, sender))
-                return
-        except (OSError, EOFError):
-            pass
+        greeting = strangers.greeting_of(link)
+        if greeting is None:
+            return
+        magic, token, kind, sender, round = GREETING.unpack(greeting)
+        is_known = magic == MAGIC and hmac.compare_digest(token, self.secrets.token)
+        if is_known and kind == MEMBER:
+            self._keep(link, (round, sender))
+            return
+        with suppress(OSError):
+            if is_known and kind == QUESTION:
+                link.send(HERE)
         link.close()
 
     def _keep(self, link: socket.socket, key: tuple[int, int]) -> None:
         with self.came:
-            old, self.waiting[key] = self.waiting.get(key), link
+            old = link if self.closed else self.waiting.get(key)
+            if not self.closed:
+                self.waiting[key] = link
             self.came.notify_all()
         if old is not None:
             old.close()
 
 
-def exactly(link: socket.socket, count: int) -> bytes:
-    """So many bytes. EOFError when there are fewer."""
-    found = b""
-    while len(found) < count:
-        more = link.recv(count - len(found))
+class Strangers:
+    """Connections that have not greeted yet: at most `MOST_STRANGERS`, each with one deadline for all of its greeting.
+
+    Changes: as they come and speak. One thread uses it.
+    """
+
+    def __init__(self, secrets: Secrets, seconds: float) -> None:
+        self.secrets, self.seconds = secrets, seconds
+        self.selector = selectors.DefaultSelector()
+        self.came: dict[socket.socket, bytearray] = {}  # the longest there first
+        self.until: dict[socket.socket, float] = {}
+
+    def __enter__(self) -> "Strangers":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for link in list(self.came):
+            self._drop(link)
+        self.selector.close()
+
+    def ready(self, seconds: float) -> list[socket.socket]:
+        """Who can be heard within so many seconds."""
+        return [key.fileobj for key, _ in self.selector.select(seconds) if isinstance(key.fileobj, socket.socket)]
+
+    def expire(self) -> None:
+        """Drop whoever took too long."""
+        now = time.monotonic()
+        for link in [link for link, until in self.until.items() if until <= now]:
+            self._drop(link)
+
+    def accept(self, listener: socket.socket) -> None:
+        """Take one more; where there are too many, or the process has no more descriptors, the oldest makes way."""
+        try:
+            link, _ = listener.accept()
+        except BlockingIOError:
+            return
+        except OSError:
+            self._drop_oldest()
+            time.sleep(PAUSE)  # the listener stays ready
+            return
+        if len(self.came) >= MOST_STRANGERS:
+            self._drop_oldest()
+        link.setblocking(False)
+        if self.secrets.server is not None:
+            try:
+                link = self.secrets.server.wrap_socket(link, server_side=True, do_handshake_on_connect=False)
+            except OSError:
+                link.close()
+                return
+        self.came[link], self.until[link] = bytearray(), time.monotonic() + self.seconds
+        self.selector.register(link, selectors.EVENT_READ)
+
+    def greeting_of(self, link: socket.socket) -> bytes | None:
+        """The whole greeting, with which it is no stranger any more; None while bytes are missing."""
+        if link not in self.came:
+            return None
+        came = self.came[link]
+        try:
+            if isinstance(link, ssl.SSLSocket):
+                link.do_handshake()  # does nothing once it is done
+            while len(came) < GREETING.size:
+                more = link.recv(GREETING.size - len(came))
+                if not more:
+                    raise EOFError
+                came += more
+        except LATER as error:
+            wants_room = isinstance(error, ssl.SSLWantWriteError)
+            self.selector.modify(link, selectors.EVENT_WRITE if wants_room else selectors.EVENT_READ)
+            return None
+        except (OSError, EOFError):
+            self._drop(link)
+            return None
+        self._forget(link)
+        return bytes(came)
+
+    def _drop_oldest(self) -> None:
+        if self.came:
+            self._drop(next(iter(self.came)))
+
+    def _drop(self, link: socket.socket) -> None:
+        self._forget(link)
+        link.close()
+
+    def _forget(self, link: socket.socket) -> None:
+        self.selector.unregister(link)
+        del self.came[link], self.until[link]
+
+
+def exactly(link: socket.socket, count: int, seconds: float) -> bytes:
+    """So many bytes within so many seconds. EOFError when there are fewer, TimeoutError when they are slower."""
+    end, received = time.monotonic() + seconds, b""
+    while len(received) < count:
+        link.settimeout(max(end - time.monotonic(), 1e-3))
+        more = link.recv(count - len(received))
         if not more:
             raise EOFError
-        found += more
-    return found
+        received += more
+        if time.monotonic() > end:
+            raise TimeoutError(f"{len(received)} of {count} bytes came in {seconds:g} s")
+    return received
 
 
 def connected(address: Address, secrets: Secrets, seconds: float, kind: int, sender: int, round: int) -> socket.socket:
@@ -154,6 +254,6 @@ def answers(address: Address, secrets: Secrets, seconds: float) -> bool:
     """Somebody's process is there and not stopped."""
     try:
         with connected(address, secrets, seconds, QUESTION, 0, 0) as link:
-            return exactly(link, len(HERE)) == HERE
+            return exactly(link, len(HERE), seconds) == HERE
     except (OSError, EOFError):
         return False

@@ -1,15 +1,27 @@
 """Sums over members: the bits of the tree over shards, whoever has which; and every way in which a round ends."""
 
 import socket
+import threading
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing, suppress
 
 import numpy as np
 import pytest
 
+from cgraph.dist import sockets
 from cgraph.dist.limits import Limits
 from cgraph.dist.mesh import FRAME, MAGIC, Mesh
-from cgraph.dist.sockets import MEMBER, QUESTION, Door, LostError, Secrets, answers, connected
+from cgraph.dist.sockets import (
+    GREETING,
+    MEMBER,
+    MOST_STRANGERS,
+    QUESTION,
+    Door,
+    LostError,
+    Secrets,
+    answers,
+    connected,
+)
 from cgraph.dist.sums import is_even, summed
 from cgraph.dist.tree import check_shards, dealt, parts_of
 from cgraph.errors import InputError
@@ -150,6 +162,97 @@ def test_what_comes_late_twice_or_from_strangers_belongs_to_no_round():
             found = np.empty(10, np.float32)
             mesh.exchange(0, [], [(1, 0, found)])
             np.testing.assert_array_equal(found, np.arange(10))
+
+
+def threads_of_doors():
+    return [x for x in threading.enumerate() if x.name.startswith("cgraph")]
+
+
+@pytest.mark.parametrize("talk", [b"", b"c", GREETING.pack(b"cgraph-1", b"x" * 32, MEMBER, 1, 2)[:-1]], ids=len)
+def test_strangers_cost_no_thread_and_have_one_deadline_however_slowly_they_speak(talk):
+    """Hundreds, silent or byte by byte; meanwhile members and questions come in."""
+    with closing(Door("127.0.0.1", SECRETS, Limits(answer=1.0))) as door, ExitStack() as stack:
+        strangers = [stack.enter_context(socket.create_connection(door.address)) for _ in range(2 * MOST_STRANGERS)]
+        for i in range(max(len(talk), 20)):
+            for link in strangers:
+                with suppress(OSError):
+                    link.send(talk[i : i + 1] or talk[:1])
+            if i < 2:
+                assert answers(door.address, SECRETS, PATIENCE)
+                with connected(door.address, SECRETS, 1, MEMBER, 1, 10 + i):
+                    taken = door.take(10 + i, 1, time.monotonic() + PATIENCE)
+                    assert taken is not None
+                    taken.close()
+            time.sleep(0.02)
+        assert len(threads_of_doors()) == 1
+        for link in strangers:  # all are sent away, though some go on speaking
+            assert left_alone(link)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_the_oldest_stranger_makes_way(most, monkeypatch):
+    monkeypatch.setattr(sockets, "MOST_STRANGERS", most)
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door, ExitStack() as stack:
+        strangers = [stack.enter_context(socket.create_connection(door.address)) for _ in range(most + 2)]
+        assert all(left_alone(link) for link in strangers[:2])
+        for link in strangers[2:]:
+            link.setblocking(False)
+            with pytest.raises(BlockingIOError):
+                link.recv(1)
+
+
+def test_a_greeting_in_pieces_is_one_and_what_comes_behind_it_is_of_the_round():
+    with closing(Door("127.0.0.1", SECRETS, HASTY)) as door, socket.create_connection(door.address) as link:
+        raw = GREETING.pack(b"cgraph-1", b"t" * 32, MEMBER, 1, 5) + frame(0, 0, np.arange(10, dtype="f4").tobytes())
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for i in range(0, len(raw), 7):
+            link.sendall(raw[i : i + 7])
+            time.sleep(0.001)
+        with closing(Mesh(door, 5, 0, [door.address] * 2, [1], HASTY)) as mesh:
+            found = np.empty(10, np.float32)
+            mesh.exchange(0, [], [(1, 0, found)])
+            np.testing.assert_array_equal(found, np.arange(10))
+
+
+def test_who_answers_a_byte_at_a_time_does_not_answer():
+    """One deadline for the whole answer: each byte alone would be in time."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def slow():
+            link, _ = server.accept()
+            with link, suppress(OSError):
+                for byte in b"here":
+                    time.sleep(0.15)
+                    link.send(bytes([byte]))
+
+        started(slow)
+        assert not answers(server.getsockname(), SECRETS, 0.2)
+
+
+def test_a_door_that_is_closed_keeps_nobody():
+    door = Door("127.0.0.1", SECRETS, HASTY)
+    with connected(door.address, SECRETS, 1, MEMBER, 1, 1) as member, socket.create_connection(door.address) as silent:
+        deadline = time.monotonic() + PATIENCE
+        while not door.waiting and time.monotonic() < deadline:
+            time.sleep(0.01)
+        door.close()
+        assert left_alone(member) and left_alone(silent) and not door.waiting
+
+
+@pytest.mark.parametrize("me", [0, 1])
+def test_when_a_mesh_cannot_be_made_its_connections_are_closed(me):
+    """The others notice at once: of three members the second is met, by going there or by its coming, the third not."""
+    with closing(Door("127.0.0.1", SECRETS, STRICT)) as door, closing(Door("127.0.0.1", SECRETS, HASTY)) as other:
+        with socket.create_server(("127.0.0.1", 0)) as nobody:
+            absent = nobody.getsockname()
+        addresses = [other.address, other.address, absent]
+        came = None if me else connected(door.address, SECRETS, PATIENCE, MEMBER, 1, 1)
+        with pytest.raises(LostError) as raised:
+            Mesh(door, 1, me, addresses, [1 - me, 2], STRICT)
+        link = came or other.take(1, 1, time.monotonic() + PATIENCE)
+        assert link is not None
+        with closing(link):
+            assert left_alone(link) and raised.value.member == 2  # which still refers to the mesh
 
 
 def left_alone(link):

@@ -14,7 +14,7 @@ cgraph.engine.instance cgraph.errors cgraph.ir cgraph.ir.half cgraph.ir.spec
 cgraph.kernels cgraph.kernels.families cgraph.kernels.image cgraph.kernels.kernel cgraph.kernels.mapped cgraph.kernels.signature
 cgraph.memory cgraph.memory.recompute cgraph.memory.tables cgraph.owned cgraph.record cgraph.rooms cgraph.runner
 cgraph.saved cgraph.saved.folder cgraph.saved.layout cgraph.saved.manifest cgraph.saved.parts cgraph.saved.program
-cgraph.saved.read cgraph.slots cgraph.turns cgraph.version
+cgraph.saved.read cgraph.slots cgraph.terminal cgraph.turns cgraph.version
 """.split()
 NETWORKS = "resnet18 resnet50 mobilenet_v1 mobilenet_v2 squeezenet1_1 densenet121 inception_v3 lenet".split()
 
