@@ -16,7 +16,7 @@ from cgraph.kernels.calls.tiers import in_blocks
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
 from cgraph.ops.arithmetic import astype, floor, maximum, minimum
-from cgraph.ops.compare import logical_and
+from cgraph.ops.compare import logical_and, where
 from cgraph.ops.elementary import exp, log
 from cgraph.ops.family import common_dtype, float_dtype, real_node
 from cgraph.ops.join import concat
@@ -206,6 +206,8 @@ def roi_align(
             place = image + expand_dims(y_place, 2) * w + expand_dims(x_place, 1)
             weight = expand_dims(y_weight, 2) * expand_dims(x_weight, 1)
             total = total + take(pixels, place, 0) * expand_dims(weight, 3)
+    inside = logical_and(expand_dims(is_near(y, h), 2), expand_dims(is_near(z, w), 1))
+    total = where(expand_dims(inside, 3), total, 0)  # not a product with 0, which would keep a NaN of the border
     total = broadcast_to(total, (k, rows, columns, c))
     cells = reshape(total, (k, shape[0], samples, shape[1], samples, c))
     return moveaxis(cells.mean((2, 4)), -1, 1)
@@ -217,12 +219,16 @@ def samples_along(start: Node, size: Node, cells: int, samples: int) -> Node:
     return expand_dims(start, 1) + expand_dims(size, 1) * steps.astype(start.dtype)
 
 
+def is_near(at: Node, n: int) -> Node:
+    """A coordinate is at most one pixel outside of an axis of n; one that is NaN is not."""
+    return logical_and(at >= -1.0, at <= float(n))
+
+
 def neighbours(at: Node, n: int) -> list[tuple[Node, Node]]:
-    """The two pixels around each coordinate of an axis of n, and their weights; 0 beyond one pixel outside."""
-    inside = logical_and(at >= -1.0, at <= float(n)).astype(at.dtype)
-    at = at.clip(0, n - 1)
+    """The two pixels around each coordinate of an axis of n, and their weights."""
+    at = where(is_near(at, n), at.clip(0, n - 1), 0)
     low = floor(at)
     share = at - low
     first = low.astype(PLACES)
     second = minimum(first + 1, n - 1)
-    return [(first, (1.0 - share) * inside), (second, share * inside)]
+    return [(first, 1.0 - share), (second, share)]

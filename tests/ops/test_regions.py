@@ -74,3 +74,21 @@ def test_only_pixels_that_a_cell_weighs_reach_it(grid, engine, special):
         want = np.array([[weights[row, column][cell[0], cell[2], cell[3]] for column in range(W)] for row in range(H)])
         np.testing.assert_array_equal(found[0, 1], want)
         assert found.sum() == want.sum()
+
+
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+@pytest.mark.parametrize("corner", range(4))
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf])
+def test_a_box_that_is_no_number_reads_nothing_and_fails_nothing(special, corner, engine):
+    """Other boxes are what they were; and a box far outside is 0 beside a border of NaN."""
+    boxes = np.array([[0.0, 0, 4, 3], [1, 1, 5, 4], [1, 1, 5, 4], [50, 50, 60, 60]])
+    whole = cg.roi_align(ramp(), boxes[1:], np.zeros(3, int), (2, 2)).eval()
+    boxes[0, corner] = special
+    image = cg.Var((1, 1, H, W), "float64", "image")
+    y = cg.roi_align(image, boxes, np.zeros(4, int), (2, 2))
+    found = cg.compile(y, [image], engine=engine)(ramp())
+    np.testing.assert_array_equal(found[1:], whole)
+    assert np.isfinite(found).all()
+    border = np.pad(ramp()[:, :, 1:-1, 1:-1], ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=np.nan)
+    found = cg.compile(y, [image], engine=engine)(border)
+    assert not found[3].any()
