@@ -2,8 +2,11 @@
 
 import os
 import stat
+from contextlib import suppress
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+LAST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC  # how the last part of a path is opened
+PART = LAST | getattr(os, "O_PATH", 0)  # and those before it, which the user may not be allowed to list
 
 
 Stamp = tuple[int, ...]
@@ -31,11 +34,51 @@ def is_closed(seen: os.stat_result) -> bool:
     return seen.st_uid == os.geteuid() and not seen.st_mode & OTHERS_WRITE
 
 
-def is_safe(folder: str | os.PathLike) -> bool:
+def is_safe(seen: os.stat_result) -> bool:
     """Only the user and root can rename what is in a folder: it is theirs, and closed or sticky as /tmp is.
 
     Whoever owns ``/`` counts as root: in a container it may go by another number.
     """
-    seen = os.lstat(folder)
     others = seen.st_mode & OTHERS_WRITE and not seen.st_mode & stat.S_ISVTX
     return seen.st_uid in (0, os.stat("/").st_uid, os.geteuid()) and not others
+
+
+def open_folder(path: str, make: bool = False) -> int | None:
+    """Open a folder from the root on, each part inside the one before, which was checked as it was opened.
+
+    So nothing can be exchanged between a check and its use, and nothing is made where somebody else could rename it.
+
+    Parameters
+        path: absolute and without links (`os.path.realpath`); a link that somebody puts there since is an OSError
+        make: make the parts that are missing, for the user alone
+    Returns
+        a descriptor; None where others can rename a part
+    Raises
+        OSError: a part is missing, is no folder, or cannot be opened
+    """
+    handle = os.open("/", PART)
+    try:
+        parts = [part for part in path.split("/") if part]
+        for i, part in enumerate(parts):
+            if not is_safe(os.fstat(handle)):
+                os.close(handle)
+                return None
+            inner = open_part(part, PART if i < len(parts) - 1 else LAST, handle, make)
+            handle, outer = inner, handle
+            os.close(outer)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def open_part(name: str, flags: int, folder: int, make: bool) -> int:
+    """Open a folder in another one; make it where it is missing and may be made."""
+    try:
+        return os.open(name, flags, dir_fd=folder)
+    except FileNotFoundError:
+        if not make:
+            raise
+    with suppress(FileExistsError):  # another process has made it meanwhile
+        os.mkdir(name, 0o700, dir_fd=folder)
+    return os.open(name, flags, dir_fd=folder)

@@ -5,13 +5,13 @@ import json
 import os
 import platform
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from cgraph.engine.cpu.cores import GROUPS, MOUNT, cores, quota_of
 from cgraph.engine.cpu.engine import cpu_name
 from cgraph.engine.cuda.gpu import described
 from cgraph.errors import EngineError, bytes_text
+from cgraph.kernels.cache import CacheFolder
 from cgraph.kernels.store import store
 from cgraph.kernels.target import host_target
 from cgraph.terminal import say
@@ -81,12 +81,11 @@ def found_gpus() -> tuple[list[str], str | None]:
         return [], str(error)
 
 
-def kernel_files(folder: Path | None) -> list[int]:
+def kernel_files(folder: CacheFolder | None) -> list[int]:
     """Bytes of each kernel on disk."""
-    if folder is None or not folder.is_dir():
+    if folder is None:
         return []
-    with os.scandir(folder) as files:
-        return [file.stat().st_size for file in files if file.name.endswith((".o", ".ptx"))]
+    return [nbytes for _, nbytes, name in folder.entries() if name.endswith((".o", ".ptx"))]
 
 
 def _kernels_text(facts: dict[str, Any]) -> str:

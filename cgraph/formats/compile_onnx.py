@@ -4,7 +4,7 @@ from cgraph.formats.onnx import load
 from cgraph.function import Function, compile
 
 
-def compile_onnx(path: str, single: bool, threads: int) -> Function:
-    """Return the Function of a file's graph; `single` gives one array instead of a list of one."""
-    model = load(path)
+def compile_onnx(file: memoryview, single: bool, threads: int) -> Function:
+    """Return the Function of the graph that an ONNX file holds; `single` gives one array instead of a list of one."""
+    model = load(file)
     return compile(model.outputs[0] if single else model.outputs, model.inputs, threads=threads)

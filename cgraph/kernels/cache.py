@@ -1,46 +1,160 @@
-"""The user's folder of machine code: small files with checksums, written by rename, removed when long unused.
+"""The user's folders of machine code: small files with checksums, written by rename, removed when long unused.
 
 Machine code is run, so only what nobody else can have written is read: the folder is the user's alone (mode 0700), each
 folder above belongs to the user or to root and lets nobody else rename what is in it, and a file is a regular one of
-the user's, with one name, which others cannot write. Its checksum is over its name, too, so that a file put in the
-place of another is taken for absent, as is one that is cut off, changed or foreign. Any number of processes may read,
-write and remove at once: each finds a file whole or not at all.
+the user's, with one name, which others cannot write. The folder is opened once, from the root on, each part checked as
+it was opened (`cgraph.owned.open_folder`); files are reached from its descriptor, so a link that is turned meanwhile
+leads nowhere. Nothing is made in a folder that fails: with another user's HOME there is no cache.
+
+A file's checksum is over its name, too, so that a file put in the place of another is taken for absent, as is one that
+is cut off, changed or foreign. Any number of processes may read, write and remove at once: each finds a file whole or
+not at all.
 """
 
+import errno
 import hashlib
 import os
-import stat
 import time
 from contextlib import suppress
 from pathlib import Path
+from weakref import finalize
 
-from cgraph.owned import is_own, is_safe
+from cgraph.owned import is_own, open_folder
 
 MAGIC = b"cgraph-kernel-2\n"
 DAY = 86400  # seconds
 UNUSED = 90 * DAY  # after which a file is removed
 LARGEST = 128 << 20  # bytes of all files; beyond it those go that have been unused for longest
-PART = ".part"  # what a file is called until it is whole
+SUFFIX = ".part"  # what a file is called until it is whole
+ALONE, OTHERS = 0o700, 0o077  # permissions of the folder; those that nobody else has
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+Identity = tuple[int, int]
 
 
-def cache_folder() -> Path | None:
-    """The user's own cache folder, made when missing; None when there can be none that is theirs alone."""
+class CacheFolder:
+    """A folder of the user's alone, by its descriptor. Changes: files come and go.
+
+    Parameters
+        path: how messages call it
+        handle: the descriptor, which is closed when this is lost
+    """
+
+    def __init__(self, path: Path, handle: int) -> None:
+        self.path, self._handle = path, handle
+        self._identity = identity_of(handle)
+        finalize(self, close_folder, handle, self._identity)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    @property
+    def handle(self) -> int:
+        """The descriptor.
+
+        Raises
+            OSError: the process has closed all descriptors, and this number is another folder's, or nobody's; or the
+                folder was given away
+        """
+        seen = os.fstat(self._handle)
+        if (seen.st_dev, seen.st_ino) != self._identity or not is_alone(seen):
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        return self._handle
+
+    def read(self, name: str) -> bytes | None:
+        """Return what a file holds, or None when it is absent, not the user's alone, cut off or changed.
+
+        Its time says on which day it was last used.
+        """
+        try:
+            handle = os.open(name, READ, dir_fd=self.handle)
+            with os.fdopen(handle, "rb") as file:
+                seen = os.fstat(handle)
+                raw = file.read() if is_own(seen) else b""
+                with suppress(OSError):  # a read-only folder serves as well
+                    if raw and time.time() - seen.st_mtime > DAY:
+                        os.utime(handle)
+        except OSError:
+            return None
+        start = len(MAGIC) + hashlib.sha256().digest_size
+        body = raw[start:]
+        return body if raw[:start] == MAGIC + checksum(name, body) else None
+
+    def write(self, name: str, body: bytes) -> None:
+        """Write by rename; a full or read-only disk costs the cache, not the run."""
+        temporary = f".{os.urandom(8).hex()}{SUFFIX}"
+        try:
+            folder = self.handle
+            handle = os.open(temporary, WRITE, 0o600, dir_fd=folder)
+        except OSError:
+            return
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(MAGIC + checksum(name, body) + body)
+            os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException as error:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=folder)
+            if not isinstance(error, OSError):
+                raise
+
+    def prune(self, largest: int = LARGEST, unused: float = UNUSED) -> None:
+        """Remove what was not used for `unused` seconds, then what was unused for longest, down to `largest` bytes.
+
+        So goes, after a day, what a writer that was killed has left. A process that has read a file keeps what it
+        read; one that wants it later makes it anew.
+        """
+        total = 0
+        for used, nbytes, name in sorted(self.entries(), reverse=True):
+            total += nbytes
+            if total > largest or time.time() - used > (DAY if name.endswith(SUFFIX) else unused):
+                with suppress(OSError):
+                    os.unlink(name, dir_fd=self.handle)
+
+    def entries(self) -> list[tuple[float, int, str]]:
+        """When each file was last used, its bytes and its name; without files that others remove meanwhile."""
+        entries = []
+        with suppress(OSError):
+            for name in os.listdir(self.handle):
+                with suppress(OSError):
+                    seen = os.stat(name, dir_fd=self.handle, follow_symlinks=False)
+                    entries.append((seen.st_mtime, seen.st_size, name))
+        return entries
+
+
+def identity_of(handle: int) -> Identity:
+    seen = os.fstat(handle)
+    return seen.st_dev, seen.st_ino
+
+
+def close_folder(handle: int, identity: Identity) -> None:
+    """Close a descriptor that is still the folder's."""
+    with suppress(OSError):
+        if identity_of(handle) == identity:
+            os.close(handle)
+
+
+def is_alone(seen: os.stat_result) -> bool:
+    """Return True if it is the user's, and nobody else can read or write there."""
+    return seen.st_uid == os.geteuid() and not seen.st_mode & OTHERS
+
+
+def cache_folder(kind: str = "kernels") -> CacheFolder | None:
+    """Open the user's own cache folder, made when missing; None when there can be none that is theirs alone."""
     base = cache_base()
     if base is None:
         return None
-    folder = base / "cgraph" / "kernels"
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        seen = folder.lstat()
-        if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.geteuid():
+        handle = open_folder(f"{os.path.realpath(base / 'cgraph')}/{kind}", make=True)
+        if handle is None:
             return None
-        if not all(is_safe(above) for above in folder.resolve().parents):
-            return None
-        if seen.st_mode & 0o077:
-            folder.chmod(0o700)
-    except (OSError, RuntimeError):  # RuntimeError: links that lead to one another
+        folder, seen = CacheFolder(base / "cgraph" / kind, handle), os.fstat(handle)
+        if seen.st_uid == os.geteuid() and not is_alone(seen):
+            os.fchmod(handle, ALONE)
+        return folder if is_alone(os.fstat(handle)) else None
+    except OSError:
         return None
-    return folder
 
 
 def cache_base() -> Path | None:
@@ -54,70 +168,6 @@ def cache_base() -> Path | None:
         return None
 
 
-def read_entry(path: Path) -> bytes | None:
-    """What a file holds, or None when it is absent, not the user's alone, cut off or changed.
-
-    Its time says on which day it was last used.
-    """
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb") as file:
-            seen = os.fstat(handle)
-            raw = file.read() if is_own(seen) else b""
-    except OSError:
-        return None
-    with suppress(OSError):  # a read-only folder serves as well
-        if time.time() - seen.st_mtime > DAY:
-            os.utime(path)
-    start = len(MAGIC) + hashlib.sha256().digest_size
-    body = raw[start:]
-    return body if raw[:start] == MAGIC + checksum(path, body) else None
-
-
-def checksum(path: Path, body: bytes) -> bytes:
+def checksum(name: str, body: bytes) -> bytes:
     """Of a file's name and what it holds."""
-    return hashlib.sha256(os.fsencode(path.name) + b"\0" + body).digest()
-
-
-def write_entry(path: Path, body: bytes) -> None:
-    """Write by rename; a full or read-only disk costs the cache, not the run."""
-    import tempfile  # a process that compiles nothing does without it and the modules that it needs
-
-    try:
-        handle, temporary = tempfile.mkstemp(PART, dir=path.parent)
-    except OSError:
-        return
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(MAGIC + checksum(path, body) + body)
-        os.replace(temporary, path)
-    except BaseException as error:
-        with suppress(OSError):
-            os.unlink(temporary)
-        if not isinstance(error, OSError):
-            raise
-
-
-def prune(folder: Path, largest: int = LARGEST, unused: float = UNUSED) -> None:
-    """Remove what was not used for `unused` seconds, then what was unused for longest, down to `largest` bytes.
-
-    So goes, after a day, what a writer that was killed has left. A process that has read a file keeps what it read; one
-    that wants it later makes it anew.
-    """
-    kept = 0
-    for used, nbytes, path in sorted(entries_of(folder), reverse=True):
-        kept += nbytes
-        if kept > largest or time.time() - used > (DAY if path.suffix == PART else unused):
-            with suppress(OSError):
-                path.unlink()
-
-
-def entries_of(folder: Path) -> list[tuple[float, int, Path]]:
-    """When each file was last used, its bytes and its path; without files that others remove meanwhile."""
-    found = []
-    with suppress(OSError):
-        for path in folder.iterdir():
-            with suppress(OSError):
-                seen = path.lstat()
-                found.append((seen.st_mtime, seen.st_size, path))
-    return found
+    return hashlib.sha256(os.fsencode(name) + b"\0" + body).digest()

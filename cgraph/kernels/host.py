@@ -5,18 +5,19 @@ import json
 from functools import cache
 from pathlib import Path
 
-from cgraph.kernels.cache import cache_folder, read_entry, write_entry
+from cgraph.kernels.cache import cache_folder
 from cgraph.record import Record
 
 DESCRIBED_BY = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags")  # lines of /proc/cpuinfo
 
 
 class Host(Record):
-    """The processor's name and features, and the system, as LLVM calls them; LLVM's version."""
+    """The processor's name and features, the system and how data lie in memory, as LLVM calls them; LLVM's version."""
 
     cpu: str
     features: str
     triple: str
+    layout: str
     version: str
 
     def has(self, *features: str) -> bool:
@@ -27,13 +28,13 @@ class Host(Record):
 def host() -> Host:
     """This machine."""
     folder, key = cache_folder(), host_key()
-    path = folder / f"host_{key}" if folder and key else None
-    known = read_entry(path) if path else None
+    name = f"host_{key}" if folder and key else None
+    known = folder.read(name) if folder and name else None
     if known is not None and (parts := read_parts(known)) is not None:
         return Host(*parts)
     found = asked()
-    if path:
-        write_entry(path, json.dumps([found.cpu, found.features, found.triple, found.version]).encode())
+    if folder and name:
+        folder.write(name, json.dumps([getattr(found, field) for field in Host._fields]).encode())
     return found
 
 
@@ -52,8 +53,11 @@ def asked() -> Host:
     import llvmlite
     import llvmlite.binding as llvm
 
+    llvm.initialize_native_target()
     version = f"llvmlite {llvmlite.__version__}, LLVM {'.'.join(map(str, llvm.llvm_version_info))}"
-    return Host(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvm.get_process_triple(), version)
+    triple = llvm.get_process_triple()
+    layout = str(llvm.Target.from_triple(triple).create_target_machine().target_data)
+    return Host(llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), triple, layout, version)
 
 
 def host_key() -> str | None:

@@ -11,13 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cgraph.alignment import aligned
+from cgraph.alignment import ALIGNMENT, aligned
 from cgraph.kernels.image import ADDRESS_BYTES, Image, UnknownCode
 
 START = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian
 HEADER, SECTION, SYMBOL, RELOCATION = map(Struct, ("<16s2HI3QI6H", "<2I4Q2I2Q", "<I2BH2Q", "<Q2Iq"))
-X86_64, SYMBOLS, RELOCATIONS, UNWINDING, ADDRESS = 62, 2, 4, 0x70000001, 1
-WRITTEN, IN_MEMORY = 1, 2  # flags of a section
+RELOCATABLE, X86_64, ADDRESS = 1, 62, 1  # kinds of a file, of its machine, of a relocation
+CONTENT, SYMBOLS, RELOCATIONS, UNWINDING = 1, 2, 4, 0x70000001  # kinds of sections
+OTHER_RELOCATIONS = (9, 19, 0x40000014)  # REL, RELR, CREL: kinds of sections that LLVM writes on no x86-64 system
+WRITTEN, IN_MEMORY, OF_THREADS = 1, 2, 0x400  # flags of a section
+ELF_MACHINES = {"x86_64": X86_64, "aarch64": 183}
+MACH_O, MACH_O_MACHINES = b"\xcf\xfa\xed\xfe", {"x86_64": 0x01000007, "arm64": 0x0100000C, "aarch64": 0x0100000C}
 OUTER, NOWHERE = -1, -2  # instead of a symbol's offset
 
 
@@ -46,7 +50,7 @@ class ObjectFile:
     def __init__(self, code: bytes, start: int) -> None:
         if len(code) < HEADER.size:
             raise MalformedCode(f"{len(code)} bytes are no object file")
-        if not code.startswith(START) or HEADER.unpack_from(code)[2] != X86_64:
+        if not code.startswith(START) or HEADER.unpack_from(code)[1:3] != (RELOCATABLE, X86_64):
             raise UnknownCode("no ELF object for x86-64")
         self.code, self.stop = code, start
         at, count = HEADER.unpack_from(code)[6], HEADER.unpack_from(code)[12]
@@ -54,8 +58,10 @@ class ObjectFile:
         self.places: dict[int, int] = {}
         for i, s in enumerate(self.sections):
             if s.flags & IN_MEMORY and s.nbytes and s.kind != UNWINDING:
-                if s.flags & WRITTEN:
+                if s.flags & (WRITTEN | OF_THREADS):
                     raise UnknownCode("a section that is written")
+                if s.kind != CONTENT or s.alignment > ALIGNMENT:
+                    raise UnknownCode(f"a section of kind {s.kind}, at multiples of {s.alignment} bytes")
                 self.places[i] = aligned(self.stop)
                 self.stop = self.places[i] + s.nbytes
 
@@ -66,6 +72,8 @@ class ObjectFile:
             memory[at : at + s.nbytes] = np.frombuffer(self.code, np.uint8, s.nbytes, s.start)
         symbols, inner, outer = self.symbols(), [], []
         for s in self.sections:
+            if s.kind in OTHER_RELOCATIONS and (s.info in self.places or not s.info):
+                raise UnknownCode(f"relocations in a section of kind {s.kind}")
             if s.kind == RELOCATIONS and s.info in self.places:
                 for at, kind, symbol, plus in self.rows(s, RELOCATION):
                     if kind != ADDRESS:
@@ -94,6 +102,16 @@ class ObjectFile:
     def rows(self, section: Section, kind: Struct) -> Iterator[tuple]:
         """A section that is a table."""
         return kind.iter_unpack(self.code[section.start : section.start + section.nbytes])
+
+
+def is_for(code: bytes, triple: str) -> bool:
+    """Return True for an object file of the machine that a triple of LLVM's begins with: ELF or Mach-O, of 64 bits."""
+    machine = triple.partition("-")[0]
+    if code.startswith(MACH_O):
+        return int.from_bytes(code[4:8], "little") == MACH_O_MACHINES.get(machine)
+    if not code.startswith(START) or len(code) < HEADER.size:
+        return False
+    return HEADER.unpack_from(code)[1:3] == (RELOCATABLE, ELF_MACHINES.get(machine))
 
 
 def linked(objects: Mapping[str, bytes]) -> Image:

@@ -1,27 +1,33 @@
 """Compile kernels, keep their machine code on disk, look them up.
 
-A kernel's object code is kept in a file named by a hash of: its family and params, the text of every emitter, the
-target, and the versions of LLVM and Python's llvmlite; `cgraph.kernels.cache` says how. A process that compiles nothing
-imports neither emitters nor, where `cgraph.kernels.objects` can place the code, LLVM.
+A kernel's object code is kept in a file named by a hash of all that decides it: its family and params, the text of its
+emitter and of all of ours that this imports, the target (processor, features, registers), how LLVM's code generator is
+set up (triple, data layout, optimisation, relocation and code model), and the versions of LLVM and Python's llvmlite.
+`cgraph.kernels.cache` says how it is kept. A process that compiles nothing imports neither emitters nor, where
+`cgraph.kernels.objects` can place the code, LLVM. What is kept and is no code for this machine, or has relocations that
+our kernels have not, is compiled anew and never run.
 """
 
 import hashlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from cgraph.kernels.cache import cache_folder, prune, read_entry, write_entry
+from cgraph.kernels.cache import CacheFolder, cache_folder
 from cgraph.kernels.host import host
-from cgraph.kernels.image import Image, UnknownCode, placed
+from cgraph.kernels.image import Image, UnknownCode, c_function, placed
 from cgraph.kernels.kernel import Kernel
-from cgraph.kernels.objects import MalformedCode, linked
-from cgraph.kernels.target import Target, new_target_machine
+from cgraph.kernels.objects import MalformedCode, is_for, linked
+from cgraph.kernels.target import Target, code_generation, new_target_machine
 from cgraph.turns import Turn, Turns
+
+IMPORT = re.compile(r"^ *(?:from|import) cgraph\.([\w.]+)(?: import (\([^)]*\)|[^\n]*))?", re.MULTILINE)
 
 
 @dataclass
@@ -34,7 +40,7 @@ class KernelStore:
         compile_seconds: time spent compiling
     """
 
-    folder: Path | None
+    folder: CacheFolder | None
     hits: int = 0
     misses: int = 0
     compile_seconds: float = 0.0
@@ -59,25 +65,41 @@ class KernelStore:
         is_warm = not self.misses
         kernels = [k for k in wanted if (k, target) not in self._addresses]
         symbols = {kernel: symbol_of(kernel, target) for kernel in kernels}
-        code = {symbol: self._object_code(kernel, symbol, target) for kernel, symbol in symbols.items()}
+        code, image = self._linked(symbols, target)
         try:
-            addresses = self._placed(code, target)
+            addresses = self._placed(code, image, target)
         except (MalformedCode, RuntimeError):  # RuntimeError: what LLVM raises
             code = {symbol: self._compiled(kernel, symbol, target) for kernel, symbol in symbols.items()}
-            addresses = self._placed(code, target)
+            addresses = self._placed(code, None, target)
         self._addresses.update(((kernel, target), addresses[symbol]) for kernel, symbol in symbols.items())
         if self.folder and is_warm and self.misses:  # the first time that this process compiles anything
-            prune(self.folder)
+            self.folder.prune()
 
-    def _placed(self, code: dict[str, bytes], target: Target) -> dict[str, int]:
+    def _linked(self, symbols: dict[Kernel, str], target: Target) -> tuple[dict[str, bytes], Image | None]:
+        """Object code by symbol; and as one image, None where only LLVM can place it.
+
+        What is kept and does not fit, because of its machine, its relocations or what it calls, is compiled anew.
+        """
+        kept = {symbol: self._kept(f"{symbol}.o") for symbol in symbols.values()}
+        code = {symbol: kept[symbol] or self._compiled(kernel, symbol, target) for kernel, symbol in symbols.items()}
         try:
-            memory, addresses = placed(linked(code))
-        except MalformedCode:
-            raise
+            return code, image_of(code)
         except UnknownCode:
-            return self._placed_by_llvm(code, target)
-        self._memory.append(memory)
-        return addresses
+            for kernel, symbol in symbols.items():
+                if kept[symbol] and not fits(symbol, code[symbol]):
+                    code[symbol] = self._compiled(kernel, symbol, target)
+        try:
+            return code, image_of(code)
+        except UnknownCode:
+            return code, None
+
+    def _placed(self, code: dict[str, bytes], image: Image | None, target: Target) -> dict[str, int]:
+        if image is not None:
+            with suppress(UnknownCode):  # the system makes no memory executable for us
+                memory, addresses = placed(image)
+                self._memory.append(memory)
+                return addresses
+        return self._placed_by_llvm(code, target)
 
     def _placed_by_llvm(self, code: dict[str, bytes], target: Target) -> dict[str, int]:
         import llvmlite.binding as llvm
@@ -106,11 +128,10 @@ class KernelStore:
             UnknownCode: code that only LLVM can place
         """
         symbols = {kernel: symbol_of(kernel, target) for kernel in kernels}
-        code = self._turns.run(
-            lambda: {symbol: self._object_code(kernel, symbol, target) for kernel, symbol in symbols.items()}
-        )
-        found = linked(code)
-        return found, [found.symbols[symbol] for symbol in symbols.values()]
+        code, image = self._turns.run(lambda: self._linked(symbols, target))
+        if image is None:
+            image = linked(code)  # which says why it cannot be
+        return image, [image.symbols[symbol] for symbol in symbols.values()]
 
     def ptx(self, kernel: Kernel, words: int, target: Target) -> tuple[str, bytes]:
         """The symbol and the text of a kernel for a GPU that takes `words` arguments."""
@@ -118,14 +139,11 @@ class KernelStore:
         made = (f"{symbol}.ptx", "compile_ptx", kernel, symbol, words, target)
         return symbol, self._turns.run(lambda: self._kept(f"{symbol}.ptx") or self._made(*made))
 
-    def _object_code(self, kernel: Kernel, symbol: str, target: Target) -> bytes:
-        return self._kept(f"{symbol}.o") or self._compiled(kernel, symbol, target)
-
     def _compiled(self, kernel: Kernel, symbol: str, target: Target) -> bytes:
         return self._made(f"{symbol}.o", "compile_kernel", kernel, symbol, target)
 
     def _kept(self, file: str) -> bytes | None:
-        found = read_entry(self.folder / file) if self.folder else None
+        found = self.folder.read(file) if self.folder else None
         self.hits += found is not None
         return found
 
@@ -134,7 +152,7 @@ class KernelStore:
         self.misses += 1
         self.compile_seconds += seconds
         if self.folder:
-            write_entry(self.folder / file, made)
+            self.folder.write(file, made)
         return made
 
     def pause(self) -> None:
@@ -159,27 +177,56 @@ def store() -> KernelStore:
 def symbol_of(kernel: Kernel, target: Target) -> str:
     """The name under which a kernel is kept: readable family, then a hash of all that shapes its code."""
     emitter = emitter_hash(kernel.family.rpartition(".")[0])
-    parts = (kernel.family, kernel.params, target, host().version, emitter)
+    parts = (kernel.family, kernel.params, target, code_generation(target), host().version, emitter)
     digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
     return f"{kernel.family.replace('.', '_')}_{digest}"
 
 
+def image_of(code: Mapping[str, bytes]) -> Image:
+    """Return object files as one image. UnknownCode also where it calls what this system has not."""
+    image = linked(code)
+    for name, _, _ in image.outer:
+        c_function(name)
+    return image
+
+
+def fits(symbol: str, raw: bytes) -> bool:
+    """Return True for object code that this machine may run: what emitters' code consists of, where that is known."""
+    triple = host().triple
+    if not (triple.startswith("x86_64") and "linux" in triple):
+        return is_for(raw, triple)
+    try:
+        return bool(image_of({symbol: raw}).symbols)
+    except UnknownCode:
+        return False
+
+
 @cache
 def emitter_hash(module: str) -> str:
-    """A hash of the text of an emitter's file, its signatures, and all files below `cgraph.kernels` that they import.
+    """A hash of the text of an emitter's file, its signatures, and all files of ours that they import, in turn.
 
     The text is read, not imported: a warm process needs no emitter.
     """
-    folder = Path(__file__).parent
-    seen: dict[Path, str] = {}
-    place = module.replace(".", "/")
-    todo = [folder / "llvm" / f"{name}.py" for name in ("compile", "build", place)]
-    todo.append(folder / "signatures" / f"{place}.py")
+    return hashlib.sha256(repr(sorted(texts_of(module).values())).encode()).hexdigest()
+
+
+def texts_of(module: str) -> dict[Path, str]:
+    """Return the files of ours that shape an emitter's code, with their text."""
+    kernels, place = Path(__file__).parent, module.replace(".", "/")
+    todo = [kernels / "llvm" / f"{name}.py" for name in ("compile", "build", place)]
+    todo.append(kernels / "signatures" / f"{place}.py")
+    texts: dict[Path, str] = {}
     while todo:
         path = todo.pop()
-        if path in seen or not path.exists():
-            continue
-        seen[path] = path.read_text()
-        names = re.findall(r"from cgraph\.kernels\.([\w.]+) import", seen[path])
-        todo += [folder / (name.replace(".", "/") + ".py") for name in names]
-    return hashlib.sha256(repr(sorted(text for text in seen.values())).encode()).hexdigest()
+        if path not in texts and path.is_file():
+            texts[path] = path.read_text()
+            todo += imported_by(texts[path], kernels.parent)
+    return texts
+
+
+def imported_by(text: str, root: Path) -> Iterator[Path]:
+    """Where the modules of ours may lie that a file imports: ``from package import module`` names two."""
+    for module, names in IMPORT.findall(text):
+        path = root / module.replace(".", "/")
+        yield path.with_suffix(".py")
+        yield from (path / f"{name}.py" for name in re.findall(r"\w+", names))

@@ -121,6 +121,31 @@ def target_named(name: str) -> Target:
     return runnable[name]
 
 
+class CodeGeneration(Record):
+    """How LLVM's code generator is set up: all that decides machine code beside the target and LLVM's version.
+
+    Fields
+        triple, layout: the system, and how data lie in memory, as LLVM calls them; without a layout the triple's own
+        optimisation: LLVM's level, 0 to 3
+        relocation, code_model: how addresses are written; ``jitdefault`` is 64 bits wherever code may lie anywhere
+        jit: for code that is run in this process
+    """
+
+    triple: str
+    layout: str
+    optimisation: int = 3
+    relocation: str = "default"
+    code_model: str = "jitdefault"
+    jit: bool = False
+
+
+def code_generation(target: Target) -> CodeGeneration:
+    """Return how code for a target is generated; part of the names of kernels in the cache."""
+    if target.is_gpu:
+        return CodeGeneration("nvptx64-nvidia-cuda", "")
+    return CodeGeneration(host().triple, host().layout, jit=True)
+
+
 @cache
 def target_machine(target: Target) -> Any:
     """LLVM's code generator for `target`, one for all emitters."""
@@ -136,7 +161,12 @@ def new_target_machine(target: Target) -> Any:
     if target.is_gpu:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
-        made = llvm.Target.from_triple("nvptx64-nvidia-cuda")
-        return made.create_target_machine(cpu=target.cpu, features=target.features, opt=3)
-    made = llvm.Target.from_default_triple()
-    return made.create_target_machine(cpu=target.cpu, features=target.features, opt=3, jit=True)
+    how = code_generation(target)
+    return llvm.Target.from_triple(how.triple).create_target_machine(
+        cpu=target.cpu,
+        features=target.features,
+        opt=how.optimisation,
+        reloc=how.relocation,
+        codemodel=how.code_model,
+        jit=how.jit,
+    )

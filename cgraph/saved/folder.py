@@ -1,8 +1,9 @@
 """Opening the folder of a saved function: whose it is, and whether its files are what was written.
 
 It holds machine code. So the folder and its files must be the user's, where nobody else can write or rename them, as in
-the kernel cache; or the caller trusts them. No link is followed inside the folder, and what is mapped is the very file
-that was looked at. Sums find damage, not malice.
+the kernel cache; or the caller trusts them. The folder is opened part by part from the root on and each part is checked
+as it was opened. No link is followed inside the folder, and what is mapped is the very file that was looked at. Sums
+find damage, not malice.
 """
 
 import mmap
@@ -12,7 +13,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from cgraph.errors import FormatError
-from cgraph.owned import Stamp, is_closed, is_own, is_regular, is_safe, stamp_of
+from cgraph.owned import Stamp, is_closed, is_own, is_regular, open_folder, stamp_of
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class Folder:
@@ -22,10 +25,13 @@ class Folder:
         self.path, self.trust = os.path.realpath(path), trust
         self._stamps: dict[str, Stamp] = {}
         try:
-            self._handle = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            handle = os.open(self.path, FOLDER) if trust else open_folder(self.path)
         except OSError as error:
             raise FormatError(f"{os.fspath(path)}: {error.strerror}") from None
-        if not trust and not (is_closed(os.fstat(self._handle)) and all(map(is_safe, parents(self.path)))):
+        if handle is None:
+            raise foreign(self.path)
+        self._handle = handle
+        if not trust and not is_closed(os.fstat(handle)):
             self.close()
             raise foreign(self.path)
 
@@ -69,9 +75,3 @@ def foreign(name: str) -> FormatError:
         f"{name} may have been written by others. A saved function is machine code, which would run as you: it is "
         "loaded from where only you can write, or with trust=True"
     )
-
-
-def parents(path: str) -> Iterator[str]:
-    """The folders above one, up to the root."""
-    while path != (path := os.path.dirname(path)):
-        yield path

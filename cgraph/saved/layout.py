@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from zlib import crc32
 
-FORMAT, VERSION = "cgraph function", 2
+FORMAT, VERSION = "cgraph function", 3
 MANIFEST, STATE, GRAPH = "manifest.json", "state.bin", "graph.onnx"
 SUM, SUM_END = b', "crc32": "', b'"}\n'  # how a manifest ends: the sum of all that stands before, in hexadecimal
 IMAGES = ("kernels", "interpreter")

@@ -39,7 +39,8 @@ class Parts:
         given, streamed = self.entry.get("ring"), weights_file(target)
         large = (data,) if given is None else (data, streamed)
         names = (STATE, program_file(target), *large, *images)
-        self.files = {name: self.checked(name, files[name], verify or name not in large) for name in names}
+        sums = manifest.files
+        self.files = {name: checked(name, files[name], sums, verify or name not in large) for name in names}
         for name in large if in_memory else ():
             self.files[name] = in_memory_of(self.files[name])
         self.constants, self.weights = self.files[data], self.files.get(streamed, np.zeros(0, np.uint8))
@@ -49,14 +50,6 @@ class Parts:
         if nbytes and isinstance(files, Folder) and not in_memory:
             self.ring = os.path.join(files.path, streamed), files.stamp(streamed), nbytes
         self.arrays = Arrays(self.files[program_file(target)], get(self.entry, "arrays", dict))
-
-    def checked(self, name: str, raw: np.ndarray, summed: bool) -> np.ndarray:
-        nbytes, crc = items(self.manifest.files.get(name), 2)
-        if len(raw) != nbytes:
-            raise FormatError(f"{name} has {len(raw)} bytes, {nbytes} were saved")
-        if summed and sum_of([raw]) != crc:
-            raise FormatError(f"{name} is not what was saved")
-        return raw
 
     def image(self, name: str) -> Image:
         """Machine code."""
@@ -71,6 +64,16 @@ class Parts:
             raise malformed("addresses outside of the code")
         symbols = {str(i): start for i, start in enumerate(starts.tolist())}
         return Image(code, symbols, inner, tuple((f, at, plus) for f, at, plus in outer))
+
+
+def checked(name: str, raw: np.ndarray, sums: Mapping[str, Any], summed: bool) -> np.ndarray:
+    """Return a file of the size that the manifest says, and, if it is to be summed, of its sum."""
+    nbytes, crc = items(sums.get(name), 2)
+    if len(raw) != nbytes:
+        raise FormatError(f"{name} has {len(raw)} bytes, {nbytes} were saved")
+    if summed and sum_of([raw]) != crc:
+        raise FormatError(f"{name} is not what was saved")
+    return raw
 
 
 def places_of(ring: Any, size: int) -> tuple[int, list[tuple[int, int]]]:

@@ -20,7 +20,7 @@ from cgraph.runner import Runner
 from cgraph.saved.folder import Folder
 from cgraph.saved.layout import GRAPH, MANIFEST, STATE
 from cgraph.saved.manifest import entries_of, get, malformed, manifest_of, misfit, target_of
-from cgraph.saved.parts import Files, Parts
+from cgraph.saved.parts import Files, Parts, checked
 from cgraph.saved.program import code_of, tables_of
 
 
@@ -38,7 +38,7 @@ def load(
         folder: what `Function.save` wrote
         threads: 0 is all the cores this process may use
         trust: run its machine code even if others may have written it
-        verify: sum the constants too, which takes a second for some gigabytes; all else is always summed. Weights
+        verify: sum constants and graph too, a second for some gigabytes; all else is always summed. Weights
             that runs read from the folder are compared with checksums by every run
         in_memory: copy the constants, which else are mapped: a mapped file that somebody cuts off kills the process
     Raises
@@ -70,17 +70,30 @@ def fitting(files: Files, threads: int, verify: bool, in_memory: bool) -> Runner
     reason = misfit(entries, features)
     if reason:
         if isinstance(files, Folder) and GRAPH in files:
-            return compiled_anew(files, entries, threads)
+            return compiled_anew(graph_of(files, entries), entries, threads)
         raise FormatError(reason)
     manifest = manifest_of(entries)
+    if GRAPH in manifest.files and isinstance(files, Folder):
+        checked(GRAPH, files[GRAPH], manifest.files, verify)
     target = target_of(get(entries, "targets", dict), features)
     assert target is not None  # misfit
     return SavedFunction(Parts(files, manifest, target, verify, in_memory), threads)
 
 
-def compiled_anew(folder: Folder, entries: dict[str, Any], threads: int) -> Runner:
-    """The graph that lies beside a program, compiled for this machine."""
-    return slots.compile_onnx(os.path.join(folder.path, GRAPH), entries.get("single") is True, threads)
+def graph_of(folder: Folder, entries: dict[str, Any]) -> memoryview:
+    """The graph that lies beside a program, with the sum that the manifest says; until format 2 it said none."""
+    graph, sums = folder[GRAPH], entries.get("files")
+    if entries.get("version") not in WITHOUT_SUM:
+        checked(GRAPH, graph, sums if isinstance(sums, dict) else {}, True)
+    return graph.data
+
+
+def compiled_anew(graph: memoryview, entries: dict[str, Any], threads: int) -> Runner:
+    """A graph compiled for this machine."""
+    return slots.compile_onnx(graph, entries.get("single") is True, threads)
+
+
+WITHOUT_SUM = (1, 2)  # formats whose manifest does not list the graph
 
 
 def cpu_features() -> frozenset[str]:

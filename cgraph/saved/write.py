@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cgraph.cell import Variable
 from cgraph.errors import FormatError
 from cgraph.files import flush_folder
@@ -45,9 +47,7 @@ def save(
         raise FormatError(f"{path} is there already; a saved function is written where there is nothing")
     if names and len(names) != len(functions[0].outputs):
         raise FormatError(f"{len(names)} names for {len(functions[0].outputs)} outputs")
-    files = files_of(functions, names)
-    if graph is not None:
-        files[GRAPH] = [graph]
+    files = files_of(functions, names, graph)
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     new.mkdir(mode=0o755)
     try:
@@ -80,17 +80,20 @@ def names_of(function: Runner) -> Sequence[str]:
     return function.names if isinstance(function, SavedFunction) else ()
 
 
-def files_of(functions: Sequence[Runner], names: Sequence[str]) -> dict[str, list[Any]]:
+def files_of(functions: Sequence[Runner], names: Sequence[str], graph: bytes | None = None) -> dict[str, list[Any]]:
     """The files of the same function compiled for some targets, each in pieces; cells as they are between runs."""
-    return functions[0].between_runs(lambda: written(functions, names))
+    return functions[0].between_runs(lambda: written(functions, names, graph))
 
 
-def written(functions: Sequence[Runner], names: Sequence[str]) -> dict[str, list[Any]]:
-    """The files, each in pieces."""
+def written(functions: Sequence[Runner], names: Sequence[str], graph: bytes | None) -> dict[str, list[Any]]:
+    """The files, each in pieces; all but the manifest are in it with their sums."""
     first = functions[0]
     variables = list(dict.fromkeys((*first.inputs, *first.cells, *first.updated)))
     number_of = {x: i for i, x in enumerate(variables)}
     pieces = {STATE: Pieces()}
+    if graph is not None:
+        pieces[GRAPH] = Pieces()
+        pieces[GRAPH].add(np.frombuffer(graph, np.uint8))
     manifest = {
         "format": FORMAT,
         "version": VERSION,

@@ -11,6 +11,7 @@ from cgraph.cli.info import gather, kernel_files
 from cgraph.engine.cpu.cores import cores
 from cgraph.engine.cuda import driver, gpu
 from cgraph.engine.cuda.driver import initialised
+from cgraph.kernels.cache import cache_folder
 from cgraph.kernels.store import store
 from cgraph.kernels.target import host_target
 from tests.support.libcuda import StandIn
@@ -24,8 +25,14 @@ def test_facts_are_those_of_this_process():
     assert facts["numpy"] == np.__version__
 
 
-def test_json_holds_the_same_facts(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(store(), "folder", tmp_path)
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return cache_folder()
+
+
+def test_json_holds_the_same_facts(capsys, monkeypatch, folder):
+    monkeypatch.setattr(store(), "folder", folder)
     assert main(["info", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == gather()
 
@@ -51,12 +58,12 @@ def test_without_a_gpu_it_says_why(capsys, monkeypatch):
     assert "there is no NVIDIA driver on this machine" in capsys.readouterr().out
 
 
-def test_kernels_on_disk_are_counted_with_their_bytes(tmp_path):
-    (tmp_path / "a.o").write_bytes(bytes(10))
-    (tmp_path / "b.o").write_bytes(bytes(7))
-    (tmp_path / "unfinished").write_bytes(bytes(99))
-    assert sorted(kernel_files(tmp_path)) == [7, 10]
-    assert kernel_files(tmp_path / "absent") == [] == kernel_files(None)
+def test_kernels_on_disk_are_counted_with_their_bytes(folder):
+    (folder.path / "a.o").write_bytes(bytes(10))
+    (folder.path / "b.o").write_bytes(bytes(7))
+    (folder.path / "unfinished").write_bytes(bytes(99))
+    assert sorted(kernel_files(folder)) == [7, 10]
+    assert kernel_files(None) == []
 
 
 def test_without_a_cache_folder_it_says_so(capsys, monkeypatch):

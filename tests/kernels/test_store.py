@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from cgraph.kernels import store as store_module
-from cgraph.kernels.cache import DAY, MAGIC, cache_folder, checksum, prune, read_entry, write_entry
+from cgraph.kernels.cache import DAY, MAGIC, cache_folder, checksum
 from cgraph.kernels.calls.pointwise import pointwise_calls
 from cgraph.kernels.expression import Trace
 from cgraph.kernels.host import read_parts
@@ -42,6 +42,7 @@ from tests.support.patience import PATIENCE
 
 ABSOLUTE = 0xFFF1  # a symbol's section, where its value is no place
 KERNEL, HOST = Kernel("laned_copy.fill_halo", ("f4", 4)), host_target()
+NAME = f"{symbol_of(KERNEL, HOST)}.o"
 
 
 @pytest.fixture
@@ -51,24 +52,28 @@ def folder(tmp_path, monkeypatch):
 
 
 def file_of(folder):
-    return folder / f"{symbol_of(KERNEL, HOST)}.o"
+    return folder.path / NAME
+
+
+def names_in(folder):
+    return {path.name for path in folder.path.iterdir()}
 
 
 def test_the_folder_is_the_users_alone(folder):
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
 
 
 def test_a_folder_that_others_may_read_is_closed(folder):
-    folder.chmod(0o755)
-    assert stat.S_IMODE(cache_folder().stat().st_mode) == 0o700
+    folder.path.chmod(0o755)
+    assert stat.S_IMODE(cache_folder().path.stat().st_mode) == 0o700
 
 
 def test_a_new_folder_is_never_open_to_others(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(Path, "chmod", lambda *_: pytest.fail("it was open"))
+    monkeypatch.setattr(os, "fchmod", lambda *_: pytest.fail("it was open"))
     before = os.umask(0o022)
     try:
-        assert stat.S_IMODE(cache_folder().stat().st_mode) == 0o700
+        assert stat.S_IMODE(cache_folder().path.stat().st_mode) == 0o700
     finally:
         os.umask(before)
 
@@ -81,14 +86,14 @@ SOMEBODY = 12345
 @pytest.mark.parametrize("above", range(3))
 def test_a_folder_of_somebody_else_is_not_used(folder, above):
     """The folder itself, or one that it lies in."""
-    os.chown([folder, *folder.parents][above], SOMEBODY, SOMEBODY)
+    os.chown([folder.path, *folder.path.parents][above], SOMEBODY, SOMEBODY)
     assert cache_folder() is None
 
 
 @pytest.mark.parametrize(("mode", "used"), [(0o777, False), (0o770, False), (0o755, True), (0o1777, True)])
 def test_a_folder_in_one_that_others_can_change_is_not_used_unless_that_is_sticky(folder, mode, used):
-    folder.parent.chmod(mode)
-    assert (cache_folder() == folder) is used
+    folder.path.parent.chmod(mode)
+    assert (cache_folder() is not None) is used
 
 
 def given_away(path):
@@ -115,7 +120,8 @@ def replaced_by_a_folder(path):
 
 
 def in_the_place_of_another(path):
-    write_entry(path.with_name("other"), read_entry(path))
+    folder = cache_folder()
+    folder.write("other", folder.read(path.name))
     path.with_name("other").replace(path)
 
 
@@ -133,21 +139,19 @@ CHANGES = [
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_file_that_others_may_have_written_is_not_run(folder, change):
-    path = folder / "entry"
-    write_entry(path, b"code")
-    assert read_entry(path) == b"code"
-    change(path)
-    assert read_entry(path) is None
+    folder.write("entry", b"code")
+    assert folder.read("entry") == b"code"
+    change(folder.path / "entry")
+    assert folder.read("entry") is None
 
 
 @pytest.mark.parametrize("code", [b"", b"\x7fELF\x02\x01\x01" + bytes(20), b"\x7fELF\x02\x01\x01" + bytes(57), "half"])
 def test_a_whole_file_that_holds_no_kernel_is_a_miss(folder, code):
     KernelStore(folder).address(KERNEL, HOST)
-    path = file_of(folder)
-    good = read_entry(path)
-    write_entry(path, good[: len(good) // 2] if code == "half" else code)
+    good = folder.read(NAME)
+    folder.write(NAME, good[: len(good) // 2] if code == "half" else code)
     again = KernelStore(folder)
-    assert again.address(KERNEL, HOST) and again.misses == 1 and read_entry(path) == good
+    assert again.address(KERNEL, HOST) and again.misses == 1 and folder.read(NAME) == good
 
 
 @pytest.mark.parametrize("text", [b"nonsense", b"[]", b"{}", b"[1, 2, 3, 4]", b"[" * 100_000])
@@ -155,40 +159,39 @@ def test_a_whole_file_that_holds_no_host_is_a_miss(text):
     assert read_parts(text) is None
 
 
-def test_a_checksum_is_over_the_name_too(tmp_path):
-    assert checksum(tmp_path / "a", b"code") != checksum(tmp_path / "b", b"code")
+def test_a_checksum_is_over_the_name_too():
+    assert checksum("a", b"code") != checksum("b", b"code")
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing_behind(folder, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise OSError("no space left")
 
     monkeypatch.setattr(os, "replace", full)
-    write_entry(folder / "a", b"code")
-    assert not list(folder.iterdir())
+    folder.write("a", b"code")
+    assert not names_in(folder)
 
 
 def test_an_interrupt_while_writing_is_heard_and_leaves_nothing_behind(folder, monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        write_entry(folder / "a", b"code")
-    assert not list(folder.iterdir())
+        folder.write("a", b"code")
+    assert not names_in(folder)
 
 
 def test_a_file_is_whole_before_it_has_its_name(folder, monkeypatch):
     replace, seen = os.replace, []
 
-    def looked_at(old, new):
-        seen.append((Path(old).read_bytes(), Path(new).exists()))
-        replace(old, new)
+    def looked_at(old, new, **folders):
+        seen.append(((folder.path / old).read_bytes(), (folder.path / new).exists()))
+        replace(old, new, **folders)
 
     monkeypatch.setattr(os, "replace", looked_at)
-    path = folder / "a"
-    write_entry(path, b"code")
-    assert seen == [(MAGIC + checksum(path, b"code") + b"code", False)]
+    folder.write("a", b"code")
+    assert seen == [(MAGIC + checksum("a", b"code") + b"code", False)]
 
 
 @pytest.mark.parametrize("given", ["", "relative/folder", "."])
@@ -196,7 +199,7 @@ def test_a_relative_cache_folder_does_not_count(monkeypatch, tmp_path, given):
     monkeypatch.setenv("XDG_CACHE_HOME", given)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    assert cache_folder() == tmp_path / ".cache" / "cgraph" / "kernels"
+    assert cache_folder().path == tmp_path / ".cache" / "cgraph" / "kernels"
 
 
 def test_a_user_without_a_home_has_no_cache(monkeypatch):
@@ -236,8 +239,8 @@ def test_a_change_of_a_helper_that_an_emitter_imports_changes_the_key(monkeypatc
 
 
 def test_a_link_in_place_of_the_folder_is_not_used(folder, tmp_path):
-    folder.rmdir()
-    folder.symlink_to(tmp_path)
+    folder.path.rmdir()
+    folder.path.symlink_to(tmp_path)
     assert cache_folder() is None
 
 
@@ -267,10 +270,10 @@ def test_a_damaged_file_is_ignored_and_written_anew(folder, damage):
     assert path.read_bytes() == good
 
 
-def test_a_folder_that_cannot_be_written_costs_the_cache_only(tmp_path):
-    missing = tmp_path / "gone"
-    store = KernelStore(missing)
-    assert store.address(KERNEL, HOST) and store.misses == 1 and not missing.exists()
+def test_a_folder_that_is_gone_costs_the_cache_only(folder):
+    folder.path.rmdir()
+    store = KernelStore(folder)
+    assert store.address(KERNEL, HOST) and store.misses == 1 and not folder.path.exists()
 
 
 def test_no_folder_at_all_compiles():
@@ -498,48 +501,48 @@ def test_the_seconds_of_all_that_is_compiled_are_counted(monkeypatch):
 def aged(folder, days):
     """Files of 100 bytes by name, which were last used so many days ago."""
     for name, age in days.items():
-        (folder / name).write_bytes(bytes(100))
-        os.utime(folder / name, (time.time() - age * DAY,) * 2)
+        (folder.path / name).write_bytes(bytes(100))
+        os.utime(folder.path / name, (time.time() - age * DAY,) * 2)
 
 
 def test_what_is_long_unused_is_removed_then_what_is_too_much(folder):
     aged(folder, {"a": 100, "b": 5, "c": 3, "d": 0})
-    prune(folder)
-    assert {path.name for path in folder.iterdir()} == {"b", "c", "d"}
-    prune(folder, largest=250)
-    assert {path.name for path in folder.iterdir()} == {"c", "d"}
+    folder.prune()
+    assert names_in(folder) == {"b", "c", "d"}
+    folder.prune(largest=250)
+    assert names_in(folder) == {"c", "d"}
 
 
 def test_files_are_removed_after_90_days_and_only_beyond_the_bytes_that_are_allowed(folder):
     aged(folder, {"a": 90.5, "b": 89.5, "c": 1})
-    prune(folder)
-    assert {path.name for path in folder.iterdir()} == {"b", "c"}
-    prune(folder, largest=199)
-    assert {path.name for path in folder.iterdir()} == {"c"}
+    folder.prune()
+    assert names_in(folder) == {"b", "c"}
+    folder.prune(largest=199)
+    assert names_in(folder) == {"c"}
 
 
 def test_a_folder_holds_128_mebibytes(folder):
     aged(folder, {"new": 0, "older": 1, "old": 2})
-    os.truncate(folder / "older", (128 << 20) - 100)  # no bytes on the disk
+    os.truncate(folder.path / "older", (128 << 20) - 100)  # no bytes on the disk
     for name, age in {"older": 1, "new": 0}.items():
-        os.utime(folder / name, (time.time() - age * DAY,) * 2)
-    prune(folder)
-    assert {path.name for path in folder.iterdir()} == {"new", "older"}
-    os.truncate(folder / "new", 101)
-    prune(folder)
-    assert {path.name for path in folder.iterdir()} == {"new"}
+        os.utime(folder.path / name, (time.time() - age * DAY,) * 2)
+    folder.prune()
+    assert names_in(folder) == {"new", "older"}
+    os.truncate(folder.path / "new", 101)
+    folder.prune()
+    assert names_in(folder) == {"new"}
 
 
 def test_what_a_killed_writer_left_goes_after_a_day(folder):
     aged(folder, {"a": 2, "b.part": 2, "c.part": 0.5})
-    prune(folder)
-    assert {path.name for path in folder.iterdir()} == {"a", "c.part"}
+    folder.prune()
+    assert names_in(folder) == {"a", "c.part"}
 
 
 def test_a_day_has_86400_seconds(folder):
     aged(folder, {"a.part": 1 + 0.1 / DAY, "b.part": 1 - 300 / DAY})
-    prune(folder)
-    assert [path.name for path in folder.iterdir()] == ["b.part"]
+    folder.prune()
+    assert names_in(folder) == {"b.part"}
     assert DAY == 24 * 60 * 60
 
 
@@ -557,7 +560,7 @@ def test_a_process_that_compiles_nothing_removes_nothing(folder):
     KernelStore(folder).address(KERNEL, HOST)
     aged(folder, {"old": 100})
     store = KernelStore(folder)
-    assert store.address(KERNEL, HOST) and not store.misses and (folder / "old").exists()
+    assert store.address(KERNEL, HOST) and not store.misses and (folder.path / "old").exists()
 
 
 def test_what_is_used_stays(folder):
@@ -565,14 +568,14 @@ def test_what_is_used_stays(folder):
     os.utime(file_of(folder), (time.time() - 100 * DAY,) * 2)
     aged(folder, {"old": 100})
     assert KernelStore(folder).address(KERNEL, HOST)
-    prune(folder)
-    assert file_of(folder).exists() and not (folder / "old").exists()
+    folder.prune()
+    assert file_of(folder).exists() and not (folder.path / "old").exists()
 
 
 def test_a_process_that_compiles_removes_what_is_long_unused(folder):
     aged(folder, {"old": 100, "new": 1})
     KernelStore(folder).address(KERNEL, HOST)
-    assert (folder / "new").exists() and not (folder / "old").exists()
+    assert (folder.path / "new").exists() and not (folder.path / "old").exists()
 
 
 def test_removing_while_others_compile_costs_nobody_a_result(folder):
@@ -583,7 +586,7 @@ def test_removing_while_others_compile_costs_nobody_a_result(folder):
 
         def remove():
             while not are_made.is_set():
-                prune(folder, largest=0)
+                folder.prune(largest=0)
                 rounds.append(len(rounds))
 
         remover = pool.submit(remove)
@@ -596,9 +599,10 @@ def test_removing_while_others_compile_costs_nobody_a_result(folder):
     assert rounds
 
 
-def test_a_missing_folder_is_not_pruned(tmp_path):
-    prune(tmp_path / "gone")
-    assert not (tmp_path / "gone").exists()
+def test_a_missing_folder_is_not_pruned(folder):
+    folder.path.rmdir()
+    folder.prune()
+    assert not folder.path.exists()
 
 
 def test_kernels_that_are_known_are_made_once():

@@ -19,8 +19,10 @@ from cgraph.errors import FormatError
 from cgraph.formats.onnx import serialised
 from cgraph.kernels.target import host_target
 from cgraph.saved import read
-from cgraph.saved.layout import MANIFEST, NEEDS, PAGE, VERSION, with_sum
+from cgraph.saved.folder import Folder
+from cgraph.saved.layout import GRAPH, MANIFEST, NEEDS, PAGE, VERSION, with_sum
 from cgraph.saved.parts import places_of
+from cgraph.saved.write import save
 from tests.support.injection import Lines, events
 from tests.support.kernels import TARGETS
 from tests.support.saved import CASES, held, network, normal
@@ -43,6 +45,16 @@ def copy(saved, tmp_path) -> Path:
     return Path(shutil.copytree(saved, tmp_path / "copy"))
 
 
+@pytest.fixture
+def full(copy) -> Path:
+    """With the graph, which the manifest lists as any other file."""
+    shutil.rmtree(copy)
+    x, w = cg.Var((4, 3), name="x"), cg.Var((3, 5), name="w")
+    y = cg.tanh(x @ w)
+    save([small()], copy, graph=serialised([y], [x, w]))
+    return copy
+
+
 def rewritten(folder: Path, change) -> None:
     """Change the manifest, and give it the sum of the new text."""
     entries = json.loads((folder / MANIFEST).read_bytes())
@@ -59,29 +71,29 @@ def refused(folder: Path, match: str, **options: bool) -> None:
 # -- damage ------------------------------------------------------------------------------------------------------------
 
 
-def test_every_changed_byte_is_noticed(copy):
+def test_every_changed_byte_is_noticed(full):
     step = {MANIFEST: 1, "state.bin": 1}
-    for path in copy.iterdir():
+    for path in full.iterdir():
         whole = path.read_bytes()
         for at in range(0, len(whole), step.get(path.name, 37)):
             path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
-            refused(copy, ".", verify=True)
+            refused(full, ".", verify=True)
         path.write_bytes(whole)
-    cg.load(copy, verify=True)
+    cg.load(full, verify=True)
 
 
-def test_every_file_that_is_cut_off_longer_or_missing_is_noticed(copy):
-    for path in list(copy.iterdir()):
+def test_every_file_that_is_cut_off_longer_or_missing_is_noticed(full):
+    for path in list(full.iterdir()):
         whole = path.read_bytes()
         for length in {0, 1, len(whole) // 2, len(whole) - 1}:
             path.write_bytes(whole[:length])
-            refused(copy, ".")
+            refused(full, ".")
         path.write_bytes(whole + b"\0")
-        refused(copy, ".")
+        refused(full, ".")
         path.unlink()
-        refused(copy, "No such file")
+        refused(full, "No such file")
         path.write_bytes(whole)
-    cg.load(copy)
+    cg.load(full)
 
 
 def test_files_of_another_function_are_noticed(copy, tmp_path):
@@ -214,15 +226,15 @@ def test_lists_without_end_are_refused(copy, depth):
 # -- whose it is -------------------------------------------------------------------------------------------------------
 
 
-def test_what_others_can_write_is_refused_and_trusted_when_told(copy):
-    for path in (copy, *copy.iterdir()):
+def test_what_others_can_write_is_refused_and_trusted_when_told(full):
+    for path in (full, *full.iterdir()):
         mode = path.stat().st_mode
         for bit in (0o002, 0o020):
             path.chmod(mode | bit)
-            refused(copy, "may have been written by others")
-            cg.load(copy, trust=True)
+            refused(full, "may have been written by others")
+            cg.load(full, trust=True)
         path.chmod(mode)
-    cg.load(copy)
+    cg.load(full)
 
 
 def test_a_folder_in_one_that_others_can_write_is_refused(copy):
@@ -238,23 +250,124 @@ def test_another_owner_is_refused(copy, monkeypatch):
     refused(copy, "may have been written by others")
 
 
-def test_no_link_is_followed_inside_and_no_second_name_is_trusted(copy, tmp_path):
-    for path in list(copy.iterdir()):
+def test_no_link_is_followed_inside_and_no_second_name_is_trusted(full, tmp_path):
+    for path in list(full.iterdir()):
         moved = tmp_path / "moved"
         path.rename(moved)
         path.symlink_to(moved)
-        refused(copy, ".", trust=True)
+        refused(full, ".", trust=True)
         path.unlink()
         os.link(moved, path)
-        refused(copy, "may have been written by others")
+        refused(full, "may have been written by others")
         path.unlink()
         os.mkfifo(path)
-        refused(copy, "no regular file", trust=True)
+        refused(full, "no regular file", trust=True)
         path.unlink()
         moved.rename(path)
     link = tmp_path / "link"
-    link.symlink_to(copy)
+    link.symlink_to(full)
     cg.load(link)
+
+
+# -- the graph -------------------------------------------------------------------------------------------------------
+
+
+def changed(path: Path) -> None:
+    raw = path.read_bytes()
+    path.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
+
+
+def moved_behind_a_link(path: Path) -> None:
+    path.rename(path.parent.with_name("moved"))
+    path.symlink_to(path.parent.with_name("moved"))
+
+
+def replaced_by_a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+SPOILT = {
+    "is not what was saved": changed,
+    "has 1 bytes": lambda path: path.write_bytes(b"x"),
+    "has 0 bytes": lambda path: path.write_bytes(b""),
+    "symbolic links": moved_behind_a_link,
+    "no regular file": replaced_by_a_pipe,
+    "may have been written by others": lambda path: path.chmod(0o666),
+    "may have been written": lambda path: os.link(path, path.parent.with_name("second")),
+}
+
+
+@pytest.mark.parametrize("anew", [False, True])
+@pytest.mark.parametrize("match", SPOILT)
+def test_the_graph_is_checked_as_every_other_file_whether_it_is_compiled_or_not(full, match, anew):
+    if anew:
+        rewritten(full, lambda m: m.update(cgraph="9.9"))
+    SPOILT[match](full / GRAPH)
+    refused(full, match, verify=True)
+    if SPOILT[match] is not changed:
+        refused(full, match)
+
+
+def test_a_graph_that_the_manifest_does_not_list_is_not_compiled_but_of_formats_that_listed_none(full):
+    rewritten(full, lambda m: (m.update(cgraph="0.0.1"), m["files"].pop(GRAPH)))
+    refused(full, "malformed")
+    for version in (1, 2):
+        rewritten(full, lambda m, version=version: m.update(version=version))
+        assert [x.name for x in cg.load(full).inputs] == ["x", "w"]
+
+
+def test_the_graph_that_is_compiled_is_the_file_that_was_summed(full, monkeypatch):
+    """Its name leads elsewhere as soon as it was opened."""
+    rewritten(full, lambda m: m.update(cgraph="9.9"))
+    known = read.checked
+
+    def exchanged(name, *args):
+        (full / GRAPH).unlink()
+        (full / GRAPH).write_bytes(b"something else")
+        return known(name, *args)
+
+    monkeypatch.setattr(read, "checked", exchanged)
+    assert [x.name for x in cg.load(full).inputs] == ["x", "w"]
+
+
+@pytest.mark.parametrize("part", ["outer", "outer/inner", "outer/inner/saved"])
+def test_whatever_is_exchanged_while_a_folder_is_opened_is_refused(saved, tmp_path, monkeypatch, part):
+    """Before each call to the system, in turn, a part of the path becomes a link to where others can write."""
+    for at in range(60):
+        root = tmp_path / f"{at}"
+        shutil.copytree(saved, root / "outer/inner/saved")
+        for evil in ("evil", "evil/inner", "evil/inner/saved", "evil/saved"):
+            (root / evil).mkdir()
+            (root / evil).chmod(0o777)
+        calls: list[str] = []
+
+        def exchanged(name, root=root, at=at, calls=calls):
+            known = getattr(os, name)
+
+            def call(*args, **kwargs):
+                calls.append(name)
+                if len(calls) == at + 1:
+                    (root / part).rename(root / "moved")
+                    (root / part).symlink_to(root / "evil" / "/".join(part.split("/")[1:]))
+                return known(*args, **kwargs)
+
+            return call
+
+        with monkeypatch.context() as patch:
+            for name in ("open", "fstat", "stat", "lstat"):
+                patch.setattr(os, name, exchanged(name))
+            try:
+                opened = Folder(root / "outer/inner/saved", trust=False)
+            except FormatError:
+                opened = None
+        if opened is not None:
+            evil = {path.stat().st_ino for path in (root / "evil").rglob("*")}
+            assert os.fstat(opened._handle).st_ino not in evil
+            opened.close()
+        if len(calls) <= at:
+            return
+    pytest.fail("more calls than were tried")
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ OLDEST, NEWEST = 1, 27
 
 
 def load(
-    source: str | Path | bytes,
+    source: str | Path | bytes | memoryview,
     shapes: Mapping[str, Any] | None = None,
     constants: Mapping[str, Any] | None = None,
     maximum: Mapping[str, int] | None = None,

@@ -93,7 +93,7 @@ def whole_number(text: str, name: str) -> int:
     return int(text)
 
 
-def open_source(source: str | Path | bytes) -> Source:
+def open_source(source: str | Path | bytes | memoryview) -> Source:
     """Map a file, or take bytes, and parse all but the large tensors."""
     if isinstance(source, bytes | bytearray | memoryview):
         data, folder = memoryview(source).toreadonly().cast("B"), None

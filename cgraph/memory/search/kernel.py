@@ -32,6 +32,7 @@ One file on purpose: Numba's cache of a function does not see changes of what it
 import numba
 import numpy as np
 
+from cgraph.memory.search.cached import cached
 from cgraph.memory.search.state import FOUND, FULL, LOWEST, PAUSED, REFUTED, TIGHTEST
 
 # positions in a state's `counters`
@@ -43,15 +44,13 @@ KEY, OLD, OLD_STAMP = range(3)
 NONE = np.int64(-1)
 HIGHEST = np.int64(1 << 62)  # above every sum of offsets and sizes
 
-# Without reference counting: nothing compiled here allocates and the caller holds every array. Counting them took four
-# fifths of the time. What Python does not call needs no wrapper for it.
-compiled = numba.njit(cache=True, nogil=True, _nrt=False)  # type: ignore[call-overload]
+# What Python does not call needs no wrapper for it.
 inner = numba.njit(  # type: ignore[call-overload]
     nogil=True, forceinline=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True
 )
 
 
-@compiled
+@cached
 def advance(instance, state, capacity, method, node_limit):
     """Search until a plan is found, none can exist, `node_limit` nodes are counted, or the trail must grow.
 
