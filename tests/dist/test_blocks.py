@@ -114,6 +114,29 @@ def test_few_functions_are_kept():
     assert opened.get(ways[-1], 1) is made[-1]
 
 
+def test_the_function_that_was_used_last_stays_and_each_number_of_threads_has_its_own():
+    opened = folders.Opened()
+    x = cg.Var((1,), name="x")
+    ways = [folders.shipped(lambda i=i: cg.compile(x + i, x)) for i in range(folders.MOST_KEPT + 1)]
+    first, *others = [opened.get(way, 1) for way in ways[:-1]]
+    assert opened.get(ways[0], 1) is first  # so it is not the oldest any more
+    opened.get(ways[-1], 1)
+    assert opened.get(ways[0], 1) is first and opened.get(ways[2], 1) is others[1]
+    assert opened.get(ways[1], 1) is not others[0]
+    assert opened.get(ways[0], 2) is not first
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_call_has_as_many_threads_as_it_is_told(one, want, threads, monkeypatch, tmp_path):
+    one.save(tmp_path / "saved")
+    asked, real = set(), folders.Shipped.opened
+    monkeypatch.setattr("cgraph.dist.blocks.OPENED", folders.Opened())
+    monkeypatch.setattr(folders.Shipped, "opened", lambda self, n: asked.add(n) or real(self, n))
+    found = cg.dist.map_batches(tmp_path / "saved", da.from_array(X, chunks=(5, 3, 5)), threads=threads)
+    np.testing.assert_array_equal(found.compute(scheduler="sync"), want[0])
+    assert asked == {threads}
+
+
 def test_equal_functions_travel_under_one_key(one):
     assert folders.shipped(one).key == folders.shipped(one).key
 
