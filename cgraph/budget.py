@@ -20,6 +20,7 @@ from cgraph.passes.recompute import in_segments
 from cgraph.passes.run_again import reruns_of, run_again
 from cgraph.passes.stream_rows import COLUMNS, by_rows_with, stages_of, stream_rows
 from cgraph.record import Record, replace
+from cgraph.request import recompute_nbytes
 from cgraph.schedule.dag import least_peak
 from cgraph.schedule.eager import eager
 from cgraph.schedule.least_work import least_bytes, least_work
@@ -50,9 +51,14 @@ class Limits(Record):
 
     @property
     def most(self) -> int | None:
-        """Bytes that a plan may take."""
-        given = (self.budget, self.recompute)
-        return min((int(n) for n in given if n is not None and n is not True and n >= 1), default=None)
+        """Bytes that a plan may take; None for any number."""
+        limits = (self.budget, recompute_nbytes(self.recompute))
+        return min((n for n in limits if n is not None), default=None)
+
+    @property
+    def runs_segments_twice(self) -> bool:
+        """`recompute` is True or a number of bytes."""
+        return self.recompute is True or recompute_nbytes(self.recompute) is not None
 
     @property
     def share(self) -> float:
@@ -81,7 +87,7 @@ def fitted(known: Choice, limits: Limits, planner: Planner, search: Search | Non
     plain = known
     if limits.share:
         known = InRuns(known, planner).cheap(limits.share)
-    elif limits.recompute:
+    elif limits.runs_segments_twice:
         known = recomputed(known, limits.recompute, planner)
     if limits.bands is not None:
         known = in_bands(known, limits.budget, limits.bands, planner)
@@ -90,7 +96,7 @@ def fitted(known: Choice, limits: Limits, planner: Planner, search: Search | Non
     best = known
     if limits.bands is None:
         best = in_bands(known, limits.budget, None, planner, search)
-    if best[1].nbytes > limits.budget and (limits.share or not limits.recompute):
+    if best[1].nbytes > limits.budget and not limits.runs_segments_twice:
         again = recomputed(plain, limits.budget, planner)
         best = smaller(best, again)
         if best[1].nbytes > limits.budget and again is not plain:

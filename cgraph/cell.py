@@ -1,9 +1,10 @@
 """Cell: the one thing that changes, what a Var holds. No graph here, so that a saved function has cells too."""
 
 import itertools
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -27,6 +28,9 @@ class Variable(Protocol):
 
     @property
     def cell(self) -> "Cell": ...
+
+
+Some = TypeVar("Some", bound=Variable)
 
 
 class Value:
@@ -158,13 +162,43 @@ def assign(variable: Variable, value: Any, copy: bool = True) -> None:
     It is copied, unless `copy` is false: then the array, perhaps one in a mapped file, must not change any more.
     A run that is going on keeps the bytes that it has begun with.
     """
-    value = fitting_array(value, variable.spec, variable.name)
-    if copy:
-        own = aligned_empty(variable.spec)
-        copy_to(own, value)
-        variable.cell.value = Value(own)
-    else:
-        variable.cell.value = Value(aligned(in_c_order(value)), shared=True)
+    variable.cell.value = new_value(value, variable.spec, variable.name, copy)
+
+
+def assign_all(values: Mapping[Some, Any], copy: bool = True) -> None:
+    """Assign several variables at once, each as `assign` does: all of them change, or none.
+
+    Every value is checked and copied first. An exception that comes at any moment, such as an interrupt, leaves all
+    variables with their old values or all with their new ones, and a run in another thread reads either the ones or
+    the others.
+    """
+    commit([x.cell for x in values], [new_value(value, x.spec, x.name, copy) for x, value in values.items()])
+
+
+def new_value(value: Any, spec: Spec, name: str, copy: bool = True) -> Value:
+    """The `Value` that `assign` gives a variable. InputError unless it fits."""
+    array = fitting_array(value, spec, name)
+    if not copy:
+        return Value(aligned(in_c_order(array)), shared=True)
+    own = aligned_empty(spec)
+    copy_to(own, array)
+    return Value(own)
+
+
+def commit(cells: Sequence["Cell"], values: Iterable[Value]) -> None:
+    """Give each cell its new value in one step, which no exception, signal handler or other thread interrupts.
+
+    The step is one call of C code that runs no Python code: the old values go only afterwards, since callbacks of weak
+    references to them are Python code.
+    """
+    set_all(cells, "value", list(values))
+
+
+def set_all(holders: Sequence[Any], name: str, values: Sequence[Any]) -> None:
+    """Set one attribute of several objects in one step, which nothing interrupts; frozen ones too."""
+    old = [getattr(x, name) for x in holders]
+    deque(map(object.__setattr__, holders, itertools.repeat(name), values), maxlen=0)
+    del old
 
 
 def fitting_array(value: Any, spec: Spec, name: str) -> np.ndarray:

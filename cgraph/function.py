@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from cgraph.engine.engine import Engine
 from cgraph.engine.engines import engine_named
 from cgraph.engine.instance import Program
 from cgraph.errors import FormatError, GraphError, ShapeError
+from cgraph.function_cache import FunctionCache, nbytes_of
 from cgraph.ir.check import check_graph
 from cgraph.ir.graph import Node, NodeLike, public
 from cgraph.ir.traverse import post_order
@@ -23,8 +24,8 @@ from cgraph.ops.physical.ports import Picture
 from cgraph.passes.by_rows import IMAGE_AXES, by_rows
 from cgraph.passes.cut_patches import cut_patches
 from cgraph.passes.freeze import freeze
-from cgraph.planning import Compiled, needs_text
-from cgraph.request import Options, Request, members, options_of
+from cgraph.planning import Compiled, check_order, needs_text, strategy_named
+from cgraph.request import Options, Request, check_together, members, options_of
 from cgraph.row_runner import ByRows
 from cgraph.runner import Runner
 from cgraph.saved.read import unpickled
@@ -50,7 +51,9 @@ def compile(
         options: memory, order, changing, budget, passes, winograd, freeze, recompute, bands, restructure, weights,
             weights_dtype, precision, rows: see `cgraph.request.Options`
     Raises
-        GraphError: no outputs; an input or the target of an update is no Var; a name that there is not
+        GraphError: no outputs; an input or the target of an update is no Var; a name that there is not; options that
+            contradict one another, the graph or the engine: `freeze` of an input, of an update's target or of a
+            Var in `changing`; see `cgraph.request.check_together`
         ShapeError: an update's node and Var differ
         BudgetError: no plan within the budget
         PlanError: `restructure` is no share of the peak and two counts
@@ -64,6 +67,9 @@ def compile(
     request = Request(wanted, given, dict(updates or {}))
     check_request(request)
     chosen, how = engine_named(engine, threads), options_of(options)
+    strategy_named(how.memory)
+    check_order(how.order)
+    check_together(request, how, chosen.refuses, chosen.name)
     pictures = pictures_of(request, how, chosen)
     fed = frozenset(x for x in how.rows if isinstance(x, Var))
     roots = by_rows(request.roots, pictures, fed) if fed else request.roots
@@ -115,10 +121,6 @@ def pictures_of(request: Request, how: Options, engine: Engine) -> dict[int, Pic
         raise GraphError(f"rows names {len(outputs)} outputs; one can be given away by rows")
     if given and not engine.feeds_rows:
         raise GraphError(f"the engine {engine.name} takes images whole; rows= runs on the CPU")
-    others = {"bands": how.bands, "changing": how.changing, "recompute": how.recompute, "weights": how.weights}
-    for name, value in others.items():
-        if given and value not in (None, False, ()):
-            raise GraphError(f"rows= goes with budget=, not with {name}=")
     return {i: Picture(x.name, x.spec) for i, x in outputs.items()}
 
 
@@ -224,14 +226,19 @@ class RowsFunction(ByRows, Function):
 
 @public
 def eval(node: NodeLike) -> np.ndarray:
-    """Compute one node now; the Function is remembered for the next time."""
-    return evaluated(node)()
+    """Compute one node now; the Function is remembered for the next time.
+
+    The latest 64 are, as long as they take no more than 32 MiB together; the last one always.
+    """
+    function = EVALUATED.get(node)
+    if function is None:
+        function = compile(node)
+        EVALUATED.keep(node, function, nbytes_of(function, (node,)))
+    return function()
 
 
-@lru_cache(maxsize=64)
-def evaluated(node: Node) -> Function:
-    """The Function that `eval` calls, remembered for the nodes that it was last asked for."""
-    return compile(node)
+EVALUATED = FunctionCache(most=64, most_nbytes=32 << 20)
+"""Functions of the nodes that `eval` was last asked for, with their constants and arenas."""
 
 
 @public

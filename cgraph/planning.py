@@ -297,13 +297,8 @@ def kept_for(changing: tuple[Var, ...], order: Sequence[Node]) -> set[Node]:
 
 
 def runs(layout: Layout, order: str) -> list[tuple[str, list[Node] | None]]:
-    """The orders to plan, by name: the nodes of a layout in running order, None for the order they are in.
-
-    Raises
-        GraphError: there is no such order
-    """
-    if order not in ORDERS:
-        raise GraphError(f"there is no order {order!r}; there are {', '.join(ORDERS)}")
+    """The orders to plan, by name: the nodes of a layout in running order, None for the order they are in."""
+    check_order(order)
     if order == "depth_first":
         return [("depth_first", None)]
     dag = dag_of(layout)
@@ -316,6 +311,12 @@ def runs(layout: Layout, order: str) -> list[tuple[str, list[Node] | None]]:
         if peak(dag, better) < walked:
             found.append(("least_memory", in_order(layout, better)))
     return found
+
+
+def check_order(order: str) -> None:
+    """GraphError for an order that there is not."""
+    if order not in ORDERS:
+        raise GraphError(f"there is no order {order!r}; there are {', '.join(ORDERS)}")
 
 
 def as_given(dag: Dag) -> range:

@@ -116,6 +116,11 @@ def is_patches(x: Any) -> bool:
     return isinstance(x[0], int | float) and all(map(is_whole, x[1]))
 
 
+def recompute_nbytes(recompute: bool | float) -> int | None:
+    """The bytes that `recompute` allows; None where it is True, False or a share of the work."""
+    return None if isinstance(recompute, bool | float) else recompute
+
+
 TAKEN: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "memory": ("a strategy's name, or a strategy", lambda x: isinstance(x, str) or callable(x)),
     "order": ("the name of an order", lambda x: isinstance(x, str)),
@@ -153,8 +158,39 @@ def options_of(chosen: dict[str, Any]) -> Options:
         words, is_taken = TAKEN[name]
         if given is None and name in SEVERAL or not is_taken(given):
             raise GraphError(f"{name} takes {words}, not {value!r:.60}")
-        chosen = chosen | {name: given}
+        chosen = chosen | {name: plain_number(given)}
+    if chosen.get("recompute") == 0.0 and isinstance(chosen["recompute"], float):
+        chosen["recompute"] = False  # a share of nothing
     return Options(**chosen)
+
+
+def check_together(request: Request, options: Options, refused: Sequence[str], engine: str) -> None:
+    """Refuse options that contradict one another, the graph or the engine; GraphError names both.
+
+    Parameters
+        refused: options that the engine cannot follow
+        engine: its name
+    """
+    roles = (("an input", request.inputs), ("the target of an update", request.updates), ("changing", options.changing))
+    for role, variables in roles:
+        for x in variables:
+            if x in set(options.freeze):
+                raise GraphError(f"freeze has {x.name} {x.spec}, which is {role}: it cannot be a constant as well")
+    for name in refused:
+        if getattr(options, name) != Options._defaults[name]:
+            raise GraphError(f"the engine {engine} does not support {name}=; leave it out, or use another engine")
+    for name in ("weights_dtype", "precision"):
+        if not options.passes and getattr(options, name) is not None:
+            raise GraphError(f"{name}= is a pass over the graph, and passes=False leaves all of them out")
+    for name in ("changing", "recompute", "bands", "restructure", "weights"):
+        value, default = getattr(options, name), Options._defaults[name]
+        if options.rows and (value != default or type(value) is not type(default)):
+            raise GraphError(f"rows= goes with budget=, not with {name}=")
+
+
+def plain_number(x: Any) -> Any:
+    """A NumPy number as Python's, so that NumPy's True is True; anything else unchanged."""
+    return x.item() if isinstance(x, np.bool_ | np.integer | np.floating) else x
 
 
 def members(x: Any) -> tuple[Any, ...] | None:

@@ -6,24 +6,26 @@ What `compile` gives is a Runner with its graph (`cgraph.function`), what `load`
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any, Self, TypeVar
 from weakref import ref
 
 import numpy as np
 
 from cgraph import slots
-from cgraph.cell import Value, Variable, assign, check_fits, fitting_array, reader_of, unassigned, value_of
+from cgraph.cell import Value, Variable, check_fits, commit, fitting_array, new_value, reader_of, unassigned
 from cgraph.engine.instance import Instance, Program
 from cgraph.errors import ArenaError, FormatError, InputError, bytes_text
 from cgraph.ir.spec import Spec
 from cgraph.kernels.mapped import in_c_order
-from cgraph.memory.recompute import Recompute, Steps
+from cgraph.memory.recompute import Recompute, State, Steps
 from cgraph.rooms import Room, Rooms
 from cgraph.terminal import visible
 from cgraph.turns import Turns
 
 T = TypeVar("T")
 Given = dict[Variable, np.ndarray]
+PRESENT_VALUE = attrgetter("cell.value")  # C code alone, as `Var.cell` is
 
 
 class Runner:
@@ -119,24 +121,33 @@ class Runner:
 
     def save_state(self, path: str | os.PathLike) -> None:
         """Write what the cells hold as a safetensors file; it is the old one or the new one at any moment."""
-        held = self.between_runs(lambda: {name: value_of(x) for name, x in self.state.items() if x.cell.value.is_there})
-        slots.write_safetensors(path, held)
+        arrays = self.between_runs(self._arrays)
+        slots.write_safetensors(path, arrays)
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """Copies of what the cells hold at one moment, by name."""
+        values = zip(self.state, self._values_now().values())
+        return {name: np.array(value.array) for name, value in values if value.is_there}
+
+    def _values_now(self) -> dict[Variable, Value]:
+        """What the cells hold at one moment: read in one step, between assignments of several cells."""
+        return dict(zip(self._used, map(PRESENT_VALUE, self._used)))
 
     def load_state(self, path: str | os.PathLike) -> None:
-        """Give the cells what `save_state` wrote.
+        """Give the cells what `save_state` wrote, all at once and between two runs.
+
+        An exception, an interrupt too, leaves every cell as it was, or all with what the file has.
 
         Raises
             FormatError: it is no such file, or has other names
-            InputError: a shape or dtype differs; then no cell has changed
+            InputError: a shape or dtype differs
         """
         arrays, state = slots.read_safetensors(path), self.state
         others = sorted(arrays.keys() ^ state.keys())
         if others:
             raise FormatError(f"{os.fspath(path)}: {others[0]!r} is in the file or the Function alone")
-        for name, x in state.items():
-            fitting_array(arrays[name], x.spec, name)
-        for name, x in state.items():
-            assign(x, arrays[name])
+        values = [new_value(arrays[name], x.spec, name) for name, x in state.items()]
+        self.between_runs(lambda: commit([x.cell for x in self._used], values))
 
     # -- a run ----------------------------------------------------------------------------------------------------
     def __call__(self, /, *args: Any, out: Sequence[np.ndarray] | None = None, copy: bool = True, **named: Any) -> Any:
@@ -226,7 +237,7 @@ class Runner:
         what the instance holds is known only when the run is over.
         """
         instance = held.instance
-        values = {x: x.cell.value for x in self._used}
+        values = self._values_now() if self._used else {}
         versions = [values[x].version for x in self.cells]
         if None in [value.stamp for value in values.values()]:
             self._check(values)
@@ -273,7 +284,7 @@ class Runner:
         """An instance with these inputs, for who times or looks at runs that write no update edge."""
         given, held = self._values(args, dict(named)), self._take()
         try:
-            values = {x: x.cell.value for x in self._used}
+            values = self._values_now()
             self._check(values)
             values |= {x: Value(np.array(values[x].array) if values[x].is_there else None) for x in self.updated}
             held.state = None  # what the arena holds afterwards belongs to no version of the Vars
@@ -352,6 +363,6 @@ class _Held:
         self.instance, self.room = instance, room
         self.made = [instance.makes(x) for x in outputs]
         self.own = [instance.owns(x) for x in outputs]
-        self.state: int | None = None
+        self.state: State | None = None
         self.versions: list[int | None] = []
         self.done = np.zeros(1, np.int64)

@@ -7,6 +7,7 @@ import numpy as np
 
 import cgraph as cg
 from cgraph import Node, Var
+from cgraph.cell import assign_all
 
 
 class Cache:
@@ -37,4 +38,8 @@ class Cache:
 
     def forget(self) -> None:
         """Begin new sequences: rows that are not seen need not be cleared."""
-        self.start.assign(np.zeros(self.batch, np.int64))
+        assign_all(self.beginning())
+
+    def beginning(self) -> dict[Var, np.ndarray]:
+        """What the cache's Vars hold before the first token."""
+        return {self.start: np.zeros(self.batch, np.int64)}

@@ -71,9 +71,7 @@ def compile(
         InputError: neither the model nor the caller says what a sample is
     """
     check_kind("model", model, Layer, "a Layer, with its Parameters")
-    samples = samples or model.samples
-    if samples is None:
-        raise InputError("the model does not say what a sample is; give samples=[nn.Sample(shape)]")
+    samples = samples_of(model, samples)
     check_whole("batch", batch, 0)
     if batch < 1:
         raise InputError(f"a batch of {batch} samples")
@@ -84,6 +82,16 @@ def compile(
     several = isinstance(result, tuple)
     function = cg.compile(list(result) if several else [result], inputs, **options)
     return Predictor(function, samples, batch, several)
+
+
+def samples_of(model: Layer, samples: Sequence[Sample] | None) -> Sequence[Sample]:
+    """One sample of each input: those that are given, else the model's own. InputError when there is none."""
+    chosen = model.samples if samples is None else samples
+    if chosen is None:
+        raise InputError("the model does not say what a sample is; give samples=[nn.Sample(shape)]")
+    if not chosen:
+        raise InputError("samples is empty; it has one nn.Sample for each input of the model")
+    return chosen
 
 
 def freeze(model: L) -> L:

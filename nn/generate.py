@@ -7,6 +7,7 @@ import numpy as np
 
 import cgraph as cg
 from cgraph import Function, InputError, Node, Record, Var
+from cgraph.cell import assign_all
 from cgraph.turns import Turns
 from nn.cache import Cache
 from nn.compile import freeze
@@ -132,8 +133,7 @@ class Generator:
         return self._turns.run(lambda: self._following(rows, tokens, ends, progress))
 
     def _following(self, prompts: list[np.ndarray], tokens: int, stop: frozenset, progress: bool) -> list[list[int]]:
-        self.cache.forget()
-        self.key.assign(cg.random_key(self.seed))
+        assign_all(self.cache.beginning() | {self.key: cg.random_key(self.seed)})
         found: list[list[int]] = [[] for _ in prompts]
         bar = progress_bar(0, tokens, progress)
         try:

@@ -11,6 +11,7 @@ from zlib import crc32
 import numpy as np
 
 from cgraph import Node, Record, Var
+from cgraph.cell import commit, new_value
 from nn.init import GLOROT_UNIFORM, Initialiser
 from nn.mode import Mode
 from nn.torch_names import TorchNames
@@ -137,7 +138,7 @@ def torch_values(value: Any, name: str, names: TorchNames) -> Iterator[tuple[str
 
 
 def initialise(layer: L, weights: int | str | None = 0) -> L:
-    """Give every Parameter without a value its first one; values that are there stay.
+    """Give every Parameter without a value its first one, all at once; values that are there stay.
 
     Parameters
         weights: a seed; ``"zeros"`` for zeros (quick, for measuring); None leaves the Parameters empty, which is
@@ -145,10 +146,14 @@ def initialise(layer: L, weights: int | str | None = 0) -> L:
     A weight's value depends on the seed and its path alone, so adding a layer does not change the others. The path also
     becomes the Parameter's name in messages and pictures.
     """
-    for path, x in layer.variables().items():
+    variables = layer.variables()
+    for path, x in variables.items():
         x.rename(path)
-        if weights is not None and not x.is_assigned:
-            x.assign(first_value(x, path, weights))
+    if weights is not None:
+        empty = [(path, x) for path, x in variables.items() if not x.is_assigned]
+        commit(
+            [x.cell for _, x in empty], [new_value(first_value(x, path, weights), x.spec, path) for path, x in empty]
+        )
     return layer
 
 

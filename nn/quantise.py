@@ -59,7 +59,9 @@ def quantise(
         GraphError: no layer to quantise, or none of a name
     """
     arrays = samples if isinstance(samples, tuple) else (np.asarray(samples),)
-    kinds = model.samples or tuple(Sample(np.shape(x)[1:], np.asarray(x).dtype.name) for x in arrays)
+    kinds = model.samples
+    if kinds is None:
+        kinds = tuple(Sample(np.shape(x)[1:], np.asarray(x).dtype.name) for x in arrays)
     if len(arrays) != len(kinds) or batch < 1:
         raise InputError(f"the model takes {len(kinds)} inputs, and is given {len(arrays)}, {batch} samples at once")
     given = [fitting(x, kind, i) for i, (x, kind) in enumerate(zip(arrays, kinds))]

@@ -5,7 +5,8 @@ from html import escape
 from math import prod
 from typing import Any
 
-from cgraph import InputError, Node, Record, Var
+from cgraph import Node, Record, Var
+from nn.compile import samples_of
 from nn.layer import Layer, Sample
 from nn.mode import Mode
 
@@ -55,9 +56,7 @@ class Listener(Mode):
 
 def rows_of(model: Layer, samples: Sequence[Sample] | None = None, n: int = 1) -> tuple[list[Row], int]:
     """A row for every use of a layer, and the multiply-adds of the whole model for `n` samples."""
-    samples = samples or model.samples
-    if samples is None:
-        raise InputError("the model does not say what a sample is; give samples=[nn.Sample(shape)]")
+    samples = samples_of(model, samples)
     mode = Listener(model)
     inputs = [Var((n, *sample.shape), sample.dtype) for sample in samples]
     result = model(*inputs, mode=mode)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cgraph import CgraphError, FormatError, InputError, Node
+from cgraph.cell import assign_all
 from nn.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from nn.checks import check_kind
 from nn.history import History
@@ -24,7 +25,7 @@ from nn.progress import progress_bar
 from nn.step import Step, training_step
 from nn.stopping import Stopping
 from nn.validation import Check, checked_by
-from nn.weights import set_values, values_of
+from nn.weights import fitting_values, values_of
 
 GROUPS = ("parts", "metrics", "validation_metrics")
 """Fields of a History that are figures by name."""
@@ -223,7 +224,10 @@ class Run:
         write_checkpoint(self.checkpoint.path, arrays, facts)
 
     def resume(self) -> None:
-        """Go on from the checkpoint, if there is one. FormatError when it is one of another training."""
+        """Go on from the checkpoint, if there is one. FormatError when it is one of another training.
+
+        Weights and all that the optimiser remembers change last and at once.
+        """
         assert self.checkpoint is not None
         found = read_checkpoint(self.checkpoint.path)
         if found is None:
@@ -238,15 +242,15 @@ class Run:
             raise FormatError(f"{where}: has no history of a training")
         if below(arrays, "metrics/").keys() != self.metrics.keys():
             raise FormatError(f"{where}: was written with other metrics")
-        set_values(self.model, below(arrays, "model/"), where)
-        for name, x in known.items():
-            x.assign(state[name].reshape(x.shape))
+        values = fitting_values(self.model, below(arrays, "model/"), where)
+        values |= {x: state[name].reshape(x.shape) for name, x in known.items()}
         self.losses, self.rates = history["loss"].tolist(), history["rate"].tolist()
         self.checked_at, self.validation = history["checked_at"].tolist(), history["validation"].tolist()
         for group in GROUPS:
             setattr(self, group, {name: list(x) for name, x in below(arrays, f"{group}/").items()})
         self.tally.sums = {name: np.array(x) for name, x in tally.items()}
         self.done = bool(facts.get("done"))
+        assign_all(values)
 
 
 def below(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:

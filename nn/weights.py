@@ -8,7 +8,8 @@ import numpy as np
 import safetensors.numpy
 
 import cgraph as cg
-from cgraph import FormatError, UnassignedError
+from cgraph import FormatError, UnassignedError, Var
+from cgraph.cell import assign_all
 from cgraph.files import replace_file
 from nn.layer import Layer
 
@@ -54,7 +55,15 @@ def check_assigned(model: Layer) -> None:
 
 
 def set_values(model: Layer, values: Mapping[str, np.ndarray], source: str = "values", copy: bool = True) -> None:
-    """Assign every Parameter from `values`, whose names and shapes must be the model's; `copy` as for `Var.assign`."""
+    """Assign every Parameter from `values`, whose names and shapes must be the model's; `copy` as for `Var.assign`.
+
+    All change at once: an exception, an interrupt too, leaves every Parameter as it was, or all with their new values.
+    """
+    assign_all(fitting_values(model, values, source), copy)
+
+
+def fitting_values(model: Layer, values: Mapping[str, np.ndarray], source: str) -> dict[Var, np.ndarray]:
+    """What to assign to every Parameter. FormatError unless names and shapes are the model's."""
     wanted = model.variables()
     for kind, names in (("lacks", wanted.keys() - values.keys()), ("has unknown", values.keys() - wanted.keys())):
         if names:
@@ -62,8 +71,7 @@ def set_values(model: Layer, values: Mapping[str, np.ndarray], source: str = "va
     for path, x in wanted.items():
         if values[path].shape != x.shape:
             raise FormatError(f"{source}: {path} has shape {list(values[path].shape)}, the model's {list(x.shape)}")
-    for path, x in wanted.items():
-        x.assign(values[path].astype(x.dtype, copy=False), copy)
+    return {x: values[path].astype(x.dtype, copy=False) for path, x in wanted.items()}
 
 
 def packed(arrays: Mapping[str, np.ndarray]) -> bytes:

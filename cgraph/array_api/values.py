@@ -4,18 +4,18 @@ The structure is the list of ops with the places of their operands; of what is k
 so that ``x + 1`` and ``y + 2`` are one Function. A run also gives the values of all Arrays below the one asked for.
 """
 
-from collections import OrderedDict
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from cgraph.function import Function, compile
+from cgraph.function_cache import FunctionCache, nbytes_of
 from cgraph.ir.graph import Node, apply
 from cgraph.ops.leaf import Var
 
 MOST_FUNCTIONS = 4096
-MOST_ARENAS = 1 << 28  # bytes
+MOST_NBYTES = 1 << 28
 ONE_THREAD = 1 << 16  # elements, up to which starting other threads takes longer than the work
 
 
@@ -32,30 +32,8 @@ def leaf(value: np.ndarray) -> Leaf:
     return made
 
 
-class Functions:
-    """The Functions by structure. Changes: those not used for longest go when they, or their arenas, are too many."""
-
-    def __init__(self) -> None:
-        self._found: OrderedDict[tuple, Function] = OrderedDict()
-        self._nbytes = 0
-
-    def get(self, key: tuple) -> Function | None:
-        function = self._found.get(key)
-        if function is not None:
-            self._found.move_to_end(key)
-        return function
-
-    def keep(self, key: tuple, function: Function) -> None:
-        self._found[key] = function
-        self._nbytes += function.nbytes
-        while len(self._found) > 1 and (len(self._found) > MOST_FUNCTIONS or self._nbytes > MOST_ARENAS):
-            self._nbytes -= self._found.popitem(last=False)[1].nbytes
-
-    def __len__(self) -> int:
-        return len(self._found)
-
-
-FUNCTIONS = Functions()
+FUNCTIONS = FunctionCache(MOST_FUNCTIONS, MOST_NBYTES)
+"""The Functions by structure."""
 ARRAYS: WeakValueDictionary[int, Any] = WeakValueDictionary()
 """Arrays alive, by the identity of their node; whether it still is that node, the Array knows."""
 
@@ -71,7 +49,7 @@ def compute(array: Any) -> None:
     function = FUNCTIONS.get(key)
     if function is None:
         function = compiled(order, known, [x.node for x in wanted])
-        FUNCTIONS.keep(key, function)
+        FUNCTIONS.keep(key, function, nbytes_of(function))
     for x, value in zip(wanted, function(*known.values())):
         x.settle(value)
 

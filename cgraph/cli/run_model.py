@@ -103,8 +103,9 @@ class SavedModel(Record):
 
 def saved_model(args: argparse.Namespace) -> SavedModel:
     """A function that was saved, which is planned and compiled already."""
-    given = (args.budget, args.shape, args.weights, args.state, args.maximum, args.stream)
-    if any(given) or args.memory != "auto":
+    lists = (args.shape, args.state, args.maximum)
+    is_given = any(lists) or any(x is not None for x in (args.budget, args.weights, args.stream))
+    if is_given or args.memory != "auto":
         idle = "--budget, --memory, --shape, --weights, --state, --maximum and --stream"
         raise FormatError(f"{args.model} is planned already; {idle} change nothing")
     return SavedModel(load(args.model, threads=args.threads, trust=args.trust))

@@ -21,6 +21,10 @@ class Engine(Protocol):
     alignment: int
     feeds_rows: bool
 
+    @property
+    def refuses(self) -> tuple[str, ...]:
+        """Options of `cgraph.compile` that it cannot follow."""
+
     def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
         """The graph as this device computes it: same values, physical layouts."""
 

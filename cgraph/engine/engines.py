@@ -24,8 +24,14 @@ def cuda() -> Any:
 
 
 def engine_named(engine: str | Engine, threads: int) -> Engine:
-    """An engine by its name, for some threads; an engine as it is. GraphError for a wrong name or number."""
+    """An engine by its name, for some threads; an engine itself, which has its own number of threads.
+
+    GraphError for a wrong name or number, and for another number of threads than an engine's own.
+    """
     if not isinstance(engine, str) and hasattr(engine, "program"):
+        own = getattr(engine, "threads", threads)
+        if threads not in (0, own):
+            raise GraphError(f"threads is {threads!r:.60}, and the engine {engine.name} has threads={own}; give one")
         return engine
     if not isinstance(engine, str) or engine not in ENGINES:
         raise GraphError(f"there is no engine {engine!r}; there are {', '.join(ENGINES)}")

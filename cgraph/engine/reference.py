@@ -48,6 +48,7 @@ class ReferenceEngine(Record):
 
     name = "reference"
     feeds_rows = False
+    refuses = ("budget", "precision", "weights", "weights_dtype")
     alignment = 1
 
     def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.cell import assign_all
 from cgraph.errors import FormatError
 from cgraph.formats.cut import CutFunction
 from cgraph.function import Function, compile
@@ -78,7 +79,8 @@ class Model:
             x, y = inputs[name], outputs[source]
             if x.spec != y.spec:
                 raise FormatError(f"state: {name} {x.spec} cannot hold {source} {y.spec}, which is another")
-            kept[x.assign(np.zeros(x.shape, x.dtype)) if not x.is_assigned else x] = y
+            kept[x] = y
+        assign_all({x: np.zeros(x.shape, x.dtype) for x in kept if not x.is_assigned})
         shown = [name for name in self.names if name not in state.values()]
         return replace(
             self,

@@ -2,8 +2,8 @@
 
 The bytes of the arena hold, after a run, those values that nothing written later overlaps. A value that is held and
 does not depend on a changed Var need not be computed again. But computing others may overwrite it before it is read:
-then it must run too, and so on until nothing is added. States (which values are held) are few in a loop, so the answer
-for a state and a set of changed Vars is remembered.
+then it must run too, and so on until nothing is added. States (which values are held) are few in a loop, so the answers
+for the latest states and sets of changed Vars are remembered: at most MOST_ENTRIES, and fewer of long programs.
 
 Bytes are looked at in segments, between any two places where a value begins or ends: who wrote a segment last, and
 which step writes it first, are arrays over segments.
@@ -14,74 +14,76 @@ from functools import cached_property
 
 import numpy as np
 
+from cgraph.bounded import Bounded, most_of
 from cgraph.memory.tables import Tables
 from cgraph.record import Record
 
 MOST_STEPS = 20_000  # beyond it every run is a full one: the analysis may be quadratic
-MOST_REMEMBERED = 256
-FULL = -1  # the state after a full run; worked out only when a later run is not full
+State = frozenset[int]
+"""Which values the arena holds."""
+FULL: State = frozenset((-1,))  # the state after a full run; worked out only when a later run is not full
 
 
 class Steps(Record):
     """The steps to run (None: all of them) and the state they leave (None: nothing is held)."""
 
     run: tuple[int, ...] | None
-    after: int | None
+    after: State | None
 
 
 class Recompute:
-    """The answers for one Function. Changes: states and answers are remembered.
+    """The answers for one Function. Changes: the latest answers are remembered, with the states and cones they need.
 
     Fields
         count: steps
+        states: one object for equal states, so that answers are found by identity
+        cones: the steps that depend on a set of Vars
         tables: makes the plan's tables, when they are first asked for: large ones take a while
     """
 
     def __init__(self, count: int, variables: Sequence[Hashable], tables: Callable[[], Tables]) -> None:
         self.count, self._make = count, tables
         self._number_of = {x: i for i, x in enumerate(variables)}
-        self.states: list[frozenset[int]] = []
-        self.answers: dict[tuple[int | None, frozenset], Steps] = {}
-        self.cones: dict[frozenset, frozenset[int]] = {}
+        most = most_of(count)
+        self.states: Bounded[State, State] = Bounded(most)
+        self.answers: Bounded[tuple[State, frozenset], Steps] = Bounded(most)
+        self.cones: Bounded[frozenset, State] = Bounded(most)
 
-    def steps(self, state: int | None, changed: frozenset) -> Steps:
+    def steps(self, state: State | None, changed: frozenset) -> Steps:
         """What to run in this state when these Vars changed."""
         if state is None:
             return Steps(None, FULL if self.count <= MOST_STEPS else None)
         key = (state, changed)
         found = self.answers.get(key)
         if found is None:
-            if len(self.answers) > MOST_REMEMBERED:
-                self.answers.clear()
-            found = self.answers[key] = self._solve(state, changed)
+            found = self.answers.keep(key, self._solve(state, changed))
         return found
 
-    def _solve(self, state: int, changed: frozenset) -> Steps:
+    def _solve(self, state: State, changed: frozenset) -> Steps:
         cone = self._cone(changed)
         if len(cone) == self.count:
             return Steps(None, FULL)
         held = self.held(state)
         order = tuple(sorted(self._close(set(cone) | (self.kept - held), held)))
-        return Steps(order, self._remember(self._survivors(order, held)))
+        after = self._survivors(order, held)
+        known = self.states.get(after)
+        return Steps(order, self.states.keep(after, after) if known is None else known)
 
-    def held(self, state: int | None) -> frozenset[int]:
+    def held(self, state: State | None) -> frozenset[int]:
         """Values that are there in a state."""
         if state is None:
             return frozenset()
-        return self._survivors(range(self.count), ()) if state == FULL else self.states[state]
-
-    def _remember(self, held: frozenset[int]) -> int:
-        if held not in self.states:
-            self.states.append(held)
-        return self.states.index(held)
+        return self._survivors(range(self.count), ()) if state is FULL else state
 
     def _cone(self, changed: frozenset) -> frozenset[int]:
         """Steps that depend on a changed Var or on an impure op."""
-        if changed not in self.cones:
+        cone = self.cones.get(changed)
+        if cone is None:
             bits = 1 << len(self._number_of) | sum(1 << self._number_of[x] for x in changed)
             asked = np.frombuffer(bits.to_bytes(self.tables.depends.shape[1], "little"), np.uint8)
-            self.cones[changed] = frozenset(np.flatnonzero((self.tables.depends & asked).any(1)).tolist())
-        return self.cones[changed]
+            cone = frozenset(np.flatnonzero((self.tables.depends & asked).any(1)).tolist())
+            self.cones.keep(changed, cone)
+        return cone
 
     # -- what the plan says ---------------------------------------------------------------------------------------
     @cached_property

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -54,9 +55,8 @@ class Var(Node):
         super().__init__(VarOp(spec, "", Cell()), (), spec, user_line())
         object.__setattr__(self.op, "label", name or f"var{self.serial}")
 
-    @property
-    def cell(self) -> Cell:
-        return self.op.cell  # type: ignore[attr-defined]
+    cell = property(attrgetter("op.cell"))
+    """Its `Cell`. Reading it runs no Python code, so that a run reads those of all its Vars in one step."""
 
     @property
     def value(self) -> np.ndarray:

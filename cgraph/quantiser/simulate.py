@@ -1,10 +1,12 @@
 """A network computed in floats, of which chosen layers see and hold what they would if they were quantised."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from cgraph.bars import Tell, told
+from cgraph.cell import assign_all
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ops.compare import where
@@ -58,11 +60,11 @@ class Simulation:
         """Quantise these layers, what they read, and no others."""
         names = {x.name for x in layers}
         chosen = self.network.without(x.name for x in self.network.layers if x.name not in names)
-        for x, held in self.weights.items():
-            held.assign(self.held[x].floats if x.name in names else x.weights)
-            self.bias_vars[x].assign(self.biases[x] if x.name in names else x.bias)
-        for node, flag in self.flags.items():
-            flag.assign(node in chosen.bytes)
+        values: dict[Var, Any] = {flag: node in chosen.bytes for node, flag in self.flags.items()}
+        for x, weights in self.weights.items():
+            values[weights] = self.held[x].floats if x.name in names else x.weights
+            values[self.bias_vars[x]] = self.biases[x] if x.name in names else x.bias
+        assign_all(values)
 
     def function(self, of: Sequence[Node], frozen: bool) -> Function:
         """A Function of the samples; with weights that are `frozen` as they are now, or that change between runs."""

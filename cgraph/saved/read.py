@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cgraph import slots
-from cgraph.cell import Value, aligned_empty
+from cgraph.cell import Cell, Value, aligned_empty, commit, set_all
 from cgraph.engine.cpu.cores import check_threads, cores
 from cgraph.engine.cpu.program import CpuProgram
 from cgraph.engine.cpu.threads import WORDS, interpreter, offer_native
@@ -140,21 +140,22 @@ class SavedFunction(Runner):
         for x, y in pairs:
             if x.spec != y.spec:
                 raise InputError(f"{x.name} {x.spec} cannot share a cell with {y.spec}")
-        for x, y in pairs:
-            object.__setattr__(x, "cell", y.cell)
+        set_all([x for x, _ in pairs], "cell", [y.cell for _, y in pairs])
 
     def __reduce__(self) -> tuple:
         return unpickled, (slots.bytes_of_functions([self]),)
 
     def _fill(self, state: np.ndarray) -> None:
         """Give the cells what they held."""
+        values: dict[Cell, Value] = {}
         for x, start in zip(self.parts.manifest.variables, self.parts.manifest.starts):
             if start >= 0:
                 if start + x.spec.nbytes > len(state):
                     raise malformed("a value outside of its file")
                 own = aligned_empty(x.spec)
                 own.reshape(-1).view(np.uint8)[...] = state[start : start + x.spec.nbytes]
-                x.cell.value = Value(own)
+                values[x.cell] = Value(own)
+        commit([*values], values.values())
 
 
 def native_of(parts: Parts) -> tuple[dict[Kernel, int], np.ndarray]:

@@ -15,6 +15,7 @@ import numpy as np
 from distributed import Worker, WorkerPlugin, get_worker
 
 from cgraph import MemberError, Runner
+from cgraph.cell import assign_all
 from cgraph.dist.mesh import Mesh, raw
 from cgraph.dist.sockets import Door, LostError, Secrets
 from cgraph.dist.sums import peers_of, summed
@@ -84,12 +85,8 @@ class Member(WorkerPlugin):
         self.state["step"].assign(np.int64(step))  # type: ignore[attr-defined]
 
     def set_state(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take the state of somebody else; until all of it is there it is one of no step."""
-        self.set_step(-1)
-        for name, x in self.state.items():
-            if name != "step":
-                x.assign(arrays[name])  # type: ignore[attr-defined]
-        self.set_step(int(arrays["step"]))
+        """Take the whole state of another member, or none of it."""
+        assign_all({x: arrays[name] for name, x in self.state.items()})
 
     # -- rounds -------------------------------------------------------------------------------------------------------
     def carry_out(self, order: Order) -> Report:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cgraph import InputError, Node
+from cgraph.cell import assign_all
 from cgraph.dist.blocks import dask_part
 from cgraph.dist.folders import shipped
 from cgraph.dist.limits import Limits
@@ -87,7 +88,7 @@ def data_parallel(
     check_shards(shards, loader.batch)
     if loader.partial and loader.rest:
         raise InputError(f"the last batch of an epoch has {loader.rest} samples; a batch that is partial is not cut")
-    measured, optimiser, limits = metrics_of(metrics), Optimiser.of(optimiser), limits or Limits()
+    measured, optimiser, limits = metrics_of(metrics), Optimiser.of(optimiser), Limits() if limits is None else limits
     sample = loader.shard_at(0, 0, shards)
     if "engine" not in options:
         options["engine"] = common_engine(client, limits, options.get("threads", 0))
@@ -138,8 +139,7 @@ class ParallelRun(Run):
     def stepped(self, number: int) -> tuple[Any, ...]:
         if not self.ahead:
             results, state = self.crew.steps(number - 1, self.reach())
-            for name, x in self.both.update.state.items():
-                x.assign(state[name])  # type: ignore[attr-defined]
+            assign_all({x: state[name] for name, x in self.both.update.state.items()})
             self.ahead.extend(results)
         return tuple(x if x.ndim else float(x) for x in self.ahead.popleft())
 

@@ -8,7 +8,7 @@ import pytest
 from cgraph import array_api as xp
 from cgraph.array_api.array import MOST_NODES
 from cgraph.array_api.calls import COUNTS
-from cgraph.array_api.values import FUNCTIONS, Functions
+from cgraph.array_api.values import FUNCTIONS
 
 
 def ramp(n: int = 5, dtype: str = "float64") -> xp.Array:
@@ -121,19 +121,6 @@ def test_an_infinity_divided_rounds_to_itself():
     found = np.asarray(x // xp.asarray([2.0, 2.0, np.inf, np.inf]))
     np.testing.assert_array_equal(found, [np.inf, -np.inf, 0.0, 0.0])
     assert np.signbit(found).tolist() == [False, True, False, True]
-
-
-def test_the_oldest_functions_go_first():
-    class Sized:
-        def __init__(self, nbytes: int) -> None:
-            self.nbytes = nbytes
-
-    kept = Functions()
-    for name, nbytes in (("a", 1 << 27), ("b", 1 << 27)):
-        kept.keep((name,), Sized(nbytes))
-    assert kept.get(("a",)) is not None
-    kept.keep(("c",), Sized(1))
-    assert kept.get(("b",)) is None and kept.get(("a",)) is not None and len(kept) == 2
 
 
 def test_arrays_that_nobody_holds_are_not_computed():

@@ -9,7 +9,6 @@ import pytest
 
 import cgraph as cg
 from cgraph.engine.cpu.cores import cores
-from cgraph.function import evaluated
 from cgraph.kernels.store import KernelStore
 from tests.support.interrupts import interrupt_after
 
@@ -247,13 +246,3 @@ def test_an_input_of_any_strides_is_read_in_its_own_order(engine):
         x = cg.Var(np.shape(value), name="x")
         found = cg.compile(cg.reshape(x, (-1,)) + 1, [x], engine=engine)(np.asarray(value))
         np.testing.assert_array_equal(found, np.ravel(value) + 1)
-
-
-def test_functions_of_the_last_single_nodes_are_remembered():
-    evaluated.cache_clear()
-    nodes = [cg.Const(np.arange(3.0)) + i for i in range(66)]
-    for i, node in enumerate(nodes):
-        np.testing.assert_array_equal(node.eval(), np.arange(3.0) + i)
-    known = evaluated.cache_info()
-    assert (known.hits, known.misses, known.currsize) == (0, 66, 64)
-    assert nodes[65].eval().tolist() == [65, 66, 67] and evaluated.cache_info().hits == 1

@@ -8,7 +8,6 @@ import gc
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,81 +16,11 @@ from threadpoolctl import threadpool_info
 
 import cgraph as cg
 from cgraph.cell import Value
-from cgraph.engine.cpu import threads as threads_module
-from cgraph.engine.reference import evaluate
 from cgraph.files import replace_file
 from cgraph.record import Record
 from nn.files import remove_others
 from tests.support.injection import Lines, events, first_events, no_memory
-from tests.support.patience import PATIENCE
-
-SAMPLED = 17  # every such line in the quick loop
-
-
-class Scenario:
-    """Vars, an act on them, and Functions that read them. Changes: the Vars, by each act.
-
-    Fields
-        act: what is cut off: a Function, or something else without arguments
-        updates: Vars, and what each holds after the act: a node, or an array
-        reads: nodes over the Vars
-        reader: their Function
-        kept: what holds always
-    """
-
-    def __init__(
-        self,
-        act: Callable[[], Any],
-        updates: Mapping[cg.Var, Any],
-        reads: Sequence[cg.Node],
-        reader: cg.Function | None = None,
-        kept: Callable[[], bool] = lambda: True,
-    ) -> None:
-        self.act, self.updates, self.reads, self.kept = act, updates, list(reads), kept
-        self.reader = reader or cg.compile(self.reads)
-
-    def outcomes(self) -> tuple[list[Any], list[Any]]:
-        """The Vars' values when the act does not happen, and when it does; readers know the present ones."""
-        now = values_of(self.updates)
-        if all(v is not None for v in now):
-            self.reader()
-        nodes = [x for x in self.updates.values() if isinstance(x, cg.Node)]
-        found = dict(zip(nodes, (np.array(v) for v in evaluate(nodes))))
-        return now, [found[x] if isinstance(x, cg.Node) else x for x in self.updates.values()]
-
-    def check(self, outcomes: tuple[list[Any], list[Any]]) -> None:
-        """What holds after the act, cut off or not."""
-        now = values_of(self.updates)
-        assert any(same(now, outcome) for outcome in outcomes), "some Vars have moved and others have not"
-        if all(v is not None for v in now):
-            got, want = in_time(self.reader), evaluate(self.reads)
-            for a, b in zip(got, want):
-                np.testing.assert_allclose(a, b, 1e-6)
-        assert self.kept()
-        assert threads_module._pool._free == threads_module._pool.size
-
-
-def values_of(held: Iterable[cg.Var]) -> list[np.ndarray | None]:
-    return [x.value if x.is_assigned else None for x in held]
-
-
-def same(a: Sequence[Any], b: Sequence[Any]) -> bool:
-    return all((x is None and y is None) or (x is not None and y is not None and (x == y).all()) for x, y in zip(a, b))
-
-
-def in_time(call: Callable[[], Any]) -> Any:
-    """What it returns in another thread, which would wait for ever for a turn, a lock or a core that was lost."""
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(call()), daemon=True)
-    thread.start()
-    thread.join(timeout=PATIENCE)
-    assert found, "a call fails, or waits for ever"
-    return found[0]
-
-
-def var(n: int, value: float, dtype: str = "float64") -> cg.Var:
-    return cg.Var((n,), dtype).assign(np.full(n, value, dtype))
-
+from tests.support.transactions import SAMPLED, Scenario, check_lines, in_time, var
 
 # -- scenarios: each makes Vars of its own -----------------------------------------------------------------------------
 
@@ -203,28 +132,6 @@ SCENARIOS = [
     linear_algebra,
 ]
 every_scenario = pytest.mark.parametrize("make", SCENARIOS, ids=lambda make: make.__name__)
-
-
-def cut_off(scenario: Scenario, at: int) -> None:
-    """The act with an exception at one event, then what must hold; and after a whole one again."""
-    outcomes = scenario.outcomes()
-    Lines(at).during(scenario.act)
-    scenario.check(outcomes)
-    _, whole = scenario.outcomes()
-    scenario.act()
-    scenario.check((whole, whole))
-
-
-def check_lines(make: Callable[[], Scenario], each: int) -> None:
-    """Cut the act off at every so many events: of one that is the first of its Function, and of a later one."""
-    scenario = make()
-    lines = events(scenario.act)
-    for at in range(1, len(lines) + 1, each):
-        try:
-            cut_off(make() if at % 4 == 0 else scenario, at)
-        except BaseException as error:
-            error.add_note(f"cut off at event {at}: {lines[at - 1]}")
-            raise
 
 
 @every_scenario

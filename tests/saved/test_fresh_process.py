@@ -8,12 +8,11 @@ from tests.support.kernels import TARGETS
 from tests.support.saved import CASES, Case, network, same_in_a_fresh_process, script
 
 FEW = """
-cgraph cgraph.alignment cgraph.cell cgraph.engine cgraph.engine.cpu cgraph.engine.cpu.code cgraph.engine.cpu.cores
-cgraph.engine.cpu.instance cgraph.engine.cpu.program cgraph.engine.cpu.rows cgraph.engine.cpu.threads
-cgraph.engine.instance cgraph.errors cgraph.ir cgraph.ir.half cgraph.ir.spec
-cgraph.kernels cgraph.kernels.families cgraph.kernels.image cgraph.kernels.kernel cgraph.kernels.mapped
-cgraph.kernels.signature cgraph.memory cgraph.memory.recompute
-cgraph.memory.tables cgraph.owned cgraph.record cgraph.rooms cgraph.runner
+cgraph cgraph.alignment cgraph.bounded cgraph.cell cgraph.engine cgraph.engine.cpu cgraph.engine.cpu.code
+cgraph.engine.cpu.cores cgraph.engine.cpu.instance cgraph.engine.cpu.program cgraph.engine.cpu.rows
+cgraph.engine.cpu.threads cgraph.engine.instance cgraph.errors cgraph.ir cgraph.ir.half cgraph.ir.spec cgraph.kernels
+cgraph.kernels.families cgraph.kernels.image cgraph.kernels.kernel cgraph.kernels.mapped cgraph.kernels.signature
+cgraph.memory cgraph.memory.recompute cgraph.memory.tables cgraph.owned cgraph.record cgraph.rooms cgraph.runner
 cgraph.saved cgraph.saved.folder cgraph.saved.layout cgraph.saved.manifest cgraph.saved.parts cgraph.saved.program
 cgraph.saved.read cgraph.slots cgraph.terminal cgraph.turns cgraph.version
 """.split()

@@ -19,7 +19,6 @@ from cgraph.errors import FormatError, GraphError, InputError, PositionError, Un
 from cgraph.formats.safetensors import write_safetensors
 from cgraph.saved.pieces import Pieces
 from cgraph.turns import Turn
-from tests.function.test_transactions import in_time
 from tests.ops.cases import CASES as OPS_CASES
 from tests.ops.cases import beyond
 from tests.ops.test_cases import Drawn
@@ -27,6 +26,7 @@ from tests.support.graphs import graphs
 from tests.support.injection import Lines, events
 from tests.support.patience import PATIENCE
 from tests.support.saved import CASES, held, normal
+from tests.support.transactions import in_time
 
 
 def reloaded(function: cg.Runner) -> cg.Runner:

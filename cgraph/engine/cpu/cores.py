@@ -13,7 +13,8 @@ Path = str | os.PathLike[str]  # pathlib takes longer to load than all of this
 
 def check_threads(threads: int) -> None:
     """GraphError for fewer than none, and for what is no number of them."""
-    if not hasattr(type(threads), "__index__") or getattr(threads, "shape", None) or threads < 0:
+    is_number = hasattr(type(threads), "__index__") and not isinstance(threads, bool)
+    if not is_number or getattr(threads, "shape", None) or threads < 0:
         raise GraphError(f"threads is {threads!r:.60}; 0 is all the cores this process may use")
 
 

@@ -48,6 +48,7 @@ class CpuEngine(Record):
     poison: bool = False
     name = "cpu"
     feeds_rows = True
+    refuses = ()
     alignment = ALIGNMENT
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.alignment import aligned_memory
+from cgraph.bounded import Bounded, most_of
 from cgraph.cell import Value
 from cgraph.engine.cpu.code import Code, Relocation, Symbol
 from cgraph.engine.cpu.rows import Rows
@@ -83,7 +84,7 @@ class CpuInstance:
         self._shows_vars = any(not isinstance(view.at.base, str | np.ndarray) for view in code.views.values())
         self._written = code.written
         self._whole = self._rows_among(None, int(code.first_row[code.first_write]))
-        self._rows: dict[tuple[tuple[int, ...] | None, bool], Rows] = {}
+        self._rows: Bounded[tuple[tuple[int, ...] | None, bool], Rows] = Bounded(most_of(len(self.table)))
         self._bound: dict[Relocation, int] = {}
         found = {r.symbol: r for r in code.relocations}
         self._variables = {x: found[Symbol("variable", i)] for i, x in enumerate(code.variables)}
@@ -223,7 +224,7 @@ class CpuInstance:
             order = (*(range(last) if steps is None else steps), *((last,) if write else ()))
             numbers = self._numbers(order)
             split = len(self._numbers(s for s in order if s < first))
-            found = self._rows[steps, write] = self._rows_among(numbers, split)
+            found = self._rows.keep((steps, write), self._rows_among(numbers, split))
         return found
 
     def _rows_among(self, numbers: np.ndarray | None, split: int) -> Rows:

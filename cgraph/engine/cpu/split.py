@@ -19,7 +19,7 @@ from cgraph.kernels.mapped import Keep
 from cgraph.passes.weights_on_disk import SLICE, SLICES, large_constants, slice_nbytes, sliced, weights_on_disk
 from cgraph.planning import Compiled, with_constants
 from cgraph.record import Record, replace
-from cgraph.request import Options, Request
+from cgraph.request import Options, Request, recompute_nbytes
 from cgraph.weight_file import PAGE, StreamedWeights, pages
 
 QUARTER = 4  # of a ring: what is tried next
@@ -68,8 +68,8 @@ def streamed(request: Request, options: Options, plan: Plan, make_code: MakeCode
     assert weights is not None
     split = partial(split_of, request, options, plan, make_code, keep)
     found, ring = shared_out(weights, options.budget, split)
-    compiled, most = found.compiled, options.recompute
-    if most is not True and most >= 1 and compiled.nbytes > most:
+    compiled, most = found.compiled, recompute_nbytes(options.recompute)
+    if most is not None and compiled.nbytes > most:
         raise BudgetError(f"the arena needs {compiled.nbytes} bytes, recompute= allows {most}")
     large = large_constants((*compiled.outputs, *compiled.sources))
     if not large:

@@ -12,7 +12,7 @@ from cgraph.engine.cuda.device import Allocation, Device, Loaded
 from cgraph.engine.cuda.gpu import Gpu
 from cgraph.engine.cuda.program import CudaProgram, round_words
 from cgraph.engine.cuda.simulated import SimulatedDevice
-from cgraph.errors import BudgetError, EngineError, GraphError, NoKernelError, bytes_text
+from cgraph.errors import BudgetError, EngineError, NoKernelError, bytes_text
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
 from cgraph.kernels.calls.move import fill_calls
@@ -52,12 +52,11 @@ class CudaEngine(Record):
     blocks: bool = True
     name = "cuda"
     feeds_rows = False
+    refuses = ("precision", "weights")
     alignment = 256
 
     def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
         """All passes, then layouts; Winograd's transforms are the CPU's."""
-        if options.in_pairs:
-            raise GraphError(f"the engine {self.name} multiplies float32; precision='bf16' runs on the CPU")
         return prepared(roots, self._target, options.passes, False, held=options.held)
 
     def plan(self, request: Request, options: Options) -> Compiled:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from cgraph.bounded import Bounded, most_of
 from cgraph.cell import Value, Variable
 from cgraph.engine.cpu.code import Code, Symbol
 from cgraph.engine.cpu.instance import array_at
@@ -88,7 +89,7 @@ class CudaInstance:
         self._inputs: dict[Variable, Allocation] = {}
         self._bound: dict[Symbol, int] = {}
         self._relocations = {r.symbol: r for r in code.relocations}
-        self._parts: dict[tuple[tuple[int, ...] | None, bool], tuple[list[Segment], list[Segment]]] = {}
+        self._parts: Bounded[Any, tuple[list[Segment], list[Segment]]] = Bounded(most_of(len(self.rows)))
         self.graphs = Graphs(self.queue)
         self._move(ARENA_SYMBOL, self.arena.address)
         self._move(DONE_SYMBOL, self.done.address)
@@ -204,16 +205,18 @@ class CudaInstance:
 
     def _parts_of(self, steps: tuple[int, ...] | None, write: bool) -> tuple[list[Segment], list[Segment]]:
         """What runs before the first step that writes into a Var, and from there on."""
-        if (steps, write) not in self._parts:
+        parts = self._parts.get((steps, write))
+        if parts is None:
             last, first = len(self.code.first_row) - 2, self.code.first_write
             order = [*(range(last) if steps is None else steps), *((last,) if write else ())]
             most = 1 if self.program.check else len(self.rows)
             before, behind = [s for s in order if s < first], [s for s in order if s >= first]
-            self._parts[steps, write] = (
+            parts = (
                 list(segments(self.code, self.rows, before, most)),
                 list(segments(self.code, self.rows, behind, most)),
             )
-        return self._parts[steps, write]
+            self._parts.keep((steps, write), parts)
+        return parts
 
 
 def round_words(count: int) -> int:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cgraph.cell import assign_all
 from cgraph.formats.keras_h5 import read_keras
 from cgraph.formats.torch_file import read_torch
 from cgraph.record import replace
@@ -93,13 +94,9 @@ def adopt(model: MaskRCNN, arrays: Mapping[str, np.ndarray]) -> list[str]:
     depth = next(depth for depth, blocks in DEPTHS.items() if blocks == model.trunk.depths)  # type: ignore[attr-defined]
     source = mask_rcnn(depth, None, replace(model.config, classes=others), eps=model.trunk.eps)  # type: ignore[attr-defined]
     found = torchvision_arrays(arrays, source)
-    kept = []
-    for path, x in model.variables().items():
-        if found[path].shape == x.shape:
-            x.assign(found[path])
-        else:
-            kept.append(path)
-    return kept
+    fits = {path: found[path].shape == x.shape for path, x in model.variables().items()}
+    assign_all({x: found[path] for path, x in model.variables().items() if fits[path]})
+    return [path for path, is_fitting in fits.items() if not is_fitting]
 
 
 def pyramid(normal: bool) -> tuple[tuple[Layer, ...], tuple[Layer, ...]]:
