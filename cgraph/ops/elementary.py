@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cgraph.ir.graph import apply
+from cgraph.ir.graph import Node, apply
 from cgraph.kernels.complex_math import FORMULAS
 from cgraph.ops.arithmetic import square, trunc
 from cgraph.ops.compare import equal, where
@@ -175,7 +175,7 @@ class Arcsin(Elementary):
     primitive, numpy = "asin", staticmethod(np.arcsin)
 
     def grad(self, node, g):
-        return (g / sqrt(1.0 - square(node.operands[0])),)
+        return (g / root_of_one_less_square(node.operands[0]),)
 
 
 class Arccos(Elementary):
@@ -184,7 +184,12 @@ class Arccos(Elementary):
     primitive, numpy = "acos", staticmethod(np.arccos)
 
     def grad(self, node, g):
-        return (-g / sqrt(1.0 - square(node.operands[0])),)
+        return (-g / root_of_one_less_square(node.operands[0]),)
+
+
+def root_of_one_less_square(x: Node) -> Node:
+    """``sqrt(1 - x**2)``; of a complex number beside a cut by factors, in which the sign of a zero is not lost."""
+    return sqrt(1.0 - square(x)) if x.dtype.kind != "c" else sqrt(-(x - 1.0)) * sqrt(-(-x - 1.0))
 
 
 class Arctan(Elementary):
@@ -238,7 +243,8 @@ class Arccosh(Elementary):
     primitive, numpy = "acosh", staticmethod(np.arccosh)
 
     def grad(self, node, g):
-        return (g / sqrt(square(node.operands[0]) - 1.0),)
+        (x,) = node.operands
+        return (g / (sqrt(square(x) - 1.0) if x.dtype.kind != "c" else sqrt(x - 1.0) * sqrt(-(-x - 1.0))),)
 
 
 class Arctanh(Elementary):

@@ -1,0 +1,233 @@
+"""The order of the driver's calls: the same values from a driver that does nothing before somebody waits for it."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.engine.cuda import gpu as gpu_module
+from cgraph.engine.cuda import pinned
+from cgraph.engine.cuda.arrays import LEGACY, DeviceArray, on_device
+from cgraph.engine.cuda.dlpack import CUDA, Shown, capsule_of
+from cgraph.engine.cuda.driver import initialised
+from cgraph.engine.cuda.engine import CudaEngine, opened
+from cgraph.errors import PositionError
+from tests.engine.cuda.conftest import forget
+from tests.support.late_cuda import LateStandIn, fill_later
+
+OTHER = 55  # a stream of another library
+VALUE = np.arange(12, dtype="float32").reshape(3, 4) + 1
+
+
+@pytest.fixture
+def late(monkeypatch):
+    """A driver that works as late as it may."""
+    found = LateStandIn()
+    forget()
+    monkeypatch.setattr(gpu_module, "driver", lambda: initialised(found))
+    yield found
+    gc.collect()
+    forget()
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    """Arrays from 100 bytes on go by pinned buffers of 64 bytes."""
+    monkeypatch.setattr(pinned, "PIECE", 64)
+    monkeypatch.setattr(gpu_module, "LEAST_PINNED", 100)
+
+
+@pytest.mark.parametrize("engine", ["cuda", CudaEngine(graphs=False), CudaEngine(check=True), CudaEngine(poison=True)])
+def test_training_waits_for_everything_that_it_gives(late, engine):
+    rng = np.random.default_rng(0)
+    steps = []
+    for name in (engine, "cpu"):
+        x, w = cg.Var((9, 5), name="x"), cg.Var((5, 3), name="w").assign(np.full((5, 3), 0.5, "f4"))
+        loss = cg.mean(cg.square(cg.tanh(x @ w)))
+        steps.append((cg.compile([loss, x @ w], [x], updates={w: w - 0.1 * cg.gradient(loss, w)}, engine=name), w))
+    (step, w), (plain, other) = steps
+    for i in range(6):
+        batch = rng.standard_normal((9, 5), "f4")
+        for mine, theirs in zip(step(batch), plain(batch)):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+        if i % 2:
+            np.testing.assert_allclose(w.value, other.value, rtol=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 16, 17, 25, 32, 33, 100, 257])
+def test_large_arrays_go_up_and_come_down_whole(late, small_pieces, count):
+    x = cg.Var((count,), name="x")
+    function = cg.compile(x * 2, x, engine="cuda")
+    for i in range(4):
+        value = np.arange(count, dtype="float32") + 1000 * i
+        np.testing.assert_array_equal(function(value), value * 2)
+
+
+def test_a_buffer_is_filled_again_only_behind_its_last_copy(late, small_pieces):
+    """Of two uploads in two streams, neither of which anybody waits for, too."""
+    device = opened(0)
+    arrays = [np.arange(80, dtype="float32") + 100 * i for i in range(4)]
+    queues = [device.queue(), device.queue()]
+    places = [device.take(x.nbytes) for x in arrays]
+    for i, (x, at) in enumerate(zip(arrays, places)):
+        queues[i % 2].upload(at, x)
+    for queue in queues:
+        queue.wait()
+    for x, at in zip(arrays, places):
+        np.testing.assert_array_equal(late.simulator.memory.bytes_at(at, x.nbytes), x.view("uint8"))
+    down = np.zeros(80, "float32")
+    for i, (x, at) in enumerate(zip(arrays, places)):
+        queues[i % 2].upload(at, x[::-1].copy())
+        queues[i % 2].download(at, down)
+        np.testing.assert_array_equal(down, x[::-1])
+
+
+def test_a_var_is_uploaded_once_and_again_when_it_is_assigned(late):
+    x, w = cg.Var((5,), name="x"), cg.Var((5,), name="w").assign(np.ones(5, "f4"))
+    first, second = (cg.compile(y, x, engine="cuda") for y in (x * w, x + w))
+    batch = np.arange(5, dtype="f4")
+
+    def moved(function):
+        late.moved.clear()
+        function(batch)
+        return late.moved["up"] - batch.nbytes
+
+    assert [moved(first), moved(first), moved(second), moved(first)] == [w.value.nbytes, 0, 0, 0]
+    w.value  # noqa: B018 reading it moves nothing up
+    assert moved(first) == 0
+    for i in range(3):
+        w.assign(np.full(5, i, "f4"))
+        assert [moved(first), moved(second), moved(first)] == [w.value.nbytes, 0, 0]
+        np.testing.assert_array_equal(second(batch), batch + i)
+
+
+def test_a_var_that_the_device_has_written_is_read_by_other_functions_there(late):
+    x, w = cg.Var((5,), name="x"), cg.Var((5,), name="w").assign(np.ones(5, "f4"))
+    step = cg.compile(x * w, x, updates={w: w + x}, engine="cuda")
+    read, plain = cg.compile(cg.exp(w) + x, x, engine="cuda"), cg.compile(w * 2, engine="cpu")
+    batch = np.linspace(0, 1, 5, dtype="f4")
+    want = np.ones(5, "f4")
+    for _ in range(4):
+        step(batch)
+        want = want + batch
+        late.moved.clear()
+        np.testing.assert_allclose(read(batch), np.exp(want) + batch, rtol=1e-6)
+        assert late.moved == {"up": batch.nbytes, "down": 20}
+        np.testing.assert_allclose(plain(), want * 2, rtol=1e-6)
+    w.assign(np.zeros(5, "f4"))
+    np.testing.assert_allclose(read(batch), 1 + batch, rtol=1e-6)
+
+
+class Foreign:
+    """An array that another library's stream is yet to write."""
+
+    def __init__(self, late, kind):
+        self.address, self.late = opened(0).take(VALUE.nbytes), late
+        late.simulator.memory.bytes_at(self.address, VALUE.nbytes)[:] = 0
+        self.stream = LEGACY if kind in ("dlpack", "version 2") else OTHER
+        fill_later(late, self.stream, self.address, VALUE)
+        if kind == "dlpack":
+            self.__dlpack_device__ = lambda: (CUDA, 0)
+            self.__dlpack__ = self.capsule
+        else:
+            version = 2 if kind == "version 2" else 3
+            more = {"stream": OTHER} if version == 3 else {}
+            place = {"data": (self.address, False), "shape": (3, 4), "typestr": "<f4", "strides": None}
+            self.__cuda_array_interface__ = {**place, "version": version, **more}
+
+    def capsule(self, stream=None):
+        assert stream == LEGACY
+        return capsule_of(Shown(self.address, (3, 4), (4, 1), np.dtype("f4"), (CUDA, 0), self))
+
+
+PROTOCOLS = ["dlpack", "version 2", "version 3"]
+
+
+@pytest.mark.parametrize("kind", PROTOCOLS)
+def test_an_array_of_another_stream_is_read_when_that_streams_work_is_done(late, kind):
+    given = Foreign(late, kind)
+    found = on_device(opened(0), given)
+    assert isinstance(found, DeviceArray) and found.stream == given.stream
+    np.testing.assert_array_equal(np.asarray(found), VALUE)
+
+
+@pytest.mark.parametrize("kind", PROTOCOLS)
+def test_a_run_reads_an_input_behind_the_stream_that_writes_it(late, kind):
+    x = cg.Var((3, 4), name="x")
+    function = cg.compile(cg.sum(x, 0) * 2, x, engine="cuda")
+    for _ in range(4):  # the third run is a graph
+        np.testing.assert_allclose(function(Foreign(late, kind)), VALUE.sum(0) * 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", PROTOCOLS)
+def test_an_input_of_another_stream_that_is_an_output_too_is_what_that_stream_writes(late, kind):
+    x = cg.Var((3, 4), name="x")
+    function = cg.compile([x, cg.transpose(x), x + 1], x, engine="cuda")
+    for want, found in zip((VALUE, VALUE.T, VALUE + 1), function(Foreign(late, kind))):
+        np.testing.assert_array_equal(found, want)
+
+
+def test_an_array_whose_values_are_there_waits_for_no_stream(late):
+    x = cg.Var((3, 4), name="x")
+    found = cg.compile(cg.exp(x), x, engine="cuda")(VALUE, copy=False)
+    assert found.stream is None and late.followed == 0
+    np.testing.assert_allclose(np.asarray(found), np.exp(VALUE), rtol=1e-6)
+    assert late.followed == 0
+
+
+def test_results_on_the_device_are_there_when_the_call_returns(late):
+    """Another library reads them without asking: nothing of the run waits."""
+    x = cg.Var((3, 4), name="x")
+    function = cg.compile(cg.exp(x) - 1, x, engine="cuda")
+    for i in range(5):
+        found = function(VALUE + i, copy=False)
+        there = late.simulator.memory.bytes_at(found.address, VALUE.nbytes).view("f4").reshape(3, 4)
+        np.testing.assert_allclose(there, np.exp(VALUE + i) - 1, rtol=1e-5)
+
+
+def test_a_result_that_is_given_back_is_copied_before_the_run_writes_over_it(late):
+    x = cg.Var((50,), name="x")
+    twice = cg.compile(cg.exp(x) * 0.5 - x, x, engine="cuda")
+    start, want = np.linspace(-1, 1, 50, dtype="f4"), np.linspace(-1, 1, 50)
+    value = start
+    for _ in range(5):
+        value, want = twice(value, copy=False), np.exp(want) * 0.5 - want
+    np.testing.assert_allclose(np.asarray(value), want, rtol=1e-4)
+
+
+def test_steps_on_the_host_have_their_operands_and_what_follows_has_their_results(late):
+    rng = np.random.default_rng(0)
+    x = cg.Var((4, 4), name="x")
+    y = np.linalg.inv(cg.tanh(x) + 5 * cg.eye(4)) @ x
+    function = cg.compile([cg.exp(y), y + 1], x, engine="cuda")
+    plain = cg.compile([cg.exp(y), y + 1], x, engine="cpu")
+    for _ in range(4):
+        value = rng.standard_normal((4, 4), "f4")
+        for mine, theirs in zip(function(value), plain(value)):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_a_position_outside_is_told_once_and_changes_no_var(late):
+    x, at = cg.Var((5,), name="x"), cg.Var((2,), "int64", name="at")
+    w = cg.Var((2,), name="w").assign(np.ones(2, "f4"))
+    taken = cg.take(x, at) * 2
+    step = cg.compile(taken, [x, at], updates={w: w + taken}, engine="cuda")
+    values, want = np.arange(5, dtype="f4"), np.ones(2, "f4")
+    for places in ([0, 4], [1, 7], [2, 3], [9, 0], [1, 1], [4, 4]):
+        if max(places) > 4:
+            with pytest.raises(PositionError):
+                step(values, np.array(places))
+        else:
+            np.testing.assert_array_equal(step(values, np.array(places)), values[places] * 2)
+            want = want + values[places] * 2
+        np.testing.assert_array_equal(w.value, want)
+
+
+def test_each_instance_has_a_stream_of_its_own_and_all_are_waited_for(late):
+    x = cg.Var((5,), name="x")
+    functions = [cg.compile(cg.exp(x) + i, x, engine="cuda") for i in range(3)]
+    batch = np.linspace(0, 1, 5, dtype="f4")
+    for i, function in enumerate(functions * 3):
+        np.testing.assert_allclose(function(batch), np.exp(batch) + i % 3, rtol=1e-6)
+    assert not any(late.waiting.values()), "work that nobody waited for"
