@@ -93,6 +93,10 @@ class MemberError(CgraphError, RuntimeError):
     """Work over several machines cannot go on: nobody is there, or those who are do not fit together."""
 
 
+UNFIT = (CgraphError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
+"""What is raised where a part of a file is of another kind or size than its reader expects."""
+
+
 def bytes_text(nbytes: int) -> str:
     """A byte count for people: ``bytes_text(16384) == '16 KiB'``."""
     size = float(nbytes)

@@ -17,8 +17,10 @@ import numpy as np
 
 from cgraph.cli.model_arguments import ENDINGS, STANDARD_INPUT, constants_of, is_saved
 from cgraph.errors import FormatError
-from cgraph.formats import darknet, onnx, tflite
+from cgraph.formats import darknet, tflite
 from cgraph.formats.model import Model as Read
+from cgraph.formats.onnx.reader import build_model
+from cgraph.formats.onnx.source import open_source
 from cgraph.formats.unknown import UnknownError
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
@@ -81,13 +83,16 @@ def read_onnx(path: Path, options: Options) -> Model:
 
 def onnx_from(source: Path | bytes, name: str, options: Options) -> Model:
     try:
-        found = onnx.load(source, options.shapes, options.constants, options.maximum)
+        found = build_model(open_source(source, name), options.shapes, options.constants, options.maximum)
         return model_read(found.with_state(options.state))
     except FormatError as error:
-        unknown = error if isinstance(error, UnknownError) else error.__cause__
-        if not isinstance(unknown, UnknownError):
+        unknown: BaseException | None = error
+        while unknown is not None and not isinstance(unknown, UnknownError):
+            unknown = unknown.__cause__
+        if unknown is None:
             raise
-        raise FormatError(f"{name}: {unknown.reason}; give {arguments_of(unknown)}") from error
+        reason = unknown.reason.removeprefix(f"{name}: ")
+        raise FormatError(f"{name}: {reason}; give {arguments_of(unknown)}") from error
 
 
 def arguments_of(error: UnknownError) -> str:

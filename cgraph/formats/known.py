@@ -1,6 +1,6 @@
 """Values that are known while a graph is built from a file: what shapes are computed from ends as constants."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -34,30 +34,26 @@ class Known:
         values: arrays by input name
         used: inputs whose value decided a shape; they must keep it, for the graph is right for no other
         opened: for nodes that were asked about, whether they depend on an input or on chance
+        lacking: for nodes that were asked about, whether they depend on an input of unknown value
     """
 
     allowance: Allowance
     values: Mapping[str, np.ndarray] = field(default_factory=dict)
     used: dict[str, np.ndarray] = field(default_factory=dict)
     opened: dict[Node, bool] = field(default_factory=dict)
+    lacking: dict[Node, bool] = field(default_factory=dict)
 
     def is_open(self, node: Node) -> bool:
         """The value depends on an input, or is another one each time. Every node is looked at once."""
-        waiting = [node]
-        while waiting:
-            x = waiting[-1]
-            missing = [y for y in x.operands if y not in self.opened]
-            if missing:
-                waiting += missing
-            else:
-                self.opened[waiting.pop()] = (
-                    isinstance(x, Var) or not x.op.pure or any(self.opened[y] for y in x.operands)
-                )
-        return self.opened[node]
+        return depends(node, lambda x: isinstance(x, Var) or not x.op.pure, self.opened)
+
+    def lacks(self, node: Node) -> bool:
+        """The value depends on an input of unknown value. Every node is looked at once."""
+        return depends(node, lambda x: isinstance(x, Var) and x.name not in self.values, self.lacking)
 
     def missing(self, node: Node) -> list[str]:
         """The inputs of unknown value that the value of a node depends on."""
-        if not self.is_open(node):
+        if not self.lacks(node):
             return []
         return [x.name for x in post_order([node]) if isinstance(x, Var) and x.name not in self.values]
 
@@ -83,7 +79,20 @@ class Known:
         return evaluate([node], values)[0]
 
 
-STEP = 32  # elements that could be computed while a node is looked at
+def depends(node: Node, holds: Callable[[Node], bool], answers: dict[Node, bool]) -> bool:
+    """Return True if `holds` is true of a node or of anything that it depends on; `answers` remembers all of them."""
+    waiting = [node]
+    while waiting:
+        x = waiting[-1]
+        missing = [y for y in x.operands if y not in answers]
+        if missing:
+            waiting += missing
+        else:
+            answers[waiting.pop()] = holds(x) or any(answers[y] for y in x.operands)
+    return answers[node]
+
+
+STEP = 1000  # elements that could be computed while a node is looked at
 
 
 def work_of(node: Node) -> int:

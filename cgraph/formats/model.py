@@ -11,6 +11,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.cut import CutFunction
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
+from cgraph.labels import distinct_names
 from cgraph.ops.leaf import Var
 
 
@@ -21,12 +22,12 @@ class Model:
     Fields
         inputs: Vars, named as in the file
         outputs: nodes, in the file's order
-        names: the outputs' names
+        names: the outputs' names; where a file gives one twice, the later ones are changed, as ``y_1``
         values: every named value of the file's main graph
         updates: update edges, for what is kept from run to run
         fixed: inputs whose given value decided a shape; the graph is right for that value alone
-        counts: per output whose length along some axes is known only when run, per axis how many elements count; what
-            `compile` makes cuts them off
+        counts: per output, by its place, whose length along some axes is known only when run, per axis how many
+            elements count; what `compile` makes cuts them off
         checks: what must hold when the graph has run, and what an InputError says where it does not
     """
 
@@ -36,8 +37,14 @@ class Model:
     values: dict[str, Any] = field(default_factory=dict, repr=False)
     updates: dict[Var, Node] = field(default_factory=dict, repr=False)
     fixed: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
-    counts: dict[str, dict[int, Node]] = field(default_factory=dict, repr=False)
+    counts: dict[int, dict[int, Node]] = field(default_factory=dict, repr=False)
     checks: dict[Node, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        """Give each output a name of its own. FormatError when they are not as many as the outputs."""
+        if len(self.names) != len(self.outputs):
+            raise FormatError(f"{len(self.names)} names for {len(self.outputs)} outputs")
+        object.__setattr__(self, "names", distinct_names(self.names, (*self.values, *(x.name for x in self.inputs))))
 
     @property
     def is_open(self) -> bool:
@@ -52,7 +59,7 @@ class Model:
         if not self.is_open:
             return found
         place = {n: len(self.outputs) + i for i, n in enumerate(counts)}
-        cuts = [{axis: place[n] for axis, n in self.counts.get(name, {}).items()} for name in self.names]
+        cuts = [{axis: place[n] for axis, n in self.counts.get(i, {}).items()} for i in range(len(self.outputs))]
         return CutFunction.of(found, cuts, tuple(self.checks.values()))
 
     def with_state(self, state: Mapping[str, str]) -> "Model":

@@ -12,6 +12,7 @@ from cgraph.cell import Cell, assign, value_of
 from cgraph.errors import FormatError
 from cgraph.ir.spec import Spec, dtype_of
 from cgraph.kernels.kernel import View
+from cgraph.labels import distinct_names
 from cgraph.record import Record
 from cgraph.saved.layout import FORMAT, NEEDS, VERSION, sum_fits, system
 from cgraph.version import __version__
@@ -127,7 +128,7 @@ def manifest_of(entries: dict[str, Any]) -> Manifest:
     if not all(isinstance(x, list) and len(x) == 2 and all(map(is_size, x)) for x in files.values()):
         raise malformed("files")
     starts = tuple(start for _, start in given)
-    known = chosen("inputs"), chosen("cells"), chosen("updated"), outputs, tuple(names)
+    known = chosen("inputs"), chosen("cells"), chosen("updated"), outputs, distinct_names(names)
     return Manifest(entries, variables, starts, *known, files)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from cgraph.cell import Variable
 from cgraph.errors import FormatError
 from cgraph.files import flush_folder
+from cgraph.labels import distinct_names
 from cgraph.runner import Runner
 from cgraph.saved.entry import compiled_entry, target_of
 from cgraph.saved.layout import (
@@ -38,7 +39,7 @@ def save(
         functions: what the CPU engine compiled: the same function for each target
         folder: where there is nothing yet
         graph: the text of an ONNX file, for other versions and processors
-        names: what the outputs are called
+        names: what the outputs are called; one that is there twice is changed, as ``y_1``
     Raises
         FormatError: there is something at `folder`; a step is a Python function, or its code is of another engine
     """
@@ -47,7 +48,7 @@ def save(
         raise FormatError(f"{path} is there already; a saved function is written where there is nothing")
     if names and len(names) != len(functions[0].outputs):
         raise FormatError(f"{len(names)} names for {len(functions[0].outputs)} outputs")
-    files = files_of(functions, names, graph)
+    files = files_of(functions, distinct_names(names), graph)
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     new.mkdir(mode=0o755)
     try:

@@ -126,7 +126,7 @@ def test_what_is_not_supported_is_named(name):
 def sparse(shape: tuple[int, ...], indices: Any, values: Any = (1.0, 2.0)) -> np.ndarray:
     values = numpy_helper.from_array(np.array(values, "f4"), "w")
     proto = helper.make_sparse_tensor(values, numpy_helper.from_array(np.array(indices, np.int64)), shape)
-    return sparse_array(proto, Allowance(0))
+    return sparse_array(proto, array_of, Allowance(0))
 
 
 def test_sparse_tensors_have_positions_in_order_or_by_axis():

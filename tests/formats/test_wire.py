@@ -8,7 +8,7 @@ from cgraph.formats.onnx.wire import encoded, fields, varint
 
 def parts(raw: bytes) -> list[tuple[int, bytes]]:
     """The number and the bytes of each field."""
-    return [(f.number, raw[f.content.start : f.content.stop]) for f in fields(memoryview(raw), range(len(raw)))]
+    return [(f.number, raw[f.start : f.stop]) for f in fields(memoryview(raw), 0, len(raw))]
 
 
 def test_fields_of_every_kind_follow_one_another():

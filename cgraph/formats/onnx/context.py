@@ -9,7 +9,6 @@ from cgraph.errors import FormatError
 from cgraph.formats.known import Known
 from cgraph.formats.onnx.limits import Length, Limits, Size
 from cgraph.formats.onnx.ragged import Array, Ragged
-from cgraph.formats.onnx.tensors import array_of
 from cgraph.formats.unknown import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.record import Record, replace
@@ -17,6 +16,7 @@ from cgraph.record import Record, replace
 Value = Any
 """A Node, a Ragged, a list of them (a sequence), or None (an optional that is empty)."""
 Importer = Callable[["Context"], Value]
+OBJECT = 60  # bytes of a text of Python; also elements that could be computed while one is made
 OPERATORS: dict[str, Importer] = {}
 
 
@@ -44,6 +44,7 @@ class Context(Record, eq=False):
         limits: how large whole numbers can be that are known only when run
         build: makes a sub-graph's results from values for its inputs
         named: a value of the graph by its name
+        arrays: how a TensorProto becomes an array
     """
 
     kind: str
@@ -58,6 +59,7 @@ class Context(Record, eq=False):
     limits: Limits
     build: Callable[[Any, Sequence[Value]], list[Value]]
     named: Callable[[str], Value]
+    arrays: Callable[[Any], np.ndarray]
 
     def __getitem__(self, i: int) -> Node:
         """Operand i, which must be there and of known shape."""
@@ -100,7 +102,7 @@ class Context(Record, eq=False):
     def is_open(self, *places: int) -> bool:
         """One of these operands that are there has a value that is known only when run, or an axis of open length."""
         given = [self.value(i) for i in places if self.value(i) is not None]
-        return any(isinstance(x, Ragged) or self.known.missing(x) for x in given)
+        return any(isinstance(x, Ragged) or self.known.lacks(x) for x in given)
 
     def lengths(self, i: int, default: Any = None) -> Any:
         """Operand i's elements as lengths, or `default` where it is absent."""
@@ -160,7 +162,10 @@ class Context(Record, eq=False):
     def attribute(self, name: str, default: Any = None) -> Any:
         """An attribute in Python's types: int, float, str, array, lists of them; `default` where it is absent."""
         found = self.attributes.get(name)
-        return default if found is None else attribute_value(found)
+        if found is None:
+            return default
+        self.known.allowance.spend(f"attribute {name}", *attribute_cost(found))
+        return self.arrays(found.t) if found.type == found.TENSOR else attribute_value(found)
 
     def required(self, name: str) -> Any:
         """An attribute that must be there."""
@@ -186,6 +191,13 @@ class Context(Record, eq=False):
         return i < len(self.wanted) and self.wanted[i]
 
 
+def attribute_cost(proto: Any) -> tuple[int, int]:
+    """Bytes and work that reading an attribute takes, beside what a tensor or graph in it takes."""
+    count = len(proto.floats) + len(proto.ints) + len(proto.strings) + len(proto.graphs)
+    letters = len(proto.s) + (sum(map(len, proto.strings)) if proto.strings else 0)
+    return OBJECT * count + letters if proto.type == proto.STRINGS else letters, OBJECT * count + letters
+
+
 def attribute_value(proto: Any) -> Any:
     """An AttributeProto in Python's types; sub-graphs and types stay protos."""
     kind = proto.type
@@ -193,8 +205,6 @@ def attribute_value(proto: Any) -> Any:
         return proto.s.decode("utf-8", "replace")
     if kind == proto.STRINGS:
         return [s.decode("utf-8", "replace") for s in proto.strings]
-    if kind == proto.TENSOR:
-        return array_of(proto.t)
     plain = {
         proto.FLOAT: "f", proto.INT: "i", proto.GRAPH: "g", proto.FLOATS: "floats", proto.INTS: "ints",
         proto.TYPE_PROTO: "tp", proto.GRAPHS: "graphs",

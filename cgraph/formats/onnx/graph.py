@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cgraph.errors import CgraphError, FormatError, PositionError
+from cgraph.errors import UNFIT, FormatError, PositionError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.known import Known, folded
 from cgraph.formats.onnx.context import OPERATORS, Context, Value
@@ -19,9 +19,12 @@ from cgraph.ops.leaf import Const
 
 DOMAINS = ("", "ai.onnx")
 NAMES = 1000  # elements that could be computed while the names of a node are looked at
+USUAL = 16  # operands and results of a node; each further one may become a node
+NAME = 20  # and while one more name is, in one scope
+ITEM = 30  # and while an item of a sequence is copied
+POINTER = 12  # bytes of an item of a sequence, with what lists have to spare
+SHOWN = 60  # letters of a name that a message repeats
 DEEPEST = 64  # sub-graphs and functions within one another
-# what importers meet when an attribute is of another kind or size than its operator says
-EXPECTED = (CgraphError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 
 
 @dataclass(eq=False)
@@ -36,6 +39,8 @@ class Builder:
         limits: how large whole numbers can be that are known only when run, and what a run checks
         file: the model's name, for messages
         sizes: nodes of functions, with those of the functions that they call
+        imports: versions by domain, of functions that were called
+        references: inside a function, the attributes of the call by name
     """
 
     opsets: Mapping[str, int]
@@ -46,14 +51,25 @@ class Builder:
     file: str = "model"
     depth: int = 0
     sizes: dict[tuple[str, str], int] = field(default_factory=dict)
+    imports: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
+    references: Mapping[str, Any] = field(default_factory=dict)
+
+    def charge(self, names: int, scope: ChainMap[str, Value], nodes: int = 0) -> None:
+        """Spend what it takes to look up names, and to make nodes."""
+        work = NAME * names * (2 + len(scope.maps))
+        self.known.allowance.spend("the graph, with its loops unrolled,", work=work, nodes=nodes)
 
     def build(self, graph: Any, outer: ChainMap[str, Value]) -> ChainMap[str, Value]:
         """Every named value of a graph; inputs, and names not defined inside, are looked up in `outer`."""
         scope = outer.new_child()
+        stored = len(graph.initializer) + len(graph.sparse_initializer)
+        self.charge(stored + len(graph.input) + len(graph.output), scope, nodes=stored)
         for proto in graph.initializer:
+            if proto.name in scope.maps[0]:
+                raise FormatError(f"two initialisers are called {proto.name!r:.{SHOWN}}")
             scope[proto.name] = self.constant(proto)
         for sparse in graph.sparse_initializer:
-            scope[sparse.values.name] = Const(sparse_array(sparse, self.known.allowance))
+            scope[sparse.values.name] = Const(sparse_array(sparse, self.arrays, self.known.allowance), copy=False)
         self.run(graph.node, scope, {v.name for v in graph.output})
         return scope
 
@@ -75,14 +91,15 @@ class Builder:
         if self.depth >= DEEPEST:
             raise FormatError(f"sub-graphs lie more than {DEEPEST} deep in one another")
         self.depth += 1
+        self.charge(sum(len(proto.input) + len(proto.output) + len(proto.attribute) for proto in protos), scope)
         inside = [names_inside(proto, self.known.allowance) for proto in protos]
         read = outputs.union(*(proto.input for proto in protos), *inside)
         for number, proto in enumerate(protos):
-            self.known.allowance.spend("the graph, with its loops unrolled,", nodes=1)
+            self.charge(0, scope, nodes=max(len(proto.input) + len(proto.output) - USUAL, 1))
             try:
                 with made_at(self.file, number) if self.depth == 1 else nullcontext():
                     found = self.node(proto, scope, read)
-            except EXPECTED as error:
+            except UNFIT as error:
                 kind = PositionError if isinstance(error, PositionError) else FormatError
                 raise kind(message(proto, error)) from error
             for name, x in zip(proto.output, found):
@@ -93,9 +110,12 @@ class Builder:
     def node(self, proto: Any, scope: ChainMap[str, Value], read: set[str]) -> list[Value]:
         """The results of one node."""
         operands = [lookup(scope, name, "operand") if name else None for name in proto.input]
+        attributes = {a.name: self.references.get(a.ref_attr_name) if a.ref_attr_name else a for a in proto.attribute}
+        attributes = {name: a for name, a in attributes.items() if a is not None}
+        self.copy_items("the sequences that are read", operands, kept=False)
         function = self.functions.get((proto.domain, proto.op_type))
         if function is not None:
-            return self.function(function, operands, {a.name: a for a in proto.attribute})
+            return self.function(function, operands, attributes)
         importer = OPERATORS.get(operator_key(proto))
         if importer is None:
             raise FormatError("the operator is not supported")
@@ -105,19 +125,27 @@ class Builder:
             proto.input,
             proto.output,
             tuple(operands),
-            {a.name: a for a in proto.attribute},
+            attributes,
             self.opsets.get(proto.domain, self.opsets.get("", 1)),
             tuple(bool(name) and name in read for name in proto.output),
             self.known,
             self.limits,
             lambda graph, given: self.results(graph, given, scope),
             lambda name: lookup(scope, name, "value"),
+            self.arrays,
         )
         found = importer(context)
         listed = list(found) if isinstance(found, tuple | list) else [found]
         if len(listed) < len([name for name in proto.output if name in read]):
             raise FormatError(f"{len(listed)} results are supported, {len(proto.output)} are read")
+        self.copy_items("the sequences that are made", listed, kept=True)
         return [self.settled(x, operands) for x in listed]
+
+    def copy_items(self, what: str, values: Sequence[Value], kept: bool) -> None:
+        """Spend what a copy of each sequence among some values takes."""
+        count = sum(len(x) for x in values if isinstance(x, list))
+        if count:
+            self.known.allowance.spend(what, nbytes=POINTER * count if kept else 0, work=ITEM * count)
 
     def settled(self, x: Value, operands: Sequence[Value]) -> Value:
         """A result as importers take it."""
@@ -137,21 +165,23 @@ class Builder:
 
     def function(self, proto: Any, operands: Sequence[Value], attributes: Mapping[str, Any]) -> list[Value]:
         """A model-local function, built in place."""
-        size, left = self.size_of((proto.domain, proto.name)), self.known.allowance.nodes
+        key = proto.domain, proto.name
+        size, left = self.size_of(key), self.known.allowance.nodes
         self.known.allowance.check(f"the function {proto.name!r:.60}", size, left, "nodes")
+        if key not in self.imports:
+            self.imports[key] = opsets_of(proto.opset_import)
         scope: ChainMap[str, Value] = ChainMap(dict.fromkeys(proto.input))
         scope.update(zip(proto.input, operands))
-        defaults = {a.name: a for a in proto.attribute_proto}
-        nodes = [with_attributes(node, defaults | dict(attributes)) for node in proto.node]
-        opsets = opsets_of(proto.opset_import) or self.opsets
-        inner = replace(self, opsets=opsets)
-        inner.run(nodes, scope, set(proto.output))
+        self.charge(len(proto.input) + len(proto.output) + len(proto.attribute_proto) + len(attributes), scope)
+        references = {a.name: a for a in proto.attribute_proto} | dict(attributes)
+        inner = replace(self, opsets=self.imports[key] or self.opsets, references=references)
+        inner.run(proto.node, scope, set(proto.output))
         return [lookup(scope, name, "result of a function") for name in proto.output]
 
 
 def lookup(scope: Mapping[str, Value], name: str, what: str) -> Value:
     if name not in scope:
-        raise FormatError(f"{what} {name!r} is not defined before it is read")
+        raise FormatError(f"{what} {name!r:.{SHOWN}} is not defined before it is read")
     return scope[name]
 
 
@@ -165,7 +195,13 @@ def message(proto: Any, error: Exception) -> str:
     if isinstance(error, FormatError | PositionError) and str(error).startswith("in "):
         return str(error)
     text = str(error) or type(error).__name__
-    return f"in {operator_key(proto)} {proto.name!r} -> {', '.join(proto.output)}: {text}"
+    return f"in {operator_key(proto):.{SHOWN}} {proto.name!r:.{SHOWN}} -> {shown(proto.output)}: {text}"
+
+
+def shown(names: Sequence[str], most: int = 8) -> str:
+    """Names as a message has them: the first ones, and the first letters of each."""
+    listed = [f"{name:.{SHOWN}}" for name in names[:most]]
+    return ", ".join(listed if len(names) <= most else [*listed, f"… ({len(names)} in all)"])
 
 
 def opsets_of(imports: Sequence[Any]) -> dict[str, int]:
@@ -179,7 +215,9 @@ def names_inside(proto: Any, allowance: Allowance) -> set[str]:
     waiting = [*graphs_of(proto)]
     while waiting:
         graph = waiting.pop()
-        allowance.spend("the sub-graphs, each time that they are built,", work=NAMES * len(graph.node))
+        names = len(graph.output) + sum(len(node.input) + len(node.attribute) for node in graph.node)
+        work = NAMES * len(graph.node) + NAME * names
+        allowance.spend("the sub-graphs, each time that they are built,", work=work)
         found.update(v.name for v in graph.output)
         for node in graph.node:
             found.update(node.input)
@@ -193,22 +231,6 @@ def graphs_of(proto: Any) -> Iterator[Any]:
         if a.type == a.GRAPH:
             yield a.g
         yield from a.graphs
-
-
-def with_attributes(node: Any, attributes: Mapping[str, Any]) -> Any:
-    """A node of a function with the attributes that the caller gives in place of references."""
-    if not any(a.ref_attr_name for a in node.attribute):
-        return node
-    found = type(node)()
-    found.CopyFrom(node)
-    del found.attribute[:]
-    for a in node.attribute:
-        source = attributes.get(a.ref_attr_name) if a.ref_attr_name else a
-        if source is not None:
-            kept = found.attribute.add()
-            kept.CopyFrom(source)
-            kept.name = a.name
-    return found
 
 
 def unsupported(graph: Any, functions: Mapping[tuple[str, str], Any]) -> Counter[str]:
@@ -227,14 +249,21 @@ def unsupported(graph: Any, functions: Mapping[tuple[str, str], Any]) -> Counter
 
 def check_texts(part: Any) -> None:
     """FormatError when a name in a graph or function is no UTF-8, which protobuf hands over as bytes."""
-    texts = [part.name]
+    check_text(part.name)
     for node in part.node:
-        texts += [node.op_type, node.domain, node.name, *node.input, *node.output, *(a.name for a in node.attribute)]
-    if hasattr(part, "initializer"):
-        texts += [v.name for v in (*part.input, *part.output, *part.initializer)]
-        texts += [d.dim_param for v in part.input for d in v.type.tensor_type.shape.dim]
-    else:
-        texts += [*part.input, *part.output]
-    for text in texts:
-        if not isinstance(text, str):
-            raise FormatError(f"the name {text!r:.60} is no UTF-8")
+        for text in (node.op_type, node.domain, node.name, *node.input, *node.output):
+            check_text(text)
+        for a in node.attribute:
+            check_text(a.name)
+    for v in (*part.input, *part.output):
+        check_text(v.name if hasattr(part, "initializer") else v)
+    for v in (*part.initializer, *part.input) if hasattr(part, "initializer") else ():
+        check_text(v.name)
+        for d in v.type.tensor_type.shape.dim if hasattr(v, "type") else ():
+            check_text(d.dim_param)
+
+
+def check_text(text: Any) -> None:
+    """FormatError for a name that is no UTF-8."""
+    if not isinstance(text, str):
+        raise FormatError(f"the name {text!r:.60} is no UTF-8")

@@ -4,7 +4,7 @@ Needs the extra `onnx`. Sizes must be known: symbolic dimensions are fixed by `s
 computed from must be constant, or an input whose value is given in `constants`.
 """
 
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -61,11 +61,20 @@ def load(
 def build_model(
     opened: Source, shapes: Mapping[str, Any], constants: Mapping[str, Any], maximum: Mapping[str, int]
 ) -> Model:
+    """The graph of an opened model. Errors name its file."""
+    with opened.named():
+        return graph_of(opened, shapes, constants, maximum)
+
+
+def graph_of(
+    opened: Source, shapes: Mapping[str, Any], constants: Mapping[str, Any], maximum: Mapping[str, int]
+) -> Model:
     """The graph of an opened model."""
     proto = opened.proto
     graph = proto.graph
     functions = {(f.domain, f.name): f for f in proto.functions}
     check_supported(proto, functions)
+    check_inputs(graph)
     check_shapes(graph, shapes)
     stored = {t.name for t in graph.initializer} | {t.values.name for t in graph.sparse_initializer}
     given = {v.name: input_value(v, shapes, constants) for v in graph.input if v.name not in stored}
@@ -74,8 +83,9 @@ def build_model(
     builder = Builder(opsets_of(proto.opset_import), functions, opened.array, known, limits, opened.name)
     inputs = {name: limited(limits, name, widened(x)) for name, x in given.items()}
     scope = builder.build(graph, ChainMap(inputs))
-    outputs = {v.name: as_declared(lookup(scope, v.name, "output"), v) for v in graph.output}
-    for name, x in outputs.items():
+    outputs = [as_declared(lookup(scope, v.name, "output"), v) for v in graph.output]
+    names = tuple(v.name for v in graph.output)
+    for name, x in zip(names, outputs):
         if not isinstance(x, Node | Ragged):
             raise FormatError(
                 f"output {name!r} is {'empty' if x is None else 'a sequence'}; only tensors can be outputs"
@@ -84,11 +94,11 @@ def build_model(
     if unused:
         raise FormatError(f"maximum gives {unused[0]!r}, and no value of that name is computed")
     opened.forget()
-    counts = {name: {a: n.node for a, n in counts_of(x).items()} for name, x in outputs.items() if counts_of(x)}
+    counts = {i: {a: n.node for a, n in counts_of(x).items()} for i, x in enumerate(outputs) if counts_of(x)}
     return Model(
         tuple(leaves(given.values())),
-        tuple(node_in(x) for x in outputs.values()),
-        tuple(outputs),
+        tuple(node_in(x) for x in outputs),
+        names,
         dict(scope),
         fixed=known.used,
         counts=counts,
@@ -117,6 +127,14 @@ def constants_of(inputs: Sequence[Var], constants: Mapping[str, Any]) -> dict[st
     """The given values; numbers and lists become arrays of the input's dtype."""
     plain = [x for x in inputs if isinstance(constants.get(x.name), PLAIN)]
     return {**constants, **{x.name: fitting_array(constants[x.name], x.spec, x.name) for x in plain}}
+
+
+def check_inputs(graph: Any) -> None:
+    """FormatError when two inputs have one name: a call could not give both."""
+    names = Counter(v.name for v in graph.input)
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        raise FormatError(f"{names[twice[0]]} inputs are called {twice[0]!r:.60}")
 
 
 def check_shapes(graph: Any, shapes: Mapping[str, Any]) -> None:

@@ -30,15 +30,19 @@ def compile_sizes(
     """
     opened = open_source(source)
     shapes = shapes_of(opened.proto)
-    for x in opened.proto.graph.input:
-        if x.name not in shapes and x.name not in stored_in(opened.proto) and x.name not in (constants or {}):
-            raise FormatError(f"input {x.name!r} is no tensor with a number of axes, which alone may vary in size")
+    stored = stored_in(opened.proto)
+    with opened.named():
+        for x in opened.proto.graph.input:
+            if x.name not in shapes and x.name not in stored and x.name not in (constants or {}):
+                raise FormatError(f"input {x.name!r} is no tensor with a number of axes, which alone may vary in size")
 
     def build(sizes: Sizes) -> tuple:
         whole = {x: tuple(n if isinstance(n, int) else sizes[n] for n in shape) for x, shape in shapes.items()}
         found = build_model(opened, whole, constants or {}, {})
         if found.is_open:
-            raise FormatError("lengths that are known only when run do not go with sizes that vary from call to call")
+            raise FormatError(
+                f"{opened.label}: lengths that are known only when run do not go with sizes that vary from call to call"
+            )
         return list(found.outputs), found.inputs, found.updates
 
     return compiled(build, shapes, most, **options)

@@ -13,10 +13,8 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.onnx.graph import graphs_of
-from cgraph.formats.onnx.tensors import dtype_name, dtype_of_number, shape_of_proto
+from cgraph.formats.onnx.tensors import BITS, dtype_name, dtype_of_number, shape_of_proto
 
-BITS = {21: 4, 22: 4, 25: 2, 26: 2}
-"""Per dtype's number, UINT4, INT4, UINT2 and INT2, its bits."""
 HELD = {21: np.dtype("uint8"), 22: np.dtype("int8"), 25: np.dtype("uint8"), 26: np.dtype("int8")}
 READERS = {("Cast", 0), ("CastLike", 0), ("DequantizeLinear", 0), ("DequantizeLinear", 2)}
 """Operators and the places of their inputs that may be such numbers."""

@@ -1,17 +1,29 @@
 """An opened model: the parsed proto, and its tensors as arrays that share the file's memory-mapped bytes."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cgraph.errors import FormatError, UnavailableError
+from cgraph.errors import UNFIT, FormatError, InputError, PositionError, UnavailableError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.mapped import beside, map_file
 from cgraph.formats.onnx.small import BITS, packed_bytes, unpacked
-from cgraph.formats.onnx.tensors import array_of, dtype_of_number, raw_array, shape_of_proto
-from cgraph.formats.onnx.wire import split_model
+from cgraph.formats.onnx.split import split_model
+from cgraph.formats.onnx.tensors import (
+    array_of,
+    dtype_of_number,
+    field_of,
+    nbytes_of,
+    numbers_of,
+    raw_array,
+    shape_of_proto,
+)
+from cgraph.formats.onnx.wire import fields
+from cgraph.formats.unknown import UnknownError
 from cgraph.kernels.mapped import forget
 
 ENTRIES = {"location", "offset", "length", "checksum"}
@@ -23,31 +35,52 @@ class Source:
     """A model and where its tensors lie. Changes: it keeps open the files that external tensors are in.
 
     Fields
-        proto: the ModelProto, without the data of large initialisers
+        proto: the ModelProto, without the data of large tensors
         data: the file's bytes
-        spans: where in `data` the large initialisers lie
         folder: where external data may lie, in the folder itself or below; None allows none
-        name: the file's name, for messages
+        name: the file's name, for the places of nodes
+        label: what messages call the file: the path as the user has it
         files: those of external tensors, by location
+        parsed_nbytes: bytes that the proto takes
         budget: what the graph that is being built may still cost
     """
 
     proto: Any
     data: memoryview
-    spans: dict[str, range]
     folder: Path | None
     name: str = "model"
+    label: str = "the model"
     files: dict[str, memoryview] = field(default_factory=dict)
+    parsed_nbytes: int = 0
     budget: Allowance = field(default_factory=lambda: Allowance(0))
 
     def array(self, proto: Any) -> np.ndarray:
         """A TensorProto's array, in the mapped file when it is large. FormatError when anything does not fit."""
         if proto.data_location == proto.EXTERNAL:
             return self.of_bytes(self.external(proto), proto)
-        span = self.spans.get(proto.name)
-        if span is None or proto.HasField("raw_data") or any(len(getattr(proto, f)) for f in _STORED):
-            return unpacked(packed_bytes(proto), proto, self.budget) if proto.data_type in BITS else array_of(proto)
-        return self.of_bytes(self.data[span.start : span.stop], proto)
+        if proto.HasField("segment"):
+            return self.left_out(proto)
+        if proto.data_type in BITS:
+            return unpacked(packed_bytes(proto), proto, self.budget)
+        self.budget.spend(f"tensor {proto.name!r:.60}", *nbytes_of(proto))
+        return array_of(proto)
+
+    def left_out(self, proto: Any) -> np.ndarray:
+        """A tensor whose data was not parsed: it shares the file's bytes, or is decoded from its numbers."""
+        if proto.HasField("raw_data") or any(len(getattr(proto, f)) for f in _STORED):
+            raise FormatError(f"tensor {proto.name!r:.60} has its data twice")
+        stored = next(fields(self.data, proto.segment.begin, proto.segment.end))
+        raw = self.data[stored.start : stored.stop]
+        if stored.number == type(proto).RAW_DATA_FIELD_NUMBER:
+            return self.of_bytes(raw, proto)
+        is_few = proto.data_type in BITS
+        dtype = np.dtype("uint8") if is_few else dtype_of_number(proto.data_type, f"tensor {proto.name!r:.60}")
+        if stored.number != type(proto).DESCRIPTOR.fields_by_name[field_of(dtype)].number:
+            raise FormatError(f"tensor {proto.name!r:.60} of {dtype} holds its values in a field of another dtype")
+        if dtype in (np.dtype("float32"), np.dtype("float64")):
+            return self.of_bytes(raw, proto)
+        numbers = numbers_of(raw, dtype, proto, self.budget)
+        return unpacked(numbers, proto, self.budget) if is_few else numbers.reshape(shape_of_proto(proto))
 
     def of_bytes(self, raw: memoryview, proto: Any) -> np.ndarray:
         """A tensor of its bytes, which it shares unless they have to be unpacked."""
@@ -56,9 +89,24 @@ class Source:
         dtype = dtype_of_number(proto.data_type, f"tensor {proto.name!r}")
         return raw_array(raw, dtype, shape_of_proto(proto), proto.name)
 
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Errors of the file within are typed and name it; an InputError is about what the user gave beside it."""
+        try:
+            yield
+        except UnknownError as error:
+            reason = f"{self.label}: {error.reason}"
+            raise UnknownError(reason, error.shapes, error.constants, error.maximum) from error
+        except (InputError, UnavailableError):
+            raise
+        except UNFIT as error:
+            kind = PositionError if isinstance(error, PositionError) else FormatError
+            raise kind(f"{self.label}: {error}") from error
+
     def allowance(self) -> Allowance:
         """What building the graph may cost; files of external tensors add to it when they are opened."""
         self.budget = Allowance(len(self.data) + sum(map(len, self.files.values())))
+        self.budget.spend("its parsed form", nbytes=self.parsed_nbytes)
         return self.budget
 
     def forget(self) -> None:
@@ -93,19 +141,23 @@ def whole_number(text: str, name: str) -> int:
     return int(text)
 
 
-def open_source(source: str | Path | bytes | memoryview) -> Source:
-    """Map a file, or take bytes, and parse all but the large tensors."""
+def open_source(source: str | Path | bytes | memoryview, label: str = "the model") -> Source:
+    """Map a file, or take bytes, and parse all but the large tensors.
+
+    Parameters
+        label: what messages call bytes
+    """
     if isinstance(source, bytes | bytearray | memoryview):
-        data, folder = memoryview(source).toreadonly().cast("B"), None
+        opened = Source(None, memoryview(source).toreadonly().cast("B"), None, label=label)
     else:
-        data, folder = map_file(source), Path(source).resolve().parent
-    try:
-        split = split_model(data)
-        name = "model" if folder is None else Path(str(source)).name
-        return Source(parsed(split.small), data, split.spans, folder, name)
-    except FormatError as error:
-        where = "the model" if folder is None else str(source)
-        raise FormatError(f"{where}: {error}") from None
+        folder, name = Path(source).resolve().parent, Path(str(source)).name
+        opened = Source(None, map_file(source), folder, name, str(source))
+    with opened.named():
+        allowance = opened.allowance()
+        before = allowance.nbytes
+        opened.proto = parsed(split_model(opened.data, allowance))
+        opened.parsed_nbytes = before - allowance.nbytes
+    return opened
 
 
 def parsed(small: bytes) -> Any:

@@ -1,5 +1,6 @@
 """TensorProto to array: dtypes, declared sizes against stored ones, data inside the proto."""
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
+from cgraph.formats.onnx.wire import chunks_of_numbers, count_of_numbers
 from cgraph.ir.graph import Node
 from cgraph.ir.half import BFLOAT16, FLOAT32, HALVES, converted, known_dtype
 from cgraph.ir.spec import LARGEST
@@ -18,6 +20,9 @@ DTYPE = {
     10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 16: "bfloat16",
 }  # fmt: skip
 NUMBER = {known_dtype(name): number for number, name in DTYPE.items()}
+BITS = {21: 4, 22: 4, 25: 2, 26: 2}
+"""Per dtype's number, UINT4, INT4, UINT2 and INT2, its bits."""
+MOST_AXES = 64
 _FIELD = {"float32": "float_data", "float64": "double_data", "int64": "int64_data", "uint64": "uint64_data"}
 _FIELD |= {"uint32": "uint64_data"}
 
@@ -65,8 +70,15 @@ def from_package(x: Any) -> Any:
     return x.astype(few[x.dtype.name]) if isinstance(x, np.ndarray) and x.dtype.name in few else x
 
 
+def field_of(dtype: np.dtype) -> str:
+    """The field of a TensorProto in which values of a dtype are that are not raw bytes."""
+    return _FIELD.get(dtype.name, "int32_data")
+
+
 def shape_of_proto(proto: Any) -> tuple[int, ...]:
     """A tensor's shape, each axis >= 0 and the bytes within 64 bits, or FormatError."""
+    if len(proto.dims) > MOST_AXES:
+        raise FormatError(f"tensor {proto.name!r:.60} has {len(proto.dims)} axes; up to {MOST_AXES} are supported")
     shape = tuple(int(n) for n in proto.dims)
     if any(n < 0 for n in shape) or prod(n for n in shape if n) * 8 > LARGEST:
         raise FormatError(f"tensor {proto.name!r} has the impossible shape {list(shape)}")
@@ -80,15 +92,40 @@ def array_of(proto: Any) -> np.ndarray:
         raise FormatError(f"tensor {proto.name!r} has its data in another file, which is not allowed here")
     if proto.HasField("raw_data"):
         return raw_array(memoryview(proto.raw_data), dtype, shape, proto.name)
-    values = getattr(proto, _FIELD.get(dtype.name, "int32_data"))
+    values = getattr(proto, field_of(dtype))
     if len(values) != prod(shape):
         raise FormatError(f"tensor {proto.name!r} {dtype}{list(shape)} holds {len(values)} values")
-    wide = np.array(values)
+    return narrowed(np.array(values), dtype, proto.name).reshape(shape)
+
+
+def narrowed(wide: np.ndarray, dtype: np.dtype, name: str) -> np.ndarray:
+    """Numbers of a wider dtype in their own. FormatError for those that it cannot hold."""
     if dtype in HALVES:  # their bits
-        return wide.astype(np.uint16).view(dtype).reshape(shape)
-    found = wide.astype(dtype).reshape(shape)
-    if dtype.kind != "f" and not np.array_equal(found.reshape(-1), wide):
-        raise FormatError(f"tensor {proto.name!r} holds values that are no {dtype}")
+        return wide.astype(np.uint16).view(dtype)
+    found = wide.astype(dtype)
+    if dtype.kind != "f" and not np.array_equal(found, wide):
+        raise FormatError(f"tensor {name!r} holds values that are no {dtype}")
+    return found
+
+
+def nbytes_of(proto: Any) -> tuple[int, int]:
+    """Bytes and work that `array_of` takes: the values as protobuf hands them over, and in their own dtype."""
+    count = sum(len(getattr(proto, name)) for name in {*_FIELD.values(), "int32_data"})
+    return 2 * len(proto.raw_data) + 16 * count, 32 * count
+
+
+def numbers_of(raw: memoryview, dtype: np.dtype, proto: Any, allowance: Allowance) -> np.ndarray:
+    """A tensor's packed numbers of variable length, in a row. FormatError unless they are as many as its shape says."""
+    shape, count = shape_of_proto(proto), count_of_numbers(raw)
+    packed = -(-prod(shape) * BITS[proto.data_type] // 8) if proto.data_type in BITS else prod(shape)
+    if count != packed:
+        raise FormatError(f"tensor {proto.name!r} {dtype}{list(shape)} holds {count} values")
+    allowance.spend(f"tensor {proto.name!r:.60}", nbytes=count * dtype.itemsize, work=32 * len(raw))
+    found, at = np.empty(count, dtype), 0
+    for chunk in chunks_of_numbers(raw):
+        wide = chunk if dtype.kind == "u" and dtype.itemsize > 2 else chunk.view(np.int64)
+        found[at : at + len(wide)] = narrowed(wide, dtype, proto.name)
+        at += len(wide)
     return found
 
 
@@ -100,19 +137,29 @@ def raw_array(raw: memoryview, dtype: np.dtype, shape: tuple[int, ...], name: st
     return np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
 
 
-def sparse_array(proto: Any, allowance: Allowance) -> np.ndarray:
-    """A SparseTensorProto as a dense array. FormatError when an index lies outside."""
-    values, indices = array_of(proto.values), array_of(proto.indices)
+def sparse_array(proto: Any, arrays: Callable[[Any], np.ndarray], allowance: Allowance) -> np.ndarray:
+    """A SparseTensorProto as a dense array. FormatError when an index lies outside.
+
+    Parameters
+        arrays: how a TensorProto becomes an array
+    """
+    name = f"sparse tensor {proto.values.name!r:.60}"
+    if len(proto.dims) > MOST_AXES:
+        raise FormatError(f"{name} has {len(proto.dims)} axes; up to {MOST_AXES} are supported")
     shape = tuple(int(n) for n in proto.dims)
-    if any(n < 0 for n in shape):
-        raise FormatError(f"sparse tensor {proto.values.name!r} has the impossible shape {list(shape)}")
-    allowance.spend(f"sparse tensor {proto.values.name!r} {list(shape)}", nbytes=prod(shape) * values.dtype.itemsize)
-    flat = np.zeros(prod(shape), values.dtype)
+    if any(n < 0 for n in shape) or prod(n for n in shape if n) * 8 > LARGEST:
+        raise FormatError(f"{name} has the impossible shape {list(shape)}")
+    values, indices = arrays(proto.values), arrays(proto.indices)
+    if indices.dtype != np.int64 or values.ndim != 1:
+        raise FormatError(f"{name} has indices of {indices.dtype} and values of {values.ndim} axes, not int64 and 1")
+    work = indices.nbytes * 3  # positions along all axes together, and what is compared
+    allowance.spend(f"{name} {list(shape)}", nbytes=prod(shape) * values.dtype.itemsize + work, work=prod(shape))
+    if indices.ndim == 2 and (indices.shape[1] != len(shape) or np.any(indices < 0) or np.any(indices >= shape)):
+        raise FormatError(f"{name} has indices outside {list(shape)}")
     if indices.ndim == 2:
-        if indices.shape[1] != len(shape) or np.any(indices < 0) or np.any(indices >= np.array(shape)):
-            raise FormatError(f"sparse tensor {proto.values.name!r} has indices outside {list(shape)}")
         indices = np.ravel_multi_index(tuple(indices.T), shape)
-    if indices.shape != values.shape or np.any(indices < 0) or np.any(indices >= flat.size):
-        raise FormatError(f"sparse tensor {proto.values.name!r} has indices outside {list(shape)}")
+    if indices.shape != values.shape or np.any(indices < 0) or np.any(indices >= prod(shape)):
+        raise FormatError(f"{name} has indices outside {list(shape)}")
+    flat = np.zeros(prod(shape), values.dtype)
     flat[indices] = values
     return flat.reshape(shape)

@@ -15,6 +15,7 @@ from cgraph.formats.onnx.emit import EMITTERS, Emitted
 from cgraph.formats.onnx.emit_layers import matched
 from cgraph.formats.onnx.tensors import NUMBER, of_package
 from cgraph.ir.graph import Node
+from cgraph.labels import distinct_names
 from cgraph.ops.leaf import ConstOp, Var
 from cgraph.ops.shape import Item
 
@@ -33,15 +34,19 @@ def serialised(outputs: Node | Sequence[Node], inputs: Sequence[Var], names: Seq
     Parameters
         outputs: one node or several
         inputs: Vars that the model takes; the others become initialisers
-        names: of the outputs; output0, output1, … by default
+        names: of the outputs; output0, output1, … by default. One that is there twice is changed, as ``y_1``
     Raises
         FormatError: ops that ONNX has no operator for, each named with its count; or over 2 GiB
         UnassignedError: a Var that is no input holds no value
     """
     wanted = [outputs] if isinstance(outputs, Node) else list(outputs)
-    labels = list(names) or [f"output{i}" for i in range(len(wanted))]
+    labels = distinct_names(names or [f"output{i}" for i in range(len(wanted))], (x.name for x in inputs))
     plan = expressions(wanted)
-    writer = Writer(plan, inputs, set(labels))
+    given = set(inputs)
+    itself = {
+        x.name for x, label in zip(wanted, labels, strict=True) if isinstance(x, Var) and x in given and x.name == label
+    }
+    writer = Writer(plan, inputs, set(labels) - itself)
     return writer.model(wanted, labels)
 
 
@@ -114,8 +119,9 @@ class Writer:
         """All of it, serialised."""
         for x, expression in self.plan.items():
             self.names[x] = self.emit(expression, x.op.name)
-        for x, label in zip(outputs, labels, strict=True):
-            self.nodes.append(self.helper.make_node("Identity", [self.name_of(x)], [label]))
+        for x, label in zip(outputs, labels):
+            if self.name_of(x) != label:  # an input that is an output, under its own name
+                self.nodes.append(self.helper.make_node("Identity", [self.name_of(x)], [label]))
         graph = self.helper.make_graph(
             self.nodes,
             "cgraph",

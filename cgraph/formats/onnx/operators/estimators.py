@@ -121,8 +121,9 @@ def pairs_of(c: Context, counts: list[int], coefficients: np.ndarray) -> tuple[N
     kernel = kernel_of(c, rows_of(c), floats(c, "support_vectors").reshape(sum(counts), -1))
     table, rho = coefficients.reshape(-1, sum(counts)), floats(c, "rho")
     ends = np.cumsum([0, *counts])
+    count = len(counts) * (len(counts) - 1) // 2
+    c.spend(nodes=8 * count, nbytes=4.0 * count * sum(counts))
     pairs = list(combinations(range(len(counts)), 2))
-    c.spend(nodes=8 * len(pairs), nbytes=4.0 * len(pairs) * sum(counts))
     weights, first, second = np.zeros((3, len(pairs), max(sum(counts), len(counts))), np.float32)
     for number, (i, j) in enumerate(pairs):
         weights[number, ends[i] : ends[i + 1]] = table[j - 1, ends[i] : ends[i + 1]]

@@ -33,7 +33,7 @@ def constant(c: Context) -> Node:
     for name, dtype in kinds.items():
         if name in c.attributes:
             return Const(np.array(c.attribute(name), dtype))
-    return Const(c.required("value"))
+    return Const(c.required("value"), copy=False)
 
 
 @operator("ConstantOfShape")

@@ -10,12 +10,15 @@ from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
 from cgraph.formats.onnx.operators.scores import both_classes, class_labels, labelled, transformed
 from cgraph.ir.graph import Node
-from cgraph.record import Record
+from cgraph.record import Record, replace
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
+LEQ, LT, GTE, GT, EQ, NEQ = range(6)
 MEMBER = 6  # the mode after them: one of several numbers
+LEAF = 7
+NODE_NBYTES, NODE_WORK = 200, 2000  # bytes of a node while trees are put in order, and elements that could be computed
 NEW, OPEN, DONE = range(3)  # a node that was not reached, one whose ways are followed, one that is in its place
-TURNED = ("BRANCH_GTE", "BRANCH_GT", "BRANCH_NEQ")  # what the others ask, with the other answer
+TURNED = (GTE, GT, NEQ)  # what the others ask, with the other answer
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 
@@ -44,35 +47,78 @@ class Forest(Record, eq=False):
         return cg.tree_leaves(cg.astype(x, dtype), *tables, self.equal, self.missing)
 
 
-def forest_of(roots: Sequence[int], nodes: Sequence[Any]) -> Forest:
-    """Trees from the file's nodes, each column, threshold, mode, missing, true and false node; None for a leaf.
+class Questions(Record, eq=False):
+    """The nodes of a file's trees, an array for each property.
+
+    Fields
+        columns: which column a node looks at
+        thresholds: what it compares with
+        modes: how, as a position in MODES; LEAF at a leaf
+        missing: whether NaN goes the way of a true answer
+        true, false: the nodes that it leads to
+    """
+
+    columns: np.ndarray
+    thresholds: np.ndarray
+    modes: np.ndarray
+    missing: np.ndarray
+    true: np.ndarray
+    false: np.ndarray
+
+    def at(self, order: Any) -> "Questions":
+        """Some of them, in this order."""
+        return Questions(*(getattr(self, name)[order] for name in self._fields))
+
+
+def forest_of(c: Context, roots: Sequence[int], nodes: Questions) -> Forest:
+    """Trees from the file's nodes.
 
     Nodes are put behind those that lead to them. FormatError when one is not there, or leads to itself.
     """
-    order = behind_parents(roots, nodes)
-    place = np.full(len(nodes), -1)
+    count = len(nodes.modes)
+    c.spend(nbytes=NODE_NBYTES * count, work=NODE_WORK * count)
+    order = np.asarray(behind_parents(roots, nodes), np.int64)
+    place = np.full(count, -1)
     place[order] = np.arange(len(order))
-    rows = [question(nodes[node], place) for node in order]
-    features, thresholds, below, above, equal, missing = zip(*rows) if rows else [()] * 6
-    dtype = np.result_type(np.float32, *{np.asarray(t).dtype for t in thresholds})
-    return Forest(place[list(roots)], features, np.asarray(thresholds, dtype), below, above, equal, missing, place)
+    asked = nodes.at(order)
+    leaf, turned = asked.modes == LEAF, np.isin(asked.modes, TURNED)
+    if np.any(asked.columns[~leaf] < 0):
+        raise FormatError(f"a tree looks at column {asked.columns[~leaf].min()}")
+    equal = np.isin(asked.modes, (EQ, NEQ))
+    true, false = (place[np.where(leaf, order, way)] for way in (asked.true, asked.false))
+    below, above = np.where(turned, false, true), np.where(turned, true, false)
+    missing = np.where(turned, ~asked.missing & ~equal, asked.missing) & ~leaf
+    below, above = np.where(leaf, 0, below), np.where(leaf, 0, above)
+    columns = np.where(leaf, -1, asked.columns)
+    return Forest(place[list(roots)], columns, thresholds_of(asked), below, above, equal, missing, place)
 
 
-def behind_parents(roots: Sequence[int], nodes: Sequence[Any]) -> list[int]:
+def thresholds_of(nodes: Questions) -> np.ndarray:
+    """What a number must not exceed: of those that must be below a threshold, the number before it."""
+    found, strict = nodes.thresholds, np.isin(nodes.modes, (LT, GTE))
+    lowest = found.dtype.type(-np.inf)
+    before = np.where(found > lowest, np.nextafter(found, lowest), found.dtype.type(np.nan))
+    found = np.where(strict, before, np.where(nodes.modes == LEAF, found.dtype.type(0), found))
+    return found.astype(np.result_type(np.float32, found.dtype))
+
+
+def behind_parents(roots: Sequence[int], nodes: Questions) -> list[int]:
     """The nodes that are reached, each behind all that lead to it."""
     found: list[int] = []
-    state = [NEW] * len(nodes)
+    leaf, true, false = (nodes.modes == LEAF).tolist(), nodes.true.tolist(), nodes.false.tolist()
+    count = len(leaf)
+    state = bytearray(count)
     waiting = [*roots]
     while waiting:
         node = waiting[-1]
-        if not 0 <= node < len(nodes):
+        if not 0 <= node < count:
             raise FormatError(f"a tree leads to node {node}, which is not there")
-        ways = () if nodes[node] is None else nodes[node][4:]
-        if state[node] == NEW and ways:
+        if state[node] == NEW and not leaf[node]:
             state[node] = OPEN
-            if any(0 <= way < len(nodes) and state[way] == OPEN for way in ways):
+            ways = true[node], false[node]
+            if any(0 <= way < count and state[way] == OPEN for way in ways):
                 raise FormatError(f"node {node} of a tree leads back to itself")
-            waiting += [way for way in ways if not (0 <= way < len(nodes) and state[way] == DONE)]
+            waiting += [way for way in ways if not (0 <= way < count and state[way] == DONE)]
             continue
         waiting.pop()
         if state[node] != DONE:
@@ -81,42 +127,79 @@ def behind_parents(roots: Sequence[int], nodes: Sequence[Any]) -> list[int]:
     return found[::-1]
 
 
-def question(node: tuple[int, Any, str, bool, int, int] | None, place: np.ndarray) -> tuple[Any, ...]:
-    """A row of the tables: column, threshold, node below, node above, whether it asks for equality, where NaN goes."""
-    if node is None:
-        return -1, np.float32(0), 0, 0, False, False
-    feature, threshold, mode, missing, true, false = node
-    if feature < 0:
-        raise FormatError(f"a tree looks at column {feature}")
-    if mode in ("BRANCH_LT", "BRANCH_GTE"):
-        lowest = type(threshold)(-np.inf)
-        threshold = np.nextafter(threshold, lowest) if threshold > lowest else type(threshold)(np.nan)
-    equal = mode in ("BRANCH_EQ", "BRANCH_NEQ")
-    if mode not in TURNED:
-        return feature, threshold, place[true], place[false], equal, missing
-    return feature, threshold, place[false], place[true], equal, not missing and not equal
+class Names(Record, eq=False):
+    """The nodes of a file by a tree's and a node's number each, sorted: a file could choose numbers of equal hashes.
+
+    Fields
+        trees, numbers: those that occur, in order
+        keys: a node's positions among both, as one number; in order
+        order: per key, which node of the file has it
+    """
+
+    trees: np.ndarray
+    numbers: np.ndarray
+    keys: np.ndarray
+    order: np.ndarray
+
+    @classmethod
+    def of(cls, trees: np.ndarray, numbers: np.ndarray) -> "Names":
+        """FormatError when two nodes have one name."""
+        (each_tree, tree), (each, number) = (np.unique(x, return_inverse=True) for x in (trees, numbers))
+        keys = tree * len(each) + number
+        order = np.argsort(keys, kind="stable")
+        if np.any(keys[order][1:] == keys[order][:-1]):
+            raise FormatError("lists of nodes have different lengths, or name a node twice")
+        return cls(each_tree, each, keys[order], order)
+
+    def find(self, trees: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """Which nodes have these names; -1 where none has."""
+        if not len(self.order):
+            return np.full(len(trees), -1)
+        tree, has_tree = position(self.trees, trees)
+        number, has_number = position(self.numbers, numbers)
+        at, is_there = position(self.keys, tree * len(self.numbers) + number)
+        return np.where(has_tree & has_number & is_there, self.order[at], -1)
 
 
-def named_forest(c: Context) -> tuple[Forest, dict[tuple[int, int], int]]:
-    """Trees whose nodes have a tree's and a node's number each; and where each of those stands."""
-    trees, numbers = c.required("nodes_treeids"), c.required("nodes_nodeids")
-    at = {key: i for i, key in enumerate(zip(trees, numbers))}
+def position(values: np.ndarray, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where some numbers stand in a sorted array, and whether they do."""
+    at = np.minimum(np.searchsorted(values, numbers), len(values) - 1)
+    return at, values[at] == numbers
+
+
+def named_forest(c: Context) -> tuple[Forest, Names]:
+    """Trees whose nodes have a tree's and a node's number each; and which node has which."""
+    trees, numbers = integers(c, "nodes_treeids"), integers(c, "nodes_nodeids")
     values = c.attribute("nodes_values_as_tensor", c.attribute("nodes_values"))
     values = np.asarray(values, getattr(values, "dtype", np.float32)).reshape(-1)
-    columns, modes = c.required("nodes_featureids"), texts(c, "nodes_modes")
-    ways = c.required("nodes_truenodeids"), c.required("nodes_falsenodeids")
-    missing = c.attribute("nodes_missing_value_tracks_true") or [0] * len(trees)
-    lists = (trees, numbers, values, columns, modes, *ways, missing)
-    if len(at) != len(trees) or len({len(each) for each in lists}) > 1:
+    modes = modes_of(texts(c, "nodes_modes"))
+    ways = [integers(c, f"nodes_{way}nodeids") for way in ("true", "false")]
+    missing = np.asarray(c.attribute("nodes_missing_value_tracks_true") or np.zeros(len(trees)), bool)
+    lists = (trees, numbers, values, integers(c, "nodes_featureids"), modes, *ways, missing)
+    if len({len(each) for each in lists}) > 1:
         raise FormatError("lists of nodes have different lengths, or name a node twice")
-    nodes: list[Any] = []
-    for i, mode in enumerate(modes):
-        if mode not in (*MODES, "LEAF"):
+    names = Names.of(trees, numbers)
+    true, false = (names.find(trees, way) for way in ways)
+    _, first = np.unique(trees, return_index=True)
+    nodes = Questions(lists[3], values, modes, missing, true, false)
+    return forest_of(c, np.sort(first).tolist(), nodes), names
+
+
+def modes_of(names: Sequence[str]) -> np.ndarray:
+    """Positions in MODES, and LEAF. FormatError for any other mode."""
+    numbers = {mode: i for i, mode in enumerate(MODES)} | {"LEAF": LEAF}
+    for mode in names:
+        if mode not in numbers:
             raise FormatError(f"the mode {mode!r:.40} of a node is not one of {', '.join(MODES)}, LEAF")
-        to = [at.get((trees[i], way[i]), -1) for way in ways]
-        nodes.append(None if mode == "LEAF" else (columns[i], values[i], mode, bool(missing[i]), *to))
-    first = {tree: i for i, tree in reversed(list(enumerate(trees)))}
-    return forest_of(list(first.values())[::-1], nodes), at
+    return np.array([numbers[mode] for mode in names], np.int64)
+
+
+def integers(c: Context, name: str) -> np.ndarray:
+    """An attribute that lists integers."""
+    found = np.asarray(c.required(name))
+    if found.ndim != 1 or (found.size and found.dtype.kind != "i"):
+        raise FormatError(f"attribute {name} is not a list of integers")
+    return found.astype(np.int64)
 
 
 def texts(c: Context, name: str) -> list[str]:
@@ -127,30 +210,36 @@ def texts(c: Context, name: str) -> list[str]:
     return found
 
 
-def weights_of(c: Context, kind: str, targets: int) -> tuple[Forest, np.ndarray, list[int]]:
+def weights_of(c: Context, kind: str, targets: int) -> tuple[Forest, np.ndarray, np.ndarray]:
     """Trees, and what each node adds to each target ``[nodes, targets]``; also the targets that are named.
 
     Parameters
         kind: how the attributes' names begin, ``class`` or ``target``
     """
-    forest, at = named_forest(c)
+    forest, names = named_forest(c)
     given = c.attribute(f"{kind}_weights_as_tensor", c.attribute(f"{kind}_weights"))
     given = np.asarray(given, getattr(given, "dtype", np.float32)).reshape(-1)
-    where, ids = zip(c.required(f"{kind}_treeids"), c.required(f"{kind}_nodeids")), c.required(f"{kind}_ids")
-    rows = [at[key] for key in where]
+    trees, numbers, ids = (integers(c, f"{kind}_{name}") for name in ("treeids", "nodeids", "ids"))
+    if len(trees) != len(numbers):
+        raise FormatError(f"weights name {len(trees)} trees and {len(numbers)} nodes")
+    rows = names.find(trees, numbers)
+    if np.any(rows < 0):
+        first = int(np.argmax(rows < 0))
+        raise FormatError(f"a weight belongs to node {numbers[first]} of tree {trees[first]}, which is not there")
     return forest, weight_table(c, forest, rows, ids, given, targets), ids
 
 
 def weight_table(
-    c: Context, forest: Forest, rows: Sequence[int], ids: Sequence[int], given: np.ndarray, targets: int
+    c: Context, forest: Forest, rows: np.ndarray, ids: np.ndarray, given: np.ndarray, targets: int
 ) -> np.ndarray:
     """``[nodes, targets]`` from a node, a target and a weight each. FormatError when a target is not there."""
-    if not len(rows) == len(ids) == len(given) or min(ids, default=0) < 0 or max(ids, default=0) >= targets:
+    outside = ids.size and not 0 <= ids.min() <= ids.max() < targets
+    if not len(rows) == len(ids) == len(given) or outside:
         raise FormatError(f"weights must be one for each node and target, and there are {targets} targets")
     c.spend(nbytes=len(forest.place) * targets * given.itemsize, work=len(forest.place) * targets)
     table = np.zeros((len(forest.features), targets), given.dtype)
-    reached = forest.place[list(rows)]
-    np.add.at(table, (reached[reached >= 0], np.asarray(ids, int)[reached >= 0]), given[reached >= 0])
+    reached = forest.place[rows]
+    np.add.at(table, (reached[reached >= 0], ids[reached >= 0]), given[reached >= 0])
     return table
 
 
@@ -175,7 +264,7 @@ def classifier(c: Context) -> tuple[Node, Node]:
     labels, how = class_labels(c), c.attribute("post_transform", "NONE")
     forest, table, ids = weights_of(c, "class", max(len(labels), 1))
     positive = bool((table >= 0).all())
-    if len(labels) == 2 and len(set(ids)) == 1:
+    if len(labels) == 2 and ids.size and ids.min() == ids.max():
         total = cg.sum(each_tree(forest, table[:, ids[:1]], c[0]), 1)
         score = cg.astype(based(c, total), "float32")
         chosen = cg.astype(score[:, 0] > (0.5 if positive else 0.0), "int64")
@@ -202,38 +291,61 @@ def aggregated(x: Node, how: str) -> Node:
 @operator("ai.onnx.ml.TreeEnsemble")
 def ensemble(c: Context) -> Node:
     """``[n, targets]`` of trees whose leaves are listed apart from their nodes."""
-    modes, splits = (c.required(name).reshape(-1) for name in ("nodes_modes", "nodes_splits"))
-    weights, targets = c.required("leaf_weights").reshape(-1), c.required("leaf_targetids")
-    leaves = range(len(modes), len(modes) + len(weights))
-    nodes: list[Any] = [None] * leaves.stop
-    missing = c.attribute("nodes_missing_value_tracks_true") or [0] * len(modes)
-    to = zip(*(ways_of(c, way, len(modes)) for way in ("true", "false")), strict=True)
-    members = iter(members_of(c))
-    given = zip(c.required("nodes_featureids"), splits, modes.tolist(), missing, to, strict=True)
-    for i, (column, split, mode, lost, (true, false)) in enumerate(given):
-        if not 0 <= mode <= MEMBER:
-            raise FormatError(f"the mode {mode} of a node is not there")
-        if mode < MEMBER:
-            nodes[i] = (column, split, MODES[mode], bool(lost), true, false)
-            continue
-        looked_for = np.asarray(next(members, []) or [np.nan], splits.dtype)
-        c.spend(nodes=1, work=len(looked_for))
-        rest = range(len(nodes), len(nodes) + len(looked_for) - 1)
-        elsewhere = [*rest, false]
-        asked = [(column, x, "BRANCH_EQ", bool(lost), true, other) for x, other in zip(looked_for, elsewhere)]
-        nodes[i] = asked[0]
-        nodes += asked[1:]
-    forest = forest_of(c.required("tree_roots"), nodes)
+    nodes, count = apart(c), len(c.required("nodes_modes").reshape(-1))
+    weights, targets = c.required("leaf_weights").reshape(-1), integers(c, "leaf_targetids")
+    leaves = np.arange(count, count + len(weights))
+    forest = forest_of(c, c.required("tree_roots"), nodes)
     table = weight_table(c, forest, leaves, targets, weights, c.required("n_targets"))
     how, after = c.attribute("aggregate_function", 1), c.attribute("post_transform", 0)
     found = aggregated(each_tree(forest, table, c[0]), dict(enumerate(AGGREGATES)).get(how, str(how)))
     return transformed(cg.astype(found, c[0].dtype), dict(enumerate(TRANSFORMS)).get(after, str(after)))
 
 
-def ways_of(c: Context, way: str, count: int) -> list[int]:
+def apart(c: Context) -> Questions:
+    """The nodes of a TreeEnsemble: those that are listed, then the leaves, then a question for each further member."""
+    modes, splits = (c.required(name).reshape(-1) for name in ("nodes_modes", "nodes_splits"))
+    count, leaves = len(modes), len(c.required("leaf_weights").reshape(-1))
+    if count and not 0 <= modes.min() <= modes.max() <= MEMBER:
+        raise FormatError(f"the modes of nodes lie from {modes.min()} to {modes.max()}; 0 to {MEMBER} are supported")
+    true, false = (ways_of(c, way, count) for way in ("true", "false"))
+    missing = np.asarray(c.attribute("nodes_missing_value_tracks_true") or np.zeros(count), bool)
+    lists = [integers(c, "nodes_featureids"), splits, modes.astype(np.int64), missing, true, false]
+    if {len(each) for each in lists} != {count}:
+        raise FormatError("lists of nodes have different lengths")
+    listed = [np.concatenate([each, np.zeros(leaves, each.dtype)]) for each in lists]
+    listed[2][count:] = LEAF
+    return with_members(c, Questions(*listed))
+
+
+def with_members(c: Context, nodes: Questions) -> Questions:
+    """A node that looks for one of several numbers asks for the first, and leads to one that asks for the next."""
+    asking = np.flatnonzero(nodes.modes == MEMBER)
+    members = members_of(c)
+    c.spend(nbytes=NODE_NBYTES * sum(map(len, members)), work=NODE_WORK * (len(asking) + sum(map(len, members))))
+    more: list[np.ndarray] = []  # positions of nodes of which further questions are copies
+    total = len(nodes.modes)
+    thresholds, false = [nodes.thresholds], [nodes.false]
+    nodes.modes[asking] = EQ
+    for i, node in enumerate(asking):
+        numbers = np.asarray((members[i] if i < len(members) else []) or [np.nan], nodes.thresholds.dtype)
+        further = np.arange(total, total + len(numbers) - 1)
+        elsewhere = np.append(further, nodes.false[node])
+        nodes.thresholds[node], nodes.false[node] = numbers[0], elsewhere[0]
+        thresholds.append(numbers[1:])
+        false.append(elsewhere[1:])
+        more.append(np.full(len(further), node))
+        total += len(further)
+    order = np.concatenate([np.arange(len(nodes.modes)), *more]).astype(np.int64)
+    found = nodes.at(order)
+    return replace(found, thresholds=np.concatenate(thresholds), false=np.concatenate(false))
+
+
+def ways_of(c: Context, way: str, count: int) -> np.ndarray:
     """Where each node leads: a node, or a leaf, which are numbered behind the nodes."""
-    places, leaf = c.required(f"nodes_{way}nodeids"), c.required(f"nodes_{way}leafs")
-    return [place + (count if is_leaf else 0) for place, is_leaf in zip(places, leaf, strict=True)]
+    places, leaf = integers(c, f"nodes_{way}nodeids"), integers(c, f"nodes_{way}leafs")
+    if len(places) != len(leaf):
+        raise FormatError(f"nodes_{way}nodeids and nodes_{way}leafs have different lengths")
+    return places + np.where(leaf != 0, count, 0)
 
 
 def members_of(c: Context) -> list[list[float]]:
