@@ -19,6 +19,9 @@ def fitting(scale: Node, x: Node, axis: int, block: int) -> Node:
         return cg.reshape(scale, ())
     axis = axis_of(axis, x.ndim)
     if block:
+        count, needed = scale.shape[axis] if scale.ndim == x.ndim else 0, -(-x.shape[axis] // block)
+        if block < 0 or count != needed:
+            raise FormatError(f"{count} blocks of {block} along axis {axis} of {x.shape[axis]} elements, not {needed}")
         wide = cg.repeat(scale, block, axis)
         return wide[(*[slice(None)] * axis, slice(0, x.shape[axis]))]
     return cg.reshape(scale, (-1, *[1] * (x.ndim - axis - 1)))
