@@ -50,8 +50,8 @@ def save(
         raise FormatError(f"{len(names)} names for {len(functions[0].outputs)} outputs")
     files = files_of(functions, distinct_names(names), graph)
     new = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    new.mkdir(mode=0o755)
     try:
+        new.mkdir(mode=0o755)
         for name, parts in files.items():
             write_file(new / name, parts)
         flush_folder(new)

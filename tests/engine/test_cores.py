@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from cgraph.engine.cpu.cores import cores, quota_of
+from cgraph.engine.cpu.memory import memory_nbytes
 
 
 def written(folder: Path, files: dict[str, str]) -> Path:
@@ -22,6 +23,13 @@ def written(folder: Path, files: dict[str, str]) -> Path:
         ("0::/user/me\n", {"user/me/cpu.max": "150000 100000\n"}, 1.5),
         ("0::/user/me\n", {"user/me/cpu.max": "max 100000\n", "user/cpu.max": "300000 100000\n"}, 3.0),
         ("0::/\n", {"cpu.max": "max 100000\n"}, None),
+        ("0::/user/me\n", {"user/me/cpu.max": "300000 100000\n", "user/cpu.max": "150000 100000\n"}, 1.5),
+        ("0::/user/me\n", {"user/me/cpu.max": "150000 100000\n", "user/cpu.max": "300000 100000\n"}, 1.5),
+        (
+            "5:cpuset:/box\n",
+            {"cpuset/box/cpu.cfs_quota_us": "10000", "cpuset/box/cpu.cfs_period_us": "100000"},
+            None,
+        ),
         (
             "4:cpu,cpuacct:/box\n",
             {"cpu,cpuacct/box/cpu.cfs_quota_us": "50000", "cpu,cpuacct/box/cpu.cfs_period_us": "100000"},
@@ -45,3 +53,22 @@ def test_without_control_groups_there_is_no_quota(tmp_path):
 
 def test_cores_are_at_most_those_of_the_affinity():
     assert 1 <= cores() <= (os.cpu_count() or 1)
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "limit"),
+    [
+        ("0::/user/me\n", {"user/me/memory.max": "5000\n", "user/memory.max": "9000\n"}, 5000),
+        ("0::/user/me\n", {"user/me/memory.max": "9000\n", "user/memory.max": "5000\n"}, 5000),
+        ("0::/user/me\n", {"user/me/memory.max": "max\n", "memory.max": "7000\n"}, 7000),
+        ("9:memory:/box\n4:cpu:/box\n", {"memory/box/memory.limit_in_bytes": "8000"}, 8000),
+        ("4:cpu:/box\n", {"cpu/box/memory.limit_in_bytes": "8000"}, None),
+        ("0::/\n", {}, None),
+    ],
+)
+def test_memory_is_the_least_limit_of_the_groups_of_memory_and_of_the_machine(tmp_path, groups, files, limit):
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    written(tmp_path, {"groups": groups})
+    mount = written(tmp_path / "mount", files)
+    mount.mkdir(exist_ok=True)
+    assert memory_nbytes(tmp_path / "groups", mount) == (machine if limit is None else limit)

@@ -1,0 +1,209 @@
+"""Work that several threads, programs or processes share: one at a time, and nothing of another's."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from weakref import ref
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.engine.cpu.threads import BUSY, QUIT, Team
+from cgraph.kernels.callback import callback_call
+from cgraph.kernels.kernel import Kernel
+from cgraph.kernels.store import KernelStore
+from cgraph.kernels.target import host_target
+from cgraph.rooms import Room, Rooms
+from cgraph.turns import Turn, Turns
+from tests.support.kernels import view_of
+from tests.support.patience import PATIENCE
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait for an event."""
+    end = time.monotonic() + PATIENCE
+    while not is_so() and time.monotonic() < end:
+        time.sleep(0.001)
+    assert is_so()
+
+
+class Entered:
+    """A function that is inside until it may leave. Changes: counts who came."""
+
+    def __init__(self) -> None:
+        self.count, self.may_leave = 0, threading.Event()
+
+    def __call__(self, *_: object) -> None:
+        self.count += 1
+        assert self.may_leave.wait(PATIENCE)
+
+
+def check_alone(entered: Entered, turns: Turns, work: Callable[[], object]) -> None:
+    """Of two calls at once the second waits in line while the first is inside."""
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    until(lambda: len(turns._line) == 2 or entered.count == 2)
+    until(lambda: entered.count > 0)
+    count = entered.count
+    entered.may_leave.set()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert count == 1
+
+
+def test_a_team_grows_for_one_run_at_a_time(monkeypatch):
+    team, entered = Team(), Entered()
+    monkeypatch.setattr(team, "_start", entered)
+    check_alone(entered, team._turns, lambda: team.grow(2))
+
+
+KERNEL = Kernel("laned_copy.fill_halo", ("f4", 4))
+
+
+def test_a_store_compiles_for_one_caller_at_a_time(monkeypatch):
+    store, entered, target = KernelStore(None), Entered(), host_target()
+
+    def add(kernels, target) -> None:
+        entered()
+        store._addresses[KERNEL, target] = 1
+
+    monkeypatch.setattr(store, "_add", add)
+    check_alone(entered, store._turns, lambda: store.load([KERNEL], target))
+
+
+@pytest.mark.parametrize("work", ["load", "image", "ptx"])
+def test_nobody_compiles_between_pause_and_resume(monkeypatch, work):
+    store, begun, target = KernelStore(None), [], host_target()
+    for name in ("_linked", "_kept", "_made"):
+        monkeypatch.setattr(
+            KernelStore, name, lambda self, *given: begun.append(given) or (_ for _ in ()).throw(LookupError)
+        )
+    calls = {
+        "load": lambda: store.load([KERNEL], target),
+        "image": lambda: store.image([KERNEL], target),
+        "ptx": lambda: store.ptx(KERNEL, 3, target),
+    }
+    ended = []
+
+    def run() -> None:
+        try:
+            calls[work]()
+        except LookupError:
+            ended.append(len(begun))
+
+    store.pause()
+    thread = threading.Thread(target=run)
+    thread.start()
+    until(lambda: len(store._turns._line) == 2 or bool(begun))
+    assert not begun
+    store.resume()
+    thread.join(PATIENCE)
+    assert ended and begun
+
+
+def test_texts_for_gpus_of_other_numbers_of_arguments_have_other_names(monkeypatch):
+    store, names = KernelStore(None), []
+    monkeypatch.setattr(KernelStore, "_made", lambda self, file, compiler, kernel, symbol, words, target: b"")
+    for words in (3, 4):
+        names.append(store.ptx(KERNEL, words, host_target())[0])
+    assert len(set(names)) == 2
+
+
+def test_a_team_that_is_busy_is_not_sent_home():
+    team = Team()
+    team.words[BUSY] = 1
+    team.close()
+    assert not team.words[QUIT]
+
+
+@pytest.mark.parametrize(("threads", "expected"), [(1, 1), (3, 3)])
+def test_a_program_runs_with_the_threads_that_were_asked_for(threads, expected):
+    x = cg.Var((4,), name="x")
+    assert cg.compile(cg.exp(x), [x], engine=CpuEngine(threads=threads)).program.threads == expected
+
+
+# -- turns and rooms ------------------------------------------------------------
+
+
+def test_a_turn_of_another_process_is_over(monkeypatch):
+    """A forked child has a copy of the line, and nobody who would end it."""
+    turns, turn = Turns(), Turn()
+    turns.join(turn)
+    assert not turn.is_over
+    own = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: own + 1)
+    assert turn.is_over
+    done = []
+    thread = threading.Thread(target=lambda: turns.run(lambda: done.append(True)))
+    thread.start()
+    thread.join(PATIENCE)
+    assert done
+
+
+def test_memory_that_is_too_small_since_another_program_came_is_not_taken_again():
+    rooms = Rooms()
+    rooms.need(64)
+    first = rooms.take()
+    rooms.need(4096)
+    rooms.give(first)
+    assert rooms.take().memory.nbytes >= 4096
+
+
+def test_memory_is_taken_by_one_run_at_a_time_and_given_again():
+    rooms = Rooms()
+    rooms.need(64)
+    first, second = rooms.take(), rooms.take()
+    assert first is not second
+    rooms.give(first)
+    assert rooms.take() is first
+
+
+def test_instances_of_programs_that_are_gone_are_dropped():
+    class Program:
+        pass
+
+    room, kept, gone = Room(64), Program(), Program()
+    room.held = {ref(kept): "kept", ref(gone): "gone"}
+    del gone
+    rooms = Rooms()
+    rooms.give(room)
+    assert list(room.held.values()) == ["kept"]
+
+
+def test_what_a_program_held_is_computed_again_after_another_ran_in_its_memory():
+    rooms, turns = Rooms(), Turns()
+    functions, wants = [], []
+    for seed in (1, 2):
+        rng = np.random.default_rng(seed)
+        v, w = cg.Var((30, 30), name="v"), cg.Var((30, 30), name="w")
+        v.assign(rng.normal(size=(30, 30)).astype("f4"))
+        w.assign(rng.normal(size=(30, 30)).astype("f4"))
+        graph = cg.sort(cg.tanh(v) @ w, 0) @ v
+        wants.append(cg.compile(graph)())
+        functions.append(cg.compile(graph))
+        functions[-1].share(rooms, turns)
+    for _ in range(3):
+        for function, want in zip(functions, wants):
+            for _ in range(2):
+                np.testing.assert_array_equal(function(), want)
+
+
+# -- Python functions among kernels ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("outs", [0, 1, 2, 3])
+def test_a_python_function_among_kernels_writes_its_results_and_nothing_else(outs):
+    """Others read its operands; it gets each array from its own address."""
+    arrays = [np.full(3, i, "f4") for i in range(3)]
+    views = [view_of(x) for x in arrays]
+    seen = []
+    call = callback_call(lambda ys, xs: seen.append((ys, xs)), views[:outs], views[outs:])
+    words = np.array([x.ctypes.data for x in arrays], np.int64)
+    call.kernel.function(words.ctypes.data)
+    ((ys, xs),) = seen
+    assert [x[0] for x in (*ys, *xs)] == [0, 1, 2] and len(ys) == outs
+    assert all(y.flags.writeable for y in ys) and not any(x.flags.writeable for x in xs)

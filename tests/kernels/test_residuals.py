@@ -1,0 +1,49 @@
+"""Where a convolution may write its result over its residual."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+from cgraph.kernels.calls.conv import conv_overwrites_residual
+from cgraph.kernels.calls.conv_shape import ConvShape
+from cgraph.kernels.calls.window import Window
+from cgraph.kernels.target import host_target
+
+SIZES = list(itertools.product((1, 2, 3, 6, 8, 14), (1, 5, 6, 7, 9, 13, 14, 15, 17, 24, 28, 29, 35)))
+
+
+def shape_of(rows: int, columns: int) -> ConvShape:
+    return ConvShape(16, rows, columns, 16, host_target(), Window((1, 1)))
+
+
+@pytest.mark.parametrize(("rows", "columns"), SIZES)
+def test_points_on_images_with_a_halo_overwrite_only_rows_that_come_out_even(rows, columns):
+    """Rows do not follow one another there; a tile at the end of a row begins over pixels that are written."""
+    shape = shape_of(rows, columns)
+    assert conv_overwrites_residual(shape, True) is (columns % shape.pixels(columns) == 0)
+    assert conv_overwrites_residual(shape, False) is (rows * columns % shape.pixels(rows * columns) == 0)
+
+
+def test_the_two_differ_for_some_sizes():
+    differ = [size for size in SIZES if conv_overwrites_residual(shape_of(*size), False)]
+    assert any(not conv_overwrites_residual(shape_of(*size), True) for size in differ)
+
+
+def test_points_between_padded_convolutions_add_a_residual_that_lies_in_a_halo():
+    """Values of sizes for which only whole images come out even."""
+    differ = [
+        size
+        for size in SIZES
+        if conv_overwrites_residual(shape_of(*size), False) and not conv_overwrites_residual(shape_of(*size), True)
+    ]
+    rng = np.random.default_rng(0)
+    wide, point = (cg.Const(rng.normal(0, 0.1, (16, 16, k, k)).astype("f4")) for k in (3, 1))
+    for rows, columns in differ[:3]:
+        x = cg.Var((1, 16, rows, columns), name="x")
+        y = cg.conv2d(x, wide, 1, 1)
+        z = cg.conv2d(cg.relu(cg.conv2d(y, point, 1, 0) + y), wide, 1, 1)
+        value = rng.normal(size=x.shape).astype("f4")
+        got, want = (cg.compile(z, [x], engine=engine)(value) for engine in ("cpu", "reference"))
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
