@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,7 +18,9 @@ from tests.support.patience import PATIENCE
 
 SUITE = Path(__file__).parents[3] / "shared" / "suites" / "array-api-tests"
 NEEDED = ("pytest_jsonreport", "ndindex")
-AT_LEAST = 1340  # NumPy itself passes 1,321 of 1,380
+PASSED = 1366  # NumPy itself passes 1,321 of 1,380
+SKIPPED = {"requires ARRAY_API_TESTS_VERSION >= 2025.12": 9, "flaky": 5}
+"""How many tests the suite itself leaves out, by its reasons: nothing is left out for what is missing here."""
 
 
 @pytest.mark.slow
@@ -36,6 +39,7 @@ def test_the_public_suite_passes(tmp_path):
         "--hypothesis-seed=0",
         "--disable-deadline",
         "-q",
+        "-rs",
         "-p",
         "no:cacheprovider",
         "-W",
@@ -45,7 +49,10 @@ def test_the_public_suite_passes(tmp_path):
     run = subprocess.run(
         command, cwd=copy, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
-    counts = {kind: int(n) for n, kind in re.findall(r"(\d+) (passed|failed|error)", run.stdout.splitlines()[-1])}
-    assert counts.get("passed", 0) >= AT_LEAST and not counts.get("failed") and not counts.get("error"), run.stdout[
-        -3000:
-    ]
+    counts = {
+        kind: int(n) for n, kind in re.findall(r"(\d+) (passed|failed|errors?|xfailed)", run.stdout.splitlines()[-1])
+    }
+    skipped: Counter[str] = Counter()
+    for n, reason in re.findall(r"^SKIPPED \[(\d+)\] \S+: (.*)$", run.stdout, re.MULTILINE):
+        skipped[reason] += int(n)
+    assert counts == {"passed": PASSED} and skipped == SKIPPED, run.stdout[-3000:]

@@ -189,6 +189,7 @@ def test_objects_are_those_of_the_rule(rule, most, least, count):
     boxes[:, 6:] = boxes[:, :6] + rng.normal(size=(N, 6, 4)).astype("float32")  # pairs that cover one another
     scores = (rng.normal(size=(N, 12, 4)) * 2).astype("float32")
     deltas = rng.normal(size=(N, 12, 4, 4)).astype("float32")
+    boxes[1, 1], deltas[1, 1], scores[1, 1] = (50, 20, 60, 30), 0, (0, 6, 5, 5)  # beside its window: nothing is left
     window, counts = np.array([[0, 0, 60, 63], [5, 9, 40, 63]], "float32"), np.array([count, 12])
     given = (const(scores), const(deltas), const(boxes), const(counts, "int64"), const(window))
     got = run(*detections(config, *given))

@@ -1,6 +1,8 @@
 """What an op accepts, it computes: with one operand's spec changed, it refuses, or means what `infer` says."""
 
+from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,31 +18,40 @@ from tests.ops.test_cases import Drawn, nodes_of, results_of
 from tests.support.ops import Value, computing, values_of
 
 DTYPES = [np.dtype(name) for name in ("bool", "int8", "int32", "int64", "float32", "float64", "complex128")]
+MOST_NAMED = 3  # operands that are told apart; those behind them are as the last
 EACH = 2  # nodes of one kind of op in one row
 PROMOTED = ("pad", "gcd", "roi_align_grad", "tree_leaves")  # as pointwise ops: a function gives them one dtype
+BEFORE = (
+    "argmax", "attention", "fourier", "inverse_real_fourier", "max", "min", "real_fourier", "set_slice", "slice",
+    "sliding", "take", "top_k",
+)  # fmt: skip
+"""Ops whose functions refuse other ranks before there is an op: their `infer` ends in an error of Python's."""
+LIST = Path(__file__).with_name("accepted.txt")
 SHAPED = ("gcd", "roi_align_grad", "tree_leaves")  # a function sees to their shapes
 
 
-def changed(op: Op, spec: Spec) -> Iterator[Spec]:
-    """The same with another dtype, or one axis longer, shorter, missing or new."""
+def changed(op: Op, spec: Spec) -> Iterator[tuple[str, Spec]]:
+    """The same with another dtype, or one axis longer, shorter, missing or new; and what that is called."""
     shape = spec.shape
     if not isinstance(op, Pointwise) and op.name not in PROMOTED:
-        yield from (Spec(shape, dtype) for dtype in DTYPES if dtype != spec.dtype)
+        yield from ((str(dtype), Spec(shape, dtype)) for dtype in DTYPES if dtype != spec.dtype)
     for i, n in enumerate(() if op.name in SHAPED else shape):
-        for other in (n + 1, n - 1):
+        for name, other in (("longer", n + 1), ("shorter", n - 1)):
             if other >= 0:
-                yield Spec((*shape[:i], other, *shape[i + 1 :]), spec.dtype)
-        yield Spec((*shape[:i], *shape[i + 1 :]), spec.dtype)
+                yield name, Spec((*shape[:i], other, *shape[i + 1 :]), spec.dtype)
+        yield "missing", Spec((*shape[:i], *shape[i + 1 :]), spec.dtype)
     if op.name not in SHAPED:
-        yield from (Spec((*shape, 1), spec.dtype), Spec((2, *shape), spec.dtype))
+        yield from (("behind", Spec((*shape, 1), spec.dtype)), ("before", Spec((2, *shape), spec.dtype)))
 
 
 def refused_or_meant(op: Op, specs: list[Spec], values: list[np.ndarray]) -> str | None:
     """What is wrong with an op on operands of these specs; `values` are repeated to fill them."""
     try:
         spec = inferred(op, list(specs))
-    except (CgraphError, ValueError, IndexError):  # other ranks, which functions refuse before there is an op
+    except CgraphError:
         return None
+    except (ValueError, IndexError) as error:
+        return None if op.name in BEFORE else f"{specs}: {error!r} is no refusal"
     try:
         with np.errstate(all="ignore"):
             given = [with_parts(np.resize(v, s.shape), s) for v, s in zip(values, specs)]
@@ -81,7 +92,34 @@ def test_an_op_refuses_what_it_does_not_mean(case):
     for node in some_of_each(known):
         specs, values = [x.spec for x in node.operands], [np.asarray(known[x]) for x in node.operands]
         for i, spec in enumerate(specs):
-            for other in changed(node.op, spec):
+            for _, other in changed(node.op, spec):
                 text = refused_or_meant(node.op, [*specs[:i], other, *specs[i + 1 :]], values)
                 wrong += [(node.op.name, text)] if text else []
     assert not wrong
+
+
+def accepted() -> list[str]:
+    """A line for each operand of each kind of op: which changes of it are accepted in one row of the table or more."""
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for case in CASES:
+        drawn = Drawn(case)
+        for node in some_of_each(values_of(nodes_of(drawn, case.smooth), drawn.given)):
+            specs = [x.spec for x in node.operands]
+            for i, spec in enumerate(specs):
+                mine = found[f"{node.op.name} {min(i, MOST_NAMED)}"]
+                for name, other in changed(node.op, spec):
+                    try:
+                        inferred(node.op, [*specs[:i], other, *specs[i + 1 :]])
+                    except (CgraphError, ValueError, IndexError):
+                        continue
+                    mine[name] = None
+    return [f"{name}: {' '.join(sorted(kinds)) or 'nothing'}" for name, kinds in sorted(found.items())]
+
+
+def test_ops_accept_what_the_list_says_and_refuse_the_rest():
+    """An op that begins to refuse or to accept more is seen; ``python -m tests.ops.test_accepted`` writes the list."""
+    assert accepted() == LIST.read_text().splitlines()
+
+
+if __name__ == "__main__":
+    LIST.write_text("\n".join(accepted()) + "\n")
