@@ -93,3 +93,30 @@ def test_update_edges_of_random_graphs_have_the_same_bits(drawn):
         found.append([*results, *(x.value for x in drawn.leaves)])
     for a, b in zip(*found):
         np.testing.assert_array_equal(a, b)
+
+
+def unlike_sizes(large: int) -> tuple[list[cg.Node], list[cg.Var]]:
+    """Gradients of layers whose activations are cheap, below a value of so many elements that is read at the end."""
+    x, z = cg.Var((BATCH, WIDTH), name="x"), cg.Var((large,), name="z")
+    weights = [cg.Var((WIDTH, WIDTH), name=f"w{i}") for i in range(DEPTH)]
+    kept = cg.exp(z)
+    y = x * cg.max(kept)
+    for w in weights:
+        y = cg.gelu(y @ w)
+    gradients = cg.gradient(cg.sum(cg.square(y)), weights)
+    return [*gradients, kept * cg.sum(gradients[0])], [x, z, *weights]
+
+
+def test_a_plan_stays_as_it_is_where_cheap_values_save_less_than_a_twentieth(monkeypatch):
+    def nbytes(large: int, share: float | bool) -> int:
+        outputs, inputs = unlike_sizes(large)
+        return cg.compile(outputs, inputs, recompute=share).nbytes
+
+    least = 0
+    for large in (1 << 20, 1 << 21, 1 << 22):
+        plain, cheap = nbytes(large, False), nbytes(large, 0.5)
+        assert cheap == plain or cheap <= plain * 19 / 20
+        with monkeypatch.context() as patched:
+            patched.setattr("cgraph.budget.WORTH", 1.0)
+            least += plain * 19 / 20 < nbytes(large, 0.5) < plain
+    assert least, "none of these plans could have saved so little"
