@@ -21,6 +21,10 @@ from tests.support.tolerance import assert_close
 
 RULES = ["torchvision", "matterport"]
 N, SIDE = 2, 64
+BOX_SCALES = np.array([10.0, 10.0, 5.0, 5.0])  # matterport: the inverse of BBOX_STD_DEV
+ANCHOR_SCALES = {"torchvision": np.ones(4), "matterport": BOX_SCALES}  # the inverse of RPN_BBOX_STD_DEV
+MOST = {"torchvision": np.log(1000 / 16), "matterport": np.inf}
+BETA = {"torchvision": 1 / 9, "matterport": 1.0}
 
 
 def config_of(rule, **changes):
@@ -102,7 +106,7 @@ def wanted_proposals(config, scores, deltas, anchors, window, training):
     boxes, best, levels = [], [], []
     for number, (s, d, a) in enumerate(zip(scores, deltas, anchors)):
         places = np.argsort(-s, kind="stable")[:before]
-        boxes.append(decoded(d[places], a[places], np.array(config.anchor_scales), config.most))
+        boxes.append(decoded(d[places], a[places], ANCHOR_SCALES[config.rule], MOST[config.rule]))
         best.append(s[places])
         levels += [number] * len(places)
     boxes, best = clipped(np.concatenate(boxes), window), np.concatenate(best)
@@ -161,13 +165,13 @@ def test_a_box_that_is_cut_off_to_nothing_is_no_proposal_by_torchvisions_rule(ru
 
 def wanted_detections(config, scores, deltas, boxes, count, window):
     """Of one picture: boxes, scores and classes, the best first."""
-    classes, scales = config.classes, np.array(config.box_scales)
+    classes, scales = config.classes, BOX_SCALES
     probabilities = softmax(scores)
     rows = []
     for i in range(count):
         kinds = range(1, classes) if config.rule == "torchvision" else [int(scores[i].argmax())]
         rows += [(i, kind) for kind in kinds if kind > 0]
-    found = [clipped(decoded(deltas[i, k], boxes[i], scales, config.most), window) for i, k in rows]
+    found = [clipped(decoded(deltas[i, k], boxes[i], scales, MOST[config.rule]), window) for i, k in rows]
     if not rows:
         return np.zeros((0, 4)), np.zeros(0), np.zeros(0, int)
     found, best = np.array(found), np.array([probabilities[i, k] for i, k in rows])
@@ -189,6 +193,7 @@ def test_objects_are_those_of_the_rule(rule, most, least, count):
     boxes[:, 6:] = boxes[:, :6] + rng.normal(size=(N, 6, 4)).astype("float32")  # pairs that cover one another
     scores = (rng.normal(size=(N, 12, 4)) * 2).astype("float32")
     deltas = rng.normal(size=(N, 12, 4, 4)).astype("float32")
+    deltas[0, 0, :, 2:] = 25.0 if rule == "torchvision" else 3.0  # a box that grows as far as the rule lets it
     boxes[1, 1], deltas[1, 1], scores[1, 1] = (50, 20, 60, 30), 0, (0, 6, 5, 5)  # beside its window: nothing is left
     window, counts = np.array([[0, 0, 60, 63], [5, 9, 40, 63]], "float32"), np.array([count, 12])
     given = (const(scores), const(deltas), const(boxes), const(counts, "int64"), const(window))
@@ -258,7 +263,7 @@ def as_choice(arrays):
 
 def wanted_coordinates(config, deltas, wanted, hit, there):
     """A mean over the four numbers of the positives, or a sum over them for each of the sample."""
-    sums = sum(smooth(deltas[i, j] - wanted[i, j], config.beta).sum() for i, j in zip(*np.nonzero(hit)))
+    sums = sum(smooth(deltas[i, j] - wanted[i, j], BETA[config.rule]).sum() for i, j in zip(*np.nonzero(hit)))
     return sums / max(4 * hit.sum(), 1) if config.rule == "matterport" else sums / max(there.sum(), 1)
 
 
@@ -281,7 +286,7 @@ def test_losses_of_anchors_are_those_of_the_rule(rule, positives):
     entropy = -np.where(hit, np.log(probabilities), np.log(1 - probabilities))
     np.testing.assert_allclose(classed, entropy[there].sum() / max(there.sum(), 1), rtol=1e-5)
     own = np.concatenate(anchors)[places]
-    wanted = coded(objects[np.arange(N)[:, None], whose], own, np.array(config.anchor_scales))
+    wanted = coded(objects[np.arange(N)[:, None], whose], own, ANCHOR_SCALES[config.rule])
     mine = all_deltas[np.arange(N)[:, None], places]
     np.testing.assert_allclose(boxed, wanted_coordinates(config, mine, wanted, hit, there), rtol=1e-4)
 
@@ -343,7 +348,7 @@ def test_losses_of_boxes_are_those_of_the_rule(rule, positives):
     chosen = np.take_along_axis(logs, mine[..., None], 2)[..., 0]
     np.testing.assert_allclose(got[0], -chosen[there].sum() / max(there.sum(), 1), rtol=1e-5)
     of_class = deltas.reshape(N, size, classes, 4)[np.arange(N)[:, None], np.arange(size), mine]
-    wanted = coded(objects[np.arange(N)[:, None], whose], own, np.array(config.box_scales))
+    wanted = coded(objects[np.arange(N)[:, None], whose], own, BOX_SCALES)
     np.testing.assert_allclose(got[1], wanted_coordinates(config, of_class, wanted, hit, there), rtol=1e-4)
     total = []
     for i, j in zip(*np.nonzero(hit)):
