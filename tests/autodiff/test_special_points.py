@@ -11,6 +11,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.engine.reference import evaluate
+from cgraph.errors import NoGradientError
 from cgraph.record import Record
 from nn import losses
 
@@ -153,3 +154,9 @@ def test_gradients_at_special_points(name, compiled):
     found = cg.compile(wanted)() if compiled else evaluate(wanted)
     for got, value in zip(found, want):
         np.testing.assert_allclose(got, np.array(value, np.float64), rtol=1e-12, atol=1e-15)
+
+
+def test_what_has_no_gradient_says_so():
+    x = cg.Var((2,), "float64", "x")
+    with pytest.raises(NoGradientError, match="floor_divide has no gradient"):
+        cg.gradient(cg.sum(cg.floor_divide(x, 2.0)), x)

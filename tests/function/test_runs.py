@@ -1,5 +1,6 @@
 """Calls: from several threads, interrupted, repeated; nothing is compiled or looked up in a run."""
 
+import copy
 import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -246,3 +247,31 @@ def test_an_input_of_any_strides_is_read_in_its_own_order(engine):
         x = cg.Var(np.shape(value), name="x")
         found = cg.compile(cg.reshape(x, (-1,)) + 1, [x], engine=engine)(np.asarray(value))
         np.testing.assert_array_equal(found, np.ravel(value) + 1)
+
+
+def test_a_copy_of_a_function_runs_in_memory_of_its_own():
+    """Views of one are not overwritten by the other, whichever ran before; the cells are the same."""
+    x, w = cg.Var((4,), "float64", "x"), cg.Var((4,), "float64", "w").assign(np.ones(4))
+    function = cg.compile(x * 2 + w, [x])
+    function(np.zeros(4))  # its memory is idle when it is copied
+    other = copy.copy(function)
+    first = function(np.ones(4), copy=False)
+    second = other(np.zeros(4), copy=False)
+    np.testing.assert_array_equal(first, np.full(4, 3.0))
+    np.testing.assert_array_equal(second, np.ones(4))
+    w.assign(np.zeros(4))
+    assert other(np.ones(4)).tolist() == function(np.ones(4)).tolist() == [2.0] * 4
+
+
+def test_runs_that_are_timed_leave_nothing_that_a_later_call_takes_for_its_own():
+    """A looked-at run has other inputs: what it left in the arena belongs to no version of the Vars."""
+    x, w = cg.Var((64,), "float64", "x"), cg.Var((64,), "float64", "w").assign(np.ones(64))
+    function = cg.compile([cg.cumsum(w, 0), cg.cumsum(x, 0) * 2], [x])
+    want = [np.cumsum(np.ones(64)), np.cumsum(np.ones(64)) * 2]
+    for _ in range(2):
+        for got, expected in zip(function(np.ones(64)), want):
+            np.testing.assert_array_equal(got, expected)
+        with function.instance_for((np.full(64, 7.0),), {}) as instance:
+            w.assign(np.full(64, 5.0))
+            w.assign(np.ones(64))
+            instance.run(None)

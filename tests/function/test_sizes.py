@@ -299,3 +299,19 @@ def test_axes_without_names_are_called_after_their_input():
         onnx.compile_sizes(model_of([helper.make_node("Relu", ["x"], ["y"])], [("x", FLOAT, None)]))
     with pytest.raises(GraphError, match="no size varies"):
         onnx.compile_sizes(model_of([helper.make_node("Relu", ["x"], ["y"])], [("x", INT64, (2, 3))]))
+
+
+def test_of_many_sizes_those_that_came_last_are_kept(monkeypatch):
+    """Came, not were compiled: a size that is used again outlives one that is not."""
+    monkeypatch.setattr("cgraph.sizes.MOST_KEPT", 3)
+    built = []
+
+    def build(sizes):
+        built.append(sizes["n"])
+        x = cg.Var((sizes["n"],), name="x")
+        return x * 2.0, [x]
+
+    function = cg.compile_sizes(build, {"x": ("n",)})
+    for n in (1, 2, 3, 1, 4, 1, 3, 2):
+        np.testing.assert_array_equal(function(np.ones(n, "f4")), np.full(n, 2.0))
+    assert built == [1, 2, 3, 4, 2]

@@ -125,6 +125,25 @@ def test_updates_at_equal_places_are_done_in_order(data, target, order, how):
     np.testing.assert_array_equal(out, np.moveaxis(want, 0, axis))
 
 
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("how", [*HOW, "set"])
+@pytest.mark.parametrize("apart", ["nothing", "the result", "the updates", "both"])
+def test_whole_rows_are_written_where_either_array_lies_apart(apart, how, order):
+    """One position for all columns, every second element of the one, the other, or both."""
+    rng = np.random.default_rng(3)
+    x, updates = rng.integers(-9, 9, (6, 33)).astype("f4"), rng.integers(-9, 9, (4, 33)).astype("f4")
+    indices = np.array([1, -1, 1, 0])
+    want = x.copy()
+    for i, update in zip(indices, updates):
+        want[i] = HOW[how](want[i], update) if how != "set" else update
+    out, given_updates = (np.zeros((len(v), 66), "f4") for v in (x, updates))
+    out = out[:, ::2] if apart in ("the result", "both") else out[:, :33]
+    given_updates = given_updates[:, 1::2] if apart in ("the updates", "both") else given_updates[:, 33:]
+    out[...], given_updates[...] = x, updates
+    run_calls(scatter_calls(HERE, view_of(out), view_of(indices), view_of(given_updates), 0, how), order=order)
+    np.testing.assert_array_equal(out, want)
+
+
 @given(data=st.data(), target=st.sampled_from(TARGETS), order=st.sampled_from(ORDERS))
 def test_put_along_axis_is_numpys(data, target, order):
     shape = data.draw(SHAPES)

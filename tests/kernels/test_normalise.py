@@ -56,6 +56,20 @@ def test_group_norm(target, dtype, groups):
 
 
 @every_target
+@pytest.mark.parametrize("shape, groups", [((3, 1, 5, 7), 1), ((2, 4, 1, 1), 1), ((2, 4, 1, 1), 4), ((1, 1, 1, 1), 1)])
+def test_group_norm_of_one_channel_or_one_pixel(target, shape, groups):
+    """A row with one scale is not one with a scale for each element, though both are a single segment."""
+    rng = np.random.default_rng(1)
+    x = (rng.standard_normal(shape) * 2 - 1).astype("f4")
+    scale, shift = rng.standard_normal((2, shape[1])).astype("f4")
+    out = np.full(x.shape, np.nan, "f4")
+    views = (view_of(v) for v in (out, x, scale, shift))
+    run_calls(group_norm_calls(host_target(), *views, groups, 1e-5), target_named(target))
+    want = normalised(x.reshape(shape[0], groups, -1), 2).reshape(shape) * scale[:, None, None] + shift[:, None, None]
+    close(out, want)
+
+
+@every_target
 def test_no_scale_and_in_place(target):
     x = np.random.default_rng(2).standard_normal((4, 50)).astype("f4")
     want = normalised(x, 1)

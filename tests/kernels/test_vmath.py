@@ -126,7 +126,7 @@ def test_error_at_every_exponent_and_at_both_ends(name, dtype, target):
     rng = np.random.default_rng(9)
     end = 126 if dtype == "f4" else 1022
     x = spread(rng, 1500, -end, end, dtype)
-    x[:150], x[150:200] = spread(rng, 150, end - 26, end + 0.99, dtype), spread(rng, 50, -end, -end + 20, dtype)
+    x[:150], x[150:200] = spread(rng, 150, end - 26, end + 1.99, dtype), spread(rng, 50, -end, -end + 20, dtype)
     with np.errstate(over="ignore", under="ignore"):
         y = (x * (spread(rng, 1500, -20, 1, "f8") * 0.7)).astype(dtype)
     y[np.isinf(y)] = x[np.isinf(y)]

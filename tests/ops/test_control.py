@@ -315,7 +315,8 @@ def test_a_loop_that_fails_leaves_every_var_beside_it_as_it_was(name, bad):
     rows, w, v = cg.Var((9,), "int64", "rows"), cg.Var((64,), name="w"), cg.Var((64,), name="v")
     body = FAILING[name][0]
     last, _ = cg.scan(lambda s, i: (body(s, i), None), np.float32(0), rows)
-    function = cg.compile(last, [rows], updates={w: w * 2, v: v + w})
+    total = cg.Var((), name="total").assign(0.0)
+    function = cg.compile([], [rows], updates={w: w * 2, v: v + w, total: last})  # the loop comes last
     w.assign(np.ones(64, "f4")), v.assign(np.full(64, 3, "f4"))
     positions = np.full(9, 3)
     if bad is not None:

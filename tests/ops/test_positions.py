@@ -74,3 +74,43 @@ def test_what_has_a_size_of_its_own_is_cut_or_filled_up(seed):
                 for i, n in enumerate(x.shape[:batch])
             ]
             np.testing.assert_array_equal(cg.gather_nd(x, np.stack(at, -1), batch).eval(), x[(*leading, *at)])
+
+
+OUTSIDE = {
+    "take": lambda x, i: cg.take(x, i, 1),
+    "take_along_axis": lambda x, i: cg.take_along_axis(x, cg.reshape(i, (1, -1)), 1),
+    "scatter": lambda x, i: cg.scatter(x, i, 1.0, "add", 1),
+    "put_along_axis": lambda x, i: cg.put_along_axis(x, cg.reshape(i, (1, -1)), 1.0, 1, "set"),
+}
+
+
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+@pytest.mark.parametrize("name", OUTSIDE)
+@pytest.mark.parametrize("bad", [4, -5, 2**40, -(2**62)])
+def test_a_position_outside_ends_a_run_wherever_it_stands_and_the_reference_names_it(bad, name, engine):
+    """First, in the middle or last among positions at both ends of the axis, which are right."""
+    x, i = cg.Var((3, 4), "float64", "x"), cg.Var((5,), "int64", "i")
+    function = cg.compile(OUTSIDE[name](x, i), [x, i], engine=engine)
+    places = np.array([3, -4, 0, -1, 2])
+    function(np.ones((3, 4)), places)
+    for at in (0, 2, 4):
+        wrong = np.where(np.arange(5) == at, bad, places)
+        with pytest.raises(
+            cg.PositionError, match=f"position {bad} is outside" if engine == "reference" else "outside"
+        ):
+            function(np.ones((3, 4)), wrong)
+    function(np.ones((3, 4)), places)
+
+
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+def test_a_position_in_an_axis_without_elements_is_outside(engine):
+    """Nothing is moved there, and yet the run ends; without positions it does not."""
+    x, values = np.ones((3, 0)), np.ones((3, 2))
+    for places in (np.zeros((3, 2), int), np.full((3, 2), -1)):
+        function = cg.compile(cg.put_along_axis(x, places, values, 1, "add"), engine=engine, passes=False)
+        with pytest.raises(cg.PositionError):
+            function()
+        with pytest.raises(cg.PositionError):
+            cg.compile(cg.scatter(x, places[0], values, "add", 1), engine=engine, passes=False)()
+    nothing = np.zeros((3, 0), int)
+    assert cg.compile(cg.put_along_axis(x, nothing, x, 1), engine=engine, passes=False)().shape == (3, 0)

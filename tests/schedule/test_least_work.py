@@ -36,11 +36,20 @@ def test_a_node_may_run_again_up_to_the_first_run_of_what_stops_it(problem, data
     places = Places(problem, order)
     for i, until in enumerate(problem.until):
         for place in range(len(order)):
-            allowed = until == n or (until != i and place <= order.index(until))
-            assert places.may_run(i, place) == allowed
-            for depth in (1, 3):
-                again = places.again([i], place, 0, depth)
-                assert all(x == i or places.may_run(x, place) for x in again)
+            assert places.may_run(i, place) == (until == n or (until != i and place <= order.index(until)))
+
+
+@given(problem=problems(), data=st.data())
+def test_what_runs_again_before_a_node_is_what_may(problem, data):
+    """Behind every node of the graph as it stands, whatever would wait until there."""
+    n = len(problem.cost)
+    places = Places(problem, list(range(n)))
+    for place in range(n):
+        for i in range(place):
+            over = data.draw(st.integers(0, place))
+            again = places.again([i], place, over, data.draw(st.integers(1, 4)))
+            assert i in again and all(x == i or places.may_run(x, place) for x in again)
+            assert all(not problem.dag.kept & {x} for x in again if x != i)
 
 
 def training(seed, layers=4):
