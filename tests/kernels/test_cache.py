@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import llvmlite.binding as llvm
+import numpy as np
 import pytest
 
 import cgraph
@@ -16,7 +17,7 @@ from cgraph.kernels import cache, target
 from cgraph.kernels import store as store_module
 from cgraph.kernels.cache import CacheFolder, cache_folder
 from cgraph.kernels.host import Host, host
-from cgraph.kernels.image import UnknownCode
+from cgraph.kernels.image import Image, UnknownCode, c_function, placed
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.objects import HEADER, RELOCATION, RELOCATIONS, SECTION, ObjectFile, is_for
 from cgraph.kernels.store import KernelStore, fits, symbol_of, texts_of
@@ -440,3 +441,10 @@ def test_a_cache_folder_is_told_by_its_path(base):
     folder = cache_folder()
     assert str(folder) == str(base / "cgraph" / "kernels") and isinstance(folder, CacheFolder)
     assert cache.cache_base() == base
+
+
+@pytest.mark.parametrize("plus", [0, 5, -3])
+def test_what_is_added_to_the_address_of_a_c_function_is_added(plus):
+    nothing = np.zeros((0, 2), np.int64)
+    memory, _ = placed(Image(np.zeros(16, np.uint8), {}, nothing, (("getpid", 8, plus),)))
+    assert memory.view(np.int64).tolist() == [0, c_function("getpid") + plus]

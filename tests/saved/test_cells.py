@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.errors import FormatError, InputError
+from cgraph.saved import write
 from cgraph.saved.layout import MANIFEST, with_sum
 from cgraph.saved.write import facts_of, save
 from tests.support.injection import Lines, events
@@ -145,19 +147,27 @@ def test_names_are_as_many_as_outputs_and_stay_when_a_function_is_saved_again(tm
     assert tuple(cg.load(tmp_path / "second").names) == ("one", "two")
 
 
-def test_an_exception_at_any_line_of_saving_leaves_nothing_and_of_loading_no_descriptor(saved, tmp_path):
+def test_an_exception_at_any_line_of_writing_a_folder_leaves_nothing(tmp_path):
+    """Each line of the module that writes, when it first runs."""
     function = step()[0]
-    lines = len(events(lambda: function.save(tmp_path / "counted")))
+    seen = events(lambda: function.save(tmp_path / "counted"))
     shutil.rmtree(tmp_path / "counted")
-    for at in range(1, lines + 1, 3):
+    first = {line: at for at, line in reversed(list(enumerate(seen, 1))) if line[0] == write.__file__}
+    assert len(first) > 20
+    for at in sorted(first.values()):
         if Lines(at).during(lambda at=at: function.save(tmp_path / f"{at}")):
             assert set(os.listdir(tmp_path)) <= {f"{at}"}
         shutil.rmtree(tmp_path / f"{at}", ignore_errors=True)
-    cg.load(saved)
+
+
+def test_loading_leaves_no_descriptor_open_whether_it_succeeds_or_not(copy):
+    cg.load(copy)
     before = len(os.listdir("/proc/self/fd"))
-    for _ in range(3):
-        cg.load(saved)
-    assert len(os.listdir("/proc/self/fd")) == before
+    for spoil in (lambda: None, lambda: (copy / "state.bin").write_bytes(b""), lambda: copy.chmod(0o777)):
+        spoil()
+        with suppress(FormatError):
+            cg.load(copy)
+        assert len(os.listdir("/proc/self/fd")) == before
 
 
 @pytest.mark.parametrize("rows", [slice(0, 2), slice(1, 3), slice(2, 4)])
