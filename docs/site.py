@@ -71,6 +71,9 @@ def navigation(pages: Path) -> Iterator[str]:
     yield from entries("Guides", [f"{name}.md" for name in GUIDES], pages)
     yield from entries("Names", [api_file(name) for name in MODULES], pages)
     yield from entries("How it works", [f"{name}.md" for name in others], pages)
+    yield from entries(
+        "Development", sorted(f"development/{x.name}" for x in (pages / "development").glob("*.md")), pages
+    )
     yield from entries("Decisions", sorted(f"decisions/{x.name}" for x in (pages / "decisions").glob("*.md")), pages)
 
 

@@ -7,9 +7,10 @@ import numpy as np
 import cgraph as cg
 from cgraph.engine.reference import evaluate
 from cgraph.ir.graph import Node
+from tests.support.tolerance import NEAR, assert_near
 
 STEP = 1e-5
-RTOL = 1e-6
+RTOL = NEAR["central differences"].rtol
 
 
 def variables(arrays: Sequence[np.ndarray]) -> list[cg.Var]:
@@ -44,7 +45,7 @@ def close(got: np.ndarray, want: np.ndarray) -> None:
     """Equal up to what central differences in float64 can tell."""
     assert got.shape == want.shape
     scale = max(1.0, float(np.abs(want).max(initial=0)))
-    np.testing.assert_allclose(got, want, rtol=RTOL, atol=RTOL * scale)
+    assert_near(got, want, "central differences", scale)
 
 
 def weighted(y: Node, seed: int = 7) -> Node:

@@ -8,6 +8,7 @@ from cgraph import DTypeError, NoGradientError, ShapeError
 from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
 from tests.autodiff.differences import close, directions, slope
+from tests.support.tolerance import assert_near
 
 LONG = 10_000
 
@@ -31,7 +32,7 @@ def test_gradient_with_respect_to_a_node_that_is_no_var():
     x = filled(3, 4)
     y = cg.sin(x)
     (g,) = evaluate([cg.gradient(cg.sum(y * y), y)])
-    np.testing.assert_allclose(g, 2 * np.sin(x.value))
+    assert_near(g, 2 * np.sin(x.value), "float64 through float32")
 
 
 def test_gradients_of_a_node_and_of_what_it_is_made_of_at_once():
@@ -53,7 +54,7 @@ def test_xs_may_name_a_node_twice():
 def test_a_seed_weighs_the_elements():
     x, seed = filled(3, 4), np.arange(12.0).reshape(3, 4)
     (g,) = evaluate([cg.gradient(cg.exp(x), x, seed=cg.Const(seed))])
-    np.testing.assert_allclose(g, seed * np.exp(x.value))
+    assert_near(g, seed * np.exp(x.value), "float64 through float32")
 
 
 def test_pullback_adds_up_over_several_results():
@@ -62,7 +63,7 @@ def test_pullback_adds_up_over_several_results():
     seeds = [cg.Const(np.random.default_rng(i).normal(size=y.shape)) for i, y in enumerate(ys)]
     (g,) = evaluate(cg.pullback(ys, seeds, [x]))
     want = sum(evaluate([cg.gradient(y, x, seed=seed)])[0] for y, seed in zip(ys, seeds))
-    np.testing.assert_allclose(g, want)
+    assert_near(g, want, "float64 through float32")
 
 
 @pytest.mark.parametrize("wanted", [(0,), (1,), (0, 1), (2, 0)])
@@ -78,7 +79,7 @@ def test_parts_of_a_decomposition_that_nobody_reads_count_as_zeros(wanted):
 def test_gradient_with_respect_to_a_part_of_a_decomposition():
     q, r = cg.qr(filled(4, 3))
     (g,) = evaluate([cg.gradient(cg.sum(r * r), r)])
-    np.testing.assert_allclose(g, 2 * evaluate([r])[0])
+    assert_near(g, 2 * evaluate([r])[0], "float64 through float32")
     (unused,) = evaluate([cg.gradient(cg.sum(r), q)])
     np.testing.assert_array_equal(unused, np.zeros(q.shape))
 
@@ -95,7 +96,7 @@ def test_whole_numbers_stop_the_gradient():
     x = filled(4)
     loss = cg.sum(x * cg.astype(cg.astype(x * 10, "int32"), "float64"))
     (g,) = evaluate([cg.gradient(loss, x)])
-    np.testing.assert_allclose(g, np.trunc(x.value * 10))
+    assert_near(g, np.trunc(x.value * 10), "float64 through float32")
 
 
 # -- forward mode, second derivatives ---------------------------------------------------------------------------------
@@ -120,7 +121,7 @@ def test_hessian_of_a_quadratic_form_is_its_matrix():
     a = np.random.default_rng(0).normal(size=(4, 4))
     x = filled(4)
     rows = [cg.hessian_vector_product(x @ cg.Const(a) @ x, x, row) for row in np.eye(4)]
-    np.testing.assert_allclose(evaluate(rows), a + a.T, atol=1e-12)
+    assert_near(evaluate(rows), a + a.T, "float64 through float32 near zero")
 
 
 def test_forward_mode_and_hessians_take_one_node_or_several():
@@ -132,8 +133,8 @@ def test_forward_mode_and_hessians_take_one_node_or_several():
     np.testing.assert_array_equal(*evaluate([alone, listed]))
     both = evaluate(cg.hessian_vector_product(y, [x, w], v))
     cross = 2 * w.value * np.cos(x.value)
-    np.testing.assert_allclose(both[0], -np.sin(x.value) * w.value**2 * v[0] + cross * v[1], atol=1e-12)
-    np.testing.assert_allclose(both[1], cross * v[0] + 2 * np.sin(x.value) * v[1], atol=1e-12)
+    assert_near(both[0], -np.sin(x.value) * w.value**2 * v[0] + cross * v[1], "float64 through float32 near zero")
+    assert_near(both[1], cross * v[0] + 2 * np.sin(x.value) * v[1], "float64 through float32 near zero")
 
 
 def test_a_fourth_derivative():
@@ -141,7 +142,7 @@ def test_a_fourth_derivative():
     y = cg.sin(x * 2)
     for _ in range(4):
         y = cg.gradient(y, x)
-    np.testing.assert_allclose(evaluate([y])[0], 16 * np.sin(2 * x.value))
+    assert_near(evaluate([y])[0], 16 * np.sin(2 * x.value), "float64 through float32")
 
 
 # -- deep and wide graphs ---------------------------------------------------------------------------------------------
@@ -163,7 +164,7 @@ def test_adding_up_the_gradients_of_many_users_takes_a_few_nodes_for_each(count)
     loss = cg.sum(cg.stack([cg.sum(x * float(i)) for i in range(count)]))
     g = cg.gradient(loss, x)
     assert len(post_order([g])) < 20 * count
-    np.testing.assert_allclose(evaluate([g])[0], np.full(3, count * (count - 1) / 2))
+    assert_near(evaluate([g])[0], np.full(3, count * (count - 1) / 2), "float64 through float32")
 
 
 # -- errors -----------------------------------------------------------------------------------------------------------
@@ -217,7 +218,7 @@ def test_tangents_that_do_not_fit_are_refused():
 def test_no_gradient_flows_through_what_stops_it():
     x = filled(3)
     (g,) = evaluate([cg.gradient(cg.sum(cg.stop_gradient(cg.sin(x)) * x), x)])
-    np.testing.assert_allclose(g, np.sin(x.value))
+    assert_near(g, np.sin(x.value), "float64 through float32")
 
 
 def test_a_gradient_of_the_users_own():
@@ -225,8 +226,8 @@ def test_a_gradient_of_the_users_own():
     rounded = cg.custom_gradient(cg.round(x * w), [x, w], lambda g: [g * w, g * 2.0])
     found = evaluate([rounded, *cg.gradient(cg.sum(rounded * 3.0), [x, w])])
     np.testing.assert_array_equal(found[0], np.round(x.value * w.value))
-    np.testing.assert_allclose(found[1], 3 * w.value)
-    np.testing.assert_allclose(found[2], np.full(3, 6.0))
+    assert_near(found[1], 3 * w.value, "float64 through float32")
+    assert_near(found[2], np.full(3, 6.0), "float64 through float32")
     np.testing.assert_array_equal(rounded.eval(), found[0])
 
 

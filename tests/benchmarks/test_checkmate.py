@@ -6,6 +6,7 @@ from benchmarks.checkmate import GRAPHS, budgets_of, compared
 from benchmarks.checkmate_program import optimum
 from tests.schedule.test_least_work import optimum as shortest
 from tests.schedule.test_least_work import training
+from tests.support.tolerance import near
 
 NEAR = 1.1
 
@@ -19,7 +20,7 @@ def test_the_program_finds_what_a_search_through_all_states_finds(seed):
         if want is None:
             assert found.found is None
         else:
-            assert found.is_proved and found.found == pytest.approx(want, abs=0.1)
+            assert found.is_proved and found.found == near(want, "solver's optimum")
             reached.add(want)
     assert len(reached) > 1
 

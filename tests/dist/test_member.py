@@ -20,6 +20,7 @@ from nn.parallel.job import Job, Order
 from nn.parallel.member import NAME, Member, digest
 from nn.parallel.train import ParallelRun
 from tests.dist.clusters import alone, loader, network, optimiser
+from tests.support.tolerance import assert_near
 
 SHARDS, LIMITS = 4, Limits(step=0.05)
 
@@ -348,14 +349,14 @@ def test_what_is_added_up_over_shards_is_a_mean_or_a_sum_as_it_should_be(shards)
     total = sum(both.gradient(*data.shard_at(0, shard, shards)) for shard in range(shards))
     loss, rate, entropy, size, accuracy, confusion = both.update(total)
     assert both.parts == ("entropy", "size") and rate == 1
-    np.testing.assert_allclose(loss, np.mean([x[0] for x in each]), rtol=1e-5)
-    np.testing.assert_allclose([entropy, size], np.mean([x[1][:2] for x in each], axis=0), rtol=1e-5)
+    assert_near(loss, np.mean([x[0] for x in each]), "float32 sums")
+    assert_near([entropy, size], np.mean([x[1][:2] for x in each], axis=0), "float32 sums")
     np.testing.assert_array_equal(accuracy, np.sum([x[1][2] for x in each], axis=0))
     np.testing.assert_array_equal(confusion, np.sum([x[1][3] for x in each], axis=0))
     assert confusion.sum() == 32 == accuracy[1]
     for path, x in model.variables().items():
         want = np.mean([values[path] for *_, values in each], axis=0)
-        np.testing.assert_allclose(x.value, want, rtol=1e-4, atol=1e-6, err_msg=path)
+        assert_near(x.value, want, "float32 weights of shards")
         assert (x.value != before[path]).any()
 
 

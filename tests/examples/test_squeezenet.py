@@ -10,6 +10,7 @@ import cgraph as cg
 from cgraph.errors import FormatError
 from cgraph.formats.deep_compression import read_deep_compression
 from tests.support.data import shared
+from tests.support.tolerance import assert_near
 
 PATH = Path(__file__).resolve().parents[2] / "examples" / "squeezenet.py"
 WEIGHTS = "squeezenet_v1.0_compressed/compressed_SqueezeNet.net"
@@ -85,7 +86,7 @@ def test_scores_agree_with_onnxruntime(example, layers, function):
     for path in all_pictures():
         pixels = example.pixels(path)
         want = session.run(None, {"x": pixels})[0].reshape(1, 1000)
-        np.testing.assert_allclose(function(pixels), want, rtol=1e-4, atol=1e-4)
+        assert_near(function(pixels), want, "float32 networks")
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -8,6 +8,7 @@ import pytest
 
 import cgraph as cg
 from tests.support.data import shared
+from tests.support.tolerance import assert_near
 
 pytest.importorskip("onnx")
 PATH = Path(__file__).resolve().parents[2] / "examples" / "yolox.py"
@@ -82,8 +83,8 @@ def test_boxes_and_classes_are_those_of_onnxruntime(example, function, session, 
     count = int(count)
     assert count == len(want) > 0
     assert kinds[:count].tolist() == [kind for _, kind, _ in want]
-    np.testing.assert_allclose(scores[:count], [score for score, _, _ in want], atol=1e-3)
-    np.testing.assert_allclose(boxes[:count], [box for _, _, box in want], atol=0.5)
+    assert_near(scores[:count], [score for score, _, _ in want], "float32 scores of a network")
+    assert_near(boxes[:count], [box for _, _, box in want], "float32 boxes of a network")
 
 
 def test_a_dog_a_bicycle_and_a_car_are_found(example, function):

@@ -11,6 +11,7 @@ from cgraph.ir.traverse import post_order
 from cgraph.ops.boxes import overlap
 from cgraph.ops.leaf import Var
 from tests.support.data import shared
+from tests.support.tolerance import assert_near, near
 
 MIB = 2**20
 SIZES = {  # layers, MiB of the file, MiB of the largest layer: Table I of Ji et al. 2022, "Demand Layering"
@@ -48,7 +49,7 @@ def check(found, boxes, scores):
     count = int(found[3])
     assert count == len(want)
     got = np.c_[found[0][:count], found[1][:count], found[2][:count]]
-    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    assert_near(got, want, "float32 small networks")
 
 
 @pytest.mark.parametrize("new", [0, 1])
@@ -112,10 +113,10 @@ def test_of_boxes_that_overlap_the_best_of_each_class_stays_and_rows_behind_the_
     x = np.array(numbers, "f4").reshape(1, 28, 1, 1)
     boxes, scores, kinds, count = run(detector(tmp_path, text, score_threshold=0.25, iou_threshold=0.45, size=5), x)
     assert count == 2
-    np.testing.assert_allclose(scores, [0.9, 0.8, 0, 0, 0], rtol=1e-6)
+    assert_near(scores, [0.9, 0.8, 0, 0, 0], "float32 formulas")
     assert kinds.tolist() == [0, 1, 0, 0, 0]
     assert not boxes[2:].any()
-    np.testing.assert_allclose(boxes[:2], [[0, 0, 1, 1]] * 2, atol=1e-6)
+    assert_near(boxes[:2], [[0, 0, 1, 1]] * 2, "float32 shares")
 
 
 YOLO = "[net]\nheight=2\nwidth=2\nchannels=14\n[yolo]\nclasses=2\n"
@@ -203,7 +204,7 @@ def test_a_written_network_computes_what_onnxruntime_does(name, tmp_path):
     x = np.random.default_rng(0).random((1, 3, side, side), np.float32)
     want = runtime.InferenceSession(tmp_path / "net.onnx").run(None, {"input": x})
     for got, expected in zip(model.compile()(x), want, strict=True):
-        np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-4)
+        assert_near(got, expected, "float32 deep networks")
         assert expected.std() > 1e-3 or name in CLASSIFIERS
 
 
@@ -265,4 +266,4 @@ def test_drawn_filters_keep_the_variance_of_what_passes_through(tmp_path):
     darknet.write_weights(tmp_path / "w", tmp_path / "net.cfg", seed=1)
     filters = np.fromfile(tmp_path / "w", "<f4")[5 + 256 :]
     assert filters.size == 256 * 64 * 9
-    assert filters.std() == pytest.approx(np.sqrt(2 / (64 * 9)), rel=0.01)
+    assert filters.std() == near(np.sqrt(2 / (64 * 9)), "drawn deviations")

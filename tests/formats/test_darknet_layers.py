@@ -9,6 +9,7 @@ import pytest
 from cgraph.formats import darknet
 from cgraph.formats.darknet.layers import ACTIVATIONS, LAYERS
 from cgraph.record import Record
+from tests.support.tolerance import assert_near
 
 N, C, H, W = 2, 4, 6, 4  # samples; of the image
 NET = f"[net]\nheight={H}\nwidth={W}\nchannels={C}\n"
@@ -172,7 +173,7 @@ def test_a_layer_is_what_numpy_computes(name, tmp_path):
     (got,) = model_of(tmp_path, NET + row.text, weights).compile(engine="reference")(image())
     want = row.meaning(image(), *weights)
     assert got.shape == want.shape
-    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    assert_near(got, want, "float32 networks")
 
 
 MEANINGS: dict[str, Callable[[Array], Array]] = {
@@ -198,7 +199,7 @@ def test_an_activation_is_what_numpy_computes(name, tmp_path):
     model = model_of(tmp_path, f"{NET}[activation]\nactivation={name}\n", [])
     x = 3 * image()
     (got,) = model.compile(engine="reference")(x)
-    np.testing.assert_allclose(got, MEANINGS[name](x), rtol=1e-4, atol=1e-4)
+    assert_near(got, MEANINGS[name](x), "float32 networks")
 
 
 STEPS, INPUTS, SIZE = 3, 5, 4
@@ -225,7 +226,7 @@ def test_a_gru_is_what_loops_compute_and_its_state_goes_on(tmp_path, option, las
             z, r = (sigmoid(product(part, u) + product(state, w)) for u, w in ((uz, wz), (ur, wr)))
             state = z * state + (1 - z) * last(product(part, uh) + product(r * state, wh))
             want.append(state)
-        np.testing.assert_allclose(function(x)[0], np.concatenate(want), rtol=1e-4, atol=1e-4)
+        assert_near(function(x)[0], np.concatenate(want), "float32 networks")
 
 
 @pytest.mark.parametrize("text", ["[connected]\noutput=3\nactivation=tanh\n", "[rnn]\nhidden=3\noutput=2\n"])

@@ -20,6 +20,7 @@ from cgraph.formats.keras_h5 import KerasFile, Stored, read_keras
 from cgraph.kernels.mapped import mapping_of
 from tests.formats.keras_numpy import evaluate_keras
 from tests.support.data import shared
+from tests.support.tolerance import assert_near
 
 h5py = pytest.importorskip("h5py")
 
@@ -32,8 +33,8 @@ def test_mlperf_tiny_networks_equal_numpy(name):
     images = np.random.default_rng(0).normal(size=x.shape).astype(np.float32)
     got = cg.compile(graph.outputs[0], [x])(images)
     want = evaluate_keras(read_keras(path), images.transpose(0, 2, 3, 1))
-    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(got.sum(1), 1, rtol=1e-5)
+    assert_near(got, want, "float32 networks")
+    assert_near(got.sum(1), 1, "float32 sums")
 
 
 def weights_file(tmp_path, fill) -> str:

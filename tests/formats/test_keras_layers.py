@@ -7,6 +7,7 @@ import cgraph as cg
 from cgraph.errors import FormatError
 from cgraph.formats.keras_graph import graph_of
 from cgraph.formats.keras_h5 import KerasFile
+from tests.support.tolerance import assert_near
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(3, 4, 6, 2)).astype(np.float32)
@@ -69,7 +70,7 @@ LAYERS: dict[str, tuple] = {
 @pytest.mark.parametrize("kind", LAYERS)
 def test_a_layer_is_what_numpy_computes(kind):
     config, weights, want = LAYERS[kind]
-    np.testing.assert_allclose(computed(network(kind, config, weights), X), want(X), rtol=1e-5, atol=1e-6)
+    assert_near(computed(network(kind, config, weights), X), want(X), "float32 sums near zero")
 
 
 @pytest.mark.parametrize("axis", [-1, 0, 1, 2, 3])
@@ -82,7 +83,7 @@ def test_images_are_joined_along_any_axis(axis):
 def test_a_dense_layer_is_a_product_with_an_activation():
     kernel, bias = RNG.normal(size=(5, 4)).astype("f4"), RNG.normal(size=4).astype("f4")
     file = network("Dense", {"activation": "relu"}, {"kernel": kernel, "bias": bias}, shape=FLAT.shape)
-    np.testing.assert_allclose(computed(file, FLAT), np.maximum(FLAT @ kernel + bias, 0), rtol=1e-5, atol=1e-6)
+    assert_near(computed(file, FLAT), np.maximum(FLAT @ kernel + bias, 0), "float32 sums near zero")
 
 
 def twice(file: KerasFile) -> KerasFile:

@@ -8,7 +8,7 @@ from onnx import helper
 
 from cgraph.formats.onnx import load
 from tests.support.onnx_models import FLOAT, INT64, model_of, one
-from tests.support.tolerance import assert_close
+from tests.support.tolerance import assert_close, assert_near
 
 RNG = np.random.default_rng(0)
 X, ROWS, IMAGE = ("x", FLOAT, (2, 4)), ("x", FLOAT, (3, 1, 2)), ("x", FLOAT, (1, 2, 5, 6))
@@ -117,4 +117,4 @@ def test_fourier_transforms_along_any_axis(axis, parts, length):
         (found,) = load(one("DFT", [("x", FLOAT, x.shape)], given, inverse=inverse)).compile(engine="reference")(x)
         numbers = x[..., 0] + 1j * (x[..., 1] if parts == 2 else 0)
         want = (np.fft.ifft if inverse else np.fft.fft)(numbers, size, along)
-        np.testing.assert_allclose(found, np.stack([want.real, want.imag], -1), atol=1e-4)
+        assert_near(found, np.stack([want.real, want.imag], -1), "float32 coordinates")

@@ -8,6 +8,7 @@ import pytest
 import cgraph as cg
 from cgraph.errors import FormatError, PositionError
 from cgraph.formats.onnx import load
+from tests.support.tolerance import assert_near
 
 onnx = pytest.importorskip("onnx")
 helper, TensorProto = onnx.helper, onnx.TensorProto
@@ -31,7 +32,7 @@ def check_against_onnxruntime(model: bytes, x: np.ndarray) -> None:
         if theirs.dtype.kind == "i":
             np.testing.assert_array_equal(mine, theirs)
         else:
-            np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=3e-5 * np.nanmax(np.abs(theirs)))
+            assert_near(mine, theirs, "estimators of ONNX Runtime", np.nanmax(np.abs(theirs)))
 
 
 # -- scikit-learn -----------------------------------------------------------------------------------------------------
@@ -275,7 +276,7 @@ def test_every_mode_of_a_node(seed, how):
     )  # fmt: skip
     over = {"SUM": np.sum, "AVERAGE": np.mean, "MIN": np.min, "MAX": np.max}[how]
     wanted = [over([weights[i] for i in walked(nodes, row)]) + 0.5 for row in x]
-    np.testing.assert_allclose(by_cgraph(model, x)[0][:, 0], wanted, rtol=1e-6)
+    assert_near(by_cgraph(model, x)[0][:, 0], wanted, "float32 formulas")
 
 
 def small_tree(**changed) -> bytes:
@@ -329,4 +330,4 @@ def test_a_tree_deeper_than_pythons_stack():
 def test_rows_over_their_largest_size_whatever_its_sign():
     """As scikit-learn and ONNX's reference have it; onnxruntime takes the largest number, signed."""
     found = by_cgraph(model_of("Normalizer", X[1:], FLOAT, norm="MAX"), X[1:])[0]
-    np.testing.assert_allclose(found, X[1:] / np.abs(X[1:]).max(1, keepdims=True), rtol=1e-6)
+    assert_near(found, X[1:] / np.abs(X[1:]).max(1, keepdims=True), "float32 formulas")

@@ -5,6 +5,7 @@ import pytest
 
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import load
+from tests.support.tolerance import assert_near
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
@@ -65,7 +66,7 @@ def test_weights_are_the_numbers_that_were_packed(kind, raw, rng):
     s, x = rng.random(7, "float32"), rng.random((3, 5), "float32")
     file = product(tensor("w", w, kind, raw), tensor("z", z, kind, raw), s, axis=1).SerializeToString()
     found = load(file).compile()(x)[0]
-    np.testing.assert_allclose(found, x @ ((w - z).astype("float32") * s), rtol=1e-5, atol=1e-5)
+    assert_near(found, x @ ((w - z).astype("float32") * s), "float32 products")
 
 
 @pytest.mark.parametrize("kind", ["UINT4", "INT4"])
@@ -85,7 +86,7 @@ def test_blocks_of_weights_are_those_of_onnxruntime(kind, rng):
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     want = session.run(None, {"x": x})[0]
-    np.testing.assert_allclose(load(data).compile()(x)[0], want, rtol=1e-5, atol=1e-4)
+    assert_near(load(data).compile()(x)[0], want, "float32 products in blocks")
 
 
 def test_large_weights_are_read_where_they_lie(tmp_path, rng):
@@ -96,7 +97,7 @@ def test_large_weights_are_read_where_they_lie(tmp_path, rng):
     onnx.save(file, tmp_path / "beside.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
     assert (tmp_path / "w.bin").stat().st_size == w.size // 2
     for name in ("inside.onnx", "beside.onnx"):
-        np.testing.assert_allclose(load(tmp_path / name).compile()(x)[0], x @ w.astype("float32"), rtol=1e-4, atol=1e-3)
+        assert_near(load(tmp_path / name).compile()(x)[0], x @ w.astype("float32"), "float32 long products")
 
 
 @every_kind

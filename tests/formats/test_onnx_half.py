@@ -13,6 +13,7 @@ from cgraph.formats.onnx import backend, load, serialised
 from cgraph.ir.half import HALVES
 from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import ConstOp
+from tests.support.tolerance import assert_near
 
 KINDS = {"float16": (TensorProto.FLOAT16, np.float16), "bfloat16": (TensorProto.BFLOAT16, ml_dtypes.bfloat16)}
 RNG = np.random.default_rng(0)
@@ -78,7 +79,7 @@ def test_an_export_in_float16_is_what_onnxruntime_gives_within_half_precision():
     want = session.run(None, {"x": given})[0]
     (got,) = load(model).compile()(given)
     assert got.dtype == want.dtype == np.float16
-    np.testing.assert_allclose(got.astype("float64"), want.astype("float64"), rtol=2**-9, atol=2**-11)
+    assert_near(got.astype("float64"), want.astype("float64"), "float16 networks")
 
 
 @pytest.mark.parametrize("kind", KINDS)

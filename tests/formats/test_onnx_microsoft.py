@@ -10,6 +10,7 @@ from cgraph.formats.onnx import load
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import host_target
 from cgraph.passes.integers import integers
+from tests.support.tolerance import assert_near
 
 ort = pytest.importorskip("onnxruntime")
 RNG = np.random.default_rng(0)
@@ -119,7 +120,7 @@ def test_products_of_numbers_as_floats(columns, bias, kind):
     fixed = ("b", "bs", "bz", "bias")
     model, (got,), (want,) = both("MatMulIntegerToFloat", given, fixed)
     assert any(x.op.name == "integer_matmul" for x in post_order(integers(tuple(model.outputs))))
-    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5 + 0.02 * WITHOUT_VNNI * np.abs(want).max())
+    assert_near(got, want, "int8 products without VNNI" if WITHOUT_VNNI else "float32 products")
 
 
 @pytest.mark.parametrize("columns", [False, True])
@@ -128,7 +129,7 @@ def test_products_of_floats_quantised_at_the_run(columns):
     given |= {"bs": np.abs(floats(12)) if columns else np.float32(0.02), "bz": None, "bias": floats(12)}
     model, (got,), (want,) = both("DynamicQuantizeMatMul", given, ("b", "bs", "bias"))
     assert any(x.op.name == "integer_matmul" for x in post_order(integers(tuple(model.outputs))))
-    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5 + 0.02 * WITHOUT_VNNI * np.abs(want).max())
+    assert_near(got, want, "int8 products without VNNI" if WITHOUT_VNNI else "float32 products")
 
 
 MASKS = {
@@ -153,13 +154,13 @@ def attention_of(mask, past=0, **attributes):
 @pytest.mark.parametrize("causal", [0, 1])
 def test_attention_by_a_product_of_bytes(mask, causal):
     _, got, want = attention_of(MASKS[mask], unidirectional=causal)
-    np.testing.assert_allclose(got[0], want[0], rtol=1e-4, atol=1e-4)
+    assert_near(got[0], want[0], "float32 networks")
 
 
 def test_attention_behind_a_past():
     _, got, want = attention_of(None, 4, unidirectional=1)
     for a, b in zip(got, want, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+        assert_near(a, b, "float32 networks")
 
 
 @pytest.mark.parametrize("segments", [False, True])
@@ -174,7 +175,7 @@ def test_norm_of_embedded_words(segments, masked):
     given |= {f"{k}z": None if x is None else ZERO for k, x in tables.items()}
     fixed = [name for name in given if name not in ("words", "segments", "mask")]
     _, got, want = both("QEmbedLayerNormalization", given, fixed, outputs=("y", "count"))
-    np.testing.assert_allclose(got[0], want[0], rtol=1e-4, atol=1e-4)
+    assert_near(got[0], want[0], "float32 networks")
     np.testing.assert_array_equal(got[1], want[1])
 
 
@@ -188,7 +189,7 @@ def test_weights_of_four_bits(rows, k, block, zeros):
     more = {"K": k, "N": n, "bits": 4, "block_size": block}
     model, (got,), (want,) = both("MatMulNBits", given, ("b", "scales", "zeros"), **more)
     assert sum(x.op.name == "block_matmul" for x in post_order(model.outputs)) == 1
-    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5 * np.abs(want).max())
+    assert_near(got, want, "float32 long products by their largest")
 
 
 def test_weights_of_four_bits_have_a_bias_and_eight_bits_are_read():
@@ -196,12 +197,12 @@ def test_weights_of_four_bits_have_a_bias_and_eight_bits_are_read():
     given["bias"] = floats(6)
     more = {"K": 40, "N": 6, "block_size": 32}
     _, (got,), (want,) = both("MatMulNBits", given, ("b", "scales", "bias"), bits=4, **more)
-    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    assert_near(got, want, "float32 small networks")
     model = load(model_of("MatMulNBits", given | {"b": numbers(6, 2, 32)}, ("b", "scales"), bits=8, **more))
     bytes_ = next(v for v in model.values.values() if v is not None and v.shape == (6, 2, 32)).op.array
     matrix = ((bytes_.astype("f4") - 128) * given["scales"].reshape(6, 2, 1)).reshape(6, 64)[:, :40]
     got = model.compile()(given["x"], given["bias"])[0]
-    np.testing.assert_allclose(got, given["x"] @ matrix.T + given["bias"], rtol=1e-4, atol=1e-3)
+    assert_near(got, given["x"] @ matrix.T + given["bias"], "float32 long products")
 
 
 def test_weights_that_are_not_read_are_refused():

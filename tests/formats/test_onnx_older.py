@@ -8,6 +8,7 @@ from cgraph.formats.allowance import Allowance
 from cgraph.formats.onnx import load
 from cgraph.formats.onnx.graph import NAMES
 from tests.support.onnx_models import FLOAT, INT64, model_of, one
+from tests.support.tolerance import assert_near
 
 RNG = np.random.default_rng(0)
 OLD = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.true_divide, "Pow": np.power}
@@ -30,7 +31,7 @@ def test_axes_of_the_second_operand_begin_where_it_is_said(kind, shape):
         for given in ({"axis": axis}, {"axis": axis - 4}, {}):
             if given or axis == 4 - len(shape):
                 raw = one(kind, [("x", FLOAT, x.shape), ("y", FLOAT, y.shape)], opset=6, broadcast=1, **given)
-                np.testing.assert_allclose(run(raw, x, y), OLD[kind](x, wide), rtol=1e-6)
+                assert_near(run(raw, x, y), OLD[kind](x, wide), "float32 formulas")
 
 
 @pytest.mark.parametrize("mode", ["linear", "circular"])

@@ -6,6 +6,7 @@ import pytest
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import load
 from tests.support.onnx_open import agrees, node, numbers, open_model
+from tests.support.tolerance import assert_near
 
 pytest.importorskip("onnxruntime")
 IMAGE = {"x": ("f4", (1, 2, 5, 6))}
@@ -37,7 +38,7 @@ def test_factors_mean_what_they_do_when_they_are_known(coordinates, mode, factor
     wanted = load(raw, constants={"f": given["f"]}).compile()(**given)[0]
     found = load(raw, maximum={"f": 3}).compile()(**given)[0]
     assert found.shape == wanted.shape
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    assert_near(found, wanted, "float32 products")
 
 
 def test_pictures_of_a_number_known_only_when_run():

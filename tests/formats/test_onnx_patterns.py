@@ -8,6 +8,7 @@ import cgraph as cg
 from cgraph.errors import FormatError
 from cgraph.formats.onnx import load, serialised
 from cgraph.ir.traverse import post_order
+from tests.support.tolerance import assert_near
 
 X, Z = cg.Var((2, 3, 4, 5), name="x"), cg.Var((2, 3, 4, 5), name="z")
 A, B = cg.Var((4, 3), name="a"), cg.Var((3, 5), name="b")
@@ -119,11 +120,11 @@ def test_it_means_the_same(name):
     body = serialised(output, inputs)
     (want,) = cg.compile([output], inputs, engine="reference")(*values)
     (back,) = load(body).compile(engine="reference")(*values)
-    np.testing.assert_allclose(back, want, rtol=1e-5, atol=1e-5)
+    assert_near(back, want, "float32 products")
     session = runtime.InferenceSession(body, providers=["CPUExecutionProvider"])
     (peers,) = session.run(None, {x.name: v for x, v in zip(inputs, values)})
     assert (peers.shape, peers.dtype) == (want.shape, want.dtype)
-    np.testing.assert_allclose(peers, want, rtol=1e-4, atol=1e-4)
+    assert_near(peers, want, "float32 networks")
 
 
 def test_what_onnx_broadcasts_itself_is_not_expanded():

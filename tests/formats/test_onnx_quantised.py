@@ -9,6 +9,7 @@ from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import host_target
 from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul
 from cgraph.passes.integers import integers
+from tests.support.tolerance import assert_near
 
 ort = pytest.importorskip("onnxruntime")
 quantization = pytest.importorskip("onnxruntime.quantization")
@@ -103,7 +104,7 @@ def test_static_files_are_computed_on_bytes(form, tmp_path):
     assert [sum(isinstance(x.op, op) for x in order) for op in (IntegerConv, IntegerMatmul)] == [5, 1]
     assert not any(x.op.name in ("conv2d", "matmul") for x in order)
     if host_target().dot == "vnni":
-        np.testing.assert_allclose(got, want, rtol=1e-6)
+        assert_near(got, want, "float32 formulas")
     else:  # without it onnxruntime's sums may saturate
         assert np.abs(got - want).max() <= 0.05 * np.abs(want).max()
 
@@ -115,7 +116,7 @@ def test_dynamic_files_add_up_bytes(tmp_path):
     model, got, want = both(path, value)
     order = post_order(integers(tuple(model.outputs)))
     assert sum(isinstance(x.op, IntegerMatmul) for x in order) == 2
-    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
+    assert_near(got, want, "float32 products by their largest")
 
 
 def test_what_quantized_files_give_is_near_the_floats(tmp_path):

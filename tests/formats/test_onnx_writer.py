@@ -13,6 +13,7 @@ from cgraph.formats.onnx import load, save, serialised
 from cgraph.ir.graph import apply
 from cgraph.ops.shape import Contiguous
 from nn import models
+from tests.support.tolerance import assert_near
 
 X = cg.Var((2, 3, 4, 5), name="x")
 Y = cg.Var((5,), name="y")
@@ -86,11 +87,11 @@ def test_a_round_trip_and_onnxruntime_give_the_same(name):
     onnx.checker.check_model(onnx.load_from_string(body), full_check=True)
     want = cg.compile(output, inputs, engine="reference")(*values)
     back = load(body).compile(engine="reference")(*values)[0]
-    np.testing.assert_allclose(back, want, rtol=1e-6, atol=1e-6)
+    assert_near(back, want, "float32 formulas near zero")
     session = runtime.InferenceSession(body, providers=["CPUExecutionProvider"])
     peer = session.run(None, {x.name: v for x, v in zip(inputs, values)})[0]
     assert peer.dtype == want.dtype
-    np.testing.assert_allclose(peer, want, rtol=1e-4, atol=1e-5)
+    assert_near(peer, want, "float32 small networks")
 
 
 def kinds(output, inputs):
@@ -162,4 +163,4 @@ def test_known_networks_make_the_round_trip(name):
     back = load(body).compile()(*values)
     session = runtime.InferenceSession(body, providers=["CPUExecutionProvider"])
     for ours, theirs in zip(back, session.run(None, {x.name: v for x, v in zip(inputs, values)})):
-        np.testing.assert_allclose(ours, theirs, atol=1e-4 * np.abs(theirs).max())
+        assert_near(ours, theirs, "quantised networks by their largest")

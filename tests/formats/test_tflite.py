@@ -11,6 +11,7 @@ from cgraph.ir.traverse import post_order
 from cgraph.ops.shape import Transpose
 from tests.support.tflite_cases import CASES, constant, model_of, whole
 from tests.support.tflite_models import Network, reference
+from tests.support.tolerance import assert_near
 
 NOT_IN_REFERENCE = ("CEIL", "ELU", "ROUND")  # of which there are other kernels alone
 
@@ -25,7 +26,7 @@ def test_operators_compute_what_the_reference_kernels_do(name):
     assert len(got) == len(wanted)
     for x, y in zip(got, wanted):
         assert (x.shape, x.dtype) == (y.shape, y.dtype)
-        np.testing.assert_allclose(x, y, rtol=2e-5, atol=2e-5)
+        assert_near(x, y, "float32 weights of others")
 
 
 DYNAMIC = [name for name in CASES if name.endswith("_of_bytes")]
@@ -40,7 +41,7 @@ def test_floats_with_filters_of_bytes_are_added_up_as_bytes(name):
     kinds = {x.op.name for x in post_order(list(found.outputs))}
     assert kinds & {"integer_conv", "integer_matmul"} and not kinds & {"conv2d", "matmul"}
     for x, y in zip(found.compile()(*values), reference(model, *values), strict=True):
-        np.testing.assert_allclose(x, y, rtol=1e-6, atol=1e-6)
+        assert_near(x, y, "float32 formulas near zero")
 
 
 def test_every_operator_has_a_case():
@@ -66,7 +67,7 @@ def test_a_network_runs_and_has_one_transpose():
     value = np.random.default_rng(3).standard_normal((1, 12, 12, 3)).astype("float32")
     found = load(model)
     (got,), (want,) = found.compile()(value), reference(model, value)
-    np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6)
+    assert_near(got, want, "float32 TFLite")
     assert sum(isinstance(x.op, Transpose) for x in post_order(list(found.outputs))) == 1
 
 
@@ -78,4 +79,4 @@ def test_the_command_line_runs_it(tmp_path):
     assert main(["run", str(path), "-i", str(tmp_path / "x.npy"), "--save", str(tmp_path / "y.npz")]) == 0
     (want,) = reference(path.read_bytes(), value)
     with np.load(tmp_path / "y.npz") as found:
-        np.testing.assert_allclose(next(iter(found.values())), want, rtol=2e-5, atol=2e-6)
+        assert_near(next(iter(found.values())), want, "float32 TFLite")

@@ -22,6 +22,7 @@ from tests.support.images import (
     workspace,
 )
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+from tests.support.tolerance import assert_near
 
 pytestmark = pytest.mark.usefixtures("cuts")
 
@@ -53,11 +54,6 @@ def draw_conv(rng, case, target, dtype="f4", is_plain=False):
     return shape, x, filters, bias
 
 
-def tolerance(dtype, filters):
-    unit = 2e-7 if dtype == "f4" else 4e-16
-    return {"rtol": 20 * unit, "atol": unit * 8 * filters[0].size}
-
-
 def check(
     rng, case, target, dtype="f4", is_plain=False, activation=RELU, order="all", out_halo=(0, 0, 0, 0), wide=0,
     run=run_calls,
@@ -76,7 +72,7 @@ def check(
         laned(residual, shape.lanes, (0, 1, 1, 0)), activation, workspace(conv_nbytes(shape, n)),
     )  # fmt: skip
     run(lowered.calls, target, order)
-    np.testing.assert_allclose(plain(out), activated(want + residual, activation), **tolerance(dtype, filters))
+    assert_near(plain(out), activated(want + residual, activation), "convolution", filters[0].size)
     assert_zero_frame(out)
 
 
@@ -124,7 +120,7 @@ def test_conv_without_bias_or_residual():
     out = empty_laned((1, shape.k, *shape.result), shape.lanes)
     lowered = conv_calls(shape, out, laned(x, shape.lanes), Pointer(pack_conv(shape, filters)))
     run_calls(lowered.calls)
-    np.testing.assert_allclose(plain(out), conv64(x, filters, shape.window), **tolerance("f4", filters))
+    assert_near(plain(out), conv64(x, filters, shape.window), "convolution", filters[0].size)
 
 
 def test_conv_adds_to_its_own_bytes_where_every_pixel_is_written_once():
@@ -134,7 +130,7 @@ def test_conv_adds_to_its_own_bytes_where_every_pixel_is_written_once():
     out = laned(before, shape.lanes)
     assert conv_overwrites_residual(shape, has_halo=False)
     run_calls(conv_calls(shape, out, laned(x, shape.lanes), Pointer(pack_conv(shape, filters)), residual=out).calls)
-    np.testing.assert_allclose(plain(out), conv64(x, filters, shape.window) + before, **tolerance("f4", filters))
+    assert_near(plain(out), conv64(x, filters, shape.window) + before, "convolution", filters[0].size)
 
 
 def test_conv_refuses_a_narrow_halo():
@@ -158,7 +154,7 @@ def test_conv_writes_a_part_of_a_buffer():
     whole = laned(rng.standard_normal((2, 3 * target.lanes, 6, 5)).astype("f4"), target.lanes, (1, 1, 0, 0))
     before, out = plain(whole).copy(), whole.part(target.lanes, target.lanes)
     run_calls(conv_calls(shape, out, laned(x, shape.lanes), Pointer(pack_conv(shape, filters))).calls)
-    np.testing.assert_allclose(plain(out), conv64(x, filters, shape.window), **tolerance("f4", filters))
+    assert_near(plain(out), conv64(x, filters, shape.window), "convolution", filters[0].size)
     np.testing.assert_array_equal(plain(whole)[:, : target.lanes], before[:, : target.lanes])
     np.testing.assert_array_equal(plain(whole)[:, 2 * target.lanes :], before[:, 2 * target.lanes :])
 

@@ -12,6 +12,7 @@ from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import host_target, target_named
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls
+from tests.support.tolerance import assert_near
 
 pytestmark = pytest.mark.usefixtures("cuts")
 
@@ -62,8 +63,7 @@ def transposed(case, target, order="all", dtype="f4", run=run_calls):
     run(lowered.calls, target, order)
     assert_zero_frame(out)
     want = np.maximum(transposed64(x, filters, shape) + bias[:, None, None], 0)
-    unit = 2e-7 if dtype == "f4" else 4e-16
-    np.testing.assert_allclose(plain(out), want, rtol=20 * unit, atol=unit * 8 * c * window.taps)
+    assert_near(plain(out), want, "convolution", c * window.taps)
     return plain(out)
 
 

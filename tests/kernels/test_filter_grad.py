@@ -15,6 +15,7 @@ from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import host_target, target_named
 from tests.support.images import laned, windows, workspace
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+from tests.support.tolerance import assert_near
 
 SAME = Window((3, 3), pad=(1, 1, 1, 1))
 # n, c, h, w, k, window, groups
@@ -49,8 +50,7 @@ def filter_grad(case, target, order="all", dtype="f4", is_plain=False, run=run_c
     source = view_of(x) if is_plain else laned(x, shape.lanes, window.halo(h, w))
     given = laned(g, shape.lanes, (1, 0, 0, 1))
     run(filter_grad_calls(plan, view_of(out), source, given, room).calls, target, order)
-    error = 50 * np.finfo(dtype).eps * (n * np.prod(g.shape[2:])) ** 0.5  # of a sum over so many pixels
-    np.testing.assert_allclose(out, filter_grad64(x, g, window), rtol=error, atol=error)
+    assert_near(out, filter_grad64(x, g, window), "gradient of filters", (n * np.prod(g.shape[2:])) ** 0.5)
     return out
 
 

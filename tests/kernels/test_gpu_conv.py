@@ -17,6 +17,7 @@ from tests.kernels import test_conv, test_conv_transpose, test_filter_grad
 from tests.support.gpu import BLOCKS, GPU, run_on_gpu, run_on_gpu_as
 from tests.support.images import laned, plain
 from tests.support.ptxas import largest_loop, usage
+from tests.support.tolerance import assert_near
 
 SMALL = (
     "one pixel",
@@ -81,7 +82,7 @@ def test_a_residual_may_be_the_result():
                           residual=out).calls)  # fmt: skip
     assert conv_overwrites_residual(shape, False)
     want = residual + test_conv.conv64(x, filters, Window())
-    np.testing.assert_allclose(plain(out), want, rtol=1e-5, atol=1e-5)
+    assert_near(plain(out), want, "float32 products")
 
 
 def test_a_graphs_convolutions_and_gradients_are_computed_in_blocks():
@@ -94,7 +95,7 @@ def test_a_graphs_convolutions_and_gradients_are_computed_in_blocks():
     assert "gpu.conv.tile" in families and "gpu.filter_grad.tile" in families
     values = [rng.standard_normal(v.shape, "float32") for v in (x, f)]
     for here, there in zip(step(*values), plain_step(*values)):
-        np.testing.assert_allclose(here, there, rtol=1e-4, atol=1e-3)
+        assert_near(here, there, "float32 long products")
 
 
 # with registers of a thread: for two blocks on a multiprocessor, and for one

@@ -14,6 +14,7 @@ from tests.kernels.test_random import KEY, REFERENCE
 from tests.support.gpu import BLOCKS, GPU, run_on_gpu
 from tests.support.kernels import view_of
 from tests.support.ptxas import usage
+from tests.support.tolerance import assert_near
 
 
 def in_blocks(calls):
@@ -61,7 +62,7 @@ def test_responses_across_channels(beta):
     want = x / (1.5 + 0.3 / 4 * sum(squares[:, i : i + 7] for i in range(4))) ** beta
     out = np.zeros_like(x)
     in_blocks(local_response_calls(BLOCKS, view_of(out), view_of(x), 4, 0.3, beta, 1.5))
-    np.testing.assert_allclose(out, want, rtol=1e-5)
+    assert_near(out, want, "float32 sums")
 
 
 KERNELS = {  # with registers of a thread at most

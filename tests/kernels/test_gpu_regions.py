@@ -9,6 +9,7 @@ from cgraph.ops.regions import RoiAlign, RoiAlignGrad
 from tests.kernels.test_regions import GRIDS, SCALES, drawn, views
 from tests.support.gpu import BLOCKS, GPU, run_on_gpu
 from tests.support.kernels import STOP_WORD, view_of
+from tests.support.tolerance import assert_near
 
 
 def in_both(calls, shape):
@@ -29,7 +30,7 @@ def test_cells(kind, samples):
     with np.errstate(invalid="ignore"):
         want = RoiAlign((3, 4), grid).meaning(boxes, batch, level, *images)
     got = in_both(lambda target, out: align_calls(target, out, given, [view_of(x) for x in images], grid), want.shape)
-    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+    assert_near(got, want, "float32 products")
 
 
 @pytest.mark.parametrize(("kind", "samples"), GRIDS)
@@ -43,7 +44,7 @@ def test_gradients(kind, samples):
         there = level != which
         there[3] = True
         want = RoiAlignGrad(which, (2, *x.shape[2:]), grid).meaning(numbers, batch, np.where(there, -1, which), g)
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=2e-5)
+        assert_near(got, want, "float32 products and a residual")
 
 
 def test_an_image_that_is_not_there_is_said():

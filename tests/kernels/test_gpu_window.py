@@ -9,6 +9,7 @@ from cgraph.kernels.calls.resize import linear_calls, nearest_calls
 from tests.kernels import test_depthwise, test_pool, test_resize
 from tests.support.gpu import BLOCKS, GPU, run_on_gpu
 from tests.support.kernels import view_of
+from tests.support.tolerance import assert_near
 
 POOLS = [
     "3x3, ceil mode, padded", "3x2, dilated", "one row", "3x2, other moves down than across",
@@ -43,7 +44,7 @@ def test_average_pool_in_float64():
     want = test_pool.seen(x, window, size, 0.0).sum(-1) / 9
     calls = lambda out, x: average_pool_calls(BLOCKS, out, x, window, True)  # noqa: E731
     for got in test_pool.in_both(calls, x, size, BLOCKS, run=in_blocks):
-        np.testing.assert_allclose(got, want, rtol=1e-12)
+        assert_near(got, want, "float64 formulas")
 
 
 @pytest.mark.parametrize("case", ["one pixel", "one row", "7x7, stride 2", "3x2, other moves down than across"])
@@ -76,6 +77,6 @@ def test_resizing(shape, size):
     x = test_resize.images(shape).swapaxes(2, 3).copy().swapaxes(2, 3)
     out = np.full((*shape[:2], *size), np.nan, "f4")
     in_blocks(linear_calls(BLOCKS, view_of(out), view_of(x)).calls, BLOCKS, "all")
-    np.testing.assert_allclose(out, test_resize.linear64(x, size, "half_pixel"), rtol=1e-5, atol=1e-5)
+    assert_near(out, test_resize.linear64(x, size, "half_pixel"), "float32 products")
     in_blocks(nearest_calls(BLOCKS, view_of(out), view_of(x)).calls, BLOCKS, "all")
     np.testing.assert_array_equal(out, test_resize.nearest64(x, size, "half_pixel", "round_prefer_floor"))

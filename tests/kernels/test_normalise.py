@@ -6,14 +6,14 @@ import pytest
 from cgraph.kernels.calls.normalise import group_norm_calls, layer_norm_calls, local_response_calls
 from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+from tests.support.tolerance import assert_near
 
 every_target = pytest.mark.parametrize("target", TARGETS)
 every_dtype = pytest.mark.parametrize("dtype", ["f4", "f8"])
 
 
 def close(got, want):
-    eps = np.finfo(got.dtype).eps
-    np.testing.assert_allclose(got, want, rtol=16 * eps, atol=16 * eps * np.abs(want).max())
+    assert_near(got, want, "normalisation")
 
 
 def normalised(x, axes, epsilon=1e-5):

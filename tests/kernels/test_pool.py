@@ -11,6 +11,7 @@ from cgraph.kernels.calls.window import Window
 from cgraph.kernels.target import host_target, target_named
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain, windows
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+from tests.support.tolerance import assert_near
 
 pytestmark = pytest.mark.usefixtures("cuts")
 
@@ -80,7 +81,7 @@ def test_average_pool_is_what_numpy_computes(case, target, padded):
     count = seen(counted, Window(window.kernel, window.stride, dilation=window.dilation), size, 0.0).sum(-1)
     want = seen(x.astype("f8"), window, size, 0.0).sum(-1) / count
     for got in both_layouts(lambda out, x: average_pool_calls(HERE, out, x, window, padded), x, size, target):
-        np.testing.assert_allclose(got, want, rtol=1e-5)
+        assert_near(got, want, "float32 sums")
 
 
 def test_max_pool_keeps_a_nan():
@@ -99,7 +100,7 @@ def test_global_pool_takes_the_whole_image(kind, dtype):
     want = getattr(x.astype("f8"), kind)((2, 3), keepdims=True)
     calls = {"max": max_pool_calls, "mean": average_pool_calls}[kind]
     for got in both_layouts(lambda out, x: calls(HERE, out, x, Window((7, 9))), x, (1, 1)):
-        np.testing.assert_allclose(got, want, rtol=1e-5)
+        assert_near(got, want, "float32 sums")
 
 
 @pytest.mark.parametrize("dtype", ["i4", "u1", "i8"])

@@ -9,6 +9,7 @@ from cgraph.kernels.target import target_named
 from cgraph.ops.regions import RoiAlign, RoiAlignGrad
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+from tests.support.tolerance import assert_near
 
 GRIDS = [("cells", 2), ("cells", 1), ("cells", 3), ("aligned", 2), ("corners", 1)]
 SCALES = (0.5, 0.25)
@@ -43,14 +44,14 @@ def test_cells_of_blocked_and_plain_images_are_the_meaning(kind, samples, order,
     sources = [laned(x, lanes, halo) for x, halo in zip(images, [(1, 1, 1, 1), (0, 2, 0, 0)])]
     run_calls(align_calls(machine, out, views(boxes, batch, level), sources, grid), machine, order)
     assert_zero_frame(out)
-    np.testing.assert_allclose(plain(out), want, rtol=1e-5, atol=1e-5)
+    assert_near(plain(out), want, "float32 products")
     apart = np.full(want.shape, np.nan, "f4")
     run_calls(align_calls(machine, view_of(apart), views(boxes, batch, level), sources, grid), machine, order)
     np.testing.assert_array_equal(apart, plain(out))
     dense = np.full(want.shape, np.nan, "f4")
     turned = [view_of(np.ascontiguousarray(x.swapaxes(1, 3)).swapaxes(1, 3)) for x in images]
     run_calls(align_calls(machine, view_of(dense), views(boxes, batch, level), turned, grid), machine, order)
-    np.testing.assert_allclose(dense, want, rtol=1e-5, atol=1e-5)
+    assert_near(dense, want, "float32 products")
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -68,12 +69,12 @@ def test_gradients_of_blocked_and_plain_images_are_the_meaning(kind, samples, or
         given = laned(g, lanes, (0, 1, 0, 0))
         run_calls(spread_calls(machine, out, views(boxes, batch, level), given, which, grid), machine, order)
         assert_zero_frame(out)
-        np.testing.assert_allclose(plain(out), want, rtol=1e-5, atol=2e-5)
+        assert_near(plain(out), want, "float32 products and a residual")
         dense = np.full(x.shape, np.nan, "f4")
         run_calls(
             spread_calls(machine, view_of(dense), views(boxes, batch, level), view_of(g), which, grid), machine, order
         )
-        np.testing.assert_allclose(dense, want, rtol=1e-5, atol=2e-5)
+        assert_near(dense, want, "float32 products and a residual")
 
 
 @pytest.mark.parametrize(("batch", "level"), [(2, 0), (-1, 0), (0, 2), (0, -1)])

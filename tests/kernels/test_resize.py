@@ -9,6 +9,7 @@ from cgraph.kernels.calls.resize import COORDINATES, ROUNDINGS, linear_calls, ne
 from cgraph.kernels.target import host_target, target_named
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
+from tests.support.tolerance import assert_near
 
 HERE = host_target()
 SIZES = [((1, 20, 5, 7), (10, 14)), ((2, 3, 8, 9), (5, 4)), ((1, 17, 1, 6), (1, 13)), ((1, 5, 4, 4), (1, 1))]
@@ -89,7 +90,7 @@ def test_nearest_takes_the_nearest_pixel(shape, size, coordinates, rounding):
 def test_linear_weighs_four_pixels(shape, size, coordinates, dtype):
     x = images(shape, dtype)
     for got in both_layouts(lambda out, x: linear_calls(HERE, out, x, coordinates), x, size):
-        np.testing.assert_allclose(got, linear64(x, size, coordinates), rtol=1e-5, atol=1e-5)
+        assert_near(got, linear64(x, size, coordinates), "float32 products")
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -97,7 +98,7 @@ def test_linear_weighs_four_pixels(shape, size, coordinates, dtype):
 def test_resize_on_every_target_in_any_order(target, order):
     x, size = images((2, 20, 5, 6)), (11, 9)
     for got in both_layouts(lambda out, x: linear_calls(HERE, out, x), x, size, target, order):
-        np.testing.assert_allclose(got, linear64(x, size, "half_pixel"), rtol=1e-5, atol=1e-5)
+        assert_near(got, linear64(x, size, "half_pixel"), "float32 products")
     for got in both_layouts(lambda out, x: nearest_calls(HERE, out, x), x, size, target, order):
         np.testing.assert_array_equal(got, nearest64(x, size, "half_pixel", "round_prefer_floor"))
 

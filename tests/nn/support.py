@@ -7,6 +7,7 @@ import numpy as np
 import cgraph as cg
 from nn.layer import Layer, initialise
 from nn.mode import Mode
+from tests.support.tolerance import assert_near
 
 
 def run(layer: Layer, *arrays: np.ndarray, mode: Mode | None = None, seed: int = 0) -> Any:
@@ -25,5 +26,6 @@ def draw(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
-def assert_close(got: np.ndarray, want: np.ndarray, rtol: float = 2e-5) -> None:
-    np.testing.assert_allclose(got, want, rtol=rtol, atol=rtol * max(1.0, float(np.abs(want).max(initial=0))))
+def assert_close(got: np.ndarray, want: np.ndarray, name: str = "float32") -> None:
+    """A layer's result, float32 or float64, within the tolerance of this name."""
+    assert_near(got, want, name)

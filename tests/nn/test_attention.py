@@ -98,7 +98,7 @@ def test_two_features_and_a_mask_together(names, other, mask):
     got = run(layer, *given)
     for i in range(2):
         one = None if mask is None else hidden if mask == "shared" else hidden[i]
-        assert_close(got[i], attention(layer, x[i], (y if other else x)[i], one), rtol=1e-4)
+        assert_close(got[i], attention(layer, x[i], (y if other else x)[i], one), name="float32 layers")
 
 
 @pytest.mark.parametrize("name", OPTIONS)

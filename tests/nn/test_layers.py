@@ -64,7 +64,7 @@ def test_transpose_conv_is_the_adjoint_of_conv(axes):
     y = run(forward, x)
     back.weight.assign(forward.weight.value)
     g = draw(*y.shape, seed=1)
-    assert_close(np.vdot(run(back, g), x), np.vdot(g, y), rtol=1e-4)
+    assert_close(np.vdot(run(back, g), x), np.vdot(g, y), name="float32 layers")
 
 
 def test_same_padding_gives_a_result_for_every_stride():
@@ -122,13 +122,13 @@ def test_group_and_instance_norm(groups):
     layer.scale.assign(draw(6, seed=1))
     layer.shift.assign(draw(6, seed=2))
     scale, shift = value(layer.scale)[:, None, None], value(layer.shift)[:, None, None]
-    assert_close(run(layer, x), want.reshape(x.shape) * scale + shift, rtol=1e-4)
+    assert_close(run(layer, x), want.reshape(x.shape) * scale + shift, name="float32 layers")
 
 
 def test_layer_norm():
     x = draw(2, 3, 8)
     want = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
-    assert_close(run(nn.LayerNorm(8), x), want, rtol=1e-4)
+    assert_close(run(nn.LayerNorm(8), x), want, name="float32 layers")
 
 
 def test_embedding():
@@ -214,7 +214,7 @@ def test_recurrent_layers(kind, want, sequence):
         parameter.assign(draw(*parameter.shape, seed=i))
     got = run(layer, x)
     states = want(x.astype(np.float64), *map(value, layer.parameters().values()))
-    assert_close(got, states if sequence else states[:, -1], rtol=1e-4)
+    assert_close(got, states if sequence else states[:, -1], name="float32 layers")
 
 
 def test_bidirectional():
@@ -222,7 +222,7 @@ def test_bidirectional():
     layer = nn.Bidirectional(nn.GRU(3, 4, True), nn.GRU(3, 2, True))
     got = run(layer, x)
     one, two = ([value(v) for v in part.parameters().values()] for part in (layer.forward, layer.backward))
-    assert_close(got, np.concatenate([gru(x, *one), gru(x[:, ::-1], *two)[:, ::-1]], -1), rtol=1e-4)
+    assert_close(got, np.concatenate([gru(x, *one), gru(x[:, ::-1], *two)[:, ::-1]], -1), name="float32 layers")
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -239,7 +239,9 @@ def test_multi_head_attention(causal):
             scores[:, ~np.tri(5, dtype=bool)] = -np.inf
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         heads.append(weights / weights.sum(-1, keepdims=True) @ v[..., columns])
-    assert_close(got, np.concatenate(heads, -1) @ value(layer.output.weight) + value(layer.output.bias), rtol=1e-4)
+    assert_close(
+        got, np.concatenate(heads, -1) @ value(layer.output.weight) + value(layer.output.bias), name="float32 layers"
+    )
 
 
 def test_attention_to_other_positions_with_a_mask():
@@ -248,8 +250,10 @@ def test_attention_to_other_positions_with_a_mask():
     mask = np.array([[True, False, False], [True, True, False]])
     got = run(layer, x, y, mask)
     v = y[0] @ value(layer.value.weight)
-    assert_close(got[0, 0], v[0] @ value(layer.output.weight), rtol=1e-4)  # the first query sees the first key alone
-    assert_close(run(layer, x, y[:, :2].copy(), mask[:, :2].copy()), got, rtol=1e-4)
+    assert_close(
+        got[0, 0], v[0] @ value(layer.output.weight), name="float32 layers"
+    )  # the first query sees the first key alone
+    assert_close(run(layer, x, y[:, :2].copy(), mask[:, :2].copy()), got, name="float32 layers")
 
 
 def test_containers():

@@ -17,6 +17,7 @@ from nn.models.mask_rcnn.objects import Found, as_json, in_picture, objects_of
 from nn.models.mask_rcnn.pictures import seen
 from nn.models.mask_rcnn.shapes import NAMES, optimiser, shapes_config, shapes_network
 from nn.models.mask_rcnn.targets import matched, owned, sampled
+from tests.support.tolerance import assert_near
 
 
 def run(*nodes):
@@ -41,7 +42,7 @@ def test_matterports_anchors_are_not_rounded_and_end_a_pixel_before():
     config = replace(matterport_config(128), anchor_sides=(32,))
     (found,) = anchors(config, [(16, 16)])
     wide = 32 * np.sqrt(2)
-    np.testing.assert_allclose(found[2], [-wide / 2, -wide / 4, wide / 2 - 1, wide / 4 - 1], rtol=1e-6)
+    assert_near(found[2], [-wide / 2, -wide / 4, wide / 2 - 1, wide / 4 - 1], "float32 formulas")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_the_share_of_an_object_in_each_cell_is_what_boxes_see_of_its_mask(kind)
     masks = np.stack([data.owner == i + 1 for i in range(OBJECTS)], 1).reshape(-1, 1, 128, 128).astype("float32")
     batch = (np.arange(2)[:, None] * OBJECTS + whose).ravel()
     want = cg.roi_align_levels([masks], boxes.reshape(-1, 4), batch, batch * 0, (7, 7), (1.0,), samples, kind)
-    np.testing.assert_allclose(got.reshape(12, 1, 7, 7), run(want), atol=1e-5)
+    assert_near(got.reshape(12, 1, 7, 7), run(want), "float32 crops")
 
 
 # -- training ----------------------------------------------------------------------------------------------------------
@@ -207,7 +208,7 @@ def test_boxes_find_their_way_back_into_the_picture(rule):
     assert (left, top) == ((0, 0) if rule == "torchvision" else (0, 45))
     assert (view.pixels[:, top:bottom, left:right] > 190).all() and view.pixels[:, bottom:].max() == 0
     whole = np.array([left, top, right - config.far, bottom - config.far], "float32")
-    np.testing.assert_allclose(in_picture(whole, view, config), [0, 0, 200, 60], atol=1e-4)
+    assert_near(in_picture(whole, view, config), [0, 0, 200, 60], "float32 coordinates")
 
 
 @pytest.mark.parametrize("picture", [np.zeros((4, 4), np.uint8), np.zeros((4, 4, 3)), np.zeros((0, 4, 3), np.uint8)])

@@ -27,6 +27,7 @@ from nn.models.mask_rcnn.shapes import (
 )
 from nn.weights import values_of
 from tests.support.patience import PATIENCE
+from tests.support.tolerance import assert_near
 
 THREE_STEPS = "952171c8680a3544fb07a2696b9349faca3eff9efff7cc7e616fb66e8cffac81"
 """SHA-256 of the weights after three steps on two pictures, on AVX2."""
@@ -51,7 +52,7 @@ def test_boxes_in_portions_are_found_as_whole(portions):
     given = as_operands(model.config, tuple(made(TEST, 0, 2)))[:2]
     parts = replace(model, config=replace(model.config, portions=portions))
     for got, want in zip(nn.compile(parts, 2)(*given), nn.compile(model, 2)(*given)):
-        np.testing.assert_allclose(got, want, atol=1e-5)
+        assert_near(got, want, "float32 crops")
 
 
 def test_the_truth_itself_has_a_precision_of_one():

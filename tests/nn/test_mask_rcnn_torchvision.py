@@ -14,6 +14,7 @@ from nn.models.mask_rcnn.objects import Found
 from nn.models.mask_rcnn.proposals import proposals
 from nn.models.mask_rcnn.targets import matched
 from tests.support import torchvision as oracle
+from tests.support.tolerance import assert_near
 
 torch = pytest.importorskip("torch")
 CLASSES, SIZE = 7, (192, 256)
@@ -73,11 +74,11 @@ def window(n: int) -> np.ndarray:
     return np.tile(np.array([0, 0, SIZE[1], SIZE[0]], "float32"), (n, 1))
 
 
-def assert_near(got: np.ndarray, want: "torch.Tensor | np.ndarray", share: float = 1e-4) -> None:
-    """Within `share` of the largest element."""
+def assert_agrees(got: np.ndarray, want: "torch.Tensor | np.ndarray", name: str = "float32 layers") -> None:
+    """As near as the tolerance of this name allows."""
     want = np.asarray(want.detach() if hasattr(want, "detach") else want)
     assert got.shape == want.shape
-    np.testing.assert_allclose(got, want, rtol=share, atol=share * max(1.0, float(np.abs(want).max(initial=0))))
+    assert_near(got, want, name)
 
 
 def test_pyramid_anchors_and_their_numbers(theirs, ours, image):
@@ -90,11 +91,11 @@ def test_pyramid_anchors_and_their_numbers(theirs, ours, image):
         images = oracle.load().models.detection.image_list.ImageList(torch.from_numpy(image), [SIZE] * 2)
         anchors = theirs.rpn.anchor_generator(images, features)[0]
     for got, want in zip(maps, features):
-        assert_near(got, want)
+        assert_agrees(got, want)
     for got, want in zip(scores, objectness):
-        assert_near(got, want.permute(0, 2, 3, 1).reshape(2, -1))
+        assert_agrees(got, want.permute(0, 2, 3, 1).reshape(2, -1))
     for got, want in zip(deltas, coded):
-        assert_near(got, want.permute(0, 2, 3, 1).reshape(2, -1, 4))
+        assert_agrees(got, want.permute(0, 2, 3, 1).reshape(2, -1, 4))
     np.testing.assert_array_equal(np.concatenate(raw.anchors), anchors)
 
 
@@ -109,7 +110,7 @@ def test_proposals_are_the_same_ones(theirs, ours, image):
         want, _ = theirs.rpn(images, features)
     for i in range(2):
         assert counts[i] == len(want[i])
-        assert_near(boxes[i, : counts[i]], want[i])
+        assert_agrees(boxes[i, : counts[i]], want[i])
 
 
 def test_detections_and_masks_are_the_same_ones(theirs, ours, image):
@@ -125,9 +126,9 @@ def test_detections_and_masks_are_the_same_ones(theirs, ours, image):
         n = counts[i]
         assert n == len(want[i]["labels"])
         np.testing.assert_array_equal(classes[i, :n], want[i]["labels"])
-        assert_near(boxes[i, :n], want[i]["boxes"])
-        assert_near(scores[i, :n], want[i]["scores"])
-        assert_near(masks[i, :n], want[i]["masks"][:, 0])
+        assert_agrees(boxes[i, :n], want[i]["boxes"])
+        assert_agrees(scores[i, :n], want[i]["scores"])
+        assert_agrees(masks[i, :n], want[i]["masks"][:, 0])
 
 
 def objects():
@@ -250,7 +251,7 @@ def test_losses_and_gradients_at_the_same_places(theirs, ours, image, monkeypatc
     want, arrays = their_losses(theirs, image, objects(), sample, monkeypatch, "float64")
     assert sample["box"].hit.sum() >= 3 and sample["anchor"].hit.sum() > 3
     for one, other in zip(found, want):
-        assert_near(one, other, 1e-6)  # torchvision adds up some in single precision
+        assert_agrees(one, other, "float32 formulas")  # torchvision adds up some in single precision
     off = distances(gradients, slopes_of(arrays, ours))
     assert max(off.values()) < 1e-6, {path: x for path, x in off.items() if x >= 1e-6}
 
@@ -260,7 +261,7 @@ def test_gradients_in_single_precision_are_near_those_in_double(theirs, ours, im
     found, gradients, sample = our_losses(ours, image, objects())
     want, arrays = their_losses(theirs, image, objects(), sample, monkeypatch, "float64")
     for one, other in zip(found, want):
-        assert_near(one, other)
+        assert_agrees(one, other)
     # an element near the corner of a relu may fall on either side of it, and what lies below follows
     off = distances(gradients, slopes_of(arrays, ours))
     assert np.median(list(off.values())) < 1e-4

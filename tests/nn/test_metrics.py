@@ -13,6 +13,7 @@ from nn.metrics import Tally, metrics_of
 from nn.progress import Plain
 from tests.nn.support import draw
 from tests.nn.test_train import data, model, run
+from tests.support.tolerance import assert_near
 
 CLASSES = 5
 
@@ -48,7 +49,7 @@ def test_figures_of_batches_are_those_of_all_samples_at_once(shape):
     assert found["accuracy"] == sklearn.accuracy_score(wanted, best)
     assert found["top_2"] == sklearn.top_k_accuracy_score(wanted, scores, k=2, labels=labels)
     np.testing.assert_array_equal(found["confusion"], sklearn.confusion_matrix(wanted, best, labels=labels))
-    np.testing.assert_allclose(found["mean_iou"], sklearn.jaccard_score(wanted, best, average="macro"), rtol=1e-12)
+    assert_near(found["mean_iou"], sklearn.jaccard_score(wanted, best, average="macro"), "float64 formulas")
 
 
 def test_wanted_scores_are_classes_too():
@@ -64,7 +65,7 @@ def test_a_function_of_ones_own_is_the_mean_over_samples():
         return cg.mean(cg.max(scores, axis=-1))
 
     want = np.mean(np.concatenate([scores.max(-1) for scores, _ in batches()]))
-    np.testing.assert_allclose(figures([largest], batches())["largest"], want, rtol=1e-6)
+    assert_near(figures([largest], batches())["largest"], want, "float32 formulas")
 
 
 def test_what_is_no_metric_is_refused():

@@ -11,6 +11,7 @@ from nn import optim
 from nn.layer import Layer, Parameter
 from nn.losses import quadratic
 from tests.nn.support import assert_close, draw
+from tests.support.tolerance import assert_near
 
 STEPS = 5
 
@@ -129,7 +130,7 @@ def test_method_follows_its_formula(name):
     start, target = draw(2, 3), draw(2, 3, seed=1)
     got = trajectory(nn.Optimiser(method, optim.Const(0.3), momentum), start, target)
     for one, want in zip(got, expected(rule, start, target)):
-        assert_close(one, want, rtol=1e-4)
+        assert_close(one, want, name="float32 layers")
 
 
 RATES = {
@@ -151,7 +152,7 @@ def test_rate_depends_on_the_real_step_number(name):
     zeros = np.zeros((2, 2), np.float32)
     step = nn.training_step(model, quadratic, nn.Optimiser(optim.GradientDescent(), rate), (zeros, zeros))
     got = [step(zeros, zeros)[1] for _ in range(6)]
-    np.testing.assert_allclose(got, [want(i) for i in range(6)], rtol=1e-5, atol=1e-7)
+    assert_near(got, [want(i) for i in range(6)], "float32 normalised")
 
 
 def test_decay_gives_the_losses_that_the_ancestor_misses():
@@ -161,7 +162,7 @@ def test_decay_gives_the_losses_that_the_ancestor_misses():
     step = nn.training_step(model, quadratic, optimiser, (zero, zero))
     losses = [step(zero, zero)[0] for _ in range(3)]
     # w - 0.1 / (1 + 0.1 i) * 2 w, squared
-    np.testing.assert_allclose(losses, [1, 0.64, 0.64 * (1 - 0.2 / 1.1) ** 2], rtol=1e-5)
+    assert_near(losses, [1, 0.64, 0.64 * (1 - 0.2 / 1.1) ** 2], "float32 sums")
 
 
 def test_clipping_bounds_gradients():
@@ -188,18 +189,18 @@ def test_regularisation_adds_to_the_loss_and_to_the_gradient(term, want):
     optimiser = nn.Optimiser(optim.GradientDescent(), optim.Const(0.1), regularisation=term)
     step = nn.training_step(model, quadratic, optimiser, (target, target), engine="reference")
     loss, _ = step(np.zeros_like(target), target)
-    np.testing.assert_allclose(loss, ((start - target) ** 2).mean() + want(start), rtol=1e-5)
+    assert_near(loss, ((start - target) ** 2).mean() + want(start), "float32 sums")
     plain = trajectory(nn.Optimiser(optim.GradientDescent(), optim.Const(0.1)), start, target, quadratic, 1)[0]
     slope = (want(start + 1e-3 * np.sign(start)) - want(start - 1e-3 * np.sign(start))) / 2e-3
     moved = ((plain - model.weight.value) * np.sign(start)).sum() / 0.1
-    np.testing.assert_allclose(moved, slope, rtol=1e-3)
+    assert_near(moved, slope, "float32 trainings")
 
 
 def test_biases_and_scales_are_not_regularised():
     model = nn.initialise(nn.Linear(2, 3), 0)
     model.bias.assign([9.0, 9.0, 9.0])
     penalty = nn.Optimiser(regularisation=optim.L2(1.0)).penalty(model.parameters())
-    np.testing.assert_allclose(penalty.eval(), (model.weight.value**2).sum(), rtol=1e-6)
+    assert_near(penalty.eval(), (model.weight.value**2).sum(), "float32 formulas")
 
 
 def test_the_penalties_of_all_weights_are_added():
@@ -208,4 +209,4 @@ def test_the_penalties_of_all_weights_are_added():
     matrices = [x.value for x in parameters.values() if x.ndim == 2]
     penalty = nn.Optimiser(regularisation=optim.L2(0.5)).penalty(parameters)
     assert len(matrices) == 3
-    np.testing.assert_allclose(penalty.eval(), 0.5 * sum((x**2).sum() for x in matrices), rtol=1e-6)
+    assert_near(penalty.eval(), 0.5 * sum((x**2).sum() for x in matrices), "float32 formulas")

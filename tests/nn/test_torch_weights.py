@@ -8,6 +8,7 @@ import cgraph as cg
 import nn
 from cgraph.errors import FormatError
 from tests.nn.support import draw
+from tests.support.tolerance import assert_near
 
 
 class Block(nn.Layer):
@@ -66,7 +67,7 @@ def test_every_kind_of_layer_gives_what_torch_gives(tmp_path):
     with torch.no_grad():
         wanted = theirs(torch.from_numpy(x)).numpy()
     found = nn.compile(ours, 2, [nn.Sample((3, 4, 4))], engine="reference")(x)
-    np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
+    assert_near(found, wanted, "float32 weights of others")
 
 
 def torch_arrays(inputs=4, outputs=3):

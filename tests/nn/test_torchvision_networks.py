@@ -7,6 +7,7 @@ import nn
 from cgraph import FormatError
 from nn.models.torch_names import torchvision_arrays
 from tests.support import torchvision as oracle
+from tests.support.tolerance import assert_near
 
 OPTIONS = {"inception_v3": {"aux_logits": True, "init_weights": False}}
 NAMES = "resnet18 vgg16 squeezenet1_0 squeezenet1_1 densenet121 mobilenet_v2 inception_v3".split()
@@ -39,7 +40,7 @@ def test_scores_are_torchvisions(name):
     with torch.inference_mode():
         want = wanted(torch.from_numpy(image))
         want = (torch.softmax(want, 1) if has_form else want).numpy()
-    np.testing.assert_allclose(nn.compile(model)(image), want, rtol=1e-4, atol=1e-4 * np.abs(want).max())
+    assert_near(nn.compile(model)(image), want, "float32 networks by their largest")
 
 
 def arrays_of(model):

@@ -21,7 +21,7 @@ from cgraph.ops.leaf import Var
 from tests.ops.cases import CASES, Case, Draw
 from tests.support.kernels import ORDERS, TARGETS
 from tests.support.ops import computing, contiguous, kernel_result, own_views, scattered, values_of, work_of
-from tests.support.tolerance import assert_close
+from tests.support.tolerance import assert_close, near
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
 every_smooth_case = pytest.mark.parametrize("case", [c for c in CASES if c.smooth], ids=str)
@@ -193,7 +193,7 @@ def assert_slope(drawn: Drawn, y: Node, slope: Node, along: dict[Var, np.ndarray
     with np.errstate(all="ignore"):
         after, before = (float(evaluate([y], drawn.moved(along, s))[0]) for s in (STEP, -STEP))
         found, value = (float(v) for v in evaluate([slope, y], drawn.given))
-    assert found == pytest.approx((after - before) / (2 * STEP), rel=2e-6, abs=2e-7 * (1 + abs(value)))
+    assert found == near((after - before) / (2 * STEP), "central differences of a sum", 1 + abs(value))
 
 
 def results_of(value: np.ndarray | tuple[np.ndarray, ...]) -> list[np.ndarray]:

@@ -10,7 +10,7 @@ from cgraph.ir.graph import apply
 from cgraph.ops.linear import Matmul
 from cgraph.ops.reduce import Max
 from tests.support.kernels import TARGETS
-from tests.support.tolerance import assert_close
+from tests.support.tolerance import assert_close, assert_near, is_near
 
 PARTS = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e30, -1e-30, np.inf, -np.inf, np.nan)
 ONE = (
@@ -40,7 +40,7 @@ def assert_same_parts(got: np.ndarray, want: np.ndarray, unsaid: str = "") -> No
         edge = ~np.isfinite(size) | (b == 0)
         near = np.isfinite(size) & (np.abs(a - b) <= tolerance * size)
         same = (a == b) & (np.signbit(a) == np.signbit(b))
-        assert (np.isnan(b) | same | near | (edge & np.isfinite(b) & np.isclose(a, b, tolerance, 0))).all()
+        assert (np.isnan(b) | same | near | (edge & np.isfinite(b) & is_near(a, b, "complex parts"))).all()
 
 
 @pytest.mark.parametrize("dtype", WIDER)
@@ -119,9 +119,9 @@ def test_every_target_reads_complex_numbers_wherever_they_lie(name, dtype):
         total = cg.sum(x * y)
         f = cg.compile([x * y + 2j, cg.abs(x) < 1, total], [x, y], engine=CpuEngine(target=name))
         one, two, three = f(a, b)
-        np.testing.assert_allclose(one, a * b + 2j, rtol=1e-5 if dtype == "complex64" else 1e-14)
+        assert_near(one, a * b + 2j, "complex products")
         np.testing.assert_array_equal(two, np.abs(a) < 1)
-        np.testing.assert_allclose(three, np.sum(a * b), rtol=1e-4 if dtype == "complex64" else 1e-12)
+        assert_near(three, np.sum(a * b), "complex sums")
 
 
 def test_sums_keep_their_rounding_errors_as_real_ones_do():

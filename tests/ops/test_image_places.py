@@ -8,6 +8,7 @@ import pytest
 import cgraph as cg
 from cgraph.engine.reference import evaluate
 from cgraph.ops.resize import COORDINATES, ROUNDINGS
+from tests.support.tolerance import assert_near
 
 RNG = np.random.default_rng(0)
 OPS = {
@@ -29,7 +30,7 @@ def test_an_axis_of_one_element_has_any_stride(op, step):
         value = RNG.normal(size=x.shape).astype("float32")
         for view in (x[..., ::step], x[:, :, ::step], x[:, ::step], x[::step]):
             y = OPS[op](view)
-            np.testing.assert_allclose(cg.compile(y, [x])(value), evaluate([y], {x: value})[0], 1e-4, 1e-4)
+            assert_near(cg.compile(y, [x])(value), evaluate([y], {x: value})[0], "float32 networks")
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
@@ -42,5 +43,5 @@ def test_resizing_a_constant_spreads_what_is_not_finite_no_farther_than_a_kernel
     for shape in ((8, 10), (3, 2), (1, 7)):
         y, folded = (cg.resize(z, shape, mode, coordinates, rounding) for z in (x, cg.Const(value)))
         computed = cg.compile(y, [x])(value)
-        np.testing.assert_allclose(cg.compile(folded)(), computed, 1e-5, 1e-5)
-        np.testing.assert_allclose(evaluate([y], {x: value})[0], computed, 1e-5, 1e-5)
+        assert_near(cg.compile(folded)(), computed, "float32 products")
+        assert_near(evaluate([y], {x: value})[0], computed, "float32 products")

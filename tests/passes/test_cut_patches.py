@@ -16,7 +16,7 @@ from cgraph.ops.conv import Conv2d
 from cgraph.passes.cut_patches import cut_patches
 from nn import models
 from tests.support.networks import networks
-from tests.support.tolerance import assert_close
+from tests.support.tolerance import assert_close, assert_near
 
 ALPHAS = st.sampled_from((0.0, 0.3, 0.7, 1.0))
 SLICES = st.tuples(st.integers(1, 4), st.integers(1, 4))
@@ -63,7 +63,7 @@ def test_windows_at_every_border(case, slices):
     y = cg.relu(POOLS[case](x * 2 + np.arange(18, dtype="float32")) - 1) + 3
     value = drawn_value(x, 0)
     cut = cut_patches((y,), (x,), 0.0, slices)
-    np.testing.assert_allclose(*evaluate(cut, {x: value}), *evaluate((y,), {x: value}), rtol=1e-6)
+    assert_near(*evaluate(cut, {x: value}), *evaluate((y,), {x: value}), "float32 formulas")
 
 
 @pytest.mark.parametrize("name", restructuring.TABLE_3)

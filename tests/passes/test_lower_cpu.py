@@ -15,12 +15,12 @@ from cgraph.ops.physical.filters import LanedConvFilters
 from cgraph.ops.physical.lanes import LanedPlaces, LanedRoiAlign, LanedRoiAlignGrad, PlainRoiAlign, ToLanes, ToPlain
 from cgraph.passes.conv_layer import LEAST_FILTERS
 from tests.support.networks import POOLED, SMOOTH, networks, normal
+from tests.support.tolerance import assert_near
 
 
-def assert_near(got, want, factor=1):
+def assert_layers_near(got, want, factor=1):
     assert got.dtype == want.dtype
-    error = factor * np.abs(want).max(initial=1e-6) * (3e-5 if got.dtype == np.float32 else 1e-12)
-    np.testing.assert_allclose(got, want, rtol=0, atol=error)
+    assert_near(got, want, "channel-blocked layers", factor * np.abs(want).max(initial=1e-6))
 
 
 @pytest.mark.slow
@@ -32,7 +32,7 @@ def test_lowered_equals_reference(target, network):
     value = np.random.default_rng(1).normal(size=image.shape).astype(image.dtype)
     got = cg.compile(outputs, [image], engine=CpuEngine(target=target, poison=True))(value)
     for a, b in zip(got, evaluate(outputs, {image: value})):
-        assert_near(a, b)
+        assert_layers_near(a, b)
 
 
 @pytest.mark.slow
@@ -48,7 +48,7 @@ def test_lowered_gradients_equal_reference(target, network):
     value = rng.normal(size=image.shape).astype(image.dtype)
     got = cg.compile(gradients, [image], engine=CpuEngine(target=target, poison=True))(value)
     for a, b in zip(got, evaluate(gradients, {image: value})):
-        assert_near(a, b, 20)
+        assert_layers_near(a, b, 20)
 
 
 @settings(max_examples=15)
@@ -70,7 +70,7 @@ def test_a_frozen_var_is_a_constant():
     value = np.ones(x.shape, "float32")
     want = evaluate([cg.conv2d(x, f, 1, 1)], {x: value})[0]
     f.assign(np.zeros(f.shape, "float32"))
-    assert_near(function(value), want)
+    assert_layers_near(function(value), want)
 
 
 def test_a_training_step_stays_in_blocks_between_its_convolutions():
@@ -134,7 +134,7 @@ def test_the_gradient_for_filters_is_lowered_where_lanes_are_full_and_of_one_gro
     function, value = cg.compile(found, [x]), rng.normal(size=x.shape).astype("float32")
     ops = [n.op for n in function.compiled.layout.steps]
     assert any(isinstance(op, LanedConvFilters) for op in ops) == (groups == 1 and filters[0] >= LEAST_FILTERS)
-    assert_near(function(value), evaluate([found], {x: value})[0])
+    assert_layers_near(function(value), evaluate([found], {x: value})[0])
 
 
 def test_features_of_boxes_and_their_gradient_stay_in_lanes():

@@ -16,7 +16,7 @@ from cgraph.passes.fuse_matmul import fuse_matmul
 from cgraph.passes.pack_matmul import pack_matmul
 from tests.support.graphs import draw_values, graphs
 from tests.support.rewrites import assert_left, assert_same_values, ops_of
-from tests.support.tolerance import assert_close
+from tests.support.tolerance import assert_close, assert_near
 
 SIZES = st.integers(1, 40)
 ADDENDS = ("none", "full", "row", "column", "number", "transposed", "batch")
@@ -46,7 +46,7 @@ def products(draw):
 def test_products_with_what_follows_equal_the_reference(found, target):
     function = cg.compile(found, engine=CpuEngine(target=target, poison=True))
     want = evaluate([found])[0]
-    np.testing.assert_allclose(function(), want, rtol=0, atol=(2e-6 if found.dtype == "float32" else 1e-13) * 40)
+    assert_near(function(), want, "normal products", 1)
 
 
 @settings(max_examples=40)
@@ -66,7 +66,7 @@ def test_a_large_constant_that_is_transposed_for_a_product_is_not_copied_before_
     x = cg.Var((*batch, rows, 150)).assign(rng.standard_normal((*batch, rows, 150), np.float32))
     found = x @ cg.Const(rng.standard_normal((200, 150), np.float32)).T
     assert fold_constants((found,)) == (found,)
-    np.testing.assert_allclose(cg.compile(found)(), evaluate([found])[0], rtol=0, atol=1e-4)
+    assert_near(cg.compile(found)(), evaluate([found])[0], "normal products", 1)
     assert isinstance(steps(found)[0], PackedMatmul) == (found.size > 200)
 
 

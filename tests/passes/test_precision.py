@@ -12,6 +12,7 @@ from cgraph.ops.leaf import ConstOp
 from cgraph.ops.physical.conv import LanedConv
 from cgraph.ops.physical.pairs import PairedMatmul, paired, rounded, unpaired
 from cgraph.passes import lowered, rewritten
+from tests.support.tolerance import assert_near
 
 TARGETS = ("host", "avx512", "avx2", "portable")
 # what rounding both factors and adding up in float32 may cost, of the sum of the products' magnitudes (docs/half.md)
@@ -114,7 +115,7 @@ def test_a_network_has_one_result_however_it_is_run(target):
         np.testing.assert_array_equal(compiled(y, [x], target, **options)(value), want)
     physical = lowered(rewritten((y,)), target_named(target), True, pairs=True)
     meant = evaluate(physical, {x: value})[0]
-    np.testing.assert_allclose(want, meant, atol=1e-3 * np.abs(meant).max())
+    assert_near(want, meant, "half precision by its largest")
 
 
 def test_weights_take_half_the_bytes():

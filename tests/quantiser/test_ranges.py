@@ -7,6 +7,7 @@ import cgraph as cg
 from cgraph.quantiser.network import network_of, prepared
 from cgraph.quantiser.ranges import BINS, Form, Quantum, entropy, percentile, weights_of
 from tests.quantiser.nets import Net
+from tests.support.tolerance import assert_near
 
 
 @pytest.mark.parametrize("form", [Form(), Form("int8"), Form("uint8", True), Form("int8", True)])
@@ -34,7 +35,7 @@ def test_a_percentile_is_that_of_numpy_within_a_bin():
     x = np.random.default_rng(0).standard_normal(200_000)
     counts, low, high = np.histogram(x, BINS)[0], x.min(), x.max()
     got = percentile(counts, low, high, 99.9)
-    np.testing.assert_allclose(got, np.percentile(x, [0.05, 99.95]), atol=2 * (high - low) / BINS)
+    assert_near(got, np.percentile(x, [0.05, 99.95]), "bins of a histogram", (high - low) / BINS)
 
 
 def test_entropy_keeps_all_of_what_is_even_and_cuts_rare_tails():
@@ -57,7 +58,7 @@ def test_weights_are_rounded_by_channel():
     assert held.numbers.dtype == np.int8 and np.abs(held.numbers).max(axis=(1, 2, 3))[:3].tolist() == [127] * 3
     assert np.abs(held.floats - filters).max() <= 0.5001 * held.scale.max()
     np.testing.assert_array_equal(held.unit, np.float32(0.02) * held.scale)
-    np.testing.assert_allclose(held.bias(layer.bias) * held.unit.astype("f8"), layer.bias, atol=held.unit.max())
+    assert_near(held.bias(layer.bias) * held.unit.astype("f8"), layer.bias, "numbers of a unit", held.unit)
 
 
 def test_a_bias_that_would_not_fit_makes_weights_coarser():
@@ -65,4 +66,4 @@ def test_a_bias_that_would_not_fit_makes_weights_coarser():
     weights = np.full((3, 2), 1e-9, "float32")
     (layer,) = network_of(prepared((x @ weights + np.float32([5, -5]),), (x,))).layers
     held = weights_of(layer, Quantum(np.float32(1e-3), 0))
-    np.testing.assert_allclose(held.bias(layer.bias) * held.unit.astype("f8"), [5, -5], rtol=1e-6)
+    assert_near(held.bias(layer.bias) * held.unit.astype("f8"), [5, -5], "float32 formulas")

@@ -11,6 +11,7 @@ from cgraph.kernels.target import host_target
 from cgraph.passes.integers import integers
 from cgraph.quantiser import quantise
 from tests.quantiser.nets import Net, every_group, pictures
+from tests.support.tolerance import assert_near
 
 ort = pytest.importorskip("onnxruntime")
 
@@ -58,7 +59,7 @@ def test_a_matrix_product_with_a_row_is_one_operator(tmp_path):
     assert [node.op_type for node in load(tmp_path / "m.onnx").graph.node] == ["Gemm", "Identity"]
     value = net.normal(3, 8)
     got = onnx.load(tmp_path / "m.onnx").compile()(value)[0]
-    np.testing.assert_allclose(run(tmp_path / "m.onnx", value), got, rtol=1e-5, atol=1e-6)
+    assert_near(run(tmp_path / "m.onnx", value), got, "float32 sums near zero")
 
 
 def test_a_matrix_that_several_meet_is_written_once(tmp_path):
@@ -71,7 +72,7 @@ def test_a_matrix_that_several_meet_is_written_once(tmp_path):
         onnx.save(path, y, inputs)
         assert not any(node.op_type == "Expand" for node in load(path).graph.node)
         want = onnx.load(path).compile()(value)[0]
-        np.testing.assert_allclose(run(path, value), want, rtol=1e-5, atol=1e-5)
+        assert_near(run(path, value), want, "float32 products")
 
 
 CASES = {
@@ -89,7 +90,7 @@ def test_numbers_and_their_floats_come_back(case, tmp_path):
     onnx.save(tmp_path / "m.onnx", cg.dequantize(small, *small.operands[1:]), [x])
     value = Net().normal(2, 3, 4)
     want = cg.compile(cg.dequantize(small, *small.operands[1:]), [x])(value)
-    np.testing.assert_allclose(run(tmp_path / "m.onnx", value), want, rtol=1e-6)
+    assert_near(run(tmp_path / "m.onnx", value), want, "float32 formulas")
     np.testing.assert_array_equal(onnx.load(tmp_path / "m.onnx").compile()(value)[0], want)
 
 

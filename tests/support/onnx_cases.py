@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.tolerance import assert_within
+
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 PLAIN_DTYPES = {1, 2, 3, 6, 7, 9, 11}  # float32, uint8, int8, int32, int64, bool, float64
 DOMAINS = {"", "ai.onnx"}
@@ -49,7 +51,7 @@ class Case:
                 if got.dtype.kind in "OSU":
                     np.testing.assert_array_equal(got, want)
                 else:
-                    np.testing.assert_allclose(got, want, rtol=self.rtol, atol=self.atol)
+                    assert_within(got, want, self.rtol, self.atol)
 
 
 def count(folder: Path, what: str) -> int:

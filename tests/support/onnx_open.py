@@ -8,6 +8,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from cgraph.formats.onnx import load
 from cgraph.function import Function
+from tests.support.tolerance import assert_near
 
 KINDS = {"f4": TensorProto.FLOAT, "i8": TensorProto.INT64, "?": TensorProto.BOOL}
 node = helper.make_node
@@ -46,5 +47,5 @@ def agrees(raw: bytes, feeds: Sequence[Mapping[str, Any]], maximum: Mapping[str,
         feed = {name: np.asarray(x) for name, x in given.items()}
         for got, want in zip(function(**feed), session.run(None, feed), strict=True):
             assert (got.shape, got.dtype) == (want.shape, want.dtype)
-            np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+            assert_near(got, want, "float32 products")
     return function

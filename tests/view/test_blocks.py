@@ -12,6 +12,7 @@ from cgraph.record import replace
 from cgraph.view.blocks import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, fitted, memory_svg, plan_svg
 from cgraph.view.boxes import WORKSPACE, Box, blocks_of, memory_of_plan, memory_with
 from tests.support.problems import random_problem
+from tests.support.tolerance import near
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -37,8 +38,8 @@ def test_every_operand_with_bytes_is_a_rectangle_that_tells_about_itself():
 
 def test_rectangles_are_as_wide_as_usage_and_as_high_as_bytes():
     narrow, wide = rectangles(problem_of([(100, 0, 0), (300, 1, 3)]))
-    assert float(wide.get("width")) == pytest.approx(3 * float(narrow.get("width")), abs=0.1)
-    assert float(wide.get("height")) == pytest.approx(3 * float(narrow.get("height")), abs=0.1)
+    assert float(wide.get("width")) == near(3 * float(narrow.get("width")), "pixels of a drawing")
+    assert float(wide.get("height")) == near(3 * float(narrow.get("height")), "pixels of a drawing")
 
 
 @pytest.mark.parametrize("seed", range(5))

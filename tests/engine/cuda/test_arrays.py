@@ -10,6 +10,7 @@ from cgraph.engine.cuda import pinned
 from cgraph.engine.cuda.arrays import DeviceArray
 from cgraph.engine.cuda.dlpack import CUDA, Shown, capsule_of, taken
 from cgraph.errors import InputError
+from tests.support.tolerance import assert_near
 
 VALUE = np.arange(12, dtype="float32").reshape(3, 4)
 
@@ -43,8 +44,8 @@ def test_a_result_stays_on_the_device_and_is_read_there(library, engine):
     library.moved.clear()
     got = read(found)
     assert library.moved == ({"down": got.nbytes} if engine == "cuda" else {})
-    np.testing.assert_allclose(got, np.exp(VALUE / 10).sum(0), rtol=1e-6)
-    np.testing.assert_allclose(np.asarray(found), np.exp(VALUE / 10), rtol=1e-6)
+    assert_near(got, np.exp(VALUE / 10).sum(0), "float32 formulas")
+    assert_near(np.asarray(found), np.exp(VALUE / 10), "float32 formulas")
     assert np.asarray(found, "float64").dtype == "float64"
 
 
@@ -53,7 +54,7 @@ def test_arrays_of_other_libraries_are_read_where_they_lie(library, protocol):
     make, read = functions("cuda")
     given = Other(make(VALUE, copy=False), protocol)
     library.moved.clear()
-    np.testing.assert_allclose(read(given), np.exp(VALUE / 10).sum(0), rtol=1e-6)
+    assert_near(read(given), np.exp(VALUE / 10).sum(0), "float32 formulas")
     assert library.moved == {"down": 16}
     assert library.followed == 1  # the stream that writes them
     assert given.streams == ([1] if protocol == "dlpack" else [])
@@ -64,7 +65,7 @@ def test_what_a_function_made_may_be_given_to_it_again(library):
     twice = cg.compile(cg.exp(x) * 2 + x, x, engine="cuda")
     first = np.linspace(-1, 1, 5, dtype="float32")
     again = twice(twice(first, copy=False))
-    np.testing.assert_allclose(again, twice(twice(first)), rtol=1e-6)
+    assert_near(again, twice(twice(first)), "float32 formulas")
 
 
 def test_memory_lives_as_long_as_somebody_shows_it(library):
@@ -86,7 +87,7 @@ def test_a_strided_result_says_its_strides_and_is_not_read_in_place(library):
     turn = cg.compile(cg.transpose(cg.exp(x)), x, engine="cuda")
     found = turn(VALUE, copy=False)
     assert found.__cuda_array_interface__["strides"] == (4, 16)
-    np.testing.assert_allclose(np.asarray(found), np.exp(VALUE).T, rtol=1e-6)
+    assert_near(np.asarray(found), np.exp(VALUE).T, "float32 formulas")
     y = cg.Var((4, 3), name="y")
     with pytest.raises(InputError, match="make it contiguous first"):
         cg.compile(y + 1, y, engine="cuda")(found)

@@ -11,6 +11,7 @@ from cgraph.engine.cuda.driver import Driver
 from cgraph.engine.cuda.engine import CudaEngine
 from cgraph.errors import EngineError
 from tests.engine.cuda.conftest import forget
+from tests.support.tolerance import assert_near
 
 
 def training(engine):
@@ -27,8 +28,8 @@ def test_training_gives_the_values_of_the_cpu(library):
     step, w, batch = training("cuda")
     plain, other, _ = training("cpu")
     for _ in range(3):
-        np.testing.assert_allclose(step(batch), plain(batch), rtol=1e-5)
-    np.testing.assert_allclose(w.value, other.value, rtol=1e-5)
+        assert_near(step(batch), plain(batch), "float32 sums")
+    assert_near(w.value, other.value, "float32 sums")
     assert library.calls["cuLaunchKernel"] > 3
 
 
@@ -81,9 +82,9 @@ def test_the_third_run_is_captured_and_later_ones_are_one_call(library):
     plain, other, _ = training("cpu")
     launched = []
     for _ in range(6):
-        np.testing.assert_allclose(step(batch), plain(batch), rtol=1e-5)
+        assert_near(step(batch), plain(batch), "float32 sums")
         launched.append(library.calls["cuLaunchKernel"])
-    np.testing.assert_allclose(w.value, other.value, rtol=1e-5)
+    assert_near(w.value, other.value, "float32 sums")
     assert launched[0] < launched[1] < launched[2] == launched[5]
     graphs = library.calls["cuStreamBeginCapture_v2"]
     assert graphs == library.calls["cuStreamEndCapture"] == library.calls["cuGraphDestroy"] == len(library.ready) >= 1
@@ -97,7 +98,7 @@ def test_a_graph_reads_new_inputs_and_new_values_of_vars(library):
         if i == 6:
             w.assign(np.full(5, 2, "f4"))
         value = np.full(5, i / 10, "f4")
-        np.testing.assert_allclose(f(value), np.exp(value) * w.value, rtol=1e-6)
+        assert_near(f(value), np.exp(value) * w.value, "float32 formulas")
     assert library.calls["cuStreamBeginCapture_v2"] == 2  # the new value lies elsewhere
 
 
@@ -130,14 +131,14 @@ def test_a_failure_of_a_graph_is_told_with_the_line_and_the_next_run_is_right(li
     step, _, batch = training("cuda")
     plain, _, _ = training("cpu")
     for _ in range(2):
-        np.testing.assert_allclose(step(batch), plain(batch), rtol=1e-5)
+        assert_near(step(batch), plain(batch), "float32 sums")
     library.failures[name] = 2
     with pytest.raises(EngineError, match=rf"at test_driver.py:\d+.*{name}.*\(2\)"):
         step(batch)
     library.capturing = None
     del library.failures[name]
     for _ in range(4):
-        np.testing.assert_allclose(step(batch), plain(batch), rtol=1e-5)
+        assert_near(step(batch), plain(batch), "float32 sums")
 
 
 def test_a_launch_that_is_refused_while_capturing_leaves_the_stream_usable(library):
@@ -178,7 +179,7 @@ def test_a_failure_while_running_is_told_and_the_next_run_is_right(library, name
     with pytest.raises(EngineError, match=rf"{name}.*\(2\)"):
         step(batch)
     del library.failures[name]
-    np.testing.assert_allclose(step(batch), plain(batch), rtol=1e-5)
+    assert_near(step(batch), plain(batch), "float32 sums")
 
 
 @pytest.mark.parametrize("name", AT_THE_END)

@@ -13,7 +13,7 @@ from cgraph.errors import EngineError
 from nn import models
 from tests.ops.cases import CASES
 from tests.ops.test_cases import Drawn, nodes_of
-from tests.support.tolerance import assert_close
+from tests.support.tolerance import assert_close, assert_near
 
 pytestmark = pytest.mark.cuda
 every_tier = pytest.mark.parametrize("blocks", [True, False], ids=["blocks", "tasks"])
@@ -48,7 +48,7 @@ def test_networks_agree_with_the_processor(blocks):
     network = models.ResNet((2, 2, 2, 2), small=True, classes=10, image=(3, 64, 64))
     network = nn.initialise(network, 0)
     here, there = (nn.compile(network, 2, engine=engine)(x) for engine in ("cpu", CudaEngine(blocks=blocks)))
-    np.testing.assert_allclose(there, here, rtol=1e-3, atol=1e-4)
+    assert_near(there, here, "float32 deep networks")
 
 
 def training():
