@@ -72,9 +72,18 @@ def test_no_tolerance_lets_everything_pass():
 @pytest.mark.parametrize("size", [1e-30, 1e-6, 1.0, 1e30])
 def test_numbers_of_any_size_are_compared(dtype, size):
     x = (np.array([0.5, 1.0, -0.25]) * size).astype(dtype)
-    assert_close(x, x * np.array(1 + 1e-16, dtype))
+    other = (x * np.array([1, 1, 1.001])).astype(dtype)
+    assert_close(x, x.copy(), terms=np.abs(x))
     with pytest.raises(AssertionError):
-        assert_close(x, (x * np.array([1, 1, 1.001])).astype(dtype))
+        assert_close(other, x, terms=np.abs(x))
+
+
+@pytest.mark.parametrize("size", [1e-5, 1.0, 1e30])
+def test_a_wrong_number_is_seen_without_terms_where_it_is_more_than_some_ulps_of_one(size):
+    x = np.array([0.5, 1.0, -0.25], "float32") * np.float32(size)
+    assert_close(x, x.copy())
+    with pytest.raises(AssertionError):
+        assert_close(x * np.array([1, 1.2, 1], "float32"), x)
 
 
 def test_small_elements_are_compared_where_the_terms_of_each_are_known():
@@ -87,9 +96,10 @@ def test_small_elements_are_compared_where_the_terms_of_each_are_known():
 
 
 def test_a_result_of_terms_that_cancel_may_be_as_wrong_as_they_are():
-    got, want = np.array([1e-7], "float32"), np.array([0.0], "float32")
-    with pytest.raises(AssertionError):
-        assert_close(got, want)
+    got, want = np.array([1e-5], "float32"), np.array([0.0], "float32")
+    for terms in (None, 0.1, np.array([0.1])):
+        with pytest.raises(AssertionError):
+            assert_close(got, want, terms=terms)
     assert_close(got, want, terms=1.0)
 
 

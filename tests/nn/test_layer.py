@@ -104,3 +104,10 @@ def test_progress_says_loss_rate_and_time_left():
     assert seconds_left(10.0, 5, 65) == "2 min 10 s"
     assert seconds_left(0.0, 0, 5) == "?"
     progress_bar(0, 10, False).show(1, 0.0, 0.0)
+
+
+def test_weights_are_those_of_the_seed_0_where_none_is_named():
+    drawn = [nn.initialise(nn.Sequential(nn.Input((5,)), nn.Linear(5, 4)), *seed) for seed in ((), (0,), (1,))]
+    default, zero, one = ([x.value for x in layer.variables().values()] for layer in drawn)
+    assert all((a == b).all() for a, b in zip(default, zero, strict=True))
+    assert any((a != b).any() for a, b in zip(default, one, strict=True))

@@ -10,7 +10,7 @@ import cgraph as cg
 from cgraph.engine.reference import evaluate
 from cgraph.errors import DTypeError
 from cgraph.ir.spec import DTYPES
-from tests.support.tolerance import assert_close
+from tests.support.tolerance import assert_close, assert_near
 
 NAMES = [str(d) for d in DTYPES]
 REAL = [str(d) for d in DTYPES if d.kind != "c"]  # special values of complex numbers: `tests/ops/test_complex.py`
@@ -344,12 +344,10 @@ def test_variances_of_any_count_and_ddof_are_numpys_and_never_negative(count, dd
         ]  # fmt: skip
         for values in (evaluate(found), cg.compile(found)()):
             for got in values:
-                np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-15)
+                assert_near(got, want, "float64 special points")
                 assert not (got < 0).any()
         nan = np.where(kept, wide, np.nan)
         with np.errstate(all="ignore"):
             want = getattr(np, f"nan{name}")(nan, 1, ddof=ddof)
         missing = cg.Var(nan.shape, "float64", "m").assign(nan)
-        np.testing.assert_allclose(
-            getattr(np, f"nan{name}")(missing, 1, ddof=ddof).eval(), want, rtol=1e-12, atol=1e-15
-        )
+        assert_near(getattr(np, f"nan{name}")(missing, 1, ddof=ddof).eval(), want, "float64 special points")

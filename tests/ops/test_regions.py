@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import cgraph as cg
+from tests.support.tolerance import assert_near
 
 H, W = 5, 7
 
@@ -40,7 +41,7 @@ def test_a_sample_counts_up_to_exactly_one_pixel_outside_on_every_side(aligned, 
         0.0 if read(row, H) is None or read(column, W) is None else read(row, H) + 100 * read(column, W)
         for row, column in samples
     ]
-    np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-9)
+    assert_near(found, want, "float64 coordinates")
 
 
 @pytest.mark.parametrize("special", [np.nan, np.inf])

@@ -1,8 +1,8 @@
 """How close is equal: every tolerance of the tests, by dtype and kind of comparison, each with its reason.
 
 A test names a kind and writes no number; `test_tolerance.py` reads all tests for numbers. An error is compared with a
-share of the expected element and, where terms cancel, with a share of these *terms*: the largest expected element
-where the caller says nothing else. So arrays of small numbers are compared as strictly as those of large ones.
+share of the expected element and, where terms cancel, with a share of these *terms*, which the caller gives: by element
+or one for all. Where it gives none, they are the largest expected element, and some ulps of 1 are allowed.
 """
 
 from typing import Any, NamedTuple
@@ -28,11 +28,6 @@ class Tolerance(NamedTuple):
     of_terms: float = 0.0
     is_in_ulps: bool = False
 
-    def unit(self, *arrays: Any) -> float:
-        """The unit of `rtol` and `of_terms` for arrays of these dtypes."""
-        kinds = [x.dtype for x in map(np.asarray, arrays) if x.dtype.kind in "fc"]
-        return max(float(np.finfo(kind).eps) for kind in kinds) if self.is_in_ulps else 1.0
-
 
 T = Tolerance
 NEAR = {
@@ -47,6 +42,7 @@ NEAR = {
     "float64 formulas": T("some operations", 1e-12),
     "float64 formulas near zero": T("some operations with terms of about 1 that cancel", 1e-12, 1e-12),
     "float64 special points": T("values at corners; zero within an ulp of 1", 1e-12, 1e-15),
+    "float64 coordinates": T("pixels of some hundred, between which is interpolated", 1e-12, 1e-9),
     "float64 on a simulated GPU": T("each side is within some ulps", 1e-13),
     "float64 conditioned": T("times the condition of a matrix, or the number of terms, some thousand", 1e-9),
     "float64 through float32": T("one rounding to float32", 1e-7),
@@ -122,23 +118,40 @@ NEAR = {
 }
 
 
+ULPS_OF_ONE = 32  # what is left where operands of about 1 cancel, of which a caller says nothing
+
+
 def bounds(name: str, got: Any, want: Any, terms: Any = None) -> tuple[float, Any]:
     """The rtol and atol of a comparison."""
-    near = NEAR[name]
-    unit = near.unit(got, want)
-    if near.of_terms and terms is None:
-        with np.errstate(over="ignore"):
-            sizes = np.abs(want)  # of a complex number perhaps an infinity, where its parts are finite
-        terms = float(sizes[np.isfinite(sizes)].max(initial=0.0)) if np.ndim(sizes) else float(sizes)
-    return near.rtol * unit, near.atol + (near.of_terms * unit * np.asarray(terms, float) if near.of_terms else 0.0)
+    tolerance, eps = NEAR[name], eps_of(got, want)
+    unit = eps if tolerance.is_in_ulps else 1.0
+    if not tolerance.of_terms:
+        atol = 0.0
+    elif terms is None:
+        atol = max(tolerance.of_terms * unit * largest(want), ULPS_OF_ONE * eps)
+    else:
+        atol = tolerance.of_terms * unit * np.asarray(terms, float)
+    return tolerance.rtol * unit, tolerance.atol + atol
+
+
+def eps_of(*arrays: Any) -> float:
+    """The unit in the last place of 1 of the coarsest dtype."""
+    dtypes = [x.dtype for x in map(np.asarray, arrays)]
+    return max((float(np.finfo(x).eps) for x in dtypes if x.kind in "fc"), default=0.0)
+
+
+def largest(*arrays: Any) -> float:
+    """The largest finite magnitude of all elements."""
+    with np.errstate(over="ignore"):  # of a complex number perhaps an infinity, where its parts are finite
+        sizes = [np.abs(x) for x in map(np.asarray, arrays) if x.dtype.kind in "biufc"]
+    return max((float(x[np.isfinite(x)].max(initial=0)) for x in sizes), default=0.0)
 
 
 def assert_near(got: Any, want: Any, name: str, terms: Any = None) -> None:
     """Every element is as near as the tolerance of this name allows.
 
     Parameters
-        terms: sizes of the terms from which elements were computed, one for all or one for each; the largest expected
-            element by default
+        terms: sizes of the terms from which elements were computed, one for all or one for each
     """
     assert_within(got, want, *bounds(name, got, want, terms))
 
