@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cgraph.children import run_module
+from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 STARTER = "cgraph/children.py"
@@ -85,7 +86,7 @@ def test_a_child_imports_nothing_from_the_current_folder_or_the_environment(name
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     environment.pop("PYTHONSAFEPATH", None)
     command = [sys.executable, str(script)]
-    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE)
     assert "FormatError x.h5: no readable Keras file" in run.stdout, run.stderr
     assert not mark.exists()
 

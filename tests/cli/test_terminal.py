@@ -22,6 +22,7 @@ from cgraph.errors import CgraphError
 from cgraph.formats.onnx import save
 from cgraph.terminal import say, visible, write
 from nn.progress import Plain, rich_bar
+from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 BORDER = "cgraph/terminal.py"
@@ -172,7 +173,7 @@ def test_errors_that_nobody_handles_are_shown_visibly(raised, here):
     for options in ([], ["--traceback"]):
         command = [sys.executable, "-m", "cgraph", *options, "plan", "evil:fails"]
         environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"}
-        run = subprocess.run(command, capture_output=True, env=environment, timeout=120)
+        run = subprocess.run(command, capture_output=True, env=environment, timeout=PATIENCE)
         text = run.stderr.decode()
         assert run.returncode in (1, 2) and raised.split("(")[0] in text and is_safe(text), ascii(text)
         assert ("Traceback" in text) == bool(options)

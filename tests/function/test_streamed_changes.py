@@ -16,6 +16,7 @@ from cgraph.engine.cpu.streamed import StreamedInstance
 from cgraph.errors import WeightsError
 from cgraph.ops.leaf import HASHED_NBYTES
 from cgraph.weight_file import PAGE, StreamedWeights
+from tests.support.patience import PATIENCE
 
 SIZE, LAYERS = 200, 4
 NBYTES = 4 * SIZE * SIZE  # of a layer's matrix
@@ -397,5 +398,5 @@ def test_a_reader_whose_end_comes_in_its_own_thread_ends_and_closes_its_file(tmp
 
     monkeypatch.setattr(readers, "native", lambda: SimpleNamespace(read=read, halt=native.halt))
     reader.begin(StreamedInstance(function.program, function.program.code.ring).whole)
-    work.thread.join(60)
+    work.thread.join(PATIENCE)
     assert not problems and not work.is_running and reader.file.closed

@@ -11,6 +11,7 @@ from cgraph.engine.cpu import threads as threads_module
 from cgraph.engine.reference import evaluate
 from tests.support.injection import Lines, events
 from tests.support.patience import PATIENCE
+from tests.support.tolerance import assert_near
 
 SAMPLED = 17  # every such line in the quick loop
 
@@ -53,7 +54,7 @@ class Scenario:
         if all(v is not None for v in now):
             got, want = in_time(self.reader), evaluate(self.reads)
             for a, b in zip(got, want):
-                np.testing.assert_allclose(a, b, 1e-6)
+                assert_near(a, b, "float32 formulas")
         assert self.kept()
         assert threads_module._pool._free == threads_module._pool.size
 
