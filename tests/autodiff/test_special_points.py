@@ -14,6 +14,7 @@ from cgraph.engine.reference import evaluate
 from cgraph.errors import NoGradientError
 from cgraph.record import Record
 from nn import losses
+from tests.support.tolerance import assert_near
 
 THIRD = 1 / 3
 
@@ -153,7 +154,7 @@ def test_gradients_at_special_points(name, compiled):
         want.append(point.second)
     found = cg.compile(wanted)() if compiled else evaluate(wanted)
     for got, value in zip(found, want):
-        np.testing.assert_allclose(got, np.array(value, np.float64), rtol=1e-12, atol=1e-15)
+        assert_near(got, np.array(value, np.float64), "float64 special points")
 
 
 def test_what_has_no_gradient_says_so():

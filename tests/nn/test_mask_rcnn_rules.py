@@ -17,7 +17,7 @@ from nn.models.mask_rcnn.detections import detections
 from nn.models.mask_rcnn.losses import Choice, Truth, anchor_losses, box_choice, box_losses, candidates_of
 from nn.models.mask_rcnn.network import Raw
 from nn.models.mask_rcnn.proposals import proposals
-from tests.support.tolerance import assert_close
+from tests.support.tolerance import assert_close, assert_near
 
 RULES = ["torchvision", "matterport"]
 N, SIDE = 2, 64
@@ -284,11 +284,11 @@ def test_losses_of_anchors_are_those_of_the_rule(rule, positives):
     logits = np.take_along_axis(all_scores, places, 1).astype("float64")
     probabilities = 1 / (1 + np.exp(-logits))
     entropy = -np.where(hit, np.log(probabilities), np.log(1 - probabilities))
-    np.testing.assert_allclose(classed, entropy[there].sum() / max(there.sum(), 1), rtol=1e-5)
+    assert_near(classed, entropy[there].sum() / max(there.sum(), 1), "float32 sums")
     own = np.concatenate(anchors)[places]
     wanted = coded(objects[np.arange(N)[:, None], whose], own, ANCHOR_SCALES[config.rule])
     mine = all_deltas[np.arange(N)[:, None], places]
-    np.testing.assert_allclose(boxed, wanted_coordinates(config, mine, wanted, hit, there), rtol=1e-4)
+    assert_near(boxed, wanted_coordinates(config, mine, wanted, hit, there), "float32 long sums")
 
 
 def mask_of(owner, which, box, config, count):
@@ -346,14 +346,14 @@ def test_losses_of_boxes_are_those_of_the_rule(rule, positives):
     mine = np.where(hit, np.take_along_axis(kinds, whose, 1), 0)
     logs = np.log(softmax(scores)).reshape(N, size, classes)
     chosen = np.take_along_axis(logs, mine[..., None], 2)[..., 0]
-    np.testing.assert_allclose(got[0], -chosen[there].sum() / max(there.sum(), 1), rtol=1e-5)
+    assert_near(got[0], -chosen[there].sum() / max(there.sum(), 1), "float32 sums")
     of_class = deltas.reshape(N, size, classes, 4)[np.arange(N)[:, None], np.arange(size), mine]
     wanted = coded(objects[np.arange(N)[:, None], whose], own, BOX_SCALES)
-    np.testing.assert_allclose(got[1], wanted_coordinates(config, of_class, wanted, hit, there), rtol=1e-4)
+    assert_near(got[1], wanted_coordinates(config, of_class, wanted, hit, there), "float32 long sums")
     total = []
     for i, j in zip(*np.nonzero(hit)):
         p = 1 / (1 + np.exp(-masks.reshape(N, 3, classes, cells, cells)[i, j, mine[i, j]]))
         share = mask_of(owner[i], whose[i, j], own[i, j], config, cells)
         total.append(-(share * np.log(p) + (1 - share) * np.log(1 - p)).mean())
-    np.testing.assert_allclose(got[2], np.mean(total) if total else 0.0, rtol=1e-4)
+    assert_near(got[2], np.mean(total) if total else 0.0, "float32 long sums")
     assert [count for _, count in heads.boxes] == [config.cells, config.mask_cells]

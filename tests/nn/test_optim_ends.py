@@ -10,6 +10,7 @@ import cgraph as cg
 import nn
 from nn import optim
 from tests.nn.support import assert_close, draw
+from tests.support.tolerance import assert_near
 
 STEPS = np.arange(0, 14)
 
@@ -31,28 +32,28 @@ def test_a_cosine_rises_falls_and_stays(steps):
             return floor + (0.4 - floor) * (1 + cos(pi * share)) / 2
 
         found = rates(optim.Cosine(0.4, steps, warmup, floor))
-        np.testing.assert_allclose(found, [want(i) for i in STEPS], rtol=1e-5, atol=1e-7)
+        assert_near(found, [want(i) for i in STEPS], "float32 normalised")
 
 
 @pytest.mark.parametrize("steps", [1, 4, 9])
 def test_a_trapezoid_rises_stays_falls_and_ends_at_nothing(steps):
     for warmup, fall in product((0, 1, 3, 9), (0, 1, 3, 9)):
         want = [0.4 * min(max(min((i + 1) / max(warmup, 1), (steps - i) / max(fall, 1)), 0), 1) for i in STEPS]
-        np.testing.assert_allclose(rates(optim.Trapezoid(0.4, steps, warmup, fall)), want, rtol=1e-5, atol=1e-7)
+        assert_near(rates(optim.Trapezoid(0.4, steps, warmup, fall)), want, "float32 normalised")
 
 
 @pytest.mark.parametrize("warmup", [0, 1, 4])
 @pytest.mark.parametrize("at", [(), (0,), (3,), (3, 3), (2, 5, 13)])
 def test_steps_multiply_by_the_factor_at_each_place(warmup, at):
     want = [0.4 * min((i + 1) / max(warmup, 1), 1) * 0.5 ** sum(i >= j for j in at) for i in STEPS]
-    np.testing.assert_allclose(rates(optim.Steps(0.4, at, 0.5, warmup)), want, rtol=1e-5)
+    assert_near(rates(optim.Steps(0.4, at, 0.5, warmup)), want, "float32 sums")
 
 
 @pytest.mark.parametrize("given", [(0.5,), (0.5, 0.2), (0.5, 0.2, 0.1, 0.7)])
 def test_the_last_rate_of_a_schedule_stays(given):
     want = [given[min(i, len(given) - 1)] for i in STEPS]
-    np.testing.assert_allclose(rates(optim.Schedule(given)), want, rtol=1e-6)
-    np.testing.assert_allclose(rates(optim.Const(0.3)), 0.3, rtol=1e-6)
+    assert_near(rates(optim.Schedule(given)), want, "float32 formulas")
+    assert_near(rates(optim.Const(0.3)), 0.3, "float32 formulas")
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
@@ -73,7 +74,7 @@ def test_weights_of_two_axes_and_more_have_a_penalty(kind):
     absolute, square = {"L1": (0.5, 0), "L2": (0, 0.5), "Elastic": (0.5, 2.0)}[kind]
     found = nn.Optimiser(regularisation=rule).penalty(weights)
     want = sum(absolute * np.abs(x.value).sum() + square * (x.value**2).sum() for n, x in weights.items() if n in "cde")
-    np.testing.assert_allclose(found.eval(), want, rtol=1e-5)
+    assert_near(found.eval(), want, "float32 sums")
     assert nn.Optimiser(regularisation=rule).penalty({"a": weights["a"], "b": weights["b"]}) is None
     assert nn.Optimiser().penalty(weights) is None
 

@@ -10,6 +10,7 @@ from cgraph.kernels.mapped import in_place
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.matmul import MatmulEpilogue
 from cgraph.passes.weights_on_disk import sliced
+from tests.support.tolerance import assert_near
 
 K = 5
 
@@ -31,4 +32,4 @@ def test_a_sliced_product_of_one_row_adds_to_each_slice_its_own_part(most, colum
     assert (cut is node) is (matrix.nbytes <= most or columns == 16)  # a slice has a cache line at least
     value = rng.standard_normal((1, K)).astype("f4")
     want, got = (cg.compile(root, [x, b], engine="reference")(value, addend) for root in (node, cut))
-    np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-6)
+    assert_near(got, want, "float32 formulas near zero")

@@ -15,6 +15,7 @@ from cgraph.engine.cuda.engine import CudaEngine, opened
 from cgraph.errors import PositionError
 from tests.engine.cuda.conftest import forget
 from tests.support.late_cuda import LateStandIn, fill_later
+from tests.support.tolerance import assert_near
 
 OTHER = 55  # a stream of another library
 VALUE = np.arange(12, dtype="float32").reshape(3, 4) + 1
@@ -50,9 +51,9 @@ def test_training_waits_for_everything_that_it_gives(late, engine):
     for i in range(6):
         batch = rng.standard_normal((9, 5), "f4")
         for mine, theirs in zip(step(batch), plain(batch)):
-            np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+            assert_near(mine, theirs, "float32 sums near zero")
         if i % 2:
-            np.testing.assert_allclose(w.value, other.value, rtol=1e-5)
+            assert_near(w.value, other.value, "float32 sums")
 
 
 @pytest.mark.parametrize("count", [1, 16, 17, 25, 32, 33, 100, 257])
@@ -112,11 +113,11 @@ def test_a_var_that_the_device_has_written_is_read_by_other_functions_there(late
         step(batch)
         want = want + batch
         late.moved.clear()
-        np.testing.assert_allclose(read(batch), np.exp(want) + batch, rtol=1e-6)
+        assert_near(read(batch), np.exp(want) + batch, "float32 formulas")
         assert late.moved == {"up": batch.nbytes, "down": 20}
-        np.testing.assert_allclose(plain(), want * 2, rtol=1e-6)
+        assert_near(plain(), want * 2, "float32 formulas")
     w.assign(np.zeros(5, "f4"))
-    np.testing.assert_allclose(read(batch), 1 + batch, rtol=1e-6)
+    assert_near(read(batch), 1 + batch, "float32 formulas")
 
 
 class Foreign:
@@ -157,7 +158,7 @@ def test_a_run_reads_an_input_behind_the_stream_that_writes_it(late, kind):
     x = cg.Var((3, 4), name="x")
     function = cg.compile(cg.sum(x, 0) * 2, x, engine="cuda")
     for _ in range(4):  # the third run is a graph
-        np.testing.assert_allclose(function(Foreign(late, kind)), VALUE.sum(0) * 2, rtol=1e-6)
+        assert_near(function(Foreign(late, kind)), VALUE.sum(0) * 2, "float32 formulas")
 
 
 @pytest.mark.parametrize("kind", PROTOCOLS)
@@ -172,7 +173,7 @@ def test_an_array_whose_values_are_there_waits_for_no_stream(late):
     x = cg.Var((3, 4), name="x")
     found = cg.compile(cg.exp(x), x, engine="cuda")(VALUE, copy=False)
     assert found.stream is None and late.followed == 0
-    np.testing.assert_allclose(np.asarray(found), np.exp(VALUE), rtol=1e-6)
+    assert_near(np.asarray(found), np.exp(VALUE), "float32 formulas")
     assert late.followed == 0
 
 
@@ -183,7 +184,7 @@ def test_results_on_the_device_are_there_when_the_call_returns(late):
     for i in range(5):
         found = function(VALUE + i, copy=False)
         there = late.simulator.memory.bytes_at(found.address, VALUE.nbytes).view("f4").reshape(3, 4)
-        np.testing.assert_allclose(there, np.exp(VALUE + i) - 1, rtol=1e-5)
+        assert_near(there, np.exp(VALUE + i) - 1, "float32 sums")
 
 
 def test_a_result_that_is_given_back_is_copied_before_the_run_writes_over_it(late):
@@ -193,7 +194,7 @@ def test_a_result_that_is_given_back_is_copied_before_the_run_writes_over_it(lat
     value = start
     for _ in range(5):
         value, want = twice(value, copy=False), np.exp(want) * 0.5 - want
-    np.testing.assert_allclose(np.asarray(value), want, rtol=1e-4)
+    assert_near(np.asarray(value), want, "float32 long sums")
 
 
 def test_steps_on_the_host_have_their_operands_and_what_follows_has_their_results(late):
@@ -205,7 +206,7 @@ def test_steps_on_the_host_have_their_operands_and_what_follows_has_their_result
     for _ in range(4):
         value = rng.standard_normal((4, 4), "f4")
         for mine, theirs in zip(function(value), plain(value)):
-            np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
+            assert_near(mine, theirs, "float32 small networks")
 
 
 def test_a_position_outside_is_told_once_and_changes_no_var(late):
@@ -229,5 +230,5 @@ def test_each_instance_has_a_stream_of_its_own_and_all_are_waited_for(late):
     functions = [cg.compile(cg.exp(x) + i, x, engine="cuda") for i in range(3)]
     batch = np.linspace(0, 1, 5, dtype="f4")
     for i, function in enumerate(functions * 3):
-        np.testing.assert_allclose(function(batch), np.exp(batch) + i % 3, rtol=1e-6)
+        assert_near(function(batch), np.exp(batch) + i % 3, "float32 formulas")
     assert not any(late.waiting.values()), "work that nobody waited for"
