@@ -107,3 +107,12 @@ def test_long_chains_are_looked_at_without_recursion_and_once():
     for _ in range(5000):
         node = cg.minimum(node + 1, 7)
     assert limits.bounds(node)[1] == 7
+
+
+def test_a_bound_that_is_learnt_after_a_value_was_looked_at_holds_for_what_is_computed_of_it():
+    limits, x = limits_of(), Var((), "int64", "x")
+    assert limits.bounds(x)[1] > 6
+    limits.at_most(x, 6)
+    assert limits.bounds(x)[1] == 6 and limits.bounds(x + 1)[1] == 7
+    limits.at_most(x, 9)
+    assert limits.bounds(x)[1] == 6 and limits.bounds(x * 2)[1] == 12
