@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks.fuzz import archives, descriptions, tables
+from benchmarks.fuzz import archives, descriptions, media, tables
 from benchmarks.fuzz.mutate import mutated
 from cgraph.record import Record
 
@@ -114,4 +114,8 @@ READERS: dict[str, Reader] = {
         late("benchmarks.fuzz.tflite_files", "change"),
     ),
     "csv": Reader(read_csv, tables.csv_samples, tables.csv_change),
+    "npy": Reader(late("cgraph.formats.npz", "read_npy"), media.npy_samples, media.changed_bytes),
+    "picture": Reader(media.read_picture, media.picture_samples, media.changed_bytes),
+    "sound": Reader(media.read_sound, media.sound_samples, media.changed_bytes),
+    "coco": Reader(media.read_coco, media.coco_samples, media.changed_coco),
 }

@@ -108,7 +108,7 @@ def operand_names(layer: dict) -> list[str]:
         raise FormatError(f"layer {layer['name']} is used {len(nodes)} times, which is not supported")
     rows = nodes[0] if nodes else []
     if not isinstance(rows, list) or not all(isinstance(x, list) and x and isinstance(x[0], str) for x in rows):
-        raise FormatError(f"layer {layer['name']!r:.80} reads {rows!r:.80}, which is no list of layers")
+        raise FormatError(f"layer {layer['name']!r:.80} reads a {type(rows).__name__}, not a list of layers")
     return [name for name, *_ in rows]
 
 

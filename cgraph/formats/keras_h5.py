@@ -26,6 +26,7 @@ from cgraph.kernels.mapped import aligned
 from cgraph.record import Record
 
 MOST_DEPTH = 32
+MOST_OBJECTS = 20_000  # groups and arrays
 MOST_RATIO = 1000  # times as many bytes declared as stored
 WORD = 8  # bytes of places and lengths
 OBJECT = 4096  # bytes in memory of what HDF5 and Python know of a group or array
@@ -111,29 +112,34 @@ def read_contents(path: str | Path) -> Contents:
             raise FormatError("it is no regular file")
         allowance = Allowance(seen.st_size)
         with h5py.File(path, "r") as file:
-            config = described(file, seen.st_size, allowance)
+            text = description(file, seen.st_size)
             root = file["model_weights"] if kind_of(file, "model_weights", h5py) else file
-            return Contents(config, arrays_of(root, file.userblock_size, allowance, h5py))
+            arrays = arrays_of(root, file.userblock_size, allowance, h5py)
+        return Contents({} if text is None else parse_json(text, allowance, "its text"), arrays)
     except FormatError:
         raise
     except UNREADABLE as error:
         raise FormatError(f"no readable Keras file: {error}") from error
 
 
-def described(file: Any, size: int, allowance: Allowance) -> dict[str, Any]:
-    """The JSON text of the attribute ``model_config``."""
+def description(file: Any, size: int) -> bytes | None:
+    """The JSON text of the attribute ``model_config``; None when there is none."""
     if "model_config" not in file.attrs:
-        return {}
+        return None
     attribute = file.attrs.get_id("model_config")
     if attribute.shape != () or attribute.dtype.kind not in "OS" or attribute.dtype.itemsize > size:
         raise FormatError("model_config is no text")
     if attribute.dtype.kind == "O":  # it lies in a heap
         check_lengths(file)
         check_heaps(file.id.get_vfd_handle(), size)
-    text = file.attrs["model_config"]
-    if not isinstance(text, str | bytes):
+    return text_of(file.attrs["model_config"])
+
+
+def text_of(value: Any) -> bytes:
+    """The bytes of an attribute that is a text."""
+    if not isinstance(value, str | bytes):
         raise FormatError("model_config is no text")
-    return parse_json(text.encode("utf-8", "replace") if isinstance(text, str) else bytes(text), allowance, "its text")
+    return value.encode("utf-8", "replace") if isinstance(value, str) else bytes(value)
 
 
 def check_lengths(file: Any) -> None:
@@ -179,7 +185,7 @@ def arrays_of(
 def datasets(root: Any, allowance: Allowance, h5py: Any) -> Iterator[tuple[str, Any]]:
     """Every dataset below a group with its path; each group is entered once."""
     waiting = [("", root, 0)]
-    entered = set()
+    entered, count = set(), 0
     while waiting:
         path, group, depth = waiting.pop()
         address = h5py.h5o.get_info(group.id).addr
@@ -188,6 +194,8 @@ def datasets(root: Any, allowance: Allowance, h5py: Any) -> Iterator[tuple[str, 
         entered.add(address)
         for name in group:
             allowance.spend("its table of contents", nbytes=OBJECT + len(path) + len(name))
+            if (count := count + 1) > MOST_OBJECTS:
+                raise FormatError(f"it has more than {MOST_OBJECTS:,} groups and arrays")
             kind = kind_of(group, name, h5py)
             if kind is h5py.Dataset:
                 yield path + name, group[name]

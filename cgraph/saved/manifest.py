@@ -18,6 +18,7 @@ from cgraph.saved.layout import FORMAT, NEEDS, VERSION, sum_fits, system
 from cgraph.version import __version__
 
 LARGEST = 4 << 20  # bytes of a manifest
+MOST_VALUES = 250_000  # in it: numbers, texts, lists and objects
 
 
 class SavedVar(Record, eq=False):
@@ -76,6 +77,8 @@ def entries_of(file: np.ndarray) -> dict[str, Any]:
     raw = file.tobytes()
     if not sum_fits(raw):
         raise FormatError("the manifest is not what was saved: it is cut off or changed")
+    if sum(raw.count(mark) for mark in (b",", b":", b"[", b"{")) > MOST_VALUES:
+        raise FormatError(f"the manifest holds more than {MOST_VALUES:,} values")
     try:
         found = json.loads(raw, object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:

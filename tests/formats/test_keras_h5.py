@@ -176,7 +176,7 @@ def test_operands_that_are_no_list_of_layers_are_refused(rows):
     """A text of many letters would pass for as many operands, of one byte each."""
     file = network({"class_name": "ReLU", "name": "a", "config": {}})
     file.config["config"]["layers"][1]["inbound_nodes"] = [rows]
-    with pytest.raises(FormatError, match="no list of layers"):
+    with pytest.raises(FormatError, match="not a list of layers"):
         graph_of(file, 1)
 
 

@@ -114,6 +114,9 @@ ROWS = {
     "pickle: a key": Limit(plain_pickle, "LARGEST_KEY", 8, pickled({7: 1, -7: 2}), plain, "neither text nor numbers"),
     "torch: axes": Limit(torch_file, "MOST_AXES", 3, torch_of(3), read_torch, "impossible"),
     "h5: groups in groups": Limit(keras_h5, "MOST_DEPTH", 5, groups(5), read_contents, "too deep"),
+    "h5: groups and arrays": Limit(
+        keras_h5, "MOST_OBJECTS", 5, groups(5), read_contents, "more than 4 groups and arrays"
+    ),
     "h5: a ratio": Limit(keras_h5, "MOST_RATIO", 1000, chunked, read_contents, "declares"),
     "Darknet: sections": Limit(config, "MOST_SECTIONS", 5, sections, described, "begins no section"),
     "Darknet: numbers": Limit(config, "MOST_NUMBERS", 2, lambda path: path.write_text(LISTED), listed, "more than 1 n"),

@@ -4,18 +4,15 @@ Each is read by a child with limits, so a fault costs this test alone.
 """
 
 import io
-import json
 import struct
 import zipfile
-import zlib
-from typing import Any
 
-import numpy as np
 import pytest
 
 from benchmarks.fuzz.archives import packed, tensor, text
 from benchmarks.fuzz.child import Child, Outcome
-from tests.support.tflite_models import Table, written
+from benchmarks.fuzz.constructs import colliding_keys, colliding_memo, zipped_entries
+from benchmarks.fuzz.constructs_of_graphs import added, deflate_bomb, keras, shared_scales
 
 NET = b"[net]\nwidth=8\nheight=8\nchannels=3\n"
 CELLS = b"[net]\nwidth=12000\nheight=12000\nchannels=6\n[yolo]\nnum=1\nclasses=1\nanchors=1,1\n"
@@ -60,101 +57,6 @@ def headed(header: bytes, data: bytes = b"") -> bytes:
     return struct.pack("<Q", len(header)) + header + data
 
 
-def keras(layers: list) -> bytes:
-    """A network of these layers behind an input `c`."""
-    first = {"name": "c", "class_name": "InputLayer", "config": {"batch_shape": [None, 1]}}
-    config = {"layers": [*layers, first], "input_layers": [["c", 0, 0]], "output_layers": [["a", 0, 0]]}
-    return h5({"model_config": json.dumps({"class_name": "Functional", "config": config})})
-
-
-def added(name: str, inbound: Any) -> dict:
-    return {"name": name, "class_name": "Add", "config": {}, "inbound_nodes": [inbound]}
-
-
-def h5(attributes: dict[str, str], chunk: bytes = b"", filters: int = 0) -> bytes:
-    """A file with attributes, and a dataset of one chunk of 4,000 bytes with these stored bytes."""
-    h5py = pytest.importorskip("h5py")
-    out = io.BytesIO()
-    with h5py.File(out, "w") as file:
-        file.attrs.update(attributes)
-        if chunk:
-            properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-            properties.set_chunk((1000,))
-            for _ in range(filters):
-                properties.set_filter(h5py.h5z.FILTER_DEFLATE, h5py.h5z.FLAG_OPTIONAL, (9,))
-            space = h5py.h5s.create_simple((1000,))
-            data = h5py.h5d.create(file.id, b"w", h5py.h5t.IEEE_F32LE, space, properties)
-            data.write_direct_chunk((0,), chunk, 0)
-    return out.getvalue()
-
-
-def deflate_bomb(mbytes: int, times: int) -> bytes:
-    machine = zlib.compressobj(9)
-    raw = b"".join(machine.compress(bytes(1 << 20)) for _ in range(mbytes)) + machine.flush()
-    for _ in range(times - 1):
-        raw = zlib.compress(raw, 9)
-    return h5({}, raw, times)
-
-
-def probed(size: int, count: int) -> list[int]:
-    """The first places that Python looks at for the last number, in a dictionary of `size` places."""
-    found: dict[int, None] = {}
-    key = i = perturb = size * 3 + 7
-    while len(found) < count:
-        found[i & (size - 1)] = None
-        perturb >>= 5
-        i = (i * 5 + perturb + 1) & (size - 1)
-    return [*found, key]
-
-
-def colliding_memo() -> bytes:
-    numbers = probed(1 << 17, 80_000)
-    puts = b"".join(b"r" + struct.pack("<I", n) for n in numbers)
-    return torch_file(b"\x80\x02N" + puts + (b"j" + struct.pack("<I", numbers[-1])) * 100_000 + b".")
-
-
-def colliding_keys() -> bytes:
-    numbers = [b"J" + struct.pack("<I", n) for n in probed(1 << 17, 80_000)]
-    return torch_file(b"\x80\x02}(" + b"N".join([*numbers, *numbers[-1:] * 40_000]) + b"Nu.")
-
-
-def shared_scales(tensors: int, scales: int) -> bytes:
-    """A TFLite file whose tensors are all the same one, with many scales, and all of them inputs."""
-    details = Table({2: np.ones(scales, "f4"), 3: np.arange(scales, dtype="i8") % 3})
-    one = Table({0: np.array([scales], "i4"), 1: ("b", 3), 4: details})
-    graph = Table({0: np.zeros(tensors, "i4"), 1: np.arange(tensors, dtype="i4"), 2: np.zeros(1, "i4")})
-    raw = bytearray(written(Table({0: ("I", 3), 2: [graph], 6: [one]})))  # field 6 is nobody's
-    return shared_tables(raw, tensors)
-
-
-def shared_tables(raw: bytearray, count: int) -> bytes:
-    """The file with its vector of zeros as offsets to the table of field 6."""
-    root = struct.unpack_from("<I", raw)[0]
-
-    def field(table: int, number: int) -> int:
-        at = table + struct.unpack_from("<H", raw, table - struct.unpack_from("<i", raw, table)[0] + 4 + 2 * number)[0]
-        return at + struct.unpack_from("<I", raw, at)[0]
-
-    tables = field(root, 6) + 4
-    one = tables + struct.unpack_from("<I", raw, tables)[0]
-    graphs = field(root, 2) + 4
-    start = field(graphs + struct.unpack_from("<I", raw, graphs)[0], 0) + 4
-    places = one - start - 4 * np.arange(count)
-    raw[start : start + 4 * count] = (places % 2**32).astype("<u4").tobytes()
-    return bytes(raw)
-
-
-def zipped_entries(count: int, extra: bytes, nbytes: int = 0) -> bytes:
-    """An archive of empty members, each with an extra field in the table."""
-    body, table = b"", b""
-    for i in range(count):
-        name = b"%d.npy" % i
-        head = (20, 0, 0, 0, 0, 0, 0, nbytes, len(name))
-        table += struct.pack("<4s6H3I5H2I", b"PK\1\2", 20, *head, len(extra), 0, 0, 0, 0, len(body)) + name + extra
-        body += struct.pack("<4s5H3I2H", b"PK\3\4", *head, 0) + name
-    return body + table + struct.pack("<4s4H2IH", b"PK\5\6", 0, 0, count, count, len(table), len(body), 0)
-
-
 FILES: dict[str, tuple[str, bytes]] = {
     "doubled tuple called": ("torch", torch_file(DOUBLED + b")R.")),
     "doubled tuple as a name": ("torch", torch_file(DOUBLED + b"h\x00\x93.")),
@@ -191,8 +93,8 @@ FILES: dict[str, tuple[str, bytes]] = {
     "a repeated name behind many": (
         "safetensors", headed(("{" + ",".join(f'"{i:x}":0' for i in range(150_000)) + ',"z":0,"z":0}').encode())
     ),
-    "numbers of a memo that collide": ("torch", colliding_memo()),
-    "keys that collide": ("torch", colliding_keys()),
+    "numbers of a memo that collide": ("torch", colliding_memo(80_000)),
+    "keys that collide": ("torch", colliding_keys(80_000)),
     "extra fields": ("npz", zipped_entries(500, b"\1\0\0\0" * 16_383)),
     "extra fields before sizes of 64 bits": ("npz", zipped_entries(500, b"\2\0\0\0" * 16_383, 0xFFFFFFFF)),
     "shared scales": ("tflite", shared_scales(30_000, 200_000)),

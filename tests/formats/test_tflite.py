@@ -1,5 +1,7 @@
 """TFLite operators on floats compute what the reference kernels do; a network's images are turned once."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 
@@ -7,12 +9,15 @@ from cgraph.cli import main
 from cgraph.engine.reference import evaluate
 from cgraph.formats.tflite import load
 from cgraph.formats.tflite.context import OPERATORS
+from cgraph.formats.tflite.value import FIRST, LAST, turned
 from cgraph.ir.traverse import post_order
-from cgraph.ops.shape import Transpose
+from cgraph.ops.leaf import Var
+from cgraph.ops.shape import Transpose, transpose
 from tests.support.tflite_cases import CASES, constant, model_of, whole
 from tests.support.tflite_models import Network, reference
 from tests.support.tolerance import assert_near
 
+ORDERS = list(permutations(range(4)))
 NOT_IN_REFERENCE = ("CEIL", "ELU", "ROUND")  # of which there are other kernels alone
 
 
@@ -80,3 +85,32 @@ def test_the_command_line_runs_it(tmp_path):
     (want,) = reference(path.read_bytes(), value)
     with np.load(tmp_path / "y.npz") as found:
         assert_near(next(iter(found.values())), want, "float32 TFLite")
+
+
+@pytest.mark.parametrize("axes", [FIRST, LAST])
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_transpose_undoes_no_other_one_than_its_inverse(order, axes):
+    """Of all 24 orders of four axes of different sizes."""
+    x = Var((2, 3, 4, 5), name="x")
+    value = np.arange(120, dtype="f4").reshape(2, 3, 4, 5)
+    (found,) = evaluate([turned(transpose(x, order), axes)], {x: value})
+    np.testing.assert_array_equal(found, value.transpose(order).transpose(axes))
+
+
+@pytest.mark.parametrize("before", ORDERS)
+def test_a_transpose_of_the_files_own_stays_before_and_behind_a_convolution(before):
+    """A filter of one pixel leaves its image alone, between any transpose and the one that undoes it, and another."""
+    net = Network()
+    x = net.input((2, 3, 4, 5))
+    channels = (2, 3, 4, 5)[before[3]]
+    a = net.op("TRANSPOSE", [x, whole(net, *before)])
+    ones = net.constant(np.ones((1, 1, 1, channels), "f4"))
+    bias = net.constant(np.zeros(channels, "f4"))
+    b = net.op("DEPTHWISE_CONV_2D", [a, ones, bias], multiplier=1, stride_w=1, stride_h=1)
+    c = net.op("TRANSPOSE", [b, whole(net, *np.argsort(before).tolist())])
+    d = net.op("TRANSPOSE", [b, whole(net, 3, 0, 2, 1)])
+    model = load(net.bytes(c, d))
+    value = np.arange(120, dtype="f4").reshape(2, 3, 4, 5)
+    first, second = evaluate(list(model.outputs), {model.inputs[0]: value})
+    np.testing.assert_array_equal(first, value)
+    np.testing.assert_array_equal(second, value.transpose(before).transpose(3, 0, 2, 1))

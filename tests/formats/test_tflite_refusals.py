@@ -8,7 +8,8 @@ import pytest
 
 from cgraph.errors import FormatError
 from cgraph.formats.tflite import load
-from tests.support.tflite_models import Network
+from cgraph.formats.tflite.source import Source
+from tests.support.tflite_models import Network, Table
 
 IMAGE, BYTES = (1, 4, 6, 3), {"scale": 0.5, "zero": 0}
 STEPS = {"stride_w": 1, "stride_h": 1}
@@ -277,3 +278,26 @@ def test_constants_that_are_made_floats_are_charged_each_time(times):
         return
     with pytest.raises(FormatError, match="bytes while reading"):
         load(raw)
+
+
+@pytest.mark.parametrize(("scales", "zeros"), [(1, (1, 2, 3)), (3, (1, 2)), (3, (1, 2, 3, 4)), (3, (1, 1, 2, 2))])
+def test_zero_points_that_are_not_one_or_one_for_each_scale_are_refused_when_their_tensor_is_read(scales, zeros):
+    net = Network()
+    x = net.tensor((3,), "int8")
+    net.tensors[x][4] = Table({2: np.ones(scales, "f4"), 3: np.array(zeros, "i8"), 6: ("i", 0)})
+    with pytest.raises(FormatError, match="other zero points than scales"):
+        load_tensor(net, x)
+
+
+@pytest.mark.parametrize(("scales", "zeros"), [(1, (2,)), (3, (2,)), (3, (2, 2)), (3, (1, 2, 3)), (1, (2, 2, 2))])
+def test_zero_points_that_are_all_the_same_count_as_one(scales, zeros):
+    net = Network()
+    x = net.tensor((3,), "int8")
+    net.tensors[x][4] = Table({2: np.ones(scales, "f4"), 3: np.array(zeros, "i8"), 6: ("i", 0)})
+    found = load_tensor(net, x).quantised
+    assert found.zeros.tolist() == (list(zeros) if len(set(zeros)) > 1 else [2])
+
+
+def load_tensor(net: Network, number: int) -> Any:
+    """A tensor as it is read from a file, before an operator asks for it."""
+    return Source(memoryview(net.bytes(number)), "x").tensor(number)

@@ -21,6 +21,7 @@ from cgraph.kernels.target import host_target
 from cgraph.saved import read
 from cgraph.saved.folder import Folder
 from cgraph.saved.layout import GRAPH, MANIFEST, NEEDS, PAGE, VERSION, with_sum
+from cgraph.saved.manifest import MOST_VALUES
 from cgraph.saved.parts import places_of
 from cgraph.saved.write import save
 from tests.support.injection import Lines, events
@@ -149,6 +150,26 @@ def test_a_processor_that_lacks_a_feature_is_told_what_there_is(copy, monkeypatc
     monkeypatch.setattr(read, "cpu_features", lambda: frozenset())
     if host_target().name != "portable":
         refused(copy, f"it holds code for {host_target().name}, which this processor does not run")
+
+
+def test_a_name_that_stands_twice_in_an_object_is_refused(copy):
+    raw = (copy / MANIFEST).read_bytes()
+    entries = json.loads(raw)
+    entries.pop("crc32")
+    text = json.dumps(entries).replace('"single"', '"names": [], "single"')
+    (copy / MANIFEST).write_bytes(with_sum(text))
+    refused(copy, "two entries of one name")
+
+
+@pytest.mark.parametrize("name", ["inputs", "cells", "updated"])
+def test_a_variable_that_is_named_twice_is_refused(copy, name):
+    rewritten(copy, lambda entries: entries[name].__setitem__(slice(None), [0, 0]))
+    refused(copy, name)
+
+
+def test_more_values_than_a_manifest_may_hold_are_refused_before_they_are_made(copy):
+    rewritten(copy, lambda entries: entries.update(more=[0] * MOST_VALUES))
+    refused(copy, "holds more than 250,000 values")
 
 
 def malformations(entries: dict) -> list:

@@ -21,12 +21,16 @@ class Table(dict):
 
 
 def written(root: Table, identifier: bytes = b"TFL3") -> bytes:
-    """A file: each table behind its vtable, what it points to behind it."""
+    """A file: each table behind its vtable, what it points to behind it. What stands twice lies there once."""
     out = bytearray(struct.pack("<I4s", 0, identifier))
+    places: dict[int, int] = {}
     waiting: list[tuple[int, Any]] = [(0, root)]  # where an offset stands, and what to
     while waiting:
         at, content = waiting.pop()
-        place = (put_table if isinstance(content, Table) else put_vector)(out, content, waiting)
+        place = places.get(id(content), 0)
+        if place <= at:  # offsets lead forward alone
+            place = (put_table if isinstance(content, Table) else put_vector)(out, content, waiting)
+            places[id(content)] = place
         struct.pack_into("<I", out, at, place - at)
     return bytes(out)
 

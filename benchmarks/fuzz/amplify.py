@@ -1,0 +1,119 @@
+"""Amplification: what reading costs for each byte of a file that repeats one construct of its format ever more often.
+
+Each construct of `benchmarks.fuzz.all_constructs` is written with more and more repetitions until the file has
+`LARGEST` bytes. A child with limits reads each file; time and memory of larger files are compared with those of smaller
+ones.
+"""
+
+import math
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from benchmarks.fuzz.child import Child, Outcome
+from cgraph.record import Record
+
+LARGEST = 2 << 20  # bytes of a file
+LAST, STEP = 4, 64  # times as many repetitions in the last file, and at most in one before
+FIRST = 16  # repetitions of the first file
+SHORTEST, NOTICEABLE = 0.1, 0.3  # seconds of the smaller and of the larger file; what takes less says nothing of growth
+STEEP = 1.4  # order of growth from which on a construct is flagged
+HEAD = """| reader | construct | bytes | answer | seconds | MiB | order of growth | |
+|---|---|---:|---|---:|---:|---:|---|"""
+
+
+class Construct(Record):
+    """Something that a format may repeat.
+
+    Fields
+        name: what is repeated
+        write: a file with so many repetitions
+        most: repetitions at most, where more cannot be written
+    """
+
+    name: str
+    write: Callable[[int], bytes]
+    most: int = 1 << 40
+
+
+class Measurement(Record):
+    """What one file cost."""
+
+    file_nbytes: int
+    outcome: Outcome
+
+
+class Row(Record):
+    """What a construct costs.
+
+    Fields
+        measurements: of ever larger files
+    """
+
+    reader: str
+    construct: str
+    measurements: tuple[Measurement, ...]
+
+    @property
+    def dearest(self) -> Measurement:
+        """The file that took most time."""
+        return max(self.measurements, key=lambda m: (m.outcome.is_trouble, round(m.outcome.seconds, 1), m.file_nbytes))
+
+    @property
+    def nbytes(self) -> int:
+        """The most memory that a file took."""
+        return max(m.outcome.nbytes for m in self.measurements)
+
+    @property
+    def order(self) -> float | None:
+        """The largest exponent of seconds over bytes between two files; None where all take hardly any time."""
+        pairs = zip(self.measurements, self.measurements[1:])
+        orders = [
+            math.log(b.outcome.seconds / max(a.outcome.seconds, SHORTEST)) / math.log(b.file_nbytes / a.file_nbytes)
+            for a, b in pairs
+            if b.outcome.seconds > NOTICEABLE and b.file_nbytes > a.file_nbytes
+        ]
+        return max(orders, default=None)
+
+    @property
+    def flag(self) -> str:
+        """What is wrong; empty where nothing is."""
+        if self.dearest.outcome.is_trouble:
+            return f"{self.dearest.outcome.kind}: {self.dearest.outcome.text}"
+        return "steep" if self.order is not None and self.order > STEEP else ""
+
+    def text(self) -> str:
+        """One row of the table."""
+        m, order = self.dearest, self.order
+        growth = "" if order is None else f"{order:.1f}"
+        return (
+            f"| {self.reader} | {self.construct} | {m.file_nbytes:,} | {m.outcome.kind} | {m.outcome.seconds:.1f} | "
+            f"{self.nbytes / 2**20:.0f} | {growth} | {self.flag} |"
+        )
+
+
+def measured(reader: str, constructs: Sequence[Construct], largest: int = LARGEST) -> Iterator[Row]:
+    """A row for each construct of a reader."""
+    with tempfile.TemporaryDirectory() as folder, Child(reader) as child:
+        path = Path(folder) / "input"
+        for construct in constructs:
+            rows = []
+            for contents in growing(construct, largest):
+                path.write_bytes(contents)
+                child.outcome(path)  # what is imported at first counts for nothing
+                rows.append(Measurement(len(contents), child.outcome(path)))
+                if rows[-1].outcome.is_trouble:
+                    break
+            yield Row(reader, construct.name, tuple(rows))
+
+
+def growing(construct: Construct, largest: int) -> Iterator[bytes]:
+    """Files with ever more repetitions, up to the first one that has so many bytes."""
+    count = FIRST
+    while True:
+        contents = construct.write(min(count, construct.most))
+        yield contents
+        if len(contents) >= largest or count >= construct.most:
+            return
+        left = -(-largest // len(contents))
+        count *= left if left <= LAST else min(max(left // LAST, 2), STEP)
