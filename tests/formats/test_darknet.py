@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from cgraph.errors import FormatError, ShapeError
 from cgraph.formats import darknet
+from cgraph.formats.allowance import Allowance
+from cgraph.formats.darknet import config
 from cgraph.formats.darknet.config import Section
 from tests.support.data import SHARED, shared
 from tests.support.hostile import flipped, harmless, refused
@@ -257,3 +259,10 @@ def test_a_window_larger_than_its_image_is_refused(tmp_path, kind, height, width
     assert all(network(tmp_path, text.format(7, 7, kind, more), **options).outputs[0].shape[2:])
     with pytest.raises((FormatError, ShapeError)):
         network(tmp_path, text.format(height, width, kind, more), **options)
+
+
+def test_what_stands_behind_a_value_is_a_comment(tmp_path):
+    path = tmp_path / "x.cfg"
+    path.write_text("[net]\nwidth=3 # columns\nheight=2#rows\nchannels=4\n[crop]# none\n".replace("# none", ""))
+    options, _ = config.read_config(path, Allowance(100))
+    assert options.options == {"width": "3", "height": "2", "channels": "4"}

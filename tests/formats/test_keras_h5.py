@@ -15,7 +15,7 @@ from cgraph.errors import FormatError
 from cgraph.formats import keras_graph
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.keras_apart import read_keras_apart, received
-from cgraph.formats.keras_graph import graph_of, in_order, load_keras
+from cgraph.formats.keras_graph import graph_of, in_order, load_keras, window_pad
 from cgraph.formats.keras_h5 import KerasFile, Stored, read_keras
 from cgraph.kernels.mapped import mapping_of
 from tests.formats.keras_numpy import evaluate_keras
@@ -397,3 +397,21 @@ def test_changed_bytes_read_apart_give_arrays_or_a_refusal(tmp_path):
         except FormatError:
             refused += 1
     assert refused
+
+
+AXES = [(n, w, step, d) for n in (5, 8) for w in (1, 3) for step in (1, 2, 3) for d in (1, 2)]
+"""Elements, window, stride and dilation of one axis."""
+
+
+@pytest.mark.parametrize("rows", AXES)
+def test_padding_along_one_axis_does_not_depend_on_the_other_one(rows):
+    """As many results as strides fit; the odd element of padding lies behind."""
+    for columns in AXES:
+        n, w, step, d = zip(rows, columns)
+        x = cg.Var((1, 2, *n))
+        pad = window_pad({"padding": "same", "strides": list(step)}, x, list(w), list(d))
+        for axis, (size, window, stride, dilation) in enumerate((rows, columns)):
+            before, behind = pad[axis], pad[2 + axis]
+            count = (size + before + behind - (window - 1) * dilation - 1) // stride + 1
+            assert count == -(-size // stride) and behind - before in (0, 1)
+            assert before + behind == 0 or (count - 1) * stride + (window - 1) * dilation + 1 == size + before + behind

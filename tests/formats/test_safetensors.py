@@ -146,3 +146,15 @@ def test_flipped_bytes_give_arrays_or_a_typed_error(tmp_path_factory, flips):
     write_safetensors(path, ARRAYS)
     path.write_bytes(flipped(path.read_bytes(), flips))
     harmless(read_safetensors, path)
+
+
+@pytest.mark.parametrize("names", ["abc", "acb", "bac", "bca", "cab", "cba"])
+def test_empty_arrays_may_stand_anywhere_in_the_header(names, tmp_path):
+    """Two of them begin where an array of two floats does, and where it ends."""
+    entries = {"a": entry(shape=(0,), offsets=(0, 0)), "b": entry(), "c": entry(shape=(3, 0), offsets=(8, 8))}
+    (tmp_path / "x").write_bytes(packed({name: entries[name] for name in names}, bytes(8)))
+    assert {name: x.shape for name, x in read_safetensors(tmp_path / "x").items()} == {
+        "a": (0,),
+        "b": (2,),
+        "c": (3, 0),
+    }

@@ -114,3 +114,46 @@ def test_a_transpose_of_the_files_own_stays_before_and_behind_a_convolution(befo
     first, second = evaluate(list(model.outputs), {model.inputs[0]: value})
     np.testing.assert_array_equal(first, value)
     np.testing.assert_array_equal(second, value.transpose(before).transpose(3, 0, 2, 1))
+
+
+@pytest.mark.parametrize("masks", range(16))
+def test_each_bit_of_a_mask_of_slices_speaks_of_its_own_end_and_axis(masks):
+    """Bits 0 and 1: begins of both axes; bits 2 and 3: ends."""
+    net = Network()
+    x = net.input((7, 9))
+    begin, end, step = [1, 3], [5, 8], [2, 3]
+    y = net.op("STRIDED_SLICE", [x, *(whole(net, *n) for n in (begin, end, step))], begin=masks & 3, end=masks >> 2)
+    model = load(net.bytes(y))
+    value = np.arange(63, dtype="f4").reshape(7, 9)
+    index = tuple(
+        slice(None if masks >> i & 1 else begin[i], None if masks >> 2 + i & 1 else end[i], step[i]) for i in (0, 1)
+    )
+    np.testing.assert_array_equal(evaluate(list(model.outputs), {model.inputs[0]: value})[0], value[index])
+
+
+@pytest.mark.parametrize("kind", ["CONV_2D", "DEPTHWISE_CONV_2D"])
+@pytest.mark.parametrize("padding", [0, 1])
+@pytest.mark.parametrize("stride", [(1, 1), (1, 2), (3, 1)])
+def test_strides_dilations_and_windows_of_rows_are_not_those_of_columns(kind, padding, stride):
+    """As many results as the filter's reach leaves room for, each from its own pixels."""
+    net, window, dilation, image = Network(), (2, 3), (3, 2), (11, 13)
+    x = net.input((1, *image, 1))
+    filters = net.constant(np.array([[1, 10, 100], [1e3, 1e4, 1e5]], "f4").reshape(1, 2, 3, 1))
+    bias = net.constant(np.zeros(1, "f4"))
+    options = {"stride_h": stride[0], "stride_w": stride[1], "dilation_h": dilation[0], "dilation_w": dilation[1]}
+    more = {"multiplier": 1} if kind.startswith("DEPTH") else {}
+    y = net.op(kind, [x, filters, bias], padding=padding, **options, **more)
+    model = load(net.bytes(y))
+    value = np.random.default_rng(0).integers(0, 9, (1, *image, 1)).astype("f4")
+    (found,) = evaluate(list(model.outputs), {model.inputs[0]: value})
+    wide = [(w - 1) * d + 1 for w, d in zip(window, dilation)]
+    total = [max((-(-n // s) - 1) * s + w - n, 0) if padding == 0 else 0 for n, w, s in zip(image, wide, stride)]
+    padded = np.pad(value[0, :, :, 0], [(n // 2, n - n // 2) for n in total])
+    counts = [(n + t - w) // s + 1 for n, t, w, s in zip(image, total, wide, stride)]
+    want = np.zeros(counts)
+    for i, j in np.ndindex(*window):
+        rows, columns = (
+            slice(k * d, k * d + (c - 1) * s + 1, s) for k, d, c, s in zip((i, j), dilation, counts, stride)
+        )
+        want += 10.0 ** (3 * i + j) * padded[rows, columns]
+    np.testing.assert_array_equal(found[0, :, :, 0], want)

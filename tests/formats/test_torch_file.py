@@ -375,3 +375,21 @@ def test_a_memo_that_counts_from_one_is_read():
 def test_numbers_as_keys_become_their_texts():
     """Numbers are the file's and could be chosen so that they collide; the texts' hashes are nobody's to choose."""
     assert plain(pickle.dumps({0: {7: "a"}, "b": 1}, 2)[2:]) == {"0": {"7": "a"}, "b": 1}
+
+
+CODES = {
+    "Float": "f4", "Double": "f8", "Half": "f2", "Long": "i8", "Int": "i4", "Short": "i2", "Char": "i1", "Byte": "u1",
+    "Bool": "?",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CODES)
+def test_storages_of_every_type_have_their_numbers(tmp_path, kind):
+    """The least and the greatest number of each type, which another type would read as something else."""
+    dtype = np.dtype(CODES[kind])
+    bounds = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype) if dtype.kind == "f" else None
+    x = np.array([True, False] if bounds is None else [bounds.min, bounds.max], dtype)
+    body = tensor(count=2, shape=(2,), strides=(1,)).replace(NAMES["Float"], f"ctorch\n{kind}Storage\n".encode())
+    found = read(tmp_path, zipped(tree(a=body), {"0": x}))["a"]
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, x)

@@ -156,3 +156,32 @@ def test_every_truncation_is_refused():
     for length in range(0, len(raw), 37):
         with pytest.raises(FormatError):
             members(raw[:length])
+
+
+@pytest.mark.parametrize("wide", range(8))
+def test_every_choice_of_numbers_may_stand_as_64_bits(wide):
+    """Size, stored size and place, in this order, each where its 32 bits say so; of a compressed member."""
+    raw = bytearray(archive({"a": b"first", "b": bytes(1000)}, zipfile.ZIP_DEFLATED))
+    at = table_of(raw)[1]
+    numbers = [int.from_bytes(raw[at + i : at + i + 4], "little") for i in (24, 20, 42)]
+    chosen = [n for i, n in enumerate(numbers) if wide >> i & 1]
+    for i, place in enumerate((24, 20, 42)):
+        if wide >> i & 1:
+            raw[at + place : at + place + 4] = b"\xff" * 4
+    extra = b"\x01\x00" + (8 * len(chosen)).to_bytes(2, "little") + b"".join(n.to_bytes(8, "little") for n in chosen)
+    extra = b"\x02\x00\x01\x00x" + extra  # behind another field
+    raw[at + 30 : at + 32] = len(extra).to_bytes(2, "little")
+    raw[at + 47 : at + 47] = extra
+    end = raw.find(b"PK\x05\x06")
+    raw[end + 12 : end + 16] = (int.from_bytes(raw[end + 12 : end + 16], "little") + len(extra)).to_bytes(4, "little")
+    assert bytes(unpacked(memoryview(raw), members(bytes(raw))["b"])) == bytes(1000)
+
+
+def test_sizes_of_64_bits_behind_too_many_fields_are_refused(monkeypatch):
+    for count, is_read in ((zip_archive.MOST_FIELDS - 1, True), (zip_archive.MOST_FIELDS, False)):
+        fields = memoryview(b"\x02\x00\x00\x00" * count + b"\x01\x00\x08\x00" + bytes(8))
+        if is_read:
+            assert bytes(zip_archive.field_of_64_bits(fields, "a")) == bytes(8)
+            continue
+        with pytest.raises(FormatError, match="behind 64 extra fields"):
+            zip_archive.field_of_64_bits(fields, "a")
