@@ -8,6 +8,7 @@ import pytest
 from cgraph.quantiser.observe import spread, within
 from cgraph.quantiser.quantise import sizes_of_weights
 from cgraph.quantiser.ranges import LEVELS, Form, Quantum, divergence, entropy, percentile, weights_of
+from tests.support.tolerance import assert_near
 
 
 def smooth(x):
@@ -43,7 +44,7 @@ def test_what_lies_outside_is_added_to_the_nearer_end(kind):
     counts = counts * (kind != "none")
     for half in (LEVELS // 2, LEVELS, 3 * LEVELS, bins // 2):
         first, stop = bins // 2 - half, bins // 2 + half
-        np.testing.assert_allclose(divergence(counts, first, stop), wanted_divergence(counts, first, stop), rtol=1e-9)
+        assert_near(divergence(counts, first, stop), wanted_divergence(counts, first, stop), "float64 conditioned")
 
 
 @pytest.mark.parametrize("heavy", [0, 1])
@@ -103,8 +104,8 @@ def test_weights_stand_for_themselves_and_biases_fit_however_large(axis, size):
     np.testing.assert_allclose(held, bias, rtol=1e-5, atol=float(found.unit.max()))
     plain = np.abs(weights).max(1 - axis) / 127
     others = [i for i in range(len(bias)) if i not in (1, 2)]
-    np.testing.assert_allclose(found.scale[others], plain[others], rtol=1e-6)
-    np.testing.assert_allclose(found.unit, found.scale * x.scale, rtol=1e-6)
+    assert_near(found.scale[others], plain[others], "float32 formulas")
+    assert_near(found.unit, found.scale * x.scale, "float32 formulas")
 
 
 def test_bytes_of_weights_count_numbers_biases_and_scales():
