@@ -102,3 +102,19 @@ def test_no_order_is_asked_for_that_goes_round_in_a_circle():
     assert sum(source.op.writes for source in function.compiled.sources) == 1
     for got, value in zip([*function(), A.value, B.value], want):
         assert_near(got, value, "float64 formulas")
+
+
+@pytest.mark.parametrize("bad", [[0, 1, 7], [7, 0, 1], [-5, 0, 1]])
+def test_positions_that_fit_a_longer_axis_are_no_promise_for_a_shorter_one(bad):
+    """An update that needs the take from the long table alone is not written before the other has been looked at."""
+    long, short, rows = cg.Var((9,), name="long"), cg.Var((4,), name="short"), cg.Var((3,), "int64", "rows")
+    w, total = cg.Var((64,), name="w"), cg.Var((), name="total")
+    for var in (long, short, w, total):
+        var.assign(np.ones(var.shape, "f4"))
+    updates = {w: w * 2 + cg.sum(cg.take(long, rows)), total: cg.sum(cg.take(short, rows))}
+    function = cg.compile([], [rows], updates=updates)
+    with pytest.raises(cg.PositionError):
+        function(np.array(bad))
+    assert (w.value == 1).all() and total.value == 1
+    function(np.array([0, -1, 3]))
+    assert (w.value == 5).all() and total.value == 3
