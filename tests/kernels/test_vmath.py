@@ -130,6 +130,8 @@ def test_error_at_every_exponent_and_at_both_ends(name, dtype, target):
     x[:150], x[150:200] = spread(rng, 150, end - 26, end + 1.99, dtype), spread(rng, 50, -end, -end + 20, dtype)
     with np.errstate(over="ignore", under="ignore"):
         y = (x * (spread(rng, 1500, -20, 1, "f8") * 0.7)).astype(dtype)
+    x[:50] = spread(rng, 50, end + 1, end + 1.99, dtype)  # whose sums overflow
+    y[:50] = (x[:50] * rng.uniform(0.3, 1, 50)).astype(dtype)
     y[np.isinf(y)] = x[np.isinf(y)]
     f, bounds = EXACT_OF_TWO[name]
     for one, other in ((x, y), (y, x)):
