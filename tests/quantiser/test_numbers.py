@@ -59,7 +59,7 @@ def test_the_range_of_least_divergence_leaves_out_a_far_value_on_either_side(hea
 def test_percentiles_leave_as_many_out_on_each_side():
     counts = np.ones(1000, int)
     low, high = percentile(counts, -1.0, 1.0, 99.0)
-    np.testing.assert_allclose((low, high), (-0.99, 0.99), atol=2e-3)
+    assert_near((low, high), (-0.99, 0.99), "percentiles of a histogram")
     one_sided = percentile(np.array([1000] + [0] * 98 + [1000]), 0.0, 100.0, 90.0)
     assert one_sided == (0.0, 100.0)
 
@@ -101,7 +101,7 @@ def test_weights_stand_for_themselves_and_biases_fit_however_large(axis, size):
     assert np.abs(found.floats - weights).max() <= 0.51 * wide.max()
     assert (np.abs(found.floats - weights) <= 0.51 * wide).all() and found.numbers.dtype == np.int8
     held = found.bias(bias).astype("float64") * found.unit
-    np.testing.assert_allclose(held, bias, rtol=1e-5, atol=float(found.unit.max()))
+    assert_near(held, bias, "biases of int32", found.unit.max())
     plain = np.abs(weights).max(1 - axis) / 127
     others = [i for i in range(len(bias)) if i not in (1, 2)]
     assert_near(found.scale[others], plain[others], "float32 formulas")

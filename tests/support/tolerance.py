@@ -102,6 +102,8 @@ NEAR = {
     # -- other programs, publications, drawings -----------------------------------------------------------------------
     "estimators of ONNX Runtime": T("its sums of trees and vectors are in float32", 1e-4, of_terms=3e-5),
     "Winitzki's quantiles": T("the error of an approximation: at most 0.0023 here", 0, 0.003),
+    "percentiles of a histogram": T("bins of a thousandth of the range", 0, 0.002),
+    "biases of int32": T("a unit, which the terms are, and float32 of large ones", 1e-5, of_terms=1),
     "microseconds of a trace": T("a thousandth of a microsecond is what is written", 1e-7, 1e-3),
     "pixels of a drawing": T("coordinates are written with some decimals", 0, 0.01),
     "published plan sizes": T("they are rounded to three decimals of a MiB", 2e-4),
