@@ -19,11 +19,11 @@ import cgraph as cg
 import nn
 from benchmarks.checkmate_program import Optimum, in_order, optimum
 from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.passes.run_again import cost_of, reruns_of
 from cgraph.record import Record
+from cgraph.rematerialise.least_work import least_work
+from cgraph.rematerialise.rebuild import cost_of, reruns_of
+from cgraph.rematerialise.reruns import Reruns
 from cgraph.schedule.dag import least_peak
-from cgraph.schedule.least_work import least_work
-from cgraph.schedule.reruns import Reruns
 from nn.layer import Layer, initialise
 from nn.layers.attention import MultiHeadAttention
 from nn.layers.norm import LayerNorm

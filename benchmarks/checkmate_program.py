@@ -2,9 +2,10 @@
 
 Variables of stage t, in which node t runs for the first time: R[t, i], node i runs; S[t, i], its value is there when
 the stage begins. Nodes of a stage run in order; F[t, i, k]: the value of i is given up when k has run. Bytes while k
-runs are counted as `cgraph.schedule.reruns` does, with workspaces and with what a node takes over from what it reads
-last. Beside the paper's constraints there are some that every solution worth having fulfils, without which HiGHS finds
-no bounds: what stage t hands on is there while node t runs; nothing runs that is there already, or that nobody reads.
+runs are counted as `cgraph.rematerialise.reruns` does, with workspaces and with what a node takes over from
+what it reads last. Beside the paper's constraints there are some that every solution worth having fulfils, without
+which HiGHS finds no bounds: what stage t hands on is there while node t runs; nothing runs that is there already, or
+that nobody reads.
 
 Source: Jain et al. 2020, Checkmate, arXiv:1910.02653, section 4.
 """
@@ -16,8 +17,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_matrix
 
 from cgraph.record import Record, replace
+from cgraph.rematerialise.reruns import Reruns
 from cgraph.schedule.dag import Dag
-from cgraph.schedule.reruns import Reruns
 
 Terms = list[tuple[int | None, float]]  # variables, those that there are not left out, with factors
 GAP, TOLERANCE = 1e-3, 1e-6

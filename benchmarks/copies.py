@@ -12,8 +12,8 @@ import numpy as np
 from cgraph.engine.cpu.cores import cores
 from cgraph.engine.cpu.threads import run_table
 from cgraph.kernels.bound import word_of
-from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.kernel import Call, Pointer, View
+from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.store import store
 from cgraph.kernels.target import host_target
 

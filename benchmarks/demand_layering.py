@@ -14,7 +14,7 @@ from statistics import mean
 
 from cgraph.formats import darknet
 from cgraph.ir.traverse import post_order
-from cgraph.memory.pace import Act, Tell, Wait, Work, ends_of
+from cgraph.memory.pipeline_model import Act, Tell, Wait, Work, ends_of
 from cgraph.ops.leaf import Var
 from cgraph.record import Record
 

@@ -31,10 +31,10 @@ from benchmarks.weights import network
 from cgraph.engine.cpu import reader as readers
 from cgraph.engine.cpu import threads
 from cgraph.engine.cpu.code import Piece
-from cgraph.engine.cpu.pace import waits_of
 from cgraph.engine.cpu.ring import placed
+from cgraph.engine.cpu.ring_timing import waits_of
 from cgraph.kernels.control import FREED, HALT, READ
-from cgraph.kernels.llvm.interpret import ANY, FUTEX_WAKE
+from cgraph.kernels.interpret.emit import ANY, FUTEX_WAKE
 from cgraph.record import Record, replace
 from cgraph.view.timing import step_seconds
 from cgraph.view.weights import read_seconds, row_seconds

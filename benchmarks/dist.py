@@ -91,13 +91,13 @@ def timed(work: Callable[[int], Any]) -> float:
 def train(members: int, steps: int) -> None:
     from distributed import Client, LocalCluster
 
-    from nn.parallel import crew
+    from nn.parallel import coordinator
 
     rng = np.random.default_rng(0)
     images = rng.standard_normal((512, 3, 32, 32), np.float32)
     data = nn.Loader((images, rng.integers(0, 10, 512).astype(np.int32)), batch=64)
     orders: list[tuple[float, int, bool]] = []
-    known = crew.Crew.ordered
+    known = coordinator.Crew.ordered
 
     def ordered(self: Any, *args: Any) -> list:
         began = time.perf_counter()
@@ -106,7 +106,7 @@ def train(members: int, steps: int) -> None:
         orders.append((time.perf_counter() - began, made, any(x.lost for x in found)))
         return found
 
-    crew.Crew.ordered = ordered  # type: ignore[method-assign]
+    coordinator.Crew.ordered = ordered  # type: ignore[method-assign]
     for end in (None, signal.SIGKILL, signal.SIGSTOP) if members > 1 else (None,):
         options = {
             "n_workers": members,

@@ -12,17 +12,17 @@ from statistics import median
 import numpy as np
 
 from benchmarks.prepared import aligned, alternate, prepare, workspace
-from cgraph.kernels.calls.activation import RELU
-from cgraph.kernels.calls.conv import conv_calls, conv_nbytes
-from cgraph.kernels.calls.conv_shape import ConvShape
-from cgraph.kernels.calls.depthwise import depthwise_calls, is_depthwise, pack_depthwise
-from cgraph.kernels.calls.laned import Laned
-from cgraph.kernels.calls.pack import pack_bias, pack_conv
-from cgraph.kernels.calls.window import Window
-from cgraph.kernels.calls.winograd import Winograd, is_winograd, pack_winograd, winograd_calls
-from cgraph.kernels.calls.winograd_rule import winograd_rule
+from cgraph.kernels.activation.calls import RELU
+from cgraph.kernels.conv.calls import conv_calls, conv_nbytes
+from cgraph.kernels.depthwise.calls import depthwise_calls, is_depthwise, pack_depthwise
 from cgraph.kernels.kernel import Pointer, contiguous
 from cgraph.kernels.target import host_target
+from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.pack import pack_bias, pack_conv
+from cgraph.kernels.views.window import Window
+from cgraph.kernels.winograd.calls import Winograd, is_winograd, pack_winograd, winograd_calls
+from cgraph.kernels.winograd.rule import winograd_rule
 
 
 @dataclass(frozen=True)

@@ -94,8 +94,8 @@ def step(engine: str, threads: int, in_bands: bool) -> Run:
     import nn
     from nn.models.mask_rcnn.batches import as_operands
     from nn.models.mask_rcnn.losses import Training, total
-    from nn.models.mask_rcnn.made import OBJECTS, made
     from nn.models.mask_rcnn.shapes import BATCH, STEPS, optimiser, shapes_config, shapes_network
+    from nn.models.mask_rcnn.synthetic import OBJECTS, made
 
     model, config = shapes_network(), shapes_config()
     samples = as_operands(config, tuple(made(0, 0, BATCH)))

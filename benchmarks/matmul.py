@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.peak import peak
 from benchmarks.prepared import aligned, alternate, prepare, workspace
-from cgraph.kernels.calls.matmul import matmul_calls, matmul_nbytes
+from cgraph.kernels.gemm.matmul_calls import matmul_calls, matmul_nbytes
 from cgraph.kernels.kernel import Pointer, View
 from cgraph.kernels.target import host_target
 

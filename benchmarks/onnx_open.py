@@ -16,7 +16,7 @@ from cgraph.formats.model import Model
 from cgraph.formats.onnx import backend
 from cgraph.formats.onnx.reader import build_model
 from cgraph.formats.onnx.tensors import of_package
-from cgraph.formats.unknown import UnknownError
+from cgraph.formats.unspecified import UnknownError
 from tests.support.onnx_cases import KINDS, Case, cases
 
 MOST = 20

@@ -10,8 +10,8 @@ import numpy as np
 from benchmarks.prepared import prepare
 from cgraph.kernels.kernel import Call, Pointer
 from cgraph.kernels.llvm.bytes import GROUP
-from cgraph.kernels.llvm.peak import CHAINS
-from cgraph.kernels.signatures.peak import ADD_PRODUCTS, MULTIPLY_ADD
+from cgraph.kernels.peak.emit import CHAINS
+from cgraph.kernels.peak.signature import ADD_PRODUCTS, MULTIPLY_ADD
 from cgraph.kernels.target import host_target
 
 TASKS = 500_000

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 import cgraph as cg
-from cgraph.alignment import ALIGNMENT
 from cgraph.kernels.target import target_named
+from cgraph.lowering.pipeline import to_physical
 from cgraph.memory.auto import auto
-from cgraph.passes import lowered, rewritten
+from cgraph.passes import rewrite_graph
 from cgraph.passes.freeze import freeze
-from cgraph.planning import Compiled, plan_graph
+from cgraph.planning.plan import Compiled, plan_graph
+from cgraph.system.alignment import ALIGNMENT
 from nn import models
 from nn.layer import Layer
 from nn.models import mask_rcnn
@@ -54,7 +55,7 @@ def planned(name: str, graph: str) -> Compiled:
     outputs = built(model)
     target = target_named(TARGET)
     if graph == "lowered":
-        outputs = lowered(rewritten(freeze(outputs, frozen(model))), target, winograd=True)
+        outputs = to_physical(rewrite_graph(freeze(outputs, frozen(model))), target, winograd=True)
     return plan_graph(outputs, {}, target, auto, (), ALIGNMENT)
 
 

@@ -13,10 +13,10 @@ from scipy.special import erf
 
 from benchmarks.prepared import aligned
 from cgraph.engine.cpu.threads import run_table
-from cgraph.kernels.calls.pointwise import pointwise_calls
-from cgraph.kernels.calls.reduce import reduce_calls, reduce_nbytes
 from cgraph.kernels.expression import Program, Trace
 from cgraph.kernels.kernel import Call, Pointer, View
+from cgraph.kernels.pointwise.calls import pointwise_calls
+from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
 from cgraph.kernels.store import store
 from cgraph.kernels.target import host_target
 

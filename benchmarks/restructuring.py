@@ -2,7 +2,7 @@
 
     python -m benchmarks.restructuring [run]
 
-A figure is a saving of peak memory or extra operations, in percent; the rules are in `cgraph.memory.restructure`.
+A figure is a saving of peak memory or extra operations, in percent; the rules are in `cgraph.budget.patches.tile_peak`.
 `run`: bytes of the arena whole and in these patches, and how far the results are apart, of the largest score.
 Each network below is also a MODEL of the command line: ``cgraph plan benchmarks.restructuring:vgg16 --paper``.
 """
@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 
 import cgraph as cg
-from cgraph.memory.image_steps import ImageStep, image_steps
-from cgraph.memory.restructure import as_written, restructure
+from cgraph.budget.patches.image_steps import ImageStep, image_steps
+from cgraph.budget.patches.tile_peak import as_written, restructure
 from nn import models
 
 IMAGE = (1, 3, 224, 224)

@@ -2,18 +2,18 @@
 
     python -m benchmarks.rows
 
-As in Cipolletta and Calimera 2021 (`cgraph.memory.restructure`) elements count, not bytes; the image counts, a concat
-copies, there is no workspace, no lane without a channel and no frame of zeros; steps run in the order of their tables.
-Regions, their rings and joins over their forks are those that `budget=` finds (`cgraph.memory.regions`), and no
+As in Cipolletta and Calimera 2021 (`cgraph.budget.patches.tile_peak`) elements count, not bytes; the image counts,
+a concat copies, there is no workspace, no lane without a channel and no halo; steps run in the order of their tables.
+Regions, their rings and joins over their forks are those that `budget=` finds (`cgraph.budget.bands.regions`), and no
 operation is added. As in the paper what is not alive does not count: an arena may lose bytes between joins that lie
 over one another. By rows: the image is not there whole, but comes row by row like any other value (`rows=`).
 """
 
 from benchmarks.restructuring import TITLES, steps_of
-from cgraph.memory.image_steps import ImageStep
-from cgraph.memory.regions import Search, Stage
-from cgraph.memory.restructure import as_written, read_range, visited
-from cgraph.memory.rows import Read, Rows
+from cgraph.budget.bands.regions import Search, Stage
+from cgraph.budget.bands.row_rings import Read, Rows
+from cgraph.budget.patches.image_steps import ImageStep
+from cgraph.budget.patches.tile_peak import as_written, read_range, visited
 
 
 def least(steps: list[ImageStep], by_rows: bool) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import cgraph as cg
-from cgraph.cell import assign_all
+from cgraph.storage.cell import assign_all
 
 CELLS, MEASUREMENTS, MIB = 16, 20, 1 << 20
 WEIGHTS: dict[str, float] = {

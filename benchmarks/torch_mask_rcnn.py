@@ -16,9 +16,9 @@ from torch.nn import functional
 from nn.layer import Layer
 from nn.layers.block import ConvNorm
 from nn.layers.norm import BatchNorm
+from nn.models.mask_rcnn.backbone import ResNetTrunk
 from nn.models.mask_rcnn.heads import BoxHead, MaskHead
 from nn.models.mask_rcnn.network import MaskRCNN
-from nn.models.mask_rcnn.trunk import ResNetTrunk
 
 RATE, MOST = 0.0015, 5.0
 

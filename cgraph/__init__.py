@@ -36,19 +36,19 @@ NAMES = {
     "cgraph.ops.leaf": ("Const", "Var"),
     "cgraph.ops.pullback": ("pullback",),
     "cgraph.record": ("Record",),
-    "cgraph.runner": ("Runner",),
+    "cgraph.running.runner": ("Runner",),
     "cgraph.sizes": ("SizedFunction", "compile_sizes"),
     "cgraph.saved.read": ("SavedFunction", "load"),
     "cgraph.version": ("__version__",),
-    "cgraph.weight_file": ("StreamedWeights", "check_weights"),
+    "cgraph.storage.weight_file": ("StreamedWeights", "check_weights"),
 }
 APART = (
     "cgraph.errors",
     "cgraph.record",
-    "cgraph.runner",
+    "cgraph.running.runner",
     "cgraph.saved.read",
     "cgraph.version",
-    "cgraph.weight_file",
+    "cgraph.storage.weight_file",
 )  # what needs no graph
 PICTURES = ("frame_svg", "function_dot", "function_svg", "graph_dot", "page_html", "report", "timed_report")
 PACKAGES = ("array_api", "dist", "formats", "numpy", "quantiser", "view")

@@ -1,6 +1,6 @@
 """The public names of cgraph. Written by `python -m docs.generate`."""
 
-from cgraph.planning import Compiled
+from cgraph.planning.plan import Compiled
 from cgraph.view.figures import Figures
 from cgraph.view.report import Report
 from cgraph.view.sheet import Page
@@ -47,14 +47,14 @@ from cgraph.ops.leaf import Const as Const
 from cgraph.ops.leaf import Var as Var
 from cgraph.ops.pullback import pullback as pullback
 from cgraph.record import Record as Record
-from cgraph.runner import Runner as Runner
+from cgraph.running.runner import Runner as Runner
 from cgraph.saved.read import SavedFunction as SavedFunction
 from cgraph.saved.read import load as load
 from cgraph.sizes import SizedFunction as SizedFunction
 from cgraph.sizes import compile_sizes as compile_sizes
 from cgraph.version import __version__ as __version__
-from cgraph.weight_file import StreamedWeights as StreamedWeights
-from cgraph.weight_file import check_weights as check_weights
+from cgraph.storage.weight_file import StreamedWeights as StreamedWeights
+from cgraph.storage.weight_file import check_weights as check_weights
 
 def abs(x: Any) -> Node: ...
 def add(x: Any, y: Any) -> Node: ...

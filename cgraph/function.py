@@ -8,27 +8,27 @@ from typing import Any
 import numpy as np
 
 from cgraph import slots
+from cgraph.budget.bands.streamed_rows import IMAGE_AXES, by_rows
+from cgraph.budget.patches.cut_patches import cut_patches
 from cgraph.engine.engine import Engine
 from cgraph.engine.engines import engine_named
 from cgraph.engine.instance import Program
 from cgraph.errors import FormatError, GraphError, ShapeError
-from cgraph.function_cache import FunctionCache, nbytes_of
 from cgraph.ir.check import check_graph
 from cgraph.ir.graph import Node, NodeLike, public
 from cgraph.ir.traverse import post_order
-from cgraph.memory.again import tables_of
+from cgraph.memory.incremental import IncrementalPlan
+from cgraph.memory.incremental_tables import tables_of
 from cgraph.memory.problem import Plan
-from cgraph.memory.recompute import Recompute
 from cgraph.ops.leaf import Var
 from cgraph.ops.physical.ports import Picture
-from cgraph.passes.by_rows import IMAGE_AXES, by_rows
-from cgraph.passes.cut_patches import cut_patches
 from cgraph.passes.freeze import freeze
-from cgraph.planning import Compiled, check_order, needs_text, strategy_named
-from cgraph.request import Options, Request, check_together, members, options_of
-from cgraph.row_runner import ByRows
-from cgraph.runner import Runner
+from cgraph.planning.options import Options, Request, check_together, members, options_of
+from cgraph.planning.plan import Compiled, check_order, needs_text, strategy_named
+from cgraph.running.runner import Runner
+from cgraph.running.streaming_runner import ByRows
 from cgraph.saved.read import unpickled
+from cgraph.storage.function_cache import FunctionCache, nbytes_of
 
 
 def compile(
@@ -49,11 +49,11 @@ def compile(
         engine: ``cpu``, ``cuda``, ``cuda-sim`` (a simulated GPU), ``reference`` (NumPy, unplanned), or an engine
         threads: 0 is all the cores this process may use; any number gives the same bits
         options: memory, order, changing, budget, passes, winograd, freeze, recompute, bands, restructure, weights,
-            weights_dtype, precision, rows: see `cgraph.request.Options`
+            weights_dtype, precision, rows: see `cgraph.planning.options.Options`
     Raises
         GraphError: no outputs; an input or the target of an update is no Var; a name that there is not; options that
             contradict one another, the graph or the engine: `freeze` of an input, of an update's target or of a
-            Var in `changing`; see `cgraph.request.check_together`
+            Var in `changing`; see `cgraph.planning.options.check_together`
         ShapeError: an update's node and Var differ
         BudgetError: no plan within the budget
         PlanError: `restructure` is no share of the peak and two counts
@@ -139,11 +139,12 @@ class Function(Runner):
         self.updates, self.compiled = dict(request.updates), compiled
         given = set(request.inputs)
         cells = tuple(v for v in post_order(request.roots) if isinstance(v, Var) and v not in given)
-        recompute = None
+        incremental = None
         if compiled:
             variables = (*request.inputs, *cells)
-            recompute = Recompute(len(compiled.layout.steps), variables, partial(tables_of, compiled, variables))
-        super().__init__(program, request.inputs, cells, tuple(self.updates), request.outputs, single, recompute)
+            tables = partial(tables_of, compiled, variables)
+            incremental = IncrementalPlan(len(compiled.layout.steps), variables, tables)
+        super().__init__(program, request.inputs, cells, tuple(self.updates), request.outputs, single, incremental)
 
     @property
     def plan(self) -> Plan:

@@ -14,9 +14,9 @@ import numpy as np
 
 from cgraph.errors import FormatError, GraphError, InputError
 from cgraph.function import Function, compile
-from cgraph.rooms import Rooms
+from cgraph.storage.shared_arenas import Rooms
+from cgraph.system.fair_lock import Turns
 from cgraph.terminal import visible
-from cgraph.turns import Turns
 
 MOST_KEPT = 16  # sizes
 

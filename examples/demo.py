@@ -12,7 +12,7 @@ import cgraph as cg
 import nn
 from cgraph.errors import bytes_text
 from cgraph.view.dot import render
-from nn.models.mask_rcnn.finder import finder
+from nn.models.mask_rcnn.detector import finder
 
 sys.path.insert(0, str(Path(__file__).parent))
 import byte_budget

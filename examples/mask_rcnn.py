@@ -15,10 +15,10 @@ import numpy as np
 
 import cgraph as cg
 from cgraph.formats.pictures import ENDINGS, read_rgb
-from nn.models.mask_rcnn.finder import Finder, finder
+from nn.models.mask_rcnn.detector import Finder, finder
 from nn.models.mask_rcnn.frames import Film, counted, is_film, read_film, write_film
-from nn.models.mask_rcnn.made import TEST, film, made
 from nn.models.mask_rcnn.objects import as_json
+from nn.models.mask_rcnn.synthetic import TEST, film, made
 
 OUT, FRAMES, RATE = Path("out"), 48, 12
 

@@ -7,7 +7,7 @@ import numpy as np
 
 import cgraph as cg
 from cgraph import Node, Var
-from cgraph.cell import assign_all
+from cgraph.storage.cell import assign_all
 
 
 class Cache:

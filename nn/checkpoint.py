@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from cgraph import CgraphError, FormatError, Record
-from cgraph.files import replace_file
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.json_text import parse_json
+from cgraph.system.files import replace_file
 from nn.files import remove_others
 from nn.weights import packed, read_arrays
 

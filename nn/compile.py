@@ -7,7 +7,7 @@ import numpy as np
 
 import cgraph as cg
 from cgraph import Function, InputError, Var
-from cgraph.batches import in_batches
+from cgraph.storage.batches import in_batches
 from nn.checks import check_kind, check_whole
 from nn.layer import L, Layer, Sample, mapped
 from nn.weights import check_assigned

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from cgraph.files import SUFFIX
+from cgraph.system.files import SUFFIX
 
 
 def remove_others(folder: Path, names: str, kept: str = "") -> None:

@@ -7,8 +7,8 @@ import numpy as np
 
 import cgraph as cg
 from cgraph import Function, InputError, Node, Record, Var
-from cgraph.cell import assign_all
-from cgraph.turns import Turns
+from cgraph.storage.cell import assign_all
+from cgraph.system.fair_lock import Turns
 from nn.cache import Cache
 from nn.compile import freeze
 from nn.mode import Mode

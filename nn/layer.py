@@ -11,7 +11,7 @@ from zlib import crc32
 import numpy as np
 
 from cgraph import Node, Record, Var
-from cgraph.cell import commit, new_value
+from cgraph.storage.cell import commit, new_value
 from nn.init import GLOROT_UNIFORM, Initialiser
 from nn.mode import Mode
 from nn.torch_names import TorchNames

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cgraph import CgraphError, FormatError, InputError, Node
-from cgraph.cell import assign_all
+from cgraph.storage.cell import assign_all
 from nn.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from nn.checks import check_kind
 from nn.history import History

@@ -9,8 +9,8 @@ import safetensors.numpy
 
 import cgraph as cg
 from cgraph import FormatError, UnassignedError, Var
-from cgraph.cell import assign_all
-from cgraph.files import replace_file
+from cgraph.storage.cell import assign_all
+from cgraph.system.files import replace_file
 from nn.layer import Layer
 
 L = TypeVar("L", bound=Layer)

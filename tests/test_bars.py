@@ -6,11 +6,11 @@ import sys
 import numpy as np
 import pytest
 
-from cgraph import bars
-from cgraph.bars import CLEAR, Bars, between
 from cgraph.cli import main
 from cgraph.memory.strategies.exact import exact
-from cgraph.planning import strategy_named
+from cgraph.planning.plan import strategy_named
+from cgraph.system import progress
+from cgraph.system.progress import CLEAR, Bars, between
 from tests.support.problems import random_problem
 
 
@@ -54,8 +54,8 @@ def test_a_search_says_what_is_known_on_a_terminal_alone_and_leaves_no_line(stre
 def test_nothing_is_written_where_there_is_no_stream(monkeypatch):
     """Programs without a console have none."""
     monkeypatch.setattr(sys, "stderr", None)
-    monkeypatch.setattr(bars, "QUICK", -1.0)
-    monkeypatch.setattr(bars, "LONG_PAUSE", -1.0)
+    monkeypatch.setattr(progress, "QUICK", -1.0)
+    monkeypatch.setattr(progress, "LONG_PAUSE", -1.0)
     Bars()("stage", 1, 2)
     with between("search") as tell:
         tell(1, 2)
@@ -71,8 +71,8 @@ def test_the_exact_search_tells_what_narrows_and_plans_the_same():
 
 
 def test_an_exact_search_of_a_command_or_of_compile_has_a_line(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(bars, "QUICK", -1.0)
-    monkeypatch.setattr(bars, "PAUSE", -1.0)
+    monkeypatch.setattr(progress, "QUICK", -1.0)
+    monkeypatch.setattr(progress, "PAUSE", -1.0)
     problem, shown = random_problem(seed=23, count=120), Terminal()
     rows = (f"{i},{x.interval.first},{x.interval.last},{x.nbytes}" for i, x in enumerate(problem.operands))
     path = tmp_path / "records.csv"
@@ -92,8 +92,8 @@ def test_what_ends_a_command_begins_where_a_bar_has_stood(monkeypatch):
 
 
 def test_runs_have_a_line(monkeypatch, capsys):
-    monkeypatch.setattr(bars, "QUICK", -1.0)
-    monkeypatch.setattr(bars, "PAUSE", -1.0)
+    monkeypatch.setattr(progress, "QUICK", -1.0)
+    monkeypatch.setattr(progress, "PAUSE", -1.0)
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
     assert main(["bench", "tests.cli.test_run_model:nodes", "--runs", "2"]) == 0

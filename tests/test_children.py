@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from cgraph.children import run_module
+from cgraph.system.child_processes import run_module
 from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).parents[1]
-STARTER = "cgraph/children.py"
+STARTER = "cgraph/system/child_processes.py"
 PROGRAMS = {  # packages that start a program named here, from the system's path
     "cgraph/view/dot.py": "graphviz",
     "nn/models/mask_rcnn/frames.py": "imageio_ffmpeg",
@@ -47,7 +47,9 @@ def test_processes_are_started_in_one_place():
         for path in sorted((ROOT / folder).rglob("*.py")):
             name = str(path.relative_to(ROOT))
             others = set(starts_in(path.read_text(encoding="utf-8"))) - {PROGRAMS.get(name)}
-            assert name == STARTER or not others, f"{name} starts processes by {others}: use cgraph.children"
+            assert name == STARTER or not others, (
+                f"{name} starts processes by {others}: use cgraph.system.child_processes"
+            )
 
 
 @pytest.mark.parametrize(

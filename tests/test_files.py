@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from cgraph.files import replace_file
+from cgraph.system.files import replace_file
 from tests.support.patience import PATIENCE
 
 

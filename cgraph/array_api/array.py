@@ -7,8 +7,8 @@ from weakref import ref
 import numpy as np
 
 from cgraph.array_api.values import ARRAYS, compute, leaf
-from cgraph.cell import shareable
 from cgraph.ir.graph import Node
+from cgraph.storage.cell import shareable
 
 MOST_NODES = 256  # of a graph that is not run yet; a loop of ``x = x + 1`` is run in pieces of so many
 VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12")

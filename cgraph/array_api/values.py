@@ -10,9 +10,9 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from cgraph.function import Function, compile
-from cgraph.function_cache import FunctionCache, nbytes_of
 from cgraph.ir.graph import Node, apply
 from cgraph.ops.leaf import Var
+from cgraph.storage.function_cache import FunctionCache, nbytes_of
 
 MOST_FUNCTIONS = 4096
 MOST_NBYTES = 1 << 28

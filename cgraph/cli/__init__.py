@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from cgraph.bars import line_start
 from cgraph.cli.unhandled import show_visibly
 from cgraph.errors import CgraphError
+from cgraph.system.progress import line_start
 from cgraph.terminal import visible, write
 from cgraph.version import __version__
 

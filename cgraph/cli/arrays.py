@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from cgraph.cell import Variable
 from cgraph.cli.pictures import PICTURES, Look, read_picture
 from cgraph.cli.sounds import SOUNDS, read_sound
 from cgraph.errors import FormatError
 from cgraph.formats.npz import read_npy, read_npz
+from cgraph.storage.cell import Variable
 
 
 def read_inputs(

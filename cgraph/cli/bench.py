@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.bars import Bars, told
 from cgraph.cli.arguments import add_memory, add_threads
 from cgraph.cli.model import Model, model_from
 from cgraph.cli.model_arguments import add_model, constants_of
 from cgraph.engine.cpu.cores import cores
 from cgraph.errors import FormatError, UnavailableError, bytes_text
+from cgraph.system.progress import Bars, told
 from cgraph.terminal import say
 
 Run = Callable[[], Any]

@@ -4,18 +4,18 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.bars import Bars, told
-from cgraph.budget import Limits, Planner, fitted, search_of
+from cgraph.budget.bands.regions import CALL_NS
+from cgraph.budget.fit import Limits, Planner, fitted, search_of
 from cgraph.cli.model import Model
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.kernels.target import target_named
 from cgraph.memory.check import check_plan
 from cgraph.memory.layout import Facts, Layout
-from cgraph.memory.regions import CALL_NS
 from cgraph.memory.smallest import Candidate, Choice
 from cgraph.ops.physical.stream import Stream
-from cgraph.planning import strategy_named
+from cgraph.planning.plan import strategy_named
 from cgraph.record import Record
+from cgraph.system.progress import Bars, told
 from cgraph.view.curve import Point
 
 RUNGS = 7  # budgets from the smallest plan to the one that changes nothing, each the same times the one before

@@ -21,7 +21,7 @@ from cgraph.formats import darknet, tflite
 from cgraph.formats.model import Model as Read
 from cgraph.formats.onnx.reader import build_model
 from cgraph.formats.onnx.source import open_source
-from cgraph.formats.unknown import UnknownError
+from cgraph.formats.unspecified import UnknownError
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order

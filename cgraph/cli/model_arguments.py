@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.cell import Variable, fitting_array
 from cgraph.errors import FormatError
 from cgraph.formats.npz import read_npy
+from cgraph.storage.cell import Variable, fitting_array
 
 ENDINGS = (".onnx", ".cfg", ".tflite")  # of files that hold a model
 STANDARD_INPUT = "-"

@@ -1,10 +1,10 @@
 """The tables of ``cgraph plan MODEL --paper``: what patches around the peak would save, and what they cost."""
 
+from cgraph.budget.patches.image_steps import image_steps
+from cgraph.budget.patches.tile_peak import ALPHAS, SLICES, Restructured, as_written, restructure
 from cgraph.cli.model import Model
 from cgraph.errors import FormatError
 from cgraph.ir.traverse import post_order
-from cgraph.memory.image_steps import image_steps
-from cgraph.memory.restructure import ALPHAS, SLICES, Restructured, as_written, restructure
 from cgraph.ops.leaf import Var
 
 QUARTERS = (2, 2)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.cell import Variable
 from cgraph.errors import FormatError
 from cgraph.formats.pictures import opened_picture
 from cgraph.record import Record
+from cgraph.storage.cell import Variable
 
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
 SCALES = {"unit": (1 / 255, 0.0), "bytes": (1.0, 0.0), "signed": (1 / 127.5, -1.0), "imagenet": (1 / 255, 0.0)}

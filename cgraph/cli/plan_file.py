@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-from cgraph.bars import Bars, told
 from cgraph.cli.arguments import byte_count
 from cgraph.cli.bench import random_inputs
 from cgraph.cli.curve import curve_lines, curve_of, regions_of
@@ -23,7 +22,8 @@ from cgraph.memory.check import check_plan
 from cgraph.memory.files import plan_text, read_problem, write_plan
 from cgraph.memory.problem import Plan, Problem, Strategy
 from cgraph.memory.strategies import OFFSET_STRATEGIES, STRATEGIES
-from cgraph.planning import budget_text, exact_watched, strategy_named
+from cgraph.planning.plan import budget_text, exact_watched, strategy_named
+from cgraph.system.progress import Bars, told
 from cgraph.terminal import complain, say, write
 from cgraph.view.blocks import plan_svg
 from cgraph.view.curve import curve_svg

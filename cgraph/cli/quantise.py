@@ -18,7 +18,7 @@ from cgraph.formats.npz import read_npy, read_npz
 from cgraph.formats.onnx import save
 from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import Var
-from cgraph.passes.quantised import EIGHT_BITS
+from cgraph.passes.integers.patterns import EIGHT_BITS
 from cgraph.quantiser import Bars, quantise
 from cgraph.quantiser.ranges import METHODS
 from cgraph.terminal import say

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.bars import Bars, told
-from cgraph.cell import Variable
 from cgraph.cli.arguments import add_budget, add_half, add_memory, add_threads, half, whole_number
 from cgraph.cli.arrays import read_inputs
 from cgraph.cli.model_arguments import add_model, constants_of, is_saved
@@ -19,8 +17,10 @@ from cgraph.cli.stream import add_stream, stream_options
 from cgraph.errors import FormatError, bytes_text
 from cgraph.formats.npz import write_npz
 from cgraph.record import Record
-from cgraph.runner import Runner
+from cgraph.running.runner import Runner
 from cgraph.saved.read import load
+from cgraph.storage.cell import Variable
+from cgraph.system.progress import Bars, told
 from cgraph.terminal import say, visible
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from cgraph.cell import Variable
 from cgraph.cli.arguments import why
 from cgraph.errors import FormatError
+from cgraph.storage.cell import Variable
 
 SOUNDS = (".wav",)
 WIDTHS = (1, 2, 3, 4)  # bytes of a sample

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from cgraph.errors import bytes_text
+from cgraph.storage.weight_file import StreamedWeights
 from cgraph.terminal import complain, visible
-from cgraph.weight_file import StreamedWeights
 
 
 def add_stream(parser: argparse.ArgumentParser) -> None:

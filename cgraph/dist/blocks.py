@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.batches import in_batches
 from cgraph.dist.folders import OPENED, Shipped, Source, shipped
 from cgraph.errors import GraphError, InputError, UnavailableError
 from cgraph.ir.spec import Spec
 from cgraph.record import Record
-from cgraph.runner import Runner
+from cgraph.running.runner import Runner
+from cgraph.storage.batches import in_batches
 
 
 class Plan(Record):

@@ -16,7 +16,7 @@ import numpy as np
 
 from cgraph.errors import InputError
 from cgraph.record import Record
-from cgraph.runner import Runner
+from cgraph.running.runner import Runner
 from cgraph.saved.folder import Folder
 from cgraph.saved.read import loaded
 from cgraph.saved.write import bytes_of

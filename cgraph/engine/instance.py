@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cgraph.cell import Value
 from cgraph.record import Record
+from cgraph.storage.cell import Value
 
 
 class Share(Record):

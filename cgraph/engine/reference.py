@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.cell import Value, unassigned
 from cgraph.ir.graph import Node
 from cgraph.ir.traverse import post_order
 from cgraph.ops.leaf import Var, VarOp
+from cgraph.planning.options import Options, Request
 from cgraph.record import Record
-from cgraph.request import Options, Request
+from cgraph.storage.cell import Value, unassigned
 
 
 def evaluate(outputs: Sequence[Node], values: Mapping[Node, np.ndarray] | None = None) -> list[np.ndarray]:

@@ -16,12 +16,12 @@ from typing import IO, Any
 
 import numpy as np
 
-from cgraph.children import run_module
 from cgraph.errors import CgraphError, FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.json_text import parse_json
 from cgraph.formats.keras_h5 import Contents, KerasFile, Stored, read_contents
 from cgraph.formats.mapped import map_file
+from cgraph.system.child_processes import run_module
 from cgraph.terminal import complain
 
 SECONDS = 60

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.cell import assign_all
 from cgraph.errors import FormatError
-from cgraph.formats.cut import CutFunction
+from cgraph.formats.trimmed_function import CutFunction
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
-from cgraph.labels import distinct_names
+from cgraph.ir.labels import distinct_names
 from cgraph.ops.leaf import Var
+from cgraph.storage.cell import assign_all
 
 
 @dataclass(frozen=True, eq=False)

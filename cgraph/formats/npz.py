@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import FormatError, bytes_text
-from cgraph.files import replace_file
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.mapped import map_file
 from cgraph.formats.zip_archive import STORED, Member, members_of, unpacked
 from cgraph.ir.spec import LARGEST
 from cgraph.kernels.mapped import aligned
+from cgraph.system.files import replace_file
 
 LARGEST_FILE = 4 << 30  # bytes of all arrays
 LONGEST_HEADER = 10_000

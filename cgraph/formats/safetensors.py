@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import FormatError
-from cgraph.files import replace_file
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.json_text import parse_json
 from cgraph.formats.mapped import map_file
 from cgraph.ir.spec import LARGEST
 from cgraph.kernels.mapped import aligned, copy_to
+from cgraph.system.files import replace_file
 
 LARGEST_HEADER = 100_000_000
 MOST_AXES = 64

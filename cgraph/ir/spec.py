@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.alignment import aligned
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.half import HALVES, known_dtype, name_of
 from cgraph.record import Record
+from cgraph.system.alignment import aligned
 
 DTYPES = tuple(
     np.dtype(t)

@@ -1,10 +1,11 @@
 """The user's folders of machine code: small files with checksums, written by rename, removed when long unused.
 
-Machine code is run, so only what nobody else can have written is read: the folder is the user's alone (mode 0700), each
-folder above belongs to the user or to root and lets nobody else rename what is in it, and a file is a regular one of
-the user's, with one name, which others cannot write. The folder is opened once, from the root on, each part checked as
-it was opened (`cgraph.owned.open_folder`); files are reached from its descriptor, so a link that is turned meanwhile
-leads nowhere. Nothing is made in a folder that fails: with another user's HOME there is no cache.
+Machine code is run, so only what nobody else can have written is read: the folder is the user's alone (mode 0700),
+each folder above belongs to the user or to root and lets nobody else rename what is in it, and a file is a regular
+one of the user's, with one name, which others cannot write. The folder is opened once, from the root on, each part
+checked as it was opened (`cgraph.system.file_ownership.open_folder`); files are reached from its descriptor, so a
+link that is turned meanwhile leads nowhere. Nothing is made in a folder that fails: with another user's HOME there is
+no cache.
 
 A file's checksum is over its name, too, so that a file put in the place of another is taken for absent, as is one that
 is cut off, changed or foreign. Any number of processes may read, write and remove at once: each finds a file whole or
@@ -19,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from weakref import finalize
 
-from cgraph.owned import is_own, open_folder
+from cgraph.system.file_ownership import is_own, open_folder
 
 MAGIC = b"cgraph-kernel-2\n"
 DAY = 86400  # seconds

@@ -11,11 +11,20 @@ from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.signature import Kind, Signature, Words
 
 
+def place_of(family: str, part: str) -> tuple[str, str]:
+    """Return the module and the name of a family's `part`, which is ``signature`` or ``emit``.
+
+    ``gemm.tile`` is `tile` of ``cgraph/kernels/gemm/emit.py``; ``gemm.gpu.tile`` is `tile` of ``gemm/gpu_emit.py``.
+    """
+    folder, *variant, name = family.split(".")
+    return ".".join(("cgraph.kernels", folder, "_".join((*variant, part)))), name
+
+
 @cache
 def signature_of(family: str) -> Signature:
-    """The signature of a family, by its place."""
-    module, _, name = family.rpartition(".")
-    return getattr(import_module(f"cgraph.kernels.signatures.{module}"), name.upper())
+    """Return the signature of a family."""
+    module, name = place_of(family, "signature")
+    return getattr(import_module(module), name.upper())
 
 
 def text_of(kernel: Kernel, words: Sequence[Any]) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from itertools import accumulate
 from math import prod
 
-from cgraph.alignment import aligned
 from cgraph.record import Record, replace, set_field
+from cgraph.system.alignment import aligned
 
 ARENA = "arena"  # the base of addresses in the one buffer of a function
 STOP = "stop word"  # the base of the pointer to the word that a kernel sets to end its run

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cgraph.alignment import round_up
+from cgraph.system.alignment import round_up
 
 Keep = Callable[[np.ndarray], np.ndarray]  # an equal array: where one that has been made goes, perhaps into a file
 PIECE = 1 << 18  # bytes read before they are forgotten

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cgraph.alignment import ALIGNMENT, aligned
-from cgraph.kernels.image import ADDRESS_BYTES, Image, UnknownCode
+from cgraph.kernels.code_image import ADDRESS_BYTES, Image, UnknownCode
+from cgraph.system.alignment import ALIGNMENT, aligned
 
 START = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian
 HEADER, SECTION, SYMBOL, RELOCATION = map(Struct, ("<16s2HI3QI6H", "<2I4Q2I2Q", "<I2BH2Q", "<Q2Iq"))

@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from cgraph.kernels.cache import CacheFolder, cache_folder
+from cgraph.kernels.code_image import Image, UnknownCode, c_function, placed
+from cgraph.kernels.families import place_of
 from cgraph.kernels.host import host
-from cgraph.kernels.image import Image, UnknownCode, c_function, placed
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.objects import MalformedCode, is_for, linked
 from cgraph.kernels.target import Target, code_generation, new_target_machine
-from cgraph.turns import Turn, Turns
+from cgraph.system.fair_lock import Turn, Turns
 
 IMPORT = re.compile(r"^ *(?:from|import) cgraph\.([\w.]+)(?: import (\([^)]*\)|[^\n]*))?", re.MULTILINE)
 
@@ -212,9 +213,10 @@ def emitter_hash(module: str) -> str:
 
 def texts_of(module: str) -> dict[Path, str]:
     """Return the files of ours that shape an emitter's code, with their text."""
-    kernels, place = Path(__file__).parent, module.replace(".", "/")
-    todo = [kernels / "llvm" / f"{name}.py" for name in ("compile", "build", place)]
-    todo.append(kernels / "signatures" / f"{place}.py")
+    kernels = Path(__file__).parent
+    todo = [kernels / "llvm" / f"{name}.py" for name in ("compile", "build")]
+    places = (place_of(f"{module}.any", part)[0] for part in ("emit", "signature"))
+    todo += [kernels.parents[1] / f"{place.replace('.', '/')}.py" for place in places]
     texts: dict[Path, str] = {}
     while todo:
         path = todo.pop()

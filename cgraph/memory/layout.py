@@ -8,12 +8,12 @@ from cgraph.ir.graph import Node, Op
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.table import number_of
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.layout import by_rows
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import ARENA, Pointer, View, contiguous
-from cgraph.memory.places import Places
+from cgraph.kernels.views.layout import by_rows
 from cgraph.memory.problem import Plan
 from cgraph.memory.usage import Usage, Value
+from cgraph.memory.views import Places
 from cgraph.ops.join import Concat
 from cgraph.ops.leaf import ConstOp, VarOp
 from cgraph.record import Record

@@ -15,14 +15,14 @@ from random import Random
 
 import numpy as np
 
-from cgraph.alignment import round_up
 from cgraph.kernels.bound import Bound
 from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.signatures.placing import FIRST_FIT
+from cgraph.kernels.placing.signature import FIRST_FIT
 from cgraph.kernels.target import host_target
 from cgraph.memory.check import check_plan
 from cgraph.memory.problem import Operand, Plan, Problem, UsageInterval
 from cgraph.record import Record
+from cgraph.system.alignment import round_up
 
 LONG = (0.0, 0.1, 0.3, 0.7, 1.0)  # powers of a group's steps that count beside its bytes
 MOST_TRIALS = 400  # of one search

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from cgraph.alignment import round_up
 from cgraph.memory.usage import Value
+from cgraph.system.alignment import round_up
 
 
 def permitted_lower_bound(values: Sequence[Value], alignment: int) -> int:

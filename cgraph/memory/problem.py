@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from cgraph.alignment import ALIGNMENT, round_up
 from cgraph.errors import PlanError
 from cgraph.record import Record
+from cgraph.system.alignment import ALIGNMENT, round_up
 
 MOST_BYTES = 2**62  # sums of two offsets still fit in 64 bits
 

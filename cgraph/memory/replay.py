@@ -19,10 +19,10 @@ from cgraph.errors import PlanError
 from cgraph.ir.cut import ROWS
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.layout import by_rows
 from cgraph.kernels.kernel import ARENA, Pointer
+from cgraph.kernels.views.layout import by_rows
+from cgraph.memory.incremental import cut_out
 from cgraph.memory.layout import is_leaf, own_view
-from cgraph.memory.recompute import cut_out
 from cgraph.ops.join import Concat
 
 NOBODY, WORKSPACE = -2, -1  # writers that are no step

@@ -7,9 +7,9 @@ from typing import Any
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Step
 from cgraph.kernels.kernel import ARENA, Pointer, View, contiguous
+from cgraph.memory.incremental import cut_out
 from cgraph.memory.layout import Layout
 from cgraph.memory.problem import Plan, Problem
-from cgraph.memory.recompute import cut_out
 from cgraph.memory.usage import Usage
 
 Span = tuple[int, int]  # in the arena: the first byte, and how many or the one behind the last

@@ -14,10 +14,10 @@ from functools import cached_property
 
 import numpy as np
 
-from cgraph.alignment import round_up
 from cgraph.ir.bands import Over
 from cgraph.memory.pieces import Above, Span, pieces_of
 from cgraph.memory.problem import Operand, Plan, Problem, Spans, UsageInterval, rounded
+from cgraph.system.alignment import round_up
 
 
 @dataclass

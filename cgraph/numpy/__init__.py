@@ -15,18 +15,18 @@ from cgraph.numpy import emath as emath
 from cgraph.numpy import fft as fft
 from cgraph.numpy import linalg as linalg
 from cgraph.numpy.bits import *
-from cgraph.numpy.choosing import *
+from cgraph.numpy.creation import *
+from cgraph.numpy.direct import *
 from cgraph.numpy.elementwise import *
-from cgraph.numpy.inspecting import *
+from cgraph.numpy.inspection import *
 from cgraph.numpy.joining import *
-from cgraph.numpy.making import *
 from cgraph.numpy.nans import *
 from cgraph.numpy.polynomials import *
 from cgraph.numpy.products import *
 from cgraph.numpy.quantiles import *
-from cgraph.numpy.reducing import *
-from cgraph.numpy.same import *
+from cgraph.numpy.reductions import *
+from cgraph.numpy.selection import *
 from cgraph.numpy.series import *
-from cgraph.numpy.shaping import *
+from cgraph.numpy.shapes import *
 from cgraph.numpy.signals import *
 from cgraph.numpy.statistics import *

@@ -1,4 +1,4 @@
-"""Functions of each element that are made of others. Those that are ops themselves stand in `cgraph.numpy.same`."""
+"""Functions of each element that are made of others. Those that are ops themselves stand in `cgraph.numpy.direct`."""
 
 from math import log, pi
 from typing import Any

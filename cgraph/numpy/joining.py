@@ -7,7 +7,7 @@ import numpy as np
 
 from cgraph.errors import DTypeError, NoMeaningError, ShapeError
 from cgraph.ir.graph import Node
-from cgraph.numpy.shaping import atleast_1d, atleast_2d, atleast_3d
+from cgraph.numpy.shapes import atleast_1d, atleast_2d, atleast_3d
 from cgraph.numpy.table import of
 from cgraph.ops import join, slicing
 from cgraph.ops.leaf import ConstOp, as_node

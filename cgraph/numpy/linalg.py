@@ -11,7 +11,7 @@ from cgraph.ir.graph import Node
 from cgraph.numpy.products import cross as any_cross
 from cgraph.numpy.products import matmul, outer, tensordot, vecdot
 from cgraph.numpy.results import EighResult, EigResult, QRResult, SlogdetResult, SVDResult
-from cgraph.numpy.shaping import matrix_transpose
+from cgraph.numpy.shapes import matrix_transpose
 from cgraph.numpy.table import of
 from cgraph.ops import diagonal as diagonals
 from cgraph.ops import factors, norms

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.ir.graph import Node
-from cgraph.numpy import reducing
+from cgraph.numpy import reductions
 from cgraph.numpy.table import of
 from cgraph.ops.compare import isnan, logical_not, where
 from cgraph.ops.elementary import root_of_squares
@@ -37,7 +37,7 @@ def nansum(
     a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Node:
     """The sum of what is no NaN."""
-    return reducing.sum(filled(a, 0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
+    return reductions.sum(filled(a, 0), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 @of(np.nanprod)
@@ -45,14 +45,14 @@ def nanprod(
     a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = True
 ) -> Node:
     """The product of what is no NaN."""
-    return reducing.prod(filled(a, 1), axis, dtype, keepdims=keepdims, initial=initial, where=where)
+    return reductions.prod(filled(a, 1), axis, dtype, keepdims=keepdims, initial=initial, where=where)
 
 
 @of(np.nanmean)
 def nanmean(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False, where: Any = True) -> Node:
     """The mean of what is no NaN; NaN where nothing is left."""
     a = as_node(a)
-    return reducing.mean(filled(a, 0), axis, dtype, keepdims=keepdims, where=counts(a, where))
+    return reductions.mean(filled(a, 0), axis, dtype, keepdims=keepdims, where=counts(a, where))
 
 
 @of(np.nanvar)
@@ -63,10 +63,10 @@ def nanvar(
     """The variance of what is no NaN; NaN where no more than `ddof` elements are left."""
     a = as_node(a)
     ddof = ddof if correction is None else correction
-    found = reducing.var(filled(a, 0), axis, dtype, ddof, keepdims=keepdims, where=counts(a, where), mean=mean)
+    found = reductions.var(filled(a, 0), axis, dtype, ddof, keepdims=keepdims, where=counts(a, where), mean=mean)
     if a.dtype.kind not in "fc":
         return found
-    left = reducing.sum(logical_not(isnan(a)), axis, keepdims=keepdims, where=where)
+    left = reductions.sum(logical_not(isnan(a)), axis, keepdims=keepdims, where=where)
     return choice(left > ddof, found, np.asarray(np.nan, found.dtype))
 
 
@@ -87,13 +87,13 @@ def nanstd(
 @of(np.nanmax)
 def nanmax(a: Any, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = True) -> Node:
     """The largest of what is no NaN; NaN where nothing is left."""
-    return extreme(reducing.max, -np.inf, a, axis, keepdims, initial, where)
+    return extreme(reductions.max, -np.inf, a, axis, keepdims, initial, where)
 
 
 @of(np.nanmin)
 def nanmin(a: Any, axis: Axis = None, *, keepdims: bool = False, initial: Any = None, where: Any = True) -> Node:
     """The smallest of what is no NaN; NaN where nothing is left."""
-    return extreme(reducing.min, np.inf, a, axis, keepdims, initial, where)
+    return extreme(reductions.min, np.inf, a, axis, keepdims, initial, where)
 
 
 def extreme(reduce: Any, last: float, a: Any, axis: Axis, keepdims: bool, initial: Any, mask: Any) -> Node:
@@ -109,22 +109,22 @@ def extreme(reduce: Any, last: float, a: Any, axis: Axis, keepdims: bool, initia
 @of(np.nanargmax)
 def nanargmax(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Node:
     """The place of the largest of what is no NaN; 0 where nothing is left, which NumPy refuses."""
-    return reducing.argmax(filled(a, -np.inf), axis, keepdims=keepdims)
+    return reductions.argmax(filled(a, -np.inf), axis, keepdims=keepdims)
 
 
 @of(np.nanargmin)
 def nanargmin(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Node:
     """The place of the smallest of what is no NaN; 0 where nothing is left, which NumPy refuses."""
-    return reducing.argmin(filled(a, np.inf), axis, keepdims=keepdims)
+    return reductions.argmin(filled(a, np.inf), axis, keepdims=keepdims)
 
 
 @of(np.nancumsum)
 def nancumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Node:
     """Running sums of what is no NaN."""
-    return reducing.cumsum(filled(a, 0), axis, dtype)
+    return reductions.cumsum(filled(a, 0), axis, dtype)
 
 
 @of(np.nancumprod)
 def nancumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Node:
     """Running products of what is no NaN."""
-    return reducing.cumprod(filled(a, 1), axis, dtype)
+    return reductions.cumprod(filled(a, 1), axis, dtype)

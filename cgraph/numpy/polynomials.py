@@ -9,8 +9,8 @@ import numpy as np
 
 from cgraph.errors import NoMeaningError, ShapeError
 from cgraph.ir.graph import Node
+from cgraph.numpy.creation import vander
 from cgraph.numpy.linalg import lstsq
-from cgraph.numpy.making import vander
 from cgraph.numpy.signals import convolve
 from cgraph.numpy.table import of
 from cgraph.ops.elementary import sqrt

@@ -7,9 +7,9 @@ import numpy as np
 
 from cgraph.errors import NoMeaningError, ShapeError
 from cgraph.ir.graph import Node
-from cgraph.numpy.making import linspace
+from cgraph.numpy.creation import linspace
 from cgraph.numpy.quantiles import median
-from cgraph.numpy.reducing import cumsum, max, mean, min, sum
+from cgraph.numpy.reductions import cumsum, max, mean, min, sum
 from cgraph.numpy.table import of
 from cgraph.ops.arithmetic import remainder, rint
 from cgraph.ops.compare import equal, not_equal, where

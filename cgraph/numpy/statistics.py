@@ -7,8 +7,8 @@ import numpy as np
 
 from cgraph.errors import NoMeaningError, ShapeError
 from cgraph.ir.graph import Node
-from cgraph.numpy.making import linspace, zeros
-from cgraph.numpy.reducing import average, sum
+from cgraph.numpy.creation import linspace, zeros
+from cgraph.numpy.reductions import average, sum
 from cgraph.numpy.table import of
 from cgraph.ops.compare import equal, where
 from cgraph.ops.complex import complex, conj, imag, real

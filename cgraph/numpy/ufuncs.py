@@ -8,22 +8,22 @@ import numpy as np
 
 from cgraph.errors import NoMeaningError
 from cgraph.ir.graph import Node
-from cgraph.numpy import reducing
+from cgraph.numpy import reductions
 from cgraph.numpy.folds import by_halves, by_steps
 from cgraph.ops.join import stack
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import axis_of
 
 REDUCED: dict[Any, Callable] = {
-    np.add: reducing.sum,
-    np.logical_and: reducing.all,
-    np.logical_or: reducing.any,
-    np.maximum: reducing.max,
-    np.minimum: reducing.min,
-    np.multiply: reducing.prod,
+    np.add: reductions.sum,
+    np.logical_and: reductions.all,
+    np.logical_or: reductions.any,
+    np.maximum: reductions.max,
+    np.minimum: reductions.min,
+    np.multiply: reductions.prod,
 }
 """Ufuncs whose ``reduce`` is a function of its own."""
-ACCUMULATED: dict[Any, Callable] = {np.add: reducing.cumsum, np.multiply: reducing.cumprod}
+ACCUMULATED: dict[Any, Callable] = {np.add: reductions.cumsum, np.multiply: reductions.cumprod}
 """Ufuncs whose ``accumulate`` is a function of its own."""
 GROUPED: dict[Any, Any] = {
     np.bitwise_and: -1, np.bitwise_or: 0, np.bitwise_xor: 0, np.fmax: None, np.fmin: None, np.gcd: 0, np.hypot: 0.0,

@@ -10,7 +10,7 @@ from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.attention import Rule, attention_calls, attention_nbytes
+from cgraph.kernels.attention.calls import Rule, attention_calls, attention_nbytes
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target

@@ -3,7 +3,7 @@
 from typing import Any
 
 from cgraph.ir.graph import Node
-from cgraph.kernels.calls.attention import Rule
+from cgraph.kernels.attention.calls import Rule
 from cgraph.ops.arithmetic import square
 from cgraph.ops.compare import greater, less_equal, where
 from cgraph.ops.control import scan

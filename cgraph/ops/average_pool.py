@@ -6,21 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.alignment import aligned
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.pointwise import pointwise_calls
-from cgraph.kernels.calls.pool import average_pool_calls
-from cgraph.kernels.calls.reduce import reduce_calls, reduce_nbytes
 from cgraph.kernels.expression import Trace, code_of
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous, rooms
+from cgraph.kernels.pointwise.calls import pointwise_calls
+from cgraph.kernels.pool.calls import average_pool_calls
+from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Const, as_node
 from cgraph.ops.pool import Pool, pooled, sibling
 from cgraph.ops.window import Sizes, Windows, spread_nbytes, spread_view, window_view
 from cgraph.record import replace
+from cgraph.system.alignment import aligned
 
 
 class AvgPool(Pool):

@@ -8,8 +8,8 @@ from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.nibbles import nibbles_calls, nibbles_nbytes
 from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.nibbles.calls import nibbles_calls, nibbles_nbytes
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import as_node
 

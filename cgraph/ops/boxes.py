@@ -11,10 +11,11 @@ from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.boxes import suppress_calls
-from cgraph.kernels.calls.tiers import in_blocks
+from cgraph.kernels.boxes import gpu_calls as gpu_boxes
+from cgraph.kernels.boxes.calls import suppress_calls
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
+from cgraph.kernels.views.thread_blocks import in_blocks
 from cgraph.ops.arithmetic import astype, floor, maximum, minimum
 from cgraph.ops.compare import logical_and, where
 from cgraph.ops.elementary import exp, log
@@ -84,7 +85,7 @@ class NonMaximumSuppression(Op):
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: tuple[View, View], boxes: View, scores: View, *rest: View) -> list[Call]:
             made = suppress_calls(out, boxes, scores, rest, self.share, self.least)
-            return in_blocks(target, "suppress", made) or made
+            return in_blocks(target, gpu_boxes.suppress_calls, made) or made
 
         return Work(calls)
 

@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.alignment import aligned
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.contract import reordered, repeated, split_axis
-from cgraph.kernels.calls.contraction import Contraction
-from cgraph.kernels.calls.move import fill_calls
 from cgraph.kernels.expression import code_of
+from cgraph.kernels.gemm.contraction import Contraction
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous, rooms
+from cgraph.kernels.move.calls import fill_calls
 from cgraph.kernels.target import Target
+from cgraph.kernels.views.window_views import reordered, repeated, split_axis
 from cgraph.ops.family import common_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.window import (
@@ -35,6 +34,7 @@ from cgraph.ops.window import (
     spread_view,
     window_view,
 )
+from cgraph.system.alignment import aligned
 
 
 class Conv(Op):

@@ -8,7 +8,7 @@ from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.index import triangle_calls
+from cgraph.kernels.index.calls import triangle_calls
 from cgraph.kernels.kernel import View
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Const, as_node

@@ -16,8 +16,8 @@ from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.half import computing_dtype, dtype_of_code, known_dtype
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.pointwise import pointwise_calls
 from cgraph.kernels.expression import Program, Trace, code_of
+from cgraph.kernels.pointwise.calls import pointwise_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import broadcast_to

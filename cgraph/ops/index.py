@@ -9,7 +9,7 @@ from cgraph.errors import DTypeError, PositionError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Bundle, Spec, dtype_of
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.index import nonzero_calls, one_hot_calls
+from cgraph.kernels.index.calls import nonzero_calls, one_hot_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.compare import where
 from cgraph.ops.leaf import ConstOp, as_node

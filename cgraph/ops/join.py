@@ -10,8 +10,8 @@ from cgraph.ir.cut import Cut, row_by_row
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec, shape_of
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.family import ROWS_AXES, common_dtype
 from cgraph.ops.leaf import as_node

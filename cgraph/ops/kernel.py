@@ -19,8 +19,8 @@ from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec, dtype_of, shape_of
 from cgraph.ir.traverse import descendants, post_order
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.user import each_calls, tasks_calls
 from cgraph.kernels.target import Target
+from cgraph.kernels.user.calls import each_calls, tasks_calls
 from cgraph.kernels.user_function import UserFunction, user_function
 from cgraph.ops import arithmetic, elementary
 from cgraph.ops.family import ROWS_AXES, Pointwise, together

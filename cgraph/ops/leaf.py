@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.cell import Cell, assign, value_of
 from cgraph.errors import DTypeError, GraphError
 from cgraph.ir.graph import Node, Op, apply, saying_where
 from cgraph.ir.half import converted, known_array
 from cgraph.ir.origin import user_line
 from cgraph.ir.spec import Spec, dtype_of, shape_of
 from cgraph.kernels.mapped import aligned, in_memory
+from cgraph.storage.cell import Cell, assign, value_of
 
 HASHED_NBYTES = 1 << 16
 

@@ -15,10 +15,10 @@ from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.matmul import matmul_calls, matmul_nbytes
-from cgraph.kernels.calls.move import fill_calls
 from cgraph.kernels.expression import code_of
+from cgraph.kernels.gemm.matmul_calls import matmul_calls, matmul_nbytes
 from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.move.calls import fill_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.arithmetic import multiply
 from cgraph.ops.complex import complex, conj, imag, real

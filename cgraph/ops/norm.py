@@ -10,10 +10,10 @@ from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.normalise import group_norm_calls, layer_norm_calls, local_response_calls
-from cgraph.kernels.calls.pointwise import pointwise_calls
 from cgraph.kernels.expression import Trace
 from cgraph.kernels.kernel import Call, View, contiguous, room
+from cgraph.kernels.normalise.calls import group_norm_calls, layer_norm_calls, local_response_calls
+from cgraph.kernels.pointwise.calls import pointwise_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.arithmetic import reciprocal, square
 from cgraph.ops.elementary import sqrt

@@ -9,8 +9,8 @@ from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.move import around, copy_calls, fill_calls
 from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.move.calls import around, copy_calls, fill_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node

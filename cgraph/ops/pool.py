@@ -10,19 +10,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cgraph.alignment import aligned
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.contract import PLACE, chosen, repeated, window_places
-from cgraph.kernels.calls.pool import max_pool_calls
-from cgraph.kernels.calls.pool_places import place_calls, spread_calls
-from cgraph.kernels.calls.reduce import reduce_calls, reduce_nbytes
-from cgraph.kernels.calls.window import Window
 from cgraph.kernels.expression import Program, Trace, code_of
 from cgraph.kernels.kernel import Call, View, rooms
+from cgraph.kernels.pool.calls import max_pool_calls
+from cgraph.kernels.pool_places.calls import place_calls, spread_calls
+from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
 from cgraph.kernels.target import Target
+from cgraph.kernels.views.window import Window
+from cgraph.kernels.views.window_views import PLACE, chosen, repeated, window_places
 from cgraph.ops.family import real_node
 from cgraph.ops.leaf import as_node
 from cgraph.ops.window import (
@@ -38,6 +37,7 @@ from cgraph.ops.window import (
     window_view,
 )
 from cgraph.record import replace
+from cgraph.system.alignment import aligned
 
 
 class Pool(Op):

@@ -16,8 +16,8 @@ from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.half import computing_dtype, dtype_of_code
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.reduce import reduce_calls, reduce_nbytes
 from cgraph.kernels.expression import Program, Trace, code_of
+from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
 from cgraph.kernels.target import Target
 from cgraph.ops.arithmetic import square
 from cgraph.ops.compare import equal, isnan, where

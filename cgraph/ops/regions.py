@@ -10,10 +10,10 @@ from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.images import Images
-from cgraph.kernels.calls.regions import Boxes, Grid, align_calls, spread_calls
 from cgraph.kernels.kernel import STOP, Pointer, View
+from cgraph.kernels.regions.calls import Boxes, Grid, align_calls, spread_calls
 from cgraph.kernels.target import Target
+from cgraph.kernels.views.image_views import Images
 from cgraph.ops.arithmetic import astype
 from cgraph.ops.boxes import PLACES, floats
 from cgraph.ops.compare import equal, where

@@ -15,8 +15,7 @@ from cgraph.ir.cut import Table, numbers
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec, shape_of
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.images import Images
-from cgraph.kernels.calls.resize import (
+from cgraph.kernels.resize.calls import (
     COORDINATES,
     ROUNDINGS,
     Strip,
@@ -28,6 +27,7 @@ from cgraph.kernels.calls.resize import (
     rounded_positions,
 )
 from cgraph.kernels.target import Target
+from cgraph.kernels.views.image_views import Images
 from cgraph.ops.average_pool import avg_pool2d
 from cgraph.ops.family import float_dtype
 from cgraph.ops.leaf import Const, as_node

@@ -9,10 +9,10 @@ from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.move import copy_calls
-from cgraph.kernels.calls.rows import rows_calls
 from cgraph.kernels.kernel import Call, View
-from cgraph.kernels.signatures.rows import SET, TAKE
+from cgraph.kernels.move.calls import copy_calls
+from cgraph.kernels.rows.calls import rows_calls
+from cgraph.kernels.rows.signature import SET, TAKE
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import axis_of, zeros_like

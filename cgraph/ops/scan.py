@@ -7,7 +7,7 @@ import numpy as np
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.scan import scan_calls
+from cgraph.kernels.scan.calls import scan_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node

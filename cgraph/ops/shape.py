@@ -12,8 +12,8 @@ from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Bundle, Spec, shape_of
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.move import copy_calls, fill_calls
 from cgraph.kernels.kernel import Call, View, collapse
+from cgraph.kernels.move.calls import copy_calls, fill_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Const, as_node
 from cgraph.record import replace

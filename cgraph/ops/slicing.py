@@ -10,8 +10,8 @@ from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.index import take_index
 from cgraph.ops.leaf import as_node

@@ -10,9 +10,9 @@ from cgraph.ir.cut import ROWS, Cut, row_by_row
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.move import fill_calls
-from cgraph.kernels.calls.softmax import softmax_calls
 from cgraph.kernels.kernel import LINE
+from cgraph.kernels.move.calls import fill_calls
+from cgraph.kernels.softmax.calls import softmax_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.elementary import exp
 from cgraph.ops.family import ROWS_AXES, float_dtype

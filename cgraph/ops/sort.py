@@ -8,9 +8,9 @@ from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.sort import search_calls, sort_calls, sort_nbytes, unique_calls, unique_nbytes
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.sort.calls import search_calls, sort_calls, sort_nbytes, unique_calls, unique_nbytes
 from cgraph.kernels.target import Target
 from cgraph.ops.compare import isnan
 from cgraph.ops.complex import imag, real

@@ -13,15 +13,15 @@ from cgraph.errors import DTypeError, PositionError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.index import (
+from cgraph.kernels.index.calls import (
     put_along_axis_calls,
     scatter_calls,
     scatter_nbytes,
     take_along_axis_calls,
     take_calls,
 )
-from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.kernel import STOP, Call, Pointer, View
+from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.compare import equal, where
 from cgraph.ops.leaf import as_node

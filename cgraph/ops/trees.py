@@ -8,10 +8,10 @@ from cgraph.errors import DTypeError, PositionError, ShapeError
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.trees import leaves_calls
 from cgraph.kernels.kernel import Call, View
-from cgraph.kernels.signatures.trees import EQUAL, MISSING
 from cgraph.kernels.target import Target
+from cgraph.kernels.trees.calls import leaves_calls
+from cgraph.kernels.trees.signature import EQUAL, MISSING
 from cgraph.ops.leaf import Const, as_node
 
 PLACES = np.dtype("int32")

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import ShapeError
-from cgraph.kernels.calls.move import copy_calls, fill_calls
 from cgraph.kernels.kernel import Call, View, contiguous, room
+from cgraph.kernels.move.calls import copy_calls, fill_calls
 from cgraph.kernels.target import Target
 from cgraph.record import Record, replace
 

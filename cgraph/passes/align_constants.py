@@ -6,7 +6,7 @@ from cgraph.ir.graph import Node
 from cgraph.ir.roots import New, rebuild
 from cgraph.kernels.mapped import Keep, aligned, in_place
 from cgraph.ops.leaf import Const, ConstOp
-from cgraph.passes.bodies import in_bodies
+from cgraph.passes.loop_bodies import in_bodies
 
 
 def align_constants(outputs: tuple[Node, ...], keep: Keep = in_place) -> tuple[Node, ...]:

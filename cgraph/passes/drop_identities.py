@@ -3,13 +3,13 @@
 import numpy as np
 
 from cgraph.ir.graph import Node, apply
+from cgraph.ir.rewrite import rewrite
 from cgraph.ops.arithmetic import Add, Multiply, Negative, Subtract, TrueDivide
 from cgraph.ops.conv import CONV, ConvFilters, ConvTranspose
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.shape import BroadcastTo, Contiguous, Full, Reshape, Transpose, zeros
 from cgraph.ops.slicing import SetSlice
 from cgraph.ops.stop import CustomGradient, StopGradient
-from cgraph.passes.rewrite import rewrite
 
 _MOST_LOOKED_AT = 1 << 16
 

@@ -3,11 +3,11 @@
 import numpy as np
 
 from cgraph.ir.graph import Node
+from cgraph.ir.rewrite import rewrite
 from cgraph.ops.elementary import sqrt
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.norm import BatchNorm, per_channel
 from cgraph.ops.shape import broadcast_to
-from cgraph.passes.rewrite import rewrite
 
 
 def fold_norm(outputs: tuple[Node, ...]) -> tuple[Node, ...]:

@@ -6,15 +6,15 @@ import numpy as np
 
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.roots import New, Roots, rebuild
-from cgraph.kernels.calls.activation import NONE, Activation
+from cgraph.kernels.activation.calls import NONE, Activation
 from cgraph.ops.activation import Relu
 from cgraph.ops.arithmetic import Add, Maximum, Minimum, Multiply, Subtract, TrueDivide
 from cgraph.ops.conv import Conv2d, ConvTranspose
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.conv import ConvEpilogue
+from cgraph.ops.physical.conv_layer import PLAIN_CHANNELS
 from cgraph.ops.physical.ports import TakeRows
 from cgraph.ops.shape import BroadcastTo
-from cgraph.passes.conv_layer import PLAIN_CHANNELS
 from cgraph.passes.fold_constants import is_widened
 from cgraph.record import Record, replace
 

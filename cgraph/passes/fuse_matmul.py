@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from cgraph.ir.graph import Node, Op, apply
 from cgraph.ir.roots import New, Roots, rebuild
-from cgraph.kernels.calls.activation import NONE, RELU
+from cgraph.kernels.activation.calls import NONE, RELU
 from cgraph.ops.activation import Relu
 from cgraph.ops.arithmetic import Add
 from cgraph.ops.linear import Matmul

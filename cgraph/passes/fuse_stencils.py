@@ -12,7 +12,7 @@ from cgraph.ops.family import Pointwise
 from cgraph.ops.pad import Pad
 from cgraph.ops.physical.stencil import PAGE, Stencil
 from cgraph.ops.slicing import SetSlice, Slice
-from cgraph.passes.bodies import in_bodies
+from cgraph.passes.loop_bodies import in_bodies
 from cgraph.passes.update_in_place import readers_of
 
 Joined = tuple[Stencil, tuple[Node, ...], Work]

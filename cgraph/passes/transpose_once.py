@@ -3,13 +3,13 @@
 from math import prod
 
 from cgraph.ir.graph import Node, apply
+from cgraph.ir.rewrite import renewed
 from cgraph.ir.roots import New, Roots, rebuild
-from cgraph.kernels.calls.gemm_portions import direct_rows
+from cgraph.kernels.gemm.portions import direct_rows
 from cgraph.kernels.target import Target
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.matmul import MatmulEpilogue
 from cgraph.ops.shape import Contiguous, Transpose
-from cgraph.passes.rewrite import renewed
 
 PRODUCTS = (Matmul, MatmulEpilogue)
 

@@ -5,13 +5,13 @@ from typing import Any
 
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.origin import keeps_place
+from cgraph.ir.rewrite import remade
 from cgraph.ir.spec import Bundle
 from cgraph.ir.traverse import located, post_order
 from cgraph.kernels.kernel import View
 from cgraph.memory.layout import Facts, computes, owner_of
 from cgraph.ops.leaf import Var
 from cgraph.ops.physical.in_place import InPlace
-from cgraph.passes.rewrite import remade
 
 MOST_WORK = 20_000_000  # nodes times update edges; beyond it the pass is left out
 

@@ -6,12 +6,12 @@ from math import prod
 
 import numpy as np
 
-from cgraph.alignment import ALIGNMENT
 from cgraph.ir.graph import Node, apply
+from cgraph.ir.rewrite import remade
 from cgraph.ir.roots import New, rebuild
 from cgraph.ir.traverse import post_order
-from cgraph.kernels.calls.depthwise import is_depthwise
-from cgraph.kernels.calls.gemm_portions import some_panels
+from cgraph.kernels.depthwise.calls import is_depthwise
+from cgraph.kernels.gemm.portions import some_panels
 from cgraph.kernels.mapped import Keep, in_c_order
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import HASHED_NBYTES, Const, ConstOp
@@ -20,8 +20,8 @@ from cgraph.ops.physical.conv import LanedConv
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
 from cgraph.ops.physical.sliced import SlicedConv, SlicedMatmul, panel_axis
 from cgraph.ops.shape import Transpose
-from cgraph.passes.rewrite import remade
-from cgraph.weight_file import StreamedWeights, on_disk
+from cgraph.storage.weight_file import StreamedWeights, on_disk
+from cgraph.system.alignment import ALIGNMENT
 
 SLICE = 4 << 20  # bytes of filters at most: time to compute while the next ones are read
 SLICES = 3  # that a ring should hold at least

@@ -2,12 +2,12 @@
 
 from cgraph.ir.graph import Node, apply
 from cgraph.ir.half import FLOAT32, HALVES
+from cgraph.ir.rewrite import rewrite
 from cgraph.ir.roots import Roots
 from cgraph.ops.arithmetic import Cast, astype
 from cgraph.ops.shape import Reshape
 from cgraph.ops.slicing import Slice
 from cgraph.ops.take import Take
-from cgraph.passes.rewrite import rewrite
 
 
 def widen_late(outputs: tuple[Node, ...]) -> tuple[Node, ...]:

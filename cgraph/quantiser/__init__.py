@@ -1,7 +1,7 @@
 """Float networks made into networks of bytes: see docs/quantised.md."""
 
-from cgraph.bars import Bars
 from cgraph.quantiser.quantise import Choices, Quantised, quantise
 from cgraph.quantiser.report import Likeness, Report, Sensitivity
+from cgraph.system.progress import Bars
 
 __all__ = ["Bars", "Choices", "Likeness", "Quantised", "Report", "Sensitivity", "quantise"]

@@ -12,7 +12,7 @@ from cgraph.ops.linear import Matmul
 from cgraph.ops.shape import BroadcastTo, Reshape, Transpose, unbroadcast
 from cgraph.passes.fold_constants import constant_of
 from cgraph.passes.fuse_epilogues import Chain, extended
-from cgraph.passes.quantised import IsInner, bound
+from cgraph.passes.integers.patterns import IsInner, bound
 from cgraph.record import Record
 
 

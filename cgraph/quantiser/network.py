@@ -12,6 +12,7 @@ import numpy as np
 from cgraph.errors import GraphError
 from cgraph.ir.graph import Node
 from cgraph.ir.origin import keeps_place
+from cgraph.ir.rewrite import remade
 from cgraph.ir.traverse import located, post_order, users_of
 from cgraph.ops.arithmetic import TrueDivide
 from cgraph.ops.average_pool import AvgPool
@@ -29,8 +30,7 @@ from cgraph.passes.drop_identities import drop_identities
 from cgraph.passes.fold_constants import fold_constants
 from cgraph.passes.fold_norm import fold_norm
 from cgraph.passes.freeze import freeze
-from cgraph.passes.quantised import PIXELS, IsInner
-from cgraph.passes.rewrite import remade
+from cgraph.passes.integers.patterns import PIXELS, IsInner
 from cgraph.quantiser.layers import Layer, layers_of
 from cgraph.record import Record
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cgraph.bars import Tell, told
 from cgraph.errors import InputError
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
@@ -16,6 +15,7 @@ from cgraph.ops.shape import reshape
 from cgraph.ops.take import scatter_add
 from cgraph.quantiser.network import Network
 from cgraph.quantiser.ranges import BINS, METHODS, Range
+from cgraph.system.progress import Tell, told
 
 Samples = Sequence[tuple[np.ndarray, ...]]
 

@@ -12,13 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.bars import Tell, silent, told
-from cgraph.cell import fitting_array
 from cgraph.errors import GraphError, InputError
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Var
-from cgraph.passes.quantised import EIGHT_BITS
+from cgraph.passes.integers.patterns import EIGHT_BITS
 from cgraph.quantiser.layers import Layer
 from cgraph.quantiser.network import network_of, prepared
 from cgraph.quantiser.observe import Samples, ranges_of
@@ -27,6 +25,8 @@ from cgraph.quantiser.rebuild import quantised
 from cgraph.quantiser.report import Answers, Report, Sensitivity, places
 from cgraph.quantiser.simulate import Simulation
 from cgraph.record import Record, replace
+from cgraph.storage.cell import fitting_array
+from cgraph.system.progress import Tell, silent, told
 
 FEW = 16  # samples, by which biases are corrected and layers compared
 

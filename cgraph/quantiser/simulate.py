@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.bars import Tell, told
-from cgraph.cell import assign_all
 from cgraph.function import Function, compile
 from cgraph.ir.graph import Node
 from cgraph.ops.compare import where
@@ -19,6 +17,8 @@ from cgraph.quantiser.network import Network
 from cgraph.quantiser.observe import Samples
 from cgraph.quantiser.ranges import Form, Quantum, Weights
 from cgraph.quantiser.rebuild import applied
+from cgraph.storage.cell import assign_all
+from cgraph.system.progress import Tell, told
 
 
 class Simulation:

@@ -8,13 +8,13 @@ import numpy as np
 from cgraph.engine.cpu.code import Code, Ring, Symbol
 from cgraph.engine.cpu.threads import interpreter
 from cgraph.errors import FormatError
-from cgraph.kernels.image import UnknownCode
+from cgraph.kernels.code_image import UnknownCode
 from cgraph.kernels.kernel import ARENA, View
 from cgraph.kernels.mapped import forget
 from cgraph.kernels.store import store
 from cgraph.kernels.target import Target, general
 from cgraph.memory.tables import Tables
-from cgraph.runner import Runner
+from cgraph.running.runner import Runner
 from cgraph.saved.layout import KINDS, NEEDS, PAGE, constants_file, image_file, program_file, weights_file
 from cgraph.saved.pieces import Pieces
 
@@ -44,8 +44,8 @@ def compiled_entry(
     streamed = {p.constant: i for i, p in enumerate(code.ring.pieces)} if code.ring else {}
     start_of = {id(x): constants.add_once(x) for x in in_program_order(code, streamed)}
     add_code(code, arrays, start_of, streamed)
-    assert function.recompute is not None  # what the CPU engine compiles has a plan
-    add_tables(function.recompute.tables, arrays)
+    assert function.incremental is not None  # what the CPU engine compiles has a plan
+    add_tables(function.incremental.tables, arrays)
     entry: dict[str, Any] = {"ring": None}
     if code.ring and code.ring.pieces:
         pieces[weights_file(target.name)], entry["ring"] = weights_of(code, code.ring)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from cgraph.errors import FormatError
-from cgraph.owned import Stamp, is_closed, is_own, is_regular, open_folder, stamp_of
+from cgraph.system.file_ownership import Stamp, is_closed, is_own, is_regular, open_folder, stamp_of
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.cell import Cell, assign, value_of
 from cgraph.errors import FormatError
+from cgraph.ir.labels import distinct_names
 from cgraph.ir.spec import Spec, dtype_of
 from cgraph.kernels.kernel import View
-from cgraph.labels import distinct_names
 from cgraph.record import Record
 from cgraph.saved.layout import FORMAT, NEEDS, VERSION, sum_fits, system
+from cgraph.storage.cell import Cell, assign, value_of
 from cgraph.version import __version__
 
 LARGEST = 4 << 20  # bytes of a manifest

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.alignment import aligned_memory, round_up
 from cgraph.errors import FormatError
-from cgraph.kernels.image import ADDRESS_BYTES, Image
-from cgraph.owned import Stamp
+from cgraph.kernels.code_image import ADDRESS_BYTES, Image
 from cgraph.saved.folder import Folder
 from cgraph.saved.layout import IMAGES, PAGE, STATE, constants_file, image_file, program_file, sum_of, weights_file
 from cgraph.saved.manifest import Arrays, Manifest, get, is_size, items, malformed
+from cgraph.system.alignment import aligned_memory, round_up
+from cgraph.system.file_ownership import Stamp
 
 Files = Mapping[str, np.ndarray] | Folder
 

@@ -6,8 +6,8 @@ from zlib import crc32
 
 import numpy as np
 
-from cgraph.alignment import ALIGNMENT
 from cgraph.kernels.mapped import forget
+from cgraph.system.alignment import ALIGNMENT
 
 
 class Pieces:

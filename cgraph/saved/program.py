@@ -50,7 +50,7 @@ def with_ring(code: Code, parts: Parts) -> Code:
     starts = {id(x): start for x, (start, _) in zip(code.constants[1:], parts.places)}
     pieces = rings.pieces_of(code, lambda x: starts.get(id(x)))
     pieces_in_file = {start: parts.weights[start : start + size] for start, size in parts.places}
-    sums = import_module("cgraph.weight_file").sums_of(pieces_in_file) if parts.is_verified else {}
+    sums = import_module("cgraph.storage.weight_file").sums_of(pieces_in_file) if parts.is_verified else {}
     return replace(code, ring=Ring(path, stamp, nbytes, rings.placed(pieces, nbytes), sums))
 
 

@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 
 from cgraph import slots
-from cgraph.cell import Cell, Value, aligned_empty, commit, set_all
 from cgraph.engine.cpu.cores import check_threads, cores
 from cgraph.engine.cpu.program import CpuProgram
 from cgraph.engine.cpu.threads import WORDS, interpreter, offer_native
 from cgraph.errors import CgraphError, FormatError, InputError
-from cgraph.kernels.image import UnknownCode, placed
+from cgraph.kernels.code_image import UnknownCode, placed
 from cgraph.kernels.kernel import Kernel
-from cgraph.memory.recompute import Recompute
-from cgraph.runner import Runner
+from cgraph.memory.incremental import IncrementalPlan
+from cgraph.running.runner import Runner
 from cgraph.saved.folder import Folder
 from cgraph.saved.layout import GRAPH, MANIFEST, STATE
 from cgraph.saved.manifest import entries_of, get, malformed, manifest_of, misfit, target_of
 from cgraph.saved.parts import Files, Parts, checked
 from cgraph.saved.program import code_of, tables_of
+from cgraph.storage.cell import Cell, Value, aligned_empty, commit, set_all
 
 
 def load(
@@ -125,7 +125,7 @@ class SavedFunction(Runner):
         program = CpuProgram(code, np.array(addresses, np.int64), threads or cores(), memory=memory)
         known = manifest.inputs, manifest.cells, manifest.updated, manifest.outputs
         single = get(manifest.entries, "single", bool) and len(manifest.outputs) == 1
-        super().__init__(program, *known, single, Recompute(steps, variables, lambda: tables))
+        super().__init__(program, *known, single, IncrementalPlan(steps, variables, lambda: tables))
         self.parts, self.names = parts, manifest.names
         self._fill(parts.files[STATE])
 

@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.cell import Variable
 from cgraph.errors import FormatError
-from cgraph.files import flush_folder
-from cgraph.labels import distinct_names
-from cgraph.runner import Runner
+from cgraph.ir.labels import distinct_names
+from cgraph.running.runner import Runner
 from cgraph.saved.entry import compiled_entry, target_of
 from cgraph.saved.layout import (
     FORMAT,
@@ -27,6 +25,8 @@ from cgraph.saved.layout import (
 )
 from cgraph.saved.pieces import Pieces
 from cgraph.saved.read import SavedFunction
+from cgraph.storage.cell import Variable
+from cgraph.system.files import flush_folder
 from cgraph.version import __version__
 
 

@@ -10,9 +10,9 @@ Time O(n log n) for n values; about 300 bytes of text each.
 
 from bisect import bisect_left
 
-from cgraph.alignment import round_up
 from cgraph.errors import bytes_text
 from cgraph.memory.problem import Plan, Problem
+from cgraph.system.alignment import round_up
 from cgraph.view.boxes import WORKSPACE, Box, Memory, drawn_until, memory_of_plan
 from cgraph.view.sheet import Svg, heading, style_of
 from cgraph.view.text import COLOURS, markup, plain

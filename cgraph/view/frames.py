@@ -5,16 +5,16 @@ rows of one value have one colour. So the picture of a frame is that of a plan, 
 Bands that come again are drawn once, and rows count as if they came once.
 """
 
+from cgraph.budget.bands.build_bands import values_of
+from cgraph.budget.bands.regions import CALL_NS
+from cgraph.budget.bands.repeated_bands import shortened
+from cgraph.budget.bands.row_rings import Rows
 from cgraph.errors import GraphError
 from cgraph.ir.bands import Frame, Move
 from cgraph.ir.graph import Node, public
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.problem import Operand, Plan, Problem, UsageInterval
-from cgraph.memory.regions import CALL_NS
-from cgraph.memory.repeat import shortened
-from cgraph.memory.rows import Rows
 from cgraph.ops.physical.stream import Stream
-from cgraph.passes.stream_rows import values_of
 from cgraph.view.blocks import memory_svg
 from cgraph.view.boxes import VALUE, WORKSPACE, Box, Memory, memory_with
 from cgraph.view.figures import RegionRow, RingRow

@@ -1,8 +1,8 @@
 """What a run waits for of its weights from disk: predicted from times of rows and reads, and measured, piece by piece.
 
 Each piece is read alone and each step run alone; from these times follows what a reader and kernels that overlap would
-wait for (`cgraph.engine.cpu.pace`). Then whole runs are made, one behind the other, and the shortest counts. No update
-edge is written. Weights that were read are not in the system's cache, so every run reads the disk.
+wait for (`cgraph.engine.cpu.ring_timing`). Then whole runs are made, one behind the other, and the shortest counts. No
+update edge is written. Weights that were read are not in the system's cache, so every run reads the disk.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from cgraph.engine.cpu.code import Code, Piece
-from cgraph.engine.cpu.pace import waits_of
-from cgraph.engine.cpu.streamed import StreamedInstance
+from cgraph.engine.cpu.ring_timing import waits_of
+from cgraph.engine.cpu.streamed_weights import StreamedInstance
 from cgraph.function import Function
 from cgraph.view.figures import PieceRow, Weights
 

@@ -7,7 +7,7 @@ from distributed import Client, Future
 
 from cgraph.kernels.host import host
 from cgraph.kernels.target import host_target, narrowest
-from nn.parallel.crew import answer, waited
+from nn.parallel.coordinator import answer, waited
 
 Kind = tuple[str, str]
 """The architecture of a processor, and the name of the widest target that it runs."""

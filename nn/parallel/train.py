@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from cgraph import InputError, Node
-from cgraph.cell import assign_all
 from cgraph.dist.blocks import dask_part
 from cgraph.dist.folders import shipped
 from cgraph.dist.limits import Limits
 from cgraph.dist.sockets import TOKEN_BYTES
 from cgraph.dist.tree import check_shards
 from cgraph.engine.cpu.engine import CpuEngine
+from cgraph.storage.cell import assign_all
 from nn.checkpoint import Checkpoint
 from nn.history import History
 from nn.layer import Layer, Parameter
@@ -24,8 +24,8 @@ from nn.losses import Loss, check_classes, cross_entropy
 from nn.metrics import Metric, metrics_of
 from nn.optim.methods import Method
 from nn.optim.optimiser import Optimiser
-from nn.parallel.halves import Halves, halves
-from nn.parallel.job import Job, Made, Saved, facts
+from nn.parallel.messages import Job, Made, Saved, facts
+from nn.parallel.sharded_step import Halves, halves
 from nn.step import Step
 from nn.stopping import Stopping
 from nn.train import Run
@@ -124,7 +124,7 @@ class ParallelRun(Run):
 
     def over(self, client: Any, job: Job, both: Halves, progress: bool) -> History:
         """All steps that are left, by the workers of a cluster."""
-        crew = import_module("nn.parallel.crew")
+        crew = import_module("nn.parallel.coordinator")
         self.both, self.ahead = both, deque[list[np.ndarray]]()
         self.crew = crew.Crew(client, job, facts(both.update), self.held)
         try:

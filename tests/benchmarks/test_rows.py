@@ -4,9 +4,9 @@ import pytest
 
 from benchmarks.restructuring import steps_of
 from benchmarks.rows import least, row
-from cgraph.kernels.calls.window import Window
-from cgraph.memory.image_steps import ImageStep
-from cgraph.memory.restructure import as_written
+from cgraph.budget.patches.image_steps import ImageStep
+from cgraph.budget.patches.tile_peak import as_written
+from cgraph.kernels.views.window import Window
 
 
 def test_a_chain_needs_its_image_its_result_and_rings_of_a_few_rows():

@@ -77,7 +77,7 @@ def test_a_saved_function_is_run_without_what_compiles(tmp_path):
     x = cg.Var((4,), name="x")
     cg.compile(cg.sin(x), [x]).save(tmp_path / "saved")
     np.save(tmp_path / "x.npy", np.ones(4, "float32"))
-    heavy = ["cgraph.function", "cgraph.planning", "cgraph.cli.model", "cgraph.view", "llvmlite", "onnx"]
+    heavy = ["cgraph.function", "cgraph.planning.plan", "cgraph.cli.model", "cgraph.view", "llvmlite", "onnx"]
     code = "import sys; from cgraph.cli import main; main(sys.argv[1:])"
     code += f"; print([m for m in {heavy} if m in sys.modules])"
     command = [sys.executable, "-c", code, "run", str(tmp_path / "saved"), "-i", str(tmp_path / "x.npy")]

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.bars import CLEAR, Bars, between
 from cgraph.cli import main
 from cgraph.cli.stream import writing
 from cgraph.cli.unhandled import show_warning
 from cgraph.cli.warmup import progress
 from cgraph.errors import CgraphError
 from cgraph.formats.onnx import save
+from cgraph.system.progress import CLEAR, Bars, between
 from cgraph.terminal import say, visible, write
 from nn.progress import Plain, rich_bar
 from tests.support.patience import PATIENCE

@@ -11,7 +11,7 @@ import nn
 from cgraph.dist.limits import Limits
 from cgraph.dist.tree import added
 from nn.parallel import data_parallel
-from nn.parallel.halves import KEY, halves, key_of
+from nn.parallel.sharded_step import KEY, halves, key_of
 from tests.support.patience import PATIENCE
 
 LIMITS = Limits(round=0.3)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from cgraph.dist.limits import Limits
-from nn.parallel import crew as crew_module
-from nn.parallel.crew import Crew
-from nn.parallel.job import Job, Order, Ready, Report
-from nn.parallel.member import carry_out, prepare, take_state
+from nn.parallel import coordinator as crew_module
+from nn.parallel.coordinator import Crew
+from nn.parallel.messages import Job, Order, Ready, Report
+from nn.parallel.worker import carry_out, prepare, take_state
 
 FACTS = ("1.0", "avx2")
 LIMITS = Limits(silence=1.0, answer=3.0, step=50.0, gather=20.0, round=3.0)

@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable
 
 from cgraph.dist import mesh
-from nn.parallel import member
+from nn.parallel import worker
 
 
 def die() -> None:
@@ -22,14 +22,14 @@ def at(place: str, step: int, end: Callable[[], None] = die) -> None:
 
 
 def before_the_sum(step: int, end: Callable[[], None]) -> None:
-    known = member.Member.arrays
+    known = worker.Member.arrays
 
     def arrays(self, shard):
         if self.step == step:
             end()
         return known(self, shard)
 
-    member.Member.arrays = arrays
+    worker.Member.arrays = arrays
 
 
 def in_the_sum(step: int, end: Callable[[], None]) -> None:
@@ -49,7 +49,7 @@ def in_the_sum(step: int, end: Callable[[], None]) -> None:
 
 
 def after_the_sum(step: int, end: Callable[[], None]) -> None:
-    known = member.summed
+    known = worker.summed
 
     def summed(mesh, now, deal, parts):
         found = known(mesh, now, deal, parts)
@@ -57,11 +57,11 @@ def after_the_sum(step: int, end: Callable[[], None]) -> None:
             end()
         return found
 
-    member.summed = summed
+    worker.summed = summed
 
 
 def after_the_update(step: int, end: Callable[[], None]) -> None:
-    known = member.Member.one
+    known = worker.Member.one
 
     def one(self, mesh, order):
         found = known(self, mesh, order)
@@ -69,12 +69,12 @@ def after_the_update(step: int, end: Callable[[], None]) -> None:
             end()
         return found
 
-    member.Member.one = one
+    worker.Member.one = one
 
 
 def sending_state(step: int, end: Callable[[], None]) -> None:
     """When it is the one whose state others take; some of it has gone."""
-    known = member.Member.send_state
+    known = worker.Member.send_state
 
     def send_state(self, mesh, order):
         if order.behind and order.me == order.source:
@@ -84,7 +84,7 @@ def sending_state(step: int, end: Callable[[], None]) -> None:
             end()
         return known(self, mesh, order)
 
-    member.Member.send_state = send_state
+    worker.Member.send_state = send_state
 
 
 PLACES = {f.__name__: f for f in (before_the_sum, in_the_sum, after_the_sum, after_the_update, sending_state)}
@@ -93,6 +93,6 @@ PLACES = {f.__name__: f for f in (before_the_sum, in_the_sum, after_the_sum, aft
 def other_version() -> None:
     """This process has another version of cgraph."""
     from cgraph.saved import manifest
-    from nn.parallel import job
+    from nn.parallel import messages
 
-    manifest.__version__ = job.__version__ = "0.0.7"
+    manifest.__version__ = messages.__version__ = "0.0.7"

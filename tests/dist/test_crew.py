@@ -10,9 +10,9 @@ pytest.importorskip("distributed", reason="distributed is not installed")
 
 from cgraph.dist.limits import Limits
 from cgraph.errors import InputError, MemberError
-from nn.parallel import crew as crew_module
-from nn.parallel.crew import VAIN, answer
-from nn.parallel.job import Report
+from nn.parallel import coordinator as crew_module
+from nn.parallel.coordinator import VAIN, answer
+from nn.parallel.messages import Report
 from tests.dist.crews import LIMITS, Cluster, Fake, Future, dies, fails, hangs, state_at, use, vanishes, weight
 from tests.support.tolerance import near
 

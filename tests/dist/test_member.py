@@ -14,11 +14,11 @@ import nn
 from cgraph.dist.limits import Limits
 from cgraph.dist.sockets import LostError
 from cgraph.errors import MemberError
-from nn.parallel import member as member_module
-from nn.parallel.halves import KEY, halves, key_of
-from nn.parallel.job import Job, Order
-from nn.parallel.member import NAME, Member, digest
+from nn.parallel import worker as member_module
+from nn.parallel.messages import Job, Order
+from nn.parallel.sharded_step import KEY, halves, key_of
 from nn.parallel.train import ParallelRun
+from nn.parallel.worker import NAME, Member, digest
 from tests.dist.clusters import alone, loader, network, optimiser
 from tests.support.tolerance import assert_near
 

@@ -17,8 +17,8 @@ import nn
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import DTypeError, FormatError, InputError, MemberError, PositionError
 from nn.parallel import targets
-from nn.parallel.halves import halves
-from nn.parallel.member import NAME
+from nn.parallel.sharded_step import halves
+from nn.parallel.worker import NAME
 from tests.dist.clusters import alone, cluster, digest, loader, network, optimiser, trained
 from tests.support.patience import PATIENCE
 from tests.support.tolerance import assert_near

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cgraph.engine.cpu.code import Piece
-from cgraph.engine.cpu.pace import read_acts, row_acts, waits_of
 from cgraph.engine.cpu.ring import controlled, placed
+from cgraph.engine.cpu.ring_timing import read_acts, row_acts, waits_of
 from cgraph.engine.cpu.threads import aligned_words, native, run_table
 from cgraph.errors import BudgetError
 from cgraph.kernels.control import FREED, PASSED, READ, STALLED, WAIT
-from cgraph.memory.pace import Wait, Work, ends_of
-from cgraph.weight_file import PAGE
+from cgraph.memory.pipeline_model import Wait, Work, ends_of
+from cgraph.storage.weight_file import PAGE
 from tests.support.patience import PATIENCE
 from tests.support.tolerance import near
 

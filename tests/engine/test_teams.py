@@ -16,8 +16,8 @@ from cgraph.kernels.callback import callback_call
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.store import KernelStore
 from cgraph.kernels.target import host_target
-from cgraph.rooms import Room, Rooms
-from cgraph.turns import Turn, Turns
+from cgraph.storage.shared_arenas import Room, Rooms
+from cgraph.system.fair_lock import Turn, Turns
 from tests.support.kernels import view_of
 from tests.support.patience import PATIENCE
 

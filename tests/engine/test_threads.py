@@ -12,10 +12,10 @@ import pytest
 
 from cgraph.engine.cpu import threads as threads_module
 from cgraph.engine.cpu.threads import ThreadPool, futex_number, run_table
-from cgraph.kernels.calls.move import copy_calls, fill_calls
+from cgraph.kernels.interpret import emit
 from cgraph.kernels.kernel import Call, Pointer, View
-from cgraph.kernels.llvm import interpret
-from cgraph.kernels.signatures.move import FILLS, TILES
+from cgraph.kernels.move.calls import copy_calls, fill_calls
+from cgraph.kernels.move.signature import FILLS, TILES
 from cgraph.kernels.target import host_target
 from tests.support.interrupts import interrupt_after
 from tests.support.kernels import view_of
@@ -142,8 +142,8 @@ def test_a_run_on_fewer_threads_leaves_the_others_of_a_team_alone(threads, four)
 
 def test_both_sides_count_the_words_of_a_team_alike():
     for name in ("WORD", "QUIT", "BUSY", "TEAM_WORDS", "FREE", "WAITING", "CORES_WORDS", "TAKEN"):
-        assert getattr(threads_module, name) == getattr(interpret, name), name
-    assert threads_module.MOST_THREADS == interpret.MOST_MEMBERS
+        assert getattr(threads_module, name) == getattr(emit, name), name
+    assert threads_module.MOST_THREADS == emit.MOST_MEMBERS
 
 
 def test_runs_from_several_python_threads_at_once(four):

@@ -8,7 +8,7 @@ import pytest
 from cgraph.engine.reference import evaluate
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.names import cg
-from cgraph.formats.onnx.limits import Limits, Size
+from cgraph.formats.onnx.dynamic.bounds import Limits, Size
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const, Var
 

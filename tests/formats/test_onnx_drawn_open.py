@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from cgraph.errors import FormatError, InputError
 from cgraph.formats.model import Model
 from cgraph.formats.onnx import load
-from cgraph.formats.unknown import UnknownError
+from cgraph.formats.unspecified import UnknownError
 from tests.support.draws import Draws
 from tests.support.onnx_draws import DRAWN
 from tests.support.tolerance import assert_close

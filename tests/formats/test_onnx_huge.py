@@ -6,7 +6,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.fuzz.child import Child
 from cgraph.formats.allowance import Allowance
-from cgraph.formats.known import Known
+from cgraph.formats.constants import Known
 from cgraph.formats.onnx import load
 from cgraph.ops.leaf import Const, Var
 from tests.support.onnx_models import FLOAT, INT32, INT64, model_of, one

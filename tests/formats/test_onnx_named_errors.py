@@ -8,7 +8,7 @@ import cgraph as cg
 from cgraph.cli import main
 from cgraph.errors import FormatError, InputError, PositionError
 from cgraph.formats.onnx import compile_sizes, load, open_shapes
-from cgraph.formats.unknown import UnknownError
+from cgraph.formats.unspecified import UnknownError
 from tests.support.onnx_models import FLOAT, INT64, model_of
 
 X = ("x", FLOAT, (4,))

@@ -8,7 +8,7 @@ from cgraph.formats.onnx import load
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import host_target
 from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul
-from cgraph.passes.integers import integers
+from cgraph.passes.integers.compute_integers import integers
 from tests.support.tolerance import assert_near
 
 ort = pytest.importorskip("onnxruntime")

@@ -14,7 +14,7 @@ from cgraph.cli import main
 from cgraph.errors import FormatError
 from cgraph.formats.model import Model
 from cgraph.formats.onnx import load, serialised
-from cgraph.labels import distinct_names
+from cgraph.ir.labels import distinct_names
 
 X = np.array([1, -2, 3], "f")
 STORED = np.array([4, 5, 6], "f")

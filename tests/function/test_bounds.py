@@ -10,9 +10,9 @@ import pytest
 
 import cgraph as cg
 from cgraph import function as function_module
-from cgraph.bounded import LEAST_ENTRIES, MOST_ENTRIES, MOST_ITEMS, Bounded, most_of
 from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
-from cgraph.function_cache import FunctionCache, nbytes_of
+from cgraph.storage.function_cache import FunctionCache, nbytes_of
+from cgraph.system.bounded_cache import LEAST_ENTRIES, MOST_ENTRIES, MOST_ITEMS, Bounded, most_of
 from tests.support.injection import Lines, events
 from tests.support.patience import PATIENCE
 from tests.support.tolerance import assert_near
@@ -33,7 +33,7 @@ def sorted_cells(count: int, steps: int) -> tuple[list[cg.Var], list[cg.Node]]:
 
 @pytest.mark.parametrize("engine", ["cpu", CudaEngine(SIMULATED)], ids=["cpu", "cuda-sim"])
 def test_ever_new_sets_of_changed_vars_take_no_more_memory(engine, monkeypatch):
-    monkeypatch.setattr("cgraph.bounded.MOST_ENTRIES", 8)
+    monkeypatch.setattr("cgraph.system.bounded_cache.MOST_ENTRIES", 8)
     rng, (cells, outputs) = np.random.default_rng(0), sorted_cells(12, 2)
     function = cg.compile(outputs, threads=1, engine=engine) if engine == "cpu" else cg.compile(outputs, engine=engine)
 
@@ -44,7 +44,7 @@ def test_ever_new_sets_of_changed_vars_take_no_more_memory(engine, monkeypatch):
 
     for _ in range(20):
         call()
-    recompute, instance = function.recompute, function._idle[0].instance
+    recompute, instance = function.incremental, function._idle[0].instance
     remembered = recompute.answers, recompute.cones, recompute.states, getattr(instance, "_rows", ())
     assert max(map(len, (*remembered, getattr(instance, "_parts", ())))) == 8
 

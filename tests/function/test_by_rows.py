@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import cgraph as cg
-from cgraph import budget
+from cgraph.budget import fit
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import BudgetError, FormatError, GraphError, InputError
 from cgraph.ops.physical.stream import Stream
@@ -69,12 +69,12 @@ def test_rows_give_the_bits_of_whole_images(steps, rows, n, target, threads, poi
         y = STEPS[step](rng, y)
     value = rng.standard_normal(x.shape).astype("f4")
     whole = cg.compile(y, [x], engine=CpuEngine(target, 1))(value)
-    with patch.object(budget, "FREE_ROWS", y.shape[2]):
+    with patch.object(fit, "FREE_ROWS", y.shape[2]):
         want = cg.compile(y, [x], engine=CpuEngine(target, 1), rows=[x, y])(value)
     assert_close(want, whole, 10)
     if steps[0] in ("direct", "winograd", "strided"):
         np.testing.assert_array_equal(want, whole)
-    with patch.object(budget, "FREE_ROWS", band):
+    with patch.object(fit, "FREE_ROWS", band):
         function = cg.compile(y, [x], engine=CpuEngine(target, threads, poison), rows=[x, y])
     for part in (1, 7):
         given_rows = (value[:, :, i : i + part] for i in range(0, rows, part))

@@ -14,7 +14,7 @@ from cgraph.errors import (
     ShapeError,
     UnassignedError,
 )
-from cgraph.request import Options
+from cgraph.planning.options import Options
 
 HERE = "test_errors.py"
 

@@ -8,7 +8,7 @@ import pytest
 import cgraph as cg
 import nn
 from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.request import TAKEN, Options
+from cgraph.planning.options import TAKEN, Options
 
 FALSY: tuple[Any, ...] = (
     0, 0.0, False, None, "", (), [], {}, frozenset(), b"", np.int64(0), np.float64(0.0), np.False_, np.zeros(0), -0.0,

@@ -9,7 +9,7 @@ from cgraph.engine.reference import evaluate
 from cgraph.errors import GraphError
 from cgraph.kernels.target import host_target
 from cgraph.memory.auto import auto
-from cgraph.planning import ORDERS, SCHEDULES, plan_graph
+from cgraph.planning.plan import ORDERS, SCHEDULES, plan_graph
 from tests.support.graphs import draw_values, graphs
 from tests.support.tolerance import assert_close
 

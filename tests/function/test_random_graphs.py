@@ -120,7 +120,7 @@ def test_incremental_runs_find_what_they_need_among_poisoned_bytes(drawn, changi
 
 def poison_what_is_not_held(function):
     """Fill the arenas of a Function, but for the values that its next run may use again."""
-    recompute, compiled = function.recompute, function.compiled
+    recompute, compiled = function.incremental, function.compiled
     for held in function._idle:
         values = recompute.held(held.state)
         kept = np.zeros(function.nbytes, bool)

@@ -12,8 +12,8 @@ import pytest
 
 import cgraph as cg
 import nn
-from cgraph.cell import assign_all
 from cgraph.formats.model import Model
+from cgraph.storage.cell import assign_all
 from nn.checkpoint import Checkpoint
 from nn.losses import cross_entropy
 from nn.models.decoder import gpt
@@ -102,7 +102,7 @@ def resumed_training(folder: Path) -> Scenario:
 
 
 def state_of_another_member(folder: Path) -> Scenario:
-    member_type = pytest.importorskip("nn.parallel.member").Member
+    member_type = pytest.importorskip("nn.parallel.worker").Member
     cells, step = several(), cg.Var((), "int64", "step").assign(3)
     member = member_type(b"")
     member.state = {**{x.name: x for x in cells}, "step": step}

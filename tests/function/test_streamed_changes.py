@@ -12,10 +12,10 @@ import pytest
 import cgraph as cg
 from cgraph.engine.cpu import reader as readers
 from cgraph.engine.cpu import threads as pools
-from cgraph.engine.cpu.streamed import StreamedInstance
+from cgraph.engine.cpu.streamed_weights import StreamedInstance
 from cgraph.errors import WeightsError
 from cgraph.ops.leaf import HASHED_NBYTES
-from cgraph.weight_file import PAGE, StreamedWeights
+from cgraph.storage.weight_file import PAGE, StreamedWeights
 from tests.support.patience import PATIENCE
 
 SIZE, LAYERS = 200, 4

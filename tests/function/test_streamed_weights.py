@@ -27,7 +27,7 @@ from cgraph.engine.cpu.ring import controlled, least_ring, placed, stays_in_memo
 from cgraph.errors import BudgetError, GraphError, WeightsError
 from cgraph.kernels.control import PASSED, WAIT
 from cgraph.passes import weights_on_disk
-from cgraph.weight_file import PAGE, StreamedWeights, check_weights
+from cgraph.storage.weight_file import PAGE, StreamedWeights, check_weights
 from tests.support.injection import Lines, events
 from tests.support.networks import networks
 

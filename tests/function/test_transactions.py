@@ -15,9 +15,9 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import cgraph as cg
-from cgraph.cell import Value
-from cgraph.files import replace_file
 from cgraph.record import Record
+from cgraph.storage.cell import Value
+from cgraph.system.files import replace_file
 from nn.files import remove_others
 from tests.support.injection import Lines, events, first_events, no_memory
 from tests.support.transactions import SAMPLED, Scenario, check_lines, in_time, var

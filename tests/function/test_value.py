@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cgraph.cell import Cell, Value
 from cgraph.ir.spec import Spec
+from cgraph.storage.cell import Cell, Value
 from tests.support.injection import Lines
 
 SPEC = Spec((3,), np.dtype("float64"))

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph import planning
 from cgraph.errors import BudgetError, GraphError, PlanError
 from cgraph.memory.auto import auto
+from cgraph.memory.incremental import IncrementalPlan
 from cgraph.memory.layout import Layout
 from cgraph.memory.problem import Plan, Problem
-from cgraph.memory.recompute import Recompute
 from cgraph.memory.strategies import STRATEGIES
+from cgraph.planning import plan as planning
 from cgraph.record import replace
 
 
@@ -142,16 +142,16 @@ def test_the_least_budget_that_is_named_is_met_and_a_byte_less_is_refused(option
 def test_beyond_a_number_of_steps_every_run_is_a_full_one(monkeypatch):
     x, w = (cg.Var((8,), name=name).assign(np.ones(8, "float32")) for name in "xw")
     function = cg.compile(cg.cumsum(x, 0) * cg.sort(w))
-    steps = function.recompute.count
-    monkeypatch.setitem(Recompute.steps.__globals__, "MOST_STEPS", steps - 1)
-    assert function.recompute.steps(None, frozenset()).after is None
-    monkeypatch.setitem(Recompute.steps.__globals__, "MOST_STEPS", steps)
-    assert function.recompute.steps(None, frozenset()).after is not None
+    steps = function.incremental.count
+    monkeypatch.setitem(IncrementalPlan.steps.__globals__, "MOST_STEPS", steps - 1)
+    assert function.incremental.steps(None, frozenset()).after is None
+    monkeypatch.setitem(IncrementalPlan.steps.__globals__, "MOST_STEPS", steps)
+    assert function.incremental.steps(None, frozenset()).after is not None
 
 
 def test_forgotten_answers_are_found_again(monkeypatch):
-    monkeypatch.setattr("cgraph.bounded.MOST_ENTRIES", 1)
-    monkeypatch.setattr("cgraph.bounded.LEAST_ENTRIES", 1)
+    monkeypatch.setattr("cgraph.system.bounded_cache.MOST_ENTRIES", 1)
+    monkeypatch.setattr("cgraph.system.bounded_cache.LEAST_ENTRIES", 1)
     variables = [cg.Var((8,), name=f"v{i}").assign(np.full(8, i, "float32")) for i in range(4)]
     outputs = [cg.cumsum(v, 0) * cg.sort(w) for v, w in zip(variables, variables[1:])]
     function = cg.compile(outputs)
@@ -160,4 +160,4 @@ def test_forgotten_answers_are_found_again(monkeypatch):
         variables[i].assign(variables[i].value + 1)
         for got, want in zip(function(), cg.compile(outputs)()):
             np.testing.assert_array_equal(got, want)
-        assert len(function.recompute.answers) <= 1
+        assert len(function.incremental.answers) <= 1

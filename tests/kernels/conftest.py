@@ -2,7 +2,9 @@
 
 import pytest
 
-from cgraph.kernels.calls import bands, conv, matmul
+from cgraph.kernels.conv import calls
+from cgraph.kernels.gemm import matmul_calls
+from cgraph.kernels.views import row_bands
 
 
 @pytest.fixture(scope="module", params=["cut as chosen", "cut finely"])
@@ -10,7 +12,7 @@ def cuts(request):
     """Images in bands and blocks of few tiles, panels of columns outermost in products: what large arrays get."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "cut finely":
-            patch.setattr(bands, "LEAST_PIXELS", 1)
-            patch.setattr(conv, "NEAR_INPUT", 64)
-            patch.setattr(matmul, "NEAR", 0)
+            patch.setattr(row_bands, "LEAST_PIXELS", 1)
+            patch.setattr(calls, "NEAR_INPUT", 64)
+            patch.setattr(matmul_calls, "NEAR", 0)
         yield

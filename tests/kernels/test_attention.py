@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.calls.attention import Rule, attention_calls, attention_nbytes, band_shape
+from cgraph.kernels.attention.calls import Rule, attention_calls, attention_nbytes, band_shape
+from cgraph.kernels.attention.signature import KEYS
 from cgraph.kernels.kernel import Pointer, View
-from cgraph.kernels.signatures.attention import KEYS
 from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.tolerance import assert_near

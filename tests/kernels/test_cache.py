@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 import cgraph
-from cgraph import owned
 from cgraph.kernels import cache, target
 from cgraph.kernels import store as store_module
 from cgraph.kernels.cache import CacheFolder, cache_folder
+from cgraph.kernels.code_image import Image, UnknownCode, c_function, placed
 from cgraph.kernels.host import Host, host
-from cgraph.kernels.image import Image, UnknownCode, c_function, placed
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.objects import HEADER, RELOCATION, RELOCATIONS, SECTION, ObjectFile, is_for
 from cgraph.kernels.store import KernelStore, fits, symbol_of, texts_of
@@ -30,8 +29,9 @@ from cgraph.kernels.target import (
     new_target_machine,
 )
 from cgraph.memory.search.cached import cached, is_private
-from cgraph.owned import open_folder
 from cgraph.record import replace
+from cgraph.system import file_ownership
+from cgraph.system.file_ownership import open_folder
 
 HOST, SOMEBODY = host_target(), 12345
 KERNEL, OTHER = Kernel("laned_copy.fill_halo", ("f4", 4)), Kernel("laned_copy.fill_halo", ("f8", 4))
@@ -133,7 +133,7 @@ def test_a_folder_above_need_not_be_readable(base):
     base.chmod(0o711)
     again = cache_folder()
     assert again.read("a") == b"code"
-    assert not hasattr(os, "O_PATH") or owned.PART & os.O_PATH
+    assert not hasattr(os, "O_PATH") or file_ownership.PART & os.O_PATH
 
 
 @pytest.mark.parametrize("make", [False, True])

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.calls.activation import NONE, RELU, RELU6, clip, leaky
-from cgraph.kernels.calls.conv import conv_calls, conv_nbytes, conv_overwrites_residual
-from cgraph.kernels.calls.conv_shape import ConvShape
-from cgraph.kernels.calls.pack import pack_bias, pack_conv
-from cgraph.kernels.calls.window import Window
+from cgraph.kernels.activation.calls import NONE, RELU, RELU6, clip, leaky
+from cgraph.kernels.conv.calls import conv_calls, conv_nbytes, conv_overwrites_residual
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import target_named
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.pack import pack_bias, pack_conv
+from cgraph.kernels.views.window import Window
 from tests.support.images import (
     activated,
     assert_zero_frame,

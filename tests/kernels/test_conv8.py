@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.calls.conv8 import ByteShape, Join, Result, Rows, conv8_calls, pack_conv8, pack_numbers
-from cgraph.kernels.calls.depthwise8 import depthwise8_calls, halo8, is_depthwise8, pack_depthwise8
-from cgraph.kernels.calls.window import Window
+from cgraph.kernels.conv8.calls import ByteShape, Join, Result, Rows, conv8_calls, pack_conv8, pack_numbers
+from cgraph.kernels.depthwise8.calls import depthwise8_calls, halo8, is_depthwise8, pack_depthwise8
 from cgraph.kernels.host import host
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import target_named
+from cgraph.kernels.views.window import Window
 from cgraph.record import replace
 from tests.support.images import buffer, conv64, empty_laned, interior, laned, plain
 from tests.support.kernels import ORDERS, run_calls

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.calls.activation import RELU
-from cgraph.kernels.calls.conv_transpose import TransposedShape, conv_transpose_calls, pack_transposed
-from cgraph.kernels.calls.window import Window
+from cgraph.kernels.activation.calls import RELU
+from cgraph.kernels.conv.transpose_calls import TransposedShape, conv_transpose_calls, pack_transposed
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import host_target, target_named
+from cgraph.kernels.views.window import Window
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls
 from tests.support.tolerance import assert_near

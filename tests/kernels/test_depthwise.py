@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.calls.activation import RELU6
-from cgraph.kernels.calls.conv_shape import ConvShape
-from cgraph.kernels.calls.depthwise import depthwise_calls, pack_depthwise
-from cgraph.kernels.calls.pack import pack_bias
-from cgraph.kernels.calls.window import Window
+from cgraph.kernels.activation.calls import RELU6
+from cgraph.kernels.depthwise.calls import depthwise_calls, pack_depthwise
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import host_target, target_named
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.pack import pack_bias
+from cgraph.kernels.views.window import Window
 from tests.support.images import activated, assert_zero_frame, conv64, empty_laned, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls
 from tests.support.tolerance import assert_near

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.calls.conv_shape import ConvShape
-from cgraph.kernels.calls.conv_transpose import TransposedShape, pack_transposed
-from cgraph.kernels.calls.filter_grad import FilterGrad, filter_grad_calls
-from cgraph.kernels.calls.pack import pack_conv
-from cgraph.kernels.calls.pack_filters import pack_conv_calls, pack_transposed_calls
-from cgraph.kernels.calls.window import Window
+from cgraph.kernels.conv.transpose_calls import TransposedShape, pack_transposed
+from cgraph.kernels.filter_grad.calls import FilterGrad, filter_grad_calls
 from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.pack_filters.calls import pack_conv_calls, pack_transposed_calls
 from cgraph.kernels.target import host_target, target_named
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.pack import pack_conv
+from cgraph.kernels.views.window import Window
 from tests.support.images import laned, windows, workspace
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.tolerance import assert_near

@@ -4,8 +4,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from cgraph.kernels.calls.pointwise import pointwise_calls
 from cgraph.kernels.expression import UNARY, Trace
+from cgraph.kernels.pointwise.calls import pointwise_calls
 from cgraph.kernels.target import host_target
 from tests.support.gpu import GPU, run_on_gpu
 from tests.support.kernels import run_calls, view_of

@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 import pytest
 
+from cgraph.kernels.attention.gpu_signature import DEPTHS
+from cgraph.kernels.attention.signature import KEYS
 from cgraph.kernels.kernel import Kernel
-from cgraph.kernels.signatures.attention import KEYS
-from cgraph.kernels.signatures.gpu.attention import DEPTHS
 from cgraph.kernels.store import store
 from tests.kernels import test_attention
 from tests.kernels.test_attention import assert_agrees, draw, formula
@@ -16,7 +16,7 @@ from tests.support.ptxas import usage
 
 
 def in_blocks(calls, target, order):
-    assert [call.kernel.family for call in calls] == ["gpu.attention.band"]
+    assert [call.kernel.family for call in calls] == ["attention.gpu.band"]
     run_on_gpu(calls)
 
 
@@ -56,7 +56,7 @@ def test_more_columns_than_a_block_has_room_for_have_the_other_kernel():
 
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_ptxas_finds_no_spill_and_no_float64(depth, tmp_path):
-    text = store().ptx(Kernel("gpu.attention.band", ("f4", depth, "added", True, True)), 64, GPU)[1].decode()
+    text = store().ptx(Kernel("attention.gpu.band", ("f4", depth, "added", True, True)), 64, GPU)[1].decode()
     assert text.count(".f64") <= text.count("cvt.rn.f32.f64")
     found = usage(text, GPU.cpu, tmp_path)
     assert found.registers <= (128 if depth < DEPTHS[-1] else 168) and found.stack == found.spills == 0

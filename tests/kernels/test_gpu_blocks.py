@@ -7,9 +7,9 @@ import pytest
 
 import cgraph as cg
 from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
-from cgraph.kernels.calls.move import copy_calls
-from cgraph.kernels.calls.pointwise import fused_calls, pointwise_calls
 from cgraph.kernels.expression import Trace
+from cgraph.kernels.move.calls import copy_calls
+from cgraph.kernels.pointwise.calls import fused_calls, pointwise_calls
 from cgraph.kernels.store import store
 from tests.support.gpu import BLOCKS, GPU, run_on_gpu
 from tests.support.kernels import view_of
@@ -77,7 +77,7 @@ def test_arrays_of_any_strides(dtype):
     for a in (x[:, :, ::2], x.transpose(2, 1, 0)[::-1], x[:, :1, 3:]):
         b = np.broadcast_to(y[: a.shape[1]], a.shape)
         here, kernel = computed(BLOCKS, lambda m, a, b: m.eq(a, b), a, b)
-        assert kernel.family == "gpu.pointwise.walk"
+        assert kernel.family == "pointwise.gpu.walk"
         np.testing.assert_array_equal(here, computed(GPU, lambda m, a, b: m.eq(a, b), a.copy(), b.copy())[0])
 
 

@@ -5,14 +5,14 @@ import pytest
 
 import cgraph as cg
 from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
-from cgraph.kernels.calls.activation import NONE, RELU6
-from cgraph.kernels.calls.conv import conv_calls, conv_overwrites_residual
-from cgraph.kernels.calls.conv_shape import ConvShape
-from cgraph.kernels.calls.gpu import filter_grad as gpu_filter_grad
-from cgraph.kernels.calls.gpu import gemm as gpu_gemm
-from cgraph.kernels.calls.window import Window
+from cgraph.kernels.activation.calls import NONE, RELU6
+from cgraph.kernels.conv.calls import conv_calls, conv_overwrites_residual
+from cgraph.kernels.filter_grad import gpu_calls as gpu_filter_grad
+from cgraph.kernels.gemm import gpu_calls as gpu_gemm
 from cgraph.kernels.kernel import Kernel, Pointer
 from cgraph.kernels.store import store
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.window import Window
 from tests.kernels import test_conv, test_conv_transpose, test_filter_grad
 from tests.support.gpu import BLOCKS, GPU, run_on_gpu, run_on_gpu_as
 from tests.support.images import laned, plain
@@ -32,7 +32,7 @@ PARTS = (3, 2, 9, 8, 5, Window((3, 3), pad=(1, 1, 1, 1)), 1)
 
 def in_blocks(calls, target, order="all"):
     """Run calls, the last of which with products are in blocks."""
-    assert any(call.kernel.family in ("gpu.conv.tile", "gpu.filter_grad.tile") for call in calls)
+    assert any(call.kernel.family in ("conv.gpu.tile", "filter_grad.gpu.tile") for call in calls)
     run_on_gpu_as(calls, target, order)
 
 
@@ -92,7 +92,7 @@ def test_a_graphs_convolutions_and_gradients_are_computed_in_blocks():
     step = cg.compile([loss, *cg.gradient(loss, [x, f])], [x, f], engine=CudaEngine(SIMULATED))
     plain_step = cg.compile([loss, *cg.gradient(loss, [x, f])], [x, f])
     families = [k.family for k in step.program.code.compiled_kernels]
-    assert "gpu.conv.tile" in families and "gpu.filter_grad.tile" in families
+    assert "conv.gpu.tile" in families and "filter_grad.gpu.tile" in families
     values = [rng.standard_normal(v.shape, "float32") for v in (x, f)]
     for here, there in zip(step(*values), plain_step(*values)):
         assert_near(here, there, "float32 long products")
@@ -100,8 +100,8 @@ def test_a_graphs_convolutions_and_gradients_are_computed_in_blocks():
 
 # with registers of a thread: for two blocks on a multiprocessor, and for one
 TILES = [
-    (Kernel("gpu.conv.tile", ("f4", 128, True, True, False)), 128),
-    (Kernel("gpu.filter_grad.tile", ("f4", 128)), 255),
+    (Kernel("conv.gpu.tile", ("f4", 128, True, True, False)), 128),
+    (Kernel("filter_grad.gpu.tile", ("f4", 128)), 255),
 ]
 
 
@@ -120,7 +120,7 @@ def test_long_sums_of_small_convolutions_are_cut_and_joined_in_order(monkeypatch
     monkeypatch.setattr(gpu_gemm, "LEAST_EACH", 8)
 
     def in_parts(calls, target, order="all"):
-        assert [call.kernel.family for call in calls][-2:] == ["gpu.conv.tile", "gpu.conv.join"]
+        assert [call.kernel.family for call in calls][-2:] == ["conv.gpu.tile", "conv.gpu.join"]
         run_on_gpu(calls)
 
     rng = np.random.default_rng(0)

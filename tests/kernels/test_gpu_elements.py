@@ -4,11 +4,11 @@ at a position that is data, responses across channels; and what the machine code
 import numpy as np
 import pytest
 
-from cgraph.kernels.calls.normalise import local_response_calls
-from cgraph.kernels.calls.random import random_calls
-from cgraph.kernels.calls.rows import rows_calls
 from cgraph.kernels.kernel import Kernel
-from cgraph.kernels.signatures.rows import SET, TAKE
+from cgraph.kernels.normalise.calls import local_response_calls
+from cgraph.kernels.random.calls import random_calls
+from cgraph.kernels.rows.calls import rows_calls
+from cgraph.kernels.rows.signature import SET, TAKE
 from cgraph.kernels.store import store
 from tests.kernels.test_random import KEY, REFERENCE
 from tests.support.gpu import BLOCKS, GPU, run_on_gpu
@@ -66,22 +66,22 @@ def test_responses_across_channels(beta):
 
 
 KERNELS = {  # with registers of a thread at most
-    Kernel("gpu.index.gather", (4, "i8", 3)): 48,
-    Kernel("gpu.index.scatter", ("f4", "i8", "add", 3)): 56,
-    Kernel("gpu.index.segments", ("f4", "add", 4)): 64,
-    Kernel("gpu.index.nonzero", ("f4",)): 48,
-    Kernel("gpu.sort.rows", ("f4", "i4", False, True, 4096, 2)): 64,
-    Kernel("gpu.sort.merge", ("f4", "i8", False, True, 2)): 48,
-    Kernel("gpu.sort.search", ("f4", False, 2)): 40,
-    Kernel("gpu.window.places", ("f4",)): 64,
-    Kernel("gpu.window.spread", ("f4",)): 72,
-    Kernel("gpu.window.linear", ("f4",)): 48,
-    Kernel("gpu.regions.align", ("f4", 2, "aligned", False, False)): 128,
-    Kernel("gpu.regions.spread", ("f4", 2, "aligned", False)): 128,
-    Kernel("gpu.random.fill", ("uniform", "f4")): 40,
-    Kernel("gpu.rows.set", (4,)): 40,
-    Kernel("gpu.conv.tile", ("f4", 32, False, False, True)): 128,
-    Kernel("gpu.conv.join", ("f4", True, True)): 56,
+    Kernel("index.gpu.gather", (4, "i8", 3)): 48,
+    Kernel("index.gpu.scatter", ("f4", "i8", "add", 3)): 56,
+    Kernel("index.gpu.segments", ("f4", "add", 4)): 64,
+    Kernel("index.gpu.nonzero", ("f4",)): 48,
+    Kernel("sort.gpu.rows", ("f4", "i4", False, True, 4096, 2)): 64,
+    Kernel("sort.gpu.merge", ("f4", "i8", False, True, 2)): 48,
+    Kernel("sort.gpu.search", ("f4", False, 2)): 40,
+    Kernel("window.gpu.places", ("f4",)): 64,
+    Kernel("window.gpu.spread", ("f4",)): 72,
+    Kernel("window.gpu.linear", ("f4",)): 48,
+    Kernel("regions.gpu.align", ("f4", 2, "aligned", False, False)): 128,
+    Kernel("regions.gpu.spread", ("f4", 2, "aligned", False)): 128,
+    Kernel("random.gpu.fill", ("uniform", "f4")): 40,
+    Kernel("rows.gpu.set", (4,)): 40,
+    Kernel("conv.gpu.tile", ("f4", 32, False, False, True)): 128,
+    Kernel("conv.gpu.join", ("f4", True, True)): 56,
 }
 
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from cgraph.engine.cuda.simulator.text import Fault
-from cgraph.kernels.calls.index import nonzero_calls
-from cgraph.kernels.calls.matmul import matmul_calls
-from cgraph.kernels.calls.move import copy_calls
-from cgraph.kernels.calls.normalise import layer_norm_calls
-from cgraph.kernels.calls.reduce import reduce_calls
-from cgraph.kernels.calls.scan import scan_calls
-from cgraph.kernels.calls.softmax import softmax_calls
-from cgraph.kernels.calls.sort import sort_calls
+from cgraph.kernels.gemm.matmul_calls import matmul_calls
+from cgraph.kernels.index.calls import nonzero_calls
+from cgraph.kernels.move.calls import copy_calls
+from cgraph.kernels.normalise.calls import layer_norm_calls
+from cgraph.kernels.reduce.calls import reduce_calls
+from cgraph.kernels.scan.calls import scan_calls
+from cgraph.kernels.softmax.calls import softmax_calls
+from cgraph.kernels.sort.calls import sort_calls
 from tests.kernels import test_attention, test_conv, test_filter_grad
 from tests.kernels.test_gpu_conv import PARTS
 from tests.kernels.test_reduce import identity

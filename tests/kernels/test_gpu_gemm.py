@@ -7,9 +7,9 @@ import pytest
 
 import cgraph as cg
 from cgraph.engine.cuda.engine import SIMULATED, CudaEngine
-from cgraph.kernels.calls.activation import NONE, RELU6, leaky
-from cgraph.kernels.calls.gpu.gemm import LEAST_EACH, Blocks, blocks_of, product_call
-from cgraph.kernels.calls.matmul import all_products, matmul_calls, matmul_nbytes
+from cgraph.kernels.activation.calls import NONE, RELU6, leaky
+from cgraph.kernels.gemm.gpu_calls import LEAST_EACH, Blocks, blocks_of, product_call
+from cgraph.kernels.gemm.matmul_calls import all_products, matmul_calls, matmul_nbytes
 from cgraph.kernels.store import store
 from tests.support.gpu import BLOCKS, GPU, run_on_gpu
 from tests.support.kernels import view_of
@@ -104,7 +104,7 @@ def test_adding_to_what_is_there_and_results_of_odd_strides():
 def test_long_sums_are_added_up_in_parts_of_a_fixed_order(dtype):
     a, b = sides(3, 5, 3 * LEAST_EACH + 1, dtype=dtype)
     got, kernels = multiplied(a, b)
-    assert [kernel.family for kernel in kernels] == ["gpu.gemm.product", "gpu.gemm.join"]
+    assert [kernel.family for kernel in kernels] == ["gemm.gpu.product", "gemm.gpu.join"]
     assert got.tobytes() == multiplied(a, b)[0].tobytes()
     assert_close(got, exact(a, b).astype(dtype), 4)
 
@@ -122,7 +122,7 @@ def test_a_graphs_products_are_computed_in_blocks():
     values = [draw(*v.shape, seed=i) for i, v in enumerate((x, w, b))]
     f = cg.compile(cg.relu(x @ w + b), [x, w, b], engine=CudaEngine(SIMULATED))
     assert [k.family for k in f.program.code.compiled_kernels if k.family.startswith("gpu.gemm")] == [
-        "gpu.gemm.product"
+        "gemm.gpu.product"
     ]
     assert_close(f(*values), np.maximum(exact(*values[:2]) + values[2], 0).astype("f4"))
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.calls.index import (
+from cgraph.kernels.index.calls import (
     nonzero_calls,
     put_along_axis_calls,
     scatter_calls,
@@ -77,7 +77,7 @@ def written(x, indices, updates, how, is_sorted):
     scratch = view_of(np.zeros(nbytes, "u1")) if nbytes else None
     given = view_of(x), view_of(indices), view_of(updates), 0, how, Pointer(STOP), scratch
     families = in_blocks((put_along_axis_calls if indices.ndim == x.ndim else scatter_calls)(BLOCKS, *given))
-    assert ("gpu.index.segments" in families) == is_sorted
+    assert ("index.gpu.segments" in families) == is_sorted
     return x
 
 

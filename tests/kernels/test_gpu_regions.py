@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.calls.regions import Grid, align_calls, spread_calls
 from cgraph.kernels.kernel import STOP, Pointer
+from cgraph.kernels.regions.calls import Grid, align_calls, spread_calls
 from cgraph.ops.regions import RoiAlign, RoiAlignGrad
 from tests.kernels.test_regions import GRIDS, SCALES, drawn, views
 from tests.support.gpu import BLOCKS, GPU, run_on_gpu

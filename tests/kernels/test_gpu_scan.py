@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.calls.gpu import scan
-from cgraph.kernels.calls.scan import scan_calls
+from cgraph.kernels.scan import gpu_calls
+from cgraph.kernels.scan.calls import scan_calls
 from tests.kernels.test_scan import HOW
 from tests.support.gpu import BLOCKS, run_on_gpu
 from tests.support.kernels import view_of
@@ -28,17 +28,17 @@ def test_along_a_line_of_any_length(how, dtype):
         if dtype[0] == "f" and how in ("min", "max"):
             x[1, n // 2] = np.nan
         got, family = scanned(x, 1, how)
-        assert family == "gpu.scan.along"
+        assert family == "scan.gpu.along"
         assert_close(got, HOW[how].accumulate(x, 1, dtype=dtype), 16)
         assert got.tobytes() == scanned(x, 1, how)[0].tobytes()
 
 
 @every_how
 def test_many_lines_side_by_side_have_a_thread_each(how, monkeypatch):
-    monkeypatch.setattr(scan, "MANY_LINES", 300)
+    monkeypatch.setattr(gpu_calls, "MANY_LINES", 300)
     x = np.random.default_rng(0).random((3, 4, 300)).astype("f4")
     got, family = scanned(x, 1, how)
-    assert family == "gpu.scan.across"
+    assert family == "scan.gpu.across"
     np.testing.assert_array_equal(got, HOW[how].accumulate(x, 1))
 
 

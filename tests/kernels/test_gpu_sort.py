@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.calls.sort import search_calls, sort_calls, sort_nbytes, unique_calls, unique_nbytes
+from cgraph.kernels.sort.calls import search_calls, sort_calls, sort_nbytes, unique_calls, unique_nbytes
 from tests.kernels.test_sort import numbers, scratch_for
 from tests.support.gpu import BLOCKS, run_on_gpu
 from tests.support.kernels import view_of

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from cgraph.kernels.calls.normalise import group_norm_calls, layer_norm_calls
-from cgraph.kernels.calls.reduce import reduce_calls, reduce_nbytes
-from cgraph.kernels.calls.softmax import softmax_calls
 from cgraph.kernels.expression import Trace
-from cgraph.kernels.signatures.gpu.team import FEW, MANY
+from cgraph.kernels.normalise.calls import group_norm_calls, layer_norm_calls
+from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
+from cgraph.kernels.softmax.calls import softmax_calls
 from cgraph.kernels.store import store
+from cgraph.kernels.team.gpu_signature import FEW, MANY
 from tests.kernels.test_normalise import normalised
 from tests.kernels.test_reduce import cases, expected, identity
 from tests.kernels.test_softmax import every_kind, formula

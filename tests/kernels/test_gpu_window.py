@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.calls.pool import average_pool_calls, max_pool_calls
-from cgraph.kernels.calls.pool_places import place_calls, spread_calls
-from cgraph.kernels.calls.resize import linear_calls, nearest_calls
+from cgraph.kernels.pool.calls import average_pool_calls, max_pool_calls
+from cgraph.kernels.pool_places.calls import place_calls, spread_calls
+from cgraph.kernels.resize.calls import linear_calls, nearest_calls
 from tests.kernels import test_depthwise, test_pool, test_resize
 from tests.support.gpu import BLOCKS, GPU, run_on_gpu
 from tests.support.kernels import view_of
@@ -18,7 +18,7 @@ POOLS = [
 
 
 def in_blocks(calls, target, order):
-    assert [call.kernel.family for call in calls if call.kernel.family.startswith("gpu.window.")]
+    assert [call.kernel.family for call in calls if call.kernel.family.startswith("window.gpu.")]
     run_on_gpu(calls)
 
 

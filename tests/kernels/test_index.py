@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cgraph.kernels.calls.index import (
+from cgraph.kernels.index.calls import (
     nonzero_calls,
     one_hot_calls,
     put_along_axis_calls,

@@ -5,16 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.calls.laned import Laned
-from cgraph.kernels.calls.laned_copy import (
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.laned_copy.calls import (
     concat_calls,
     copy_channels_calls,
     fill_halo_calls,
     to_lanes_calls,
     to_plain_calls,
 )
-from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import host_target, target_named
+from cgraph.kernels.views.blocked_views import Laned
 from tests.support.images import assert_zero_frame, buffer, empty_laned, interior, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 

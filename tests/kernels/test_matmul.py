@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.calls.activation import NONE, RELU
-from cgraph.kernels.calls.gemm_portions import PackedB, pack_b
-from cgraph.kernels.calls.gemm_tile import gemm_tile
-from cgraph.kernels.calls.matmul import matmul_calls, matmul_nbytes
+from cgraph.kernels.activation.calls import NONE, RELU
+from cgraph.kernels.gemm.matmul_calls import matmul_calls, matmul_nbytes
+from cgraph.kernels.gemm.portions import PackedB, pack_b
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.target import host_target, target_named
+from cgraph.kernels.views.gemm_tile import gemm_tile
 from tests.support.images import activated, workspace
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 

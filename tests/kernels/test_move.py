@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cgraph.kernels.calls.move import copy_calls, fill_calls
 from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.move.calls import copy_calls, fill_calls
 from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.strided import strided
@@ -50,7 +50,7 @@ def test_a_transpose_is_numpys(shape, axes, dtype, target, order):
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("start", [0, 1, 4, 7])
 def test_results_larger_than_the_cache_are_written_past_it(start, target, monkeypatch):
-    monkeypatch.setattr("cgraph.kernels.calls.move.STREAM_BYTES", 4096)
+    monkeypatch.setattr("cgraph.kernels.move.calls.STREAM_BYTES", 4096)
     x = np.random.default_rng(SEED).random(100_003, np.float32)
     raw = np.zeros(x.nbytes + 16, np.uint8)
     view = View(Pointer(raw, start), x.shape, x.strides, "f4")

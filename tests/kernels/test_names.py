@@ -5,12 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from cgraph.alignment import ALIGNMENT
 from cgraph.kernels import host as host_module
 from cgraph.kernels.kernel import Pointer, View, contiguous, rooms
 from cgraph.kernels.target import AVX2, AVX512, KINDS
 from cgraph.kernels.user_function import user_function
 from cgraph.saved.layout import NEEDS
+from cgraph.system.alignment import ALIGNMENT
 
 SCALE = 2.0
 

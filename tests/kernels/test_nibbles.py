@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.calls import nibbles
+from cgraph.kernels.nibbles import calls
 from cgraph.kernels.target import target_named
 from cgraph.ops.blocks import BlockMatmul
 from tests.support.images import workspace
@@ -20,14 +20,14 @@ from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 def test_products_of_any_size(size, target, order, monkeypatch):
     (m, n, k), rng, block = size, np.random.default_rng(0), 16
     blocks = -(-k // block)
-    monkeypatch.setattr(nibbles, "PORTION", 3 * 4 * blocks * block)  # three columns
+    monkeypatch.setattr(calls, "PORTION", 3 * 4 * blocks * block)  # three columns
     x = rng.standard_normal((m, 2 * k)).astype("f4")[:, ::2]
     y = rng.integers(0, 256, (n, blocks, block // 2)).astype("u1")
     scales, zeros = rng.random((n, blocks)).astype("f4"), rng.integers(0, 16, (n, blocks)).astype("u1")
     out, target = np.full((m, n), np.nan, "f4"), target_named(target)
-    room = workspace(nibbles.nibbles_nbytes(target, m, n, blocks, block))
+    room = workspace(calls.nibbles_nbytes(target, m, n, blocks, block))
     views = [view_of(v) for v in (out, x, y, scales, zeros)]
-    run_calls(nibbles.nibbles_calls(target, *views, room), target, order)
+    run_calls(calls.nibbles_calls(target, *views, room), target, order)
     want = BlockMatmul().meaning(x.astype("f8"), y, scales, zeros)
     bound = np.abs(x).sum(1).max() * 15 * scales.max()
     assert np.abs(out - want).max() <= 1e-6 * bound
@@ -37,4 +37,4 @@ def test_a_workspace_that_is_too_small_is_refused():
     x, y = np.ones((1, 16), "f4"), np.ones((2, 1, 8), "u1")
     views = [view_of(v) for v in (np.ones((1, 2), "f4"), x, y, np.ones((2, 1), "f4"), np.ones((2, 1), "u1"))]
     with pytest.raises(ValueError, match="a workspace of"):
-        nibbles.nibbles_calls(target_named("host"), *views, None)
+        calls.nibbles_calls(target_named("host"), *views, None)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.calls.pointwise import fused_calls, pointwise_calls
 from cgraph.kernels.expression import Trace
+from cgraph.kernels.pointwise.calls import fused_calls, pointwise_calls
 from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 
@@ -178,7 +178,7 @@ def test_a_shape_that_does_not_broadcast_is_refused():
 @pytest.mark.parametrize("first", [0, 1, 5])
 def test_large_results_written_past_the_cache_are_whole(monkeypatch, target, first):
     """The output starts at addresses that are no multiple of a vector; a low limit keeps the test quick."""
-    monkeypatch.setattr("cgraph.kernels.calls.pointwise.PAST_CACHE", 1000)
+    monkeypatch.setattr("cgraph.kernels.pointwise.calls.PAST_CACHE", 1000)
     x = np.random.default_rng(5).standard_normal((3, 70_005)).astype("f4")
     out = np.full(x.shape, np.nan, "f4")
     x, out = x[:, first:], out[:, first:]

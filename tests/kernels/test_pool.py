@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.calls.pool import average_pool_calls, max_pool_calls
-from cgraph.kernels.calls.pool_places import place_calls, spread_calls
-from cgraph.kernels.calls.window import Window
+from cgraph.kernels.pool.calls import average_pool_calls, max_pool_calls
+from cgraph.kernels.pool_places.calls import place_calls, spread_calls
 from cgraph.kernels.target import host_target, target_named
+from cgraph.kernels.views.window import Window
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain, windows
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.tolerance import assert_near

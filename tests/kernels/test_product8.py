@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.calls.conv8 import Result
-from cgraph.kernels.calls.product8 import NEAR, product8_calls, product8_nbytes
+from cgraph.kernels.conv8.calls import Result
+from cgraph.kernels.product8.calls import NEAR, product8_calls, product8_nbytes
 from tests.kernels.test_conv8 import FORMS, form, meaning
 from tests.support.kernels import ORDERS, run_calls, view_of
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cgraph.kernels import philox
-from cgraph.kernels.calls.random import random_calls
+from cgraph.kernels.random.calls import random_calls
 from cgraph.kernels.target import target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.tolerance import assert_near

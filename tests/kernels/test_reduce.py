@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.calls.reduce import KINDS, reduce_calls, reduce_nbytes
 from cgraph.kernels.expression import Trace
+from cgraph.kernels.reduce.calls import KINDS, reduce_calls, reduce_nbytes
 from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.tolerance import assert_near

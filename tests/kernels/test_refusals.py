@@ -5,20 +5,20 @@ from functools import partial
 import numpy as np
 import pytest
 
-from cgraph.kernels.calls.conv import conv_calls
-from cgraph.kernels.calls.conv_shape import ConvShape
-from cgraph.kernels.calls.conv_transpose import TransposedShape, conv_transpose_calls
-from cgraph.kernels.calls.depthwise import depthwise_calls
-from cgraph.kernels.calls.index import scatter_calls
-from cgraph.kernels.calls.laned import Laned
-from cgraph.kernels.calls.laned_copy import concat_calls, copy_channels_calls
-from cgraph.kernels.calls.matmul import matmul_calls
-from cgraph.kernels.calls.move import copy_calls
-from cgraph.kernels.calls.random import random_calls
-from cgraph.kernels.calls.resize import rounded_positions
-from cgraph.kernels.calls.window import Window
+from cgraph.kernels.conv.calls import conv_calls
+from cgraph.kernels.conv.transpose_calls import TransposedShape, conv_transpose_calls
+from cgraph.kernels.depthwise.calls import depthwise_calls
+from cgraph.kernels.gemm.matmul_calls import matmul_calls
+from cgraph.kernels.index.calls import scatter_calls
 from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.laned_copy.calls import concat_calls, copy_channels_calls
+from cgraph.kernels.move.calls import copy_calls
+from cgraph.kernels.random.calls import random_calls
+from cgraph.kernels.resize.calls import rounded_positions
 from cgraph.kernels.target import target_named
+from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.window import Window
 from tests.support.kernels import view_of
 
 TARGET = target_named("avx2")

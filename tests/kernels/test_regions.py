@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.calls.regions import Boxes, Grid, align_calls, spread_calls
 from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.regions.calls import Boxes, Grid, align_calls, spread_calls
 from cgraph.kernels.target import target_named
 from cgraph.ops.regions import RoiAlign, RoiAlignGrad
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-from cgraph.kernels.calls.conv import conv_overwrites_residual
-from cgraph.kernels.calls.conv_shape import ConvShape
-from cgraph.kernels.calls.window import Window
+from cgraph.kernels.conv.calls import conv_overwrites_residual
 from cgraph.kernels.target import host_target
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.window import Window
 from tests.support.tolerance import assert_near
 
 SIZES = list(itertools.product((1, 2, 3, 6, 8, 14), (1, 5, 6, 7, 9, 13, 14, 15, 17, 24, 28, 29, 35)))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cgraph.kernels.calls.resize import COORDINATES, ROUNDINGS, linear_calls, nearest_calls
+from cgraph.kernels.resize.calls import COORDINATES, ROUNDINGS, linear_calls, nearest_calls
 from cgraph.kernels.target import host_target, target_named
 from tests.support.images import assert_zero_frame, empty_laned, laned, plain
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of

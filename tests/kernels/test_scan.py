@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cgraph.kernels.calls.scan import scan_calls
 from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.scan.calls import scan_calls
 from cgraph.kernels.target import target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.strided import filled

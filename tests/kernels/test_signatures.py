@@ -9,40 +9,35 @@ import numpy as np
 import pytest
 
 import cgraph as cg
-import cgraph.kernels.signatures as signatures
-from cgraph.kernels.calls.activation import RELU
-from cgraph.kernels.calls.matmul import matmul_calls, matmul_nbytes
-from cgraph.kernels.calls.move import copy_calls
-from cgraph.kernels.calls.pointwise import pointwise_calls
-from cgraph.kernels.calls.reduce import reduce_calls, reduce_nbytes
-from cgraph.kernels.calls.sort import sort_calls, sort_nbytes
-from cgraph.kernels.calls.stencil import stencil_calls, sweep_of
+import cgraph.kernels as kernels
+from cgraph.kernels.activation.calls import RELU
 from cgraph.kernels.expression import Trace
-from cgraph.kernels.families import signature_of, text_of
+from cgraph.kernels.families import place_of, signature_of, text_of
+from cgraph.kernels.gemm.matmul_calls import matmul_calls, matmul_nbytes
+from cgraph.kernels.gemm.signature import TILE
 from cgraph.kernels.kernel import Kernel, Pointer, View
+from cgraph.kernels.move.calls import copy_calls
+from cgraph.kernels.move.signature import FILLS
+from cgraph.kernels.pointwise.calls import pointwise_calls
+from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
 from cgraph.kernels.signature import Signature, Words
-from cgraph.kernels.signatures.gemm import TILE
-from cgraph.kernels.signatures.move import FILLS
-from cgraph.kernels.signatures.softmax import ROWS
+from cgraph.kernels.softmax.signature import ROWS
+from cgraph.kernels.sort.calls import sort_calls, sort_nbytes
+from cgraph.kernels.stencil.calls import stencil_calls, sweep_of
 from cgraph.kernels.target import host_target
 from tests.support.images import workspace
 from tests.support.kernels import view_of
 
-FOLDER = Path(signatures.__path__[0])
-MODULES = sorted(".".join(p.relative_to(FOLDER).with_suffix("").parts) for p in FOLDER.rglob("[a-z]*.py"))
-FAMILIES = [
-    found
-    for name in MODULES
-    for found in vars(import_module(f"cgraph.kernels.signatures.{name}")).values()
-    if isinstance(found, Signature)
-]
+FOLDER = Path(kernels.__path__[0])
+MODULES = sorted(f"cgraph.kernels.{p.parent.name}.{p.stem}" for p in FOLDER.glob("*/*signature.py"))
+FAMILIES = [found for name in MODULES for found in vars(import_module(name)).values() if isinstance(found, Signature)]
 HOST = host_target()
 every_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda x: x.family)
 
 
 def emitter_of(family: Signature):
-    module, _, name = family.family.rpartition(".")
-    return getattr(import_module(f"cgraph.kernels.llvm.{module}"), name)
+    module, name = place_of(family.family, "emit")
+    return getattr(import_module(module), name)
 
 
 @every_family
@@ -50,7 +45,7 @@ def test_a_signature_stands_where_its_family_says_and_names_the_emitters_params(
     assert signature_of(family.family) is family
     _, *params = inspect.signature(emitter_of(family)).parameters.values()
     if [x.kind for x in params] == [inspect.Parameter.VAR_POSITIONAL]:
-        module = import_module(f"cgraph.kernels.llvm.{family.family.rpartition('.')[0]}")
+        module = import_module(place_of(family.family, "emit")[0])
         assert module.Tile._fields == family.params
     else:
         assert tuple(x.name for x in params) == family.params
@@ -67,13 +62,12 @@ def test_the_kinds_of_arguments_are_known_ones(family):
 
 def test_every_emitter_that_reads_arguments_has_a_signature():
     """Emitters take a Builder and the params of a kernel; the interpreter and the reader have types of their own."""
-    folder = Path(import_module("cgraph.kernels.llvm.build").__file__).parent
-    named = {x.family.split(".")[0] for x in FAMILIES}
-    reading = {path.stem for path in folder.glob("*.py") if "k.args()" in path.read_text()}
-    helpers = {"compile"}  # its docstring
-    assert reading - helpers <= named
-    by_hand = {path.stem for path in folder.glob("*.py") if "function.args[0]" in path.read_text()}
-    assert by_hand <= {"build", "interpret", "ring"}
+    emitters = [path for path in FOLDER.rglob("*.py") if path.name != "compile.py"]  # whose docstring says k.args()
+    reading = [path for path in emitters if "k.args()" in path.read_text()]
+    assert reading
+    assert all(path.with_name(path.name.replace("emit", "signature")).exists() for path in reading)
+    by_hand = {path.parent.name for path in emitters if "function.args[0]" in path.read_text()}
+    assert by_hand <= {"llvm", "interpret", "ring"}
 
 
 def fill_args():

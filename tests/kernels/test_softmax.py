@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cgraph.kernels.calls.softmax import softmax_calls
+from cgraph.kernels.softmax.calls import softmax_calls
 from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.tolerance import assert_near

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cgraph.kernels.calls.sort import search_calls, sort_calls, sort_nbytes, unique_calls, unique_nbytes
 from cgraph.kernels.kernel import Pointer, View
+from cgraph.kernels.sort.calls import search_calls, sort_calls, sort_nbytes, unique_calls, unique_nbytes
 from cgraph.kernels.target import host_target, target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.strided import filled, strided

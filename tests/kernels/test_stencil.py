@@ -6,9 +6,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from cgraph.ir.spec import Spec
-from cgraph.kernels.calls import stencil
-from cgraph.kernels.calls.stencil import stencil_calls, sweep_of
 from cgraph.kernels.expression import Trace
+from cgraph.kernels.stencil import calls as stencil
+from cgraph.kernels.stencil.calls import stencil_calls, sweep_of
 from cgraph.kernels.target import target_named
 from tests.support.kernels import ORDERS, TARGETS, run_calls, view_of
 from tests.support.ops import filled

@@ -19,10 +19,9 @@ import pytest
 
 from cgraph.kernels import store as store_module
 from cgraph.kernels.cache import DAY, MAGIC, cache_folder, checksum
-from cgraph.kernels.calls.pointwise import pointwise_calls
+from cgraph.kernels.code_image import ADDRESS_BYTES, UnknownCode, placed
 from cgraph.kernels.expression import Trace
 from cgraph.kernels.host import read_parts
-from cgraph.kernels.image import ADDRESS_BYTES, UnknownCode, placed
 from cgraph.kernels.kernel import Kernel, Pointer, contiguous
 from cgraph.kernels.llvm import compile as compile_module
 from cgraph.kernels.objects import (
@@ -36,6 +35,7 @@ from cgraph.kernels.objects import (
     ObjectFile,
 )
 from cgraph.kernels.objects import linked as linked_objects
+from cgraph.kernels.pointwise.calls import pointwise_calls
 from cgraph.kernels.store import KernelStore, emitter_hash, symbol_of
 from cgraph.kernels.target import host_target, new_target_machine
 from tests.support.patience import PATIENCE
@@ -231,8 +231,8 @@ def test_a_change_of_a_helper_that_an_emitter_imports_changes_the_key(monkeypatc
     monkeypatch.setattr(Path, "read_text", counted)
     before = emitter_hash.__wrapped__("pointwise")
     files = list(dict.fromkeys(seen))
-    assert {"pointwise.py", "signature.py", "walk.py"} <= {x.name for x in files}
-    assert {"llvm", "signatures"} <= {x.parent.name for x in files if x.name == "pointwise.py"}
+    assert {"pointwise", "walk", "llvm"} <= {x.parent.name for x in files}
+    assert {"emit.py", "signature.py"} <= {x.name for x in files if x.parent.name == "pointwise"}
     for helper in files:
         monkeypatch.setattr(Path, "read_text", lambda p, h=helper: read(p) + ("# more" if p == h else ""))
         assert emitter_hash.__wrapped__("pointwise") != before, helper
@@ -580,7 +580,7 @@ def test_a_process_that_compiles_removes_what_is_long_unused(folder):
 
 def test_removing_while_others_compile_costs_nobody_a_result(folder):
     stores = [KernelStore(folder) for _ in range(4)]
-    kernels = [Kernel("gemm_pack.any_stride", ("f4", width)) for width in range(1, 7)]
+    kernels = [Kernel("gemm.pack.any_stride", ("f4", width)) for width in range(1, 7)]
     are_made, rounds = threading.Event(), []
     with ThreadPoolExecutor(5) as pool:
 

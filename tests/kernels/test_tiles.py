@@ -5,17 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cgraph.kernels.calls.conv import reaching
-from cgraph.kernels.calls.conv_shape import ConvShape, pixels_for
-from cgraph.kernels.calls.gemm_tile import evenly, gemm_tile, spans
-from cgraph.kernels.calls.lowered import chunk_of
-from cgraph.kernels.calls.matmul import LINE, lines_of, share_of
-from cgraph.kernels.calls.matrices import Operand
-from cgraph.kernels.calls.window import Window
-from cgraph.kernels.calls.winograd_rule import winograd_rule
+from cgraph.kernels.conv.calls import reaching
+from cgraph.kernels.gemm.matmul_calls import LINE, lines_of, share_of
+from cgraph.kernels.gemm.signature import unroll
 from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.signatures.gemm import unroll
 from cgraph.kernels.target import Target, host_target, target_named
+from cgraph.kernels.views.conv_shape import ConvShape, pixels_for
+from cgraph.kernels.views.gemm_tile import evenly, gemm_tile, spans
+from cgraph.kernels.views.lowered import chunk_of
+from cgraph.kernels.views.matrices import Operand
+from cgraph.kernels.views.window import Window
+from cgraph.kernels.winograd.rule import winograd_rule
 from tests.support.kernels import TARGETS
 
 SAME = Window((3, 3), pad=(1, 1, 1, 1))

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from cgraph.kernels.calls.pointwise import pointwise_calls
 from cgraph.kernels.expression import Trace
+from cgraph.kernels.pointwise.calls import pointwise_calls
 from cgraph.kernels.target import target_named
 from tests.support.kernels import TARGETS, run_calls, view_of
 from tests.support.tolerance import assert_near

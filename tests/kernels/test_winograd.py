@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cgraph.kernels.calls.activation import NONE, RELU
-from cgraph.kernels.calls.conv_shape import ConvShape
-from cgraph.kernels.calls.pack import pack_bias
-from cgraph.kernels.calls.window import Window
-from cgraph.kernels.calls.winograd import Winograd, pack_winograd, winograd_calls
+from cgraph.kernels.activation.calls import NONE, RELU
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.llvm.winograd_matrices import winograd_matrices
 from cgraph.kernels.target import host_target, target_named
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.pack import pack_bias
+from cgraph.kernels.views.window import Window
+from cgraph.kernels.winograd.calls import Winograd, pack_winograd, winograd_calls
 from tests.support.images import activated, assert_zero_frame, conv64, empty_laned, laned, plain, workspace
 from tests.support.kernels import ORDERS, TARGETS, run_calls
 from tests.support.tolerance import assert_near

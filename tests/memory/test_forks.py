@@ -5,17 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cgraph.budget.bands.in_place_joins import Bands
+from cgraph.budget.bands.replay_bands import check_rows
+from cgraph.budget.bands.row_rings import Read, Rows, made, pulled
 from cgraph.errors import PlanError
 from cgraph.ir.bands import Over
-from cgraph.kernels.calls.layout import by_rows
 from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.views.layout import by_rows
 from cgraph.memory.auto import auto
 from cgraph.memory.check import check_plan
-from cgraph.memory.forks import Bands
 from cgraph.memory.permissions import permitted_lower_bound
 from cgraph.memory.problem import Operand, Plan, Problem, Tie, UsageInterval
-from cgraph.memory.replay_rows import check_rows
-from cgraph.memory.rows import Read, Rows, made, pulled
 from cgraph.memory.usage import Value, usage_of
 from cgraph.ops.physical.stream import Act, Lines
 from tests.memory.test_rows import acts_of, drawn, framed

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cgraph.errors import GraphError
-from cgraph.memory.pace import Tell, Wait, Work, ends_of
+from cgraph.memory.pipeline_model import Tell, Wait, Work, ends_of
 
 seconds = st.integers(0, 9).map(float)
 

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cgraph.memory import place
-from cgraph.memory.place import place_each, smallest_gap
+from cgraph.memory import gap_search
+from cgraph.memory.gap_search import place_each, smallest_gap
 from cgraph.memory.problem import problem_of
 from tests.support.problems import problems, random_problem
 
@@ -32,14 +32,14 @@ def test_neighbour_lists_and_table_agree_on_larger_problems(seed):
     order = range(60)
     lists = pytest.MonkeyPatch.context()
     with lists as patch:
-        patch.setattr(place, "FEW_NEIGHBOURS", 10**9)
+        patch.setattr(gap_search, "FEW_NEIGHBOURS", 10**9)
         by_lists = place_each(problem, order, "any").offsets
     assert _by_table(problem, order) == by_lists
 
 
 def _by_table(problem, order):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(place, "FEW_NEIGHBOURS", -1)
+        patch.setattr(gap_search, "FEW_NEIGHBOURS", -1)
         return place_each(problem, order, "any").offsets
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from cgraph.kernels.target import target_named
-from cgraph.memory import place
+from cgraph.memory import gap_search
 from cgraph.memory.problem import Problem, problem_of
 from cgraph.memory.strategies import STRATEGIES
 from tests.memory import plain
@@ -47,15 +47,15 @@ def test_offsets_of_larger_problems_are_those_of_the_plain_rule(name, count):
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("piece", [1, 7, 64])
 def test_compiled_code_places_alike_on_every_target_and_in_pieces_of_any_size(name, target, piece, monkeypatch):
-    monkeypatch.setattr(place, "FEW_NEIGHBOURS", -1)
-    monkeypatch.setattr(place, "PIECE", piece)
-    monkeypatch.setattr(place, "host_target", lambda: target_named(target))
+    monkeypatch.setattr(gap_search, "FEW_NEIGHBOURS", -1)
+    monkeypatch.setattr(gap_search, "PIECE", piece)
+    monkeypatch.setattr(gap_search, "host_target", lambda: target_named(target))
     for seed in range(10):
         assert_alike(name, random_problem(seed, 35))
 
 
 @pytest.mark.parametrize("name", ["greedy_by_size", "strip_packing"])
 def test_offsets_beyond_53_bits_are_exact(name, monkeypatch):
-    monkeypatch.setattr(place, "FEW_NEIGHBOURS", -1)
+    monkeypatch.setattr(gap_search, "FEW_NEIGHBOURS", -1)
     rows = [(2**57 + 3 * i % 7, i, i + 2) for i in range(8)]
     assert_alike(name, problem_of(rows))

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 import cgraph as cg
 from cgraph.ir.graph import Node
 from cgraph.kernels.target import host_target
-from cgraph.memory.again import tables_of
 from cgraph.memory.auto import auto
+from cgraph.memory.incremental import FULL, IncrementalPlan, cut_out
+from cgraph.memory.incremental_tables import tables_of
 from cgraph.memory.layout import owner_of
 from cgraph.memory.problem import Strategy
-from cgraph.memory.recompute import FULL, Recompute, cut_out
 from cgraph.memory.strategies import STRATEGIES
 from cgraph.memory.tables import Lists, Tables
-from cgraph.planning import Compiled, plan_graph
+from cgraph.planning.plan import Compiled, plan_graph
 from tests.support.graphs import graphs
 
 NOBODY = -1
@@ -31,8 +31,8 @@ def plan(outputs: list[Node], changing: tuple = (), strategy: Strategy = auto) -
     return plan_graph(tuple(outputs), {}, host_target(), strategy, changing, 4)
 
 
-def recompute_of(compiled: Compiled, variables: list[Node]) -> Recompute:
-    return Recompute(len(compiled.layout.steps), variables, partial(tables_of, compiled, variables))
+def recompute_of(compiled: Compiled, variables: list[Node]) -> IncrementalPlan:
+    return IncrementalPlan(len(compiled.layout.steps), variables, partial(tables_of, compiled, variables))
 
 
 class Memory:
@@ -121,8 +121,8 @@ def test_what_is_remembered_is_asked_for_once_and_equal_states_are_one():
 
 
 def test_no_more_answers_are_remembered_than_said(monkeypatch):
-    monkeypatch.setattr("cgraph.bounded.MOST_ENTRIES", 3)
-    monkeypatch.setattr("cgraph.bounded.LEAST_ENTRIES", 1)
+    monkeypatch.setattr("cgraph.system.bounded_cache.MOST_ENTRIES", 3)
+    monkeypatch.setattr("cgraph.system.bounded_cache.LEAST_ENTRIES", 1)
     leaves = [cg.Var((8,), name=f"x{i}") for i in range(8)]
     recompute = recompute_of(plan([cg.cumsum(x, 0) for x in leaves]), leaves)
     for i, x in enumerate(leaves):
@@ -209,7 +209,7 @@ def nested_tables(draw):
 def test_a_value_survives_while_every_byte_of_it_is_its_own_or_that_of_a_part_that_survives(tables, data):
     """Byte by byte, over two runs of any steps: a part of a part that is overwritten takes both wholes with it."""
     count, parts = len(tables.segments), tables.parts.tolist()
-    recompute = Recompute(count, [], lambda: tables)
+    recompute = IncrementalPlan(count, [], lambda: tables)
     writer = np.full(16, -1)
     held: frozenset[int] = frozenset()
     for _ in range(2):

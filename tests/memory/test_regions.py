@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cgraph.memory import regions
-from cgraph.memory.regions import Search, Stage
-from cgraph.memory.rows import Rows
+from cgraph.budget.bands import regions
+from cgraph.budget.bands.regions import Search, Stage
+from cgraph.budget.bands.row_rings import Rows
 
 ALIGNMENT = 8
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from cgraph.budget.bands.band_buffer import looped_frame
+from cgraph.budget.bands.repeated_bands import period_of, shortened
+from cgraph.budget.bands.replay_bands import check_rows
+from cgraph.budget.bands.row_rings import Rows, pulled
 from cgraph.errors import PlanError
 from cgraph.ir.bands import Frame
-from cgraph.memory.frame import looped_frame
-from cgraph.memory.repeat import period_of, shortened
-from cgraph.memory.replay_rows import check_rows
-from cgraph.memory.rows import Rows, pulled
 from cgraph.record import replace
 from tests.memory.test_rows import FRAME, acts_of, reads_right, window_of
 

@@ -14,7 +14,7 @@ from cgraph.kernels.target import host_target
 from cgraph.memory.auto import auto
 from cgraph.memory.replay import check_replay
 from cgraph.memory.strategies import STRATEGIES
-from cgraph.planning import ORDERS, plan_graph
+from cgraph.planning.plan import ORDERS, plan_graph
 from tests.support.graphs import graphs
 from tests.support.ops import work_of
 from tests.support.planned import planned

@@ -7,12 +7,8 @@ from hypothesis import strategies as st
 
 import cgraph as cg
 from benchmarks import restructuring
-from cgraph.errors import PlanError
-from cgraph.kernels.calls.window import Window
-from cgraph.memory.auto import auto
-from cgraph.memory.check import check_plan
-from cgraph.memory.image_steps import ImageStep, image_steps
-from cgraph.memory.restructure import (
+from cgraph.budget.patches.image_steps import ImageStep, image_steps
+from cgraph.budget.patches.tile_peak import (
     ALPHAS,
     SLICES,
     as_written,
@@ -25,6 +21,10 @@ from cgraph.memory.restructure import (
     restructure,
     visited,
 )
+from cgraph.errors import PlanError
+from cgraph.kernels.views.window import Window
+from cgraph.memory.auto import auto
+from cgraph.memory.check import check_plan
 
 TABLES = (restructuring.TABLE_2, restructuring.TABLE_3)
 ROWS = [(name, *row) for table in TABLES for name, row in table.items()]

@@ -5,14 +5,14 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
+from cgraph.budget.bands.band_buffer import Framed, Framing
+from cgraph.budget.bands.replay_bands import check_rows
+from cgraph.budget.bands.row_rings import Read, Rows, alive, made, pulled, steps_of
 from cgraph.errors import PlanError
 from cgraph.ir.bands import Frame
-from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Pointer, View, contiguous
-from cgraph.memory.frame import Framed, Framing
+from cgraph.kernels.views.window import Window
 from cgraph.memory.packing import Group, Slab, check_groups
-from cgraph.memory.replay_rows import check_rows
-from cgraph.memory.rows import Read, Rows, alive, made, pulled, steps_of
 from cgraph.ops.physical.stream import Act, Lines
 from cgraph.record import replace
 

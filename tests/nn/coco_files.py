@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from nn.models.mask_rcnn.made import SIDE, Made
 from nn.models.mask_rcnn.shapes import NAMES, wanted
+from nn.models.mask_rcnn.synthetic import SIDE, Made
 
 
 def write_data_set(folder: Path, data: Made) -> str:

@@ -10,10 +10,10 @@ import pytest
 import cgraph as cg
 import nn
 from cgraph.errors import FormatError
-from cgraph.files import replace_file
 from cgraph.formats.npz import write_npz
 from cgraph.formats.safetensors import write_safetensors
 from cgraph.kernels.mapped import mapping_of
+from cgraph.system.files import replace_file
 from tests.nn.support import draw, run
 
 
@@ -87,7 +87,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_part(tmp_path, monkeypatch):
 
     for name in ("fsync", "replace"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"cgraph.files.os.{name}", fail)
+            patch.setattr(f"cgraph.system.files.os.{name}", fail)
             with pytest.raises(OSError, match="disk is full"):
                 replace_file(path, [b"new"])
         assert path.read_bytes() == b"old"
@@ -151,7 +151,7 @@ def test_a_checkpoint_survives_a_failure_at_any_point(tmp_path, monkeypatch):
         calls = {"left": point}
         with monkeypatch.context() as patch:
             for name in ("fsync", "replace", "open"):
-                patch.setattr(f"cgraph.files.os.{name}", failing(getattr(__import__("os"), name), calls))
+                patch.setattr(f"cgraph.system.files.os.{name}", failing(getattr(__import__("os"), name), calls))
             try:
                 nn.write_checkpoint(path, {"a": np.full(4, point)}, {"step": point})
             except OSError:

@@ -12,10 +12,10 @@ from nn.models.mask_rcnn.anchors import anchors
 from nn.models.mask_rcnn.batches import as_operands, positions
 from nn.models.mask_rcnn.config import Config
 from nn.models.mask_rcnn.losses import PARTS, total
-from nn.models.mask_rcnn.made import MOST, OBJECTS, made
 from nn.models.mask_rcnn.objects import Found, as_json, in_picture, objects_of
 from nn.models.mask_rcnn.pictures import seen
 from nn.models.mask_rcnn.shapes import NAMES, optimiser, shapes_config, shapes_network
+from nn.models.mask_rcnn.synthetic import MOST, OBJECTS, made
 from nn.models.mask_rcnn.targets import matched, owned, sampled
 from tests.support.tolerance import assert_near
 

@@ -22,8 +22,8 @@ from nn.models.mask_rcnn.coco import arrays_of, mask_of, read_coco, unpacked, wa
 from nn.models.mask_rcnn.coco_names import in_a_row, with_gaps
 from nn.models.mask_rcnn.drawing import drawn
 from nn.models.mask_rcnn.frames import is_film, read_film, write_film
-from nn.models.mask_rcnn.made import film
 from nn.models.mask_rcnn.objects import Found
+from nn.models.mask_rcnn.synthetic import film
 from tests.support.tolerance import assert_near, near
 
 CLASSES = 5

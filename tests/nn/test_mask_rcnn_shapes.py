@@ -12,9 +12,8 @@ import nn
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.record import replace
 from nn.models.mask_rcnn.batches import as_operands
-from nn.models.mask_rcnn.finder import finder
+from nn.models.mask_rcnn.detector import finder
 from nn.models.mask_rcnn.losses import Training, total
-from nn.models.mask_rcnn.made import OBJECTS, TEST, TRAINING, made
 from nn.models.mask_rcnn.precision import precision
 from nn.models.mask_rcnn.shapes import (
     WEIGHTS,
@@ -25,6 +24,7 @@ from nn.models.mask_rcnn.shapes import (
     shapes_network,
     wanted,
 )
+from nn.models.mask_rcnn.synthetic import OBJECTS, TEST, TRAINING, made
 from nn.weights import values_of
 from tests.support.patience import PATIENCE
 from tests.support.tolerance import assert_near

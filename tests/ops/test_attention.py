@@ -7,7 +7,7 @@ import cgraph as cg
 from cgraph.engine.reference import evaluate
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import apply
-from cgraph.kernels.calls.attention import Rule
+from cgraph.kernels.attention.calls import Rule
 from cgraph.ops.attention import Attention, positions
 from cgraph.ops.attention_weights import Rows, pulled
 from tests.support.tolerance import assert_close

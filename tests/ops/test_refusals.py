@@ -7,7 +7,7 @@ import cgraph as cg
 from cgraph import DTypeError, ShapeError
 from cgraph.autodiff import hessian_vector_product, jvp
 from cgraph.ir.graph import apply
-from cgraph.kernels.calls.regions import Grid
+from cgraph.kernels.regions.calls import Grid
 from cgraph.ops.arithmetic import Add
 from cgraph.ops.compare import Where
 from cgraph.ops.fourier import InverseRealFourier as INVERSE

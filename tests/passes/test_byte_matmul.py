@@ -8,7 +8,7 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
 from cgraph.ops.physical.byte_matmul import ByteMatmul
-from cgraph.passes.integers import integers
+from cgraph.passes.integers.compute_integers import integers
 from tests.passes.test_integers import KINDS, TARGETS, Net, drawn, scale_of
 
 

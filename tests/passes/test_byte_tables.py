@@ -7,10 +7,10 @@ import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
-from cgraph.kernels.calls.table8 import BLOCK, table_calls
+from cgraph.kernels.table8.calls import BLOCK, table_calls
 from cgraph.kernels.target import target_named
 from cgraph.ops.physical.table import ByteTable
-from cgraph.passes.integers import integers
+from cgraph.passes.integers.compute_integers import integers
 from tests.passes.test_integers import KINDS, TARGETS, Net, drawn, scale_of
 from tests.support.kernels import ORDERS, run_calls, view_of
 

@@ -11,9 +11,9 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.kernels.target import host_target
 from cgraph.memory.layout import Facts, layout_of
-from cgraph.ops.physical.again import Again
-from cgraph.passes import cheap_again
-from cgraph.passes.run_again import reruns_of, run_again
+from cgraph.ops.physical.rerun import Again
+from cgraph.rematerialise import cheap_values
+from cgraph.rematerialise.rebuild import reruns_of, run_again
 from nn.losses import cross_entropy
 from tests.support.graphs import draw_values, graphs
 from tests.support.planned import planned
@@ -65,8 +65,8 @@ def test_the_new_order_is_one_means_the_same_and_costs_no_more_than_its_share(dr
     layout = planned(*drawn.outputs, *cg.gradient(loss, drawn.leaves)).layout
     problem = reruns_of(layout, 64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cheap_again, "LEAST", 1)
-        order = cheap_again.cheap_again(layout, problem, share)
+        patch.setattr(cheap_values, "LEAST", 1)
+        order = cheap_values.cheap_again(layout, problem, share)
     assert problem.extra(order) <= share * problem.own
     nodes, new = run_again(layout, order)
     place = {node: i for i, node in enumerate(nodes)}
@@ -87,7 +87,7 @@ def test_update_edges_of_random_graphs_have_the_same_bits(drawn):
         for x, value in zip(drawn.leaves, draw_values(drawn.leaves)):
             x.assign(value)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(cheap_again, "LEAST", 1)
+            patch.setattr(cheap_values, "LEAST", 1)
             step = cg.compile(drawn.outputs, updates=updates, recompute=recompute, engine=CpuEngine(poison=True))
         results = [array for _ in range(3) for array in step()]
         found.append([*results, *(x.value for x in drawn.leaves)])
@@ -117,6 +117,6 @@ def test_a_plan_stays_as_it_is_where_cheap_values_save_less_than_a_twentieth(mon
         plain, cheap = nbytes(large, False), nbytes(large, 0.5)
         assert cheap == plain or cheap <= plain * 19 / 20
         with monkeypatch.context() as patched:
-            patched.setattr("cgraph.budget.WORTH", 1.0)
+            patched.setattr("cgraph.budget.fit.WORTH", 1.0)
             least += plain * 19 / 20 < nbytes(large, 0.5) < plain
     assert least, "none of these plans could have saved so little"

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 import cgraph as cg
 from benchmarks import restructuring
+from cgraph.budget.patches.cut_patches import cut_patches
+from cgraph.budget.patches.image_steps import image_steps
+from cgraph.budget.patches.tile_peak import patches_of, pixels, restructure
 from cgraph.engine.reference import evaluate
 from cgraph.errors import PlanError
 from cgraph.ir.traverse import post_order
-from cgraph.memory.image_steps import image_steps
-from cgraph.memory.restructure import patches_of, pixels, restructure
 from cgraph.ops.conv import Conv2d
-from cgraph.passes.cut_patches import cut_patches
 from nn import models
 from tests.support.networks import networks
 from tests.support.tolerance import assert_close, assert_near

@@ -9,7 +9,7 @@ from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
 from cgraph.ops.conv import ConvTranspose
 from cgraph.ops.physical.integer import IntegerConv
-from cgraph.passes.integers import integers
+from cgraph.passes.integers.compute_integers import integers
 from tests.passes.test_integers import KINDS, TARGETS, Net, drawn
 
 WINDOWS = ((2, 2), (1, 3), (3, 2))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import cgraph as cg
 from cgraph.ir.traverse import post_order
 from cgraph.ops.attention import Attention
-from cgraph.passes import rewritten
+from cgraph.passes import rewrite_graph
 from cgraph.passes.fuse_attention import fuse_attention
 from tests.support.graphs import graphs
 from tests.support.rewrites import assert_keeps_values, assert_leaves_nothing, assert_left, assert_same_values, ops_of
@@ -64,7 +64,7 @@ def test_written_out_attention_is_one_op(name):
     assert op.causal == name.startswith("causal")
     assert bool(op.softcap) == ("capped" in name)
     assert op.has_mask == (name.startswith(("padding", "added")) or name.endswith("and added"))
-    assert_same_values(rewritten, found)
+    assert_same_values(rewrite_graph, found)
 
 
 STEPS = {
@@ -86,12 +86,12 @@ STEPS = {
 def test_any_two_steps_between_the_products_and_the_softmax_keep_their_meaning(inner, outer):
     q, k, v = operands()
     scores = STEPS[outer](STEPS[inner](products(q, k), "inner"), "outer")
-    assert_same_values(rewritten, cg.softmax(scores, -1) @ v)
+    assert_same_values(rewrite_graph, cg.softmax(scores, -1) @ v)
 
 
 def only_attention(found):
     """The op that the weights of a graph have become; no array of them is left."""
-    (fused,) = rewritten((found,))
+    (fused,) = rewrite_graph((found,))
     (node,) = (x for x in post_order([fused]) if isinstance(x.op, Attention))
     assert "softmax" not in ops_of([fused])
     return node.op
@@ -102,7 +102,7 @@ def test_factors_of_queries_and_keys_are_those_of_the_products():
     turned = cg.transpose(k, (0, 1, 3, 2)) * np.float32(0.5)
     found = cg.softmax((q * np.float32(0.25)) @ turned, -1) @ v
     assert only_attention(found).scale == 0.125
-    assert_same_values(rewritten, found)
+    assert_same_values(rewrite_graph, found)
 
 
 def test_repeated_heads_of_keys_become_shared_ones():
@@ -124,7 +124,7 @@ def test_any_numbers_of_heads_that_are_repeated_or_broadcast_to_those_of_the_que
     )
     q, k, v = (x if x.shape[1] == 1 and x is not q else cg.repeat(x, heads // x.shape[1], 1) for x in (q, k, v))
     found = cg.softmax(products(q, k), -1) @ v
-    assert_same_values(rewritten, found)
+    assert_same_values(rewrite_graph, found)
 
 
 @pytest.mark.parametrize("lead", [(), (3,), (2, 3, 2)])
@@ -132,7 +132,7 @@ def test_any_number_of_leading_axes(lead):
     q, k, v = (cg.Var((*lead, *shape), name=name) for name, shape in (("q", (M, D)), ("k", (N, D)), ("v", (N, E))))
     found = cg.softmax(products(q, k) * 0.7, -1) @ v
     only_attention(found)
-    assert_same_values(rewritten, found)
+    assert_same_values(rewrite_graph, found)
 
 
 def refused():

@@ -14,8 +14,9 @@ from cgraph.ir.half import HALVES, converted
 from cgraph.ir.spec import dtype_of
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import target_named
+from cgraph.lowering.pipeline import to_physical
 from cgraph.ops.leaf import ConstOp
-from cgraph.passes import lowered, rewritten
+from cgraph.passes import rewrite_graph
 from cgraph.passes.hold_weights import hold_weights
 from cgraph.passes.widen_late import widen_late
 from tests.support.kernels import TARGETS
@@ -129,8 +130,8 @@ def test_the_lowered_graph_means_what_its_kernels_compute():
     x, images = cg.Var((4, 300)), cg.Var((1, 64, 12, 12))
     logical = (x @ cg.Const(normal(300, 200)), cg.conv2d(images, cg.Const(normal(128, 64, 3, 3)), pad=1, groups=1))
     for dtype in DTYPES:
-        held = hold_weights(rewritten(logical), dtype_of(dtype))
-        physical = lowered(held, target_named("host"), True)
+        held = hold_weights(rewrite_graph(logical), dtype_of(dtype))
+        physical = to_physical(held, target_named("host"), True)
         given = {x: normal(4, 300), images: normal(1, 64, 12, 12)}
         for got, want in zip(evaluate(physical, given), evaluate(held, given)):
             assert_close(got, want)
@@ -157,7 +158,7 @@ LEFT = {
 
 @pytest.mark.parametrize("name", LEFT)
 def test_left_as_they_are(name):
-    assert_left(lambda roots: hold_weights(roots, dtype_of("float16")), *rewritten((LEFT[name](),)))
+    assert_left(lambda roots: hold_weights(roots, dtype_of("float16")), *rewrite_graph((LEFT[name](),)))
 
 
 def test_a_constant_with_several_readers_is_held_once():

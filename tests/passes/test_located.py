@@ -4,8 +4,8 @@ import numpy as np
 
 import cgraph as cg
 from cgraph.formats.onnx import load, save
-from cgraph.ops.physical.again import Again
 from cgraph.ops.physical.in_place import InPlace
+from cgraph.ops.physical.rerun import Again
 
 F = np.ones((16, 16, 3, 3), "float32")
 

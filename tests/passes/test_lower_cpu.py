@@ -10,10 +10,10 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
 from cgraph.ops.physical.conv import LanedConv
+from cgraph.ops.physical.conv_layer import LEAST_FILTERS
 from cgraph.ops.physical.conv_transpose import LanedConvTranspose
 from cgraph.ops.physical.filters import LanedConvFilters
 from cgraph.ops.physical.lanes import LanedPlaces, LanedRoiAlign, LanedRoiAlignGrad, PlainRoiAlign, ToLanes, ToPlain
-from cgraph.passes.conv_layer import LEAST_FILTERS
 from tests.support.networks import POOLED, SMOOTH, networks, normal
 from tests.support.tolerance import assert_near
 

@@ -10,10 +10,10 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import host_target
+from cgraph.lowering.pack_matmul import pack_matmul
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
 from cgraph.passes.fold_constants import fold_constants
 from cgraph.passes.fuse_matmul import fuse_matmul
-from cgraph.passes.pack_matmul import pack_matmul
 from tests.support.graphs import draw_values, graphs
 from tests.support.rewrites import assert_left, assert_same_values, ops_of
 from tests.support.tolerance import assert_close, assert_near

@@ -12,7 +12,7 @@ from cgraph.ir.graph import Op
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.mapped import in_place
 from cgraph.kernels.target import target_named
-from cgraph.ops.physical.again import Again
+from cgraph.lowering.pipeline import to_physical
 from cgraph.ops.physical.byte_matmul import ByteMatmul
 from cgraph.ops.physical.conv import ConvEpilogue, LanedConv
 from cgraph.ops.physical.conv_transpose import LanedConvTranspose
@@ -30,11 +30,12 @@ from cgraph.ops.physical.lanes import InLanes, LanedPlaces, ToPlain
 from cgraph.ops.physical.matmul import PanelMatmul
 from cgraph.ops.physical.pairs import PairedMatmul
 from cgraph.ops.physical.ports import GiveRows, TakeRows
+from cgraph.ops.physical.rerun import Again
 from cgraph.ops.physical.rounds import Rounds
 from cgraph.ops.physical.sliced import SlicedConv, SlicedMatmul
 from cgraph.ops.physical.stream import Stream
 from cgraph.ops.physical.table import ByteTable
-from cgraph.passes import lowered, rewritten
+from cgraph.passes import rewrite_graph
 from cgraph.passes.weights_on_disk import sliced
 from tests.support.graphs import draw_values, graphs
 from tests.support.networks import POOLED, SMOOTH, networks, normal
@@ -50,7 +51,7 @@ PORTS = {TakeRows, GiveRows}  # made where a run is fed by rows: tests/function/
 
 
 def lowered_for(target, outputs):
-    return lowered(rewritten(tuple(outputs)), target_named(target), True)
+    return to_physical(rewrite_graph(tuple(outputs)), target_named(target), True)
 
 
 def values_of(outputs):
@@ -114,7 +115,7 @@ def test_gradients_of_networks(target, network):
 @given(network=networks(["conv", "conv", "act", "add", "concat"]), most=st.sampled_from((1, 3000)))
 def test_convolutions_in_slices_have_the_same_meaning_and_the_same_bits(target, network, most):
     image, outputs = network
-    values, roots = values_of(outputs), lowered(rewritten(tuple(outputs)), target_named(target), False)
+    values, roots = values_of(outputs), to_physical(rewrite_graph(tuple(outputs)), target_named(target), False)
     check_slices(target, roots, values, most)
 
 

@@ -12,9 +12,9 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.kernels.target import host_target
 from cgraph.memory.layout import Facts, layout_of
-from cgraph.ops.physical.again import Again
-from cgraph.passes.recompute import Forward, in_segments
-from cgraph.passes.run_again import run_again
+from cgraph.ops.physical.rerun import Again
+from cgraph.rematerialise.rebuild import run_again
+from cgraph.rematerialise.segments import Forward, in_segments
 from nn.layer import initialise
 from nn.losses import cross_entropy
 from nn.step import training_step

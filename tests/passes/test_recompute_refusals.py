@@ -7,7 +7,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.ops.physical.again import Again
+from cgraph.ops.physical.rerun import Again
 
 DEPTH, WIDTH = 24, 64
 

@@ -3,9 +3,9 @@
 import pytest
 
 import cgraph as cg
+from cgraph.ir.rewrite import rewrite
 from cgraph.ops.activation import Relu
 from cgraph.ops.elementary import Cos, Sin, Tanh
-from cgraph.passes.rewrite import rewrite
 from tests.support.rewrites import assert_left, ops_of
 
 X = cg.Var((3,), "float64", "x")

@@ -13,11 +13,11 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.kernels.target import host_target
 from cgraph.memory.layout import Facts, layout_of
-from cgraph.ops.physical.again import Again
-from cgraph.passes.recompute import in_segments
-from cgraph.passes.run_again import cost_of, reruns_of, run_again
+from cgraph.ops.physical.rerun import Again
+from cgraph.rematerialise.least_work import least_bytes
+from cgraph.rematerialise.rebuild import cost_of, reruns_of, run_again
+from cgraph.rematerialise.segments import in_segments
 from cgraph.schedule.dag import least_peak
-from cgraph.schedule.least_work import least_bytes
 from tests.passes.test_recompute import BATCH, WIDTH, chain
 from tests.support.graphs import draw_values, graphs
 from tests.support.planned import planned

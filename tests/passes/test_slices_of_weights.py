@@ -5,7 +5,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.ir.graph import apply
-from cgraph.kernels.calls.activation import NONE
+from cgraph.kernels.activation.calls import NONE
 from cgraph.kernels.mapped import in_place
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.matmul import MatmulEpilogue

@@ -7,11 +7,11 @@ import cgraph as cg
 from cgraph.engine.reference import evaluate
 from cgraph.ir.graph import apply
 from cgraph.ir.traverse import post_order
-from cgraph.kernels.calls.conv8 import Result
+from cgraph.kernels.conv8.calls import Result
 from cgraph.ops.conv import Conv2d
 from cgraph.ops.leaf import Const
 from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul, PixelSum
-from cgraph.passes.spell_bytes import spell_bytes
+from cgraph.passes.decompose_int8 import spell_bytes
 
 OPS = (IntegerConv, IntegerMatmul, PixelSum)
 

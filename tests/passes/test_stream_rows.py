@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cgraph as cg
+from cgraph.budget.bands import regions
+from cgraph.budget.bands.band_buffer import Framed
+from cgraph.budget.bands.in_place_joins import Bands
+from cgraph.budget.bands.regions import Search
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import BudgetError, PlanError
 from cgraph.ir.spec import Spec
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.kernel import contiguous
-from cgraph.memory import regions
-from cgraph.memory.forks import Bands
-from cgraph.memory.frame import Framed
-from cgraph.memory.regions import Search
 from cgraph.ops.arithmetic import Add
 from cgraph.ops.physical.stream import Stream
 from cgraph.ops.softmax import Softmax

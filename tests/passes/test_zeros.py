@@ -9,9 +9,9 @@ import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ir.graph import apply
+from cgraph.lowering.zero_proof import POINTS, ROUNDED, keeps_frame, keeps_rest, known_step
 from cgraph.ops.elementary import Elementary
 from cgraph.passes import PASSES
-from cgraph.passes.zeros import POINTS, ROUNDED, keeps_frame, keeps_rest, known_step
 from tests.support.tolerance import assert_close
 
 FUNCTIONS = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh"}

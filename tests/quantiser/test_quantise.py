@@ -8,7 +8,7 @@ from cgraph.engine.reference import evaluate
 from cgraph.errors import GraphError, InputError, UnassignedError
 from cgraph.ir.traverse import post_order
 from cgraph.ops.physical.integer import IntegerConv, IntegerMatmul
-from cgraph.passes.integers import integers
+from cgraph.passes.integers.compute_integers import integers
 from cgraph.quantiser import quantise
 from cgraph.quantiser.network import network_of, prepared
 from cgraph.quantiser.observe import limits

@@ -8,7 +8,7 @@ from cgraph.errors import FormatError
 from cgraph.formats import onnx
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import host_target
-from cgraph.passes.integers import integers
+from cgraph.passes.integers.compute_integers import integers
 from cgraph.quantiser import quantise
 from tests.quantiser.nets import Net, every_group, pictures
 from tests.support.tolerance import assert_near

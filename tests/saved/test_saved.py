@@ -18,7 +18,7 @@ import cgraph as cg
 from cgraph.errors import FormatError, GraphError, InputError, PositionError, UnassignedError, WeightsError
 from cgraph.formats.safetensors import write_safetensors
 from cgraph.saved.pieces import Pieces
-from cgraph.turns import Turn
+from cgraph.system.fair_lock import Turn
 from tests.ops.cases import CASES as OPS_CASES
 from tests.ops.cases import beyond
 from tests.ops.test_cases import Drawn
@@ -84,13 +84,13 @@ def test_the_same_steps_run_again(drawn, changing, changes):
 def spied(function: cg.Runner) -> list:
     """The steps that are asked for from now on."""
     found: list = []
-    asked = type(function.recompute).steps
+    asked = type(function.incremental).steps
 
     def steps(*args):
-        found.append(asked(function.recompute, *args))
+        found.append(asked(function.incremental, *args))
         return found[-1]
 
-    function.recompute.steps = steps
+    function.incremental.steps = steps
     return found
 
 

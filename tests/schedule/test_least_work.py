@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cgraph.rematerialise.least_work import least_bytes, least_work
+from cgraph.rematerialise.reruns import Places, Reruns, again_in
 from cgraph.schedule.dag import Dag, breadths, least_peak
-from cgraph.schedule.least_work import least_bytes, least_work
-from cgraph.schedule.reruns import Places, Reruns, again_in
 from tests.schedule.dags import dags
 
 

@@ -7,23 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from cgraph import budget
-from cgraph.budget import Planner, regional
+from cgraph.budget import fit
+from cgraph.budget.bands import regions
+from cgraph.budget.bands.band_buffer import Framing
+from cgraph.budget.bands.build_bands import stages_of
+from cgraph.budget.bands.in_place_joins import Bands
+from cgraph.budget.bands.region_paths import closest
+from cgraph.budget.bands.regions import MOST_STEPS, Region, Search
+from cgraph.budget.bands.row_rings import made
+from cgraph.budget.fit import Planner, regional
 from cgraph.ir.bands import Over
-from cgraph.memory import regions
-from cgraph.memory.forks import Bands
-from cgraph.memory.frame import Framing
-from cgraph.memory.regions import MOST_STEPS, Region, Search
-from cgraph.memory.rows import made
 from cgraph.memory.smallest import Choice, smallest
-from cgraph.memory.ways import closest
-from cgraph.passes.stream_rows import stages_of
 
 
 @contextmanager
 def longest_regions(most: int = MOST_STEPS) -> Iterator[None]:
     """``bands=`` of what is compiled meanwhile gives the longest regions, of at most so many steps."""
-    with patch.object(budget, "in_bands", in_longest), patch.object(regions, "MOST_STEPS", most):
+    with patch.object(fit, "in_bands", in_longest), patch.object(regions, "MOST_STEPS", most):
         yield
 
 

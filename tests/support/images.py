@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from cgraph.kernels.calls.activation import Activation
-from cgraph.kernels.calls.laned import Laned
-from cgraph.kernels.calls.window import Window
+from cgraph.kernels.activation.calls import Activation
 from cgraph.kernels.kernel import Pointer, View, contiguous
+from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.window import Window
 
 
 def aligned(nbytes: int) -> np.ndarray:

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.alignment import ALIGNMENT
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.traverse import post_order
@@ -15,8 +14,9 @@ from cgraph.kernels.target import Target, host_target
 from cgraph.memory.auto import auto
 from cgraph.memory.layout import own_view
 from cgraph.ops.leaf import ConstOp, VarOp
-from cgraph.passes.bodies import plan_bodies
-from cgraph.planning import round_of
+from cgraph.passes.loop_bodies import plan_bodies
+from cgraph.planning.plan import round_of
+from cgraph.system.alignment import ALIGNMENT
 from tests.support.kernels import run_calls, view_of
 
 Value = np.ndarray | tuple[np.ndarray, ...]

@@ -7,7 +7,7 @@ from cgraph.kernels.target import host_target
 from cgraph.memory.auto import auto
 from cgraph.memory.problem import Strategy
 from cgraph.ops.leaf import Var
-from cgraph.planning import Compiled, plan_graph
+from cgraph.planning.plan import Compiled, plan_graph
 
 
 def planned(*outputs: Node, updates: Mapping[Var, Node] | None = None, strategy: Strategy = auto) -> Compiled:

@@ -130,7 +130,7 @@ def bands() -> cg.Function:
 
 def test_bytes_slid_count_slides_alone(bands, monkeypatch):
     """Of a region without slides they are 0, of one without bands they stay; and calls are those beyond one of each."""
-    from cgraph.memory.regions import CALL_NS
+    from cgraph.budget.bands.regions import CALL_NS
     from cgraph.view import frames
 
     step, node = regions_of(bands)[0]

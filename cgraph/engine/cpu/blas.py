@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from weakref import WeakSet
 
-from cgraph.turns import Turn, Turns
+from cgraph.system.fair_lock import Turn, Turns
 
 T = TypeVar("T")
 

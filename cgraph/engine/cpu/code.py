@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cgraph.cell import Variable
 from cgraph.kernels.families import text_of
 from cgraph.kernels.kernel import ARENA, STOP, Callback, Kernel, View
-from cgraph.owned import Stamp
 from cgraph.record import Record
+from cgraph.storage.cell import Variable
+from cgraph.system.file_ownership import Stamp
 from cgraph.terminal import visible
 
 if TYPE_CHECKING:
-    from cgraph.weight_file import Sum  # a process that streams nothing loads no such module
+    from cgraph.storage.weight_file import Sum  # a process that streams nothing loads no such module
 
 DONE = "done"  # the base of the pointer to the word that says that all Vars are written
 SINGLE = {ARENA: "arena", STOP: "stop", DONE: "done"}

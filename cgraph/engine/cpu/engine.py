@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.alignment import ALIGNMENT
 from cgraph.engine.cpu.code import Code
 from cgraph.engine.cpu.cores import check_threads, cores
 from cgraph.engine.cpu.make_code import code_of, update_calls
@@ -19,17 +18,18 @@ from cgraph.engine.cpu.split import streamed
 from cgraph.errors import MemoryWarning, bytes_text
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
-from cgraph.kernels.calls.move import fill_calls
 from cgraph.kernels.mapped import Keep, in_place
+from cgraph.kernels.move.calls import fill_calls
 from cgraph.kernels.store import store
 from cgraph.kernels.target import target_named
+from cgraph.lowering.pipeline import lower_for
 from cgraph.memory.calls import CallsOfSteps
 from cgraph.ops.leaf import HASHED_NBYTES
-from cgraph.passes import prepared
-from cgraph.planning import Compiled, needs_text, planned
+from cgraph.planning.options import Options, Request
+from cgraph.planning.plan import Compiled, needs_text, planned
 from cgraph.record import Record, replace
-from cgraph.request import Options, Request
-from cgraph.weight_file import Spool
+from cgraph.storage.weight_file import Spool
+from cgraph.system.alignment import ALIGNMENT
 
 POISON = 0xFF
 
@@ -57,7 +57,7 @@ class CpuEngine(Record):
     def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
         """All passes, then the layouts that this target's kernels are fastest on."""
         target, keep = target_named(self.target), keep_for(options)
-        return prepared(roots, target, options.passes, options.winograd, keep, options.held, options.in_pairs)
+        return lower_for(roots, target, options.passes, options.winograd, keep, options.held, options.in_pairs)
 
     def plan(self, request: Request, options: Options) -> Compiled:
         """A plan for this target's workspaces, at multiples of a cache line; a warning when it cannot run here."""

@@ -10,9 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.alignment import aligned_memory
-from cgraph.bounded import Bounded, most_of
-from cgraph.cell import Value
 from cgraph.engine.cpu.code import Code, Relocation, Symbol
 from cgraph.engine.cpu.rows import Rows
 from cgraph.engine.cpu.threads import run_rows
@@ -21,6 +18,9 @@ from cgraph.errors import PositionError
 from cgraph.ir.half import dtype_of_code
 from cgraph.kernels.kernel import ARENA, Callback, View
 from cgraph.record import Record
+from cgraph.storage.cell import Value
+from cgraph.system.alignment import aligned_memory
+from cgraph.system.bounded_cache import Bounded, most_of
 
 
 class LoadedCode(Record, eq=False):

@@ -10,11 +10,11 @@ from cgraph.engine.cpu.code import DONE, SINGLE, Again, Code, Relocation, Symbol
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
 from cgraph.kernels.bound import word_of
-from cgraph.kernels.calls.move import copy_calls, fill_calls
 from cgraph.kernels.kernel import Call, Pointer, Slot, View, contiguous
+from cgraph.kernels.move.calls import copy_calls, fill_calls
 from cgraph.kernels.target import Target as Machine
 from cgraph.ops.leaf import ConstOp, Var
-from cgraph.planning import Compiled
+from cgraph.planning.plan import Compiled
 from cgraph.record import Record, replace
 
 Places = tuple[array, array]  # positions among the arguments, bytes from the beginning of some memory

@@ -19,7 +19,7 @@ class CpuProgram(LoadedCode, eq=False):
         Most functions neither stream weights nor are run by rows: a process that runs a saved one loads neither module.
         """
         if self.code.ring is not None:
-            return import_module("cgraph.engine.cpu.streamed").StreamedInstance(self, self.code.ring)
+            return import_module("cgraph.engine.cpu.streamed_weights").StreamedInstance(self, self.code.ring)
         if any(c.port is not None for c in self.code.callbacks):
-            return import_module("cgraph.engine.cpu.by_rows").RowsInstance(self, memory)
+            return import_module("cgraph.engine.cpu.streamed_rows").RowsInstance(self, memory)
         return CpuInstance(self, memory)

@@ -18,9 +18,9 @@ from cgraph.engine.cpu.ring import Controlled
 from cgraph.engine.cpu.threads import aligned_words, native
 from cgraph.errors import WeightsError
 from cgraph.kernels.control import DAMAGED, FAILED, FREED, HALT, READ, STALLED
-from cgraph.owned import Stamp, stamp_of
-from cgraph.turns import Turns
-from cgraph.weight_file import Sum
+from cgraph.storage.weight_file import Sum
+from cgraph.system.fair_lock import Turns
+from cgraph.system.file_ownership import Stamp, stamp_of
 
 CLOSED = 5  # seconds that the end of the process waits for a disk
 

@@ -1,6 +1,6 @@
 """A run with the times of every kernel call: which thread ran which tasks of which step, and when.
 
-The table of the run is another one: each kernel's row names `cgraph.kernels.llvm.timed` instead, which calls the kernel
+The table of the run is another one: each kernel's row names `cgraph.kernels.timed.emit` instead, which calls the kernel
 and looks at the clock before and after, some tens of nanoseconds. So steps are cut and shared out as in any run.
 """
 
@@ -14,9 +14,9 @@ from cgraph.engine.cpu.rows import Rows
 from cgraph.engine.instance import Share
 from cgraph.kernels.control import PASSED
 from cgraph.kernels.kernel import Kernel
-from cgraph.kernels.llvm.timed import ENTRIES, FIELDS
 from cgraph.kernels.store import store
 from cgraph.kernels.target import Target
+from cgraph.kernels.timed.emit import ENTRIES, FIELDS
 
 CLOCK = time.CLOCK_MONOTONIC  # that of time.perf_counter_ns
 

@@ -14,7 +14,7 @@ from cgraph.engine.cpu.code import Code, Piece, Ring
 from cgraph.errors import BudgetError, bytes_text
 from cgraph.kernels.control import PASSED, WAIT
 from cgraph.record import Record, replace
-from cgraph.weight_file import PAGE, pages, place_of
+from cgraph.storage.weight_file import PAGE, pages, place_of
 
 
 class Controlled(Record, eq=False):
@@ -23,7 +23,7 @@ class Controlled(Record, eq=False):
     Fields
         table: as `ThreadPool.run` takes it
         numbers: for each row, which of the code's it is; of a control row, that of the row which follows
-        orders: what the reader does meanwhile, see `cgraph.kernels.llvm.ring.read`
+        orders: what the reader does meanwhile, see `cgraph.kernels.ring.emit.read`
     """
 
     table: np.ndarray

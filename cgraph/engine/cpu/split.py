@@ -12,15 +12,16 @@ fits.
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from cgraph.budget.limits import recompute_nbytes
 from cgraph.engine.cpu.code import Code, Piece
 from cgraph.engine.cpu.ring import least_ring, pieces_of, placed, places_in, stays_in_memory
 from cgraph.errors import BudgetError, bytes_text
 from cgraph.kernels.mapped import Keep
 from cgraph.passes.weights_on_disk import SLICE, SLICES, large_constants, slice_nbytes, sliced, weights_on_disk
-from cgraph.planning import Compiled, with_constants
+from cgraph.planning.options import Options, Request
+from cgraph.planning.plan import Compiled, with_constants
 from cgraph.record import Record, replace
-from cgraph.request import Options, Request, recompute_nbytes
-from cgraph.weight_file import PAGE, StreamedWeights, pages
+from cgraph.storage.weight_file import PAGE, StreamedWeights, pages
 
 QUARTER = 4  # of a ring: what is tried next
 

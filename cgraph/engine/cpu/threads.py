@@ -3,7 +3,7 @@
 A run takes cores from the budget and waits while none is free, so several functions and several Python threads
 together never keep more threads busy than there are cores. With one core the table runs on the caller's thread. With
 more, the caller leads a team: Python threads that enter native code once and stay there (see
-`cgraph.kernels.llvm.interpret`), kept for the next run.
+`cgraph.kernels.interpret.emit`), kept for the next run.
 
 Cores and teams are taken and given back inside native code. So Python runs only while a run holds nothing: between two
 kernel calls when it has lasted a slice of time, so that signals are handled, and where the table calls a Python
@@ -26,13 +26,13 @@ import numpy as np
 from cgraph.engine.cpu.cores import cores
 from cgraph.kernels.kernel import Kernel
 from cgraph.record import Record
-from cgraph.turns import Turns
+from cgraph.system.fair_lock import Turns
 
 SLICE_NANOSECONDS = 20_000_000
 NEVER_OVER = 1 << 60  # a slice that no run outlasts
 POLITE_SECONDS = 1e-4  # in which those who wait for a core are faster
 MOST_THREADS = 64
-# Words of a team and of the cores; the same numbers as in cgraph.kernels.llvm.interpret, which a warm process does not
+# Words of a team and of the cores; the same numbers as in cgraph.kernels.interpret.emit, which a warm process does not
 # import.
 WORD, QUIT, BUSY, TEAM_WORDS = 0, 48, 49, 96 + 16 * MOST_THREADS
 FREE, WAITING, CORES_WORDS, TAKEN = 0, 16, 32, -1

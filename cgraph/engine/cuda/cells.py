@@ -4,9 +4,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from cgraph.cell import Value, aligned_empty
 from cgraph.engine.cuda.device import Allocation, Device
 from cgraph.ir.spec import Spec
+from cgraph.storage.cell import Value, aligned_empty
 
 
 class Copy:

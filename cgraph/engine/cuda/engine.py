@@ -15,15 +15,15 @@ from cgraph.engine.cuda.simulated import SimulatedDevice
 from cgraph.errors import BudgetError, EngineError, NoKernelError, bytes_text
 from cgraph.ir.graph import Node
 from cgraph.ir.work import Part
-from cgraph.kernels.calls.move import fill_calls
 from cgraph.kernels.kernel import Callback, Kernel
+from cgraph.kernels.move.calls import fill_calls
 from cgraph.kernels.store import store
 from cgraph.kernels.target import Target
+from cgraph.lowering.pipeline import lower_for
 from cgraph.memory.calls import CallsOfSteps
-from cgraph.passes import prepared
-from cgraph.planning import Compiled, planned
+from cgraph.planning.options import Options, Request
+from cgraph.planning.plan import Compiled, planned
 from cgraph.record import Record, replace
-from cgraph.request import Options, Request
 
 LEAST_LLVMLITE = (0, 50)
 SIMULATED = -1
@@ -57,7 +57,7 @@ class CudaEngine(Record):
 
     def lower(self, roots: tuple[Node, ...], options: Options) -> tuple[Node, ...]:
         """All passes, then layouts; Winograd's transforms are the CPU's."""
-        return prepared(roots, self._target, options.passes, False, held=options.held)
+        return lower_for(roots, self._target, options.passes, False, held=options.held)
 
     def plan(self, request: Request, options: Options) -> Compiled:
         """A plan at multiples of 256 bytes. BudgetError for one that the device does not hold."""

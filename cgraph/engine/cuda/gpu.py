@@ -212,5 +212,5 @@ class GpuGraph:
 
 @cache
 def launcher() -> "ctypes._FuncPointer":
-    """Native code that launches the rows of a table: see `cgraph.kernels.llvm.launch`."""
+    """Native code that launches the rows of a table: see `cgraph.kernels.launch.emit`."""
     return LAUNCHER(store().address(Kernel("launch.launch_rows"), host_target()))

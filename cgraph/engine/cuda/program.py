@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.bounded import Bounded, most_of
-from cgraph.cell import Value, Variable
 from cgraph.engine.cpu.code import Code, Symbol
 from cgraph.engine.cpu.instance import array_at
 from cgraph.engine.cuda.arrays import DeviceArray, on_device
@@ -22,6 +20,8 @@ from cgraph.engine.cuda.segments import Segment, label_of, segments
 from cgraph.errors import EngineError, PositionError
 from cgraph.kernels.kernel import ARENA, Callback, Kernel
 from cgraph.record import Record
+from cgraph.storage.cell import Value, Variable
+from cgraph.system.bounded_cache import Bounded, most_of
 
 GROUP = 8  # kernels are made for whole groups of arguments
 ARENA_SYMBOL, STOP_SYMBOL, DONE_SYMBOL = Symbol("arena"), Symbol("stop"), Symbol("done")

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 from cgraph.errors import ShapeError
-from cgraph.files import replace_file
 from cgraph.formats.darknet.parameters import Open, drawn_array
 from cgraph.formats.darknet.reader import read
 from cgraph.ops.leaf import Var
+from cgraph.system.files import replace_file
 
 HEADER = np.array([0, 2, 0, 0, 0], "<i4").tobytes()  # version 0.2.0, and no picture seen yet
 

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import FormatError
-from cgraph.formats.known import Known
-from cgraph.formats.onnx.limits import Length, Limits, Size
-from cgraph.formats.onnx.ragged import Array, Ragged
-from cgraph.formats.unknown import UnknownError
+from cgraph.formats.constants import Known
+from cgraph.formats.onnx.dynamic.bounds import Length, Limits, Size
+from cgraph.formats.onnx.dynamic.value import Array, Ragged
+from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.record import Record, replace
 

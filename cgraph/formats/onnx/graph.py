@@ -8,10 +8,10 @@ from typing import Any
 
 from cgraph.errors import UNFIT, FormatError, PositionError
 from cgraph.formats.allowance import Allowance
-from cgraph.formats.known import Known, folded
+from cgraph.formats.constants import Known, folded
 from cgraph.formats.onnx.context import OPERATORS, Context, Value
-from cgraph.formats.onnx.limits import Limits
-from cgraph.formats.onnx.ragged import Ragged, limited
+from cgraph.formats.onnx.dynamic.bounds import Limits
+from cgraph.formats.onnx.dynamic.value import Ragged, limited
 from cgraph.formats.onnx.tensors import sparse_array, widened
 from cgraph.ir.graph import Node
 from cgraph.ir.origin import keeps_place, made_at

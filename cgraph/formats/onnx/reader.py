@@ -11,22 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.cell import PLAIN, fitting_array
 from cgraph.errors import FormatError
-from cgraph.formats.known import Known
+from cgraph.formats.constants import Known
 from cgraph.formats.model import Model
 from cgraph.formats.onnx import operators  # noqa: F401 - fills OPERATORS
+from cgraph.formats.onnx.dynamic.bounds import Limits
+from cgraph.formats.onnx.dynamic.value import Ragged, counts_of, limited, node_in
 from cgraph.formats.onnx.graph import Builder, lookup, opsets_of, unsupported
-from cgraph.formats.onnx.limits import Limits
-from cgraph.formats.onnx.ragged import Ragged, counts_of, limited, node_in
 from cgraph.formats.onnx.small import check_readers, held_dtype
 from cgraph.formats.onnx.source import Source, open_source
 from cgraph.formats.onnx.tensors import DTYPE, widened
-from cgraph.formats.unknown import UnknownError
+from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ir.half import FLOAT32
 from cgraph.ops.arithmetic import astype
 from cgraph.ops.leaf import Const, Var
+from cgraph.storage.cell import PLAIN, fitting_array
 
 OLDEST, NEWEST = 1, 27
 

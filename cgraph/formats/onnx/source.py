@@ -23,7 +23,7 @@ from cgraph.formats.onnx.tensors import (
     shape_of_proto,
 )
 from cgraph.formats.onnx.wire import fields
-from cgraph.formats.unknown import UnknownError
+from cgraph.formats.unspecified import UnknownError
 from cgraph.kernels.mapped import forget
 
 ENTRIES = {"location", "offset", "length", "checksum"}

@@ -15,7 +15,7 @@ from cgraph.formats.onnx.emit import EMITTERS, Emitted
 from cgraph.formats.onnx.emit_layers import matched
 from cgraph.formats.onnx.tensors import NUMBER, of_package
 from cgraph.ir.graph import Node
-from cgraph.labels import distinct_names
+from cgraph.ir.labels import distinct_names
 from cgraph.ops.leaf import ConstOp, Var
 from cgraph.ops.shape import Item
 

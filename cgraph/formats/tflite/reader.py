@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from cgraph.errors import CgraphError, FormatError, PositionError
-from cgraph.formats.known import Known, folded
+from cgraph.formats.constants import Known, folded
 from cgraph.formats.mapped import map_file
 from cgraph.formats.model import Model
 from cgraph.formats.names import cg

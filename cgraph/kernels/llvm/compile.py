@@ -16,6 +16,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from cgraph.errors import NoKernelError
+from cgraph.kernels.families import place_of
 from cgraph.kernels.kernel import Kernel
 from cgraph.kernels.llvm.build import KERNEL_TYPE, Builder
 from cgraph.kernels.llvm.gpu_build import GPU_KERNEL_TYPE, TASK_THREADS, GpuBuilder
@@ -53,8 +54,8 @@ def emitted(kernel: Kernel, symbol: str, target: Target) -> Emitted:
 
 def emitter_of(kernel: Kernel) -> Callable:
     """The function that writes a kernel's body."""
-    module_name, _, function_name = kernel.family.rpartition(".")
-    return getattr(import_module(f"cgraph.kernels.llvm.{module_name}"), function_name)
+    module, name = place_of(kernel.family, "emit")
+    return getattr(import_module(module), name)
 
 
 def emitted_for_gpu(kernel: Kernel, symbol: str, words: int, target: Target) -> Emitted:

@@ -46,7 +46,7 @@ def fold(k: Builder, low, high, init: Sequence[Carried], step=1) -> Iterator[Sim
 
 @contextmanager
 def banded_rows(k: Builder, planes: Val, rows: Val, band: Val) -> Iterator[tuple[Val, Val, Val]]:
-    """Image, plane and row of each task of a call, in the order of `cgraph.kernels.calls.bands`."""
+    """Image, plane and row of each task of a call, in the order of `cgraph.kernels.views.row_bands`."""
     with each_task(k, (rows + band - 1) // band, planes, band) as (image, number, plane, row):
         row = number * band + row
         with k.if_(row < rows):
@@ -185,3 +185,7 @@ def total(k: Builder, x: Val) -> Val:
         lanes //= 2
         x = shuffle(k, x, x, range(lanes)) + shuffle(k, x, x, range(lanes, 2 * lanes))
     return k.lane(x, 0)
+
+
+def put_masked(k: Builder, place: Ptr, mask: Val, _: int, y: Val) -> None:
+    masked_store(k, place, y, mask)

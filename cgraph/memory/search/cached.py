@@ -8,7 +8,7 @@ from typing import Any
 import numba
 
 from cgraph.kernels.cache import cache_folder
-from cgraph.owned import is_closed, open_folder
+from cgraph.system.file_ownership import is_closed, open_folder
 
 
 def cached(function: Callable[..., Any]) -> Any:

@@ -13,7 +13,7 @@ import heapq
 import numpy as np
 
 from cgraph.memory.bounds import breadths_at
-from cgraph.memory.place import place_each
+from cgraph.memory.gap_search import place_each
 from cgraph.memory.problem import Plan, Problem, distinct
 
 

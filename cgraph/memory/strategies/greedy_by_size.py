@@ -6,7 +6,7 @@ Time O(n log n) and the pairs of operands that meet; no bound on the distance to
 
 import numpy as np
 
-from cgraph.memory.place import place_each
+from cgraph.memory.gap_search import place_each
 from cgraph.memory.problem import Plan, Problem
 
 

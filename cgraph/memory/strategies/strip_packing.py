@@ -11,9 +11,9 @@ the distance to the optimum.
 
 import numpy as np
 
-from cgraph.kernels.signatures.placing import FAR, IN_LINES, VECTOR
+from cgraph.kernels.placing.signature import FAR, IN_LINES, VECTOR
 from cgraph.memory.bounds import start_ranks
-from cgraph.memory.place import plan_of, run_pieces, scattered
+from cgraph.memory.gap_search import plan_of, run_pieces, scattered
 from cgraph.memory.problem import Plan, Problem
 
 

@@ -5,9 +5,9 @@ import numpy as np
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.conv8 import Result
-from cgraph.kernels.calls.product8 import product8_calls, product8_nbytes
+from cgraph.kernels.conv8.calls import Result
 from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.product8.calls import product8_calls, product8_nbytes
 from cgraph.kernels.target import Target
 from cgraph.ops.linear import Matmul, laid_out, runs
 from cgraph.ops.physical.integer import made_of

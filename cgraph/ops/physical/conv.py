@@ -11,22 +11,22 @@ from cgraph.ir.graph import Op
 from cgraph.ir.half import converted
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.activation import NONE, Activation
-from cgraph.kernels.calls.conv import conv_calls, conv_nbytes, conv_overwrites_residual
-from cgraph.kernels.calls.conv_shape import ConvShape
-from cgraph.kernels.calls.depthwise import depthwise_calls, is_depthwise, pack_depthwise
-from cgraph.kernels.calls.laned_copy import fill_halo_calls
-from cgraph.kernels.calls.pack import pack_bias, pack_conv
-from cgraph.kernels.calls.pairs import HALF, pair_calls
-from cgraph.kernels.calls.unpack import unpacked, unpacked_winograd
-from cgraph.kernels.calls.winograd import Winograd, pack_winograd, winograd_calls
+from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.conv.calls import conv_calls, conv_nbytes, conv_overwrites_residual
+from cgraph.kernels.depthwise.calls import depthwise_calls, is_depthwise, pack_depthwise
 from cgraph.kernels.kernel import Call, View, contiguous, room
-from cgraph.kernels.signatures.conv import PAIRS
+from cgraph.kernels.laned_copy.calls import fill_halo_calls
+from cgraph.kernels.pairs.calls import HALF, pair_calls
+from cgraph.kernels.pairs.signature import PAIRS
 from cgraph.kernels.target import Target
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.pack import pack_bias, pack_conv
+from cgraph.kernels.winograd.calls import Winograd, pack_winograd, winograd_calls
 from cgraph.ops.conv import Conv2d, ConvTranspose
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.lanes import require
 from cgraph.ops.physical.pairs import paired, rounded, unpaired
+from cgraph.ops.physical.unpack import unpacked, unpacked_winograd
 from cgraph.ops.physical.window_rows import WindowRows, rows_inside
 from cgraph.record import replace
 

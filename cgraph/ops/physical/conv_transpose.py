@@ -4,22 +4,22 @@ from functools import partial
 
 import numpy as np
 
-from cgraph.alignment import round_up
 from cgraph.ir.cut import Cut, numbers
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.activation import NONE, Activation
-from cgraph.kernels.calls.conv_transpose import TransposedShape, conv_transpose_calls, pack_transposed
-from cgraph.kernels.calls.laned_copy import fill_halo_calls
-from cgraph.kernels.calls.unpack import unpacked
+from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.conv.transpose_calls import TransposedShape, conv_transpose_calls, pack_transposed
 from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.laned_copy.calls import fill_halo_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.conv import ConvTranspose
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.lanes import require
+from cgraph.ops.physical.unpack import unpacked
 from cgraph.ops.physical.window_rows import rows_inside
+from cgraph.system.alignment import round_up
 
 
 class LanedConvTranspose(Op):

@@ -7,13 +7,13 @@ import numpy as np
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.conv_shape import ConvShape
-from cgraph.kernels.calls.conv_transpose import TransposedShape, pack_transposed
-from cgraph.kernels.calls.filter_grad import FilterGrad, filter_grad_calls
-from cgraph.kernels.calls.pack import pack_conv
-from cgraph.kernels.calls.pack_filters import pack_conv_calls, pack_transposed_calls
+from cgraph.kernels.conv.transpose_calls import TransposedShape, pack_transposed
+from cgraph.kernels.filter_grad.calls import FilterGrad, filter_grad_calls
 from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.pack_filters.calls import pack_conv_calls, pack_transposed_calls
 from cgraph.kernels.target import Target
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.pack import pack_conv
 from cgraph.ops.conv import ConvFilters
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.lanes import require

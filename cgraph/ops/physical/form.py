@@ -3,8 +3,8 @@
 import numpy as np
 
 from cgraph.ir.spec import Spec
-from cgraph.kernels.calls.laned import Laned
 from cgraph.kernels.kernel import View
+from cgraph.kernels.views.blocked_views import Laned
 from cgraph.record import Record, replace
 
 Halo = tuple[int, int, int, int]

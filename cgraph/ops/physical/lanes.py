@@ -11,16 +11,16 @@ from cgraph.ir.cut import ROWS, Cut, numbers, row_by_row
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.laned import Laned
-from cgraph.kernels.calls.laned_copy import concat_calls, fill_halo_calls, to_lanes_calls, to_plain_calls
-from cgraph.kernels.calls.move import copy_calls
-from cgraph.kernels.calls.pool import pool_calls
-from cgraph.kernels.calls.pool_places import place_calls, spread_calls
-from cgraph.kernels.calls.reduce import reduce_calls
-from cgraph.kernels.calls.resize import Strip
-from cgraph.kernels.calls.window import Window
 from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.laned_copy.calls import concat_calls, fill_halo_calls, to_lanes_calls, to_plain_calls
+from cgraph.kernels.move.calls import copy_calls
+from cgraph.kernels.pool.calls import pool_calls
+from cgraph.kernels.pool_places.calls import place_calls, spread_calls
+from cgraph.kernels.reduce.calls import reduce_calls
+from cgraph.kernels.resize.calls import Strip
 from cgraph.kernels.target import Target
+from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.window import Window
 from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.window_rows import WindowRows, rows_inside

@@ -9,16 +9,16 @@ from cgraph.ir.graph import Op
 from cgraph.ir.half import converted
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.activation import NONE, Activation
-from cgraph.kernels.calls.gemm_portions import PackedB, in_panels
-from cgraph.kernels.calls.gemm_tile import GemmTile
-from cgraph.kernels.calls.matmul import matmul_calls, matmul_nbytes, takes_bias
-from cgraph.kernels.calls.move import copy_calls
-from cgraph.kernels.calls.unpack import unpacked
+from cgraph.kernels.activation.calls import NONE, Activation
 from cgraph.kernels.expression import code_of
+from cgraph.kernels.gemm.matmul_calls import matmul_calls, matmul_nbytes, takes_bias
+from cgraph.kernels.gemm.portions import PackedB, in_panels
 from cgraph.kernels.kernel import Call, Pointer, View
+from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.target import Target
+from cgraph.kernels.views.gemm_tile import GemmTile
 from cgraph.ops.linear import LAYOUTS, Matmul, laid_out, runs, workspace_nbytes
+from cgraph.ops.physical.unpack import unpacked
 
 
 class MatmulEpilogue(Op):

@@ -7,16 +7,16 @@ from functools import partial
 
 import numpy as np
 
-from cgraph.alignment import aligned
 from cgraph.ir.half import BFLOAT16, FLOAT32, converted
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.gemm_portions import in_panels
-from cgraph.kernels.calls.pairs import HALF, pair_calls
-from cgraph.kernels.calls.unpack import unpacked
+from cgraph.kernels.gemm.portions import in_panels
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous, rooms
+from cgraph.kernels.pairs.calls import HALF, pair_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.physical.matmul import PackedMatmul, PanelMatmul, activated
+from cgraph.ops.physical.unpack import unpacked
+from cgraph.system.alignment import aligned
 
 
 def paired(x: np.ndarray) -> np.ndarray:

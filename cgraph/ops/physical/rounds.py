@@ -6,9 +6,9 @@ from typing import Any
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.work import Part, Step, Work
-from cgraph.kernels.calls.move import copy_calls
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import ARENA, Call, Pointer, View, contiguous
+from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Var
 from cgraph.ops.loop import Loop

@@ -10,12 +10,12 @@ import numpy as np
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.conv import conv_calls
-from cgraph.kernels.calls.gemm_portions import joined_panels
-from cgraph.kernels.calls.laned_copy import fill_halo_calls
-from cgraph.kernels.calls.winograd import Winograd, winograd_calls
+from cgraph.kernels.conv.calls import conv_calls
+from cgraph.kernels.gemm.portions import joined_panels
 from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.laned_copy.calls import fill_halo_calls
 from cgraph.kernels.target import Target
+from cgraph.kernels.winograd.calls import Winograd, winograd_calls
 from cgraph.ops.physical.conv import LanedConv, panel_of
 from cgraph.ops.physical.matmul import PackedMatmul
 from cgraph.record import replace

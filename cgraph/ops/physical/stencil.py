@@ -8,10 +8,10 @@ from cgraph.errors import ShapeError
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.move import around, copy_calls, fill_calls
-from cgraph.kernels.calls.pointwise import pointwise_calls
-from cgraph.kernels.calls.stencil import Sweep, stencil_calls, sweep_of
 from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.move.calls import around, copy_calls, fill_calls
+from cgraph.kernels.pointwise.calls import pointwise_calls
+from cgraph.kernels.stencil.calls import Sweep, stencil_calls, sweep_of
 from cgraph.kernels.target import Target
 from cgraph.ops.family import Pointwise, scalar_program
 from cgraph.ops.slicing import Slice

@@ -10,11 +10,11 @@ from cgraph.ir.cut import ROWS, Cut
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Part, Work
-from cgraph.kernels.calls.layout import by_rows
-from cgraph.kernels.calls.move import copy_calls, part
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous
+from cgraph.kernels.move.calls import copy_calls, part
 from cgraph.kernels.target import Target
+from cgraph.kernels.views.layout import by_rows
 from cgraph.record import Record
 
 

@@ -9,7 +9,7 @@ from cgraph.ir.cut import ROWS, Cut, row_by_row
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
-from cgraph.kernels.calls.table8 import table_calls
+from cgraph.kernels.table8.calls import table_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.family import ROWS_AXES
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cgraph.ir.cut import Table, numbers
-from cgraph.kernels.calls.window import Window
+from cgraph.kernels.views.window import Window
 from cgraph.ops.physical.form import Form
 from cgraph.record import Record
 

@@ -1,10 +1,10 @@
 """Mask R-CNN: boxes, classes and masks of the objects in a picture; training; a small network that ships trained."""
 
 from nn.models.mask_rcnn.config import Config, matterport_config, torchvision_config
-from nn.models.mask_rcnn.known import adopt, from_file, mask_rcnn, mask_rcnn_matterport, mask_rcnn_owl
 from nn.models.mask_rcnn.losses import Training
 from nn.models.mask_rcnn.names import matterport_arrays, torchvision_arrays
 from nn.models.mask_rcnn.network import MaskRCNN
+from nn.models.mask_rcnn.pretrained_configs import adopt, from_file, mask_rcnn, mask_rcnn_matterport, mask_rcnn_owl
 
 __all__ = [
     "Config",

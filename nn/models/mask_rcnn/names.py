@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from cgraph import FormatError
+from nn.models.mask_rcnn.backbone import ResNetTrunk
 from nn.models.mask_rcnn.heads import BoxHead, MaskHead
 from nn.models.mask_rcnn.network import MaskRCNN
-from nn.models.mask_rcnn.trunk import ResNetTrunk
 from nn.models.torch_names import Arrays, conv_norm, trunk_arrays
 
 KINDS = ("weight", "bias")

@@ -29,10 +29,10 @@ from nn.models.mask_rcnn.batches import positions
 from nn.models.mask_rcnn.config import Config
 from nn.models.mask_rcnn.heads import AnchorHead, BoxHead, MaskHead
 from nn.models.mask_rcnn.losses import Training, total
-from nn.models.mask_rcnn.made import OBJECTS, TEST, TRAINING, Made, made
 from nn.models.mask_rcnn.network import MaskRCNN
 from nn.models.mask_rcnn.objects import find
 from nn.models.mask_rcnn.precision import Precision, Wanted, precision
+from nn.models.mask_rcnn.synthetic import OBJECTS, TEST, TRAINING, Made, made
 from nn.models.resnet import Basic
 from nn.optim import AdamW, ClipL2, Optimiser, Trapezoid
 from nn.train import train

@@ -13,7 +13,7 @@ from cgraph.engine.cuda.simulator import meaning
 from cgraph.engine.cuda.simulator.text import Fault, Instruction, Kernel, constant_of, dtype_of, parts_of
 from cgraph.kernels.bound import Bound
 from cgraph.kernels.kernel import Pointer
-from cgraph.kernels.signatures.simulate import FMA
+from cgraph.kernels.simulate.signature import FMA
 from cgraph.kernels.target import host_target
 
 Do = Callable[[Any], None]

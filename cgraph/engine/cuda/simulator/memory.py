@@ -6,8 +6,8 @@ barrier between them; threads of different blocks never have one. Accesses of le
 
 import numpy as np
 
-from cgraph.alignment import round_up
 from cgraph.engine.cuda.simulator.text import Fault
+from cgraph.system.alignment import round_up
 
 DEVICE = 1 << 44  # the first address of device memory
 GAP = 256  # bytes that belong to nobody behind each allocation

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from cgraph.alignment import round_up
 from cgraph.record import Record
+from cgraph.system.alignment import round_up
 
 SHARED, LOCAL, PARAM = 1 << 32, 2 << 32, 3 << 32
 """Where a kernel's own arrays begin, as addresses; device memory lies higher."""

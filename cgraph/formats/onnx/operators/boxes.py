@@ -5,8 +5,8 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.limits import Length, Size, ends, node_of
-from cgraph.formats.onnx.ragged import (
+from cgraph.formats.onnx.dynamic.bounds import Length, Size, ends, node_of
+from cgraph.formats.onnx.dynamic.value import (
     Array,
     common_length,
     counts_of,

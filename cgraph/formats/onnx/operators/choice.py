@@ -10,10 +10,10 @@ import numpy as np
 
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.limits import Length, node_of
+from cgraph.formats.onnx.dynamic.bounds import Length, node_of
+from cgraph.formats.onnx.dynamic.value import Array, counts_of, filled, lengths_of, made, node_in
+from cgraph.formats.onnx.dynamic_ops.reshape import reshaped
 from cgraph.formats.onnx.operators.index import positions
-from cgraph.formats.onnx.ragged import Array, counts_of, filled, lengths_of, made, node_in
-from cgraph.formats.onnx.reshaped import reshaped
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const
 from cgraph.ops.shape import axis_of

@@ -9,11 +9,11 @@ from cgraph.autodiff import gradient
 from cgraph.errors import FormatError, PositionError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, Value, operator
-from cgraph.formats.onnx.limits import Length, Size, node_of
-from cgraph.formats.onnx.moved import joined
-from cgraph.formats.onnx.ragged import Array, Ragged, lengths_of, made, node_in, resized
+from cgraph.formats.onnx.dynamic.bounds import Length, Size, node_of
+from cgraph.formats.onnx.dynamic.value import Array, Ragged, lengths_of, made, node_in, resized
+from cgraph.formats.onnx.dynamic_ops.slices import joined
 from cgraph.formats.onnx.tensors import dtype_of_number
-from cgraph.formats.unknown import UnknownError
+from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import Const
 

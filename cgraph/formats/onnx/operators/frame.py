@@ -7,9 +7,9 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.limits import node_of
-from cgraph.formats.onnx.moved import computed, framed, plain
-from cgraph.formats.onnx.ragged import Array, lengths_of
+from cgraph.formats.onnx.dynamic.bounds import node_of
+from cgraph.formats.onnx.dynamic.value import Array, lengths_of
+from cgraph.formats.onnx.dynamic_ops.slices import computed, framed, plain
 from cgraph.ir.graph import Node
 from cgraph.ops.shape import axis_of
 

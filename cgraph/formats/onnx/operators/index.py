@@ -7,8 +7,8 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.limits import Length, Size, most, node_of
-from cgraph.formats.onnx.ragged import (
+from cgraph.formats.onnx.dynamic.bounds import Length, Size, most, node_of
+from cgraph.formats.onnx.dynamic.value import (
     Array,
     Ragged,
     along,
@@ -21,7 +21,7 @@ from cgraph.formats.onnx.ragged import (
     resized,
     together,
 )
-from cgraph.formats.onnx.ways import highest, lowest
+from cgraph.formats.onnx.dynamic_ops.operators import highest, lowest
 from cgraph.ir.graph import Node
 from cgraph.ops.index import rows_at
 from cgraph.ops.shape import axis_of

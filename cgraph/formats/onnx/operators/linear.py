@@ -3,7 +3,7 @@
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.ways import contracting
+from cgraph.formats.onnx.dynamic_ops.operators import contracting
 from cgraph.ir.graph import Node
 
 

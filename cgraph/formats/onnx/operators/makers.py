@@ -4,11 +4,11 @@ import numpy as np
 
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.limits import Size, node_of
-from cgraph.formats.onnx.ragged import Array, lengths_of, made
-from cgraph.formats.onnx.reshaped import counted
+from cgraph.formats.onnx.dynamic.bounds import Size, node_of
+from cgraph.formats.onnx.dynamic.value import Array, lengths_of, made
+from cgraph.formats.onnx.dynamic_ops.operators import keeping
+from cgraph.formats.onnx.dynamic_ops.reshape import counted
 from cgraph.formats.onnx.tensors import dtype_of_number
-from cgraph.formats.onnx.ways import keeping
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import Spec
 from cgraph.ops.leaf import Const

@@ -9,7 +9,7 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.ways import keeping, lowest, number, samples
+from cgraph.formats.onnx.dynamic_ops.operators import keeping, lowest, number, samples
 from cgraph.ir.graph import Node
 from cgraph.ops.shape import axis_of
 

@@ -5,10 +5,10 @@ from typing import Any
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context
-from cgraph.formats.onnx.limits import Length
-from cgraph.formats.onnx.moved import computed, plain, taken
-from cgraph.formats.onnx.ragged import Array, lengths_of, made, node_in
-from cgraph.formats.unknown import UnknownError
+from cgraph.formats.onnx.dynamic.bounds import Length
+from cgraph.formats.onnx.dynamic.value import Array, lengths_of, made, node_in
+from cgraph.formats.onnx.dynamic_ops.slices import computed, plain, taken
+from cgraph.formats.unspecified import UnknownError
 from cgraph.ir.graph import Node
 from cgraph.ops.shape import axis_of
 

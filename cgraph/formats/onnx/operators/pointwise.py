@@ -9,9 +9,9 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.ragged import Array, counts_of, made, node_in
+from cgraph.formats.onnx.dynamic.value import Array, counts_of, made, node_in
+from cgraph.formats.onnx.dynamic_ops.operators import elementwise
 from cgraph.formats.onnx.tensors import dtype_of_number
-from cgraph.formats.onnx.ways import elementwise
 from cgraph.ir.graph import Node
 
 SAME_NAME = {

@@ -5,9 +5,9 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.dynamic_ops.operators import keeping
 from cgraph.formats.onnx.operators.conv import biased, moves, spatial
 from cgraph.formats.onnx.tensors import dtype_of_number
-from cgraph.formats.onnx.ways import keeping
 from cgraph.ir.graph import Node
 from cgraph.ops.leaf import ConstOp
 from cgraph.ops.shape import axis_of

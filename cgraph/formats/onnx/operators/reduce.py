@@ -7,10 +7,10 @@ import numpy as np
 
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, Importer, operator
-from cgraph.formats.onnx.limits import node_of
-from cgraph.formats.onnx.ragged import Array, counts_of, lengths_of, made, node_in
-from cgraph.formats.onnx.reshaped import counted
-from cgraph.formats.onnx.ways import highest, keeping, lowest, number, reducing
+from cgraph.formats.onnx.dynamic.bounds import node_of
+from cgraph.formats.onnx.dynamic.value import Array, counts_of, lengths_of, made, node_in
+from cgraph.formats.onnx.dynamic_ops.operators import highest, keeping, lowest, number, reducing
+from cgraph.formats.onnx.dynamic_ops.reshape import counted
 from cgraph.ir.graph import Node
 from cgraph.ops.shape import axes_of
 

@@ -9,8 +9,8 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.dynamic.value import Array, Ragged
 from cgraph.formats.onnx.operators.open_resize import open_resize
-from cgraph.formats.onnx.ragged import Array, Ragged
 from cgraph.ir.graph import Node
 from cgraph.ops.shape import axis_of
 from cgraph.record import Record

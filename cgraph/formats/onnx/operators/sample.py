@@ -10,8 +10,8 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
+from cgraph.formats.onnx.dynamic_ops.operators import samples
 from cgraph.formats.onnx.operators.conv import biased
-from cgraph.formats.onnx.ways import samples
 from cgraph.ir.graph import Node
 
 

@@ -7,11 +7,11 @@ import numpy as np
 from cgraph.errors import FormatError
 from cgraph.formats.names import cg
 from cgraph.formats.onnx.context import Context, operator
-from cgraph.formats.onnx.limits import Length, Size, node_of
-from cgraph.formats.onnx.moved import computed, expanded, joined, plain, repeated, sliced
-from cgraph.formats.onnx.ragged import Array, counts_of, lengths_of, made, node_in
-from cgraph.formats.onnx.reshaped import counted, reshaped
-from cgraph.formats.onnx.ways import samples
+from cgraph.formats.onnx.dynamic.bounds import Length, Size, node_of
+from cgraph.formats.onnx.dynamic.value import Array, counts_of, lengths_of, made, node_in
+from cgraph.formats.onnx.dynamic_ops.operators import samples
+from cgraph.formats.onnx.dynamic_ops.reshape import counted, reshaped
+from cgraph.formats.onnx.dynamic_ops.slices import computed, expanded, joined, plain, repeated, sliced
 from cgraph.ir.graph import Node
 from cgraph.ir.spec import Spec
 from cgraph.ops.shape import axis_of

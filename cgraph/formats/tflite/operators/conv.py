@@ -12,7 +12,7 @@ from cgraph.formats.tflite.dynamic import asymmetric, framed, symmetric
 from cgraph.formats.tflite.fixed import as_bytes, bounds_of, centred, parts_of
 from cgraph.formats.tflite.value import SIGN, Value
 from cgraph.ir.graph import Node, apply
-from cgraph.kernels.calls.conv8 import Result
+from cgraph.kernels.conv8.calls import Result
 from cgraph.ops.conv import Conv2d
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.integer import IntegerConv, PixelSum

@@ -11,7 +11,7 @@ from cgraph.formats.tflite.dynamic import asymmetric, symmetric
 from cgraph.formats.tflite.fixed import as_bytes, bounds_of, centred, parts_of, scaled
 from cgraph.formats.tflite.operators.conv import bias_of, constant_filters, dynamic_filters
 from cgraph.ir.graph import Node, apply
-from cgraph.kernels.calls.conv8 import Result
+from cgraph.kernels.conv8.calls import Result
 from cgraph.ops.leaf import Const
 from cgraph.ops.physical.integer import IntegerMatmul
 

@@ -1,0 +1,1 @@
+"""Fit a plan into a number of bytes."""

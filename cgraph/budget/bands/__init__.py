@@ -1,0 +1,1 @@
+"""Regions of a graph that run in bands of rows: search, buffers, checks."""

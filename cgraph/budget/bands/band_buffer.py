@@ -1,0 +1,207 @@
+"""The frame of a region: where its rings and workspaces lie, a planning problem of its own.
+
+Idea: a ring's rows lie one behind the other, so what is not written yet, or read no more, is somebody else's meanwhile.
+Neighbouring rows that are there for the same steps are a *slab*; a step is a slide or a band. From one slide to the
+next a ring stays where it is, and its slabs keep their distances; when it slides, it may move to another place. So a
+*group*, the slabs of a ring between two slides or the workspace of a band, is placed as one: as low as none of its
+slabs meets one that is placed. Rows that must wait may *rest*: they slide to a place of their size at once, and behind
+the next band's place later, so that the rest of their ring is free between. Where bands come again, rows slide home
+before the first time and after each time, and what begins there both times is one group.
+
+Source: line buffers with slides; the places are those of `cgraph.memory.packing`.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import groupby
+
+from cgraph.budget.bands.repeated_bands import Period
+from cgraph.budget.bands.row_rings import Rows, Step, steps_of
+from cgraph.ir.bands import Event, Frame, Loop, Move
+from cgraph.memory.packing import Group, Packing, Slab
+from cgraph.record import replace
+
+WORK = 10_000_000  # pairs of groups compared for a frame
+WORTH = 0.97  # of the bytes that a frame without rests needs
+
+
+class Framing:
+    """Frames of a region, better ones the longer they are searched for. Changes.
+
+    Rows rest where that makes the frame smaller by a part that is worth the copies.
+
+    Parameters
+        values: of a region, the join last
+        events: its bands in running order
+        workspaces: the bytes that each band needs besides
+        alignment: rings and workspaces begin at multiples of it
+    """
+
+    def __init__(
+        self, values: Sequence[Rows], events: Sequence[Event], workspaces: Sequence[int], alignment: int
+    ) -> None:
+        self.values, self.events, self.workspaces, self.alignment = values, events, workspaces, alignment
+        self.plain = Framed(values, steps_of(values, events, False), workspaces, alignment)
+
+    @cached_property
+    def resting(self) -> "Framed":
+        return Framed(self.values, steps_of(self.values, self.events, True), self.workspaces, self.alignment)
+
+    def improve(self, work: int = WORK, enough: int = 0) -> None:
+        """Search until the frame has at most `enough` bytes, or about so many pairs of groups were compared."""
+        self.plain.packing.improve(work, enough)
+        if self.plain.nbytes > enough and not self.plain.packing.is_least:
+            self.resting.packing.improve(work, enough)
+
+    @property
+    def best(self) -> "Framed":
+        """The one that is used, of those that were looked at."""
+        resting = self.__dict__.get("resting", self.plain)
+        return resting if resting.nbytes < self.plain.nbytes * WORTH else self.plain
+
+    @property
+    def nbytes(self) -> int:
+        return self.best.nbytes
+
+
+class Framed:
+    """The bands and slides of a region, and where everything lies. Changes: better places are searched for."""
+
+    def __init__(
+        self, values: Sequence[Rows], steps: Sequence[Step], workspaces: Sequence[int], alignment: int
+    ) -> None:
+        self.values, self.steps = values, steps
+        groups, self.ring_of, self.room_of = groups_of(values, steps, workspaces)
+        self.packing = Packing(groups, alignment)
+
+    @property
+    def nbytes(self) -> int:
+        return self.packing.nbytes
+
+    def frame(self) -> Frame:
+        """The frame, checked."""
+        self.packing.check()
+        bases = self.packing.bases.tolist()
+        found = []
+        for step, (ring, front), room in zip(self.steps, self.ring_of, self.room_of):
+            rows = step.event.first - front
+            at = 0 if ring < 0 else bases[ring] + rows * self.values[step.event.value].row_nbytes
+            inside = (0, 0) if room < 0 else (bases[room], self.packing.groups[room].nbytes)
+            found.append(Move(step.event, at, step.slides, *inside))
+        return Frame(tuple(found), self.nbytes)
+
+
+def looped_frame(
+    values: Sequence[Rows],
+    events: Sequence[Event],
+    workspaces: Sequence[int],
+    alignment: int,
+    period: Period,
+) -> Frame:
+    """A checked frame in which the bands of a period find everything where it was the last time.
+
+    Parameters
+        values, events, workspaces, alignment: as for `Framing`, of the picture in which they run once
+    """
+    steps = steps_of(values, events, False, (period.first, period.last))
+    framed = Framed(values, steps, workspaces, alignment)
+    framed.packing.improve(WORK)
+    frame = framed.frame()
+    first, last = (next(t for t, x in enumerate(steps) if x.event == events[k]) for k in (period.first, period.last))
+    return replace(frame, loop=Loop(first, last, period.begin, period.shift, period.count))
+
+
+# -- groups ------------------------------------------------------------------------------------------------------------
+
+
+def groups_of(
+    values: Sequence[Rows], steps: Sequence[Step], workspaces: Sequence[int]
+) -> tuple[list[Group], list[tuple[int, int]], list[int]]:
+    """All groups; for each step that of its ring, with the row at its front, and that of its workspace; -1: none."""
+    found, rooms, join = _Groups(values), iter(workspaces), len(values) - 1
+    for t, step in enumerate(steps):
+        i, first, stop = step.event.value, step.event.first, step.event.stop
+        if step.slides:
+            found.rings[i].read(first, stop, t)
+        if step.anew:
+            found.ended(i)
+            found.rings[i].begin(first, step.home)
+        if not step.slides:
+            for read in values[i].reads:
+                found.rings[read.source].read(read.first[first], read.stop[stop - 1], t)
+        found.room_of.append(-1 if step.slides else found.room(i, next(rooms), t))
+        found.ring_of.append((-1, first))
+        if i != join:
+            found.rings[i].write(stop - first, t)
+    for i in range(join):
+        found.ended(i)
+    return found.groups, found.ring_of, found.room_of
+
+
+class _Groups:
+    """The groups as steps pass. Changes.
+
+    Fields
+        homes: which groups begin at home, by value
+    """
+
+    def __init__(self, values: Sequence[Rows]) -> None:
+        self.values, self.groups, self.homes = values, list[Group](), dict[int, int]()
+        self.rings = [_Ring(value.row_nbytes) for value in values]
+        self.ring_of, self.room_of = list[tuple[int, int]](), list[int]()
+
+    def ended(self, i: int) -> None:
+        """The ring of a value is a group, or belongs to the one that is at home there."""
+        ring = self.rings[i]
+        if not ring.since:
+            return
+        number = self.homes.get(i, len(self.groups)) if ring.home else len(self.groups)
+        for t in set(ring.since):
+            self.ring_of[t] = number, ring.first
+        if ring.home and i in self.homes:
+            known = self.groups[number]
+            self.groups[number] = Group(known.name, known.first, (*known.slabs, *ring.slabs()))
+        else:
+            self.groups.append(Group(self.values[i].name, ring.first, tuple(ring.slabs())))
+        if ring.home:
+            self.homes[i] = number
+
+    def room(self, i: int, nbytes: int, t: int) -> int:
+        """The group of a workspace."""
+        if not nbytes:
+            return -1
+        self.groups.append(Group(f"workspace of {self.values[i].name}", 0, (Slab(0, nbytes, t, t),)))
+        return len(self.groups) - 1
+
+
+class _Ring:
+    """The rows of a value from one slide to the next. Changes as bands run.
+
+    Fields
+        first: the row in slot 0
+        home: its place is the ring's own
+        since, last: per row, the step from which it is there, and the last that reads it
+    """
+
+    def __init__(self, row_nbytes: int) -> None:
+        self.row_nbytes = row_nbytes
+        self.begin(0)
+
+    def begin(self, first: int, home: bool = False) -> None:
+        self.first, self.home, self.since, self.last = first, home, [], []  # type: ignore[var-annotated]
+
+    def write(self, count: int, step: int) -> None:
+        self.since += [step] * count
+        self.last += [step] * count
+
+    def read(self, first: int, stop: int, step: int) -> None:
+        for row in range(max(first - self.first, 0), stop - self.first):
+            self.last[row] = step
+
+    def slabs(self) -> Iterator[Slab]:
+        """Neighbouring rows that are there for the same steps."""
+        row = 0
+        for (since, last), some in groupby(zip(self.since, self.last)):
+            count = sum(1 for _ in some)
+            yield Slab(row * self.row_nbytes, count * self.row_nbytes, since, last)
+            row += count

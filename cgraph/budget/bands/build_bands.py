@@ -1,0 +1,180 @@
+"""stream_rows: steps of a schedule become regions that are computed a band of rows at a time.
+
+Each region is one op (`cgraph.ops.physical.stream`) in place of its steps, with the same bits: what lies inside needs a
+few rows instead of whole images. Which steps, and how many pixels a band has, is given by
+`cgraph.budget.bands.regions`.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from cgraph.budget.bands.regions import Region, Stage
+from cgraph.budget.bands.repeated_bands import shortened
+from cgraph.budget.bands.replay_bands import check_rows
+from cgraph.budget.bands.row_rings import Read, Rows
+from cgraph.ir.cut import ROWS, Cut
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.origin import keeps_place
+from cgraph.ir.rewrite import remade
+from cgraph.ir.spec import Spec
+from cgraph.ir.traverse import located
+from cgraph.kernels.expression import code_of
+from cgraph.kernels.kernel import Pointer, contiguous
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.layout import by_rows
+from cgraph.memory.layout import Layout, owner_of, producers_of
+from cgraph.ops.physical.stream import Inner, Lines, Stream, band_nbytes, cut_of
+from cgraph.record import replace
+
+COLUMNS = 3  # the axis of columns, as rows are axis 2
+
+
+@keeps_place
+def stream_rows(layout: Layout, regions: Sequence[Region]) -> tuple[list[Node], dict[Node, Node]]:
+    """A running order in which regions are single steps, and what became of each node that is still there.
+
+    Parameters
+        layout: a schedule of a physical graph
+        regions: which do not meet; nobody else reads what lies inside
+    """
+    inside = {layout.steps[t] for region in regions for t in region.steps[:-1]}
+    joins = {layout.steps[region.steps[-1]]: region for region in regions}
+    new: dict[Node, Node] = {}
+    for node in located(layout.views):
+        if node in joins:
+            region = joins[node]
+            op, outside = stream_of([layout.steps[t] for t in region.steps], region)
+            if region.over:
+                number = {x: i for i, x in enumerate(outside)}
+                op = replace(op, over=replace(region.over, fork=number[layout.steps[region.over.fork]]))
+            new[node] = apply(op, *(new[x] for x in outside))
+        elif node not in inside:
+            new[node] = remade(node, tuple(new[x] for x in node.operands))
+    return list(dict.fromkeys(new.values())), new
+
+
+def stream_of(steps: Sequence[Node], region: Region) -> tuple[Stream, list[Node]]:
+    """The op of a region with these nodes, operands before users, and what they read of others, each once."""
+    at = {node: i for i, node in enumerate(steps)}
+    outside = list(dict.fromkeys(x for node in steps for x in node.operands if x not in at))
+    at |= {node: ~i for i, node in enumerate(outside)}
+    inner = (Inner(node.op, tuple(at[x] for x in node.operands), f"{node.name} at {node.where}") for node in steps)
+    return Stream(tuple(inner), region.frame), outside
+
+
+def check_stream(node: Node, target: Target) -> None:
+    """PlanError when a band of a region would not find the rows that it reads."""
+    op, frame = node.op, object()
+    assert isinstance(op, Stream)
+    out, *xs = (contiguous(Pointer(x), x.shape, code_of(x.dtype)) for x in (node, *node.operands))
+    fork = None
+    if op.over:
+        i = op.over.fork
+        out, xs[i] = by_rows(out.at, out.shape, out.dtype), by_rows(out.at + op.over.ahead, xs[i].shape, xs[i].dtype)
+        fork = Lines(-1, 0, xs[i])
+    room, loop = contiguous(Pointer(frame), (op.frame.nbytes,), "u1"), op.frame.loop
+    turns, values = (0,) if loop is None else loop.looked_at, values_of(node)
+    acts = list(op.acts(target, tuple(x.spec for x in node.operands), out, tuple(xs), room, turns))
+    check_rows(values if loop is None else shortened(values, loop, len(turns)), acts, frame, op.frame.nbytes, fork)
+
+
+def values_of(node: Node) -> list[Rows]:
+    """The steps of a region as `memory.rows` sees them."""
+    op, known = node.op, dict[int, Rows]()
+    assert isinstance(op, Stream)
+    specs = op.specs(tuple(x.spec for x in node.operands))
+    for i, (inner, spec) in enumerate(zip(op.inner, specs)):
+        cut = cut_of(inner.op, *(specs[k] if k >= 0 else node.operands[~k].spec for k in inner.reads))
+        known[i] = rows_of_step(inner.label, spec, cut, inner.reads, known)
+    return list(known.values())
+
+
+def rows_of_step(name: str, spec: Spec, cut: Cut, reads: Sequence[int], before: Mapping[int, Rows]) -> Rows:
+    """A step as `memory.rows` sees it. What reads row by row has the frame of what it reads, so that bands fit."""
+    count = spec.shape[ROWS]
+    tables = [Read(i, *table) for i, table in zip(reads, cut.reads) if table is not None and i >= 0]
+    like = next((x for r in tables if (x := before.get(r.source)) and x.rows == count), None)
+    frame = (cut.above, cut.below)
+    if frame == (0, 0) and like is not None:
+        frame = (like.above, like.below)
+    return Rows(name, count, spec.nbytes // count, tuple(tables), *frame, cut.step)
+
+
+def by_rows_with(layout: Layout, regions: Sequence[Region], target: Target) -> set[Node]:
+    """The nodes of a schedule that must lie row by row, so that joins lie over their forks."""
+    wanted = {t for region in regions if region.over for t in (region.over.fork, region.steps[-1])}
+    groups = row_groups(layout, stages_of(layout, target)) if wanted else []
+    return {layout.steps[t] for group in groups if group & wanted for t in group}
+
+
+# -- what the search sees ----------------------------------------------------------------------------------------------
+
+
+def stages_of(layout: Layout, target: Target) -> list[Stage]:
+    """The steps of a schedule as `memory.regions` sees them."""
+    made = producers_of(layout.views, layout.value_of)
+    known: dict[int, Rows] = {}
+    free: set[int] = set()
+    stages = [stage_of(layout, t, made, known, free, target) for t in range(len(layout.steps))]
+    movable = {t for group in row_groups(layout, stages) for t in group}
+    return [replace(stage, by_rows=True) if t in movable else stage for t, stage in enumerate(stages)]
+
+
+def row_groups(layout: Layout, stages: Sequence[Stage]) -> list[set[int]]:
+    """Steps whose values may lie row by row in the arena, those together that may take one another's bytes.
+
+    Whoever makes or reads such a value steps over its rows as `Cut` says: it is cut, and nothing else shows the value.
+    """
+    fixed = {t for t, stage in enumerate(stages) if stage.rows is None or layout.values[t].kept}
+    for node, view in layout.views.items():
+        shown = layout.value_of.get(owner_of(view))
+        if shown is not None and owner_of(view) is not node:
+            fixed.add(shown)
+    for node, stage in zip(layout.steps, stages):
+        reads = Counter(layout.value_of[x] for x in node.operands if x in layout.value_of)
+        reads.subtract(read.source for read in (stage.rows.reads if stage.rows else ()))
+        fixed.update(t for t, others in reads.items() if others)
+    group_of = [{t} for t in range(len(stages))]
+    for t in range(len(stages)):
+        for x in layout.values[t].overwritable:
+            group_of[t] |= group_of[x]
+            for other in group_of[t]:
+                group_of[other] = group_of[t]
+    return [group for t, group in enumerate(group_of) if t == min(group) and not group & fixed]
+
+
+def stage_of(
+    layout: Layout, t: int, made: Mapping[Node, int], known: dict[int, Rows], free: set[int], target: Target
+) -> Stage:
+    """A step; `known` are earlier steps that can be cut, `free` those that may run earlier; this one is added to them.
+
+    Where some Vars are `changing`, nothing is cut: a region would mix steps that run again with others.
+    """
+    node, value = layout.steps[t], layout.values[t]
+    last = len(layout.steps) if value.kept else value.last
+    taken = max((layout.values[i].nbytes for i in value.overwritable if layout.values[i].last == t), default=0)
+    workspace = layout.workspace_of.get(node)
+    room = layout.values[workspace].nbytes if workspace is not None else 0
+    stage = Stage(value.nbytes, last, room, taken)
+    if node.op.writes or layout.always:
+        return stage
+    specs = tuple(x.spec for x in node.operands)
+    cut = node.op.cut(*specs)
+    is_whole = cut is None or node.shape[ROWS] == 1
+    if is_whole and node.op.pure and all(made[x] < 0 or made[x] in free for x in node.operands):
+        free.add(t)
+        return replace(stage, free=True)
+    if cut is None:
+        return stage
+    reads = [made[x] if x in layout.value_of else -1 for x in node.operands]
+    known[t] = rows = rows_of_step(node.name, node.spec, cut, reads, known)
+    whole = [made[x] for x, table in zip(node.operands, cut.reads) if table is None or x not in layout.value_of]
+    columns = node.shape[COLUMNS]
+    return replace(
+        stage,
+        rows=rows,
+        columns=max(columns, 1),
+        whole=max((i for i in whole if i not in free), default=-1),
+        band_nbytes=partial(band_nbytes, cut, specs, target),
+    )

@@ -1,0 +1,99 @@
+"""The frame of a region whose images come by rows: bands of equal parts of all values, those in the middle as a loop.
+
+A loop is used where kernels are given the very same calls in each of its turns; otherwise all bands are written out.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from cgraph.budget.bands.band_buffer import Framing, looped_frame
+from cgraph.budget.bands.build_bands import rows_of_step, stream_of
+from cgraph.budget.bands.regions import Region
+from cgraph.budget.bands.repeated_bands import Period, period_of, shortened
+from cgraph.budget.bands.row_rings import Rows, pulled
+from cgraph.ir.bands import Event, Frame
+from cgraph.ir.cut import ROWS
+from cgraph.kernels.kernel import Callback, Pointer, contiguous
+from cgraph.kernels.target import Target
+from cgraph.memory.layout import Layout
+from cgraph.ops.physical.ports import GiveRows
+from cgraph.ops.physical.stream import Act, band_nbytes, cut_of
+
+
+class Fed:
+    """Steps ``first..last`` of a schedule, both included: the region that images come to by rows."""
+
+    def __init__(self, layout: Layout, first: int, last: int, target: Target, alignment: int) -> None:
+        self.layout, self.target, self.alignment = layout, target, alignment
+        self.numbers, self.steps = tuple(range(first, last + 1)), layout.steps[first : last + 1]
+        self.cuts = [cut_of(node.op, *(x.spec for x in node.operands)) for node in self.steps]
+
+    @cached_property
+    def values(self) -> list[Rows]:
+        """The steps as `memory.rows` sees them."""
+        at, known = {node: i for i, node in enumerate(self.steps)}, dict[int, Rows]()
+        for i, (node, cut) in enumerate(zip(self.steps, self.cuts)):
+            known[i] = rows_of_step(node.name, node.spec, cut, [at.get(x, -1) for x in node.operands], known)
+        return list(known.values())
+
+    def frame(self, rows: int) -> Frame:
+        """A frame for bands of so many rows of the join, and the same part of other values."""
+        bands = self.bands(rows)
+        period = period_of(self.values, bands) if isinstance(self.steps[-1].op, GiveRows) else None
+        if period is not None:
+            found = self.looped(bands, period)
+            if self.comes_again(found):
+                return found
+        events = pulled(self.values, bands)
+        framing = Framing(self.values, events, [self.nbytes(event) for event in events], self.alignment)
+        framing.improve()
+        return framing.best.frame()
+
+    def bands(self, rows: int) -> list[int]:
+        """Rows of a band of each value."""
+        whole = self.steps[-1].shape[ROWS]
+        return [value.band(rows * x.shape[ROWS] // whole) for value, x in zip(self.values, self.steps)]
+
+    def looped(self, bands: list[int], period: Period) -> Frame:
+        """The frame of the picture in which the bands of a period run once."""
+        values = shortened(self.values, period)
+        events = pulled(values, bands)
+        ahead = [(period.count - 1) * far for far in period.shift]
+        there = [
+            Event(e.value, e.first + ahead[e.value], e.stop + ahead[e.value]) if t >= period.last else e
+            for t, e in enumerate(events)
+        ]
+        return looped_frame(values, events, [self.nbytes(event) for event in there], self.alignment, period)
+
+    def nbytes(self, event: Event) -> int:
+        """Bytes of workspace of a band."""
+        specs = tuple(x.spec for x in self.steps[event.value].operands)
+        return band_nbytes(self.cuts[event.value], specs, self.target, event.first, event.stop)
+
+    def comes_again(self, frame: Frame) -> bool:
+        """Kernels are given the same in each turn of the loop: in the first, the second and the last."""
+        stream, outside = stream_of(self.steps, Region(self.numbers, 0, frame))
+        out, *xs = (self.layout.views[x] for x in (self.steps[-1], *outside))
+        room, specs, loop = contiguous(Pointer(frame), (frame.nbytes,), "u1"), [x.spec for x in outside], frame.loop
+        assert loop is not None
+        acts = list(stream.acts(self.target, tuple(specs), out, tuple(xs), room, loop.looked_at))  # type: ignore[arg-type]
+        apart = loop.last - loop.first
+        begins = range(loop.first, loop.first + len(loop.looked_at) * apart, apart)
+        first, *others = ([key_of(act) for act in acts[at : at + apart]] for at in begins)
+        return all(other == first for other in others)
+
+
+def key_of(act: Act) -> list[tuple]:
+    """The calls of a band or a slide, equal where they do the same; arrays, of which each has its own, by value."""
+    found = []
+    for call in act.calls():
+        args = [(value_of(x.base), x.offset) if isinstance(x, Pointer) else x for x in call.args]
+        kernel = call.kernel.port if isinstance(call.kernel, Callback) else call.kernel
+        found.append((kernel, args, call.tasks, call.chunk))
+    return found
+
+
+def value_of(base: object) -> object:
+    """What an address begins at; of an array its bytes."""
+    return base.tobytes() if isinstance(base, np.ndarray) else base

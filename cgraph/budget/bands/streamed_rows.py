@@ -1,0 +1,79 @@
+"""by_rows: inputs that are asked for by rows and outputs that are given away by rows, so that neither is ever whole.
+
+What lies between is one region in bands (`cgraph.budget.bands.build_bands`): every step that depends on such an
+input, up to one value, its join: the output that is given away, or the last value that is read whole.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from cgraph.errors import GraphError
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.origin import keeps_place
+from cgraph.ir.roots import rebuild
+from cgraph.ir.traverse import descendants
+from cgraph.memory.layout import Facts, Layout, layout_of
+from cgraph.ops.leaf import Var
+from cgraph.ops.physical.ports import GiveRows, Picture, TakeRows
+
+IMAGE_AXES = 4
+
+
+@keeps_place
+def by_rows(roots: tuple[Node, ...], pictures: Mapping[int, Picture], inputs: Sequence[Var]) -> tuple[Node, ...]:
+    """The same graph over rows.
+
+    Parameters
+        roots: of a logical graph
+        pictures: which of the roots are given away
+        inputs: the Vars that are asked for
+    """
+    asked = {x: apply(TakeRows(x, x.spec)) for x in inputs}
+    found = rebuild(roots, lambda node, new: asked.get(node))
+    return tuple(apply(GiveRows(pictures[i]), x) if i in pictures else x for i, x in enumerate(found))
+
+
+def is_by_rows(layout: Layout) -> bool:
+    """Some step asks for rows."""
+    return any(isinstance(node.op, TakeRows) for node in layout.steps)
+
+
+def region_of(layout: Layout, facts: Facts) -> tuple[Layout, int, int]:
+    """The same steps in an order in which those of the region are neighbours, and its first and last step.
+
+    Raises
+        GraphError: what is given away is not made by rows; several values are read whole
+    """
+    nodes = list(layout.views)
+    taken = descendants(nodes, [node for node in layout.steps if isinstance(node.op, TakeRows)])
+    steps, inside = set(layout.steps), set[Node]()
+    for node in nodes:
+        if node in taken and node in steps and is_cut(node, taken, inside):
+            inside.add(node)
+    order = [x for part in (set(nodes) - taken, inside, taken - inside) for x in nodes if x in part]
+    check_region(order, inside, layout.kept)
+    found = layout_of(order, layout.kept, layout.always, facts)
+    first = next(t for t, node in enumerate(found.steps) if node in inside)
+    return found, first, first + len(inside) - 1
+
+
+def is_cut(node: Node, taken: set[Node], inside: set[Node]) -> bool:
+    """A step is computed in bands of rows that are there."""
+    cut = node.op.cut(*(x.spec for x in node.operands))
+    if cut is None:
+        return False
+    return all(x in inside and table is not None for x, table in zip(node.operands, cut.reads) if x in taken)
+
+
+def check_region(order: Sequence[Node], inside: set[Node], kept: Sequence[Node]) -> None:
+    """GraphError unless one value of the region is read whole, or given away."""
+    for node in order:
+        if isinstance(node.op, GiveRows) and node not in inside:
+            early = next(x for x in order if x not in inside and any(y in inside for y in x.operands))
+            raise GraphError(
+                f"{node.op.port.name} cannot be given by rows: {early.name} at {early.where} reads images whole"
+            )
+    outside = {x for node in order if node not in inside for x in node.operands} | set(kept)
+    joins = [node for node in order if node in inside and node in outside]
+    if len(joins) > 1:
+        named = ", ".join(f"{x.name} at {x.where}" for x in joins[:4])
+        raise GraphError(f"images by rows lead to one value that is read whole or given away, not to {named}")

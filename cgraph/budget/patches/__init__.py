@@ -1,0 +1,1 @@
+"""Patch-based execution around the memory peak (Cipolletta and Calimera 2021)."""

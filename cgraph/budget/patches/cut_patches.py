@@ -1,0 +1,164 @@
+"""cut_patches: the steps around the memory peak are computed patch by patch, the borders of patches again.
+
+Regions and patches are those of Cipolletta and Calimera 2021 (`cgraph.budget.patches.tile_peak`). Each op of a region
+is applied to what a patch needs of its operands, with the padding that is left to do there; the patches of a join are
+one array again behind it. Keeps the values, up to rounding where a patch is computed by other tiles. Worsens the
+number of operations. Done before all other passes, which see ordinary convolutions of small images.
+"""
+
+from collections.abc import Sequence
+
+from cgraph.budget.patches.image_steps import ImageStep, steps_and_places
+from cgraph.budget.patches.tile_peak import (
+    Area,
+    check_patches,
+    critical_regions,
+    grid_of,
+    joins_of,
+    patches_of,
+    read_area,
+    touching,
+)
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.origin import keeps_place
+from cgraph.ir.rewrite import remade
+from cgraph.ir.traverse import located, post_order
+from cgraph.kernels.views.window import Window
+from cgraph.ops.conv import Conv2d
+from cgraph.ops.family import Pointwise
+from cgraph.ops.join import Concat
+from cgraph.ops.leaf import Var
+from cgraph.ops.pool import Pool
+from cgraph.ops.shape import BroadcastTo, Reshape
+from cgraph.ops.slicing import Slice
+from cgraph.record import replace
+
+ROWS, COLUMNS = 2, 3  # axes of images
+
+
+@keeps_place
+def cut_patches(
+    outputs: tuple[Node, ...], inputs: Sequence[Var], alpha: float, slices: tuple[int, int]
+) -> tuple[Node, ...]:
+    """The graph with the regions around its peak in patches.
+
+    Parameters
+        inputs: Vars that are given at each run, images among them
+        alpha: how far regions reach: to where this share of the peak is alive, 0 to 1
+        slices: patches down and across; fewer where a join has fewer rows or columns
+    Raises
+        PlanError: alpha is no share, or there are no patches
+    """
+    check_patches(alpha, slices)
+    steps, place = steps_and_places(outputs, inputs)
+    patches = _Patches(steps, place)
+    joins = {
+        patches.chains[i][-1]: (region, i) for region in critical_regions(steps, alpha) for i in joins_of(steps, region)
+    }
+    for node in located(post_order(outputs)):
+        if node in joins:
+            patches.new[node] = patches.joined(*joins[node], slices)
+        else:
+            patches.new[node] = remade(node, tuple(patches.new[x] for x in node.operands))
+    return tuple(patches.new[x] for x in outputs)
+
+
+class _Patches:
+    """What becomes of nodes, whole and in patches. Changes: grows.
+
+    Fields
+        chains: per step its nodes that are images, each of which reads the one before
+        new: what became of each node
+        made: per step and patch, what became of the last of its chain
+    """
+
+    def __init__(self, steps: Sequence[ImageStep], place: dict[Node, int]) -> None:
+        self.steps, self.place = steps, place
+        self.chains: list[list[Node]] = [[] for _ in steps]
+        ended: set[int] = set()
+        for node, i in place.items():
+            if isinstance(node.op, Reshape):
+                ended.add(i)
+            if i not in ended:
+                self.chains[i].append(node)
+        self.new: dict[Node, Node] = {}
+        self.made: dict[tuple[int, int], Node] = {}
+
+    def joined(self, region: tuple[int, ...], join: int, slices: tuple[int, int]) -> Node:
+        """The result of a join, patch by patch."""
+        _, columns = grid_of(self.steps, joins_of(self.steps, region), slices)
+        wanted = self.wanted(region, join)
+        found = []
+        for patch, areas in enumerate(patches_of(self.steps, region, slices)):
+            for i in wanted:
+                if (i, patch) not in self.made:
+                    self.made[i, patch] = self.patch(i, patch, areas)
+            found.append(self.made[join, patch])
+        rows = [concat(found[k : k + columns], COLUMNS) for k in range(0, len(found), columns)]
+        return concat(rows, ROWS)
+
+    def wanted(self, region: tuple[int, ...], join: int) -> list[int]:
+        """The steps of a region that a join needs, operands before users."""
+        found = {join}
+        for i in sorted(region, reverse=True):
+            if i in found:
+                found.update(x for x in self.steps[i].operands if x in region)
+        return sorted(found)
+
+    def patch(self, i: int, patch: int, areas: dict[int, Area]) -> Node:
+        """The nodes of a step for the pixels of a patch."""
+        step, area = self.steps[i], areas[i]
+        made: dict[Node, Node] = {}
+        for node in self.chains[i]:
+            operands = (made[x] if x in made else self.read(x, node, step, patch, areas) for x in node.operands)
+            made[node] = over_patch(node, step, area, tuple(operands))
+        return made[self.chains[i][-1]]
+
+    def read(self, x: Node, node: Node, step: ImageStep, patch: int, areas: dict[int, Area]) -> Node:
+        """What a patch of `node` reads of an operand: its pixels of images, all of anything else."""
+        own = areas[self.place[node]]
+        if x not in self.place:
+            return cropped(self.new[x], own) if isinstance(node.op, Pointwise) else self.new[x]
+        i = self.place[x]
+        area = read_area(step, own, self.steps[i].shape)
+        if (i, patch) not in self.made or x is not self.chains[i][-1]:
+            return cropped(self.new[x], area)
+        top, _, left, _ = areas[i]
+        return cropped(self.made[i, patch], (area[0] - top, area[1] - top, area[2] - left, area[3] - left))
+
+
+def over_patch(node: Node, step: ImageStep, area: Area, operands: tuple[Node, ...]) -> Node:
+    """This part of a node's result, computed of the pixels that it reads."""
+    if not isinstance(node.op, Conv2d | Pool):
+        return apply(node.op, *operands)
+    shape = node.operands[0].shape
+    above, (top, bottom) = padding(area[0], area[1], shape[ROWS], step.window, 0)
+    ahead, (left, right) = padding(area[2], area[3], shape[COLUMNS], step.window, 1)
+    op = replace(node.op, pad=(top, left, bottom, right))
+    made = apply(replace(op, ceil=False) if isinstance(op, Pool) else op, *operands)
+    return cropped(made, (above, above + area[1] - area[0], ahead, ahead + area[3] - area[2]))
+
+
+def padding(first: int, stop: int, length: int, window: Window, axis: int) -> tuple[int, tuple[int, int]]:
+    """How many results are computed before these along an axis (0 down, 1 across) of so many pixels, and the padding
+    before and behind the pixels that they read, with what a pool's ``ceil`` adds.
+    """
+    stride, extent, before = window.stride[axis], window.extent[axis], window.pad[axis]
+    begin, end = touching(first, stop, stride, before, extent, length)
+    behind = (end - 1) * stride - before + extent - length
+    return first - begin, (max(before - begin * stride, 0), max(behind, 0))
+
+
+def cropped(x: Node, area: Area) -> Node:
+    """Some pixels of images; of what is one number for all of them, as many."""
+    top, stop, left, end = area
+    lengths = (*x.shape[:ROWS], stop - top, end - left)
+    if lengths == x.shape:
+        return x
+    if isinstance(x.op, BroadcastTo) and all(n == 1 for n in x.operands[0].shape[-2:]):
+        return apply(BroadcastTo(lengths), x.operands[0])
+    return apply(Slice((0, 0, top, left), (1,) * 4, lengths), x)
+
+
+def concat(parts: Sequence[Node], axis: int) -> Node:
+    return apply(Concat(axis), *parts) if len(parts) > 1 else parts[0]

@@ -1,0 +1,51 @@
+"""How long a run waits for which piece of its weights, if its rows and reads take so long: predicted, without a run."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cgraph.engine.cpu.ring import Controlled
+from cgraph.kernels.control import PASSED, WAIT
+from cgraph.memory.pipeline_model import Act, Tell, Wait, Work, ends_of
+
+READ, FREED = "read", "freed"
+
+
+def waits_of(rows: Controlled, kernels: np.ndarray, reads: Sequence[float]) -> tuple[np.ndarray, float]:
+    """Seconds that a run waits for each piece, in the order of reading; and those from its beginning to its end.
+
+    Nothing has been read ahead: so it is when runs follow one another without a pause.
+
+    Parameters
+        rows: with the control rows
+        kernels: seconds of each row of the code
+        reads: seconds of reading each piece
+    """
+    script = row_acts(rows, kernels.tolist())
+    ends = ends_of([read_acts(rows, reads), script])[1]
+    waits = np.zeros(len(rows.orders))
+    for act, before, end in zip(script, [0.0, *ends], ends):
+        if isinstance(act, Wait):
+            waits[act.count - 1] += end - before
+    return waits, ends[-1] if ends else 0.0
+
+
+def read_acts(rows: Controlled, seconds: Sequence[float]) -> list[Act]:
+    """What the reader does: wait until there is room, read, say so."""
+    acts: list[Act] = []
+    for (_, _, _, freed, number), time in zip(rows.orders.tolist(), seconds, strict=True):
+        acts += [Wait(FREED, freed), Work(time), Tell(READ, number)]
+    return acts
+
+
+def row_acts(rows: Controlled, seconds: Sequence[float]) -> list[Act]:
+    """What the interpreter does with the rows."""
+    acts: list[Act] = []
+    for kind, number, count in zip(rows.table[:, 0].tolist(), rows.numbers.tolist(), rows.table[:, 2].tolist()):
+        if kind == WAIT:
+            acts.append(Wait(READ, count))
+        elif kind == PASSED:
+            acts.append(Tell(FREED, count))
+        else:
+            acts.append(Work(seconds[number]))
+    return acts

@@ -1,0 +1,55 @@
+"""An instance whose images are given and taken by rows while it runs."""
+
+import ctypes
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cgraph.engine.cpu.instance import CpuInstance, LoadedCode
+from cgraph.engine.cpu.rows import Rows
+from cgraph.kernels.callback import array_at
+from cgraph.kernels.kernel import Callback
+from cgraph.storage.cell import Value
+
+
+class RowsInstance(CpuInstance):
+    """A program with an arena. Changes: as any instance, and where rows come from and go to in the next run."""
+
+    def __init__(self, program: LoadedCode, memory: np.ndarray | None = None) -> None:
+        super().__init__(program, memory)
+        callbacks = program.code.callbacks
+        self._ports: dict[Any, Callable[[np.ndarray], Any]] = {}
+        self._known = {c.port for c in callbacks if c.port is not None}
+        self.functions = [c.function if c.port is None else partial(self._exchange, c) for c in callbacks]
+
+    def bind(self, given: Mapping[Any, Any], cells: Mapping[Any, Value], done: np.ndarray) -> None:
+        """As any instance; `given` has what fills or reads the bands of each port, too."""
+        super().bind({x: value for x, value in given.items() if x not in self._known}, cells, done)
+        self._ports = {x: value for x, value in given.items() if x in self._known}
+
+    def _exchange(self, callback: Callback, args: int) -> None:
+        """Let rows be filled or read."""
+        (address,) = (ctypes.c_int64 * 1).from_address(args)
+        self._ports[callback.port](array_at(address, callback.views[0], bool(callback.results)))
+
+    def _run(self, rows: Rows) -> None:
+        try:
+            super()._run(rows)
+        finally:
+            self._ports = {}
+
+    def _run_first(self, rows: Rows) -> None:
+        """The rows, those that come again as often as they do."""
+        again = self.code.again
+        if again is None:
+            super()._run_first(rows)
+            return
+        first, last = again.first, again.last
+        if rows.numbers is not None:
+            first, last = map(int, np.searchsorted(rows.numbers, (first, last)))
+        self._run_some(rows, 0, first)
+        for _ in range(again.times if first < last else 0):
+            self._run_some(rows, first, last)
+        self._run_some(rows, last, rows.count)

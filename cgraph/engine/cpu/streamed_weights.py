@@ -1,0 +1,93 @@
+"""An instance whose large constants come from a file while it runs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cgraph.engine.cpu.code import Ring
+from cgraph.engine.cpu.instance import CpuInstance, LoadedCode, address_of
+from cgraph.engine.cpu.reader import Reader
+from cgraph.engine.cpu.ring import Controlled, controlled
+from cgraph.engine.cpu.rows import Rows
+from cgraph.kernels.control import READ_FAILED
+from cgraph.storage.cell import Value
+from cgraph.storage.weight_file import place_of
+
+
+class StreamedRows(Rows):
+    """Rows of which the first part waits for weights."""
+
+    def __init__(self, table: np.ndarray, split: int, numbers: np.ndarray, first: Controlled) -> None:
+        super().__init__(table, split, numbers)
+        self.waiting = first
+
+
+class StreamedInstance(CpuInstance):
+    """A program with an arena and a ring of weights. Changes: as any instance, and what the ring holds.
+
+    Raises
+        WeightsError: the file has changed since the function was compiled, or cannot be opened; or a constant of it
+            that stays in memory does not fit its checksum
+    """
+
+    _whole: StreamedRows
+
+    def __init__(self, program: LoadedCode, ring: Ring) -> None:
+        self.reader, self.pieces = Reader(ring, program.poison), {p.constant: p for p in ring.pieces}
+        self._held: list[np.ndarray] = []
+        super().__init__(program)
+
+    @property
+    def whole(self) -> Controlled:
+        """The rows of a whole run, but for those that write update edges, with what they wait for."""
+        return self._whole.waiting
+
+    @property
+    def waited(self) -> float:  # type: ignore[override]
+        return float(self.reader.waits.sum())
+
+    def _address_of_constant(self, number: int) -> int:
+        """In the ring; or in memory, if its array lies in the file and is not read in turn."""
+        piece, array = self.pieces.get(number), self.code.constants[number]
+        if piece is not None:
+            return self.reader.address + piece.at
+        place = place_of(array) if isinstance(array, np.ndarray) else None
+        if place is not None:
+            array = array.copy()
+            self.reader.check_sum(place[1], array)
+            self._held.append(array)
+        return address_of(array)
+
+    def bind(self, given: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
+        """As any instance.
+
+        Raises
+            WeightsError: the file has changed since the function was compiled
+        """
+        self.reader.check_file()
+        super().bind(given, cells, done)
+
+    def _rows_among(self, numbers: np.ndarray | None, split: int) -> StreamedRows:
+        numbers = np.arange(len(self.table)) if numbers is None else numbers
+        words, pieces = self.reader.words.ctypes.data, tuple(self.pieces.values())
+        first = controlled(self.table, numbers[:split], pieces, words, self.reader.address)
+        table = np.concatenate([first.table, self.table[numbers[split:]]])
+        return StreamedRows(table, len(first.table), np.concatenate([first.numbers, numbers[split:]]), first)
+
+    def _run(self, rows: Rows) -> None:
+        assert isinstance(rows, StreamedRows)
+        self.reader.begin(rows.waiting)
+        super()._run(rows)
+        self.reader.order(self._whole.waiting)  # read ahead for the next run
+
+    def _run_first(self, rows: Rows) -> None:
+        """The rows of the first part; no Var is written yet where the file has changed meanwhile."""
+        super()._run_first(rows)
+        self.reader.check_file()
+
+    def _stopped(self, ran: int, rows: Rows) -> Exception:
+        if self.stop[0] == READ_FAILED:
+            return self.reader.problem()
+        self.reader.check_file()  # other numbers may be why
+        return super()._stopped(ran, rows)

@@ -1,0 +1,1 @@
+"""Dynamic lengths: axes whose length is known only at run time."""

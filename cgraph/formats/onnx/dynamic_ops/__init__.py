@@ -1,0 +1,1 @@
+"""ONNX operators on values whose lengths are known only at run time."""

@@ -1,0 +1,192 @@
+"""How operators take values with axes of open length: said where an operator is imported, as a decorator.
+
+An importer without one refuses such a value by name, for `Context` gives it no operand that is ragged.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.onnx.context import Context, Importer, Value
+from cgraph.formats.onnx.dynamic.bounds import Length, Size, most
+from cgraph.formats.onnx.dynamic.value import (
+    Ragged,
+    common_length,
+    counts_of,
+    filled,
+    lengths_of,
+    made,
+    node_in,
+    resized,
+    together,
+)
+from cgraph.ops.shape import axis_of
+
+Axes = Callable[[Context], Sequence[int]]
+
+
+def results(found: Value, lengths: Mapping[int, Length]) -> Value:
+    """What an importer gave, with lengths of axes."""
+    if isinstance(found, tuple | list):
+        return tuple(results(x, lengths) for x in found)
+    return made(found, lengths)
+
+
+def elementwise(importer: Importer) -> Importer:
+    """Element by element: operands broadcast, and the result has the lengths that they have together."""
+
+    @wraps(importer)
+    def ragged(c: Context) -> Value:
+        if not c.is_ragged:
+            return importer(c)
+        given = [i for i, x in enumerate(c.operands) if x is not None]
+        nodes, lengths = together(c.limits, [c.array(i) for i in given], c.unequal)
+        return results(importer(c.reading(dict(zip(given, nodes)))), lengths)
+
+    return ragged
+
+
+def keeping(axes: Axes, fill: Any = None) -> Callable[[Importer], Importer]:
+    """The result has operand 0's axes, and each element is computed along some of them alone.
+
+    Parameters
+        axes: along which; the others may be of open length
+        fill: of the dtype, what may stand along those axes behind the value; None refuses an open length there
+    """
+
+    def decorator(importer: Importer) -> Importer:
+        @wraps(importer)
+        def ragged(c: Context) -> Value:
+            if not c.is_ragged:
+                return importer(c)
+            x = c.array(0)
+            node = prepared(c, x, axes(c), fill)
+            return results(importer(c.reading({0: node})), counts_of(x))
+
+        return ragged
+
+    return decorator
+
+
+def prepared(c: Context, x: Any, axes: Sequence[int], fill: Any) -> Any:
+    """An array whose axes an operator goes along are of known length, or filled behind the value."""
+    axes = [axis_of(a, x.ndim) for a in axes]
+    found = sorted(set(axes) & set(counts_of(x)))
+    if found and fill is None:
+        raise FormatError(f"it goes along axis {found[0]} of {x.text}, whose length is known only when run")
+    return filled(c.limits, x, fill(x.dtype), axes) if found else node_in(x)
+
+
+def reducing(axes: Axes, keeps: Callable[[Context], bool], fill: Any) -> Callable[[Importer], Importer]:
+    """The result lacks some of operand 0's axes, or has one element there, and is of all elements along them.
+
+    Parameters
+        axes, keeps: which, and whether they stay
+        fill: of the dtype, what changes nothing there
+    """
+
+    def decorator(importer: Importer) -> Importer:
+        @wraps(importer)
+        def ragged(c: Context) -> Value:
+            if not isinstance(c.value(0), Ragged):
+                return importer(c)
+            x = c.array(0)
+            gone = [axis_of(a, x.ndim) for a in axes(c)]
+            node = prepared(c, x, gone, fill)
+            left = [a for a in range(x.ndim) if keeps(c) or a not in gone]
+            lengths = {left.index(a): n for a, n in counts_of(x).items() if a not in gone}
+            return results(importer(c.reading({0: node})), lengths)
+
+        return ragged
+
+    return decorator
+
+
+def samples(*places: int) -> Callable[[Importer], Importer]:
+    """Axis 0 of some operands counts samples that have nothing to do with one another."""
+
+    def decorator(importer: Importer) -> Importer:
+        @wraps(importer)
+        def ragged(c: Context) -> Value:
+            if not c.is_ragged:
+                return importer(c)
+            values = {i: c.array(i) for i in places if c.value(i) is not None}
+            for x in values.values():
+                prepared(c, x, range(1, x.ndim), None)
+            length = common_length(c.limits, [lengths_of(x)[0] for x in values.values()], c.unequal)
+            room = length if isinstance(length, int) else min(node_in(x).shape[0] for x in values.values())
+            nodes = {i: resized(prepared_positions(c, x), 0, room) for i, x in values.items()}
+            return results(importer(c.reading(nodes)), {0: length})
+
+        return ragged
+
+    return decorator
+
+
+def prepared_positions(c: Context, x: Any) -> Any:
+    """An array in which whole numbers behind the value are 0, since they may be positions."""
+    return filled(c.limits, x, 0) if x.dtype.kind in "iu" else node_in(x)
+
+
+def contracting(letters: Callable[[Context], tuple[Sequence[str], str]]) -> Callable[[Importer], Importer]:
+    """Sums of products, along axes that the result lacks; axes of one letter have one length, or one element.
+
+    Parameters
+        letters: per operand a letter for each axis, and those of the result
+    """
+
+    def decorator(importer: Importer) -> Importer:
+        @wraps(importer)
+        def ragged(c: Context) -> Value:
+            if not c.is_ragged:
+                return importer(c)
+            terms, result = letters(c)
+            values = [c.array(i) for i in range(len(c.operands)) if c.value(i) is not None]
+            if any(len(term) != x.ndim for term, x in zip(terms, values)):
+                raise FormatError(f"operands have {[x.ndim for x in values]} axes, not those of {', '.join(terms)}")
+            lengths = lengths_by_letter(c, values, terms, result)
+            nodes = [room_by_letter(c, x, term, lengths, result) for x, term in zip(values, terms)]
+            found = importer(c.reading(dict(enumerate(nodes))))
+            return made(found, {result.index(k): n for k, n in lengths.items() if k in result})
+
+        return ragged
+
+    return decorator
+
+
+def lengths_by_letter(c: Context, values: Sequence[Any], terms: Sequence[str], result: str) -> dict[str, Length]:
+    """Of letters that stand for an axis of open length; one element is not repeated where it is summed over."""
+    beside: dict[str, list[Length]] = {}
+    for x, term in zip(values, terms):
+        for letter, n in zip(term, lengths_of(x)):
+            if n != 1 or letter not in result:
+                beside.setdefault(letter, []).append(n)
+    opened = {k: v for k, v in beside.items() if any(isinstance(n, Size) for n in v)}
+    return {k: common_length(c.limits, v, c.unequal) for k, v in opened.items()}
+
+
+def room_by_letter(c: Context, x: Any, term: str, lengths: Mapping[str, Length], result: str) -> Any:
+    """An array cut to the lengths of its letters, with zeros behind the value where the result lacks one."""
+    found = filled(c.limits, x, 0, [a for a, k in enumerate(term) if k not in result])
+    for axis, letter in enumerate(term):
+        if letter in lengths and lengths_of(x)[axis] != 1:
+            found = resized(found, axis, int(most(lengths[letter])))
+    return found
+
+
+# -- what changes nothing behind a value ------------------------------------------------------------------------------
+
+
+def number(value: float) -> Callable[[np.dtype], Any]:
+    return lambda dtype: value
+
+
+def lowest(dtype: np.dtype) -> Any:
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min if dtype.kind in "iu" else False
+
+
+def highest(dtype: np.dtype) -> Any:
+    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max if dtype.kind in "iu" else True

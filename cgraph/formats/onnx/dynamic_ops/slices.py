@@ -1,0 +1,174 @@
+"""Slices, joins, repeats and frames of values, where lengths, or from where to where, are known only when run.
+
+Each takes elements along an axis at positions that are computed when run. Behind the value positions may be any, so
+they are held within the array.
+"""
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import FormatError
+from cgraph.formats.names import cg
+from cgraph.formats.onnx.context import Context
+from cgraph.formats.onnx.dynamic.bounds import Length, Size, most, node_of
+from cgraph.formats.onnx.dynamic.value import (
+    Array,
+    along,
+    common_length,
+    counts_of,
+    lengths_of,
+    made,
+    node_in,
+    resized,
+)
+from cgraph.ir.graph import Node
+
+
+def taken(c: Context, x: Array, axis: int, places: Any, length: Length) -> Array:
+    """The elements at positions along an axis, of which the first ones count; those outside stay within."""
+    node = node_in(x)
+    if not node.shape[axis]:
+        node = resized(node, axis, 1)
+    found = cg.take(node, cg.clip(places, 0, node.shape[axis] - 1), axis)
+    return made(found, {**counts_of(x), axis: length})
+
+
+def computed(c: Context, node: Any) -> Length:
+    """A length that was computed, if it is a node."""
+    return c.limits.length(node) if isinstance(node, Node) else int(node)
+
+
+def within(at: Any, low: Any, high: Any) -> Any:
+    """Held between two numbers, of which all may be nodes."""
+    if isinstance(at, Node) or isinstance(high, Node):
+        return cg.maximum(cg.minimum(at, high), low)
+    return max(min(at, high), low)
+
+
+def from_end(at: Any, n: Any) -> Any:
+    """A position, which counts from the end where it is negative."""
+    if isinstance(at, Node):
+        return cg.where(at < 0, at + n, at)
+    return at if at >= 0 else n + at
+
+
+def plain(length: Length) -> Any:
+    """A length as a number or a node."""
+    return node_of(length) if isinstance(length, Size) else length
+
+
+def sliced(c: Context, x: Array, axis: int, start: Length, end: Length, step: int) -> Array:
+    """From a position on, before another, every so many elements; ONNX's rules for what lies outside."""
+    if step == 0:
+        raise FormatError("a step is 0")
+    room, length = node_in(x).shape[axis], lengths_of(x)[axis]
+    n = plain(length)
+    first, last = (from_end(plain(v), n) for v in (start, end))
+    if step > 0:
+        first, last = within(first, 0, n), within(last, 0, n)
+        count = within((last - first + step - 1) // step, 0, n)
+    else:
+        first, last = within(first, -1, n - 1), within(last, -1, n - 1)
+        count = within((first - last - step - 1) // -step, 0, n)
+    size = computed(c, count)
+    places = int(min(most(size), ceil(room / abs(step)), c.maximum if isinstance(size, Size) else room))
+    if isinstance(first, int) and step > 0:
+        return made(along(node_in(x), axis, slice(first, first + places * step, step)), {**counts_of(x), axis: size})
+    return taken(c, x, axis, first + c.limits.steps(places) * step, size)
+
+
+def joined(c: Context, values: Sequence[Array], axis: int) -> Array:
+    """One after another along an axis, the first directly before the next."""
+    axis = axis + values[0].ndim if axis < 0 else axis
+    values = list(values)
+    lengths: dict[int, Length] = {}
+    for a in range(values[0].ndim):
+        beside = [lengths_of(x)[a] for x in values]
+        if a != axis and any(isinstance(n, Size) for n in beside):
+            lengths[a] = common_length(c.limits, beside, c.unequal)
+    nodes = [cut(x, lengths) for x in values]
+    parts = [lengths_of(x)[axis] for x in values]
+    found = cg.concat(nodes, axis)
+    if not any(isinstance(n, Size) for n in parts):
+        return made(found, lengths)
+    places: Any = c.limits.steps(found.shape[axis])
+    begin: Any = 0  # where a part begins in the value, and where in the array
+    room, moved = 0, places
+    for node, part in zip(nodes, parts):
+        moved = cg.where(places >= begin, places + (room - begin), moved)
+        begin, room = begin + plain(part), room + node.shape[axis]
+    return taken(c, made(found, lengths), axis, moved, computed(c, begin))
+
+
+def cut(x: Array, lengths: dict[int, Length]) -> Node:
+    """An array with as much room along some axes as lengths have."""
+    node = node_in(x)
+    for axis, length in lengths.items():
+        node = resized(node, axis, int(most(length)))
+    return node
+
+
+def repeated(c: Context, x: Array, axis: int, times: Length) -> Array:
+    """The whole of an axis so many times."""
+    length = lengths_of(x)[axis]
+    size = computed(c, plain(length) * plain(times))
+    room = c.room(size, [1], axis)
+    places = cg.remainder(c.limits.steps(room), cg.maximum(node_of(length), 1))
+    return taken(c, x, axis, places, size)
+
+
+def framed(c: Context, x: Array, axis: int, before: Length, size: Length, mode: str, value: Any) -> Array:
+    """So many elements along an axis, from some before its first one on; negative, from one further on."""
+    n = node_of(lengths_of(x)[axis])
+    room = c.room(size, [1], axis)
+    places = c.limits.steps(room) - plain(before)
+    if mode == "constant":
+        found = taken(c, x, axis, places, size)
+        within_x = cg.logical_and(places >= 0, places < n)
+        around = cg.reshape(value, ()) if isinstance(value, Node) else np.asarray(value, x.dtype)
+        kept = cg.where(shaped(within_x, node_in(found), axis), node_in(found), around)
+        return made(kept, {**counts_of(x), axis: size})
+    if mode == "wrap":
+        places = cg.remainder(places, cg.maximum(n, 1))
+    elif mode == "reflect":
+        period = cg.maximum(2 * n - 2, 1)
+        places = cg.remainder(places, period)
+        places = cg.where(places >= n, period - places, places)
+    elif mode == "edge":
+        places = cg.clip(places, 0, cg.maximum(n - 1, 0))
+    else:
+        raise FormatError(f"mode {mode!r} is not supported")
+    return taken(c, x, axis, places, size)
+
+
+def shaped(row: Node, x: Node, axis: int) -> Node:
+    """A row as it stands beside an axis of an array, as much of it as that has."""
+    return cg.reshape(row[: x.shape[axis]], (-1, *[1] * (x.ndim - 1 - axis)))
+
+
+def expanded(c: Context, x: Array, target: Sequence[Length]) -> Array:
+    """Repeated along new axes, and along axes of one element, to lengths that may be open.
+
+    An axis of open length is not repeated.
+    """
+    old = lengths_of(x)
+    rank = max(len(old), len(target))
+    old, new = ([*[1] * (rank - len(v)), *v] for v in (old, target))
+    lengths: dict[int, Length] = {}
+    for axis, (n, m) in enumerate(zip(old, new)):
+        if n == 1:
+            lengths[axis] = m
+        elif m == 1 or n == m:
+            lengths[axis] = n
+        elif isinstance(n, int) and isinstance(m, int):
+            raise FormatError(f"{n} elements along axis {axis} are not repeated to {m}")
+        else:
+            beside = cg.logical_or(cg.equal(node_of(m), node_of(n)), cg.equal(node_of(m), 1))
+            c.limits.check(beside, c.unequal)
+            lengths[axis] = n
+    node = cg.reshape(node_in(x), (*[1] * (rank - x.ndim), *node_in(x).shape))
+    shape = [c.room(m, [1], axis) if old[axis] == 1 else node.shape[axis] for axis, m in lengths.items()]
+    return made(cg.broadcast_to(node, shape), lengths)

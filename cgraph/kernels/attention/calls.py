@@ -1,0 +1,125 @@
+"""Calls of attention in bands of queries: a task is a run of bands, and has a scratch of its own."""
+
+from cgraph.kernels.attention import gpu_calls as gpu_attention
+from cgraph.kernels.attention.few_signature import QUERIES
+from cgraph.kernels.attention.gpu_signature import DEPTHS
+from cgraph.kernels.attention.signature import BANDS, KEYS
+from cgraph.kernels.kernel import Call, View, room
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.conv_shape import sums
+from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.record import Record
+
+MOST_TASKS = 32  # of a processor: enough for the threads to share out bands of unequal lengths
+MOST_VECTORS = 4
+GPU_ROWS = 4
+FEW = 4  # queries at most that share a head of keys, for the kernel with keys in the lanes
+STATE = 4  # rows of the scratch beside queries, weights and result: maximum, sum, factor, position
+WIDEST_WINDOW = 1 << 30  # keys; no query sees farther back
+
+
+class BandShape(Record):
+    """How attention is cut.
+
+    Fields
+        rows, vectors: of the register tile, keys or columns of values by vectors of queries
+        width: queries of a band
+        bands: of the queries that share a head of keys
+        units: bands of all heads and batches
+        each: units of a task
+        size: elements of a task's scratch
+    """
+
+    rows: int
+    vectors: int
+    width: int
+    bands: int
+    units: int
+    each: int
+    size: int
+
+    @property
+    def tasks(self) -> int:
+        return -(-self.units // self.each)
+
+
+def band_shape(target: Target, dtype: str, q: tuple[int, ...], groups: int, e: int) -> BandShape:
+    """The cut for queries ``[b, h, m, d]``, `groups` heads of keys and values of `e` columns; none of them 0."""
+    batch, heads, m, d = q
+    lanes, limit = target.lanes_of(dtype), sums(target)
+    queries = heads // groups * m
+    vectors = next(v for v in (MOST_VECTORS, 2, 1) if v == 1 or (v * 4 <= limit and v // 2 * lanes < queries))
+    rows = GPU_ROWS if target.is_gpu else next(r for r in (12, 6, 4) if r == 4 or r * vectors <= limit)
+    width = vectors * lanes
+    bands = -(-queries // width)
+    units = batch * groups * bands
+    each = 1 if target.is_gpu else -(-units // MOST_TASKS)
+    size = width * (d + KEYS + rows + STATE + e + rows)
+    return BandShape(rows, vectors, width, bands, units, each, size)
+
+
+class Rule(Record):
+    """Which keys a query sees, and how products become scores: the fields of `cgraph.ops.attention.Attention`."""
+
+    scale: float
+    causal: bool = False
+    window: int = 0
+    softcap: float = 0.0
+
+
+def attention_nbytes(target: Target, dtype: str, q: tuple[int, ...], groups: int, e: int) -> int:
+    """Bytes of workspace that `attention_calls` needs for these sizes."""
+    if target.has_blocks and max(q[3], e) <= DEPTHS[-1]:
+        return 0
+    shape = band_shape(target, dtype, q, groups, e)
+    return shape.tasks * shape.size * int(dtype[1:])
+
+
+def attention_calls(
+    target: Target,
+    out: View,
+    q: View,
+    k: View,
+    v: View,
+    mask: View | None,
+    start: View | None,
+    rule: Rule,
+    workspace: View | None,
+) -> list[Call]:
+    """``softmax(q @ k.T * rule.scale, masked) @ v``; see `cgraph.ops.attention.Attention`.
+
+    Operands
+        out, q, k, v: ``[b, h, m, e]``, ``[b, h, m, d]``, ``[b, g, n, d]``, ``[b, g, n, e]`` of any strides
+        mask: ``[b, h, m, n]`` or 1 along any axis, bool or of the dtype of `q`
+        start: int64 ``[b]``
+        workspace: at least `attention_nbytes` bytes
+    """
+    batch, heads, m, d = q.shape
+    groups, n, e = k.shape[1], k.shape[2], v.shape[3]
+    shape = band_shape(target, q.dtype, q.shape, groups, e)
+    nbytes = attention_nbytes(target, q.dtype, q.shape, groups, e)
+    scratch = room(workspace, nbytes) if nbytes else out.at
+    kind = "" if mask is None else "seen" if mask.dtype == "b1" else "added"
+    hidden = steps("s", mask) if mask else dict.fromkeys(("s_batch", "s_head", "s_row", "s_step"), 0)
+    spread = mask is not None and hidden["s_head"] == hidden["s_row"] == 0
+    queries = heads // groups * m
+    is_few = queries <= FEW and not target.is_gpu and (k.strides[3], v.strides[3]) == (q.itemsize, q.itemsize)
+    forms = rule.causal, rule.softcap > 0
+    params = (queries, kind, *forms) if is_few else (shape.rows, shape.vectors, kind, spread, *forms)
+    call = (QUERIES if is_few else BANDS).call(
+        (q.dtype, *params), shape.tasks, 1,
+        groups=groups, heads=heads, queries=queries, m=m, n=n, d=d, e=e,
+        bands=shape.bands, units=shape.units, each=shape.each,
+        scale=float(rule.scale), window=rule.window or WIDEST_WINDOW, cap=rule.softcap,
+        q=q.at, k=k.at, v=v.at, out=out.at, seen=mask.at if mask else None,
+        **steps("q", q), **steps("k", k), **steps("v", v), **steps("o", out), **hidden,
+        start=start.at if start else None, start_step=start.strides[0] // start.itemsize if start else 0,
+        scratch=scratch, scratch_size=shape.size,
+    )  # fmt: skip
+    return in_blocks(target, gpu_attention.attention_calls, call, batch) or [call]
+
+
+def steps(letter: str, x: View) -> dict[str, int]:
+    """Elements from a batch, head, row and column of `x` to the next; 0 where there is one."""
+    names = (f"{letter}_batch", f"{letter}_head", f"{letter}_row", f"{letter}_step")
+    return {name: stride // x.itemsize if n > 1 else 0 for name, n, stride in zip(names, x.shape, x.strides)}

@@ -1,0 +1,275 @@
+"""Attention in bands of queries: the scores of a band with a block of keys are all that there is of them at a time.
+
+Queries lie side by side in vectors, so that a query's maximum and sum need no other lane: scores are a register tile of
+a few keys by all queries of a band, the result one of a few columns of the values by these queries; keys and values
+are read where they lie, a number at a time. Over the blocks of keys go a running maximum and sum: what was summed with
+another maximum is multiplied by the exponential of the difference. Lanes beyond the last query repeat it.
+
+A query's result does not depend on which queries are in its band: blocks begin at multiples of `KEYS`, and keys that a
+query does not see add zeros. Sums run over a block first, then over blocks, so rounding errors do not grow with the
+length.
+
+Source: Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135.
+"""
+
+from collections.abc import Callable
+from math import inf
+
+from cgraph.kernels.attention.signature import KEYS
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.emitter import final
+from cgraph.kernels.llvm.flow import changed_if, divided, fold, transposed
+from cgraph.kernels.llvm.multiply import multiply_add
+from cgraph.kernels.llvm.values import Ptr, Val
+from cgraph.kernels.llvm.vexp import exp
+from cgraph.kernels.llvm.vhyperbolic import tanh
+
+UNROLL = 4
+
+
+@final
+def bands(k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bool, causal: bool, capped: bool) -> None:
+    """Task: some units one after the other, each a band of the queries that share a head of keys."""
+    band = Band(k, dtype, rows, vectors, mask, spread, (causal, capped))
+    a = band.a
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        band.place(a.scratch + task * a.scratch_size)
+        with k.loop(task * a.each, k.smaller((task + 1) * a.each, a.units)) as unit:
+            rest, number = divided(unit, a.bands)
+            batch, group = divided(rest, a.groups)
+            band.emit(batch, group, number * band.width)
+
+
+class Unit:
+    """What a kernel of attention knows of the unit that it emits."""
+
+    def __init__(self, k: Builder, dtype: str, mask: str, causal: bool, capped: bool) -> None:
+        self.k, self.a, self.dtype, self.mask, self.causal, self.capped = k, k.args(), dtype, mask, causal, capped
+        self.lanes = k.target.lanes_of(dtype)
+        self.heads_of_group = self.a.heads // self.a.groups
+
+    def first_of(self, letter: str, batch: Val, head: Val) -> Ptr:
+        """The first element of a head: of ``q k v``, ``o`` for the result or ``s`` for the mask."""
+        a = self.a
+        masks = self.k.pointer(a.seen, "b1" if self.mask == "seen" else self.dtype)
+        at = {"q": a.q, "k": a.k, "v": a.v, "o": a.out, "s": masks}[letter]
+        return at + (batch * getattr(a, f"{letter}_batch") + head * getattr(a, f"{letter}_head"))
+
+    def between(self, score: Val) -> Val:
+        """Scores between the cap and its negative."""
+        cap = self.k.val(self.k.cast(self.a.cap, self.dtype), self.dtype, score.lanes)
+        return tanh(self.k, score / cap) * cap
+
+    def position_of_first(self, batch: Val) -> Val:
+        """The position of a batch's first query among the keys."""
+        k, a = self.k, self.a
+        with changed_if(k, a.start != 0, [k.const(0, "i8")]) as s:
+            s.next = [k.pointer(a.start, "i8").load(batch * a.start_step)]
+        return s.values[0]
+
+    def keys_seen(self, batch: Val, row: Val, width: int) -> tuple[Val, Val]:
+        """Where the first block of keys begins that one of `width` queries sees, and where the last key ends."""
+        k, a = self.k, self.a
+        if not self.causal:
+            return k.const(0, "i8"), a.n
+        head, query = divided(row, a.m)
+        other, end = divided(k.smaller(row + width, a.queries) - 1, a.m)
+        one = head == other
+        before = self.position_of_first(batch)
+        low = k.larger(before + k.select(one, query, 0) - a.window + 1, 0)
+        high = before + k.select(one, end, a.m - 1) + 1
+        return low - low % KEYS, k.larger(k.smaller(high, a.n), 0)
+
+
+class Band(Unit):
+    """Emits the code of one unit; its scratch holds ``[d, width]``, ``[e, width]``, ``[keys, width]`` and rows."""
+
+    def __init__(
+        self, k: Builder, dtype: str, rows: int, vectors: int, mask: str, spread: bool, rule: tuple[bool, bool]
+    ) -> None:
+        super().__init__(k, dtype, mask, *rule)
+        self.rows, self.spread = rows, spread
+        self.width = vectors * self.lanes
+        self.columns = range(0, self.width, self.lanes)  # where each vector of queries begins
+
+    def place(self, scratch: Ptr) -> None:
+        """Where everything lies in the scratch of a task."""
+        self.queries, rest = scratch, scratch + self.a.d * self.width
+        self.weights, rest = rest, rest + (KEYS + self.rows) * self.width
+        self.most, self.total, self.factor, positions, self.result = (rest + i * self.width for i in range(5))
+        self.positions = positions.as_dtype("i4")
+
+    def emit(self, batch: Val, group: Val, row: Val) -> None:
+        """The band that begins at `row`."""
+        k, a = self.k, self.a
+        first, stop = self.keys_seen(batch, row, self.width)
+        self.start(batch, group, row)
+        keys, values = self.first_of("k", batch, group), self.first_of("v", batch, group)
+        with k.loop(first, stop, KEYS) as key:
+            count = k.smaller(stop - key, KEYS)
+            self.score(keys + key * a.k_row, count)
+            if self.capped:
+                self.cap(count)
+            if self.mask or self.causal:
+                self.hide(batch, group, row, key, count)
+            self.weigh(count)
+            self.add(values + key * a.v_row, count)
+        self.write(batch, group, row)
+
+    # -- queries --------------------------------------------------------------------------------------------------
+    def places(self, row: Val) -> list[tuple[Val, Val]]:
+        """Head and query of each lane of a vector that begins at `row`: counted, not divided."""
+        k, a = self.k, self.a
+        last = a.queries - 1
+        head, query = divided(k.smaller(row, last), a.m)
+        found = [(head, query)]
+        for i in range(1, self.lanes):
+            goes_on = row + i <= last
+            wraps = query + 1 == a.m
+            head, query = (
+                k.select(goes_on & wraps, head + 1, head),
+                k.select(goes_on, k.select(wraps, 0, query + 1), query),
+            )
+            found.append((head, query))
+        return found
+
+    def start(self, batch: Val, group: Val, row: Val) -> None:
+        """The band's queries, scaled, with each number of theirs side by side; nothing is summed yet."""
+        k, a = self.k, self.a
+        scale = k.splat(k.cast(a.scale, self.dtype), self.lanes)
+        before = self.position_of_first(batch) if self.causal else None
+        base = self.first_of("q", batch, group * self.heads_of_group)
+        whole = k.select(a.q_step == 1, a.d - a.d % self.lanes, 0)
+        with k.loop(0, self.width, self.lanes) as at:
+            places = self.places(row + at)
+            starts = [base + (head * a.q_head + query * a.q_row) for head, query in places]
+            with k.loop(0, whole, self.lanes) as x:
+                square = transposed(k, [(q + x).load(lanes=self.lanes) * scale for q in starts])
+                for i, line in enumerate(square):
+                    self.queries.store(line, (x + i) * self.width + at)
+            with k.loop(whole, a.d) as x:
+                self.queries.store(joined(k, loaded(starts, x * a.q_step)) * scale, x * self.width + at)
+            with k.loop(0, a.e + self.rows) as x:
+                self.result.store(k.const(0, self.dtype, self.lanes), x * self.width + at)
+            self.most.store(k.const(-inf, self.dtype, self.lanes), at)
+            self.total.store(k.const(0, self.dtype, self.lanes), at)
+            if before is not None:
+                self.positions.store(joined(k, [k.cast(before + query, "i4") for _, query in places]), at)
+
+    # -- one block of keys ----------------------------------------------------------------------------------------
+    def score(self, keys: Ptr, count: Val) -> None:
+        """Products of keys and queries; the last tile repeats the last key, and what it adds is not read."""
+        k, a = self.k, self.a
+        with k.loop(0, count, self.rows) as i:
+            starts = [keys + k.smaller(i + j, count - 1) * a.k_row for j in range(self.rows)]
+            sums = self.summed(a.d, lambda x: loaded(starts, x * a.k_step), lambda x: self.vectors(self.queries, x))
+            for j in range(self.rows):
+                for v, at in enumerate(self.columns):
+                    self.weights.store(sums[j * len(self.columns) + v], (i + j) * self.width + at)
+
+    def cap(self, count: Val) -> None:
+        """Scores between a number and its negative."""
+        with self.k.loop(0, count) as i:
+            for at, score in zip(self.columns, self.vectors(self.weights, i)):
+                self.weights.store(self.between(score), i * self.width + at)
+
+    def hide(self, batch: Val, group: Val, row: Val, key: Val, count: Val) -> None:
+        """The mask, and minus infinity for keys that are no query's to see by their position."""
+        k, a = self.k, self.a
+        reach = k.splat(k.cast(a.window, "i4"), self.lanes)
+        hidden = k.const(-inf, self.dtype, self.lanes)
+        base = self.first_of("s", batch, group * self.heads_of_group)
+        with k.loop(0, self.width, self.lanes) as at:
+            places = self.places(row + at)
+            starts = [base + (head * a.s_head + query * a.s_row) for head, query in places]
+            position = self.positions.load(at, self.lanes)
+            with k.loop(0, count) as i:
+                place = self.weights + (i * self.width + at)
+                score, step = place.load(lanes=self.lanes), (key + i) * a.s_step
+                if self.causal:
+                    there = k.splat(k.cast(key + i, "i4"), self.lanes)
+                    score = k.select((there <= position) & (there > position - reach), score, hidden)
+                if self.mask:
+                    one = k.splat(base.load(step), self.lanes) if self.spread else joined(k, loaded(starts, step))
+                    score = k.select(one, score, hidden) if self.mask == "seen" else score + one
+                place.store(score)
+
+    def weigh(self, count: Val) -> None:
+        """Scores become exponentials; the new maximum, the sum, and by what the earlier sums are multiplied."""
+        k = self.k
+        old = self.vectors(self.most, 0)
+        with fold(k, 0, count, old) as s:
+            s.next = [k.larger(x, y) for x, y in zip(s.values, self.vectors(self.weights, s.i))]
+        zero = k.const(0, self.dtype, self.lanes)
+        bases = [k.select(x == -inf, zero, x) for x in s.values]  # for a query that has seen no key
+        factors = [exp(k, x - base) for x, base in zip(old, bases)]
+        with fold(k, 0, count, [zero] * len(bases)) as t:
+            terms = [exp(k, x - base) for x, base in zip(self.vectors(self.weights, t.i), bases)]
+            for at, term in zip(self.columns, terms):
+                self.weights.store(term, t.i * self.width + at)
+            t.next = [y + term for y, term in zip(t.values, terms)]
+        for at, most, factor, total in zip(self.columns, s.values, factors, t.values):
+            self.most.store(most, at)
+            self.factor.store(factor, at)
+            self.total.store(k.fma(self.total.load(at, self.lanes), factor, total), at)
+
+    def add(self, values: Ptr, count: Val) -> None:
+        """The weighted sum of the block's values joins what was summed before."""
+        k, a = self.k, self.a
+        with k.loop(0, a.e, self.rows) as column:
+            starts = [values + k.smaller(column + i, a.e - 1) * a.v_step for i in range(self.rows)]
+            sums = self.summed(count, lambda i: loaded(starts, i * a.v_row), lambda i: self.vectors(self.weights, i))
+            for j in range(self.rows):
+                for v, at in enumerate(self.columns):
+                    place, factor = self.result + ((column + j) * self.width + at), self.factor.load(at, self.lanes)
+                    place.store(k.fma(place.load(lanes=self.lanes), factor, sums[j * len(self.columns) + v]))
+
+    def summed(self, count: Val, scalars: Callable[[Val], list[Val]], vectors: Callable[[Val], list[Val]]) -> list[Val]:
+        """The tile of sums of scalars times vectors, in order."""
+        k = self.k
+        sums = [k.const(0, self.dtype, self.lanes)] * (self.rows * len(self.columns))
+        whole = count - count % UNROLL
+        for low, high, steps in ((0, whole, UNROLL), (whole, count, 1)):
+            with fold(k, low, high, sums, steps) as s:
+                made = s.values
+                for i in range(steps):
+                    made = multiply_add(k, made, scalars(s.i + i), vectors(s.i + i))
+                s.next = made
+            sums = s.values
+        return sums
+
+    def vectors(self, x: Ptr, row: Val | int) -> list[Val]:
+        """A row of the scratch, all queries wide."""
+        return [x.load(row * self.width + at, self.lanes) for at in self.columns]
+
+    # -- the result -----------------------------------------------------------------------------------------------
+    def write(self, batch: Val, group: Val, row: Val) -> None:
+        """The band's rows of the result; lanes beyond the last query write its row once more."""
+        k, a = self.k, self.a
+        base = self.first_of("o", batch, group * self.heads_of_group)
+        whole = k.select(a.o_step == 1, a.e - a.e % self.lanes, 0)
+        with k.loop(0, self.width, self.lanes) as at:
+            starts = [base + (head * a.o_head + query * a.o_row) for head, query in self.places(row + at)]
+            total = self.total.load(at, self.lanes)
+            with k.loop(0, whole, self.lanes) as x:
+                lines = [self.result.load((x + i) * self.width + at, self.lanes) / total for i in range(self.lanes)]
+                for start, line in zip(starts, transposed(k, lines)):
+                    start.store(line, x)
+            with k.loop(whole, a.e) as x:
+                line = self.result.load(x * self.width + at, self.lanes) / total
+                for i, start in enumerate(starts):
+                    start.store(k.lane(line, i), x * a.o_step)
+
+
+def loaded(starts: list[Ptr], offset: Val) -> list[Val]:
+    """The elements at one offset from each of these places."""
+    return [start.load(offset) for start in starts]
+
+
+def joined(k: Builder, xs: list[Val]) -> Val:
+    """Numbers as a vector."""
+    vector = k.const(0, xs[0].dtype, len(xs))
+    for i, x in enumerate(xs):
+        vector = k.wrap(k.b.insert_element(vector.v, x.v, k.const(i, "i4").v), x.dtype, len(xs))
+    return vector

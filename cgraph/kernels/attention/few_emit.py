@@ -1,0 +1,199 @@
+"""Attention of a few queries, such as the one of a decoder's step: bound by reading keys and values once.
+
+Keys lie across the lanes: squares of them are turned in registers, and a query's scores are sums over its numbers in
+order. Of the values the columns lie across the lanes. All sums have the order of those of bands, so a query has the
+same bits by both kernels.
+
+Keys are read across their rows, which the processor does not foresee, so both are asked for some rows ahead, a few
+lines between any two of its sums: asked for in bursts they wait for one another, and so does what is computed.
+"""
+
+from math import inf
+
+from cgraph.kernels.attention.emit import Unit, joined, loaded
+from cgraph.kernels.attention.signature import KEYS
+from cgraph.kernels.kernel import LINE
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.emitter import final
+from cgraph.kernels.llvm.flow import divided, fold, prefetch, shuffle, transposed
+from cgraph.kernels.llvm.values import Ptr, Val, nbytes_of
+from cgraph.kernels.llvm.vexp import exp
+
+VECTORS = 4  # of a value's columns at a time
+AHEAD = 8 << 10  # bytes of keys, and of values, from what is read to what is asked for
+
+
+@final
+def queries(k: Builder, dtype: str, count: int, mask: str, causal: bool, capped: bool) -> None:
+    """Task: some units one after the other, each the `count` queries that share a head of keys."""
+    unit = Few(k, dtype, count, mask, causal, capped)
+    a = unit.a
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        unit.place(a.scratch + task * a.scratch_size)
+        with k.loop(task * a.each, k.smaller((task + 1) * a.each, a.units)) as number:
+            unit.emit(*divided(number, a.groups))
+
+
+class Few(Unit):
+    """Emits the code of one unit; its scratch holds ``[count, d]``, ``[count, e]``, ``[count, span]`` and state."""
+
+    def __init__(self, k: Builder, dtype: str, count: int, mask: str, causal: bool, capped: bool) -> None:
+        super().__init__(k, dtype, mask, causal, capped)
+        self.rows, self.span = range(count), -(-KEYS // self.lanes) * self.lanes
+        self.keys_ahead, self.values_ahead = self.rows_ahead(self.a.d), self.rows_ahead(self.a.e)
+
+    def place(self, scratch: Ptr) -> None:
+        """Where everything lies in the scratch of a task."""
+        count = len(self.rows)
+        self.weights, rest = scratch, scratch + self.span * count
+        self.most, self.total, self.factor, rest = (rest + i * count for i in range(4))
+        self.query, self.result = rest, rest + self.a.d * count
+
+    def emit(self, batch: Val, group: Val) -> None:
+        k, a = self.k, self.a
+        first, stop = self.keys_seen(batch, k.const(0, "i8"), len(self.rows))
+        self.start(batch, group)
+        keys, values = self.first_of("k", batch, group), self.first_of("v", batch, group)
+        with k.loop(first, stop, KEYS) as key:
+            count = k.smaller(stop - key, KEYS)
+            with k.loop(0, count, self.lanes) as i:
+                self.score(batch, group, keys, key, i, count)
+            for row in self.rows:
+                self.weigh(row, count)
+            self.add(values + key * a.v_row, count)
+        self.write(batch, group)
+
+    def place_of(self, letter: str, batch: Val, group: Val, row: int) -> Ptr:
+        """The row of a query in the queries, the result or the mask."""
+        head, query = divided(self.k.const(row, "i8"), self.a.m)
+        step = getattr(self.a, f"{letter}_row")
+        return self.first_of(letter, batch, group * self.heads_of_group + head) + query * step
+
+    def start(self, batch: Val, group: Val) -> None:
+        """The queries, scaled; nothing is summed yet."""
+        k, a = self.k, self.a
+        scale = k.cast(a.scale, self.dtype)
+        for row in self.rows:
+            x = self.place_of("q", batch, group, row)
+            with k.loop(0, a.d) as i:
+                self.query.store(x.load(i * a.q_step) * scale, a.d * row + i)
+            with k.loop(0, a.e) as i:
+                self.result.store(0.0, a.e * row + i)
+            self.most.store(-inf, row)
+            self.total.store(0.0, row)
+
+    def score(self, batch: Val, group: Val, keys: Ptr, key: Val, i: Val, count: Val) -> None:
+        """Scores of a vector of keys; minus infinity for those that are not seen, or lie beyond the block."""
+        k, a = self.k, self.a
+        early = keys + (key + i + self.keys_ahead) * a.k_row
+        starts = [keys + (key + k.smaller(i + lane, count - 1)) * a.k_row for lane in range(self.lanes)]
+        sums = [k.const(0, self.dtype, self.lanes) for _ in self.rows]
+        whole = a.d - a.d % self.lanes
+        with fold(k, 0, whole, sums, self.lanes) as s:
+            made = s.values
+            for j, column in enumerate(transposed(k, [(start + s.i).load(lanes=self.lanes) for start in starts])):
+                self.ask_for_key(early + s.i, s.i, j)
+                made = self.multiplied(made, column, s.i + j)
+            s.next = made
+        with fold(k, whole, a.d, s.values) as t:
+            t.next = self.multiplied(t.values, joined(k, loaded(starts, t.i)), t.i)
+        number = k.iota("i4", self.lanes) + k.splat(k.cast(key + i, "i4"), self.lanes)
+        for row, score in zip(self.rows, t.values):
+            score = self.between(score) if self.capped else score
+            score = self.hidden(batch, group, row, number, key + i, score, key + count)
+            self.weights.store(score, i + self.span * row)
+
+    def rows_ahead(self, columns: Val) -> Val:
+        """How many rows of so many columns are between what is read and what is asked for."""
+        elements = self.k.const(AHEAD // nbytes_of(self.dtype), "i8")
+        return self.k.larger(divided(elements, self.k.larger(columns, 1))[0], self.lanes)
+
+    def ask_for_key(self, column: Ptr, i: Val, lane: int) -> None:
+        """Ask for the line of one of the keys that the column begins; where vectors share a line, by turns."""
+        sharing = LINE // (self.lanes * nbytes_of(self.dtype))
+        if lane % sharing == 0:
+            turn = i // self.lanes % sharing
+            prefetch(self.k, column + (turn + lane) * self.a.k_row)
+
+    def multiplied(self, sums: list[Val], column: Val, i: Val) -> list[Val]:
+        """The sums with one number of each key times that of each query."""
+        spread = [self.k.splat(self.query.load(self.a.d * row + i), self.lanes) for row in self.rows]
+        return [self.k.fma(column, x, y) for x, y in zip(spread, sums)]
+
+    def hidden(self, batch: Val, group: Val, row: int, number: Val, key: Val, score: Val, stop: Val) -> Val:
+        """A query's scores of the keys with these numbers, by mask and position."""
+        k, a = self.k, self.a
+        low = k.const(-inf, self.dtype, self.lanes)
+        if self.causal:
+            own = self.position_of_first(batch) + divided(k.const(row, "i8"), a.m)[1]
+            far, near = (k.splat(k.cast(x, "i4"), self.lanes) for x in (own - a.window, own))
+            score = k.select((number <= near) & (number > far), score, low)
+        if self.mask:
+            start = self.place_of("s", batch, group, row)
+            one = joined(k, [start.load(k.smaller(key + i, stop - 1) * a.s_step) for i in range(self.lanes)])
+            score = k.select(one, score, low) if self.mask == "seen" else score + one
+        return k.select(number < k.splat(k.cast(stop, "i4"), self.lanes), score, low)
+
+    def weigh(self, row: int, count: Val) -> None:
+        """A query's scores become exponentials; the new maximum and sum, and the factor of the earlier sums."""
+        k, scores = self.k, self.weights + self.span * row
+        with fold(k, 0, count, [k.const(-inf, self.dtype, self.lanes)], self.lanes) as s:
+            s.next = [k.larger(s.values[0], scores.load(s.i, self.lanes))]
+        old = self.most.load(row)
+        most = k.larger(old, largest(k, s.values[0]))
+        base = k.select(most == -inf, 0.0, most)  # for a query that has seen no key
+        factor = exp(k, old - base)
+        with k.loop(0, count, self.lanes) as i:
+            scores.store(exp(k, scores.load(i, self.lanes) - base), i)
+        with fold(k, 0, count, [k.const(0.0, self.dtype)]) as t:
+            t.next = [t.values[0] + scores.load(t.i)]
+        self.most.store(most, row)
+        self.factor.store(factor, row)
+        self.total.store(k.fma(self.total.load(row), factor, t.values[0]), row)
+
+    def add(self, values: Ptr, count: Val) -> None:
+        """The weighted sum of the block's values joins what was summed before."""
+        a, lanes = self.a, self.lanes
+        many = a.e - a.e % (VECTORS * lanes)
+        whole = a.e - a.e % lanes
+        for low, high, width, vectors in ((0, many, lanes, VECTORS), (many, whole, lanes, 1), (whole, a.e, 0, 1)):
+            with self.k.loop(low, high, max(width, 1) * vectors) as column:
+                self.add_columns(values + column, column, count, width, vectors)
+
+    def add_columns(self, values: Ptr, column: Val, count: Val, lanes: int, vectors: int) -> None:
+        """Some vectors of columns, or a single one without lanes."""
+        k, a = self.k, self.a
+        with fold(k, 0, count, [k.const(0, self.dtype, lanes)] * (len(self.rows) * vectors)) as s:
+            parts = [values.load(s.i * a.v_row + v * lanes, lanes) for v in range(vectors)]
+            for v in range(vectors if lanes else 0):
+                prefetch(k, values + ((s.i + self.values_ahead) * a.v_row + v * lanes))
+            shares = [self.weights.load(s.i + self.span * row) for row in self.rows]
+            spread = [k.splat(x, lanes) if lanes else x for x in shares]
+            s.next = [
+                k.fma(part, spread[row], s.values[row * vectors + v])
+                for row in self.rows
+                for v, part in enumerate(parts)
+            ]
+        for row in self.rows:
+            factor = self.factor.load(row)
+            for v in range(vectors):
+                place = self.result + (a.e * row + column + v * lanes)
+                place.store(k.fma(place.load(lanes=lanes), factor, s.values[row * vectors + v]))
+
+    def write(self, batch: Val, group: Val) -> None:
+        """The rows of the result."""
+        k, a = self.k, self.a
+        for row in self.rows:
+            out, total = self.place_of("o", batch, group, row), self.total.load(row)
+            with k.loop(0, a.e) as i:
+                out.store(self.result.load(a.e * row + i) / total, i * a.o_step)
+
+
+def largest(k: Builder, x: Val) -> Val:
+    """The largest lane."""
+    lanes = x.lanes
+    while lanes > 1:
+        lanes //= 2
+        x = k.larger(shuffle(k, x, x, range(lanes)), shuffle(k, x, x, range(lanes, 2 * lanes)))
+    return k.lane(x, 0)

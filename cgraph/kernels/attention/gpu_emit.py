@@ -1,0 +1,115 @@
+"""Attention in bands of queries, a block of threads for each: 16 queries, 16 threads for each of them.
+
+As `cgraph.kernels.attention.emit`: of the scores there is a block of keys at a time, in shared memory; a running
+maximum and sum go over them, and a query's result does not depend on which queries are in its band. A thread has every
+16th key of a block, then every 16th column of the result in registers; the maximum and the sum of a block are found by
+every thread of a query alike, in the order of the keys.
+"""
+
+from math import inf
+
+from cgraph.kernels.attention.emit import Unit
+from cgraph.kernels.attention.gpu_signature import ACROSS, ROWS, THREADS
+from cgraph.kernels.attention.signature import KEYS
+from cgraph.kernels.llvm.flow import divided
+from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
+from cgraph.kernels.llvm.values import Ptr, Val
+from cgraph.kernels.llvm.vexp import exp
+
+
+@block(THREADS)
+def band(k: GpuBuilder, dtype: str, depth: int, mask: str, causal: bool, capped: bool) -> None:
+    own = Query(k, dtype, depth, mask, causal, capped)
+    a, first, stop = own.a, *own.keys_seen(own.batch, own.row, ROWS)
+    own.fetch()
+    most, total = k.slot(-inf, dtype), k.slot(0.0, dtype)
+    results = [k.slot(0.0, dtype) for _ in range(depth // ACROSS)]
+    with k.loop(first, stop, KEYS) as key:
+        count = k.smaller(stop - key, KEYS)
+        k.barrier()
+        own.score(key, count)
+        k.barrier()
+        old = most.value
+        with k.loop(0, count) as j:
+            most.value = k.larger(most.value, own.weight(j).load())
+        base = k.select(most.value == -inf, k.const(0.0, dtype), most.value)  # for a query that has seen no key
+        k.barrier()
+        with k.loop(own.lane, count, ACROSS) as j:
+            own.weight(j).store(exp(k, own.weight(j).load() - base))
+        k.barrier()
+        factor, new = exp(k, old - base), k.slot(0.0, dtype)
+        with k.loop(0, count) as j:
+            new.value = new.value + own.weight(j).load()
+        total.value = k.fma(total.value, factor, new.value)
+        values = own.first_of("v", own.batch, own.group) + key * a.v_row
+        for i, result in enumerate(results):
+            column = own.lane + i * ACROSS
+            with k.if_(column < a.e):
+                summed = k.slot(0.0, dtype)
+                with k.loop(0, count) as j:
+                    value = values.load(j * a.v_row + column * a.v_step)
+                    summed.value = k.fma(value, own.weight(j).load(), summed.value)
+                result.value = k.fma(result.value, factor, summed.value)
+    with k.if_(own.is_there):
+        out = own.first_of("o", own.batch, own.head) + own.query * a.o_row
+        for i, result in enumerate(results):
+            column = own.lane + i * ACROSS
+            with k.if_(column < a.e):
+                out.store(result.value / total.value, column * a.o_step)
+
+
+class Query(Unit):
+    """What a thread knows of its query.
+
+    Fields
+        batch, group, row: the block's heads of keys, and its first query among those that share it
+        head, query: of this thread, those of the last one where there are no more; is_there: there is one
+        lane: of this thread among those of its query
+    """
+
+    def __init__(self, k: GpuBuilder, dtype: str, depth: int, mask: str, causal: bool, capped: bool) -> None:
+        super().__init__(k, dtype, mask, causal, capped)
+        a, thread = self.a, k.thread()
+        self.batch, self.group, number = k.block_digits(a.groups, a.bands)
+        self.row, self.line, self.lane = number * ROWS, thread // ACROSS, thread % ACROSS
+        at = self.row + self.line
+        self.is_there = at < a.queries
+        head, self.query = divided(k.smaller(at, a.queries - 1), a.m)
+        self.head = self.group * self.heads_of_group + head
+        self.numbers = k.shared(dtype, ROWS * depth) + self.line * depth
+        self.weights = k.shared(dtype, ROWS * KEYS) + self.line * KEYS
+
+    def weight(self, key: Val) -> Ptr:
+        """Where a key's weight lies for this query."""
+        return self.weights + key
+
+    def fetch(self) -> None:
+        """The query's numbers, scaled."""
+        k, a = self.k, self.a
+        x, scale = self.first_of("q", self.batch, self.head) + self.query * a.q_row, k.cast(a.scale, self.dtype)
+        with k.loop(self.lane, a.d, ACROSS) as i:
+            self.numbers.store(x.load(i * a.q_step) * scale, i)
+
+    def score(self, key: Val, count: Val) -> None:
+        """The products of the query and the block's keys, between the cap and its negative, masked."""
+        k, a = self.k, self.a
+        keys = self.first_of("k", self.batch, self.group) + key * a.k_row
+        with k.loop(self.lane, count, ACROSS) as j:
+            total = k.slot(0.0, self.dtype)
+            with k.loop(0, a.d) as i:
+                total.value = k.fma(keys.load(j * a.k_row + i * a.k_step), self.numbers.load(i), total.value)
+            self.weight(j).store(self.masked(total.value, key + j))
+
+    def masked(self, score: Val, key: Val) -> Val:
+        """The score, or minus infinity where the query does not see the key."""
+        k, a = self.k, self.a
+        hidden = k.const(-inf, self.dtype)
+        if self.capped:
+            score = self.between(score)
+        if self.causal:
+            position = self.position_of_first(self.batch) + self.query
+            score = k.select((key <= position) & (key > position - a.window), score, hidden)
+        if self.mask:
+            seen = (self.first_of("s", self.batch, self.head) + self.query * a.s_row).load(key * a.s_step)
+            score = k.select(seen, score, hidden) if self.mask == "seen" else score + seen
+        return score

@@ -1,0 +1,35 @@
+"""Choosing boxes, a block of threads for a picture: one box after another, all threads compare it with chosen ones."""
+
+from cgraph.kernels.boxes.emit import arrays_of, overlap
+from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
+from cgraph.kernels.team.gpu_emit import Team
+from cgraph.kernels.team.gpu_signature import THREADS
+
+
+@block(THREADS)
+def suppress(k: GpuBuilder, dtype: str, grouped: bool) -> None:
+    """As `cgraph.kernels.boxes.emit.suppress`."""
+    a, own, picture = k.args(), Team(k, THREADS), k.block()
+    share, least = k.cast(a.share, dtype), k.cast(a.least, dtype)
+    boxes, places, scores, order, groups = arrays_of(k, a, picture)
+    chosen = k.slot(0, "i8")
+    with k.loop(0, a.n) as i:
+        place = order.load(i)
+        with k.if_((scores.load(place) > least) & (chosen.value < a.most)):
+            covered = k.slot(0, "i4")
+            with k.loop(own.lane, chosen.value, own.size) as j:
+                other = places.load(j)
+                hidden = overlap(k, boxes + place * 4, boxes + other * 4) > share
+                if grouped:
+                    hidden = hidden & (groups.load(place) == groups.load(other))
+                covered.value = covered.value | k.cast(hidden, "i4")
+            (any_covers,) = own.joined([covered.value], lambda x, y: [x[0] | y[0]])
+            with k.if_(any_covers == 0):
+                with k.if_(own.lane == 0):
+                    places.store(place, chosen.value)
+                chosen.value = chosen.value + 1
+            k.barrier()
+    with k.loop(chosen.value + own.lane, a.most, own.size) as j:
+        places.store(-1, j)
+    with k.if_(own.lane == 0):
+        a.counts.store(chosen.value, picture)

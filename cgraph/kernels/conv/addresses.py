@@ -1,0 +1,84 @@
+"""Where convolutions read and write: pixels, taps and channels as elements from one to the next."""
+
+import numpy as np
+
+from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.record import Record
+
+
+class Grid(Record):
+    """The pixels of a result as tiles see them."""
+
+    rows: int
+    columns: int
+
+
+class Source(Record):
+    """Where tiles read, in elements.
+
+    Fields
+        at: what the first window reads first
+        n: images
+        image, row, step: from one image, result row, result column to the next
+        offsets: from a pixel to the operands of each step of the reduction
+        panel_offsets: from an image to the channels of each panel
+        is_flat: rows follow one another without a gap
+    """
+
+    at: Pointer
+    n: int
+    image: int
+    row: int
+    step: int
+    offsets: np.ndarray
+    panel_offsets: np.ndarray
+    is_flat: bool = False
+
+
+class Place(Record):
+    """Where tiles write, or read a residual, in elements: from one image, block, row and pixel to the next."""
+
+    at: Pointer
+    image: int
+    plane: int
+    row: int
+    step: int
+
+
+class Direct(Record):
+    """A convolution with its places: ``out = activation(conv(source, weights) + bias + residual)``.
+
+    Fields
+        weights: as `pack_conv` writes them; bias: as `pack_bias` writes it, or None
+        residual: it may be `out`
+    """
+
+    shape: ConvShape
+    grid: Grid
+    source: Source
+    weights: Pointer
+    out: Place
+    bias: Pointer | None = None
+    residual: Place | None = None
+    activation: Activation = NONE
+
+
+class Images(Record):
+    """Where the gradient for filters reads images, in elements.
+
+    Fields
+        at: what the first tap reads first
+        tiles: from an image to the first channel of each tile
+        image, row, step, channel: from one image, row, column and channel of a tile to the next
+        plane: from one block of channels to the next
+    """
+
+    at: Pointer
+    tiles: np.ndarray
+    image: int
+    row: int
+    step: int
+    channel: int
+    plane: int

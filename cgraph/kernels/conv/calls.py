@@ -1,0 +1,230 @@
+"""Calls of direct convolution on images in lanes, or on plain images of few channels."""
+
+import numpy as np
+
+from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.conv import gpu_calls as gpu_conv
+from cgraph.kernels.conv.addresses import Direct, Grid, Place, Source
+from cgraph.kernels.conv.gpu_calls import parts_nbytes
+from cgraph.kernels.conv.signature import TILE
+from cgraph.kernels.kernel import Pointer, View, rooms
+from cgraph.kernels.pairs.signature import PAIRS
+from cgraph.kernels.plain.calls import pad_plain_calls, padded_plain
+from cgraph.kernels.views.blocked_views import Laned, require_first_lane, require_whole_blocks
+from cgraph.kernels.views.conv_shape import ConvShape, pixels_for
+from cgraph.kernels.views.lowered import Lowered, chunk_of, table
+from cgraph.kernels.views.row_bands import BANDS
+from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.kernels.views.timing import tile_ns
+from cgraph.record import Record, replace
+from cgraph.system.alignment import aligned
+
+NEAR_BYTES = 300_000  # weights up to this size stay in L2 beside the tiles that read them
+NEAR_INPUT = 448 << 10  # input of a block of tiles: it stays in L2 while all panels pass over it
+EARLY = 4  # steps before a filter of one tap reads a pixel, which no step has read before
+SHORT_REDUCTION = 600  # below this the reduction is too short to hide the misses of the result
+
+
+def conv_calls(
+    shape: ConvShape,
+    out: Laned,
+    x: Laned | View,
+    weights: Pointer,
+    bias: Pointer | None = None,
+    residual: Laned | None = None,
+    activation: Activation = NONE,
+    workspace: View | None = None,
+    held: str | None = None,
+) -> Lowered:
+    """``out = activation(conv(x, weights) + bias + residual)``
+
+    Operands
+        x: images in lanes whose halo is at least ``shape.window.halo(h, w)``; or, when ``shape.is_plain``, a view
+            ``[n, c, h, w]`` with pixels side by side
+        weights: as `pack_conv` writes them; bias: as `pack_bias` writes it, or None
+        residual: of the result's shape; it may be `out` itself when `conv_overwrites_residual`
+        workspace: at least `conv_nbytes` bytes
+        held: as which dtype the weights lie in memory; that of the images by default. As pairs, images are in bfloat16
+    Raises
+        ValueError: shapes disagree, the halo is too narrow, or a value shares a block of channels
+    """
+    check_result(shape, out, residual)
+    before = Lowered()
+    first, parts = rooms(workspace, *conv_rooms(shape, out.n))
+    if isinstance(x, View):
+        if first is not None:
+            padded = padded_plain(x, shape.window.pad, first)
+            before = Lowered(tuple(pad_plain_calls(padded, x, shape.window.pad)))
+            x = padded
+        source = plain_source(shape, x)
+    else:
+        source = laned_source(shape, x)
+        source = in_pairs(source) if held == PAIRS else source
+    if source.n != out.n:
+        raise ValueError(f"{source.n} images do not make {out.n} results")
+    beside = laned_place(residual) if residual else None
+    grid = grid_of(shape, source, out, residual)
+    conv = Direct(shape, grid, source, weights, laned_place(out), bias, beside, activation)
+    return before + tile_calls(conv, held=held, workspace=parts)
+
+
+def grid_of(shape: ConvShape, source: Source, *laned: Laned | None) -> Grid:
+    """The pixels of the result: one row where the window is a point and no image has a frame around its rows."""
+    grid = Grid(*shape.result)
+    flat = source.is_flat and shape.window.is_point and all(x is None or x.is_flat for x in laned)
+    return Grid(1, grid.rows * grid.columns) if flat else grid
+
+
+def conv_nbytes(shape: ConvShape, n: int) -> int:
+    """Bytes of workspace for `n` images."""
+    return sum(map(aligned, conv_rooms(shape, n)))
+
+
+def conv_rooms(shape: ConvShape, n: int) -> tuple[int, int]:
+    """Bytes of a padded copy of plain images, and of the parts of sums on a GPU."""
+    padded, (top, left, bottom, right) = 0, shape.window.pad
+    if shape.is_plain and shape.window.pad != (0, 0, 0, 0):
+        padded = n * shape.c * (shape.h + top + bottom) * (shape.w + left + right) * int(shape.dtype[1:])
+    return padded, parts_nbytes(shape, n) if shape.target.has_blocks else 0
+
+
+def conv_overwrites_residual(shape: ConvShape, has_halo: bool) -> bool:
+    """Every pixel is written once, so `residual` may be `out`; `has_halo`: of input, residual or result."""
+    rows, columns = shape.result
+    if shape.window.is_point and not has_halo and not shape.is_plain:
+        columns *= rows
+    return columns % shape.pixels(columns) == 0
+
+
+def laned_place(x: Laned) -> Place:
+    """All pixels of a value in lanes."""
+    return Place(x.origin, x.image, x.plane, x.row, x.lanes)
+
+
+def laned_source(shape: ConvShape, x: Laned) -> Source:
+    """A value in lanes as operand of `shape`."""
+    require_first_lane(x)
+    window = shape.window
+    if (x.c, x.h, x.w) != (shape.c, shape.h, shape.w) or x.lanes != shape.source_lanes:
+        raise ValueError(f"images [{x.c}, {x.h}, {x.w}] are not those of {shape}")
+    if not x.covers(window.halo(x.h, x.w)):
+        raise ValueError(f"a halo of {x.halo} is narrower than {window.halo(x.h, x.w)}, which the filter reads")
+    down, across = window.dilation
+    c, r, s = np.array(shape.steps).T
+    offsets = c // x.lanes * x.plane + c % x.lanes + r * down * x.row + s * across * x.lanes
+    panels = table([first * x.plane for first in shape.panel_blocks[0]])
+    at = x.pixel(-window.pad[0], -window.pad[1])
+    row, step = window.stride[0] * x.row, window.stride[1] * x.lanes
+    return Source(at, x.n, x.image, row, step, table(offsets), panels, x.is_flat)
+
+
+def in_pairs(x: Source) -> Source:
+    """Images counted in pairs of channels."""
+    steps = {name: getattr(x, name) // 2 for name in ("image", "row", "step", "offsets", "panel_offsets")}
+    return replace(x, **steps)
+
+
+def plain_source(shape: ConvShape, x: View) -> Source:
+    """A plain view ``[n, c, h, w]``, already padded, as operand of `shape`."""
+    image, plane, row, pixel = (s // x.itemsize for s in x.strides)
+    if pixel != 1 and x.shape[3] > 1:
+        raise ValueError(f"pixels {pixel} elements apart; plain images need them side by side")
+    down, across = shape.window.dilation
+    c, r, s = np.array(shape.steps).T
+    offsets = table(c * plane + r * down * row + s * across)
+    panels = table([0] * shape.panels)
+    return Source(x.at, x.shape[0], image, row * shape.window.stride[0], shape.window.stride[1], offsets, panels)
+
+
+def tile_calls(conv: Direct, weights_step: int = 0, held: str | None = None, workspace: View | None = None) -> Lowered:
+    """One call of the register-tiled kernel over all tiles, panels and images.
+
+    Parameters
+        weights_step: elements from the weights of one image to those of the next
+        workspace: for parts of sums on a GPU; without one there are none
+    """
+    shape, grid, source, out = conv.shape, conv.grid, conv.source, conv.out
+    if source.n * grid.rows * grid.columns == 0:
+        return Lowered()
+    blocks = in_blocks(shape.target, gpu_conv.conv_calls, conv, workspace) if not weights_step else None
+    if blocks is not None:
+        return blocks
+    each = 2 if held == PAIRS else 1  # channels
+    weights_nbytes = shape.weights_nbytes * (source.n if weights_step else 1) // each
+    t, held, unroll = tiling_of(shape, grid, source.n, weights_nbytes), held or shape.dtype, shape.unroll // each
+    pixels, tile_blocks = t.pixels, -(-t.tiles // t.block)
+    turns, by_block = (source.n, 1) if weights_step and t.is_banded else (tile_blocks, 0)
+    ahead = lines_ahead(t.block) if weights_nbytes >= NEAR_BYTES else 0
+    touch = len(shape.steps) * unroll <= SHORT_REDUCTION
+    early = EARLY if shape.window.taps == 1 and not shape.is_plain and not shape.target.is_gpu else 0
+    offsets = reaching(source.offsets, early, pixels * source.step)
+    zeros = np.zeros(shape.panels * shape.panel_channels, np.dtype(shape.dtype))
+    r = conv.residual or out
+    tasks = source.n * tile_blocks * t.block * shape.panels
+    chunk = chunk_of(tasks, tile_ns(shape.target, pixels * shape.vectors * len(shape.steps) * unroll))
+    call = TILE.call(
+        (shape.dtype, pixels, shape.vectors, unroll, source.step, out.step, ahead, touch, early, held),
+        tasks, chunk,
+        offsets=Pointer(offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
+        x=source.at, x_image=source.image, x_row=source.row,
+        w=conv.weights, w_image=weights_step, w_panel=shape.panel_weights // each, bias=conv.bias or Pointer(zeros),
+        residual=conv.residual.at if conv.residual else None, r_image=r.image, r_plane=r.plane, r_row=r.row,
+        out=out.at, o_image=out.image, o_plane=out.plane, o_row=out.row,
+        columns=grid.columns, across=t.across, tiles=t.tiles, block=t.block, panels=shape.panels,
+        turns=turns, by_block=by_block, **conv.activation.args,
+    )  # fmt: skip
+    return Lowered((call,), (offsets, source.panel_offsets, *(() if conv.bias else (zeros,))))
+
+
+class Tiling(Record):
+    """How the pixels of a grid are cut.
+
+    Fields
+        pixels: of a tile
+        across, tiles: tiles in a row, and in an image
+        block: tiles over which all panels pass before the next ones
+        is_banded: blocks are bands of rows, since filters are smaller than the images they pass over
+    """
+
+    pixels: int
+    across: int
+    tiles: int
+    block: int
+    is_banded: bool
+
+
+def tiling_of(shape: ConvShape, grid: Grid, n: int, weights_nbytes: int) -> Tiling:
+    """The tiles of `n` images with `weights_nbytes` of filters in all.
+
+    A block is a band, or the whole image, where its input stays in L2 from panel to panel; else it is as many tiles as
+    do: up to 1.4 times as fast on images of 64 x 64 pixels and 1024 channels.
+    """
+    pixels = pixels_for(grid.columns, shape.vectors, shape.target)
+    across = -(-grid.columns // pixels)
+    tiles = across * grid.rows
+    values = n * (shape.c * shape.h * shape.w + shape.k * grid.rows * grid.columns)
+    is_banded = weights_nbytes < values * int(shape.dtype[1:])
+    block = -(-tiles // BANDS) if is_banded else tiles
+    tile_nbytes = max(1, shape.c * shape.h * shape.w * int(shape.dtype[1:]) // tiles)
+    if block * tile_nbytes > 2 * NEAR_INPUT:
+        block = max(4, NEAR_INPUT // tile_nbytes)
+    return Tiling(pixels, across, tiles, min(block, tiles), is_banded)
+
+
+def reaching(offsets: np.ndarray, steps: int, tile: int) -> np.ndarray:
+    """A table of offsets, and so many steps of the tiles behind it, `tile` elements further each."""
+    step = np.arange(len(offsets) + steps)
+    return table(offsets[step % len(offsets)] + step // len(offsets) * tile)
+
+
+def lines_ahead(tiles: int) -> int:
+    """Cache lines of the next panel to ask for in a step, so that all tiles together ask for all of them."""
+    return 0 if tiles >= 200 else 2 if tiles >= 7 else 4 if tiles >= 4 else 8
+
+
+def check_result(shape: ConvShape, out: Laned, residual: Laned | None) -> None:
+    """ValueError when a value is not the result of `shape`, or shares a block of channels with another."""
+    require_whole_blocks(out, residual)
+    for y in (out, residual or out):
+        if (y.n, y.c, y.h, y.w, y.lanes, y.dtype) != (out.n, shape.k, *shape.result, shape.lanes, shape.dtype):
+            raise ValueError(f"a value {y.dtype} [{y.n}, {y.c}, {y.h}, {y.w}] is not the result of {shape}")

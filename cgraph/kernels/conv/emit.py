@@ -1,0 +1,146 @@
+"""Direct convolution on activations in lanes, and every GEMM that has its layout (Winograd's, fully connected).
+
+The reduction runs over a table of offsets, one entry per `unroll` input channels of one filter tap: an implicit im2col
+that serves any filter size, stride, dilation and group with one code path. Weights stream in sequence.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.emitter import final
+from cgraph.kernels.llvm.epilogue import Activation
+from cgraph.kernels.llvm.flow import changed_if, divided, each_task, fold, prefetch
+from cgraph.kernels.llvm.multiply import first_sums, multiply_add
+from cgraph.kernels.llvm.values import Ptr, Val
+from cgraph.kernels.pairs.emit import add_pairs
+from cgraph.kernels.pairs.signature import PAIRS
+from cgraph.record import Record
+
+
+class Tile(Record):
+    """The params of `tile`.
+
+    Fields
+        dtype: of all values
+        pixels, vectors: neighbouring pixels and blocks of channels whose sums are held in registers
+        unroll: input channels of one step
+        x_step, out_step: elements from one pixel of the tile to the next
+        ahead: cache lines of the next panel of weights asked for in each step, 0 when they lie near
+        touch: ask for the lines of `out` and `residual` before the reduction, which is too short to hide them
+        early: steps before a pixel is read that its line is asked for, 0 when it lies in L1
+        held: as which dtype the weights lie in memory; as pairs of bfloat16 numbers, so do the images
+    """
+
+    dtype: str
+    pixels: int
+    vectors: int
+    unroll: int
+    x_step: int
+    out_step: int
+    ahead: int
+    touch: bool
+    early: int
+    held: str
+
+    @property
+    def line(self) -> int:
+        """Elements in a cache line of 64 bytes."""
+        return 64 // int(self.dtype[1:])
+
+    @property
+    def held_line(self) -> int:
+        """Weights in a cache line."""
+        return 64 // int(self.held[1:])
+
+    @property
+    def sums(self) -> list[tuple[int, int]]:
+        """(pixel, vector) of each sum."""
+        return [(q, v) for q in range(self.pixels) for v in range(self.vectors)]
+
+
+@final
+def tile(k: Builder, *params) -> None:
+    """``out[v, q] = activation(bias[v] + residual[v, q] + sum over steps, u of x[q, step + u] * w[step, u, v])``
+
+    Task: one tile of `pixels` neighbouring pixels of a row and `vectors` blocks of channels; the order of tasks is
+    image, block of tiles, panel, tile, or with image and block exchanged. The last tile of a row ends with the row and
+    repeats pixels of its neighbour.
+    """
+    p = Tile(*params)
+    a = k.args()
+    with each_tile(k, a, p.pixels) as at:
+        one_tile(k, p, a, at)
+
+
+@contextmanager
+def each_tile(k: Builder, a: SimpleNamespace, pixels: int) -> Iterator[SimpleNamespace]:
+    """Where the tile of each task lies: image, panel, number `t` in its block, row, and column of its first pixel."""
+    with each_task(k, a.turns, a.panels, a.block) as (outer, inner, panel, t):
+        by_block = a.by_block != 0
+        image, start = k.select(by_block, inner, outer), k.select(by_block, outer, inner)
+        with k.if_(start * a.block + t < a.tiles):
+            row, column = divided(start * a.block + t, a.across)
+            column = k.smaller(column * pixels, a.columns - pixels)
+            yield SimpleNamespace(image=image, panel=panel, t=t, row=row, column=column)
+
+
+def one_tile(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> None:
+    """The sums of the tile `at`, residual and activation, stored."""
+    x = a.x + (at.image * a.x_image + a.panel_offsets.load(at.panel) + at.row * a.x_row + at.column * p.x_step)
+    w = a.w + (at.image * a.w_image + at.panel * a.w_panel)
+    pixel = at.column * p.out_step
+    out = a.out + (at.image * a.o_image + at.panel * p.vectors * a.o_plane + at.row * a.o_row + pixel)
+    r_offset = at.image * a.r_image + at.panel * p.vectors * a.r_plane + at.row * a.r_row + pixel
+    residual = k.pointer(a.residual, p.dtype) + r_offset
+    if p.touch:
+        for q, v in p.sums:
+            prefetch(k, residual + (a.r_plane * v + q * p.out_step))
+    beyond = w + next_panel_share(k, a, at.t, p.ahead * p.held_line) if p.ahead else w
+    sums = reduce_steps(k, p, a, x, w, beyond, at.panel)
+    with changed_if(k, a.residual != 0, sums) as s:
+        terms = [(residual + (a.r_plane * v + q * p.out_step)).load(lanes=y.lanes) for y, (q, v) in zip(sums, p.sums)]
+        s.next = [y + term for y, term in zip(sums, terms)]
+
+    def put(i: int, y: Val) -> None:
+        q, v = p.sums[i]
+        (out + (a.o_plane * v + q * p.out_step)).store(y)
+
+    Activation(k, p.dtype, k.target.lanes_of(p.dtype)).store(s.values, put)
+
+
+def reduce_steps(k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond: Ptr, panel: Val) -> list[Val]:
+    """The sums of one tile over all steps of the offset table."""
+    lanes = k.target.lanes_of(p.dtype)
+    bias = a.bias + panel * (p.vectors * lanes)
+    add = add_pairs if p.held == PAIRS else multiply_add
+    sums = first_sums([bias.load(v * lanes, lanes) for v in range(p.vectors)], p.pixels)
+    with fold(k, 0, a.steps, [w, beyond, *sums]) as s:
+        w, beyond, *sums = s.values
+        at = (x + a.offsets.load(s.i)).as_dtype(PAIRS if p.held == PAIRS else p.dtype)
+        if p.early:
+            ask_early(k, p, x + a.offsets.load(s.i + p.early), s.i)
+        for i in range(p.ahead):
+            prefetch(k, beyond + i * p.held_line)
+        for u in range(p.unroll):
+            weights = [w.load((u * p.vectors + v) * lanes, lanes) for v in range(p.vectors)]
+            sums = add(k, sums, [at.load(q * p.x_step + u) for q in range(p.pixels)], weights)
+        s.next = [w + p.unroll * p.vectors * lanes, beyond + p.ahead * p.held_line, *sums]
+    return s.values[2:]
+
+
+def ask_early(k: Builder, p: Tile, x: Ptr, step: Val) -> None:
+    """Ask for the lines of a later step's pixels: steps that read one block of channels share them out."""
+    apart = max(p.line // p.x_step, 1)  # pixels from one line to the next
+    turns = max(k.target.lanes_of(p.dtype) // p.unroll, 1)
+    share = -(-p.pixels // (apart * turns))
+    first = x + (step & (turns - 1)) * (share * apart * p.x_step)
+    for i in range(share):
+        prefetch(k, first + i * apart * p.x_step)
+
+
+def next_panel_share(k: Builder, a: SimpleNamespace, t: Val, elements: int) -> Val:
+    """Where tile `t` begins to ask for its share of the next panel; the present panel when there is none left."""
+    share = t * a.steps * elements
+    return k.select(share < a.w_panel, a.w_panel + share, 0)

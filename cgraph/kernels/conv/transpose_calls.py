@@ -1,0 +1,199 @@
+"""Calls of transposed convolution, the gradient of a convolution with respect to its images.
+
+The result is cut into ``stride * stride`` phases: the pixels of one phase meet the same taps of the filter, so each
+phase is a direct convolution of stride 1 with some of the taps, which writes every stride-th pixel. Nothing is computed
+in vain and no workspace is needed. A phase without taps is bias alone, by way of one tap of zeros.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.conv.addresses import Direct, Grid, Place, Source
+from cgraph.kernels.conv.calls import tile_calls
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.mapped import forget
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.blocked_views import Laned, require_first_lane, require_whole_blocks
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.lowered import Lowered, joined, table
+from cgraph.kernels.views.pack import pack_conv
+from cgraph.kernels.views.window import Window
+from cgraph.record import Record, replace
+
+Taps = tuple[tuple[int, int], ...]  # (tap of the filter, pixel of the image it reads relative to the result's)
+
+
+class TransposedShape(Record):
+    """A transposed convolution of images ``[n, c, h, w]`` with filters ``[c, k / groups, r, s]``.
+
+    ``out[n, k, i*stride + r*dilation - top, ...] += x[n, c, i, ...] * f[c, k, r, s]``
+
+    Fields
+        window: of the convolution that this one is the transpose of; its padding crops the result
+        more: rows and columns added at the end of the result
+        others: as in `ConvShape`
+    Source
+        ONNX operator ConvTranspose; Dumoulin and Visin 2016, arXiv:1603.07285
+    """
+
+    c: int
+    h: int
+    w: int
+    k: int
+    target: Target
+    window: Window = Window()
+    more: tuple[int, int] = (0, 0)
+    groups: int = 1
+    dtype: str = "f4"
+
+    @property
+    def lanes(self) -> int:
+        return self.target.lanes_of(self.dtype)
+
+    @property
+    def result(self) -> tuple[int, int]:
+        (down, across), (top, left, bottom, right) = self.window.extent, self.window.pad
+        rows = (self.h - 1) * self.window.stride[0] + down - top - bottom + self.more[0]
+        columns = (self.w - 1) * self.window.stride[1] + across - left - right + self.more[1]
+        return max(rows, 0), max(columns, 0)
+
+    def taps(self, axis: int, phase: int) -> Taps:
+        """The taps that meet the pixels ``phase, phase + stride, ...`` of the result along one axis."""
+        stride, dilation = self.window.stride[axis], self.window.dilation[axis]
+        positions = [(tap, phase + self.window.pad[axis] - tap * dilation) for tap in range(self.window.kernel[axis])]
+        return tuple((tap, at // stride) for tap, at in positions if at % stride == 0)
+
+    def halo(self) -> tuple[int, int, int, int]:
+        """Rows and columns read beyond the image: ``(top, left, bottom, right)``."""
+        sides = []
+        for axis, size in ((0, self.h), (1, self.w)):
+            before = after = 0
+            for phase in range(min(self.window.stride[axis], self.result[axis])):
+                count = len(range(phase, self.result[axis], self.window.stride[axis]))
+                for _, shift in self.taps(axis, phase):
+                    before, after = max(before, -shift), max(after, count + shift - size)
+            sides.append((before, after))
+        return sides[0][0], sides[1][0], sides[0][1], sides[1][1]
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """The first and last row of the images that a row of the result reads, counted from ``row // stride``."""
+        stride = self.window.stride[0]
+        shifts = [shift for phase in range(stride) for _, shift in self.taps(0, phase)]
+        low = min(*shifts, self.window.pad[0] // stride)
+        return low, max(*shifts, low)
+
+    def strip(self, first: int, count: int, begin: int, size: int) -> "TransposedShape":
+        """What makes `count` rows of the result from row `first` on, a multiple of the stride, of `size` rows of the
+        images from row `begin` on: phases and filters are those of the whole.
+        """
+        (stride, _), (_, left, _, right) = self.window.stride, self.window.pad
+        top = first + self.window.pad[0] - stride * begin
+        beyond = (size - 1) * stride + self.window.extent[0] - top - count
+        window = replace(self.window, pad=(top, left, max(beyond, 0), right))
+        return replace(self, h=size, window=window, more=(max(-beyond, 0), self.more[1]))
+
+    def phases(self) -> Iterator["Phase"]:
+        """The phases that have pixels, in order; their packed weights follow one another."""
+        start = 0
+        for row in range(min(self.window.stride[0], self.result[0])):
+            for column in range(min(self.window.stride[1], self.result[1])):
+                phase = Phase(self, row, column, self.taps(0, row), self.taps(1, column), start)
+                yield phase
+                start += phase.shape.weights_nbytes
+
+    @property
+    def weights_nbytes(self) -> int:
+        return sum(phase.shape.weights_nbytes for phase in self.phases())
+
+
+class Phase(Record):
+    """The pixels ``row, row + stride, ...`` by ``column, column + stride, ...`` of a result.
+
+    `start`: bytes from the first packed weights to those of this phase.
+    """
+
+    whole: TransposedShape
+    row: int
+    column: int
+    row_taps: Taps
+    column_taps: Taps
+    start: int
+
+    @property
+    def taps(self) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+        """(row tap, column tap); one that reads the pixel itself when there is none."""
+        return [(r, s) for r in self.row_taps for s in self.column_taps] or [((0, 0), (0, 0))]
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.row_taps and self.column_taps)
+
+    @property
+    def shape(self) -> ConvShape:
+        """A convolution with as many taps, side by side."""
+        x, count = self.whole, len(self.taps)
+        window = Window((1, count))
+        return ConvShape(x.c, 1, x.w + count - 1, x.k, x.target, window, x.groups, False, x.dtype)
+
+    @property
+    def grid(self) -> Grid:
+        (rows, columns), (down, across) = self.whole.result, self.whole.window.stride
+        return Grid(len(range(self.row, rows, down)), len(range(self.column, columns, across)))
+
+
+def conv_transpose_calls(
+    shape: TransposedShape,
+    out: Laned,
+    x: Laned,
+    weights: Pointer,
+    bias: Pointer | None = None,
+    activation: Activation = NONE,
+) -> Lowered:
+    """``out = activation(transposed convolution of x + bias)``
+
+    Operands
+        x: images in lanes whose halo is at least ``shape.halo()``
+        weights: as `pack_transposed` writes them; bias: ``[k]`` with zeros up to whole blocks, or None
+    Raises
+        ValueError: shapes disagree, the halo is too narrow, or a value shares a block of channels
+    """
+    require_whole_blocks(out)
+    require_first_lane(x)
+    results, images = (shape.k, *shape.result, shape.lanes), (shape.c, shape.h, shape.w, shape.lanes)
+    if (out.c, out.h, out.w, out.lanes) != results or (x.c, x.h, x.w, x.lanes) != images or x.n != out.n:
+        raise ValueError(f"values [{x.c}, {x.h}, {x.w}] and [{out.c}, {out.h}, {out.w}] are not those of {shape}")
+    if not x.covers(shape.halo()):
+        raise ValueError(f"a halo of {x.halo} is narrower than {shape.halo()}, which the filter reads")
+    down, across = shape.window.stride
+    parts = []
+    for phase in shape.phases():
+        at = out.pixel(phase.row, phase.column)
+        place = Place(at, out.image, out.plane, out.row * down, out.lanes * across)
+        source, start = phase_source(phase, x), weights + phase.start
+        parts.append(tile_calls(Direct(phase.shape, phase.grid, source, start, place, bias, activation=activation)))
+    return joined(parts)
+
+
+def phase_source(phase: Phase, x: Laned) -> Source:
+    shape = phase.shape
+    c, _, tap = np.array(shape.steps).T
+    shifts = np.array([(r, s) for (_, r), (_, s) in phase.taps])[tap]
+    offsets = c // x.lanes * x.plane + c % x.lanes + shifts[:, 0] * x.row + shifts[:, 1] * x.lanes
+    panels = table([first * x.plane for first in shape.panel_blocks[0]])
+    return Source(x.origin, x.n, x.image, x.row, x.lanes, table(offsets), panels)
+
+
+def pack_transposed(shape: TransposedShape, filters: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
+    """Filters ``[c, k / groups, r, s]``, times `scale` ``[k]``, as the phases read them, one after the other."""
+    g, r, s = shape.groups, *shape.window.kernel
+    turned = filters.reshape(g, shape.c // g, shape.k // g, r, s).swapaxes(1, 2).reshape(shape.k, shape.c // g, r, s)
+    packed = []
+    for phase in shape.phases():
+        rows, columns = ([pair[axis][0] for pair in phase.taps] for axis in (0, 1))
+        taps = turned[:, :, rows, columns][:, :, None] * (0 if phase.is_empty else 1)
+        packed.append(pack_conv(phase.shape, taps, scale).ravel())
+    forget(filters)
+    return np.concatenate(packed) if packed else np.zeros(0, np.dtype(shape.dtype))

@@ -1,0 +1,226 @@
+"""Calls of convolution of 8-bit images in lanes, and of products of 8-bit matrices: convolutions of points."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cgraph.kernels.conv.calls import NEAR_BYTES, grid_of, laned_source, tiling_of
+from cgraph.kernels.conv8.signature import TILE
+from cgraph.kernels.kernel import LINE, Pointer
+from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.lowered import Lowered, chunk_of
+from cgraph.kernels.views.pack import spread_groups
+from cgraph.kernels.views.timing import tile_ns
+from cgraph.record import Record
+
+MANY_TILES = 64  # whose first ones cannot ask for all of the next panel without waiting
+GROUP = 4  # channels whose products are added up in one lane
+
+
+class ByteShape(ConvShape):
+    """A convolution of bytes.
+
+    Fields
+        is_plain: an image has four channels side by side, those that are there and empty ones: first layers
+    """
+
+    dtype: str = "u1"
+
+    @property
+    def source_lanes(self) -> int:
+        return GROUP if self.is_plain else self.lanes
+
+    @cached_property
+    def unroll(self) -> int:  # type: ignore[override]
+        """Input channels of one step: as many as the last block uses, in groups."""
+        if self.is_plain:
+            return GROUP
+        rest = self.c % self.lanes if self.groups == 1 else 0
+        return next(n for n in (GROUP, 2 * GROUP, 4 * GROUP) if n >= (rest or self.lanes))
+
+    @cached_property
+    def steps(self) -> tuple[tuple[int, int, int], ...]:  # type: ignore[override]
+        """The reduction in order, as of a ConvShape; of plain images a step is a tap."""
+        if not self.is_plain:
+            return super().steps
+        r, s = self.window.kernel
+        return tuple((0, i, j) for i in range(r) for j in range(s))
+
+
+class Join(Record):
+    """How a sum that is a byte becomes another one: ``((q - zero) * first + (r - r_zero) * beside) / last``.
+
+    Fields
+        first: the scale of the byte that a sum is first
+        low, high: its bounds, less its zero point
+        beside, r_zero: scale and zero point of a residual
+        last: the scale of the result
+    """
+
+    first: float
+    low: int
+    high: int
+    last: float
+    beside: float = 0.0
+    r_zero: int = 0
+
+
+class Result(Record):
+    """What sums become.
+
+    Fields
+        dtype: ``u1``, ``f4`` (times a scale) or ``i4`` (as they are)
+        zero, low, high: zero point and bounds of bytes
+        join: how a byte is made of the first one, or None
+        fixed: a sum times its scale is rounded as whole numbers are, ``once`` or ``twice`` (`cgraph.ops.fixed`); scales
+            are factors and shifts then; empty where they are floats
+    """
+
+    dtype: str = "u1"
+    zero: int = 0
+    low: int = 0
+    high: int = 255
+    join: Join | None = None
+    fixed: str = ""
+
+
+class Rows(Record):
+    """Pixels as rows of a matrix: its address, and elements from image and row to the next."""
+
+    at: Pointer
+    image: int
+    step: int
+
+
+class Sides(Record):
+    """What images have of their own, as the right sides of products of two computed matrices.
+
+    Fields
+        weights, starts: elements from those of an image to the next
+        terms: int32 for each pixel of each image, added to its sums, or None
+    """
+
+    weights: int = 0
+    starts: int = 0
+    terms: Pointer | None = None
+
+
+SHARED = Sides()
+
+
+def conv8_calls(
+    shape: ByteShape,
+    out: Laned | Rows,
+    x: Laned,
+    weights: Pointer,
+    bias: Pointer,
+    scale: Pointer,
+    result: Result,
+    residual: Laned | None = None,
+    sides: Sides = SHARED,
+) -> Lowered:
+    """``result(sums of x * weights + bias)``
+
+    Operands
+        x: images in lanes in a frame of their zero point at least ``shape.window.halo(h, w)`` wide
+        weights: as `pack_conv8` writes them; bias: int32, scale: float32, up to the last panel's end; scales of a
+            `fixed` result are two rows of int32
+        residual: of the result's form; it may be `out` where `conv_overwrites_residual`
+        sides: what differs from image to image; terms are those of pixels in one row
+    Raises
+        ValueError: shapes disagree, or the halo is too narrow
+    """
+    source = laned_source(shape, x)
+    is_rows = isinstance(out, Rows)
+    grid = grid_of(shape, source, None if isinstance(out, Rows) else out, residual)
+    if is_rows and grid.rows > 1:
+        raise ValueError("rows of a matrix are made of pixels in one row")
+    if source.n * grid.rows * grid.columns == 0:
+        return Lowered()
+    t = tiling_of(shape, grid, source.n, shape.weights_nbytes)
+    blocks = -(-t.tiles // t.block)
+    tasks = source.n * blocks * t.block * shape.panels
+    groups = len(shape.steps) * shape.unroll // GROUP
+    chunk = chunk_of(tasks, tile_ns(shape.target, t.pixels * shape.vectors * groups))
+    ahead = lines_ahead(shape, t.block) if shape.weights_nbytes >= NEAR_BYTES else 0
+    places = out_args(out) if isinstance(out, Laned) else row_args(shape, out)
+    call = TILE.call(
+        (
+            t.pixels, shape.vectors, shape.unroll, source.step, result.dtype, result.fixed, result.join is not None,
+            is_rows, sides.terms is not None, ahead,
+        ),
+        tasks, chunk,
+        offsets=Pointer(source.offsets), steps=len(source.offsets), panel_offsets=Pointer(source.panel_offsets),
+        x=source.at, x_image=source.image, x_row=source.row,
+        w=weights, w_image=sides.weights, w_panel=shape.panel_weights,
+        bias=bias, b_image=sides.starts, terms=sides.terms, scale=scale, shifts=shape.panels * shape.panel_channels,
+        channels=shape.k, columns=grid.columns, across=t.across, tiles=t.tiles, block=t.block, panels=shape.panels,
+        turns=blocks, by_block=0, **places, **join_args(result), **residual_args(residual),
+    )  # fmt: skip
+    return Lowered((call,), (source.offsets, source.panel_offsets))
+
+
+def lines_ahead(shape: ByteShape, tiles: int) -> int:
+    """Cache lines of the next panel to ask for in a step, so that all tiles together ask for all of them."""
+    lines = shape.unroll * shape.panel_channels // LINE
+    return 0 if tiles >= MANY_TILES else -(-lines // tiles)
+
+
+def out_args(out: Laned) -> dict[str, Any]:
+    """Where pixels in lanes are written."""
+    return {"out": out.origin, "o_image": out.image, "o_plane": out.plane, "o_row": out.row, "o_step": out.lanes}
+
+
+def row_args(shape: ByteShape, out: Rows) -> dict[str, Any]:
+    """Where pixels are written that are rows of a matrix."""
+    return {"out": out.at, "o_image": out.image, "o_plane": shape.lanes, "o_row": 0, "o_step": out.step}
+
+
+def join_args(result: Result) -> dict[str, Any]:
+    """How sums become bytes."""
+    join = result.join or Join(1.0, 0, 0, 1.0)
+    bounds = {"first_low": float(join.low), "first_high": float(join.high)}
+    inverse = float(np.float32(1) / np.float32(join.last))
+    scales = {
+        "first": join.first,
+        "beside": join.beside,
+        "r_zero": float(join.r_zero),
+        "last": join.last,
+        "inverse": inverse,
+    }
+    return {"zero": result.zero, "low": result.low, "high": result.high, **bounds, **scales}
+
+
+def residual_args(x: Laned | None) -> dict[str, Any]:
+    """Where a residual is read."""
+    if x is None:
+        return {"residual": None, "r_image": 0, "r_plane": 0, "r_row": 0}
+    return {"residual": x.origin, "r_image": x.image, "r_plane": x.plane, "r_row": x.row}
+
+
+def pack_conv8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
+    """Filters int8 ``[k, c / groups, r, s]`` as ``[panels, steps, groups of four channels, panel channels, 4]``; zero
+    beyond the channels.
+    """
+    width, groups = shape.panel_channels, shape.unroll // GROUP
+    out = np.zeros((shape.panels, len(shape.steps), groups, width, GROUP), filters.dtype)
+    channel, r, s = (x[:, None] for x in np.array(shape.steps).T)
+    for panel in range(shape.panels):
+        dense = filters[panel * width : (panel + 1) * width]
+        if shape.groups > 1:
+            dense = spread_groups(shape, dense, panel)
+        read = int(channel.max()) + shape.unroll
+        padded = np.pad(dense, ((0, 0), (0, max(read - dense.shape[1], 0)), (0, 0), (0, 0)))
+        steps = padded[:, channel + np.arange(shape.unroll), r, s]  # [k, step, channel]
+        by_group = steps.reshape(len(dense), len(shape.steps), groups, GROUP)
+        out[panel, :, :, : len(dense)] = by_group.transpose(1, 2, 0, 3)
+    return out
+
+
+def pack_numbers(shape: ByteShape, x: np.ndarray) -> np.ndarray:
+    """Numbers ``[..., k]`` with zeros up to the last panel's end."""
+    out = np.zeros((*x.shape[:-1], shape.panels * shape.panel_channels), x.dtype)
+    out[..., : shape.k] = x
+    return out

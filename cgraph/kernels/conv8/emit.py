@@ -1,0 +1,159 @@
+"""Convolution of 8-bit images in lanes, and products of 8-bit matrices, by register tiles.
+
+As `cgraph.kernels.conv.emit`: a table of offsets walks the reduction, `pixels` x `vectors` sums stay in registers. A
+step spreads four bytes of a pixel, four channels side by side, where that spreads one float.
+"""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from cgraph.kernels.conv.emit import each_tile, next_panel_share
+from cgraph.kernels.kernel import LINE
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.bytes import GROUP, dots, fixed_product, rounded, store_bytes, to_bytes
+from cgraph.kernels.llvm.emitter import final
+from cgraph.kernels.llvm.flow import changed_if, first_lanes, fold, masked_store, prefetch
+from cgraph.kernels.llvm.values import Ptr, Val
+from cgraph.record import Record
+
+
+class Tile(Record):
+    """The params of `tile`.
+
+    Fields
+        pixels, vectors: neighbouring pixels and blocks of channels whose sums are held in registers
+        unroll: input channels of one step, a multiple of four
+        x_step: bytes from one pixel of the tile to the next
+        result: the result's dtype: ``u1``, ``f4`` or ``i4``
+        fixed: how a sum times its scale is rounded as a whole number, ``once`` or ``twice``; empty for floats
+        joins: a byte is made a second time, of itself and perhaps a residual
+        is_rows: pixels are rows of a matrix, a step apart; else they lie in lanes
+        has_terms: each pixel has a number that its sums begin with, beside the bias
+        ahead: cache lines of the next panel of weights asked for in each step, 0 when they lie near
+    """
+
+    pixels: int
+    vectors: int
+    unroll: int
+    x_step: int
+    result: str
+    fixed: str
+    joins: bool
+    is_rows: bool
+    has_terms: bool
+    ahead: int
+
+
+@final
+def tile(k: Builder, *params) -> None:
+    """Sums as bytes ``clip(rint(sum * scale) + zero, low, high)``, as floats ``sum * scale``, or as they are.
+
+    Task: one tile of neighbouring pixels of a row and `vectors` blocks of channels; order and overlap as in
+    `cgraph.kernels.conv.emit.tile`.
+    """
+    p = Tile(*params)
+    a = k.args()
+    lanes = k.target.lanes
+    with each_tile(k, a, p.pixels) as at:
+        x = a.x + (at.image * a.x_image + a.panel_offsets.load(at.panel) + at.row * a.x_row + at.column * p.x_step)
+        w = a.w + (at.image * a.w_image + at.panel * a.w_panel)
+        beyond = w + next_panel_share(k, a, at.t, p.ahead * LINE) if p.ahead else w
+        sums = reduce_steps(k, p, a, x, w, beyond, first_sums(k, p, a, at.image, at.panel, at.column))
+        out = a.out + (at.image * a.o_image + at.row * a.o_row + at.column * a.o_step)
+        residual = k.pointer(a.residual, "u1") + (at.image * a.r_image + at.row * a.r_row + at.column * lanes)
+        for v in range(p.vectors):
+            block = at.panel * p.vectors + v
+            finish(k, p, a, sums[v :: p.vectors], residual + block * a.r_plane, out + block * a.o_plane, block)
+
+
+def first_sums(k: Builder, p: Tile, a: SimpleNamespace, image: Val, panel: Val, column: Val) -> list[Val]:
+    """What the sums of one tile begin with."""
+    lanes = k.target.lanes
+    bias = a.bias + (image * a.b_image + panel * (p.vectors * lanes))
+    starts = [bias.load(v * lanes, lanes) for v in range(p.vectors)]
+    if not p.has_terms:
+        return starts * p.pixels
+    terms = k.pointer(a.terms, "i4") + (image * a.columns + column)
+    return [start + terms.load(q) for q in range(p.pixels) for start in starts]
+
+
+def reduce_steps(
+    k: Builder, p: Tile, a: SimpleNamespace, x: Ptr, w: Ptr, beyond: Ptr, sums: Sequence[Val]
+) -> list[Val]:
+    """The sums of one tile over all steps of the offset table."""
+    lanes = k.target.lanes
+    with fold(k, 0, a.steps, [w, beyond, *sums]) as s:
+        w, beyond, *sums = s.values
+        at = x + a.offsets.load(s.i)
+        for i in range(p.ahead):
+            prefetch(k, beyond + i * LINE, locality=2)
+        for u in range(p.unroll // GROUP):
+            weights = [w.load((u * p.vectors + v) * GROUP * lanes, GROUP * lanes) for v in range(p.vectors)]
+            groups = [(at + (q * p.x_step + GROUP * u)).as_dtype("i4").load(align=1) for q in range(p.pixels)]
+            sums = dots(k, sums, groups, weights)
+        s.next = [w + p.unroll * p.vectors * lanes, beyond + p.ahead * LINE, *sums]
+    return s.values[2:]
+
+
+def finish(k: Builder, p: Any, a: SimpleNamespace, sums: Sequence[Val], residual: Ptr, out: Ptr, block: Val) -> None:
+    """The sums of neighbouring pixels of one block as what they become, stored; `p` says what that is, as a Tile."""
+    lanes = k.target.lanes
+    if p.fixed:
+        factors = a.scale.as_dtype("i4") + block * lanes
+        factor, shift = factors.load(lanes=lanes), factors.load(a.shifts, lanes)
+        sums = [k.cast(fixed_product(k, y, factor, shift, p.fixed == "once"), "f4") for y in sums]
+    elif p.result != "i4":
+        scale = a.scale.load(block * lanes, lanes)
+        sums = [k.cast(y, "f4") * scale for y in sums]
+    if p.joins:
+        sums = joined(k, a, sums, residual)
+    put(k, p, a, sums, out, block)
+
+
+def joined(k: Builder, a: SimpleNamespace, ys: Sequence[Val], residual: Ptr) -> list[Val]:
+    """``(clip(rint(y)) * first + (residual - r_zero) * beside) / last``, what is a byte next.
+
+    In the order and roundings of ONNX's operators: no fused multiply-add, a true division.
+    """
+    lanes = ys[0].lanes
+    first, first_low, first_high, beside, r_zero, last, inverse = (
+        k.splat(k.cast(getattr(a, name), "f4"), lanes)
+        for name in ("first", "first_low", "first_high", "beside", "r_zero", "last", "inverse")
+    )
+    made = [k.larger(k.smaller(rounded(k, y), first_high), first_low) * first for y in ys]
+    with changed_if(k, a.residual != 0, made) as s:
+        others = [k.cast(k.cast(residual.load(q * lanes, lanes), "i4"), "f4") for q in range(len(made))]
+        s.next = [y + (other - r_zero) * beside for y, other in zip(made, others)]
+    return [quotient(k, y, last, inverse) for y in s.values]
+
+
+def quotient(k: Builder, x: Val, y: Val, inverse: Val) -> Val:
+    """x / y correctly rounded, by the rounded inverse of y: a quarter of the time of a division.
+
+    Two corrections by the remainder: the first brings the quotient next to the true one, the second rounds it.
+    Source: Markstein 1990, Computation of elementary functions on the IBM RISC System/6000 processor.
+    """
+    if not k.target.fma:
+        return x / y
+    found = x * inverse
+    for _ in range(2):
+        found = k.fma(k.fma(-found, y, x), inverse, found)
+    return found
+
+
+def put(k: Builder, p: Any, a: SimpleNamespace, ys: Sequence[Val], out: Ptr, block: Val) -> None:
+    lanes = k.target.lanes
+    if p.result == "u1":
+        bounds = k.cast(a.zero, "i2"), k.cast(a.low, "u1"), k.cast(a.high, "u1")
+        if not p.is_rows:
+            store_bytes(k, out, ys, *bounds)
+            return
+        ys = [k.slice(to_bytes(k, [y] * GROUP, *bounds), 0, lanes) for y in ys]
+    inside = first_lanes(k, a.channels - block * lanes, lanes) if p.is_rows else None
+    for q, y in enumerate(ys):
+        at = out + a.o_step * q
+        if inside is None:
+            at.store(y)
+        else:
+            masked_store(k, at, y, inside)

@@ -1,0 +1,84 @@
+"""Calls of depthwise convolution: as many groups as channels, one filter each."""
+
+import numpy as np
+
+from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.conv.calls import check_result
+from cgraph.kernels.depthwise.signature import SMALL, TAPS
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.blocked_views import Laned, require_whole_blocks
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.lowered import Lowered, chunk_of
+from cgraph.kernels.views.pack import runs_of
+from cgraph.kernels.views.row_bands import band_of, banded_tasks
+from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.kernels.views.timing import tile_ns
+from cgraph.kernels.window import gpu_calls as gpu_window
+
+MOST_HELD = 9  # taps whose weights stay in registers
+
+
+def is_depthwise(shape: ConvShape) -> bool:
+    """One filter for each channel, in lanes; several filters for a channel are a grouped convolution."""
+    return shape.groups == shape.c == shape.k and not shape.is_plain
+
+
+def depthwise_calls(
+    shape: ConvShape,
+    out: Laned,
+    x: Laned,
+    weights: Pointer,
+    bias: Pointer | None = None,
+    activation: Activation = NONE,
+) -> Lowered:
+    """``out[n, c] = activation(conv(x[n, c], filters[c]) + bias[c])``
+
+    Operands
+        x: images in lanes whose halo is at least ``shape.window.halo(h, w)``
+        weights: as `pack_depthwise` writes them; bias: as `pack_bias` writes it, or None
+    Raises
+        ValueError: not depthwise, shapes disagree, the halo is too narrow, or a value shares a block of channels
+    """
+    require_whole_blocks(x)
+    check_result(shape, out, None)
+    window = shape.window
+    if not is_depthwise(shape):
+        raise ValueError(f"{shape} is not depthwise")
+    if (x.n, x.c, x.h, x.w, x.lanes) != (out.n, shape.c, shape.h, shape.w, shape.lanes):
+        raise ValueError(f"images [{x.n}, {x.c}, {x.h}, {x.w}] are not those of {shape}")
+    if not x.covers(window.halo(x.h, x.w)):
+        raise ValueError(f"a halo of {x.halo} is narrower than {window.halo(x.h, x.w)}, which the filter reads")
+    found = in_blocks(shape.target, gpu_window.depthwise_calls, shape, out, x, weights, bias, activation)
+    if found is not None:
+        return found
+    zeros = np.zeros(shape.blocks * shape.lanes, np.dtype(shape.dtype))
+    pixels, band = pixels_of(out.w, shape.target), band_of(out.h, out.w)
+    tasks = banded_tasks(out.n, out.blocks, out.h, band)
+    chunk = chunk_of(tasks, tile_ns(shape.target, out.w * window.taps))
+    (r, s), (down, across), (tall, wide) = window.kernel, window.stride, window.dilation
+    family, params = (SMALL, (r, s, across, wide)) if r * s <= MOST_HELD else (TAPS, (across,))
+    call = family.call(
+        (shape.dtype, pixels, *params), tasks, chunk,
+        x=x.pixel(-window.pad[0], -window.pad[1]), x_image=x.image, x_plane=x.plane, x_row=x.row * down,
+        tap_row=x.row * tall, tap_column=x.lanes * wide,
+        w=weights, bias=bias or Pointer(zeros), kernel_rows=r, kernel_columns=s,
+        out=out.origin, o_image=out.image, o_plane=out.plane, o_row=out.row,
+        rows=out.h, columns=out.w, blocks=out.blocks, band=band, **activation.args,
+    )  # fmt: skip
+    return Lowered((call,) if tasks else (), () if bias else (zeros,))
+
+
+def pixels_of(columns: int, target: Target) -> int:
+    """Pixels of a tile: few different numbers, so that networks share kernels."""
+    choices = (14, 8, 7, 4, 2, 1) if target.registers == 32 else (4, 2, 1)
+    fitting = [q for q in choices if q <= columns]
+    return min(fitting, key=lambda q: -(-columns // q) * (q + 1))
+
+
+def pack_depthwise(shape: ConvShape, filters: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
+    """Filters ``[c, 1, r, s]``, times `scale` ``[c]``, as ``[blocks, taps, lanes]``, zero beyond the channels."""
+    padded = np.zeros((shape.blocks * shape.lanes, shape.window.taps), np.dtype(shape.dtype))
+    for first, dense in runs_of(filters, scale, shape.lanes, True):
+        padded[first : first + len(dense)] = dense.reshape(len(dense), -1)
+    return np.ascontiguousarray(padded.reshape(shape.blocks, shape.lanes, -1).transpose(0, 2, 1))

@@ -1,0 +1,70 @@
+"""Calls of depthwise convolution of 8-bit images in lanes."""
+
+import numpy as np
+
+from cgraph.kernels.conv8.calls import GROUP, ByteShape, Result, join_args, out_args, residual_args
+from cgraph.kernels.depthwise.calls import is_depthwise, pixels_of
+from cgraph.kernels.depthwise8.signature import ROWS
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.lowered import Lowered, chunk_of
+from cgraph.kernels.views.row_bands import band_of, banded_tasks
+from cgraph.kernels.views.timing import tile_ns
+from cgraph.kernels.views.window import Window
+
+Halo = tuple[int, int, int, int]
+
+
+def is_depthwise8(shape: ByteShape) -> bool:
+    """One filter without gaps for each channel; others are grouped convolutions."""
+    return is_depthwise(shape) and shape.window.dilation == (1, 1)
+
+
+def halo8(shape: ByteShape, window: Window) -> Halo:
+    """The frame that a convolution reads; a depthwise one reads columns in groups of four."""
+    top, left, bottom, right = window.halo(shape.h, shape.w)
+    return top, left, bottom, right + (-window.kernel[1] % GROUP if is_depthwise8(shape) else 0)
+
+
+def depthwise8_calls(
+    shape: ByteShape,
+    out: Laned,
+    x: Laned,
+    weights: Pointer,
+    bias: Pointer,
+    scale: Pointer,
+    result: Result,
+    residual: Laned | None = None,
+) -> Lowered:
+    """As `conv8_calls`, with weights as `pack_depthwise8` writes them and a frame of `halo8`.
+
+    Raises
+        ValueError: shapes disagree, or the halo is too narrow
+    """
+    window = shape.window
+    if (x.n, x.c, x.h, x.w, x.lanes) != (out.n, shape.c, shape.h, shape.w, shape.lanes):
+        raise ValueError(f"images [{x.n}, {x.c}, {x.h}, {x.w}] are not those of {shape}")
+    if not x.covers(halo8(shape, window)):
+        raise ValueError(f"a halo of {x.halo} is narrower than {halo8(shape, window)}, which the filter reads")
+    (r, s), (down, across) = window.kernel, window.stride
+    pixels, band = pixels_of(out.w, shape.target), band_of(out.h, out.w)
+    tasks = banded_tasks(out.n, out.blocks, out.h, band)
+    call = ROWS.call(
+        (pixels, r, s, across, result.dtype, result.fixed, result.join is not None, False),
+        tasks, chunk_of(tasks, tile_ns(shape.target, out.w * r * -(-s // GROUP))),
+        x=x.pixel(-window.pad[0], -window.pad[1]), x_image=x.image, x_plane=x.plane, x_row=x.row * down, tap_row=x.row,
+        w=weights, bias=bias, scale=scale, shifts=shape.panels * shape.panel_channels,
+        rows=out.h, columns=out.w, blocks=out.blocks, band=band,
+        **out_args(out), **join_args(result), **residual_args(residual),
+    )  # fmt: skip
+    return Lowered((call,) if tasks else ())
+
+
+def pack_depthwise8(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
+    """Filters int8 ``[c, 1, r, s]`` as ``[block, row, group of columns, shift, lanes, 4]``, zero beyond both."""
+    r, s = shape.window.kernel
+    shifts = 2 if s < GROUP and shape.window.stride[1] == 1 else 1
+    dense = np.pad(filters[:, 0], ((0, -shape.c % shape.lanes), (0, 0), (0, -s % GROUP)))
+    by_block = dense.reshape(-1, shape.lanes, r, dense.shape[2] // GROUP, GROUP).transpose(0, 2, 3, 1, 4)
+    shifted = [np.roll(by_block, d, -1) for d in range(shifts)]  # the last column is empty where it comes round
+    return np.ascontiguousarray(np.stack(shifted, 3))

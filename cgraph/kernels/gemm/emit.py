@@ -1,0 +1,188 @@
+"""Matrix products: a register tile over panels, or over rows and columns where they lie; a plain loop.
+
+    out[i, j] = activation(bias[i, j] + out[i, j] when `add` + sum over k of a[i, k] * b[k, j])
+
+A panel of `a` holds `rows` rows by k, a panel of `b` a few vectors of columns by k, so that the reduction walks both in
+sequence. Source of the scheme: Goto and van de Geijn 2008, Anatomy of high-performance matrix multiplication.
+"""
+
+from functools import partial
+from types import SimpleNamespace
+
+from cgraph.kernels.gemm.signature import unroll
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.emitter import final
+from cgraph.kernels.llvm.epilogue import Activation
+from cgraph.kernels.llvm.flow import (
+    changed_if,
+    choose,
+    divided,
+    each_task,
+    first_lanes,
+    fold,
+    masked_load,
+    prefetch,
+    put_masked,
+)
+from cgraph.kernels.llvm.multiply import multiply_add
+from cgraph.kernels.llvm.values import Ptr, Val
+from cgraph.kernels.pairs.emit import add_pairs
+from cgraph.kernels.pairs.signature import PAIRS
+from cgraph.record import Record
+
+
+class Tile(Record):
+    """The params of `tile`.
+
+    Fields
+        dtype: of all values
+        rows, vectors: rows and vectors of sums
+        a_is_packed: `a` lies in panels, else in rows
+        held: as what `b` lies in memory; as pairs of bfloat16 numbers, so does `a`, and k counts pairs
+        ahead: cache lines of `b` asked for early in each round, 0 when it lies near
+    """
+
+    dtype: str
+    rows: int
+    vectors: int
+    a_is_packed: bool
+    held: str
+    ahead: int
+
+    @property
+    def sums(self) -> list[tuple[int, int]]:
+        """(row, vector) of each sum."""
+        return [(i, v) for i in range(self.rows) for v in range(self.vectors)]
+
+    @property
+    def unroll(self) -> int:
+        """Steps of a round, written out."""
+        return unroll(self.a_is_packed)
+
+    @property
+    def line(self) -> int:
+        """Elements of `b` in a cache line of 64 bytes."""
+        return 64 // int(self.held[1:])
+
+
+@final
+def tile(k: Builder, *params) -> None:
+    """One tile of `rows` rows and `vectors` vectors of columns. Task order: matrix, and panels in either order."""
+    p = Tile(*params)
+    a = k.args()
+    width = p.vectors * k.target.lanes_of(p.dtype)
+    with each_task(k, a.outer, a.inner) as (batch, outer, inner):
+        by_row = a.by_row != 0
+        panel, row_panel = k.select(by_row, inner, outer), k.select(by_row, outer, inner)
+        row, beyond = row_panel * p.rows, panel * width + width - a.n
+        shift = k.select((a.overlap != 0) & (beyond > 0), beyond, 0)
+        column = panel * width - shift
+        b = a.b + (batch * a.b_batch + panel * a.b_panel - shift)
+        left = (a.a + (batch * a.a_batch + row_panel * a.a_panel)).as_dtype(PAIRS if p.held == PAIRS else p.dtype)
+        starts = [left] if p.a_is_packed else [left + k.smaller(a.m - row - 1, i) * a.a_row for i in range(p.rows)]
+        at = SimpleNamespace(
+            rows=a.m - row,
+            columns=a.n - column,
+            out=a.out + (batch * a.o_batch + row * a.o_row + column),
+            bias=k.pointer(a.bias, p.dtype) + (batch * a.bias_batch + row * a.bias_row + column),
+        )
+        early = []
+        if p.ahead:
+            early = [b + (a.early + row_panel * (a.k // p.unroll * a.share))]
+            ask_for_result(k, p, a, at)
+        sums = reduced(k, p, a, b, starts, early)
+        with k.if_else((at.rows >= p.rows) & (at.columns >= width)) as (whole, cut):
+            with whole:
+                store_whole(k, p, a, at, sums)
+            with cut:
+                store_partial(k, p, a, at, sums)
+
+
+def ask_for_result(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace) -> None:
+    """Ask for the lines that are written, and for those that are added to the sums."""
+    added = choose(k, a.bias != 0, at.bias, at.out)
+    added_row = k.select(a.bias != 0, a.bias_row, a.o_row)
+    for i, v in p.sums:
+        inside, lane = k.smaller(at.rows - 1, i), v * k.target.lanes_of(p.dtype)
+        prefetch(k, at.out + (a.o_row * inside + lane), write=True)
+        prefetch(k, added + (added_row * inside + lane))
+
+
+def reduced(k: Builder, p: Tile, a: SimpleNamespace, b: Ptr, lefts: list[Ptr], early: list[Ptr]) -> list[Val]:
+    """All products of the tile, summed over k in order.
+
+    `lefts`: the panel of `a`, or each of its rows. `early`: what is asked for meanwhile, if anything.
+    """
+    lanes = k.target.lanes_of(p.dtype)
+    add = add_pairs if p.held == PAIRS else multiply_add
+    sums = [k.const(0, p.dtype, lanes)] * len(p.sums)
+    moving = [b, *early, *(lefts if p.a_is_packed else [])]
+    whole = a.k - a.k % p.unroll
+    for low, high, steps in ((0, whole, p.unroll), (whole, a.k, 1)):
+        with fold(k, low, high, [*moving, *sums], steps) as s:
+            moving, sums = s.values[: len(moving)], s.values[len(moving) :]
+            b, *rest = moving
+            ask_early(k, p, rest[: len(early)])
+            for u in range(steps):
+                weights = [b.load(v * lanes, lanes) for v in range(p.vectors)]
+                if p.a_is_packed:
+                    scalars = [rest[-1].load(u * p.rows + i) for i in range(p.rows)]
+                else:
+                    scalars = [(start + s.i).load(u) for start in lefts]
+                sums = add(k, sums, scalars, weights)
+                b = b + a.b_step
+            moved = [at + a.share for at in rest[: len(early)]] + [at + steps * p.rows for at in rest[len(early) :]]
+            s.next = [b, *moved, *sums]
+        moving, sums = s.values[: len(moving)], s.values[len(moving) :]
+    return sums
+
+
+def ask_early(k: Builder, p: Tile, early: list[Ptr]) -> None:
+    """Ask for the lines of `b` that are this round's to ask for."""
+    for at in early:
+        for i in range(p.ahead):
+            prefetch(k, at + i * p.line)
+
+
+def store_whole(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, sums: list[Val]) -> None:
+    lanes = sums[0].lanes
+    places = [(at.out + a.o_row * i) + v * lanes for i, v in p.sums]
+    with changed_if(k, a.add != 0, sums) as s:
+        s.next = [y + place.load(lanes=lanes) for y, place in zip(sums, places)]
+    with changed_if(k, a.bias != 0, s.values) as t:
+        biases = [(at.bias + a.bias_row * i).load(v * lanes, lanes) for i, v in p.sums]
+        t.next = [y + bias for y, bias in zip(s.values, biases)]
+    Activation(k, p.dtype, lanes).store(t.values, lambda i, y: places[i].store(y))
+
+
+def store_partial(k: Builder, p: Tile, a: SimpleNamespace, at: SimpleNamespace, sums: list[Val]) -> None:
+    """The rows and columns that are inside, by way of a copy of the tile on the stack: short code, rarely run."""
+    lanes = sums[0].lanes
+    copy = k.stack_ptr(p.dtype, len(sums) * lanes)
+    for s, y in enumerate(sums):
+        copy.store(y, s * lanes)
+    with k.loop(0, k.smaller(at.rows, p.rows)) as i, k.loop(0, p.vectors) as v:
+        mask = first_lanes(k, at.columns - v * lanes, lanes)
+        y = copy.load((i * p.vectors + v) * lanes, lanes)
+        place = at.out + (i * a.o_row + v * lanes)
+        with changed_if(k, a.add != 0, [y]) as added:
+            added.next = [y + masked_load(k, place, mask)]
+        with changed_if(k, a.bias != 0, added.values) as biased:
+            biased.next = [added.values[0] + masked_load(k, at.bias + (i * a.bias_row + v * lanes), mask)]
+        masked_put = partial(put_masked, k, place, mask)
+        Activation(k, p.dtype, lanes).store(biased.values, masked_put)
+
+
+@final
+def simple(k: Builder, dtype: str) -> None:
+    """Any dtype and any strides, one element after the other; ``b1`` is "or" of "and". Task: one row of a matrix."""
+    a = k.args()
+    first, last = k.tasks()
+    with k.loop(first, last) as task, k.loop(0, a.n) as j:
+        batch, row = divided(task, a.m)
+        left = a.a + (batch * a.a_batch + row * a.a_row)
+        right = a.b + (batch * a.b_batch + j * a.b_column)
+        with fold(k, 0, a.k, [k.const(0, dtype)]) as s:
+            x, y = left.load(s.i * a.a_step), right.load(s.i * a.b_step)
+            s.next = [s.values[0] | (x & y) if dtype == "b1" else s.values[0] + x * y]
+        a.out.store(s.values[0], batch * a.o_batch + row * a.o_row + j * a.o_column)

@@ -1,0 +1,281 @@
+"""Calls of matrix products ``out = activation(a @ b + bias)`` of any size, strides and number of matrices.
+
+Four ways, chosen by shape and strides: *dot* (one column, elements along k side by side), *row* (one row, columns side
+by side), *simple* (integers, odd strides of the result) and *tiled*, where each side is read from panels in a workspace
+or, when few share it, where it lies.
+Sums run over k in one order whatever the threads.
+"""
+
+from itertools import product
+
+from cgraph.kernels.activation.calls import NONE, Activation
+from cgraph.kernels.gemm import gemv_signature, signature
+from cgraph.kernels.gemm import gpu_calls as gpu_gemm
+from cgraph.kernels.gemm.gpu_calls import product_nbytes
+from cgraph.kernels.gemm.pack_signature import ALONG_K, ALONG_LINES, ANY_STRIDE
+from cgraph.kernels.gemm.portions import PackedB, Portions
+from cgraph.kernels.kernel import Call, Pointer, View, room
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.gemm_tile import GemmTile, evenly, is_near, spans
+from cgraph.kernels.views.lowered import chunk_of
+from cgraph.kernels.views.matrices import Matrices, Operand, each_matrices, oriented
+from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.kernels.views.timing import tile_ns
+from cgraph.record import Record
+
+DOT_ROWS = 4
+NEAR = 768 << 10  # bytes of one side that stay in L2 while panels of the other pass over them, one after the other
+LINE = 64  # bytes that are asked for at once
+AHEAD = {2: 8 << 10, 4: 6 << 10, 8: 6 << 10}  # bytes from what a single panel of rows reads to what it asks for
+BYTE_NS = 0.025  # about the time of reading a byte from memory, which is what few rows wait for
+ROW_UNROLL = 8  # rows of b read at a time
+ROW_WIDTH = 512  # columns of a task, twice that when there are many
+
+
+def matmul_calls(
+    target: Target,
+    out: View,
+    a: View,
+    b: View | PackedB,
+    bias: View | None = None,
+    activation: Activation = NONE,
+    workspace: View | None = None,
+    adds: bool = False,
+) -> list[Call]:
+    """``out[..., i, j] = activation(sum over k of a[..., i, k] * b[..., k, j] + bias[..., i, j])``
+
+    Operands
+        out, a, b: ``[..., m, n]``, ``[..., m, k]``, ``[..., k, n]`` with the batch shape of `out` (stride 0 where
+            broadcast) and any strides; panels of `b` may be held in half precision
+        bias: of the shape of `out`, not in its bytes; strides of 0 spread a row over all rows
+        workspace: at least `matmul_nbytes` bytes
+        adds: the product is added to what `out` holds; floats, no bias
+    Raises
+        ValueError: shapes disagree; bias, activation or adding with integers, or with a result of odd strides;
+            the workspace is too small
+    """
+    packed = b if isinstance(b, PackedB) else None
+    calls: list[Call] = []
+    for x in all_products(out, a, b, bias):
+        blocks = (
+            in_blocks(target, gpu_gemm.product_calls, x, activation, adds, workspace) if is_tiled(x, packed) else None
+        )
+        if blocks is not None:
+            calls += blocks
+        elif packed:
+            if is_simple(x):
+                raise ValueError("a constant in panels needs a result whose rows lie side by side")
+            calls += tiled_calls(x, Portions.of_packed(x, packed), activation, workspace, target, adds)
+        elif is_simple(x):
+            calls.append(simple_call(x, activation, adds))
+        elif is_dot(x) and not adds:
+            calls.append(dot_call(x, activation, target))
+        elif is_row(x) and not adds:
+            calls.append(row_call(x, activation, target))
+        else:
+            calls += tiled_calls(x, Portions.of(x, target, adds), activation, workspace, target, adds)
+    return calls
+
+
+def matmul_nbytes(
+    target: Target, out: View, a: View, b: View | PackedB, bias: View | None = None, adds: bool = False
+) -> int:
+    """Bytes of workspace that `matmul_calls` needs."""
+    for x in all_products(out, a, b, bias):
+        if isinstance(b, PackedB):
+            return Portions.of_packed(x, b).nbytes
+        if target.has_blocks and is_tiled(x, None):
+            return product_nbytes(x)
+        in_place = is_simple(x) or (not adds and (is_dot(x) or is_row(x)))
+        return 0 if in_place else Portions.of(x, target, adds).nbytes
+    return 0
+
+
+def all_products(out: View, a: View, b: View | PackedB, bias: View | None) -> list[Matrices]:
+    """The groups of products, after a look at the shapes."""
+    (m, n), k, batch = out.shape[-2:], a.shape[-1], out.shape[:-2]
+    is_packed = isinstance(b, PackedB)
+    if isinstance(b, PackedB):
+        spread = (0,) * len(batch)
+        size = int(b.dtype[1:])
+        b = View(b.at, (*batch, b.k, b.n), (*spread, b.n * size, size), b.dtype)
+    if (a.shape, b.shape) != ((*batch, m, k), (*batch, k, n)):
+        raise ValueError(f"no product of {a.shape} and {b.shape} has shape {out.shape}")
+    if bias is not None and bias.shape != out.shape:
+        raise ValueError(f"bias has shape {bias.shape}, the product {out.shape}")
+    products = each_matrices(out, a, b, bias)
+    return list(products) if is_packed else [oriented(x) for x in products]
+
+
+def takes_bias(out: View, a: View, b: View | PackedB, bias: View) -> bool:
+    """The kernels can add this bias: floats, and rows of the result and the bias that lie side by side alike."""
+    return not any(is_simple(x) for x in all_products(out, a, b, bias))
+
+
+def is_simple(x: Matrices) -> bool:
+    odd = x.n > 1 and (x.out.column != 1 or (x.bias is not None and x.bias.column != 1))
+    return x.dtype[0] != "f" or odd
+
+
+def is_tiled(x: Matrices, packed: PackedB | None) -> bool:
+    """Blocks of threads multiply it: numbers of 4 or 8 bytes with something to add up, whatever their strides."""
+    return x.dtype in ("f4", "f8", "i4", "i8", "u4", "u8") and x.k > 0 and packed is None
+
+
+def is_dot(x: Matrices) -> bool:
+    return x.n == 1 and x.a.column == 1 and x.b.row == 1
+
+
+def is_row(x: Matrices) -> bool:
+    return x.m == 1 and x.b.column == 1
+
+
+def tiled_calls(
+    x: Matrices,
+    portions: Portions,
+    activation: Activation,
+    workspace: View | None,
+    target: Target,
+    adds: bool = False,
+) -> list[Call]:
+    """Pack and multiply portion by portion; portions of one sum follow one another, so that it grows in order of k."""
+    panels = room(workspace, portions.nbytes) if portions.nbytes else x.out.at
+    calls = []
+    outer = product(spans(x.count, portions.count), spans(x.k, portions.k), spans(x.n, portions.n))
+    for (first, count), (k0, k), (j0, n) in outer:
+        b = x.b.moved(first, k0, j0)
+        if portions.packed:
+            b = in_panels(portions.packed.at + k0 * portions.packed.padded * b.itemsize, 0, b)
+        elif portions.b_nbytes:
+            b, call = packed_side(b.transposed, panels + portions.a_nbytes, count, n, k, portions.tile.width)
+            calls.append(call)
+        for i0, m in spans(x.m, portions.m):
+            a = x.a.moved(first, i0, k0)
+            if portions.a_nbytes:
+                a, call = packed_side(a, panels, count, m, k, portions.tile.rows)
+                calls.append(call)
+            part = Part(x, portions, count, m, n, k, a, b, first, i0, j0, adds or k0 > 0)
+            calls.append(tile_call(part, activation if k0 + k == x.k else NONE, target))
+    return calls
+
+
+class Part(Record):
+    """One portion of a product: sizes, the sides as they are read, where it begins, and whether it adds to `out`."""
+
+    x: Matrices
+    portions: Portions
+    count: int
+    m: int
+    n: int
+    k: int
+    a: Operand
+    b: Operand
+    first: int
+    row: int
+    column: int
+    adds: bool
+
+
+def tile_call(p: Part, activation: Activation, target: Target) -> Call:
+    tile, x = p.portions.tile, p.x
+    out = x.out.moved(p.first, p.row, p.column)
+    bias = x.bias.moved(p.first, p.row, p.column) if x.bias and not p.adds else None
+    a_is_packed, b_is_packed = bool(p.portions.a_nbytes), bool(p.portions.b_nbytes or p.portions.packed)
+    row_panels, column_panels = -(-p.m // tile.rows), -(-p.n // tile.width)
+    is_constant = p.portions.packed is not None  # and so it comes from memory
+    by_row = p.k * p.n * x.out.itemsize <= NEAR and not (is_constant and p.m * p.k * p.a.itemsize <= NEAR)
+    is_awaited = is_constant and not by_row and is_near(p.m, p.k, x.dtype) and not target.is_gpu
+    share = share_of(tile, p.k, row_panels, a_is_packed) if is_awaited else 0
+    early = tile.width * p.k if row_panels > 1 else AHEAD[p.b.itemsize] // p.b.itemsize
+    outer, inner = (row_panels, column_panels) if by_row else (column_panels, row_panels)
+    tasks = p.count * row_panels * column_panels
+    nbytes = tile.width * p.k * p.b.itemsize / row_panels  # of weights that a task reads first
+    chunk = chunk_of(tasks, max(tile_ns(target, tile.rows * tile.vectors * p.k), nbytes * BYTE_NS))
+    return signature.TILE.call(
+        (x.dtype, tile.rows, tile.vectors, a_is_packed, p.b.dtype, lines_of(share, p.b)), tasks, chunk,
+        m=p.m, n=p.n, k=p.k,
+        a=p.a.at, a_batch=p.a.batch, a_panel=tile.rows * (p.k if a_is_packed else p.a.row), a_row=p.a.row,
+        b=p.b.at, b_batch=p.b.batch, b_panel=tile.width * (p.k if b_is_packed else 1),
+        b_step=tile.width if b_is_packed else p.b.row, early=early, share=share,
+        **bias_args(bias), out=out.at, o_batch=out.batch, o_row=out.row,
+        add=int(p.adds), overlap=int(not b_is_packed), outer=outer, inner=inner, by_row=int(by_row),
+        **activation.args,
+    )  # fmt: skip
+
+
+def share_of(tile: GemmTile, k: int, row_panels: int, a_is_packed: bool) -> int:
+    """Elements of `b` that a round asks for early: all rows evenly for the next panel, a single one as it reads."""
+    unroll = signature.unroll(a_is_packed)
+    if row_panels == 1:
+        return unroll * tile.width
+    rounds = k // unroll * row_panels
+    return -(-tile.width * k // rounds) if rounds else 0
+
+
+def lines_of(elements: int, b: Operand) -> int:
+    """Cache lines that hold so many elements, a power of two: few kernels."""
+    lines = -(-elements * b.itemsize // LINE)
+    return 1 << (lines - 1).bit_length() if lines else 0
+
+
+def bias_args(bias: Operand | None) -> dict[str, int | Pointer | None]:
+    return {
+        "bias": bias.at if bias else None,
+        "bias_batch": bias.batch if bias else 0,
+        "bias_row": bias.row if bias else 0,
+    }
+
+
+def packed_side(x: Operand, to: Pointer, count: int, lines: int, k: int, width: int) -> tuple[Operand, Call]:
+    """Panels of `width` rows of `x` at `to`, and the call that writes them; matrices that are one are packed once."""
+    panels = -(-lines // width)
+    batch = panels * width * k if x.batch else 0
+    family = ALONG_K if x.column == 1 else ALONG_LINES if x.row == 1 else ANY_STRIDE
+    tasks = panels * (count if x.batch else 1)
+    call = family.call(
+        (x.dtype, width), tasks, chunk_of(tasks, k * width * 0.3),
+        lines=lines, k=k, x=x.at, x_batch=x.batch, line=x.row, step=x.column, out=to, o_batch=batch, panels=panels,
+    )  # fmt: skip
+    return in_panels(to, batch, x), call
+
+
+def in_panels(at: Pointer, batch: int, x: Operand) -> Operand:
+    return Operand(at, batch, 0, 0, x.dtype)
+
+
+def dot_call(x: Matrices, activation: Activation, target: Target) -> Call:
+    panels = -(-x.m // DOT_ROWS)
+    tasks = x.count * panels
+    nanoseconds = DOT_ROWS * x.k * x.a.itemsize * BYTE_NS
+    return gemv_signature.DOT.call(
+        (x.dtype, DOT_ROWS), tasks, chunk_of(tasks, nanoseconds),
+        m=x.m, k=x.k, a=x.a.at, a_batch=x.a.batch, a_row=x.a.row, b=x.b.at, b_batch=x.b.batch,
+        **bias_args(x.bias), out=x.out.at, o_batch=x.out.batch, o_row=x.out.row, row_panels=panels,
+        **activation.args,
+    )  # fmt: skip
+
+
+def row_call(x: Matrices, activation: Activation, target: Target) -> Call:
+    width = evenly(x.n, ROW_WIDTH if x.n < 8 * ROW_WIDTH else 2 * ROW_WIDTH, target.lanes_of(x.dtype))
+    panels = -(-x.n // width)
+    tasks = x.count * panels
+    nanoseconds = width * x.k * x.b.itemsize * BYTE_NS
+    return gemv_signature.ROW.call(
+        (x.dtype, ROW_UNROLL), tasks, chunk_of(tasks, nanoseconds),
+        n=x.n, k=x.k, a=x.a.at, a_batch=x.a.batch, a_step=x.a.column, b=x.b.at, b_batch=x.b.batch, b_step=x.b.row,
+        bias=x.bias.at if x.bias else None, bias_batch=x.bias.batch if x.bias else 0,
+        out=x.out.at, o_batch=x.out.batch, width=width, panels=panels, **activation.args,
+    )  # fmt: skip
+
+
+def simple_call(x: Matrices, activation: Activation, adds: bool) -> Call:
+    if x.bias or activation != NONE or adds:
+        raise ValueError("bias, activation and adding need floats and a result whose rows lie side by side")
+    tasks = x.count * x.m
+    return signature.SIMPLE.call(
+        (x.dtype,), tasks, chunk_of(tasks, x.n * x.k * 1.0),
+        m=x.m, n=x.n, k=x.k,
+        a=x.a.at, a_batch=x.a.batch, a_row=x.a.row, a_step=x.a.column,
+        b=x.b.at, b_batch=x.b.batch, b_step=x.b.row, b_column=x.b.column,
+        out=x.out.at, o_batch=x.out.batch, o_row=x.out.row, o_column=x.out.column,
+    )  # fmt: skip

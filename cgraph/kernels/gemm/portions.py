@@ -1,0 +1,148 @@
+"""How a matrix product is cut into portions that caches hold, and constants that are packed for good."""
+
+from collections.abc import Sequence
+from math import gcd
+
+import numpy as np
+
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.mapped import copy_to
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.gemm_tile import (
+    PORTION_A,
+    PORTION_B,
+    PORTION_K,
+    GemmTile,
+    evenly,
+    gemm_tile,
+    is_near,
+    spans,
+)
+from cgraph.kernels.views.matrices import Matrices
+from cgraph.record import Record
+from cgraph.system.alignment import aligned, round_up
+
+FEW_ROWS = 32  # b is read where it lies when no more rows of the result share it: 1.03 to 1.35 times as fast;
+DIRECT_ROWS = 128  # or when no more do and L2 keeps its panels meanwhile
+NEAR_WAY, NEAR_PANEL = 64 << 10, 512 << 10  # bytes after which L2 has the same place again; of half of L2
+DIRECT_COLUMNS = 128  # a is read where it lies when no more columns of the result share it
+
+
+class PackedB(Record):
+    """A constant ``[k, n]`` in panels, as `pack_b` writes it: k in portions, in each portion panels of columns."""
+
+    at: Pointer
+    k: int
+    n: int
+    tile: GemmTile
+    dtype: str = "f4"  # as which it is held
+
+    @property
+    def padded(self) -> int:
+        """Columns, whole panels."""
+        return round_up(self.n, self.tile.width)
+
+    @property
+    def nbytes(self) -> int:
+        return self.k * self.padded * int(self.dtype[1:])
+
+
+class Portions(Record):
+    """How a product is cut, and which sides are packed.
+
+    Fields
+        tile: sums in registers
+        m, n, k: rows, columns and depth of a portion
+        count: matrices at once
+        a_nbytes, b_nbytes: scratch for panels of each side; 0 when it is read where it lies
+        packed: `b` is packed for good
+    """
+
+    tile: GemmTile
+    m: int
+    n: int
+    k: int
+    count: int
+    a_nbytes: int
+    b_nbytes: int
+    packed: PackedB | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return self.a_nbytes + self.b_nbytes
+
+    @staticmethod
+    def of(x: Matrices, target: Target, adds: bool = False) -> "Portions":
+        """The portions of a product; panels of `b` that overlap would add some columns twice."""
+        tile = gemm_tile(x.m, x.n, x.k, x.dtype, target)
+        pack_b = adds or x.b.column != 1 or x.n < tile.width or x.m > direct_rows(x.b.row * x.b.itemsize, x.k)
+        k = evenly(x.k, PORTION_K, 1) if pack_b else x.k
+        n = evenly(x.n, PORTION_B // max(k, 1), tile.width) if pack_b else x.n
+        return Portions.sized(x, tile, n, k, pack_b)
+
+    @staticmethod
+    def of_packed(x: Matrices, b: PackedB) -> "Portions":
+        return Portions.sized(x, b.tile, x.n, evenly(x.k, PORTION_K, 1), False, b)
+
+    @staticmethod
+    def sized(x: Matrices, tile: GemmTile, n: int, k: int, pack_b: bool, packed: PackedB | None = None) -> "Portions":
+        pack_a = x.a.column != 1 or (x.n > DIRECT_COLUMNS and not is_near(x.m, x.k, x.dtype))
+        m = evenly(x.m, PORTION_A // max(k, 1), tile.rows) if pack_a else x.m
+        a_size = round_up(m, tile.rows) * k if pack_a else 0
+        b_size = round_up(n, tile.width) * k if pack_b else 0
+        whole = m >= x.m and n >= x.n and k >= x.k
+        fitting = (PORTION_A + PORTION_B) // max(a_size + b_size, 1)
+        count = min(x.count, max(fitting, 1)) if whole else 1
+        a_count, b_count = (count if y.batch else 1 for y in (x.a, x.b))
+        a_nbytes = aligned(a_size * a_count * x.out.itemsize)
+        b_nbytes = aligned(b_size * b_count * x.out.itemsize)
+        return Portions(tile, m, n, k, count, a_nbytes, b_nbytes, packed)
+
+
+def direct_rows(stride: int, k: int) -> int:
+    """The most rows of a result for which `k` rows of b, so many bytes apart, are read where they lie.
+
+    More if a panel of them fits into half of L2, where rows a power of two apart share few places.
+    """
+    return DIRECT_ROWS if k * gcd(stride, NEAR_WAY) <= NEAR_PANEL else FEW_ROWS
+
+
+def pack_b(target: Target, b: np.ndarray, m: int) -> tuple[np.ndarray, GemmTile]:
+    """A constant ``[k, n]`` in panels, for results of `m` rows: the array for a `PackedB`, and its tile."""
+    tile = gemm_tile(m, b.shape[1], len(b), "f8" if b.dtype.itemsize == 8 else "f4", target)
+    return in_panels(b, tile), tile
+
+
+def some_panels(packed: np.ndarray, k: int, tile: GemmTile, first: int, stop: int) -> np.ndarray:
+    """Some panels of those of `in_panels`, as it would make them of their columns alone."""
+    return np.concatenate([block[first:stop].reshape(-1) for block in blocks_of(packed, k, tile)])
+
+
+def joined_panels(parts: Sequence[np.ndarray], k: int, tile: GemmTile) -> np.ndarray:
+    """The panels of all columns, from those of some columns after others."""
+    blocks = zip(*(blocks_of(part, k, tile) for part in parts))
+    return np.concatenate([np.concatenate(block).reshape(-1) for block in blocks])
+
+
+def blocks_of(packed: np.ndarray, k: int, tile: GemmTile) -> list[np.ndarray]:
+    """The panels ``[panels, depth, width]`` of each portion of k."""
+    padded = packed.size // k
+    return [
+        packed[k0 * padded : (k0 + depth) * padded].reshape(-1, depth, tile.width)
+        for k0, depth in spans(k, evenly(k, PORTION_K, 1))
+    ]
+
+
+def in_panels(b: np.ndarray, tile: GemmTile) -> np.ndarray:
+    """A constant ``[k, n]`` in panels as wide as a tile."""
+    k, n = b.shape
+    out = np.zeros(k * round_up(n, tile.width), b.dtype)
+    whole = n // tile.width  # panels
+    split = whole * tile.width
+    for k0, depth in spans(k, evenly(k, PORTION_K, 1)):
+        block = out[k0 * round_up(n, tile.width) :][: depth * round_up(n, tile.width)].reshape(-1, depth, tile.width)
+        rows = b[k0 : k0 + depth]
+        copy_to(block[:whole].swapaxes(0, 1), rows[:, :split].reshape(depth, whole, tile.width))
+        if split < n:
+            copy_to(block[whole, :, : n - split], rows[:, split:])
+    return out

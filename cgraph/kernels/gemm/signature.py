@@ -1,0 +1,41 @@
+"""Matrix products of any size."""
+
+from cgraph.kernels.activation.signature import ACTIVATION
+from cgraph.kernels.signature import Signature
+
+
+def unroll(a_is_packed: bool) -> int:
+    """Steps of a tile's sums that are one round of its loop."""
+    return 8 if a_is_packed else 4
+
+
+TILE = Signature(
+    "gemm.tile",
+    # held: as which dtype b lies in memory; ahead: cache lines of it that are asked for early in a round
+    ("dtype", "rows", "vectors", "a_is_packed", "held", "ahead"),
+    {
+        "m": "i8", "n": "i8", "k": "i8",
+        # strides in elements: from a matrix, a panel, a row (`b_step`: a row of a panel of b) to the next
+        "a": "dtype*", "a_batch": "i8", "a_panel": "i8", "a_row": "i8",
+        # early: elements from a panel of b to what its first tile asks for, a `share` in each round
+        "b": "held*", "b_batch": "i8", "b_panel": "i8", "b_step": "i8", "early": "i8", "share": "i8",
+        "bias": "address?", "bias_batch": "i8", "bias_row": "i8",
+        "out": "dtype*", "o_batch": "i8", "o_row": "i8",
+        # add: to what `out` holds; overlap: the last panel of columns ends with the matrix and repeats some
+        "add": "i8", "overlap": "i8",
+        # panels of the outer and of the inner loop; by_row: the outer ones are panels of rows, else of columns
+        "outer": "i8", "inner": "i8", "by_row": "i8",
+        **ACTIVATION,
+    },
+)  # fmt: skip
+
+SIMPLE = Signature(
+    "gemm.simple",
+    ("dtype",),
+    {
+        "m": "i8", "n": "i8", "k": "i8",
+        "a": "dtype*", "a_batch": "i8", "a_row": "i8", "a_step": "i8",
+        "b": "dtype*", "b_batch": "i8", "b_step": "i8", "b_column": "i8",
+        "out": "dtype*", "o_batch": "i8", "o_row": "i8", "o_column": "i8",
+    },
+)  # fmt: skip

@@ -1,0 +1,145 @@
+"""Reading and writing at positions that are data: gather, scatter, triangles, the places of what is not zero.
+
+An index counts from the end when negative. One outside ``-extent .. extent - 1`` sets the word at `error` (unless that
+address is 0); reading then takes the nearest element, writing leaves it out, so memory is safe either way.
+"""
+
+from types import SimpleNamespace
+
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.indexing import combined, complain
+from cgraph.kernels.llvm.values import Val
+from cgraph.kernels.move.emit import UNROLL, Run, copy_items, each_run
+
+
+def gather(k: Builder, itemsize: int, index: str, how: str):
+    """``out = x`` moved by ``indices * stride`` bytes. Task: some rows, one block of columns.
+
+    `how`: ``each`` column has its index; one index for a ``run`` that is contiguous in both; one for a ``strided`` run.
+    """
+    dtype = f"u{itemsize}"
+
+    def body(run: Run, a: SimpleNamespace) -> None:
+        bad = k.slot(0, "b1")
+
+        def offset(column) -> Val:
+            at, outside = placed(k, run.item(2, index, k.val(column, "i8")).load(align=1), a.extent)
+            bad.value = bad.value | outside
+            return k.smaller(k.larger(at, 0), a.extent - 1) * a.stride
+
+        def item(i: Val, moved: Val) -> None:
+            run.item(0, dtype, i).store(run.item(1, dtype, i).plus_bytes(moved).load(align=1), align=1)
+
+        def items(i: Val, n: int) -> None:
+            for moved, j in [(offset(i + j), j) for j in range(n or 1)]:
+                item(i + j, moved)
+
+        if how == "each":
+            k.tail_loop(run.count, UNROLL, items)
+        elif how == "run":
+            copy_items(k, run.items(0, dtype), run.items(1, dtype).plus_bytes(offset(0)), run.count)
+        else:
+            moved = offset(0)
+            with k.loop(0, run.count) as i:
+                item(i, moved)
+        complain(k, bad.value, a.error)
+
+    each_run(k, ("out", "x", "indices"), body)
+
+
+def scatter(k: Builder, dtype: str, index: str, how: str, same: bool):
+    """``out[index] how= updates``, for `n` indices one after the other, so that equal ones never meet.
+
+    `how`: ``set``, ``add``, ``mul``, ``min``, ``max``; `same`: all columns have one index and are contiguous.
+    Task: some rows, one block of columns, all indices.
+    """
+    lanes = k.target.lanes_of(dtype)
+
+    def body(run: Run, a: SimpleNamespace) -> None:
+        def put(i: Val, n: int, j: Val, at: Val) -> None:
+            place = run.item(0, dtype, i).plus_bytes(at * a.stride)
+            update = run.item(1, dtype, i).plus_bytes(j * a.updates_n).load(0, n, align=1)
+            place.store(update if how == "set" else combined(k, how, place.load(0, n, align=1), update), align=1)
+
+        def index_of(column, j: Val) -> tuple[Val, Val]:
+            where = run.item(2, index, k.val(column, "i8")).plus_bytes(j * a.indices_n)
+            at, outside = placed(k, where.load(align=1), a.extent)
+            complain(k, outside, a.error)
+            return at, ~outside
+
+        with k.loop(0, a.n) as j:
+            if same:
+                at, inside = index_of(0, j)
+                with k.if_(inside):
+                    k.tail_loop(run.count, lanes, lambda i, n: put(i, n, j, at))
+                return
+            with k.loop(0, run.count) as i:
+                at, inside = index_of(i, j)
+                with k.if_(inside):
+                    put(i, 0, j, at)
+
+    each_run(k, ("out", "updates", "indices"), body)
+
+
+def inside(k: Builder, index: str):
+    """Complain of positions outside their axis. Task: some rows, one block of columns."""
+
+    def body(run: Run, a: SimpleNamespace) -> None:
+        bad = k.slot(0, "b1")
+        with k.loop(0, run.count) as i:
+            _, outside = placed(k, run.item(0, index, i).load(align=1), a.extent)
+            bad.value = bad.value | outside
+        complain(k, bad.value, a.error)
+
+    each_run(k, ("indices",), body)
+
+
+def triangle(k: Builder, itemsize: int, upper: bool):
+    """Keep what is on and above the diagonal `diagonal` (or on and below it), zero elsewhere.
+
+    Rows of the walk are rows of matrices, `height` to a matrix. Task: some rows, one block of columns.
+    """
+    dtype = f"u{itemsize}"
+
+    def body(run: Run, a: SimpleNamespace) -> None:
+        edge = run.row % a.height + a.diagonal + (0 if upper else 1) - run.low
+        edge = k.smaller(k.larger(edge, 0), run.count)
+        zero = k.const(0, dtype)
+        with k.loop(*((0, edge) if upper else (edge, run.count))) as i:
+            run.item(0, dtype, i).store(zero, align=1)
+        with k.loop(*((edge, run.count) if upper else (0, edge))) as i:
+            run.item(0, dtype, i).store(run.item(1, dtype, i).load(align=1), align=1)
+
+    each_run(k, ("out", "x"), body)
+
+
+def nonzero(k: Builder, dtype: str):
+    """The coordinates of the elements of `x` (contiguous) that are not zero, at most `most`, and how many there are.
+
+    `out` is int64 ``[rank, most]``; what is beyond the count is left as it is. One task.
+    """
+    a = k.args()
+    found = k.slot(0, "i8")
+    with k.loop(0, a.size) as i, k.if_(a.x.load(i) != 0):
+        n = found.value
+        found.value = n + 1
+        with k.if_(n < a.most):
+            coordinates(k, a, i, n)
+    a.count.store(found.value)
+
+
+def coordinates(k: Builder, a: SimpleNamespace, i: Val, n: Val) -> None:
+    """Write those of element `i` as column `n`."""
+    rest = k.slot(i)
+    with k.loop(0, a.rank) as step:
+        axis = a.rank - 1 - step
+        extent = a.extents.load(axis)
+        a.out.store(rest.value % extent, axis * a.most + n)
+        rest.value = rest.value // extent
+
+
+def placed(k: Builder, index: Val, extent: Val) -> tuple[Val, Val]:
+    """The index counted from the start, and whether it is outside."""
+    index = k.cast(index, "i8")
+    at = k.select(index < 0, index + extent, index)
+    return at, (at < 0) | (at >= extent)

@@ -1,0 +1,116 @@
+"""Calls that read and write at positions that are data, in blocks of threads."""
+
+from cgraph.kernels.index.gpu_signature import GATHER, NONZERO, PLACES, SCATTER, SEGMENTS, TRIANGLE
+from cgraph.kernels.kernel import Call, Pointer, View, contiguous, rooms
+from cgraph.kernels.sort.gpu_calls import sort_calls, sort_nbytes
+from cgraph.kernels.team.gpu_calls import MOST_ELEMENTS, MOST_RANK, element_call, extents, fits
+from cgraph.record import Record, replace
+from cgraph.system.alignment import aligned
+
+FEW_UPDATES = 64  # that a thread does one after the other
+MANY_PLACES = 1 << 15  # elements off the axis that keep a GPU at work, a thread each
+
+
+class Axis(Record):
+    """What positions count along.
+
+    Fields
+        extent, stride: elements of the axis, and bytes from one to the next
+        error: the word to set when a position lies outside, or None
+    """
+
+    extent: int
+    stride: int
+    error: Pointer | None
+
+
+def gather_calls(out: View, source: View, indices: View, axis: Axis) -> list[Call] | None:
+    """``out[p] = source[p]`` moved along the axis; None where walks are long."""
+    if not fits(out):
+        return None
+    views = {"out": out, "x": source, "indices": indices}
+    return [element_call(GATHER, (out.itemsize, indices.dtype), views, **vars_of(axis))]
+
+
+def scatter_calls(
+    off: tuple[View, View, View], n: int, steps: tuple[int, int], axis: Axis, dtype: str, how: str,
+    workspace: View | None,
+) -> list[Call] | None:  # fmt: skip
+    """``out[index] how= updates``; None where walks are long.
+
+    Operands
+        off: result, updates and positions off the axis, of one shape
+        n, steps: updates of each place, and bytes from one to the next of updates and positions
+        workspace: of `scatter_nbytes`; without one, threads go through all updates
+    """
+    if not fits(off[0]):
+        return None
+    if workspace is None or len(extents(off[0])) == MOST_RANK or off[0].size * n >= MOST_ELEMENTS:
+        named = dict(zip(("out", "updates", "indices"), off))
+        args = {"n": n, "updates_n": steps[0], "indices_n": steps[1], **vars_of(axis)}
+        return [element_call(SCATTER, (dtype, off[2].dtype, how), named, **args)]
+    return sorted_calls(off, n, steps, axis, dtype, how, workspace)
+
+
+def sorted_calls(
+    off: tuple[View, View, View], n: int, steps: tuple[int, int], axis: Axis, dtype: str, how: str, workspace: View
+) -> list[Call] | None:
+    """Positions counted from the start, sorted, and what belongs to each place."""
+    out, updates, indices = off
+    lines = tuple(1 if step == 0 else m for m, step in zip(indices.shape, indices.strides))
+    found, order, rest = rooms(workspace, *scatter_rooms(n, View(out.at, lines, lines, "u1").size))
+    assert found is not None and order is not None
+    at, numbers = (contiguous(x.at, (*lines, n), "i4") for x in (found, order))
+    positions = View(indices.at, (*lines, n), (*indices.strides, steps[1]), indices.dtype)
+    placed = element_call(
+        PLACES, (indices.dtype,), {"out": at, "indices": positions}, extent=axis.extent, error=axis.error
+    )
+    first = tuple(replace(x, shape=lines, strides=x.strides[:-1]) for x in (at, numbers, at))
+    sorts = sort_calls(first, [4, 4, 4], n, n, ("i4", "i4", False, True), rest)
+    if sorts is None:
+        return None
+    steps_of = [0 if m == 1 else s for m, s in zip(lines, at.strides)]
+    walked = {
+        "out": with_axis(out, out.strides, n, 0), "updates": with_axis(updates, updates.strides, n, 0),
+        "lines": with_axis(replace(at, shape=out.shape), steps_of, n, 4),
+    }  # fmt: skip
+    joined = element_call(
+        SEGMENTS, (dtype, how), walked, order=numbers.at, columns=out.shape[-1], n=n, updates_n=steps[0],
+        extent=axis.extent, stride=axis.stride,
+    )  # fmt: skip
+    return [placed, *sorts, joined]
+
+
+def with_axis(x: View, strides: "list[int] | tuple[int, ...]", n: int, step: int) -> View:
+    """The view with an axis of `n` before the last one."""
+    return replace(x, shape=(*x.shape[:-1], n, x.shape[-1]), strides=(*strides[:-1], step, strides[-1]))
+
+
+def scatter_nbytes(columns: int, positions: int, n: int) -> int:
+    """Bytes of workspace for `n` updates at each of so many elements off the axis; 0 where threads go through all."""
+    if n <= FEW_UPDATES or columns >= MANY_PLACES or not n:
+        return 0
+    return sum(map(aligned, scatter_rooms(n, positions // n)))
+
+
+def scatter_rooms(n: int, lines: int) -> tuple[int, int, int]:
+    """Bytes of positions, of which update each is, and of what sorting them takes."""
+    return 4 * n * lines, 4 * n * lines, sort_nbytes(lines, n, "i4", "i4")
+
+
+def triangle_calls(out: View, x: View, diagonal: int, upper: bool) -> list[Call] | None:
+    """As `cgraph.kernels.index.calls.triangle_calls`, views of two axes or more; None where walks are long."""
+    if not fits(out):
+        return None
+    height, width = out.shape[-2:]
+    views = {"out": out, "x": x}
+    return [element_call(TRIANGLE, (out.itemsize, upper), views, height=height, width=width, diagonal=diagonal)]
+
+
+def nonzero_calls(call: Call) -> Call:
+    """A block for the one task of `cgraph.kernels.index.calls.nonzero_calls`."""
+    return replace(call, kernel=replace(call.kernel, family=NONZERO.family))
+
+
+def vars_of(axis: Axis) -> dict[str, int | Pointer | None]:
+    return {"extent": axis.extent, "stride": axis.stride, "error": axis.error}

@@ -1,0 +1,91 @@
+"""Reading and writing at positions that are data, in blocks of threads.
+
+Updates of one place are done in their order, whichever way: by one thread that goes through all positions, or, where
+these are sorted, by the thread at the first of those that are equal. So nothing waits, and sums have the CPU's bits.
+"""
+
+from cgraph.kernels.index.emit import coordinates, placed
+from cgraph.kernels.llvm.gpu_build import GpuBuilder, block
+from cgraph.kernels.llvm.indexing import combined, complain
+from cgraph.kernels.llvm.values import Val
+from cgraph.kernels.team.gpu_emit import compacted, own_element
+from cgraph.kernels.team.gpu_signature import ELEMENTS, THREADS
+
+
+@block(ELEMENTS)
+def gather(k: GpuBuilder, itemsize: int, index: str, rank: int) -> None:
+    """``out = x`` moved by ``indices * stride`` bytes."""
+    a, dtype = k.args(), f"u{itemsize}"
+    with own_element(k, a, rank, "out", "x", "indices") as (_, (out, x, indices)):
+        at, outside = placed(k, k.pointer(indices, index).load(), a.extent)
+        complain(k, outside, a.error)
+        at = k.smaller(k.larger(at, 0), a.extent - 1)
+        k.pointer(out, dtype).store(k.pointer(x + at * a.stride, dtype).load())
+
+
+@block(ELEMENTS)
+def scatter(k: GpuBuilder, dtype: str, index: str, how: str, rank: int) -> None:
+    """``out[index] how= updates``, one index after the other."""
+    a = k.args()
+    with own_element(k, a, rank, "out", "updates", "indices") as (_, (out, updates, indices)), k.loop(0, a.n) as j:
+        at, outside = placed(k, k.pointer(indices + j * a.indices_n, index).load(), a.extent)
+        complain(k, outside, a.error)
+        with k.if_(~outside):
+            place, update = k.pointer(out + at * a.stride, dtype), k.pointer(updates + j * a.updates_n, dtype).load()
+            place.store(update if how == "set" else combined(k, how, place.load(), update))
+
+
+@block(ELEMENTS)
+def places(k: GpuBuilder, index: str, rank: int) -> None:
+    """Positions counted from the start; those outside come last when they are sorted."""
+    a = k.args()
+    with own_element(k, a, rank, "out", "indices") as (_, (out, indices)):
+        at, outside = placed(k, k.pointer(indices, index).load(), a.extent)
+        complain(k, outside, a.error)
+        k.pointer(out, "i4").store(k.cast(k.select(outside, a.extent, at), "i4"))
+
+
+@block(ELEMENTS)
+def segments(k: GpuBuilder, dtype: str, how: str, rank: int) -> None:
+    """``out[index] how= updates``, all updates of a place by the thread at the first of its positions."""
+    a = k.args()
+    with own_element(k, a, rank, "out", "updates", "lines") as (thread, (out, updates, here)):
+        _, j, _ = k.digits(thread, a.n, a.columns)
+        line, order = k.pointer(here, "i4"), k.pointer(here - a.lines + a.order, "i4")
+        at = line.load()
+        is_first = (j == 0) | (line.load(k.select(j > 0, k.const(-1, "i8"), 0)) != at)
+        with k.if_(is_first & (k.cast(at, "i8") < a.extent)):
+            place = k.pointer(out + k.cast(at, "i8") * a.stride, dtype)
+            value, next_ = k.slot(place.load()), k.slot(0, "i8")
+            with k.loop_while() as w:
+                update = k.pointer(updates + k.cast(order.load(next_.value), "i8") * a.updates_n, dtype).load()
+                value.value = update if how == "set" else combined(k, how, value.value, update)
+                next_.value = next_.value + 1
+                w.until(j + next_.value >= a.n)
+                w.until(line.load(next_.value) != at)
+            place.store(value.value)
+
+
+@block(ELEMENTS)
+def triangle(k: GpuBuilder, itemsize: int, upper: bool, rank: int) -> None:
+    """Zero below the diagonal `diagonal`, or above it."""
+    a, dtype = k.args(), f"u{itemsize}"
+    with own_element(k, a, rank, "out", "x") as (at, (out, x)):
+        _, row, column = k.digits(at, a.height, a.width)
+        beyond = column - row - a.diagonal
+        kept = beyond >= 0 if upper else beyond <= 0
+        k.pointer(out, dtype).store(k.select(kept, k.pointer(x, dtype).load(), k.const(0, dtype)))
+
+
+@block(THREADS)
+def nonzero(k: GpuBuilder, dtype: str) -> None:
+    """As `cgraph.kernels.index.emit.nonzero`."""
+    a = k.args()
+
+    def put(i: Val, number: Val) -> None:
+        with k.if_(number < a.most):
+            coordinates(k, a, i, number)
+
+    found = compacted(k, a.size, lambda i: a.x.load(i) != 0, put)
+    with k.if_(k.thread() == 0):
+        a.count.store(found)

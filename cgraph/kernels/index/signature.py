@@ -1,0 +1,34 @@
+"""Reading and writing at positions that are data."""
+
+from cgraph.kernels.signature import Signature, Words
+from cgraph.kernels.walk.signature import run
+
+# an index is moved over an axis of `extent` elements, `stride` bytes apart; `error`: the word to set when it is outside
+GATHER = run(
+    "index.gather",
+    ("itemsize", "index", "how"),
+    ("out", "x", "indices"),
+    extent="i8", stride="i8", error="address?",
+)  # fmt: skip
+
+# n indices one after the other, each with its updates: `indices_n` and `updates_n` bytes apart
+SCATTER = run(
+    "index.scatter",
+    ("dtype", "index", "how", "same"),
+    ("out", "updates", "indices"),
+    n="i8", updates_n="i8", indices_n="i8", extent="i8", stride="i8", error="address?",
+)  # fmt: skip
+
+INSIDE = run("index.inside", ("index",), ("indices",), extent="i8", error="address")
+
+# height: rows of a matrix
+TRIANGLE = run("index.triangle", ("itemsize", "upper"), ("out", "x"), height="i8", diagonal="i8")
+
+NONZERO = Signature(
+    "index.nonzero",
+    ("dtype",),
+    {
+        "out": "i8*", "count": "i8*", "x": "dtype*", "size": "i8", "most": "i8",
+        "rank": "i8", "extents": Words(("i8",), lambda known: known.rank),
+    },
+)  # fmt: skip

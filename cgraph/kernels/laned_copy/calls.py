@@ -1,0 +1,114 @@
+"""Calls that change a layout: plain to lanes and back, frames, channels to other lanes (concat, slices)."""
+
+from collections.abc import Mapping, Sequence
+
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.laned_copy.signature import CHANNELS, FILL_HALO, TO_LANES, TO_PLAIN
+from cgraph.kernels.move.calls import copy_calls
+from cgraph.kernels.signature import Signature
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.blocked_views import Laned, require_whole_blocks
+from cgraph.kernels.views.lowered import chunk_of
+from cgraph.kernels.views.row_bands import band_of, banded_tasks
+
+
+def to_lanes_calls(target: Target, out: Laned, x: View) -> list[Call]:
+    """``out`` (its interior) = plain images `x` ``[n, c, h, w]`` of any strides with pixels side by side."""
+    require_whole_blocks(out)
+    steps = plain_steps(x, (out.n, out.c, out.h, out.w))
+    if target.has_blocks and out.lanes == 1:
+        return copy_calls(target, pixels(out), x)
+    sides = {
+        "x": x.at, **dict(zip(("x_image", "x_plane", "x_row"), steps)),
+        "out": out.origin, "o_image": out.image, "o_plane": out.plane, "o_row": out.row,
+    }  # fmt: skip
+    return [row_call(TO_LANES, out, sides)]
+
+
+def to_plain_calls(target: Target, out: View, x: Laned) -> list[Call]:
+    """``out``, a view ``[n, c, h, w]`` with pixels side by side, = a value in lanes."""
+    require_whole_blocks(x)
+    steps = plain_steps(out, (x.n, x.c, x.h, x.w))
+    if target.has_blocks and x.lanes == 1:
+        return copy_calls(target, out, pixels(x))
+    sides = {
+        "x": x.origin, "x_image": x.image, "x_plane": x.plane, "x_row": x.row,
+        "out": out.at, **dict(zip(("o_image", "o_plane", "o_row"), steps)),
+    }  # fmt: skip
+    return [row_call(TO_PLAIN, x, sides)]
+
+
+def pixels(x: Laned) -> View:
+    """All pixels of a value whose blocks are channels."""
+    steps = (x.image, x.plane, x.row, x.lanes)
+    return View(x.origin, (x.n, x.c, x.h, x.w), tuple(s * x.itemsize for s in steps), x.dtype)
+
+
+def plain_steps(x: View, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Elements from image, channel and row to the next. ValueError for another shape, or pixels apart."""
+    if x.shape != shape or (x.strides[3] != x.itemsize and shape[3] > 1):
+        raise ValueError(f"a view {x.shape} {x.strides} is no plain image {shape} with pixels side by side")
+    return tuple(s // x.itemsize for s in x.strides[:3])
+
+
+def row_call(family: Signature, x: Laned, sides: Mapping[str, object]) -> Call:
+    """A call over the rows of `x` in either direction; `sides`: addresses and steps of both."""
+    band = band_of(x.h, x.w)
+    tasks = banded_tasks(x.n, x.blocks, x.h, band)
+    chunk = chunk_of(tasks, x.w * x.lanes * 0.4)
+    return family.call((x.dtype, x.lanes), tasks, chunk, c=x.c, h=x.h, w=x.w, blocks=x.blocks, band=band, **sides)
+
+
+def fill_halo_calls(x: Laned) -> list[Call]:
+    """Fill the frame around every plane of the whole buffer of `x`; no call when there is no frame."""
+    top, left, bottom, right = x.halo
+    if not x.has_halo:
+        return []
+    rows, columns = top + x.h + bottom, left + x.w + right
+    band = band_of(rows, columns)
+    tasks = banded_tasks(x.n, x.buffer_blocks, rows, band)
+    call = FILL_HALO.call(
+        (x.dtype, x.lanes), tasks, chunk_of(tasks, 10 + (left + right) * 2.0),
+        out=x.at, image=x.image, plane=x.plane, line=x.row, above=top, below=bottom, h=x.h, before=left, after=right,
+        w=x.w, blocks=x.buffer_blocks, band=band, fill=x.fill,
+    )  # fmt: skip
+    return [call]
+
+
+def copy_channels_calls(out: Laned, x: Laned, fill: bool = False) -> list[Call]:
+    """``out = x`` where either may start inside a block: a part of a concatenation, or a slice of channels.
+
+    Other lanes of the blocks of `out` keep their values, but with `fill` those after its last channel become zero: the
+    last part of a buffer is written with it.
+    """
+    if (out.n, out.c, out.h, out.w) != (x.n, x.c, x.h, x.w):
+        raise ValueError(f"channels [{x.n}, {x.c}, {x.h}, {x.w}] do not fill [{out.n}, {out.c}, {out.h}, {out.w}]")
+    x_shift, o_shift = x.channel_offset % x.lanes, out.channel_offset % out.lanes
+    stored = x.c + (-(o_shift + x.c) % x.lanes if fill else 0)
+    blocks = -(-stored // x.lanes)
+    band = band_of(x.h, x.w)
+    tasks = banded_tasks(x.n, blocks, x.h, band)
+    call = CHANNELS.call(
+        (x.dtype, bool(x_shift or o_shift)), tasks, chunk_of(tasks, x.w * 3.0),
+        c=x.c, stored=stored, h=x.h, w=x.w, blocks=blocks, band=band, x_shift=x_shift, o_shift=o_shift,
+        x=x.origin, x_image=x.image, x_plane=x.plane, x_row=x.row,
+        out=out.origin, o_image=out.image, o_plane=out.plane, o_row=out.row,
+    )  # fmt: skip
+    return [call]
+
+
+def concat_calls(out: Laned, parts: Sequence[Laned]) -> list[Call]:
+    """``out`` = the channels of `parts` one after the other."""
+    if sum(p.c for p in parts) != out.c:
+        raise ValueError(f"{[p.c for p in parts]} channels do not make {out.c}")
+    calls, first = [], 0
+    for part in parts:
+        last = first + part.c == out.c
+        calls += copy_channels_calls(out.part(first, part.c), part, fill=last and ends_buffer(out))
+        first += part.c
+    return calls
+
+
+def ends_buffer(x: Laned) -> bool:
+    """No channel of the buffer comes after those of `x`."""
+    return x.channel_offset + x.c == (x.channels or x.channel_offset + x.c)

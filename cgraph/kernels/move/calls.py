@@ -1,0 +1,192 @@
+"""Copies between arrays of any strides, and fills.
+
+Axes are put in the order in which `out` lies in memory and merged. Then either items follow one another in both arrays
+(runs), or `x` stands still (fill), runs backwards, or is contiguous along another axis (transpose in registers); what
+is left is copied item by item, in blocks whose lines stay in the first cache.
+"""
+
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+
+from cgraph.kernels.kernel import Call, Param, Pointer, View
+from cgraph.kernels.move import gpu_calls as gpu_move
+from cgraph.kernels.move.signature import BACKWARD, FILLS, RUNS, STRIDED, TILES
+from cgraph.kernels.signature import Signature
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.layout import axis_table, broadcast, merged, outer_table, permuted, unflipped
+from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.record import replace
+
+TASK_BYTES = 128 * 1024
+STREAM_BYTES = 32 * 1024 * 1024  # larger results are written past the cache
+TILE_BYTES = 512  # along each side of a block of a transpose
+STRIDED_BLOCK = 1024  # items; so many lines of either side stay in the first cache
+ITEM_SIZES = (1, 2, 4, 8)
+
+
+def copy_calls(target: Target, out: View, x: View) -> list[Call]:
+    """``out[...] = x``, with `x` broadcast to the shape of `out`; only the size of an item matters, not the dtype.
+
+    No two elements of `out` may share bytes, and `out` and `x` may not overlap.
+
+    Raises
+        ValueError: `x` does not broadcast to `out`, or their items differ in size
+    """
+    if out.itemsize != x.itemsize:
+        raise ValueError(f"items of {out.itemsize} and {x.itemsize} bytes; a copy converts nothing")
+    if out.size == 0:
+        return []
+    out, x = widened(*ordered(out, broadcast(x, out.shape)))
+    blocks = in_blocks(target, gpu_move.copy_calls, out, x)
+    if blocks is not None:
+        return blocks
+    itemsize, step, each = out.itemsize, x.strides[-1], TASK_BYTES // out.itemsize
+    if out.strides[-1] == itemsize:
+        if step in (itemsize, 0):
+            family = RUNS if step else FILLS
+            return [run_call(family, (itemsize, streams(out)), {"out": out, "x": x}, each, each)]
+        lanes = tile_lanes(itemsize, target)
+        axis = transposed_axis(out, x, lanes)
+        if axis is not None:
+            return [tile_call(out, x, axis, lanes)]
+        if step == -itemsize:
+            return [run_call(BACKWARD, (itemsize,), {"out": out, "x": x}, each, each)]
+    out, x = longest_last(out, x)
+    return [run_call(STRIDED, (itemsize,), {"out": out, "x": x}, STRIDED_BLOCK, each)]
+
+
+def fill_calls(target: Target, out: View, value: int | float | bool) -> list[Call]:
+    """``out[...] = value``, converted to the dtype of `out`."""
+    return copy_calls(target, out, constant(value, out.dtype))
+
+
+def constant(value: int | float | bool, dtype: str) -> View:
+    """One element that holds `value`; it repeats to any shape."""
+    item = np.array([value]).astype("bool" if dtype == "b1" else dtype)
+    return View(Pointer(item), (), (), dtype)
+
+
+def around(x: View, starts: tuple[int, ...], lengths: tuple[int, ...]) -> list[View]:
+    """What lies around a box of `x`, in pieces: before and behind it along the first axes, of which it has places."""
+    found = []
+    for axis, (start, length) in enumerate(zip(starts, lengths)):
+        sides = ((0, start), (start + length, x.shape[axis] - start - length))
+        found += [part(x, axis, first, count) for first, count in sides if count]
+        x = part(x, axis, start, length)
+    return found
+
+
+def part(x: View, axis: int, start: int, count: int, step: int = 1) -> View:
+    """``x[start : start + count * step : step]`` along `axis`; `step` may be negative."""
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
+    strides = (*x.strides[:axis], x.strides[axis] * step, *x.strides[axis + 1 :])
+    return replace(x.moved(start * x.strides[axis]), shape=shape, strides=strides)
+
+
+def flipped(x: View, axes: tuple[int, ...]) -> View:
+    """`x` backwards along some axes."""
+    for axis in axes:
+        x = part(x, axis, max(x.shape[axis] - 1, 0), x.shape[axis], -1)
+    return x
+
+
+def ordered(*views: View) -> tuple[View, ...]:
+    """Views with axes in the order of the memory of the first, which ascends, merged, at least two of them."""
+    views = unflipped(views, 0)
+    order = sorted(range(len(views[0].shape)), key=lambda axis: tuple(-abs(v.strides[axis]) for v in views))
+    return merged(permuted(views, order))
+
+
+def widened(out: View, x: View) -> tuple[View, View]:
+    """A short last axis that is contiguous in both becomes one wider item."""
+    size = out.itemsize * out.shape[-1]
+    if (
+        size not in ITEM_SIZES
+        or (out.strides[-1], x.strides[-1]) != (out.itemsize, out.itemsize)
+        or size == out.itemsize
+    ):
+        return out, x
+    wide = (replace(v, shape=v.shape[:-1], strides=v.strides[:-1], dtype=f"u{size}") for v in (out, x))
+    return merged(tuple(wide))  # type: ignore[return-value]
+
+
+def longest_last(out: View, x: View) -> tuple[View, View]:
+    """A last axis of few items gives way to the longest one."""
+    shape = out.shape
+    longest = max(range(len(shape)), key=lambda axis: shape[axis])
+    if shape[-1] >= min(16, shape[longest]):
+        return out, x
+    return permuted((out, x), [*(a for a in range(len(shape)) if a != longest), longest])  # type: ignore[return-value]
+
+
+def streams(out: View) -> bool:
+    return out.size * out.itemsize >= STREAM_BYTES and out.shape[-1] * out.itemsize >= 4096
+
+
+def run_call(
+    family: Signature,
+    params: tuple[Param, ...],
+    named: Mapping[str, View],
+    limit: int,
+    each: int,
+    **more: int | Pointer | None,
+) -> Call:
+    """A call of an emitter that uses `each_run`: rows along the last axis of the views.
+
+    Parameters
+        named: the views by the names that the family gives its arrays
+        limit: columns of a block, at least
+        each: items of a task, about
+        more: the family's own arguments
+    """
+    views = tuple(named.values())
+    shape = views[0].shape
+    columns, rows = shape[-1], prod(shape[:-1])
+    block, blocks = cut_axis(columns, limit)
+    rows_each = min(rows, max(1, each // block))
+    places = {name: v.at for name, v in named.items()} | {f"{name}_step": v.strides[-1] for name, v in named.items()}
+    return family.call(
+        params, -(-rows // rows_each) * blocks,
+        columns=columns, block=block, blocks=blocks, each=rows_each, rows=rows, **places, **more,
+        rank=len(shape) - 1, axes=outer_table(views, len(shape) - 1),
+    )  # fmt: skip
+
+
+def cut_axis(count: int, limit: int) -> tuple[int, int]:
+    """Items of a block and the number of blocks; none has fewer than `limit` items, unless it is the only one."""
+    blocks = max(1, count // limit)
+    return -(-count // blocks) if blocks == 1 else count // blocks, blocks
+
+
+def tile_lanes(itemsize: int, target: Target) -> int:
+    """Items along one side of a square that is transposed in registers: at most half of the registers."""
+    return min(target.lanes_of(f"u{itemsize}"), target.registers // 2)
+
+
+def transposed_axis(out: View, x: View, lanes: int) -> int | None:
+    """An axis, not the last, along which items of `x` lie side by side, when squares fit."""
+    if out.shape[-1] < lanes:
+        return None
+    fitting = (a for a in range(len(out.shape) - 1) if abs(x.strides[a]) == x.itemsize and out.shape[a] >= lanes)
+    return next(fitting, None)
+
+
+def tile_call(out: View, x: View, axis: int, lanes: int) -> Call:
+    """Transposes of the last axis and `axis`."""
+    if x.strides[axis] < 0:
+        out, x = part(out, axis, out.shape[axis] - 1, out.shape[axis], -1), flipped(x, (axis,))
+    ni, nj, itemsize = out.shape[-1], out.shape[axis], out.itemsize
+    side = max(lanes, TILE_BYTES // itemsize)
+    (block_i, blocks_i), (block_j, blocks_j) = cut_axis(ni, side), cut_axis(nj, side)
+    rows = prod(out.shape[:-1]) // nj
+    each = min(rows, max(1, TASK_BYTES // (itemsize * block_i * block_j)))
+    outer = [a for a in range(len(out.shape) - 2, -1, -1) if a != axis]
+    axes = axis_table((out, x), outer) or [1, 0, 0]
+    return TILES.call(
+        (itemsize, lanes), -(-rows // each) * blocks_i * blocks_j,
+        out=out.at, x=x.at, ni=ni, nj=nj, out_j=out.strides[axis], x_i=x.strides[-1],
+        block_i=block_i, blocks_i=blocks_i, block_j=block_j, blocks_j=blocks_j, each=each, rows=rows,
+        rank=max(1, len(outer)), axes=axes,
+    )  # fmt: skip

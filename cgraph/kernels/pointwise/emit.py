@@ -1,0 +1,225 @@
+"""One kernel for a scalar program over whole arrays: loads, arithmetic and stores of a vector at a time.
+
+A task is a range of rows times a range of columns. Along a row each operand is read as whole vectors (``v``), as one
+value for all (``s``, stride 0), as one vector again and again (``p``, stride 0) or element by element (``g``). What
+does not fill a vector at the ends of a row takes the same code as the rest: in a vector that overlaps its neighbour
+or, where an output is one of the operands, in small buffers on the stack. So an element's bits do not depend on where
+a task ends, and the program is compiled once. A vector may be several registers wide, so that their chains of
+operations overlap. An output may be one of the operands: a block is read before it is written.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import product
+
+from llvmlite import ir
+
+from cgraph.kernels.expression import Program
+from cgraph.kernels.kernel import LINE
+from cgraph.kernels.llvm import half
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.flow import prefetch
+from cgraph.kernels.llvm.values import Ptr, Val, nbytes_of
+from cgraph.kernels.llvm.vmath import evaluate
+from cgraph.kernels.walk.emit import load_strided, store_strided, walk
+from cgraph.record import Record, replace
+
+LONG_ROW = 8  # vectors; only such a row is worth aligning
+
+
+class Stream(Record):
+    """One operand or output of a kernel.
+
+    Fields
+        dtype: of its elements
+        access: ``v``, ``s``, ``p`` or ``g`` (above); an output is never ``s`` or ``p``
+        base, stride: address and bytes between columns, arguments of the kernel
+        buffer: room for the last columns of a row
+    """
+
+    dtype: str
+    access: str
+    base: Val
+    stride: Val
+    buffer: Ptr
+
+
+def pointwise(
+    k: Builder, program: Program, results: tuple[int, ...], ins: str, outs: str, registers: int, past_cache: bool
+) -> None:
+    """`registers`: how many of them make one vector of the widest dtype; `past_cache`: the one output, of that dtype,
+    is written to memory without being read into the cache first.
+
+    The streams are the operands, then the outputs. Task: some rows, one block of columns.
+    """
+    lanes = lanes_for(k, program) * registers
+    dtypes = operand_dtypes(program, len(ins)) + [program[i][1] for i in results]
+    a = k.args()
+    streams = streams_of(k, listed(a.streams, len(dtypes)), dtypes, ins + outs, lanes)
+    row_kernel = Row(k, program, results, streams, len(ins), lanes, past_cache)
+    apart = k.const(not past_cache, "b1")
+    for x, out in product(streams[: len(ins)], streams[len(ins) :]):
+        apart = apart & (x.base != out.base)
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        low, start = (task // a.blocks) * a.rows_each, (task % a.blocks) * a.block
+        high, end = k.smaller(low + a.rows_each, a.rows), k.smaller(start + a.block, a.columns)
+
+        def row(_: Val, offsets: list[Val], start: Val = start, end: Val = end) -> None:
+            row_kernel.emit([s.base + o + start * s.stride for s, o in zip(streams, offsets)], end - start, apart)
+
+        walk(k, a.axes, a.rank, len(streams), low, high, row)
+
+
+def lanes_for(k: Builder, program: Program) -> int:
+    """Lanes of the widest dtype of a program."""
+    return min(k.target.lanes_of(instruction[1]) for instruction in program)
+
+
+def operand_dtypes(program: Program, count: int) -> list[str]:
+    """The dtype of each operand; one that is never read counts as bytes."""
+    found = {instruction[2]: instruction[1] for instruction in program if instruction[0] == "load"}
+    return [found.get(i, "u1") for i in range(count)]
+
+
+def streams_of(
+    k: Builder, places: Iterable[tuple[Val, Val]], dtypes: list[str], accesses: str, room: int
+) -> list[Stream]:
+    """Operands and outputs with these addresses and column strides, and with buffers for `room` elements."""
+    return [
+        Stream(d, access, base, stride, filled_buffer(k, d, room))
+        for (base, stride), d, access in zip(places, dtypes, accesses)
+    ]
+
+
+def listed(streams: Ptr, count: int) -> Iterator[tuple[Val, Val]]:
+    """Address and column stride of each array in the list `streams` of the arguments."""
+    return ((streams.load(2 * i), streams.load(2 * i + 1)) for i in range(count))
+
+
+def filled_buffer(k: Builder, dtype: str, count: int) -> Ptr:
+    """An array on the stack, all ones, so that lanes past the end of a row compute something harmless."""
+    memory = k.stack_ptr("u1" if dtype == "b1" else dtype, count)
+    kind = "f4" if dtype in half.HALVES else memory.dtype
+    memory.store(k.const(1, kind, count), align=64)
+    return memory.as_dtype(dtype)
+
+
+def load_vector(k: Builder, s: Stream, at: Val, column: Val, lanes: int, in_buffer: bool = False) -> Val:
+    """`lanes` elements of a stream from `column` on; `at` is the address of column 0."""
+    if s.access == "v" or in_buffer:
+        return (k.pointer(at, s.dtype) + column).load(0, lanes)
+    return load_strided(k, k.pointer(at + column * s.stride, s.dtype), s.stride, lanes)
+
+
+class Row(Record):
+    """Emits the code of one row."""
+
+    k: Builder
+    program: Program
+    results: tuple[int, ...]
+    streams: list[Stream]
+    operands: int
+    lanes: int
+    past_cache: bool
+
+    def emit(self, starts: list[Val], count: Val, apart: Val, ahead: Val | None = None) -> None:
+        """`count` columns from the addresses `starts`: up to where `out` is aligned, whole vectors, the rest.
+
+        The first and the last part go through the buffers. Where `apart` says that the outputs share no bytes with the
+        operands, they are whole vectors too, which compute some elements of the middle a second time. A short row, or
+        one of strided items or with a repeated vector, has no first part. `ahead` is an address from which on as much
+        is fetched into the cache as is computed.
+        """
+        k = self.k
+        repeats = any(s.access == "p" for s in self.streams)
+        aligns = self.streams[-1].access == "v" and not repeats
+        head = self.unaligned(starts[-1], count) if aligns else k.const(0, "i8")
+        whole = (count - head) // self.lanes
+        splats = {i: self.repeated(s, starts[i]) for i, s in enumerate(self.streams) if s.access in "sp"}
+        twice = k.const(0, "b1") if repeats else apart & (count >= self.lanes)
+        with k.loop(0 if aligns else 1, 3) as phase:
+            tail = k.select(twice, count - self.lanes, head + whole * self.lanes)
+            first = k.select(phase == 0, 0, k.select(phase == 1, head, tail))
+            left = k.select(phase == 0, head, count - head - whole * self.lanes)
+            buffered = (phase != 1) & (left > 0) & ~twice
+            here = [at + first * self.step(s) for at, s in zip(starts, self.streams)]
+            with k.if_(buffered):
+                self.copy(here, left, into_buffers=True)
+            at = [
+                k.select(buffered, k.wrap(k.b.ptrtoint(s.buffer.v, ir.IntType(64)), "i8"), a)
+                for a, s in zip(here, self.streams)
+            ]
+            strides = [k.select(buffered, nbytes_of(s.dtype), s.stride) for s in self.streams]
+            with k.loop(0, k.select(phase == 1, whole, k.smaller(left, 1))) as i:
+                if ahead is not None:
+                    self.fetch(ahead, first + i * self.lanes)
+                self.block(at, strides, i * self.lanes, splats)
+            with k.if_(buffered):
+                self.copy(here, left, into_buffers=False)
+
+    def step(self, s: Stream) -> Val | int:
+        """Bytes from one column to the next, known already where columns follow one another."""
+        return nbytes_of(s.dtype) if s.access == "v" else s.stride
+
+    def repeated(self, s: Stream, address: Val) -> Val:
+        """The vector that an operand holds along a whole row: one value in all lanes, or one register's vector."""
+        at = self.k.pointer(address, s.dtype)
+        if s.access == "s":
+            return self.k.splat(at.load(), self.lanes)
+        vector = at.load(0, lanes_for(self.k, self.program))
+        while vector.lanes < self.lanes:
+            vector = self.k.join(vector, vector)
+        return vector
+
+    def unaligned(self, address: Val, count: Val) -> Val:
+        """Columns before the first address that is a multiple of a register's bytes, or of a vector's past the cache.
+
+        Loads and stores across two lines of the cache cost twice as much as others. Short rows are left as they are.
+        """
+        itemsize = nbytes_of(self.streams[-1].dtype)
+        lanes = self.lanes if self.past_cache else lanes_for(self.k, self.program)
+        before = self.k.smaller((-address & (lanes * itemsize - 1)) // itemsize, count)
+        return before if self.past_cache else self.k.select(count < LONG_ROW * self.lanes, 0, before)
+
+    def fetch(self, ahead: Val, column: Val) -> None:
+        itemsize = nbytes_of(self.streams[-1].dtype)
+        for line in range(0, self.lanes * itemsize, LINE):
+            prefetch(self.k, self.k.pointer(ahead + column * itemsize + line, "u1"))
+
+    def copy(self, here: list[Val], count: Val, into_buffers: bool) -> None:
+        """Move the operands' columns from `here` on into the buffers, or the outputs' out of them."""
+        chosen = range(self.operands) if into_buffers else range(self.operands, len(self.streams))
+        for i in chosen:
+            stream = self.streams[i]
+            if stream.access in "sp":
+                continue
+            if stream.access == "v":
+                at = self.k.pointer(here[i], stream.dtype)
+                source, target = (at, stream.buffer) if into_buffers else (stream.buffer, at)
+                self.k.copy_bytes(target, source, count * nbytes_of(stream.dtype))
+                continue
+            with self.k.loop(0, count) as j:
+                outside = self.k.pointer(here[i] + j * stream.stride, stream.dtype)
+                inside = stream.buffer + j
+                source, target = (outside, inside) if into_buffers else (inside, outside)
+                target.store(source.load())
+
+    def block(self, at: list[Val], strides: list[Val], column: Val, splats: dict[int, Val]) -> None:
+        """One vector, from `column` on."""
+
+        def load(i: int) -> Val:
+            s = self.streams[i]
+            if s.access in "sp":
+                return splats[i]
+            return load_vector(self.k, replace(s, stride=strides[i]), at[i], column, self.lanes)
+
+        values = evaluate(self.k, self.program, load, self.lanes)
+        for i, position in enumerate(self.results, self.operands):
+            self.store(i, at[i], strides[i], column, values[position])
+
+    def store(self, i: int, at: Val, stride: Val, column: Val, value: Val) -> None:
+        s = self.streams[i]
+        if s.access == "v":
+            (self.k.pointer(at, s.dtype) + column).store(value, past_cache=self.past_cache)
+        else:
+            store_strided(self.k, self.k.pointer(at + column * stride, s.dtype), stride, value)

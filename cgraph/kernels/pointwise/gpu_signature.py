@@ -1,0 +1,24 @@
+"""A scalar program over arrays that lie in one piece, or anyhow."""
+
+from cgraph.kernels.signature import Signature, Words
+from cgraph.kernels.walk.signature import axes
+
+THREADS = 128  # of a block
+
+# `access`: per operand, and for the result, ``v`` element after element or ``s`` one value for all; a thread computes
+# `wide` elements; a task is a block
+FLAT = Signature(
+    "pointwise.gpu.flat",
+    ("program", "access", "wide"),
+    {"count": "i8", "arrays": Words(("address",), lambda known: len(known.access))},
+)
+
+# `dtypes`: of operands and results; a thread computes one element
+WALK = Signature(
+    "pointwise.gpu.walk",
+    ("program", "results", "dtypes", "rank"),
+    {
+        "count": "i8", "arrays": Words(("address",), lambda known: len(known.dtypes)),
+        "axes": axes("rank", lambda known: len(known.dtypes)),
+    },
+)  # fmt: skip

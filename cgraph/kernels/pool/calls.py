@@ -1,0 +1,78 @@
+"""Calls of pooling on images in lanes and on plain views ``[n, c, h, w]``."""
+
+import numpy as np
+
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.pool.signature import WINDOW
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.image_views import Images, Planes, is_plane_by_plane, same_planes
+from cgraph.kernels.views.lowered import Lowered, chunk_of
+from cgraph.kernels.views.row_bands import band_of, banded_tasks
+from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.kernels.views.window import Window
+from cgraph.kernels.window import gpu_calls as gpu_window
+
+
+def max_pool_calls(target: Target, out: Images, x: Images, window: Window) -> Lowered:
+    """The largest value of each window; padding never wins, a NaN always does.
+
+    `out` and `x` are both laned, or both plain views of any dtype and strides. A result larger than
+    ``window.result`` (ceil mode) has last windows that reach beyond the padding. ValueError when a window has no tap
+    inside the image.
+    """
+    return pool_calls(target, out, x, window, "max", False)
+
+
+def average_pool_calls(
+    target: Target, out: Images, x: Images, window: Window, count_include_pad: bool = False
+) -> Lowered:
+    """The mean of each window over the pixels inside the image, or with `count_include_pad` inside its padding."""
+    return pool_calls(target, out, x, window, "mean", count_include_pad)
+
+
+def pool_calls(target: Target, out: Images, x: Images, window: Window, kind: str, count_include_pad: bool) -> Lowered:
+    to, source = same_planes(out, x)
+    tables = tables_of(to, source, window, count_include_pad)
+    if any((table[:, 0] >= table[:, 1]).any() for table in tables):
+        raise ValueError(f"some window of {window} has no tap inside an image of {source.rows} x {source.columns}")
+    blocks = (
+        in_blocks(target, gpu_window.pool_calls, x.dtype, to, source, window, kind, tables)
+        if is_plane_by_plane(x)
+        else None
+    )
+    if blocks is not None:
+        return blocks
+    band = band_of(to.rows, to.columns)
+    tasks = banded_tasks(to.n, to.count, to.rows, band)
+    chunk = chunk_of(tasks, to.columns * (window.taps * 0.5 + 5))
+    call = WINDOW.call(
+        (x.dtype, isinstance(x, Laned), kind), tasks, chunk,
+        row_table=Pointer(tables[0]), column_table=Pointer(tables[1]),
+        x=source.at, x_image=source.image, x_plane=source.plane,
+        tap_row=source.row * window.dilation[0], tap_column=source.column * window.dilation[1],
+        out=to.at, o_image=to.image, o_plane=to.plane, o_row=to.row, o_column=to.column,
+        rows=to.rows, columns=to.columns, planes=to.count, band=band,
+    )  # fmt: skip
+    return Lowered((call,) if tasks else (), tables)
+
+
+def tables_of(to: Planes, source: Planes, window: Window, padded: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """`taps_inside` per row and per column of windows, with positions in elements; `padded`: divisors count padding."""
+    (r, s), (down, across), (top, left, bottom, right) = window.kernel, window.stride, window.pad
+    rows = taps_inside(to.rows, source.rows, r, down, window.dilation[0], top, bottom, padded)
+    columns = taps_inside(to.columns, source.columns, s, across, window.dilation[1], left, right, padded)
+    rows[:, 3] *= source.row
+    columns[:, 3] *= source.column
+    return rows, columns
+
+
+def taps_inside(
+    count: int, size: int, taps: int, stride: int, dilation: int, before: int, after: int, padded: bool
+) -> np.ndarray:
+    """Along one axis, for each result: first and last tap inside, divisor, position of the first tap inside."""
+    start = np.arange(count) * stride - before
+    first = np.clip(-(start // dilation), 0, taps)
+    last = np.clip(-((start - size) // dilation), first, taps)
+    inside = np.clip(-((start - size - after) // dilation), 0, taps) if padded else last - first
+    return np.stack([first, last, inside, start + first * dilation], axis=1).astype(np.int64)

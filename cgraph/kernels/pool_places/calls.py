@@ -1,0 +1,76 @@
+"""Calls of max pooling's gradient, on images in lanes and on plain ones in C order."""
+
+import numpy as np
+
+from cgraph.kernels.kernel import Call, Pointer, View
+from cgraph.kernels.pool.calls import tables_of
+from cgraph.kernels.pool_places.signature import PLACES, SPREAD, SPREAD_LANED
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.image_views import Images, Planes, is_plane_by_plane, planes_of, same_planes
+from cgraph.kernels.views.lowered import Lowered, chunk_of
+from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.kernels.views.window import Window
+from cgraph.kernels.window import gpu_calls as gpu_window
+
+
+def place_calls(target: Target, out: Images, x: Images, window: Window) -> Lowered:
+    """``out`` (int32) = the position of the largest element in each window of `x`."""
+    to, source = same_planes(out, x)
+    tables = tables_of(to, source, window)
+    blocks = (
+        in_blocks(target, gpu_window.place_calls, x.dtype, to, source, window, tables) if is_plane_by_plane(x) else None
+    )
+    if blocks is not None:
+        return blocks
+    tasks = to.n * to.count * to.rows
+    chunk = chunk_of(tasks, to.columns * (window.taps * 0.8 + 5))
+    call = PLACES.call((x.dtype, isinstance(x, Laned)), tasks, chunk, **window_args(to, source, window, tables))
+    return Lowered((call,) if tasks * to.columns else (), tables)
+
+
+def spread_calls(target: Target, out: Images, places: Images, g: Images, window: Window) -> Lowered:
+    """``out`` = the elements `g` added up at their places."""
+    if is_plane_by_plane(out):
+        planes = map(planes_of, (out, places, g))
+        blocks = in_blocks(target, gpu_window.spread_calls, out.dtype, *planes, window)
+        if blocks is not None:
+            return blocks
+    if isinstance(out, View):
+        assert isinstance(places, View) and isinstance(g, View)
+        return Lowered(tuple(plain_spread_calls(out, places, g, window)))
+    to, source = same_planes(places, out)
+    given = planes_of(g)
+    tables = tables_of(to, source, window)
+    tasks = to.n * to.count
+    call = SPREAD_LANED.call(
+        (out.dtype,), tasks, chunk_of(tasks, to.rows * to.columns * window.taps * 1.0),
+        **window_args(to, source, window, tables),
+        g=given.at, g_image=given.image, g_plane=given.plane, g_row=given.row,
+        height=source.rows, width=source.columns, x_row=source.row,
+    )  # fmt: skip
+    return Lowered((call,), tables)
+
+
+def window_args(
+    to: Planes, source: Planes, window: Window, tables: tuple[np.ndarray, np.ndarray]
+) -> dict[str, int | Pointer]:
+    return {
+        "row_table": Pointer(tables[0]), "column_table": Pointer(tables[1]), "taps": window.kernel[1],
+        "x": source.at, "x_image": source.image, "x_plane": source.plane,
+        "tap_row": source.row * window.dilation[0], "tap_column": source.column * window.dilation[1],
+        "p": to.at, "p_image": to.image, "p_plane": to.plane, "p_row": to.row, "p_column": to.column,
+        "rows": to.rows, "columns": to.columns, "planes": to.count,
+    }  # fmt: skip
+
+
+def plain_spread_calls(out: View, places: View, g: View, window: Window) -> list[Call]:
+    (r, s), (top, left, _, _) = window.kernel, window.pad
+    (n, c, h, w), (rows, columns) = out.shape, g.shape[2:]
+    call = SPREAD.call(
+        (g.dtype,), n * c, chunk_of(n * c, rows * columns * 3.0),
+        places=places.at, g=g.at, out=out.at, h=h, w=w, rows=rows, columns=columns, r=r, s=s,
+        down=window.stride[0], across=window.stride[1], top=top, left=left,
+        tall=window.dilation[0], wide=window.dilation[1],
+    )  # fmt: skip
+    return [call] if out.size else []

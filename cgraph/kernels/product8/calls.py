@@ -1,0 +1,102 @@
+"""Calls of products of two computed matrices of bytes: tiles of a convolution of points, whose filters a run packs."""
+
+from cgraph.kernels.conv8.calls import ByteShape, Result, Rows, Sides, conv8_calls
+from cgraph.kernels.kernel import LINE, Call, Pointer, View, contiguous, rooms
+from cgraph.kernels.move.calls import fill_calls
+from cgraph.kernels.pack8.calls import pack_columns_calls, pack_matrices_calls
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.gemm_tile import spans
+from cgraph.kernels.views.matrices import Matrices, Operand, each_matrices
+from cgraph.record import Record, replace
+from cgraph.system.alignment import aligned
+
+NEAR = 512 << 10  # bytes of both sides of the products that are packed at once
+FAR = 1024  # blocks of columns begin a line further, counted in these bytes
+MIDDLE = 128  # what right sides are less by, in panels
+
+
+class Some(Record):
+    """Products of matrices of equal sizes that are packed at once, one stride apart.
+
+    Fields
+        count: matrices; `shape`: of one product, rows as pixels
+        has_terms: left sides are added up, since the right ones' zero point is not `MIDDLE`
+    """
+
+    count: int
+    shape: ByteShape
+    has_terms: bool
+
+    @property
+    def rows(self) -> Laned:
+        """The left sides: images of one row, blocks so that their lines share no place in a cache."""
+        shape = self.shape
+        apart = -(shape.w * shape.lanes - LINE) % FAR // shape.lanes
+        halo = (0, 0, 0, apart)
+        return Laned(Pointer(None), self.count, shape.c, 1, shape.w, shape.lanes, halo, dtype="u1")
+
+    @property
+    def columns(self) -> int:
+        """Of a right side, up to the last panel's end."""
+        return self.shape.panels * self.shape.panel_channels
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """Bytes of left sides, right sides, where their sums begin, scales, and terms."""
+        n, terms = 4 * self.columns, 4 * self.count * self.shape.w if self.has_terms else 0
+        return self.rows.nbytes, self.count * self.shape.weights_nbytes, self.count * n, n, terms
+
+    @property
+    def nbytes(self) -> int:
+        return sum(map(aligned, self.parts))
+
+    @staticmethod
+    def of(x: Matrices, target: Target, zeros: tuple[int, int]) -> "Some":
+        """As many of these products as lie near."""
+        one = Some(1, ByteShape(x.k, 1, x.m, x.n, target), zeros[1] != MIDDLE)
+        return replace(one, count=min(x.count, max(1, NEAR // max(one.nbytes, 1))))
+
+
+def product8_nbytes(target: Target, out: View, x: View, y: View, zeros: tuple[int, int]) -> int:
+    """Bytes of workspace that `product8_calls` needs."""
+    return max((Some.of(some, target, zeros).nbytes for some in each_matrices(out, x, y, None)), default=0)
+
+
+def product8_calls(
+    target: Target, out: View, x: View, y: View, zeros: tuple[int, int], scale: float, result: Result, workspace: View
+) -> list[Call]:
+    """``out[..., i, j] = result(sum over k of (x[..., i, k] - zeros[0]) * (y[..., k, j] - zeros[1]))``
+
+    Operands
+        out, x, y: ``[..., m, n]``, bytes ``[..., m, k]`` and ``[..., k, n]`` of any strides, with the batch shape of
+            `out`, whose rows lie in one piece
+        scale: of all sums
+    """
+    made: list[Call] = []
+    for some in each_matrices(out, x, y, None):
+        each = Some.of(some, target, zeros)
+        for first, count in spans(some.count, each.count):
+            to, left, right = (z.moved(first) for z in (some.out, some.a, some.b))
+            made += some_calls(replace(each, count=count), to, left, right, zeros, scale, result, workspace)
+    return made
+
+
+def some_calls(
+    some: Some, out: Operand, x: Operand, y: Operand, zeros: tuple[int, int], scale: float, result: Result, room: View
+) -> list[Call]:
+    """Both sides packed, then multiplied: ``sum x * (y - 128)``, and what zero points add to it."""
+    left, right, starts, scales, terms = rooms(room, *some.parts)
+    assert left and right and starts and scales
+    rows, (x_zero, y_zero) = replace(some.rows, at=left.at), zeros
+    added = terms.at if terms else None
+    factors = contiguous(scales.at, (some.columns,), "f4")
+    sides = Sides(some.shape.weights_nbytes, some.columns, added)
+    to = Rows(out.at, out.batch, out.row)
+    lowered = conv8_calls(some.shape, to, rows, right.at, starts.at, scales.at, result, sides=sides)
+    return [
+        *pack_matrices_calls(rows, x, added, MIDDLE - y_zero),
+        *pack_columns_calls(some.shape, some.count, y, right.at, starts.at, -x_zero, some.shape.c * x_zero * y_zero),
+        *fill_calls(some.shape.target, factors, scale),
+        *lowered.calls,
+    ]

@@ -1,0 +1,250 @@
+"""Calls of reductions: sums, products, extremes and their places, over any axes of any layout.
+
+A reduction with few outputs is cut into parts, whose results go to a workspace and are reduced by a second call. Into
+how many follows from sizes alone, never from the number of threads.
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from cgraph.kernels.expression import Program
+from cgraph.kernels.kernel import Call, Pointer, View, contiguous, room
+from cgraph.kernels.reduce import gpu_calls as gpu_reduce
+from cgraph.kernels.reduce.signature import ACROSS, ALONG, MOST_COLUMNS
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.layout import TASK_ELEMENTS, access_of, broadcast, merged, outer_table, permuted, streams
+from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.record import Record, replace
+from cgraph.system.alignment import round_up
+
+KINDS = ("sum", "prod", "min", "max", "any", "all", "argmin", "argmax")
+# with at least this many outputs there is one task or more for each, and no parts
+MANY_OUTPUTS = 64
+# partial results kept at most
+MOST_PARTIALS = 65536
+# programs of at most this many instructions use four registers of accumulators, or four rows at a time
+SHORT = 6
+
+
+def reduce_calls(
+    target: Target,
+    kind: str,
+    program: Program,
+    out: View,
+    *xs: View,
+    axes: tuple[int, ...],
+    workspace: View | None = None,
+    whole: bool = False,
+) -> list[Call]:
+    """``out = kind of program(xs) over axes``, accumulated in the dtype that the program gives, stored in `out`'s.
+
+    The operands are broadcast to one shape, whose `axes` (each >= 0) are reduced; `out` has the other axes, or all of
+    them with one element where reduced. argmin and argmax give the position (``i8`` or another integer dtype) in C
+    order over the reduced axes, the first one among equals, a NaN before all.
+
+    Operands
+        workspace: at least `reduce_nbytes` bytes
+    Parameters
+        whole: never in parts: the order of each reduction does not depend on how many there are
+    Raises
+        ValueError: an unknown kind, a shape of `out` that does not fit, a workspace that is missing or too small
+    """
+    if kind not in KINDS:
+        raise ValueError(f"no reduction is called {kind!r}; these are: {', '.join(KINDS)}")
+    shape = np.broadcast_shapes(*(x.shape for x in xs))
+    views = tuple(broadcast(x, shape) for x in xs)
+    out = without_axes(out, len(shape), axes)
+    expected = tuple(n for axis, n in enumerate(shape) if axis not in axes)
+    if out.shape != expected:
+        raise ValueError(f"{kind} of {shape} over {axes} has shape {expected}, the output has {out.shape}")
+    work = Work(kind, program, (len(program) - 1,), views, axes, target)
+    if whole and out.size:
+        return [split_call(work, (out,), 1)[0]]
+    return work_calls(work, out, workspace)
+
+
+def reduce_nbytes(kind: str, dtype: str, shape: tuple[int, ...], axes: Sequence[int]) -> int:
+    """Bytes of workspace that suffice for values of `dtype` and `shape` reduced over `axes`, in any layout."""
+    outputs = prod(n for axis, n in enumerate(shape) if axis not in axes)
+    parts = most_parts(prod(shape), outputs)
+    places = parts * outputs * 8 if kind.startswith("arg") else 0
+    return 0 if parts == 1 else values_nbytes(parts, outputs, dtype) + places
+
+
+def values_nbytes(parts: int, outputs: int, dtype: str) -> int:
+    """Bytes of the partial values, rounded up so that positions may follow."""
+    return round_up(parts * outputs * int(dtype[1:]), 8)
+
+
+def most_parts(size: int, outputs: int) -> int:
+    """Parts into which a reduction of `size` elements to `outputs` may be cut."""
+    if outputs == 0 or size < 2 * TASK_ELEMENTS:
+        return 1
+    return max(1, min(size // TASK_ELEMENTS, MOST_PARTIALS // outputs))
+
+
+class Work(Record):
+    """What is computed: the arguments that all the functions below share."""
+
+    kind: str
+    program: Program
+    results: tuple[int, ...]
+    xs: tuple[View, ...]
+    axes: tuple[int, ...]
+    target: Target
+
+    @property
+    def dtype(self) -> str:
+        """Of the values that are reduced."""
+        return self.program[self.results[0]][1]
+
+    @property
+    def finds_index(self) -> bool:
+        return self.kind.startswith("arg")
+
+    @property
+    def lanes(self) -> int:
+        return min(self.target.lanes_of(instruction[1]) for instruction in self.program)
+
+
+def work_calls(work: Work, out: View, workspace: View | None) -> list[Call]:
+    """One call, or one for the parts and those that join them."""
+    outputs = out.size
+    if outputs == 0:
+        return []
+    most = most_parts(prod(work.xs[0].shape), outputs)
+    if most > 1:
+        places = Pointer("workspace") if workspace is None else workspace.at
+        values = contiguous(places, out.shape, work.dtype)
+        partials: tuple[View, ...] = (values,)
+        if work.finds_index:
+            partials = (values, contiguous(places + values_nbytes(most, outputs, work.dtype), out.shape, "i8"))
+        call, parts = split_call(work, partials, most)
+        if parts > 1:
+            room(workspace, reduce_nbytes(work.kind, work.dtype, work.xs[0].shape, work.axes))
+            return [call, *joining_calls(work, partials, parts, out)]
+    return [split_call(work, (out,), 1)[0]]
+
+
+def joining_calls(work: Work, partials: tuple[View, ...], parts: int, out: View) -> list[Call]:
+    """Reduce the results of the parts."""
+    xs = tuple(contiguous(p.at, (parts, *p.shape), p.dtype) for p in partials)
+    loads: Program = tuple(("load", x.dtype, i) for i, x in enumerate(xs))
+    again = replace(work, program=loads, results=tuple(range(len(xs))), xs=xs, axes=(0,))
+    return [split_call(again, (out,), 1)[0]]
+
+
+def split_call(work: Work, outs: tuple[View, ...], most: int) -> tuple[Call, int]:
+    """The call that reduces in at most `most` parts, and their number."""
+    kept, reduced = split_axes(work, outs)
+    size = reduced[0].size
+    each = size if kept[0].size >= MANY_OUTPUTS else -(-size // most)
+    found = in_blocks(work.target, gpu_reduce.reduced_calls, work.kind, work.program, work.results, kept, reduced, each)
+    if found is not None:
+        return found[0], -(-size // max(each, 1)) or 1
+    return (across_call if goes_across(work, kept, reduced) else along_call)(work, kept, reduced, most)
+
+
+def split_axes(work: Work, outs: tuple[View, ...]) -> tuple[tuple[View, ...], tuple[View, ...]]:
+    """Operands and outputs over the kept axes, operands over the reduced ones; both merged, two axes or more.
+
+    Axes are sorted by stride; reduced ones stay in order when positions along them are asked for.
+    """
+    xs, rank = work.xs, len(work.xs[0].shape)
+    kept = [a for a in range(rank) if a not in work.axes]
+    reduced = [a for a in range(rank) if a in work.axes]
+
+    def stride_first(axis: int) -> tuple[int, ...]:
+        return tuple(-abs(x.strides[axis]) for x in xs)
+
+    places = sorted(range(len(kept)), key=lambda i: stride_first(kept[i]))
+    if not work.finds_index:
+        reduced.sort(key=stride_first)
+    over_kept = permuted(permuted(xs, kept), places) + permuted(outs, places)
+    return merged(over_kept), merged(permuted(xs, reduced))
+
+
+def goes_across(work: Work, kept: tuple[View, ...], reduced: tuple[View, ...]) -> bool:
+    """Do vectors hold neighbouring outputs? Else they hold elements of one output."""
+    columns = kept[0].shape[-1]
+    if columns < work.lanes:
+        return False
+    if reduced[0].size < 2 * work.lanes:
+        return True
+    return "v" not in map(access_of, reduced) and "v" in map(access_of, kept[: len(reduced)])
+
+
+def along_call(work: Work, kept: tuple[View, ...], reduced: tuple[View, ...], most: int) -> tuple[Call, int]:
+    columns, rows, outputs = reduced[0].shape[-1], prod(reduced[0].shape[:-1]), kept[0].size
+    if most == 1 or outputs >= MANY_OUTPUTS:
+        block, rows_each = columns, rows
+    elif rows >= most:
+        block, rows_each = columns, -(-rows // most)
+    else:
+        block, rows_each = round_up(-(-columns // (most // rows)), 64), 1
+    blocks = -(-columns // max(block, 1)) or 1
+    parts = blocks * (-(-rows // max(rows_each, 1)) or 1)
+    each = max(1, work.target.task_elements // max(reduced[0].size, 1)) if parts == 1 else 1
+    access = "".join(map(access_of, reduced))
+    registers = 1 if "g" in access else 4 if len(work.program) <= SHORT and not work.finds_index else 2
+    outs = kept[len(reduced) :]
+    kept_rank, reduced_rank = len(kept[0].shape), len(reduced[0].shape) - 1
+    call = ALONG.call(
+        (work.kind, work.program, work.results, access, tuple(v.dtype for v in outs), registers),
+        -(-outputs // each) * parts,
+        outputs=outputs, each=each, parts=parts, blocks=blocks, block=block, rows_each=rows_each,
+        rows=rows, columns=columns, kept_rank=kept_rank, reduced_rank=reduced_rank, part_steps=steps_of(outs),
+        streams=streams(reduced) + [word for v in outs for word in (v.at, 0)],
+        kept_axes=outer_table(kept, kept_rank), reduced_axes=outer_table(reduced, reduced_rank),
+    )  # fmt: skip
+    return call, parts
+
+
+def across_call(work: Work, kept: tuple[View, ...], reduced: tuple[View, ...], most: int) -> tuple[Call, int]:
+    columns, rows = kept[0].shape[-1], reduced[0].size
+    kept_rows, block = prod(kept[0].shape[:-1]), block_of(columns, work.target)
+    blocks = -(-columns // block)
+    rows_each = max(1, -(-rows // most))
+    parts = -(-rows // rows_each) or 1
+    each = max(1, work.target.task_elements // max(rows * block, 1)) if parts == 1 else 1
+    access = "".join(map(access_of, kept[: len(reduced)]))
+    written = "".join(map(access_of, kept[len(reduced) :])).replace("s", "g")
+    group = 4 if len(work.program) <= SHORT else 1
+    outs = kept[len(reduced) :]
+    kept_rank, reduced_rank = len(kept[0].shape) - 1, len(reduced[0].shape)
+    call = ACROSS.call(
+        (work.kind, work.program, work.results, access, tuple(v.dtype for v in outs), written, group),
+        -(-kept_rows // each) * blocks * parts,
+        kept_rows=kept_rows, each=each, parts=parts, blocks=blocks, block=block, rows_each=rows_each,
+        rows=rows, columns=columns, kept_rank=kept_rank, reduced_rank=reduced_rank, part_steps=steps_of(outs),
+        streams=streams(kept),
+        kept_axes=outer_table(kept, kept_rank), reduced_axes=outer_table(reduced, reduced_rank),
+    )  # fmt: skip
+    return call, parts
+
+
+def block_of(columns: int, target: Target) -> int:
+    """Columns of one block: as many as fit, so that the last block is no narrower than 64; one for a GPU's thread."""
+    if target.is_gpu:
+        return 1
+    return next(b for b in range(MOST_COLUMNS, 0, -64) if columns <= b or columns % b == 0 or columns % b >= 64)
+
+
+def steps_of(outs: tuple[View, ...]) -> list[int]:
+    """Bytes between the results of one part and those of the next, per output."""
+    return [out.size * out.itemsize for out in outs]
+
+
+def without_axes(out: View, rank: int, axes: tuple[int, ...]) -> View:
+    """`out` without its reduced axes of one element, if it has them.
+
+    Raises
+        ValueError: `out` has neither the kept axes nor all of them
+    """
+    if len(out.shape) == rank - len(axes):
+        return out
+    if len(out.shape) != rank or any(out.shape[a] != 1 for a in axes):
+        raise ValueError(f"an output of shape {out.shape} does not fit {rank} axes reduced over {axes}")
+    return permuted((out,), [a for a in range(rank) if a not in axes])[0]

@@ -1,0 +1,22 @@
+"""Reductions by teams of threads: the results of a block, over one part of what is reduced."""
+
+from cgraph.kernels.signature import Signature, Words
+from cgraph.kernels.walk.signature import axes
+
+
+def arrays(known) -> int:
+    """Operands and results."""
+    return known.operands + len(known.outs)
+
+
+# a task: one of `parts` parts, `each` of `size` elements, of as many results as a block has teams; `part_steps`: bytes
+# between the results of one part and those of the next; kept_axes have all arrays, reduced_axes the operands alone
+TEAMS = Signature(
+    "reduce.gpu.teams",
+    ("kind", "program", "results", "outs", "operands", "kept_rank", "reduced_rank", "team", "across"),
+    {
+        "outputs": "i8", "size": "i8", "each": "i8", "parts": "i8",
+        "part_steps": Words(("i8",), lambda known: len(known.outs)), "arrays": Words(("address",), arrays),
+        "kept_axes": axes("kept_rank", arrays), "reduced_axes": axes("reduced_rank", lambda known: known.operands),
+    },
+)  # fmt: skip

@@ -1,0 +1,101 @@
+"""Calls that read boxes from images of several sizes, and that add up the gradient for those of one size.
+
+Images and cells are both laned, or both plain; cells may be plain where the images that are read are laned.
+"""
+
+from collections.abc import Sequence
+
+from cgraph.kernels.kernel import Call, Param, Pointer, View
+from cgraph.kernels.regions import gpu_calls as gpu_regions
+from cgraph.kernels.regions.signature import ALIGN, IMAGES, SPREAD
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.image_views import Images, Planes, is_plane_by_plane, planes_of
+from cgraph.kernels.views.lowered import chunk_of
+from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.record import Record
+
+
+class Grid(Record):
+    """Where the samples of a box lie; see `cgraph.ops.regions.RoiAlign`.
+
+    Fields
+        kind: ``cells``, ``aligned`` or ``corners``
+        samples: of a cell along each axis
+        scales: from the boxes' coordinates to pixels, for each size of images
+    """
+
+    kind: str
+    samples: int
+    scales: tuple[float, ...]
+
+
+class Boxes(Record):
+    """Boxes ``[k, 4]``, and of each the image and the size of images it is read from: int64 ``[k]``. All contiguous."""
+
+    corners: View
+    batch: View
+    level: View
+
+    @property
+    def args(self) -> dict[str, int | Pointer]:
+        count = self.corners.shape[0]
+        return {"boxes": self.corners.at, "batch": self.batch.at, "level": self.level.at, "count": count}
+
+
+def align_calls(
+    target: Target,
+    out: Images,
+    boxes: Boxes,
+    levels: Sequence[Images],
+    grid: Grid,
+    error: Pointer | None = None,
+) -> list[Call]:
+    """The cells of every box; an image or a size that is not there sets the word at `error`, and reads the first."""
+    cells, images = planes_of(out), planes_of(levels[0])
+    if not cells.n:
+        return []
+    is_apart = isinstance(levels[0], Laned) and not isinstance(out, Laned)
+    call = ALIGN.call(
+        (*params_of(levels[0], grid), is_apart),
+        cells.n, chunk_of(cells.n, images.count * cells.rows * cells.columns * grid.samples**2),
+        **boxes.args, **cells_args(cells), planes=images.count, channels=cells.count, n=images.n, sizes=len(levels),
+        error=error, images=[word for x, scale in zip(levels, grid.scales) for word in images_words(x, scale)],
+    )  # fmt: skip
+    if not (is_plane_by_plane(out) and is_plane_by_plane(levels[0])):
+        return [call]
+    places = cells.n * cells.rows * cells.columns
+    return in_blocks(target, gpu_regions.align_calls, call, places, images.count) or [call]
+
+
+def spread_calls(target: Target, out: Images, boxes: Boxes, cells: Images, which: int, grid: Grid) -> list[Call]:
+    """The sum of all cells of the boxes of one size, each spread over the pixels it was read from."""
+    to = planes_of(out)
+    tasks = to.n * to.count
+    if not tasks:
+        return []
+    call = SPREAD.call(
+        params_of(out, grid), tasks, chunk_of(tasks, to.rows * to.columns),
+        **boxes.args, **cells_args(planes_of(cells)), planes=to.count, which=which,
+        images=images_words(out, grid.scales[which]),
+    )  # fmt: skip
+    if not is_plane_by_plane(out):
+        return [call]
+    return in_blocks(target, gpu_regions.spread_calls, call, to.n, to.rows * to.columns, to.count) or [call]
+
+
+def params_of(x: Images, grid: Grid) -> tuple[Param, ...]:
+    return x.dtype, grid.samples, grid.kind, isinstance(x, Laned)
+
+
+def cells_args(x: Planes) -> dict[str, int | Pointer]:
+    return {
+        "cells": x.at, "box": x.image, "plane": x.plane, "row": x.row, "column": x.column,
+        "rows": x.rows, "columns": x.columns,
+    }  # fmt: skip
+
+
+def images_words(x: Images, scale: float) -> list[int | float | Pointer]:
+    """The words of one size in the list `images`."""
+    planes = planes_of(x)
+    return [float(scale) if name == "scale" else getattr(planes, name) for name in IMAGES]

@@ -1,0 +1,146 @@
+"""Calls that resize images, on values in lanes and on plain views ``[n, c, h, w]``.
+
+Which pixels a result reads stands in tables. Coordinates and rounding are those of the ONNX operator Resize.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cgraph.kernels.kernel import Pointer
+from cgraph.kernels.resize.signature import LINEAR, NEAREST
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.blocked_views import Laned
+from cgraph.kernels.views.image_views import Images, is_plane_by_plane, same_planes
+from cgraph.kernels.views.lowered import Lowered, chunk_of, table
+from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.kernels.window import gpu_calls as gpu_window
+from cgraph.record import Record
+
+COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
+ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+
+
+class Strip(Record):
+    """Some rows of a result, made of some rows of the images.
+
+    Fields
+        first, count: the first row of the result, and how many the whole result has
+        begin, size: the first row of the images that is given, and how many the whole images have
+    """
+
+    first: int
+    count: int
+    begin: int
+    size: int
+
+
+def nearest_calls(
+    target: Target,
+    out: Images,
+    x: Images,
+    coordinates: str = "half_pixel",
+    rounding: str = "round_prefer_floor",
+    scales: tuple[float, float] | None = None,
+    strip: Strip | None = None,
+) -> Lowered:
+    """Each pixel of `out` is the nearest one of `x`; `scales` (result / image, per axis) default to the sizes'."""
+    picked = [nearest(*axis, coordinates, rounding) for axis in axes(out, x, scales, strip)]
+    return resize_calls(target, out, x, picked, strip=strip)
+
+
+def linear_calls(
+    target: Target,
+    out: Images,
+    x: Images,
+    coordinates: str = "half_pixel",
+    scales: tuple[float, float] | None = None,
+    strip: Strip | None = None,
+) -> Lowered:
+    """Each pixel of `out` is the mean of four of `x`, weighted by distance; floats only."""
+    pairs = [neighbours(*axis, coordinates) for axis in axes(out, x, scales, strip)]
+    return resize_calls(target, out, x, [p for p, _ in pairs], [w.astype(x.dtype) for _, w in pairs], strip)
+
+
+def axes(
+    out: Images, x: Images, scales: tuple[float, float] | None, strip: Strip | None
+) -> list[tuple[int, int, float]]:
+    """(size of the whole image, size of the whole result, scale) of rows and columns."""
+    to, source = same_planes(out, x)
+    size, count = (strip.size, strip.count) if strip else (source.rows, to.rows)
+    down, across = scales or (count / size, to.columns / source.columns)
+    return [(size, count, down), (source.columns, to.columns, across)]
+
+
+def nearest(size: int, count: int, scale: float, coordinates: str, rounding: str) -> np.ndarray:
+    """Which of `size` pixels each of `count` results is."""
+    at = rounded_positions(positions(count, size, coordinates, scale), rounding)
+    return np.clip(at, 0, size - 1)
+
+
+def neighbours(size: int, count: int, scale: float, coordinates: str) -> tuple[np.ndarray, np.ndarray]:
+    """The two pixels that each result lies between, ``[count, 2]``, and the weight of the second."""
+    at = np.clip(positions(count, size, coordinates, scale), 0, size - 1)
+    low = np.floor(at).astype(np.int64)
+    return np.stack([low, np.minimum(low + 1, size - 1)], axis=1), at - low
+
+
+def positions(count: int, size: int, coordinates: str, scale: float) -> np.ndarray:
+    """Where in an image of `size` pixels each of `count` results lies, in pixels."""
+    i = np.arange(count, dtype=np.float64)
+    if coordinates == "align_corners":
+        return i * (size - 1) / (count - 1) if count > 1 else i
+    if coordinates == "asymmetric":
+        return i / scale
+    if coordinates == "pytorch_half_pixel" and count == 1:
+        return i
+    if coordinates in ("half_pixel", "pytorch_half_pixel"):
+        return (i + 0.5) / scale - 0.5
+    raise ValueError(f"coordinates {coordinates!r} are none of {', '.join(COORDINATES)}")
+
+
+def rounded_positions(at: np.ndarray, rounding: str) -> np.ndarray:
+    """Positions as whole pixels."""
+    how = {
+        "round_prefer_floor": lambda: np.ceil(at - 0.5),
+        "round_prefer_ceil": lambda: np.floor(at + 0.5),
+        "floor": lambda: np.floor(at),
+        "ceil": lambda: np.ceil(at),
+    }
+    if rounding not in how:
+        raise ValueError(f"rounding {rounding!r} is none of {', '.join(ROUNDINGS)}")
+    return how[rounding]().astype(np.int64)
+
+
+def resize_calls(
+    target: Target,
+    out: Images,
+    x: Images,
+    picked: Sequence[np.ndarray],
+    weights: Sequence[np.ndarray] = (),
+    strip: Strip | None = None,
+) -> Lowered:
+    """One call that reads the rows and columns `picked`; two of each where there are weights."""
+    to, source = same_planes(out, x)
+    if strip:
+        some = slice(strip.first, strip.first + to.rows)
+        picked = [picked[0][some] - strip.begin, picked[1]]
+        weights = [weights[0][some].copy(), weights[1]] if weights else ()
+    tables = table(picked[0].ravel() * source.row), table(picked[1].ravel() * source.column)
+    blocks = (
+        in_blocks(target, gpu_window.resize_calls, x.dtype, to, source, tables, weights)
+        if is_plane_by_plane(x)
+        else None
+    )
+    if blocks is not None:
+        return blocks
+    tasks = to.n * to.count * to.rows
+    call = (LINEAR if weights else NEAREST).call(
+        (x.dtype, isinstance(x, Laned)), tasks, chunk_of(tasks, to.columns * 2.0),
+        row_table=Pointer(tables[0]), column_table=Pointer(tables[1]),
+        **dict(zip(("row_weights", "column_weights"), map(Pointer, weights))),
+        x=source.at, x_image=source.image, x_plane=source.plane,
+        out=to.at, o_image=to.image, o_plane=to.plane, o_row=to.row, o_column=to.column,
+        rows=to.rows, columns=to.columns, planes=to.count,
+    )  # fmt: skip
+    return Lowered((call,) if tasks else (), (*tables, *weights))

@@ -1,0 +1,45 @@
+"""Resizing images by tables of rows and columns, on images in lanes or plain views."""
+
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.emitter import final
+from cgraph.kernels.llvm.flow import divided
+from cgraph.kernels.llvm.values import Val
+from cgraph.kernels.llvm.windows import between
+
+
+@final
+def nearest(k: Builder, dtype: str, is_laned: bool) -> None:
+    """``out[p, q] = x[rows[p], columns[q]]``. Task: one row of one plane of an image."""
+    lanes = k.target.lanes_of(dtype) if is_laned else 0
+    a = k.args()
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        x, out, row = places(a, task)
+        x = x + a.row_table.load(row)
+        with k.loop(0, a.columns) as column:
+            out.store(x.load(a.column_table.load(column), lanes), column * a.o_column)
+
+
+@final
+def linear(k: Builder, dtype: str, is_laned: bool) -> None:
+    """Weighted means of two rows and two columns. Task: one row of one plane of an image."""
+    lanes = k.target.lanes_of(dtype) if is_laned else 0
+    a = k.args()
+    first, last = k.tasks()
+    with k.loop(first, last) as task:
+        x, out, row = places(a, task)
+        lines = [x + a.row_table.load(row * 2 + i) for i in (0, 1)]
+        weight = a.row_weights.load(row)
+        with k.loop(0, a.columns) as column:
+            at = [a.column_table.load(column * 2 + i) for i in (0, 1)]
+            across = a.column_weights.load(column)
+            above, below = (between(line.load(at[0], lanes), line.load(at[1], lanes), across) for line in lines)
+            out.store(between(above, below, weight), column * a.o_column)
+
+
+def places(a, task: Val):
+    """The plane and the row of the result that a task reads and writes, and the row's number."""
+    plane, row = divided(task, a.rows)
+    image, channel = divided(plane, a.planes)
+    x = a.x + (image * a.x_image + channel * a.x_plane)
+    return x, a.out + (image * a.o_image + channel * a.o_plane + row * a.o_row), row

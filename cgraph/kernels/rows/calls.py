@@ -1,0 +1,36 @@
+"""Calls that write and read rows at a position that is data."""
+
+from math import prod
+
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.rows import gpu_calls as gpu_rows
+from cgraph.kernels.rows.signature import SET
+from cgraph.kernels.signature import Signature
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.lowered import chunk_of
+from cgraph.kernels.views.thread_blocks import in_blocks
+
+
+def rows_calls(target: Target, family: Signature, x: View, y: View, start: View, axis: int) -> list[Call]:
+    """Rows of `x` along `axis` from `start` on, as many as `y` has: written from `y` (`SET`) or into it (`TAKE`).
+
+    Operands
+        x, y: contiguous, of one shape but for `axis`
+        start: int64, one or one for each element of the first axis
+    """
+    each = len(start.shape) > 0
+    groups = x.shape[0] if each else 1
+    if not y.size:
+        return []
+    blocks = prod(x.shape[:axis]) // groups
+    tasks, items = groups * blocks * y.shape[axis], prod(x.shape[axis + 1 :])
+    args = {
+        "start": start.at, "start_step": start.strides[0] // start.itemsize if each else 0,
+        "blocks": blocks, "n": x.shape[axis], "m": y.shape[axis],
+    }  # fmt: skip
+    found = in_blocks(target, gpu_rows.rows_calls, family is SET, x, y, items, args)
+    if found is not None:
+        return found
+    nbytes = items * x.itemsize
+    call = family.call((), tasks, chunk_of(tasks, nbytes * 0.1), x=x.at, y=y.at, nbytes=nbytes, **args)
+    return [call]

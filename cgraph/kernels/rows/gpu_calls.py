@@ -1,0 +1,14 @@
+"""Calls that write and read rows at a position that is data, in blocks of threads."""
+
+from cgraph.kernels.kernel import Call, Pointer, View
+from cgraph.kernels.rows.gpu_signature import SET, TAKE
+from cgraph.kernels.team.gpu_calls import MOST_ELEMENTS
+from cgraph.kernels.team.gpu_signature import ELEMENTS
+
+
+def rows_calls(writes: bool, x: View, y: View, items: int, more: dict[str, int | Pointer]) -> list[Call] | None:
+    """As `cgraph.kernels.rows.calls.rows_calls`; None for more items than threads can count."""
+    if y.size >= MOST_ELEMENTS:
+        return None
+    family, tasks = SET if writes else TAKE, -(-y.size // ELEMENTS)
+    return [family.call((x.itemsize,), tasks, count=y.size, x=x.at, y=y.at, items=items, **more)]

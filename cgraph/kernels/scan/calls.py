@@ -1,0 +1,29 @@
+"""Running sums, products, minima and maxima along one axis."""
+
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.move.calls import TASK_BYTES, ordered, run_call
+from cgraph.kernels.scan import gpu_calls as gpu_scan
+from cgraph.kernels.scan.signature import ACROSS, ALONG
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.layout import without
+from cgraph.kernels.views.thread_blocks import in_blocks
+
+COLUMN_BLOCK = 64  # columns of a task, at least: the axis itself is never cut
+
+
+def scan_calls(target: Target, out: View, x: View, axis: int, how: str = "add") -> list[Call]:
+    """``np.cumsum(x, axis)`` for ``add``; also ``mul``, ``min``, ``max``. `out` has the shape and dtype of `x`."""
+    if out.size == 0:
+        return []
+    n = out.shape[axis]
+    places, items = ordered(without(out, axis), without(x, axis))
+    blocks = in_blocks(target, gpu_scan.scan_calls, places, items, (out.strides[axis], x.strides[axis]), n, how)
+    if blocks is not None:
+        return blocks
+    beside = places.strides[-1] == items.strides[-1] == out.itemsize
+    call = run_call(
+        ACROSS if beside else ALONG, (out.dtype, how), {"out": places, "x": items},
+        COLUMN_BLOCK, max(1, TASK_BYTES // out.itemsize // n),
+        n=n, out_n=out.strides[axis], x_n=x.strides[axis],
+    )  # fmt: skip
+    return [call]

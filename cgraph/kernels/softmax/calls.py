@@ -1,0 +1,79 @@
+"""Calls of softmax, log_softmax and logsumexp along one axis."""
+
+from math import prod
+
+from cgraph.kernels.kernel import Call, View
+from cgraph.kernels.softmax import gpu_calls as gpu_softmax
+from cgraph.kernels.softmax.signature import COLUMNS, MOST_COLUMNS, ROWS
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.layout import access_of, merged, outer_table, permuted
+from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.record import replace
+
+
+def softmax_calls(target: Target, kind: str, out: View, x: View, axis: int) -> list[Call]:
+    """``softmax``, ``log_softmax`` or ``logsumexp`` of `x` along `axis` (>= 0).
+
+    `out` has the shape of `x` (and may be `x`); for logsumexp it lacks `axis` or has one element there.
+
+    Raises
+        ValueError: an unknown kind, or `out` of another shape
+    """
+    if kind not in ("softmax", "log_softmax", "logsumexp"):
+        raise ValueError(f"no function along an axis is called {kind!r}")
+    out = with_axis(out, x, axis) if kind == "logsumexp" else out
+    if out.shape != x.shape or out.dtype != x.dtype:
+        raise ValueError(f"{kind} of {x.dtype}{x.shape} does not fit {out.dtype}{out.shape}")
+    if x.size == 0:
+        return []
+    kept = [a for a in range(len(x.shape)) if a != axis]
+    kept.sort(key=lambda a: -abs(x.strides[a]))
+    over_kept = merged(permuted((x, out), kept))
+    blocks = in_blocks(
+        target, gpu_softmax.softmax_calls, kind, over_kept, (x.strides[axis], out.strides[axis]), x.shape[axis]
+    )
+    if blocks is not None:
+        return blocks
+    lanes = target.lanes_of(x.dtype)
+    if abs(x.strides[axis]) != x.itemsize and over_kept[0].shape[-1] >= lanes:
+        return [columns_call(target, kind, over_kept, (x.strides[axis], out.strides[axis]), x.shape[axis])]
+    return [rows_call(target, kind, over_kept, (x.strides[axis], out.strides[axis]), x.shape[axis])]
+
+
+def with_axis(out: View, x: View, axis: int) -> View:
+    """`out` seen with the shape of `x`: all elements along `axis` are one."""
+    if len(out.shape) == len(x.shape):
+        out = permuted((out,), [a for a in range(len(x.shape)) if a != axis])[0]
+    shape = (*out.shape[:axis], x.shape[axis], *out.shape[axis:])
+    return replace(out, shape=shape, strides=(*out.strides[:axis], 0, *out.strides[axis:]))
+
+
+def rows_call(target: Target, kind: str, over_kept: tuple[View, ...], steps: tuple[int, int], length: int) -> Call:
+    """Vectors along the axis."""
+    itemsize, count = over_kept[0].itemsize, over_kept[0].size
+    access = "".join("v" if step == itemsize else "g" for step in steps)
+    each = max(1, target.task_elements // (2 * length))
+    x, out = over_kept
+    rank = len(x.shape)
+    return ROWS.call(
+        (kind, x.dtype, access), -(-count // each),
+        rows=count, each=each, columns=length, rank=rank,
+        x=x.at, x_step=steps[0], out=out.at, out_step=steps[1], axes=outer_table(over_kept, rank),
+    )  # fmt: skip
+
+
+def columns_call(target: Target, kind: str, over_kept: tuple[View, ...], steps: tuple[int, int], length: int) -> Call:
+    """Vectors across the axis; blocks of columns so narrow that a block stays in the cache between passes."""
+    count, kept_rows = over_kept[0].shape[-1], prod(over_kept[0].shape[:-1])
+    widths = (1,) if target.is_gpu else (MOST_COLUMNS, MOST_COLUMNS - 64, 128, 64)
+    block = next(b for b in widths if count <= b or count % b == 0 or count % b >= 64)
+    blocks = -(-count // block)
+    access = "".join(access_of(v).replace("s", "g") for v in over_kept)
+    x, out = over_kept
+    rank = len(x.shape) - 1
+    return COLUMNS.call(
+        (kind, x.dtype, access), kept_rows * blocks,
+        rows=kept_rows, blocks=blocks, block=block, columns=count, length=length,
+        x_along=steps[0], out_along=steps[1], rank=rank,
+        x=x.at, x_step=x.strides[-1], out=out.at, out_step=out.strides[-1], axes=outer_table(over_kept, rank),
+    )  # fmt: skip

@@ -1,0 +1,139 @@
+"""Sorting along one axis, the largest items, binary search, distinct values.
+
+Stable; NaN comes last in either direction. Rows are sorted at once on several threads, one row by one thread.
+"""
+
+from math import prod
+
+from cgraph.kernels.kernel import Call, Param, View, contiguous, room, rooms
+from cgraph.kernels.move.calls import copy_calls, fill_calls, ordered, run_call
+from cgraph.kernels.sort import gpu_calls as gpu_sort
+from cgraph.kernels.sort.gpu_calls import sort_nbytes as gpu_nbytes
+from cgraph.kernels.sort.signature import DISTINCT, LEADING_ROWS, ROWS, SEARCH
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.layout import without
+from cgraph.kernels.views.thread_blocks import in_blocks
+from cgraph.record import replace
+from cgraph.system.alignment import aligned
+
+MOST_GROUPS = 64
+GROUP_ITEMS = 4096
+SEARCH_BLOCK = 1024
+LEADING_SHARE = 4  # the first items are selected, not sorted, when they are at most one in so many
+
+
+def sort_calls(
+    target: Target,
+    values: View | None,
+    places: View | None,
+    x: View,
+    axis: int,
+    workspace: View | None,
+    descending: bool = False,
+) -> list[Call]:
+    """``np.sort(x, axis)`` and ``np.argsort(x, axis, kind="stable")``, either or both.
+
+    Parameters
+        values, places: shape of `x`, but `axis` may be shorter: then only the first items, the top k
+        places: int32 or int64
+        workspace: at least `sort_nbytes` bytes; needs no alignment beyond 8
+    Raises
+        ValueError: the workspace is too small
+    """
+    out = values or places
+    if out is None or out.size == 0:
+        return []
+    n, most = x.shape[axis], out.shape[axis]
+    index = places.dtype if places else ""
+    few = selects(index, most, n)
+    lines = ordered(*(without(v, axis) for v in (out, values or x, places or x, x)))[1:]
+    steps = [v.strides[axis] for v in (values or x, places or x, x)]
+    params = key_dtype(x), index, descending, values is not None
+    blocks = in_blocks(target, gpu_sort.sort_calls, lines, steps, n, most, params, workspace)
+    if blocks is not None:
+        return blocks
+    views = [replace(v, shape=(*v.shape, n), strides=(*v.strides, step)) for v, step in zip(lines, steps)]
+    kept: tuple[Param, ...] = (params[0], *params[2:]) if few else params
+    each = rows_of_group(prod(views[0].shape[:-1]), n)
+    nbytes = sort_nbytes(target, x.shape, axis, x.dtype, index, most)
+    call = run_call(
+        LEADING_ROWS if few else ROWS, kept, dict(zip(("values", "places", "x"), views)), n, each * n,
+        most=most, scratch=room(workspace, nbytes), group_bytes=group_bytes(most if few else n, x.itemsize, index),
+    )  # fmt: skip
+    return [call]
+
+
+def sort_nbytes(
+    target: Target, shape: tuple[int, ...], axis: int, dtype: str, index: str, most: int | None = None
+) -> int:
+    """Bytes of workspace for sorting.
+
+    Parameters
+        index: the dtype of the places, empty when they are not wanted
+        most: how many are wanted, the first ones; all by default
+    """
+    n = shape[axis]
+    rows = prod(shape) // n if n else 0
+    some = most if most is not None and selects(index, most, n) else n
+    nbytes = -(-rows // rows_of_group(rows, n)) * group_bytes(some, int(dtype[1:]), index) if rows else 0
+    return max(nbytes, gpu_nbytes(rows, n, dtype, index)) if target.has_blocks else nbytes
+
+
+def selects(index: str, most: int, n: int) -> bool:
+    """Whether the first `most` of n items are few enough to be selected before they are sorted."""
+    return index == "i8" and most * LEADING_SHARE <= n
+
+
+def rows_of_group(rows: int, n: int) -> int:
+    return max(1, -(-rows // MOST_GROUPS), min(rows, GROUP_ITEMS // max(n, 1)))
+
+
+def group_bytes(n: int, itemsize: int, index: str) -> int:
+    """Two buffers of keys and two of places, aligned."""
+    return aligned(2 * n * (itemsize + (int(index[1:]) if index else 0)))
+
+
+def key_dtype(x: View) -> str:
+    return "u1" if x.dtype == "b1" else x.dtype
+
+
+def search_calls(target: Target, out: View, row: View, v: View, right: bool = False) -> list[Call]:
+    """``np.searchsorted(row, v, side)``: `row` ascending with NaN last, `out` int64 of the shape of `v`."""
+    if out.size == 0:
+        return []
+    out, v = ordered(out, v)
+    blocks = in_blocks(target, gpu_sort.search_calls, out, v, row, key_dtype(row), right)
+    if blocks is not None:
+        return blocks
+    views = {"out": out, "v": v}
+    call = run_call(
+        SEARCH, (key_dtype(row), right), views, SEARCH_BLOCK, SEARCH_BLOCK,
+        row=row.at, row_step=row.strides[0], n=row.shape[0],
+    )  # fmt: skip
+    return [call]
+
+
+def unique_calls(
+    target: Target, out: View, count: View, x: View, workspace: View | None, fill: float = 0
+) -> list[Call]:
+    """``np.unique(x)``, ascending, at most as many as `out` holds, then `fill`; NaNs are equal to one another.
+
+    Parameters
+        out: contiguous, dtype of `x`
+        count: one int64: how many there are, which may be more than fit
+        workspace: at least `unique_nbytes` bytes
+    """
+    if x.size == 0:
+        return fill_calls(target, out, fill) + fill_calls(target, count, 0)
+    first, rest = rooms(workspace, x.size * x.itemsize, sort_nbytes(target, (x.size,), 0, x.dtype, ""))
+    assert first is not None
+    dense = contiguous(first.at, (x.size,), x.dtype)
+    calls = fill_calls(target, out, fill) + copy_calls(target, contiguous(first.at, x.shape, x.dtype), x)
+    calls += sort_calls(target, dense, None, dense, 0, rest)
+    call = DISTINCT.call((key_dtype(x),), 1, out=out.at, count=count.at, x=dense.at, n=x.size, most=out.size)
+    return [*calls, in_blocks(target, gpu_sort.distinct_call, call) or call]
+
+
+def unique_nbytes(target: Target, size: int, dtype: str) -> int:
+    """Bytes of workspace for `unique_calls` of this many elements."""
+    return aligned(size * int(dtype[1:])) + sort_nbytes(target, (size,), 0, dtype, "")

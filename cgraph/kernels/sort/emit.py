@@ -1,0 +1,297 @@
+"""Stable sorting of rows, with the places the items came from, and binary search.
+
+Merge sort from the bottom up (Knuth, The Art of Computer Programming 3, 5.2.4) after insertion sort of short pieces;
+pieces in order already are copied whole, and NaNs are put aside first. O(n log n) comparisons, two buffers of n. One
+row is one thread's work. NaN comes last in either direction; -0 equals 0.
+"""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+from cgraph.kernels.llvm.build import Builder
+from cgraph.kernels.llvm.values import Ptr, Slot, Val
+from cgraph.kernels.move.emit import Run, each_run
+from cgraph.record import Record
+
+PIECE = 8  # items sorted by insertion
+DIGITS = 256
+
+
+class Items(Record):
+    """Keys and, when wanted, where each came from: two arrays that move together. Addresses are variables."""
+
+    k: Builder
+    keys: Slot
+    places: Slot | None
+    dtype: str
+    index: str
+
+    def key(self, i: Val) -> Ptr:
+        return self.k.pointer(self.keys.value, self.dtype) + i
+
+    def place(self, i: Val) -> Ptr:
+        assert self.places is not None
+        return self.k.pointer(self.places.value, self.index) + i
+
+    def set_from(self, i: Val, other: "Items", j: Val) -> None:
+        self.key(i).store(other.key(j).load())
+        if self.places is not None:
+            self.place(i).store(other.place(j).load())
+
+    def copy_from(self, i: Val, other: "Items", j: Val, count: Val) -> None:
+        self.k.copy_bytes(self.key(i), other.key(j), count * int(self.dtype[1:]))
+        if self.places is not None:
+            self.k.copy_bytes(self.place(i), other.place(j), count * int(self.index[1:]))
+
+    def swap(self, other: "Items") -> None:
+        for mine, its in ((self.keys, other.keys), (self.places, other.places)):
+            if mine is not None and its is not None:
+                mine.value, its.value = its.value, mine.value
+
+
+def rows(k: Builder, dtype: str, index: str, descending: bool, wants_values: bool):
+    """Sort rows, and write the first `most` values (when `wants_values`) and places (when `index` is a dtype).
+
+    Every group of rows has `group_bytes` of scratch for two buffers of keys and two of places. Task: a group of rows.
+    """
+
+    def body(run: Run, a: SimpleNamespace) -> None:
+        n, at = a.columns, run.row // a.each * a.group_bytes + a.scratch
+        place_bytes, key_bytes = n * (int(index[1:]) if index else 0), n * int(dtype[1:])
+
+        def buffer(i: int) -> Items:
+            keys = k.slot(at + place_bytes * 2 + key_bytes * i)
+            return Items(k, keys, k.slot(at + place_bytes * i) if index else None, dtype, index)
+
+        now, then = buffer(0), buffer(1)
+        row = run.items(2, "u1")
+        numbers = gather_row(k, now, row, a, k.const(0, "i8"), False)
+        insert(k, now, numbers, descending)
+        merge_all(k, now, then, numbers, descending)
+        with k.if_(numbers < n):
+            gather_row(k, now, row, a, numbers, True)
+        with k.loop(0, a.most) as i:
+            if wants_values:
+                run.item(0, dtype, i).store(now.key(i).load(), align=1)
+            if index:
+                run.item(1, index, i).store(now.place(i).load(), align=1)
+
+    each_run(k, ("values", "places", "x"), body)
+
+
+def leading_rows(k: Builder, dtype: str, descending: bool, wants_values: bool):
+    """The first `most` of `n` items in sorted order, when they are few: places and, when `wants_values`, values.
+
+    The key of the last one that belongs to them is found digit by digit, 8 bits at a time, by counting; then those
+    before it are taken, and of its equals the first ones, and only they are sorted. Time O(n) and O(most log most).
+    Every group of rows has `group_bytes` of scratch for two buffers of `most` keys and places. Task: a group of rows.
+    """
+    key = f"u{dtype[1:]}"
+
+    def body(run: Run, a: SimpleNamespace) -> None:
+        at, row = run.row // a.each * a.group_bytes + a.scratch, run.items(2, "u1")
+        now, then = (
+            Items(k, k.slot(at + a.most * 16 + a.most * int(key[1:]) * i), k.slot(at + a.most * 8 * i), key, "i8")
+            for i in (0, 1)
+        )
+
+        def key_of(i: Val) -> Val:
+            return ordered_key(k, row.plus_bytes(i * a.x_step).as_dtype(dtype).load(align=1), descending)
+
+        last, equals = last_key(k, key_of, a.columns, a.most)
+        to, left = k.slot(0, "i8"), k.slot(equals)
+        with k.loop(0, a.columns) as i:
+            item = key_of(i)
+            equal = (item == last) & (left.value > 0)
+            with k.if_((item > last) | equal, likely=False):
+                now.key(to.value).store(item)
+                now.place(to.value).store(i)
+                to.value, left.value = to.value + 1, left.value - k.cast(equal, "i8")
+        insert(k, now, a.most, True)
+        merge_all(k, now, then, a.most, True)
+        with k.loop(0, a.most) as i:
+            place = now.place(i).load()
+            run.item(1, "i8", i).store(place, align=1)
+            if wants_values:
+                item = row.plus_bytes(place * a.x_step).as_dtype(dtype).load(align=1)
+                run.item(0, dtype, i).store(item, align=1)
+
+    each_run(k, ("values", "places", "x"), body)
+
+
+def ordered_key(k: Builder, x: Val, descending: bool) -> Val:
+    """A whole number without sign that is the larger, the earlier an item comes; equal for equal items, 0 for NaN."""
+    key, top = f"u{x.dtype[1:]}", 1 << (8 * int(x.dtype[1:]) - 1)
+    if not x.is_float:
+        bits = k.cast(x, key) ^ top if x.dtype[0] == "i" else x
+        return bits if descending else ~bits
+    bits = k.bits(x + 0.0, key)  # -0 becomes 0
+    bits = k.select((bits & top) != 0, ~bits, bits | top)
+    return k.select(k.is_nan(x), k.const(0, key), bits if descending else ~bits)
+
+
+def last_key(k: Builder, key_of: Callable[[Val], Val], n: Val, most: Val) -> tuple[Val, Val]:
+    """The key at place ``most - 1`` of `n` keys in falling order, and how many equal to it are before place `most`."""
+    counts = k.stack_ptr("i8", DIGITS)
+    dtype = key_of(k.const(0, "i8")).dtype
+    found, left = k.slot(0, dtype), k.slot(most)
+    top = 8 * int(dtype[1:]) - 8
+    for shift in range(top, -1, -8):
+        with k.loop(0, DIGITS) as i:
+            counts.store(0, i)
+        with k.loop(0, n) as i:
+            item = key_of(i)
+            is_like_it = (item ^ found.value) >> shift < DIGITS if shift < top else k.const(1, "b1")
+            with k.if_(is_like_it):
+                at = counts + k.cast((item >> shift) & (DIGITS - 1), "i8")
+                at.store(at.load() + 1)
+        digit = k.slot(DIGITS - 1, "i8")
+        with k.loop_while() as w:
+            some = counts.load(digit.value)
+            w.until(left.value <= some)
+            left.value, digit.value = left.value - some, digit.value - 1
+        found.value = found.value | (k.cast(digit.value, dtype) << shift)
+    return found.value, left.value
+
+
+def gather_row(k: Builder, items: Items, row: Ptr, a: SimpleNamespace, start: Val, nan: bool) -> Val:
+    """Take the NaNs of a row, or all but them, in order, from place `start` on; where the next one would go."""
+    to = k.slot(start)
+    with k.loop(0, a.columns) as i:
+        item = row.plus_bytes(i * a.x_step).as_dtype(items.dtype).load(align=1)
+        wanted = k.is_nan(item) if item.is_float else k.const(0, "b1")
+        with k.if_(wanted if nan else ~wanted):
+            items.key(to.value).store(item)
+            if items.places is not None:
+                items.place(to.value).store(k.cast(i, items.index))
+            to.value = to.value + 1
+    return to.value
+
+
+def insert(k: Builder, items: Items, n: Val, descending: bool) -> None:
+    """Sort pieces of PIECE items, each by inserting its items one by one."""
+    with k.loop(0, n) as i:
+        start, key = i - i % PIECE, items.key(i).load()
+        place = items.place(i).load() if items.places is not None else None
+        to = k.slot(i)
+        with k.loop_while() as w:
+            w.until(to.value <= start)
+            other = items.key(to.value - 1).load()
+            w.until(~comes_first(key, other, descending))
+            items.set_from(to.value, items, to.value - 1)
+            to.value = to.value - 1
+        items.key(to.value).store(key)
+        if place is not None:
+            items.place(to.value).store(place)
+
+
+def merge_all(k: Builder, now: Items, then: Items, n: Val, descending: bool) -> None:
+    """Merge sorted pieces until there is one; it ends up in `now`."""
+    width = k.slot(PIECE, "i8")
+    with k.loop_while() as w:
+        w.until(width.value >= n)
+        with k.loop(0, n, width.value * 2) as low:
+            middle, high = k.smaller(low + width.value, n), k.smaller(low + width.value * 2, n)
+            merge(k, now, then, (low, middle, high), descending)
+        now.swap(then)
+        width.value = width.value * 2
+
+
+def merge(k: Builder, source: Items, to: Items, edges: tuple[Val, Val, Val], descending: bool) -> None:
+    """Merge ``low .. middle`` and ``middle .. high``; of equal items, those of the first piece come first."""
+    low, middle, high = edges
+    i, j, o = k.slot(low), k.slot(middle), k.slot(low)
+    with k.if_(middle < high):
+        crossed = comes_first(source.key(middle).load(), source.key(middle - 1).load(), descending)
+        equal = middle - low == high - middle
+        with k.if_(crossed & equal):
+            merge_halves(k, source, to, edges, descending)
+            i.value, j.value = middle, high
+        with k.if_(crossed & ~equal), k.loop_while() as w:
+            w.until((i.value >= middle) | (j.value >= high))
+            right = forward(k, source, to, (i.value, j.value, o.value), descending)
+            i.value, j.value, o.value = i.value + (1 - right), j.value + right, o.value + 1
+    left = middle - i.value
+    to.copy_from(o.value, source, i.value, left)
+    to.copy_from(o.value + left, source, j.value, high - j.value)
+
+
+def merge_halves(k: Builder, source: Items, to: Items, edges: tuple[Val, Val, Val], descending: bool) -> None:
+    """Merge two pieces of one length from both ends at once: neither end can run out of items before the middle."""
+    low, middle, high = edges
+    i, j = k.slot(low), k.slot(middle)
+    last_i, last_j = k.slot(middle - 1), k.slot(high - 1)
+    with k.loop(0, middle - low) as n:
+        right = forward(k, source, to, (i.value, j.value, low + n), descending)
+        x, y = source.key(last_i.value).load(), source.key(last_j.value).load()
+        crossed = comes_first(y, x, descending)
+        to.set_from(high - 1 - n, source, either(k, crossed, last_i.value, last_j.value))
+        left = k.cast(crossed, "i8")
+        i.value, j.value = i.value + (1 - right), j.value + right
+        last_i.value, last_j.value = last_i.value - left, last_j.value - (1 - left)
+
+
+def forward(k: Builder, source: Items, to: Items, at: tuple[Val, Val, Val], descending: bool) -> Val:
+    """Write the smaller of two items: 1 when it was the second."""
+    i, j, o = at
+    right = comes_first(source.key(j).load(), source.key(i).load(), descending)
+    to.set_from(o, source, either(k, right, j, i))
+    return k.cast(right, "i8")
+
+
+def either(k: Builder, condition: Val, x: Val, y: Val) -> Val:
+    """A choice that no branch predictor would guess, so it is made without a branch."""
+    chosen = k.select(condition, x, y)
+    chosen.v.set_metadata("unpredictable", k.module.add_metadata([]))
+    return chosen
+
+
+def comes_first(x: Val, y: Val, descending: bool) -> Val:
+    """Whether `x` has to come before `y`; neither is a NaN."""
+    return x > y if descending else x < y
+
+
+def before(k: Builder, x: Val, y: Val) -> Val:
+    """Whether `x` comes before `y` in an ascending row with NaN last."""
+    return (x < y) | (k.is_nan(y) & ~k.is_nan(x)) if x.is_float else x < y
+
+
+def search(k: Builder, dtype: str, right: bool):
+    """Where each `v` is to be inserted into the ascending row at `row`. Task: some rows, one block of columns."""
+
+    def body(run: Run, a: SimpleNamespace) -> None:
+        row = k.pointer(a.row, "u1")
+        with k.loop(0, run.count) as i:
+            v = run.item(1, dtype, i).load(align=1)
+
+            def is_before(place: Val, v: Val = v) -> Val:
+                item = row.plus_bytes(place * a.row_step).as_dtype(dtype).load(align=1)
+                return ~before(k, v, item) if right else before(k, item, v)
+
+            run.item(0, "i8", i).store(insertion_point(k, k.const(0, "i8"), a.n, is_before), align=1)
+
+    each_run(k, ("out", "v"), body)
+
+
+def insertion_point(k: Builder, low: Val, high: Val, is_before: Callable[[Val], Val]) -> Val:
+    """The first place of ``low .. high`` that `is_before` is false of, true up to there; `high` where there is none."""
+    first, last = k.slot(low), k.slot(high)
+    with k.loop_while() as w:
+        w.until(first.value >= last.value)
+        middle = (first.value + last.value) >> 1
+        above = is_before(middle)
+        first.value, last.value = k.select(above, middle + 1, first.value), k.select(above, last.value, middle)
+    return first.value
+
+
+def distinct(k: Builder, dtype: str):
+    """The first of each group of equal items of an ascending contiguous `x`, at most `most`; how many. One task."""
+    a = k.args()
+    found = k.slot(0, "i8")
+    with k.loop(0, a.n) as i:
+        item, previous = a.x.load(i), a.x.load(k.larger(i - 1, 0))
+        with k.if_((i == 0) | before(k, previous, item)):
+            with k.if_(found.value < a.most):
+                a.out.store(item, found.value)
+            found.value = found.value + 1
+    a.count.store(found.value)

@@ -1,0 +1,114 @@
+"""Threads of a block that work at one result together, and where elements lie.
+
+The threads of a team are neighbours, at neighbouring elements of what is reduced; or, where that would be far apart in
+memory, neighbours belong to different teams, at neighbouring results. Their parts are joined two by two in shared
+memory, always in the same order.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+from cgraph.kernels.llvm.accumulate import CHAIN, Reduction, State, get, put
+from cgraph.kernels.llvm.gpu_build import GpuBuilder
+from cgraph.kernels.llvm.values import Ptr, Slot, Val
+from cgraph.kernels.team.gpu_signature import THREADS
+
+
+class Team:
+    """Where a thread stands.
+
+    Fields
+        size: threads of a team
+        lane: of the thread in its team; number: of the team in the block
+    """
+
+    def __init__(self, k: GpuBuilder, size: int, across: bool = False) -> None:
+        self.k, self.size, self.teams = k, size, THREADS // size
+        thread = k.thread()
+        self.lane, self.number = (
+            (thread // self.teams, thread % self.teams) if across else (thread % size, thread // size)
+        )
+        self.first, self.step = (self.number, self.teams) if across else (self.number * size, 1)
+
+    def joined(self, state: State, join: Callable[[State, State], State]) -> State:
+        """The states of all threads of a team as one, known to each of them; all threads of the block call this."""
+        k = self.k
+        rooms = [k.shared("u1" if x.dtype == "b1" else x.dtype, THREADS).as_dtype(x.dtype) for x in state]
+        own = self.first + self.lane * self.step
+        for room, x in zip(rooms, state):
+            room.store(x, own)
+        half = self.size // 2
+        while half:
+            k.barrier()
+            with k.if_(self.lane < half):
+                pair = [[room.load(own + other * self.step) for room in rooms] for other in (0, half)]
+                for room, x in zip(rooms, join(*pair)):
+                    room.store(x, own)
+            half //= 2
+        k.barrier()
+        return [room.load(self.first) for room in rooms]
+
+    def reduced(
+        self, reduction: Reduction, low: Val | int, high: Val, value: Callable[[Val], tuple[Val, Val | None]]
+    ) -> State:
+        """The reduction of ``value(position)``, an element and its index, over ``low .. high``."""
+        k = self.k
+        state, total = ([k.slot(x) for x in start(0)] for start in (reduction.start, reduction.total_start))
+        with k.loop(self.lane + low, high, self.size * CHAIN) as first:
+            with k.loop(first, k.smaller(first + self.size * CHAIN, high), self.size) as at:
+                put(state, reduction.add(get(state), *value(at)))
+            put(total, reduction.flush(get(total), get(state)))
+            put(state, reduction.start(0))
+        return reduction.finish(self.joined(get(total), reduction.join))
+
+
+def offsets(k: GpuBuilder, axes: Ptr, rank: int, arrays: int, position: Val) -> list[Val]:
+    """Bytes to a flat position in each of `arrays`; `axes` as in `cgraph.kernels.walk.emit`, positions below 2**31."""
+    rest, found = k.cast(position, "u4"), [k.const(0, "i8")] * arrays
+    for axis in range(rank):
+        entry = axes + axis * (arrays + 1)
+        extent = k.cast(entry.load(), "u4")
+        digit = k.cast(rest if axis == rank - 1 else rest % extent, "i8")
+        rest = rest // extent
+        found = [x + digit * entry.load(1 + i) for i, x in enumerate(found)]
+    return found
+
+
+@contextmanager
+def own_element(k: GpuBuilder, a: SimpleNamespace, rank: int, *arrays: str) -> Iterator[tuple[Val, list[Val]]]:
+    """This thread's position, and its address in each of these arrays; nothing beyond the last position."""
+    at = k.task()
+    with k.if_(at < a.count):
+        yield at, [getattr(a, name) + o for name, o in zip(arrays, offsets(k, a.axes, rank, len(arrays), at))]
+
+
+def doubled(k: GpuBuilder, rooms: list[Ptr], seen: Slot, join: Callable[[Val, Val], Val]) -> Val:
+    """Each thread's `seen` becomes that of all threads up to it; that of all. A barrier must follow before the next."""
+    lane, (now, next_), step = k.thread(), rooms, 1
+    while step < THREADS:
+        now.store(seen.value, lane)
+        k.barrier()
+        with k.if_(lane >= step):
+            seen.value = join(now.load(lane - step), seen.value)
+        now, next_, step = next_, now, 2 * step
+    now.store(seen.value, lane)
+    k.barrier()
+    return now.load(THREADS - 1)
+
+
+def compacted(k: GpuBuilder, n: Val, wanted: Callable[[Val], Val], put: Callable[[Val, Val], None]) -> Val:
+    """``put(i, number)`` for each `i` below `n` that is wanted, `number` of them before it; how many. By one block."""
+    lane, rooms, found = k.thread(), [k.shared("i4", THREADS) for _ in range(2)], k.slot(0, "i8")
+    with k.loop(0, n, THREADS) as first:
+        at = first + lane
+        mine = k.slot(0, "i4")
+        with k.if_(at < n):
+            mine.value = k.cast(wanted(at), "i4")
+        seen = k.slot(mine.value)
+        last = doubled(k, rooms, seen, lambda x, y: x + y)
+        with k.if_(mine.value != 0):
+            put(at, found.value + k.cast(seen.value, "i8") - 1)
+        found.value = found.value + k.cast(last, "i8")
+        k.barrier()
+    return found.value

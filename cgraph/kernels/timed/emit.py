@@ -1,0 +1,31 @@
+"""A kernel call with its times: what stands in a table instead of a kernel that is recorded. Not a kernel itself.
+
+Arguments: int64 ``[4]``, the kernel's address, the address of its own arguments, the row, the address of a log. Log: a
+word that counts entries, alone in its cache lines, then entries of int64 ``[6]``: row, first task, the one behind the
+last, begin and end in nanoseconds, the thread.
+"""
+
+from llvmlite import ir
+
+from cgraph.kernels.interpret.emit import call, now
+from cgraph.kernels.llvm.build import INDEX, KERNEL_TYPE, Builder
+from cgraph.kernels.llvm.emitter import called_as
+
+ENTRIES, FIELDS = 16, 6  # words before the first entry; of an entry
+
+
+@called_as(KERNEL_TYPE)
+def timed(k: Builder, clock: int):
+    """``timed(args, first, last)``: call the kernel, and write down when and by whom. Params: the clock's number."""
+    at, first, last = k.function.args
+    args = k.pointer(k.wrap(k.b.ptrtoint(at, INDEX), "i8"), "i8")
+    begin = now(k, clock)
+    call(k, args.load(0), args.load(1), k.wrap(first, "i8"), k.wrap(last, "i8"))
+    end = now(k, clock)
+    log = k.pointer(args.load(3), "i8")
+    number = k.wrap(k.b.atomic_rmw("add", log.v, ir.Constant(INDEX, 1), "monotonic"), "i8")
+    thread = k.wrap(k.b.call(k.declare("pthread_self", INDEX, []), []), "i8")
+    entry = log + (number * FIELDS + ENTRIES)
+    for place, x in enumerate((args.load(2), k.wrap(first, "i8"), k.wrap(last, "i8"), begin, end, thread)):
+        entry.store(x, place)
+    k.b.ret_void()

@@ -1,0 +1,171 @@
+"""The geometry of a convolution, and how its kernel is tiled: decided once, read by packing and by the calls.
+
+The tile is ``pixels x vectors`` sums in registers. `vectors` divides the blocks of the result; `pixels` is the number
+of neighbouring pixels that wastes least on this width, where a last tile that does not fit repeats pixels of its
+neighbour. Measured efficiencies: docs/performance.md.
+"""
+
+from functools import cached_property
+
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.window import Window
+from cgraph.record import Record
+
+UNROLL = 8  # reduction steps written out; 16 makes LLVM hoist loads and spill
+
+
+class ConvShape(Record):
+    """A convolution of images ``[n, c, h, w]`` with filters ``[k, c / groups, r, s]``.
+
+    Fields
+        c, h, w: channels, rows and columns of an image
+        k: channels of the result
+        window: filter size, stride, padding, dilation
+        groups: groups of channels that do not meet
+        is_plain: images lie as ``[n, c, h, w]`` (first layers of few channels), else in lanes
+        target: the machine
+        dtype: ``f4`` or ``f8``
+        panel: blocks of result channels in a tile; 0 lets `vectors` choose. Packed filters depend on it, so a part of
+            a layer is given that of the whole
+    """
+
+    c: int
+    h: int
+    w: int
+    k: int
+    target: Target
+    window: Window = Window()
+    groups: int = 1
+    is_plain: bool = False
+    dtype: str = "f4"
+    panel: int = 0
+
+    def __post_init__(self) -> None:
+        if self.c % self.groups or self.k % self.groups:
+            raise ValueError(f"{self.groups} groups do not divide {self.c} and {self.k} channels")
+        if self.is_plain and self.groups != 1:
+            raise ValueError("plain images are read with one group only")
+
+    @cached_property
+    def lanes(self) -> int:
+        return self.target.channels_of(self.dtype)
+
+    @property
+    def source_lanes(self) -> int:
+        """Channels side by side in the images that are read."""
+        return self.lanes
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of channels in the result."""
+        return -(-self.k // self.lanes)
+
+    @cached_property
+    def result(self) -> tuple[int, int]:
+        return self.window.result(self.h, self.w)
+
+    @cached_property
+    def vectors(self) -> int:
+        """Blocks of result channels in a tile: many when there are few pixels to share a weight.
+
+        A tile of grouped filters reads the channels of all groups it touches, so it takes few blocks.
+        """
+        if self.panel:
+            return self.panel
+        if self.target.has_blocks:  # its tiles are cut from all filters that read the same channels
+            return self.k // self.groups
+        pixels = self.result[0] * self.result[1] if self.window.is_point else self.result[1]
+        most = min(8, sums(self.target) // max(pixels, 1))
+        fitting = [v for v in (range(1, most + 1) if pixels < 4 else (1, 3, 2)) if self.blocks % v == 0]
+        if self.groups > 1:
+            least = min(self.blocks_read(v) for v in fitting)
+            fitting = [v for v in fitting if self.blocks_read(v) == least]
+        return fitting[-1]
+
+    def spans(self, vectors: int) -> list[tuple[int, int]]:
+        """First and last input block (excluded) of each panel of `vectors` blocks."""
+        per_in, per_out, width = self.c // self.groups, self.k // self.groups, vectors * self.lanes
+        found = []
+        for start in range(0, self.k, width):
+            first, last = start // per_out, (min(start + width, self.k) - 1) // per_out
+            found.append((first * per_in // self.lanes, -(-(last + 1) * per_in // self.lanes)))
+        return found
+
+    def blocks_read(self, vectors: int) -> int:
+        """Input blocks that every panel of `vectors` blocks reads: those of the panel that touches most."""
+        return max((stop - start for start, stop in self.spans(vectors)), default=0)
+
+    @property
+    def panels(self) -> int:
+        return self.blocks // self.vectors
+
+    @property
+    def panel_channels(self) -> int:
+        return self.vectors * self.lanes
+
+    def pixels(self, columns: int) -> int:
+        """Neighbouring pixels in a tile, for rows of `columns` pixels."""
+        return pixels_for(columns, self.vectors, self.target)
+
+    @property
+    def unroll(self) -> int:
+        """Input channels of one step."""
+        return 1 if self.is_plain else min(UNROLL, self.lanes)
+
+    @cached_property
+    def panel_blocks(self) -> tuple[tuple[int, ...], int]:
+        """For grouped filters: the first input block of each panel, and how many blocks every panel reads."""
+        count = self.blocks_read(self.vectors)
+        total = -(-self.c // self.lanes)
+        return tuple(min(start, total - count) for start, _ in self.spans(self.vectors)), count
+
+    @cached_property
+    def steps(self) -> tuple[tuple[int, int, int], ...]:
+        """The reduction in order: (first channel, counted from the panel's first block; filter row; filter column).
+
+        Steps that would read only unused lanes of the last block are left out.
+        """
+        r, s = self.window.kernel
+        taps = [(i, j) for i in range(r) for j in range(s)]
+        if self.is_plain:
+            return tuple((c, i, j) for c in range(self.c) for i, j in taps)
+        steps = []
+        for block in range(self.panel_blocks[1]):
+            used = self.lanes if self.groups > 1 else min(self.lanes, self.c - block * self.lanes)
+            channels = range(block * self.lanes, block * self.lanes + used, self.unroll)
+            steps += [(c, i, j) for i, j in taps for c in channels]
+        return tuple(steps)
+
+    @property
+    def panel_weights(self) -> int:
+        """Packed weights of one panel, in elements."""
+        return len(self.steps) * self.unroll * self.panel_channels
+
+    @property
+    def weights_nbytes(self) -> int:
+        return self.panels * self.panel_weights * int(self.dtype[1:])
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions of one image."""
+        return 2 * self.result[0] * self.result[1] * self.k * (self.c // self.groups) * self.window.taps
+
+
+def sums(target: Target) -> int:
+    """Vector registers that may hold sums: what is left beside the weights and one spread scalar."""
+    return 28 if target.registers == 32 else 12 if target.fma else 8
+
+
+def pixels_for(columns: int, vectors: int, target: Target) -> int:
+    """The tile width that wastes least: repeated pixels against fewer sums in flight."""
+    most = min(max(sums(target) // vectors, 1), 14)
+    if columns <= most:
+        return max(columns, 1)
+    if target.is_gpu:  # tiles that overlap would be two threads at the same pixels
+        return next(pixels for pixels in range(most, 0, -1) if columns % pixels == 0)
+    few = max(most // 2, 1)
+
+    def cost(pixels: int) -> float:
+        return -(-columns // pixels) * (pixels + 0.5)  # 0.5: loop overhead and weight loads of a tile
+
+    return min(range(most, few - 1, -1), key=cost)

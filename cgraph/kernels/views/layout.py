@@ -1,0 +1,193 @@
+"""Arranging views before a call: broadcasting, the order of axes, merging them, and cutting rows into tasks."""
+
+from collections.abc import Iterable
+from math import prod
+
+from cgraph.kernels.kernel import Pointer, View, collapse, contiguous
+from cgraph.record import Record, replace
+
+TASK_ELEMENTS = 32768
+
+
+def broadcast(x: View, shape: tuple[int, ...]) -> View:
+    """`x` seen with `shape`, by NumPy's rule: missing axes come first, axes of one element repeat.
+
+    Raises
+        ValueError: an axis has neither one element nor as many as `shape`
+    """
+    missing = len(shape) - len(x.shape)
+    have = (1,) * missing + x.shape
+    steps = (0,) * missing + x.strides
+    if missing < 0 or any(n not in (1, m) for n, m in zip(have, shape)):
+        raise ValueError(f"a view of shape {x.shape} does not broadcast to {shape}")
+    return View(x.at, shape, tuple(s if n == m else 0 for n, m, s in zip(have, shape, steps)), x.dtype)
+
+
+class Walk(Record):
+    """Views of one shape, merged and put in the order in which a kernel walks them.
+
+    Fields
+        views: same shape, fastest axis last, at least two axes (rows and columns)
+        repeated: positions of views of which one vector serves a whole row; their column stride is 0
+    """
+
+    views: tuple[View, ...]
+    repeated: frozenset[int] = frozenset()
+
+    @property
+    def access(self) -> str:
+        """How a kernel reads a row of each view: as `access_of` says, or ``p``, one vector again and again."""
+        return "".join("p" if i in self.repeated else access_of(v) for i, v in enumerate(self.views))
+
+    @property
+    def columns(self) -> int:
+        return self.views[0].shape[-1]
+
+    @property
+    def rows(self) -> int:
+        return prod(self.views[0].shape[:-1])
+
+    def table(self) -> list[int]:
+        """What the emitters' `walk` reads of the outer axes, fastest first."""
+        return outer_table(self.views, self.rank)
+
+    @property
+    def rank(self) -> int:
+        """Outer axes."""
+        return len(self.views[0].shape) - 1
+
+
+def axis_table(views: tuple[View, ...], axes: Iterable[int]) -> list[int]:
+    """What the emitters' `walk` reads: for each axis its extent, then its stride in each view; `axes` fastest first."""
+    return [n for axis in axes for n in (views[0].shape[axis], *(v.strides[axis] for v in views))]
+
+
+def outer_table(views: tuple[View, ...], rank: int) -> list[int]:
+    """The same of the first `rank` axes, the last of them first."""
+    return axis_table(views, range(rank - 1, -1, -1))
+
+
+def merged(views: tuple[View, ...]) -> tuple[View, ...]:
+    """The views with neighbouring axes merged where all of them allow it, and with at least two axes."""
+    shape, strides = collapse(views[0].shape, *(v.strides for v in views))
+    missing = max(0, 2 - len(shape))
+    if missing:
+        strides = [(0,) * missing + s for s in strides]
+    return tuple(replace(v, shape=(1,) * missing + shape, strides=s) for v, s in zip(views, strides))
+
+
+def unflipped(views: tuple[View, ...], leader: int) -> tuple[View, ...]:
+    """Walk every axis in the direction in which the view `leader` ascends."""
+    for axis, (n, step) in enumerate(zip(views[leader].shape, views[leader].strides)):
+        if step < 0:
+            views = tuple(
+                replace(v.moved((n - 1) * v.strides[axis]), strides=with_item(v.strides, axis, -v.strides[axis]))
+                for v in views
+            )
+    return views
+
+
+def with_item(items: tuple[int, ...], i: int, value: int) -> tuple[int, ...]:
+    return (*items[:i], value, *items[i + 1 :])
+
+
+def permuted(views: tuple[View, ...], order: list[int]) -> tuple[View, ...]:
+    """Every view with its axes in another order."""
+    return tuple(
+        replace(v, shape=tuple(v.shape[i] for i in order), strides=tuple(v.strides[i] for i in order)) for v in views
+    )
+
+
+def by_rows(at: Pointer, shape: tuple[int, ...], dtype: str) -> View:
+    """A view of images ``[n, c, h, ...]`` whose rows lie one behind the other: all planes of one, then of the next."""
+    n, planes, count, *row = shape
+    rows = contiguous(at, (count, n, planes, *row), dtype)
+    return permuted((rows,), [1, 2, 0, *range(3, len(shape))])[0]
+
+
+def pointwise_walk(views: tuple[View, ...], leader: int, lanes: int) -> Walk:
+    """The order for work whose elements do not depend on one another: along the memory of the view `leader`.
+
+    A last axis shorter than a vector gives way to the longest one, when that fills vectors.
+    """
+    views = unflipped(views, leader)
+
+    def stride_first(axis: int) -> tuple[int, ...]:
+        return tuple(-abs(v.strides[axis]) for v in (views[leader], *views))
+
+    views = merged(permuted(views, sorted(range(len(views[0].shape)), key=stride_first)))
+    shape = views[0].shape
+    longest = max(range(len(shape)), key=lambda axis: shape[axis])
+    if shape[-1] < lanes <= shape[longest]:
+        others = [axis for axis in range(len(shape)) if axis != longest]
+        views = permuted(views, [*others, longest])
+    return with_vectors_repeated(views, leader, lanes)
+
+
+def with_vectors_repeated(views: tuple[View, ...], leader: int, lanes: int) -> Walk:
+    """Rows of one vector joined to longer ones: some operands go on through memory, others repeat the vector.
+
+    So lie images in lanes beside values of their channels.
+    """
+    if views[0].shape[-1] != lanes or lanes == 1:
+        return Walk(views)
+    goes_on, stays = [], []
+    for i, v in enumerate(views):
+        before, step = v.strides[-2:]
+        goes_on.append(before == lanes * step)
+        stays.append(before == 0 and step == v.itemsize and i < leader)
+    if not all(a or b for a, b in zip(goes_on, stays)):
+        return Walk(views)
+    shape = (*views[0].shape[:-2], views[0].shape[-2] * lanes)
+    joined = [
+        replace(v, shape=shape, strides=(*v.strides[:-2], 0 if again else v.strides[-1]))
+        for v, again in zip(views, stays)
+    ]
+    return Walk(merged(tuple(joined)), frozenset(i for i, again in enumerate(stays) if again))
+
+
+def access_of(view: View) -> str:
+    """How a kernel reads a row: ``v`` whole vectors, ``s`` one value, ``g`` element by element."""
+    step = view.strides[-1]
+    return "v" if step == view.itemsize else "s" if step == 0 else "g"
+
+
+def streams(views: Iterable[View]) -> list[int | Pointer]:
+    """What the emitters' `listed` reads: address and column stride of each view."""
+    return [word for view in views for word in (view.at, view.strides[-1])]
+
+
+class Cut(Record):
+    """Rows and columns cut into tasks; it depends on the shape alone.
+
+    Fields
+        block: columns of one task
+        blocks: tasks along a row
+        rows_each: rows of one task
+        tasks: all of them
+    """
+
+    block: int
+    blocks: int
+    rows_each: int
+    tasks: int
+
+
+def cut(rows: int, columns: int, elements: int) -> Cut:
+    """Tasks of about `elements` elements; blocks of columns are multiples of 64."""
+    if columns >= 2 * elements:
+        blocks = -(-columns // elements)
+        block = -(-columns // blocks // 64) * 64
+        blocks = -(-columns // block)
+        return Cut(block, blocks, 1, rows * blocks)
+    rows_each = max(1, elements // max(columns, 1))
+    return Cut(columns, 1, rows_each, -(-rows // rows_each))
+
+
+def without(x: View, axis: int) -> View:
+    """The first slice along `axis`."""
+    return replace(x, shape=without_axis(x.shape, axis), strides=without_axis(x.strides, axis))
+
+
+def without_axis(numbers: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return (*numbers[:axis], *numbers[axis + 1 :])

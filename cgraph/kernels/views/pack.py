@@ -1,0 +1,77 @@
+"""Constants in the order in which kernels read them. NumPy, some panels at a time: nothing as large as a layer is made
+beside the result, and pages of a mapped file are forgotten as they are read.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cgraph.kernels.mapped import PIECE, forget
+from cgraph.kernels.views.conv_shape import ConvShape
+
+
+def pack_conv(shape: ConvShape, filters: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
+    """Filters ``[k, c / groups, r, s]``, times `scale` ``[k]``, as ``[panels, steps, unroll, panel channels]``; zero
+    beyond the channels. Filters that are held in half precision stay so.
+    """
+    width = shape.panel_channels
+    dtype = filters.dtype if filters.dtype.itemsize == 2 else np.dtype(shape.dtype)
+    out = np.zeros((shape.panels, len(shape.steps), shape.unroll, width), dtype)
+    for first, dense in runs_of(filters, scale, width, shape.groups == 1):
+        panel = first // width
+        if shape.groups > 1:
+            dense = spread_groups(shape, dense, panel)
+        pack_panels(shape, out[panel : panel + -(-len(dense) // width)], dense)
+    return out
+
+
+def runs_of(
+    filters: np.ndarray, scale: np.ndarray | None, width: int, several: bool
+) -> Iterator[tuple[int, np.ndarray]]:
+    """The first filter and the scaled filters of each run of panels: about a `PIECE` of whole ones where several may
+    be taken at once, then what is left for a last one.
+    """
+    whole = len(filters) // width * width
+    panels = max(PIECE // max(filters[:width].nbytes, 1), 1) if several else 1
+    for start, stop, step in ((0, whole, panels * width), (whole, len(filters), width)):
+        for first in range(start, stop, step):
+            run = slice(first, min(first + step, stop))
+            yield first, filters[run] if scale is None else filters[run] * scale[run, None, None, None]
+            forget(filters[run])
+
+
+def pack_panels(shape: ConvShape, out: np.ndarray, dense: np.ndarray) -> None:
+    """Filters ``[panels * count, c, r, s]`` into ``[panels, steps, unroll, panel channels]``, `count` of each panel."""
+    panels, steps, _, width = out.shape
+    count, c, taps = len(dense) // panels, dense.shape[1], shape.window.taps
+    if shape.is_plain:
+        out[:, :, 0, :count] = dense.reshape(panels, count, steps).transpose(0, 2, 1)
+        return
+    by_filter = dense.reshape(panels, count, c, taps)
+    blocks, used = divmod(c, shape.lanes)
+    split = blocks * taps * shape.lanes // shape.unroll
+    whole = out[:, :split].reshape(panels, blocks, taps, shape.lanes, width)
+    of_blocks = by_filter[:, :, : c - used].reshape(panels, count, blocks, shape.lanes, taps)
+    whole[..., :count] = of_blocks.transpose(0, 2, 4, 3, 1)
+    if used:
+        rest = out[:, split:].reshape(panels, taps, -1, width)
+        rest[:, :, :used, :count] = by_filter[:, :, c - used :].transpose(0, 3, 2, 1)
+
+
+def spread_groups(shape: ConvShape, filters: np.ndarray, panel: int) -> np.ndarray:
+    """The filters of a panel over all the channels that the panel reads: zero outside each filter's own group."""
+    starts, blocks = shape.panel_blocks
+    per_in, per_out = shape.c // shape.groups, shape.k // shape.groups
+    dense = np.zeros((len(filters), blocks * shape.lanes, *shape.window.kernel), filters.dtype)
+    for i, filter_ in enumerate(filters):
+        k = panel * shape.panel_channels + i
+        first = k // per_out * per_in - starts[panel] * shape.lanes
+        dense[i, first : first + per_in] = filter_
+    return dense
+
+
+def pack_bias(shape: ConvShape, bias: np.ndarray) -> np.ndarray:
+    """A bias ``[k]`` with zeros up to the last panel's end."""
+    out = np.zeros(shape.panels * shape.panel_channels, np.dtype(shape.dtype))
+    out[: shape.k] = bias.ravel()
+    return out

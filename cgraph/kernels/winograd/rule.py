@@ -1,0 +1,42 @@
+"""Which convolution a layer gets: direct, F(2 x 2, 3 x 3) or F(4 x 4, 3 x 3).
+
+The cheapest by a model of three terms: multiply-adds at the peak, values moved by the transforms, and bytes of filters
+read (F(4 x 4) reads four times those of a direct convolution, which is what counts for small images of many channels).
+The constants were fitted to layers of 16 to 512 channels on images of 4 to 112 pixels, one thread of an AVX-512 machine
+with a peak of 118 GF/s; ``python -m benchmarks.layers 3x3`` prints what they decide between.
+"""
+
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.winograd.calls import Winograd, is_winograd
+from cgraph.system.alignment import round_up
+
+MULTIPLY_ADD_NS = 0.017
+MOVE_NS = {2: 0.115, 4: 0.154}  # a value read or written by a transform
+FILTER_BYTE_NS = 0.03
+LEAST_GAIN = 0.85  # a tie goes to the more exact: each step towards larger tiles must gain this much
+
+
+def winograd_rule(shape: ConvShape, n: int) -> int:
+    """The tile size for `n` images: 0 (direct), 2 or 4. Always 0 where Winograd does not apply."""
+    if not is_winograd(shape) or min(shape.result) == 0 or n == 0:
+        return 0
+    best, best_ns = 0, direct_ns(shape, n)
+    for m in (2, 4):
+        nanoseconds = winograd_ns(Winograd(shape, n, m))
+        if nanoseconds < LEAST_GAIN * best_ns:
+            best, best_ns = m, nanoseconds
+    return best
+
+
+def direct_ns(shape: ConvShape, n: int) -> float:
+    rows, columns = shape.result
+    pixels = shape.pixels(columns)
+    computed = n * rows * round_up(columns, pixels) * shape.panels * shape.panel_weights
+    return MULTIPLY_ADD_NS * computed + FILTER_BYTE_NS * shape.weights_nbytes
+
+
+def winograd_ns(plan: Winograd) -> float:
+    product, lanes = plan.product, plan.shape.lanes
+    multiply_adds = plan.tiles * plan.points * product.panels * product.panel_weights
+    moved = plan.tiles * plan.points * (plan.in_blocks + plan.shape.blocks) * lanes
+    return MULTIPLY_ADD_NS * multiply_adds + MOVE_NS[plan.m] * moved + FILTER_BYTE_NS * plan.weights_nbytes

@@ -1,0 +1,1 @@
+"""Logical ops become physical ones: channel-blocked images, packed constants."""

@@ -1,0 +1,382 @@
+"""How each op is lowered that works on images in lanes: one table."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from cgraph.ir.cut import ROWS
+from cgraph.ir.graph import Node, Op, apply
+from cgraph.ir.half import converted
+from cgraph.ir.roots import Roots
+from cgraph.kernels.conv.transpose_calls import pack_transposed
+from cgraph.kernels.expression import code_of
+from cgraph.kernels.filter_grad.calls import FilterGrad
+from cgraph.kernels.target import Target
+from cgraph.kernels.winograd.rule import winograd_rule
+from cgraph.lowering.image_builder import Builder
+from cgraph.lowering.int8_lowerings import (
+    byte_convolution,
+    byte_fill,
+    byte_halo,
+    byte_sum,
+    byte_table,
+    is_of_bytes,
+    keeps_fill,
+)
+from cgraph.lowering.zero_proof import keeps_frame, keeps_rest
+from cgraph.ops.average_pool import AvgPool
+from cgraph.ops.conv import ConvFilters
+from cgraph.ops.family import Pointwise
+from cgraph.ops.join import Concat
+from cgraph.ops.leaf import Const, ConstOp
+from cgraph.ops.physical.conv import ConvEpilogue, LanedConv, pack_filters, packed_bias, panel_of
+from cgraph.ops.physical.conv_layer import (
+    PLAIN_CHANNELS,
+    epilogue_halo,
+    filter_grad_halo,
+    gradient_layer_of,
+    is_filter_grad,
+    is_transposed,
+    layer_of,
+    reads_plain,
+    takes_pairs,
+    transposed_of,
+)
+from cgraph.ops.physical.conv_transpose import LanedConvTranspose, transposed_bias
+from cgraph.ops.physical.filters import LanedConvFilters, PackFilters
+from cgraph.ops.physical.form import NO_HALO, Form, Halo
+from cgraph.ops.physical.integer import IntegerConv, PixelSum
+from cgraph.ops.physical.lanes import (
+    BOXES,
+    ClearFrame,
+    ColumnSum,
+    InLanes,
+    LanedConcat,
+    LanedPlaces,
+    LanedPool,
+    LanedResize,
+    LanedRoiAlign,
+    LanedRoiAlignGrad,
+    LanedSpread,
+    PlainRoiAlign,
+    ToLanes,
+)
+from cgraph.ops.physical.table import ByteTable
+from cgraph.ops.pool import MaxPool, MaxPoolPlaces, Pool, SpreadToPlaces
+from cgraph.ops.reduce import Sum
+from cgraph.ops.regions import RoiAlign, RoiAlignGrad
+from cgraph.ops.resize import Resize
+from cgraph.ops.shape import BroadcastTo, broadcast_to, reshape
+from cgraph.ops.slicing import Slice
+from cgraph.passes.fold_constants import held_by
+from cgraph.record import Record, replace
+
+PIXELS = ((2, 3), (0, 2, 3))
+
+
+class Seen(Record, eq=False):
+    """What is known of the graph so far.
+
+    Fields
+        laned: nodes whose values lie in lanes; grows
+        graph: what is lowered
+        target: for which kernels
+        by_rows: images come by rows, so that windows over plain ones are computed in lanes, too, where they are cut
+    """
+
+    laned: set[Node]
+    graph: Roots
+    target: Target
+    by_rows: bool = False
+
+
+class Lowering(Record, eq=False):
+    """How the nodes of one op are lowered.
+
+    Fields
+        takes: whether a node is lowered at all
+        build: its physical node
+        laned: the result lies in lanes; else it is a plain value
+        plain: how its plain value is built without one in lanes, when nobody reads that
+        halo: the frame that it reads around its first operand; None reads none
+        alike: the operands that have the frame of the result, if they lie in lanes
+        fill: what the frame around its first operand holds, of bytes
+    """
+
+    takes: Callable[[Node, Seen], bool]
+    build: Callable[[Builder, Node], Node]
+    laned: bool = True
+    plain: Callable[[Builder, Node], Node] | None = None
+    halo: Callable[[Node, Target], Halo] | None = None
+    alike: Callable[[Node, Seen], Sequence[Node]] = lambda node, seen: ()
+    fill: Callable[[Node], int] | None = None
+
+
+def lowering_of(node: Node, seen: Seen) -> Lowering | None:
+    """The row of the table that takes a node."""
+    kind = Pointwise if isinstance(node.op, Pointwise) else type(node.op)
+    row = LOWERINGS.get(kind)
+    return row if row and row.takes(node, seen) else None
+
+
+# -- which nodes are taken ---------------------------------------------------------------------------------------------
+
+
+def always(node: Node, seen: Seen) -> bool:
+    return True
+
+
+def reads_blocks(node: Node, seen: Seen) -> bool:
+    """It reads images in lanes, bytes or others."""
+    return node.operands[0] in seen.laned
+
+
+def reads_lanes(node: Node, seen: Seen) -> bool:
+    """It reads such images, of no bytes."""
+    return reads_blocks(node, seen) and node.operands[0].dtype != np.uint8
+
+
+def reads_images(node: Node, seen: Seen) -> bool:
+    """It reads images in lanes, or such as are brought there."""
+    return reads_lanes(node, seen) or (seen.by_rows and node.dtype.kind == "f")
+
+
+def pools_images(node: Node, seen: Seen) -> bool:
+    assert isinstance(node.op, Pool)
+    return (reads_blocks(node, seen) or reads_images(node, seen)) and len(node.op.window) == 2
+
+
+def is_served(node: Node, seen: Seen) -> bool:
+    return is_filter_grad(node)
+
+
+def is_for_gradient(node: Node, seen: Seen) -> bool:
+    """Places of largest elements, which none but pooling's gradient reads."""
+    graph = seen.graph
+    inner = node not in graph.ends and all(isinstance(u.op, SpreadToPlaces) for u in graph.users[node])
+    return inner and pools_images(node, seen)
+
+
+def joins_channels(node: Node, seen: Seen) -> bool:
+    return node.op.axis == 1 and all(x in seen.laned for x in node.operands)  # type: ignore[attr-defined]
+
+
+def sees_lanes(node: Node, seen: Seen) -> bool:
+    """Boxes are given first, then images of one or several sizes."""
+    return all(x in seen.laned for x in node.operands[BOXES:])
+
+
+def sums_pixels(node: Node, seen: Seen) -> bool:
+    """The sum over all pixels, perhaps of all images."""
+    return reads_lanes(node, seen) and node.op.axes in PIXELS  # type: ignore[attr-defined]
+
+
+def is_filled(node: Node, seen: Seen) -> bool:
+    """A pointwise op on images in lanes, whose result is 0 in lanes without a channel."""
+    if node.ndim != 4 or all(x not in seen.laned for x in node.operands):
+        return False
+    if node.dtype == np.uint8:
+        return is_of_bytes(node)
+    if any(x.dtype != node.dtype or not fits(x) for x in node.operands):
+        return False
+    return node.shape[1] % seen.target.lanes_of(code_of(node.dtype)) == 0 or keeps_rest(node)
+
+
+def fits(x: Node) -> bool:
+    """An operand of a pointwise op that is as large as the result, or spread over pixels."""
+    if not isinstance(x.op, BroadcastTo):
+        return True
+    source = x.operands[0]
+    return ((1,) * (4 - source.ndim) + source.shape)[2:] == (1, 1)
+
+
+# -- who has one frame -------------------------------------------------------------------------------------------------
+
+
+def every_operand(node: Node, seen: Seen) -> Sequence[Node]:
+    return node.operands
+
+
+def first_operand(node: Node, seen: Seen) -> Sequence[Node]:
+    return node.operands[:1]
+
+
+def residuals(node: Node, seen: Seen) -> Sequence[Node]:
+    """The residual, when it may be overwritten: nobody else reads it."""
+    op = node.op
+    residual = op.operands(node.operands)[2] if isinstance(op, ConvEpilogue) else next(iter(node.operands[4:]), None)
+    return () if residual is None or not seen.graph.is_inner(residual) else (residual,)
+
+
+# -- how they are built ------------------------------------------------------------------------------------------------
+
+
+def convolution(b: Builder, node: Node) -> Node:
+    return transposed(b, node) if is_transposed(node) else direct(b, node)
+
+
+def direct(b: Builder, node: Node) -> Node:
+    op, x = node.op, node.operands[0]
+    assert isinstance(op, ConvEpilogue)
+    scale, bias, residual = op.operands(node.operands)
+    plain = reads_plain(node) and x not in b.forms
+    shape = layer_of(node, b.target, plain)
+    source = None if plain else b.form_of(x, shape.window.halo(*x.shape[2:]))
+    given = held_by(node.operands[1])
+    pairs = b.pairs and given is not None and takes_pairs(shape)
+    is_float = b.winograd and given is not None and given.dtype == x.dtype and not pairs
+    tile = winograd_rule(shape, x.shape[0]) if is_float else 0
+    if given is not None:
+        key = node.operands[1], scale, tile, panel_of(shape, x.shape[0], tile), shape.groups, shape.is_plain, pairs
+        pack = partial(pack_filters, shape, x.shape[0], tile, given, array_of(scale), pairs)
+        filters = b.packed(key, pack)
+    else:
+        filters = apply(PackFilters(shape), b.plain(node.operands[1]))
+    images = b.plain(x) if source is None else b.in_form(x, source)
+    operands = [images, filters, Const(packed_bias(shape, array_of(bias)), copy=False)]
+    result, kept = b.forms[node], None
+    if residual is not None:
+        kept = b.forms.get(residual, replace(result, halo=NO_HALO))
+        operands.append(b.in_form(residual, kept))
+    return apply(LanedConv(shape, tile, x.shape[0], source, result, kept, op.activation, pairs), *operands)
+
+
+def transposed(b: Builder, node: Node) -> Node:
+    op, x = node.op, node.operands[0]
+    assert isinstance(op, ConvEpilogue)
+    scale, bias, _ = op.operands(node.operands)
+    shape = transposed_of(node, b.target)
+    source = b.form_of(x, shape.halo())
+    given = held_by(node.operands[1])
+    if given is not None:
+        pack = partial(pack_transposed, shape, converted(given, x.dtype), array_of(scale))
+        filters = b.packed((node.operands[1], scale, shape), pack)
+    else:
+        filters = apply(PackFilters(shape), b.plain(node.operands[1]))
+    made = LanedConvTranspose(shape, source, b.forms[node], op.activation)
+    return apply(made, b.in_form(x, source), filters, Const(transposed_bias(shape, array_of(bias)), copy=False))
+
+
+def filter_grad(b: Builder, node: Node) -> Node:
+    x, g = node.operands
+    plain = x.shape[1] <= PLAIN_CHANNELS and x not in b.forms
+    shape = gradient_layer_of(node, b.target, plain)
+    source = None if plain else b.form_of(x, shape.window.halo(*x.shape[2:]))
+    given = b.form_of(g, NO_HALO)
+    images = b.plain(x) if source is None else b.in_form(x, source)
+    return apply(LanedConvFilters(FilterGrad(shape, x.shape[0]), source, given), images, b.in_form(g, given))
+
+
+def pooled(b: Builder, node: Node) -> Node:
+    return of_images(b, node, LanedPool)
+
+
+def places(b: Builder, node: Node) -> Node:
+    return in_lanes(b, node, LanedPlaces)
+
+
+def resized(b: Builder, node: Node) -> Node:
+    return of_images(b, node, LanedResize)
+
+
+def of_images(b: Builder, node: Node, kind: type[InLanes]) -> Node:
+    """The op on images in the form that they have, or in one without a frame."""
+    (x,) = node.operands
+    source = b.form_of(x, NO_HALO)
+    return apply(kind(node.op, (source,), b.forms[node]), b.in_form(x, source))
+
+
+def regions(b: Builder, node: Node) -> Node:
+    return in_lanes(b, node, LanedRoiAlign)
+
+
+def plain_regions(b: Builder, node: Node) -> Node:
+    assert isinstance(node.op, RoiAlign)
+    boxes, levels = map(b.plain, node.operands[:BOXES]), node.operands[BOXES:]
+    made = PlainRoiAlign(node.op, tuple(b.forms[x] for x in levels))
+    return apply(made, *boxes, *map(b.laned, levels))
+
+
+def regions_grad(b: Builder, node: Node) -> Node:
+    return in_lanes(b, node, LanedRoiAlignGrad)
+
+
+def in_lanes(b: Builder, node: Node, kind: type[InLanes]) -> Node:
+    """The op on operands as they are: in lanes, each in its own form, or plain."""
+    forms = tuple(b.forms.get(x) for x in node.operands)
+    operands = (b.plain(x) if form is None else b.laned(x) for x, form in zip(node.operands, forms))
+    return apply(kind(node.op, forms, b.forms[node]), *operands)
+
+
+def spread(b: Builder, node: Node) -> Node:
+    x, g = node.operands
+    given = b.form_of(g, NO_HALO)
+    made = LanedSpread(node.op, (b.forms[x], given), b.forms[node])
+    return apply(made, b.laned(x), b.in_form(g, given))
+
+
+def concat(b: Builder, node: Node) -> Node:
+    forms = [replace(b.forms[x], fill=b.forms[node].fill) for x in node.operands]
+    if all(f.c % f.lanes == 0 for f in forms[:-1]):
+        return apply(Concat(1), *map(b.in_form, node.operands, forms))
+    return in_lanes(b, node, LanedConcat)
+
+
+def pixel_sum(b: Builder, node: Node) -> Node:
+    """The frame is summed too: it is 0. The pixels of each image are added up by columns, then by rows."""
+    form, x = b.forms[node.operands[0]], b.laned(node.operands[0])
+    by_image = node.op.axes == PIXELS[0]  # type: ignore[attr-defined]
+    total = apply(Sum((ROWS,)), apply(ColumnSum(form), x)) if by_image else apply(node.op, x)
+    flat = reshape(total, (-1, form.shape[1] * form.lanes))
+    sliced = apply(Slice((0, 0), (1, 1), (flat.shape[0], form.c)), flat) if flat.shape[1] != form.c else flat
+    return reshape(sliced, node.shape)
+
+
+def pointwise(b: Builder, node: Node) -> Node:
+    form = b.forms[node]
+    made = apply(node.op, *(operand(b, x, form) for x in node.operands))
+    keeps = keeps_fill(node, b) if node.dtype == np.uint8 else keeps_frame(node)
+    return made if form.halo == NO_HALO or keeps else apply(ClearFrame(form), made)
+
+
+def operand(b: Builder, x: Node, form: Form) -> Node:
+    """An operand of a pointwise op in lanes: whole, or spread over pixels."""
+    if not isinstance(x.op, BroadcastTo):
+        return b.in_form(x, replace(form, fill=b.forms[x].fill) if x in b.forms else form)
+    source = x.operands[0]
+    if source.size == 1:
+        return apply(BroadcastTo(form.shape), reshape(b.plain(source), ()))
+    if source in b.forms and source.shape[1] == form.c:
+        return apply(BroadcastTo(form.shape), b.in_form(source, replace(b.forms[source], halo=NO_HALO)))
+    shape = (1,) * (4 - source.ndim) + source.shape
+    thin = replace(form, n=shape[0], h=1, w=1, halo=NO_HALO)
+    if isinstance(source.op, ConstOp):
+        channels = Const(thin.laid(np.broadcast_to(source.op.array.reshape(shape), thin.logical)))
+    else:
+        channels = apply(ToLanes(thin), broadcast_to(reshape(b.plain(source), shape), thin.logical))
+    return apply(BroadcastTo(form.shape), channels)
+
+
+def array_of(node: Node | None) -> np.ndarray | None:
+    """The value of a constant, None for no node."""
+    return None if node is None else node.op.array  # type: ignore[attr-defined]
+
+
+LOWERINGS: dict[type[Op], Lowering] = {
+    IntegerConv: Lowering(always, byte_convolution, halo=byte_halo, alike=residuals, fill=byte_fill),
+    PixelSum: Lowering(reads_blocks, byte_sum, laned=False),
+    ByteTable: Lowering(reads_blocks, byte_table, alike=first_operand),
+    ConvEpilogue: Lowering(always, convolution, halo=epilogue_halo, alike=residuals),
+    ConvFilters: Lowering(is_served, filter_grad, laned=False, halo=filter_grad_halo),
+    MaxPool: Lowering(pools_images, pooled),
+    AvgPool: Lowering(pools_images, pooled),
+    MaxPoolPlaces: Lowering(is_for_gradient, places),
+    SpreadToPlaces: Lowering(reads_lanes, spread),
+    Resize: Lowering(reads_images, resized),
+    RoiAlign: Lowering(sees_lanes, regions, plain=plain_regions),
+    RoiAlignGrad: Lowering(sees_lanes, regions_grad),
+    Concat: Lowering(joins_channels, concat, alike=every_operand),
+    Sum: Lowering(sums_pixels, pixel_sum, laned=False),
+    Pointwise: Lowering(is_filled, pointwise, alike=every_operand),
+}

@@ -1,0 +1,101 @@
+"""How ops on bytes are lowered that work on images in lanes."""
+
+from functools import partial
+
+import numpy as np
+
+from cgraph.ir.graph import Node, apply
+from cgraph.kernels.conv8.calls import ByteShape
+from cgraph.kernels.depthwise8.calls import halo8
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.window import Window
+from cgraph.lowering.image_builder import Builder
+from cgraph.lowering.pack_int8 import starts
+from cgraph.ops.leaf import Const, ConstOp
+from cgraph.ops.physical.conv_layer import PLAIN_CHANNELS
+from cgraph.ops.physical.form import NO_HALO, Form, Halo
+from cgraph.ops.physical.integer import IntegerConv, LanedIntegerConv, LanedPixelSum, pack_bytes
+from cgraph.ops.physical.lanes import ClearFrame
+from cgraph.ops.shape import BroadcastTo, reshape
+from cgraph.ops.slicing import Slice
+from cgraph.record import replace
+
+
+def byte_layer_of(node: Node, target: Target, is_plain: bool = False) -> ByteShape:
+    """The geometry of an IntegerConv."""
+    assert isinstance(node.op, IntegerConv)
+    conv, (x, filters) = node.op.conv, node.operands[:2]
+    window = Window(filters.shape[2:], conv.stride, conv.pad, conv.dilation)  # type: ignore[arg-type]
+    c, h, w = x.shape[1:]
+    return ByteShape(c, h, w, node.shape[1], target, window, conv.groups, is_plain)
+
+
+def byte_halo(node: Node, target: Target) -> Halo:
+    """The frame that an IntegerConv reads around its images."""
+    shape = byte_layer_of(node, target)
+    return halo8(shape, shape.window)
+
+
+def byte_fill(node: Node) -> int:
+    """What the frame of an IntegerConv's images holds."""
+    return node.op.zero  # type: ignore[attr-defined]
+
+
+def byte_convolution(b: Builder, node: Node) -> Node:
+    op, (x, filters, bias, scale, *residual) = node.op, node.operands
+    assert isinstance(op, IntegerConv)
+    plain = x not in b.forms and x.shape[1] <= PLAIN_CHANNELS and op.conv.groups == 1
+    shape = byte_layer_of(node, b.target, plain)
+    if x in b.forms:
+        source = replace(b.forms[x], fill=op.zero)
+    else:
+        source = Form(*x.shape, shape.source_lanes, "u1", halo8(shape, shape.window), op.zero)  # type: ignore[call-arg,arg-type]
+    arrays = [c.op.array for c in (filters, bias, scale)]  # type: ignore[attr-defined]
+    packed = b.packed((filters, shape), partial(pack_bytes, shape, arrays[0]))
+    numbers = starts(shape, arrays[0], arrays[1], op.zero, arrays[2])
+    operands = [b.in_form(x, source), packed, *(Const(c, copy=False) for c in numbers)]
+    kept = None
+    if residual:
+        kept = b.forms.get(residual[0], replace(b.forms[node], halo=NO_HALO))
+        operands.append(b.in_form(residual[0], kept))
+    return apply(LanedIntegerConv(shape, source, b.forms[node], op.result, kept), *operands)
+
+
+def byte_sum(b: Builder, node: Node) -> Node:
+    """The sums over pixels, without the lanes that have no channel."""
+    form = b.forms[node.operands[0]]
+    total = apply(LanedPixelSum(form), b.laned(node.operands[0]))
+    flat = reshape(total, (form.n, -1))
+    return reshape(apply(Slice((0, 0), (1, 1), (form.n, form.c)), flat), node.shape)
+
+
+def byte_table(b: Builder, node: Node) -> Node:
+    """A table's bytes in lanes; where it makes other bytes of the frame, that is filled again."""
+    x, table = node.operands
+    form, before = b.forms[node], b.forms[x].fill
+    made = apply(node.op, b.in_form(x, replace(form, fill=before)), b.plain(table))
+    keeps = form.halo == NO_HALO or table.op.array[before] == form.fill  # type: ignore[attr-defined]
+    return made if keeps else apply(ClearFrame(form), made)
+
+
+def is_of_bytes(node: Node) -> bool:
+    """A pointwise op of bytes and of numbers that are the same everywhere."""
+    return all(x.operands[0].size == 1 if isinstance(x.op, BroadcastTo) else x.dtype == np.uint8 for x in node.operands)
+
+
+def keeps_fill(node: Node, b: Builder) -> bool:
+    """What a pointwise op of bytes makes of its operands' frames is what its own frame holds."""
+    frames = [frame_of(x, b) for x in node.operands]
+    found = [x for x in frames if x is not None]
+    if len(found) < len(frames):
+        return False
+    with np.errstate(all="ignore"):
+        return node.op.meaning(*found).item() == b.forms[node].fill
+
+
+def frame_of(x: Node, b: Builder) -> np.ndarray | None:
+    """The one number that an operand holds around an image; None where that is not known."""
+    if not isinstance(x.op, BroadcastTo):
+        return np.full(1, b.forms[x].fill if x in b.forms else 0, "uint8")
+    source = x.operands[0]
+    return source.op.array.reshape(1) if isinstance(source.op, ConstOp) else None

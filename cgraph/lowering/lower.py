@@ -1,0 +1,113 @@
+"""Logical ops → physical ops for the CPU: which images lie in lanes, with which frame, and who converts.
+
+A convolution, transposed or not, and the gradient for its filters work on images in lanes; pools, resizes, pointwise
+ops, concats, features of boxes and sums over pixels that read such a value stay there, so conversions are made only
+where a value enters or leaves a run of these ops. What a pointwise op or a concat reads and writes has one frame
+(halo), the widest that any convolution behind it reads; and so have a convolution's result and a residual that nobody
+else reads, since then the one may overwrite the other. How each op is lowered: `cgraph.lowering.image_lowerings`.
+"""
+
+from cgraph.ir.graph import Node
+from cgraph.ir.origin import keeps_place
+from cgraph.ir.rewrite import remade
+from cgraph.ir.roots import Roots
+from cgraph.ir.traverse import located
+from cgraph.kernels.expression import code_of
+from cgraph.kernels.mapped import Keep, in_place
+from cgraph.kernels.target import Target
+from cgraph.lowering.image_builder import Builder
+from cgraph.lowering.image_lowerings import Lowering, Seen, lowering_of
+from cgraph.ops.join import Concat
+from cgraph.ops.physical.form import NO_HALO, Form, Halo
+from cgraph.ops.physical.ports import TakeRows
+from cgraph.ops.pool import MaxPoolPlaces
+from cgraph.record import replace
+
+Rows = dict[Node, Lowering]
+
+
+@keeps_place
+def lower_images(
+    outputs: tuple[Node, ...], target: Target, winograd: bool, keep: Keep = in_place, pairs: bool = False
+) -> tuple[Node, ...]:
+    """Replace what has a faster layout: same values up to rounding, more nodes, constants packed.
+
+    May worsen: bytes, by unused lanes of odd channel counts, frames and workspaces; all of them are in the plan.
+    `winograd=False` computes every convolution directly, which is the more exact. `keep`: where packed filters go.
+    `pairs`: convolutions round what they multiply to bfloat16, but for depthwise ones and those of few channels.
+    """
+    graph = Roots.of(outputs)
+    seen, order = Seen(set(), graph, target, graph.has(TakeRows)), graph.order
+    rows = lowered(order, seen)
+    if not rows:
+        return outputs
+    builder = Builder(forms_of(order, rows, seen), target, winograd, keep, pairs)
+    for node in located(order):
+        row = rows.get(node)
+        made = row.build(builder, node) if row else remade(node, tuple(builder.plain(x) for x in node.operands))
+        builder.add(node, made)
+    return tuple(builder.plain(x) for x in outputs)
+
+
+def lowered(order: list[Node], seen: Seen) -> Rows:
+    """The nodes that are lowered, each with its row of the table."""
+    rows: Rows = {}
+    for node in order:
+        row = lowering_of(node, seen)
+        if row:
+            rows[node] = row
+        if row and row.laned:
+            seen.laned.add(node)
+    for node, row in rows.items():
+        if row.plain and not any(user in rows for user in seen.graph.users[node]):
+            rows[node] = replace(row, build=row.plain, laned=False)
+    return rows
+
+
+def forms_of(order: list[Node], rows: Rows, seen: Seen) -> dict[Node, Form]:
+    """The form of every node that lies in lanes."""
+    laned = [node for node in order if node in rows and rows[node].laned]
+    group: dict[Node, Node] = {n: n for n in laned}
+
+    def root(n: Node) -> Node:
+        while group[n] is not n:
+            group[n] = group[group[n]]
+            n = group[n]
+        return n
+
+    for node in laned:
+        for x in rows[node].alike(node, seen):
+            if x in group:
+                group[root(x)] = root(node)
+    need: dict[Node, Halo] = {}
+    for node, row in rows.items():
+        if row.halo and node.operands[0] in group:
+            top = root(node.operands[0])
+            need[top] = widest(need.get(top, NO_HALO), row.halo(node, seen.target))
+    fills = fills_of(laned, rows)
+    return {
+        x: Form(*x.shape, lanes_of(x, seen.target), code_of(x.dtype), need.get(root(x), NO_HALO), fills.get(x, 0))  # type: ignore[call-arg,arg-type]
+        for x in laned
+    }
+
+
+def fills_of(laned: list[Node], rows: Rows) -> dict[Node, int]:
+    """What frames of bytes hold: the zero point with which the first convolution reads them, or of what is joined."""
+    fills: dict[Node, int] = {}
+    for node, row in rows.items():
+        if row.fill:
+            fills.setdefault(node.operands[0], row.fill(node))
+    for node in reversed(laned):
+        if isinstance(node.op, Concat):
+            for x in node.operands:
+                fills.setdefault(x, fills.get(node, 0))
+    return fills
+
+
+def lanes_of(x: Node, target: Target) -> int:
+    """Channels side by side; places of elements lie as the elements do."""
+    return target.channels_of(code_of((x.operands[0] if isinstance(x.op, MaxPoolPlaces) else x).dtype))
+
+
+def widest(a: Halo, b: Halo) -> Halo:
+    return tuple(max(x, y) for x, y in zip(a, b))  # type: ignore[return-value]

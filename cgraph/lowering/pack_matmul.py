@@ -1,0 +1,91 @@
+"""Pack the constant right sides of matrix products, once and for all."""
+
+from math import prod
+
+import numpy as np
+
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.half import HALVES
+from cgraph.ir.roots import New, Roots, rebuild
+from cgraph.kernels.activation.calls import NONE
+from cgraph.kernels.gemm.portions import pack_b
+from cgraph.kernels.mapped import Keep, in_place
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.gemm_tile import GemmTile
+from cgraph.lowering.pack_int8 import packed_product
+from cgraph.ops.leaf import Const
+from cgraph.ops.linear import Matmul
+from cgraph.ops.physical.integer import IntegerMatmul
+from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
+from cgraph.ops.physical.pairs import PairedMatmul, paired
+from cgraph.ops.shape import Transpose, unbroadcast
+from cgraph.passes.fold_constants import held_by
+
+
+def pack_matmul(
+    outputs: tuple[Node, ...], target: Target, keep: Keep = in_place, pairs: bool = False
+) -> tuple[Node, ...]:
+    """Products with a constant right side read it in panels: same values, no packing in every run.
+
+    What is held in half precision stays so. May worsen: bytes kept for good, when the constant has other users. Not
+    packed: floats for one row, columns that lie in one piece each, whose dot products stream them; whole numbers, which
+    have no tiled kernel; constants that differ by batch; and for blocks of a GPU's threads, which read any order.
+    `keep`: where panels go. `pairs`: both sides of a product of float32 are rounded to bfloat16.
+    """
+    if target.has_blocks:
+        return outputs
+    graph = Roots.of(outputs)
+    if not graph.has(Matmul, MatmulEpilogue, IntegerMatmul):
+        return outputs
+
+    packed: dict[tuple, tuple[Node, GemmTile]] = {}  # products that read the same constant read the same panels
+
+    def panels_of(source: Node, y: np.ndarray, rows: int, in_pairs: bool) -> tuple[Node, GemmTile]:
+        key = source, y.shape, rows, in_pairs
+        if key not in packed:
+            panels, tile = pack_b(target, paired(y) if in_pairs else y, rows)
+            packed[key] = Const(keep(panels), copy=False), tile
+        return packed[key]
+
+    def change(node: Node, new: New) -> Node | None:
+        if not isinstance(node.op, Matmul | MatmulEpilogue | IntegerMatmul):
+            return None
+        operands = tuple([new[x] for x in node.operands])
+        if isinstance(node.op, IntegerMatmul):
+            return packed_product(node, operands, target)
+        y = constant_matrix(operands[1])
+        rows = prod(node.shape[:-1]) if y is not None else 0
+        in_pairs = pairs and node.dtype == np.float32
+        if y is None or node.dtype.kind != "f" or node.size == 0 or len(y) == 0:
+            return None
+        if not in_pairs and is_streamed(y, rows):
+            return None
+        panels, tile = panels_of(unbroadcast(operands[1]), y, rows, in_pairs)
+        has_addend, activation = getattr(node.op, "has_addend", False), getattr(node.op, "activation", NONE)
+        kind = PairedMatmul if in_pairs else PackedMatmul
+        op = kind(*y.shape, tile, has_addend, activation)  # type: ignore[call-arg, misc]
+        return apply(op, operands[0], panels, *operands[2:])
+
+    return rebuild(graph, change)
+
+
+def is_streamed(y: np.ndarray, rows: int) -> bool:
+    """One row of floats by columns that lie in one piece, or by one column."""
+    return rows == 1 and y.dtype not in HALVES and (y.strides[0] == y.itemsize or y.shape[1] == 1)
+
+
+def constant_matrix(node: Node) -> np.ndarray | None:
+    """The matrix that is constant and the same for every batch, or None."""
+    source = unbroadcast(node)
+    found = held_matrix(source)
+    if found is None or prod(source.shape[:-2]) != 1 or source.shape[-2:] != node.shape[-2:]:
+        return None
+    return found.reshape(node.shape[-2:])
+
+
+def held_matrix(node: Node) -> np.ndarray | None:
+    """A constant as it is held, transposed or as it is; None for anything else."""
+    if isinstance(node.op, Transpose):
+        found = held_matrix(node.operands[0])
+        return None if found is None else node.op.meaning(found)
+    return held_by(node)

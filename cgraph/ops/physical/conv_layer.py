@@ -1,0 +1,83 @@
+"""What a convolution's kernels need to know of its node."""
+
+from cgraph.ir.graph import Node
+from cgraph.kernels.conv.transpose_calls import TransposedShape
+from cgraph.kernels.depthwise.calls import is_depthwise
+from cgraph.kernels.expression import code_of
+from cgraph.kernels.target import Target
+from cgraph.kernels.views.conv_shape import ConvShape
+from cgraph.kernels.views.window import Window
+from cgraph.ops.conv import ConvFilters, ConvTranspose
+from cgraph.ops.physical.conv import ConvEpilogue
+from cgraph.ops.physical.form import Halo
+
+PLAIN_CHANNELS = 4  # images of so few channels are read as they are: most lanes would be empty
+LEAST_FILTERS = 4  # fewer leave most lanes of a filters' gradient empty
+
+
+def layer_of(node: Node, target: Target, is_plain: bool = False) -> ConvShape:
+    """The geometry of a ConvEpilogue of a convolution."""
+    assert isinstance(node.op, ConvEpilogue)
+    c, h, w = node.operands[0].shape[1:]
+    code = code_of(node.dtype)
+    return ConvShape(c, h, w, node.shape[1], target, window_of(node), node.op.conv.groups, is_plain, code)
+
+
+def gradient_layer_of(node: Node, target: Target, is_plain: bool) -> ConvShape:
+    """The geometry of the convolution whose filters' gradient a ConvFilters is."""
+    assert isinstance(node.op, ConvFilters)
+    op, (x, g) = node.op, node.operands
+    c, h, w = x.shape[1:]
+    window = Window(op.window, op.stride, op.pad, op.dilation)  # type: ignore[arg-type]
+    return ConvShape(c, h, w, g.shape[1], target, window, 1, is_plain, code_of(x.dtype))
+
+
+def is_filter_grad(node: Node) -> bool:
+    """A gradient for filters that images in lanes serve: over two axes, of one group, with channels enough."""
+    op = node.op
+    if not isinstance(op, ConvFilters) or len(op.window) != 2 or op.groups != 1 or node.dtype.kind != "f":
+        return False
+    return node.shape[0] >= LEAST_FILTERS and all(x.size for x in (node, *node.operands))
+
+
+def transposed_of(node: Node, target: Target) -> TransposedShape:
+    """The geometry of a ConvEpilogue of a transposed convolution."""
+    assert isinstance(node.op, ConvEpilogue)
+    c, h, w = node.operands[0].shape[1:]
+    window, groups, code = window_of(node), node.op.conv.groups, code_of(node.dtype)
+    rows, columns = TransposedShape(c, h, w, node.shape[1], target, window, (0, 0), groups, code).result
+    more = node.shape[2] - rows, node.shape[3] - columns
+    return TransposedShape(c, h, w, node.shape[1], target, window, more, groups, code)
+
+
+def window_of(node: Node) -> Window:
+    conv = node.op.conv  # type: ignore[attr-defined]
+    return Window(node.operands[1].shape[2:], conv.stride, conv.pad, conv.dilation)  # type: ignore[arg-type]
+
+
+def is_transposed(node: Node) -> bool:
+    """A ConvEpilogue of a transposed convolution."""
+    return isinstance(node.op, ConvEpilogue) and isinstance(node.op.conv, ConvTranspose)
+
+
+def epilogue_halo(node: Node, target: Target) -> Halo:
+    """The frame that a ConvEpilogue reads around its images."""
+    if is_transposed(node):
+        return transposed_of(node, target).halo()
+    return layer_of(node, target).window.halo(*node.operands[0].shape[2:])
+
+
+def filter_grad_halo(node: Node, target: Target) -> Halo:
+    """The frame that a ConvFilters reads around its images."""
+    return gradient_layer_of(node, target, False).window.halo(*node.operands[0].shape[2:])
+
+
+def takes_pairs(shape: ConvShape) -> bool:
+    """The layer multiplies pairs of bfloat16 numbers when asked to: neighbouring channels of floats in lanes."""
+    return shape.dtype == "f4" and not shape.is_plain and not is_depthwise(shape)
+
+
+def reads_plain(node: Node) -> bool:
+    """The layer reads images that do not lie in lanes."""
+    few = node.operands[0].shape[1] <= PLAIN_CHANNELS
+    return few and node.op.conv.groups == 1 and not is_transposed(node)  # type: ignore[attr-defined]

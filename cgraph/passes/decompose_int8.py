@@ -1,0 +1,67 @@
+"""Ops on bytes written down as plain ones, for devices without kernels for them."""
+
+from math import prod
+
+import numpy as np
+
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.rewrite import rewrite
+from cgraph.kernels.conv8.calls import Result
+from cgraph.ops.arithmetic import clip
+from cgraph.ops.fixed import fixed_product
+from cgraph.ops.linear import matmul
+from cgraph.ops.physical.integer import PIXELS, IntegerConv, IntegerMatmul, PixelSum
+from cgraph.ops.reduce import sum as sum_along
+from cgraph.ops.shape import reshape
+
+LARGEST_PRODUCT = 255 * 128  # of a byte less its zero point, and a filter's
+EXACT_FLOAT32 = 1 << 24  # up to here every whole number is one
+
+
+def spell_bytes(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Convolutions of bytes by floats that hold every sum exactly, products by int32: same values, more nodes.
+
+    Not taken: results in float32, which files of floats are read as and only the pass `integers` makes.
+    """
+    return rewrite(outputs, RULES)
+
+
+def spelled_conv(node: Node) -> Node | None:
+    """conv(x - zero, f) + bias, as bytes"""
+    op, (x, f, bias, scale, *rest) = node.op, node.operands
+    assert isinstance(op, IntegerConv)
+    if rest or not is_whole(op.result):
+        return None
+    kind = "float32" if prod(f.shape[1:]) * LARGEST_PRODUCT <= EXACT_FLOAT32 else "float64"
+    total = apply(op.conv, x.astype(kind) - float(op.zero), f.astype(kind)).astype("int32")
+    total = total + reshape(bias, (-1, 1, 1))
+    return total if op.result.dtype == "i4" else as_bytes(total, op.result, reshape(scale, (2, -1, 1, 1)))
+
+
+def spelled_matmul(node: Node) -> Node | None:
+    """(x - zero) @ y + bias, as bytes"""
+    op, (x, y, bias, scale) = node.op, node.operands
+    assert isinstance(op, IntegerMatmul)
+    if not is_whole(op.result):
+        return None
+    total = matmul(x.astype("int32") - np.int32(op.zero), y.astype("int32")) + bias
+    return total if op.result.dtype == "i4" else as_bytes(total, op.result, scale)
+
+
+def spelled_sum(node: Node) -> Node:
+    """the sum over pixels, of int32"""
+    return sum_along(node.operands[0].astype("int32"), axis=PIXELS, keepdims=True).astype("int32")
+
+
+def is_whole(result: Result) -> bool:
+    """No floats on the way."""
+    return result.dtype == "i4" or bool(result.fixed)
+
+
+def as_bytes(total: Node, result: Result, scale: Node) -> Node:
+    """Sums times factors and shifts, between bounds."""
+    made = fixed_product(total, scale[0], scale[1], result.fixed == "once") + np.int32(result.zero)
+    return clip(made, result.low, result.high).astype("uint8")
+
+
+RULES = [(IntegerConv, spelled_conv), (IntegerMatmul, spelled_matmul), (PixelSum, spelled_sum)]

@@ -1,0 +1,81 @@
+"""Chains of pointwise ops from one value of bytes to another, as tables of 256 bytes. Makes no nodes."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from cgraph.ir.graph import Node
+from cgraph.ops.arithmetic import Cast
+from cgraph.ops.family import Pointwise
+from cgraph.ops.leaf import ConstOp
+from cgraph.ops.quantise import Dequantize, Quantize
+from cgraph.ops.take import Take
+from cgraph.passes.integers.patterns import SIGN, scale_of, single
+
+MOST_NODES = 64  # of a chain
+
+
+def table_of(node: Node, place: Mapping[Node, int]) -> tuple[Node, np.ndarray] | None:
+    """The value of bytes and the table whose ``table[x]`` a Quantize is, all as bytes; None where there is none.
+
+    `place`: of each node in running order. What is between may have other readers, and be bytes on the way.
+    """
+    found = chain_of(node)
+    while found is not None and len(found[1]) > 1:
+        inner, leaves = found
+        last = max(leaves, key=lambda x: place[x])
+        more = chain_of(last) if isinstance(last.op, Quantize) else None
+        if more is None or len(inner) > MOST_NODES:
+            return None
+        found = inner | more[0], leaves - {last} | more[1]
+    if found is None or len(found[1]) != 1:
+        return None
+    inner, (x,) = found
+    return x, tabulated(node, x, sorted(inner, key=lambda n: place[n]))
+
+
+def table_taken(node: Node) -> tuple[Node, np.ndarray] | None:
+    """The same of bytes that are taken of 256 at places that are bytes, as TFLite's reader writes it."""
+    if not isinstance(node.op, Take) or node.dtype != np.uint8:
+        return None
+    table, places = node.operands
+    if not isinstance(table.op, ConstOp) or table.shape != (2 * SIGN,) or not isinstance(places.op, Cast):
+        return None
+    (x,) = places.operands
+    return (x, table.op.array) if x.dtype == np.uint8 else None
+
+
+def chain_of(node: Node) -> tuple[frozenset[Node], frozenset[Node]] | None:
+    """The pointwise ops whose last one is a Quantize, and the values of bytes that they begin with; None where they
+    begin with something else, or have another shape.
+    """
+    inner, leaves, waiting = {node}, set[Node](), list(node.operands) if scale_of(node) else [node]
+    while waiting:
+        x = waiting.pop()
+        if x in inner or single(x) is not None:
+            continue
+        if x.shape != node.shape or not isinstance(x.op, Pointwise) or not x.op.pure or len(inner) > MOST_NODES:
+            return None
+        inner.add(x)
+        if isinstance(x.op, Dequantize) and scale_of(x):
+            leaves.add(x.operands[0])
+        else:
+            waiting += x.operands
+    return (frozenset(inner), frozenset(leaves)) if leaves else None
+
+
+def tabulated(node: Node, x: Node, inner: list[Node]) -> np.ndarray:
+    """The bytes of a node for all bytes of `x`, by the ops between them in running order."""
+    every = np.arange(2 * SIGN, dtype="uint8")
+    known = {x: every if x.dtype == np.uint8 else (every ^ SIGN).view("int8")}
+
+    def value(operand: Node) -> np.ndarray:
+        if operand not in known:
+            known[operand] = np.full(every.shape, single(operand), operand.dtype)
+        return known[operand]
+
+    with np.errstate(all="ignore"):
+        for step in inner:
+            known[step] = np.asarray(step.op.meaning(*map(value, step.operands)), step.dtype)
+    made = known[node]
+    return made if made.dtype == np.uint8 else made.view("uint8") ^ np.uint8(SIGN)

@@ -1,0 +1,1 @@
+"""From a physical graph and the options of `compile` to a checked plan."""

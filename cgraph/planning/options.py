@@ -1,0 +1,193 @@
+"""What `compile` is asked for: a graph with its inputs and update edges, and how to compile it."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import GraphError
+from cgraph.ir.graph import Node
+from cgraph.ir.half import HALVES
+from cgraph.ir.roots import Roots
+from cgraph.ir.spec import dtype_of
+from cgraph.memory.problem import Strategy
+from cgraph.ops.leaf import Var
+from cgraph.record import Record
+from cgraph.storage.weight_file import StreamedWeights
+
+
+class Request(Record, eq=False):
+    """A graph to be made into a Function.
+
+    Fields
+        outputs: the nodes whose values a call returns
+        inputs: Vars that each call is given, in order
+        updates: update edges: per Var the node whose value it holds after a run
+    """
+
+    outputs: tuple[Node, ...]
+    inputs: tuple[Var, ...]
+    updates: Mapping[Var, Node]
+
+    @cached_property
+    def roots(self) -> Roots:
+        """Outputs, then the sources of the update edges."""
+        return Roots((*self.outputs, *self.updates.values()))
+
+    def of(self, roots: tuple[Node, ...]) -> "Request":
+        """The same request with other nodes for the same values."""
+        split = len(self.outputs)
+        return Request(roots[:split], self.inputs, dict(zip(self.updates, roots[split:])))
+
+
+class Options(Record):
+    """The choices of one `compile`.
+
+    Fields
+        memory: a strategy's name, ``auto`` by default; ``one_each`` shares nothing
+        order: in which order nodes run: ``depth_first``, ``breadth_first``, ``least_memory``, or ``auto``, which takes
+            the first and the last where that makes the plan smaller
+        changing: Vars that will change from run to run: what does not depend on them is kept, not recomputed
+        budget: bytes that the arena may take at most; with `weights`, arena, ring and the constants that stay in memory
+        passes: rewrite the graph first; False runs it as it was written
+        winograd: allow it where it is faster; False computes every convolution directly, which is the more exact
+        freeze: Vars whose present values become constants, which passes fold and pack: weights at inference
+        recompute: compute values again rather than keep them for the backward part: the same bits, less memory, more
+            time. True for few bytes with nothing computed more than twice; a number of bytes for the least extra work
+            that is found within them; a share of the work, below 1, of which so much may be done again for fewer bytes,
+            where one pass over what is kept anyway does it
+        bands: compute images in bands of rows of at least so many pixels, wherever that makes the plan smaller: the
+            same bits. A budget does so by itself where it must
+        restructure: compute the steps around the memory peak in patches of pixels, borders of patches again, as
+            Cipolletta and Calimera 2021 do: how far regions reach, as a share of the peak, and patches down and across
+        weights: read large constants from a file while a run computes, instead of holding them: the same bits. See
+            docs/weights.md
+        weights_dtype: ``float16`` or ``bfloat16``: round the large constants that convolutions and products read, and
+            hold them so, in half the bytes; computed in float32. See docs/half.md
+        precision: ``bf16``: convolutions and products by constants round what they multiply to bfloat16, and add it up
+            in float32: faster where the processor has an instruction for it. See docs/half.md
+        rows: inputs and outputs, images ``[n, c, h, w]``, that come and go by rows, so that they are never whole in
+            memory: the same bits. See docs/memory.md
+    """
+
+    memory: str | Strategy = "auto"
+    order: str = "auto"
+    changing: Sequence[Var] = ()
+    budget: int | None = None
+    passes: bool = True
+    winograd: bool = True
+    freeze: Sequence[Var] = ()
+    recompute: bool | float = False
+    bands: int | None = None
+    restructure: tuple[float, tuple[int, int]] | None = None
+    weights: StreamedWeights | None = None
+    rows: Sequence[Node] = ()
+    weights_dtype: str | None = None
+    precision: str | None = None
+
+    @property
+    def in_pairs(self) -> bool:
+        """Products are of bfloat16 numbers."""
+        return self.precision is not None
+
+    @property
+    def held(self) -> np.dtype | None:
+        """In which large weights are held, where that is said."""
+        return None if self.weights_dtype is None else dtype_of(self.weights_dtype)
+
+
+def is_whole(x: Any) -> bool:
+    return isinstance(x, int | np.integer) and not isinstance(x, bool) and bool(0 <= x < 2**62)
+
+
+def is_switch(x: Any) -> bool:
+    return isinstance(x, bool | np.bool_)
+
+
+def is_share(x: Any) -> bool:
+    return isinstance(x, float | np.floating) and bool(0 <= x < 1)
+
+
+def is_patches(x: Any) -> bool:
+    """A share, and patches down and across."""
+    if not (isinstance(x, tuple | list) and len(x) == 2 and isinstance(x[1], tuple | list) and len(x[1]) == 2):
+        return False
+    return isinstance(x[0], int | float) and all(map(is_whole, x[1]))
+
+
+TAKEN: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "memory": ("a strategy's name, or a strategy", lambda x: isinstance(x, str) or callable(x)),
+    "order": ("the name of an order", lambda x: isinstance(x, str)),
+    "changing": ("Vars, such as [w]", lambda x: all(isinstance(v, Var) for v in x)),
+    "budget": ("a number of bytes, or None", lambda x: x is None or is_whole(x)),
+    "passes": ("True or False", is_switch),
+    "winograd": ("True or False", is_switch),
+    "freeze": ("Vars, such as [w]", lambda x: all(isinstance(v, Var) for v in x)),
+    "recompute": (
+        "True, False, a number of bytes or a share below 1",
+        lambda x: is_switch(x) or is_whole(x) or is_share(x),
+    ),
+    "bands": ("a number of pixels, or None", lambda x: x is None or is_whole(x)),
+    "restructure": ("a share of the peak and two counts, (0.5, (2, 2))", lambda x: x is None or is_patches(x)),
+    "weights": ("StreamedWeights(path)", lambda x: isinstance(x, StreamedWeights | None)),
+    "rows": ("inputs and outputs, such as [x, y]", lambda x: all(isinstance(v, Node) for v in x)),
+    "weights_dtype": ("float16 or bfloat16", lambda x: x is None or is_half(x)),
+    "precision": ("bf16, or None for float32", lambda x: x is None or (isinstance(x, str) and x == "bf16")),
+}
+"""Per option what it takes, in words and as a question."""
+SEVERAL = ("changing", "freeze", "rows")
+
+
+def is_half(x: Any) -> bool:
+    """The name of a dtype that holds weights, or that dtype."""
+    return isinstance(x, str | type | np.dtype) and dtype_of(x) in HALVES
+
+
+def options_of(chosen: dict[str, Any]) -> Options:
+    """Options by name. GraphError for a name that there is not, and for what an option does not take."""
+    for name, value in chosen.items():
+        if name not in TAKEN:
+            raise GraphError(f"compile has no option {name!r}; there are {', '.join(Options._fields)}")
+        given = members(value) if name in SEVERAL else value
+        words, is_taken = TAKEN[name]
+        if given is None and name in SEVERAL or not is_taken(given):
+            raise GraphError(f"{name} takes {words}, not {value!r:.60}")
+        chosen = chosen | {name: plain_number(given)}
+    if chosen.get("recompute") == 0.0 and isinstance(chosen["recompute"], float):
+        chosen["recompute"] = False  # a share of nothing
+    return Options(**chosen)
+
+
+def check_together(request: Request, options: Options, refused: Sequence[str], engine: str) -> None:
+    """Refuse options that contradict one another, the graph or the engine; GraphError names both.
+
+    Parameters
+        refused: options that the engine cannot follow
+        engine: its name
+    """
+    roles = (("an input", request.inputs), ("the target of an update", request.updates), ("changing", options.changing))
+    for role, variables in roles:
+        for x in variables:
+            if x in set(options.freeze):
+                raise GraphError(f"freeze has {x.name} {x.spec}, which is {role}: it cannot be a constant as well")
+    for name in refused:
+        if getattr(options, name) != Options._defaults[name]:
+            raise GraphError(f"the engine {engine} does not support {name}=; leave it out, or use another engine")
+    for name in ("weights_dtype", "precision"):
+        if not options.passes and getattr(options, name) is not None:
+            raise GraphError(f"{name}= is a pass over the graph, and passes=False leaves all of them out")
+    for name in ("changing", "recompute", "bands", "restructure", "weights"):
+        value, default = getattr(options, name), Options._defaults[name]
+        if options.rows and (value != default or type(value) is not type(default)):
+            raise GraphError(f"rows= goes with budget=, not with {name}=")
+
+
+def plain_number(x: Any) -> Any:
+    """A NumPy number as Python's, so that NumPy's True is True; anything else unchanged."""
+    return x.item() if isinstance(x, np.bool_ | np.integer | np.floating) else x
+
+
+def members(x: Any) -> tuple[Any, ...] | None:
+    """Those of a collection; None of what is none, such as a Var, which has rows but no Vars."""
+    return tuple(x) if isinstance(x, Iterable) and not isinstance(x, Node | str) else None

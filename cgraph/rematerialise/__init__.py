@@ -1,0 +1,1 @@
+"""Rematerialisation: run some steps again, so that fewer values stay in memory."""

@@ -1,0 +1,107 @@
+"""cheap_again: values that wait for the backward part are computed again, where a pass over what waits anyway does it.
+
+An activation's result waits for the gradient of the weights behind it, and its operand for its own gradient, from which
+the result follows in the time of a copy. The same of what a norm gives, and of a copy in another order. A chain of them
+that waits in several places waits in one.
+
+What it does not do: keep what would not wait otherwise; compute products again.
+"""
+
+from cgraph.ir.graph import Node
+from cgraph.kernels.expression import UNARY, code_of
+from cgraph.memory.layout import Layout
+from cgraph.ops.family import Pointwise, scalar_program
+from cgraph.ops.norm import BatchNorm, GroupNorm, LayerNorm
+from cgraph.ops.shape import ViewOp
+from cgraph.rematerialise.reruns import Order, Reruns
+from cgraph.rematerialise.segments import Forward
+
+ONE_PASS = (Pointwise, LayerNorm, BatchNorm, GroupNorm, ViewOp)
+LEAST = 1 << 16  # bytes of a value; below, a run is mostly its beginning
+FUNCTION = 32  # multiplications with additions in the time of an exponential function
+FUNCTIONS = UNARY - {"neg", "abs", "not", "floor", "ceil", "rint", "trunc", "sqrt"} | {"pow", "atan2", "hypot", "fmod"}
+LONGEST = 3  # steps that run again for one value
+
+
+def cheap_again(layout: Layout, problem: Reruns, share: float) -> Order:
+    """The steps of a layout by position, cheap ones of the forward part a second time before they are read again.
+
+    `share`: of the work of all steps, the most that is done again; values with most bytes for their work come first.
+    """
+    search = Search(layout, problem)
+    before: dict[int, set[int]] = {}
+    for t in sorted(search.chosen(share), reverse=True):  # users before what they read
+        at = search.first[t]
+        found = search.runs(t, at)
+        if found:
+            before.setdefault(at, set()).update(found)
+            search.read(found, at)
+    order: Order = []
+    for t in range(len(layout.steps)):
+        order += [*sorted(before.get(t, ())), t]
+    return order
+
+
+class Search:
+    """What waits, and how it is made again. Changes: what is made again reads values earlier.
+
+    Fields
+        first: per step up to the turn that is read behind it, before which step it must be there again
+    """
+
+    def __init__(self, layout: Layout, problem: Reruns) -> None:
+        self.layout, self.problem, self.forward = layout, problem, Forward(layout)
+        self.first: dict[int, int] = {}
+        for t in range(self.forward.turn + 1, len(layout.steps)):
+            self.read([t], t)
+
+    def read(self, steps: list[int], at: int) -> None:
+        """These steps run before step `at`, or are it."""
+        for x in {x for t in steps for x in self.forward.reads[t]}:
+            if x <= self.forward.turn:
+                self.first[x] = min(at, self.first.get(x, at))
+
+    def chosen(self, share: float) -> list[int]:
+        """Steps whose values wait and are cheap to have again: as many as the share of the work allows."""
+        room, taken = share * self.problem.own, []
+        work = {t: self.work(t) for t in self.forward.waiting if self.forward.values[t].nbytes >= LEAST}
+        per_byte = {t: cost / self.forward.values[t].nbytes for t, cost in work.items() if cost}
+        for t in sorted(per_byte, key=lambda t: (per_byte[t], t)):
+            if work[t] <= room:
+                room -= work[t]
+                taken.append(t)
+        return taken
+
+    def work(self, t: int) -> int:
+        """What it costs to have the value of a step again, 0 where it is not cheap."""
+        steps = self.layout.steps
+        return sum(self.problem.cost[i] + functions_of(steps[i]) for i in self.runs(t, self.first[t]))
+
+    def runs(self, t: int, at: int) -> list[int]:
+        """The steps that run again for the value of one of them, before step `at`; none where that is not cheap."""
+        found, waiting = [t], [t]
+        while waiting and len(found) <= LONGEST:
+            i = waiting.pop()
+            if not is_cheap(self.layout.steps[i]) or i in self.forward.pinned or at >= self.problem.until[i]:
+                return []
+            missing = [x for x in self.forward.reads[i] if not self.waits(x) and x not in found]
+            found += missing
+            waiting += missing
+        return [] if waiting else found
+
+    def waits(self, x: int) -> bool:
+        """The value is kept for the backward part anyway; perhaps a little longer now, in place of what it gives."""
+        value = self.forward.values[x]
+        return value.kept or value.last > self.forward.turn
+
+
+def is_cheap(node: Node) -> bool:
+    return isinstance(node.op, ONE_PASS)
+
+
+def functions_of(node: Node) -> int:
+    """What the functions in a step cost beside reading and writing, in multiplications with additions."""
+    if not isinstance(node.op, Pointwise):
+        return 0
+    program = scalar_program(node.op, tuple(code_of(x.dtype) for x in node.operands))
+    return FUNCTION * node.size * sum(name in FUNCTIONS for name, *_ in program)

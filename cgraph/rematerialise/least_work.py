@@ -1,0 +1,145 @@
+"""least_work: an order within some bytes, with as little computed again as is found.
+
+Idea: at the place with most bytes in use, each value that waits there is tried: it is computed again before its next
+read, with those that would wait for it in its stead, as far back as one of several depths. What lowers the bytes that
+are too many by most for its work is taken, until all fits. Then reruns that are not needed are left out, the dearest
+first. Then some are left out by chance and the others looked for anew, as long as looks are left (large neighbourhood
+search: Shaw 1998, doi:10.1007/3-540-49481-2_30). The same seed each time: a graph has one order.
+
+Time: counted in looks at orders, each linear in the order. No bound on the distance to the optimum; measured against
+a mixed-integer program in docs/recompute.md.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from random import Random
+
+from cgraph.rematerialise.reruns import Order, Places, Reruns, again_in
+
+DEPTHS = (0, 1, 2, 4, -1)  # of what is computed again for a value; -1: all that would wait
+CHANCES = (0.0, 1.0, 1.0, 3.0, 3.0)  # of the tries to get under a number of bytes
+PATIENCE = 6  # choices in a row that lower nothing, before an order is given up
+MOST_TRIED = 24  # values that wait at a place, those with most bytes for their work
+SHARES = (0.15, 0.3, 0.5, 1.0)  # of reruns that are left out at a time
+WORK = 400_000  # nodes that a search looks at: about half a second
+MOST_LOOKS = 8_000
+ROUNDS = 100  # of leaving out and looking anew that find nothing, before a search ends
+
+
+def looks_for(problem: Reruns) -> int:
+    """Orders that a search may look at."""
+    return min(WORK // max(len(problem.cost), 1), MOST_LOOKS)
+
+
+def least_work(problem: Reruns, most: int, starts: Sequence[Sequence[int]]) -> Order | None:
+    """An order that has at most so many bytes in use, of little extra work; None where none is found.
+
+    Never more extra work than the cheapest of `starts` that fits. `starts`: orders to begin with.
+    """
+    search = Search(problem, most, looks_for(problem))
+    found = []
+    for start in starts:
+        if search.looks > 0 and (order := search.fitted(problem.living(start))) is not None:
+            found.append(search.pruned(order))
+    found += [list(start) for start in starts if problem.peak(start) <= most]
+    return search.improved(min(found, key=problem.extra)) if found else None
+
+
+def least_bytes(problem: Reruns, start: Sequence[int], low: int) -> Order:
+    """The order with the fewest bytes in use that is found, of at least `low` and no more than `start`, by halving."""
+    best, plain = problem.living(start), list(range(len(problem.cost)))
+    high, looks = problem.peak(best), looks_for(problem)
+    while low < high and looks > 0:
+        search = Search(problem, (low + high) // 2, looks)
+        tries = (search.fitted(order, chance) for chance in CHANCES for order in (best, plain))
+        found = next((order for order in tries if order is not None), None)
+        looks = search.looks
+        if found is None:
+            low = search.most + 1
+            continue
+        best, high = found, problem.peak(found)
+    return Search(problem, high, looks_for(problem)).improved(best)
+
+
+class Search:
+    """Orders within some bytes. Changes: counts the orders that it looks at.
+
+    Fields
+        most: bytes that may be in use
+        looks: orders that may still be looked at
+    """
+
+    def __init__(self, problem: Reruns, most: int, looks: int) -> None:
+        self.problem, self.most, self.looks, self.random = problem, most, looks, Random(0)
+
+    def over(self, order: Sequence[int]) -> tuple[int, int]:
+        """Bytes in use beyond `most`, of all places together, and the place with most bytes."""
+        self.looks -= 1
+        breadths = self.problem.breadths(order)
+        top = max(breadths, default=0)
+        over = sum([b - self.most for b in breadths if b > self.most])
+        return over, breadths.index(top) if breadths else 0
+
+    def fitted(self, order: Order, chance: float = 0.0) -> Order | None:
+        """An order that fits, made of one that need not; None where none is found. `chance`: of other choices."""
+        over, place = self.over(order)
+        least, patience = over, PATIENCE
+        while over:
+            spent, best, most = self.problem.extra(order), None, -math.inf
+            for other in self.relieved(order, place):
+                left, at = self.over(other)
+                gain, work = over - left, max(self.problem.extra(other) - spent, 1)
+                value = (gain / work if gain > 0 else gain * work) * (1 + chance * self.random.random())
+                if value > most:
+                    best, most = (other, left, at), value
+            if best is None or self.looks <= 0 or not patience:
+                return None
+            order, over, place = best
+            least, patience = (over, PATIENCE) if over < least else (least, patience - 1)
+        return order
+
+    def relieved(self, order: Order, place: int) -> Iterator[Order]:
+        """Orders in which one of the values that wait at a place is computed again behind it."""
+        places, cost, nbytes = Places(self.problem, order), self.problem.cost, self.problem.dag.nbytes
+        waiting = [(i, read) for i, read in places.waiting(place) if places.may_run(i, read)]
+        for i, read in sorted(waiting, key=lambda x: cost[x[0]] / max(nbytes[x[0]], 1))[:MOST_TRIED]:
+            ways = [places.again([i], read, place, depth) for depth in DEPTHS]
+            ways.append(places.again(places.beside(read, place), read, place, -1))
+            for runs in dict.fromkeys(map(tuple, ways)):
+                yield self.problem.living([*order[:read], *runs, *order[read:]])
+
+    def pruned(self, order: Order) -> Order:
+        """An order that fits without the reruns that it fits without, the dearest first."""
+        cost = self.problem.cost
+        kept = 0
+        while self.looks > 0:
+            places = sorted(again_in(order), key=lambda place: -cost[order[place]])
+            if kept >= len(places):
+                break
+            place = places[kept]
+            other = self.problem.living([*order[:place], *order[place + 1 :]])
+            if self.over(other)[0]:
+                kept += 1
+            else:
+                order = other
+        return order
+
+    def improved(self, order: Order) -> Order:
+        """An order that fits, of less extra work where that is found before the looks are used up."""
+        best = order
+        least = cost = self.problem.extra(best)
+        rounds = ROUNDS
+        while self.looks > 0 and least > 0 and rounds:
+            rounds -= 1
+            share = self.random.choice(SHARES)
+            gone = {place for place in again_in(order) if self.random.random() < share}
+            other = self.fitted(self.problem.living([i for p, i in enumerate(order) if p not in gone]), 1.0)
+            if other is None:
+                continue
+            other = self.pruned(other)
+            found = self.problem.extra(other)
+            if found <= cost:
+                order, cost = other, found
+            if found < least:
+                best, least, rounds = other, found, ROUNDS
+        return best

@@ -1,0 +1,93 @@
+"""run_again: a physical graph in an order in which some steps run more than once.
+
+Same values, bit for bit: the same kernels on the same operands. What may run again: pure ops whose values are no
+outputs, before a Var that they read is written. The first run of an op that can fail stays where it is, since what is
+written in place relies on it.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from cgraph.ir.graph import Node, apply
+from cgraph.ir.origin import keeps_place
+from cgraph.ir.rewrite import remade
+from cgraph.ir.spec import Bundle
+from cgraph.ir.traverse import located
+from cgraph.memory.layout import Layout, owner_of, producers_of
+from cgraph.ops.physical.rerun import Again
+from cgraph.rematerialise.reruns import Reruns
+from cgraph.schedule.dag import Dag
+from cgraph.system.alignment import round_up
+
+MOVED = 8  # multiplications with additions in the time of an element that is read or written
+
+
+def dag_of(layout: Layout, alignment: int = 1) -> Dag:
+    """The steps of a layout, as a schedule sees them; sizes are rounded up to multiples of the alignment."""
+    values, views, count = layout.values, layout.views, len(layout.steps)
+    made = producers_of(views, layout.value_of)
+    scratch = [0] * count
+    for node, i in layout.workspace_of.items():
+        scratch[layout.value_of[node]] = round_up(values[i].nbytes, alignment)
+    return Dag(
+        tuple([round_up(v.nbytes, alignment) for v in values[:count]]),
+        tuple([tuple([i for x in node.operands if (i := made[x]) >= 0]) for node in layout.steps]),
+        frozenset(i for i, v in enumerate(values[:count]) if v.kept),
+        tuple(scratch),
+        tuple([(*v.overwritable, *[x for x, _ in v.parts]) if v.parts else v.overwritable for v in values[:count]]),
+    )
+
+
+def reruns_of(layout: Layout, alignment: int) -> Reruns:
+    """What may run again, and what that costs in multiplications with additions."""
+    steps, views, values = layout.steps, layout.views, layout.values
+    writers: dict[Node, list[int]] = {}
+    for t, node in enumerate(steps):
+        if node.op.writes:
+            writers.setdefault(owner_of(views[node]), []).append(t)
+
+    def until(t: int) -> int:
+        node = steps[t]
+        if values[t].kept or node.op.writes or not node.op.pure:
+            return t
+        read = (owner_of(views[x]) for x in node.operands)
+        return min((w for var in read for w in writers.get(var, ()) if w > t), default=len(steps))
+
+    firm = frozenset(t for t, node in enumerate(steps) if node.op.can_fail)
+    return Reruns(dag_of(layout, alignment), tuple(map(cost_of, steps)), tuple(map(until, range(len(steps)))), firm)
+
+
+def cost_of(node: Node) -> int:
+    """About the time of a step, in multiplications with additions."""
+    specs = [x.spec for x in (node, *node.operands)]
+    elements = sum(s.size for spec in specs for s in (spec.specs if isinstance(spec, Bundle) else (spec,)))
+    return node.op.multiply_adds(*specs[1:]) + MOVED * elements
+
+
+@keeps_place
+def run_again(layout: Layout, order: Sequence[int]) -> tuple[list[Node], dict[Node, Node]]:
+    """All nodes in running order, and what became of each node: of one that runs more than once, what ran last.
+
+    Parameters
+        order: steps by position, some of them more than once; operands before what reads them
+    """
+    steps_of: dict[Node, tuple[int, ...]] = {node: (t,) for t, node in enumerate(layout.steps)}
+    shown: dict[int, list[Node]] = defaultdict(list)  # per step what is a view of its value or is made beside it
+    made: dict[Node, Node] = {}
+    for node in layout.views:
+        if node not in steps_of:
+            steps_of[node] = tuple({t for x in node.operands for t in steps_of[x]})
+            made |= {} if steps_of[node] else {node: node}
+            for t in steps_of[node]:
+                shown[t].append(node)
+    nodes = dict.fromkeys(made)
+    for t in order:
+        for node in located((layout.steps[t], *shown[t])):
+            if all(x in made for x in node.operands):  # a view may wait for something behind what it shows
+                operands = tuple([made[x] for x in node.operands])
+                new = remade(node, operands)
+                while node is layout.steps[t] and new in nodes:  # equal nodes are one
+                    new = apply(Again(new.op), *operands)
+                made[node] = new
+                nodes[new] = None
+    return list(nodes), made

@@ -1,0 +1,368 @@
+"""Runner: a program with the cells that it reads and writes, and arenas to run it in. It knows no graph.
+
+What `compile` gives is a Runner with its graph (`cgraph.function`), what `load` gives is one without.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from operator import attrgetter
+from typing import Any, Self, TypeVar
+from weakref import ref
+
+import numpy as np
+
+from cgraph import slots
+from cgraph.engine.instance import Instance, Program
+from cgraph.errors import ArenaError, FormatError, InputError, bytes_text
+from cgraph.ir.spec import Spec
+from cgraph.kernels.mapped import in_c_order
+from cgraph.memory.incremental import IncrementalPlan, State, Steps
+from cgraph.storage.cell import Value, Variable, check_fits, commit, fitting_array, new_value, reader_of, unassigned
+from cgraph.storage.shared_arenas import Room, Rooms
+from cgraph.system.fair_lock import Turns
+from cgraph.terminal import visible
+
+T = TypeVar("T")
+Given = dict[Variable, np.ndarray]
+PRESENT_VALUE = attrgetter("cell.value")  # C code alone, as `Var.cell` is
+
+
+class Runner:
+    """What can be called with arrays. Changes: arenas, and the cells of its update edges.
+
+    Fields
+        program: what an engine made; its code can be shown
+        inputs: what each call is given, in order; each has a name and a spec
+        cells: what is read and is no input
+        updated: what a run gives a new value
+        outputs: what a call returns; each has a spec
+        single: a call returns the only output itself, not a list of it
+        incremental: which steps must run when Vars change; None where every step always runs
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        inputs: Sequence[Any],
+        cells: Sequence[Any],
+        updated: Sequence[Any],
+        outputs: Sequence[Any],
+        single: bool,
+        incremental: IncrementalPlan | None,
+    ) -> None:
+        self.program, self.inputs, self.outputs = program, tuple(inputs), tuple(outputs)
+        self.cells, self.updated = tuple(cells), tuple(updated)
+        self.single, self.incremental = single, incremental
+        self._used: tuple[Variable, ...] = tuple(dict.fromkeys((*self.cells, *self.updated)))
+        self._always = frozenset(self.inputs)
+        self._by_name = {x.name: x for x in self.inputs}
+        self._idle: list[_Held] = []
+        self._rooms_shared: Rooms | None = None
+        self._turns = Turns()
+        self._read: Callable[[Any], Any] | None = None
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{x.name} {x.spec}" for x in self.inputs)
+        found = ", ".join(map(str, self.results))
+        size = f"; arena {bytes_text(self.nbytes)}" if self.incremental else ""
+        return visible(f"<{type(self).__name__} ({given}) -> {found or 'updates only'}{size}>")
+
+    @property
+    def results(self) -> list[Spec]:
+        """What a call returns."""
+        return [x.spec for x in self.outputs]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arena."""
+        return self.program.code.nbytes
+
+    def __copy__(self) -> Self:
+        """The same cells and code, other arenas: runs of both may go on at once where there are no update edges."""
+        made = type(self).__new__(type(self))
+        made.__dict__ |= {**self.__dict__, "_idle": []}
+        return made
+
+    def returning(self, library: str) -> Self:
+        """This Function, in the same memory, but its calls return arrays of ``torch``, ``jax``, ``cupy`` or ``numpy``.
+
+        They are new arrays, which the library reads where they lie. With ``copy=False`` they are those in a device's
+        memory, which the next run overwrites. Inputs may be of any of these libraries in any case.
+
+        Raises
+            InputError: the library is another, or not installed
+        """
+        made = type(self).__new__(type(self))
+        made.__dict__ |= {**self.__dict__, "_read": None if library == "numpy" else reader_of(library)}
+        return made
+
+    def share(self, rooms: Rooms, turns: Turns) -> None:
+        """Run in memory that other Runners run in by turns, and take turns with them where there are update edges."""
+        rooms.need(self.nbytes if self.incremental else 0)
+        self._rooms_shared, self._turns = rooms, turns
+
+    # -- what the cells hold --------------------------------------------------------------------------------------
+    @property
+    def state(self) -> dict[str, Variable]:
+        """The cells by name; of those with one name the second is called ``name.2``."""
+        found: dict[str, Variable] = {}
+        for x in self._used:
+            count, name = 1, x.name
+            while name in found:
+                count += 1
+                name = f"{x.name}.{count}"
+            found[name] = x
+        return found
+
+    def between_runs(self, work: Callable[[], T]) -> T:
+        """What `work` returns, called while no run of this Function writes into its cells."""
+        return self._turns.run(work)
+
+    def save_state(self, path: str | os.PathLike) -> None:
+        """Write what the cells hold as a safetensors file; it is the old one or the new one at any moment."""
+        arrays = self.between_runs(self._arrays)
+        slots.write_safetensors(path, arrays)
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """Copies of what the cells hold at one moment, by name."""
+        values = zip(self.state, self._values_now().values())
+        return {name: np.array(value.array) for name, value in values if value.is_there}
+
+    def _values_now(self) -> dict[Variable, Value]:
+        """What the cells hold at one moment: read in one step, between assignments of several cells."""
+        return dict(zip(self._used, map(PRESENT_VALUE, self._used)))
+
+    def load_state(self, path: str | os.PathLike) -> None:
+        """Give the cells what `save_state` wrote, all at once and between two runs.
+
+        An exception, an interrupt too, leaves every cell as it was, or all with what the file has.
+
+        Raises
+            FormatError: it is no such file, or has other names
+            InputError: a shape or dtype differs
+        """
+        arrays, state = slots.read_safetensors(path), self.state
+        others = sorted(arrays.keys() ^ state.keys())
+        if others:
+            raise FormatError(f"{os.fspath(path)}: {others[0]!r} is in the file or the Function alone")
+        values = [new_value(arrays[name], x.spec, name) for name, x in state.items()]
+        self.between_runs(lambda: commit([x.cell for x in self._used], values))
+
+    # -- a run ----------------------------------------------------------------------------------------------------
+    def __call__(self, /, *args: Any, out: Sequence[np.ndarray] | None = None, copy: bool = True, **named: Any) -> Any:
+        """Run.
+
+        Parameters
+            args, named: arrays for the inputs, by position or by name
+            out: arrays that take the outputs
+            copy: False gives views that the next run overwrites; of what a device computes, arrays in its memory
+        Raises
+            InputError: an input is unknown, missing, given twice, or of another shape or dtype
+            UnassignedError: a Var that is no input holds no value
+        """
+        if self._read is not None and not copy and self.program.own_array is None:
+            raise InputError("copy=False gives views of memory that is used again, which another library cannot know")
+        values, rooms = self._values(args, named), self._rooms(out)
+        if self.updated:
+            return self.between_runs(lambda: self._run(values, rooms, copy))
+        return self._run(values, rooms, copy)
+
+    def _values(self, args: tuple, named: dict[str, Any]) -> Given:
+        if len(args) != len(self.inputs) or named:
+            args = self._ordered(args, named)
+        return {x: self._value(x, value) for x, value in zip(self.inputs, args)}
+
+    def _value(self, x: Any, value: Any) -> Any:
+        """What an input is given, as an instance takes it: in the device's memory where it lies there already."""
+        own = self.program.own_array(value) if self.program.own_array is not None else None
+        if own is None:
+            return in_c_order(fitting_array(value, x.spec, x.name))
+        check_fits(own, x.spec, x.name)
+        return own
+
+    def _ordered(self, args: tuple, named: dict[str, Any]) -> tuple:
+        """The values of all inputs in order, each given once."""
+        if len(args) > len(self.inputs):
+            raise InputError(f"{len(args)} inputs are given, the Function takes {len(self.inputs)}")
+        given: dict[Variable, Any] = dict(zip(self.inputs, args))
+        for name, value in named.items():
+            x = self._by_name.get(name)
+            if x is None:
+                known = ", ".join(self._by_name) or "none"
+                raise InputError(f"there is no input {name!r}; the inputs are {known}")
+            if x in given:
+                raise InputError(f"input {name!r} is given twice")
+            given[x] = value
+        for x in self.inputs:
+            if x not in given:
+                raise InputError(f"input {x.name} {x.spec} is missing")
+        return tuple(given[x] for x in self.inputs)
+
+    def _rooms(self, out: Sequence[np.ndarray] | None) -> Sequence[np.ndarray] | None:
+        """The arrays that take the outputs, checked before anything is done."""
+        if out is None:
+            return None
+        rooms = self._each(out, self.single and isinstance(out, np.ndarray))
+        if len(rooms) != len(self.outputs):
+            raise InputError(f"out has {len(rooms)} arrays for {len(self.outputs)} outputs")
+        for room, spec in zip(rooms, self.results):
+            check_room(room, spec)
+        return rooms
+
+    def _each(self, out: Any, is_one: bool) -> list[Any]:
+        """What each output goes to."""
+        if is_one:
+            return [out]
+        if not isinstance(out, Iterable):
+            raise InputError(f"out is {out!r:.60}; it takes an array for each of the {len(self.outputs)} outputs")
+        return list(out)
+
+    def _run(self, given: Given, out: Sequence[np.ndarray] | None, copy: bool) -> Any:
+        held = self._take()
+        try:
+            found = self._run_on(held, given, out, copy)
+            if self._read is not None:
+                found = [self._read(x) for x in found]
+        finally:
+            self._give(held)
+        return found[0] if self.single else found
+
+    def _run_on(
+        self, held: "_Held", given: Given, out: Sequence[np.ndarray | None] | None, copy: bool
+    ) -> list[np.ndarray]:
+        """A run: all that may fail, then the run itself, which writes all update edges or none, then the results.
+
+        Whoever sees a Var's version may keep what is computed from it. So there is none while a run may be writing, and
+        what the instance holds is known only when the run is over.
+        """
+        instance = held.instance
+        values = self._values_now() if self._used else {}
+        versions = [values[x].version for x in self.cells]
+        if None in [value.stamp for value in values.values()]:
+            self._check(values)
+            if not all(values[x].is_there for x in self.updated):
+                held.done = np.zeros(1, np.int64)
+        instance.bind(given, values, held.done)
+        shown = [None if made else np.array(instance.read(x)) for x, made in zip(self.outputs, held.made)]
+        if out is None:
+            out = [
+                np.empty(x.spec.shape, x.spec.dtype) if made and (copy or not own) else None
+                for x, made, own in zip(self.outputs, held.made, held.own)
+            ]
+        steps = self._steps(held, versions)
+        held.state = None
+        try:
+            for x in self.updated:
+                values[x].version = None
+            instance.run(steps.run)
+            held.versions, held.state = versions, steps.after
+        finally:
+            for x in self.updated:
+                values[x].renew()
+        results = (instance.read(x) if value is None else value for x, value in zip(self.outputs, shown))
+        return [value if room is None else filled(room, value) for room, value in zip(out, results)]
+
+    def _steps(self, held: "_Held", versions: list[int | None]) -> Steps:
+        """What must run, given what the instance holds."""
+        if self.incremental is None:
+            return Steps(None, None)
+        if held.versions == versions and None not in versions:
+            return self.incremental.steps(held.state, self._always)
+        known = held.versions or [None] * len(versions)
+        changed = (x for x, now, then in zip(self.cells, versions, known) if now is None or now != then)
+        return self.incremental.steps(held.state, self._always.union(changed))
+
+    def _check(self, values: Mapping[Variable, Value]) -> None:
+        """Every Var that is no input holds a value."""
+        for x in self.cells:
+            if not values[x].is_there:
+                raise unassigned(x)
+
+    @contextmanager
+    def instance_for(self, args: tuple, named: Mapping[str, Any]) -> Iterator[Instance]:
+        """An instance with these inputs, for who times or looks at runs that write no update edge."""
+        given, held = self._values(args, dict(named)), self._take()
+        try:
+            values = self._values_now()
+            self._check(values)
+            values |= {x: Value(np.array(values[x].array) if values[x].is_there else None) for x in self.updated}
+            held.state = None  # what the arena holds afterwards belongs to no version of the Vars
+            held.instance.bind(given, values, held.done)
+            yield held.instance
+        finally:
+            self._give(held)
+
+    def _take(self) -> "_Held":
+        """An idle instance, or a new one."""
+        if self._rooms_shared is None and self._idle:
+            try:
+                return self._idle.pop()
+            except IndexError:  # another thread was quicker
+                pass
+        try:
+            return self._new() if self._rooms_shared is None else self._in(self._rooms_shared.take())
+        except MemoryError:
+            if self.incremental is None:
+                raise
+            raise ArenaError(self._needs("which the machine does not give")) from None
+
+    def _new(self) -> "_Held":
+        return _Held(self.program.instance(), self.outputs)
+
+    def _in(self, room: Room) -> "_Held":
+        """The instance in some memory; what it held there is gone when another program has run since."""
+        own = ref(self)
+        held = room.held.get(own)
+        if held is None:
+            held = room.held[own] = _Held(self.program.instance(room.memory), self.outputs, room)
+        if room.last is not own:
+            held.state, room.last = None, own
+        return held
+
+    def _give(self, held: "_Held") -> None:
+        """A run is over."""
+        if held.room is None:
+            self._idle.append(held)
+        elif self._rooms_shared is not None:
+            self._rooms_shared.give(held.room)
+
+    def _needs(self, given: str) -> str:
+        """What a run needs, and what there is."""
+        return f"the arena needs {bytes_text(self.nbytes)}, {given}"
+
+
+def check_room(room: Any, spec: Spec) -> None:
+    """InputError unless an array takes values of this spec."""
+    if not isinstance(room, np.ndarray):
+        raise InputError(f"out has {room!r:.60} for {spec}; it takes arrays")
+    if room.shape != spec.shape or room.dtype != spec.dtype:
+        raise InputError(f"out has {room.dtype}{list(room.shape)} for {spec}")
+    if not room.flags.writeable:
+        raise InputError(f"out has a read-only array for {spec}")
+
+
+def filled(room: np.ndarray, value: np.ndarray) -> np.ndarray:
+    """The array that takes a value, with it."""
+    np.copyto(room, value)
+    return room
+
+
+class _Held:
+    """An instance and what it holds. Changes: the values of which run, for which versions of the cells.
+
+    Fields
+        made, own: per output, whether a run computes it, and whether it lies in the instance's memory
+        room: the memory that it shares with other programs; None where it has its own
+        state: which values, see `Recompute`; None: nobody knows of any
+        versions: of the cells in the run that `state` is of
+        done: the word that a run sets when it has written its update edges
+    """
+
+    def __init__(self, instance: Instance, outputs: Sequence[Any], room: Room | None = None) -> None:
+        self.instance, self.room = instance, room
+        self.made = [instance.makes(x) for x in outputs]
+        self.own = [instance.owns(x) for x in outputs]
+        self.state: State | None = None
+        self.versions: list[int | None] = []
+        self.done = np.zeros(1, np.int64)

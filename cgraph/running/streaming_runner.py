@@ -1,0 +1,59 @@
+"""A Runner whose images come and go by rows."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import InputError
+from cgraph.ir.spec import Spec
+from cgraph.running.runner import Runner, check_room
+from cgraph.storage.cell import Variable
+from cgraph.storage.row_streams import RowSink, RowSource
+
+
+class ByRows(Runner):
+    """What it adds to a Runner: sources of rows as inputs, sinks of rows as outputs.
+
+    Fields
+        pictures: the outputs that go by rows, by position; each has a name and a spec
+        fed: the inputs that come by rows
+    """
+
+    pictures: Mapping[int, Any]
+    fed: frozenset[Any]
+
+    @property
+    def results(self) -> list[Spec]:
+        return [self.pictures[i].spec if i in self.pictures else x.spec for i, x in enumerate(self.outputs)]
+
+    def _value(self, x: Any, value: Any) -> Any:
+        return RowSource(value, x.spec, x.name) if x in self.fed else super()._value(x, value)
+
+    def _rooms(self, out: Any) -> Sequence[Any] | None:
+        """The array or function that takes each output; None for one that gets a new array."""
+        if out is None:
+            return None
+        rooms = self._each(out, self.single and (isinstance(out, np.ndarray) or callable(out)))
+        if len(rooms) != len(self.outputs):
+            raise InputError(f"out has {len(rooms)} arrays or functions for {len(self.outputs)} outputs")
+        for i, (room, spec) in enumerate(zip(rooms, self.results)):
+            if i not in self.pictures or not callable(room):
+                check_room(room, spec)
+        return rooms
+
+    def _run_on(self, held: Any, given: dict[Variable, Any], out: Sequence[Any] | None, copy: bool) -> list[Any]:
+        to = {i: new_array(x.spec) if out is None else out[i] for i, x in self.pictures.items()}
+        ports: dict[Any, Any] = {self.pictures[i]: RowSink(room) for i, room in to.items()}
+        rest: list[Any] | None = (
+            None if out is None else [new_array(x.spec) if i in to else out[i] for i, x in enumerate(self.outputs)]
+        )
+        found: list[Any] = super()._run_on(held, {**given, **ports}, rest, copy)
+        for i, room in to.items():
+            found[i] = room if isinstance(room, np.ndarray) else None
+        return found
+
+
+def new_array(spec: Spec) -> np.ndarray:
+    """Room for a value."""
+    return np.empty(spec.shape, spec.dtype)

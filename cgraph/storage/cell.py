@@ -1,0 +1,291 @@
+"""Cell: the one thing that changes, what a Var holds. No graph here, so that a saved function has cells too."""
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from cgraph.errors import InputError, UnassignedError
+from cgraph.ir.half import computing_dtype, converted, known_array, name_of
+from cgraph.ir.spec import Spec
+from cgraph.kernels.mapped import aligned, copy_to, in_c_order
+from cgraph.system.alignment import aligned_memory
+
+
+class Variable(Protocol):
+    """What has a cell: a Var, or what stands for one where there is no graph. Compared by identity."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def spec(self) -> Spec: ...
+    @property
+    def where(self) -> str:
+        """The user's line that made it."""
+
+    @property
+    def cell(self) -> "Cell": ...
+
+
+Some = TypeVar("Some", bound=Variable)
+
+
+class Value:
+    """What a Var holds until it is assigned anew. Changes: runs with an update edge to the Var write into the array.
+
+    Fields
+        array: its bytes, or None
+        version: a number that nothing else has, another one after each run that may have written; None while one may
+            be writing, when nobody may keep what was computed from the array
+        shared: these very bytes are used elsewhere or may not be written, so a run writes into a copy
+        done: a word that is 0 until a run has given the array its first contents; None where it has some
+        elsewhere: a device's copy that is as new as the array, or newer; None where there is none
+    """
+
+    __slots__ = ("__weakref__", "_array", "_is_old", "_place", "_stamp", "done", "elsewhere", "shared", "version")
+
+    def __init__(self, array: np.ndarray | None = None, shared: bool = False) -> None:
+        self._array, self.shared = array, shared
+        self._place: tuple[np.ndarray, int] | None = None
+        self.elsewhere: Any = None
+        self._is_old = False
+        self.done: np.ndarray | None = None
+        self._stamp: int | None = None
+        self.version: int | None = next(_VERSIONS)
+
+    @property
+    def array(self) -> np.ndarray | None:
+        """Its bytes, fetched from the device that has newer ones, or None."""
+        if self._is_old:
+            fetched, self._stamp = self.elsewhere.fetched(), None
+            self._array, self.shared = fetched, False
+            self._is_old = False
+        return self._array
+
+    @property
+    def address(self) -> int:
+        """Of its array's first byte: asking NumPy takes a microsecond, which the calls of small graphs would notice."""
+        array, place = self.array, self._place
+        if place is None or place[0] is not array:
+            assert array is not None
+            place = self._place = (array, array.__array_interface__["data"][0])
+        return place[1]
+
+    @property
+    def is_there(self) -> bool:
+        there = self._array is not None or self._is_old
+        return there and (self.done is None or bool(self.done[0]))
+
+    def lies_elsewhere(self, copy: Any) -> None:
+        """A device has written a newer value into its copy; ``copy.fetched()`` gives it in new bytes."""
+        self._stamp = None
+        self.elsewhere, self._is_old, self.done = copy, True, None
+
+    @property
+    def stamp(self) -> int | None:
+        """A number that nothing else has while runs read and write these very bytes as they lie.
+
+        None when somebody has to look first: whoever moves the bytes takes the stamp away before, and what is shared
+        has none, so that no exception can come between.
+        """
+        return None if self.shared or self._is_old else self._stamp
+
+    def settle(self) -> int | None:
+        """The stamp of a value that is there, in bytes of its own."""
+        if self._stamp is None and self.is_there:
+            self._stamp = next(_VERSIONS)
+        return self.stamp
+
+    def writable(self, spec: Spec, done: np.ndarray) -> np.ndarray:
+        """The array, for a run that writes all of it and then sets the word `done`; until then the Var is as it was."""
+        if not self.is_there:
+            self.done = done
+            self._array = aligned_empty(spec)
+        elif self.shared:
+            own = aligned_empty(spec)
+            copy_to(own, self.array)  # type: ignore[arg-type]
+            self._stamp = None
+            self._array = own
+            self.shared = False
+        found = self.array
+        self.elsewhere = None
+        return found  # type: ignore[return-value]
+
+    def renew(self) -> None:
+        """A run that may have written is over."""
+        self.version = next(_VERSIONS)
+
+
+_VERSIONS = itertools.count()
+
+
+class Cell:
+    """The one thing that changes: a Var's value. An assignment is one change of `value`, and so whole or not at all."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = Value()
+
+    @property
+    def array(self) -> np.ndarray | None:
+        """The present contents, or None; not to be written."""
+        value = self.value
+        return value.array if value.is_there else None
+
+    def share(self) -> np.ndarray | None:
+        """The array, for someone who keeps it: it will not change any more."""
+        value = self.value
+        value.shared = True
+        return value.array if value.is_there else None
+
+
+def value_of(variable: Variable) -> np.ndarray:
+    """A copy of the value that a variable holds. UnassignedError when it holds none."""
+    array = variable.cell.array
+    if array is None:
+        raise unassigned(variable)
+    return array.copy()
+
+
+def unassigned(variable: Variable) -> UnassignedError:
+    """The error of whoever reads a variable that holds nothing."""
+    return UnassignedError(f"{variable.name} {variable.spec} (made at {variable.where}) has no value; assign one first")
+
+
+def assign(variable: Variable, value: Any, copy: bool = True) -> None:
+    """Give a variable a value, whose shape and dtype must be its own; numbers and lists take its dtype.
+
+    It is copied, unless `copy` is false: then the array, perhaps one in a mapped file, must not change any more.
+    A run that is going on keeps the bytes that it has begun with.
+    """
+    variable.cell.value = new_value(value, variable.spec, variable.name, copy)
+
+
+def assign_all(values: Mapping[Some, Any], copy: bool = True) -> None:
+    """Assign several variables at once, each as `assign` does: all of them change, or none.
+
+    Every value is checked and copied first. An exception that comes at any moment, such as an interrupt, leaves all
+    variables with their old values or all with their new ones, and a run in another thread reads either the ones or
+    the others.
+    """
+    commit([x.cell for x in values], [new_value(value, x.spec, x.name, copy) for x, value in values.items()])
+
+
+def new_value(value: Any, spec: Spec, name: str, copy: bool = True) -> Value:
+    """The `Value` that `assign` gives a variable. InputError unless it fits."""
+    array = fitting_array(value, spec, name)
+    if not copy:
+        return Value(aligned(in_c_order(array)), shared=True)
+    own = aligned_empty(spec)
+    copy_to(own, array)
+    return Value(own)
+
+
+def commit(cells: Sequence["Cell"], values: Iterable[Value]) -> None:
+    """Give each cell its new value in one step, which no exception, signal handler or other thread interrupts.
+
+    The step is one call of C code that runs no Python code: the old values go only afterwards, since callbacks of weak
+    references to them are Python code.
+    """
+    set_all(cells, "value", list(values))
+
+
+def set_all(holders: Sequence[Any], name: str, values: Sequence[Any]) -> None:
+    """Set one attribute of several objects in one step, which nothing interrupts; frozen ones too."""
+    old = [getattr(x, name) for x in holders]
+    deque(map(object.__setattr__, holders, itertools.repeat(name), values), maxlen=0)
+    del old
+
+
+def fitting_array(value: Any, spec: Spec, name: str) -> np.ndarray:
+    """`value` as an array of exactly this spec, or InputError; Python numbers and lists take the spec's dtype.
+
+    Arrays of other libraries keep their own dtype, and are read where they lie when they speak DLPack.
+    """
+    if not isinstance(value, np.ndarray | np.generic):
+        try:
+            value = of_plain(value, spec.dtype) if isinstance(value, PLAIN) else foreign_array(value)
+        except (TypeError, ValueError, OverflowError, BufferError, RuntimeError) as error:
+            raise InputError(f"{name} {spec} is given {value!r:.60}: {error}") from None
+    value = known_array(np.asarray(value))
+    if value.dtype.kind not in NUMBERS:
+        raise InputError(f"{name} {spec} is given {value.tolist()!r:.60}, which holds no numbers")
+    check_fits(value, spec, name)
+    return value
+
+
+def of_plain(value: Any, dtype: np.dtype) -> np.ndarray:
+    """Numbers and lists as an array of this dtype. ValueError for halves where whole numbers are wanted."""
+    if dtype.kind in "iu":
+        found = np.asarray(value)
+        if found.dtype.kind == "f" and not np.equal(found, np.floor(found)).all():
+            raise ValueError(f"its numbers are not whole, as those of {name_of(dtype)} are")
+    return converted(np.asarray(value, computing_dtype(dtype)), dtype)
+
+
+def check_fits(value: Any, spec: Spec, name: str) -> None:
+    """InputError when an array is not exactly of this spec."""
+    if value.dtype != spec.dtype:
+        raise InputError(
+            f"{name} {spec} is given {value.dtype}[{','.join(map(str, value.shape))}]; "
+            f"convert it first, with .astype({name_of(spec.dtype)!r})"
+        )
+    if value.shape != spec.shape:
+        raise InputError(f"{name} {spec} is given {value.dtype}[{','.join(map(str, value.shape))}]")
+
+
+NUMBERS = "biufcV"  # kinds of dtypes; V is bfloat16's
+PLAIN = (bool, int, float, complex, list, tuple, range)
+"""What has no dtype of its own."""
+IN_HOST_MEMORY = (1, 3)  # DLPack's numbers of devices: the processor's memory, and what is pinned there
+
+
+def foreign_array(value: Any) -> np.ndarray:
+    """Another library's array as NumPy's, without a copy where DLPack allows it. BufferError for a device's memory."""
+    if not hasattr(value, "__dlpack__"):
+        return np.asarray(value)
+    if value.__dlpack_device__()[0] not in IN_HOST_MEMORY:
+        raise BufferError("it lies in a device's memory; bring it to the processor's first, with .cpu()")
+    return np.from_dlpack(value)
+
+
+LIBRARIES = {"numpy": "numpy", "torch": "torch", "jax": "jax.numpy", "cupy": "cupy"}
+"""Libraries whose arrays a call can return, and the modules of theirs that read arrays of others."""
+
+
+def reader_of(library: str) -> Callable[[Any], Any]:
+    """What makes an array of this library of one of ours, where it lies if the library can read that memory.
+
+    Raises
+        InputError: the library is none of LIBRARIES, or not installed
+    """
+    if not isinstance(library, str) or library not in LIBRARIES:
+        raise InputError(f"{library!r} is no library whose arrays can be returned; there are {', '.join(LIBRARIES)}")
+    try:
+        module = import_module(LIBRARIES[library])
+    except ImportError as error:
+        raise InputError(f"arrays of {library} cannot be returned: {error}") from None
+
+    def read(x: Any) -> Any:
+        if library == "numpy":
+            return x
+        if isinstance(x, np.ndarray):
+            x = shareable(x)
+        in_reach = library != "cupy" or not isinstance(x, np.ndarray)
+        return module.from_dlpack(x) if in_reach else module.asarray(x)
+
+    return read
+
+
+def shareable(x: np.ndarray) -> np.ndarray:
+    """The array, or a copy: what is read-only others write into, and of what runs backwards torch dies."""
+    return x if x.flags.writeable and all(step >= 0 for step in x.strides) else x.copy()
+
+
+def aligned_empty(spec: Spec) -> np.ndarray:
+    """An uninitialised array whose first byte is aligned."""
+    return aligned_memory(spec.nbytes).view(spec.dtype).reshape(spec.shape)

@@ -1,0 +1,101 @@
+"""Where the rows of images come from while a run asks for them, and where rows go that it has made."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from cgraph.errors import InputError
+from cgraph.ir.cut import ROWS
+from cgraph.ir.spec import Spec
+from cgraph.kernels.mapped import let_go
+from cgraph.storage.cell import fitting_array
+
+Sink = Callable[[np.ndarray], Any]
+
+
+class RowSource:
+    """The rows of one input in one run. Changes: they are taken from first to last.
+
+    Parameters
+        value: an array of the input's spec, perhaps in a mapped file, of which some rows at a time are read; or what
+            gives rows when it is iterated: arrays ``[n, c, w]`` of one row or ``[n, c, rows, w]`` of some
+        spec, name: of the input
+    Raises
+        InputError: it is neither; later, an array of another shape or dtype, too few rows or too many
+        whatever the iterator raises, with a note that says whose rows were asked for
+    """
+
+    def __init__(self, value: Any, spec: Spec, name: str) -> None:
+        if isinstance(value, np.ndarray):
+            fitting_array(value, spec, name)
+        elif not isinstance(value, Iterable):
+            raise InputError(f"{name} {spec} is given {value!r:.60}; it takes an array or an iterator of rows")
+        self.spec, self.name, self.taken = spec, name, 0
+        self.parts = iter([value] if isinstance(value, np.ndarray) else value)
+        self.part: np.ndarray | None = None
+
+    def __call__(self, band: np.ndarray) -> None:
+        """Fill a band ``[n, c, rows, w]`` with the next rows; after the last of all, see that there are no more."""
+        rows, whole = band.shape[ROWS], self.spec.shape[ROWS]
+        filled = 0
+        while filled < rows:
+            if self.part is None:
+                self.part = self.asked()
+            if self.part is None:
+                raise InputError(f"{self.name} {self.spec}: its rows end after {self.taken} of {whole}")
+            some = self.part[:, :, : rows - filled]
+            count = some.shape[ROWS]
+            np.copyto(band[:, :, filled : filled + count], some)
+            let_go(some)
+            self.part = self.part[:, :, count:] if count < self.part.shape[ROWS] else None
+            filled, self.taken = filled + count, self.taken + count
+        if self.taken == whole and (self.part is not None or self.asked() is not None):
+            raise InputError(f"{self.name} {self.spec}: more than its {whole} rows are given")
+
+    def asked(self) -> np.ndarray | None:
+        """More rows ``[n, c, rows, w]``; None where there are none."""
+        try:
+            found = next(self.parts, None)
+        except Exception as error:
+            error.add_note(f"while rows of {self.name} were asked for")
+            raise
+        return None if found is None else self.fitting(found)
+
+    def fitting(self, found: Any) -> np.ndarray:
+        """A row, or some, as they are; InputError for anything else."""
+        n, c, _, w = self.spec.shape
+        if not isinstance(found, np.ndarray):
+            raise InputError(f"{self.name} {self.spec} is given {found!r:.60} for rows; they are arrays")
+        shape = found.shape if found.ndim != ROWS + 1 else (*found.shape[:ROWS], 1, *found.shape[ROWS:])
+        if found.dtype != self.spec.dtype or len(shape) != ROWS + 2 or shape[ROWS] < 1:
+            shape = ()
+        if not shape or (*shape[:ROWS], *shape[ROWS + 1 :]) != (n, c, w):
+            given = f"{found.dtype}[{','.join(map(str, found.shape))}]"
+            kind = self.spec.dtype
+            raise InputError(
+                f"{self.name} {self.spec} is given {given} for rows; they are {kind}[{n},{c},{w}] "
+                f"or {kind}[{n},{c},rows,{w}]"
+            )
+        return found.reshape(shape)
+
+
+class RowSink:
+    """Where the rows of one output go in one run. Changes: they come from first to last.
+
+    Parameters
+        to: an array that takes them, perhaps in a mapped file; or what is called with each band of them, an array
+            ``[n, c, rows, w]`` of its own
+    """
+
+    def __init__(self, to: np.ndarray | Sink) -> None:
+        self.to, self.made = to, 0
+
+    def __call__(self, band: np.ndarray) -> None:
+        if not isinstance(self.to, np.ndarray):
+            self.to(band.copy())
+            return
+        room = self.to[:, :, self.made : self.made + band.shape[ROWS]]
+        np.copyto(room, band)
+        let_go(room)
+        self.made += band.shape[ROWS]

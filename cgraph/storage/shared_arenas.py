@@ -1,0 +1,66 @@
+"""Memory that several programs run in by turns: as much as the largest needs, for as many runs as go on at once."""
+
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from cgraph.system.alignment import aligned_memory
+
+
+class Room:
+    """Memory, and the instances in it. Changes: who ran last, whose values are the ones that are there.
+
+    Fields
+        memory: bytes
+        held: the instance of each program
+        last: the program that ran last
+    """
+
+    def __init__(self, nbytes: int) -> None:
+        self.memory: np.ndarray = aligned_memory(nbytes)
+        self.held: dict[ref[Any], Any] = {}
+        self.last: ref[Any] | None = None
+
+    def sweep(self) -> None:
+        """Drop the instances of programs that are gone: no function called as each goes would hear an interrupt."""
+        for program in list(self.held):
+            if program() is None:
+                self.held.pop(program, None)
+
+
+class Rooms:
+    """Memory for programs. Changes: pieces are made when none is idle, larger ones when a program needs more.
+
+    Fields
+        nbytes: of a piece of memory: what the largest program needs
+    """
+
+    def __init__(self) -> None:
+        self.nbytes = 0
+        self._idle: list[Room] = []
+
+    def need(self, nbytes: int) -> None:
+        """A program of so many bytes runs here, too."""
+        if nbytes > self.nbytes:
+            self.nbytes = nbytes
+            self._idle = []
+
+    def take(self) -> Room:
+        """An idle piece of memory, or a new one."""
+        while True:
+            try:
+                found = self._idle.pop()
+            except IndexError:
+                return Room(self.nbytes)
+            if found.memory.nbytes >= self.nbytes:
+                return found
+
+    def give(self, room: Room) -> None:
+        room.sweep()
+        self._idle.append(room)
+
+    def sweep(self) -> None:
+        """A program is gone."""
+        for room in list(self._idle):
+            room.sweep()

@@ -1,0 +1,261 @@
+"""Weights in a file of their own, from which a run reads them into a ring while kernels compute.
+
+A page with magic, version, how many arrays there are and a checksum of the table; the table, for each array where it
+lies, its bytes and a digest of them; then the arrays, each from the beginning of a page on, so that reads can go past
+the system's cache.
+"""
+
+import io
+import mmap
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from cgraph.errors import GraphError, WeightsError
+from cgraph.kernels.mapped import forget, in_c_order, mapping_of
+from cgraph.record import Record
+from cgraph.system.alignment import round_up
+from cgraph.system.file_ownership import Stamp, is_regular, stamp_of
+from cgraph.system.files import replace_file, unnamed_file
+
+PAGE = 4096
+MAGIC, VERSION = b"cgweight", 1
+DIGEST = 16  # bytes
+PORTION = 1 << 20  # bytes that a check reads at once
+ENTRY = 2 * 8 + DIGEST
+SPOOL = 1 << 28  # bytes that a spool maps at once, more for a larger array; what is not written takes no disk
+
+
+class StreamedWeights(Record):
+    """Read large constants from a file during each run, instead of holding them.
+
+    Parameters
+        path: the file, which `compile` writes unless it holds these very weights already, as its table says
+        ring: bytes of memory that take the weights, at least as many as one kernel call reads of them; by default what
+            a budget leaves beside the arena, and without a budget 12 MiB
+        slice: bytes of a slice of large filters and matrices at most, or one panel of them; by default a third of the
+            ring, and no more than 4 MiB
+        progress: called with the bytes written so far and those in all, while the file is written
+        verify: compare each piece with its checksum whenever a run reads it, before a kernel does
+    Raises
+        GraphError: a ring or a slice without a byte
+    """
+
+    path: str
+    ring: int | None = None
+    slice: int | None = None
+    progress: Callable[[int, int], None] | None = None
+    verify: bool = False
+
+    def __post_init__(self) -> None:
+        if self.ring is not None and self.ring < 1:
+            raise GraphError(f"a ring of {self.ring} bytes holds no weights")
+        if self.slice is not None and self.slice < 1:
+            raise GraphError(f"slices of {self.slice} bytes hold no weights")
+
+
+class Sum(Record):
+    """The checksum of an array in a file.
+
+    Fields
+        nbytes: of the array
+        digest: their BLAKE2b
+    """
+
+    nbytes: int
+    digest: bytes
+
+    def fits(self, content: memoryview) -> bool:
+        """Return True if `content` begins with these bytes."""
+        return digest_of(content[: self.nbytes]) == self.digest
+
+
+Sums = dict[int, Sum]  # by where in the file an array begins
+
+
+class WeightMap(mmap.mmap):
+    """The mapped file. What lies in it is found by `place_of`.
+
+    Fields
+        weights: as asked for
+        stamp: identity and last change of the file
+        sums: of the arrays in it
+    """
+
+    weights: StreamedWeights
+    stamp: Stamp
+    sums: Sums
+
+
+def place_of(array: np.ndarray) -> tuple[WeightMap, int] | None:
+    """The file that an array lies in, and where in it; None for any other array."""
+    mapping = mapping_of(array)
+    if not isinstance(mapping, WeightMap):
+        return None
+    return mapping, array.ctypes.data - np.frombuffer(mapping, np.uint8, 1).ctypes.data
+
+
+class Spool:
+    """Arrays that are made one after another and needed later: they go to files without names. Changes: grows.
+
+    Parameters
+        folder: where there is room for them
+        small: bytes of arrays that stay where they are
+    """
+
+    def __init__(self, folder: str | Path, small: int) -> None:
+        self.folder, self.small, self.at = folder, small, 0
+        self.mapping: mmap.mmap | None = None
+
+    def keep(self, x: np.ndarray) -> np.ndarray:
+        """The same array, mapped; itself if it is small, or lies in a file already."""
+        if x.nbytes <= self.small or (mapping_of(x) is not None and x.flags.c_contiguous):
+            return x
+        if self.mapping is None or self.at + x.nbytes > len(self.mapping):
+            self.file = unnamed_file(self.folder)
+            self.file.truncate(max(SPOOL, pages(x.nbytes)))
+            self.mapping, self.at = mmap.mmap(self.file.fileno(), 0, access=mmap.ACCESS_READ), 0
+        self.file.seek(self.at)
+        self.file.write(in_c_order(x).data.cast("B"))
+        self.file.flush()
+        found = np.frombuffer(self.mapping, x.dtype, x.size, self.at).reshape(x.shape)
+        self.at += pages(x.nbytes)
+        return found
+
+
+def on_disk(weights: StreamedWeights, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return the same arrays in the file, which is written anew where its table does not say that it holds them.
+
+    Raises
+        WeightsError: another process replaces the file as soon as it is written
+    """
+    arrays = [in_c_order(x) for x in arrays]
+    head, places = header(arrays)
+    mapping = opened(weights, head, places)
+    if mapping is None:
+        replace_file(weights.path, told(contents(head, places, arrays), places[-1], weights.progress))
+        mapping = opened(weights, head, places)
+    if mapping is None:
+        raise WeightsError(
+            f"{weights.path}: another process replaced the file while it was written. Give each graph a file of its own"
+        )
+    return [
+        np.frombuffer(mapping, x.dtype, x.size, place).reshape(x.shape)
+        for x, place in zip(arrays, places, strict=False)
+    ]
+
+
+def header(arrays: Sequence[np.ndarray]) -> tuple[bytes, list[int]]:
+    """The file's beginning; where each array lies, and where the file ends."""
+    start = pages(PAGE + ENTRY * len(arrays))
+    places = [start]
+    for x in arrays:
+        places.append(places[-1] + pages(x.nbytes))
+    table = b"".join(entry_of(place, x) for place, x in zip(places, arrays))
+    first = MAGIC + number(VERSION) + number(len(arrays)) + digest_of(table)
+    return first.ljust(PAGE, b"\0") + table, places
+
+
+def entry_of(place: int, x: np.ndarray) -> bytes:
+    """Where an array lies, its bytes and their digest."""
+    entry = number(place) + number(x.nbytes) + digest_of(x.data)
+    forget(x)
+    return entry
+
+
+def sums_in(table: bytes) -> Sums:
+    """Return the checksums that a table lists."""
+    entries = (table[at : at + ENTRY] for at in range(0, len(table), ENTRY))
+    return {
+        int.from_bytes(entry[:8], "little"): Sum(int.from_bytes(entry[8:16], "little"), entry[16:]) for entry in entries
+    }
+
+
+def sums_of(arrays: Mapping[int, np.ndarray]) -> Sums:
+    """Return the checksums of arrays by where in a file each begins."""
+    sums = {}
+    for place, x in arrays.items():
+        sums[place] = Sum(x.nbytes, digest_of(x.data))
+        forget(x)
+    return sums
+
+
+def digest_of(content: bytes | memoryview) -> bytes:
+    return blake2b(content, digest_size=DIGEST).digest()
+
+
+def number(value: int) -> bytes:
+    return value.to_bytes(8, "little")
+
+
+def pages(nbytes: int) -> int:
+    """Bytes rounded up to whole pages."""
+    return round_up(nbytes, PAGE)
+
+
+def contents(head: bytes, places: Sequence[int], arrays: Sequence[np.ndarray]) -> Iterator[bytes | memoryview]:
+    yield head.ljust(places[0], b"\0")
+    for x in arrays:
+        yield x.data.cast("B")
+        yield bytes(pages(x.nbytes) - x.nbytes)
+        forget(x)
+
+
+def told(
+    parts: Iterator[bytes | memoryview], size: int, progress: Callable[[int, int], None] | None
+) -> Iterator[bytes | memoryview]:
+    """The parts, while `progress` is told how many bytes have been taken, of `size`."""
+    done = 0
+    for part in parts:
+        yield part
+        done += len(part)
+        if progress is not None:
+            progress(done, size)
+
+
+def opened(weights: StreamedWeights, head: bytes, places: Sequence[int]) -> WeightMap | None:
+    """Map the file, and give back what the system keeps of it in memory.
+
+    None where it does not begin with `head` or is not as long as that says: the file that is mapped is the one that
+    was compared.
+    """
+    try:
+        file = io.FileIO(weights.path)
+    except OSError:
+        return None
+    with file:
+        status = os.fstat(file.fileno())
+        if status.st_size != places[-1] or not is_regular(status) or file.read(len(head)) != head:
+            return None
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        mapping = WeightMap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    mapping.weights, mapping.stamp, mapping.sums = weights, stamp_of(status), sums_in(head[PAGE:])
+    return mapping
+
+
+def check_weights(path: str | Path) -> None:
+    """Read the whole file, a portion at a time. WeightsError for one that is damaged."""
+    with open(path, "rb") as file:
+        head = file.read(PAGE)
+        count = min(int.from_bytes(head[16:24], "little"), os.fstat(file.fileno()).st_size // ENTRY)
+        table = file.read(ENTRY * count)
+        if head[:16] != MAGIC + number(VERSION) or digest_of(table) != head[24 : 24 + DIGEST]:
+            raise WeightsError(f"{path}: it is no file of weights of this version, or its table is damaged")
+        for i, (place, entry) in enumerate(sums_in(table).items()):
+            if digest_in(file, place, entry.nbytes) != entry.digest:
+                raise WeightsError(f"{path}: array {i}, {entry.nbytes} bytes at {place}, is damaged")
+
+
+def digest_in(file: BinaryIO, place: int, nbytes: int) -> bytes:
+    """The digest of some bytes of a file, as many of them as there are."""
+    digest = blake2b(digest_size=DIGEST)
+    file.seek(place)
+    while nbytes > 0 and (portion := file.read(min(nbytes, PORTION))):
+        digest.update(portion)
+        nbytes -= len(portion)
+    return digest.digest()
