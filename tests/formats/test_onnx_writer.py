@@ -100,7 +100,10 @@ def kinds(output, inputs):
 
 def test_what_onnx_has_one_operator_for_becomes_one():
     assert kinds(cg.leaky_relu(X, 0.2), [X]) == {"LeakyRelu": 1, "Identity": 1}
+    assert kinds(cg.where(X >= 0, X, X * 0.2), [X]) == {"LeakyRelu": 1, "Identity": 1}
     assert kinds(cg.relu6(X), [X]) == {"Clip": 1, "Identity": 1}
+    assert kinds(cg.clip(X, -1, 2), [X]) == {"Clip": 1, "Identity": 1}
+    assert kinds(cg.hard_sigmoid(X), [X]) == {"Mul": 1, "Add": 1, "Clip": 1, "Identity": 1}
     assert kinds(cg.mean(X, axis=(2, 3), keepdims=True), [X]) == {"GlobalAveragePool": 1, "Identity": 1}
     bias = np.ones((6, 1, 1), "float32")
     assert kinds(cg.conv2d(X, F) + bias, [X])["Add"] == 0

@@ -137,11 +137,13 @@ def constant_number(x: Node) -> float | None:
 
 
 def leaky_relu(x: Node) -> Emitted | None:
-    """where(v >= 0, v, v * alpha)"""
+    """where(v > 0, v, v * alpha), or the same with v >= 0: both are alpha * 0 at 0"""
     if x.op.name != "where":
         return None
     condition, v, scaled = x.operands
-    if condition.op.name != "greater_equal" or scaled.op.name != "multiply" or condition.operands[0] is not v:
+    if condition.op.name not in ("greater", "greater_equal") or scaled.op.name != "multiply":
+        return None
+    if condition.operands[0] is not v:
         return None
     alpha = constant_number(scaled.operands[1])
     if scaled.operands[0] is not v or alpha is None or constant_number(condition.operands[1]) != 0:
