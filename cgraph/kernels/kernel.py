@@ -29,8 +29,8 @@ class Kernel(Record):
 
     @property
     def is_block(self) -> bool:
-        """A task is a block of threads of a GPU."""
-        return self.family.startswith("gpu.")
+        """True if a task of this kernel is a block of GPU threads: its emitter stands in a ``gpu_emit.py``."""
+        return ".gpu." in self.family
 
     def __str__(self) -> str:
         return f"{self.family}({', '.join(map(str, self.params))})"
