@@ -1,8 +1,8 @@
-"""Write what is generated: tables of memory.md, ops.md, the README's picture, and the stubs that type checkers read.
+"""Write the generated files: planner tables, ops.md, the README's picture, and the stubs that type checkers read.
 
     python -m docs.generate [--timed]
 
-In memory.md a generated block stands between ``<!-- name -->`` and ``<!-- end -->``. Blocks with times differ from run
+In development/planner_tables.md a generated block stands between ``<!-- name -->`` and ``<!-- end -->``. Blocks with times differ from run
 to run and are written with ``--timed`` only; the benchmark behind one of them takes minutes.
 """
 
@@ -23,14 +23,14 @@ from cgraph.view.planned import function_svg
 from docs.stub import stubs
 
 DOCS = Path(__file__).parent
+TABLES = DOCS / "development" / "planner_tables.md"
 BLOCK = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 FACETS = {"view": "alias", "gradient": "grad", "kernel": "work", "bands": "cut"}
 
 
 def main() -> None:
     blocks = BLOCKS | (TIMED if "--timed" in sys.argv[1:] else {})
-    path = DOCS / "memory.md"
-    path.write_text(filled(path.read_text(), blocks))
+    TABLES.write_text(filled(TABLES.read_text(), blocks))
     (DOCS / "ops.md").write_text(ops_page())
     (DOCS / "memory_plan.svg").write_text(plan_picture())
     for path, text in stubs().items():

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from cgraph.ir.graph import OPS
-from docs.generate import BLOCKS, DOCS, TIMED, filled, ops_page, plan_picture
+from docs.generate import BLOCKS, DOCS, TABLES, TIMED, filled, ops_page, plan_picture
 
 
 def test_blocks_are_filled_and_the_rest_stays():
@@ -11,8 +11,8 @@ def test_blocks_are_filled_and_the_rest_stays():
     assert filled(page, {"one": lambda: ["new", "lines"]}) == page.replace("old", "new\nlines")
 
 
-def test_the_tables_of_the_memory_page_are_what_the_strategies_give():
-    page = (DOCS / "memory.md").read_text()
+def test_the_planner_tables_are_what_the_strategies_give():
+    page = TABLES.read_text()
     assert all(f"<!-- {name} -->" in page for name in BLOCKS | TIMED)
     assert filled(page, BLOCKS) == page
 
