@@ -37,11 +37,11 @@ class Instance(Protocol):
     def waited(self) -> float:
         """Seconds that its runs have waited for weights from a file."""
 
-    def bind(self, given: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
+    def bind(self, inputs: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
         """The memory of Vars for the runs that follow.
 
         Parameters
-            given: what inputs are given
+            inputs: the arrays of inputs
             cells: the other Vars' values, and those of all Vars with an update edge, which take the new values
             done: an int64 word that is set to 1 when all of them have been written
         """

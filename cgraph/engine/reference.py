@@ -21,21 +21,21 @@ def evaluate(outputs: Sequence[Node], values: Mapping[Node, np.ndarray] | None =
     values = values or {}
     order = post_order(outputs)
     last_user = {x: node for node in order for x in node.operands}
-    known: dict[Node, Any] = {}
+    value_by_node: dict[Node, Any] = {}
     for node in order:
-        known[node] = value_of(node, values, known)
+        value_by_node[node] = value_of(node, values, value_by_node)
         for x in node.operands:
-            if last_user[x] is node and x in known and not any(x is y for y in outputs):
-                del known[x]
-    return [known[x] for x in outputs]
+            if last_user[x] is node and x in value_by_node and not any(x is y for y in outputs):
+                del value_by_node[x]
+    return [value_by_node[x] for x in outputs]
 
 
-def value_of(node: Node, values: Mapping[Node, np.ndarray], known: Mapping[Node, Any]) -> Any:
+def value_of(node: Node, values: Mapping[Node, np.ndarray], operand_values: Mapping[Node, Any]) -> Any:
     """One node's value, given those of its operands."""
     if not isinstance(node.op, VarOp):
         with np.errstate(all="ignore"):
-            found = node.op.meaning(*(known[x] for x in node.operands))
-        return found if isinstance(found, tuple) else np.asarray(found, node.dtype)
+            value = node.op.meaning(*(operand_values[x] for x in node.operands))
+        return value if isinstance(value, tuple) else np.asarray(value, node.dtype)
     if node in values:
         return values[node]
     if node.op.cell.array is None:
@@ -87,16 +87,16 @@ class ReferenceInstance:
         self._vars: Mapping[Node, Any] = {}
         self._targets: list[np.ndarray] = []
 
-    def bind(self, given: Mapping[Node, np.ndarray], cells: Mapping[Var, Value], done: np.ndarray) -> None:
+    def bind(self, inputs: Mapping[Node, np.ndarray], cells: Mapping[Var, Value], done: np.ndarray) -> None:
         self._targets = [*(cells[x].writable(x.spec, done) for x in self.request.updates), done]
-        self._vars = {**{x: value.array for x, value in cells.items()}, **given}
+        self._vars = {**{x: value.array for x, value in cells.items()}, **inputs}
 
     def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:
-        wanted = self.request.roots
-        self.values = {x: np.array(value) for x, value in zip(wanted, evaluate(wanted, self._vars))}
-        found: list[Any] = [*(self.values[x] for x in self.request.updates.values()), 1]
+        roots = self.request.roots
+        self.values = {x: np.array(value) for x, value in zip(roots, evaluate(roots, self._vars))}
+        updates: list[Any] = [*(self.values[x] for x in self.request.updates.values()), 1]
         if write:  # in one call of C code, within which no signal is handled
-            deque(map(setitem, self._targets, repeat(...), found), maxlen=0)  # type: ignore[arg-type]
+            deque(map(setitem, self._targets, repeat(...), updates), maxlen=0)  # type: ignore[arg-type]
 
     def recorded(self) -> tuple[()]:
         self.run(write=False)

@@ -21,7 +21,7 @@ from cgraph.kernels.pool_places.calls import place_calls, spread_calls
 from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.window import Window
-from cgraph.kernels.views.window_views import PLACE, chosen, repeated, window_places
+from cgraph.kernels.views.window_views import PLACE, repeated, select_matches, window_places
 from cgraph.ops.family import real_node
 from cgraph.ops.leaf import as_node
 from cgraph.ops.window import (
@@ -190,7 +190,7 @@ class TakeFromPlaces(Pool):
         return np.take_along_axis(self.seen(x), places[..., None], -1)[..., 0]
 
     def work(self, target: Target, places: Spec, x: Spec) -> Work:  # type: ignore[override]
-        program = chosen(code_of(x.dtype))
+        program = select_matches(code_of(x.dtype))
 
         def calls(out: View, places: View, x: View, workspace: View | None = None) -> list[Call]:
             wanted = repeated(places, len(places.shape), *self.window)
@@ -250,7 +250,7 @@ class SpreadToPlaces(Pool):
         axes = range(len(self.window))
         views = (window_view(g, steps, self.shape), window_view(places, steps, self.shape))
         order = backward(window_places(self.window), axes)
-        program = chosen(g.dtype)
+        program = select_matches(g.dtype)
         sums = reduce_calls(target, "sum", program, out, *views, order, axes=self.over, workspace=parts)
         return place_calls + calls + sums
 

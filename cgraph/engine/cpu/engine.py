@@ -63,20 +63,20 @@ class CpuEngine(Record):
         """A plan for this target's workspaces, at multiples of a cache line; a warning when it cannot run here."""
         target = target_named(self.target)
         if options.weights is None:
-            found = planned(request, target, self.alignment, options)
+            compiled = planned(request, target, self.alignment, options)
         else:
-            found = streamed(
+            compiled = streamed(
                 request,
                 options,
-                lambda cut, chosen: planned(cut, target, self.alignment, chosen, is_wish=True),
+                lambda cut, trial_options: planned(cut, target, self.alignment, trial_options, is_wish=True),
                 self.code_in_memory,
                 keep_for(options),
             )
         limit = memory_nbytes()
-        if found.nbytes > limit:
+        if compiled.nbytes > limit:
             there = f"this machine has {bytes_text(limit)}"
-            warnings.warn(needs_text(found, there), MemoryWarning, stacklevel=3)
-        return found
+            warnings.warn(needs_text(compiled, there), MemoryWarning, stacklevel=3)
+        return compiled
 
     def code(self, request: Request, compiled: Compiled) -> Code:
         """The kernel calls of all steps, by name and over symbolic addresses."""
@@ -93,8 +93,8 @@ class CpuEngine(Record):
     def program(self, code: Code) -> CpuProgram:
         """The code with its kernels, compiled where they are not in the cache."""
         target = target_named(self.target)
-        found: dict[Any, int] = store().load(code.compiled_kernels, target)
-        addresses = np.array([found.get(kernel, 0) for kernel in code.kernels], np.int64)
+        address_of: dict[Any, int] = store().load(code.compiled_kernels, target)
+        addresses = np.array([address_of.get(kernel, 0) for kernel in code.kernels], np.int64)
         return CpuProgram(code, addresses, self.threads or cores(), POISON if self.poison else None, target)
 
 

@@ -45,11 +45,11 @@ class LoadedCode(Record, eq=False):
 
     def table(self) -> np.ndarray:
         """The table with the addresses of the kernels, and the positions of their arguments; see `ThreadPool.run`."""
-        found, numbers = self.code.table.copy(), self.code.table[:, 0]
-        found[:, 0] = self.addresses[numbers]
+        table, numbers = self.code.table.copy(), self.code.table[:, 0]
+        table[:, 0] = self.addresses[numbers]
         for i, number in enumerate(n for n, k in enumerate(self.code.kernels) if isinstance(k, Callback)):
-            found[numbers == number, 2] = i
-        return found
+            table[numbers == number, 2] = i
+        return table
 
 
 class CpuInstance:
@@ -86,38 +86,38 @@ class CpuInstance:
         self._whole = self._rows_among(None, int(code.first_row[code.first_write]))
         self._rows: Bounded[tuple[tuple[int, ...] | None, bool], Rows] = Bounded(most_of(len(self.table)))
         self._bound: dict[Relocation, int] = {}
-        found = {r.symbol: r for r in code.relocations}
-        self._variables = {x: found[Symbol("variable", i)] for i, x in enumerate(code.variables)}
-        self._places = [(x, found[Symbol("target", i)]) for i, x in enumerate(code.targets)]
-        self._done = found.get(Symbol("done"))
-        for symbol, relocation in found.items():
+        relocations = {r.symbol: r for r in code.relocations}
+        self._variables = {x: relocations[Symbol("variable", i)] for i, x in enumerate(code.variables)}
+        self._places = [(x, relocations[Symbol("target", i)]) for i, x in enumerate(code.targets)]
+        self._done = relocations.get(Symbol("done"))
+        for symbol, relocation in relocations.items():
             if symbol.kind == "constant":
                 self._move(relocation, self._address_of_constant(symbol.number))
         for symbol, own in ((Symbol("arena"), self.arena), (Symbol("stop"), self.stop)):
-            if symbol in found:
-                self._move(found[symbol], address_of(own))
+            if symbol in relocations:
+                self._move(relocations[symbol], address_of(own))
 
     def _address_of_constant(self, number: int) -> int:
         return address_of(self.code.constants[number])
 
-    def bind(self, given: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
+    def bind(self, inputs: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
         """The memory of Vars for the runs that follow; see `cgraph.engine.instance.Instance`."""
         stamps = [value.stamp for value in cells.values()]
         if None in stamps or stamps != self._stamps or done is not self._word:
-            self._bind_cells(given, cells, done)
+            self._bind_cells(inputs, cells, done)
         self._vars = {x: value.array for x, value in cells.items() if self._shows_vars}  # type: ignore[misc]
-        self._vars.update(given)
+        self._vars.update(inputs)
         self._copied = {}
-        for x in given:
+        for x in inputs:
             if x in self._variables:
                 self._move(self._variables[x], self._input(x))
 
-    def _bind_cells(self, given: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
+    def _bind_cells(self, inputs: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
         """The memory of the Vars that are not given, some of which may have moved since the last time."""
         self._stamps = []  # until all is bound, nobody knows what is
         self._targets = {x: cells[x].writable(x.spec, done) for x in self.code.updated}  # first: they may move
         for x, relocation in self._variables.items():
-            if x not in given:
+            if x not in inputs:
                 self._move(relocation, cells[x].address)
         for x, relocation in self._places:
             self._move(relocation, cells[x].address)
@@ -152,14 +152,14 @@ class CpuInstance:
 
     def read(self, output: Any) -> np.ndarray:
         """An output's value where it lies."""
-        found = self._arrays.get(output)
-        if found is not None:
-            return found
+        array = self._arrays.get(output)
+        if array is not None:
+            return array
         view = self.code.views[output]
         base = view.at.base
         if base is ARENA:
-            found = self._arrays[output] = array_at(self.arena, view)
-            return found
+            array = self._arrays[output] = array_at(self.arena, view)
+            return array
         memory = base if isinstance(base, np.ndarray) else self._vars[base]
         return array_at(np.ascontiguousarray(memory).reshape(-1).view(np.uint8), view)
 
@@ -218,14 +218,14 @@ class CpuInstance:
 
     def _rows_of(self, steps: tuple[int, ...] | None, write: bool) -> Rows:
         """The rows of these steps, and of those that write update edges."""
-        found = self._rows.get((steps, write))
-        if found is None:
+        rows = self._rows.get((steps, write))
+        if rows is None:
             last, first = len(self.code.first_row) - 2, self.code.first_write
             order = (*(range(last) if steps is None else steps), *((last,) if write else ()))
             numbers = self._numbers(order)
             split = len(self._numbers(s for s in order if s < first))
-            found = self._rows.keep((steps, write), self._rows_among(numbers, split))
-        return found
+            rows = self._rows.keep((steps, write), self._rows_among(numbers, split))
+        return rows
 
     def _rows_among(self, numbers: np.ndarray | None, split: int) -> Rows:
         """Some rows of the table, or all; those from `split` on write update edges."""

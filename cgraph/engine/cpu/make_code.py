@@ -102,12 +102,12 @@ class _Maker:
 
     def rows_of(self, part: Part) -> Rows:
         """The calls as words; those that steps share once."""
-        found = self.shared.get(id(part.calls))
-        if found is None:
-            found = self.new_rows(part.calls)
+        rows = self.shared.get(id(part.calls))
+        if rows is None:
+            rows = self.new_rows(part.calls)
             if part.places:
-                self.shared[id(part.calls)] = found  # which keeps the calls, so the number stays theirs
-        return found
+                self.shared[id(part.calls)] = rows  # which keeps the calls, so the number stays theirs
+        return rows
 
     def new_rows(self, calls: list[Call]) -> Rows:
         table, words, addresses = [], array("q"), []
@@ -122,11 +122,11 @@ class _Maker:
 
     def places_from(self, base: Any) -> Places:
         """Where addresses into the memory of this base stand, and how far behind its beginning they are."""
-        found = self.places_of.get(id(base))
-        if found is None:
+        entry = self.places_of.get(id(base))
+        if entry is None:
             places = self.places.setdefault(self.new_symbol(base), (array("q"), array("q")))
-            found = self.places_of[id(base)] = base, places  # with the base, so that the number stays its own
-        return found[1]
+            entry = self.places_of[id(base)] = base, places  # with the base, so that the number stays its own
+        return entry[1]
 
     def new_symbol(self, base: Any) -> Symbol:
         """The symbol of what an address begins at: the arena, the stop word, a Var, a constant, or an array."""
@@ -151,8 +151,8 @@ class _Maker:
         memory = tuple(self.variables), tuple(self.targets), tuple(self.constants), compiled.updated
         views = {x: output_view(compiled.views[x]) for x in compiled.outputs}
         steps, labels = (first_row, first_write), (tuple(self.labels), np.array(self.label_of, np.int64))
-        found = Code(tuple(self.kernels), table, args, relocations, *memory, views, compiled.nbytes, *steps, *labels)
-        return replace(found, again=self.again)
+        code = Code(tuple(self.kernels), table, args, relocations, *memory, views, compiled.nbytes, *steps, *labels)
+        return replace(code, again=self.again)
 
 
 def memory_of(base: Any) -> Any:

@@ -12,9 +12,9 @@ def memory_nbytes(groups: Path = GROUPS, mount: Path = MOUNT) -> int:
 
     Source: Linux, Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst.
     """
-    found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for folder in groups_of(groups, mount, "memory"):
-        found += [
+        limits += [
             int(text) for name in LIMITS if (text := content(os.path.join(folder, name))) and text.strip().isdigit()
         ]
-    return min(found)
+    return min(limits)

@@ -56,12 +56,14 @@ class Recorder:
     def shares(self, first_row: np.ndarray) -> tuple[Share, ...]:
         """What was run, by its begin; `first_row` of each step in the whole table."""
         native = self._log[ENTRIES : ENTRIES + FIELDS * int(self._log[0])].reshape(-1, FIELDS)
-        found = np.concatenate([native, np.array(self._python, np.int64).reshape(-1, FIELDS)])
-        found = found[np.argsort(found[:, 3], kind="stable")]
-        rows = found[:, 0] if self._numbers is None else self._numbers[found[:, 0]]
+        entries = np.concatenate([native, np.array(self._python, np.int64).reshape(-1, FIELDS)])
+        entries = entries[np.argsort(entries[:, 3], kind="stable")]
+        rows = entries[:, 0] if self._numbers is None else self._numbers[entries[:, 0]]
         steps = np.searchsorted(first_row, rows, "right") - 1
-        threads = {number: i for i, number in enumerate(dict.fromkeys([threading.get_ident(), *found[:, 5].tolist()]))}
+        threads = {
+            number: i for i, number in enumerate(dict.fromkeys([threading.get_ident(), *entries[:, 5].tolist()]))
+        }
         return tuple(
             Share(step, threads[thread], first, last, begin, end)
-            for step, (_, first, last, begin, end, thread) in zip(steps.tolist(), found.tolist())
+            for step, (_, first, last, begin, end, thread) in zip(steps.tolist(), entries.tolist())
         )

@@ -64,8 +64,8 @@ def pieces_of(code: Code, place: Callable[[np.ndarray], int | None]) -> list[Pie
 
 def stays_in_memory(code: Code, pieces: Sequence[Piece] | None = None) -> list[np.ndarray]:
     """The constants that no ring takes; `pieces`: those that go through it, by default those of the code's own."""
-    given = code.ring.pieces if pieces is None and code.ring else pieces or ()
-    through = {p.constant for p in given}
+    streamed_pieces = code.ring.pieces if pieces is None and code.ring else pieces or ()
+    through = {p.constant for p in streamed_pieces}
     return [x for i, x in enumerate(code.constants) if i not in through and isinstance(x, np.ndarray)]
 
 
@@ -87,11 +87,11 @@ def large_pieces(code: Code, place: Callable[[np.ndarray], int | None]) -> Itera
 
 def in_turn(pieces: Sequence[Piece]) -> list[Piece]:
     """Those that are read, used and not needed any more before the next one is; the others stay in memory."""
-    found: list[Piece] = []
+    sequence: list[Piece] = []
     for i, piece in enumerate(pieces):
         if i + 1 == len(pieces) or piece.last <= pieces[i + 1].first:
-            found.append(piece)
-    return found
+            sequence.append(piece)
+    return sequence
 
 
 def placed(pieces: Sequence[Piece], nbytes: int) -> tuple[Piece, ...]:
@@ -100,13 +100,13 @@ def placed(pieces: Sequence[Piece], nbytes: int) -> tuple[Piece, ...]:
     Raises
         BudgetError: it is too small for them; which size is not, is said
     """
-    found = places_in(pieces, nbytes)
-    if found is None:
+    placement = places_in(pieces, nbytes)
+    if placement is None:
         raise BudgetError(
             f"the ring of {bytes_text(nbytes)} does not hold the weights that one kernel call reads; "
             f"it needs {bytes_text(least_ring(pieces))}"
         )
-    return found
+    return placement
 
 
 def least_ring(pieces: Sequence[Piece]) -> int:
@@ -125,17 +125,17 @@ def least_ring(pieces: Sequence[Piece]) -> int:
 
 def places_in(pieces: Sequence[Piece], nbytes: int) -> tuple[Piece, ...] | None:
     """The pieces with their places in a ring; None where two that are needed together would lie over one another."""
-    found: list[Piece] = []
+    placement: list[Piece] = []
     at = 0
     for piece in pieces:
         at = at if at + piece.nbytes <= nbytes else 0
         here = replace(piece, at=at)
-        others = itertools.takewhile(lambda p: p.last >= piece.first, reversed(found))  # noqa: B023 - used at once
+        others = itertools.takewhile(lambda p: p.last >= piece.first, reversed(placement))  # noqa: B023 - used at once
         if at + piece.nbytes > nbytes or any(map(here.meets, others)):
             return None
-        found.append(here)
+        placement.append(here)
         at += piece.nbytes
-    return tuple(found)
+    return tuple(placement)
 
 
 def controlled(table: np.ndarray, numbers: np.ndarray, pieces: Sequence[Piece], words: int, ring: int) -> Controlled:

@@ -25,7 +25,7 @@ class Rows:
 
     def calling(self, table: np.ndarray, functions: Sequence[Callable[[int], None]]) -> "Rows":
         """The same rows with other calls."""
-        found = copy(self)
-        Rows.__init__(found, table, self.count, self.numbers)
-        found.functions = functions
-        return found
+        rows = copy(self)
+        Rows.__init__(rows, table, self.count, self.numbers)
+        rows.functions = functions
+        return rows

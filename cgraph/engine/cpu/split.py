@@ -34,17 +34,17 @@ class Split(Record):
 
     Fields
         pieces: what goes through the ring
-        held: bytes of constants that stay in memory
+        constants_nbytes: bytes of constants that stay in memory
     """
 
     compiled: Compiled
     pieces: Sequence[Piece]
-    held: int
+    constants_nbytes: int
 
     @property
     def nbytes(self) -> int:
         """Bytes without the ring."""
-        return self.compiled.nbytes + self.held
+        return self.compiled.nbytes + self.constants_nbytes
 
     def ring(self, room: int) -> int:
         """The largest ring of so many bytes at most; the least that there is, where that is more."""
@@ -68,8 +68,8 @@ def streamed(request: Request, options: Options, plan: Plan, make_code: MakeCode
     weights = options.weights
     assert weights is not None
     split = partial(split_of, request, options, plan, make_code, keep)
-    found, ring = shared_out(weights, options.budget, split)
-    compiled, most = found.compiled, recompute_nbytes(options.recompute)
+    best, ring = shared_out(weights, options.budget, split)
+    compiled, most = best.compiled, recompute_nbytes(options.recompute)
     if most is not None and compiled.nbytes > most:
         raise BudgetError(f"the arena needs {compiled.nbytes} bytes, recompute= allows {most}")
     large = large_constants((*compiled.outputs, *compiled.sources))
@@ -95,32 +95,34 @@ def shared_out(
     weights: StreamedWeights, budget: int | None, split: Callable[[int, int | None], Split]
 ) -> tuple[Split, int]:
     """A plan, and the bytes of the ring beside it."""
-    wanted = pages(weights.ring or SLICES * (weights.slice or SLICE))
-    found = split(wanted, None)
+    ring_nbytes = pages(weights.ring or SLICES * (weights.slice or SLICE))
+    candidate = split(ring_nbytes, None)
     if weights.ring is not None:
-        placed(found.pieces, wanted)
+        placed(candidate.pieces, ring_nbytes)
     if budget is None:
-        return found, wanted if weights.ring else max(wanted, found.ring(wanted))
-    if found.nbytes + wanted > budget:
-        found = made_to_fit(weights, budget, wanted, split)
-    return found, wanted if weights.ring else found.ring(budget - found.nbytes)
+        return candidate, ring_nbytes if weights.ring else max(ring_nbytes, candidate.ring(ring_nbytes))
+    if candidate.nbytes + ring_nbytes > budget:
+        candidate = made_to_fit(weights, budget, ring_nbytes, split)
+    return candidate, ring_nbytes if weights.ring else candidate.ring(budget - candidate.nbytes)
 
 
-def made_to_fit(weights: StreamedWeights, budget: int, wanted: int, split: Callable[[int, int | None], Split]) -> Split:
+def made_to_fit(
+    weights: StreamedWeights, budget: int, ring_nbytes: int, split: Callable[[int, int | None], Split]
+) -> Split:
     """A plan with a smaller arena, or for a smaller ring."""
 
-    def total(found: Split) -> int:
-        return found.nbytes + (wanted if weights.ring else least_ring(found.pieces))
+    def total(candidate: Split) -> int:
+        return candidate.nbytes + (ring_nbytes if weights.ring else least_ring(candidate.pieces))
 
-    rings = (wanted,) if weights.ring else (wanted, wanted // QUARTER, SLICES * slice_nbytes(weights, 0))
+    rings = (ring_nbytes,) if weights.ring else (ring_nbytes, ring_nbytes // QUARTER, SLICES * slice_nbytes(weights, 0))
     smallest: dict[int, Split] = {}
     for ring in rings:
         if ring < budget:
-            found = split(ring, budget - ring)
-            if total(found) <= budget:
-                return found
-            if found.compiled.nbytes > budget - ring:
-                smallest[ring] = found
+            candidate = split(ring, budget - ring)
+            if total(candidate) <= budget:
+                return candidate
+            if candidate.compiled.nbytes > budget - ring:
+                smallest[ring] = candidate
     best = min((smallest.get(ring) or split(ring, 0) for ring in rings), key=total)
     if total(best) > budget:
         raise BudgetError(budget_text(best, total(best) - best.nbytes, budget))
@@ -132,6 +134,7 @@ def budget_text(smallest: Split, ring: int, budget: int) -> str:
     needed = smallest.nbytes + ring
     return (
         f"an arena of {bytes_text(smallest.compiled.nbytes)}, a ring of {bytes_text(ring)} and constants of "
-        f"{bytes_text(smallest.held)} that stay in memory need {needed} bytes, the budget is {bytes_text(budget)}: "
+        f"{bytes_text(smallest.constants_nbytes)} that stay in memory need {needed} bytes, "
+        f"the budget is {bytes_text(budget)}: "
         f"{needed - budget} bytes are missing; the least budget of this graph is {needed} bytes"
     )

@@ -21,13 +21,13 @@ class RowsInstance(CpuInstance):
         super().__init__(program, memory)
         callbacks = program.code.callbacks
         self._ports: dict[Any, Callable[[np.ndarray], Any]] = {}
-        self._known = {c.port for c in callbacks if c.port is not None}
+        self._port_names = {c.port for c in callbacks if c.port is not None}
         self.functions = [c.function if c.port is None else partial(self._exchange, c) for c in callbacks]
 
-    def bind(self, given: Mapping[Any, Any], cells: Mapping[Any, Value], done: np.ndarray) -> None:
+    def bind(self, inputs: Mapping[Any, Any], cells: Mapping[Any, Value], done: np.ndarray) -> None:
         """As any instance; `given` has what fills or reads the bands of each port, too."""
-        super().bind({x: value for x, value in given.items() if x not in self._known}, cells, done)
-        self._ports = {x: value for x, value in given.items() if x in self._known}
+        super().bind({x: value for x, value in inputs.items() if x not in self._port_names}, cells, done)
+        self._ports = {x: value for x, value in inputs.items() if x in self._port_names}
 
     def _exchange(self, callback: Callback, args: int) -> None:
         """Let rows be filled or read."""

@@ -35,7 +35,7 @@ class StreamedInstance(CpuInstance):
 
     def __init__(self, program: LoadedCode, ring: Ring) -> None:
         self.reader, self.pieces = Reader(ring, program.poison), {p.constant: p for p in ring.pieces}
-        self._held: list[np.ndarray] = []
+        self._copies: list[np.ndarray] = []
         super().__init__(program)
 
     @property
@@ -56,17 +56,17 @@ class StreamedInstance(CpuInstance):
         if place is not None:
             array = array.copy()
             self.reader.check_sum(place[1], array)
-            self._held.append(array)
+            self._copies.append(array)
         return address_of(array)
 
-    def bind(self, given: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
+    def bind(self, inputs: Mapping[Any, np.ndarray], cells: Mapping[Any, Value], done: np.ndarray) -> None:
         """As any instance.
 
         Raises
             WeightsError: the file has changed since the function was compiled
         """
         self.reader.check_file()
-        super().bind(given, cells, done)
+        super().bind(inputs, cells, done)
 
     def _rows_among(self, numbers: np.ndarray | None, split: int) -> StreamedRows:
         numbers = np.arange(len(self.table)) if numbers is None else numbers

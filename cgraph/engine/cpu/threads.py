@@ -111,9 +111,9 @@ def take_native(addresses: Mapping[Kernel, int], memory: Any = None) -> None:
 
     They are never freed: threads sleep inside its code.
     """
-    found = {kernel.family: address for kernel, address in addresses.items()}
+    by_family = {kernel.family: address for kernel, address in addresses.items()}
     types = {name: ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * n) for name, n in WORDS.items()}
-    _natives.append(Native(**{n.rpartition(".")[2]: types[n](found[n]) for n in WORDS}, memory=memory))
+    _natives.append(Native(**{n.rpartition(".")[2]: types[n](by_family[n]) for n in WORDS}, memory=memory))
 
 
 def interpreter() -> list[Kernel]:
@@ -248,8 +248,8 @@ class ThreadPool:
         if team is None:
             return native().alone(self._address, table, row, rows, stop, slice_ns)
         team.grow(most - 1)
-        found = team.lead(self._address, most, table, row, rows, stop, slice_ns)
-        return row if found == TAKEN else found
+        next_row = team.lead(self._address, most, table, row, rows, stop, slice_ns)
+        return row if next_row == TAKEN else next_row
 
     def _idle_team(self) -> Team | None:
         """A team that no run has; a new one only when there are cores for it."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from cgraph.engine.cpu.instance import array_at
 from cgraph.engine.cuda.device import Device
-from cgraph.engine.cuda.dlpack import Shown, capsule_of, taken
+from cgraph.engine.cuda.dlpack import Shown, capsule_of, read_capsule
 from cgraph.engine.cuda.host import extent
 from cgraph.errors import InputError
 from cgraph.ir.half import dtype_of_code
@@ -51,16 +51,16 @@ class DeviceArray:
             queue.follow(self.stream)
         queue.download(self.address + first, room)
         queue.wait()
-        found = array_at(room, replace(self.view, at=Pointer(room, -first)))
-        return found if dtype is None else found.astype(dtype, copy=False)
+        array = array_at(room, replace(self.view, at=Pointer(room, -first)))
+        return array if dtype is None else array.astype(dtype, copy=False)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """For other libraries. AttributeError for a simulated device, whose addresses are nobody else's."""
         if self.device.number is None:
             raise AttributeError(f"{self.device.name} shares no memory")
-        found = {"shape": self.shape, "typestr": self.dtype.str, "data": (self.address, False), "version": 3}
-        return {**found, "strides": None if self.view.is_contiguous else self.view.strides, "stream": self.stream}
+        interface = {"shape": self.shape, "typestr": self.dtype.str, "data": (self.address, False), "version": 3}
+        return {**interface, "strides": None if self.view.is_contiguous else self.view.strides, "stream": self.stream}
 
     def __dlpack_device__(self) -> tuple[int, int]:
         if self.device.number is None:
@@ -82,18 +82,18 @@ def on_device(device: Device, value: Any) -> DeviceArray | None:
     if isinstance(value, np.ndarray):
         return None
     if isinstance(value, DeviceArray):
-        found = value if value.device is device else None
+        array = value if value.device is device else None
     elif hasattr(value, "__dlpack_device__") and value.__dlpack_device__() == device.number:
-        x = taken(value.__dlpack__(stream=LEGACY))
+        x = read_capsule(value.__dlpack__(stream=LEGACY))
         strides = tuple(s * x.dtype.itemsize for s in x.strides)
-        found = DeviceArray(device, x.address, View(Pointer(x), x.shape, strides, code_of(x.dtype)), x.owner, LEGACY)
+        array = DeviceArray(device, x.address, View(Pointer(x), x.shape, strides, code_of(x.dtype)), x.owner, LEGACY)
     elif device.number is not None and hasattr(value, "__cuda_array_interface__"):
-        found = by_interface(device, value)
+        array = by_interface(device, value)
     else:
-        found = None
-    if found is not None and not found.view.is_contiguous:
-        raise InputError(f"{found!r} has strides {found.view.strides}; make it contiguous first")
-    return found
+        array = None
+    if array is not None and not array.view.is_contiguous:
+        raise InputError(f"{array!r} has strides {array.view.strides}; make it contiguous first")
+    return array
 
 
 def by_interface(device: Device, value: Any) -> DeviceArray:

@@ -43,7 +43,7 @@ class DeviceCells:
 
     def copy_of(self, value: Value, spec: Spec) -> Copy:
         """The copy of a value; not necessarily as new."""
-        found = self._copies.get(value)
-        if found is None:
-            found = self._copies[value] = Copy(self.device, spec)
-        return found
+        copy = self._copies.get(value)
+        if copy is None:
+            copy = self._copies[value] = Copy(self.device, spec)
+        return copy

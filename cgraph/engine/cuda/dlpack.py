@@ -86,7 +86,7 @@ def capsule_of(shown: Shown) -> Any:
     return new_capsule(ctypes.addressof(context.managed), FRESH, ctypes.cast(DESTRUCTOR, c_void_p).value)
 
 
-class _Taken:
+class _ForeignMemory:
     """Another library's memory, given back when nobody holds this any more."""
 
     def __init__(self, managed: int) -> None:
@@ -98,7 +98,7 @@ class _Taken:
             ctypes.CFUNCTYPE(None, c_void_p)(deleter)(self.managed)
 
 
-def taken(capsule: Any) -> Shown:
+def read_capsule(capsule: Any) -> Shown:
     """What a capsule shows, which belongs to the receiver from now on.
 
     Raises
@@ -108,7 +108,7 @@ def taken(capsule: Any) -> Shown:
         raise BufferError("no DLPack capsule, or one that was taken before")
     managed = get_pointer(id(capsule), FRESH)
     set_name(capsule, TAKEN)
-    owner, t = _Taken(managed), Managed.from_address(managed).tensor
+    owner, t = _ForeignMemory(managed), Managed.from_address(managed).tensor
     if t.lanes != 1 or t.bits % 8 or t.kind not in LETTERS:
         raise BufferError(f"elements of DLPack's kind {t.kind} with {t.bits} bits")
     shape = tuple(t.shape[: t.ndim])

@@ -83,11 +83,11 @@ class Driver:
         """What is told of a call that failed."""
         text = c_char_p()
         self.library.cuGetErrorName(code, byref(text))
-        found = f"{name}: {(text.value or b'unknown error').decode()} ({code})"
+        message = f"{name}: {(text.value or b'unknown error').decode()} ({code})"
         if code not in LOSES_CONTEXT:
-            return found
-        self.lost = found
-        return f"{found}; the context is lost: start a new process"
+            return message
+        self.lost = message
+        return f"{message}; the context is lost: start a new process"
 
     def is_done(self, stream: int) -> bool:
         """Has a stream nothing left to do?"""
@@ -100,15 +100,15 @@ class Driver:
 
     def number(self, name: str, *args: Any) -> int:
         """What a call writes to its first argument, an int."""
-        found = c_int()
-        self.do(name, byref(found), *args)
-        return found.value
+        value = c_int()
+        self.do(name, byref(value), *args)
+        return value.value
 
     def handle(self, name: str, *args: Any) -> int:
         """What a call writes to its first argument, a handle or an address."""
-        found = c_void_p()
-        self.do(name, byref(found), *args)
-        return found.value or 0
+        value = c_void_p()
+        self.do(name, byref(value), *args)
+        return value.value or 0
 
 
 @cache
@@ -119,14 +119,14 @@ def driver() -> Driver:
 
 def initialised(library: Any) -> Driver:
     """A driver that finds a device. EngineError where it finds none."""
-    found = Driver(library)
+    cuda = Driver(library)
     count = c_int()
-    code = found.library.cuInit(0) or found.library.cuDeviceGetCount(byref(count))
+    code = cuda.library.cuInit(0) or cuda.library.cuDeviceGetCount(byref(count))
     if code == 100 or (not code and not count.value):
         raise EngineError("the NVIDIA driver finds no device on this machine")
     if code:
-        raise EngineError(found.failure("cuInit", code))
-    return found
+        raise EngineError(cuda.failure("cuInit", code))
+    return cuda
 
 
 def library() -> ctypes.CDLL:

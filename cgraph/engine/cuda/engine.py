@@ -86,12 +86,12 @@ class CudaEngine(Record):
         """The code with its kernels and constants on the device."""
         device = self._opened()
         keys = keys_of(code)
-        found: dict[tuple[Kernel | Callback, int], Loaded] = {}
+        kernels: dict[tuple[Kernel | Callback, int], Loaded] = {}
         for kernel, words in dict.fromkeys(keys):
             if isinstance(kernel, Kernel):
-                found[kernel, words] = device.load(*store().ptx(kernel, words, device.target))
+                kernels[kernel, words] = device.load(*store().ptx(kernel, words, device.target))
         constants = tuple(uploaded(device, array) for array in code.constants)
-        loaded, poison = tuple(found.get(key) for key in keys), POISON if self.poison else None
+        loaded, poison = tuple(kernels.get(key) for key in keys), POISON if self.poison else None
         return CudaProgram(code, device, cells_of(self.device), loaded, constants, poison, self.check, self.graphs)
 
     @property

@@ -42,8 +42,8 @@ class Gpu:
         self.name, self.capability = name_of(self.driver, self.handle), capability_of(self.driver, self.handle)
         version = self.driver.number("cuDriverGetVersion")
         if self.capability < LEAST_CAPABILITY:
-            found, least = (".".join(map(str, x)) for x in (self.capability, LEAST_CAPABILITY))
-            raise EngineError(f"{self.name} has compute capability {found}; {least} is the least")
+            capability, least = (".".join(map(str, x)) for x in (self.capability, LEAST_CAPABILITY))
+            raise EngineError(f"{self.name} has compute capability {capability}; {least} is the least")
         if version < LEAST_DRIVER:
             raise EngineError(f"the driver is of CUDA {cuda_text(version)}; {cuda_text(LEAST_DRIVER)} is the least")
         self.target, self.number = gpu_target(*self.capability), (CUDA, index)
@@ -90,12 +90,12 @@ class Gpu:
 
 def described() -> list[str]:
     """A line for each GPU: name, capability, memory and driver. EngineError when there is none."""
-    found = driver()
-    version = found.number("cuDriverGetVersion")
+    cuda = driver()
+    version = cuda.number("cuDriverGetVersion")
     return [
-        f"{name_of(found, i)}, capability {'.'.join(map(str, capability_of(found, i)))}, "
-        f"{bytes_text(total_nbytes(found, i))}, driver of CUDA {cuda_text(version)}"
-        for i in range(found.number("cuDeviceGetCount"))
+        f"{name_of(cuda, i)}, capability {'.'.join(map(str, capability_of(cuda, i)))}, "
+        f"{bytes_text(total_nbytes(cuda, i))}, driver of CUDA {cuda_text(version)}"
+        for i in range(cuda.number("cuDeviceGetCount"))
     ]
 
 
@@ -111,9 +111,9 @@ def capability_of(driver: Driver, handle: int) -> tuple[int, int]:
 
 
 def total_nbytes(driver: Driver, handle: int) -> int:
-    found = ctypes.c_size_t()
-    driver.do("cuDeviceTotalMem_v2", ctypes.byref(found), handle)
-    return found.value
+    total = ctypes.c_size_t()
+    driver.do("cuDeviceTotalMem_v2", ctypes.byref(total), handle)
+    return total.value
 
 
 def cuda_text(version: int) -> str:
@@ -165,16 +165,16 @@ class GpuQueue:
     def captured(self, table: np.ndarray) -> "GpuGraph":
         self.device.use()
         self.driver.do("cuStreamBeginCapture_v2", self.stream, THREAD_LOCAL)
-        found = ctypes.c_void_p()
+        graph = ctypes.c_void_p()
         try:
             self.run(table)
         except EngineError:  # which is the one to tell; a stream that is left capturing takes no other work
-            self.driver.library.cuStreamEndCapture(self.stream, ctypes.byref(found))
+            self.driver.library.cuStreamEndCapture(self.stream, ctypes.byref(graph))
             raise
-        self.driver.do("cuStreamEndCapture", self.stream, ctypes.byref(found))
-        made = self.driver.handle("cuGraphInstantiateWithFlags", found, 0)
-        self.driver.do("cuGraphDestroy", found)
-        return GpuGraph(self, made)
+        self.driver.do("cuStreamEndCapture", self.stream, ctypes.byref(graph))
+        executable = self.driver.handle("cuGraphInstantiateWithFlags", graph, 0)
+        self.driver.do("cuGraphDestroy", graph)
+        return GpuGraph(self, executable)
 
     def follow(self, stream: int) -> None:
         self.device.use()

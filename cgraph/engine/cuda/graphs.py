@@ -16,19 +16,19 @@ class Graphs:
 
     def __init__(self, queue: Queue) -> None:
         self.queue = queue
-        self.known: dict[tuple[Segment, tuple[int, ...]], int | Graph] = {}  # the number of runs, later the graph
+        self.entries: dict[tuple[Segment, tuple[int, ...]], int | Graph] = {}  # the number of runs, later the graph
 
     def run(self, segment: Segment, addresses: tuple[int, ...]) -> None:
         """Queue a segment's launches. LaunchError or EngineError when one is refused."""
         key = (segment, addresses)
-        found = self.known.pop(key, 0)
-        if isinstance(found, int):
-            found = self._counted(segment, found + 1)
+        entry = self.entries.pop(key, 0)
+        if isinstance(entry, int):
+            entry = self._counted(segment, entry + 1)
         else:
-            found.launch()
-        while len(self.known) >= MOST:
-            del self.known[next(iter(self.known))]
-        self.known[key] = found
+            entry.launch()
+        while len(self.entries) >= MOST:
+            del self.entries[next(iter(self.entries))]
+        self.entries[key] = entry
 
     def _counted(self, segment: Segment, runs: int) -> int | Graph:
         """Run by the table, or capture and launch."""

@@ -83,7 +83,7 @@ class CudaInstance:
         self.rows = launch_rows(program, self.args)
         self.stops = Stops(code, device, self.args, self.queue)
         self.done = Allocation(device, np.dtype(np.int64).itemsize, watched=False)  # where nobody looks
-        self._given: Mapping[Variable, Any] = {}
+        self._input_values: Mapping[Variable, Any] = {}
         self._cells: Mapping[Variable, Value] = {}
         self._written = code.written
         self._inputs: dict[Variable, Allocation] = {}
@@ -97,17 +97,17 @@ class CudaInstance:
             self._move(Symbol("constant", i), memory.address)
 
     # -- memory -----------------------------------------------------------------------------------------------------
-    def bind(self, given: Mapping[Variable, Any], cells: Mapping[Variable, Value], done: np.ndarray) -> None:
+    def bind(self, inputs: Mapping[Variable, Any], cells: Mapping[Variable, Value], done: np.ndarray) -> None:
         """The inputs of the runs that follow, uploaded; the other Vars where the device has them."""
-        self._given, self._cells, self._done = given, cells, done
+        self._input_values, self._cells, self._done = inputs, cells, done
         for i, x in enumerate(self.code.variables):
-            self._move(Symbol("variable", i), self._input(x) if x in given else self._cell(x))
+            self._move(Symbol("variable", i), self._input(x) if x in inputs else self._cell(x))
         for i, x in enumerate(self.code.targets):
             self._move(Symbol("target", i), self._copy(x).memory.address)
 
     def _input(self, x: Variable) -> int:
         """Where an input lies: its own place, or uploaded. What lies in this arena is copied, a run writes over it."""
-        value = self._given[x]
+        value = self._input_values[x]
         if isinstance(value, DeviceArray):
             if value.stream is not None:
                 self.queue.follow(value.stream)
@@ -162,7 +162,7 @@ class CudaInstance:
 
     def _array(self, x: Any) -> np.ndarray:
         """A Var's value on the host."""
-        return np.asarray(self._given[x] if x in self._given else self._cells[x].array)
+        return np.asarray(self._input_values[x] if x in self._input_values else self._cells[x].array)
 
     # -- runs -------------------------------------------------------------------------------------------------------
     def run(self, steps: tuple[int, ...] | None = None, write: bool = True) -> None:

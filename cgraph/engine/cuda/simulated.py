@@ -66,9 +66,9 @@ class SimulatedQueue:
         for row, (function, blocks, _, words, tasks) in enumerate(table.tolist()):
             kernel = self.device.kernels[function]
             count = (kernel.kernel.param_nbytes - 8) // 8
-            given = np.ctypeslib.as_array((ctypes.c_int64 * count).from_address(words))
+            arguments = np.ctypeslib.as_array((ctypes.c_int64 * count).from_address(words))
             try:
-                self.device.simulator.launch(kernel, blocks, given, tasks)
+                self.device.simulator.launch(kernel, blocks, arguments, tasks)
             except Fault as fault:
                 raise LaunchError(row, str(fault)) from None
 

@@ -120,13 +120,13 @@ def follow(k: Builder, clock: int, futex: int):
 
 @called_as(ir.FunctionType(INDEX, [INDEX] * 2))
 def hold(k: Builder, clock: int, futex: int):
-    """``count = hold(cores, wanted)``: take the cores that runs give back, and return how many are held now.
+    """``count = hold(cores, target)``: take the cores that runs give back, and return how many are held now.
 
-    Fewer than `wanted` when others did not become free in a slice's time. Params: as of `lead`.
+    Fewer than `target` when others did not become free in a slice's time. Params: as of `lead`.
     """
-    cores, wanted = (k.wrap(x, "i8") for x in k.function.args)
+    cores, target = (k.wrap(x, "i8") for x in k.function.args)
     t = SimpleNamespace(cores=k.pointer(cores, "i8"), clock=clock, futex=futex)
-    more = wanted - load(k, t.cores + HELD)
+    more = target - load(k, t.cores + HELD)
     with k.if_(more > 0):
         add(k, t.cores + HELD, take_cores(k, t, more))
     k.b.ret(load(k, t.cores + HELD).v)
@@ -148,9 +148,9 @@ def take_cores(k: Builder, t: SimpleNamespace, most: Val) -> Val:
         free = load(k, t.cores + FREE)
         with k.if_else(free > 0) as (some, none):
             with some:
-                wanted = k.smaller(free, most)
-                with k.if_(swap(k, t.cores + FREE, free, free - wanted)):
-                    count.value = wanted
+                share = k.smaller(free, most)
+                with k.if_(swap(k, t.cores + FREE, free, free - share)):
+                    count.value = share
             with none:
                 add(k, t.cores + WAITING, k.const(1, "i8"))
                 nap(k, t, t.cores + FREE, k.const(0, "i8"))
@@ -168,18 +168,18 @@ def give_cores(k: Builder, t: SimpleNamespace, count: Val) -> None:
 
 def take_part(k: Builder, t: SimpleNamespace, member: Val) -> None:
     """Work on rows that are out: as member 0, who begins as the owner, until the run is over; as another until QUIT."""
-    owner, spins, seen = k.slot(member == 0), k.slot(0, "i8"), k.slot(-1, "i8")
+    owner, spins, last_epoch = k.slot(member == 0), k.slot(0, "i8"), k.slot(-1, "i8")
     with k.loop_while() as w:
         with k.if_(owner.value):
             advance(k, t)
             owner.value = k.const(0, "b1")
             spins.value = 0
         word = load(k, t.at + WORD)
-        is_out = ((word & 0xFFFFFF) > 0) & (member <= limit_of(word)) & ((word >> 32) != seen.value)
+        is_out = ((word & 0xFFFFFF) > 0) & (member <= limit_of(word)) & ((word >> 32) != last_epoch.value)
         with k.if_else(is_out) as (then, otherwise):
             with then:
                 owner.value = work(k, t, word, member)
-                seen.value = word >> 32
+                last_epoch.value = word >> 32
                 spins.value = 0
             with otherwise:
                 w.until((member == 0) & (limit_of(word) == OVER))
@@ -246,27 +246,27 @@ def control(k: Builder, t: SimpleNamespace, entry: Ptr, stop: Ptr, deadline: Val
 
     False when the slice is over first, or when reading has failed: then the stop word says so.
     """
-    words, wanted, there = k.pointer(entry.load(1), "i8"), entry.load(2), k.slot(1, "b1")
+    words, number, there = k.pointer(entry.load(1), "i8"), entry.load(2), k.slot(1, "b1")
     with k.if_else(entry.load(0) == PASSED) as (passed, waits):
         with passed:
-            store(k, words + FREED, wanted)
+            store(k, words + FREED, number)
             wake(k, t, words + FREED)
-        with waits, k.if_(load(k, words + READ) < wanted):
+        with waits, k.if_(load(k, words + READ) < number):
             start = now(k, CLOCK_MONOTONIC)
             there.value = k.const(0, "b1")
             with k.loop_while() as w:
-                seen = load(k, words + READ)
-                there.value = seen >= wanted
+                pieces = load(k, words + READ)
+                there.value = pieces >= number
                 w.until(there.value | (load(k, words + FAILED) != 0) | (now(k, t.clock) > deadline))
-                nap(k, t, words + READ, seen)
-            stalled = words + (wanted + (STALLED - 1))
+                nap(k, t, words + READ, pieces)
+            stalled = words + (number + (STALLED - 1))
             stalled.store(stalled.load() + (now(k, CLOCK_MONOTONIC) - start))
             with k.if_((load(k, words + FAILED) != 0) & ~there.value):
                 stop.store(READ_FAILED)
     return there.value
 
 
-def nap(k: Builder, t: SimpleNamespace, at: Ptr, seen: Val) -> None:
+def nap(k: Builder, t: SimpleNamespace, at: Ptr, value: Val) -> None:
     """Sleep until the word is no longer what was seen, for a slice's time at most."""
     if not t.futex:
         k.b.call(k.declare("usleep", INT, [INT]), [ir.Constant(INT, NAP_MICROSECONDS)])
@@ -275,7 +275,7 @@ def nap(k: Builder, t: SimpleNamespace, at: Ptr, seen: Val) -> None:
     time.store(0, 0)
     time.store(WAIT_NANOSECONDS, 1)
     system_call(
-        k, t.futex, at, FUTEX_WAIT_FOR, seen & ANY, k.const(ANY, "i8"), k.wrap(k.b.ptrtoint(time.v, INDEX), "i8")
+        k, t.futex, at, FUTEX_WAIT_FOR, value & ANY, k.const(ANY, "i8"), k.wrap(k.b.ptrtoint(time.v, INDEX), "i8")
     )
 
 
@@ -316,10 +316,10 @@ def work(k: Builder, t: SimpleNamespace, word: Val, member: Val) -> Val:
         whose = (member + i) % (limit + 1)
         at = t.at + (MEMBERS + whose * 16)
         with k.loop_while() as w:
-            seen = load(k, at)
-            left = seen & 0xFFFFFFFF
-            w.until(((seen >> 32) != epoch) | (left == 0))
-            with k.if_(swap(k, at, seen, seen - 1)):
+            old = load(k, at)
+            left = old & 0xFFFFFFFF
+            w.until(((old >> 32) != epoch) | (left == 0))
+            with k.if_(swap(k, at, old, old - 1)):
                 function, args, tasks, chunk, shares = (t.at.load(i) for i in (FUNCTION, ARGS, TASKS, CHUNK, SHARES))
                 first = (first_share(shares, whose + 1, limit) - left) * chunk
                 call(k, function, args, first, k.smaller(first + chunk, tasks))

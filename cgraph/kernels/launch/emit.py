@@ -30,8 +30,8 @@ def launch_rows(k: Builder):
         blocks, threads = (k.cast(entry.load(i), "i4").v for i in (1, 2))
         queue, zero = k.b.inttoptr(stream.v, POINTER), ir.Constant(WORD, 0)
         grid = [function, blocks, one, one, threads, one, one, zero]
-        found = k.b.call(at, [*grid, queue, parameters.v, nothing])
-        result.value = k.cast(k.wrap(found, "i4"), "i8")
+        status = k.b.call(at, [*grid, queue, parameters.v, nothing])
+        result.value = k.cast(k.wrap(status, "i4"), "i8")
         row.value = row.value + k.select(result.value == 0, k.const(1, "i8"), 0)
     k.pointer(code, "i8").store(result.value)
     k.b.ret(row.value.v)

@@ -70,12 +70,12 @@ def constant(value: int | float | bool, dtype: str) -> View:
 
 def around(x: View, starts: tuple[int, ...], lengths: tuple[int, ...]) -> list[View]:
     """What lies around a box of `x`, in pieces: before and behind it along the first axes, of which it has places."""
-    found = []
+    boxes = []
     for axis, (start, length) in enumerate(zip(starts, lengths)):
         sides = ((0, start), (start + length, x.shape[axis] - start - length))
-        found += [part(x, axis, first, count) for first, count in sides if count]
+        boxes += [part(x, axis, first, count) for first, count in sides if count]
         x = part(x, axis, start, length)
-    return found
+    return boxes
 
 
 def part(x: View, axis: int, start: int, count: int, step: int = 1) -> View:

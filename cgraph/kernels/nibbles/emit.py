@@ -22,9 +22,9 @@ def tile(k: Builder, rows: int, columns: int, block: int, lanes: int) -> None:
     first, last = k.tasks()
     with k.loop(first, last) as task, k.loop(0, a.m, rows) as row:
         inside = [k.smaller(row + i, a.m - 1) for i in range(rows)]
-        chosen = [k.smaller(task * columns + j, a.n - 1) for j in range(columns)]
-        sums = column_sums(k, a, inside, chosen, block, lanes)
-        for n, place in enumerate((i, j) for j in chosen for i in inside):
+        column_indices = [k.smaller(task * columns + j, a.n - 1) for j in range(columns)]
+        sums = column_sums(k, a, inside, column_indices, block, lanes)
+        for n, place in enumerate((i, j) for j in column_indices for i in inside):
             (a.out + (place[0] * a.n + place[1])).store(total(k, sums[n]))
 
 

@@ -14,6 +14,6 @@ def pair_calls(target: Target, out: View, x: View) -> list[Call]:
     """``out = x`` rounded to bfloat16, and 0 behind the elements of `x` along the last axis."""
     count, axis, m = x.shape[-1], len(x.shape) - 1, Trace()
     program = m.program(m.cast(m.load(0, x.dtype), HALF))
-    made = pointwise_calls(target, program, part(out, axis, 0, count), x)
+    calls = pointwise_calls(target, program, part(out, axis, 0, count), x)
     rest = part(replace(out, dtype="u2"), axis, count, out.shape[-1] - count)
-    return [*made, *fill_calls(target, rest, 0)]
+    return [*calls, *fill_calls(target, rest, 0)]

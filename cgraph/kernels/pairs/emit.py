@@ -50,12 +50,12 @@ def upper(k: Builder, x: Val) -> Val:
 
 def by_instruction(k: Builder, sums: Sums, pairs: Sequence[Val], weights: Sequence[Val]) -> Sums:
     """vdpbf16ps."""
-    lanes, made = weights[0].lanes, []
+    lanes, totals = weights[0].lanes, []
     kind, halves = vector_type("f4", lanes), ir.VectorType(Bfloat(), 2 * lanes)
     dot = k.declare(f"llvm.x86.avx512bf16.dpbf16ps.{32 * lanes}", kind, [kind, halves, halves])
     words = [k.b.bitcast(w.v, halves) for w in weights]
     for q, pair in enumerate(pairs):
         x = k.b.bitcast(k.splat(pair, lanes).v, halves)
         for v, w in enumerate(words):
-            made.append(k.wrap(k.b.call(dot, [sums[q * len(words) + v].v, x, w]), "f4", lanes))
-    return made
+            totals.append(k.wrap(k.b.call(dot, [sums[q * len(words) + v].v, x, w]), "f4", lanes))
+    return totals

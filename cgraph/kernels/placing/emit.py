@@ -146,12 +146,12 @@ def least_of(k: Builder, numbers: Ptr, start: Val, stop: Val, is_meant: Callable
     lanes = k.target.lanes_of("i8")
     far = k.const(FAR, "i8", lanes)
     with fold(k, start, stop, (far, far), lanes) as s:
-        least, found = s.values
+        least, index = s.values
         x, places = numbers.load(s.i, lanes), k.splat(s.i, lanes) + k.iota("i8", lanes)
         is_less = (places < stop) & (x < least)
         if is_meant:
             is_less = is_less & is_meant(s.i, lanes)
-        s.next = k.select(is_less, x, least), k.select(is_less, places, found)
+        s.next = k.select(is_less, x, least), k.select(is_less, places, index)
     return first_least(k, *s.values)[1]
 
 

@@ -77,8 +77,8 @@ def lanes_for(k: Builder, program: Program) -> int:
 
 def operand_dtypes(program: Program, count: int) -> list[str]:
     """The dtype of each operand; one that is never read counts as bytes."""
-    found = {instruction[2]: instruction[1] for instruction in program if instruction[0] == "load"}
-    return [found.get(i, "u1") for i in range(count)]
+    dtypes = {instruction[2]: instruction[1] for instruction in program if instruction[0] == "load"}
+    return [dtypes.get(i, "u1") for i in range(count)]
 
 
 def streams_of(
@@ -188,8 +188,8 @@ class Row(Record):
 
     def copy(self, here: list[Val], count: Val, into_buffers: bool) -> None:
         """Move the operands' columns from `here` on into the buffers, or the outputs' out of them."""
-        chosen = range(self.operands) if into_buffers else range(self.operands, len(self.streams))
-        for i in chosen:
+        indices = range(self.operands) if into_buffers else range(self.operands, len(self.streams))
+        for i in indices:
             stream = self.streams[i]
             if stream.access in "sp":
                 continue

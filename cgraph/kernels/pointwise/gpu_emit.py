@@ -43,9 +43,9 @@ def walk(k: GpuBuilder, program: Program, results: tuple[int, ...], dtypes: tupl
     with k.if_(at < a.count):
         there = offsets(k, a.axes, rank, count, at)
         places = [k.pointer((a.arrays + i).load() + there[i], d) for i, d in enumerate(dtypes)]
-        found = evaluate(k, program, lambda i: places[i].load(), 0)
+        values = evaluate(k, program, lambda i: places[i].load(), 0)
         for out, i in zip(places[count - len(results) :], results):
-            out.store(found[i])
+            out.store(values[i])
 
 
 def value(k: GpuBuilder, program: Program, load: Callable[[int], Val]) -> Val:
@@ -55,14 +55,14 @@ def value(k: GpuBuilder, program: Program, load: Callable[[int], Val]) -> Val:
 
 def reader(k: GpuBuilder, xs: list[Ptr], access: str, first: Val, wide: int) -> Read:
     """All elements of a thread, read at once."""
-    found = []
+    elements = []
     for x, how in zip(xs, access):
         if how == "s" or wide == 1:
-            found.append([x.load(0 if how == "s" else first)] * wide)
+            elements.append([x.load(0 if how == "s" else first)] * wide)
         else:
             vector = x.load(first, wide, align=wide * nbytes_of(x.dtype))
-            found.append([k.lane(vector, j) for j in range(wide)])
-    return lambda j, i: found[i][j]
+            elements.append([k.lane(vector, j) for j in range(wide)])
+    return lambda j, i: elements[i][j]
 
 
 def store_side_by_side(k: GpuBuilder, out: Ptr, first: Val, values: list[Val]) -> None:

@@ -10,7 +10,7 @@ THREADS = 128  # of a block
 FLAT = Signature(
     "pointwise.gpu.flat",
     ("program", "access", "wide"),
-    {"count": "i8", "arrays": Words(("address",), lambda known: len(known.access))},
+    {"count": "i8", "arrays": Words(("address",), lambda values: len(values.access))},
 )
 
 # `dtypes`: of operands and results; a thread computes one element
@@ -18,7 +18,7 @@ WALK = Signature(
     "pointwise.gpu.walk",
     ("program", "results", "dtypes", "rank"),
     {
-        "count": "i8", "arrays": Words(("address",), lambda known: len(known.dtypes)),
-        "axes": axes("rank", lambda known: len(known.dtypes)),
+        "count": "i8", "arrays": Words(("address",), lambda values: len(values.dtypes)),
+        "axes": axes("rank", lambda values: len(values.dtypes)),
     },
 )  # fmt: skip

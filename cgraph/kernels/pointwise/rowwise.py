@@ -45,10 +45,10 @@ def each(
 
 
 def move(
-    k: Builder, streams: list[Stream], starts: list[Val], whole: Val, rest: Val, chosen: Collection[int], inwards: bool
+    k: Builder, streams: list[Stream], starts: list[Val], whole: Val, rest: Val, indices: Collection[int], inwards: bool
 ) -> None:
     """Copy the last columns into the buffers, or out of them."""
-    for i in chosen:
+    for i in indices:
         s = streams[i]
         with k.loop(0, rest) as j:
             outside, inside = k.pointer(starts[i] + (whole + j) * s.stride, s.dtype), s.buffer + j

@@ -40,13 +40,13 @@ def spread_calls(target: Target, out: Images, places: Images, g: Images, window:
         assert isinstance(places, View) and isinstance(g, View)
         return Lowered(tuple(plain_spread_calls(out, places, g, window)))
     to, source = same_planes(places, out)
-    given = planes_of(g)
+    gradient = planes_of(g)
     tables = tables_of(to, source, window)
     tasks = to.n * to.count
     call = SPREAD_LANED.call(
         (out.dtype,), tasks, chunk_of(tasks, to.rows * to.columns * window.taps * 1.0),
         **window_args(to, source, window, tables),
-        g=given.at, g_image=given.image, g_plane=given.plane, g_row=given.row,
+        g=gradient.at, g_image=gradient.image, g_plane=gradient.plane, g_row=gradient.row,
         height=source.rows, width=source.columns, x_row=source.row,
     )  # fmt: skip
     return Lowered((call,), tables)

@@ -61,8 +61,8 @@ def spread_laned(k: Builder, dtype: str) -> None:
             s = [(a.column_table + column * 4).load(i) for i in range(4)]
             with k.loop(r[0], r[1]) as i, k.loop(s[0], s[1]) as j:
                 at = x + (r[3] + s[3] + (i - r[0]) * a.tap_row + (j - s[0]) * a.tap_column)
-                found = place == numbered(k, i * a.taps + j, lanes)
-                at.store(at.load(0, lanes) + k.select(found, g, k.const(0, dtype, lanes)))
+                is_match = place == numbered(k, i * a.taps + j, lanes)
+                at.store(at.load(0, lanes) + k.select(is_match, g, k.const(0, dtype, lanes)))
 
 
 def spread(k: Builder, dtype: str) -> None:

@@ -73,13 +73,13 @@ def product8_calls(
             `out`, whose rows lie in one piece
         scale: of all sums
     """
-    made: list[Call] = []
+    calls: list[Call] = []
     for some in each_matrices(out, x, y, None):
         each = Some.of(some, target, zeros)
         for first, count in spans(some.count, each.count):
             to, left, right = (z.moved(first) for z in (some.out, some.a, some.b))
-            made += some_calls(replace(each, count=count), to, left, right, zeros, scale, result, workspace)
-    return made
+            calls += some_calls(replace(each, count=count), to, left, right, zeros, scale, result, workspace)
+    return calls
 
 
 def some_calls(

@@ -55,20 +55,20 @@ def product(k: Builder, x: Val, factor: int) -> tuple[Val, Val]:
     return k.cast(both >> 32, "u4"), k.cast(both, "u4")
 
 
-def pairs(k: Builder, found: list[Val]) -> list[Val]:
+def pairs(k: Builder, block: list[Val]) -> list[Val]:
     """Two 64-bit integers from four words."""
-    wide = [k.cast(x, "u8") for x in found]
+    wide = [k.cast(x, "u8") for x in block]
     return [wide[0] | (wide[1] << 32), wide[2] | (wide[3] << 32)]
 
 
-def raw(k: Builder, found: list[Val], dtype: str, probability: Val) -> list[Val]:
-    return found if nbytes_of(dtype) == 4 else pairs(k, found)
+def raw(k: Builder, block: list[Val], dtype: str, probability: Val) -> list[Val]:
+    return block if nbytes_of(dtype) == 4 else pairs(k, block)
 
 
-def uniform(k: Builder, found: list[Val], dtype: str, probability: Val) -> list[Val]:
+def uniform(k: Builder, block: list[Val], dtype: str, probability: Val) -> list[Val]:
     if dtype == "f4":
-        return [signed_to_float(k, x >> 8, "f4") * 2.0**-24 for x in found]
-    return [signed_to_float(k, x >> 11, "f8") * 2.0**-53 for x in pairs(k, found)]
+        return [signed_to_float(k, x >> 8, "f4") * 2.0**-24 for x in block]
+    return [signed_to_float(k, x >> 11, "f8") * 2.0**-53 for x in pairs(k, block)]
 
 
 def signed_to_float(k: Builder, x: Val, dtype: str) -> Val:
@@ -76,14 +76,14 @@ def signed_to_float(k: Builder, x: Val, dtype: str) -> Val:
     return k.cast(k.bits(x, f"i{x.dtype[1:]}"), dtype)
 
 
-def normal(k: Builder, found: list[Val], dtype: str, probability: Val) -> list[Val]:
+def normal(k: Builder, block: list[Val], dtype: str, probability: Val) -> list[Val]:
     """Box and Muller."""
     values: list[Val] = []
     if dtype == "f4":
-        floats = [k.cast(x, "f4") for x in found]
+        floats = [k.cast(x, "f4") for x in block]
         drawn = [((floats[i] + 0.5) * 2.0**-32, floats[i + 1] * (2.0**-32 * 2 * pi)) for i in (0, 2)]
     else:
-        x, y = (signed_to_float(k, v >> 11, "f8") for v in pairs(k, found))
+        x, y = (signed_to_float(k, v >> 11, "f8") for v in pairs(k, block))
         drawn = [((x + 0.5) * 2.0**-53, y * (2.0**-53 * 2 * pi))]
     for u, angle in drawn:
         radius = k.intrinsic("sqrt", -2.0 * log(k, u))
@@ -91,8 +91,8 @@ def normal(k: Builder, found: list[Val], dtype: str, probability: Val) -> list[V
     return values
 
 
-def bernoulli(k: Builder, found: list[Val], dtype: str, probability: Val) -> list[Val]:
-    return [k.cast(x, "f8") < probability * 2.0**32 for x in found]
+def bernoulli(k: Builder, block: list[Val], dtype: str, probability: Val) -> list[Val]:
+    return [k.cast(x, "f8") < probability * 2.0**32 for x in block]
 
 
 VALUES = {"bits": raw, "uniform": uniform, "normal": normal, "bernoulli": bernoulli}

@@ -10,8 +10,8 @@ from cgraph.kernels.team.gpu_signature import ELEMENTS
 def fill(k: GpuBuilder, kind: str, dtype: str) -> None:
     a, own = k.args(), k.task()
     key, out = (a.key.load(0), a.key.load(1)), k.pointer(a.out, dtype)
-    found = VALUES[kind](k, words(k, key, k.cast(own, "u8")), dtype, a.probability)
-    first = own // LANES * (LANES * len(found)) + own % LANES
-    for place, value in enumerate(found):
+    values = VALUES[kind](k, words(k, key, k.cast(own, "u8")), dtype, a.probability)
+    first = own // LANES * (LANES * len(values)) + own % LANES
+    for place, value in enumerate(values):
         with k.if_(first + place * LANES < a.count):
             out.store(value, first + place * LANES)

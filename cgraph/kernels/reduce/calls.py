@@ -138,13 +138,15 @@ def joining_calls(work: Work, partials: tuple[View, ...], parts: int, out: View)
 
 def split_call(work: Work, outs: tuple[View, ...], most: int) -> tuple[Call, int]:
     """The call that reduces in at most `most` parts, and their number."""
-    kept, reduced = split_axes(work, outs)
+    over_kept, reduced = split_axes(work, outs)
     size = reduced[0].size
-    each = size if kept[0].size >= MANY_OUTPUTS else -(-size // most)
-    found = in_blocks(work.target, gpu_reduce.reduced_calls, work.kind, work.program, work.results, kept, reduced, each)
-    if found is not None:
-        return found[0], -(-size // max(each, 1)) or 1
-    return (across_call if goes_across(work, kept, reduced) else along_call)(work, kept, reduced, most)
+    each = size if over_kept[0].size >= MANY_OUTPUTS else -(-size // most)
+    blocks = in_blocks(
+        work.target, gpu_reduce.reduced_calls, work.kind, work.program, work.results, over_kept, reduced, each
+    )
+    if blocks is not None:
+        return blocks[0], -(-size // max(each, 1)) or 1
+    return (across_call if goes_across(work, over_kept, reduced) else along_call)(work, over_kept, reduced, most)
 
 
 def split_axes(work: Work, outs: tuple[View, ...]) -> tuple[tuple[View, ...], tuple[View, ...]]:
@@ -153,31 +155,31 @@ def split_axes(work: Work, outs: tuple[View, ...]) -> tuple[tuple[View, ...], tu
     Axes are sorted by stride; reduced ones stay in order when positions along them are asked for.
     """
     xs, rank = work.xs, len(work.xs[0].shape)
-    kept = [a for a in range(rank) if a not in work.axes]
+    kept_axes = [a for a in range(rank) if a not in work.axes]
     reduced = [a for a in range(rank) if a in work.axes]
 
     def stride_first(axis: int) -> tuple[int, ...]:
         return tuple(-abs(x.strides[axis]) for x in xs)
 
-    places = sorted(range(len(kept)), key=lambda i: stride_first(kept[i]))
+    places = sorted(range(len(kept_axes)), key=lambda i: stride_first(kept_axes[i]))
     if not work.finds_index:
         reduced.sort(key=stride_first)
-    over_kept = permuted(permuted(xs, kept), places) + permuted(outs, places)
+    over_kept = permuted(permuted(xs, kept_axes), places) + permuted(outs, places)
     return merged(over_kept), merged(permuted(xs, reduced))
 
 
-def goes_across(work: Work, kept: tuple[View, ...], reduced: tuple[View, ...]) -> bool:
+def goes_across(work: Work, over_kept: tuple[View, ...], reduced: tuple[View, ...]) -> bool:
     """Do vectors hold neighbouring outputs? Else they hold elements of one output."""
-    columns = kept[0].shape[-1]
+    columns = over_kept[0].shape[-1]
     if columns < work.lanes:
         return False
     if reduced[0].size < 2 * work.lanes:
         return True
-    return "v" not in map(access_of, reduced) and "v" in map(access_of, kept[: len(reduced)])
+    return "v" not in map(access_of, reduced) and "v" in map(access_of, over_kept[: len(reduced)])
 
 
-def along_call(work: Work, kept: tuple[View, ...], reduced: tuple[View, ...], most: int) -> tuple[Call, int]:
-    columns, rows, outputs = reduced[0].shape[-1], prod(reduced[0].shape[:-1]), kept[0].size
+def along_call(work: Work, over_kept: tuple[View, ...], reduced: tuple[View, ...], most: int) -> tuple[Call, int]:
+    columns, rows, outputs = reduced[0].shape[-1], prod(reduced[0].shape[:-1]), over_kept[0].size
     if most == 1 or outputs >= MANY_OUTPUTS:
         block, rows_each = columns, rows
     elif rows >= most:
@@ -189,38 +191,38 @@ def along_call(work: Work, kept: tuple[View, ...], reduced: tuple[View, ...], mo
     each = max(1, work.target.task_elements // max(reduced[0].size, 1)) if parts == 1 else 1
     access = "".join(map(access_of, reduced))
     registers = 1 if "g" in access else 4 if len(work.program) <= SHORT and not work.finds_index else 2
-    outs = kept[len(reduced) :]
-    kept_rank, reduced_rank = len(kept[0].shape), len(reduced[0].shape) - 1
+    outs = over_kept[len(reduced) :]
+    kept_rank, reduced_rank = len(over_kept[0].shape), len(reduced[0].shape) - 1
     call = ALONG.call(
         (work.kind, work.program, work.results, access, tuple(v.dtype for v in outs), registers),
         -(-outputs // each) * parts,
         outputs=outputs, each=each, parts=parts, blocks=blocks, block=block, rows_each=rows_each,
         rows=rows, columns=columns, kept_rank=kept_rank, reduced_rank=reduced_rank, part_steps=steps_of(outs),
         streams=streams(reduced) + [word for v in outs for word in (v.at, 0)],
-        kept_axes=outer_table(kept, kept_rank), reduced_axes=outer_table(reduced, reduced_rank),
+        kept_axes=outer_table(over_kept, kept_rank), reduced_axes=outer_table(reduced, reduced_rank),
     )  # fmt: skip
     return call, parts
 
 
-def across_call(work: Work, kept: tuple[View, ...], reduced: tuple[View, ...], most: int) -> tuple[Call, int]:
-    columns, rows = kept[0].shape[-1], reduced[0].size
-    kept_rows, block = prod(kept[0].shape[:-1]), block_of(columns, work.target)
+def across_call(work: Work, over_kept: tuple[View, ...], reduced: tuple[View, ...], most: int) -> tuple[Call, int]:
+    columns, rows = over_kept[0].shape[-1], reduced[0].size
+    kept_rows, block = prod(over_kept[0].shape[:-1]), block_of(columns, work.target)
     blocks = -(-columns // block)
     rows_each = max(1, -(-rows // most))
     parts = -(-rows // rows_each) or 1
     each = max(1, work.target.task_elements // max(rows * block, 1)) if parts == 1 else 1
-    access = "".join(map(access_of, kept[: len(reduced)]))
-    written = "".join(map(access_of, kept[len(reduced) :])).replace("s", "g")
+    access = "".join(map(access_of, over_kept[: len(reduced)]))
+    written = "".join(map(access_of, over_kept[len(reduced) :])).replace("s", "g")
     group = 4 if len(work.program) <= SHORT else 1
-    outs = kept[len(reduced) :]
-    kept_rank, reduced_rank = len(kept[0].shape) - 1, len(reduced[0].shape)
+    outs = over_kept[len(reduced) :]
+    kept_rank, reduced_rank = len(over_kept[0].shape) - 1, len(reduced[0].shape)
     call = ACROSS.call(
         (work.kind, work.program, work.results, access, tuple(v.dtype for v in outs), written, group),
         -(-kept_rows // each) * blocks * parts,
         kept_rows=kept_rows, each=each, parts=parts, blocks=blocks, block=block, rows_each=rows_each,
         rows=rows, columns=columns, kept_rank=kept_rank, reduced_rank=reduced_rank, part_steps=steps_of(outs),
-        streams=streams(kept),
-        kept_axes=outer_table(kept, kept_rank), reduced_axes=outer_table(reduced, reduced_rank),
+        streams=streams(over_kept),
+        kept_axes=outer_table(over_kept, kept_rank), reduced_axes=outer_table(reduced, reduced_rank),
     )  # fmt: skip
     return call, parts
 

@@ -146,8 +146,8 @@ class Along:
                 splats[i] if i in splats else load_vector(self.k, self.streams[i], at[i], column, self.lanes, in_buffer)
             )
 
-        found = evaluate(self.k, self.program, load, self.lanes)
-        return [found[i] for i in self.results]
+        values = evaluate(self.k, self.program, load, self.lanes)
+        return [values[i] for i in self.results]
 
 
 def across(
@@ -256,8 +256,8 @@ class Across:
         def load(i: int) -> Val:
             return splats[i] if i in splats else load_vector(self.k, self.streams[i], starts[i], column, self.lanes)
 
-        found = evaluate(self.k, self.program, load, self.lanes)
-        return [found[i] for i in self.results]
+        values = evaluate(self.k, self.program, load, self.lanes)
+        return [values[i] for i in self.results]
 
     def flush(self, width: Val) -> None:
         """The chains into the totals."""

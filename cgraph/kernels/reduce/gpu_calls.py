@@ -8,24 +8,30 @@ from cgraph.kernels.team.gpu_signature import THREADS
 
 
 def reduced_calls(
-    kind: str, program: Program, results: tuple[int, ...], kept: tuple[View, ...], reduced: tuple[View, ...], each: int
+    kind: str,
+    program: Program,
+    results: tuple[int, ...],
+    over_kept: tuple[View, ...],
+    reduced: tuple[View, ...],
+    each: int,
 ) -> list[Call] | None:
     """``out = kind of program(xs)``, in parts of `each` elements whose results follow one another.
 
     Operands
-        kept: operands and outputs over the kept axes; reduced: the operands over the others; None where walks are long
+        over_kept: operands and outputs over the kept axes; reduced: the operands over the others
+    None where walks are long
     """
-    if not fits(kept[0], reduced[0]):
+    if not fits(over_kept[0], reduced[0]):
         return None
-    outs, size, outputs = kept[len(reduced) :], reduced[0].size, kept[0].size
+    outs, size, outputs = over_kept[len(reduced) :], reduced[0].size, over_kept[0].size
     parts = -(-size // max(each, 1)) or 1
-    across = not any(map(lies_along, reduced)) and any(map(lies_along, kept[: len(reduced)]))
+    across = not any(map(lies_along, reduced)) and any(map(lies_along, over_kept[: len(reduced)]))
     team, across = team_of(each, outputs, across)
-    kept_rank, reduced_rank = len(extents(kept[0])), len(extents(reduced[0]))
+    kept_rank, reduced_rank = len(extents(over_kept[0])), len(extents(reduced[0]))
     params = (kind, program, results, tuple(v.dtype for v in outs), len(reduced), kept_rank, reduced_rank, team, across)
     call = TEAMS.call(
         params, -(-outputs // (THREADS // team)) * parts,
         outputs=outputs, size=size, each=each, parts=parts, part_steps=[v.size * v.itemsize for v in outs],
-        arrays=[v.at for v in kept], kept_axes=table(kept), reduced_axes=table(reduced),
+        arrays=[v.at for v in over_kept], kept_axes=table(over_kept), reduced_axes=table(reduced),
     )  # fmt: skip
     return [call]

@@ -34,8 +34,8 @@ def teams(
 
     def value(at: Val) -> tuple[Val, Val | None]:
         inner = offsets(k, a.reduced_axes, reduced_rank, operands, at)
-        found = evaluate(k, program, lambda i: k.pointer(bases[i] + inner[i], dtypes[i]).load(), 0)
-        x, *index = (found[i] for i in results)
+        values = evaluate(k, program, lambda i: k.pointer(bases[i] + inner[i], dtypes[i]).load(), 0)
+        x, *index = (values[i] for i in results)
         return x, (index[0] if index else at) if reduction.finds_index else None
 
     state = own.reduced(reduction, low, k.smaller(low + a.each, a.size), value)[-len(outs) :]

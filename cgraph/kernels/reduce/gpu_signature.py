@@ -4,9 +4,9 @@ from cgraph.kernels.signature import Signature, Words
 from cgraph.kernels.walk.signature import axes
 
 
-def arrays(known) -> int:
+def arrays(values) -> int:
     """Operands and results."""
-    return known.operands + len(known.outs)
+    return values.operands + len(values.outs)
 
 
 # a task: one of `parts` parts, `each` of `size` elements, of as many results as a block has teams; `part_steps`: bytes
@@ -16,7 +16,7 @@ TEAMS = Signature(
     ("kind", "program", "results", "outs", "operands", "kept_rank", "reduced_rank", "team", "across"),
     {
         "outputs": "i8", "size": "i8", "each": "i8", "parts": "i8",
-        "part_steps": Words(("i8",), lambda known: len(known.outs)), "arrays": Words(("address",), arrays),
-        "kept_axes": axes("kept_rank", arrays), "reduced_axes": axes("reduced_rank", lambda known: known.operands),
+        "part_steps": Words(("i8",), lambda values: len(values.outs)), "arrays": Words(("address",), arrays),
+        "kept_axes": axes("kept_rank", arrays), "reduced_axes": axes("reduced_rank", lambda values: values.operands),
     },
 )  # fmt: skip

@@ -8,9 +8,9 @@ MOST_COLUMNS = 1024  # of a block of `across`, whose accumulators lie on the sta
 # part_steps: bytes between the results of one part and those of the next, per output; kept_axes have all arrays,
 # reduced_axes the operands alone
 TAIL: Args = {
-    "kept_rank": "i8", "reduced_rank": "i8", "part_steps": Words(("i8",), lambda known: len(known.outs)),
+    "kept_rank": "i8", "reduced_rank": "i8", "part_steps": Words(("i8",), lambda values: len(values.outs)),
     "streams": streams(operands_and_outputs), "kept_axes": axes("kept_rank", operands_and_outputs),
-    "reduced_axes": axes("reduced_rank", lambda known: len(known.ins)),
+    "reduced_axes": axes("reduced_rank", lambda values: len(values.ins)),
 }  # fmt: skip
 
 # a task: `each` outputs, or one of `parts` of one, which is `rows_each` rows and `block` columns

@@ -70,10 +70,10 @@ def add_box(
             columns = axis_taps(k, across, q, a.columns, x.columns, samples, grid)
             with k.if_(has(columns, column)):
                 cell = a.cells + (box * a.box + p * a.row + q * a.column)
-                given = [cell.load(plane) for plane in planes]
+                gradients = [cell.load(plane) for plane in planes]
                 for i, j, weight in joined(rows, columns):
                     with k.if_((i == row) & (j == column)):
-                        for total, g in zip(totals, given):
+                        for total, g in zip(totals, gradients):
                             total.value = add_weighted(k, g, weight, total.value)
 
 

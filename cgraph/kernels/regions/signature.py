@@ -23,7 +23,7 @@ ALIGN = Signature(
     (*PARAMS, "is_apart"),
     {
         **BOXES, "channels": "i8", "n": "i8", "sizes": "i8", "error": "address?",
-        "images": Words(tuple(IMAGES.values()), lambda known: known.sizes),
+        "images": Words(tuple(IMAGES.values()), lambda values: values.sizes),
     },
 )  # fmt: skip
 

@@ -48,12 +48,12 @@ def halt(k: Builder, clock: int, futex: int):
     k.b.ret(k.const(0, "i8").v)
 
 
-def await_room(k: Builder, t: SimpleNamespace, wanted: Val) -> None:
+def await_room(k: Builder, t: SimpleNamespace, count: Val) -> None:
     """Sleep until so many pieces are freed, or HALT."""
     with k.loop_while() as w:
-        seen = load(k, t.words + FREED)
-        w.until((seen >= wanted) | (load(k, t.words + HALT) != 0))
-        nap(k, t, t.words + FREED, seen)
+        freed = load(k, t.words + FREED)
+        w.until((freed >= count) | (load(k, t.words + HALT) != 0))
+        nap(k, t, t.words + FREED, freed)
 
 
 def whole(k: Builder, t: SimpleNamespace, offset: Val, nbytes: Val, address: Val) -> Val:
@@ -69,12 +69,12 @@ def whole(k: Builder, t: SimpleNamespace, offset: Val, nbytes: Val, address: Val
         size = nbytes - at.value
         room = k.b.inttoptr((address + at.value).v, POINTER)
         file = k.b.trunc(t.file.v, INT)
-        found = k.wrap(k.b.call(pread, [file, room, size.v, (offset + at.value).v]), "i8")
-        with k.if_else(found > 0) as (some, none):
+        count = k.wrap(k.b.call(pread, [file, room, size.v, (offset + at.value).v]), "i8")
+        with k.if_else(count > 0) as (some, none):
             with some:
-                at.value = at.value + found
+                at.value = at.value + count
             with none:
-                problem = k.select(found == 0, k.const(ENDED, "i8"), error_number(k))
+                problem = k.select(count == 0, k.const(ENDED, "i8"), error_number(k))
                 with k.if_(problem != INTERRUPTED):
                     store(k, t.words + FAILED, problem)
                     wake(k, t, t.words + READ)

@@ -28,9 +28,9 @@ def rows_calls(target: Target, family: Signature, x: View, y: View, start: View,
         "start": start.at, "start_step": start.strides[0] // start.itemsize if each else 0,
         "blocks": blocks, "n": x.shape[axis], "m": y.shape[axis],
     }  # fmt: skip
-    found = in_blocks(target, gpu_rows.rows_calls, family is SET, x, y, items, args)
-    if found is not None:
-        return found
+    gpu_calls = in_blocks(target, gpu_rows.rows_calls, family is SET, x, y, items, args)
+    if gpu_calls is not None:
+        return gpu_calls
     nbytes = items * x.itemsize
     call = family.call((), tasks, chunk_of(tasks, nbytes * 0.1), x=x.at, y=y.at, nbytes=nbytes, **args)
     return [call]

@@ -16,13 +16,13 @@ def along(k: GpuBuilder, dtype: str, how: str, rank: int) -> None:
     a, lane = k.args(), k.thread()
     to, source = (at + o for at, o in zip((a.out, a.x), offsets(k, a.axes, rank, 2, k.block())))
     rooms = [k.shared(dtype, THREADS) for _ in range(2)]
-    before, seen = k.slot(k.const(0, dtype)), k.slot(k.const(0, dtype))
+    before, prefix = k.slot(k.const(0, dtype)), k.slot(k.const(0, dtype))
     with k.loop(0, a.n, THREADS) as first:
         at = first + lane
         with k.if_(at < a.n):
-            seen.value = k.pointer(source + at * a.x_n, dtype).load()
-        last = doubled(k, rooms, seen, lambda x, y: combined(k, how, x, y))
-        here = k.select(first == 0, seen.value, combined(k, how, before.value, seen.value))
+            prefix.value = k.pointer(source + at * a.x_n, dtype).load()
+        last = doubled(k, rooms, prefix, lambda x, y: combined(k, how, x, y))
+        here = k.select(first == 0, prefix.value, combined(k, how, before.value, prefix.value))
         with k.if_(at < a.n):
             k.pointer(to + at * a.out_n, dtype).store(here)
         before.value = k.select(first == 0, last, combined(k, how, before.value, last))

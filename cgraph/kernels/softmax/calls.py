@@ -26,9 +26,9 @@ def softmax_calls(target: Target, kind: str, out: View, x: View, axis: int) -> l
         raise ValueError(f"{kind} of {x.dtype}{x.shape} does not fit {out.dtype}{out.shape}")
     if x.size == 0:
         return []
-    kept = [a for a in range(len(x.shape)) if a != axis]
-    kept.sort(key=lambda a: -abs(x.strides[a]))
-    over_kept = merged(permuted((x, out), kept))
+    kept_axes = [a for a in range(len(x.shape)) if a != axis]
+    kept_axes.sort(key=lambda a: -abs(x.strides[a]))
+    over_kept = merged(permuted((x, out), kept_axes))
     blocks = in_blocks(
         target, gpu_softmax.softmax_calls, kind, over_kept, (x.strides[axis], out.strides[axis]), x.shape[axis]
     )

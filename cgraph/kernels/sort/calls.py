@@ -53,11 +53,11 @@ def sort_calls(
     if blocks is not None:
         return blocks
     views = [replace(v, shape=(*v.shape, n), strides=(*v.strides, step)) for v, step in zip(lines, steps)]
-    kept: tuple[Param, ...] = (params[0], *params[2:]) if few else params
+    family_params: tuple[Param, ...] = (params[0], *params[2:]) if few else params
     each = rows_of_group(prod(views[0].shape[:-1]), n)
     nbytes = sort_nbytes(target, x.shape, axis, x.dtype, index, most)
     call = run_call(
-        LEADING_ROWS if few else ROWS, kept, dict(zip(("values", "places", "x"), views)), n, each * n,
+        LEADING_ROWS if few else ROWS, family_params, dict(zip(("values", "places", "x"), views)), n, each * n,
         most=most, scratch=room(workspace, nbytes), group_bytes=group_bytes(most if few else n, x.itemsize, index),
     )  # fmt: skip
     return [call]

@@ -134,14 +134,14 @@ def last_key(k: Builder, key_of: Callable[[Val], Val], n: Val, most: Val) -> tup
     """The key at place ``most - 1`` of `n` keys in falling order, and how many equal to it are before place `most`."""
     counts = k.stack_ptr("i8", DIGITS)
     dtype = key_of(k.const(0, "i8")).dtype
-    found, left = k.slot(0, dtype), k.slot(most)
+    key, left = k.slot(0, dtype), k.slot(most)
     top = 8 * int(dtype[1:]) - 8
     for shift in range(top, -1, -8):
         with k.loop(0, DIGITS) as i:
             counts.store(0, i)
         with k.loop(0, n) as i:
             item = key_of(i)
-            is_like_it = (item ^ found.value) >> shift < DIGITS if shift < top else k.const(1, "b1")
+            is_like_it = (item ^ key.value) >> shift < DIGITS if shift < top else k.const(1, "b1")
             with k.if_(is_like_it):
                 at = counts + k.cast((item >> shift) & (DIGITS - 1), "i8")
                 at.store(at.load() + 1)
@@ -150,8 +150,8 @@ def last_key(k: Builder, key_of: Callable[[Val], Val], n: Val, most: Val) -> tup
             some = counts.load(digit.value)
             w.until(left.value <= some)
             left.value, digit.value = left.value - some, digit.value - 1
-        found.value = found.value | (k.cast(digit.value, dtype) << shift)
-    return found.value, left.value
+        key.value = key.value | (k.cast(digit.value, dtype) << shift)
+    return key.value, left.value
 
 
 def gather_row(k: Builder, items: Items, row: Ptr, a: SimpleNamespace, start: Val, nan: bool) -> Val:
@@ -159,8 +159,8 @@ def gather_row(k: Builder, items: Items, row: Ptr, a: SimpleNamespace, start: Va
     to = k.slot(start)
     with k.loop(0, a.columns) as i:
         item = row.plus_bytes(i * a.x_step).as_dtype(items.dtype).load(align=1)
-        wanted = k.is_nan(item) if item.is_float else k.const(0, "b1")
-        with k.if_(wanted if nan else ~wanted):
+        is_nan = k.is_nan(item) if item.is_float else k.const(0, "b1")
+        with k.if_(is_nan if nan else ~is_nan):
             items.key(to.value).store(item)
             if items.places is not None:
                 items.place(to.value).store(k.cast(i, items.index))
@@ -241,9 +241,9 @@ def forward(k: Builder, source: Items, to: Items, at: tuple[Val, Val, Val], desc
 
 def either(k: Builder, condition: Val, x: Val, y: Val) -> Val:
     """A choice that no branch predictor would guess, so it is made without a branch."""
-    chosen = k.select(condition, x, y)
-    chosen.v.set_metadata("unpredictable", k.module.add_metadata([]))
-    return chosen
+    choice = k.select(condition, x, y)
+    choice.v.set_metadata("unpredictable", k.module.add_metadata([]))
+    return choice
 
 
 def comes_first(x: Val, y: Val, descending: bool) -> Val:
@@ -287,11 +287,11 @@ def insertion_point(k: Builder, low: Val, high: Val, is_before: Callable[[Val], 
 def distinct(k: Builder, dtype: str):
     """The first of each group of equal items of an ascending contiguous `x`, at most `most`; how many. One task."""
     a = k.args()
-    found = k.slot(0, "i8")
+    count = k.slot(0, "i8")
     with k.loop(0, a.n) as i:
         item, previous = a.x.load(i), a.x.load(k.larger(i - 1, 0))
         with k.if_((i == 0) | before(k, previous, item)):
-            with k.if_(found.value < a.most):
-                a.out.store(item, found.value)
-            found.value = found.value + 1
-    a.count.store(found.value)
+            with k.if_(count.value < a.most):
+                a.out.store(item, count.value)
+            count.value = count.value + 1
+    a.count.store(count.value)

@@ -30,14 +30,14 @@ def sort_calls(
         return [pieces_call(lines, steps, n, most, params)]
     key, index, descending, _ = params
     x, middle = lines[2], (key, PLACES if index else "", descending, True)
-    found = rooms(workspace, *sort_rooms(x.size, n, key, index))
-    sides = [side(x, n, keys, places) for keys, places in (found[:2], found[2:])]
+    buffers = rooms(workspace, *sort_rooms(x.size, n, key, index))
+    sides = [side(x, n, keys, places) for keys, places in (buffers[:2], buffers[2:])]
     item = int(key[1:])
     calls, width = [pieces_call((*sides[0], x), [item, 4, steps[2]], n, n, middle)], PIECE
     while width < n:
         is_last = 2 * width >= n
-        to, its, wanted, count = (lines[:2], steps, params, most) if is_last else (sides[1], [item, 4], middle, n)
-        calls.append(merge_call(to, its, sides[0], (n, width, count), wanted))
+        to, its, merge_params, count = (lines[:2], steps, params, most) if is_last else (sides[1], [item, 4], middle, n)
+        calls.append(merge_call(to, its, sides[0], (n, width, count), merge_params))
         sides, width = sides[::-1], 2 * width
     return calls
 

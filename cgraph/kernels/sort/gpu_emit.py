@@ -107,9 +107,9 @@ def distinct(k: GpuBuilder, dtype: str) -> None:
         with k.if_(number < a.most):
             a.out.store(a.x.load(i), number)
 
-    found = compacted(k, a.n, is_new, put)
+    count = compacted(k, a.n, is_new, put)
     with k.if_(k.thread() == 0):
-        a.count.store(found)
+        a.count.store(count)
 
 
 def before(k: GpuBuilder, x: list[Val], y: list[Val], n: Val, descending: bool) -> Val:

@@ -22,6 +22,6 @@ def arguments(arrays: Count) -> Args:
 SWEEP = Signature(
     "stencil.sweep",
     ("program", "ins", "registers", "inner_rank"),
-    arguments(lambda known: len(known.ins) + 1),
+    arguments(lambda values: len(values.ins) + 1),
 )
 FINISH = Signature("stencil.finish", ("itemsize", "inner_rank"), arguments(lambda _: 1))

@@ -65,14 +65,14 @@ class Team:
 
 def offsets(k: GpuBuilder, axes: Ptr, rank: int, arrays: int, position: Val) -> list[Val]:
     """Bytes to a flat position in each of `arrays`; `axes` as in `cgraph.kernels.walk.emit`, positions below 2**31."""
-    rest, found = k.cast(position, "u4"), [k.const(0, "i8")] * arrays
+    rest, sums = k.cast(position, "u4"), [k.const(0, "i8")] * arrays
     for axis in range(rank):
         entry = axes + axis * (arrays + 1)
         extent = k.cast(entry.load(), "u4")
         digit = k.cast(rest if axis == rank - 1 else rest % extent, "i8")
         rest = rest // extent
-        found = [x + digit * entry.load(1 + i) for i, x in enumerate(found)]
-    return found
+        sums = [x + digit * entry.load(1 + i) for i, x in enumerate(sums)]
+    return sums
 
 
 @contextmanager
@@ -83,32 +83,32 @@ def own_element(k: GpuBuilder, a: SimpleNamespace, rank: int, *arrays: str) -> I
         yield at, [getattr(a, name) + o for name, o in zip(arrays, offsets(k, a.axes, rank, len(arrays), at))]
 
 
-def doubled(k: GpuBuilder, rooms: list[Ptr], seen: Slot, join: Callable[[Val, Val], Val]) -> Val:
+def doubled(k: GpuBuilder, rooms: list[Ptr], prefix: Slot, join: Callable[[Val, Val], Val]) -> Val:
     """Each thread's `seen` becomes that of all threads up to it; that of all. A barrier must follow before the next."""
     lane, (now, next_), step = k.thread(), rooms, 1
     while step < THREADS:
-        now.store(seen.value, lane)
+        now.store(prefix.value, lane)
         k.barrier()
         with k.if_(lane >= step):
-            seen.value = join(now.load(lane - step), seen.value)
+            prefix.value = join(now.load(lane - step), prefix.value)
         now, next_, step = next_, now, 2 * step
-    now.store(seen.value, lane)
+    now.store(prefix.value, lane)
     k.barrier()
     return now.load(THREADS - 1)
 
 
-def compacted(k: GpuBuilder, n: Val, wanted: Callable[[Val], Val], put: Callable[[Val, Val], None]) -> Val:
+def compacted(k: GpuBuilder, n: Val, is_member: Callable[[Val], Val], put: Callable[[Val, Val], None]) -> Val:
     """``put(i, number)`` for each `i` below `n` that is wanted, `number` of them before it; how many. By one block."""
-    lane, rooms, found = k.thread(), [k.shared("i4", THREADS) for _ in range(2)], k.slot(0, "i8")
+    lane, rooms, total = k.thread(), [k.shared("i4", THREADS) for _ in range(2)], k.slot(0, "i8")
     with k.loop(0, n, THREADS) as first:
         at = first + lane
         mine = k.slot(0, "i4")
         with k.if_(at < n):
-            mine.value = k.cast(wanted(at), "i4")
-        seen = k.slot(mine.value)
-        last = doubled(k, rooms, seen, lambda x, y: x + y)
+            mine.value = k.cast(is_member(at), "i4")
+        prefix = k.slot(mine.value)
+        last = doubled(k, rooms, prefix, lambda x, y: x + y)
         with k.if_(mine.value != 0):
-            put(at, found.value + k.cast(seen.value, "i8") - 1)
-        found.value = found.value + k.cast(last, "i8")
+            put(at, total.value + k.cast(prefix.value, "i8") - 1)
+        total.value = total.value + k.cast(last, "i8")
         k.barrier()
-    return found.value
+    return total.value

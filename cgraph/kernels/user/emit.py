@@ -101,14 +101,14 @@ def tasks(k: Builder, function: UserFunction, dtypes: tuple[str, ...], ranks: tu
     a = k.args()
     kinds = [argument_type(d, rank, is_result=i == 0) for i, (d, rank) in enumerate(zip(dtypes, ranks))]
     compiled = Typed(k, function, [types.int64, *kinds], own=k.target.is_gpu)
-    given: list[ir.Value] = []
+    words: list[ir.Value] = []
     for i, (kind, dtype, rank) in enumerate(zip(kinds, dtypes, ranks)):
         at = k.pointer((a.arrays + i).load(), dtype)
         extents = [(a.extents + sum(ranks[:i]) + axis).load() for axis in range(rank)]
-        given += array_words(k, at, extents) if isinstance(kind, types.Array) else [number_at(at)]
+        words += array_words(k, at, extents) if isinstance(kind, types.Array) else [number_at(at)]
     first, last = k.tasks()
     with k.loop(first, last) as task:
-        compiled(task.v, *given)
+        compiled(task.v, *words)
 
 
 def argument_type(dtype: str, rank: int, is_result: bool) -> types.Type:
@@ -178,16 +178,16 @@ class Typed:
             compiled.compile(signature)
         except Exception as error:  # Numba's own, and what it meets, as an AttributeError where a module lacks a name
             raise NoKernelError(f"{refused} is no code that Numba compiles: {error}") from None
-        found = compiled.overloads[signature]
-        text = found.library.get_llvm_str()
+        overload = compiled.overloads[signature]
+        text = overload.library.get_llvm_str()
         for sign, what in REFUSED.items():
             if re.search(sign, text):
                 raise NoKernelError(f"{refused} {what}")
         text = retargeted(text)
         text = own_mathematics(k, with_calls_of_fmod(text)) if own else text
         k.linked[refused], self.has_mathematics = text, OWN_PREFIX in text
-        self.k, self.refused, self.returns = k, refused, found.signature.return_type
-        self.name, self.room = found.fndesc.llvm_func_name, k.stack_ptr("i8", 2)
+        self.k, self.refused, self.returns = k, refused, overload.signature.return_type
+        self.name, self.room = overload.fndesc.llvm_func_name, k.stack_ptr("i8", 2)
 
     def __call__(self, *values: ir.Value) -> None:
         called = self.k.declare(self.name, STATUS, [POINTER, POINTER, *(v.type for v in values)])

@@ -8,7 +8,7 @@ EACH = Signature(
     "user.gpu.each",
     ("function", "dtypes", "rank"),
     {
-        "count": "i8", "arrays": Words(("address",), lambda known: len(known.dtypes)),
-        "axes": axes("rank", lambda known: len(known.dtypes)),
+        "count": "i8", "arrays": Words(("address",), lambda values: len(values.dtypes)),
+        "axes": axes("rank", lambda values: len(values.dtypes)),
     },
 )  # fmt: skip

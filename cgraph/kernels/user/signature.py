@@ -20,7 +20,7 @@ TASKS = Signature(
     "user.tasks",
     ("function", "dtypes", "ranks"),
     {
-        "arrays": Words(("address",), lambda known: len(known.dtypes)),
-        "extents": Words(("i8",), lambda known: sum(known.ranks)),
+        "arrays": Words(("address",), lambda values: len(values.dtypes)),
+        "extents": Words(("i8",), lambda values: sum(values.ranks)),
     },
 )

@@ -85,11 +85,11 @@ class ConvShape(Record):
     def spans(self, vectors: int) -> list[tuple[int, int]]:
         """First and last input block (excluded) of each panel of `vectors` blocks."""
         per_in, per_out, width = self.c // self.groups, self.k // self.groups, vectors * self.lanes
-        found = []
+        spans = []
         for start in range(0, self.k, width):
             first, last = start // per_out, (min(start + width, self.k) - 1) // per_out
-            found.append((first * per_in // self.lanes, -(-(last + 1) * per_in // self.lanes)))
-        return found
+            spans.append((first * per_in // self.lanes, -(-(last + 1) * per_in // self.lanes)))
+        return spans
 
     def blocks_read(self, vectors: int) -> int:
         """Input blocks that every panel of `vectors` blocks reads: those of the panel that touches most."""

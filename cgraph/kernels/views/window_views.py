@@ -10,7 +10,7 @@ from cgraph.kernels.kernel import Pointer, View, contiguous
 PLACE = np.dtype("int32")
 
 
-def chosen(dtype: str) -> Program:
+def select_matches(dtype: str) -> Program:
     """Operand 0 where operands 1 and 2, places, are equal, else 0."""
     m = Trace()
     code = code_of(PLACE)

@@ -13,7 +13,7 @@ def axes(rank: str, arrays: Count) -> Words:
 
     `rank`: the argument or param that says how many they are.
     """
-    return Words(("i8",), lambda known: getattr(known, rank) * (arrays(known) + 1))
+    return Words(("i8",), lambda values: getattr(values, rank) * (arrays(values) + 1))
 
 
 def streams(arrays: Count) -> Words:
@@ -21,9 +21,9 @@ def streams(arrays: Count) -> Words:
     return Words(("address", "i8"), arrays)
 
 
-def operands_and_outputs(known: SimpleNamespace) -> int:
+def operands_and_outputs(values: SimpleNamespace) -> int:
     """As many arrays as the params `ins` and `outs` have entries."""
-    return len(known.ins) + len(known.outs)
+    return len(values.ins) + len(values.outs)
 
 
 def run(family: str, params: tuple[str, ...], arrays: tuple[str, ...], **more: str) -> Signature:

@@ -21,8 +21,8 @@ def pool(k: GpuBuilder, dtype: str, kind: str) -> None:
         with k.loop(0, r[1] - r[0]) as i, k.loop(0, s[1] - s[0]) as j:
             value = x.load(i * a.tap_row + j * a.tap_column)
             total.value = total.value + value if kind == "mean" else larger(k, total.value, value)
-        found = total.value
-        out.store(found / k.cast(r[2] * s[2], dtype) if kind == "mean" else found)
+        reduction = total.value
+        out.store(reduction / k.cast(r[2] * s[2], dtype) if kind == "mean" else reduction)
 
 
 @block(THREADS)
@@ -65,8 +65,8 @@ def spread(k: GpuBuilder, dtype: str) -> None:
                 tap = a.s - 1 - j
                 across, is_column = window_at(column + a.left - tap * a.wide, a.across, a.p_columns)
                 with k.if_(is_column):
-                    found = p.load(down * a.p_row + across * a.p_column)
-                    with k.if_(k.cast(found, "i8") == tap_row * a.s + tap):
+                    index = p.load(down * a.p_row + across * a.p_column)
+                    with k.if_(k.cast(index, "i8") == tap_row * a.s + tap):
                         total.value = total.value + g.load(down * a.g_row + across * a.g_column)
         out.store(total.value)
 

@@ -112,17 +112,17 @@ def store_tile(k: Builder, a: SimpleNamespace, sums: list[Val], residual: Ptr, o
 def linear(k: Builder, matrix: np.ndarray, xs: list[Val]) -> list[Val]:
     """``matrix @ xs`` with few operations: columns that differ in signs share a sum and a difference, so do rows."""
     matrix, xs = paired_columns(matrix, xs)
-    made: list[Val] = []
-    while len(made) < len(matrix):
-        row = matrix[len(made)]
-        twin = matrix[len(made) + 1] if len(made) + 1 < len(matrix) else None
+    sums: list[Val] = []
+    while len(sums) < len(matrix):
+        row = matrix[len(sums)]
+        twin = matrix[len(sums) + 1] if len(sums) + 1 < len(matrix) else None
         if twin is not None and are_twins(row, twin):
             same = combined(k, np.where(row == twin, row, 0.0), xs)
             other = combined(k, np.where(row == twin, 0.0, row), xs)
-            made += [same + other, same - other]
+            sums += [same + other, same - other]
         else:
-            made.append(combined(k, row, xs))
-    return made
+            sums.append(combined(k, row, xs))
+    return sums
 
 
 def paired_columns(matrix: np.ndarray, xs: list[Val]) -> tuple[np.ndarray, list[Val]]:

@@ -8,7 +8,7 @@ import pytest
 import cgraph as cg
 from cgraph.engine.cuda import pinned
 from cgraph.engine.cuda.arrays import DeviceArray
-from cgraph.engine.cuda.dlpack import CUDA, Shown, capsule_of, taken
+from cgraph.engine.cuda.dlpack import CUDA, Shown, capsule_of, read_capsule
 from cgraph.errors import InputError
 from tests.support.tolerance import assert_near
 
@@ -74,7 +74,7 @@ def test_memory_lives_as_long_as_somebody_shows_it(library):
     capsule, where = found.__dlpack__(), found.__cuda_array_interface__["data"][0]
     del make, found
     gc.collect()
-    shown = taken(capsule)
+    shown = read_capsule(capsule)
     assert shown.address == where and shown.device == (CUDA, 0) and any(a <= where for a in library.alive)
     before = len(library.alive)
     del shown, capsule
@@ -125,11 +125,11 @@ def test_numpy_reads_our_capsules_and_we_read_its(dtype):
 
     np.testing.assert_array_equal(np.from_dlpack(Exporter()), x)
     capsule = x[:, ::2].__dlpack__()
-    found = taken(capsule)
+    found = read_capsule(capsule)
     assert (found.shape, found.strides, found.dtype) == ((2, 2, 4), (12, 8, 1), x.dtype)
     assert found.address == x.ctypes.data and found.device == (1, 0)
     with pytest.raises(BufferError, match="taken before"):
-        taken(capsule)
+        read_capsule(capsule)
 
 
 @pytest.mark.parametrize("nbytes", [pinned.LEAST_PINNED, 3 * 1000 * 4])

@@ -83,9 +83,9 @@ def with_carry(i: Instruction, kernel: Kernel) -> Do:
     def do(run: Any) -> None:
         a, b = (run.values[x, dtype] for x in xs)
         carry = run.carry.astype(dtype) if takes else dtype.type(0)
-        found = a - b - carry if down else a + b + carry
-        over = (a < b) | ((a == b) & (carry > 0)) if down else (found < a) | ((found == a) & (carry > 0))
-        run.put(out, found)
+        total = a - b - carry if down else a + b + carry
+        over = (a < b) | ((a == b) & (carry > 0)) if down else (total < a) | ((total == a) & (carry > 0))
+        run.put(out, total)
         if "cc" in i.modifiers:
             np.copyto(run.carry, over, where=run.mask)
 
@@ -161,18 +161,18 @@ def fused(i: Instruction, kernel: Kernel) -> Do:
 
     def prepared(run: Any) -> tuple[Any, ...]:
         arrays = [np.asarray(run.values[x, dtype]) for x in xs]
-        found = np.empty(run.threads, dtype)
+        products = np.empty(run.threads, dtype)
         named = {name: Pointer(a) for name, a in zip("xyz", arrays)}
         steps = {f"{name}_step": a.strides[0] if a.ndim else 0 for name, a in zip("xyz", arrays)}
-        call = FMA.call((f"f{dtype.itemsize}",), run.threads, **named, **steps, out=Pointer(found))
-        return Bound(call, host_target()), found
+        call = FMA.call((f"f{dtype.itemsize}",), run.threads, **named, **steps, out=Pointer(products))
+        return Bound(call, host_target()), products
 
     def do(run: Any) -> None:
         if i not in run.prepared:
             run.prepared[i] = prepared(run)
-        multiply, found = run.prepared[i]
+        multiply, products = run.prepared[i]
         multiply(0, run.threads)
-        run.put(out, found)
+        run.put(out, products)
 
     return do
 
@@ -222,10 +222,10 @@ def load(i: Instruction, kernel: Kernel) -> Do:
 
     def do(run: Any) -> None:
         memory, at = run.places(base, plus, nbytes, False)
-        found, first = memory.view(dtype), at // dtype.itemsize
+        items, first = memory.view(dtype), at // dtype.itemsize
         for j, name in enumerate(names):
             if name != "_":
-                run.put_active(name, found[first + j])
+                run.put_active(name, items[first + j])
 
     return do
 
@@ -274,17 +274,17 @@ class Values(dict):
     def __missing__(self, key: tuple[str, np.dtype]) -> Any:
         text, dtype = key
         if text in self.symbols:
-            found: Any = np.array(self.symbols[text], np.uint64).view(dtype)
+            value: Any = np.array(self.symbols[text], np.uint64).view(dtype)
         elif text[0] != "%":
-            found = constant_of(text, dtype)
+            value = constant_of(text, dtype)
         else:
-            found = self.register(text)
-            if found.dtype.itemsize < dtype.itemsize:
+            value = self.register(text)
+            if value.dtype.itemsize < dtype.itemsize:
                 raise Fault(f"{text} is narrower than what is read of it")
-            step = found.dtype.itemsize // dtype.itemsize
-            found = found.view(dtype)[::step] if step > 1 else found.view(dtype)
-        self[key] = found
-        return found
+            step = value.dtype.itemsize // dtype.itemsize
+            value = value.view(dtype)[::step] if step > 1 else value.view(dtype)
+        self[key] = value
+        return value
 
     def register(self, name: str) -> np.ndarray:
         """The bits of a register, an element a thread."""

@@ -142,8 +142,8 @@ class Run:
         if last is not None and last.name == "bra":
             to = self.loaded.kernel.labels[last.operands[0]]
             if last.guard:
-                taken = self.values[last.guard.lstrip("@!"), np.dtype(bool)] ^ ("!" in last.guard)
-                to = np.where(self.active(taken), to, number + 1)
+                is_taken = self.values[last.guard.lstrip("@!"), np.dtype(bool)] ^ ("!" in last.guard)
+                to = np.where(self.active(is_taken), to, number + 1)
         elif last is not None and last.name in ("ret", "exit"):
             to = self.end
         elif last is not None and last.name in ("bar", "barrier"):
@@ -169,8 +169,8 @@ class Run:
 
     def places(self, base: tuple, plus: int, nbytes: int, write: bool) -> tuple[np.ndarray, np.ndarray]:
         """The memory that addresses lie in, and the byte of it for each active thread; Fault outside of it."""
-        known = self.values[base]
-        at = (self.active(known) if known.ndim else np.full(self.threads, known)[self.lanes]) + plus
+        addresses = self.values[base]
+        at = (self.active(addresses) if addresses.ndim else np.full(self.threads, addresses)[self.lanes]) + plus
         if (at & (nbytes - 1)).any():
             raise Fault("misaligned")
         low, high = int(at.min()), int(at.max())

@@ -52,10 +52,10 @@ def high_product(a, b):
     x0, x1, y0, y1 = x & low, x >> np.uint64(32), y & low, y >> np.uint64(32)
     middle = x1 * y0 + (x0 * y0 >> np.uint64(32))
     other = x0 * y1 + (middle & low)
-    found = x1 * y1 + (middle >> np.uint64(32)) + (other >> np.uint64(32))
+    high = x1 * y1 + (middle >> np.uint64(32)) + (other >> np.uint64(32))
     if a.dtype.kind == "i":
-        found = found - np.where(a < 0, y, np.uint64(0)) - np.where(b < 0, x, np.uint64(0))
-    return found.view(a.dtype)
+        high = high - np.where(a < 0, y, np.uint64(0)) - np.where(b < 0, x, np.uint64(0))
+    return high.view(a.dtype)
 
 
 def wide_product(a, b):
@@ -72,13 +72,13 @@ def bit_field(a, at, count):
 
 def leading_zeros(a):
     """Zero bits before the highest bit that is set."""
-    found, left = np.zeros(np.shape(a), np.uint32), a.copy()
+    count, left = np.zeros(np.shape(a), np.uint32), a.copy()
     for step in (32, 16, 8, 4, 2, 1):
         if step < 8 * a.dtype.itemsize:
             empty = left >> a.dtype.type(8 * a.dtype.itemsize - step) == 0
-            found += np.where(empty, np.uint32(step), np.uint32(0))
+            count += np.where(empty, np.uint32(step), np.uint32(0))
             left = np.where(empty, left << a.dtype.type(step), left)
-    return found + (left == 0)
+    return count + (left == 0)
 
 
 def permuted(a, b, selector):
@@ -86,11 +86,11 @@ def permuted(a, b, selector):
     if (selector & 0x8888).any():
         raise Fault("prmt that repeats signs is not simulated")
     pool = a.astype(np.uint64) | b.astype(np.uint64) << np.uint64(32)
-    found = np.zeros(np.shape(pool), np.uint64)
+    word = np.zeros(np.shape(pool), np.uint64)
     for i in range(4):
         digit = (selector >> np.uint32(4 * i) & np.uint32(7)).astype(np.uint64)
-        found |= (pool >> digit * np.uint64(8) & np.uint64(255)) << np.uint64(8 * i)
-    return found.astype(np.uint32)
+        word |= (pool >> digit * np.uint64(8) & np.uint64(255)) << np.uint64(8 * i)
+    return word.astype(np.uint32)
 
 
 def converted(x, to: np.dtype, how: str):
@@ -101,9 +101,9 @@ def converted(x, to: np.dtype, how: str):
     info = np.iinfo(to)
     top = float(info.max) + 1.0  # a power of two, in floats as well
     inside = (x >= float(info.min)) & (x < top)
-    found = np.where(inside, x, 0).astype(to)
-    found = np.where(x >= top, to.type(info.max), found)
-    return np.where(x < float(info.min), to.type(info.min), found)
+    integers = np.where(inside, x, 0).astype(to)
+    integers = np.where(x >= top, to.type(info.max), integers)
+    return np.where(x < float(info.min), to.type(info.min), integers)
 
 
 PRODUCT: dict[str, Function] = {"wide": wide_product, "hi": high_product, "lo": np.multiply, "rn": np.multiply}

@@ -103,9 +103,9 @@ class Memory:
         if size < WORD:
             return
         first = at // WORD
-        seen = ~self.unwatched[first]
+        is_watched = ~self.unwatched[first]
         for i in range(size // WORD):
-            (self.watch.stored if write else self.watch.loaded)(first[seen] + i, stamps[seen])
+            (self.watch.stored if write else self.watch.loaded)(first[is_watched] + i, stamps[is_watched])
 
     def _grow(self, nbytes: int) -> None:
         data, owned = np.full(nbytes, 0xFF, np.uint8), np.zeros(nbytes, bool)

@@ -92,10 +92,19 @@ def kernel_of(text: str, symbol: str) -> Kernel:
     arrays, sizes = own_arrays(text[:at] + body)
     blocks, labels = basic_blocks(body)
     widths = {name: 0 if kind == "pred" else int(kind[1:]) // 8 for kind, name in REGISTERS.findall(body)}
-    found = {name: initial(values, int(count)) for name, count, values in CONSTANTS.findall(text)}
+    constants = {name: initial(values, int(count)) for name, count, values in CONSTANTS.findall(text)}
     threads = int(re.search(r"\.reqntid (\d+)", head)[1])  # type: ignore[index]
     return Kernel(
-        symbol, threads, blocks, labels, widths, symbols | arrays, found, param_nbytes, sizes["shared"], sizes["local"]
+        symbol,
+        threads,
+        blocks,
+        labels,
+        widths,
+        symbols | arrays,
+        constants,
+        param_nbytes,
+        sizes["shared"],
+        sizes["local"],
     )
 
 
@@ -134,18 +143,18 @@ def basic_blocks(body: str) -> tuple[tuple[tuple[Instruction, ...], ...], dict[s
                 blocks.append([])
             labels[line[:-1]] = len(blocks) - 1
         elif line and line[0] not in "{}.":
-            made = instruction(line)
-            blocks[-1].append(made)
-            if made.name in BRANCHES:
+            entry = instruction(line)
+            blocks[-1].append(entry)
+            if entry.name in BRANCHES:
                 blocks.append([])
     return tuple(map(tuple, blocks)), labels
 
 
 def instruction(line: str) -> Instruction:
-    found = LINE.match(line)
-    if found is None:
+    match = LINE.match(line)
+    if match is None:
         raise Fault(f"a line that is not known: {line}")
-    guard, op, rest = found.groups()
+    guard, op, rest = match.groups()
     name, *modifiers = op.split(".")
     operands = tuple(x.strip() for x in OPERAND.findall(rest))
     return Instruction(guard or "", name, tuple(modifiers), operands, line.replace("\t", " "))
@@ -159,9 +168,9 @@ def dtype_of(kind: str) -> np.dtype:
 def constant_of(text: str, dtype: np.dtype) -> Any:
     """A number in the text (floats are written by their bits) as a value of `dtype`."""
     if text[:2] in ("0f", "0d"):
-        found = np.array(struct.unpack(">f" if text[1] == "f" else ">d", bytes.fromhex(text[2:]))[0])
-        found = found.astype(np.float32 if text[1] == "f" else np.float64)
-        return found[()] if dtype.kind == "f" else found.view(dtype)[()]
+        number = np.array(struct.unpack(">f" if text[1] == "f" else ">d", bytes.fromhex(text[2:]))[0])
+        number = number.astype(np.float32 if text[1] == "f" else np.float64)
+        return number[()] if dtype.kind == "f" else number.view(dtype)[()]
     value = int(text.rstrip("U"), 0)
     if dtype.kind == "b":
         return np.bool_(value)
