@@ -1,9 +1,9 @@
-"""Write the generated files: planner tables, ops.md, the README's picture, and the stubs that type checkers read.
+"""Write the generated files: planner tables, ops.md, two pictures, and the stubs that type checkers read.
 
     python -m docs.generate [--timed]
 
-In development/planner_tables.md a generated block stands between ``<!-- name -->`` and ``<!-- end -->``. Blocks with times differ from run
-to run and are written with ``--timed`` only; the benchmark behind one of them takes minutes.
+In development/planner_tables.md a generated block stands between ``<!-- name -->`` and ``<!-- end -->``. Blocks with
+times differ from run to run and are written with ``--timed`` only; the benchmark behind one of them takes minutes.
 """
 
 import re
@@ -20,6 +20,7 @@ from benchmarks import minimalloc, restructuring
 from benchmarks.plan_sizes import planned
 from cgraph.ir.graph import OPS, Op
 from cgraph.view.planned import function_svg
+from docs.house import house
 from docs.stub import stubs
 
 DOCS = Path(__file__).parent
@@ -33,6 +34,7 @@ def main() -> None:
     TABLES.write_text(filled(TABLES.read_text(), blocks))
     (DOCS / "ops.md").write_text(ops_page())
     (DOCS / "memory_plan.svg").write_text(plan_picture())
+    (DOCS / "architecture.svg").write_text(house())
     for path, text in stubs().items():
         path.write_text(text)
 

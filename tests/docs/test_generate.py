@@ -4,6 +4,7 @@ import pytest
 
 from cgraph.ir.graph import OPS
 from docs.generate import BLOCKS, DOCS, TABLES, TIMED, filled, ops_page, plan_picture
+from docs.house import house
 
 
 def test_blocks_are_filled_and_the_rest_stays():
@@ -21,6 +22,10 @@ def test_the_page_of_ops_lists_every_public_function():
     page = ops_page()
     assert all(f"| `{name}` | " in page for name in OPS)
     assert "| `Conv2d` | " in page
+
+
+def test_the_picture_of_the_packages_shows_the_import_contract():
+    assert (DOCS / "architecture.svg").read_text() == house(), "python -m docs.generate draws it"
 
 
 @pytest.mark.slow

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-PLACES = (ROOT, ROOT / "cgraph", ROOT / "docs", ROOT / "docs" / "decisions")
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PLACES = (ROOT, ROOT / "cgraph", ROOT / "nn", ROOT / "docs", ROOT / "docs" / "decisions")
 FILE = re.compile(r"`((?:[\w.]+/)+\w+\.(?:py|md|txt|svg))`")
 DECISION = re.compile(r"decisions/(\d{4})")
 COMMAND = re.compile(r"python -m ((?:benchmarks|docs|examples|nn|tests|cgraph)[\w.]*\w)")
