@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 
 from cgraph import CgraphError, FormatError, Record
-from cgraph.formats.allowance import Allowance
-from cgraph.formats.json_text import parse_json
 from cgraph.system.files import replace_file
 from nn.files import remove_others
 from nn.weights import packed, read_arrays
@@ -73,6 +71,9 @@ def read_checkpoint(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, 
     path = Path(path)
     if not path.exists():
         return None
+    from cgraph.formats.allowance import Allowance  # `import nn` loads no file format
+    from cgraph.formats.json_text import parse_json
+
     try:
         raw = path.read_bytes()
         facts = parse_json(raw, Allowance(len(raw)), "its description")

@@ -147,17 +147,36 @@ def test_names_are_as_many_as_outputs_and_stay_when_a_function_is_saved_again(tm
     assert tuple(cg.load(tmp_path / "second").names) == ("one", "two")
 
 
+def save_with_an_exception_at(function: cg.Function, at: int, parent: Path) -> None:
+    """Raise at this event of saving: a whole folder is there afterwards, or nothing."""
+    if Lines(at).during(lambda: function.save(parent / "saved")):
+        assert set(os.listdir(parent)) <= {"saved"}
+    shutil.rmtree(parent / "saved", ignore_errors=True)
+
+
 def test_an_exception_at_any_line_of_writing_a_folder_leaves_nothing(tmp_path):
     """Each line of the module that writes, when it first runs."""
     function = step()[0]
-    seen = events(lambda: function.save(tmp_path / "counted"))
-    shutil.rmtree(tmp_path / "counted")
-    first = {line: at for at, line in reversed(list(enumerate(seen, 1))) if line[0] == write.__file__}
+    function.save(tmp_path / "warm")  # the first time reads kernels from the store
+    lines = events(lambda: function.save(tmp_path / "counted"))
+    first = {line: at for at, line in reversed(list(enumerate(lines, 1))) if line[0] == write.__file__}
     assert len(first) > 20
+    (tmp_path / "parent").mkdir()
     for at in sorted(first.values()):
-        if Lines(at).during(lambda at=at: function.save(tmp_path / f"{at}")):
-            assert set(os.listdir(tmp_path)) <= {f"{at}"}
-        shutil.rmtree(tmp_path / f"{at}", ignore_errors=True)
+        save_with_an_exception_at(function, at, tmp_path / "parent")
+
+
+@pytest.mark.slow
+def test_an_exception_at_any_event_while_files_are_written_leaves_nothing(tmp_path):
+    """Each event from the one on that makes the first file, and some of those before."""
+    function = step()[0]
+    function.save(tmp_path / "warm")
+    before = len(events(lambda: write.files_of([function], [])))
+    count = len(events(lambda: function.save(tmp_path / "counted")))
+    assert count > before + 100
+    (tmp_path / "parent").mkdir()
+    for at in (*range(1, before, 29), *range(before, count + 1)):
+        save_with_an_exception_at(function, at, tmp_path / "parent")
 
 
 def test_loading_leaves_no_descriptor_open_whether_it_succeeds_or_not(copy):

@@ -397,6 +397,7 @@ def test_whatever_is_exchanged_while_a_folder_is_opened_is_refused(saved, tmp_pa
 
 def test_a_folder_that_is_written_is_whole_or_absent(tmp_path):
     function, folder = small(), tmp_path / "saved"
+    function.save(tmp_path / "warm")
     lines = events(lambda: function.save(tmp_path / "first"))
     for at in range(1, len(lines) + 1, 29):
         Lines(at).during(lambda: function.save(folder))
