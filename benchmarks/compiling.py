@@ -37,7 +37,7 @@ def timed_packing() -> Iterator[list[float]]:
         return run
 
     lowerings, products = (import_module(f"cgraph.passes.{name}") for name in ("image_lowerings", "pack_matmul"))
-    places = [(lowerings, "pack_filters"), (lowerings, "packed_bias"), (products, "pack_b")]
+    places = [(lowerings, "pack_filters"), (lowerings, "pack_layer_bias"), (products, "pack_b")]
     kept = [getattr(module, name) for module, name in places]
     for (module, name), function in zip(places, kept):
         setattr(module, name, timed(function))

@@ -52,9 +52,9 @@ from cgraph.saved.read import SavedFunction as SavedFunction
 from cgraph.saved.read import load as load
 from cgraph.sizes import SizedFunction as SizedFunction
 from cgraph.sizes import compile_sizes as compile_sizes
-from cgraph.version import __version__ as __version__
 from cgraph.storage.weight_file import StreamedWeights as StreamedWeights
 from cgraph.storage.weight_file import check_weights as check_weights
+from cgraph.version import __version__ as __version__
 
 def abs(x: Any) -> Node: ...
 def add(x: Any, y: Any) -> Node: ...

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, overload
 
 from cgraph.errors import ShapeError
-from cgraph.ir.graph import Node, NodeLike, saying_where
+from cgraph.ir.graph import Node, NodeLike, locates_errors
 from cgraph.ir.roots import rebuild
 from cgraph.ops.leaf import Var, as_node
 from cgraph.ops.pullback import pullback, seed_of
@@ -20,7 +20,7 @@ from cgraph.ops.shape import zeros_like
 def gradient(y: NodeLike, xs: Node, seed: NodeLike | None = None) -> Node: ...
 @overload
 def gradient(y: NodeLike, xs: Sequence[Node], seed: NodeLike | None = None) -> list[Node]: ...
-@saying_where
+@locates_errors
 def gradient(y: NodeLike, xs: Node | Sequence[Node], seed: NodeLike | None = None) -> Any:
     """The gradient of `y` with respect to each of `xs`, as nodes of their shapes.
 
@@ -33,12 +33,12 @@ def gradient(y: NodeLike, xs: Node | Sequence[Node], seed: NodeLike | None = Non
         NoGradientError: an op on the way has no gradient; it is named
         ShapeError, DTypeError: `y` has several elements and no seed, or is no float
     """
-    wanted = [xs] if isinstance(xs, Node) else list(xs)
-    result = pullback([y], [seed_of(y, seed)], wanted)
+    nodes = [xs] if isinstance(xs, Node) else list(xs)
+    result = pullback([y], [seed_of(y, seed)], nodes)
     return result[0] if isinstance(xs, Node) else result
 
 
-@saying_where
+@locates_errors
 def jvp(y: NodeLike, xs: Node | Sequence[Node], tangents: Any) -> Node:
     """The change of `y` when each of `xs` changes along its tangent: forward mode, a node of y's spec.
 
@@ -52,22 +52,22 @@ def jvp(y: NodeLike, xs: Node | Sequence[Node], tangents: Any) -> Node:
     """
     nodes, along = pairs(xs, tangents, "tangent")
     u = Var(y.shape, y.dtype, "cotangent")
-    return replaced(pullback(gradient(y, nodes, u), along, [u])[0], u, zeros_like(y))
+    return substitute(pullback(gradient(y, nodes, u), along, [u])[0], u, zeros_like(y))
 
 
 def pairs(xs: Node | Sequence[Node], along: Any, what: str) -> tuple[list[Node], list[Node]]:
     """Nodes, and a node of the same spec for each. ShapeError where one does not fit, or there are not as many."""
-    nodes, given = ([xs], [along]) if isinstance(xs, Node) else (list(xs), list(along))
-    if len(nodes) != len(given):
-        raise ShapeError(f"{len(nodes)} nodes to change, {len(given)} {what}s")
-    found = [as_node(v, x.dtype) for x, v in zip(nodes, given)]
-    for x, v in zip(nodes, found):
+    nodes, vectors = ([xs], [along]) if isinstance(xs, Node) else (list(xs), list(along))
+    if len(nodes) != len(vectors):
+        raise ShapeError(f"{len(nodes)} nodes to change, {len(vectors)} {what}s")
+    directions = [as_node(v, x.dtype) for x, v in zip(nodes, vectors)]
+    for x, v in zip(nodes, directions):
         if x.spec != v.spec:
             raise ShapeError(f"{what} {v.spec} for {x.name} {x.spec}")
-    return nodes, found
+    return nodes, directions
 
 
-def replaced(y: Node, old: Node, new: Node) -> Node:
+def substitute(y: Node, old: Node, new: Node) -> Node:
     """`y` with `new` in the place of `old`."""
     return rebuild((y,), lambda node, _: new if node is old else None)[0]
 
@@ -76,7 +76,7 @@ def replaced(y: Node, old: Node, new: Node) -> Node:
 def hessian_vector_product(y: NodeLike, xs: Node, v: Any) -> Node: ...
 @overload
 def hessian_vector_product(y: NodeLike, xs: Sequence[Node], v: Sequence[Any]) -> list[Node]: ...
-@saying_where
+@locates_errors
 def hessian_vector_product(y: NodeLike, xs: Node | Sequence[Node], v: Any) -> Any:
     """The second derivative of `y` (one element) with respect to `xs` times `v`, of their specs: forward over reverse.
 
@@ -86,5 +86,5 @@ def hessian_vector_product(y: NodeLike, xs: Node | Sequence[Node], v: Any) -> An
         NoGradientError, ShapeError, DTypeError: as for `gradient` and `jvp`
     """
     nodes, along = pairs(xs, v, "direction")
-    found = pullback(gradient(y, nodes), along, nodes)
-    return found[0] if isinstance(xs, Node) else found
+    products = pullback(gradient(y, nodes), along, nodes)
+    return products[0] if isinstance(xs, Node) else products

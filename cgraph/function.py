@@ -21,7 +21,7 @@ from cgraph.memory.incremental import IncrementalPlan
 from cgraph.memory.incremental_tables import tables_of
 from cgraph.memory.problem import Plan
 from cgraph.ops.leaf import Var
-from cgraph.ops.physical.ports import Picture
+from cgraph.ops.physical.ports import RowPort
 from cgraph.passes.freeze import freeze
 from cgraph.planning.options import Options, Request, check_together, members, options_of
 from cgraph.planning.plan import Compiled, check_order, needs_text, strategy_named
@@ -106,7 +106,7 @@ def check_request(request: Request) -> None:
     check_graph(request.roots)
 
 
-def pictures_of(request: Request, how: Options, engine: Engine) -> dict[int, Picture]:
+def pictures_of(request: Request, how: Options, engine: Engine) -> dict[int, RowPort]:
     """The outputs that are given away by rows, by position. GraphError where `rows` cannot be what it says."""
     given, inputs = set(how.rows), set(request.inputs)
     outputs = {i: x for i, x in enumerate(request.outputs) if x in given - inputs}
@@ -121,7 +121,7 @@ def pictures_of(request: Request, how: Options, engine: Engine) -> dict[int, Pic
         raise GraphError(f"rows names {len(outputs)} outputs; one can be given away by rows")
     if given and not engine.feeds_rows:
         raise GraphError(f"the engine {engine.name} takes images whole; rows= runs on the CPU")
-    return {i: Picture(x.name, x.spec) for i, x in outputs.items()}
+    return {i: RowPort(x.name, x.spec) for i, x in outputs.items()}
 
 
 class Function(Runner):
@@ -218,7 +218,7 @@ class RowsFunction(ByRows, Function):
         compiled: Compiled | None,
         program: Program,
         single: bool,
-        pictures: Mapping[int, Picture],
+        pictures: Mapping[int, RowPort],
         fed: frozenset[Var],
     ) -> None:
         super().__init__(request, compiled, program, single)

@@ -15,7 +15,7 @@ from dataclasses import Field, field
 from operator import attrgetter
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
-Some = TypeVar("Some", bound="Record")
+AnyRecord = TypeVar("AnyRecord", bound="Record")
 set_field = object.__setattr__  # past a record's own, which refuses
 
 
@@ -34,7 +34,7 @@ class Record:
     """The class and the fields' values: what equality and hash go by."""
 
     def __init_subclass__(cls, eq: bool = True) -> None:
-        own = [name for name, kind in cls.__annotations__.items() if is_given(kind, vars(cls).get(name))]
+        own = [name for name, kind in cls.__annotations__.items() if is_field(kind, vars(cls).get(name))]
         cls._fields = tuple(dict.fromkeys((*cls._fields, *own)))
         cls._defaults = {name: getattr(cls, name) for name in cls._fields if hasattr(cls, name)}
         cls._compared = attrgetter("__class__", *cls._fields)
@@ -43,7 +43,7 @@ class Record:
 
     def __init__(self, *values: Any, **named: Any) -> None:
         if named or len(values) != len(self._fields):
-            values = completed(type(self), values, named)
+            values = complete_values(type(self), values, named)
         for name, value in zip(self._fields, values):
             set_field(self, name, value)
         self.__post_init__()
@@ -67,30 +67,30 @@ class Record:
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self._fields)})"
 
 
-def replace(record: Some, **changes: Any) -> Some:
+def replace(record: AnyRecord, **changes: Any) -> AnyRecord:
     """The same record with other values for some fields."""
     values = [changes.pop(name) if name in changes else getattr(record, name) for name in record._fields]
     return type(record)(*values, **changes)
 
 
-def is_given(kind: Any, default: Any) -> bool:
+def is_field(kind: Any, default: Any) -> bool:
     """Whether a name annotated as `kind`, which may be text, is a value that the record is made of."""
     return "ClassVar[" not in str(kind) and (not isinstance(default, Field) or default.init)
 
 
-def completed(cls: type[Record], values: tuple, named: dict[str, Any]) -> tuple:
+def complete_values(cls: type[Record], values: tuple, named: dict[str, Any]) -> tuple:
     """The values of all fields in their order, defaults among them; uses up `named`.
 
     Raises
         TypeError: no value for a field without default, or one for no field or for a field that has one
     """
-    found = list(values)
+    complete = list(values)
     for name in cls._fields[len(values) :]:
         if name not in named and name not in cls._defaults:
             raise TypeError(f"{cls.__name__}({', '.join(cls._fields)}) needs {name}")
         x = named.pop(name) if name in named else cls._defaults[name]
-        found.append(x.default_factory() if isinstance(x, Field) else x)  # type: ignore[operator]
+        complete.append(x.default_factory() if isinstance(x, Field) else x)  # type: ignore[operator]
     if named or len(values) > len(cls._fields):
         extra = ", ".join(named) or f"{len(values)} values"
         raise TypeError(f"{cls.__name__}({', '.join(cls._fields)}) does not take {extra}")
-    return tuple(found)
+    return tuple(complete)

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 
-class Slot:
+class Hook:
     """A function that an upper layer provides. Mutable: `fill` sets its place, the first call imports it."""
 
     def __init__(self) -> None:
@@ -27,16 +27,16 @@ class Slot:
 
 
 # NumPy's functions and an ndarray's methods on nodes
-numpy_attribute, numpy_ufunc, numpy_function = Slot(), Slot(), Slot()
+numpy_attribute, numpy_ufunc, numpy_function = Hook(), Hook(), Hook()
 # notebooks, reports, traces
-node_html, function_html, function_svg, report, write_trace = Slot(), Slot(), Slot(), Slot(), Slot()
+node_html, function_html, function_svg, report, write_trace = Hook(), Hook(), Hook(), Hook(), Hook()
 # files
-read_safetensors, write_safetensors = Slot(), Slot()
-save_functions, bytes_of_functions = Slot(), Slot()
-compile_onnx = Slot()
+read_safetensors, write_safetensors = Hook(), Hook()
+save_functions, bytes_of_functions = Hook(), Hook()
+compile_onnx = Hook()
 
 
-def fill(places: Mapping[Slot, str]) -> None:
+def fill(places: Mapping[Hook, str]) -> None:
     """Set the place of each slot's function, as ``package.module:function``. Nothing is imported."""
     for slot, place in places.items():
         slot._place = place

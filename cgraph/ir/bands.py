@@ -37,7 +37,7 @@ class Move(Record):
     room: int = 0
 
 
-class Loop(Record):
+class BandLoop(Record):
     """Moves that come again: they run ``count`` times, each time some rows further on, at the same places.
 
     Fields
@@ -54,12 +54,12 @@ class Loop(Record):
     count: int
 
     @property
-    def looked_at(self) -> tuple[int, ...]:
+    def checked_turns(self) -> tuple[int, ...]:
         """The turns that checks look at: the first, the second and the last."""
         return (0, 1, self.count - 1)[: self.count]
 
 
-class Over(Record):
+class InPlaceJoin(Record):
     """A join whose rows take the bytes of another value, the *fork*, as that is read for the last time.
 
     Rows of both lie one behind the other in memory.
@@ -73,7 +73,7 @@ class Over(Record):
     ahead: int
 
 
-class Frame(Record):
+class BandBuffer(Record):
     """Where everything of a region is.
 
     Fields
@@ -84,7 +84,7 @@ class Frame(Record):
 
     moves: tuple[Move, ...]
     nbytes: int
-    loop: Loop | None = None
+    loop: BandLoop | None = None
 
     def turns(self, numbers: Sequence[int] = (0,)) -> Iterator[tuple[Move, int]]:
         """The moves as they run when the loop takes these of its turns and no others.
@@ -98,8 +98,8 @@ class Frame(Record):
         yield from ((move, 0) for move in self.moves[:first])
         for turn, number in enumerate(numbers):
             yield from ((self.further(move, turn), number - turn) for move in self.moves[first:last])
-        taken = len(numbers)
-        yield from ((self.further(move, taken - 1), count - taken) for move in self.moves[last:])
+        count_run = len(numbers)
+        yield from ((self.further(move, count_run - 1), count - count_run) for move in self.moves[last:])
 
     def further(self, move: Move, turns: int) -> Move:
         """The same move so many turns of the loop later."""

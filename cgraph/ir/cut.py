@@ -10,7 +10,7 @@ from cgraph.record import Record
 
 ROWS = 2  # the axis of rows
 
-Table = tuple[Sequence[int], Sequence[int]]
+RowTable = tuple[Sequence[int], Sequence[int]]
 """Per row of the result, the first row that is read and the one behind the last; neither falls."""
 
 
@@ -27,18 +27,18 @@ class Cut(Record, eq=False):
         step: a band's rows are a multiple of it
     """
 
-    reads: tuple[Table | None, ...]
+    reads: tuple[RowTable | None, ...]
     band: Callable[[int, int], Any]
     above: int = 0
     below: int = 0
     step: int = 1
 
 
-def row_by_row(rows: int) -> Table:
+def row_by_row(rows: int) -> RowTable:
     """Each row reads the same row."""
-    return numbers(np.arange(rows)), numbers(np.arange(1, rows + 1))
+    return index_array(np.arange(rows)), index_array(np.arange(1, rows + 1))
 
 
-def numbers(rows: np.ndarray) -> array:
+def index_array(rows: np.ndarray) -> array:
     """Rows as a sequence of whole numbers of 8 bytes each: images have many rows."""
     return array("q", rows.astype(np.int64).tobytes())

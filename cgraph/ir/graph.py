@@ -27,24 +27,24 @@ from cgraph.ir.cut import Cut
 from cgraph.ir.half import HALVES
 from cgraph.ir.origin import is_own, user_line
 from cgraph.ir.spec import Bundle, Spec
-from cgraph.ir.table import Table, number_of
+from cgraph.ir.table import NodeTable, number_of
 from cgraph.ir.work import Work
 from cgraph.record import Record
 from cgraph.terminal import visible
 
 Called = TypeVar("Called", bound=Callable)
 OPS: dict[str, Callable[..., Any]] = {}
-NODES: "Table[Node]" = Table()
+NODES: "NodeTable[Node]" = NodeTable()
 _SERIAL = count()
 
 
 def public(function: Called) -> Called:
     """Make a function findable by name for operators and files of other formats; it says where it refuses."""
-    called = OPS[function.__name__] = saying_where(function)
+    called = OPS[function.__name__] = locates_errors(function)
     return called
 
 
-def saying_where(function: Called) -> Called:
+def locates_errors(function: Called) -> Called:
     """The function, which refuses what it refuses with its name and the user's own line.
 
     What it cannot even look at, such as a list where a number should be, is an ArgumentError.
@@ -58,19 +58,19 @@ def saying_where(function: Called) -> Called:
             if error.is_located:
                 raise
             file, line = user_line()
-            raise placed(error, f"{function.__name__} at {Path(file).name}:{line}: {error}") from error.__cause__
+            raise locate(error, f"{function.__name__} at {Path(file).name}:{line}: {error}") from error.__cause__
         except (TypeError, ValueError, ArithmeticError, IndexError, AttributeError) as error:
-            if not is_ours(error):
+            if not is_internal(error):
                 raise
             file, line = user_line()
-            given = ", ".join([f"{x!r:.60}" for x in args] + [f"{name}={x!r:.60}" for name, x in kwargs.items()])
-            text = f"{function.__name__} at {Path(file).name}:{line}: {error} (given {given})"
-            raise placed(ArgumentError(text), text) from error
+            arguments = ", ".join([f"{x!r:.60}" for x in args] + [f"{name}={x!r:.60}" for name, x in kwargs.items()])
+            text = f"{function.__name__} at {Path(file).name}:{line}: {error} (given {arguments})"
+            raise locate(ArgumentError(text), text) from error
 
     return cast(Called, called)
 
 
-def is_ours(error: Exception) -> bool:
+def is_internal(error: Exception) -> bool:
     """It was raised inside a function of ours: neither where it is called, nor in what the user gave it to call."""
     first = error.__traceback__
     at = inside = None if first is None else first.tb_next
@@ -81,11 +81,11 @@ def is_ours(error: Exception) -> bool:
     return inside is not None
 
 
-def placed(error: CgraphError, text: str) -> CgraphError:
+def locate(error: CgraphError, text: str) -> CgraphError:
     """The same kind of error with a text that says where."""
-    made = type(error)(text)
-    made.is_located = True
-    return made
+    located = type(error)(text)
+    located.is_located = True
+    return located
 
 
 class Op(Record):
@@ -328,35 +328,35 @@ NodeLike = Node | Any
 
 def apply(op: Op, *operands: Node) -> Node:
     """The node of `op` on `operands`: an existing equal one, or a new one whose spec is inferred now."""
-    return shared(op, operands, None, None)
+    return intern(op, operands, None, None)
 
 
-def again(node: Node, operands: tuple[Node, ...]) -> Node:
+def with_operands(node: Node, operands: tuple[Node, ...]) -> Node:
     """The node's op on other operands, from its line; nothing is inferred where these have the specs of its own."""
     alike = [x.spec for x in operands] == [x.spec for x in node.operands]
-    return shared(node.op, operands, node.spec if alike else None, node.origin)
+    return intern(node.op, operands, node.spec if alike else None, node.origin)
 
 
-def shared(op: Op, operands: tuple[Node, ...], spec: Any, origin: tuple[str, int] | None) -> Node:
+def intern(op: Op, operands: tuple[Node, ...], spec: Any, origin: tuple[str, int] | None) -> Node:
     """An existing equal node, or a new one of this spec and origin; None has them found out."""
     key = (number_of(op), *[id(x) for x in operands]) if op.pure else None
     if key is not None:
-        entry = NODES.found.get(key)
-        found = None if entry is None else entry()
-        if found is not None:
-            return found
+        entry = NODES.entries.get(key)
+        existing = None if entry is None else entry()
+        if existing is not None:
+            return existing
     origin = origin or user_line()
     try:
-        spec = spec or inferred(op, [x.spec for x in operands])
+        spec = spec or infer_spec(op, [x.spec for x in operands])
     except CgraphError as error:
-        raise placed(error, message_at(op, operands, origin, str(error))) from None
+        raise locate(error, located_message(op, operands, origin, str(error))) from None
     node = Node(op, operands, spec, origin)
     if key is not None:
         NODES.put(key, node)
     return node
 
 
-def inferred(op: Op, specs: list[Any]) -> Any:
+def infer_spec(op: Op, specs: list[Any]) -> Any:
     """The result's spec. DTypeError for complex operands of an op that has no meaning for them, and for what is held in
     half precision of one that computes with it.
     """
@@ -367,7 +367,7 @@ def inferred(op: Op, specs: list[Any]) -> Any:
     return op.infer(*specs)
 
 
-def message_at(op: Op, operands: tuple[Node, ...], origin: tuple[str, int], problem: str) -> str:
+def located_message(op: Op, operands: tuple[Node, ...], origin: tuple[str, int], problem: str) -> str:
     """``matmul at train.py:52: <problem> (x float32[32,784], w float32[256,128])``"""
     named = ", ".join(f"{x.name} {x.spec}" for x in operands)
     return f"{op.name} at {Path(origin[0]).name}:{origin[1]}: {problem}" + (f" ({named})" if named else "")

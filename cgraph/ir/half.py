@@ -21,20 +21,22 @@ def name_of(dtype: np.dtype) -> str:
     return "bfloat16" if dtype == BFLOAT16 else str(dtype)
 
 
-def known_dtype(dtype: Any) -> np.dtype:
+def resolve_dtype(dtype: Any) -> np.dtype:
     """NumPy's dtype for what a user writes, bfloat16 by its name or ml_dtypes' one. TypeError when it is none."""
     if isinstance(dtype, str) and dtype in ("bfloat16", "V2"):
         return BFLOAT16
-    found = np.dtype(dtype)
-    return BFLOAT16 if found.kind == "V" and found.name == "bfloat16" else found  # a name takes long to be made
+    resolved = np.dtype(dtype)
+    return (
+        BFLOAT16 if resolved.kind == "V" and resolved.name == "bfloat16" else resolved
+    )  # a name takes long to be made
 
 
 def dtype_of_code(code: str) -> np.dtype:
     """NumPy's dtype of a kernel's short code."""
-    return np.dtype("?") if code == "b1" else known_dtype(code)
+    return np.dtype("?") if code == "b1" else resolve_dtype(code)
 
 
-def known_array(x: np.ndarray) -> np.ndarray:
+def resolve_array(x: np.ndarray) -> np.ndarray:
     """The array itself; one of ml_dtypes' bfloat16 under the dtype that it has here."""
     return x.view(BFLOAT16) if x.dtype.kind == "V" and x.dtype.name == "bfloat16" else x
 
@@ -44,7 +46,7 @@ def computing_dtype(dtype: np.dtype) -> np.dtype:
     return FLOAT32 if dtype in HALVES else dtype
 
 
-def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def convert(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """An array in another dtype, each value rounded once; itself when it has that dtype."""
     if x.dtype == dtype:
         return x
@@ -55,13 +57,13 @@ def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def upper_halves(x: np.ndarray) -> np.ndarray:
     """The bits of numbers rounded to bfloat16, as uint16 in C order."""
-    bits = np.array(x if x.dtype == FLOAT32 else rounded_to_odd(x.astype(np.float64)), order="C").view(np.uint32)
+    bits = np.array(x if x.dtype == FLOAT32 else round_to_odd(x.astype(np.float64)), order="C").view(np.uint32)
     rounded = bits + np.uint32(0x7FFF) + (bits >> 16 & 1)
     is_nan = (bits & 0x7FFFFFFF) > INFINITE
     return (np.where(is_nan, bits | QUIET << 16, rounded) >> 16).astype(np.uint16)
 
 
-def rounded_to_odd(x: np.ndarray) -> np.ndarray:
+def round_to_odd(x: np.ndarray) -> np.ndarray:
     """float64 as float32, an inexact one with an odd last bit: rounding that again is rounding once.
 
     Source: Boldo and Melquiond 2008, Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to

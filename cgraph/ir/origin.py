@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 
 _OWN_FOLDERS = (str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "nn"), str(Path(np.__file__).parent))
-PLACE: ContextVar[tuple[str, int] | None] = ContextVar("place", default=None)
+ORIGIN: ContextVar[tuple[str, int] | None] = ContextVar("place", default=None)
 """File and line that nodes made now come from; None for that of the user's code that makes them."""
 
 
 @contextmanager
-def made_at(file: str, line: int) -> Iterator[None]:
+def origin_at(file: str, line: int) -> Iterator[None]:
     """Nodes made inside come from this line of a file that describes a graph, not from a line of Python."""
-    before = PLACE.get()
+    before = ORIGIN.get()
     try:
-        PLACE.set((file, line))
+        ORIGIN.set((file, line))
         yield
     finally:
-        PLACE.set(before)
+        ORIGIN.set(before)
 
 
-def keeps_place(function: Callable) -> Callable:
+def keeps_origin(function: Callable) -> Callable:
     """Whatever happens in the function, nodes made after it come from where those before it came from.
 
     It runs in a context of its own: a `finally` would have a line at which an interrupt may come.
@@ -40,8 +40,8 @@ def keeps_place(function: Callable) -> Callable:
 
 
 def user_line() -> tuple[str, int]:
-    """File and line of the innermost frame that is not this library's or NumPy's; or what `made_at` says."""
-    place = PLACE.get()
+    """File and line of the innermost frame that is not this library's or NumPy's; or what `origin_at` says."""
+    place = ORIGIN.get()
     if place is not None:
         return place
     frame = sys._getframe(1)

@@ -3,18 +3,18 @@
 from collections.abc import Callable, Sequence
 from operator import is_
 
-from cgraph.ir.graph import Node, Op, again
-from cgraph.ir.roots import New, Roots, rebuild, renewed
+from cgraph.ir.graph import Node, Op, with_operands
+from cgraph.ir.roots import New, Roots, rebuild, rebuild_node
 
 Rule = tuple[type[Op], Callable[[Node], Node | None]]
 _MOST_FIRINGS = 100
 
 
-def remade(node: Node, operands: tuple[Node, ...]) -> Node:
+def with_new_operands(node: Node, operands: tuple[Node, ...]) -> Node:
     """The node on new operands; itself when they are its own."""
     if all(map(is_, operands, node.operands)):
         return node
-    return again(node, operands)
+    return with_operands(node, operands)
 
 
 def rewrite(outputs: tuple[Node, ...], rules: Sequence[Rule]) -> tuple[Node, ...]:
@@ -31,13 +31,15 @@ def rewrite(outputs: tuple[Node, ...], rules: Sequence[Rule]) -> tuple[Node, ...
         return outputs
 
     def change(node: Node, new: New) -> Node:
-        node = renewed(node, new)
+        node = rebuild_node(node, new)
         for _ in range(_MOST_FIRINGS):
             rules = by_op.get(type(node.op))
-            found = next((made for rule in rules if (made := rule(node)) is not None), None) if rules else None
-            if found is None:
+            replacement = (
+                next((answer for rule in rules if (answer := rule(node)) is not None), None) if rules else None
+            )
+            if replacement is None:
                 return node
-            node = found
+            node = replacement
         raise RuntimeError(f"rules do not come to an end at {node!r}")
 
     return rebuild(graph, change)

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from functools import cached_property
 
-from cgraph.ir.graph import Node, Op, again
-from cgraph.ir.origin import PLACE, keeps_place
+from cgraph.ir.graph import Node, Op, with_operands
+from cgraph.ir.origin import ORIGIN, keeps_origin
 from cgraph.ir.traverse import post_order, users_of
 
 
@@ -39,12 +39,12 @@ class Roots(tuple[Node, ...]):
     @cached_property
     def readers(self) -> dict[Node, Node | None]:
         """The user of each node that is read; None where there are several. Quicker than `users`, which are lists."""
-        found: dict[Node, Node | None] = {}
+        readers: dict[Node, Node | None] = {}
         for node in self.order:
             for x in node.operands:
-                if found.setdefault(x, node) is not node:
-                    found[x] = None
-        return found
+                if readers.setdefault(x, node) is not node:
+                    readers[x] = None
+        return readers
 
     def has(self, *kinds: type[Op]) -> bool:
         """Some op is of one of these classes."""
@@ -62,7 +62,7 @@ class New(dict[Node, Node]):
         return node
 
 
-@keeps_place
+@keeps_origin
 def rebuild(outputs: tuple[Node, ...], change: Callable[[Node, New], Node | None]) -> Roots:
     """The graph with other nodes where ``change(node, new)`` gives one, and with those that read them made anew.
 
@@ -71,17 +71,17 @@ def rebuild(outputs: tuple[Node, ...], change: Callable[[Node, New], Node | None
     """
     graph, new = Roots.of(outputs), New()
     for node in graph.order:
-        PLACE.set(node.origin)
-        made = change(node, new)
-        if made is None:
-            made = renewed(node, new)
-        if made is not node:
-            new[node] = made
+        ORIGIN.set(node.origin)
+        replacement = change(node, new)
+        if replacement is None:
+            replacement = rebuild_node(node, new)
+        if replacement is not node:
+            new[node] = replacement
     return Roots([new[x] for x in graph]) if new else graph
 
 
-def renewed(node: Node, new: New) -> Node:
+def rebuild_node(node: Node, new: New) -> Node:
     """The node on what became of its operands; itself where they are as they were."""
     if new.keys().isdisjoint(node.operands):
         return node
-    return again(node, tuple([new[x] for x in node.operands]))
+    return with_operands(node, tuple([new[x] for x in node.operands]))

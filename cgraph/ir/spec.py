@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
-from cgraph.ir.half import HALVES, known_dtype, name_of
+from cgraph.ir.half import HALVES, name_of, resolve_dtype
 from cgraph.record import Record
 from cgraph.system.alignment import aligned
 
@@ -16,7 +16,7 @@ DTYPES = tuple(
     np.dtype(t)
     for t in "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128".split()
 )
-_KNOWN = frozenset((*DTYPES, *HALVES))
+_SUPPORTED = frozenset((*DTYPES, *HALVES))
 NAMES = ", ".join((*map(str, DTYPES), "and float16 and bfloat16 to hold values"))
 LARGEST = 2**63 - 1
 MOST_AXES = 32  # as many as NumPy broadcasts
@@ -35,7 +35,7 @@ class Spec(Record):
     dtype: np.dtype
 
     def __post_init__(self) -> None:
-        if self.dtype not in _KNOWN:
+        if self.dtype not in _SUPPORTED:
             raise DTypeError(f"dtype {self.dtype} is not supported; use one of {NAMES}")
         if min(self.shape, default=0) < 0:
             raise ShapeError(f"shape {list(self.shape)} has a negative axis")
@@ -69,11 +69,11 @@ class Bundle(Record):
     @cached_property
     def offsets(self) -> tuple[int, ...]:
         """First byte of each result."""
-        at, found = 0, []
+        at, offsets = 0, []
         for spec in self.specs:
-            found.append(at)
+            offsets.append(at)
             at += aligned(spec.nbytes)
-        return (*found, at)
+        return (*offsets, at)
 
     @property
     def nbytes(self) -> int:
@@ -86,12 +86,12 @@ class Bundle(Record):
 def dtype_of(dtype: Any) -> np.dtype:
     """A supported NumPy dtype from what a user writes: ``"float32"``, ``np.int64``, ``float``, ``"bfloat16"``."""
     try:
-        found = known_dtype(dtype)
+        resolved = resolve_dtype(dtype)
     except TypeError as error:
         raise DTypeError(f"{dtype!r} is not a dtype") from error
-    if found not in _KNOWN:
-        raise DTypeError(f"dtype {found} is not supported; use one of {NAMES}")
-    return found
+    if resolved not in _SUPPORTED:
+        raise DTypeError(f"dtype {resolved} is not supported; use one of {NAMES}")
+    return resolved
 
 
 def shape_of(shape: int | Sequence[int]) -> tuple[int, ...]:

@@ -9,10 +9,10 @@ from cgraph.record import set_field
 LEAST_SWEPT = 1 << 12
 _FIRST: dict[ref[Any], ref[Any]] = {}  # ops, hashed and compared as themselves
 _NUMBERS = count(1)
-Some = TypeVar("Some")
+Value = TypeVar("Value")
 
 
-class Table(Generic[Some]):
+class NodeTable(Generic[Value]):
     """Values that it does not keep alive, each by the number of its op and the ids of its operands. Changes: grows.
 
     What is gone is dropped when there is twice as much as was left the last time: that takes no function that is called
@@ -20,15 +20,15 @@ class Table(Generic[Some]):
     """
 
     def __init__(self) -> None:
-        self.found: dict[tuple[int, ...], ref[Some]] = {}
+        self.entries: dict[tuple[int, ...], ref[Value]] = {}
         self.most = LEAST_SWEPT
 
-    def put(self, key: tuple[int, ...], value: Some) -> None:
-        self.found[key] = ref(value)
-        if len(self.found) > self.most:
-            for gone in [k for k, x in self.found.copy().items() if x() is None]:
-                self.found.pop(gone, None)
-            self.most = max(2 * len(self.found), LEAST_SWEPT)
+    def put(self, key: tuple[int, ...], value: Value) -> None:
+        self.entries[key] = ref(value)
+        if len(self.entries) > self.most:
+            for gone in [k for k, x in self.entries.copy().items() if x() is None]:
+                self.entries.pop(gone, None)
+            self.most = max(2 * len(self.entries), LEAST_SWEPT)
 
 
 def number_of(op: Any) -> int:

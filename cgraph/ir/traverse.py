@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cgraph.ir.graph import Node
-from cgraph.ir.origin import PLACE
+from cgraph.ir.origin import ORIGIN
 
 
 def post_order(outputs: Iterable[Node], before: Mapping[Node, Sequence[Node]] | None = None) -> list[Node]:
@@ -22,12 +22,12 @@ def post_order(outputs: Iterable[Node], before: Mapping[Node, Sequence[Node]] | 
             done.add(node)
             order.append(node)
         elif node not in done:
-            earlier = earlier_than(node, before) if before else node.operands
+            earlier = predecessors(node, before) if before else node.operands
             waiting += (node, None, *earlier[::-1])
     return order
 
 
-def earlier_than(node: Node, before: Mapping[Node, Sequence[Node]]) -> Sequence[Node]:
+def predecessors(node: Node, before: Mapping[Node, Sequence[Node]]) -> Sequence[Node]:
     """Operands of a node, and what else comes before it."""
     return (*node.operands, *before[node]) if node in before else node.operands
 
@@ -44,37 +44,37 @@ def users_of(nodes: Iterable[Node]) -> dict[Node, list[Node]]:
 
 def descendants(nodes: Iterable[Node], sources: Iterable[Node]) -> set[Node]:
     """Those of `nodes` (operands before users) that depend on a source, sources included."""
-    found = set(sources)
+    reached = set(sources)
     for node in nodes:
-        if any(x in found for x in node.operands):
-            found.add(node)
-    return found
+        if any(x in reached for x in node.operands):
+            reached.add(node)
+    return reached
 
 
-def located(nodes: Iterable[Node]) -> Iterator[Node]:
+def at_origins(nodes: Iterable[Node]) -> Iterator[Node]:
     """Each node in turn; what is made meanwhile comes from its line of the user's code, not from that of compile.
 
-    For functions that keep the place (`keeps_place`): a generator that an exception has left ends nobody knows when.
+    For functions that keep the place (`keeps_origin`): a generator that an exception has left ends nobody knows when.
     """
     for node in nodes:
-        PLACE.set(node.origin)
+        ORIGIN.set(node.origin)
         yield node
 
 
 def post_order_of(operands: Sequence[Sequence[int]], roots: Sequence[int]) -> tuple[int, ...]:
     """The same of a graph of numbers: all that `roots` need, each after its operands, in the orders given."""
     order: list[int] = []
-    seen = [False] * len(operands)
+    visited = [False] * len(operands)
     for root in roots:
-        seen[root] = True
+        visited[root] = True
         stack = [(root, iter(operands[root]))]
         while stack:
             node, rest = stack[-1]
-            unseen = next((x for x in rest if not seen[x]), None)
+            unseen = next((x for x in rest if not visited[x]), None)
             if unseen is None:
                 order.append(node)
                 stack.pop()
             else:
-                seen[unseen] = True
+                visited[unseen] = True
                 stack.append((unseen, iter(operands[unseen])))
     return tuple(order)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from cgraph.errors import PlanError
-from cgraph.ir.bands import Over
+from cgraph.ir.bands import InPlaceJoin
 from cgraph.record import Record
 
 
@@ -47,7 +47,7 @@ class Work(Record, eq=False):
     strided: bool = False
     inner: Any = None
     exact: Callable[..., int] | None = None
-    over: Over | None = None
+    over: InPlaceJoin | None = None
 
     def needs(self, out: Any, xs: Sequence[Any]) -> int:
         """Bytes of workspace for these views, wherever they begin."""
@@ -61,13 +61,13 @@ class Work(Record, eq=False):
         """The same in parts: one with this label, or those of the op's own steps."""
         nbytes = self.needs(out, xs)
         if nbytes and (workspace is None or workspace.size < nbytes):
-            given = 0 if workspace is None else workspace.size
-            raise PlanError(f"a workspace of {nbytes} bytes is needed, {given} are given")
-        made = self.calls(out, *xs, workspace=workspace) if nbytes else self.calls(out, *xs)
-        return iter([Part(label, made)]) if isinstance(made, list) else made
+            available = 0 if workspace is None else workspace.size
+            raise PlanError(f"a workspace of {nbytes} bytes is needed, {available} are given")
+        calls = self.calls(out, *xs, workspace=workspace) if nbytes else self.calls(out, *xs)
+        return iter([Part(label, calls)]) if isinstance(calls, list) else calls
 
 
-class Step(Record, eq=False):
+class PlacedStep(Record, eq=False):
     """One node with its places: what every engine makes kernel calls from.
 
     Fields

@@ -10,7 +10,7 @@ from cgraph.kernels.mapped import Keep
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.form import Form, Halo
-from cgraph.ops.physical.lanes import ToLanes, ToPlain
+from cgraph.ops.physical.lanes import ToBlocked, ToPlain
 
 
 class Builder:
@@ -51,7 +51,7 @@ class Builder:
         if self.forms.get(node) == form:
             return self._laned[node]
         x = self.plain(node)
-        return Const(form.laid(x.op.array), copy=False) if isinstance(x.op, ConstOp) else apply(ToLanes(form), x)
+        return Const(form.laid(x.op.array), copy=False) if isinstance(x.op, ConstOp) else apply(ToBlocked(form), x)
 
     def packed(self, key: Hashable, pack: Callable[[], np.ndarray]) -> Node:
         """A packed constant: made once for all layers whose filters are the same and are read in the same order.

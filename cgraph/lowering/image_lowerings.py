@@ -7,7 +7,7 @@ import numpy as np
 
 from cgraph.ir.cut import ROWS
 from cgraph.ir.graph import Node, Op, apply
-from cgraph.ir.half import converted
+from cgraph.ir.half import convert
 from cgraph.ir.roots import Roots
 from cgraph.kernels.conv.transpose_calls import pack_transposed
 from cgraph.kernels.expression import code_of
@@ -30,7 +30,7 @@ from cgraph.ops.conv import ConvFilters
 from cgraph.ops.family import Pointwise
 from cgraph.ops.join import Concat
 from cgraph.ops.leaf import Const, ConstOp
-from cgraph.ops.physical.conv import ConvEpilogue, LanedConv, pack_filters, packed_bias, panel_of
+from cgraph.ops.physical.conv import BlockedConv, ConvEpilogue, pack_filters, pack_layer_bias, panel_of
 from cgraph.ops.physical.conv_layer import (
     PLAIN_CHANNELS,
     epilogue_halo,
@@ -43,27 +43,27 @@ from cgraph.ops.physical.conv_layer import (
     takes_pairs,
     transposed_of,
 )
-from cgraph.ops.physical.conv_transpose import LanedConvTranspose, transposed_bias
-from cgraph.ops.physical.filters import LanedConvFilters, PackFilters
+from cgraph.ops.physical.conv_transpose import BlockedConvTranspose, transposed_bias
+from cgraph.ops.physical.filters import BlockedConvFilters, PackFilters
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
 from cgraph.ops.physical.integer import IntegerConv, PixelSum
 from cgraph.ops.physical.lanes import (
     BOXES,
-    ClearFrame,
+    BlockedConcat,
+    BlockedOp,
+    BlockedPool,
+    BlockedPoolIndices,
+    BlockedResize,
+    BlockedRoiAlign,
+    BlockedRoiAlignGrad,
+    BlockedScatter,
+    ClearHalo,
     ColumnSum,
-    InLanes,
-    LanedConcat,
-    LanedPlaces,
-    LanedPool,
-    LanedResize,
-    LanedRoiAlign,
-    LanedRoiAlignGrad,
-    LanedSpread,
     PlainRoiAlign,
-    ToLanes,
+    ToBlocked,
 )
 from cgraph.ops.physical.table import ByteTable
-from cgraph.ops.pool import MaxPool, MaxPoolPlaces, Pool, SpreadToPlaces
+from cgraph.ops.pool import MaxPool, MaxPoolIndices, Pool, ScatterToIndices
 from cgraph.ops.reduce import Sum
 from cgraph.ops.regions import RoiAlign, RoiAlignGrad
 from cgraph.ops.resize import Resize
@@ -154,7 +154,7 @@ def is_served(node: Node, seen: Seen) -> bool:
 def is_for_gradient(node: Node, seen: Seen) -> bool:
     """Places of largest elements, which none but pooling's gradient reads."""
     graph = seen.graph
-    inner = node not in graph.ends and all(isinstance(u.op, SpreadToPlaces) for u in graph.users[node])
+    inner = node not in graph.ends and all(isinstance(u.op, ScatterToIndices) for u in graph.users[node])
     return inner and pools_images(node, seen)
 
 
@@ -234,12 +234,12 @@ def direct(b: Builder, node: Node) -> Node:
     else:
         filters = apply(PackFilters(shape), b.plain(node.operands[1]))
     images = b.plain(x) if source is None else b.in_form(x, source)
-    operands = [images, filters, Const(packed_bias(shape, array_of(bias)), copy=False)]
+    operands = [images, filters, Const(pack_layer_bias(shape, array_of(bias)), copy=False)]
     result, kept = b.forms[node], None
     if residual is not None:
         kept = b.forms.get(residual, replace(result, halo=NO_HALO))
         operands.append(b.in_form(residual, kept))
-    return apply(LanedConv(shape, tile, x.shape[0], source, result, kept, op.activation, pairs), *operands)
+    return apply(BlockedConv(shape, tile, x.shape[0], source, result, kept, op.activation, pairs), *operands)
 
 
 def transposed(b: Builder, node: Node) -> Node:
@@ -250,11 +250,11 @@ def transposed(b: Builder, node: Node) -> Node:
     source = b.form_of(x, shape.halo())
     given = held_by(node.operands[1])
     if given is not None:
-        pack = partial(pack_transposed, shape, converted(given, x.dtype), array_of(scale))
+        pack = partial(pack_transposed, shape, convert(given, x.dtype), array_of(scale))
         filters = b.packed((node.operands[1], scale, shape), pack)
     else:
         filters = apply(PackFilters(shape), b.plain(node.operands[1]))
-    made = LanedConvTranspose(shape, source, b.forms[node], op.activation)
+    made = BlockedConvTranspose(shape, source, b.forms[node], op.activation)
     return apply(made, b.in_form(x, source), filters, Const(transposed_bias(shape, array_of(bias)), copy=False))
 
 
@@ -265,22 +265,22 @@ def filter_grad(b: Builder, node: Node) -> Node:
     source = None if plain else b.form_of(x, shape.window.halo(*x.shape[2:]))
     given = b.form_of(g, NO_HALO)
     images = b.plain(x) if source is None else b.in_form(x, source)
-    return apply(LanedConvFilters(FilterGrad(shape, x.shape[0]), source, given), images, b.in_form(g, given))
+    return apply(BlockedConvFilters(FilterGrad(shape, x.shape[0]), source, given), images, b.in_form(g, given))
 
 
 def pooled(b: Builder, node: Node) -> Node:
-    return of_images(b, node, LanedPool)
+    return of_images(b, node, BlockedPool)
 
 
 def places(b: Builder, node: Node) -> Node:
-    return in_lanes(b, node, LanedPlaces)
+    return blocked_op(b, node, BlockedPoolIndices)
 
 
 def resized(b: Builder, node: Node) -> Node:
-    return of_images(b, node, LanedResize)
+    return of_images(b, node, BlockedResize)
 
 
-def of_images(b: Builder, node: Node, kind: type[InLanes]) -> Node:
+def of_images(b: Builder, node: Node, kind: type[BlockedOp]) -> Node:
     """The op on images in the form that they have, or in one without a frame."""
     (x,) = node.operands
     source = b.form_of(x, NO_HALO)
@@ -288,7 +288,7 @@ def of_images(b: Builder, node: Node, kind: type[InLanes]) -> Node:
 
 
 def regions(b: Builder, node: Node) -> Node:
-    return in_lanes(b, node, LanedRoiAlign)
+    return blocked_op(b, node, BlockedRoiAlign)
 
 
 def plain_regions(b: Builder, node: Node) -> Node:
@@ -299,10 +299,10 @@ def plain_regions(b: Builder, node: Node) -> Node:
 
 
 def regions_grad(b: Builder, node: Node) -> Node:
-    return in_lanes(b, node, LanedRoiAlignGrad)
+    return blocked_op(b, node, BlockedRoiAlignGrad)
 
 
-def in_lanes(b: Builder, node: Node, kind: type[InLanes]) -> Node:
+def blocked_op(b: Builder, node: Node, kind: type[BlockedOp]) -> Node:
     """The op on operands as they are: in lanes, each in its own form, or plain."""
     forms = tuple(b.forms.get(x) for x in node.operands)
     operands = (b.plain(x) if form is None else b.laned(x) for x, form in zip(node.operands, forms))
@@ -312,7 +312,7 @@ def in_lanes(b: Builder, node: Node, kind: type[InLanes]) -> Node:
 def spread(b: Builder, node: Node) -> Node:
     x, g = node.operands
     given = b.form_of(g, NO_HALO)
-    made = LanedSpread(node.op, (b.forms[x], given), b.forms[node])
+    made = BlockedScatter(node.op, (b.forms[x], given), b.forms[node])
     return apply(made, b.laned(x), b.in_form(g, given))
 
 
@@ -320,7 +320,7 @@ def concat(b: Builder, node: Node) -> Node:
     forms = [replace(b.forms[x], fill=b.forms[node].fill) for x in node.operands]
     if all(f.c % f.lanes == 0 for f in forms[:-1]):
         return apply(Concat(1), *map(b.in_form, node.operands, forms))
-    return in_lanes(b, node, LanedConcat)
+    return blocked_op(b, node, BlockedConcat)
 
 
 def pixel_sum(b: Builder, node: Node) -> Node:
@@ -337,7 +337,7 @@ def pointwise(b: Builder, node: Node) -> Node:
     form = b.forms[node]
     made = apply(node.op, *(operand(b, x, form) for x in node.operands))
     keeps = keeps_fill(node, b) if node.dtype == np.uint8 else keeps_frame(node)
-    return made if form.halo == NO_HALO or keeps else apply(ClearFrame(form), made)
+    return made if form.halo == NO_HALO or keeps else apply(ClearHalo(form), made)
 
 
 def operand(b: Builder, x: Node, form: Form) -> Node:
@@ -354,7 +354,7 @@ def operand(b: Builder, x: Node, form: Form) -> Node:
     if isinstance(source.op, ConstOp):
         channels = Const(thin.laid(np.broadcast_to(source.op.array.reshape(shape), thin.logical)))
     else:
-        channels = apply(ToLanes(thin), broadcast_to(reshape(b.plain(source), shape), thin.logical))
+        channels = apply(ToBlocked(thin), broadcast_to(reshape(b.plain(source), shape), thin.logical))
     return apply(BroadcastTo(form.shape), channels)
 
 
@@ -371,8 +371,8 @@ LOWERINGS: dict[type[Op], Lowering] = {
     ConvFilters: Lowering(is_served, filter_grad, laned=False, halo=filter_grad_halo),
     MaxPool: Lowering(pools_images, pooled),
     AvgPool: Lowering(pools_images, pooled),
-    MaxPoolPlaces: Lowering(is_for_gradient, places),
-    SpreadToPlaces: Lowering(reads_lanes, spread),
+    MaxPoolIndices: Lowering(is_for_gradient, places),
+    ScatterToIndices: Lowering(reads_lanes, spread),
     Resize: Lowering(reads_images, resized),
     RoiAlign: Lowering(sees_lanes, regions, plain=plain_regions),
     RoiAlignGrad: Lowering(sees_lanes, regions_grad),

@@ -14,8 +14,8 @@ from cgraph.lowering.pack_int8 import starts
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.conv_layer import PLAIN_CHANNELS
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
-from cgraph.ops.physical.integer import IntegerConv, LanedIntegerConv, LanedPixelSum, pack_bytes
-from cgraph.ops.physical.lanes import ClearFrame
+from cgraph.ops.physical.integer import BlockedIntegerConv, BlockedPixelSum, IntegerConv, pack_bytes
+from cgraph.ops.physical.lanes import ClearHalo
 from cgraph.ops.shape import BroadcastTo, reshape
 from cgraph.ops.slicing import Slice
 from cgraph.record import replace
@@ -58,13 +58,13 @@ def byte_convolution(b: Builder, node: Node) -> Node:
     if residual:
         kept = b.forms.get(residual[0], replace(b.forms[node], halo=NO_HALO))
         operands.append(b.in_form(residual[0], kept))
-    return apply(LanedIntegerConv(shape, source, b.forms[node], op.result, kept), *operands)
+    return apply(BlockedIntegerConv(shape, source, b.forms[node], op.result, kept), *operands)
 
 
 def byte_sum(b: Builder, node: Node) -> Node:
     """The sums over pixels, without the lanes that have no channel."""
     form = b.forms[node.operands[0]]
-    total = apply(LanedPixelSum(form), b.laned(node.operands[0]))
+    total = apply(BlockedPixelSum(form), b.laned(node.operands[0]))
     flat = reshape(total, (form.n, -1))
     return reshape(apply(Slice((0, 0), (1, 1), (form.n, form.c)), flat), node.shape)
 
@@ -75,7 +75,7 @@ def byte_table(b: Builder, node: Node) -> Node:
     form, before = b.forms[node], b.forms[x].fill
     made = apply(node.op, b.in_form(x, replace(form, fill=before)), b.plain(table))
     keeps = form.halo == NO_HALO or table.op.array[before] == form.fill  # type: ignore[attr-defined]
-    return made if keeps else apply(ClearFrame(form), made)
+    return made if keeps else apply(ClearHalo(form), made)
 
 
 def is_of_bytes(node: Node) -> bool:

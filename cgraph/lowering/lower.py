@@ -8,10 +8,10 @@ else reads, since then the one may overwrite the other. How each op is lowered: 
 """
 
 from cgraph.ir.graph import Node
-from cgraph.ir.origin import keeps_place
-from cgraph.ir.rewrite import remade
+from cgraph.ir.origin import keeps_origin
+from cgraph.ir.rewrite import with_new_operands
 from cgraph.ir.roots import Roots
-from cgraph.ir.traverse import located
+from cgraph.ir.traverse import at_origins
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.mapped import Keep, in_place
 from cgraph.kernels.target import Target
@@ -19,14 +19,14 @@ from cgraph.lowering.image_builder import Builder
 from cgraph.lowering.image_lowerings import Lowering, Seen, lowering_of
 from cgraph.ops.join import Concat
 from cgraph.ops.physical.form import NO_HALO, Form, Halo
-from cgraph.ops.physical.ports import TakeRows
-from cgraph.ops.pool import MaxPoolPlaces
+from cgraph.ops.physical.ports import RowSource
+from cgraph.ops.pool import MaxPoolIndices
 from cgraph.record import replace
 
 Rows = dict[Node, Lowering]
 
 
-@keeps_place
+@keeps_origin
 def lower_images(
     outputs: tuple[Node, ...], target: Target, winograd: bool, keep: Keep = in_place, pairs: bool = False
 ) -> tuple[Node, ...]:
@@ -37,14 +37,16 @@ def lower_images(
     `pairs`: convolutions round what they multiply to bfloat16, but for depthwise ones and those of few channels.
     """
     graph = Roots.of(outputs)
-    seen, order = Seen(set(), graph, target, graph.has(TakeRows)), graph.order
+    seen, order = Seen(set(), graph, target, graph.has(RowSource)), graph.order
     rows = lowered(order, seen)
     if not rows:
         return outputs
     builder = Builder(forms_of(order, rows, seen), target, winograd, keep, pairs)
-    for node in located(order):
+    for node in at_origins(order):
         row = rows.get(node)
-        made = row.build(builder, node) if row else remade(node, tuple(builder.plain(x) for x in node.operands))
+        made = (
+            row.build(builder, node) if row else with_new_operands(node, tuple(builder.plain(x) for x in node.operands))
+        )
         builder.add(node, made)
     return tuple(builder.plain(x) for x in outputs)
 
@@ -106,7 +108,7 @@ def fills_of(laned: list[Node], rows: Rows) -> dict[Node, int]:
 
 def lanes_of(x: Node, target: Target) -> int:
     """Channels side by side; places of elements lie as the elements do."""
-    return target.channels_of(code_of((x.operands[0] if isinstance(x.op, MaxPoolPlaces) else x).dtype))
+    return target.channels_of(code_of((x.operands[0] if isinstance(x.op, MaxPoolIndices) else x).dtype))
 
 
 def widest(a: Halo, b: Halo) -> Halo:

@@ -17,7 +17,7 @@ from cgraph.ops.leaf import Const
 from cgraph.ops.linear import Matmul
 from cgraph.ops.physical.integer import IntegerMatmul
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
-from cgraph.ops.physical.pairs import PairedMatmul, paired
+from cgraph.ops.physical.pairs import PairedMatmul, pack_pairs
 from cgraph.ops.shape import Transpose, unbroadcast
 from cgraph.passes.fold_constants import held_by
 
@@ -43,7 +43,7 @@ def pack_matmul(
     def panels_of(source: Node, y: np.ndarray, rows: int, in_pairs: bool) -> tuple[Node, GemmTile]:
         key = source, y.shape, rows, in_pairs
         if key not in packed:
-            panels, tile = pack_b(target, paired(y) if in_pairs else y, rows)
+            panels, tile = pack_b(target, pack_pairs(y) if in_pairs else y, rows)
             packed[key] = Const(keep(panels), copy=False), tile
         return packed[key]
 

@@ -8,7 +8,7 @@ them.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from cgraph.ir.work import Part, Step
+from cgraph.ir.work import Part, PlacedStep
 from cgraph.kernels.kernel import Call, Pointer, Slot, View
 from cgraph.record import replace
 
@@ -26,7 +26,7 @@ class CallsOfSteps:
         self.poison = poison
         self.made: dict[tuple, list[Part]] = {}
 
-    def parts(self, step: Step) -> list[Part]:
+    def parts(self, step: PlacedStep) -> list[Part]:
         """The step's kernel calls. A result of several values is the one thing that has no slot."""
         views = (step.out, *step.xs) if step.workspace is None else (step.out, *step.xs, step.workspace)
         if any(isinstance(view, tuple) for view in views):
@@ -64,7 +64,7 @@ def slots_of(views: Sequence[View], nbytes: int) -> tuple[list[Where], list[Poin
     return found, places
 
 
-def over_slots(step: Step, views: Sequence[View], where: Sequence[Where]) -> Iterator[Part]:
+def over_slots(step: PlacedStep, views: Sequence[View], where: Sequence[Where]) -> Iterator[Part]:
     """The step's calls, with slots for memory."""
     slots = [Slot(i) for i in range(len(views))]
     out, *rest = (replace(view, at=Pointer(slots[i], offset)) for view, (i, offset) in zip(views, where))

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from cgraph.ir.bands import Over
+from cgraph.ir.bands import InPlaceJoin
 from cgraph.ir.graph import Node, Op
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ir.table import number_of
@@ -117,7 +117,7 @@ class Made(NamedTuple):
     workspace: int
     overwritable: tuple[Node, ...]
     parts: tuple[tuple[Node, int], ...]
-    over: Over | None
+    over: InPlaceJoin | None
 
 
 def made_by(node: Node, work: Work, views: dict[Node, View | tuple[View, ...]]) -> Made:
@@ -214,7 +214,7 @@ def layout_of(
         if not lasting and made.parts:
             value.parts = tuple([(step_of[x], at) for x, at in made.parts if x in step_of and x not in whole])
         if made.over is not None:
-            value.over = Over(step_of[node.operands[made.over.fork]], made.over.ahead)
+            value.over = InPlaceJoin(step_of[node.operands[made.over.fork]], made.over.ahead)
         if made.workspace:
             workspace_of[node] = len(steps) + len(workspaces)
             workspaces.append(Value(made.workspace, t, f"{made.name} workspace", t))

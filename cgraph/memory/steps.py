@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from cgraph.ir.graph import Node
-from cgraph.ir.work import Step
+from cgraph.ir.work import PlacedStep
 from cgraph.kernels.kernel import ARENA, Pointer, View, contiguous
 from cgraph.memory.incremental import cut_out
 from cgraph.memory.layout import Layout
@@ -15,7 +15,7 @@ from cgraph.memory.usage import Usage
 Span = tuple[int, int]  # in the arena: the first byte, and how many or the one behind the last
 
 
-def steps_of(layout: Layout, usage: Usage, plan: Plan, views: Mapping[Node, Any]) -> Iterator[Step]:
+def steps_of(layout: Layout, usage: Usage, plan: Plan, views: Mapping[Node, Any]) -> Iterator[PlacedStep]:
     """All steps in running order."""
     dead: dict[int, list[Span]] = {}
     kept = {usage.operand_of[i] for i, v in enumerate(layout.values) if v.kept}
@@ -27,7 +27,7 @@ def steps_of(layout: Layout, usage: Usage, plan: Plan, views: Mapping[Node, Any]
     for t, node in enumerate(layout.steps):
         xs = tuple([views[x] for x in node.operands])
         workspace = layout.workspace(node, usage, plan)
-        yield Step(node, layout.works[node], views[node], xs, workspace, partial(bytes_at, dead.get(t, ())))
+        yield PlacedStep(node, layout.works[node], views[node], xs, workspace, partial(bytes_at, dead.get(t, ())))
 
 
 def continued(problem: Problem, plan: Plan) -> dict[int, list[Span]]:

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from cgraph.ir.bands import Over
+from cgraph.ir.bands import InPlaceJoin
 from cgraph.memory.pieces import Above, Span, pieces_of
 from cgraph.memory.problem import Operand, Plan, Problem, Spans, UsageInterval, rounded
 from cgraph.system.alignment import round_up
@@ -42,7 +42,7 @@ class Value:
     kept: bool = False
     overwritable: tuple[int, ...] = ()
     parts: tuple[tuple[int, int], ...] = ()
-    over: Over | None = None
+    over: InPlaceJoin | None = None
 
 
 @dataclass

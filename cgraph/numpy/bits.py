@@ -12,7 +12,7 @@ from cgraph.ops import whole
 from cgraph.ops.bitcast import bitcast
 from cgraph.ops.compare import equal, isfinite, isnan, where
 from cgraph.ops.elementary import copysign
-from cgraph.ops.family import together
+from cgraph.ops.family import unify
 from cgraph.ops.leaf import as_node
 from cgraph.ops.pad import pad
 from cgraph.ops.shape import axis_of, moveaxis, ravel, reshape, zeros_like
@@ -99,7 +99,7 @@ def frexp(x: Any) -> tuple[Node, Node]:
 @of(np.lcm)
 def lcm(x1: Any, x2: Any) -> Node:
     """The least common multiple of whole numbers; 0 when one is."""
-    x, y = together(x1, x2)
+    x, y = unify(x1, x2)
     divisor, kind = gcd(x, y), np.dtype(f"u{x.dtype.itemsize}")
     return (abs(x).astype(kind) // divisor.astype(kind) * abs(y).astype(kind)).astype(x.dtype)
 

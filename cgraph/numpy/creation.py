@@ -13,7 +13,7 @@ from cgraph.ops.arithmetic import floor, sign
 from cgraph.ops.compare import equal, where
 from cgraph.ops.diagonal import diag, tril, triu
 from cgraph.ops.elementary import log10
-from cgraph.ops.family import together
+from cgraph.ops.family import unify
 from cgraph.ops.leaf import Const, as_node
 from cgraph.ops.power import power
 from cgraph.ops.shape import arange as evenly
@@ -169,7 +169,7 @@ def linspace(
 ) -> Any:
     """`num` numbers from `start` to `stop`, which may be nodes of any shape; `retstep` gives their distance too."""
     kind = np.result_type(*(x.dtype if isinstance(x, Node) else x for x in (start, stop)), float(num))
-    start, stop = (x.astype(kind) for x in together(start, stop, dtype=kind))
+    start, stop = (x.astype(kind) for x in unify(start, stop, dtype=kind))
     parts = num - 1 if endpoint else num
     step = (stop - start) / parts if parts > 0 else (stop - start) * np.nan
     places = np.arange(num, dtype=kind).reshape(-1, *[1] * start.ndim)
@@ -189,7 +189,7 @@ def logspace(
 ) -> Node:
     """`base` to the power of evenly spaced numbers."""
     start, stop, base = (
-        together(start, stop, base) if isinstance(base, Node | Sequence | np.ndarray) else (start, stop, base)
+        unify(start, stop, base) if isinstance(base, Node | Sequence | np.ndarray) else (start, stop, base)
     )
     found = power(base, linspace(start, stop, num, endpoint))
     return moveaxis(found if dtype is None else found.astype(dtype), 0, axis)
@@ -199,7 +199,7 @@ def logspace(
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Node:
     """`num` numbers from `start` to `stop` with equal quotients, in float64; both of one sign."""
     kind = np.dtype("float64")
-    start, stop = together(start, stop, dtype=kind)
+    start, stop = unify(start, stop, dtype=kind)
     side = where(equal(sign(start), sign(stop)), sign(start), np.asarray(np.nan, kind))
     found = logspace(log10(start * side), log10(stop * side), num, endpoint) * side
     if num > 0:

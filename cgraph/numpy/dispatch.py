@@ -14,7 +14,7 @@ import numpy as np
 
 import cgraph.numpy  # noqa: F401 - fills the table
 from cgraph.errors import NoMeaningError
-from cgraph.ir.graph import Node, placed
+from cgraph.ir.graph import Node, locate
 from cgraph.ir.origin import user_line
 from cgraph.numpy import methods
 from cgraph.numpy.refused import ELSE, IN_PLACE, MASKED, REFUSED
@@ -29,7 +29,7 @@ IGNORED = frozenset(["copy", "device", "like", "order", "overwrite_input", "subo
 def refuse(function: Any, why: str) -> Any:
     """NoMeaningError with NumPy's name of the function and the user's own line."""
     file, line = user_line()
-    raise placed(NoMeaningError(), f"{name_of(function)} at {Path(file).name}:{line}: {why}")
+    raise locate(NoMeaningError(), f"{name_of(function)} at {Path(file).name}:{line}: {why}")
 
 
 def name_of(function: Any) -> str:

@@ -14,7 +14,7 @@ from cgraph.ops.arithmetic import reciprocal as float_reciprocal
 from cgraph.ops.arithmetic import round as round_floats
 from cgraph.ops.compare import equal, isfinite, isnan, logical_and, logical_not, not_equal, where
 from cgraph.ops.elementary import arctan2, copysign, exp, exp2, log1p, sin
-from cgraph.ops.family import common_dtype, float_dtype, real_node, together
+from cgraph.ops.family import common_dtype, float_dtype, real_node, unify
 from cgraph.ops.leaf import as_node
 from cgraph.ops.power import power as any_power
 from cgraph.ops.reduce import all as all_true
@@ -31,7 +31,7 @@ __all__ = [
 def floats(*xs: Any) -> list[Node]:
     """The operands in the float dtype that they have together, broadcast. DTypeError for complex ones."""
     dtype = float_dtype(common_dtype(*xs))
-    return together(*(real_node(as_node(x, dtype)) for x in xs), dtype=dtype)
+    return unify(*(real_node(as_node(x, dtype)) for x in xs), dtype=dtype)
 
 
 def float_of(x: Any) -> Node:
@@ -79,7 +79,7 @@ def power(x1: Any, x2: Any) -> Node:
 @of(np.float_power)
 def float_power(x1: Any, x2: Any) -> Node:
     """x1 to the power of x2 in float64, or complex128."""
-    return any_power(*together(x1, x2, dtype=np.result_type(common_dtype(x1, x2), np.float64)))
+    return any_power(*unify(x1, x2, dtype=np.result_type(common_dtype(x1, x2), np.float64)))
 
 
 @of(np.round, np.around)
@@ -119,7 +119,7 @@ rad2deg, deg2rad = degrees, radians
 @of(np.divmod)
 def divmod(x1: Any, x2: Any) -> tuple[Node, Node]:
     """The whole quotient, rounded down, and the remainder."""
-    x1, x2 = together(x1, x2)
+    x1, x2 = unify(x1, x2)
     return x1 // x2, remainder(x1, x2)
 
 
@@ -144,7 +144,7 @@ def fmin(x1: Any, x2: Any) -> Node:
 
 
 def other_than_nan(extreme: Any, x: Any, y: Any) -> Node:
-    x, y = together(x, y)
+    x, y = unify(x, y)
     return extreme(where(isnan(x), y, x), where(isnan(y), x, y))
 
 
@@ -266,7 +266,7 @@ def isneginf(x: Any) -> Node:
 @of(np.isclose)
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Node:
     """Are two numbers as near as ``atol + rtol * abs(b)``?"""
-    x, y = together(a, b)
+    x, y = unify(a, b)
     x, y = (v if v.dtype.kind in "fc" else v.astype("float64") for v in (x, y))
     near = logical_and(isfinite(y), abs(x - y) <= atol + rtol * abs(y)) | equal(x, y)
     return near | (isnan(x) & isnan(y)) if equal_nan else near
@@ -284,7 +284,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Node:
     x, y = as_node(a1), as_node(a2)
     if x.shape != y.shape:
         return as_node(np.array(False))
-    x, y = together(x, y)
+    x, y = unify(x, y)
     same = equal(x, y)
     return all_true(same | (isnan(x) & isnan(y)) if equal_nan else same)
 

@@ -9,7 +9,7 @@ from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node
 from cgraph.numpy.table import of
 from cgraph.ops.complex import conj
-from cgraph.ops.fourier import TURNED, from_half, half_of, norm_of, transformed
+from cgraph.ops.fourier import REVERSED, from_half_spectrum, half_spectrum, norm_of, transform
 from cgraph.ops.join import roll
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import axes_of
@@ -26,51 +26,51 @@ Lengths = Sequence[int] | None
 @of(np.fft.fft)
 def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Node:
     """The transform along an axis."""
-    return transformed(as_node(a), [n], [axis], False, norm)
+    return transform(as_node(a), [n], [axis], False, norm)
 
 
 @of(np.fft.ifft)
 def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Node:
     """The inverse transform along an axis."""
-    return transformed(as_node(a), [n], [axis], True, norm)
+    return transform(as_node(a), [n], [axis], True, norm)
 
 
 @of(np.fft.rfft)
 def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Node:
     """The first half of the transform of real numbers along an axis."""
-    return half_of(as_node(a), n, axis, norm)
+    return half_spectrum(as_node(a), n, axis, norm)
 
 
 @of(np.fft.irfft)
 def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Node:
     """Real numbers from the first half of their transform."""
-    return from_half(as_node(a), n, axis, norm)
+    return from_half_spectrum(as_node(a), n, axis, norm)
 
 
 @of(np.fft.hfft)
 def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Node:
     """The real transform of the first half of numbers of which the other half is conjugate."""
-    return from_half(conj(a), n, axis, TURNED[norm_of(norm)])
+    return from_half_spectrum(conj(a), n, axis, REVERSED[norm_of(norm)])
 
 
 @of(np.fft.ihfft)
 def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Node:
     """The inverse of `hfft`."""
-    return conj(half_of(as_node(a), n, axis, TURNED[norm_of(norm)]))
+    return conj(half_spectrum(as_node(a), n, axis, REVERSED[norm_of(norm)]))
 
 
 @of(np.fft.fftn)
 def fftn(a: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None) -> Node:
     """The transform along axes, all by default."""
     a = as_node(a)
-    return transformed(a, *lengths_of(a, s, axes), False, norm)
+    return transform(a, *lengths_of(a, s, axes), False, norm)
 
 
 @of(np.fft.ifftn)
 def ifftn(a: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None) -> Node:
     """The inverse transform along axes, all by default."""
     a = as_node(a)
-    return transformed(a, *lengths_of(a, s, axes), True, norm)
+    return transform(a, *lengths_of(a, s, axes), True, norm)
 
 
 @of(np.fft.rfftn)
@@ -78,7 +78,7 @@ def rfftn(a: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None)
     """The transform of real numbers along axes, half of it along the last one."""
     a = as_node(a)
     (*lengths, last), (*others, axis) = lengths_of(a, s, axes)
-    return transformed(half_of(a, last, axis, norm), lengths, others, False, norm)
+    return transform(half_spectrum(a, last, axis, norm), lengths, others, False, norm)
 
 
 @of(np.fft.irfftn)
@@ -86,7 +86,7 @@ def irfftn(a: Any, s: Lengths = None, axes: Axes = None, norm: str | None = None
     """The inverse of `rfftn`; ``2 * (m - 1)`` numbers along the last axis by default."""
     a = as_node(a)
     (*lengths, last), (*others, axis) = lengths_of(a, s, axes)
-    return from_half(transformed(a, lengths, others, True, norm), last, axis, norm)
+    return from_half_spectrum(transform(a, lengths, others, True, norm), last, axis, norm)
 
 
 @of(np.fft.fft2)

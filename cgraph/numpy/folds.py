@@ -12,14 +12,14 @@ from cgraph.errors import ShapeError
 from cgraph.ir.graph import Node
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
-from cgraph.ops.reduce import Axis, kept
+from cgraph.ops.reduce import Axis, keepdims_shape
 from cgraph.ops.shape import axes_of, broadcast_to, reshape
 
 
 def by_halves(join: Callable, x: Node, axis: Axis, keepdims: bool, neutral: Any) -> Node:
     """One element of all along the axes: the first half joined with the second, again and again."""
     axes = axes_of(axis, x.ndim)
-    shape = kept(x.shape, axes) if keepdims else tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    shape = keepdims_shape(x.shape, axes) if keepdims else tuple(n for i, n in enumerate(x.shape) if i not in axes)
     for a in axes:
         if x.shape[a] == 0:
             if neutral is None:

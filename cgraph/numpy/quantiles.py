@@ -15,7 +15,7 @@ from cgraph.numpy.table import of
 from cgraph.ops.arithmetic import astype, floor, maximum, minimum, rint
 from cgraph.ops.compare import isinf, isnan, logical_not, where
 from cgraph.ops.leaf import as_node
-from cgraph.ops.reduce import Axis, any, kept, mean, sum
+from cgraph.ops.reduce import Axis, any, keepdims_shape, mean, sum
 from cgraph.ops.shape import axes_of, broadcast_to, expand_dims, moveaxis, reshape, transpose
 from cgraph.ops.sort import sort
 from cgraph.ops.take import take_along_axis
@@ -57,7 +57,7 @@ def median(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
         found = with_nan(halfway(low, high), sorted_rows)
     else:
         found = mean(sorted_rows, -1)
-    return reshape(found, kept(a.shape, axes_of(axis, a.ndim))) if keepdims else found
+    return reshape(found, keepdims_shape(a.shape, axes_of(axis, a.ndim))) if keepdims else found
 
 
 def halfway(low: Node, high: Node) -> Node:
@@ -112,7 +112,7 @@ def nanmedian(a: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
     count = left(sorted_rows)
     low, high = (at(sorted_rows, maximum(i, 0)) for i in ((count - 1) // 2, count // 2))
     found = halfway(low, high)
-    return reshape(found, kept(a.shape, axes_of(axis, a.ndim))) if keepdims else found
+    return reshape(found, keepdims_shape(a.shape, axes_of(axis, a.ndim))) if keepdims else found
 
 
 @of(np.nanquantile)

@@ -15,7 +15,7 @@ from cgraph.ops.elementary import root_of_squares
 from cgraph.ops.family import broadcast
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
-from cgraph.ops.reduce import Axis, argmax, argmin, kept, ptp
+from cgraph.ops.reduce import Axis, argmax, argmin, keepdims_shape, ptp
 from cgraph.ops.scan import cumprod as running_product
 from cgraph.ops.scan import cumsum as running_sum
 from cgraph.ops.shape import axes_of, axis_of, broadcast_to, reshape
@@ -87,7 +87,7 @@ def extreme(reduce: Any, of_two: Any, a: Any, axis: Axis, keepdims: bool, initia
     axes = axes_of(axis, a.ndim)
     if 0 not in [a.shape[i] for i in axes]:
         return of_two(reduce(a, axis, keepdims=keepdims), np.asarray(initial, a.dtype))
-    shape = kept(a.shape, axes) if keepdims else tuple(n for i, n in enumerate(a.shape) if i not in axes)
+    shape = keepdims_shape(a.shape, axes) if keepdims else tuple(n for i, n in enumerate(a.shape) if i not in axes)
     return broadcast_to(as_node(np.asarray(initial, a.dtype)), shape)
 
 

@@ -6,7 +6,7 @@ NumPy has fifteen names that mean two functions (``np.trace`` and ``np.linalg.tr
 from collections.abc import Callable
 from typing import Any
 
-from cgraph.ir.graph import Called, saying_where
+from cgraph.ir.graph import Called, locates_errors
 
 FUNCTIONS: dict[Any, Callable] = {}
 """NumPy's function or ufunc → ours, which takes NumPy's arguments by NumPy's names."""
@@ -16,7 +16,7 @@ def of(*numpy: Any) -> Callable[[Called], Called]:
     """The decorated function is what these functions of NumPy mean for nodes; it says where it refuses."""
 
     def decorate(function: Called) -> Called:
-        found = saying_where(function)
+        found = locates_errors(function)
         FUNCTIONS.update(dict.fromkeys(numpy, found))
         return found
 

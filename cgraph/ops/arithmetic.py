@@ -8,12 +8,12 @@ import numpy as np
 
 from cgraph.errors import DTypeError
 from cgraph.ir.graph import Node, Op, apply, public
-from cgraph.ir.half import computing_dtype, converted
+from cgraph.ir.half import computing_dtype, convert
 from cgraph.ir.spec import dtype_of
 from cgraph.kernels.expression import code_of
 from cgraph.ops.compare import equal, greater, less, where
 from cgraph.ops.complex import conj, real
-from cgraph.ops.family import Pointwise, binary, numeric_dtype, quotient_dtype, real_dtype, together, unary
+from cgraph.ops.family import Pointwise, binary, numeric_dtype, quotient_dtype, real_dtype, unary, unify
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import ones_like, zeros_like
 
@@ -337,8 +337,8 @@ class Cast(Pointwise):
         return self.to
 
     def meaning(self, x):
-        x = converted(x, computing_dtype(x.dtype))
-        return to_integers(x, self.to) if x.dtype.kind == "f" and self.to.kind in "iu" else converted(x, self.to)
+        x = convert(x, computing_dtype(x.dtype))
+        return to_integers(x, self.to) if x.dtype.kind == "f" and self.to.kind in "iu" else convert(x, self.to)
 
     def scalar(self, m, x):
         return m.cast(x, code_of(self.to))
@@ -391,7 +391,7 @@ def between(x: Any, low: Any, high: Any, share: float) -> Node:
 
 def binary_node(op: Op, x: Any, y: Any) -> Node:
     """An op on two operands, promoted to one dtype and shape."""
-    return apply(op, *together(x, y))
+    return apply(op, *unify(x, y))
 
 
 add, subtract, multiply = binary(Add), binary(Subtract), binary(Multiply)

@@ -14,7 +14,7 @@ from cgraph.kernels.attention.calls import Rule, attention_calls, attention_nbyt
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.target import Target
-from cgraph.ops.attention_weights import Rows, pulled, shared, weights
+from cgraph.ops.attention_weights import QueryRows, attention_gradients, repeat_heads, weights
 from cgraph.ops.family import common_dtype, float_dtype
 from cgraph.ops.leaf import as_node
 from cgraph.ops.linear import matmul
@@ -69,8 +69,8 @@ class Attention(Op):
 
     def rest(self, operands: Any) -> tuple[Any, Any]:
         """Mask and start, or None."""
-        found = iter(operands)
-        return next(found) if self.has_mask else None, next(found) if self.has_start else None
+        remaining = iter(operands)
+        return next(remaining) if self.has_mask else None, next(remaining) if self.has_start else None
 
     def meaning(self, q, k, v, *rest):
         mask, start = self.rest(rest)
@@ -83,8 +83,8 @@ class Attention(Op):
         if self.causal:
             first = 0 if start is None else start[:, None, None, None]
             own, key = first + np.arange(q.shape[2])[:, None], np.arange(k.shape[2])
-            seen = key <= own
-            scores = np.where(seen & (key > own - self.window) if self.window else seen, scores, -np.inf)
+            visible = key <= own
+            scores = np.where(visible & (key > own - self.window) if self.window else visible, scores, -np.inf)
         if mask is not None:
             scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + mask
         with np.errstate(invalid="ignore"):  # minus infinity for all keys
@@ -114,13 +114,13 @@ class Attention(Op):
     def written_out(self, q: Node, k: Node, v: Node, *rest: Node) -> Node:
         """The same with all weights at once, for who has no such op."""
         mask, start = self.rest(rest)
-        return matmul(weights(self.rule, q, k, positions(q.shape[2], start), mask), shared(v, q))
+        return matmul(weights(self.rule, q, k, positions(q.shape[2], start), mask), repeat_heads(v, q))
 
     def grad(self, node, g):
         q, k, v, *rest = node.operands
         mask, start = self.rest(rest)
-        rows = Rows(q, g, (g * node).sum(3, keepdims=True), positions(q.shape[2], start))
-        to_q, to_k, to_v, to_mask = pulled(self.rule, rows, k, v, mask)
+        rows = QueryRows(q, g, (g * node).sum(3, keepdims=True), positions(q.shape[2], start))
+        to_q, to_k, to_v, to_mask = attention_gradients(self.rule, rows, k, v, mask)
         return to_q, to_k, to_v, *(to_mask,) * self.has_mask, *(None,) * self.has_start
 
 
@@ -201,8 +201,8 @@ class Leading(Record):
     def of(q: Node, k: Node, v: Node, mask: Node | None) -> "Leading":
         shapes = [x.shape[:-2] for x in (q, k, v)]
         heads, groups = q.shape[:-2][-1:], max(shapes[1][-1:], shapes[2][-1:])
-        shared = bool(heads and groups) and heads[0] > groups[0]
-        if shared:
+        is_shared = bool(heads and groups) and heads[0] > groups[0]
+        if is_shared:
             if heads[0] % groups[0]:
                 raise ShapeError(f"{groups[0]} heads of keys do not serve {heads[0]} heads of queries alike")
             shapes = [shapes[0], *((*x[:-1], heads[0]) for x in shapes[1:])]
@@ -213,7 +213,7 @@ class Leading(Record):
             raise ShapeError(f"leading axes do not broadcast: {', '.join(map(str, shapes))}") from None
         new = max(2 - len(lead), 0)
         *batch, last = (1,) * new + lead
-        return Leading(tuple(batch), last, groups[0] if shared else last, new)
+        return Leading(tuple(batch), last, groups[0] if is_shared else last, new)
 
     def four_axes(self, x: Node, heads: int) -> Node:
         """``[..., rows, columns]`` as ``[batch, heads, rows, columns]``."""

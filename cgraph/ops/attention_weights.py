@@ -18,7 +18,7 @@ from cgraph.record import Record
 MOST_WEIGHTS = 1 << 20  # elements that are there at a time
 
 
-class Rows(Record, eq=False):
+class QueryRows(Record, eq=False):
     """Some queries, and what belongs to each.
 
     Fields
@@ -33,32 +33,32 @@ class Rows(Record, eq=False):
     own: Node
 
 
-def pulled(
-    rule: Rule, rows: Rows, k: Node, v: Node, mask: Node | None, most: int = MOST_WEIGHTS
+def attention_gradients(
+    rule: Rule, rows: QueryRows, k: Node, v: Node, mask: Node | None, most: int = MOST_WEIGHTS
 ) -> tuple[Node, Node, Node, Node | None]:
     """The gradients for queries, keys, values and a mask of numbers, with about `most` weights at a time."""
     (b, h, m, _), n = rows.g.shape, k.shape[2]
     if b * h * m * n <= most:
-        return pulled_at_once(rule, rows, k, v, mask)
+        return gradients_at_once(rule, rows, k, v, mask)
     band = max(1, most // (b * h * n))
-    parts = [in_bands(x, band) for x in (rows.q, rows.g, rows.inner, rows.own)]
+    parts = [split_bands(x, band) for x in (rows.q, rows.g, rows.inner, rows.own)]
     by_row = mask is not None and mask.shape[2] == m
     if mask is not None and by_row:
-        parts.append(in_bands(mask, band, filler=mask.dtype.kind == "b"))
+        parts.append(split_bands(mask, band, filler=mask.dtype.kind == "b"))
     is_summed = mask is not None and mask.dtype.kind == "f" and not by_row
     start = tuple(zeros_like(x) for x in (k, v, mask) if x is not None)[: 3 if is_summed else 2]
 
     def one(sums: Any, xs: Any) -> Any:
-        to_q, *to_all = pulled_at_once(rule, Rows(*xs[:4]), k, v, xs[4] if by_row else mask)
-        found = [x for x in to_all if x is not None]
-        return tuple(a + b for a, b in zip(sums, found)), (to_q, *found[len(sums) :])
+        to_q, *to_all = gradients_at_once(rule, QueryRows(*xs[:4]), k, v, xs[4] if by_row else mask)
+        gradients = [x for x in to_all if x is not None]
+        return tuple(a + b for a, b in zip(sums, gradients)), (to_q, *gradients[len(sums) :])
 
     (to_k, to_v, *to_mask), (to_q, *masks) = scan(one, start, tuple(parts))
-    to_mask += [joined(x, m) for x in masks]
-    return joined(to_q, m), to_k, to_v, to_mask[0] if to_mask else None
+    to_mask += [join_bands(x, m) for x in masks]
+    return join_bands(to_q, m), to_k, to_v, to_mask[0] if to_mask else None
 
 
-def in_bands(x: Node, band: int, filler: bool = False) -> Node:
+def split_bands(x: Node, band: int, filler: bool = False) -> Node:
     """``[b, h, m, c]`` as ``[bands, b, h, band, c]``, filled up with zeros or, `filler`, ones."""
     b, h, m, c = x.shape
     missing = -m % band
@@ -66,32 +66,34 @@ def in_bands(x: Node, band: int, filler: bool = False) -> Node:
     return moveaxis(reshape(x, (b, h, (m + missing) // band, band, c)), 2, 0)
 
 
-def joined(x: Node, m: int) -> Node:
+def join_bands(x: Node, m: int) -> Node:
     """The bands one after the other, without what they were filled up with."""
     bands, b, h, band, c = x.shape
     return reshape(moveaxis(x, 0, 2), (b, h, bands * band, c))[:, :, :m]
 
 
-def pulled_at_once(rule: Rule, rows: Rows, k: Node, v: Node, mask: Node | None) -> tuple[Node, Node, Node, Node | None]:
+def gradients_at_once(
+    rule: Rule, rows: QueryRows, k: Node, v: Node, mask: Node | None
+) -> tuple[Node, Node, Node, Node | None]:
     """The gradients, with all weights."""
-    keys, found = shared(k, rows.q), weights(rule, rows.q, k, rows.own, mask)
-    to_scores = found * (matmul(rows.g, swapaxes(shared(v, rows.q), 2, 3)) - rows.inner)
+    keys, probabilities = repeat_heads(k, rows.q), weights(rule, rows.q, k, rows.own, mask)
+    to_scores = probabilities * (matmul(rows.g, swapaxes(repeat_heads(v, rows.q), 2, 3)) - rows.inner)
     to_products = to_scores
     if rule.softcap:
         to_products = to_scores * (1 - square(tanh(products(rule, rows.q, k) / rule.softcap)))
     to_q = matmul(to_products, keys) * rule.scale
-    to_k, to_v = matmul(swapaxes(to_products, 2, 3), rows.q) * rule.scale, matmul(swapaxes(found, 2, 3), rows.g)
+    to_k, to_v = matmul(swapaxes(to_products, 2, 3), rows.q) * rule.scale, matmul(swapaxes(probabilities, 2, 3), rows.g)
     to_mask = sum_to(to_scores, mask.shape) if mask is not None and mask.dtype.kind == "f" else None
-    return to_q, over_heads(to_k, k), over_heads(to_v, v), to_mask
+    return to_q, sum_heads(to_k, k), sum_heads(to_v, v), to_mask
 
 
-def shared(x: Node, q: Node) -> Node:
+def repeat_heads(x: Node, q: Node) -> Node:
     """Keys or values once for each head of the queries."""
     repeats = q.shape[1] // x.shape[1]
     return repeat(x, repeats, 1) if repeats > 1 else x
 
 
-def over_heads(x: Node, like: Node) -> Node:
+def sum_heads(x: Node, like: Node) -> Node:
     """The sum over the heads that share one of `like`."""
     b, g, n, c = like.shape
     return x if x.shape[1] == g else reshape(x, (b, g, x.shape[1] // g, n, c)).sum(2)
@@ -99,7 +101,7 @@ def over_heads(x: Node, like: Node) -> Node:
 
 def products(rule: Rule, q: Node, k: Node) -> Node:
     """``[b, h, m, n]``: scaled products of queries and keys."""
-    return matmul(q, swapaxes(shared(k, q), 2, 3)) * rule.scale
+    return matmul(q, swapaxes(repeat_heads(k, q), 2, 3)) * rule.scale
 
 
 def weights(rule: Rule, q: Node, k: Node, own: Node, mask: Node | None) -> Node:

@@ -17,7 +17,7 @@ from cgraph.kernels.pool.calls import average_pool_calls
 from cgraph.kernels.reduce.calls import reduce_calls, reduce_nbytes
 from cgraph.kernels.target import Target
 from cgraph.ops.leaf import Const, as_node
-from cgraph.ops.pool import Pool, pooled, sibling
+from cgraph.ops.pool import Pool, pool_node, sibling
 from cgraph.ops.window import Sizes, Windows, spread_nbytes, spread_view, window_view
 from cgraph.record import replace
 from cgraph.system.alignment import aligned
@@ -44,7 +44,7 @@ class AvgPool(Pool):
         return counts.astype(x.dtype)
 
     def meaning(self, x):
-        return self.seen(x).sum(-1) / self.divisor(x)
+        return self.windows_of(x).sum(-1) / self.divisor(x)
 
     def work(self, target: Target, x: Spec) -> Work:
         window = self.flat_window(x)
@@ -101,9 +101,9 @@ class SpreadToWindows(Pool):
         calls, g = spread_view(target, self.moves, g, self.shape, 0, frame)
         steps = Windows(self.window, (1,) * len(self.window), (0,) * len(self.pad), self.dilation)
         m = Trace()
-        seen = window_view(g, steps, self.shape)
+        windows = window_view(g, steps, self.shape)
         program = m.program(m.load(0, g.dtype))
-        return calls + reduce_calls(target, "sum", program, out, seen, axes=self.over, workspace=parts)
+        return calls + reduce_calls(target, "sum", program, out, windows, axes=self.over, workspace=parts)
 
     def grad(self, node, g):
         counts = self.moves.counts(self.shape, node.operands[0].shape[2:], False)
@@ -119,7 +119,7 @@ def avg_pool1d(
     x: Any, window: Sizes, stride: Sizes | None = None, pad: Sizes = 0, ceil: bool = False, count_pad: bool = False
 ) -> Node:
     """The mean of each window of ``[n, c, w]``; `count_pad`: padding counts as elements."""
-    return pooled(AvgPool, 1, x, window, stride, pad, 1, ceil, count_pad)
+    return pool_node(AvgPool, 1, x, window, stride, pad, 1, ceil, count_pad)
 
 
 @public
@@ -127,7 +127,7 @@ def avg_pool2d(
     x: Any, window: Sizes, stride: Sizes | None = None, pad: Sizes = 0, ceil: bool = False, count_pad: bool = False
 ) -> Node:
     """The mean of each window of ``[n, c, h, w]``; `count_pad`: padding counts as elements."""
-    return pooled(AvgPool, 2, x, window, stride, pad, 1, ceil, count_pad)
+    return pool_node(AvgPool, 2, x, window, stride, pad, 1, ceil, count_pad)
 
 
 @public
@@ -135,7 +135,7 @@ def avg_pool3d(
     x: Any, window: Sizes, stride: Sizes | None = None, pad: Sizes = 0, ceil: bool = False, count_pad: bool = False
 ) -> Node:
     """The mean of each window of ``[n, c, d, h, w]``; `count_pad`: padding counts as elements."""
-    return pooled(AvgPool, 3, x, window, stride, pad, 1, ceil, count_pad)
+    return pool_node(AvgPool, 3, x, window, stride, pad, 1, ceil, count_pad)
 
 
 @public

@@ -56,8 +56,8 @@ class BlockMatmul(Op):
         rows = x.size // max(x.shape[-1], 1)
 
         def calls(out: View, x: View, y: View, scales: View, zeros: View, workspace: View | None = None) -> list[Call]:
-            left, made = x.with_shape(rows, x.shape[-1]), out.with_shape(rows, y.shape[0])
-            return nibbles_calls(target, made, left, y, scales, zeros, workspace)
+            left, matrix = x.with_shape(rows, x.shape[-1]), out.with_shape(rows, y.shape[0])
+            return nibbles_calls(target, matrix, left, y, scales, zeros, workspace)
 
         return Work(calls, nibbles_nbytes(target, rows, y.shape[0], y.shape[1], 2 * y.shape[2]))
 

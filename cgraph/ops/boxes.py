@@ -66,26 +66,26 @@ class NonMaximumSuppression(Op):
         counts = np.zeros(scores.shape[:-1], PLACES)
         for at in np.ndindex(counts.shape):
             group = groups[0][at] if groups else np.zeros_like(order[at])
-            chosen = self.chosen(boxes[at], scores[at], order[at], group)
-            places[(*at, slice(len(chosen)))], counts[at] = chosen, len(chosen)
+            survivors = self.select(boxes[at], scores[at], order[at], group)
+            places[(*at, slice(len(survivors)))], counts[at] = survivors, len(survivors)
         return places, counts
 
-    def chosen(self, boxes: np.ndarray, scores: np.ndarray, order: np.ndarray, groups: np.ndarray) -> list[int]:
+    def select(self, boxes: np.ndarray, scores: np.ndarray, order: np.ndarray, groups: np.ndarray) -> list[int]:
         """The places for one picture."""
-        found: list[int] = []
+        indices: list[int] = []
         least, share = np.asarray(self.least, boxes.dtype), np.asarray(self.share, boxes.dtype)
         for i in order:
-            if len(found) < self.size and scores[i] > least:
+            if len(indices) < self.size and scores[i] > least:
                 with np.errstate(invalid="ignore", divide="ignore"):
-                    covered = overlap(boxes[i], boxes[found]) > share
-                if not (covered & (groups[found] == groups[i])).any():
-                    found.append(int(i))
-        return found
+                    covered = overlap(boxes[i], boxes[indices]) > share
+                if not (covered & (groups[indices] == groups[i])).any():
+                    indices.append(int(i))
+        return indices
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: tuple[View, View], boxes: View, scores: View, *rest: View) -> list[Call]:
-            made = suppress_calls(out, boxes, scores, rest, self.share, self.least)
-            return in_blocks(target, gpu_boxes.suppress_calls, made) or made
+            launches = suppress_calls(out, boxes, scores, rest, self.share, self.least)
+            return in_blocks(target, gpu_boxes.suppress_calls, launches) or launches
 
         return Work(calls)
 
@@ -155,8 +155,8 @@ def box_encode(boxes: Any, anchors: Any, scales: Any = (1.0, 1.0, 1.0, 1.0)) -> 
     """
     boxes, anchors = floats(boxes, anchors)
     (centre, size), (start, base) = centre_and_size(boxes), centre_and_size(anchors)
-    found = concat([(centre - start) / base, log(size / base)], -1)
-    return found * np.asarray(scales, found.dtype)
+    deltas = concat([(centre - start) / base, log(size / base)], -1)
+    return deltas * np.asarray(scales, deltas.dtype)
 
 
 @public

@@ -70,18 +70,18 @@ class Delay(Op, eq=False):
             error.add_note(f"in the function of {self.name} at {self.where}")
             raise
 
-    def fitting(self, found: Any) -> np.ndarray:
+    def fitting(self, value: Any) -> np.ndarray:
         """The returned value as an array of the declared spec."""
-        if isinstance(found, Node):
-            raise GraphError(f"{self.name} at {self.where}: the function returned {found!r}; it must return an array")
-        if not isinstance(found, np.ndarray | np.generic):
-            found = np.asarray(found, self.spec.dtype)
-        got = f"{found.dtype}[{','.join(map(str, found.shape))}]"
-        if found.dtype != self.spec.dtype:
+        if isinstance(value, Node):
+            raise GraphError(f"{self.name} at {self.where}: the function returned {value!r}; it must return an array")
+        if not isinstance(value, np.ndarray | np.generic):
+            value = np.asarray(value, self.spec.dtype)
+        got = f"{value.dtype}[{','.join(map(str, value.shape))}]"
+        if value.dtype != self.spec.dtype:
             raise DTypeError(f"{self.name} at {self.where}: the function returned {got}, declared is {self.spec}")
-        if found.shape != self.spec.shape:
+        if value.shape != self.spec.shape:
             raise ShapeError(f"{self.name} at {self.where}: the function returned {got}, declared is {self.spec}")
-        return np.asarray(found)
+        return np.asarray(value)
 
 
 _RUNNING: ContextVar[tuple["Delay", ...]] = ContextVar("running", default=())

@@ -7,7 +7,7 @@ import numpy as np
 from cgraph.errors import DTypeError
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ops.complex import imag, real
-from cgraph.ops.family import Pointwise, binary, broadcast, common_dtype, together, unary
+from cgraph.ops.family import Pointwise, binary, broadcast, common_dtype, unary, unify
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import zeros_like
 
@@ -90,13 +90,13 @@ class Shift(Bitwise):
 
 
 def _shift(name: str, primitive: str, numpy: Any, doc: str) -> Any:
-    made = type(name, (Shift,), {"primitive": primitive, "numpy": staticmethod(numpy), "__doc__": doc})
+    op = type(name, (Shift,), {"primitive": primitive, "numpy": staticmethod(numpy), "__doc__": doc})
 
     def function(x: Any, y: Any) -> Node:
         dtype = common_dtype(x, y)
-        return apply(made(), *together(x, y, dtype=np.dtype("int8") if dtype.kind == "b" else dtype))
+        return apply(op(), *unify(x, y, dtype=np.dtype("int8") if dtype.kind == "b" else dtype))
 
-    function.__name__, function.__doc__ = made().name, doc
+    function.__name__, function.__doc__ = op().name, doc
     return public(function)
 
 

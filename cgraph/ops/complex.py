@@ -18,7 +18,7 @@ from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import ViewOp, reshape, zeros_like
 
 
-class Part(Pointwise):
+class ComplexPart(Pointwise):
     """One part of complex numbers."""
 
     takes_complex = True
@@ -27,7 +27,7 @@ class Part(Pointwise):
         return real_dtype(dtypes[0])
 
 
-class Real(Part):
+class Real(ComplexPart):
     """The real part."""
 
     def meaning(self, x):
@@ -40,7 +40,7 @@ class Real(Part):
         return (apply(Complex(), g, zeros_like(g)),)
 
 
-class Imag(Part):
+class Imag(ComplexPart):
     """The imaginary part."""
 
     def meaning(self, x):
@@ -77,9 +77,9 @@ class Complex(Pointwise):
         return np.dtype(f"complex{dtypes[0].itemsize * 16}")
 
     def meaning(self, x, y):
-        found = np.empty(x.shape, self.dtype(x.dtype, y.dtype))
-        found.real, found.imag = x, y
-        return found
+        z = np.empty(x.shape, self.dtype(x.dtype, y.dtype))
+        z.real, z.imag = x, y
+        return z
 
     def scalar(self, m, x, y):
         return m.pair(x, y)

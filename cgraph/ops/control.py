@@ -36,23 +36,23 @@ def scan(f: Function, init: Values, xs: Values = None, length: int | None = None
         ShapeError: sequences differ in length; the next state has another shape or dtype than the present one
     """
     carry, rows = nodes_of(init), nodes_of(xs)
-    count = rounds_of(rows, length)
+    count = round_count(rows, length)
     if 0 < count <= UNROLLED:
-        return unrolled(f, init, xs, carry, rows, count)
+        return unroll(f, init, xs, carry, rows, count)
     names = [Var(x.shape, x.dtype, f"carry{i}") for i, x in enumerate(carry)]
     row_names = [Var(x.shape[1:], x.dtype, f"row{i}") for i, x in enumerate(rows)]
-    after, ys = called(f, like(init, names), like(xs, row_names), carry)
+    after, ys = call_body(f, like(init, names), like(xs, row_names), carry)
     following, results = nodes_of(after), nodes_of(ys)
     if not following and not results:
         raise GraphError("scan: the function has neither a state nor a result")
     if count == 0:
         return init if init is None else like(init, carry), like(ys, [zeros((0, *y.shape), y.dtype) for y in results])
-    shared, body = closed(names, row_names, following, results)
-    found = items(apply(Loop(body, count), *carry, *rows, *shared))
-    return like(init, found[: len(carry)]), like(ys, found[len(carry) :])
+    shared, body = close_body(names, row_names, following, results)
+    outputs = items(apply(Loop(body, count), *carry, *rows, *shared))
+    return like(init, outputs[: len(carry)]), like(ys, outputs[len(carry) :])
 
 
-def rounds_of(rows: Sequence[Node], length: int | None) -> int:
+def round_count(rows: Sequence[Node], length: int | None) -> int:
     """How often a loop runs."""
     lengths = {x.shape[0] if x.ndim else -1 for x in rows} | ({length} if length is not None else set())
     if not lengths:
@@ -63,32 +63,32 @@ def rounds_of(rows: Sequence[Node], length: int | None) -> int:
     return lengths.pop()
 
 
-def unrolled(
+def unroll(
     f: Function, init: Values, xs: Values, carry: list[Node], rows: list[Node], count: int
 ) -> tuple[Values, Values]:
     """The loop written out."""
-    made: list[list[Node]] = []
+    rows_of_ys: list[list[Node]] = []
     ys: Values = None
     for i in range(count):
-        after, ys = called(f, like(init, carry), like(xs, [x[i] for x in rows]), carry)
+        after, ys = call_body(f, like(init, carry), like(xs, [x[i] for x in rows]), carry)
         carry = nodes_of(after)
-        made.append(nodes_of(ys))
-    return like(init, carry), like(ys, [stack(list(parts)) for parts in zip(*made)])
+        rows_of_ys.append(nodes_of(ys))
+    return like(init, carry), like(ys, [stack(list(parts)) for parts in zip(*rows_of_ys)])
 
 
-def called(f: Function, state: Values, row: Values, carry: Sequence[Node]) -> tuple[Values, Values]:
+def call_body(f: Function, state: Values, row: Values, carry: Sequence[Node]) -> tuple[Values, Values]:
     """What `f` returns, its next state checked."""
-    found = f(state, row)
-    if not isinstance(found, tuple) or len(found) != 2:
-        raise GraphError(f"scan: the function returns the next state and a row of the result, not {found!r:.60}")
-    after = nodes_of(found[0])
+    answer = f(state, row)
+    if not isinstance(answer, tuple) or len(answer) != 2:
+        raise GraphError(f"scan: the function returns the next state and a row of the result, not {answer!r:.60}")
+    after = nodes_of(answer[0])
     if [x.spec for x in after] != [x.spec for x in carry]:
         before, behind = (", ".join(str(x.spec) for x in nodes) or "none" for nodes in (carry, after))
         raise ShapeError(f"scan: the state is {before} before a round and {behind} after it")
-    return found
+    return answer
 
 
-def closed(carry: list[Var], rows: list[Var], following: list[Node], ys: list[Node]) -> tuple[list[Node], Body]:
+def close_body(carry: list[Var], rows: list[Var], following: list[Node], ys: list[Node]) -> tuple[list[Node], Body]:
     """What a body reads from outside, and the body with Vars in its place."""
     order = post_order([*following, *ys])
     inner = descendants(order, [*carry, *rows])
@@ -128,13 +128,13 @@ def cond(p: Any, f: Callable[..., Values], g: Callable[..., Values], *xs: Any) -
     if p.size != 1:
         raise ShapeError(f"cond: {p.name} {p.spec} is not one bool")
     p, nodes = reshape(p, ()), [as_node(x) for x in xs]
-    taken = f(*(where(p, x, zeros_like(x)) for x in nodes))
+    first = f(*(where(p, x, zeros_like(x)) for x in nodes))
     other = g(*(where(p, zeros_like(x), x) for x in nodes))
-    left, right = nodes_of(taken), nodes_of(other)
+    left, right = nodes_of(first), nodes_of(other)
     if [x.spec for x in left] != [x.spec for x in right]:
         one, two = (", ".join(str(x.spec) for x in nodes) for nodes in (left, right))
         raise ShapeError(f"cond: one function returns {one}, the other {two}")
-    return like(taken, [where(p, a, b) for a, b in zip(left, right)])
+    return like(first, [where(p, a, b) for a, b in zip(left, right)])
 
 
 def nodes_of(values: Values) -> list[Node]:

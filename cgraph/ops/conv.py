@@ -25,10 +25,10 @@ from cgraph.ops.leaf import as_node
 from cgraph.ops.window import (
     Sizes,
     Windows,
-    backward,
     padded_nbytes,
     padded_view,
     pads,
+    reverse_axes,
     sizes,
     spread_nbytes,
     spread_view,
@@ -79,13 +79,16 @@ class Conv(Op):
     def meaning(self, x, f):
         moves = self.moves(f.shape[2:])
         results = moves.result(x.shape[2:])
-        seen = moves.seen(moves.padded_array(x, results, 0), results)
+        windows = moves.windows_of(moves.padded_array(x, results, 0), results)
         axes = len(self.stride)
         p, r = "pqu"[:axes], "rsv"[:axes]
-        found = np.einsum(
-            f"ngc{p}{r},gkc{r}->ngk{p}", grouped(seen, 1, self.groups), grouped(f, 0, self.groups), optimize=True
+        products = np.einsum(
+            f"ngc{p}{r},gkc{r}->ngk{p}",
+            split_groups(windows, 1, self.groups),
+            split_groups(f, 0, self.groups),
+            optimize=True,
         )
-        return found.reshape(x.shape[0], f.shape[0], *results)
+        return products.reshape(x.shape[0], f.shape[0], *results)
 
     def multiply_adds(self, x: Spec, f: Spec) -> int:
         return self.infer(x, f).size * prod(f.shape[1:])
@@ -99,10 +102,10 @@ class Conv(Op):
         result = self.infer(x, f)
         if result.size == 0 or x.size == 0 or f.size == 0:
             return 0, 0
-        out, x_view, f_view = (unplaced(spec) for spec in (result, x, f))
+        out, x_view, f_view = (abstract_view(spec) for spec in (result, x, f))
         image = self.image_nbytes(x, f)
-        _, seen = self.image(target, x_view, f_view, contiguous(NOWHERE, (image,), "u1"))
-        return image, self.products(target, out, seen, f_view).nbytes
+        _, image_view = self.image(target, x_view, f_view, contiguous(NOWHERE, (image,), "u1"))
+        return image, self.products(target, out, image_view, f_view).nbytes
 
     def image_nbytes(self, x: Spec, f: Spec) -> int:
         moves = self.moves(f.shape[2:])
@@ -128,15 +131,15 @@ class Conv(Op):
     def products(self, target: Target, out: View, x: View, f: View) -> Contraction:
         """The sum of products over the windows of the padded images."""
         moves, results = self.moves(f.shape[2:]), out.shape[2:]
-        seen = split_axis(window_view(x, moves, results), 1, self.groups)  # [n, g, c, p.., r..]
+        windows = split_axis(window_view(x, moves, results), 1, self.groups)  # [n, g, c, p.., r..]
         filters = split_axis(f, 0, self.groups)  # [g, k, c, r..]
         axes = len(results)
         k = filters.shape[1]
         order = (0, 1, *range(3, 3 + axes), 2, *range(3 + axes, 3 + 2 * axes))
-        seen = repeated(reordered(seen, order), 2, k)  # [n, g, k, p.., c, r..]
+        windows = repeated(reordered(windows, order), 2, k)  # [n, g, k, p.., c, r..]
         filters = repeated(repeated(filters, 2, *results), 0, x.shape[0])
         over = tuple(range(3 + axes, 4 + 2 * axes))
-        return Contraction(target, split_axis(out, 1, self.groups), seen, filters, over)
+        return Contraction(target, split_axis(out, 1, self.groups), windows, filters, over)
 
     def grad(self, node, g):
         x, f = node.operands
@@ -187,7 +190,7 @@ class ConvTranspose(Conv):
         shape = (x.shape[0], f.shape[1] * self.groups, *x.shape[2:])
         if not x.size or not f.size:
             return np.zeros((*shape[:2], *self.shape), x.dtype)
-        x, f, moves = grouped(x, 1, self.groups), grouped(f, 0, self.groups), self.moves(f.shape[2:])
+        x, f, moves = split_groups(x, 1, self.groups), split_groups(f, 0, self.groups), self.moves(f.shape[2:])
         parts = (np.einsum("ngk...,gkc->ngc...", x, f[(..., *tap)], optimize=True) for tap in np.ndindex(moves.window))
         return moves.collected((part.reshape(shape) for part in parts), self.shape)
 
@@ -206,16 +209,16 @@ class ConvTranspose(Conv):
         moves = self.moves(f.shape[2:])
         ones = (1,) * len(self.shape)
         steps = Windows(moves.window, ones, (0,) * len(self.pad), self.dilation)
-        seen = split_axis(window_view(x, steps, self.shape), 1, self.groups)  # [n, g, k, i.., r..]
+        windows = split_axis(window_view(x, steps, self.shape), 1, self.groups)  # [n, g, k, i.., r..]
         axes = len(self.shape)
         filters = split_axis(f, 0, self.groups)  # [g, k, c, r..]
-        filters = backward(filters, range(3, 3 + axes))
+        filters = reverse_axes(filters, range(3, 3 + axes))
         order = (0, 1, *range(3, 3 + axes), 2, *range(3 + axes, 3 + 2 * axes))
-        seen = repeated(reordered(seen, order), 2, f.shape[1])  # [n, g, c, i.., k, r..]
+        windows = repeated(reordered(windows, order), 2, f.shape[1])  # [n, g, c, i.., k, r..]
         filters = reordered(filters, (0, 2, 1, *range(3, 3 + axes)))
         filters = repeated(repeated(filters, 2, *self.shape), 0, x.shape[0])
         over = tuple(range(3 + axes, 4 + 2 * axes))
-        return Contraction(target, split_axis(out, 1, self.groups), seen, filters, over)
+        return Contraction(target, split_axis(out, 1, self.groups), windows, filters, over)
 
     def grad(self, node, g):
         x, f = node.operands
@@ -247,13 +250,16 @@ class ConvFilters(Conv):
 
     def meaning(self, x, g):
         moves, results = self.moves(self.window), g.shape[2:]
-        seen = moves.seen(moves.padded_array(x, results, 0), results)
+        windows = moves.windows_of(moves.padded_array(x, results, 0), results)
         axes = len(self.stride)
         p, r = "pqu"[:axes], "rsv"[:axes]
-        found = np.einsum(
-            f"ngc{p}{r},ngk{p}->gkc{r}", grouped(seen, 1, self.groups), grouped(g, 1, self.groups), optimize=True
+        products = np.einsum(
+            f"ngc{p}{r},ngk{p}->gkc{r}",
+            split_groups(windows, 1, self.groups),
+            split_groups(g, 1, self.groups),
+            optimize=True,
         )
-        return found.reshape(g.shape[1], *found.shape[2:])
+        return products.reshape(g.shape[1], *products.shape[2:])
 
     def multiply_adds(self, x: Spec, g: Spec) -> int:
         return g.size * prod(self.infer(x, g).shape[1:])
@@ -268,19 +274,19 @@ class ConvFilters(Conv):
     def products(self, target: Target, out: View, x: View, g: View) -> Contraction:
         """The sum over images and windows of what the window sees times the result's gradient."""
         moves, results = self.moves(self.window), g.shape[2:]
-        seen = split_axis(window_view(x, moves, results), 1, self.groups)  # [n, g, c, p.., r..]
+        windows = split_axis(window_view(x, moves, results), 1, self.groups)  # [n, g, c, p.., r..]
         axes = len(results)
         order = (1, 2, *range(3 + axes, 3 + 2 * axes), 0, *range(3, 3 + axes))
-        seen = repeated(reordered(seen, order), 1, g.shape[1] // self.groups)  # [g, k, c, r.., n, p..]
-        given = reordered(split_axis(g, 1, self.groups), (1, 2, 0, *range(3, 3 + axes)))  # [g, k, n, p..]
-        given = repeated(given, 2, x.shape[1] // self.groups, *self.window)
+        windows = repeated(reordered(windows, order), 1, g.shape[1] // self.groups)  # [g, k, c, r.., n, p..]
+        gradients = reordered(split_axis(g, 1, self.groups), (1, 2, 0, *range(3, 3 + axes)))  # [g, k, n, p..]
+        gradients = repeated(gradients, 2, x.shape[1] // self.groups, *self.window)
         over = tuple(range(3 + axes, 4 + 2 * axes))
-        return Contraction(target, split_axis(out, 0, self.groups), seen, given, over)
+        return Contraction(target, split_axis(out, 0, self.groups), windows, gradients, over)
 
     def grad(self, node, g):
-        x, given = node.operands
+        x, result = node.operands
         conv = sibling(self, CONV[len(self.window)])
-        return apply(sibling(self, ConvTranspose, x.shape[2:]), given, g), apply(conv, x, g)
+        return apply(sibling(self, ConvTranspose, x.shape[2:]), result, g), apply(conv, x, g)
 
 
 def check(op: Conv, x: Spec, y: Spec) -> None:
@@ -297,7 +303,7 @@ def sibling(op: Conv, kind: Any, *rest: Any) -> Op:
     return kind(op.stride, op.pad, op.dilation, op.groups, *rest)
 
 
-def grouped(x: np.ndarray, axis: int, groups: int) -> np.ndarray:
+def split_groups(x: np.ndarray, axis: int, groups: int) -> np.ndarray:
     """An axis as groups and what is in one."""
     return x.reshape(*x.shape[:axis], groups, x.shape[axis] // groups, *x.shape[axis + 1 :])
 
@@ -305,7 +311,7 @@ def grouped(x: np.ndarray, axis: int, groups: int) -> np.ndarray:
 NOWHERE = Pointer(None)
 
 
-def unplaced(spec: Spec) -> View:
+def abstract_view(spec: Spec) -> View:
     """A view of a value whose address does not matter."""
     return contiguous(NOWHERE, spec.shape, code_of(spec.dtype))
 
@@ -313,11 +319,11 @@ def unplaced(spec: Spec) -> View:
 # -- public functions -------------------------------------------------------------------------------------------------
 
 
-def convolved(axes: int, x: Any, f: Any, stride: Sizes, pad: Sizes, dilation: Sizes, groups: int) -> Node:
+def conv_node(axes: int, x: Any, f: Any, stride: Sizes, pad: Sizes, dilation: Sizes, groups: int) -> Node:
     x, f = same_dtype(x, f)
-    given = sizes(stride, axes, "stride"), pads(pad, axes), sizes(dilation, axes, "dilation")
+    geometry = sizes(stride, axes, "stride"), pads(pad, axes), sizes(dilation, axes, "dilation")
     sizes(groups, 1, "groups")
-    return apply(CONV[axes](*given, groups), x, f)
+    return apply(CONV[axes](*geometry, groups), x, f)
 
 
 def same_dtype(x: Any, f: Any) -> list[Node]:
@@ -328,22 +334,22 @@ def same_dtype(x: Any, f: Any) -> list[Node]:
 @public
 def conv1d(x: Any, f: Any, stride: Sizes = 1, pad: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Node:
     """Cross-correlation of sequences ``[n, c, w]`` with filters ``[k, c / groups, r]``; see Conv."""
-    return convolved(1, x, f, stride, pad, dilation, groups)
+    return conv_node(1, x, f, stride, pad, dilation, groups)
 
 
 @public
 def conv2d(x: Any, f: Any, stride: Sizes = 1, pad: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Node:
     """Cross-correlation of images ``[n, c, h, w]`` with filters ``[k, c / groups, r, s]``; see Conv."""
-    return convolved(2, x, f, stride, pad, dilation, groups)
+    return conv_node(2, x, f, stride, pad, dilation, groups)
 
 
 @public
 def conv3d(x: Any, f: Any, stride: Sizes = 1, pad: Sizes = 0, dilation: Sizes = 1, groups: int = 1) -> Node:
     """Cross-correlation of volumes ``[n, c, d, h, w]`` with filters ``[k, c / groups, ...]``; see Conv."""
-    return convolved(3, x, f, stride, pad, dilation, groups)
+    return conv_node(3, x, f, stride, pad, dilation, groups)
 
 
-def transposed(
+def conv_transpose_node(
     axes: int, x: Any, f: Any, stride: Sizes, pad: Sizes, dilation: Sizes, groups: int, extra: Sizes
 ) -> Node:
     """`pad` elements are cut off the full result, `extra` are added behind it before that."""
@@ -368,7 +374,7 @@ def conv_transpose1d(
 
     ``w = (p - 1) * stride + (r - 1) * dilation + 1 - pad + output_pad``; `pad` and `output_pad` as in ONNX.
     """
-    return transposed(1, x, f, stride, pad, dilation, groups, output_pad)
+    return conv_transpose_node(1, x, f, stride, pad, dilation, groups, output_pad)
 
 
 @public
@@ -376,7 +382,7 @@ def conv_transpose2d(
     x: Any, f: Any, stride: Sizes = 1, pad: Sizes = 0, dilation: Sizes = 1, groups: int = 1, output_pad: Sizes = 0
 ) -> Node:
     """The adjoint of conv2d: ``[n, k, p, q]`` with filters ``[k, c / groups, r, s]``; see conv_transpose1d."""
-    return transposed(2, x, f, stride, pad, dilation, groups, output_pad)
+    return conv_transpose_node(2, x, f, stride, pad, dilation, groups, output_pad)
 
 
 @public
@@ -384,4 +390,4 @@ def conv_transpose3d(
     x: Any, f: Any, stride: Sizes = 1, pad: Sizes = 0, dilation: Sizes = 1, groups: int = 1, output_pad: Sizes = 0
 ) -> Node:
     """The adjoint of conv3d, for volumes; see conv_transpose1d."""
-    return transposed(3, x, f, stride, pad, dilation, groups, output_pad)
+    return conv_transpose_node(3, x, f, stride, pad, dilation, groups, output_pad)

@@ -70,10 +70,10 @@ class Diagonal(ViewOp):
         return View(x.at + offset, (*x.shape[:-2], n), (*x.strides[:-2], x.strides[-2] + x.strides[-1]), x.dtype)
 
     def grad(self, node, g):
-        return (on_diagonal(g, node.operands[0].shape[-2:], self),)
+        return (place_diagonal(g, node.operands[0].shape[-2:], self),)
 
 
-def on_diagonal(values: Node, shape: tuple[int, int], op: Diagonal) -> Node:
+def place_diagonal(values: Node, shape: tuple[int, int], op: Diagonal) -> Node:
     """Zeros ``[..., *shape]`` with values on a diagonal."""
     row, column, n = op.place(shape)
     rows, columns = shape
@@ -117,7 +117,7 @@ def diag(x: Any, k: int = 0) -> Node:
     if x.ndim != 1:
         raise ShapeError(f"{x.name} {x.spec} is neither a vector nor a matrix")
     n = x.size + np.abs(k)
-    return on_diagonal(x, (int(n), int(n)), Diagonal(int(k)))
+    return place_diagonal(x, (int(n), int(n)), Diagonal(int(k)))
 
 
 @public

@@ -30,15 +30,15 @@ def einsum(subscripts: str, *operands: Any) -> Node:
     nodes = [as_node(x, dtype).astype(dtype) for x in operands]
     inputs, result = parse(subscripts, nodes)
     lengths = lengths_of(inputs, nodes)
-    terms = [diagonals(x, letters) for x, letters in zip(nodes, inputs)]
-    for chosen in contraction_order(inputs, result, nodes):
-        first, *others = [terms[i] for i in chosen]
-        terms = [t for i, t in enumerate(terms) if i not in chosen]
+    terms = [take_diagonals(x, letters) for x, letters in zip(nodes, inputs)]
+    for positions in contraction_order(inputs, result, nodes):
+        first, *others = [terms[i] for i in positions]
+        terms = [t for i, t in enumerate(terms) if i not in positions]
         for i, other in enumerate(others, 1):
-            wanted = set(result).union(*(letters for _, letters in (*terms, *others[i:])))
-            first = product(first, other, wanted, lengths)
+            letters_left = set(result).union(*(letters for _, letters in (*terms, *others[i:])))
+            first = product(first, other, letters_left, lengths)
         terms.append(first)
-    x, letters = summed(terms[0], set(result))
+    x, letters = sum_out(terms[0], set(result))
     return transpose(x, [letters.index(c) for c in result])
 
 
@@ -67,13 +67,13 @@ def parse(subscripts: str, nodes: list[Node]) -> tuple[list[str], str]:
 
 def lengths_of(inputs: Iterable[str], nodes: Iterable[Node]) -> dict[str, int]:
     """The length that each letter stands for; 1 gives way."""
-    found: dict[str, int] = {}
+    lengths: dict[str, int] = {}
     for letters, x in zip(inputs, nodes):
         for c, n in zip(letters, x.shape):
-            if found.get(c, 1) != 1 and n not in (1, found[c]):
-                raise ShapeError(f"{c!r} stands for {found[c]} and, in {x.name} {x.spec}, for {n}")
-            found[c] = n if found.get(c, 1) == 1 else found[c]
-    return found
+            if lengths.get(c, 1) != 1 and n not in (1, lengths[c]):
+                raise ShapeError(f"{c!r} stands for {lengths[c]} and, in {x.name} {x.spec}, for {n}")
+            lengths[c] = n if lengths.get(c, 1) == 1 else lengths[c]
+    return lengths
 
 
 def contraction_order(inputs: list[str], result: str, nodes: list[Node]) -> list[tuple[int, ...]]:
@@ -85,7 +85,7 @@ def contraction_order(inputs: list[str], result: str, nodes: list[Node]) -> list
     return [tuple(step) for step in path[1:]]
 
 
-def diagonals(x: Node, letters: str) -> Term:
+def take_diagonals(x: Node, letters: str) -> Term:
     """A letter that stands twice takes the diagonal of its two axes."""
     for c in dict.fromkeys(letters):
         while letters.count(c) > 1:
@@ -96,20 +96,20 @@ def diagonals(x: Node, letters: str) -> Term:
     return x, letters
 
 
-def summed(term: Term, wanted: set[str]) -> Term:
+def sum_out(term: Term, keep: set[str]) -> Term:
     """The term summed over the letters that nobody wants."""
     x, letters = term
-    gone = tuple(i for i, c in enumerate(letters) if c not in wanted)
-    return (x.sum(gone, dtype=x.dtype) if gone else x), "".join(c for c in letters if c in wanted)
+    gone = tuple(i for i, c in enumerate(letters) if c not in keep)
+    return (x.sum(gone, dtype=x.dtype) if gone else x), "".join(c for c in letters if c in keep)
 
 
-def product(left: Term, right: Term, wanted: set[str], lengths: dict[str, int]) -> Term:
+def product(left: Term, right: Term, keep: set[str], lengths: dict[str, int]) -> Term:
     """The product of two terms, summed over shared letters that nobody wants."""
-    (x, xs), (y, ys) = summed(left, wanted | set(right[1])), summed(right, wanted | set(left[1]))
-    shared = [c for c in xs if c in ys]
-    batch, over = [c for c in shared if c in wanted], [c for c in shared if c not in wanted]
-    rows, columns = [c for c in xs if c not in shared], [c for c in ys if c not in shared]
-    x, y = stretched(x, xs, shared, lengths), stretched(y, ys, shared, lengths)
+    (x, xs), (y, ys) = sum_out(left, keep | set(right[1])), sum_out(right, keep | set(left[1]))
+    common = [c for c in xs if c in ys]
+    batch, over = [c for c in common if c in keep], [c for c in common if c not in keep]
+    rows, columns = [c for c in xs if c not in common], [c for c in ys if c not in common]
+    x, y = stretch(x, xs, common, lengths), stretch(y, ys, common, lengths)
     left_shape, right_shape = dict(zip(xs, x.shape)), dict(zip(ys, y.shape))
 
     def size(letters: Iterable[str], shape: dict[str, int]) -> int:
@@ -119,11 +119,11 @@ def product(left: Term, right: Term, wanted: set[str], lengths: dict[str, int]) 
     m, k, n = size(rows, left_shape), size(over, left_shape), size(columns, right_shape)
     x = reshape(transpose(x, [xs.index(c) for c in (*batch, *rows, *over)]), (*b, m, k))
     y = reshape(transpose(y, [ys.index(c) for c in (*batch, *over, *columns)]), (*b, k, n))
-    found = matmul(x, y)
+    matrices = matmul(x, y)
     shape = (*b, *(left_shape[c] for c in rows), *(right_shape[c] for c in columns))
-    return reshape(found, shape), "".join((*batch, *rows, *columns))
+    return reshape(matrices, shape), "".join((*batch, *rows, *columns))
 
 
-def stretched(x: Node, letters: str, shared: list[str], lengths: dict[str, int]) -> Node:
+def stretch(x: Node, letters: str, shared: list[str], lengths: dict[str, int]) -> Node:
     """Axes of one element that meet longer ones repeated."""
     return broadcast_to(x, tuple(lengths[c] if c in shared else n for c, n in zip(letters, x.shape)))

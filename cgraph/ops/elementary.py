@@ -64,12 +64,12 @@ class Expm1(Elementary):
 def complex_expm1(z: np.ndarray) -> np.ndarray:
     """exp(z) - 1 of complex numbers with C99's special values, which NumPy's has not."""
     a, b = z.real, z.imag
-    found = np.array(np.exp(z))  # whose special values are right
-    found.real = np.where(
+    e = np.array(np.exp(z))  # whose special values are right
+    e.real = np.where(
         (np.abs(a) < 30) & (b != 0), np.expm1(a) * np.cos(b) - 2 * np.sin(b / 2) ** 2,
-        np.where(b == 0, np.expm1(a) + 0.0, found.real - 1),
+        np.where(b == 0, np.expm1(a) + 0.0, e.real - 1),
     )  # fmt: skip
-    return found
+    return e
 
 
 class Log(Elementary):
@@ -135,8 +135,8 @@ class Cbrt(Elementary):
         size = m.abs(x)
         root = m.pow(size, 1 / 3)
         better = root - (root - size / (root * root)) / 3.0
-        kept = m.eq(size, 0.0) | m.eq(size, np.inf)
-        return m.copysign(m.where(kept, size, better), x)
+        is_exact = m.eq(size, 0.0) | m.eq(size, np.inf)
+        return m.copysign(m.where(is_exact, size, better), x)
 
     def grad(self, node, g):
         return (g / (3.0 * square(node)),)

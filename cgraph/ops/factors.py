@@ -12,7 +12,7 @@ from cgraph.ops.complex import conj, real
 from cgraph.ops.diagonal import diagonal, tril
 from cgraph.ops.family import real_dtype
 from cgraph.ops.host import OnHost
-from cgraph.ops.linalg import Solve, adjoint, check_matrices, conjugate, matrices, on_diagonal, to_lower
+from cgraph.ops.linalg import Solve, adjoint, check_matrices, conjugate, diagonal_matrices, lower_gradient, matrices
 from cgraph.ops.linear import matmul
 from cgraph.ops.shape import expand_dims, items
 
@@ -47,7 +47,7 @@ class Qr(OnHost):
         to_q, to_r = g
         inner = matmul(r, adjoint(to_r)) - matmul(adjoint(to_q), q)
         both = tril(inner) + adjoint(tril(inner))
-        symmetric = both - 0.5 * on_diagonal(diagonal(both, axis1=-2, axis2=-1))
+        symmetric = both - 0.5 * diagonal_matrices(diagonal(both, axis1=-2, axis2=-1))
         whole = to_q + matmul(q, symmetric)
         return (adjoint(apply(Solve(), r, adjoint(whole))),)
 
@@ -89,15 +89,15 @@ class Svd(OnHost):
         apart = reciprocal_or_zero(row * row - column * column)
         left = apart * skew(u, to_u) * row
         right = column * (apart * skew(v, to_v))
-        phases = on_diagonal(diagonal(skew(u, to_u), axis1=-2, axis2=-1) / (2.0 * s))
-        found = matmul(u, matmul(left + right + on_diagonal(to_s) + phases, vh))
-        found = found + matmul(outside(u, to_u) / row, vh)
-        return (found + matmul(u, adjoint(outside(v, to_v) / row)),)
+        phases = diagonal_matrices(diagonal(skew(u, to_u), axis1=-2, axis2=-1) / (2.0 * s))
+        to_x = matmul(u, matmul(left + right + diagonal_matrices(to_s) + phases, vh))
+        to_x = to_x + matmul(outside(u, to_u) / row, vh)
+        return (to_x + matmul(u, adjoint(outside(v, to_v) / row)),)
 
 
 def skew(u: Node, to_u: Node) -> Node:
-    found = matmul(adjoint(u), to_u)
-    return found - adjoint(found)
+    product = matmul(adjoint(u), to_u)
+    return product - adjoint(product)
 
 
 def outside(u: Node, to_u: Node) -> Node:
@@ -131,10 +131,10 @@ class Eigh(OnHost):
         w, v = items(node)
         to_w, to_v = g
         apart = reciprocal_or_zero(expand_dims(w, -2) - expand_dims(w, -1))
-        inner = on_diagonal(to_w) + apart * matmul(adjoint(v), to_v)
+        inner = diagonal_matrices(to_w) + apart * matmul(adjoint(v), to_v)
         whole = matmul(v, matmul(inner, adjoint(v)))
-        found = to_lower(0.5 * (whole + adjoint(whole)))
-        return (adjoint(found) if self.upper else found,)
+        to_x = lower_gradient(0.5 * (whole + adjoint(whole)))
+        return (adjoint(to_x) if self.upper else to_x,)
 
 
 class Eig(OnHost):
@@ -157,10 +157,10 @@ class Eig(OnHost):
         to_w, to_v = g
         apart = conj(expand_dims(w, -2) - expand_dims(w, -1))
         inner = matmul(adjoint(v), to_v)
-        length = on_diagonal(real(diagonal(inner, axis1=-2, axis2=-1)))
+        length = diagonal_matrices(real(diagonal(inner, axis1=-2, axis2=-1)))
         inner = (inner - matmul(matmul(adjoint(v), v), length)) * reciprocal_or_zero(apart)
-        found = apply(Solve(), adjoint(v), matmul(inner + on_diagonal(to_w), adjoint(v)))
-        return (found if node.operands[0].dtype.kind == "c" else real(found),)
+        to_x = apply(Solve(), adjoint(v), matmul(inner + diagonal_matrices(to_w), adjoint(v)))
+        return (to_x if node.operands[0].dtype.kind == "c" else real(to_x),)
 
 
 # -- public functions -------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.cut import Cut, row_by_row
 from cgraph.ir.graph import Node, Op, apply, public
-from cgraph.ir.half import computing_dtype, dtype_of_code, known_dtype
+from cgraph.ir.half import computing_dtype, dtype_of_code, resolve_dtype
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.expression import Program, Trace, code_of
@@ -74,7 +74,7 @@ def common_dtype(*xs: Any) -> np.dtype:
 
 def kind_of(x: Any) -> Any:
     """What promotion asks of an operand: the dtype that it is computed in, or the Python number."""
-    return computing_dtype(known_dtype(x.dtype)) if isinstance(x, Node | np.ndarray | np.generic) else x
+    return computing_dtype(resolve_dtype(x.dtype)) if isinstance(x, Node | np.ndarray | np.generic) else x
 
 
 def plain(x: Any) -> Any:
@@ -114,7 +114,7 @@ def numeric_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype("int8") if dtype.kind == "b" else dtype
 
 
-def together(*xs: Any, dtype: np.dtype | None = None) -> list[Node]:
+def unify(*xs: Any, dtype: np.dtype | None = None) -> list[Node]:
     """Operands promoted to one dtype and broadcast to one shape, by explicit nodes."""
     dtype = dtype or common_dtype(*xs)
     nodes = [as_node(x, dtype) for x in xs]
@@ -129,8 +129,8 @@ def broadcast(*nodes: Node) -> list[Node]:
     try:
         shape = max(shapes, key=len) if len(shapes) == 2 and () in shapes else np.broadcast_shapes(*shapes)
     except ValueError:
-        named = ", ".join(f"{x.name} {x.spec}" for x in nodes)
-        raise ShapeError(f"shapes do not broadcast together: {named}") from None
+        operands = ", ".join(f"{x.name} {x.spec}" for x in nodes)
+        raise ShapeError(f"shapes do not broadcast together: {operands}") from None
     return [x if x.shape == shape else broadcast_to(x, shape) for x in nodes]
 
 
@@ -141,7 +141,7 @@ def unary(op: Callable[[], Op], real: bool = False) -> Callable[[Any], Node]:
         x = as_node(x)
         return apply(op(), x.astype(float_dtype(x.dtype) if real else computing_dtype(x.dtype)))
 
-    return named(function, op)
+    return publish(function, op)
 
 
 def binary(op: Callable[[], Op], convert: Callable[[np.dtype], np.dtype] | None = None) -> Callable[[Any, Any], Node]:
@@ -149,12 +149,12 @@ def binary(op: Callable[[], Op], convert: Callable[[np.dtype], np.dtype] | None 
 
     def function(x: Any, y: Any) -> Node:
         dtype = common_dtype(x, y)
-        return apply(op(), *together(x, y, dtype=convert(dtype) if convert else dtype))
+        return apply(op(), *unify(x, y, dtype=convert(dtype) if convert else dtype))
 
-    return named(function, op)
+    return publish(function, op)
 
 
-def named(function: Callable, op: Any) -> Callable:
+def publish(function: Callable, op: Any) -> Callable:
     """Give a public function its op's name and documentation, and list it in OPS."""
     function.__name__ = function.__qualname__ = op().name
     function.__doc__ = op.__doc__

@@ -9,7 +9,7 @@ from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ops.complex import AsPairs, complex
 from cgraph.ops.family import float_dtype
-from cgraph.ops.fourier import from_half, half_of, transformed
+from cgraph.ops.fourier import from_half_spectrum, half_spectrum, transform
 from cgraph.ops.leaf import as_node
 
 
@@ -21,7 +21,7 @@ def floats(x: Any) -> Node:
     return x.astype(float_dtype(x.dtype))
 
 
-def from_pairs(x: Any) -> Node:
+def complex_of_pairs(x: Any) -> Node:
     """``[..., 2]`` as complex numbers ``[...]``."""
     x = floats(x)
     if x.ndim < 2 or x.shape[-1] != 2:
@@ -32,22 +32,22 @@ def from_pairs(x: Any) -> Node:
 @public
 def fft(x: Any, n: int | None = None, axis: int = -1) -> Node:
     """The Fourier transform of complex numbers ``[..., 2]`` along an axis (counted without that of the pairs)."""
-    return apply(AsPairs(), transformed(from_pairs(x), [n], [axis], False, None))
+    return apply(AsPairs(), transform(complex_of_pairs(x), [n], [axis], False, None))
 
 
 @public
 def ifft(x: Any, n: int | None = None, axis: int = -1) -> Node:
     """The inverse of `fft`."""
-    return apply(AsPairs(), transformed(from_pairs(x), [n], [axis], True, None))
+    return apply(AsPairs(), transform(complex_of_pairs(x), [n], [axis], True, None))
 
 
 @public
 def rfft(x: Any, n: int | None = None, axis: int = -1) -> Node:
     """The first half of the transform of real numbers along an axis: ``[..., n // 2 + 1, ..., 2]``."""
-    return apply(AsPairs(), half_of(floats(x), n, axis, None))
+    return apply(AsPairs(), half_spectrum(floats(x), n, axis, None))
 
 
 @public
 def irfft(x: Any, n: int | None = None, axis: int = -1) -> Node:
     """The inverse of `rfft`: n real numbers, ``2 * (m - 1)`` by default for m complex ones."""
-    return from_half(from_pairs(x), n, axis, None)
+    return from_half_spectrum(complex_of_pairs(x), n, axis, None)

@@ -22,7 +22,7 @@ from cgraph.record import replace
 
 Norm = Literal["backward", "ortho", "forward"]
 NORMS: tuple[Norm, ...] = ("backward", "ortho", "forward")
-TURNED = dict(zip(NORMS, reversed(NORMS)))  # the norm that scales the forward transform as this one does the inverse
+REVERSED = dict(zip(NORMS, reversed(NORMS)))  # the norm that scales the forward transform as this one does the inverse
 
 
 def check(x: Spec, kind: str, axes: tuple[int, ...]) -> None:
@@ -62,10 +62,10 @@ class Fourier(OnHost):
 
         (out,) = outs
         out[...] = x
-        transform = scipy.fft.ifftn if self.inverse else scipy.fft.fftn
-        found = transform(out, axes=self.axes, norm=self.norm, overwrite_x=True)
-        if not np.may_share_memory(found, out):
-            out[...] = found
+        function = scipy.fft.ifftn if self.inverse else scipy.fft.fftn
+        spectrum = function(out, axes=self.axes, norm=self.norm, overwrite_x=True)
+        if not np.may_share_memory(spectrum, out):
+            out[...] = spectrum
 
     def work(self, target: Target, *specs: Spec) -> Work:
         return replace(super().work(target, *specs), overwrites=(0,))
@@ -95,7 +95,7 @@ class RealFourier(OnHost):
         outs[0][...] = scipy.fft.rfft(np.asarray(x), axis=self.axis, norm=self.norm)
 
     def grad(self, node, g):
-        whole = fitted(g, self.axis, node.operands[0].shape[self.axis])
+        whole = fit_length(g, self.axis, node.operands[0].shape[self.axis])
         return (real(apply(Fourier((self.axis,), False, self.norm), whole)),)
 
 
@@ -126,14 +126,14 @@ class InverseRealFourier(OnHost):
         outs[0][...] = scipy.fft.irfft(np.asarray(x), self.n, axis=self.axis, norm=self.norm)
 
     def grad(self, node, g):
-        half = conj(apply(RealFourier(self.axis, TURNED[self.norm]), g))
+        half = conj(apply(RealFourier(self.axis, REVERSED[self.norm]), g))
         shares = np.full(half.shape[self.axis], 2.0, g.dtype)  # how often each number stands in the whole transform
         shares[0] = 1
         shares[self.n // 2] = 1 if self.n % 2 == 0 else shares[self.n // 2]
         return (half * shares.reshape([-1 if a == self.axis else 1 for a in range(half.ndim)]),)
 
 
-def fitted(x: Node, axis: int, n: int | None) -> Node:
+def fit_length(x: Node, axis: int, n: int | None) -> Node:
     """An axis cut, or padded with zeros behind, to n elements."""
     have = x.shape[axis]
     if n is None or n == have:
@@ -147,35 +147,35 @@ def fitted(x: Node, axis: int, n: int | None) -> Node:
 
 def norm_of(norm: str | None) -> Norm:
     """NumPy's name of a norm; None is ``backward``."""
-    found = next((x for x in NORMS if x == (norm or "backward")), None)
-    if found is None:
+    name = next((x for x in NORMS if x == (norm or "backward")), None)
+    if name is None:
         raise ShapeError(f"there is no norm {norm!r}; use {', '.join(map(repr, NORMS))}")
-    return found
+    return name
 
 
-def transformed(x: Node, lengths: list[int | None], axes: list[int], inverse: bool, norm: str | None) -> Node:
+def transform(x: Node, lengths: list[int | None], axes: list[int], inverse: bool, norm: str | None) -> Node:
     """The transform along several axes, each cut or padded to its length first."""
     axes = [axis_of(a, x.ndim) for a in axes]
     x = x.astype(np.result_type(x.dtype if x.dtype.kind in "fc" else np.float64, np.complex64))
     for axis, n in zip(axes, lengths):
-        x = fitted(x, axis, n)
+        x = fit_length(x, axis, n)
     return apply(Fourier(tuple(axes), inverse, norm_of(norm)), x) if axes else x
 
 
-def half_of(x: Node, n: int | None, axis: int, norm: str | None) -> Node:
+def half_spectrum(x: Node, n: int | None, axis: int, norm: str | None) -> Node:
     """The first half of the transform of real numbers along an axis."""
     if x.dtype.kind == "c":
         raise DTypeError("real numbers are transformed; use np.fft.fft for complex ones")
     axis = axis_of(axis, x.ndim)
     x = x if x.dtype.kind == "f" else x.astype("float64")
-    return apply(RealFourier(axis, norm_of(norm)), fitted(x, axis, n))
+    return apply(RealFourier(axis, norm_of(norm)), fit_length(x, axis, n))
 
 
-def from_half(x: Node, n: int | None, axis: int, norm: str | None) -> Node:
+def from_half_spectrum(x: Node, n: int | None, axis: int, norm: str | None) -> Node:
     """Real numbers from the first half of their transform, ``2 * (m - 1)`` by default for m complex ones."""
     axis = axis_of(axis, x.ndim)
     x = x.astype(np.result_type(x.dtype if x.dtype.kind in "fc" else np.float64, np.complex64))
     n = 2 * (x.shape[axis] - 1) if n is None else int(n)
     if n < 1:
         raise ShapeError(f"{n} real numbers along axis {axis} of {x.name} {x.spec}; at least one is needed")
-    return apply(InverseRealFourier(axis, n, norm_of(norm)), fitted(x, axis, n // 2 + 1))
+    return apply(InverseRealFourier(axis, n, norm_of(norm)), fit_length(x, axis, n // 2 + 1))

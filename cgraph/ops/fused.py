@@ -89,5 +89,5 @@ def reduced_program(inner: Pointwise, reduction: Reduction, codes: tuple[str, ..
     """The inner op's scalar meaning, in the dtype that is reduced."""
     trace = Trace()
     result = inner.scalar(trace, *(trace.load(i, code) for i, code in enumerate(codes)))
-    given = inner.dtype(*map(dtype_of_code, codes))
-    return trace.program(trace.cast(trace.cast(result, code_of(given)), code_of(reduction.dtype(given))))
+    dtype = inner.dtype(*map(dtype_of_code, codes))
+    return trace.program(trace.cast(trace.cast(result, code_of(dtype)), code_of(reduction.dtype(dtype))))

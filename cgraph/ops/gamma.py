@@ -54,11 +54,11 @@ class Digamma(Elementary):
             small = at < float(SHIFTS)
             total = m.where(small, total - 1.0 / at, total)
             at = m.where(small, at + 1.0, at)
-        found = total + m.log(at) - 0.5 / at - series(at, (1 / 12, 1 / 120, 1 / 252, 1 / 240, 1 / 132, 691 / 32760))
+        value = total + m.log(at) - 0.5 / at - series(at, (1 / 12, 1 / 120, 1 / 252, 1 / 240, 1 / 132, 691 / 32760))
         fraction = x - m.rint(x)
-        found = m.where(below, found - pi / m.tan(pi * fraction), found)
+        value = m.where(below, value - pi / m.tan(pi * fraction), value)
         pole = m.where(m.eq(x, 0.0), m.copysign(m.const(-inf, x.dtype), -x), m.const(nan, x.dtype))
-        return m.where(below & m.eq(fraction, 0.0), pole, found)
+        return m.where(below & m.eq(fraction, 0.0), pole, value)
 
     def grad(self, node, g):
         return (g * trigamma(node.operands[0]),)
@@ -80,9 +80,9 @@ class Trigamma(Elementary):
             total = m.where(small, total + 1.0 / (at * at), total)
             at = m.where(small, at + 1.0, at)
         tail = series(at, (1 / 6, 1 / 30, 1 / 42, 1 / 30, 5 / 66, 691 / 2730))
-        found = total + (1.0 + 0.5 / at + tail) / at
+        value = total + (1.0 + 0.5 / at + tail) / at
         sine = m.sin(pi * (x - m.rint(x)))
-        return m.where(below, pi * pi / (sine * sine) - found, found)
+        return m.where(below, pi * pi / (sine * sine) - value, value)
 
 
 def series(x: Any, factors: tuple[float, ...]) -> Any:

@@ -21,8 +21,8 @@ class OnHost(Op):
 
     def write(self, outs: tuple[np.ndarray, ...], *xs: np.ndarray) -> None:
         """Fill the results with the meaning's values."""
-        found = self.meaning(*xs)
-        for place, value in zip(outs, found if isinstance(found, tuple) else (found,)):
+        results = self.meaning(*xs)
+        for place, value in zip(outs, results if isinstance(results, tuple) else (results,)):
             place[...] = value
 
     def work(self, target: Target, *specs: Spec) -> Work:

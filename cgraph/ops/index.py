@@ -61,10 +61,10 @@ class Nonzero(Op):
         return Bundle((Spec((x.ndim, self.size), PLACES), Spec((), PLACES)))
 
     def meaning(self, x):
-        found = np.array(np.nonzero(x), PLACES).reshape(x.ndim, -1)
+        indices = np.array(np.nonzero(x), PLACES).reshape(x.ndim, -1)
         out = np.full((x.ndim, self.size), self.fill, PLACES)
-        count = found.shape[1]
-        out[:, :count] = found[:, : self.size]
+        count = indices.shape[1]
+        out[:, :count] = indices[:, : self.size]
         return out, np.array(count)
 
     def work(self, target: Target, x: Spec) -> Work:
@@ -117,11 +117,11 @@ def gather_nd(x: Any, indices: Any, batch: int = 0) -> Node:
     Source
         ONNX operator GatherND
     """
-    rows, flat = rows_at(as_node(x), positions(indices), batch)
+    rows, flat = flatten_rows(as_node(x), positions(indices), batch)
     return take(rows, flat, 0)
 
 
-def rows_at(x: Node, indices: Node, batch: int = 0) -> tuple[Node, Node]:
+def flatten_rows(x: Node, indices: Node, batch: int = 0) -> tuple[Node, Node]:
     """`x` as rows, and which of them the last axis of `indices` names: ``[rows, *rest]`` and ``indices.shape[:-1]``."""
     indices = indices.astype(PLACES)
     k = indices.shape[-1] if indices.ndim else 0
@@ -138,8 +138,8 @@ def rows_at(x: Node, indices: Node, batch: int = 0) -> tuple[Node, Node]:
 def take_index(x: Any, parts: Any) -> Node:
     """``x[parts]`` with integer arrays among the parts, as NumPy's advanced indexing."""
     x = as_node(x)
-    parts = expanded(x, [p for part in parts for p in array_parts(part)])
-    arrays = any_array(parts)
+    parts = expand_ellipsis(x, [p for part in parts for p in array_parts(part)])
+    arrays = array_axes(parts)
     basic = [slice(None) if i in arrays else p for i, p in enumerate(parts)]
     x = x[tuple(basic)]
     axes = list(arrays)
@@ -172,7 +172,7 @@ def array_parts(part: Any) -> list[Any]:
     return [part]
 
 
-def expanded(x: Node, parts: list[Any]) -> list[Any]:
+def expand_ellipsis(x: Node, parts: list[Any]) -> list[Any]:
     """One part for each axis of the result before arrays are taken; the ellipsis filled in."""
     used = sum(p is not None and p is not Ellipsis for p in parts)
     if used > x.ndim or sum(p is Ellipsis for p in parts) > 1:
@@ -181,7 +181,7 @@ def expanded(x: Node, parts: list[Any]) -> list[Any]:
     return [*parts[:at], *[slice(None)] * (x.ndim - used), *parts[at + 1 :]]
 
 
-def any_array(parts: list[Any]) -> dict[int, Node]:
+def array_axes(parts: list[Any]) -> dict[int, Node]:
     """The arrays among the parts, whole numbers included, by position."""
     return {
         i: positions(np.asarray(p) if isinstance(p, int | np.integer) else p)
@@ -197,10 +197,10 @@ def flat_position(indices: list[Any], lengths: tuple[int, ...], shape: tuple[int
     flat: Any = np.zeros((), PLACES)
     inside: Any = np.ones((), bool)
     for index, n in zip(indices, lengths):
-        known = index.op.array if isinstance(index, Node) and isinstance(index.op, ConstOp) else index
-        if isinstance(known, np.ndarray) and ((known < -n) | (known >= n)).any():
+        array = index.op.array if isinstance(index, Node) and isinstance(index.op, ConstOp) else index
+        if isinstance(array, np.ndarray) and ((array < -n) | (array >= n)).any():
             raise PositionError(f"a position is outside an axis of {n}")
-        index = known.astype(PLACES)
+        index = array.astype(PLACES)
         inside = inside & (index >= -n) & (index < n)
         flat = flat * n + (np.where(index < 0, index + n, index) if isinstance(index, np.ndarray) else index % n)
     if isinstance(inside, Node):

@@ -42,12 +42,12 @@ class Concat(Op):
 
     def places(self, out: View, *xs: View | Spec) -> list[View]:
         """Where each operand lies in the result."""
-        found, at = [], 0
+        views, at = [], 0
         for x in xs:
             starts = tuple(at if i == self.axis else 0 for i in range(len(x.shape)))
-            found.append(Slice(starts, (1,) * len(x.shape), x.shape).alias(out))
+            views.append(Slice(starts, (1,) * len(x.shape), x.shape).alias(out))
             at += x.shape[self.axis]
-        return found
+        return views
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, *xs: View) -> list[Call]:
@@ -62,12 +62,12 @@ class Concat(Op):
         return Cut((row_by_row(specs[0].shape[2]),) * len(specs), lambda first, stop: self)
 
     def grad(self, node, g):
-        at, found = 0, []
+        at, gradients = 0, []
         for x in node.operands:
             starts = tuple(at if i == self.axis else 0 for i in range(x.ndim))
-            found.append(apply(Slice(starts, (1,) * x.ndim, x.shape), g))
+            gradients.append(apply(Slice(starts, (1,) * x.ndim, x.shape), g))
             at += x.shape[self.axis]
-        return tuple(found)
+        return tuple(gradients)
 
 
 @public
@@ -109,8 +109,8 @@ def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = 
 def tile(x: Any, reps: int | Sequence[int]) -> Node:
     """The whole repeated `reps` times along each axis."""
     x = as_node(x)
-    given = shape_of(np.atleast_1d(reps).tolist())
-    times = (1,) * (x.ndim - len(given)) + given
+    repetitions = shape_of(np.atleast_1d(reps).tolist())
+    times = (1,) * (x.ndim - len(repetitions)) + repetitions
     pairs = list(zip(times, (1,) * (len(times) - x.ndim) + x.shape))
     x = reshape(x, tuple(m for _, n in pairs for m in (1, n)))
     x = broadcast_to(x, tuple(m for r, n in pairs for m in (r, n)))

@@ -23,7 +23,7 @@ from cgraph.kernels.target import Target
 from cgraph.kernels.user.calls import each_calls, tasks_calls
 from cgraph.kernels.user_function import UserFunction, user_function
 from cgraph.ops import arithmetic, elementary
-from cgraph.ops.family import ROWS_AXES, Pointwise, together
+from cgraph.ops.family import ROWS_AXES, Pointwise, unify
 from cgraph.ops.leaf import as_node
 from cgraph.ops.power import power
 from cgraph.ops.shape import broadcast_to, zeros_like
@@ -64,8 +64,8 @@ class EachNumber(Op):
 
     def meaning(self, *xs):
         each = (x.flat if x.dtype.kind == "f" else x.reshape(-1).tolist() for x in xs)  # whole numbers do not wrap
-        found = [self.function.python(*numbers) for numbers in zip(*each)]
-        return np.array(found).astype(self.result).reshape(xs[0].shape)
+        results = [self.function.python(*numbers) for numbers in zip(*each)]
+        return np.array(results).astype(self.result).reshape(xs[0].shape)
 
     def work(self, target: Target, *specs: Spec) -> Work:
         overwrites = tuple(i for i, s in enumerate(specs) if s.dtype.itemsize == self.result.itemsize)
@@ -99,9 +99,9 @@ class EachTask(Op):
 
     def meaning(self, *xs):
         out = np.frombuffer(bytearray([UNKNOWN]) * self.spec.nbytes, self.spec.dtype).reshape(self.spec.shape)
-        given = [np.broadcast_to(x, x.shape) if x.ndim else x[()] for x in xs]  # read-only
+        operands = [np.broadcast_to(x, x.shape) if x.ndim else x[()] for x in xs]  # read-only
         for task in range(self.tasks):
-            self.function.python(task, out, *given)
+            self.function.python(task, out, *operands)
         return out
 
     def work(self, target: Target, *specs: Spec) -> Work:
@@ -116,12 +116,12 @@ class NumberKernel(Record, eq=False):
     gradient: Gradient
 
     def __call__(self, *xs: Any) -> Node:
-        nodes, function = together(*xs), user_function(self.function)
+        nodes, function = unify(*xs), user_function(self.function)
         result = self.dtype or nodes[0].dtype
-        y = called_with_nodes(function, nodes)
+        y = traced_with_nodes(function, nodes)
         if y is None:
             y = apply(EachNumber(function, result), *nodes)
-        return with_gradient(broadcast_to(y, nodes[0].shape).astype(result), nodes, self.gradient)
+        return attach_gradient(broadcast_to(y, nodes[0].shape).astype(result), nodes, self.gradient)
 
 
 class ArrayKernel(Record, eq=False):
@@ -135,12 +135,12 @@ class ArrayKernel(Record, eq=False):
     def __call__(self, *xs: Any) -> Node:
         nodes, function = [as_node(x) for x in xs], user_function(self.function)
         specs = [x.spec for x in nodes]
-        found = self.out(*specs)
-        spec = found if isinstance(found, Spec) else Spec(shape_of(found[0]), dtype_of(found[1]))
+        out_spec = self.out(*specs)
+        spec = out_spec if isinstance(out_spec, Spec) else Spec(shape_of(out_spec[0]), dtype_of(out_spec[1]))
         tasks = int(self.tasks(*specs))
         if tasks < 0:
             raise ShapeError(f"{function.label} has {tasks} tasks; there are 0 or more")
-        return with_gradient(apply(EachTask(function, spec, tasks), *nodes), nodes, self.gradient)
+        return attach_gradient(apply(EachTask(function, spec, tasks), *nodes), nodes, self.gradient)
 
 
 @public
@@ -183,14 +183,14 @@ def kernel(
     return ArrayKernel(function, out, tasks, grad)
 
 
-def with_gradient(y: Node, xs: Sequence[Node], gradient: Gradient) -> Node:
+def attach_gradient(y: Node, xs: Sequence[Node], gradient: Gradient) -> Node:
     """`y` with the gradient that its user gave, if any."""
     if gradient is None:
         return y
 
     def backward(g: Node) -> list[Node]:
-        found = gradient(g, custom_gradient(y, xs, backward), *xs)  # of which a gradient may be taken again
-        each = found if isinstance(found, tuple | list) else [found]
+        gradients = gradient(g, custom_gradient(y, xs, backward), *xs)  # of which a gradient may be taken again
+        each = gradients if isinstance(gradients, tuple | list) else [gradients]
         zeros = [zeros_like(x) for x in xs[: len(each)]]
         return [zero if gx is None else gx for gx, zero in zip(each, zeros)]
 
@@ -200,10 +200,10 @@ def with_gradient(y: Node, xs: Sequence[Node], gradient: Gradient) -> Node:
 # -- functions that become ops ----------------------------------------------------------------------------------------
 
 
-def called_with_nodes(function: UserFunction, xs: Sequence[Node]) -> Node | None:
+def traced_with_nodes(function: UserFunction, xs: Sequence[Node]) -> Node | None:
     """What a function of numbers returns for nodes; None where it must see numbers, or does more than pointwise ops."""
     try:
-        y = as_node(with_ops(function.python)(*xs), xs[0].dtype)
+        y = as_node(replace_math(function.python)(*xs), xs[0].dtype)
     except Exception:  # whatever it is that nodes cannot do: Numba says whether the function is one of numbers
         return None
     inner = inner_nodes(y, xs)
@@ -211,16 +211,16 @@ def called_with_nodes(function: UserFunction, xs: Sequence[Node]) -> Node | None
     return y if fits and y.shape in ((), xs[0].shape) else None
 
 
-def with_ops(function: Any) -> Callable[..., Any]:
+def replace_math(function: Any) -> Callable[..., Any]:
     """The function with ops in the place of Python's mathematics."""
-    known = function.__globals__
-    changed = {name: replaced(known[name]) for name in function.__code__.co_names if name in known}
+    globals_ = function.__globals__
+    changed = {name: op_for_global(globals_[name]) for name in function.__code__.co_names if name in globals_}
     return FunctionType(
-        function.__code__, known | changed, function.__name__, function.__defaults__, function.__closure__
+        function.__code__, globals_ | changed, function.__name__, function.__defaults__, function.__closure__
     )
 
 
-def replaced(value: Any) -> Any:
+def op_for_global(value: Any) -> Any:
     """A global as a function of nodes reads it."""
     if value is math:
         return OPS_OF_MATH

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, GraphError
-from cgraph.ir.graph import Node, Op, apply, saying_where
-from cgraph.ir.half import converted, known_array
+from cgraph.ir.graph import Node, Op, apply, locates_errors
+from cgraph.ir.half import convert, resolve_array
 from cgraph.ir.origin import user_line
 from cgraph.ir.spec import Spec, dtype_of, shape_of
 from cgraph.kernels.mapped import aligned, in_memory
@@ -113,7 +113,7 @@ class ConstOp(Op):
         return self.array
 
 
-@saying_where
+@locates_errors
 def Const(array: Any, dtype: Any = None, name: str | None = None, copy: bool = True) -> Node:
     """A value known for good.
 
@@ -132,12 +132,12 @@ def constant(array: Any, dtype: Any = None, name: str | None = None, copy: bool 
     """`Const`, whose refusals the function that needs it makes its own."""
     if isinstance(array, Node):
         raise GraphError(f"{array!r} is a node already; a Const is made of plain values")
-    found = known_array(np.asarray(array))
-    found = converted(found, dtype_of(found.dtype if dtype is None else dtype))
-    found = np.array(found, copy=True if copy else None, order="C")
-    found.flags.writeable = False if copy else found.flags.writeable
-    found = aligned(in_memory(found)) if found.nbytes <= HASHED_NBYTES else found
-    return apply(ConstOp(found, name))
+    values = resolve_array(np.asarray(array))
+    values = convert(values, dtype_of(values.dtype if dtype is None else dtype))
+    values = np.array(values, copy=True if copy else None, order="C")
+    values.flags.writeable = False if copy else values.flags.writeable
+    values = aligned(in_memory(values)) if values.nbytes <= HASHED_NBYTES else values
+    return apply(ConstOp(values, name))
 
 
 def as_node(x: Any, dtype: np.dtype | None = None) -> Node:

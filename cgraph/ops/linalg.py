@@ -29,14 +29,14 @@ def check_matrices(x: Spec, square: bool = True) -> None:
         raise ShapeError(f"the operand must be {'square ' if square else ''}matrices, not {list(x.shape)}")
 
 
-def turned(x: Node) -> Node:
+def matrix_transpose(x: Node) -> Node:
     """Matrices transposed."""
     return swapaxes(x, -1, -2)
 
 
 def adjoint(x: Node) -> Node:
     """Matrices transposed, and conjugate."""
-    return conj(turned(x))
+    return conj(matrix_transpose(x))
 
 
 def conjugate(grad: Callable) -> Callable:
@@ -45,8 +45,8 @@ def conjugate(grad: Callable) -> Callable:
 
     @wraps(grad)
     def turned_round(op: Any, node: Node, g: Any) -> tuple[Node | None, ...]:
-        given = tuple(map(conj, g)) if isinstance(g, tuple) else conj(g)
-        return tuple(None if x is None else conj(x) for x in grad(op, node, given))
+        seed = tuple(map(conj, g)) if isinstance(g, tuple) else conj(g)
+        return tuple(None if x is None else conj(x) for x in grad(op, node, seed))
 
     return turned_round
 
@@ -62,7 +62,7 @@ class Inv(OnHost):
         return np.linalg.inv(x)
 
     def grad(self, node, g):
-        return (-matmul(turned(node), matmul(g, turned(node))),)
+        return (-matmul(matrix_transpose(node), matmul(g, matrix_transpose(node))),)
 
 
 class Solve(OnHost):
@@ -84,8 +84,8 @@ class Solve(OnHost):
         return np.linalg.solve(a, b)
 
     def grad(self, node, g):
-        to_b = apply(self, turned(node.operands[0]), g)
-        return -matmul(to_b, turned(node)), to_b
+        to_b = apply(self, matrix_transpose(node.operands[0]), g)
+        return -matmul(to_b, matrix_transpose(node)), to_b
 
 
 class Cholesky(OnHost):
@@ -101,18 +101,18 @@ class Cholesky(OnHost):
     @conjugate
     def grad(self, node, g):
         inner = tril(matmul(adjoint(node), g))
-        inner = inner - 0.5 * on_diagonal(diagonal(inner, axis1=-2, axis2=-1))
+        inner = inner - 0.5 * diagonal_matrices(diagonal(inner, axis1=-2, axis2=-1))
         inverse = apply(Inv(), node)
-        return (to_lower(matmul(adjoint(inverse), matmul(inner, inverse))),)
+        return (lower_gradient(matmul(adjoint(inverse), matmul(inner, inverse))),)
 
 
-def to_lower(g: Node) -> Node:
+def lower_gradient(g: Node) -> Node:
     """The gradient of a symmetric matrix of which only the lower triangle is read."""
     both = g + adjoint(g)
-    return tril(both) - 0.5 * on_diagonal(diagonal(both, axis1=-2, axis2=-1))
+    return tril(both) - 0.5 * diagonal_matrices(diagonal(both, axis1=-2, axis2=-1))
 
 
-def on_diagonal(x: Node) -> Node:
+def diagonal_matrices(x: Node) -> Node:
     """Vectors on the diagonals of matrices."""
     unit = np.eye(x.shape[-1], dtype=x.dtype)
     return expand_dims(x, -1) * unit
@@ -129,7 +129,7 @@ class Det(OnHost):
         return np.linalg.det(x)
 
     def grad(self, node, g):
-        inverse = turned(apply(Inv(), node.operands[0]))
+        inverse = matrix_transpose(apply(Inv(), node.operands[0]))
         return (reshape(g * node, (*node.shape, 1, 1)) * inverse,)
 
 
@@ -144,7 +144,7 @@ class Slogdet(OnHost):
         return tuple(np.linalg.slogdet(x))
 
     def grad(self, node, g):
-        inverse = turned(apply(Inv(), node.operands[0]))
+        inverse = matrix_transpose(apply(Inv(), node.operands[0]))
         to_log = g[1]
         if inverse.dtype.kind == "c":
             to_log = complex(to_log, imag(g[0] * items(node)[0]))

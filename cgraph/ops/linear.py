@@ -114,9 +114,9 @@ def matmul(x: Any, y: Any) -> Node:
         right = broadcast_to(right, (*batch, *right.shape[-2:]))
     else:
         left, right = (left, right) if left.ndim == right.ndim else (x, y)
-    found = apply(Matmul(), left, right)
+    product = apply(Matmul(), left, right)
     rows, columns = (left.shape[-2],) * (x.ndim > 1), (right.shape[-1],) * (y.ndim > 1)
-    return reshape(found, (*found.shape[:-2], *rows, *columns))
+    return reshape(product, (*product.shape[:-2], *rows, *columns))
 
 
 def product_of_parts(x: Node, y: Node, dtype: np.dtype) -> Node:

@@ -34,7 +34,7 @@ class Body(Record, eq=False):
     ys: tuple[Node, ...]
 
     @property
-    def given(self) -> tuple[Var, ...]:
+    def inputs(self) -> tuple[Var, ...]:
         return (*self.carry, *self.xs, *self.shared)
 
     @property
@@ -47,12 +47,12 @@ class Body(Record, eq=False):
 
     def meaning(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
         """One round in NumPy."""
-        known: dict[Node, Any] = dict(zip(self.given, values))
+        arrays: dict[Node, Any] = dict(zip(self.inputs, values))
         for node in self.order:
             if not isinstance(node.op, VarOp):
                 with np.errstate(all="ignore"):
-                    known[node] = node.op.meaning(*(known[x] for x in node.operands))
-        return [np.asarray(known[x], x.dtype) for x in self.results]
+                    arrays[node] = node.op.meaning(*(arrays[x] for x in node.operands))
+        return [np.asarray(arrays[x], x.dtype) for x in self.results]
 
 
 class Loop(Op):
@@ -97,22 +97,22 @@ class Loop(Op):
     def infer(self, *specs: Spec) -> Bundle:
         body = self.body
         rows = [Spec((self.length, *x.shape), x.dtype) for x in body.xs]
-        wanted = [*(x.spec for x in body.carry), *rows, *(x.spec for x in body.shared)]
-        if list(specs) != wanted:
-            raise ShapeError(f"the loop's body reads {', '.join(map(str, wanted))}")
+        expected = [*(x.spec for x in body.carry), *rows, *(x.spec for x in body.shared)]
+        if list(specs) != expected:
+            raise ShapeError(f"the loop's body reads {', '.join(map(str, expected))}")
         stacked = (*body.ys, *(body.carry if self.states else ()))
         return Bundle((*(x.spec for x in body.carry), *(Spec((self.length, *y.shape), y.dtype) for y in stacked)))
 
     def meaning(self, *operands):
         carry, xs, shared = self.parts(operands)
-        made = self.infer(*(Spec(np.shape(x), x.dtype) for x in operands)).specs[len(carry) :]
-        stacked = [np.empty(spec.shape, spec.dtype) for spec in made]
+        stacked_specs = self.infer(*(Spec(np.shape(x), x.dtype) for x in operands)).specs[len(carry) :]
+        stacked = [np.empty(spec.shape, spec.dtype) for spec in stacked_specs]
         count = len(self.body.ys)
         for i in self.rounds:
             for out, x in zip(stacked[count:], carry):
                 out[i] = x
-            found = self.body.meaning((*carry, *(x[i] for x in xs), *shared))
-            carry, ys = found[: len(carry)], found[len(carry) :]
+            results = self.body.meaning((*carry, *(x[i] for x in xs), *shared))
+            carry, ys = results[: len(carry)], results[len(carry) :]
             for out, y in zip(stacked, ys):
                 out[i] = y
         return (*(np.array(x) for x in carry), *stacked)
@@ -128,40 +128,49 @@ class Loop(Op):
         to_states = g[len(carry) + len(body.ys) :] or [zeros_like(s) for s in states]
         back = gradient_body(body)
         totals = [zeros_like(x) for x in shared]
-        given = [*floats(body.carry, to_last), *floats(body.shared, totals)]
-        rows = [*states, *self.parts(node.operands)[1], *floats(body.ys, to_ys), *floats(body.carry, to_states)]
-        found = items(apply(Loop(back, self.length, not self.backward), *given, *rows, *shared))
-        count = len(floats(body.carry, to_last))
-        to_shared, to_rows = found[count : len(given)], found[len(given) :]
+        initial = [*select_floats(body.carry, to_last), *select_floats(body.shared, totals)]
+        rows = [
+            *states,
+            *self.parts(node.operands)[1],
+            *select_floats(body.ys, to_ys),
+            *select_floats(body.carry, to_states),
+        ]
+        gradients = items(apply(Loop(back, self.length, not self.backward), *initial, *rows, *shared))
+        count = len(select_floats(body.carry, to_last))
+        to_shared, to_rows = gradients[count : len(initial)], gradients[len(initial) :]
         return (
-            *spread(body.carry, found[:count]),
-            *spread(body.xs, to_rows),
-            *spread(body.shared, to_shared),
+            *align_floats(body.carry, gradients[:count]),
+            *align_floats(body.xs, to_rows),
+            *align_floats(body.shared, to_shared),
         )
 
 
 def gradient_body(body: Body) -> Body:
     """The body of the gradient: given the gradient for the state after a round, that for the state before it."""
-    to_next = [Var(x.shape, x.dtype, f"to_{x.name}") for x in floats(body.carry, body.carry)]
-    totals = [Var(x.shape, x.dtype, f"total_{x.name}") for x in floats(body.shared, body.shared)]
-    to_ys = [Var(y.shape, y.dtype, f"to_y{i}") for i, y in enumerate(floats(body.ys, body.ys))]
-    to_states = [Var(x.shape, x.dtype, f"to_state_{x.name}") for x in floats(body.carry, body.carry)]
-    results = [*floats(body.next, body.next), *floats(body.ys, body.ys)]
-    wanted = [*floats(body.carry, body.carry), *floats(body.xs, body.xs), *floats(body.shared, body.shared)]
-    found = pullback(results, [*to_next, *to_ys], wanted)
+    to_next = [Var(x.shape, x.dtype, f"to_{x.name}") for x in select_floats(body.carry, body.carry)]
+    totals = [Var(x.shape, x.dtype, f"total_{x.name}") for x in select_floats(body.shared, body.shared)]
+    to_ys = [Var(y.shape, y.dtype, f"to_y{i}") for i, y in enumerate(select_floats(body.ys, body.ys))]
+    to_states = [Var(x.shape, x.dtype, f"to_state_{x.name}") for x in select_floats(body.carry, body.carry)]
+    results = [*select_floats(body.next, body.next), *select_floats(body.ys, body.ys)]
+    sources = [
+        *select_floats(body.carry, body.carry),
+        *select_floats(body.xs, body.xs),
+        *select_floats(body.shared, body.shared),
+    ]
+    gradients = pullback(results, [*to_next, *to_ys], sources)
     count = len(to_next)
-    to_carry = [a + b for a, b in zip(found[:count], to_states)]
-    rows, alike = found[count : len(found) - len(totals)], found[len(found) - len(totals) :]
+    to_carry = [a + b for a, b in zip(gradients[:count], to_states)]
+    rows, alike = gradients[count : len(gradients) - len(totals)], gradients[len(gradients) - len(totals) :]
     after = (*to_carry, *(a + b for a, b in zip(totals, alike)))
     return Body((*to_next, *totals), (*body.carry, *body.xs, *to_ys, *to_states), body.shared, after, tuple(rows))
 
 
-def floats(of: Sequence[Node], values: Sequence[Any]) -> list[Any]:
+def select_floats(of: Sequence[Node], values: Sequence[Any]) -> list[Any]:
     """Those of `values` that stand for floats and complex numbers of `of`."""
     return [value for x, value in zip(of, values) if x.dtype.kind in "fc"]
 
 
-def spread(of: Sequence[Node], values: Sequence[Node]) -> list[Node | None]:
+def align_floats(of: Sequence[Node], values: Sequence[Node]) -> list[Node | None]:
     """`values`, one for each float or complex number of `of`, and None for the others."""
     rest = iter(values)
     return [next(rest) if x.dtype.kind in "fc" else None for x in of]

@@ -106,7 +106,7 @@ class LayerNorm(Op):
         return x
 
     def meaning(self, x, scale, shift):
-        return standardised(x, tuple(range(x.ndim - self.axes, x.ndim)), self.eps) * scale + shift
+        return standardise(x, tuple(range(x.ndim - self.axes, x.ndim)), self.eps) * scale + shift
 
     def work(self, target: Target, *specs: Spec) -> Work:
         return Work(partial(layer_norm_calls, target, axes=self.axes, epsilon=self.eps), overwrites=(0,))
@@ -143,7 +143,7 @@ class GroupNorm(Op):
 
     def meaning(self, x, scale, shift):
         rows = x.reshape(x.shape[0], self.groups, prod(x.shape[1:]) // self.groups)
-        unit = standardised(rows, (2,), self.eps).reshape(x.shape)
+        unit = standardise(rows, (2,), self.eps).reshape(x.shape)
         return unit * per_channel(scale, x.ndim) + per_channel(shift, x.ndim)
 
     def work(self, target: Target, *specs: Spec) -> Work:
@@ -158,7 +158,7 @@ class GroupNorm(Op):
         return reshape(to_x, x.shape), (g * reshape(unit, x.shape)).sum(over), g.sum(over)
 
 
-def standardised(x: np.ndarray, axes: tuple[int, ...], eps: float) -> np.ndarray:
+def standardise(x: np.ndarray, axes: tuple[int, ...], eps: float) -> np.ndarray:
     """`x` with mean 0 and variance 1 over axes."""
     if x.size == 0:
         return x
@@ -172,8 +172,8 @@ def gradient_of_standard(x: Node, g: Node, axes: tuple[int, ...], eps: float) ->
     centred = x - x.mean(axes, keepdims=True)
     factor = reciprocal(sqrt(square(centred).mean(axes, keepdims=True) + eps))
     unit = centred * factor
-    found = g - g.mean(axes, keepdims=True) - unit * (g * unit).mean(axes, keepdims=True)
-    return found * factor, unit
+    centred_g = g - g.mean(axes, keepdims=True) - unit * (g * unit).mean(axes, keepdims=True)
+    return centred_g * factor, unit
 
 
 class Lrn(Op):
@@ -213,13 +213,13 @@ class Lrn(Op):
     def grad(self, node, g):
         (x,) = node.operands
         before = (self.size - 1) // 2
-        base = self.bias + (self.alpha / self.size) * around(square(x), before, self.size)
+        base = self.bias + (self.alpha / self.size) * sum_neighbours(square(x), before, self.size)
         scale = power(base, -self.beta)
-        inner = around(g * x * scale / base, self.size - 1 - before, self.size)
+        inner = sum_neighbours(g * x * scale / base, self.size - 1 - before, self.size)
         return (g * scale - (2 * self.alpha * self.beta / self.size) * x * inner,)
 
 
-def around(x: Node, before: int, size: int) -> Node:
+def sum_neighbours(x: Node, before: int, size: int) -> Node:
     """The sum over `size` neighbouring channels, `before` of them before, zero outside."""
     c = x.shape[1]
     padded = pad(x, [(0, 0), (before, size - 1 - before), *[(0, 0)] * (x.ndim - 2)])

@@ -68,11 +68,11 @@ def matrix_norm(x: Node, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Nod
     if ord in (1, -1, inf, -inf):
         over, then = (row, column) if ord in (1, -1) else (column, row)
         sums = abs(x).sum(over, keepdims=True)
-        found = extreme(sums, ord)(then, keepdims=True)
+        value = extreme(sums, ord)(then, keepdims=True)
     elif ord in (2, -2, "nuc"):
         values = svdvals(moveaxis(x, axes, (-2, -1)))
-        found = values.sum(-1) if ord == "nuc" else extreme(values, ord)(-1)
-        found = expand_dims(found, tuple(sorted(axes)))
+        value = values.sum(-1) if ord == "nuc" else extreme(values, ord)(-1)
+        value = expand_dims(value, tuple(sorted(axes)))
     else:
         raise ShapeError(f"there is no matrix norm of order {ord!r}")
-    return found if keepdims else found.squeeze(tuple(sorted(axes)))
+    return value if keepdims else value.squeeze(tuple(sorted(axes)))

@@ -79,26 +79,26 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: float |
     if mode not in ("edge", "reflect"):
         raise ShapeError(f"there is no mode {mode!r}; use 'constant', 'edge' or 'reflect'")
     for axis, (before, behind) in enumerate(widths):
-        x = (edged if mode == "edge" else reflected)(x, axis, before, behind)
+        x = (pad_edge if mode == "edge" else pad_reflect)(x, axis, before, behind)
     return x
 
 
 def pairs(pad_width: Any, x: Node) -> Pairs:
     """One pair for each axis."""
     try:
-        found = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))
+        widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))
     except ValueError:
         raise ShapeError(f"widths {pad_width} do not fit {x.name} {x.spec}") from None
-    if found.dtype.kind not in "iu" or (found < 0).any():
+    if widths.dtype.kind not in "iu" or (widths < 0).any():
         raise ShapeError(f"widths {pad_width} of {x.name} {x.spec} must be whole numbers >= 0")
-    return tuple((int(a), int(b)) for a, b in found)
+    return tuple((int(a), int(b)) for a, b in widths)
 
 
-def along(x: Node, axis: int, index: slice) -> Node:
+def slice_axis(x: Node, axis: int, index: slice) -> Node:
     return getitem(x, (*[slice(None)] * axis, index))
 
 
-def edged(x: Node, axis: int, before: int, behind: int) -> Node:
+def pad_edge(x: Node, axis: int, before: int, behind: int) -> Node:
     """The first and last element repeated."""
     if not before and not behind:
         return x
@@ -106,12 +106,12 @@ def edged(x: Node, axis: int, before: int, behind: int) -> Node:
         raise ShapeError(f"axis {axis} of {x.name} {x.spec} has no edge")
 
     def wide(index: slice, n: int) -> list[Node]:
-        return [broadcast_to(along(x, axis, index), (*x.shape[:axis], n, *x.shape[axis + 1 :]))] if n else []
+        return [broadcast_to(slice_axis(x, axis, index), (*x.shape[:axis], n, *x.shape[axis + 1 :]))] if n else []
 
     return concat([*wide(slice(0, 1), before), x, *wide(slice(-1, None), behind)], axis)
 
 
-def reflected(x: Node, axis: int, before: int, behind: int) -> Node:
+def pad_reflect(x: Node, axis: int, before: int, behind: int) -> Node:
     """Mirrored at the first and last element; again, when there are not enough."""
     if not before and not behind:
         return x
@@ -119,11 +119,11 @@ def reflected(x: Node, axis: int, before: int, behind: int) -> Node:
     if not n:
         raise ShapeError(f"axis {axis} of {x.name} {x.spec} has nothing to reflect")
     if n == 1:
-        return edged(x, axis, before, behind)
+        return pad_edge(x, axis, before, behind)
     left, right = min(before, n - 1), min(behind, n - 1)
     parts: Sequence[Node] = (
-        *([along(x, axis, slice(left, 0, -1))] if left else []),
+        *([slice_axis(x, axis, slice(left, 0, -1))] if left else []),
         x,
-        *([along(x, axis, slice(-2, -2 - right, -1))] if right else []),
+        *([slice_axis(x, axis, slice(-2, -2 - right, -1))] if right else []),
     )
-    return reflected(concat(list(parts), axis), axis, before - left, behind - right)
+    return pad_reflect(concat(list(parts), axis), axis, before - left, behind - right)

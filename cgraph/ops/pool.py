@@ -27,10 +27,10 @@ from cgraph.ops.leaf import as_node
 from cgraph.ops.window import (
     Sizes,
     Windows,
-    backward,
     padded_nbytes,
     padded_view,
     pads,
+    reverse_axes,
     sizes,
     spread_nbytes,
     spread_view,
@@ -63,10 +63,10 @@ class Pool(Op):
 
     def results(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Windows along each axis of ``[n, c, ...]``."""
-        found = (self.moves.ceil_result if self.ceil else self.moves.result)(shape[2:])
-        if self.moves.leave_out(shape[2:], found):
+        counts = (self.moves.ceil_result if self.ceil else self.moves.result)(shape[2:])
+        if self.moves.leave_out(shape[2:], counts):
             raise ShapeError(f"a window {list(self.window)} lies in the padding {list(self.pad)} alone")
-        return found
+        return counts
 
     def infer(self, x: Spec) -> Spec:
         if x.ndim != len(self.window) + 2:
@@ -79,11 +79,11 @@ class Pool(Op):
         """What the padding holds."""
         return 0
 
-    def seen(self, x: np.ndarray) -> np.ndarray:
+    def windows_of(self, x: np.ndarray) -> np.ndarray:
         """What each window sees, flat: ``[n, c, *results, window]``."""
         results = self.results(x.shape)
-        found = self.moves.seen(self.moves.padded_array(x, results, self.outside(x.dtype)), results)
-        return found.reshape(*x.shape[:2], *results, prod(self.window))
+        windows = self.moves.windows_of(self.moves.padded_array(x, results, self.outside(x.dtype)), results)
+        return windows.reshape(*x.shape[:2], *results, prod(self.window))
 
     def rooms(self, x: Spec | View) -> tuple[int, int]:
         """Bytes of the padded operand and of the reduction's parts."""
@@ -117,8 +117,8 @@ class Pool(Op):
         frame, parts = rooms(workspace, *self.rooms(x))
         results = self.results(x.shape)
         calls, x = padded_view(target, self.moves, x, results, self.outside(np.dtype(x.dtype)), frame)
-        seen = window_view(x, self.moves, results)
-        return calls + reduce_calls(target, self.kind, program, out, seen, *more, axes=self.over, workspace=parts)
+        windows = window_view(x, self.moves, results)
+        return calls + reduce_calls(target, self.kind, program, out, windows, *more, axes=self.over, workspace=parts)
 
 
 class MaxPool(Pool):
@@ -130,7 +130,7 @@ class MaxPool(Pool):
         return -np.inf if dtype.kind == "f" else int(np.iinfo(dtype).min)
 
     def meaning(self, x):
-        return self.seen(x).max(-1)
+        return self.windows_of(x).max(-1)
 
     def work(self, target: Target, x: Spec) -> Work:
         window = self.flat_window(x)
@@ -140,11 +140,11 @@ class MaxPool(Pool):
 
     def grad(self, node, g):
         x = node.operands[0]
-        places = apply(sibling(self, MaxPoolPlaces), x)
-        return (apply(sibling(self, SpreadToPlaces, x.shape[2:]), places, g),)
+        places = apply(sibling(self, MaxPoolIndices), x)
+        return (apply(sibling(self, ScatterToIndices, x.shape[2:]), places, g),)
 
 
-class MaxPoolPlaces(MaxPool):
+class MaxPoolIndices(MaxPool):
     """The position of the largest element in each window, in C order; the first of equal ones."""
 
     kind = "argmax"
@@ -153,7 +153,7 @@ class MaxPoolPlaces(MaxPool):
         return Spec(super().infer(x).shape, PLACE)
 
     def meaning(self, x):
-        return self.seen(x).argmax(-1).astype(PLACE)
+        return self.windows_of(x).argmax(-1).astype(PLACE)
 
     def work(self, target: Target, x: Spec) -> Work:
         window = self.flat_window(x)
@@ -165,49 +165,49 @@ class MaxPoolPlaces(MaxPool):
         return (None,)
 
 
-def spread(target: Target, window: Window, out: View, places: View, g: View) -> list[Call]:
+def scatter_to_windows(target: Target, window: Window, out: View, places: View, g: View) -> list[Call]:
     """Elements added up at their places."""
     return list(spread_calls(target, out, places, g, window).calls) if out.size else []
 
 
-class TakeFromPlaces(Pool):
-    """The element at a place of each window of `x`: the adjoint of SpreadToPlaces.
+class TakeAtIndices(Pool):
+    """The element at a place of each window of `x`: the adjoint of ScatterToIndices.
 
     Operands
-        places: as MaxPoolPlaces gives them
+        places: as MaxPoolIndices gives them
         x: ``[n, c, ...]``
     """
 
     kind = "sum"
 
     def infer(self, places: Spec, x: Spec) -> Spec:  # type: ignore[override]
-        found = super().infer(x)
-        if places.shape != found.shape or places.dtype != PLACE:
+        result = super().infer(x)
+        if places.shape != result.shape or places.dtype != PLACE:
             raise ShapeError("places must be int32, one for each window")
-        return found
+        return result
 
     def meaning(self, places, x):
-        return np.take_along_axis(self.seen(x), places[..., None], -1)[..., 0]
+        return np.take_along_axis(self.windows_of(x), places[..., None], -1)[..., 0]
 
     def work(self, target: Target, places: Spec, x: Spec) -> Work:  # type: ignore[override]
         program = select_matches(code_of(x.dtype))
 
         def calls(out: View, places: View, x: View, workspace: View | None = None) -> list[Call]:
-            wanted = repeated(places, len(places.shape), *self.window)
-            return self.reduced(target, program, out, x, wanted, window_places(self.window), workspace=workspace)
+            indices = repeated(places, len(places.shape), *self.window)
+            return self.reduced(target, program, out, x, indices, window_places(self.window), workspace=workspace)
 
         return replace(super().work(target, x), calls=calls)
 
     def grad(self, node, g):
         places, x = node.operands
-        return None, apply(sibling(self, SpreadToPlaces, x.shape[2:]), places, g)
+        return None, apply(sibling(self, ScatterToIndices, x.shape[2:]), places, g)
 
 
-class SpreadToPlaces(Pool):
+class ScatterToIndices(Pool):
     """Elements added up where a place of a window says: the gradient of max pooling.
 
     Operands
-        places: as MaxPoolPlaces gives them
+        places: as MaxPoolIndices gives them
         g: one element per window
     Fields
         shape: axes of the result after the channels
@@ -229,13 +229,13 @@ class SpreadToPlaces(Pool):
     def pieces(self, leading: tuple[int, ...], code: str) -> tuple[int, int, int]:
         """Bytes of the spread places and elements, and of the reduction's parts."""
         shape = (*leading, *self.shape, *self.window)
-        spread = (spread_nbytes(self.moves, self.shape, leading, n) for n in (PLACE.itemsize, int(code[1:])))
-        return (*spread, reduce_nbytes("sum", code, shape, self.over))  # type: ignore[return-value]
+        nbytes = (spread_nbytes(self.moves, self.shape, leading, n) for n in (PLACE.itemsize, int(code[1:])))
+        return (*nbytes, reduce_nbytes("sum", code, shape, self.over))  # type: ignore[return-value]
 
     def work(self, target: Target, places: Spec, g: Spec) -> Work:  # type: ignore[override]
         window = self.flat_window(g)
         if window is not None:
-            return Work(partial(spread, target, window))
+            return Work(partial(scatter_to_windows, target, window))
         return Work(partial(self.calls, target), sum(map(aligned, self.pieces(g.shape[:2], code_of(g.dtype)))))
 
     def calls(self, target: Target, out: View, places: View, g: View, workspace: View | None = None) -> list[Call]:
@@ -249,13 +249,13 @@ class SpreadToPlaces(Pool):
         steps = Windows(self.window, ones, (0,) * len(self.pad), self.dilation)
         axes = range(len(self.window))
         views = (window_view(g, steps, self.shape), window_view(places, steps, self.shape))
-        order = backward(window_places(self.window), axes)
+        order = reverse_axes(window_places(self.window), axes)
         program = select_matches(g.dtype)
         sums = reduce_calls(target, "sum", program, out, *views, order, axes=self.over, workspace=parts)
         return place_calls + calls + sums
 
     def grad(self, node, g):
-        return None, apply(sibling(self, TakeFromPlaces), node.operands[0], g)
+        return None, apply(sibling(self, TakeAtIndices), node.operands[0], g)
 
 
 def sibling(op: Pool, kind: Any, *rest: Any) -> Op:
@@ -266,7 +266,7 @@ def sibling(op: Pool, kind: Any, *rest: Any) -> Op:
 # -- public functions -------------------------------------------------------------------------------------------------
 
 
-def pooled(op: Any, axes: int, x: Any, window: Sizes, stride: Any, pad: Sizes, dilation: Sizes, *rest: bool) -> Node:
+def pool_node(op: Any, axes: int, x: Any, window: Sizes, stride: Any, pad: Sizes, dilation: Sizes, *rest: bool) -> Node:
     x = as_node(x)
     size = sizes(window, axes, "window")
     step = size if stride is None else sizes(stride, axes, "stride")
@@ -278,7 +278,7 @@ def max_pool1d(
     x: Any, window: Sizes, stride: Sizes | None = None, pad: Sizes = 0, ceil: bool = False, dilation: Sizes = 1
 ) -> Node:
     """The largest element of each window of ``[n, c, w]``; the stride is the window by default."""
-    return pooled(MaxPool, 1, x, window, stride, pad, dilation, ceil)
+    return pool_node(MaxPool, 1, x, window, stride, pad, dilation, ceil)
 
 
 @public
@@ -286,7 +286,7 @@ def max_pool2d(
     x: Any, window: Sizes, stride: Sizes | None = None, pad: Sizes = 0, ceil: bool = False, dilation: Sizes = 1
 ) -> Node:
     """The largest element of each window of ``[n, c, h, w]``; the stride is the window by default."""
-    return pooled(MaxPool, 2, x, window, stride, pad, dilation, ceil)
+    return pool_node(MaxPool, 2, x, window, stride, pad, dilation, ceil)
 
 
 @public
@@ -294,7 +294,7 @@ def max_pool3d(
     x: Any, window: Sizes, stride: Sizes | None = None, pad: Sizes = 0, ceil: bool = False, dilation: Sizes = 1
 ) -> Node:
     """The largest element of each window of ``[n, c, d, h, w]``; the stride is the window by default."""
-    return pooled(MaxPool, 3, x, window, stride, pad, dilation, ceil)
+    return pool_node(MaxPool, 3, x, window, stride, pad, dilation, ceil)
 
 
 @public

@@ -8,7 +8,7 @@ from cgraph.ir.graph import Node, apply, public
 from cgraph.ops.arithmetic import Numeric, reciprocal, square
 from cgraph.ops.compare import equal, not_equal, where
 from cgraph.ops.elementary import log, sqrt
-from cgraph.ops.family import Pointwise, common_dtype, together
+from cgraph.ops.family import Pointwise, common_dtype, unify
 from cgraph.ops.leaf import as_node
 from cgraph.ops.shape import ones_like
 
@@ -53,14 +53,14 @@ class IntegerPower(Numeric):
         return result if y.dtype[0] == "u" else m.where(y < 0, zero, result)
 
 
-def multiplied(x: Node, n: int) -> Node:
+def multiply_out(x: Node, n: int) -> Node:
     """x to the power of n >= 0 by squarings, the bits of n from the highest."""
-    found = None
+    product = None
     for bit in f"{n:b}":
-        found = found if found is None else square(found)
+        product = product if product is None else square(product)
         if bit == "1":
-            found = x if found is None else found * x
-    return ones_like(x) if found is None else found
+            product = x if product is None else product * x
+    return ones_like(x) if product is None else product
 
 
 @public
@@ -78,9 +78,9 @@ def power(x: Any, y: Any) -> Node:
         if y == 0.5 and x.dtype.kind in "fc":
             return sqrt(x)
         if x.dtype.kind == "c" and float(y).is_integer() and abs(y) <= MOST_FACTORS:
-            found = multiplied(x, abs(int(y)))
-            return reciprocal(found) if y < 0 else found
-    x, y = together(x, y)
+            product = multiply_out(x, abs(int(y)))
+            return reciprocal(product) if y < 0 else product
+    x, y = unify(x, y)
     if x.dtype == bool:
         x, y = x.astype("int8"), y.astype("int8")
     return apply(Power() if x.dtype.kind in "fc" else IntegerPower(), x, y)

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from cgraph.errors import DTypeError, GraphError, NoGradientError, ShapeError
-from cgraph.ir.graph import Node, saying_where
+from cgraph.ir.graph import Node, locates_errors
 from cgraph.ir.half import computing_dtype
 from cgraph.ir.spec import Bundle
 from cgraph.ir.traverse import descendants, post_order
 from cgraph.ops.shape import Item, items, ones_like, zeros_like
 
 
-@saying_where
+@locates_errors
 def pullback(ys: Sequence[Node], seeds: Sequence[Node], xs: Sequence[Node]) -> list[Node]:
     """The gradient of the sum of all ``ys * seeds`` with respect to each of `xs`: one walk for several results.
 
@@ -31,8 +31,8 @@ def pullback(ys: Sequence[Node], seeds: Sequence[Node], xs: Sequence[Node]) -> l
     sums: dict[Any, Node] = {}
     for y, seed in zip(ys, seeds):
         add_to(sums, y, seed_of(y, seed))
-    found = gradients(ys, xs, sums)
-    return [found[x] if x in found else zeros_like(x) for x in xs]
+    gradients_of = gradients(ys, xs, sums)
+    return [gradients_of[x] if x in gradients_of else zeros_like(x) for x in xs]
 
 
 def a_node(x: Any) -> Node:
@@ -89,10 +89,10 @@ def gradient_of(node: Node, sums: dict[Any, Node]) -> Any:
     if not isinstance(node.spec, Bundle):
         return sums.get(node)
     results = items(node)
-    given = [sums.get((node, i)) for i in range(len(results))]
-    if all(g is None for g in given):
+    parts = [sums.get((node, i)) for i in range(len(results))]
+    if all(g is None for g in parts):
         return None
-    return tuple(zeros_like(x) if g is None else g for g, x in zip(given, results))
+    return tuple(zeros_like(x) if g is None else g for g, x in zip(parts, results))
 
 
 def add_to(sums: dict[Any, Node], key: Any, g: Node) -> None:

@@ -21,7 +21,7 @@ from cgraph.ops.compare import where
 from cgraph.ops.leaf import as_node
 
 
-class Random(Op):
+class RandomOp(Op):
     """Numbers that depend on a key and their position alone.
 
     Operands
@@ -46,7 +46,7 @@ class Random(Op):
         return (None,)
 
 
-class Bits(Random):
+class Bits(RandomOp):
     """Uniform uint32 or uint64."""
 
     dtype: np.dtype
@@ -61,7 +61,7 @@ class Bits(Random):
         return philox.bits(key, int(np.prod(self.shape)), self.dtype.itemsize).reshape(self.shape)
 
 
-class Uniform(Random):
+class Uniform(RandomOp):
     """Uniform floats in [0, 1): multiples of 2**-24 (float32) or 2**-53 (float64)."""
 
     dtype: np.dtype
@@ -83,7 +83,7 @@ class Normal(Uniform):
         return philox.normal(key, int(np.prod(self.shape)), code_of(self.dtype)).reshape(self.shape)
 
 
-class Bernoulli(Random):
+class Bernoulli(RandomOp):
     """True with a probability."""
 
     probability: float
@@ -115,8 +115,8 @@ def random_key(seed: int) -> np.ndarray:
 @public
 def split_key(key: Any, count: int = 2) -> list[Node]:
     """`count` keys from one, which is used for nothing else then."""
-    found = random_bits(key, (count, 2), "uint32")
-    return [found[i] for i in range(count)]
+    bits = random_bits(key, (count, 2), "uint32")
+    return [bits[i] for i in range(count)]
 
 
 @public
@@ -128,15 +128,15 @@ def random_bits(key: Any, shape: Any, dtype: Any = "uint32") -> Node:
 @public
 def random_uniform(key: Any, shape: Any, low: float = 0.0, high: float = 1.0, dtype: Any = "float32") -> Node:
     """Uniform floats in [low, high)."""
-    found = apply(Uniform(shape_of(shape), dtype_of(dtype)), as_node(key))
-    return found if (low, high) == (0.0, 1.0) else found * (high - low) + low
+    unit = apply(Uniform(shape_of(shape), dtype_of(dtype)), as_node(key))
+    return unit if (low, high) == (0.0, 1.0) else unit * (high - low) + low
 
 
 @public
 def random_normal(key: Any, shape: Any, mean: float = 0.0, std: float = 1.0, dtype: Any = "float32") -> Node:
     """Floats of the normal distribution."""
-    found = apply(Normal(shape_of(shape), dtype_of(dtype)), as_node(key))
-    return found if (mean, std) == (0.0, 1.0) else found * std + mean
+    unit = apply(Normal(shape_of(shape), dtype_of(dtype)), as_node(key))
+    return unit if (mean, std) == (0.0, 1.0) else unit * std + mean
 
 
 @public

@@ -65,18 +65,18 @@ class Reduction(Op):
         return Work(partial(reduce_calls, target, self.kind, program, axes=self.axes), nbytes, strided=True)
 
 
-def wide(dtype: np.dtype) -> np.dtype:
+def sum_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype in which values add up: 64 bits for whole numbers and bool."""
     dtype = computing_dtype(dtype)
     return dtype if dtype.kind in "fc" else np.dtype("uint64" if dtype.kind == "u" else "int64")
 
 
-def spread(g: Node, axes: tuple[int, ...], shape: tuple[int, ...]) -> Node:
+def repeat_along(g: Node, axes: tuple[int, ...], shape: tuple[int, ...]) -> Node:
     """`g`, which has no `axes`, repeated along them."""
-    return broadcast_to(reshape(g, kept(shape, axes)), shape)
+    return broadcast_to(reshape(g, keepdims_shape(shape, axes)), shape)
 
 
-def kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+def keepdims_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
     """`shape` with one element along `axes`."""
     return tuple(1 if i in axes else n for i, n in enumerate(shape))
 
@@ -89,10 +89,10 @@ class Sum(Reduction):
     kind, numpy = "sum", staticmethod(np.sum)
 
     def dtype(self, dtype: np.dtype) -> np.dtype:
-        return wide(dtype)
+        return sum_dtype(dtype)
 
     def grad(self, node, g):
-        return (spread(g, self.axes, node.operands[0].shape),)
+        return (repeat_along(g, self.axes, node.operands[0].shape),)
 
 
 class Prod(Reduction):
@@ -103,14 +103,14 @@ class Prod(Reduction):
     kind, numpy = "prod", staticmethod(np.prod)
 
     def dtype(self, dtype: np.dtype) -> np.dtype:
-        return wide(dtype)
+        return sum_dtype(dtype)
 
     def grad(self, node, g):
         x = node.operands[0]
         order = [i for i in range(x.ndim) if i not in self.axes] + list(self.axes)
         flat = reshape(x.transpose(order), (*node.shape, product(x.shape[a] for a in self.axes)))
-        found = reshape(product_gradient(flat, g), tuple(x.shape[a] for a in order))
-        return (found.transpose(np.argsort(order).tolist()),)
+        to_x = reshape(product_gradient(flat, g), tuple(x.shape[a] for a in order))
+        return (to_x.transpose(np.argsort(order).tolist()),)
 
 
 def product_gradient(x: Node, g: Node) -> Node:
@@ -135,9 +135,9 @@ class Extreme(Reduction):
 
     def grad(self, node, g):
         x = node.operands[0]
-        taken = equal(x, spread(node, self.axes, x.shape)).astype(x.dtype)
-        share = g / sum(taken, self.axes)
-        return (spread(share, self.axes, x.shape) * taken,)
+        ties = equal(x, repeat_along(node, self.axes, x.shape)).astype(x.dtype)
+        share = g / sum(ties, self.axes)
+        return (repeat_along(share, self.axes, x.shape) * ties,)
 
 
 class Min(Extreme):
@@ -171,7 +171,7 @@ class All_(Logic):
     kind, numpy, name = "all", staticmethod(np.all), "all"
 
 
-class Place(Reduction):
+class ExtremeIndex(Reduction):
     """The position, in C order over the axes, of an extreme: the first of equal ones, a NaN before all."""
 
     def infer(self, x: Spec) -> Spec:
@@ -184,13 +184,13 @@ class Place(Reduction):
         return type(self).numpy(flat, axis=-1)
 
 
-class Argmin(Place):
+class Argmin(ExtremeIndex):
     """The position of the smallest along axes."""
 
     kind, numpy = "argmin", staticmethod(np.argmin)
 
 
-class Argmax(Place):
+class Argmax(ExtremeIndex):
     """The position of the largest along axes."""
 
     kind, numpy = "argmax", staticmethod(np.argmax)
@@ -199,59 +199,59 @@ class Argmax(Place):
 # -- public functions -------------------------------------------------------------------------------------------------
 
 
-def reduced(op: type[Reduction], x: Any, axis: Axis, keepdims: bool) -> Node:
+def reduce_node(op: type[Reduction], x: Any, axis: Axis, keepdims: bool) -> Node:
     """The node of a reduction; over no axes at all the operand in the result's dtype."""
     x = as_node(x)
     axes = axes_of(axis, x.ndim)
-    made = op(axes)
+    reduction = op(axes)
     if x.dtype.kind == "c" and issubclass(op, Logic):
         x = x.astype(bool)
-    found = apply(made, x) if axes else x.astype(made.infer(x.spec).dtype)
-    return reshape(found, kept(x.shape, axes)) if keepdims else found
+    y = apply(reduction, x) if axes else x.astype(reduction.infer(x.spec).dtype)
+    return reshape(y, keepdims_shape(x.shape, axes)) if keepdims else y
 
 
-def totalled(op: type[Reduction], x: Any, axis: Axis, dtype: Any, keepdims: bool) -> Node:
+def total_node(op: type[Reduction], x: Any, axis: Axis, dtype: Any, keepdims: bool) -> Node:
     """A sum or product in the dtype asked for; integers narrower than 64 bits wrap at the end, which gives the same."""
     if dtype is None:
-        return reduced(op, x, axis, keepdims)
-    return reduced(op, as_node(x).astype(dtype), axis, keepdims).astype(dtype)
+        return reduce_node(op, x, axis, keepdims)
+    return reduce_node(op, as_node(x).astype(dtype), axis, keepdims).astype(dtype)
 
 
 @public
 def sum(x: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Node:
     """The sum along axes, all by default; whole numbers add up in 64 bits."""
-    return totalled(Sum, x, axis, dtype, keepdims)
+    return total_node(Sum, x, axis, dtype, keepdims)
 
 
 @public
 def prod(x: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Node:
     """The product along axes, all by default; whole numbers multiply in 64 bits."""
-    return totalled(Prod, x, axis, dtype, keepdims)
+    return total_node(Prod, x, axis, dtype, keepdims)
 
 
 @public
 def min(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
     """The smallest along axes, all by default. ShapeError when there is no element."""
-    return extreme(Min, x, axis, keepdims)
+    return extreme_node(Min, x, axis, keepdims)
 
 
 @public
 def max(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
     """The largest along axes, all by default. ShapeError when there is no element."""
-    return extreme(Max, x, axis, keepdims)
+    return extreme_node(Max, x, axis, keepdims)
 
 
-def extreme(op: type[Extreme], x: Any, axis: Axis, keepdims: bool) -> Node:
+def extreme_node(op: type[Extreme], x: Any, axis: Axis, keepdims: bool) -> Node:
     """Of complex numbers the largest real part, then the largest imaginary part; a NaN where there is one."""
     x = as_node(x)
     if x.dtype.kind != "c":
-        return reduced(op, x, axis, keepdims)
+        return reduce_node(op, x, axis, keepdims)
     axes = axes_of(axis, x.ndim)
     rest = [i for i in range(x.ndim) if i not in axes]
     shape = tuple(x.shape[i] for i in rest)
     flat = reshape(transpose(x, (*rest, *axes)), (*shape, count(x, axes)))
-    place = reduced(Argmax, is_extreme(op, flat, (len(rest),)), -1, keepdims=True)
-    return reshape(take_along_axis(flat, place, -1), kept(x.shape, axes) if keepdims else shape)
+    index = reduce_node(Argmax, is_extreme(op, flat, (len(rest),)), -1, keepdims=True)
+    return reshape(take_along_axis(flat, index, -1), keepdims_shape(x.shape, axes) if keepdims else shape)
 
 
 def is_extreme(op: type[Extreme], x: Node, axes: tuple[int, ...]) -> Node:
@@ -259,44 +259,44 @@ def is_extreme(op: type[Extreme], x: Node, axes: tuple[int, ...]) -> Node:
     least = -np.inf if op is Max else np.inf
 
     def best(part: Node) -> Node:
-        return equal(part, spread(apply(op(axes), part), axes, x.shape))
+        return equal(part, repeat_along(apply(op(axes), part), axes, x.shape))
 
     first = best(real(x))
-    found, missing = first & best(where(first, imag(x), least)), isnan(x)
-    return where(spread(any(missing, axes), axes, x.shape), missing, found)
+    best_of_both, missing = first & best(where(first, imag(x), least)), isnan(x)
+    return where(repeat_along(any(missing, axes), axes, x.shape), missing, best_of_both)
 
 
 @public
 def any(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
     """Is an element along the axes not 0?"""
-    return reduced(Any_, x, axis, keepdims)
+    return reduce_node(Any_, x, axis, keepdims)
 
 
 @public
 def all(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Node:
     """Are all elements along the axes not 0?"""
-    return reduced(All_, x, axis, keepdims)
+    return reduce_node(All_, x, axis, keepdims)
 
 
 @public
 def argmin(x: Any, axis: int | None = None, *, keepdims: bool = False) -> Node:
     """The position of the smallest along an axis; among all elements by default."""
-    return place(Argmin, x, axis, keepdims)
+    return index_node(Argmin, x, axis, keepdims)
 
 
 @public
 def argmax(x: Any, axis: int | None = None, *, keepdims: bool = False) -> Node:
     """The position of the largest along an axis; among all elements by default."""
-    return place(Argmax, x, axis, keepdims)
+    return index_node(Argmax, x, axis, keepdims)
 
 
-def place(op: type[Place], x: Any, axis: int | None, keepdims: bool) -> Node:
+def index_node(op: type[ExtremeIndex], x: Any, axis: int | None, keepdims: bool) -> Node:
     x = as_node(x)
     if x.ndim == 0:
         return zeros((), "int64")
     if x.dtype.kind == "c":
         op, x = Argmax, is_extreme(Max if op is Argmax else Min, x, axes_of(axis, x.ndim))
-    return reduced(op, x, axis, keepdims)
+    return reduce_node(op, x, axis, keepdims)
 
 
 def count(x: Node, axis: Axis) -> int:

@@ -81,11 +81,11 @@ class RoiAlign(Op):
 
     def grad(self, node, g):
         boxes, batch, level, *levels = node.operands
-        found = [
+        to_levels = [
             apply(RoiAlignGrad(i, (x.shape[0], *x.shape[2:]), self.grid), boxes, batch, level, g)
             for i, x in enumerate(levels)
         ]
-        return None, None, None, *found
+        return None, None, None, *to_levels
 
 
 class RoiAlignGrad(Op):
@@ -127,8 +127,8 @@ class RoiAlignGrad(Op):
         boxes, batch, level, cells = node.operands
         here = equal(level, self.which)
         one = Grid(self.grid.kind, self.grid.samples, (self.grid.scales[self.which],))
-        found = apply(RoiAlign(cells.shape[2:], one), boxes, batch, zeros_like(level), g)
-        return None, None, None, where(reshape(here, (-1, 1, 1, 1)), found, zeros_like(found))
+        to_cells = apply(RoiAlign(cells.shape[2:], one), boxes, batch, zeros_like(level), g)
+        return None, None, None, where(reshape(here, (-1, 1, 1, 1)), to_cells, zeros_like(to_cells))
 
 
 def check_boxes(grid: Grid, boxes: Spec, batch: Spec, level: Spec) -> None:
@@ -164,10 +164,10 @@ def matrix(grid: Grid, span: np.ndarray, cells: int, n: int) -> np.ndarray:
     at = np.clip(np.where(inside, at, 0), 0, n - 1)
     first = at.astype(np.int64)
     share, every = at - first, np.arange(len(i))
-    found = np.zeros((len(i), n), span.dtype)
-    np.add.at(found, (every, first), (1 - share) * inside)
-    np.add.at(found, (every, np.minimum(first + 1, n - 1)), share * inside)
-    return found.reshape(cells, grid.samples, n).mean(1, dtype=span.dtype)
+    weights = np.zeros((len(i), n), span.dtype)
+    np.add.at(weights, (every, first), (1 - share) * inside)
+    np.add.at(weights, (every, np.minimum(first + 1, n - 1)), share * inside)
+    return weights.reshape(cells, grid.samples, n).mean(1, dtype=span.dtype)
 
 
 def weighted_sums(weights: np.ndarray, x: np.ndarray, axis: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import DTypeError, ShapeError
-from cgraph.ir.cut import Table, numbers
+from cgraph.ir.cut import RowTable, index_array
 from cgraph.ir.graph import Node, Op, apply, public
 from cgraph.ir.spec import Spec, shape_of
 from cgraph.ir.work import Work
@@ -62,35 +62,35 @@ class Resize(Op):
     def matrix(self, axis: int, size: int) -> np.ndarray:
         """How much of each of `size` elements each element of the result is: ``[count, size]``, for axis 0 or 1."""
         count, scale = self.shape[axis], self.scales[axis]
-        found = np.zeros((count, size))
+        weights = np.zeros((count, size))
         every = np.arange(count)
         if self.mode == "nearest":
-            found[every, nearest(size, count, scale, self.coordinates, self.rounding)] = 1
-            return found
+            weights[every, nearest(size, count, scale, self.coordinates, self.rounding)] = 1
+            return weights
         pair, weight = neighbours(size, count, scale, self.coordinates)
-        np.add.at(found, (every, pair[:, 0]), 1 - weight)
-        np.add.at(found, (every, pair[:, 1]), weight)
-        return found
+        np.add.at(weights, (every, pair[:, 0]), 1 - weight)
+        np.add.at(weights, (every, pair[:, 1]), weight)
+        return weights
 
-    def rows_read(self, size: int) -> Table:
+    def rows_read(self, size: int) -> RowTable:
         """Per row of the result, the rows that it reads of images of `size` rows."""
         count, scale = self.shape[0], self.scales[0]
         if self.mode == "nearest":
             low = high = nearest(size, count, scale, self.coordinates, self.rounding)
         else:
             low, high = neighbours(size, count, scale, self.coordinates)[0].T
-        return numbers(low), numbers(high + 1)
+        return index_array(low), index_array(high + 1)
 
     def meaning(self, x):
-        found = x.astype(np.float64)
+        y = x.astype(np.float64)
         for axis, (size, count, scale) in enumerate(zip(x.shape[2:], self.shape, self.scales), 2):
             if self.mode == "nearest":
-                found = found.take(nearest(size, count, scale, self.coordinates, self.rounding), axis)
+                y = y.take(nearest(size, count, scale, self.coordinates, self.rounding), axis)
                 continue
             pair, weight = neighbours(size, count, scale, self.coordinates)
             weight = weight.reshape(-1, *[1] * (x.ndim - axis - 1))
-            found = found.take(pair[:, 0], axis) * (1 - weight) + found.take(pair[:, 1], axis) * weight
-        return found.astype(x.dtype)
+            y = y.take(pair[:, 0], axis) * (1 - weight) + y.take(pair[:, 1], axis) * weight
+        return y.astype(x.dtype)
 
     def repeats(self, size: tuple[int, ...]) -> bool:
         """Every pixel of images of this size becomes a rectangle of equal ones."""
@@ -155,16 +155,16 @@ def resize(
         if count == x.shape[axis] and scale == 1:
             continue
         at = positions(count, x.shape[axis], coordinates, scale)
-        x = nearest_taken(x, axis, at, rounding) if mode == "nearest" else linear_taken(x, axis, at)
+        x = take_nearest(x, axis, at, rounding) if mode == "nearest" else interpolate(x, axis, at)
     return x
 
 
-def nearest_taken(x: Node, axis: int, at: np.ndarray, rounding: str) -> Node:
+def take_nearest(x: Node, axis: int, at: np.ndarray, rounding: str) -> Node:
     """The elements nearest to positions along an axis."""
     return take(x, np.clip(rounded_positions(at, rounding), 0, x.shape[axis] - 1), axis)
 
 
-def linear_taken(x: Node, axis: int, at: np.ndarray) -> Node:
+def interpolate(x: Node, axis: int, at: np.ndarray) -> Node:
     """Means of two neighbours along an axis, by distance."""
     last = x.shape[axis] - 1
     at = np.clip(at, 0, last)

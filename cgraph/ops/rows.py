@@ -26,7 +26,7 @@ def check_start(start: Spec, x: Spec, axis: int) -> None:
         raise ShapeError(f"positions {start} for {x}: one, or one for each element of a first axis before axis {axis}")
 
 
-def each_place(start: np.ndarray, n: int, m: int, x: np.ndarray, axis: int) -> Any:
+def row_slices(start: np.ndarray, n: int, m: int, x: np.ndarray, axis: int) -> Any:
     """Views of x along its first axis with the rows that are written or read, and which of all `m` these are."""
     for i in range(x.shape[0]) if start.ndim else (slice(None),):
         first = int(start[i] if start.ndim else start)
@@ -56,7 +56,7 @@ class SetRows(Op):
 
     def meaning(self, x, y, start):
         out = np.array(x)
-        for i, place, rows in each_place(start, x.shape[self.axis], y.shape[self.axis], x, self.axis):
+        for i, place, rows in row_slices(start, x.shape[self.axis], y.shape[self.axis], x, self.axis):
             out[i][place] = y[i][rows]
         return out
 
@@ -89,7 +89,7 @@ class TakeRows(Op):
 
     def meaning(self, x, start):
         out = np.zeros((*x.shape[: self.axis], self.count, *x.shape[self.axis + 1 :]), x.dtype)
-        for i, place, rows in each_place(start, x.shape[self.axis], self.count, x, self.axis):
+        for i, place, rows in row_slices(start, x.shape[self.axis], self.count, x, self.axis):
             out[i][rows] = x[i][place]
         return out
 

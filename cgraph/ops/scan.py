@@ -11,7 +11,7 @@ from cgraph.kernels.scan.calls import scan_calls
 from cgraph.kernels.target import Target
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import as_node
-from cgraph.ops.reduce import wide
+from cgraph.ops.reduce import sum_dtype
 from cgraph.ops.shape import axis_of, ravel, zeros_like
 from cgraph.ops.slicing import flip, getitem
 
@@ -71,19 +71,19 @@ class Cumprod(Scan):
         return getitem(x, (*[slice(None)] * self.axis, slice(start, stop)))
 
 
-def scanned(op: type[Scan], x: Any, axis: int | None) -> Node:
+def scan_node(op: type[Scan], x: Any, axis: int | None) -> Node:
     x = as_node(x)
     x, axis = (ravel(x), 0) if axis is None else (x, axis)
-    return apply(op(axis_of(axis, x.ndim)), x.astype(wide(x.dtype)))
+    return apply(op(axis_of(axis, x.ndim)), x.astype(sum_dtype(x.dtype)))
 
 
 @public
 def cumsum(x: Any, axis: int | None = None) -> Node:
     """Running sums along an axis, of all elements by default; whole numbers add up in 64 bits."""
-    return scanned(Cumsum, x, axis)
+    return scan_node(Cumsum, x, axis)
 
 
 @public
 def cumprod(x: Any, axis: int | None = None) -> Node:
     """Running products along an axis, of all elements by default; whole numbers multiply in 64 bits."""
-    return scanned(Cumprod, x, axis)
+    return scan_node(Cumprod, x, axis)

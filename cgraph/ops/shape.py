@@ -27,8 +27,8 @@ class ViewOp(Op):
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, x: View, *others: View) -> list[Call]:
-            seen = self.alias(x)
-            return copy_calls(target, out.with_shape(*x.shape), x) if seen is None else copy_calls(target, out, seen)
+            view = self.alias(x)
+            return copy_calls(target, out.with_shape(*x.shape), x) if view is None else copy_calls(target, out, view)
 
         return Work(calls, strided=True)
 
@@ -59,21 +59,21 @@ def reshaped_strides(old: tuple[int, ...], strides: tuple[int, ...], new: tuple[
     if prod(old) == 0:
         return (0,) * len(new)
     merged, (steps,) = collapse(old, strides)
-    found: list[int] = []
+    reverse_strides: list[int] = []
     i = len(merged) - 1
     left, step = (merged[i], steps[i]) if merged else (1, 0)
     for n in reversed(new):
         if n == 1:
-            found.append(0)
+            reverse_strides.append(0)
             continue
         if left == 1:
             i -= 1
             left, step = merged[i], steps[i]
         if left % n:
             return None
-        found.append(step)
+        reverse_strides.append(step)
         left, step = left // n, step * n
-    return tuple(reversed(found))
+    return tuple(reversed(reverse_strides))
 
 
 class Transpose(ViewOp):
@@ -212,10 +212,10 @@ def axes_of(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
 
 def distinct_axes(axes: Sequence[int], ndim: int) -> tuple[int, ...]:
     """Non-negative axes in the order given. ShapeError for a repeated one."""
-    found = tuple(axis_of(a, ndim) for a in axes)
-    if len(set(found)) != len(found):
+    positions = tuple(axis_of(a, ndim) for a in axes)
+    if len(set(positions)) != len(positions):
         raise ShapeError(f"axes {tuple(axes)} name one axis twice")
-    return found
+    return positions
 
 
 @public
@@ -226,10 +226,10 @@ def reshape(x: Any, *shape: Any) -> Node:
     if new.count(-1) > 1 or any(n < -1 for n in new):
         raise ShapeError(f"shape {new} has more than one unknown axis or a negative one")
     if -1 in new:
-        known = prod(n for n in new if n != -1)
-        if known == 0 or x.size % known:
-            raise ShapeError(f"{x.name} {x.spec} has {x.size} elements, no multiple of {known}")
-        new[new.index(-1)] = x.size // known
+        rest = prod(n for n in new if n != -1)
+        if rest == 0 or x.size % rest:
+            raise ShapeError(f"{x.name} {x.spec} has {x.size} elements, no multiple of {rest}")
+        new[new.index(-1)] = x.size // rest
     return x if tuple(new) == x.shape else apply(Reshape(tuple(new)), x)
 
 

@@ -34,11 +34,11 @@ class Slice(ViewOp):
     @property
     def index(self) -> tuple[slice, ...]:
         """The same as Python slices."""
-        found = []
+        slices = []
         for start, step, length in zip(self.starts, self.steps, self.lengths):
             stop = start + length * step
-            found.append(slice(start, None if stop < 0 else stop, step))
-        return tuple(found)
+            slices.append(slice(start, None if stop < 0 else stop, step))
+        return tuple(slices)
 
     def is_apart_from(self, other: "Slice") -> bool:
         """Along some axis one ends before the other begins, so that they have no element in common."""

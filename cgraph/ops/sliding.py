@@ -39,8 +39,8 @@ class Sliding(ViewOp):
         rows = moveaxis(moveaxis(g, self.axis, -1), -2, -2)  # [..., j, i]
         rows = pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, self.length)])  # rows of n + 1
         flat = reshape(rows, (*rows.shape[:-2], self.length * (n + 1)))[..., : self.length * n]
-        found = reshape(flat, (*flat.shape[:-1], self.length, n)).sum(-2)
-        return (moveaxis(found, -1, self.axis),)
+        sums = reshape(flat, (*flat.shape[:-1], self.length, n)).sum(-2)
+        return (moveaxis(sums, -1, self.axis),)
 
 
 @public

@@ -96,16 +96,16 @@ class Logsumexp(Softmax):
 @public
 def softmax(x: Any, axis: int = -1) -> Node:
     """exp(x) over its sum along an axis."""
-    return along(Softmax, x, axis)
+    return softmax_node(Softmax, x, axis)
 
 
 @public
 def log_softmax(x: Any, axis: int = -1) -> Node:
     """The logarithm of softmax along an axis."""
-    return along(LogSoftmax, x, axis)
+    return softmax_node(LogSoftmax, x, axis)
 
 
-def along(op: type[Softmax], x: Any, axis: int) -> Node:
+def softmax_node(op: type[Softmax], x: Any, axis: int) -> Node:
     x = as_node(x)
     return apply(op(axis_of(axis, x.ndim)), x.astype(float_dtype(x.dtype)))
 
@@ -118,11 +118,11 @@ def logsumexp(x: Any, axis: Any = None, *, keepdims: bool = False) -> Node:
     axes = axes_of(axis, x.ndim)
     if not axes:
         return x
-    kept = [i for i in range(x.ndim) if i not in axes]
+    rest = [i for i in range(x.ndim) if i not in axes]
     if len(axes) == 1:
-        found = apply(Logsumexp(axes[0]), x)
+        y = apply(Logsumexp(axes[0]), x)
     else:
-        shape = [x.shape[i] for i in kept]
-        flat = reshape(transpose(x, [*kept, *axes]), (*shape, prod(x.shape[i] for i in axes)))
-        found = apply(Logsumexp(len(kept)), flat)
-    return reshape(found, [1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdims else found
+        shape = [x.shape[i] for i in rest]
+        flat = reshape(transpose(x, [*rest, *axes]), (*shape, prod(x.shape[i] for i in axes)))
+        y = apply(Logsumexp(len(rest)), flat)
+    return reshape(y, [1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdims else y

@@ -27,11 +27,11 @@ def order_of(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
     if not descending:
         return np.argsort(x, axis, kind="stable")
     turned = np.argsort(np.flip(x, axis), axis, kind="stable")
-    found = x.shape[axis] - 1 - np.flip(turned, axis)
+    order = x.shape[axis] - 1 - np.flip(turned, axis)
     if x.dtype.kind != "f":
-        return found
-    nan = np.isnan(np.take_along_axis(x, found, axis))
-    return np.take_along_axis(found, np.argsort(nan, axis, kind="stable"), axis)
+        return order
+    nan = np.isnan(np.take_along_axis(x, order, axis))
+    return np.take_along_axis(order, np.argsort(nan, axis, kind="stable"), axis)
 
 
 class TopK(Op):
@@ -143,10 +143,10 @@ class Unique(Op):
         return Bundle((Spec((self.size,), x.dtype), Spec((), PLACES)))
 
     def meaning(self, x):
-        found = np.unique(x)
+        values = np.unique(x)
         out = np.full(self.size, self.fill, x.dtype)
-        out[: len(found)] = found[: self.size]
-        return out, np.array(len(found))
+        out[: len(values)] = values[: self.size]
+        return out, np.array(len(values))
 
     def work(self, target: Target, x: Spec) -> Work:
         def calls(out: tuple[View, View], x: View, workspace: View | None = None) -> list[Call]:

@@ -46,11 +46,11 @@ class CustomGradient(ViewOp):
         return y
 
     def grad(self, node, g):
-        xs, found = node.operands[1:], tuple(self.backward(g))
-        if len(found) != len(xs) or any(gx.spec != x.spec for gx, x in zip(found, xs)):
-            specs = [", ".join(str(x.spec) for x in group) for group in (found, xs)]
+        xs, gradients = node.operands[1:], tuple(self.backward(g))
+        if len(gradients) != len(xs) or any(gx.spec != x.spec for gx, x in zip(gradients, xs)):
+            specs = [", ".join(str(x.spec) for x in group) for group in (gradients, xs)]
             raise ShapeError(f"custom_gradient at {node.where}: gradients {specs[0]} for {specs[1]}")
-        return None, *found
+        return None, *gradients
 
 
 @public

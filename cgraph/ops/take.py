@@ -41,11 +41,11 @@ def check_positions(indices: Spec) -> None:
 def check_inside(indices: np.ndarray, n: int) -> None:
     """PositionError unless all positions lie within an axis of n; NumPy looks only at those whose element it moves."""
     if indices.size and (indices.min() < -n or indices.max() >= n):
-        found = indices.flat[np.argmax((indices < -n) | (indices >= n))]
-        raise PositionError(f"position {found} is outside an axis of {n}")
+        position = indices.flat[np.argmax((indices < -n) | (indices >= n))]
+        raise PositionError(f"position {position} is outside an axis of {n}")
 
 
-def whole(axis: int, shape: tuple[int, ...], n: int) -> tuple[int, ...]:
+def with_length(axis: int, shape: tuple[int, ...], n: int) -> tuple[int, ...]:
     """`shape` with n elements along `axis`."""
     return (*shape[:axis], n, *shape[axis + 1 :])
 
@@ -128,11 +128,11 @@ class Scatter(WritesAtPositions):
     """
 
     def infer(self, x: Spec, indices: Spec, updates: Spec) -> Spec:
-        taken = (*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1 :])
+        shape = (*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1 :])
         check_positions(indices)
         check_writing(self.how, x, updates)
-        if updates.shape != taken:
-            raise ShapeError(f"the updates must have the shape {list(taken)} of what is taken")
+        if updates.shape != shape:
+            raise ShapeError(f"the updates must have the shape {list(shape)} of what is taken")
         return x
 
     def meaning(self, x, indices, updates):
@@ -174,7 +174,7 @@ class TakeAlongAxis(AtPositions):
     def infer(self, x: Spec, indices: Spec) -> Spec:
         check_positions(indices)
         n = indices.shape[self.axis] if indices.ndim == x.ndim else 0
-        if indices.shape != whole(self.axis, x.shape, n):
+        if indices.shape != with_length(self.axis, x.shape, n):
             raise ShapeError(f"operand and positions differ along an axis other than {self.axis}")
         if indices.size and x.shape[self.axis] == 0:
             raise PositionError(f"axis {self.axis} has no element to take")
@@ -206,7 +206,7 @@ class PutAlongAxis(WritesAtPositions):
         check_positions(indices)
         check_writing(self.how, x, updates)
         n = indices.shape[self.axis] if indices.ndim == x.ndim else 0
-        if indices.shape != updates.shape or indices.shape != whole(self.axis, x.shape, n):
+        if indices.shape != updates.shape or indices.shape != with_length(self.axis, x.shape, n):
             raise ShapeError(f"positions and updates must have the operand's shape but for axis {self.axis}")
         return x
 
@@ -297,19 +297,19 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = -1) -> Node:
     if axis is None:
         x, axis = ravel(x), 0
     axis = axis_of(axis, x.ndim)
-    x, indices = aligned(x, indices, axis)
+    x, indices = broadcast_indices(x, indices, axis)
     return apply(TakeAlongAxis(axis), x, indices)
 
 
-def aligned(x: Node, indices: Node, axis: int) -> tuple[Node, Node]:
+def broadcast_indices(x: Node, indices: Node, axis: int) -> tuple[Node, Node]:
     """Operand and positions broadcast against one another along the axes other than `axis`."""
     if indices.ndim != x.ndim:
         raise ShapeError(f"{x.name} {x.spec} and positions {indices.name} {indices.spec} differ in rank")
     try:
-        shape = np.broadcast_shapes(whole(axis, x.shape, 1), whole(axis, indices.shape, 1))
+        shape = np.broadcast_shapes(with_length(axis, x.shape, 1), with_length(axis, indices.shape, 1))
     except ValueError:
         raise ShapeError(f"{x.name} {x.spec} and positions {indices.name} {indices.spec} do not fit") from None
-    return (broadcast_to(v, whole(axis, shape, v.shape[axis])) for v in (x, indices))  # type: ignore[return-value]
+    return (broadcast_to(v, with_length(axis, shape, v.shape[axis])) for v in (x, indices))  # type: ignore[return-value]
 
 
 @public
@@ -344,6 +344,6 @@ def put_along_axis(x: Any, indices: Any, values: Any, axis: int = -1, how: str =
     axis = axis_of(axis, x.ndim)
     if indices.ndim != x.ndim:
         raise ShapeError(f"{x.name} {x.spec} and positions {indices.name} {indices.spec} differ in rank")
-    indices = broadcast_to(indices, whole(axis, x.shape, indices.shape[axis]))
+    indices = broadcast_to(indices, with_length(axis, x.shape, indices.shape[axis]))
     values = broadcast_to(as_node(values, x.dtype).astype(x.dtype), indices.shape)
     return apply(PutAlongAxis(axis, how), x, indices, values)

@@ -82,9 +82,9 @@ def tree_leaves(
     roots, features, below, above = tables
     check_trees(roots, features, below, above, x.shape[-1])
     flags = np.zeros(len(features), np.uint8)
-    for given, flag in ((equal, EQUAL), (missing, MISSING)):
-        if given is not None:
-            flags |= np.where(np.asarray(given, bool), flag, 0).astype(np.uint8)
+    for flagged, flag in ((equal, EQUAL), (missing, MISSING)):
+        if flagged is not None:
+            flags |= np.where(np.asarray(flagged, bool), flag, 0).astype(np.uint8)
     operands = (roots, features, np.asarray(thresholds, x.dtype), below, above, *([flags] if flags.any() else []))
     return apply(TreeLeaves(), x, *map(Const, operands))
 

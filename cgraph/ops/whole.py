@@ -8,7 +8,7 @@ from cgraph.errors import DTypeError
 from cgraph.ir.graph import Node, apply, public
 from cgraph.ir.spec import Spec
 from cgraph.ops.compare import Bitwise
-from cgraph.ops.family import together
+from cgraph.ops.family import unify
 from cgraph.ops.host import OnHost
 from cgraph.ops.leaf import as_node
 
@@ -63,4 +63,4 @@ def bitwise_count(x: Any) -> Node:
 @public
 def gcd(x: Any, y: Any) -> Node:
     """The greatest common divisor of whole numbers, as ``np.gcd``."""
-    return apply(Gcd(), *together(x, y))
+    return apply(Gcd(), *unify(x, y))

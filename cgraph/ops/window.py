@@ -47,29 +47,29 @@ class Windows(Record):
 
     def result(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Windows along each axis of `shape`. ShapeError when a window does not fit."""
-        found = []
+        counts = []
         for n, e, s, (before, behind) in zip(shape, self.extent, self.stride, self.pairs):
             if n + before + behind < e:
                 raise ShapeError(f"a window of {e} does not fit an axis of {n} padded by {before} and {behind}")
-            found.append((n + before + behind - e) // s + 1)
-        return tuple(found)
+            counts.append((n + before + behind - e) // s + 1)
+        return tuple(counts)
 
     def ceil_result(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Windows along each axis, the last of which may reach over the padding, but begins before it."""
-        found = []
+        counts = []
         for n, p, e, s, (before, behind) in zip(shape, self.result(shape), self.extent, self.stride, self.pairs):
             more = (n + before + behind - e) % s > 0 and p * s < n + before
-            found.append(p + more)
-        return tuple(found)
+            counts.append(p + more)
+        return tuple(counts)
 
     def counts(self, shape: tuple[int, ...], results: tuple[int, ...], with_pad: bool) -> np.ndarray:
         """Elements of each window inside ``shape``, or inside its padding: ``[*results]``."""
-        found = np.ones((), np.int64)
+        counts = np.ones((), np.int64)
         for n, p, r, s, d, (before, behind) in zip(shape, results, self.window, self.stride, self.dilation, self.pairs):
             at = np.arange(p)[:, None] * s + np.arange(r) * d - before
             low, high = (-before, n + behind) if with_pad else (0, n)
-            found = found[..., None] * ((at >= low) & (at < high)).sum(1)
-        return found
+            counts = counts[..., None] * ((at >= low) & (at < high)).sum(1)
+        return counts
 
     def leave_out(self, shape: tuple[int, ...], results: tuple[int, ...]) -> bool:
         """A window sees padding alone.
@@ -95,17 +95,17 @@ class Windows(Record):
         """Elements along each padded axis that so many windows reach over."""
         return tuple((p - 1) * s + e if p else 0 for p, s, e in zip(results, self.stride, self.extent))
 
-    def seen(self, x: np.ndarray, results: tuple[int, ...]) -> np.ndarray:
+    def windows_of(self, x: np.ndarray, results: tuple[int, ...]) -> np.ndarray:
         """What each window sees of a padded array ``[n, c, ...]``: ``[n, c, *results, *window]``."""
         steps = x.strides[2:]
-        strides = (*x.strides[:2], *times(steps, self.stride), *times(steps, self.dilation))
+        strides = (*x.strides[:2], *products(steps, self.stride), *products(steps, self.dilation))
         return np.lib.stride_tricks.as_strided(x, (*x.shape[:2], *results, *self.window), strides, writeable=False)
 
     def padded_array(self, x: np.ndarray, results: tuple[int, ...], value: float | int) -> np.ndarray:
         """`x` in a frame of `value`, as far as the windows reach."""
         out = np.full((*x.shape[:2], *self.covered(results)), value, x.dtype)
-        place, taken = self.inside(x.shape[2:], results)
-        out[(..., *place)] = x[(..., *taken)]
+        place, source = self.inside(x.shape[2:], results)
+        out[(..., *place)] = x[(..., *source)]
         return out
 
     def collected(self, parts: Iterable[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
@@ -115,22 +115,22 @@ class Windows(Record):
             results = part.shape[2:]
             if whole is None:
                 whole = np.zeros((*part.shape[:2], *self.covered(results)), part.dtype)
-            starts = times(tap, self.dilation)
+            starts = products(tap, self.dilation)
             place = [slice(t, t + max(p - 1, 0) * s + 1, s) for t, p, s in zip(starts, results, self.stride)]
             whole[(..., *place)] += part
         out = np.zeros((*whole.shape[:2], *shape), whole.dtype)
-        inside, taken = self.inside(shape, results)
-        out[(..., *taken)] = whole[(..., *inside)]
+        inside, target = self.inside(shape, results)
+        out[(..., *target)] = whole[(..., *inside)]
         return out
 
     def inside(self, shape: tuple[int, ...], results: tuple[int, ...]) -> tuple[list[Any], list[Any]]:
         """Where the elements lie in the padded array, and which of them the windows reach."""
-        place, taken = [], []
+        place, source = [], []
         for n, m, (before, _) in zip(shape, self.covered(results), self.pairs):
             stop = max(min(m, before + n), before)
             place.append(slice(before, stop))
-            taken.append(slice(0, stop - before))
-        return place, taken
+            source.append(slice(0, stop - before))
+        return place, source
 
 
 def padded_nbytes(moves: Windows, shape: tuple[int, ...], results: tuple[int, ...], itemsize: int) -> int:
@@ -149,8 +149,8 @@ def padded_view(
     if not nbytes:
         return [], x
     frame = contiguous(room(workspace, nbytes), (*x.shape[:2], *moves.covered(results)), x.dtype)
-    place, taken = moves.inside(x.shape[2:], results)
-    return fill_calls(target, frame, value) + copy_calls(target, cropped(frame, place), cropped(x, taken)), frame
+    place, source = moves.inside(x.shape[2:], results)
+    return fill_calls(target, frame, value) + copy_calls(target, crop(frame, place), crop(x, source)), frame
 
 
 def spread_view(
@@ -164,15 +164,15 @@ def spread_view(
     lengths = tuple(n + e - 1 for n, e in zip(shape, moves.extent))
     at = room(workspace, spread_nbytes(moves, shape, g.shape[:2], g.itemsize))
     frame = contiguous(at, (*g.shape[:2], *lengths), g.dtype)
-    place, taken = [], []
+    place, source = [], []
     for n, length, s, e, (before, _) in zip(g.shape[2:], lengths, moves.stride, moves.extent, moves.pairs):
         origin = e - 1 - before
         first = max(0, -(origin // s))
         last = min(n, (length - 1 - origin) // s + 1)
         count = max(last - first, 0)
         place.append(slice(first * s + origin, first * s + origin + max(count - 1, 0) * s + (count > 0), s))
-        taken.append(slice(first, first + count))
-    return fill_calls(target, frame, value) + copy_calls(target, cropped(frame, place), cropped(g, taken)), frame
+        source.append(slice(first, first + count))
+    return fill_calls(target, frame, value) + copy_calls(target, crop(frame, place), crop(g, source)), frame
 
 
 def spread_nbytes(moves: Windows, shape: tuple[int, ...], leading: tuple[int, ...], itemsize: int) -> int:
@@ -180,7 +180,7 @@ def spread_nbytes(moves: Windows, shape: tuple[int, ...], leading: tuple[int, ..
     return int(np.prod((*leading, *(n + e - 1 for n, e in zip(shape, moves.extent))), dtype=np.int64)) * itemsize
 
 
-def cropped(x: View, slices: Sequence[slice]) -> View:
+def crop(x: View, slices: Sequence[slice]) -> View:
     """The view of some slices, with positive steps, of the axes after the first two."""
     starts = [s.start for s in slices]
     lengths = tuple(len(range(s.start, s.stop, s.step or 1)) for s in slices)
@@ -192,11 +192,11 @@ def cropped(x: View, slices: Sequence[slice]) -> View:
 def window_view(x: View, moves: Windows, results: tuple[int, ...]) -> View:
     """What each window sees of a padded view ``[n, c, ...]``: ``[n, c, *results, *window]``."""
     steps = x.strides[2:]
-    strides = (*x.strides[:2], *times(steps, moves.stride), *times(steps, moves.dilation))
+    strides = (*x.strides[:2], *products(steps, moves.stride), *products(steps, moves.dilation))
     return View(x.at, (*x.shape[:2], *results, *moves.window), strides, x.dtype)
 
 
-def backward(x: View, axes: Sequence[int]) -> View:
+def reverse_axes(x: View, axes: Sequence[int]) -> View:
     """The view with some axes in reverse order."""
     for axis in axes:
         x = x.moved(max(x.shape[axis] - 1, 0) * x.strides[axis])
@@ -204,22 +204,22 @@ def backward(x: View, axes: Sequence[int]) -> View:
     return x
 
 
-def times(steps: Sequence[int], factors: Sequence[int]) -> tuple[int, ...]:
+def products(steps: Sequence[int], factors: Sequence[int]) -> tuple[int, ...]:
     return tuple(a * b for a, b in zip(steps, factors))
 
 
 def sizes(value: Sizes, axes: int, what: str) -> tuple[int, ...]:
     """One size >= 1 per axis. ShapeError otherwise."""
-    found = (value,) * axes if isinstance(value, int) else tuple(int(n) for n in value)
-    if len(found) != axes or any(n < 1 for n in found):
-        raise ShapeError(f"{what} {list(found)} for {axes} axes; give one number >= 1, or one for each")
-    return found
+    numbers = (value,) * axes if isinstance(value, int) else tuple(int(n) for n in value)
+    if len(numbers) != axes or any(n < 1 for n in numbers):
+        raise ShapeError(f"{what} {list(numbers)} for {axes} axes; give one number >= 1, or one for each")
+    return numbers
 
 
 def pads(value: Sizes, axes: int) -> tuple[int, ...]:
     """The padding before each axis, then behind each; from one number, one per axis, or both."""
-    found = (value,) * axes if isinstance(value, int) else tuple(int(n) for n in value)
-    found = found * 2 if len(found) == axes else found
-    if len(found) != 2 * axes or any(n < 0 for n in found):
-        raise ShapeError(f"pad {list(found)} for {axes} axes; give one number >= 0, one per axis, or two per axis")
-    return found
+    numbers = (value,) * axes if isinstance(value, int) else tuple(int(n) for n in value)
+    numbers = numbers * 2 if len(numbers) == axes else numbers
+    if len(numbers) != 2 * axes or any(n < 0 for n in numbers):
+        raise ShapeError(f"pad {list(numbers)} for {axes} axes; give one number >= 0, one per axis, or two per axis")
+    return numbers

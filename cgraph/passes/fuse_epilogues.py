@@ -13,7 +13,7 @@ from cgraph.ops.conv import Conv2d, ConvTranspose
 from cgraph.ops.leaf import Const, ConstOp
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.conv_layer import PLAIN_CHANNELS
-from cgraph.ops.physical.ports import TakeRows
+from cgraph.ops.physical.ports import RowSource
 from cgraph.ops.shape import BroadcastTo
 from cgraph.passes.fold_constants import is_widened
 from cgraph.record import Record, replace
@@ -52,7 +52,7 @@ def fuse_epilogues(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     relu and bounds around 0, and residuals of depthwise and transposed convolutions, whose kernels add none.
     """
     graph = Roots.of(outputs)
-    least = 1 if graph.has(TakeRows) else LEAST_CHANNELS
+    least = 1 if graph.has(RowSource) else LEAST_CHANNELS
     fusible = [node for node in graph.order if is_fusible(node, least)] if graph.has(Conv2d, ConvTranspose) else []
     if not fusible:
         return outputs

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.half import FLOAT32, converted
+from cgraph.ir.half import FLOAT32, convert
 from cgraph.ir.roots import New, rebuild
 from cgraph.kernels.mapped import forget
 from cgraph.ops.arithmetic import astype
@@ -34,7 +34,7 @@ def hold_weights(outputs: tuple[Node, ...], dtype: np.dtype) -> tuple[Node, ...]
             op = node.op
             assert isinstance(op, ConstOp)
             scaled = op.array if scale is None else op.array * scale.op.array[:, None, None, None]  # type: ignore[attr-defined]
-            held[node, scale] = astype(Const(converted(scaled, dtype), name=op.label, copy=False), FLOAT32)
+            held[node, scale] = astype(Const(convert(scaled, dtype), name=op.label, copy=False), FLOAT32)
             forget(op.array)
         return held[node, scale]
 

@@ -1,6 +1,6 @@
 """Copy the operands that a kernel cannot read with their strides."""
 
-from cgraph.ir.graph import Node, again, apply
+from cgraph.ir.graph import Node, apply, with_operands
 from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.memory.layout import Facts
 from cgraph.ops.shape import Contiguous
@@ -27,7 +27,7 @@ def make_contiguous(outputs: tuple[Node, ...], facts: Facts) -> Roots:
         strided = {x for x in operands if is_strided(x)}
         if not strided or facts.work(node).strided:
             return None
-        return again(node, tuple([copied(x) if x in strided else x for x in operands]))
+        return with_operands(node, tuple([copied(x) if x in strided else x for x in operands]))
 
     found = rebuild(outputs, change)
     for x in found:

@@ -77,7 +77,7 @@ def tidy(op: Loop, wanted: set[int]) -> Tidy:
         carry = more
     kept = sorted(carry)
     made = body_of(body, kept, ys, read)
-    operands = [i for i, x in enumerate(body.given) if x in read or i in carry]
+    operands = [i for i, x in enumerate(body.inputs) if x in read or i in carry]
     numbers = [*kept, *(ends + i for i in ys), *(behind + i for i in kept)]
     states = any(i >= behind for i in wanted)
     same = made is body and states == op.states
@@ -97,6 +97,6 @@ def body_of(body: Body, carry: list[int], ys: list[int], read: set[Node]) -> Bod
         roots[: len(carry)],
         roots[len(carry) :],
     )
-    pairs = zip((*made.given, *made.results), (*body.given, *body.results))
-    alike = len(made.given) == len(body.given) and len(made.results) == len(body.results)
+    pairs = zip((*made.inputs, *made.results), (*body.inputs, *body.results))
+    alike = len(made.inputs) == len(body.inputs) and len(made.results) == len(body.results)
     return body if alike and all(a is b for a, b in pairs) else made

@@ -3,7 +3,7 @@
 from math import prod
 
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.rewrite import renewed
+from cgraph.ir.rewrite import rebuild_node
 from cgraph.ir.roots import New, Roots, rebuild
 from cgraph.kernels.gemm.portions import direct_rows
 from cgraph.kernels.target import Target
@@ -30,7 +30,7 @@ def transpose_once(outputs: tuple[Node, ...], target: Target) -> tuple[Node, ...
             readers[node.operands[1]] = readers.get(node.operands[1], 0) + 1
 
     def change(node: Node, new: New) -> Node:
-        made = renewed(node, new)
+        made = rebuild_node(node, new)
         if not isinstance(node.op, PRODUCTS) or readers.get(node.operands[1], 0) < 2 or not is_read_as_it_lies(node):
             return made
         x, y, *rest = made.operands

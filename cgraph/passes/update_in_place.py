@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.origin import keeps_place
-from cgraph.ir.rewrite import remade
+from cgraph.ir.origin import keeps_origin
+from cgraph.ir.rewrite import with_new_operands
 from cgraph.ir.spec import Bundle
-from cgraph.ir.traverse import located, post_order
+from cgraph.ir.traverse import at_origins, post_order
 from cgraph.kernels.kernel import View
 from cgraph.memory.layout import Facts, computes, owner_of
 from cgraph.ops.leaf import Var
@@ -102,15 +102,15 @@ def ancestors(node: Node, extra: Extra) -> set[Node]:
     return found
 
 
-@keeps_place
+@keeps_origin
 def rebuilt(roots: tuple[Node, ...], chosen: Mapping[Node, Var], extra: Extra) -> dict[Node, Node]:
     """Every node on new operands, the chosen ones in place."""
     new: dict[Node, Node] = {}
-    for node in located(post_order(roots, extra)):
+    for node in at_origins(post_order(roots, extra)):
         operands = tuple(new[x] for x in node.operands)
         if node in chosen:
             given = (*operands, chosen[node], *(new[r] for r in extra[node]))
             new[node] = apply(InPlace(node.op, len(operands), len(operands)), *given)
         else:
-            new[node] = remade(node, operands)
+            new[node] = with_new_operands(node, operands)
     return new

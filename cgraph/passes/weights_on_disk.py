@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.rewrite import remade
+from cgraph.ir.rewrite import with_new_operands
 from cgraph.ir.roots import New, rebuild
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.depthwise.calls import is_depthwise
@@ -16,7 +16,7 @@ from cgraph.kernels.mapped import Keep, in_c_order
 from cgraph.ops.join import concat
 from cgraph.ops.leaf import HASHED_NBYTES, Const, ConstOp
 from cgraph.ops.linear import Matmul
-from cgraph.ops.physical.conv import LanedConv
+from cgraph.ops.physical.conv import BlockedConv
 from cgraph.ops.physical.matmul import MatmulEpilogue, PackedMatmul
 from cgraph.ops.physical.sliced import SlicedConv, SlicedMatmul, panel_axis
 from cgraph.ops.shape import Transpose
@@ -69,7 +69,7 @@ def sliced_conv(node: Node, operands: tuple[Node, ...], most: int, keep: Keep) -
     count = filters.shape[axis]
     pieces = -(-count // max(most // (filters.nbytes // count), 1))
     if pieces == 1:
-        return remade(node, operands)
+        return with_new_operands(node, operands)
     parts = np.array_split(filters, pieces, axis)
     slices = [Const(keep(in_c_order(part)), copy=False) for part in parts]
     made = SlicedConv(op, tuple(part.shape[axis] for part in parts))  # type: ignore[arg-type]
@@ -83,7 +83,7 @@ def sliced_panels(node: Node, operands: tuple[Node, ...], most: int, keep: Keep)
     count = packed.size // op.k // op.tile.width
     pieces = -(-count // max(most // (packed.nbytes // count), 1))
     if pieces == 1:
-        return remade(node, operands)
+        return with_new_operands(node, operands)
     edges = [0, *np.cumsum([len(part) for part in np.array_split(np.arange(count), pieces)]).tolist()]
     slices = [
         Const(keep(some_panels(packed, op.k, op.tile, first, stop)), copy=False)
@@ -113,7 +113,7 @@ def is_laned(node: Node) -> bool:
     """A convolution of images in lanes by constant filters, panel after panel."""
     op = node.op
     return (
-        isinstance(op, LanedConv)
+        isinstance(op, BlockedConv)
         and op.source is not None
         and not op.pairs
         and op.shape.groups == 1

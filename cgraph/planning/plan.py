@@ -13,9 +13,9 @@ from cgraph.budget.bands.build_bands import check_stream
 from cgraph.budget.fit import Limits, Planner, fitted
 from cgraph.errors import BudgetError, GraphError, bytes_text
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.rewrite import remade
+from cgraph.ir.rewrite import with_new_operands
 from cgraph.ir.traverse import post_order
-from cgraph.ir.work import Step
+from cgraph.ir.work import PlacedStep
 from cgraph.kernels.kernel import Pointer, View
 from cgraph.memory.auto import auto
 from cgraph.memory.bounds import lower_bound, operator_breadths
@@ -74,7 +74,7 @@ class Compiled(Record):
     order: str = "depth_first"
 
     @property
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[PlacedStep]:
         """The steps in running order, each with its places."""
         return steps_of(self.layout, self.usage, self.plan, self.views)
 
@@ -138,7 +138,7 @@ def with_constants(compiled: Compiled, moved: Mapping[Node, Node]) -> Compiled:
     layout, new = compiled.layout, dict(moved)
     for node in layout.views:  # operands before users
         if node not in new:
-            new[node] = remade(node, tuple(new[x] for x in node.operands))
+            new[node] = with_new_operands(node, tuple(new[x] for x in node.operands))
 
     def renamed(table: Mapping[Node, Any]) -> dict[Node, Any]:
         return {new[node]: found for node, found in table.items() if node in new}  # works are known of other nodes too

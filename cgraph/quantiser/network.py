@@ -11,9 +11,9 @@ import numpy as np
 
 from cgraph.errors import GraphError
 from cgraph.ir.graph import Node
-from cgraph.ir.origin import keeps_place
-from cgraph.ir.rewrite import remade
-from cgraph.ir.traverse import located, post_order, users_of
+from cgraph.ir.origin import keeps_origin
+from cgraph.ir.rewrite import with_new_operands
+from cgraph.ir.traverse import at_origins, post_order, users_of
 from cgraph.ops.arithmetic import TrueDivide
 from cgraph.ops.average_pool import AvgPool
 from cgraph.ops.family import Pointwise
@@ -65,7 +65,7 @@ class Network(Record, eq=False):
         places = Places(self.order, *reading(self.order, self.outputs), self.found, layers)
         return Network(self.outputs, self.order, self.found, layers, places.bytes())
 
-    @keeps_place
+    @keeps_origin
     def rebuilt(
         self, layer: Callable[[Layer, Node], Node], value: Callable[[Node, Node], Node]
     ) -> tuple[dict[Node, Node], tuple[Node, ...]]:
@@ -79,11 +79,11 @@ class Network(Record, eq=False):
         """
         new: dict[Node, Node] = {}
         ends = {x.end: x for x in self.layers}
-        for node in located(self.order):
+        for node in at_origins(self.order):
             if node in ends:
                 made = layer(ends[node], new[ends[node].x])
             else:
-                made = remade(node, tuple([new[x] for x in node.operands]))
+                made = with_new_operands(node, tuple([new[x] for x in node.operands]))
             new[node] = value(node, made) if node in self.bytes else made
         return new, tuple(new[x] for x in self.outputs)
 

@@ -9,12 +9,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.origin import keeps_place
-from cgraph.ir.rewrite import remade
+from cgraph.ir.origin import keeps_origin
+from cgraph.ir.rewrite import with_new_operands
 from cgraph.ir.spec import Bundle
-from cgraph.ir.traverse import located
+from cgraph.ir.traverse import at_origins
 from cgraph.memory.layout import Layout, owner_of, producers_of
-from cgraph.ops.physical.rerun import Again
+from cgraph.ops.physical.rerun import Rerun
 from cgraph.rematerialise.reruns import Reruns
 from cgraph.schedule.dag import Dag
 from cgraph.system.alignment import round_up
@@ -64,7 +64,7 @@ def cost_of(node: Node) -> int:
     return node.op.multiply_adds(*specs[1:]) + MOVED * elements
 
 
-@keeps_place
+@keeps_origin
 def run_again(layout: Layout, order: Sequence[int]) -> tuple[list[Node], dict[Node, Node]]:
     """All nodes in running order, and what became of each node: of one that runs more than once, what ran last.
 
@@ -82,12 +82,12 @@ def run_again(layout: Layout, order: Sequence[int]) -> tuple[list[Node], dict[No
                 shown[t].append(node)
     nodes = dict.fromkeys(made)
     for t in order:
-        for node in located((layout.steps[t], *shown[t])):
+        for node in at_origins((layout.steps[t], *shown[t])):
             if all(x in made for x in node.operands):  # a view may wait for something behind what it shows
                 operands = tuple([made[x] for x in node.operands])
-                new = remade(node, operands)
+                new = with_new_operands(node, operands)
                 while node is layout.steps[t] and new in nodes:  # equal nodes are one
-                    new = apply(Again(new.op), *operands)
+                    new = apply(Rerun(new.op), *operands)
                 made[node] = new
                 nodes[new] = None
     return list(nodes), made

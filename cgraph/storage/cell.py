@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from cgraph.errors import InputError, UnassignedError
-from cgraph.ir.half import computing_dtype, converted, known_array, name_of
+from cgraph.ir.half import computing_dtype, convert, name_of, resolve_array
 from cgraph.ir.spec import Spec
 from cgraph.kernels.mapped import aligned, copy_to, in_c_order
 from cgraph.system.alignment import aligned_memory
@@ -211,7 +211,7 @@ def fitting_array(value: Any, spec: Spec, name: str) -> np.ndarray:
             value = of_plain(value, spec.dtype) if isinstance(value, PLAIN) else foreign_array(value)
         except (TypeError, ValueError, OverflowError, BufferError, RuntimeError) as error:
             raise InputError(f"{name} {spec} is given {value!r:.60}: {error}") from None
-    value = known_array(np.asarray(value))
+    value = resolve_array(np.asarray(value))
     if value.dtype.kind not in NUMBERS:
         raise InputError(f"{name} {spec} is given {value.tolist()!r:.60}, which holds no numbers")
     check_fits(value, spec, name)
@@ -224,7 +224,7 @@ def of_plain(value: Any, dtype: np.dtype) -> np.ndarray:
         found = np.asarray(value)
         if found.dtype.kind == "f" and not np.equal(found, np.floor(found)).all():
             raise ValueError(f"its numbers are not whole, as those of {name_of(dtype)} are")
-    return converted(np.asarray(value, computing_dtype(dtype)), dtype)
+    return convert(np.asarray(value, computing_dtype(dtype)), dtype)
 
 
 def check_fits(value: Any, spec: Spec, name: str) -> None:

@@ -10,7 +10,7 @@ from cgraph.budget.bands.regions import CALL_NS
 from cgraph.budget.bands.repeated_bands import shortened
 from cgraph.budget.bands.row_rings import Rows
 from cgraph.errors import GraphError
-from cgraph.ir.bands import Frame, Move
+from cgraph.ir.bands import BandBuffer, Move
 from cgraph.ir.graph import Node, public
 from cgraph.memory.bounds import lower_bound
 from cgraph.memory.problem import Operand, Plan, Problem, UsageInterval
@@ -72,7 +72,7 @@ def problem_of(boxes: list[Box]) -> Problem:
     return Problem(tuple(Operand(x.nbytes, UsageInterval(x.first, x.last), x.name) for x in boxes), 1)
 
 
-def runs_of(frame: Frame) -> list[Move]:
+def runs_of(frame: BandBuffer) -> list[Move]:
     """The bands and slides as often as they run."""
     return [move for move, _ in frame.turns(range(frame.loop.count) if frame.loop else (0,))]
 

@@ -7,7 +7,7 @@ import pytest
 
 import cgraph as cg
 from benchmarks.large_graphs import chain
-from cgraph.ir.graph import Node, shared
+from cgraph.ir.graph import Node, intern
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.signature import Signature
 from cgraph.memory.layout import overwritable, view_of
@@ -79,7 +79,7 @@ def test_a_node_on_rewritten_operands_of_the_same_specs_infers_nothing():
     for i in range(20):
         y = cg.cumsum(y, i % 2)
     calls = calls_during(partial(cg.compile, y))
-    assert calls[shared.__code__] >= 20 and calls[Scan.infer.__code__] == 0
+    assert calls[intern.__code__] >= 20 and calls[Scan.infer.__code__] == 0
 
 
 @pytest.mark.parametrize("graph", (chain, wide))

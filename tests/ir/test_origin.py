@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import cgraph as cg
-from cgraph.ir.origin import keeps_place, made_at, user_line
+from cgraph.ir.origin import keeps_origin, origin_at, user_line
 
 
 def here() -> tuple[str, int]:
@@ -21,24 +21,24 @@ def test_a_node_comes_from_the_line_of_the_user():
 
 
 def test_the_line_of_a_file_holds_inside_its_block_alone():
-    with made_at("net.onnx", 3):
+    with origin_at("net.onnx", 3):
         assert user_line() == ("net.onnx", 3)
-        with made_at("net.onnx", 4):
+        with origin_at("net.onnx", 4):
             assert user_line() == ("net.onnx", 4)
         assert user_line() == ("net.onnx", 3)
     assert user_line()[0] != "net.onnx"
 
 
 def test_a_failure_inside_the_block_ends_it():
-    with pytest.raises(ZeroDivisionError), made_at("net.onnx", 3):
+    with pytest.raises(ZeroDivisionError), origin_at("net.onnx", 3):
         raise ZeroDivisionError
     assert user_line()[0] != "net.onnx"
 
 
 def test_a_function_that_keeps_its_place_leaves_no_line_behind():
-    @keeps_place
+    @keeps_origin
     def read() -> tuple[str, int]:
-        block = made_at("net.onnx", 7)
+        block = origin_at("net.onnx", 7)
         block.__enter__()
         return user_line()
 

@@ -5,7 +5,7 @@ import pickle
 import cgraph as cg
 from cgraph.ir.graph import Op
 from cgraph.ir.roots import Roots, rebuild
-from cgraph.ir.table import LEAST_SWEPT, Table, number_of
+from cgraph.ir.table import LEAST_SWEPT, NodeTable, number_of
 from cgraph.ops.elementary import Sin
 from cgraph.ops.family import Pointwise
 from cgraph.ops.linear import Matmul
@@ -68,15 +68,15 @@ def test_a_number_stays_in_its_process():
 
 
 def test_nodes_that_are_gone_leave_the_table_and_others_stay():
-    table = Table()
+    table = NodeTable()
     table.put((0,), X)
     for i in range(3 * LEAST_SWEPT):
         table.put((1, i), cg.Var((1,)))
-    assert len(table.found) <= LEAST_SWEPT and table.found[(0,)]() is X
+    assert len(table.entries) <= LEAST_SWEPT and table.entries[(0,)]() is X
 
 
 def test_a_table_of_nodes_that_stay_grows():
-    table, kept = Table(), [cg.Var((1,))] * (2 * LEAST_SWEPT)
+    table, kept = NodeTable(), [cg.Var((1,))] * (2 * LEAST_SWEPT)
     for i, x in enumerate(kept):
         table.put((i,), x)
-    assert len(table.found) == len(kept) < table.most
+    assert len(table.entries) == len(kept) < table.most

@@ -2,7 +2,7 @@
 
 import cgraph as cg
 from cgraph.formats import darknet
-from cgraph.ir.origin import PLACE
+from cgraph.ir.origin import ORIGIN
 from cgraph.passes import rewrite_graph
 from tests.support.injection import Lines, events
 
@@ -17,4 +17,4 @@ def test_an_exception_at_any_line_of_a_walk_or_a_file_leaves_the_users_line_as_i
         act()
         for at in range(1, len(events(act)) + 1, 3):
             Lines(at).during(act)
-            assert PLACE.get() is None
+            assert ORIGIN.get() is None

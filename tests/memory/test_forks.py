@@ -9,7 +9,7 @@ from cgraph.budget.bands.in_place_joins import Bands
 from cgraph.budget.bands.replay_bands import check_rows
 from cgraph.budget.bands.row_rings import Read, Rows, made, pulled
 from cgraph.errors import PlanError
-from cgraph.ir.bands import Over
+from cgraph.ir.bands import InPlaceJoin
 from cgraph.kernels.kernel import Pointer
 from cgraph.kernels.views.layout import by_rows
 from cgraph.memory.auto import auto
@@ -111,7 +111,7 @@ def chains(draw: st.DrawFn) -> list[Value]:
     values = [Value(64 * draw(st.integers(1, 9)), t, f"v{t}", min(t + 1, count - 1)) for t in range(count)]
     for t in range(1, count):
         if draw(st.booleans()):
-            values[t].over = Over(t - 1, draw(st.integers(0, 300)))
+            values[t].over = InPlaceJoin(t - 1, draw(st.integers(0, 300)))
         elif values[t].nbytes == values[t - 1].nbytes:
             values[t].overwritable = (t - 1,)
         if draw(st.integers(0, 4)) == 0:
@@ -152,7 +152,11 @@ def test_without_permissions_nothing_lies_over_another(values):
 
 def test_a_value_lies_over_one_that_nobody_else_needs():
     def ties(last: int, kept: bool = False) -> int:
-        values = [Value(640, 0, "fork", last, kept), Value(640, 1, "join", 2, over=Over(0, 64)), Value(64, 2, "y", 2)]
+        values = [
+            Value(640, 0, "fork", last, kept),
+            Value(640, 1, "join", 2, over=InPlaceJoin(0, 64)),
+            Value(64, 2, "y", 2),
+        ]
         return len(usage_of(values, 64).problem.ties)
 
     assert [ties(1), ties(2), ties(1, True)] == [1, 0, 0]

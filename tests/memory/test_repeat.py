@@ -8,7 +8,7 @@ from cgraph.budget.bands.repeated_bands import period_of, shortened
 from cgraph.budget.bands.replay_bands import check_rows
 from cgraph.budget.bands.row_rings import Rows, pulled
 from cgraph.errors import PlanError
-from cgraph.ir.bands import Frame
+from cgraph.ir.bands import BandBuffer
 from cgraph.record import replace
 from tests.memory.test_rows import FRAME, acts_of, reads_right, window_of
 
@@ -36,11 +36,11 @@ def looped(rng, values):
     return bands, period, looped_frame(short, events, rooms, 64, period), rooms
 
 
-def unrolled(frame: Frame, rooms, times) -> tuple[Frame, list[int]]:
+def unrolled(frame: BandBuffer, rooms, times) -> tuple[BandBuffer, list[int]]:
     """The frame without its loop, whose moves come so many times."""
     moves = [move for move, _ in frame.turns(range(times))]
     size = {move.event.value: room for move, room in zip((m for m in frame.moves if not m.slides), rooms)}
-    return Frame(tuple(moves), frame.nbytes), [size[m.event.value] for m in moves if not m.slides]
+    return BandBuffer(tuple(moves), frame.nbytes), [size[m.event.value] for m in moves if not m.slides]
 
 
 @pytest.mark.parametrize("seed", range(20))

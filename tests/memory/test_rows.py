@@ -9,7 +9,7 @@ from cgraph.budget.bands.band_buffer import Framed, Framing
 from cgraph.budget.bands.replay_bands import check_rows
 from cgraph.budget.bands.row_rings import Read, Rows, alive, made, pulled, steps_of
 from cgraph.errors import PlanError
-from cgraph.ir.bands import Frame
+from cgraph.ir.bands import BandBuffer
 from cgraph.kernels.kernel import Pointer, View, contiguous
 from cgraph.kernels.views.window import Window
 from cgraph.memory.packing import Group, Slab, check_groups
@@ -73,13 +73,13 @@ def window(source: int) -> Read:
     return Read(source, tuple(max(r - 1, 0) for r in range(40)), tuple(min(r + 2, 40) for r in range(40)))
 
 
-def drawn_frame(rng, values, events, rests) -> tuple[Frame, list[int]]:
+def drawn_frame(rng, values, events, rests) -> tuple[BandBuffer, list[int]]:
     """A frame, and the bytes of workspace of each event."""
     rooms = [int(rng.integers(0, 3)) * 192 for _ in events]
     return framed(values, events, rooms, rests, 1000), rooms
 
 
-def framed(values, events, rooms, rests, work) -> Frame:
+def framed(values, events, rooms, rests, work) -> BandBuffer:
     found = Framed(values, steps_of(values, events, rests), rooms, 64)
     found.packing.improve(work)
     return found.frame()
@@ -234,7 +234,7 @@ def chain(rng: np.random.Generator) -> list[Rows]:
     return values
 
 
-def framed_chain() -> tuple[list[Rows], Frame, list[Act]]:
+def framed_chain() -> tuple[list[Rows], BandBuffer, list[Act]]:
     """A chain in bands of two rows, and what kernels would be given."""
     values = chain(np.random.default_rng(3))
     events = pulled(values, [value.band(2) for value in values])
@@ -263,7 +263,7 @@ def window_of(rng, values, i, source, kernel=None, stride=None) -> Rows:
 # -- what kernels would be given ---------------------------------------------------------------------------------------
 
 
-def acts_of(values: list[Rows], frame: Frame, rooms: list[int]) -> list[Act]:
+def acts_of(values: list[Rows], frame: BandBuffer, rooms: list[int]) -> list[Act]:
     """The views of every band and slide; a row has one, two or three planes of 64 bytes, as its bytes say."""
     zero, sizes = [0] * len(values), iter(rooms)
     acts = []
@@ -320,32 +320,32 @@ def bytes_of(x: Lines) -> list[tuple[int, int]]:
 # -- changes -----------------------------------------------------------------------------------------------------------
 
 
-def moved(rng, frame) -> Frame:
+def moved(rng, frame) -> BandBuffer:
     """One band where another lies."""
     one, other = rng.choice(len(frame.moves), 2, replace=False)
     return with_move(frame, one, at=frame.moves[other].at)
 
 
-def changed(rng, frame, slides, at) -> Frame:
+def changed(rng, frame, slides, at) -> BandBuffer:
     places = [t for t, m in enumerate(frame.moves) if m.slides == slides]
     t = int(rng.choice(places))
     return with_move(frame, t, at=at(frame.moves[t]))
 
 
-def over(rng, frame) -> Frame:
+def over(rng, frame) -> BandBuffer:
     one, other = rng.choice(len(frame.moves), 2, replace=False)
     return with_move(frame, one, workspace=frame.moves[other].at)
 
 
-def with_move(frame, t, **change) -> Frame:
+def with_move(frame, t, **change) -> BandBuffer:
     return replace(frame, moves=(*frame.moves[:t], replace(frame.moves[t], **change), *frame.moves[t + 1 :]))
 
 
-def without(rng, frame) -> Frame:
+def without(rng, frame) -> BandBuffer:
     t = int(rng.integers(len(frame.moves)))
     return replace(frame, moves=(*frame.moves[:t], *frame.moves[t + 1 :]))
 
 
-def swapped(rng, frame) -> Frame:
+def swapped(rng, frame) -> BandBuffer:
     t = int(rng.integers(len(frame.moves) - 1))
     return replace(frame, moves=(*frame.moves[:t], frame.moves[t + 1], frame.moves[t], *frame.moves[t + 2 :]))

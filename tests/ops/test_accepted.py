@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cgraph.errors import CgraphError
-from cgraph.ir.graph import Node, Op, inferred
+from cgraph.ir.graph import Node, Op, infer_spec
 from cgraph.ir.spec import Bundle, Spec
 from cgraph.ops.family import Pointwise
 from cgraph.ops.kernel import EachNumber, EachTask
@@ -47,7 +47,7 @@ def changed(op: Op, spec: Spec) -> Iterator[tuple[str, Spec]]:
 def refused_or_meant(op: Op, specs: list[Spec], values: list[np.ndarray]) -> str | None:
     """What is wrong with an op on operands of these specs; `values` are repeated to fill them."""
     try:
-        spec = inferred(op, list(specs))
+        spec = infer_spec(op, list(specs))
     except CgraphError:
         return None
     except (ValueError, IndexError) as error:
@@ -109,7 +109,7 @@ def accepted() -> list[str]:
                 mine = found[f"{node.op.name} {min(i, MOST_NAMED)}"]
                 for name, other in changed(node.op, spec):
                     try:
-                        inferred(node.op, [*specs[:i], other, *specs[i + 1 :]])
+                        infer_spec(node.op, [*specs[:i], other, *specs[i + 1 :]])
                     except (CgraphError, ValueError, IndexError):
                         continue
                     mine[name] = None

@@ -9,7 +9,7 @@ from cgraph.errors import DTypeError, ShapeError
 from cgraph.ir.graph import apply
 from cgraph.kernels.attention.calls import Rule
 from cgraph.ops.attention import Attention, positions
-from cgraph.ops.attention_weights import Rows, pulled
+from cgraph.ops.attention_weights import QueryRows, attention_gradients
 from tests.support.tolerance import assert_close
 
 Q, K, V = (
@@ -36,8 +36,10 @@ MASKS = {
 def test_gradients_in_bands_are_those_at_once(rule, name, most):
     """Bands of one query in a loop, and of a few, the last one filled up."""
     g, inner, mask = cg.Var((2, 4, 7, 6), "float64", "g"), cg.Var((2, 4, 7, 1), "float64", "inner"), MASKS[name]
-    rows = Rows(Q, g, inner, positions(7, None))
-    found, want = ([x for x in pulled(rule, rows, K, V, mask, limit) if x is not None] for limit in (most, 10**6))
+    rows = QueryRows(Q, g, inner, positions(7, None))
+    found, want = (
+        [x for x in attention_gradients(rule, rows, K, V, mask, limit) if x is not None] for limit in (most, 10**6)
+    )
     given = drawn(Q, K, V, g, inner, *([] if mask is None else [mask]))
     if name == "bool":
         given[mask][..., :2] = True  # else a query may see no key

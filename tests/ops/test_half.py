@@ -7,7 +7,7 @@ import pytest
 import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.errors import DTypeError, InputError
-from cgraph.ir.half import BFLOAT16, converted
+from cgraph.ir.half import BFLOAT16, convert
 from tests.support.kernels import TARGETS
 
 PEERS = {"float16": np.dtype("float16"), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
@@ -146,6 +146,6 @@ def test_a_saved_function_takes_and_gives_them(dtype, tmp_path):
 
 def test_conversion_of_an_array_leaves_it_alone():
     x = np.array([[1.0, 2.0], [3.0, 4.0]], "float32").T
-    held = converted(x, BFLOAT16)
-    assert held.shape == (2, 2) and converted(held, x.dtype).tolist() == x.tolist() == [[1.0, 3.0], [2.0, 4.0]]
-    assert converted(x, x.dtype) is x
+    held = convert(x, BFLOAT16)
+    assert held.shape == (2, 2) and convert(held, x.dtype).tolist() == x.tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    assert convert(x, x.dtype) is x

@@ -89,7 +89,7 @@ def test_only_the_root_names_the_functions_that_fill_slots():
 def test_every_slot_is_filled_with_a_function_that_is_there():
     from cgraph import slots
 
-    declared = {name: slot for name, slot in vars(slots).items() if isinstance(slot, slots.Slot)}
+    declared = {name: slot for name, slot in vars(slots).items() if isinstance(slot, slots.Hook)}
     assert declared
     for name, slot in declared.items():
         module, _, function = slot._place.partition(":")

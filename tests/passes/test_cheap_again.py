@@ -11,7 +11,7 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.kernels.target import host_target
 from cgraph.memory.layout import Facts, layout_of
-from cgraph.ops.physical.rerun import Again
+from cgraph.ops.physical.rerun import Rerun
 from cgraph.rematerialise import cheap_values
 from cgraph.rematerialise.rebuild import reruns_of, run_again
 from nn.losses import cross_entropy
@@ -48,14 +48,14 @@ def test_a_step_of_training_does_so_unless_told_otherwise():
         layers = [layer for _ in range(DEPTH) for layer in (nn.Linear(WIDTH, WIDTH), nn.Activation("gelu"))]
         model = nn.initialise(nn.Sequential(*layers), 0)
         step = nn.training_step(model, nn.losses.quadratic, None, (x, x), **options)
-        return [n for n in step.function.compiled.layout.steps if isinstance(n.op, Again)]
+        return [n for n in step.function.compiled.layout.steps if isinstance(n.op, Rerun)]
 
     assert again() and not again(recompute=False)
 
 
 def test_a_value_that_follows_from_nothing_that_waits_stays():
     step, _ = stepped("relu", 0.9)
-    assert not [n for n in step.function.compiled.layout.steps if isinstance(n.op, Again)]
+    assert not [n for n in step.function.compiled.layout.steps if isinstance(n.op, Rerun)]
 
 
 @settings(max_examples=60)

@@ -10,7 +10,7 @@ import nn
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.errors import DTypeError, GraphError
-from cgraph.ir.half import HALVES, converted
+from cgraph.ir.half import HALVES, convert
 from cgraph.ir.spec import dtype_of
 from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import target_named
@@ -32,7 +32,7 @@ def normal(*shape: int) -> np.ndarray:
 
 
 def rounded(x: np.ndarray, dtype: str) -> np.ndarray:
-    return converted(converted(x, dtype_of(dtype)), np.dtype("float32"))
+    return convert(convert(x, dtype_of(dtype)), np.dtype("float32"))
 
 
 def held_nbytes(function: cg.Function) -> tuple[int, int]:
@@ -107,11 +107,11 @@ def test_convolutions_have_the_bits_of_rounded_floats(name, dtype, target):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_constants_that_come_in_half_precision_stay_so(dtype):
-    w, f = converted(normal(300, 200), dtype_of(dtype)), converted(normal(128, 64, 3, 3), dtype_of(dtype))
+    w, f = convert(normal(300, 200), dtype_of(dtype)), convert(normal(128, 64, 3, 3), dtype_of(dtype))
     x, images = cg.Var((4, 300)), cg.Var((1, 64, 20, 20))
     function = cg.compile([x @ cg.Const(w), cg.conv2d(images, cg.Const(f).astype("float32"), pad=1)], [x, images])
     assert held_nbytes(function)[1] == 0 < held_nbytes(function)[0]
-    wide = [cg.Const(converted(a, np.dtype("float32"))) for a in (w, f)]
+    wide = [cg.Const(convert(a, np.dtype("float32"))) for a in (w, f)]
     want = cg.compile([x @ wide[0], cg.conv2d(images, wide[1], pad=1)], [x, images], winograd=False)
     given = normal(4, 300), normal(1, 64, 20, 20)
     for got, expected in zip(function(*given), want(*given)):
@@ -119,7 +119,7 @@ def test_constants_that_come_in_half_precision_stay_so(dtype):
 
 
 def test_a_norm_behind_filters_that_come_in_half_precision_is_not_rounded_again():
-    f, factors, x = converted(normal(128, 64, 3, 3), dtype_of("float16")), normal(128, 1, 1), cg.Var((1, 64, 8, 8))
+    f, factors, x = convert(normal(128, 64, 3, 3), dtype_of("float16")), normal(128, 1, 1), cg.Var((1, 64, 8, 8))
     y = cg.conv2d(x, cg.Const(f).astype("float32")) * cg.Const(factors)
     want = cg.conv2d(x, cg.Const(f.astype("float32"))) * cg.Const(factors)
     given = normal(1, 64, 8, 8)

@@ -10,10 +10,10 @@ from cgraph.ir.traverse import post_order
 from cgraph.kernels.target import target_named
 from cgraph.lowering.pipeline import to_physical
 from cgraph.ops.physical.integer import (
+    BlockedIntegerConv,
+    BlockedPixelSum,
     IntegerConv,
     IntegerMatmul,
-    LanedIntegerConv,
-    LanedPixelSum,
     PackedIntegerMatmul,
     PixelSum,
 )
@@ -110,7 +110,7 @@ def test_every_group_is_taken(kind):
     assert (met.count(IntegerConv), met.count(IntegerMatmul), met.count(PixelSum)) == (8, 2, 1)
     assert not any(node.op.name in ("conv2d", "matmul") for node in post_order(roots))
     physical = {type(node.op) for node in post_order(to_physical(rewrite_graph(roots), target_named("host"), True))}
-    assert {LanedIntegerConv, PackedIntegerMatmul, LanedPixelSum} <= physical
+    assert {BlockedIntegerConv, PackedIntegerMatmul, BlockedPixelSum} <= physical
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -251,7 +251,7 @@ def test_bands_of_rows_have_the_bits_of_whole_images(target, kind):
     for pixels, threads in ((1, 1), (40, 2)):
         banded = cg.compile(outputs, [x], engine=CpuEngine(target, threads, poison=True), bands=pixels)
         inner = [op for node in banded.compiled.layout.steps for op in getattr(node.op, "inner", ())]
-        assert {type(x.op) for x in inner} >= {LanedIntegerConv} and banded.nbytes < whole.nbytes
+        assert {type(x.op) for x in inner} >= {BlockedIntegerConv} and banded.nbytes < whole.nbytes
         for got, want in zip(banded(value), whole(value), strict=True):
             np.testing.assert_array_equal(got, want)
 

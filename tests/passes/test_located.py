@@ -5,7 +5,7 @@ import numpy as np
 import cgraph as cg
 from cgraph.formats.onnx import load, save
 from cgraph.ops.physical.in_place import InPlace
-from cgraph.ops.physical.rerun import Again
+from cgraph.ops.physical.rerun import Rerun
 
 F = np.ones((16, 16, 3, 3), "float32")
 
@@ -49,7 +49,7 @@ def deep():
 def test_what_runs_again_keeps_it_too():
     x, loss = deep()
     function = cg.compile([loss, cg.gradient(loss, x)], [x], recompute=True)
-    again = {node.origin for node in function.compiled.layout.steps if isinstance(node.op, Again)}
+    again = {node.origin for node in function.compiled.layout.steps if isinstance(node.op, Rerun)}
     assert again == {(__file__, deep.__code__.co_firstlineno + 3)}
 
 

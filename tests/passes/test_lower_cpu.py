@@ -9,11 +9,18 @@ import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
-from cgraph.ops.physical.conv import LanedConv
+from cgraph.ops.physical.conv import BlockedConv
 from cgraph.ops.physical.conv_layer import LEAST_FILTERS
-from cgraph.ops.physical.conv_transpose import LanedConvTranspose
-from cgraph.ops.physical.filters import LanedConvFilters
-from cgraph.ops.physical.lanes import LanedPlaces, LanedRoiAlign, LanedRoiAlignGrad, PlainRoiAlign, ToLanes, ToPlain
+from cgraph.ops.physical.conv_transpose import BlockedConvTranspose
+from cgraph.ops.physical.filters import BlockedConvFilters
+from cgraph.ops.physical.lanes import (
+    BlockedPoolIndices,
+    BlockedRoiAlign,
+    BlockedRoiAlignGrad,
+    PlainRoiAlign,
+    ToBlocked,
+    ToPlain,
+)
 from tests.support.networks import POOLED, SMOOTH, networks, normal
 from tests.support.tolerance import assert_near
 
@@ -78,9 +85,9 @@ def test_a_training_step_stays_in_blocks_between_its_convolutions():
     y = cg.max_pool2d(cg.relu(cg.conv2d(x, f, 1, 1)), 2)
     total = cg.sum(cg.square(cg.conv2d(y, g, 1, 1)))
     steps = cg.compile(cg.gradient(total, [f, g]), [x]).compiled.layout.steps
-    moved = [n.op for n in steps if isinstance(n.op, (ToLanes, ToPlain))]
+    moved = [n.op for n in steps if isinstance(n.op, (ToBlocked, ToPlain))]
     assert len(moved) == 1  # of x, which is given in no blocks
-    assert {type(n.op) for n in steps} > {LanedConv, LanedConvTranspose, LanedConvFilters, LanedPlaces}
+    assert {type(n.op) for n in steps} > {BlockedConv, BlockedConvTranspose, BlockedConvFilters, BlockedPoolIndices}
 
 
 def test_features_of_boxes_that_nobody_reads_in_lanes_are_made_plain():
@@ -99,7 +106,7 @@ def test_a_residual_that_nobody_else_reads_is_overwritten_by_a_result_with_a_fra
     small = cg.conv2d(x, point, 2)
     joined = cg.conv2d(x, point) + cg.resize(small, (12, 12), "nearest")
     layout = cg.compile(cg.conv2d(joined, wide, 1, 1), [x], winograd=False).compiled.layout
-    node = next(n for n in layout.steps if isinstance(n.op, LanedConv) and n.op.residual is not None)
+    node = next(n for n in layout.steps if isinstance(n.op, BlockedConv) and n.op.residual is not None)
     assert node.op.result.halo == (1, 1, 1, 1) and node.op.residual == node.op.result
     assert layout.values[layout.value_of[node]].overwritable
 
@@ -112,14 +119,14 @@ def test_a_step_says_which_way_it_is_computed(name, filters, groups):
     x = cg.Var((1, 64, 28, 28), name="x")
     f = normal(np.random.default_rng(0), x, 0.1, filters)
     steps = cg.compile(cg.conv2d(x, f, 1, filters[2] // 2, 1, groups), [x]).compiled.layout.steps
-    assert [n.op.name for n in steps] == ["to_lanes", name, "to_plain"]
+    assert [n.op.name for n in steps] == ["to_blocked", name, "to_plain"]
 
 
 def test_layers_with_the_same_filters_share_the_packed_ones():
     x, y = cg.Var((1, 16, 12, 12), name="x"), cg.Var((1, 16, 20, 20), name="y")
     f = cg.Const(normal(np.random.default_rng(0), x, 0.1, (16, 16, 3, 3)))
     steps = cg.compile([cg.conv2d(x, f, 1, 1), cg.conv2d(y, f, 1, 1)], [x, y], winograd=False).compiled.layout.steps
-    first, second = (n.operands[1] for n in steps if isinstance(n.op, LanedConv))
+    first, second = (n.operands[1] for n in steps if isinstance(n.op, BlockedConv))
     assert first is second
 
 
@@ -133,7 +140,7 @@ def test_the_gradient_for_filters_is_lowered_where_lanes_are_full_and_of_one_gro
     found = cg.gradient(cg.sum(cg.square(cg.conv2d(x, f, 1, 1, groups=groups))), f)
     function, value = cg.compile(found, [x]), rng.normal(size=x.shape).astype("float32")
     ops = [n.op for n in function.compiled.layout.steps]
-    assert any(isinstance(op, LanedConvFilters) for op in ops) == (groups == 1 and filters[0] >= LEAST_FILTERS)
+    assert any(isinstance(op, BlockedConvFilters) for op in ops) == (groups == 1 and filters[0] >= LEAST_FILTERS)
     assert_layers_near(function(value), evaluate([found], {x: value})[0])
 
 
@@ -145,6 +152,6 @@ def test_features_of_boxes_and_their_gradient_stay_in_lanes():
     boxes, batch, level = np.array([[1, 1, 9, 9]], "float32"), np.zeros(1, np.int64), np.zeros(1, np.int64)
     seen = cg.conv2d(cg.roi_align_levels([y], boxes, batch, level, (6, 6), (1.0,)), second, 1, 1)
     steps = cg.compile(cg.gradient(cg.sum(cg.square(seen)), x), [x]).compiled.layout.steps
-    moved = [n.op for n in steps if isinstance(n.op, (ToLanes, ToPlain))]
+    moved = [n.op for n in steps if isinstance(n.op, (ToBlocked, ToPlain))]
     assert len(moved) == 2  # of x and of its gradient
-    assert {type(n.op) for n in steps} > {LanedRoiAlign, LanedRoiAlignGrad}
+    assert {type(n.op) for n in steps} > {BlockedRoiAlign, BlockedRoiAlignGrad}

@@ -12,8 +12,8 @@ import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.ir.traverse import post_order
-from cgraph.ops.physical.lanes import ClearFrame, ToLanes, ToPlain
-from cgraph.ops.pool import MaxPoolPlaces
+from cgraph.ops.physical.lanes import ClearHalo, ToBlocked, ToPlain
+from cgraph.ops.pool import MaxPoolIndices
 from cgraph.record import Record
 from tests.passes.test_lower_cpu import assert_near
 
@@ -97,8 +97,8 @@ def test_lowered_equals_reference(name):
     for got, want in zip(function(value), evaluate(outputs, {image: value})):
         assert_near(got, want)
     steps = function.compiled.layout.steps
-    assert sum(isinstance(n.op, ToLanes | ToPlain) for n in steps) == network.moved
-    assert sum(isinstance(n.op, ClearFrame) for n in steps) == network.cleared
+    assert sum(isinstance(n.op, ToBlocked | ToPlain) for n in steps) == network.moved
+    assert sum(isinstance(n.op, ClearHalo) for n in steps) == network.cleared
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -122,7 +122,7 @@ def test_places_that_are_shown_are_whole_numbers_of_the_plain_image():
     image = cg.Var((1, 8, 6, 6), name="image")
     pooled = cg.max_pool2d(cg.relu(conv(image)), 2)
     gradient = cg.gradient(cg.sum(cg.square(pooled)), image)
-    (places,) = (n for n in post_order([gradient]) if isinstance(n.op, MaxPoolPlaces))
+    (places,) = (n for n in post_order([gradient]) if isinstance(n.op, MaxPoolIndices))
     outputs = [pooled, places, gradient]
     value = np.random.default_rng(1).normal(size=image.shape).astype("float32")
     got = cg.compile(outputs, [image], engine=CpuEngine(poison=True))(value)
@@ -139,5 +139,5 @@ def test_what_is_made_of_a_plain_result_stays_plain():
     moved = []
     for outputs in ([gradient], [cg.tanh(filters - 0.1 * gradient)]):
         steps = cg.compile(outputs, [image]).compiled.layout.steps
-        moved.append(sum(isinstance(n.op, ToLanes | ToPlain) for n in steps))
+        moved.append(sum(isinstance(n.op, ToBlocked | ToPlain) for n in steps))
     assert moved[0] == moved[1]

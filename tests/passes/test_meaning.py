@@ -14,23 +14,23 @@ from cgraph.kernels.mapped import in_place
 from cgraph.kernels.target import target_named
 from cgraph.lowering.pipeline import to_physical
 from cgraph.ops.physical.byte_matmul import ByteMatmul
-from cgraph.ops.physical.conv import ConvEpilogue, LanedConv
-from cgraph.ops.physical.conv_transpose import LanedConvTranspose
-from cgraph.ops.physical.filters import LanedConvFilters
+from cgraph.ops.physical.conv import BlockedConv, ConvEpilogue
+from cgraph.ops.physical.conv_transpose import BlockedConvTranspose
+from cgraph.ops.physical.filters import BlockedConvFilters
 from cgraph.ops.physical.in_place import InPlace
 from cgraph.ops.physical.integer import (
+    BlockedIntegerConv,
+    BlockedPixelSum,
     IntegerConv,
     IntegerMatmul,
-    LanedIntegerConv,
-    LanedPixelSum,
     PackedIntegerMatmul,
     PixelSum,
 )
-from cgraph.ops.physical.lanes import InLanes, LanedPlaces, ToPlain
+from cgraph.ops.physical.lanes import BlockedOp, BlockedPoolIndices, ToPlain
 from cgraph.ops.physical.matmul import PanelMatmul
 from cgraph.ops.physical.pairs import PairedMatmul
-from cgraph.ops.physical.ports import GiveRows, TakeRows
-from cgraph.ops.physical.rerun import Again
+from cgraph.ops.physical.ports import RowSink, RowSource
+from cgraph.ops.physical.rerun import Rerun
 from cgraph.ops.physical.rounds import Rounds
 from cgraph.ops.physical.sliced import SlicedConv, SlicedMatmul
 from cgraph.ops.physical.stream import Stream
@@ -42,12 +42,19 @@ from tests.support.networks import POOLED, SMOOTH, networks, normal
 from tests.support.tolerance import assert_close
 
 TARGETS = ("host", "avx2", "portable")
-BASES = {InLanes, PanelMatmul}
-BYTES = {IntegerConv, LanedIntegerConv, IntegerMatmul, PackedIntegerMatmul, PixelSum, LanedPixelSum}  # test_integers.py
+BASES = {BlockedOp, PanelMatmul}
+BYTES = {
+    IntegerConv,
+    BlockedIntegerConv,
+    IntegerMatmul,
+    PackedIntegerMatmul,
+    PixelSum,
+    BlockedPixelSum,
+}  # test_integers.py
 BYTES |= {ByteMatmul, ByteTable}  # test_byte_matmul.py, test_byte_tables.py
 HALVES = {PairedMatmul}  # test_precision.py
-PLANNED = {InPlace, Again, Rounds, Stream, SlicedConv, SlicedMatmul}  # made after lowering, of ops that are lowered
-PORTS = {TakeRows, GiveRows}  # made where a run is fed by rows: tests/function/test_by_rows.py
+PLANNED = {InPlace, Rerun, Rounds, Stream, SlicedConv, SlicedMatmul}  # made after lowering, of ops that are lowered
+PORTS = {RowSource, RowSink}  # made where a run is fed by rows: tests/function/test_by_rows.py
 
 
 def lowered_for(target, outputs):
@@ -61,13 +68,13 @@ def values_of(outputs):
 
 def images_read(node):
     """The operands of a node that lie in lanes, each with its form."""
-    if isinstance(node.op, InLanes):
+    if isinstance(node.op, BlockedOp):
         forms = node.op.sources
-    elif isinstance(node.op, LanedConv):
+    elif isinstance(node.op, BlockedConv):
         forms = (node.op.source, None, None, node.op.residual)
-    elif isinstance(node.op, LanedConvFilters):
+    elif isinstance(node.op, BlockedConvFilters):
         forms = (node.op.source, node.op.given)
-    elif isinstance(node.op, LanedConvTranspose):
+    elif isinstance(node.op, BlockedConvTranspose):
         forms = (node.op.source,)
     else:
         forms = (node.op.form,) if isinstance(node.op, ToPlain) else ()
@@ -88,7 +95,7 @@ def check(target, outputs, scale):
     for (node, form), meaning, got in zip(images.items(), meant, computed):
         assert_close(form.plain(got), form.plain(meaning), scale)
         np.testing.assert_array_equal(meaning, form.laid(form.plain(meaning)), err_msg=repr(node))
-        if not isinstance(node.op, LanedPlaces):  # a lane without a channel has places, too, which nobody reads
+        if not isinstance(node.op, BlockedPoolIndices):  # a lane without a channel has places, too, which nobody reads
             np.testing.assert_array_equal(got, form.laid(form.plain(got)), err_msg=repr(node))
 
 
@@ -212,4 +219,4 @@ def test_an_op_in_place_and_one_computed_again_mean_what_the_op_does():
     x, y = np.ones((2, 2)), np.full((2, 2), 3.0)
     add = (cg.Var((2, 2)) + cg.Var((2, 2))).op
     np.testing.assert_array_equal(InPlace(add, 2, 0).meaning(x, y, y), x + y)
-    np.testing.assert_array_equal(Again(add).meaning(x, y), x + y)
+    np.testing.assert_array_equal(Rerun(add).meaning(x, y), x + y)

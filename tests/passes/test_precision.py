@@ -10,8 +10,8 @@ from cgraph.errors import GraphError
 from cgraph.kernels.target import target_named
 from cgraph.lowering.pipeline import to_physical
 from cgraph.ops.leaf import ConstOp
-from cgraph.ops.physical.conv import LanedConv
-from cgraph.ops.physical.pairs import PairedMatmul, paired, rounded, unpaired
+from cgraph.ops.physical.conv import BlockedConv
+from cgraph.ops.physical.pairs import PairedMatmul, pack_pairs, round_to_bfloat16, unpack_pairs
 from cgraph.passes import rewrite_graph
 from tests.support.tolerance import assert_near
 
@@ -36,7 +36,7 @@ def ops_of(function):
 
 def check_sums(got, x, y, product, depth):
     """`got` is product(x, y) of the rounded factors to float32's error, and of the factors to the stated one."""
-    for left, right, of_factors in ((rounded(x), rounded(y), 0.0), (x, y, FACTORS)):
+    for left, right, of_factors in ((round_to_bfloat16(x), round_to_bfloat16(y), 0.0), (x, y, FACTORS)):
         want = product(left.astype("f8"), right.astype("f8"))
         most = product(np.abs(left).astype("f8"), np.abs(right).astype("f8"))
         lost = SMALLEST * (
@@ -81,7 +81,7 @@ def test_convolutions_are_those_of_rounded_factors(target, case):
     how = stride, window // 2, dilation, groups
     exact = cg.conv2d(x.astype("float64"), given.astype("float64"), *how)
     function = compiled(cg.conv2d(x, f, *how), [x], target)
-    assert any(isinstance(op, LanedConv) and op.pairs for op in ops_of(function))
+    assert any(isinstance(op, BlockedConv) and op.pairs for op in ops_of(function))
     wide = lambda a, b: evaluate([exact], {x: np.asarray(a), given: np.asarray(b)})[0]  # noqa: E731
     check_sums(function(value), value, f, wide, c // groups * window**2)
 
@@ -142,8 +142,8 @@ def test_numbers_that_are_none_stay_so():
 @pytest.mark.parametrize("shape", [(1, 1), (5, 3), (2, 6, 4), (2, 3, 7, 5)])
 def test_pairs_are_taken_apart_again(shape):
     x = np.random.default_rng(0).standard_normal(shape).astype("f4")
-    there = unpaired(paired(x))
-    np.testing.assert_array_equal(there[..., : shape[-2], :], rounded(x))
+    there = unpack_pairs(pack_pairs(x))
+    np.testing.assert_array_equal(there[..., : shape[-2], :], round_to_bfloat16(x))
     assert not there[..., shape[-2] :, :].any()
 
 

@@ -12,7 +12,7 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.kernels.target import host_target
 from cgraph.memory.layout import Facts, layout_of
-from cgraph.ops.physical.rerun import Again
+from cgraph.ops.physical.rerun import Rerun
 from cgraph.rematerialise.rebuild import run_again
 from cgraph.rematerialise.segments import Forward, in_segments
 from nn.layer import initialise
@@ -44,7 +44,7 @@ def layers_in_use(depth, recompute):
 
 
 def steps_again(function):
-    return [node for node in function.compiled.layout.steps if isinstance(node.op, Again)]
+    return [node for node in function.compiled.layout.steps if isinstance(node.op, Rerun)]
 
 
 def test_bytes_grow_like_the_square_root_of_the_depth():

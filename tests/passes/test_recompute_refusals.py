@@ -7,7 +7,7 @@ import pytest
 
 import cgraph as cg
 from cgraph.engine.cpu.engine import CpuEngine
-from cgraph.ops.physical.rerun import Again
+from cgraph.ops.physical.rerun import Rerun
 
 DEPTH, WIDTH = 24, 64
 
@@ -104,7 +104,7 @@ def test_the_same_bits_with_fewer_bytes(layer):
         values = np.random.default_rng(1).normal(size=network.x.shape)
         results = [array for _ in range(3) for array in function(values)]
         found.append([*results, network.state.value, *(w.value for w in network.weights)])
-        again = [n.op for n in function.compiled.layout.steps if isinstance(n.op, Again)]
+        again = [n.op for n in function.compiled.layout.steps if isinstance(n.op, Rerun)]
         assert bool(again) == recompute
         assert network.calls.calls == (3 if layer is calls_python else 0)
     assert sizes[1] < sizes[0]

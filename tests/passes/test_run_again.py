@@ -13,7 +13,7 @@ from cgraph.engine.cpu.engine import CpuEngine
 from cgraph.engine.reference import evaluate
 from cgraph.kernels.target import host_target
 from cgraph.memory.layout import Facts, layout_of
-from cgraph.ops.physical.rerun import Again
+from cgraph.ops.physical.rerun import Rerun
 from cgraph.rematerialise.least_work import least_bytes
 from cgraph.rematerialise.rebuild import cost_of, reruns_of, run_again
 from cgraph.rematerialise.segments import in_segments
@@ -103,7 +103,7 @@ def test_fewer_bytes_than_segments_can_do():
     assert least < segments.nbytes
     function = cg.compile(outputs, [x], recompute=least, engine=CpuEngine(poison=True))
     assert function.nbytes <= least
-    assert any(isinstance(n.op, Again) and isinstance(n.op.op, Again) for n in function.compiled.layout.steps)
+    assert any(isinstance(n.op, Rerun) and isinstance(n.op.op, Rerun) for n in function.compiled.layout.steps)
     values = np.random.default_rng(0).normal(size=(BATCH, WIDTH)).astype("float32")
     for a, b in zip(function(values), cg.compile(outputs, [x])(values)):
         np.testing.assert_array_equal(a, b)

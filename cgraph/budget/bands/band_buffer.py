@@ -17,7 +17,7 @@ from itertools import groupby
 
 from cgraph.budget.bands.repeated_bands import Period
 from cgraph.budget.bands.row_rings import Rows, Step, steps_of
-from cgraph.ir.bands import Event, Frame, Loop, Move
+from cgraph.ir.bands import BandBuffer, BandLoop, Event, Move
 from cgraph.memory.packing import Group, Packing, Slab
 from cgraph.record import replace
 
@@ -78,7 +78,7 @@ class Framed:
     def nbytes(self) -> int:
         return self.packing.nbytes
 
-    def frame(self) -> Frame:
+    def frame(self) -> BandBuffer:
         """The frame, checked."""
         self.packing.check()
         bases = self.packing.bases.tolist()
@@ -88,7 +88,7 @@ class Framed:
             at = 0 if ring < 0 else bases[ring] + rows * self.values[step.event.value].row_nbytes
             inside = (0, 0) if room < 0 else (bases[room], self.packing.groups[room].nbytes)
             found.append(Move(step.event, at, step.slides, *inside))
-        return Frame(tuple(found), self.nbytes)
+        return BandBuffer(tuple(found), self.nbytes)
 
 
 def looped_frame(
@@ -97,7 +97,7 @@ def looped_frame(
     workspaces: Sequence[int],
     alignment: int,
     period: Period,
-) -> Frame:
+) -> BandBuffer:
     """A checked frame in which the bands of a period find everything where it was the last time.
 
     Parameters
@@ -108,7 +108,7 @@ def looped_frame(
     framed.packing.improve(WORK)
     frame = framed.frame()
     first, last = (next(t for t, x in enumerate(steps) if x.event == events[k]) for k in (period.first, period.last))
-    return replace(frame, loop=Loop(first, last, period.begin, period.shift, period.count))
+    return replace(frame, loop=BandLoop(first, last, period.begin, period.shift, period.count))
 
 
 # -- groups ------------------------------------------------------------------------------------------------------------

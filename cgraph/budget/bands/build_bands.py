@@ -15,10 +15,10 @@ from cgraph.budget.bands.replay_bands import check_rows
 from cgraph.budget.bands.row_rings import Read, Rows
 from cgraph.ir.cut import ROWS, Cut
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.origin import keeps_place
-from cgraph.ir.rewrite import remade
+from cgraph.ir.origin import keeps_origin
+from cgraph.ir.rewrite import with_new_operands
 from cgraph.ir.spec import Spec
-from cgraph.ir.traverse import located
+from cgraph.ir.traverse import at_origins
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import Pointer, contiguous
 from cgraph.kernels.target import Target
@@ -30,7 +30,7 @@ from cgraph.record import replace
 COLUMNS = 3  # the axis of columns, as rows are axis 2
 
 
-@keeps_place
+@keeps_origin
 def stream_rows(layout: Layout, regions: Sequence[Region]) -> tuple[list[Node], dict[Node, Node]]:
     """A running order in which regions are single steps, and what became of each node that is still there.
 
@@ -41,7 +41,7 @@ def stream_rows(layout: Layout, regions: Sequence[Region]) -> tuple[list[Node], 
     inside = {layout.steps[t] for region in regions for t in region.steps[:-1]}
     joins = {layout.steps[region.steps[-1]]: region for region in regions}
     new: dict[Node, Node] = {}
-    for node in located(layout.views):
+    for node in at_origins(layout.views):
         if node in joins:
             region = joins[node]
             op, outside = stream_of([layout.steps[t] for t in region.steps], region)
@@ -50,7 +50,7 @@ def stream_rows(layout: Layout, regions: Sequence[Region]) -> tuple[list[Node], 
                 op = replace(op, over=replace(region.over, fork=number[layout.steps[region.over.fork]]))
             new[node] = apply(op, *(new[x] for x in outside))
         elif node not in inside:
-            new[node] = remade(node, tuple(new[x] for x in node.operands))
+            new[node] = with_new_operands(node, tuple(new[x] for x in node.operands))
     return list(dict.fromkeys(new.values())), new
 
 
@@ -74,7 +74,7 @@ def check_stream(node: Node, target: Target) -> None:
         out, xs[i] = by_rows(out.at, out.shape, out.dtype), by_rows(out.at + op.over.ahead, xs[i].shape, xs[i].dtype)
         fork = Lines(-1, 0, xs[i])
     room, loop = contiguous(Pointer(frame), (op.frame.nbytes,), "u1"), op.frame.loop
-    turns, values = (0,) if loop is None else loop.looked_at, values_of(node)
+    turns, values = (0,) if loop is None else loop.checked_turns, values_of(node)
     acts = list(op.acts(target, tuple(x.spec for x in node.operands), out, tuple(xs), room, turns))
     check_rows(values if loop is None else shortened(values, loop, len(turns)), acts, frame, op.frame.nbytes, fork)
 

@@ -22,7 +22,7 @@ from cgraph.budget.bands.band_buffer import WORK, Framing
 from cgraph.budget.bands.in_place_joins import Bands
 from cgraph.budget.bands.region_paths import Overlap, Row, Taken, Units, Way, chosen, closest, units_of, ways_of
 from cgraph.budget.bands.row_rings import Read, Rows, alive, made, pull, pulled
-from cgraph.ir.bands import Event, Frame, Over
+from cgraph.ir.bands import BandBuffer, Event, InPlaceJoin
 from cgraph.record import Record, replace
 from cgraph.system.alignment import round_up
 
@@ -74,8 +74,8 @@ class Region(Record):
 
     steps: tuple[int, ...]
     pixels: int
-    frame: Frame
-    over: Over | None = None
+    frame: BandBuffer
+    over: InPlaceJoin | None = None
 
 
 class Search:
@@ -283,7 +283,7 @@ class Search:
         """A region with its frame."""
         units, unit = self.units, taken.unit
         steps = self.steps(int(units.first[unit]), int(units.join[unit]))
-        over = Over(int(units.fork[unit]), int(units.ahead[unit])) if taken.is_over else None
+        over = InPlaceJoin(int(units.fork[unit]), int(units.ahead[unit])) if taken.is_over else None
         return Region(steps, int(units.pixels[unit]), self.framing(unit).best.frame(), over)
 
     @cached_property

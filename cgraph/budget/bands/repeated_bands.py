@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from cgraph.budget.bands.row_rings import Read, Rows, pull
-from cgraph.ir.bands import Loop
-from cgraph.ir.cut import numbers
+from cgraph.ir.bands import BandLoop
+from cgraph.ir.cut import index_array
 from cgraph.record import Record, replace
 
 MOST_BANDS = 160  # of the join, before no repetition is looked for any more
@@ -82,13 +82,13 @@ def times(values: Sequence[Rows], tables: Sequence[Sequence[tuple]], begin: Done
     return found - 1
 
 
-def shortened(values: Sequence[Rows], period: Period | Loop, count: int = 1) -> list[Rows]:
+def shortened(values: Sequence[Rows], period: Period | BandLoop, count: int = 1) -> list[Rows]:
     """The same values of a shorter picture, in which the bands run `count` times."""
     left_out = [far * (period.count - count) for far in period.shift]
     ends = [at + far * count for at, far in zip(period.begin, period.shift)]
 
     def shorter(table: Sequence[int], end: int, rows: int, read: int) -> Sequence[int]:
-        return numbers(np.concatenate([table[:end], np.asarray(table[end + rows :]) - read]))
+        return index_array(np.concatenate([table[:end], np.asarray(table[end + rows :]) - read]))
 
     found = []
     for value, end, rows in zip(values, ends, left_out):

@@ -12,12 +12,12 @@ from cgraph.budget.bands.build_bands import rows_of_step, stream_of
 from cgraph.budget.bands.regions import Region
 from cgraph.budget.bands.repeated_bands import Period, period_of, shortened
 from cgraph.budget.bands.row_rings import Rows, pulled
-from cgraph.ir.bands import Event, Frame
+from cgraph.ir.bands import BandBuffer, Event
 from cgraph.ir.cut import ROWS
 from cgraph.kernels.kernel import Callback, Pointer, contiguous
 from cgraph.kernels.target import Target
 from cgraph.memory.layout import Layout
-from cgraph.ops.physical.ports import GiveRows
+from cgraph.ops.physical.ports import RowSink
 from cgraph.ops.physical.stream import Act, band_nbytes, cut_of
 
 
@@ -37,10 +37,10 @@ class Fed:
             known[i] = rows_of_step(node.name, node.spec, cut, [at.get(x, -1) for x in node.operands], known)
         return list(known.values())
 
-    def frame(self, rows: int) -> Frame:
+    def frame(self, rows: int) -> BandBuffer:
         """A frame for bands of so many rows of the join, and the same part of other values."""
         bands = self.bands(rows)
-        period = period_of(self.values, bands) if isinstance(self.steps[-1].op, GiveRows) else None
+        period = period_of(self.values, bands) if isinstance(self.steps[-1].op, RowSink) else None
         if period is not None:
             found = self.looped(bands, period)
             if self.comes_again(found):
@@ -55,7 +55,7 @@ class Fed:
         whole = self.steps[-1].shape[ROWS]
         return [value.band(rows * x.shape[ROWS] // whole) for value, x in zip(self.values, self.steps)]
 
-    def looped(self, bands: list[int], period: Period) -> Frame:
+    def looped(self, bands: list[int], period: Period) -> BandBuffer:
         """The frame of the picture in which the bands of a period run once."""
         values = shortened(self.values, period)
         events = pulled(values, bands)
@@ -71,15 +71,15 @@ class Fed:
         specs = tuple(x.spec for x in self.steps[event.value].operands)
         return band_nbytes(self.cuts[event.value], specs, self.target, event.first, event.stop)
 
-    def comes_again(self, frame: Frame) -> bool:
+    def comes_again(self, frame: BandBuffer) -> bool:
         """Kernels are given the same in each turn of the loop: in the first, the second and the last."""
         stream, outside = stream_of(self.steps, Region(self.numbers, 0, frame))
         out, *xs = (self.layout.views[x] for x in (self.steps[-1], *outside))
         room, specs, loop = contiguous(Pointer(frame), (frame.nbytes,), "u1"), [x.spec for x in outside], frame.loop
         assert loop is not None
-        acts = list(stream.acts(self.target, tuple(specs), out, tuple(xs), room, loop.looked_at))  # type: ignore[arg-type]
+        acts = list(stream.acts(self.target, tuple(specs), out, tuple(xs), room, loop.checked_turns))  # type: ignore[arg-type]
         apart = loop.last - loop.first
-        begins = range(loop.first, loop.first + len(loop.looked_at) * apart, apart)
+        begins = range(loop.first, loop.first + len(loop.checked_turns) * apart, apart)
         first, *others = ([key_of(act) for act in acts[at : at + apart]] for at in begins)
         return all(other == first for other in others)
 

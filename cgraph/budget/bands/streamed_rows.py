@@ -8,18 +8,18 @@ from collections.abc import Mapping, Sequence
 
 from cgraph.errors import GraphError
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.origin import keeps_place
+from cgraph.ir.origin import keeps_origin
 from cgraph.ir.roots import rebuild
 from cgraph.ir.traverse import descendants
 from cgraph.memory.layout import Facts, Layout, layout_of
 from cgraph.ops.leaf import Var
-from cgraph.ops.physical.ports import GiveRows, Picture, TakeRows
+from cgraph.ops.physical.ports import RowPort, RowSink, RowSource
 
 IMAGE_AXES = 4
 
 
-@keeps_place
-def by_rows(roots: tuple[Node, ...], pictures: Mapping[int, Picture], inputs: Sequence[Var]) -> tuple[Node, ...]:
+@keeps_origin
+def by_rows(roots: tuple[Node, ...], pictures: Mapping[int, RowPort], inputs: Sequence[Var]) -> tuple[Node, ...]:
     """The same graph over rows.
 
     Parameters
@@ -27,14 +27,14 @@ def by_rows(roots: tuple[Node, ...], pictures: Mapping[int, Picture], inputs: Se
         pictures: which of the roots are given away
         inputs: the Vars that are asked for
     """
-    asked = {x: apply(TakeRows(x, x.spec)) for x in inputs}
+    asked = {x: apply(RowSource(x, x.spec)) for x in inputs}
     found = rebuild(roots, lambda node, new: asked.get(node))
-    return tuple(apply(GiveRows(pictures[i]), x) if i in pictures else x for i, x in enumerate(found))
+    return tuple(apply(RowSink(pictures[i]), x) if i in pictures else x for i, x in enumerate(found))
 
 
 def is_by_rows(layout: Layout) -> bool:
     """Some step asks for rows."""
-    return any(isinstance(node.op, TakeRows) for node in layout.steps)
+    return any(isinstance(node.op, RowSource) for node in layout.steps)
 
 
 def region_of(layout: Layout, facts: Facts) -> tuple[Layout, int, int]:
@@ -44,7 +44,7 @@ def region_of(layout: Layout, facts: Facts) -> tuple[Layout, int, int]:
         GraphError: what is given away is not made by rows; several values are read whole
     """
     nodes = list(layout.views)
-    taken = descendants(nodes, [node for node in layout.steps if isinstance(node.op, TakeRows)])
+    taken = descendants(nodes, [node for node in layout.steps if isinstance(node.op, RowSource)])
     steps, inside = set(layout.steps), set[Node]()
     for node in nodes:
         if node in taken and node in steps and is_cut(node, taken, inside):
@@ -67,7 +67,7 @@ def is_cut(node: Node, taken: set[Node], inside: set[Node]) -> bool:
 def check_region(order: Sequence[Node], inside: set[Node], kept: Sequence[Node]) -> None:
     """GraphError unless one value of the region is read whole, or given away."""
     for node in order:
-        if isinstance(node.op, GiveRows) and node not in inside:
+        if isinstance(node.op, RowSink) and node not in inside:
             early = next(x for x in order if x not in inside and any(y in inside for y in x.operands))
             raise GraphError(
                 f"{node.op.port.name} cannot be given by rows: {early.name} at {early.where} reads images whole"

@@ -20,9 +20,9 @@ from cgraph.budget.patches.tile_peak import (
     touching,
 )
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.origin import keeps_place
-from cgraph.ir.rewrite import remade
-from cgraph.ir.traverse import located, post_order
+from cgraph.ir.origin import keeps_origin
+from cgraph.ir.rewrite import with_new_operands
+from cgraph.ir.traverse import at_origins, post_order
 from cgraph.kernels.views.window import Window
 from cgraph.ops.conv import Conv2d
 from cgraph.ops.family import Pointwise
@@ -36,7 +36,7 @@ from cgraph.record import replace
 ROWS, COLUMNS = 2, 3  # axes of images
 
 
-@keeps_place
+@keeps_origin
 def cut_patches(
     outputs: tuple[Node, ...], inputs: Sequence[Var], alpha: float, slices: tuple[int, int]
 ) -> tuple[Node, ...]:
@@ -55,11 +55,11 @@ def cut_patches(
     joins = {
         patches.chains[i][-1]: (region, i) for region in critical_regions(steps, alpha) for i in joins_of(steps, region)
     }
-    for node in located(post_order(outputs)):
+    for node in at_origins(post_order(outputs)):
         if node in joins:
             patches.new[node] = patches.joined(*joins[node], slices)
         else:
-            patches.new[node] = remade(node, tuple(patches.new[x] for x in node.operands))
+            patches.new[node] = with_new_operands(node, tuple(patches.new[x] for x in node.operands))
     return tuple(patches.new[x] for x in outputs)
 
 

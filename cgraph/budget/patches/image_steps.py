@@ -19,7 +19,7 @@ from cgraph.ops.join import Concat
 from cgraph.ops.leaf import Var
 from cgraph.ops.linear import Matmul
 from cgraph.ops.norm import BatchNorm
-from cgraph.ops.pool import MaxPool, MaxPoolPlaces
+from cgraph.ops.pool import MaxPool, MaxPoolIndices
 from cgraph.ops.reduce import Reduction
 from cgraph.ops.shape import Reshape
 from cgraph.record import Record
@@ -103,7 +103,7 @@ def step_of(node: Node, read: list[Node], steps: list[ImageStep], places: list[i
         f = node.operands[1].shape
         window = over_images(f[2:], op)
         return ImageStep(node.name, shape, operands, window, prod(f[1:]) + 1, len(read) == 1)
-    if isinstance(op, MaxPool | AvgPool) and not isinstance(op, MaxPoolPlaces):
+    if isinstance(op, MaxPool | AvgPool) and not isinstance(op, MaxPoolIndices):
         window = over_images(op.window, op)
         splits = not (op.ceil and isinstance(op, AvgPool) and op.count_pad)  # what ceil adds is no padding that counts
         return ImageStep(node.name, shape, operands, window, window.taps, splits)

@@ -12,7 +12,7 @@ from cgraph.formats.darknet.layers import LAYERS, Net
 from cgraph.formats.darknet.parameters import Open, Parameters, Random, Weights
 from cgraph.formats.model import Model
 from cgraph.ir.graph import Node
-from cgraph.ir.origin import keeps_place, made_at
+from cgraph.ir.origin import keeps_origin, origin_at
 from cgraph.ops.leaf import Var
 
 DRAWN = 1 << 30  # bytes
@@ -78,7 +78,7 @@ def check_supported(sections: list[Section], config: str | Path) -> None:
         raise FormatError(f"{config}: there are no layers")
 
 
-@keeps_place
+@keeps_origin
 def build(options: Section, sections: list[Section], net: Net, batch: int, file: str) -> Model:
     """The graph of all layers; `file` is the description's name, for messages."""
     start = input_of(options, net.steps * batch)
@@ -88,7 +88,7 @@ def build(options: Section, sections: list[Section], net: Net, batch: int, file:
     for s in sections:
         net.allowance.spend(f"layer {s.index}, [{s.kind}]", nodes=NODES)
         try:
-            with made_at(file, s.line):
+            with origin_at(file, s.line):
                 x = LAYERS[s.kind](net, s, x)
         except FormatError:
             raise

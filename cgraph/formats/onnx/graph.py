@@ -14,7 +14,7 @@ from cgraph.formats.onnx.dynamic.bounds import Limits
 from cgraph.formats.onnx.dynamic.value import Ragged, limited
 from cgraph.formats.onnx.tensors import sparse_array, widened
 from cgraph.ir.graph import Node
-from cgraph.ir.origin import keeps_place, made_at
+from cgraph.ir.origin import keeps_origin, origin_at
 from cgraph.ops.leaf import Const
 
 DOMAINS = ("", "ai.onnx")
@@ -85,7 +85,7 @@ class Builder:
         scope = self.build(graph, outer.new_child(inputs))
         return [lookup(scope, v.name, f"result of graph {graph.name!r}") for v in graph.output]
 
-    @keeps_place
+    @keeps_origin
     def run(self, protos: Sequence[Any], scope: ChainMap[str, Value], outputs: set[str]) -> None:
         """Build node after node; `scope` gains their results."""
         if self.depth >= DEEPEST:
@@ -97,7 +97,7 @@ class Builder:
         for number, proto in enumerate(protos):
             self.charge(0, scope, nodes=max(len(proto.input) + len(proto.output) - USUAL, 1))
             try:
-                with made_at(self.file, number) if self.depth == 1 else nullcontext():
+                with origin_at(self.file, number) if self.depth == 1 else nullcontext():
                     found = self.node(proto, scope, read)
             except UNFIT as error:
                 kind = PositionError if isinstance(error, PositionError) else FormatError

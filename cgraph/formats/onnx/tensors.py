@@ -10,7 +10,7 @@ from cgraph.errors import FormatError
 from cgraph.formats.allowance import Allowance
 from cgraph.formats.onnx.wire import chunks_of_numbers, count_of_numbers
 from cgraph.ir.graph import Node
-from cgraph.ir.half import BFLOAT16, FLOAT32, HALVES, converted, known_dtype
+from cgraph.ir.half import BFLOAT16, FLOAT32, HALVES, convert, resolve_dtype
 from cgraph.ir.spec import LARGEST
 from cgraph.ops.arithmetic import astype
 from cgraph.ops.leaf import HASHED_NBYTES, Const, ConstOp
@@ -19,7 +19,7 @@ DTYPE = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool",
     10: "float16", 11: "float64", 12: "uint32", 13: "uint64", 16: "bfloat16",
 }  # fmt: skip
-NUMBER = {known_dtype(name): number for number, name in DTYPE.items()}
+NUMBER = {resolve_dtype(name): number for number, name in DTYPE.items()}
 BITS = {21: 4, 22: 4, 25: 2, 26: 2}
 """Per dtype's number, UINT4, INT4, UINT2 and INT2, its bits."""
 MOST_AXES = 64
@@ -31,7 +31,7 @@ def dtype_of_number(number: int, what: str = "tensor") -> np.dtype:
     """The NumPy dtype of ONNX's number for one, or FormatError."""
     if number not in DTYPE:
         raise FormatError(f"{what} has ONNX's dtype {dtype_name(number)}; supported are {', '.join(DTYPE.values())}")
-    return known_dtype(DTYPE[number])
+    return resolve_dtype(DTYPE[number])
 
 
 def dtype_name(number: int) -> str:
@@ -51,7 +51,7 @@ def widened(x: Any) -> Any:
     if not isinstance(x, Node) or x.dtype not in HALVES:
         return x
     if isinstance(x.op, ConstOp) and x.nbytes <= HASHED_NBYTES:
-        return Const(converted(x.op.array, FLOAT32), name=x.op.label)
+        return Const(convert(x.op.array, FLOAT32), name=x.op.label)
     return astype(x, FLOAT32)
 
 

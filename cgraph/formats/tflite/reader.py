@@ -22,7 +22,7 @@ from cgraph.formats.tflite.source import Facts, Source
 from cgraph.formats.tflite.value import SIGN, Quantised, Value
 from cgraph.formats.tflite.wire import Table
 from cgraph.ir.graph import Node
-from cgraph.ir.origin import keeps_place, made_at
+from cgraph.ir.origin import keeps_origin, origin_at
 from cgraph.kernels.mapped import forget
 from cgraph.ops.leaf import Var
 
@@ -144,7 +144,7 @@ def value_of(source: Source, values: Values, index: int) -> Value:
     return value
 
 
-@keeps_place
+@keeps_origin
 def run(source: Source, places: np.ndarray, values: Values) -> None:
     """Build operator after operator; `values` gains their results."""
     known = Known(source.allowance)
@@ -153,7 +153,7 @@ def run(source: Source, places: np.ndarray, values: Values) -> None:
         results = numbers_of(source, table, Operator.OUTPUTS)
         name = source.operator_name(int(table.number(Operator.CODE, "I")))
         try:
-            with made_at(source.name, number), np.errstate(all="ignore"):  # scales that overflow are refused
+            with origin_at(source.name, number), np.errstate(all="ignore"):  # scales that overflow are refused
                 found = built(source, table, name, results, values, known)
         except EXPECTED as error:
             kind = PositionError if isinstance(error, PositionError) else FormatError

@@ -33,7 +33,7 @@ def fold(k: Builder, low, high, init: Sequence[Carried], step=1) -> Iterator[Sim
     phis = [k.b.phi(x.v.type) for x in init]
     for phi, x in zip(phis, init):
         phi.add_incoming(x.v, before)
-    state = SimpleNamespace(i=k.wrap(i, "i8"), values=[renewed(x, p) for x, p in zip(init, phis)], next=None)
+    state = SimpleNamespace(i=k.wrap(i, "i8"), values=[rebuild_node(x, p) for x, p in zip(init, phis)], next=None)
     k.b.cbranch(k.b.icmp_signed("<", i, high.v), body, end)
     k.b.position_at_end(body)
     yield state
@@ -105,10 +105,10 @@ def changed_if(k: Builder, condition: Val, init: Sequence[Carried]) -> Iterator[
         phi = k.b.phi(old.v.type)
         phi.add_incoming(old.v, before)
         phi.add_incoming(new.v, after)
-        state.values.append(renewed(old, phi))
+        state.values.append(rebuild_node(old, phi))
 
 
-def renewed(x: Carried, v: ir.Value) -> Carried:
+def rebuild_node(x: Carried, v: ir.Value) -> Carried:
     """A value like `x` (dtype, lanes) that is held by `v`."""
     k = x.k
     return Ptr(k, v, x.dtype) if isinstance(x, Ptr) else Val(k, v, x.dtype, x.lanes)

@@ -58,7 +58,7 @@ def rounded(k: Builder, x: Val, dtype: str) -> Val:
 
 
 def rounded_to_odd(k: Builder, x: Val) -> Val:
-    """float64 as float32: see `cgraph.ir.half.rounded_to_odd`."""
+    """float64 as float32: see `cgraph.ir.half.round_to_odd`."""
     near = k.cast(x, "f4")
     back, bits = k.cast(near, "f8"), k.bits(near, "u4")
     beyond = k.cast(k.intrinsic("fabs", back) > k.intrinsic("fabs", x), "u4")

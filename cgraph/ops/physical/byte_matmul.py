@@ -10,7 +10,7 @@ from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.product8.calls import product8_calls, product8_nbytes
 from cgraph.kernels.target import Target
 from cgraph.ops.linear import Matmul, laid_out, runs
-from cgraph.ops.physical.integer import made_of
+from cgraph.ops.physical.integer import requantise
 
 
 class ByteMatmul(Op):
@@ -37,7 +37,7 @@ class ByteMatmul(Op):
 
     def meaning(self, x, y):
         sums = (x.astype("i8") - self.zeros[0]) @ (y.astype("i8") - self.zeros[1])
-        return made_of(sums, np.full(1, self.scale, "f4"), self.result)
+        return requantise(sums, np.full(1, self.scale, "f4"), self.result)
 
     def multiply_adds(self, x: Spec, y: Spec) -> int:
         return Matmul().multiply_adds(x, y)

@@ -8,7 +8,7 @@ import numpy as np
 
 from cgraph.ir.cut import Cut
 from cgraph.ir.graph import Op
-from cgraph.ir.half import converted
+from cgraph.ir.half import convert
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.activation.calls import NONE, Activation
@@ -25,8 +25,8 @@ from cgraph.kernels.winograd.calls import Winograd, pack_winograd, winograd_call
 from cgraph.ops.conv import Conv2d, ConvTranspose
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.lanes import require
-from cgraph.ops.physical.pairs import paired, rounded, unpaired
-from cgraph.ops.physical.unpack import unpacked, unpacked_winograd
+from cgraph.ops.physical.pairs import pack_pairs, round_to_bfloat16, unpack_pairs
+from cgraph.ops.physical.unpack import unpack, unpack_winograd
 from cgraph.ops.physical.window_rows import WindowRows, rows_inside
 from cgraph.record import replace
 
@@ -51,16 +51,16 @@ class ConvEpilogue(Op):
         return self.conv.infer(x, f)
 
     def meaning(self, x, f, *rest):
-        found = self.conv.meaning(x, f)
+        y = self.conv.meaning(x, f)
         extra = list(rest)
         if self.has_scale:
-            found = found * extra.pop(0)[:, None, None]
+            y = y * extra.pop(0)[:, None, None]
         if self.has_bias:
-            found = found + extra.pop(0)[:, None, None]
+            y = y + extra.pop(0)[:, None, None]
         if self.has_residual:
-            found = found + extra.pop(0)
+            y = y + extra.pop(0)
         a = self.activation
-        return np.clip(np.where(found > 0, found, found * np.asarray(a.slope, found.dtype)), a.low, a.high)
+        return np.clip(np.where(y > 0, y, y * np.asarray(a.slope, y.dtype)), a.low, a.high)
 
     def operands(self, operands: tuple) -> tuple[Any, Any, Any]:
         """Scale, bias and residual among the operands, None where absent."""
@@ -70,7 +70,7 @@ class ConvEpilogue(Op):
         return scale, bias, residual
 
 
-class LanedConv(Op):
+class BlockedConv(Op):
     """Convolution of images in lanes with packed filters.
 
     Operands
@@ -115,9 +115,9 @@ class LanedConv(Op):
         epilogue = ConvEpilogue(conv, False, True, bool(residual), self.activation)
         images = x if self.source is None else self.source.plain(x)
         if self.pairs:
-            images, filters = rounded(images), unpaired(filters)
+            images, filters = round_to_bfloat16(images), unpack_pairs(filters)
         rest = (self.residual.plain(r) for r in residual)  # type: ignore[union-attr]
-        f = unpacked_filters(shape, self.n, self.tile, converted(filters, x.dtype))
+        f = unpack_filters(shape, self.n, self.tile, convert(filters, x.dtype))
         return self.result.laid(epilogue.meaning(images, f, bias[: shape.k], *rest))
 
     def multiply_adds(self, *specs: Spec) -> int:
@@ -133,27 +133,27 @@ class LanedConv(Op):
         return 2 * prod(self.source.shape) if self.pairs and self.source else 0
 
     def cut(self, *specs: Spec) -> Cut:
-        seen = WindowRows(self.shape.window, self.shape.h, self.result, self.frame)
-        table = seen.table(self.frame[0])
+        rows = WindowRows(self.shape.window, self.shape.h, self.result, self.frame)
+        table = rows.table(self.frame[0])
         beside = None if self.residual is None else rows_inside(self.result, self.residual.halo[0])
         reads = (table, None, None, beside)[: len(specs)]
-        return Cut(reads, partial(self.band, seen), self.result.halo[0], self.result.halo[2], max(self.tile, 1))
+        return Cut(reads, partial(self.band, rows), self.result.halo[0], self.result.halo[2], max(self.tile, 1))
 
     @property
     def frame(self) -> tuple[int, int]:
         """Rows of zeros above and below the images."""
         return (0, 0) if self.source is None else (self.source.halo[0], self.source.halo[2])
 
-    def band(self, seen: WindowRows, first: int, stop: int) -> "LanedConv":
+    def band(self, rows: WindowRows, first: int, stop: int) -> "BlockedConv":
         """The convolution of the rows that some rows of the result read: the same filters in the same order."""
-        begin, end, above, below = seen.span(first, stop)
+        begin, end, above, below = rows.span(first, stop)
         pad = (above, self.shape.window.pad[1], below, self.shape.window.pad[3])
         panel = panel_of(self.shape, self.n, self.tile)
         shape = replace(self.shape, h=end - begin, window=replace(self.shape.window, pad=pad), panel=panel)
         source = None if self.source is None else self.source.strip(end - begin)
         result = self.result.rows(first, stop)
         residual = None if self.residual is None else self.residual.strip(result.h)
-        return LanedConv(shape, self.tile, self.n, source, result, residual, self.activation, self.pairs)
+        return BlockedConv(shape, self.tile, self.n, source, result, residual, self.activation, self.pairs)
 
     @property
     def winograd(self) -> Winograd:
@@ -182,12 +182,12 @@ class LanedConv(Op):
         source: Any = x if self.source is None else self.source.at(x)
         places = to, source, filters.at, bias.at
         if self.tile:
-            made = winograd_calls(self.winograd, *places, residual, self.activation, workspace)
+            body = winograd_calls(self.winograd, *places, residual, self.activation, workspace)
         elif is_depthwise(self.shape):
-            made = depthwise_calls(self.shape, *places, self.activation)
+            body = depthwise_calls(self.shape, *places, self.activation)
         else:
-            made = conv_calls(self.shape, *places, residual, self.activation, workspace, filters.dtype)
-        return [*frame, *made.calls]
+            body = conv_calls(self.shape, *places, residual, self.activation, workspace, filters.dtype)
+        return [*frame, *body.calls]
 
 
 def pack_filters(
@@ -199,11 +199,11 @@ def pack_filters(
     `pairs`: of bfloat16, as a direct convolution that is no depthwise one takes them.
     """
     if tile or scale is not None or is_depthwise(shape) or shape.target.has_blocks:
-        filters = converted(filters, np.dtype(shape.dtype))
+        filters = convert(filters, np.dtype(shape.dtype))
     if tile:
         return pack_winograd(Winograd(shape, n, tile), filters, scale)
     packed = (pack_depthwise if is_depthwise(shape) else pack_conv)(shape, filters, scale)
-    return paired(packed) if pairs else packed
+    return pack_pairs(packed) if pairs else packed
 
 
 def panel_of(shape: ConvShape, n: int, tile: int) -> int:
@@ -211,14 +211,14 @@ def panel_of(shape: ConvShape, n: int, tile: int) -> int:
     return (Winograd(shape, n, tile).product if tile else shape).vectors
 
 
-def unpacked_filters(shape: ConvShape, n: int, tile: int, packed: np.ndarray) -> np.ndarray:
+def unpack_filters(shape: ConvShape, n: int, tile: int, packed: np.ndarray) -> np.ndarray:
     """The filters ``[k, c / groups, r, s]`` of `pack_filters`."""
     if tile:
-        return unpacked_winograd(Winograd(shape, n, tile), packed)
-    given = (shape.k, shape.c // shape.groups, *shape.window.kernel)
-    return unpacked(packed, given, partial(pack_depthwise if is_depthwise(shape) else pack_conv, shape))
+        return unpack_winograd(Winograd(shape, n, tile), packed)
+    filter_shape = (shape.k, shape.c // shape.groups, *shape.window.kernel)
+    return unpack(packed, filter_shape, partial(pack_depthwise if is_depthwise(shape) else pack_conv, shape))
 
 
-def packed_bias(shape: ConvShape, bias: np.ndarray | None) -> np.ndarray:
+def pack_layer_bias(shape: ConvShape, bias: np.ndarray | None) -> np.ndarray:
     """The bias, zeros when there is none, up to the last panel's end."""
     return pack_bias(shape, np.zeros(shape.k, np.dtype(shape.dtype)) if bias is None else bias)

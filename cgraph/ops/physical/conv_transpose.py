@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from cgraph.ir.cut import Cut, numbers
+from cgraph.ir.cut import Cut, index_array
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
@@ -17,12 +17,12 @@ from cgraph.ops.conv import ConvTranspose
 from cgraph.ops.physical.conv import ConvEpilogue
 from cgraph.ops.physical.form import Form
 from cgraph.ops.physical.lanes import require
-from cgraph.ops.physical.unpack import unpacked
+from cgraph.ops.physical.unpack import unpack
 from cgraph.ops.physical.window_rows import rows_inside
 from cgraph.system.alignment import round_up
 
 
-class LanedConvTranspose(Op):
+class BlockedConvTranspose(Op):
     """Transposed convolution of images in lanes with packed filters.
 
     Operands
@@ -50,8 +50,8 @@ class LanedConvTranspose(Op):
     def meaning(self, x, filters, bias):
         shape, window, image = self.shape, self.shape.window, (self.result.h, self.result.w)
         conv = ConvTranspose(window.stride, window.pad, window.dilation, shape.groups, image)
-        given = (shape.c, shape.k // shape.groups, *window.kernel)
-        f = unpacked(filters, given, partial(pack_transposed, shape))
+        filter_shape = (shape.c, shape.k // shape.groups, *window.kernel)
+        f = unpack(filters, filter_shape, partial(pack_transposed, shape))
         epilogue = ConvEpilogue(conv, has_bias=True, activation=self.activation)
         return self.result.laid(epilogue.meaning(self.source.plain(x), f, bias[: shape.k]))
 
@@ -62,8 +62,8 @@ class LanedConvTranspose(Op):
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, x: View, filters: View, bias: View) -> list[Call]:
             to, source = self.result.at(out), self.source.at(x)
-            made = conv_transpose_calls(self.shape, to, source, filters.at, bias.at, self.activation)
-            return [*fill_halo_calls(to), *made.calls]
+            lowered = conv_transpose_calls(self.shape, to, source, filters.at, bias.at, self.activation)
+            return [*fill_halo_calls(to), *lowered.calls]
 
         return Work(calls)
 
@@ -80,10 +80,10 @@ class LanedConvTranspose(Op):
             result, row = self.result.rows(first, stop), max(first - top, 0)
             begin, behind = span(row, row + result.h)
             shape = self.shape.strip(row, result.h, begin, behind - begin)
-            return LanedConvTranspose(shape, self.source.strip(behind - begin), result, self.activation)
+            return BlockedConvTranspose(shape, self.source.strip(behind - begin), result, self.activation)
 
         spans = above + np.array([span(row, row + 1) for row in rows_inside(self.result)[0]])
-        table = numbers(spans[:, 0]), numbers(spans[:, 1])
+        table = index_array(spans[:, 0]), index_array(spans[:, 1])
         return Cut((table, None, None), band, top, self.result.halo[2], stride)
 
 

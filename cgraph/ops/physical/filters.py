@@ -41,19 +41,19 @@ class PackFilters(Op):
         return Work(calls, strided=True)
 
 
-class LanedConvFilters(Op):
+class BlockedConvFilters(Op):
     """The gradient of a convolution for its filters ``[k, c, r, s]``.
 
     Operands
         x: images of form `source`, or plain ones ``[n, c, h, w]`` when that is None
-        g: the gradient of the result, of form `given`
+        g: the gradient of the result, of form `gradient`
     Fields
         plan: sizes, window, target, images
     """
 
     plan: FilterGrad
     source: Form | None
-    given: Form
+    gradient: Form
 
     @property
     def name(self) -> str:
@@ -62,14 +62,14 @@ class LanedConvFilters(Op):
     def infer(self, x: Spec, g: Spec) -> Spec:
         if self.source is not None:
             require(x, self.source)
-        require(g, self.given)
+        require(g, self.gradient)
         s = self.plan.shape
         return Spec((s.k, s.c, *s.window.kernel), x.dtype)
 
     def meaning(self, x, g):
         window = self.plan.shape.window
         conv = ConvFilters(window.stride, window.pad, window.dilation, 1, window.kernel)
-        return conv.meaning(x if self.source is None else self.source.plain(x), self.given.plain(g))
+        return conv.meaning(x if self.source is None else self.source.plain(x), self.gradient.plain(g))
 
     def multiply_adds(self, *specs: Spec) -> int:
         return self.plan.n * self.plan.shape.flops // 2
@@ -77,6 +77,6 @@ class LanedConvFilters(Op):
     def work(self, target: Target, *specs: Spec) -> Work:
         def calls(out: View, x: View, g: View, workspace: View) -> list[Call]:
             source: Any = x if self.source is None else self.source.at(x)
-            return list(filter_grad_calls(self.plan, out, source, self.given.at(g), workspace).calls)
+            return list(filter_grad_calls(self.plan, out, source, self.gradient.at(g), workspace).calls)
 
         return Work(calls, self.plan.nbytes)

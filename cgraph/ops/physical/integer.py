@@ -33,7 +33,7 @@ PIXELS = (2, 3)
 FAR = 1024  # blocks begin a line further, counted in these bytes
 
 
-def made_of(sums: np.ndarray, scale: np.ndarray, result: Result, residual: np.ndarray | None = None) -> np.ndarray:
+def requantise(sums: np.ndarray, scale: np.ndarray, result: Result, residual: np.ndarray | None = None) -> np.ndarray:
     """What a `Result` makes of sums, in float32 with a rounding after each operation, or in whole numbers.
 
     Operands
@@ -45,16 +45,16 @@ def made_of(sums: np.ndarray, scale: np.ndarray, result: Result, residual: np.nd
     if result.fixed:
         whole = fixed_products(sums, scale[0], scale[1], result.fixed == "once").astype("i8")
         return np.clip(whole + result.zero, result.low, result.high).astype("u1")
-    found = sums.astype("f4") * scale
+    y = sums.astype("f4") * scale
     if result.dtype == "f4":
-        return found
+        return y
     join = result.join
     if join:
-        found = np.clip(np.rint(found), join.low, join.high) * np.float32(join.first)
+        y = np.clip(np.rint(y), join.low, join.high) * np.float32(join.first)
         if residual is not None:
-            found = found + (residual.astype("f4") - np.float32(join.r_zero)) * np.float32(join.beside)
-        found = found / np.float32(join.last)
-    return np.clip(np.rint(found) + result.zero, result.low, result.high).astype("u1")
+            y = y + (residual.astype("f4") - np.float32(join.r_zero)) * np.float32(join.beside)
+        y = y / np.float32(join.last)
+    return np.clip(np.rint(y) + result.zero, result.low, result.high).astype("u1")
 
 
 class IntegerConv(Op):
@@ -76,15 +76,15 @@ class IntegerConv(Op):
     result: Result
 
     def infer(self, x: Spec, filters: Spec, bias: Spec, scale: Spec, *residual: Spec) -> Spec:
-        made = self.conv.infer(x, Spec(filters.shape, x.dtype))
-        return Spec(made.shape, np.dtype(self.result.dtype))
+        plain = self.conv.infer(x, Spec(filters.shape, x.dtype))
+        return Spec(plain.shape, np.dtype(self.result.dtype))
 
     def meaning(self, x, filters, bias, scale, *residual):
         sums = self.conv.meaning(x.astype("i8") - self.zero, filters.astype("i8")) + bias[:, None, None]
-        return made_of(sums, scale[..., None, None], self.result, *residual)
+        return requantise(sums, scale[..., None, None], self.result, *residual)
 
 
-class LanedIntegerConv(Op):
+class BlockedIntegerConv(Op):
     """The same on images in lanes.
 
     Operands
@@ -116,13 +116,13 @@ class LanedIntegerConv(Op):
 
     def meaning(self, x, filters, start, scale, *residual):
         shape, window, zero = self.shape, self.shape.window, self.source.fill
-        f = unpacked_bytes(shape, filters).astype("i8")
+        f = unpack_bytes(shape, filters).astype("i8")
         conv = Conv2d(window.stride, window.pad, window.dilation, shape.groups)
         sums = conv.meaning(self.source.plain(x).astype("i8") - zero, f)
         bias = start[: shape.k] + zero * f.sum((1, 2, 3))
         rest = (self.residual.plain(r) for r in residual)  # type: ignore[union-attr]
-        found = made_of(sums + bias[:, None, None], scale[..., : shape.k, None, None], self.result, *rest)
-        return self.form.laid(found)
+        y = requantise(sums + bias[:, None, None], scale[..., : shape.k, None, None], self.result, *rest)
+        return self.form.laid(y)
 
     def multiply_adds(self, *specs: Spec) -> int:
         return self.form.n * self.shape.flops // 2
@@ -132,20 +132,20 @@ class LanedIntegerConv(Op):
 
     def cut(self, *specs: Spec) -> Cut:
         above, _, below, _ = self.source.halo
-        seen = WindowRows(self.shape.window, self.shape.h, self.form, (above, below))
+        rows = WindowRows(self.shape.window, self.shape.h, self.form, (above, below))
         beside = None if self.residual is None else rows_inside(self.form, self.residual.halo[0])
-        reads = (seen.table(above), None, None, None, beside)[: len(specs)]
-        return Cut(reads, partial(self.band, seen), self.form.halo[0], self.form.halo[2])
+        reads = (rows.table(above), None, None, None, beside)[: len(specs)]
+        return Cut(reads, partial(self.band, rows), self.form.halo[0], self.form.halo[2])
 
-    def band(self, seen: WindowRows, first: int, stop: int) -> "LanedIntegerConv":
+    def band(self, rows: WindowRows, first: int, stop: int) -> "BlockedIntegerConv":
         """The convolution of the rows that some rows of the result read: the same filters in the same order."""
-        begin, end, above, below = seen.span(first, stop)
+        begin, end, above, below = rows.span(first, stop)
         _, left, _, right = self.shape.window.pad
         window = replace(self.shape.window, pad=(above, left, below, right))
         shape = replace(self.shape, h=end - begin, window=window, panel=self.shape.vectors)
         form = self.form.rows(first, stop)
         residual = None if self.residual is None else self.residual.strip(form.h)
-        return LanedIntegerConv(shape, self.source.strip(end - begin), form, self.result, residual)
+        return BlockedIntegerConv(shape, self.source.strip(end - begin), form, self.result, residual)
 
     @property
     def overwrites(self) -> tuple[int, ...]:
@@ -159,8 +159,8 @@ class LanedIntegerConv(Op):
         """The frame of the result, then its pixels."""
         to, source = self.form.at(out), self.source.at(x)
         residual = self.residual.at(rest[0]) if self.residual is not None else None
-        made = depthwise8_calls if is_depthwise8(self.shape) else conv8_calls
-        lowered = made(self.shape, to, source, filters.at, start.at, scale.at, self.result, residual)
+        lower = depthwise8_calls if is_depthwise8(self.shape) else conv8_calls
+        lowered = lower(self.shape, to, source, filters.at, start.at, scale.at, self.result, residual)
         frame = [] if rest and rest[0] == out else fill_halo_calls(to)
         return [*frame, *lowered.calls]
 
@@ -170,11 +170,11 @@ def pack_bytes(shape: ByteShape, filters: np.ndarray) -> np.ndarray:
     return (pack_depthwise8 if is_depthwise8(shape) else pack_conv8)(shape, filters)
 
 
-def unpacked_bytes(shape: ByteShape, packed: np.ndarray) -> np.ndarray:
+def unpack_bytes(shape: ByteShape, packed: np.ndarray) -> np.ndarray:
     """The filters of `pack_bytes`."""
-    given = (shape.k, shape.c // shape.groups, *shape.window.kernel)
-    places = pack_bytes(shape, 1 + np.arange(np.prod(given)).reshape(given)).ravel()
-    out = np.zeros(given, packed.dtype)
+    filter_shape = (shape.k, shape.c // shape.groups, *shape.window.kernel)
+    places = pack_bytes(shape, 1 + np.arange(np.prod(filter_shape)).reshape(filter_shape)).ravel()
+    out = np.zeros(filter_shape, packed.dtype)
     out.ravel()[places[places > 0] - 1] = packed.ravel()[places > 0]
     return out
 
@@ -202,7 +202,7 @@ class IntegerMatmul(Op):
         return x.size * y.shape[1]
 
     def meaning(self, x, y, bias, scale):
-        return made_of((x.astype("i8") - self.zero) @ y.astype("i8") + bias, scale, self.result)
+        return requantise((x.astype("i8") - self.zero) @ y.astype("i8") + bias, scale, self.result)
 
 
 class PackedIntegerMatmul(Op):
@@ -210,7 +210,7 @@ class PackedIntegerMatmul(Op):
 
     Operands
         x: as of an IntegerMatmul
-        panels, start, scale: as of a LanedIntegerConv, of points
+        panels, start, scale: as of a BlockedIntegerConv, of points
     Fields
         shape: a convolution of one image of as many pixels as `x` has rows
         zero, result: as of an IntegerMatmul
@@ -228,9 +228,9 @@ class PackedIntegerMatmul(Op):
         return Spec((*x.shape[:-1], self.shape.k), np.dtype(self.result.dtype))
 
     def meaning(self, x, panels, start, scale):
-        y = unpacked_bytes(self.shape, panels)[:, :, 0, 0].T.astype("i8")
+        y = unpack_bytes(self.shape, panels)[:, :, 0, 0].T.astype("i8")
         bias = start[: self.shape.k] + self.zero * y.sum(0)
-        return made_of((x.astype("i8") - self.zero) @ y + bias, scale[..., : self.shape.k], self.result)
+        return requantise((x.astype("i8") - self.zero) @ y + bias, scale[..., : self.shape.k], self.result)
 
     def multiply_adds(self, x: Spec, *rest: Spec) -> int:
         return x.size * self.shape.k
@@ -269,7 +269,7 @@ class PixelSum(Op):
         return Work(partial(reduce_calls, target, "sum", WIDENED, axes=PIXELS, whole=True), strided=True)
 
 
-class LanedPixelSum(Op):
+class BlockedPixelSum(Op):
     """The same of images in lanes: ``[n, c / lanes, lanes]``."""
 
     form: Form
@@ -297,10 +297,10 @@ class LanedPixelSum(Op):
         return Work(calls)
 
 
-def widened() -> Program:
+def widening_program() -> Program:
     """A byte as an int32."""
     m = Trace()
     return m.program(m.cast(m.load(0, "u1"), "i4"))
 
 
-WIDENED = widened()
+WIDENED = widening_program()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cgraph.errors import ShapeError
-from cgraph.ir.cut import ROWS, Cut, numbers, row_by_row
+from cgraph.ir.cut import ROWS, Cut, index_array, row_by_row
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
@@ -40,7 +40,7 @@ def require(spec: Spec, form: Form) -> None:
         raise ShapeError(f"a value {spec} is not of the form {form}")
 
 
-class ToLanes(Op):
+class ToBlocked(Op):
     """Plain images ``[n, c, h, w]`` in lanes, with a frame of zeros."""
 
     form: Form
@@ -63,7 +63,7 @@ class ToLanes(Op):
     def cut(self, x: Spec) -> Cut:
         form = self.form
         return Cut(
-            (rows_inside(form),), lambda first, stop: ToLanes(form.rows(first, stop)), form.halo[0], form.halo[2]
+            (rows_inside(form),), lambda first, stop: ToBlocked(form.rows(first, stop)), form.halo[0], form.halo[2]
         )
 
 
@@ -85,10 +85,12 @@ class ToPlain(Op):
     def cut(self, x: Spec) -> Cut:
         top, h = self.form.halo[0], self.form.h
         rows = np.arange(top, top + h)
-        return Cut(((numbers(rows), numbers(rows + 1)),), lambda first, stop: ToPlain(self.form.strip(stop - first)))
+        return Cut(
+            ((index_array(rows), index_array(rows + 1)),), lambda first, stop: ToPlain(self.form.strip(stop - first))
+        )
 
 
-class ClearFrame(Op):
+class ClearHalo(Op):
     """The same images with zeros in the frame, after an op that does not keep them."""
 
     form: Form
@@ -110,7 +112,7 @@ class ClearFrame(Op):
     def cut(self, x: Spec) -> Cut:
         form = self.form
         same = row_by_row(x.shape[2])
-        return Cut((same,), lambda first, stop: ClearFrame(form.rows(first, stop)), form.halo[0], form.halo[2])
+        return Cut((same,), lambda first, stop: ClearHalo(form.rows(first, stop)), form.halo[0], form.halo[2])
 
 
 class ColumnSum(Op):
@@ -136,7 +138,7 @@ class ColumnSum(Op):
         return Cut((row_by_row(x.shape[ROWS]),), lambda first, stop: ColumnSum(self.form.strip(stop - first)))
 
 
-class InLanes(Op):
+class BlockedOp(Op):
     """A logical op on images in lanes: it means the same, in another layout. A member gives `pixels`.
 
     Fields
@@ -180,7 +182,7 @@ class InLanes(Op):
         raise NotImplementedError
 
 
-class LanedPool(InLanes):
+class BlockedPool(BlockedOp):
     """The largest element of each window, or their mean."""
 
     def pixels(self, target: Target, out: Laned, x: Laned) -> Sequence[Call]:
@@ -190,32 +192,32 @@ class LanedPool(InLanes):
     def cut(self, x: Spec) -> Cut:
         (source,) = self.sources
         assert source is not None
-        seen = WindowRows(window_of(self.op), source.h, self.result)
+        rows = WindowRows(window_of(self.op), source.h, self.result)
 
         def band(first: int, stop: int) -> Op:
-            begin, end, above, below = seen.span(first, stop)
+            begin, end, above, below = rows.span(first, stop)
             _, left, bottom, right = self.op.pad
             op = replace(self.op, pad=(above, left, bottom if below else 0, right))
-            return LanedPool(op, (source.strip(end - begin),), self.result.rows(first, stop))
+            return BlockedPool(op, (source.strip(end - begin),), self.result.rows(first, stop))
 
-        return Cut((seen.table(source.halo[0]),), band, self.result.halo[0], self.result.halo[2])
+        return Cut((rows.table(source.halo[0]),), band, self.result.halo[0], self.result.halo[2])
 
 
-class LanedPlaces(InLanes):
+class BlockedPoolIndices(BlockedOp):
     """The position of the largest element in each window: int32, as many channels side by side as of the images."""
 
     def pixels(self, target: Target, out: Laned, x: Laned) -> Sequence[Call]:
         return place_calls(target, out, x, window_of(self.op)).calls
 
 
-class LanedSpread(InLanes):
+class BlockedScatter(BlockedOp):
     """Elements added up at their places: the gradient of max pooling."""
 
     def pixels(self, target: Target, out: Laned, places: Laned, g: Laned) -> Sequence[Call]:
         return spread_calls(target, out, places, g, window_of(self.op)).calls
 
 
-class LanedResize(InLanes):
+class BlockedResize(BlockedOp):
     """Images with other rows and columns.
 
     Fields
@@ -238,13 +240,13 @@ class LanedResize(InLanes):
             result = self.result.rows(first, stop)
             begin, end = low[inside[first]], high[inside[stop - 1]]
             strip = Strip(max(first - top, 0), self.result.h, begin, source.h)
-            return LanedResize(self.op, (source.strip(end - begin),), result, strip)
+            return BlockedResize(self.op, (source.strip(end - begin),), result, strip)
 
-        first, stop = (numbers(source.halo[0] + np.asarray(rows)[inside]) for rows in (low, high))
+        first, stop = (index_array(source.halo[0] + np.asarray(rows)[inside]) for rows in (low, high))
         return Cut(((first, stop),), band, top, self.result.halo[2])
 
 
-class LanedRoiAlign(InLanes):
+class BlockedRoiAlign(BlockedOp):
     """What boxes see of images of several sizes."""
 
     op: RoiAlign
@@ -290,7 +292,7 @@ class PlainRoiAlign(Op):
         return Work(calls)
 
 
-class LanedRoiAlignGrad(InLanes):
+class BlockedRoiAlignGrad(BlockedOp):
     """The gradient of what boxes see, for the images of one size."""
 
     op: RoiAlignGrad
@@ -299,7 +301,7 @@ class LanedRoiAlignGrad(InLanes):
         return self.op.calls(target, out, boxes, batch, level, g)
 
 
-class LanedConcat(InLanes):
+class BlockedConcat(BlockedOp):
     """Channels one after the other, when they do not all start with the first lane."""
 
     def pixels(self, target: Target, out: Laned, *xs: Laned) -> Sequence[Call]:
@@ -308,7 +310,7 @@ class LanedConcat(InLanes):
     def cut(self, *specs: Spec) -> Cut:
         def band(first: int, stop: int) -> Op:
             sources = (form.rows(first, stop) for form in self.sources if form is not None)
-            return LanedConcat(self.op, tuple(sources), self.result.rows(first, stop))
+            return BlockedConcat(self.op, tuple(sources), self.result.rows(first, stop))
 
         same = row_by_row(self.result.shape[2])
         return Cut((same,) * len(specs), band, self.result.halo[0], self.result.halo[2])

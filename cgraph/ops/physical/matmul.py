@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 
 from cgraph.ir.graph import Op
-from cgraph.ir.half import converted
+from cgraph.ir.half import convert
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.activation.calls import NONE, Activation
@@ -18,7 +18,7 @@ from cgraph.kernels.move.calls import copy_calls
 from cgraph.kernels.target import Target
 from cgraph.kernels.views.gemm_tile import GemmTile
 from cgraph.ops.linear import LAYOUTS, Matmul, laid_out, runs, workspace_nbytes
-from cgraph.ops.physical.unpack import unpacked
+from cgraph.ops.physical.unpack import unpack
 
 
 class MatmulEpilogue(Op):
@@ -39,7 +39,7 @@ class MatmulEpilogue(Op):
         return Matmul().infer(x, y)
 
     def meaning(self, x, y, *addend):
-        return activated(sum(addend, np.matmul(x, y)), self.activation)
+        return activate(sum(addend, np.matmul(x, y)), self.activation)
 
     def multiply_adds(self, x: Spec, y: Spec, *addend: Spec) -> int:
         return Matmul().multiply_adds(x, y)
@@ -48,7 +48,7 @@ class MatmulEpilogue(Op):
         code = code_of(x.dtype)
         nbytes = max(workspace_nbytes(target, x.shape, y.shape, code, adds) for adds in {False, self.has_addend})
         exact = partial(addend_nbytes, target)
-        return Work(partial(with_addend, target, self.activation), nbytes, strided=True, exact=exact)
+        return Work(partial(product_calls, target, self.activation), nbytes, strided=True, exact=exact)
 
 
 class PanelMatmul(Op):
@@ -88,13 +88,13 @@ class PackedMatmul(PanelMatmul):
     takes_halves = True
 
     def meaning(self, x, panels, *addend):
-        y = unpacked(converted(panels, x.dtype), (self.k, self.n), partial(in_panels, tile=self.tile))
-        return activated(sum(addend, np.matmul(x, y)), self.activation)
+        y = unpack(convert(panels, x.dtype), (self.k, self.n), partial(in_panels, tile=self.tile))
+        return activate(sum(addend, np.matmul(x, y)), self.activation)
 
     def work(self, target: Target, x: Spec, panels: Spec, *addend: Spec) -> Work:
         def calls(out: View, x: View, panels: View, *addend: View, workspace: View | None = None) -> list[Call]:
             y = self.panels(panels.at, panels.dtype)
-            return with_addend(target, self.activation, out, x, y, *addend, workspace=workspace)
+            return product_calls(target, self.activation, out, x, y, *addend, workspace=workspace)
 
         def exact(out: View, x: View, panels: View, *addend: View) -> int:
             return addend_nbytes(target, out, x, self.panels(panels.at, panels.dtype), *addend)
@@ -116,7 +116,7 @@ class PackedMatmul(PanelMatmul):
         return PackedB(at, self.k, self.n, self.tile, code)
 
 
-def with_addend(
+def product_calls(
     target: Target,
     activation: Activation,
     out: View,
@@ -142,6 +142,6 @@ def addend_nbytes(target: Target, out: View, x: View, y: View | PackedB, *addend
     return matmul_nbytes(target, out, x, y, beside, adds=bool(addend) and beside is None)
 
 
-def activated(x: np.ndarray, a: Activation) -> np.ndarray:
+def activate(x: np.ndarray, a: Activation) -> np.ndarray:
     """What the kernels' epilogue does."""
     return np.clip(np.where(x > 0, x, x * np.asarray(a.slope, x.dtype)), a.low, a.high)

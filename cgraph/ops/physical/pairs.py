@@ -7,37 +7,37 @@ from functools import partial
 
 import numpy as np
 
-from cgraph.ir.half import BFLOAT16, FLOAT32, converted
+from cgraph.ir.half import BFLOAT16, FLOAT32, convert
 from cgraph.ir.spec import Spec
 from cgraph.ir.work import Work
 from cgraph.kernels.gemm.portions import in_panels
 from cgraph.kernels.kernel import Call, Pointer, View, contiguous, rooms
 from cgraph.kernels.pairs.calls import HALF, pair_calls
 from cgraph.kernels.target import Target
-from cgraph.ops.physical.matmul import PackedMatmul, PanelMatmul, activated
-from cgraph.ops.physical.unpack import unpacked
+from cgraph.ops.physical.matmul import PackedMatmul, PanelMatmul, activate
+from cgraph.ops.physical.unpack import unpack
 from cgraph.system.alignment import aligned
 
 
-def paired(x: np.ndarray) -> np.ndarray:
+def pack_pairs(x: np.ndarray) -> np.ndarray:
     """Numbers ``[..., k, n]``, rounded, as pairs along k ``[..., ceil(k / 2), n]``; 0 beside a last one."""
-    bits = converted(x, BFLOAT16)["bfloat16"]
+    bits = convert(x, BFLOAT16)["bfloat16"]
     out = np.zeros((*x.shape[:-2], -(-x.shape[-2] // 2), x.shape[-1], 2), bits.dtype)
     out[..., 0] = bits[..., 0::2, :]
     out[..., : x.shape[-2] // 2, :, 1] = bits[..., 1::2, :]
     return out.view("<i4")[..., 0]
 
 
-def unpaired(x: np.ndarray) -> np.ndarray:
+def unpack_pairs(x: np.ndarray) -> np.ndarray:
     """The numbers of `paired`, as float32 ``[..., 2 * k, n]``."""
     halves = np.moveaxis(np.ascontiguousarray(x)[..., None].view("<u2"), -1, -2)
     halves = np.ascontiguousarray(halves).reshape(*x.shape[:-2], -1, x.shape[-1])
-    return converted(halves.view(BFLOAT16), FLOAT32)
+    return convert(halves.view(BFLOAT16), FLOAT32)
 
 
-def rounded(x: np.ndarray) -> np.ndarray:
+def round_to_bfloat16(x: np.ndarray) -> np.ndarray:
     """float32 numbers with the precision of bfloat16."""
-    return converted(converted(x, BFLOAT16), FLOAT32)
+    return convert(convert(x, BFLOAT16), FLOAT32)
 
 
 class PairedMatmul(PanelMatmul):
@@ -55,9 +55,9 @@ class PairedMatmul(PanelMatmul):
         return -(-self.k // 2)
 
     def meaning(self, x, panels, *addend):
-        pairs = unpacked(panels, (self.depth, self.n), partial(in_panels, tile=self.tile))
-        product = np.matmul(rounded(x), unpaired(pairs)[: self.k])
-        return activated(sum(addend, product), self.activation)
+        pairs = unpack(panels, (self.depth, self.n), partial(in_panels, tile=self.tile))
+        product = np.matmul(round_to_bfloat16(x), unpack_pairs(pairs)[: self.k])
+        return activate(sum(addend, product), self.activation)
 
     def work(self, target: Target, x: Spec, panels: Spec, *addend: Spec) -> Work:
         left = Spec((*x.shape[:-1], self.depth), x.dtype)  # pairs take as many bytes as floats

@@ -12,7 +12,7 @@ from cgraph.kernels.target import Target
 from cgraph.record import Record, replace
 
 
-class Picture(Record, eq=False):
+class RowPort(Record, eq=False):
     """Images ``[n, c, h, w]`` that a run gives away by rows.
 
     Fields
@@ -24,7 +24,7 @@ class Picture(Record, eq=False):
     spec: Spec
 
 
-class TakeRows(Op, eq=False):
+class RowSource(Op, eq=False):
     """Images of which each band of rows is asked for when it is needed.
 
     Fields
@@ -51,14 +51,14 @@ class TakeRows(Op, eq=False):
         return Cut((), lambda first, stop: replace(self, spec=Spec((n, c, stop - first, w), self.spec.dtype)))
 
 
-class GiveRows(Op, eq=False):
+class RowSink(Op, eq=False):
     """Images whose bands of rows are given away as they are made; what is left of them is an array of no images.
 
     Fields
         port: what the instance knows the rows' sink by
     """
 
-    port: Picture
+    port: RowPort
     pure = False
     can_fail = True
 

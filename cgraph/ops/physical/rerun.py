@@ -8,7 +8,7 @@ from cgraph.ir.work import Work
 from cgraph.kernels.target import Target
 
 
-class Again(Op):
+class Rerun(Op):
     """`op` on its operands, a second time: the same kernels, so the same bits.
 
     What reads it differs from the first computation by its operands, and needs no such wrapping.

@@ -5,7 +5,7 @@ from typing import Any
 
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Bundle, Spec
-from cgraph.ir.work import Part, Step, Work
+from cgraph.ir.work import Part, PlacedStep, Work
 from cgraph.kernels.expression import code_of
 from cgraph.kernels.kernel import ARENA, Call, Pointer, View, contiguous
 from cgraph.kernels.move.calls import copy_calls
@@ -30,14 +30,14 @@ class Round(Record, eq=False):
         plan: schedule, plan and places, for reports and pictures
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[PlacedStep, ...]
     nbytes: int
     ys: tuple[View, ...]
     updates: tuple[tuple[Var, View], ...]
     plan: Any
 
 
-class Slot:
+class RowSlot:
     """Stands for the present row of a stacked result."""
 
 
@@ -85,7 +85,7 @@ class Rounds(Op):
         loop, body = self.loop, self.loop.body
         carry, xs, shared = loop.parts(operands)
         states, stacked = out[: len(carry)], out[len(carry) :]
-        slots = [Slot() for _ in stacked]
+        slots = [RowSlot() for _ in stacked]
         fixed = {id(x): view.at for x, view in zip((*body.carry, *body.shared), (*states, *shared))}
         if workspace is not None:
             fixed[id(ARENA)] = workspace.at
@@ -98,7 +98,7 @@ class Rounds(Op):
                 dead = [view_at(view, places) for view in part.dead]
                 yield Part(part.label, [call_at(call, places) for call in part.calls], dead)
 
-    def one_round(self, target: Target, slots: Sequence[Slot]) -> Iterator[Part]:
+    def one_round(self, target: Target, slots: Sequence[RowSlot]) -> Iterator[Part]:
         """The state before it where that is asked for, the steps, the rows of results, the state after it."""
         body, count = self.loop.body, len(self.loop.body.ys)
         before = [(place_of(slot, x.spec), place_of(x, x.spec)) for slot, x in zip(slots[count:], body.carry)]

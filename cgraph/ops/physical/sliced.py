@@ -16,7 +16,7 @@ from cgraph.kernels.kernel import Call, View
 from cgraph.kernels.laned_copy.calls import fill_halo_calls
 from cgraph.kernels.target import Target
 from cgraph.kernels.winograd.calls import Winograd, winograd_calls
-from cgraph.ops.physical.conv import LanedConv, panel_of
+from cgraph.ops.physical.conv import BlockedConv, panel_of
 from cgraph.ops.physical.matmul import PackedMatmul
 from cgraph.record import replace
 
@@ -33,7 +33,7 @@ class SlicedConv(Op):
         panels: of each slice
     """
 
-    conv: LanedConv
+    conv: BlockedConv
     panels: tuple[int, ...]
     takes_halves = True
 
@@ -64,11 +64,11 @@ class SlicedConv(Op):
     def shapes(self) -> list[Any]:
         """The convolution that each slice is."""
         whole, panel = self.conv.shape, panel_of(self.conv.shape, self.conv.n, self.conv.tile)
-        width, left, found = panel * whole.lanes, whole.k, []
+        width, left, shapes = panel * whole.lanes, whole.k, []
         for panels in self.panels:
-            found.append(replace(whole, k=min(panels * width, left), panel=panel))
+            shapes.append(replace(whole, k=min(panels * width, left), panel=panel))
             left -= panels * width
-        return found
+        return shapes
 
     @property
     def transformed(self) -> list[Winograd]:
@@ -83,21 +83,21 @@ class SlicedConv(Op):
         filters, (bias, *residuals) = self.split(rest)
         conv, to, source = self.conv, self.conv.result.at(out), self.conv.source.at(x)  # type: ignore[union-attr]
         residual: Any = conv.residual.at(residuals[0]) if conv.residual is not None else None
-        made, first = [] if residuals and residuals[0] == out else list(fill_halo_calls(to)), 0
+        calls, first = [] if residuals and residuals[0] == out else list(fill_halo_calls(to)), 0
         is_one_block = all(part.block == part.tiles for part in self.transformed)
         for i, (part, shape) in enumerate(zip(filters, self.shapes)):
             added = None if residual is None else residual.part(first, shape.k)
             places = to.part(first, shape.k), source, part.at, bias.at + first * to.itemsize, added, conv.activation
             if conv.tile:
                 plan, is_there = self.transformed[i], i > 0 and is_one_block
-                made += winograd_calls(plan, *places, workspace, is_there).calls
+                calls += winograd_calls(plan, *places, workspace, is_there).calls
             else:
-                made += conv_calls(shape, *places, held=part.dtype).calls
+                calls += conv_calls(shape, *places, held=part.dtype).calls
             first += shape.k
-        return made
+        return calls
 
 
-def panel_axis(conv: LanedConv) -> int:
+def panel_axis(conv: BlockedConv) -> int:
     """The axis of packed filters along which panels lie: of Winograd's, points come first."""
     return 1 if conv.tile else 0
 
@@ -139,18 +139,18 @@ class SlicedMatmul(Op):
 
         def places(out: View, *rest: View) -> list[tuple[Work, tuple[View, ...]]]:
             panels, addend = self.split(rest)
-            found, first = [], 0
-            for n, part, held in zip(self.columns, parts, panels):
+            pairs, first = [], 0
+            for n, part, panel in zip(self.columns, parts, panels):
                 beside = (columns_of(v, first, n) for v in addend)
-                found.append((part, (columns_of(out, first, n), held, *beside)))
+                pairs.append((part, (columns_of(out, first, n), panel, *beside)))
                 first += n
-            return found
+            return pairs
 
         def calls(out: View, x: View, *rest: View, workspace: View | None = None) -> list[Call]:
-            made: list[Call] = []
-            for part, (to, held, *beside) in places(out, *rest):
-                made += part.calls(to, x, held, *beside, workspace=workspace)
-            return made
+            product_calls: list[Call] = []
+            for part, (to, panel, *beside) in places(out, *rest):
+                product_calls += part.calls(to, x, panel, *beside, workspace=workspace)
+            return product_calls
 
         def exact(out: View, x: View, *rest: View) -> int:
             return max(part.needs(to, (x, *others)) for part, (to, *others) in places(out, *rest))

@@ -65,9 +65,11 @@ class Stencil(Op):
     def work(self, target: Target, *specs: Spec) -> Work:
         whole = self.infer(*specs)
         allowed = range(len(specs)) if self.border is not None else (0,)
-        taken = tuple(i for i in allowed if specs[i] == whole and self.may_take(i, whole))
-        sweeps = (self.sweep(i, specs[i].dtype.itemsize) for i in taken)
-        return Work(partial(self.calls, target), max((s.nbytes for s in sweeps if s), default=0), taken, strided=True)
+        overwrites = tuple(i for i in allowed if specs[i] == whole and self.may_take(i, whole))
+        sweeps = (self.sweep(i, specs[i].dtype.itemsize) for i in overwrites)
+        return Work(
+            partial(self.calls, target), max((s.nbytes for s in sweeps if s), default=0), overwrites, strided=True
+        )
 
     def may_take(self, i: int, whole: Spec) -> bool:
         """Operand `i`, which is like the result, can be replaced while its windows are read."""
@@ -86,20 +88,20 @@ class Stencil(Op):
         """The elements, then what lies around them."""
         inside, views = self.place.alias(out), [window.alias(xs[i]) for i, window in self.windows]
         program = scalar_program(self.inner, tuple(x.dtype for x in views))
-        taken = next((i for i, x in enumerate(xs) if x.shows_same(out)), None)
-        sweep = None if taken is None else self.sweep(taken, out.itemsize)
+        overlap = next((i for i, x in enumerate(xs) if x.shows_same(out)), None)
+        sweep = None if overlap is None else self.sweep(overlap, out.itemsize)
         if sweep is None:
-            return pointwise_calls(target, program, inside, *views) + self.border_calls(target, out, xs, taken)
+            return pointwise_calls(target, program, inside, *views) + self.border_calls(target, out, xs, overlap)
         last = len(self.shape) - 1
         if self.border is None or sweep.axis == last:
-            return stencil_calls(program, sweep, inside, views, workspace) + self.border_calls(target, out, xs, taken)
+            return stencil_calls(program, sweep, inside, views, workspace) + self.border_calls(target, out, xs, overlap)
         before = self.place.starts[last]
         ends = before, self.shape[last] - before - self.place.lengths[last], self.border
         calls = stencil_calls(program, sweep, inside, views, workspace, ends)
-        return calls + self.border_calls(target, out, xs, taken, last)
+        return calls + self.border_calls(target, out, xs, overlap, last)
 
     def border_calls(
-        self, target: Target, out: View, xs: tuple[View, ...], taken: int | None, axes: int | None = None
+        self, target: Target, out: View, xs: tuple[View, ...], overlap: int | None, axes: int | None = None
     ) -> list[Call]:
         """Calls that fill what lies around the elements along the first `axes`."""
 
@@ -108,5 +110,5 @@ class Stencil(Op):
 
         if self.border is not None:
             return [call for side in sides(out) for call in fill_calls(target, side, self.border)]
-        pairs = zip(sides(out), sides(xs[0])) if taken is None else ()
+        pairs = zip(sides(out), sides(xs[0])) if overlap is None else ()
         return [call for side, x in pairs for call in copy_calls(target, side, x)]

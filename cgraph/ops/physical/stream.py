@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from cgraph.errors import PlanError
-from cgraph.ir.bands import Frame, Move, Over
+from cgraph.ir.bands import BandBuffer, InPlaceJoin, Move
 from cgraph.ir.cut import ROWS, Cut
 from cgraph.ir.graph import Op
 from cgraph.ir.spec import Spec
@@ -82,8 +82,8 @@ class Stream(Op, eq=False):
     takes_complex = True
 
     inner: tuple[Inner, ...]
-    frame: Frame
-    over: Over | None = None
+    frame: BandBuffer
+    over: InPlaceJoin | None = None
 
     @property
     def pure(self) -> bool:  # type: ignore[override]
@@ -98,16 +98,16 @@ class Stream(Op, eq=False):
 
     def specs(self, outside: tuple[Spec, ...]) -> list[Spec]:
         """The spec of every value."""
-        found: list[Spec] = []
+        specs: list[Spec] = []
         for inner in self.inner:
-            found.append(inner.op.infer(*(found[i] if i >= 0 else outside[~i] for i in inner.reads)))  # type: ignore[arg-type]
-        return found
+            specs.append(inner.op.infer(*(specs[i] if i >= 0 else outside[~i] for i in inner.reads)))  # type: ignore[arg-type]
+        return specs
 
     def meaning(self, *xs: Any) -> Any:
-        found: list[Any] = []
+        values: list[Any] = []
         for inner in self.inner:
-            found.append(inner.op.meaning(*(found[i] if i >= 0 else xs[~i] for i in inner.reads)))
-        return found[-1]
+            values.append(inner.op.meaning(*(values[i] if i >= 0 else xs[~i] for i in inner.reads)))
+        return values[-1]
 
     def work(self, target: Target, *specs: Spec) -> Work:
         def parts(out: View, *xs: View, workspace: View | None = None) -> Iterator[Part]:
@@ -185,7 +185,7 @@ class _Run:
         """The calls of one band, over views of its rows, which count on without those of turns that are left out."""
         i = move.event.value
         cut, reads = self.cuts[i], self.stream.inner[i].reads
-        out, found, views, specs = self.begin(move), [], [], []
+        out, lines, views, specs = self.begin(move), [], [], []
         first, stop = (row + self.missing(i, left_out) for row in (move.event.first, move.event.stop))
         for k, table in zip(reads, cut.reads):
             spec = self.spec(k)
@@ -193,13 +193,13 @@ class _Run:
                 views.append(self.xs[~k])
             else:
                 before = self.missing(k, left_out)
-                found.append(self.lines(k, table[0][first] - before, table[1][stop - 1] - before))
-                views.append(found[-1].view)
+                lines.append(self.lines(k, table[0][first] - before, table[1][stop - 1] - before))
+                views.append(lines[-1].view)
                 spec = Spec(views[-1].shape, spec.dtype)
             specs.append(spec)
         work = cut.band(first, stop).work(self.target, *specs)
         room = contiguous(self.frame + move.workspace, (work.nbytes,), "u1") if work.nbytes else None
-        return Act(out, tuple(found), room, False, partial(work.placed, out.view, tuple(views), room))
+        return Act(out, tuple(lines), room, False, partial(work.placed, out.view, tuple(views), room))
 
 
 def bytes_of(view: View) -> View:
@@ -210,10 +210,10 @@ def bytes_of(view: View) -> View:
 
 def cut_of(op: Op, *specs: Spec) -> Cut:
     """How the op is cut. PlanError when it is not."""
-    found = op.cut(*specs)
-    if found is None:
+    cut = op.cut(*specs)
+    if cut is None:
         raise PlanError(f"{op.name} is not computed in bands")
-    return found
+    return cut
 
 
 def band_nbytes(cut: Cut, specs: tuple[Spec, ...], target: Target, first: int, stop: int) -> int:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cgraph.ir.cut import Table, numbers
+from cgraph.ir.cut import RowTable, index_array
 from cgraph.kernels.views.window import Window
 from cgraph.ops.physical.form import Form
 from cgraph.record import Record
@@ -34,18 +34,18 @@ class WindowRows(Record):
         low, high = max(begin, -self.frame[0]), min(end, self.h + self.frame[1])
         return low, high, low - begin, end - high
 
-    def table(self, origin: int) -> Table:
+    def table(self, origin: int) -> RowTable:
         """The rows read for each row of the result, with row 0 of the images in row `origin` of their array."""
         stride, pad, extent = self.window.stride[0], self.window.pad[0], self.window.extent[0]
         begin = inside(self.result) * stride - pad
         low, high = np.maximum(begin, -self.frame[0]), np.minimum(begin + extent, self.h + self.frame[1])
-        return numbers(origin + low), numbers(origin + high)
+        return index_array(origin + low), index_array(origin + high)
 
 
-def rows_inside(form: Form, origin: int = 0) -> Table:
+def rows_inside(form: Form, origin: int = 0) -> RowTable:
     """The same rows of other images, whose row 0 lies in row `origin` of their array, for each row of this form."""
     rows = origin + inside(form)
-    return numbers(rows), numbers(rows + 1)
+    return index_array(rows), index_array(rows + 1)
 
 
 def inside(form: Form) -> np.ndarray:

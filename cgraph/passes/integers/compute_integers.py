@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from cgraph.ir.graph import Node, apply
-from cgraph.ir.origin import keeps_place
-from cgraph.ir.rewrite import remade
+from cgraph.ir.origin import keeps_origin
+from cgraph.ir.rewrite import with_new_operands
 from cgraph.ir.roots import Roots
 from cgraph.ir.spec import Spec
-from cgraph.ir.traverse import located
+from cgraph.ir.traverse import at_origins
 from cgraph.kernels.conv8.calls import Join, Result
 from cgraph.ops.arithmetic import Add
 from cgraph.ops.bitcast import bitcast
@@ -61,7 +61,7 @@ MOST_SCALE = 2.0**50  # of bytes that are made a second time: no quotient of the
 MOVES = (Reshape, Transpose, Slice, MaxPool)  # the same on bytes as on the floats that they stand for
 
 
-@keeps_place
+@keeps_origin
 def integers(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """Groups between bytes as ops on bytes: fewer bytes, the same values but for single quanta.
 
@@ -73,7 +73,7 @@ def integers(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     if not graph.has(Dequantize, Matmul, Take) or not any(map(may_be_taken, graph.order)):
         return outputs
     seen, made = Seen(graph, {node: i for i, node in enumerate(graph.order)}), Made()
-    for node in located(graph.order):
+    for node in at_origins(graph.order):
         made.add(node, changed(node, seen, made))
     return tuple(made.nodes[x] for x in outputs)
 
@@ -149,7 +149,7 @@ def changed(node: Node, seen: Seen, made: Made) -> Node:
     found = sums_of(node)
     if found:
         return summed(found, made)
-    return remade(node, tuple([made.nodes[x] for x in node.operands]))
+    return with_new_operands(node, tuple([made.nodes[x] for x in node.operands]))
 
 
 def quantized(node: Node, scale: Scale, seen: Seen, made: Made) -> Node:

@@ -23,7 +23,7 @@ from cgraph.formats.onnx.dynamic.value import (
 )
 from cgraph.formats.onnx.dynamic_ops.operators import highest, lowest
 from cgraph.ir.graph import Node
-from cgraph.ops.index import rows_at
+from cgraph.ops.index import flatten_rows
 from cgraph.ops.shape import axis_of
 
 
@@ -120,7 +120,7 @@ def open_scatter_nd(c: Context) -> Array:
     """Operands have axes of open length."""
     x, index, updates = c.array(0), c.array(1), c.array(2)
     places = positions_nd(c, x, index)
-    rows, flat = rows_at(node_in(x), places)
+    rows, flat = flatten_rows(node_in(x), places)
     room, rest = rows.shape[0], node_in(x).shape[places.shape[-1] :]
     beside_it = [*lengths_of(index)[:-1], *lengths_of(x)[places.shape[-1] :]]
     for n, m in zip(beside_it, lengths_of(updates), strict=True):
@@ -158,7 +158,7 @@ def scatter_nd(c: Context) -> Array:
     if c.is_ragged:
         return open_scatter_nd(c)
     x, rest = c[0], c[0].shape[c[1].shape[-1] :]
-    rows, flat = rows_at(x, c[1])
+    rows, flat = flatten_rows(x, c[1])
     values = cg.reshape(c[2], (*flat.shape, *rest))
     return cg.reshape(cg.scatter(rows, flat, values, way_to_write(c)), x.shape)
 
