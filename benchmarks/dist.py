@@ -97,7 +97,7 @@ def train(members: int, steps: int) -> None:
     images = rng.standard_normal((512, 3, 32, 32), np.float32)
     data = nn.Loader((images, rng.integers(0, 10, 512).astype(np.int32)), batch=64)
     orders: list[tuple[float, int, bool]] = []
-    known = coordinator.Crew.ordered
+    known = coordinator.Coordinator.ordered
 
     def ordered(self: Any, *args: Any) -> list:
         began = time.perf_counter()
@@ -106,7 +106,7 @@ def train(members: int, steps: int) -> None:
         orders.append((time.perf_counter() - began, made, any(x.lost for x in found)))
         return found
 
-    coordinator.Crew.ordered = ordered  # type: ignore[method-assign]
+    coordinator.Coordinator.ordered = ordered  # type: ignore[method-assign]
     for end in (None, signal.SIGKILL, signal.SIGSTOP) if members > 1 else (None,):
         options = {
             "n_workers": members,

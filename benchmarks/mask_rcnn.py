@@ -95,10 +95,10 @@ def step(engine: str, threads: int, in_bands: bool) -> Run:
     from nn.models.mask_rcnn.batches import as_operands
     from nn.models.mask_rcnn.losses import Training, total
     from nn.models.mask_rcnn.shapes import BATCH, STEPS, optimiser, shapes_config, shapes_network
-    from nn.models.mask_rcnn.synthetic import OBJECTS, made
+    from nn.models.mask_rcnn.synthetic import OBJECTS, synthetic_images
 
     model, config = shapes_network(), shapes_config()
-    samples = as_operands(config, tuple(made(0, 0, BATCH)))
+    samples = as_operands(config, tuple(synthetic_images(0, 0, BATCH)))
     if engine == "torch":
         from benchmarks.torch_mask_rcnn import training
 

@@ -22,7 +22,7 @@ from cgraph.schedule.dag import Dag, peak
 from cgraph.schedule.depth_first import depth_first
 from cgraph.schedule.least_memory import least_memory
 from nn import models
-from nn.models.steps import Step, steps_of, usage_records
+from nn.models.steps import NetworkStep, steps_of, usage_records
 
 MIB = 2**20
 NETWORKS = ("mobilenet_v1", "mobilenet_v2", "deeplab_v3", "inception_v3", "posenet", "blazeface")
@@ -65,7 +65,7 @@ def problem_of(name: str) -> Problem:
     return Problem(tuple(Operand(size, UsageInterval(first, last), kind) for first, last, size, kind in records), 1)
 
 
-def dag_of(steps: list[Step], outputs: tuple[cg.Node, ...]) -> Dag:
+def dag_of(steps: list[NetworkStep], outputs: tuple[cg.Node, ...]) -> Dag:
     """The steps as a schedule sees them; outputs do not count."""
     kept = {id(x) for x in outputs}
     nbytes = tuple(0 if id(step.result) in kept else step.nbytes for step in steps)
@@ -129,7 +129,7 @@ def inception_after_stem() -> Dag:
     outputs = outputs_of("inception_v3")
     steps = steps_of(outputs)
     first = [i for i, step in enumerate(steps) if step.kind == "max_pool"][1]
-    later = [Step(s.kind, s.result, tuple(x - first for x in s.operands if x >= first)) for s in steps[first:]]
+    later = [NetworkStep(s.kind, s.result, tuple(x - first for x in s.operands if x >= first)) for s in steps[first:]]
     return dag_of(later, outputs)
 
 

@@ -16,9 +16,9 @@ import numpy as np
 import cgraph as cg
 from cgraph.formats.pictures import ENDINGS, read_rgb
 from nn.models.mask_rcnn.detector import Finder, finder
-from nn.models.mask_rcnn.frames import Film, counted, is_film, read_film, write_film
+from nn.models.mask_rcnn.frames import Film, count_frames, is_film, read_film, write_film
 from nn.models.mask_rcnn.objects import as_json
-from nn.models.mask_rcnn.synthetic import TEST, film, made
+from nn.models.mask_rcnn.synthetic import TEST, film, synthetic_images
 
 OUT, FRAMES, RATE = Path("out"), 48, 12
 
@@ -43,12 +43,12 @@ def show(finds: Finder, name: str, picture: np.ndarray, as_text: bool = False) -
 
 def play(finds: Finder, name: str, shown: Film) -> None:
     """Write a film with the objects of every frame."""
-    write_film(OUT / name, shown.rate, (finds.drawn(picture)[0] for picture in counted(shown, name)))
+    write_film(OUT / name, shown.rate, (finds.drawn(picture)[0] for picture in count_frames(shown, name)))
 
 
 def show_made(finds: Finder, as_text: bool = False) -> None:
     """Pictures and a film that the network that ships was not trained on."""
-    for i, picture in enumerate(made(TEST, 0, 6).pictures.transpose(0, 2, 3, 1)):
+    for i, picture in enumerate(synthetic_images(TEST, 0, 6).pictures.transpose(0, 2, 3, 1)):
         show(finds, f"shapes_{i}", picture, as_text)
     play(finds, "shapes_found.gif", Film(FRAMES, RATE, film(FRAMES)))
 

@@ -16,7 +16,7 @@ from cgraph.formats.torch_file import read_torch
 from cgraph.record import replace
 from nn.models.mask_rcnn import Training, adopt, mask_rcnn, torchvision_config
 from nn.models.mask_rcnn.batches import positions
-from nn.models.mask_rcnn.coco import arrays_of, picture_of, read_coco, wanted_of
+from nn.models.mask_rcnn.coco import arrays_of, ground_truth_of, picture_of, read_coco
 from nn.models.mask_rcnn.losses import total
 from nn.models.mask_rcnn.precision import validation
 
@@ -55,7 +55,7 @@ def main() -> None:
     check = None
     if given.validation:
         entries = read_coco(given.validation, given.pictures).entries
-        check = validation(network, [picture_of(x) for x in entries], [wanted_of(x) for x in entries])
+        check = validation(network, [picture_of(x) for x in entries], [ground_truth_of(x) for x in entries])
     OUT.mkdir(exist_ok=True)
     history = nn.train(
         model, loader, total, optimiser, targets=0, epochs=given.epochs, validation=check,

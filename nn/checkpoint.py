@@ -16,7 +16,7 @@ import numpy as np
 from cgraph import CgraphError, FormatError, Record
 from cgraph.system.files import replace_file
 from nn.files import remove_others
-from nn.weights import packed, read_arrays
+from nn.weights import pack_arrays, read_arrays
 
 VERSION = 1
 
@@ -52,14 +52,14 @@ def write_checkpoint(path: str | Path, arrays: Mapping[str, np.ndarray], facts: 
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    contents = packed(arrays)
+    contents = pack_arrays(arrays)
     digest = hashlib.sha256(contents).hexdigest()
     name = f"{path.stem}-{digest[:16]}.safetensors"
     replace_file(path.parent / name, [contents])
     text = json.dumps({"version": VERSION, "arrays": name, "sha256": digest, **facts}, indent=1)
     replace_file(path, [text.encode()])
-    remove_others(path.parent, re.escape(path.stem) + r"-[0-9a-f]{16}\.safetensors", kept=name)
-    remove_others(path.parent, re.escape(path.name), kept=path.name)
+    remove_others(path.parent, re.escape(path.stem) + r"-[0-9a-f]{16}\.safetensors", keep=name)
+    remove_others(path.parent, re.escape(path.name), keep=path.name)
 
 
 def read_checkpoint(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]] | None:
@@ -84,9 +84,9 @@ def read_checkpoint(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, 
         raise FormatError(f"{path}: version {version!r:.40} or file name {name!r:.80} is not supported")
     arrays = path.parent / name
     try:
-        found = hashlib.sha256(arrays.read_bytes()).hexdigest()
+        digest_on_disk = hashlib.sha256(arrays.read_bytes()).hexdigest()
     except (OSError, ValueError):  # there is none, or there can be none
-        found = None
-    if found != digest or found is None:
+        digest_on_disk = None
+    if digest_on_disk != digest or digest_on_disk is None:
         raise FormatError(f"{str(arrays)!r:.200} is not the file that {path.name} was written for")
     return read_arrays(arrays), facts

@@ -7,13 +7,13 @@ import numpy as np
 from cgraph import InputError
 
 
-def check_kind(name: str, given: Any, kind: Any, words: str) -> None:
+def check_kind(name: str, value: Any, kind: Any, words: str) -> None:
     """InputError unless what was given is of a kind, which `words` say."""
-    if not isinstance(given, kind):
-        raise InputError(f"{name} is {given!r:.60}; it takes {words}")
+    if not isinstance(value, kind):
+        raise InputError(f"{name} is {value!r:.60}; it takes {words}")
 
 
-def check_whole(name: str, given: Any, least: int) -> None:
+def check_whole(name: str, value: Any, least: int) -> None:
     """InputError unless it is a whole number of at least so much."""
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
-        raise InputError(f"{name} is {given!r:.60}; it takes a whole number >= {least}")
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{name} is {value!r:.60}; it takes a whole number >= {least}")

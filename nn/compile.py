@@ -9,7 +9,7 @@ import cgraph as cg
 from cgraph import Function, InputError, Var
 from cgraph.storage.batches import in_batches
 from nn.checks import check_kind, check_whole
-from nn.layer import L, Layer, Sample, mapped
+from nn.layer import L, Layer, Sample, map_parameters
 from nn.weights import check_assigned
 
 
@@ -31,17 +31,17 @@ class Predictor:
         Raises
             InputError: another number of arrays, samples of another shape, or arrays of different lengths
         """
-        given = [fitting(array, sample, i) for i, (array, sample) in enumerate(self._pairs(arrays))]
-        count = len(given[0])
-        if any(len(x) != count for x in given):
-            raise InputError(f"the inputs have {', '.join(str(len(x)) for x in given)} samples")
-        found = in_batches(self.function, given, self.batch, self.function.results)
-        return tuple(found) if self._several else found[0]
+        samples = [fitting(array, sample, i) for i, (array, sample) in enumerate(self._pairs(arrays))]
+        count = len(samples[0])
+        if any(len(x) != count for x in samples):
+            raise InputError(f"the inputs have {', '.join(str(len(x)) for x in samples)} samples")
+        outputs = in_batches(self.function, samples, self.batch, self.function.results)
+        return tuple(outputs) if self._several else outputs[0]
 
     def map_batches(self, *arrays: Any, threads: int = 1) -> Any:
         """The model's results for dask arrays, block by block, by workers: see `cgraph.dist.map_batches`."""
-        found = cg.dist.map_batches(self.function, *arrays, threads=threads)
-        return found if self._several else found[0]
+        outputs = cg.dist.map_batches(self.function, *arrays, threads=threads)
+        return outputs if self._several else outputs[0]
 
     def _pairs(self, arrays: tuple) -> list[tuple[Any, Sample]]:
         if len(arrays) != len(self.samples):
@@ -86,12 +86,12 @@ def compile(
 
 def samples_of(model: Layer, samples: Sequence[Sample] | None) -> Sequence[Sample]:
     """One sample of each input: those that are given, else the model's own. InputError when there is none."""
-    chosen = model.samples if samples is None else samples
-    if chosen is None:
+    own = model.samples if samples is None else samples
+    if own is None:
         raise InputError("the model does not say what a sample is; give samples=[nn.Sample(shape)]")
-    if not chosen:
+    if not own:
         raise InputError("samples is empty; it has one nn.Sample for each input of the model")
-    return chosen
+    return own
 
 
 def freeze(model: L) -> L:
@@ -100,13 +100,13 @@ def freeze(model: L) -> L:
     UnassignedError when one has no value.
     """
     check_assigned(model)
-    return mapped(model, lambda x: cg.Const(x.cell.share(), copy=False))
+    return map_parameters(model, lambda x: cg.Const(x.cell.share(), copy=False))
 
 
 def fitting(array: Any, sample: Sample, i: int) -> np.ndarray:
     """`array` as samples of this kind, or InputError."""
-    found = np.asarray(array) if isinstance(array, np.ndarray) else np.asarray(array, sample.dtype)
-    if found.shape[1:] != tuple(sample.shape) or found.ndim == 0 or found.dtype != np.dtype(sample.dtype):
-        wanted = f"{sample.dtype}[any,{','.join(map(str, sample.shape))}]"
-        raise InputError(f"input {i} is {found.dtype}{list(found.shape)}, the model takes {wanted}")
-    return found
+    samples = np.asarray(array) if isinstance(array, np.ndarray) else np.asarray(array, sample.dtype)
+    if samples.shape[1:] != tuple(sample.shape) or samples.ndim == 0 or samples.dtype != np.dtype(sample.dtype):
+        sizes = f"{sample.dtype}[any,{','.join(map(str, sample.shape))}]"
+        raise InputError(f"input {i} is {samples.dtype}{list(samples.shape)}, the model takes {sizes}")
+    return samples

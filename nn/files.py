@@ -6,7 +6,7 @@ from pathlib import Path
 from cgraph.system.files import SUFFIX
 
 
-def remove_others(folder: Path, names: str, kept: str = "") -> None:
+def remove_others(folder: Path, names: str, keep: str = "") -> None:
     """Remove the files in `folder` whose names match a pattern, and what killed writers left of such files.
 
     Parameters
@@ -15,5 +15,5 @@ def remove_others(folder: Path, names: str, kept: str = "") -> None:
     """
     leftover = rf"\.({names})\.[0-9a-f]+{re.escape(SUFFIX)}"
     for path in folder.iterdir():
-        if path.name != kept and re.fullmatch(f"{names}|{leftover}", path.name):
+        if path.name != keep and re.fullmatch(f"{names}|{leftover}", path.name):
             path.unlink(missing_ok=True)

@@ -57,8 +57,8 @@ class Choice(Record):
         if self.top_p < 1:
             ranked = cg.sort(scores, 1, descending=True)
             shares = cg.softmax(ranked, 1)
-            kept = cg.cumsum(shares, 1) - shares < self.top_p
-            scores = cg.where(scores >= cg.min(cg.where(kept, ranked, np.inf), 1, keepdims=True), scores, -np.inf)
+            likeliest = cg.cumsum(shares, 1) - shares < self.top_p
+            scores = cg.where(scores >= cg.min(cg.where(likeliest, ranked, np.inf), 1, keepdims=True), scores, -np.inf)
         uniform = cg.random_uniform(key, scores.shape) + LEAST
         return cg.argmax(scores - np.log(-np.log(uniform)), axis=1)
 
@@ -112,10 +112,10 @@ class Generator:
         mode = Mode(cache=self.cache)
         scores = model(tokens, mode=mode)
         own, following = cg.split_key(self.key)
-        chosen = self.choice.of(cg.take_rows(scores, counts - 1, 1, axis=1)[:, 0], own)
+        next_tokens = self.choice.of(cg.take_rows(scores, counts - 1, 1, axis=1)[:, 0], own)
         updates = mode.updates | {self.key: following, self.cache.start: self.cache.start + counts}
-        updates[self.last] = cg.expand_dims(chosen, 1)
-        return cg.compile(chosen, inputs, updates=updates, **options)
+        updates[self.last] = cg.expand_dims(next_tokens, 1)
+        return cg.compile(next_tokens, inputs, updates=updates, **options)
 
     def __call__(
         self, prompts: Sequence[Sequence[int]], tokens: int, stop: Collection[int] = (), progress: bool = False
@@ -134,21 +134,21 @@ class Generator:
 
     def _following(self, prompts: list[np.ndarray], tokens: int, stop: frozenset, progress: bool) -> list[list[int]]:
         assign_all(self.cache.beginning() | {self.key: cg.random_key(self.seed)})
-        found: list[list[int]] = [[] for _ in prompts]
+        sequences: list[list[int]] = [[] for _ in prompts]
         bar = progress_bar(0, tokens, progress)
         try:
-            chosen = self._read(prompts) if tokens else np.empty(0, np.int64)
+            next_tokens = self._read(prompts) if tokens else np.empty(0, np.int64)
             for number in range(tokens):
-                for row, token in zip(found, chosen):
+                for row, token in zip(sequences, next_tokens):
                     if not row or row[-1] not in stop:
                         row.append(int(token))
                 bar.show(number + 1)
-                if number + 1 == tokens or all(row[-1] in stop for row in found):
+                if number + 1 == tokens or all(row[-1] in stop for row in sequences):
                     break
-                chosen = self.step()
+                next_tokens = self.step()
         finally:
             bar.close()
-        return found
+        return sequences
 
     def _rows(self, prompts: Sequence[Sequence[int]], tokens: int) -> list[np.ndarray]:
         """The prompts as arrays of tokens."""
@@ -177,10 +177,10 @@ class Generator:
         lengths = np.array([len(x) for x in prompts])
         first = np.zeros(self.batch, np.int64)
         for start in range(0, int(lengths.max()), chunk):
-            given, counts = np.zeros((self.batch, chunk), np.int64), np.clip(lengths - start, 0, chunk)
-            for row, prompt, count in zip(given, prompts, counts):
+            block, counts = np.zeros((self.batch, chunk), np.int64), np.clip(lengths - start, 0, chunk)
+            for row, prompt, count in zip(block, prompts, counts):
                 row[:count] = prompt[start : start + count]
-            chosen = self.prompt(given, counts)
-            first = np.where(counts > 0, chosen, first)
+            tokens = self.prompt(block, counts)
+            first = np.where(counts > 0, tokens, first)
         self.last.assign(first[:, None])
         return first

@@ -55,9 +55,9 @@ class History(Record):
         """The picture in a notebook; None without matplotlib."""
         if find_spec("matplotlib") is None:
             return None
-        found = BytesIO()
-        self._draw(found, format="png")
-        return found.getvalue()
+        buffer = BytesIO()
+        self._draw(buffer, format="png")
+        return buffer.getvalue()
 
 
 def positive(x: np.ndarray) -> bool:

@@ -46,8 +46,8 @@ class Gaussian(Initialiser):
     deviation: float = 0.05
 
     def __call__(self, shape, rng):
-        found = normal(shape, rng, self.deviation)
-        return found + np.float32(self.mean) if self.mean else found
+        values = normal(shape, rng, self.deviation)
+        return values + np.float32(self.mean) if self.mean else values
 
 
 class TruncatedNormal(Initialiser):
@@ -56,10 +56,10 @@ class TruncatedNormal(Initialiser):
     deviation: float = 0.05
 
     def __call__(self, shape, rng):
-        found = rng.standard_normal(shape, np.float32)
-        while (outside := np.abs(found) > 2).any():
-            found[outside] = rng.standard_normal(int(outside.sum()), np.float32)
-        return found * np.float32(self.deviation)
+        values = rng.standard_normal(shape, np.float32)
+        while (outside := np.abs(values) > 2).any():
+            values[outside] = rng.standard_normal(int(outside.sum()), np.float32)
+        return values * np.float32(self.deviation)
 
 
 class Scaled(Initialiser):
@@ -137,13 +137,13 @@ def fans(shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def normal(shape: tuple[int, ...], rng: "np.random.Generator", deviation: float) -> np.ndarray:
-    found = rng.standard_normal(shape, np.float32)
-    found *= np.float32(deviation)
-    return found
+    values = rng.standard_normal(shape, np.float32)
+    values *= np.float32(deviation)
+    return values
 
 
 def uniform(shape: tuple[int, ...], rng: "np.random.Generator", low: float, high: float) -> np.ndarray:
-    found = rng.random(shape, np.float32)
-    found *= np.float32(high - low)
-    found += np.float32(low)
-    return found
+    values = rng.random(shape, np.float32)
+    values *= np.float32(high - low)
+    values += np.float32(low)
+    return values

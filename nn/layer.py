@@ -61,7 +61,7 @@ class Layer(Record, eq=False):
     def __call__(self, *xs: Node, mode: Mode | None = None) -> Any:
         mode = mode or Mode()
         result = self.build(*xs, mode=mode)
-        mode.saw(self, xs, result)
+        mode.on_build(self, xs, result)
         return result
 
     def hold(self, **members: Any) -> None:
@@ -83,13 +83,13 @@ class Layer(Record, eq=False):
 
     def variables(self) -> dict[str, Parameter]:
         """Every Parameter by its path, each once."""
-        found: dict[str, Parameter] = {}
-        seen: set[int] = set()
+        by_path: dict[str, Parameter] = {}
+        visited: set[int] = set()
         for path, value in members(self):
-            if isinstance(value, Parameter) and id(value) not in seen:
-                seen.add(id(value))
-                found[path] = value
-        return found
+            if isinstance(value, Parameter) and id(value) not in visited:
+                visited.add(id(value))
+                by_path[path] = value
+        return by_path
 
     def parameters(self, frozen: tuple[str, ...] = ()) -> dict[str, Parameter]:
         """Every trained Parameter by its path, but for those whose path begins as one of `frozen`."""
@@ -97,11 +97,11 @@ class Layer(Record, eq=False):
 
     def layers(self) -> dict[str, "Layer"]:
         """Every layer below this one, and this one with the empty path, each at its first path."""
-        found: dict[int, tuple[str, Layer]] = {id(self): ("", self)}
+        by_identity: dict[int, tuple[str, Layer]] = {id(self): ("", self)}
         for path, value in members(self):
             if isinstance(value, Layer):
-                found.setdefault(id(value), (path, value))
-        return dict(found.values())
+                by_identity.setdefault(id(value), (path, value))
+        return dict(by_identity.values())
 
     @property
     def size(self) -> int:
@@ -112,10 +112,10 @@ class Layer(Record, eq=False):
 def members(layer: Layer, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Parameters and layers of a tree with their paths, depth first in the order in which each layer was given them."""
     for name, value in vars(layer).items():
-        yield from found_in(value, prefix + name)
+        yield from members_in(value, prefix + name)
 
 
-def found_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+def members_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Parameter):
         yield path, value
     elif isinstance(value, Layer):
@@ -123,7 +123,7 @@ def found_in(value: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield from members(value, path + ".")
     elif isinstance(value, tuple):
         for i, item in enumerate(value):
-            yield from found_in(item, f"{path}.{i}")
+            yield from members_in(item, f"{path}.{i}")
 
 
 def torch_values(value: Any, name: str, names: TorchNames) -> Iterator[tuple[str, np.ndarray]]:
@@ -165,21 +165,21 @@ def first_value(x: Parameter, path: str, weights: int | str) -> np.ndarray:
     return x.start(x.shape, np.random.default_rng([weights, crc32(path.encode())]))
 
 
-def mapped(layer: L, change: Callable[[Parameter], Any]) -> L:
+def map_parameters(layer: L, change: Callable[[Parameter], Any]) -> L:
     """The same tree with ``change(parameter)`` in place of every Parameter; shared layers stay shared."""
-    return _mapped(layer, change, {})
+    return _map_parameters(layer, change, {})
 
 
-def _mapped(value: Any, change: Callable[[Parameter], Any], known: dict[int, Any]) -> Any:
-    if id(value) in known:
-        return known[id(value)]
+def _map_parameters(value: Any, change: Callable[[Parameter], Any], copies: dict[int, Any]) -> Any:
+    if id(value) in copies:
+        return copies[id(value)]
     if isinstance(value, Parameter):
-        known[id(value)] = change(value)
+        copies[id(value)] = change(value)
     elif isinstance(value, Layer):
-        copy = known[id(value)] = object.__new__(type(value))
-        copy.hold(**{name: _mapped(x, change, known) for name, x in vars(value).items()})
+        copy = copies[id(value)] = object.__new__(type(value))
+        copy.hold(**{name: _map_parameters(x, change, copies) for name, x in vars(value).items()})
     elif isinstance(value, tuple):
-        return tuple(_mapped(x, change, known) for x in value)
+        return tuple(_map_parameters(x, change, copies) for x in value)
     else:
         return value
-    return known[id(value)]
+    return copies[id(value)]

@@ -67,12 +67,12 @@ class Loader(Record, eq=False):
     def shard_at(self, step: int, shard: int, shards: int) -> tuple[np.ndarray, ...]:
         """One of equal shards of a step's batch; `change` sees its samples alone, and a generator of its own."""
         epoch, place = divmod(step, self.steps_per_epoch)
-        rows = ordered(self.order, self.count, self.seed, epoch)[place * self.batch : (place + 1) * self.batch]
+        rows = sample_order(self.order, self.count, self.seed, epoch)[place * self.batch : (place + 1) * self.batch]
         rows = rows[len(rows) * shard // shards : len(rows) * (shard + 1) // shards]
-        found = tuple(np.ascontiguousarray(x[rows]) for x in self.arrays)
+        arrays = tuple(np.ascontiguousarray(x[rows]) for x in self.arrays)
         if self.change is None:
-            return found
-        return self.change(found, np.random.default_rng([self.seed, step, 1] + [shard] * (shards > 1)))
+            return arrays
+        return self.change(arrays, np.random.default_rng([self.seed, step, 1] + [shard] * (shards > 1)))
 
 
 def shifted(pixels: int) -> Callable[[tuple[np.ndarray, ...], "np.random.Generator"], tuple[np.ndarray, ...]]:
@@ -90,7 +90,7 @@ def shifted(pixels: int) -> Callable[[tuple[np.ndarray, ...], "np.random.Generat
 
 
 @lru_cache(maxsize=2)
-def ordered(order: str, count: int, seed: int, epoch: int) -> np.ndarray:
+def sample_order(order: str, count: int, seed: int, epoch: int) -> np.ndarray:
     """Positions of samples in an epoch."""
     rng = np.random.default_rng([seed, epoch])
     if order == "given":

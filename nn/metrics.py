@@ -41,15 +41,17 @@ def accuracy() -> Metric:
 
     Scores are ``[n, ..., classes]``; wanted are classes ``[n, ...]`` or scores of their own.
     """
-    return Metric("accuracy", lambda scores, wanted: share(cg.equal(cg.argmax(scores, -1), classes_of(wanted, scores))))
+    return Metric(
+        "accuracy", lambda scores, targets: share(cg.equal(cg.argmax(scores, -1), classes_of(targets, scores)))
+    )
 
 
 def top_k(k: int) -> Metric:
     """The share of predictions of which the wanted class is among the `k` with the largest scores."""
 
-    def part(scores: Node, wanted: Node) -> Node:
+    def part(scores: Node, targets: Node) -> Node:
         _, places = cg.top_k(scores, k, axis=-1)
-        right = cg.equal(places, cg.expand_dims(classes_of(wanted, scores), -1))
+        right = cg.equal(places, cg.expand_dims(classes_of(targets, scores), -1))
         return share(cg.any(right, axis=-1))
 
     return Metric(f"top_{k}", part)
@@ -57,7 +59,7 @@ def top_k(k: int) -> Metric:
 
 def confusion(classes: int) -> Metric:
     """How often each class (rows) was taken for each (columns) ``[classes, classes]``."""
-    return Metric("confusion", lambda scores, wanted: pairs(scores, wanted, classes), np.asarray)
+    return Metric("confusion", lambda scores, targets: pairs(scores, targets, classes), np.asarray)
 
 
 def mean_iou(classes: int) -> Metric:
@@ -68,7 +70,7 @@ def mean_iou(classes: int) -> Metric:
         either = counts.sum(0) + counts.sum(1) - both
         return np.asarray(np.mean(both[either > 0] / either[either > 0])) if either.any() else np.asarray(np.nan)
 
-    return Metric("mean_iou", lambda scores, wanted: pairs(scores, wanted, classes), figure)
+    return Metric("mean_iou", lambda scores, targets: pairs(scores, targets, classes), figure)
 
 
 def share(right: Node) -> Node:
@@ -76,43 +78,43 @@ def share(right: Node) -> Node:
     return cg.stack([cg.sum(cg.astype(right, "float64")), cg.Const(np.float64(right.size))])
 
 
-def pairs(scores: Node, wanted: Node, classes: int) -> Node:
+def pairs(scores: Node, targets: Node, classes: int) -> Node:
     """Counts of wanted and predicted classes."""
     if scores.shape[-1] != classes:
         raise ShapeError(f"a metric of {classes} classes, and {scores.name} {scores.spec} has scores of another number")
-    found, asked = (
+    predictions, asked = (
         cg.reshape(cg.one_hot(x, classes, dtype="float64"), (-1, classes))
-        for x in (cg.argmax(scores, -1), classes_of(wanted, scores))
+        for x in (cg.argmax(scores, -1), classes_of(targets, scores))
     )
-    return cg.matmul(cg.transpose(asked), found)
+    return cg.matmul(cg.transpose(asked), predictions)
 
 
-def classes_of(wanted: Node, scores: Node) -> Node:
+def classes_of(targets: Node, scores: Node) -> Node:
     """Wanted classes, also of wanted scores."""
-    if wanted.shape == scores.shape and wanted.dtype.kind == "f":
-        return cg.argmax(wanted, -1)
-    if wanted.shape != scores.shape[:-1]:
-        raise ShapeError(f"classes {wanted.name} {wanted.spec} for scores {scores.spec}")
-    return cg.astype(wanted, "int64")
+    if targets.shape == scores.shape and targets.dtype.kind == "f":
+        return cg.argmax(targets, -1)
+    if targets.shape != scores.shape[:-1]:
+        raise ShapeError(f"classes {targets.name} {targets.spec} for scores {scores.spec}")
+    return cg.astype(targets, "int64")
 
 
-def metrics_of(given: Sequence[Metric | Callable[..., Node]]) -> tuple[Metric, ...]:
+def metrics_of(metrics: Sequence[Metric | Callable[..., Node]]) -> tuple[Metric, ...]:
     """Metrics of what a caller names. InputError when two have one name."""
-    check_kind("metrics", given, Iterable, "several, such as [nn.metrics.accuracy()]")
-    for x in given:
+    check_kind("metrics", metrics, Iterable, "several, such as [nn.metrics.accuracy()]")
+    for x in metrics:
         check_kind("one of metrics", x, Metric | Callable, "an nn.metrics.Metric or a function")
-    found = tuple(x if isinstance(x, Metric) else mean_of(x) for x in given)
-    names = [x.name for x in found]
+    records = tuple(x if isinstance(x, Metric) else mean_of(x) for x in metrics)
+    names = [x.name for x in records]
     if len({*names}) != len(names):
         raise InputError(f"metrics are called {', '.join(names)}; each needs a name of its own")
-    return found
+    return records
 
 
 def mean_of(function: Callable[..., Node]) -> Metric:
     """The mean over samples of what a function says of a batch."""
 
-    def part(predicted: Node, *wanted: Node) -> Node:
-        number = function(predicted, *wanted)
+    def part(predicted: Node, *targets: Node) -> Node:
+        number = function(predicted, *targets)
         if number.shape:
             raise ShapeError(
                 f"{function.__name__} gives {number.spec}; a metric is one number, or an nn.metrics.Metric"
@@ -143,6 +145,6 @@ class Tally:
         self.sums = {}
 
 
-def shown(figures: Mapping[str, Any]) -> str:
+def figures_text(figures: Mapping[str, Any]) -> str:
     """Those figures that are one number, as text for a progress bar."""
     return "".join(f"{name} {float(x):.4f}  " for name, x in figures.items() if np.ndim(x) == 0)

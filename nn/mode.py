@@ -38,5 +38,5 @@ class Mode:
         self.updates[self.key] = following
         return own
 
-    def saw(self, layer: Any, operands: tuple[Node, ...], results: Any) -> None:
+    def on_build(self, layer: Any, operands: tuple[Node, ...], results: Any) -> None:
         """Told after every layer's build; a summary listens."""

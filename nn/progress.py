@@ -15,7 +15,7 @@ class Bar(Protocol):
     def close(self) -> None: ...
 
 
-class Silent:
+class SilentBar:
     """Shows nothing."""
 
     def show(self, step: int, loss: float | None = None, rate: float = 0.0, more: str = "") -> None:
@@ -25,7 +25,7 @@ class Silent:
         pass
 
 
-class Plain:
+class PlainBar:
     """One line that is written over, or a line every few seconds where nobody looks. Changes: when it was written."""
 
     def __init__(self, first: int, total: int, stream: TextIO | None = None) -> None:
@@ -51,7 +51,7 @@ class Plain:
             write("\n", self.stream)
 
 
-class Rich:
+class RichBar:
     """A bar by rich. Changes: what it shows."""
 
     def __init__(self, first: int, total: int, progress: Any) -> None:
@@ -66,20 +66,20 @@ class Rich:
         self.progress.stop()
 
 
-def progress_bar(first: int, total: int, wanted: bool) -> Bar:
+def progress_bar(first: int, total: int, enabled: bool) -> Bar:
     """A bar for the steps from `first` to `total`: by rich where that is installed and somebody looks."""
-    if not wanted:
-        return Silent()
+    if not enabled:
+        return SilentBar()
     if not sys.stderr.isatty():
-        return Plain(first, total)
+        return PlainBar(first, total)
     try:
         from rich.console import Console
     except ImportError:
-        return Plain(first, total)
+        return PlainBar(first, total)
     return rich_bar(first, total, Console(stderr=True))
 
 
-def rich_bar(first: int, total: int, console: Any) -> Rich:
+def rich_bar(first: int, total: int, console: Any) -> RichBar:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
@@ -88,7 +88,7 @@ def rich_bar(first: int, total: int, console: Any) -> Rich:
         TextColumn("{task.fields[numbers]}", markup=False),
         TimeRemainingColumn(),
     )
-    return Rich(first, total, Progress(*columns, console=console, speed_estimate_period=10))
+    return RichBar(first, total, Progress(*columns, console=console, speed_estimate_period=10))
 
 
 def numbers(loss: float | None, rate: float) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import cgraph as cg
 from cgraph import InputError, Var
 from nn.compile import Predictor, fitting
+from nn.deprecation import renamed_keyword
 from nn.layer import Layer, Sample
 
 
@@ -32,10 +33,11 @@ class QuantisedPredictor(Predictor):
         cg.formats.onnx.save(os.fspath(path), self.network.outputs, self.network.inputs)
 
 
+@renamed_keyword("wanted", "labels")
 def quantise(
     model: Layer,
     samples: Any,
-    wanted: Any = None,
+    labels: Any = None,
     batch: int = 1,
     *,
     progress: bool = True,
@@ -47,7 +49,7 @@ def quantise(
     Parameters
         samples: an array ``[count, ...]``, or a tuple of one for each input: what the model will meet, as it sees it.
             Those behind the last whole batch are left out
-        wanted: the class of each sample, to count right answers of the floats and of the bytes
+        labels: the class of each sample, to count right answers of the floats and of the bytes
         batch: samples computed at once
         progress: show how far it is, where that takes longer than a second
         compiled: options for ``cgraph.compile``, by name
@@ -64,13 +66,13 @@ def quantise(
         kinds = tuple(Sample(np.shape(x)[1:], np.asarray(x).dtype.name) for x in arrays)
     if len(arrays) != len(kinds) or batch < 1:
         raise InputError(f"the model takes {len(kinds)} inputs, and is given {len(arrays)}, {batch} samples at once")
-    given = [fitting(x, kind, i) for i, (x, kind) in enumerate(zip(arrays, kinds))]
-    count = min(map(len, given)) // batch
-    runs = [tuple(x[i * batch : (i + 1) * batch] for x in given) for i in range(count)]
+    data = [fitting(x, kind, i) for i, (x, kind) in enumerate(zip(arrays, kinds))]
+    count = min(map(len, data)) // batch
+    runs = [tuple(x[i * batch : (i + 1) * batch] for x in data) for i in range(count)]
     inputs = [Var((batch, *kind.shape), kind.dtype, f"input{i}") for i, kind in enumerate(kinds)]
     result = model(*inputs)
     several = isinstance(result, tuple)
-    right = None if wanted is None else np.asarray(wanted)[: count * batch]
+    right = None if labels is None else np.asarray(labels)[: count * batch]
     tell = {"tell": cg.quantiser.Bars()} if progress else {}
     network = cg.quantiser.quantise(result, inputs, runs, right, **tell, **options)
     return QuantisedPredictor(network, tuple(kinds), batch, several, **(compiled or {}))

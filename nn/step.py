@@ -17,7 +17,7 @@ from nn.optim.methods import Method
 from nn.optim.optimiser import Optimiser
 from nn.weights import check_assigned
 
-AGAIN = 1 / 16  # of the work of a step, what may be done again for fewer bytes
+RECOMPUTE = 1 / 16  # of the work of a step, what may be done again for fewer bytes
 
 
 class Step(Record):
@@ -87,7 +87,7 @@ def training_step(
     if mode.key is not None:
         state["random_key"] = mode.key
     outputs = [graph.total, rate, *graph.parts.values(), *graph.measured]
-    function = cg.compile(outputs, graph.inputs, updates=edges, **{"recompute": AGAIN, **options})
+    function = cg.compile(outputs, graph.inputs, updates=edges, **{"recompute": RECOMPUTE, **options})
     check = partial(check_classes, loss, graph.predicted) if loss is cross_entropy else None
     return Step(function, parameters, state, tuple(graph.parts), tuple(metrics), check)
 
@@ -140,23 +140,23 @@ def gradients_of(
     check_assigned(model)
     inputs = [Var(x.shape, x.dtype, f"batch{i}") for i, x in enumerate(samples)]
     parameters = model.parameters() if trained is None else trained
-    given = len(inputs) - targets
-    predicted = model(*inputs[:given], mode=mode)
-    found = loss(predicted, *inputs[given:])
-    parts = found if isinstance(found, dict) else {}
-    error = sum_of(list(parts.values())) if isinstance(found, dict) else found
+    input_count = len(inputs) - targets
+    predicted = model(*inputs[:input_count], mode=mode)
+    loss_value = loss(predicted, *inputs[input_count:])
+    parts = loss_value if isinstance(loss_value, dict) else {}
+    error = sum_of(list(parts.values())) if isinstance(loss_value, dict) else loss_value
     penalty = optimiser.penalty(parameters)
     total = error if penalty is None else error + penalty
     if share != 1:
         total, parts = total * share, {name: x * share for name, x in parts.items()}
     gradients = cg.gradient(total, list(parameters.values()))
-    measured = [metric.part(predicted, *inputs[given:]) for metric in metrics]
+    measured = [metric.part(predicted, *inputs[input_count:]) for metric in metrics]
     return Gradients(inputs, predicted, total, parts, measured, parameters, gradients)
 
 
 def sum_of(nodes: list[Node]) -> Node:
     """The sum of one node or several, in their order."""
-    found = nodes[0]
+    total = nodes[0]
     for node in nodes[1:]:
-        found = found + node
-    return found
+        total = total + node
+    return total

@@ -20,7 +20,7 @@ class Text(str):
         return f"<pre>{escape(self)}</pre>"
 
 
-class Row(Record):
+class LayerRow(Record):
     """A layer without layers of its own, in one use of it.
 
     Fields
@@ -37,27 +37,27 @@ class Row(Record):
     macs: int
 
 
-class Listener(Mode):
+class SummaryMode(Mode):
     """An inference build that notes every layer. Changes: rows are added."""
 
     def __init__(self, model: Layer) -> None:
         super().__init__()
         self.paths = {id(layer): path for path, layer in model.layers().items()}
-        self.rows: list[Row] = []
+        self.rows: list[LayerRow] = []
 
-    def saw(self, layer: Any, operands: tuple[Node, ...], results: Any) -> None:
+    def on_build(self, layer: Any, operands: tuple[Node, ...], results: Any) -> None:
         if len(layer.layers()) > 1:
             return
-        found = results if isinstance(results, tuple) else (results,)
-        shapes = tuple(x.shape for x in found)
+        outputs = results if isinstance(results, tuple) else (results,)
+        shapes = tuple(x.shape for x in outputs)
         path = self.paths.get(id(layer), "")
-        self.rows.append(Row(path, type(layer).__name__, shapes, layer.size, multiply_adds(found, operands)))
+        self.rows.append(LayerRow(path, type(layer).__name__, shapes, layer.size, multiply_adds(outputs, operands)))
 
 
-def rows_of(model: Layer, samples: Sequence[Sample] | None = None, n: int = 1) -> tuple[list[Row], int]:
+def rows_of(model: Layer, samples: Sequence[Sample] | None = None, n: int = 1) -> tuple[list[LayerRow], int]:
     """A row for every use of a layer, and the multiply-adds of the whole model for `n` samples."""
     samples = samples_of(model, samples)
-    mode = Listener(model)
+    mode = SummaryMode(model)
     inputs = [Var((n, *sample.shape), sample.dtype) for sample in samples]
     result = model(*inputs, mode=mode)
     return mode.rows, multiply_adds(result if isinstance(result, tuple) else (result,), tuple(inputs))
@@ -73,8 +73,8 @@ def summary(model: Layer, samples: Sequence[Sample] | None = None, n: int = 1) -
     rows, macs = rows_of(model, samples, n)
     head = ("layer", "kind", "result", "parameters", "multiply-adds")
     body = [(r.path, r.kind, ", ".join(text(s) for s in r.shapes), f"{r.size:,}", f"{r.macs:,}") for r in rows]
-    kept = sum(x.size for x in model.variables().values()) - model.size
-    total = ("total", "", f"{kept:,} values are not trained", f"{model.size:,}", f"{macs:,}")
+    untrained = sum(x.size for x in model.variables().values()) - model.size
+    total = ("total", "", f"{untrained:,} values are not trained", f"{model.size:,}", f"{macs:,}")
     return Text(table([head, *body, total]))
 
 
@@ -94,13 +94,13 @@ def text(shape: tuple[int, ...]) -> str:
 
 def multiply_adds(results: Sequence[Node], operands: Sequence[Node]) -> int:
     """Of all nodes that the results need beyond the operands."""
-    seen = set(operands)
+    visited = set(operands)
     waiting = list(results)
     total = 0
     while waiting:
         node = waiting.pop()
-        if node not in seen:
-            seen.add(node)
+        if node not in visited:
+            visited.add(node)
             waiting.extend(node.operands)
             total += node_macs(node)
     return total

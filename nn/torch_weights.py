@@ -32,31 +32,31 @@ def load_torch(model: L, path: str | Path, rename: Rename | None = None) -> L:
         FormatError: no such file; a Parameter finds no array in it, or one of another shape; an array is left over
     """
     read = read_arrays(path) if Path(path).suffix == ".safetensors" else cg.formats.torch_file.read_torch(path)
-    arrays = renamed(read, rename, str(path))
+    arrays = rename_arrays(read, rename, str(path))
     names = TorchNames(arrays)
     try:
-        found = model.from_torch(names)
+        by_path = model.from_torch(names)
     except KeyError as error:
         raise FormatError(f"{path} has no {error.args[0]}{nearest(error.args[0], arrays)}") from None
     if left := sorted(arrays.keys() - names.read):
         raise FormatError(
             f"{path}: nothing here reads {', '.join(left[:3])}{' …' if len(left) > 3 else ''}; see rename"
         )
-    set_values(model, {path: found[path] for path in model.variables()}, str(path))
+    set_values(model, {path: by_path[path] for path in model.variables()}, str(path))
     return model
 
 
-def renamed(arrays: Mapping[str, np.ndarray], rename: Rename | None, source: str) -> dict[str, np.ndarray]:
+def rename_arrays(arrays: Mapping[str, np.ndarray], rename: Rename | None, source: str) -> dict[str, np.ndarray]:
     """Arrays by the names that they have here, without those that only count batches."""
     change = rename if callable(rename) else lambda name: by_prefix(name, rename or {})
-    found: dict[str, np.ndarray] = {}
+    by_name: dict[str, np.ndarray] = {}
     for name, array in arrays.items():
         here = None if name.endswith("num_batches_tracked") else change(name)
-        if here in found:
+        if here in by_name:
             raise FormatError(f"{source}: {name} is the second array that becomes {here}")
         if here is not None:
-            found[here] = array
-    return found
+            by_name[here] = array
+    return by_name
 
 
 def by_prefix(name: str, rename: Mapping[str, str | None]) -> str | None:
@@ -65,8 +65,8 @@ def by_prefix(name: str, rename: Mapping[str, str | None]) -> str | None:
     for count in range(len(parts), -1, -1):
         key = ".".join(parts[:count])
         if key in rename:
-            given = rename[key]
-            return None if given is None else ".".join(x for x in (given, *parts[count:]) if x)
+            target = rename[key]
+            return None if target is None else ".".join(x for x in (target, *parts[count:]) if x)
     return name
 
 

@@ -18,13 +18,13 @@ from nn.history import History
 from nn.layer import Layer, Parameter
 from nn.loader import Loader
 from nn.losses import Loss, cross_entropy
-from nn.metrics import Metric, Tally, metrics_of, shown
+from nn.metrics import Metric, Tally, figures_text, metrics_of
 from nn.optim.methods import Method
 from nn.optim.optimiser import Optimiser
 from nn.progress import progress_bar
 from nn.step import Step, training_step
 from nn.stopping import Stopping
-from nn.validation import Check, checked_by
+from nn.validation import Check, validation_check
 from nn.weights import fitting_values, values_of
 
 GROUPS = ("parts", "metrics", "validation_metrics")
@@ -89,19 +89,21 @@ def train(
     if not 0 <= epochs < inf:
         raise InputError(f"epochs is {epochs}; it takes a number of passes >= 0")
     measured = metrics_of(metrics)
-    given: dict[str, Any] = {"targets": targets, "seed": seed, "trained": trained, "metrics": measured, **options}
-    step = training_step(model, loss, optimiser, data.at(0), **given)
+    settings: dict[str, Any] = {"targets": targets, "seed": seed, "trained": trained, "metrics": measured, **options}
+    step = training_step(model, loss, optimiser, data.at(0), **settings)
     last = None
     if data.partial and data.rest:
-        last = training_step(model, loss, optimiser, data.at(data.steps_per_epoch - 1), state=step.state, **given)
-    check = checked_by(validation, model, loss, measured, data.batch, targets, options)
-    run = Run(model, step, last, data, round(epochs * data.steps_per_epoch), check, stopping, checkpoint, finite)
+        last = training_step(model, loss, optimiser, data.at(data.steps_per_epoch - 1), state=step.state, **settings)
+    check = validation_check(validation, model, loss, measured, data.batch, targets, options)
+    run = TrainingRun(
+        model, step, last, data, round(epochs * data.steps_per_epoch), check, stopping, checkpoint, finite
+    )
     if checkpoint is not None and resume:
         run.resume()
     return run.go(progress)
 
 
-class Run:
+class TrainingRun:
     """Training under way. Changes: with every step.
 
     Fields
@@ -145,7 +147,7 @@ class Run:
         try:
             while len(self.losses) < self.total and not self.done:
                 self.one()
-                bar.show(len(self.losses), self.losses[-1], self.rates[-1], shown(self.latest()))
+                bar.show(len(self.losses), self.losses[-1], self.rates[-1], figures_text(self.latest()))
         finally:
             bar.close()
         return self.history()
@@ -179,18 +181,18 @@ class Run:
             self.metrics[name].append(figure)
         self.tally.clear()
         if self.check is not None:
-            found = self.check()
+            outcome = self.check()
             self.checked_at.append(len(self.losses))
-            self.validation.append(found.loss)
-            for name, figure in found.metrics.items():
+            self.validation.append(outcome.loss)
+            for name, figure in outcome.metrics.items():
                 self.validation_metrics[name].append(figure)
         if self.stopping is not None:
             self.done = self.stopping.stops(self.validation or self.epoch_means())
 
     def latest(self) -> dict[str, np.ndarray]:
         """Metrics of the epoch so far, or of the last one, and of the last validation."""
-        found = self.tally.figures() or last_of(self.metrics)
-        return found | {f"valid {name}": x for name, x in last_of(self.validation_metrics).items()}
+        figures = self.tally.figures() or last_of(self.metrics)
+        return figures | {f"valid {name}": x for name, x in last_of(self.validation_metrics).items()}
 
     def epoch_means(self) -> list[float]:
         """The mean training loss of each whole epoch."""
@@ -229,21 +231,21 @@ class Run:
         Weights and all that the optimiser remembers change last and at once.
         """
         assert self.checkpoint is not None
-        found = read_checkpoint(self.checkpoint.path)
-        if found is None:
+        contents = read_checkpoint(self.checkpoint.path)
+        if contents is None:
             return
-        arrays, facts = found
+        arrays, facts = contents
         where = str(self.checkpoint.path)
         state, history, tally = (below(arrays, f"{group}/") for group in ("state", "history", "tally"))
-        known = self.step.state
-        if state.keys() != known.keys() or any(state[name].size != x.size for name, x in known.items()):
+        variables = self.step.state
+        if state.keys() != variables.keys() or any(state[name].size != x.size for name, x in variables.items()):
             raise FormatError(f"{where}: was written by another optimiser")
         if not history.keys() >= {"loss", "rate", "checked_at", "validation"}:
             raise FormatError(f"{where}: has no history of a training")
         if below(arrays, "metrics/").keys() != self.metrics.keys():
             raise FormatError(f"{where}: was written with other metrics")
         values = fitting_values(self.model, below(arrays, "model/"), where)
-        values |= {x: state[name].reshape(x.shape) for name, x in known.items()}
+        values |= {x: state[name].reshape(x.shape) for name, x in variables.items()}
         self.losses, self.rates = history["loss"].tolist(), history["rate"].tolist()
         self.checked_at, self.validation = history["checked_at"].tolist(), history["validation"].tolist()
         for group in GROUPS:
@@ -260,4 +262,4 @@ def below(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
 
 def last_of(figures: dict[str, list[np.ndarray]]) -> dict[str, np.ndarray]:
     """The last figure of each name that has one."""
-    return {name: found[-1] for name, found in figures.items() if found}
+    return {name: values[-1] for name, values in figures.items() if values}

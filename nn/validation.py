@@ -17,17 +17,17 @@ from nn.step import sum_of
 Arrays = Sequence[np.ndarray]
 
 
-class Checked(Record, eq=False):
+class ValidationResult(Record, eq=False):
     """What one validation found."""
 
     loss: float
     metrics: dict[str, np.ndarray]
 
 
-Check = Callable[[], Checked]
+Check = Callable[[], ValidationResult]
 
 
-def checked_by(
+def validation_check(
     validation: Arrays | Callable[[], float] | None,
     model: Layer,
     loss: Loss,
@@ -41,20 +41,20 @@ def checked_by(
         return None
     check_kind("validation", validation, Callable | tuple | list, "arrays like the loader's, or a function")
     if callable(validation):
-        return lambda: Checked(number_of(validation), {})
-    return of_arrays(model, loss, metrics, validation, batch, targets, options)
+        return lambda: ValidationResult(number_of(validation), {})
+    return check_of_arrays(model, loss, metrics, validation, batch, targets, options)
 
 
 def number_of(validation: Callable[[], float]) -> float:
     """What a function says that training should lower."""
-    found = validation()
+    number = validation()
     try:
-        return float(found)
+        return float(number)
     except (TypeError, ValueError):
-        raise InputError(f"validation gives {found!r:.60}; it gives one number, which training should lower") from None
+        raise InputError(f"validation gives {number!r:.60}; it gives one number, which training should lower") from None
 
 
-def of_arrays(
+def check_of_arrays(
     model: Layer,
     loss: Loss,
     metrics: Sequence[Metric],
@@ -66,22 +66,22 @@ def of_arrays(
     """Loss and metrics of all samples, for inference."""
     if len(arrays) <= targets:
         raise InputError("validation needs an array for each input of the model, and what is wanted")
-    given = len(arrays) - targets
-    inputs, wanted = arrays[:given], arrays[given:]
+    input_count = len(arrays) - targets
+    inputs, target_arrays = arrays[:input_count], arrays[input_count:]
     samples = [Sample(x.shape[1:], str(x.dtype)) for x in inputs]
     predict = compile_model(model, min(batch, len(inputs[0])), samples, frozen=False, **options)
-    (found,) = predict.function.outputs
-    predicted = Var((len(inputs[0]), *found.shape[1:]), found.dtype, "predicted")
-    answers = [Var(x.shape, x.dtype, f"wanted{i}") for i, x in enumerate(wanted)]
-    for last in wanted[-1:]:
+    (output,) = predict.function.outputs
+    predicted = Var((len(inputs[0]), *output.shape[1:]), output.dtype, "predicted")
+    answers = [Var(x.shape, x.dtype, f"wanted{i}") for i, x in enumerate(target_arrays)]
+    for last in target_arrays[-1:]:
         check_classes(loss, predicted, last)
     parts = loss(predicted, *answers)
     error = sum_of(list(parts.values())) if isinstance(parts, dict) else parts
     measured = [metric.part(predicted, *answers) for metric in metrics]
     judge = cg.compile([error, *measured], [predicted, *answers], **options)
 
-    def check() -> Checked:
-        error, *sums = judge(predict(*inputs), *wanted)
-        return Checked(float(error), {x.name: x.figure(part) for x, part in zip(metrics, sums)})
+    def check() -> ValidationResult:
+        error, *sums = judge(predict(*inputs), *target_arrays)
+        return ValidationResult(float(error), {x.name: x.figure(part) for x, part in zip(metrics, sums)})
 
     return check

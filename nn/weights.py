@@ -25,7 +25,7 @@ def save_weights(path: str | Path, model: Layer, dtype: str = "float32") -> None
         UnassignedError: a Parameter has no value
     """
     arrays = {name: x.astype(dtype) for name, x in values_of(model).items()}
-    replace_file(path, [packed(arrays)])
+    replace_file(path, [pack_arrays(arrays)])
 
 
 def load_weights(path: str | Path, model: L, mapped: bool = False) -> L:
@@ -64,17 +64,17 @@ def set_values(model: Layer, values: Mapping[str, np.ndarray], source: str = "va
 
 def fitting_values(model: Layer, values: Mapping[str, np.ndarray], source: str) -> dict[Var, np.ndarray]:
     """What to assign to every Parameter. FormatError unless names and shapes are the model's."""
-    wanted = model.variables()
-    for kind, names in (("lacks", wanted.keys() - values.keys()), ("has unknown", values.keys() - wanted.keys())):
+    variables = model.variables()
+    for kind, names in (("lacks", variables.keys() - values.keys()), ("has unknown", values.keys() - variables.keys())):
         if names:
             raise FormatError(f"{source} {kind} {', '.join(sorted(names)[:3])}{' …' if len(names) > 3 else ''}")
-    for path, x in wanted.items():
+    for path, x in variables.items():
         if values[path].shape != x.shape:
             raise FormatError(f"{source}: {path} has shape {list(values[path].shape)}, the model's {list(x.shape)}")
-    return {x: values[path].astype(x.dtype, copy=False) for path, x in wanted.items()}
+    return {x: values[path].astype(x.dtype, copy=False) for path, x in variables.items()}
 
 
-def packed(arrays: Mapping[str, np.ndarray]) -> bytes:
+def pack_arrays(arrays: Mapping[str, np.ndarray]) -> bytes:
     """Arrays as the bytes of a safetensors file."""
     return safetensors.numpy.save({name: np.ascontiguousarray(x) for name, x in arrays.items()})
 

@@ -9,7 +9,7 @@ from cgraph import InputError, Node, ShapeError
 from nn.init import Gaussian
 from nn.layer import Layer, Parameter
 from nn.layers.linear import Linear
-from nn.layers.positions import alibi_slopes, relative_bias, rotated
+from nn.layers.positions import alibi_slopes, relative_bias, rotate
 from nn.mode import Mode
 from nn.torch_names import TorchNames
 
@@ -79,7 +79,7 @@ class MultiHeadAttention(Layer):
         mask = xs[2] if len(xs) > 2 else None
         start = mode.cache.start if mode.cache else None
         if self.rotary is not None:
-            q, k = (rotated(z, start, self.rotary) for z in (q, k))
+            q, k = (rotate(z, start, self.rotary) for z in (q, k))
         if mode.cache:
             if not self.causal or len(xs) > 1:
                 raise InputError("a cache is for causal layers that read their own keys, without a mask")
@@ -95,11 +95,11 @@ class MultiHeadAttention(Layer):
         """Of four Linears, or of PyTorch's MultiheadAttention, where queries, keys and values are one matrix."""
         if "in_proj_weight" not in names:
             return super().from_torch(names)
-        found = {f"output.{name}": x for name, x in self.output.from_torch(names.below("out_proj")).items()}
+        arrays = {f"output.{name}": x for name, x in self.output.from_torch(names.below("out_proj")).items()}
         for kind in ("weight", "bias") if self.use_bias else ("weight",):
             parts = np.split(names[f"in_proj_{kind}"], 3)
-            found |= {f"{part}.{kind}": x.T for part, x in zip(("query", "key", "value"), parts)}
-        return found
+            arrays |= {f"{part}.{kind}": x.T for part, x in zip(("query", "key", "value"), parts)}
+        return arrays
 
     def _heads(self, x: Node) -> Node:
         """``[n, t, heads * d]`` as ``[n, heads, t, d]``."""

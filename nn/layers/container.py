@@ -20,10 +20,10 @@ class Sequential(Layer):
         return self.parts[0].samples if self.parts else None
 
     def build(self, *xs: Node, mode: Mode) -> Any:
-        found: Any = xs
+        values: Any = xs
         for part in self.parts:
-            found = part(*(found if isinstance(found, tuple) else (found,)), mode=mode)
-        return found[0] if isinstance(found, tuple) and len(found) == 1 else found
+            values = part(*(values if isinstance(values, tuple) else (values,)), mode=mode)
+        return values[0] if isinstance(values, tuple) and len(values) == 1 else values
 
 
 class Residual(Layer):
@@ -44,5 +44,5 @@ class Branches(Layer):
     merge: Layer | None = None
 
     def build(self, *xs: Node, mode: Mode) -> Any:
-        found = tuple(part(*xs, mode=mode) for part in self.parts)
-        return found if self.merge is None else self.merge(*found, mode=mode)
+        results = tuple(part(*xs, mode=mode) for part in self.parts)
+        return results if self.merge is None else self.merge(*results, mode=mode)

@@ -37,8 +37,8 @@ class Linear(Layer):
         return y if self.bias is None else y + self.bias
 
     def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:
-        found = super().from_torch(names)
-        return found | {"weight": found["weight"].T}
+        arrays = super().from_torch(names)
+        return arrays | {"weight": arrays["weight"].T}
 
 
 class SwiGLU(Layer):

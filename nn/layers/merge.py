@@ -13,14 +13,14 @@ class Add(Layer):
     """The sum of all operands."""
 
     def build(self, *xs: Node, mode: Mode) -> Node:
-        return folded(lambda x, y: x + y, xs)
+        return fold(lambda x, y: x + y, xs)
 
 
 class Mul(Layer):
     """The product of all operands, element by element."""
 
     def build(self, *xs: Node, mode: Mode) -> Node:
-        return folded(lambda x, y: x * y, xs)
+        return fold(lambda x, y: x * y, xs)
 
 
 class Dot(Layer):
@@ -34,14 +34,14 @@ class Max(Layer):
     """The largest of all operands, element by element."""
 
     def build(self, *xs: Node, mode: Mode) -> Node:
-        return folded(cg.maximum, xs)
+        return fold(cg.maximum, xs)
 
 
 class Average(Layer):
     """The mean of all operands, element by element."""
 
     def build(self, *xs: Node, mode: Mode) -> Node:
-        return folded(lambda x, y: x + y, xs) * (1 / len(xs))
+        return fold(lambda x, y: x + y, xs) * (1 / len(xs))
 
 
 class Concatenate(Layer):
@@ -53,5 +53,5 @@ class Concatenate(Layer):
         return cg.concat(list(xs), axis=self.axis)
 
 
-def folded(function: Callable[[Node, Node], Node], xs: tuple[Node, ...]) -> Node:
+def fold(function: Callable[[Node, Node], Node], xs: tuple[Node, ...]) -> Node:
     return reduce(function, xs)

@@ -67,8 +67,8 @@ class BatchNorm(Norm):
     def _follow(self, mode: Mode, mean: Node, variance: Node, count: int) -> None:
         """Running statistics; the variance of a sample of `count` underestimates by ``(count - 1) / count``."""
         unbiased = variance * (count / max(count - 1, 1))
-        for running, found in ((self.mean, mean), (self.variance, unbiased)):
-            mode.update(running, self.decay * mode.latest(running) + (1 - self.decay) * found)
+        for running, batch_statistic in ((self.mean, mean), (self.variance, unbiased)):
+            mode.update(running, self.decay * mode.latest(running) + (1 - self.decay) * batch_statistic)
 
 
 class GroupNorm(Norm):

@@ -8,7 +8,7 @@ import cgraph as cg
 from cgraph import Node
 
 
-def rotated(x: Node, start: Node | None = None, base: float = 10000.0) -> Node:
+def rotate(x: Node, start: Node | None = None, base: float = 10000.0) -> Node:
     """Each pair of elements half a head apart is turned by an angle in proportion to the position.
 
     Parameters

@@ -20,7 +20,7 @@ from nn.mode import Mode
 from nn.torch_names import TorchNames
 
 
-class Cell(Layer):
+class RecurrentCell(Layer):
     """What all cells have: weights of the operand and of the state, and a bias, for `gates` gates side by side."""
 
     gates: ClassVar[int] = 1
@@ -48,23 +48,23 @@ class Cell(Layer):
     def build(self, *xs: Node, mode: Mode) -> Node:
         (x,) = xs
         n, steps, _ = x.shape
-        state, found = self.begin(n), []
+        state, states = self.begin(n), []
         for t in range(steps):
             state = self.step(x[:, t], state)
-            found.append(state[0])
-        return cg.stack(found, axis=1) if self.sequence else found[-1]
+            states.append(state[0])
+        return cg.stack(states, axis=1) if self.sequence else states[-1]
 
     def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:
         """Of PyTorch's layer along a sequence (``weight_ih_l0``) or its cell; its two biases are added."""
         end = "_l0" if "weight_ih_l0" in names else ""
-        found = {"weight": names[f"weight_ih{end}"].T, "state_weight": names[f"weight_hh{end}"].T}
-        return found | self.torch_bias(names[f"bias_ih{end}"], names[f"bias_hh{end}"])
+        arrays = {"weight": names[f"weight_ih{end}"].T, "state_weight": names[f"weight_hh{end}"].T}
+        return arrays | self.torch_bias(names[f"bias_ih{end}"], names[f"bias_hh{end}"])
 
     def torch_bias(self, operand: np.ndarray, state: np.ndarray) -> dict[str, np.ndarray]:
         return {"bias": operand + state}
 
 
-class Recurrent(Cell):
+class Recurrent(RecurrentCell):
     """``h = f(x W + h U + b)``. Source: Elman 1990."""
 
     function: Function = "tanh"
@@ -74,7 +74,7 @@ class Recurrent(Cell):
         return (activation(self.function)(both),)
 
 
-class LSTM(Cell):
+class LSTM(RecurrentCell):
     """Gates in the order input, forget, cell, output: ``c = f * c + i * g``, ``h = o * tanh(c)``; see cg.lstm_cell."""
 
     gates: ClassVar[int] = 4
@@ -88,7 +88,7 @@ class LSTM(Cell):
         return cg.lstm_cell(x, h, c, self.weight, self.state_weight, self.bias)
 
 
-class GRU(Cell):
+class GRU(RecurrentCell):
     """Gates in the order update, reset, candidate: ``h = z * h + (1 - z) * n``; see cg.gru_cell.
 
     Fields
@@ -107,8 +107,8 @@ class GRU(Cell):
 
     def from_torch(self, names: TorchNames) -> dict[str, np.ndarray]:
         """As of any cell; PyTorch has the reset before the update."""
-        found = super().from_torch(names)
-        return found | {name: self._turned(found[name]) for name in ("weight", "state_weight", "bias")}
+        arrays = super().from_torch(names)
+        return arrays | {name: self._turned(arrays[name]) for name in ("weight", "state_weight", "bias")}
 
     def torch_bias(self, operand: np.ndarray, state: np.ndarray) -> dict[str, np.ndarray]:
         n = 2 * self.units
@@ -122,8 +122,8 @@ class GRU(Cell):
 class Bidirectional(Layer):
     """One layer along the sequence and one against it, side by side along the features."""
 
-    forward: Cell
-    backward: Cell
+    forward: RecurrentCell
+    backward: RecurrentCell
 
     def build(self, *xs: Node, mode: Mode) -> Node:
         (x,) = xs

@@ -32,8 +32,8 @@ class Reshape(Layer):
 
     def build(self, *xs: Node, mode: Mode) -> Node:
         (x,) = xs
-        known = prod(n for n in self.shape if n != -1)
-        missing = prod(x.shape[1:]) // max(known, 1)
+        size = prod(n for n in self.shape if n != -1)
+        missing = prod(x.shape[1:]) // max(size, 1)
         return cg.reshape(x, (x.shape[0], *(missing if n == -1 else n for n in self.shape)))
 
 

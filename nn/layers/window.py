@@ -10,10 +10,10 @@ Pad = str | int | Sequence[int]
 
 def sizes(value: Sizes, axes: int) -> tuple[int, ...]:
     """One size per axis. ShapeError for another number of them."""
-    found = (value,) * axes if isinstance(value, int) else tuple(value)
-    if len(found) != axes:
-        raise ShapeError(f"{list(found)} are {len(found)} sizes for {axes} axes")
-    return found
+    per_axis = (value,) * axes if isinstance(value, int) else tuple(value)
+    if len(per_axis) != axes:
+        raise ShapeError(f"{list(per_axis)} are {len(per_axis)} sizes for {axes} axes")
+    return per_axis
 
 
 def pads(

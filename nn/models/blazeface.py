@@ -54,11 +54,11 @@ class BlazeBlock(Layer):
 
 
 def blocks(before: int, sizes: tuple[tuple[int, int], ...], residual: bool = True) -> tuple[BlazeBlock, ...]:
-    found = []
+    parts = []
     for channels, stride in sizes:
-        found.append(BlazeBlock(before, channels, stride, residual))
+        parts.append(BlazeBlock(before, channels, stride, residual))
         before = channels
-    return tuple(found)
+    return tuple(parts)
 
 
 class BlazeFace(Layer):

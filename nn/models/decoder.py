@@ -125,8 +125,8 @@ def decoder(
     start = Gaussian(deviation=0.02)
     positions = Parameter((length, features), start) if learned else None
     blocks = tuple(block() for _ in range(layers))
-    made = Decoder(Embedding(symbols, features, start), positions, blocks, norm, Linear(features, symbols), length)
-    return initialise(made, weights)
+    model = Decoder(Embedding(symbols, features, start), positions, blocks, norm, Linear(features, symbols), length)
+    return initialise(model, weights)
 
 
 def approximate_gelu(x: Node) -> Node:

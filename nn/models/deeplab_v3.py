@@ -25,10 +25,10 @@ def atrous_body() -> tuple[Layer, ...]:
     total, rate = 2, 1
     for expansion, count, blocks, stride in GROUPS:
         for i in range(blocks):
-            wanted = stride if i == 0 else 1
-            step = wanted if total * wanted <= STRIDE else 1
+            full_stride = stride if i == 0 else 1
+            step = full_stride if total * full_stride <= STRIDE else 1
             parts.append(InvertedResidual(before, int(count * WIDTH), expansion, step, rate))
-            total, rate = total * step, rate * (wanted // step)
+            total, rate = total * step, rate * (full_stride // step)
             before = int(count * WIDTH)
     return tuple(parts)
 
@@ -61,13 +61,13 @@ class DeepLabV3(Layer):
         for part in self.parts:
             x = part(x, mode=mode)
         whole = self.pooled(self.pool(x, mode=mode), mode=mode)
-        whole = resized(whole, x.shape[2:])
+        whole = resize_bilinear(whole, x.shape[2:])
         joined = cg.concat([whole, self.aspp(x, mode=mode)], axis=1)
         scores = self.logits(self.projection(joined, mode=mode), mode=mode)
-        return resized(scores, image.shape[2:])
+        return resize_bilinear(scores, image.shape[2:])
 
 
-def resized(x: Node, shape: tuple[int, ...]) -> Node:
+def resize_bilinear(x: Node, shape: tuple[int, ...]) -> Node:
     """Bilinear, corners on corners."""
     return cg.resize(x, tuple(shape), mode="linear", coordinates="align_corners")
 

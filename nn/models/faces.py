@@ -41,9 +41,9 @@ def faces_of(
         weighted suppression of Bazarevsky et al. 2019, section 3.3
     """
     probability = 1 / (1 + np.exp(-np.clip(scores[:, 0].astype(np.float64), -MOST_SCORE, MOST_SCORE)))
-    chosen = np.flatnonzero(probability >= least)
-    rows = decoded(raw[chosen].astype(np.float64) / pixels, anchors[chosen])
-    probability = probability[chosen]
+    likely = np.flatnonzero(probability >= least)
+    rows = decode_boxes(raw[likely].astype(np.float64) / pixels, anchors[likely])
+    probability = probability[likely]
     waiting = np.argsort(-probability, kind="stable")
     faces = []
     while len(waiting):
@@ -58,7 +58,7 @@ def faces_of(
     return faces
 
 
-def decoded(raw: np.ndarray, anchors: np.ndarray) -> np.ndarray:
+def decode_boxes(raw: np.ndarray, anchors: np.ndarray) -> np.ndarray:
     """Left, top, right, bottom and points, from 0 to 1 ``[n, 16]``."""
     centre, size = anchors[:, :2], anchors[:, 2:]
     middle = raw[:, :2] * size + centre

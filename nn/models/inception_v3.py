@@ -43,11 +43,11 @@ class Flat(Layer):
     parts: tuple[Layer, ...]
 
     def build(self, *xs: Node, mode: Mode) -> Node:
-        found: list[Node] = []
+        results: list[Node] = []
         for part in self.parts:
             result = part(*xs, mode=mode)
-            found.extend(result if isinstance(result, tuple) else (result,))
-        return cg.concat(found, axis=1)
+            results.extend(result if isinstance(result, tuple) else (result,))
+        return cg.concat(results, axis=1)
 
 
 def conv(inputs: int, outputs: int, window: Sizes, stride: int = 1, pad: Pad = "valid") -> ConvNorm:
@@ -63,31 +63,31 @@ def chain(inputs: int, *steps: tuple) -> Sequential:
     return Sequential(*parts)
 
 
-def pooled(inputs: int, outputs: int, torch: bool) -> Sequential:
+def pooling_branch(inputs: int, outputs: int, torch: bool) -> Sequential:
     return Sequential(AvgPool2d(3, 1, "same", count_pad=torch), conv(inputs, outputs, 1))
 
 
-def joined(*parts: Layer) -> Branches:
+def concatenated_branches(*parts: Layer) -> Branches:
     return Branches(parts, Concatenate(1))
 
 
 def block_35(inputs: int, outputs: int, torch: bool) -> Branches:
-    return joined(
+    return concatenated_branches(
         chain(inputs, (64, 1)),
         chain(inputs, (48, 1), (64, 5)),
         chain(inputs, (64, 1), (96, 3), (96, 3)),
-        pooled(inputs, outputs, torch),
+        pooling_branch(inputs, outputs, torch),
     )
 
 
 def block_17(c: int, torch: bool) -> Branches:
     """Four branches of 192 channels; `c` inside the 1×7 and 7×1 chains."""
     w, t = (1, 7), (7, 1)
-    return joined(
+    return concatenated_branches(
         chain(768, (192, 1)),
         chain(768, (c, 1), (c, w), (192, t)),
         chain(768, (c, 1), (c, t), (c, w), (c, t), (192, w)),
-        pooled(768, 192, torch),
+        pooling_branch(768, 192, torch),
     )
 
 
@@ -97,14 +97,14 @@ def block_8(inputs: int, torch: bool) -> Flat:
             chain(inputs, (320, 1)),
             Forked(chain(inputs, (384, 1)), 384, 384),
             Forked(chain(inputs, (448, 1), (384, 3)), 384, 384),
-            pooled(inputs, 192, torch),
+            pooling_branch(inputs, 192, torch),
         )
     )
 
 
 def blocks(torch: bool) -> tuple[Layer, ...]:
-    down_17 = joined(chain(288, (384, 3, 2)), chain(288, (64, 1), (96, 3), (96, 3, 2)), MaxPool2d(3, 2))
-    down_8 = joined(
+    down_17 = concatenated_branches(chain(288, (384, 3, 2)), chain(288, (64, 1), (96, 3), (96, 3, 2)), MaxPool2d(3, 2))
+    down_8 = concatenated_branches(
         chain(768, (192, 1), (320, 3, 2)),
         chain(768, (192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3, 2)),
         MaxPool2d(3, 2),

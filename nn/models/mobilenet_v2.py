@@ -53,8 +53,8 @@ class InvertedResidual(Layer):
 def channels(count: int, width: float) -> int:
     """`count` times `width`, as a multiple of 8 that is not below nine tenths of it."""
     exact = count * width
-    found = max(8, int(exact + 4) // 8 * 8)
-    return found + 8 if found < 0.9 * exact else found
+    multiple = max(8, int(exact + 4) // 8 * 8)
+    return multiple + 8 if multiple < 0.9 * exact else multiple
 
 
 def body(width: float, pad: Pad, eps: float) -> tuple[Layer, ...]:

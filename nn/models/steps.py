@@ -21,7 +21,7 @@ OWN_STEP = frozenset(
 )
 
 
-class Step(Record):
+class NetworkStep(Record):
     """One step: what it computes last, and the steps whose results it reads.
 
     Fields
@@ -42,7 +42,7 @@ class Step(Record):
         return 4 * prod(shape) // channels * (-(-channels // 4) * 4)
 
 
-def steps_of(outputs: Sequence[Node]) -> list[Step]:
+def steps_of(outputs: Sequence[Node]) -> list[NetworkStep]:
     """The steps of a graph in the order of building."""
     values = computed_of_inputs(nodes_of(outputs))
     readers: dict[Node, int] = {}
@@ -51,34 +51,34 @@ def steps_of(outputs: Sequence[Node]) -> list[Step]:
             readers[x] = readers.get(x, 0) + 1
     for x in outputs:
         readers[x] = readers.get(x, 0) + 1
-    steps: list[Step] = []
+    steps: list[NetworkStep] = []
     place: dict[Node, int] = {}
     for node in values:
         read = [x for x in node.operands if x in place]
-        at = step_that_goes_on(node, read, steps, place, readers)
+        at = continued_step(node, read, steps, place, readers)
         if at is None:
             place[node] = len(steps)
-            steps.append(Step(node.op.name, node, tuple(dict.fromkeys(place[x] for x in read))))
+            steps.append(NetworkStep(node.op.name, node, tuple(dict.fromkeys(place[x] for x in read))))
         else:
             place[node] = at
-            steps[at] = Step(steps[at].kind, node, steps[at].operands)
+            steps[at] = NetworkStep(steps[at].kind, node, steps[at].operands)
     return steps
 
 
-def step_that_goes_on(
-    node: Node, read: list[Node], steps: list[Step], place: dict[Node, int], readers: dict[Node, int]
+def continued_step(
+    node: Node, read: list[Node], steps: list[NetworkStep], place: dict[Node, int], readers: dict[Node, int]
 ) -> int | None:
     """The step to which `node` belongs, given what it reads; None when it begins one."""
-    found = {place[x] for x in read}
-    if len(found) != 1:
+    places = {place[x] for x in read}
+    if len(places) != 1:
         return None
-    (at,) = found
+    (at,) = places
     if any(readers[x] != 1 for x in read):
         return None
     return at if continues(node, read[0], steps[at]) else None
 
 
-def continues(node: Node, operand: Node, step: Step) -> bool:
+def continues(node: Node, operand: Node, step: NetworkStep) -> bool:
     """Does `node`, which reads nothing else that was computed, belong to the step of its operand?"""
     if node.op.name in VIEWS:
         return operand.op.name in VIEWS or (step.kind in REDUCTIONS and operand.op.name in REDUCTIONS)
@@ -97,12 +97,12 @@ def usage_records(outputs: Sequence[Node]) -> list[tuple[int, int, int, str]]:
     for i, step in enumerate(steps):
         for x in step.operands:
             last[x] = max(last[x], at[i])
-    kept = {id(x) for x in outputs}
-    inner = [i for i in order if id(steps[i].result) not in kept]
+    output_ids = {id(x) for x in outputs}
+    inner = [i for i in order if id(steps[i].result) not in output_ids]
     return [(at[i], last[i], steps[i].nbytes, steps[i].kind) for i in inner]
 
 
-def breadth_first(steps: Sequence[Step]) -> list[int]:
+def breadth_first(steps: Sequence[NetworkStep]) -> list[int]:
     """Positions of the steps, first ready first served. Source: Kahn 1962."""
     missing = [len(step.operands) for step in steps]
     users: list[list[int]] = [[] for _ in steps]
@@ -122,22 +122,22 @@ def breadth_first(steps: Sequence[Step]) -> list[int]:
 
 def nodes_of(outputs: Sequence[Node]) -> list[Node]:
     """Every node that the outputs need, in the order of making."""
-    found: set[Node] = set()
+    nodes: set[Node] = set()
     waiting = list(outputs)
     while waiting:
         node = waiting.pop()
-        if node not in found:
-            found.add(node)
+        if node not in nodes:
+            nodes.add(node)
             waiting.extend(node.operands)
-    return sorted(found, key=lambda x: x.serial)
+    return sorted(nodes, key=lambda x: x.serial)
 
 
 def computed_of_inputs(nodes: Sequence[Node]) -> list[Node]:
     """Those of `nodes`, in order, that are no inputs and have one below them: neither weights nor made of weights."""
     moving: set[Node] = {x for x in nodes if isinstance(x, Var) and not isinstance(x, Parameter)}
-    found = []
+    results = []
     for node in nodes:
         if any(x in moving for x in node.operands):
             moving.add(node)
-            found.append(node)
-    return found
+            results.append(node)
+    return results

@@ -23,31 +23,31 @@ def resnet_arrays(arrays: Arrays, model: ResNet, prefix: str = "") -> dict[str, 
     Parameters
         prefix: what stands before the names, such as ``"state_dict.module."``
     """
-    found = trunk_arrays(arrays, model.groups, prefix)
+    by_path = trunk_arrays(arrays, model.groups, prefix)
     last = "linear" if f"{prefix}linear.weight" in arrays else "fc"
-    found["classifier.weight"] = arrays[f"{prefix}{last}.weight"].T
-    found["classifier.bias"] = arrays[f"{prefix}{last}.bias"]
-    return found
+    by_path["classifier.weight"] = arrays[f"{prefix}{last}.weight"].T
+    by_path["classifier.bias"] = arrays[f"{prefix}{last}.bias"]
+    return by_path
 
 
 def trunk_arrays(arrays: Arrays, groups: tuple[tuple[Layer, ...], ...], prefix: str) -> dict[str, np.ndarray]:
     """Of a ResNet's stem and groups."""
-    found = conv_norm(arrays, "stem", f"{prefix}conv1", f"{prefix}bn1")
+    by_path = conv_norm(arrays, "stem", f"{prefix}conv1", f"{prefix}bn1")
     for g, group in enumerate(groups):
         for i, block in enumerate(group):
             here, there = f"groups.{g}.{i}", f"{prefix}layer{g + 1}.{i}"
             parts = ("first", "second", "third") if isinstance(block, Bottleneck) else ("first", "second")
             for n, part in enumerate(parts, start=1):
-                found |= conv_norm(arrays, f"{here}.{part}", f"{there}.conv{n}", f"{there}.bn{n}")
+                by_path |= conv_norm(arrays, f"{here}.{part}", f"{there}.conv{n}", f"{there}.bn{n}")
             if getattr(block, "shortcut", None) is not None:
-                found |= conv_norm(arrays, f"{here}.shortcut", f"{there}.downsample.0", f"{there}.downsample.1")
-    return found
+                by_path |= conv_norm(arrays, f"{here}.shortcut", f"{there}.downsample.0", f"{there}.downsample.1")
+    return by_path
 
 
 def conv_norm(arrays: Arrays, here: str, conv: str, norm: str) -> dict[str, np.ndarray]:
     """A ConvNorm's arrays."""
-    found = {f"{here}.norm.{ours}": arrays[f"{norm}.{theirs}"] for ours, theirs in NORM.items()}
-    return {f"{here}.conv.weight": arrays[f"{conv}.weight"], **found}
+    norms = {f"{here}.norm.{ours}": arrays[f"{norm}.{theirs}"] for ours, theirs in NORM.items()}
+    return {f"{here}.conv.weight": arrays[f"{conv}.weight"], **norms}
 
 
 def torchvision_arrays(arrays: Arrays, model: Layer) -> dict[str, np.ndarray]:
@@ -60,16 +60,16 @@ def torchvision_arrays(arrays: Arrays, model: Layer) -> dict[str, np.ndarray]:
         FormatError: the file has another number of arrays, or one of another shape
     """
     read = [(name, x) for name, x in arrays.items() if not name.endswith(BATCHES) and not name.startswith(AUXILIARY)]
-    wanted = model.variables()
-    if len(read) != len(wanted):
-        raise FormatError(f"the file has {len(read)} arrays, the network {len(wanted)}")
-    found = {}
-    for (path, x), (name, array) in zip(wanted.items(), read):
+    variables = model.variables()
+    if len(read) != len(variables):
+        raise FormatError(f"the file has {len(read)} arrays, the network {len(variables)}")
+    by_path = {}
+    for (path, x), (name, array) in zip(variables.items(), read):
         array = array.T if x.ndim == 2 else array.reshape(array.shape + (1,) * (x.ndim - array.ndim))
         if array.shape != x.shape:
             raise FormatError(f"{name} has shape {list(array.shape)} in the order of {path}, which has {list(x.shape)}")
-        found[path] = array
-    return found
+        by_path[path] = array
+    return by_path
 
 
 def blazeface_arrays(arrays: Arrays, model: BlazeFace) -> dict[str, np.ndarray]:

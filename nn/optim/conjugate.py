@@ -31,21 +31,21 @@ class ConjugateGradient(Method):
     restart: int = 100
     remembers: ClassVar[tuple[str, ...]] = ("gradient", "along")
 
-    def beta(self, g: "Sums") -> tuple[Node, Node]:
+    def beta(self, g: "InnerProducts") -> tuple[Node, Node]:
         """Numerator and denominator."""
         raise NotImplementedError
 
     def directions(
         self, weights: Sequence[Node], gradients: Sequence[Node], slots: Sequence[Slots], step: Node
     ) -> list[tuple[Node, Slots]]:
-        above, below = self.beta(Sums(list(gradients), list(slots)))
+        above, below = self.beta(InnerProducts(list(gradients), list(slots)))
         fresh = cg.remainder(step, float(self.restart)) < 0.5
         beta = cg.where(fresh | (cg.abs(below) < TINY), 0.0, above / cg.where(cg.abs(below) < TINY, 1.0, below))
-        found = []
+        pairs = []
         for g, s in zip(gradients, slots):
             along = beta * s["along"] - g
-            found.append((-along, {"gradient": g, "along": along}))
-        return found
+            pairs.append((-along, {"gradient": g, "along": along}))
+        return pairs
 
 
 class HestenesStiefel(ConjugateGradient):
@@ -73,7 +73,7 @@ class DaiYuan(ConjugateGradient):
         return g.now_now, g.along_change
 
 
-class Sums(Record):
+class InnerProducts(Record):
     """Inner products over all weights."""
 
     gradients: list[Node]
@@ -81,28 +81,28 @@ class Sums(Record):
 
     @property
     def now_now(self) -> Node:
-        return total([g * g for g in self.gradients])
+        return total_sum([g * g for g in self.gradients])
 
     @property
     def before_before(self) -> Node:
-        return total([s["gradient"] * s["gradient"] for s in self.slots])
+        return total_sum([s["gradient"] * s["gradient"] for s in self.slots])
 
     @property
     def now_change(self) -> Node:
-        return total([g * (g - s["gradient"]) for g, s in zip(self.gradients, self.slots)])
+        return total_sum([g * (g - s["gradient"]) for g, s in zip(self.gradients, self.slots)])
 
     @property
     def along_change(self) -> Node:
-        return total([s["along"] * (g - s["gradient"]) for g, s in zip(self.gradients, self.slots)])
+        return total_sum([s["along"] * (g - s["gradient"]) for g, s in zip(self.gradients, self.slots)])
 
     @property
     def along_before(self) -> Node:
-        return total([s["along"] * s["gradient"] for s in self.slots])
+        return total_sum([s["along"] * s["gradient"] for s in self.slots])
 
 
-def total(products: list[Node]) -> Node:
+def total_sum(products: list[Node]) -> Node:
     """The sum of all elements of all products."""
-    found = cg.sum(products[0])
+    accumulator = cg.sum(products[0])
     for x in products[1:]:
-        found = found + cg.sum(x)
-    return found
+        accumulator = accumulator + cg.sum(x)
+    return accumulator

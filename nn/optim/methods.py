@@ -84,8 +84,8 @@ class AdamW(Adam):
     decay: float = 0.01
 
     def direction(self, weight, gradient, slots, step):
-        found, kept = super().direction(weight, gradient, slots, step)
-        return found + self.decay * weight, kept
+        direction, new_slots = super().direction(weight, gradient, slots, step)
+        return direction + self.decay * weight, new_slots
 
 
 def correction(beta: float, step: Node) -> Node:

@@ -12,15 +12,15 @@ class Momentum(Record):
 
     share: float = 0.9
 
-    def changes(self, last: Node, wanted: Node) -> tuple[Node, Node]:
+    def changes(self, last: Node, update: Node) -> tuple[Node, Node]:
         raise NotImplementedError
 
 
 class Standard(Momentum):
     """``change = share * last + wanted``. Source: Polyak 1964."""
 
-    def changes(self, last: Node, wanted: Node) -> tuple[Node, Node]:
-        change = self.share * last + wanted
+    def changes(self, last: Node, update: Node) -> tuple[Node, Node]:
+        change = self.share * last + update
         return change, change
 
 
@@ -30,6 +30,6 @@ class Nesterov(Momentum):
     Source: Nesterov 1983; in this form Sutskever et al. 2013.
     """
 
-    def changes(self, last: Node, wanted: Node) -> tuple[Node, Node]:
-        change = self.share * last + wanted
-        return change, self.share * change + wanted
+    def changes(self, last: Node, update: Node) -> tuple[Node, Node]:
+        change = self.share * last + update
+        return change, self.share * change + update

@@ -40,31 +40,37 @@ class Optimiser(Record):
         check_kind("regularisation", self.regularisation, Regularisation | None, "one of nn.optim, or None")
 
     @staticmethod
-    def of(given: "Optimiser | Method | None") -> "Optimiser":
+    def of(optimiser: "Optimiser | Method | None") -> "Optimiser":
         """A method alone has the default rate, and Adam is the default method."""
-        return given if isinstance(given, Optimiser) else Optimiser() if given is None else Optimiser(given)
+        return (
+            optimiser
+            if isinstance(optimiser, Optimiser)
+            else Optimiser()
+            if optimiser is None
+            else Optimiser(optimiser)
+        )
 
     def state(self, parameters: dict[str, Parameter]) -> dict[str, Var]:
         """Vars for what is remembered between steps, by name: the number of the step and, per weight, its slots."""
         names = self.method.remembers + (("change",) if self.momentum else ())
-        found = {"step": Var((), "int64", "step").assign(0)}
+        variables = {"step": Var((), "int64", "step").assign(0)}
         for path, x in parameters.items():
             for name in names:
-                found[f"{path}/{name}"] = Var(x.shape, x.dtype, f"{path}/{name}").assign(
+                variables[f"{path}/{name}"] = Var(x.shape, x.dtype, f"{path}/{name}").assign(
                     np.broadcast_to(x.dtype.type(0), x.shape)
                 )
-        return found
+        return variables
 
     def penalty(self, parameters: dict[str, Parameter]) -> Node | None:
         """What regularisation adds to the loss: of weights with two axes or more, so not of biases and scales."""
         if self.regularisation is None:
             return None
-        found = None
+        total = None
         for x in parameters.values():
             if x.ndim >= 2:
                 one = self.regularisation.penalty(x)
-                found = one if found is None else found + one
-        return found
+                total = one if total is None else total + one
+        return total
 
     def updates(
         self, parameters: dict[str, Parameter], gradients: Sequence[Node], state: dict[str, Var]
@@ -77,12 +83,12 @@ class Optimiser(Record):
         weights = list(parameters.values())
         slots: list[Slots] = [{name: state[f"{path}/{name}"] for name in self.method.remembers} for path in parameters]
         edges: dict[Var, Node] = {state["step"]: state["step"] + 1}
-        found = self.method.directions(weights, gradients, slots, step)
-        for (path, weight), (direction, kept) in zip(parameters.items(), found):
+        directions = self.method.directions(weights, gradients, slots, step)
+        for (path, weight), (direction, new_slots) in zip(parameters.items(), directions):
             change = rate * direction
             if self.momentum is not None:
                 last = state[f"{path}/change"]
                 edges[last], change = self.momentum.changes(last, change)
             edges[weight] = weight - change
-            edges.update({state[f"{path}/{name}"]: x for name, x in kept.items()})
+            edges.update({state[f"{path}/{name}"]: x for name, x in new_slots.items()})
         return edges, rate

@@ -49,10 +49,10 @@ class Schedule(Rate):
     rates: tuple[float, ...]
 
     def at(self, step: Node) -> Node:
-        found = step * 0.0 + self.rates[-1]
+        value = step * 0.0 + self.rates[-1]
         for i, rate in reversed(list(enumerate(self.rates[:-1]))):
-            found = cg.where(step < i + 0.5, rate, found)
-        return found
+            value = cg.where(step < i + 0.5, rate, value)
+        return value
 
 
 class Cosine(Rate):
@@ -99,7 +99,7 @@ class Steps(Rate):
     warmup: int = 0
 
     def at(self, step: Node) -> Node:
-        found = self.rate * cg.clip((step + 1.0) / max(self.warmup, 1), 0.0, 1.0)
+        rate = self.rate * cg.clip((step + 1.0) / max(self.warmup, 1), 0.0, 1.0)
         for at in self.at_steps:
-            found = cg.where(step < at - 0.5, found, found * self.factor)
-        return found
+            rate = cg.where(step < at - 0.5, rate, rate * self.factor)
+        return rate

@@ -17,8 +17,8 @@ from distributed import Client, Future, wait
 from cgraph import CgraphError, MemberError
 from cgraph.dist.tree import dealt
 from cgraph.terminal import visible
-from nn.parallel.messages import Job, Order, Ready, Report
-from nn.parallel.worker import NAME, Member, carry_out, prepare, take_state
+from nn.parallel.messages import Job, StepOrder, StepReport, WorkerReady
+from nn.parallel.worker import NAME, TrainingWorker, carry_out, prepare, take_state
 
 POLL = 0.2  # seconds between looks at who is there
 VAIN = 10  # rounds without a step, one after the other, until there is no more hope
@@ -26,30 +26,30 @@ OURS = (CgraphError, ArithmeticError, LookupError, TypeError, ValueError, Attrib
 State = dict[str, np.ndarray]
 
 
-class Crew:
+class Coordinator:
     """The workers that train. Changes: with who comes and goes, and with every order.
 
     Fields
         client: of the cluster, whose workers all take part, up to one for each shard
         job: what members are told
         facts: which members must share with the client
-        held: gives the state that the client holds, at the step that `steps` begins with
+        state_source: gives the state that the client holds, at the step that `steps` begins with
         ready: workers that can take part
         coming: workers that make ready
         silent: workers that do not report on an order
         unfit: why a worker cannot take part
     """
 
-    def __init__(self, client: Client, job: Job, known: tuple[str, str], held: Callable[[], State]) -> None:
-        self.client, self.job, self.facts, self.held, self.limits = client, job, known, held, job.limits
-        self.ready: dict[str, Ready] = {}
+    def __init__(self, client: Client, job: Job, facts: tuple[str, str], state_source: Callable[[], State]) -> None:
+        self.client, self.job, self.facts, self.state_source, self.limits = client, job, facts, state_source, job.limits
+        self.ready: dict[str, WorkerReady] = {}
         self.coming: dict[str, Future] = {}
         self.silent: dict[str, Future] = {}
         self.unfit: dict[str, str] = {}
         self.seconds: dict[str, float] = {}
         self.round, self.pace = 0, 0.0
         self.last: tuple[tuple[str, ...], tuple[int, ...]] = ((), ())
-        self.bounded(lambda: client.register_plugin(Member(job.token), name=NAME))
+        self.bounded(lambda: client.register_plugin(TrainingWorker(job.token), name=NAME))
         self.sent: Future | None = None
 
     def close(self) -> None:
@@ -59,13 +59,13 @@ class Crew:
     def bounded(self, work: Callable[[], Any], seconds: float | None = None, quiet: bool = False) -> None:
         """Ask something of all workers, of which one that has stopped would never answer."""
         seconds = self.limits.gather if seconds is None else seconds
-        found: list[BaseException] = []
+        errors: list[BaseException] = []
 
         def run() -> None:
             try:
                 work()
             except Exception as error:  # told below, in the thread that waits
-                found.append(error)
+                errors.append(error)
 
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
@@ -74,8 +74,8 @@ class Crew:
             return
         if thread.is_alive():
             raise MemberError(f"the cluster has not answered for {seconds:g} s")
-        if found:
-            raise MemberError(f"the cluster does not take part: {found[0]}") from found[0]
+        if errors:
+            raise MemberError(f"the cluster does not take part: {errors[0]}") from errors[0]
 
     # -- who is there -------------------------------------------------------------------------------------------------
     def there(self) -> set[str]:
@@ -88,9 +88,9 @@ class Crew:
     def look(self) -> None:
         """Take note of who has come, gone, made ready or answered again."""
         there = self.there()
-        for known in (self.ready, self.coming, self.silent, self.unfit, self.seconds):
-            for worker in [x for x in known if x not in there]:
-                del known[worker]  # type: ignore[attr-defined]
+        for workers in (self.ready, self.coming, self.silent, self.unfit, self.seconds):
+            for worker in [x for x in workers if x not in there]:
+                del workers[worker]  # type: ignore[attr-defined]
         for worker in sorted(there - {*self.ready, *self.coming, *self.silent, *self.unfit}):
             self.coming[worker] = self.on(worker, prepare, self.told())
         for worker, future in list(self.coming.items()):
@@ -110,11 +110,11 @@ class Crew:
     def meet(self, worker: str, future: Future) -> None:
         """Somebody has made ready, or cannot."""
         if future.status == "finished":
-            found = future.result()
-            if found.facts == self.facts:
-                self.ready[worker] = found
+            reply = future.result()
+            if reply.facts == self.facts:
+                self.ready[worker] = reply
                 return
-            self.unfit[worker] = f"it has cgraph {' for '.join(found.facts)}; the client has {' for '.join(self.facts)}"
+            self.unfit[worker] = f"it has cgraph {' for '.join(reply.facts)}; the client has {' for '.join(self.facts)}"
         elif future.status == "error" and isinstance(error := future.exception(), OURS):
             self.unfit[worker] = f"{type(error).__name__}: {error}"
         else:  # it is gone, or what it was told is: it is asked again if it is there
@@ -176,16 +176,16 @@ class Crew:
 
     def give_state(self, worker: str) -> bool:
         """Send the client's state to a member, and so to all."""
-        future = self.on(worker, take_state, self.job.token, self.held())
+        future = self.on(worker, take_state, self.job.token, self.state_source())
         self.wait({worker: future})
         if future.status != "finished":
             self.ready.pop(worker, None)
             return False
-        found = self.ready[worker]
-        self.ready[worker] = Ready(found.door, future.result(), found.facts)
+        ready = self.ready[worker]
+        self.ready[worker] = WorkerReady(ready.door, future.result(), ready.facts)
         return True
 
-    def ordered(self, members: list[str], step: int, last: int) -> list[Report]:
+    def ordered(self, members: list[str], step: int, last: int) -> list[StepReport]:
         """Let members go on to a step; what those report who do."""
         behind = [i for i, x in enumerate(members) if self.ready[x].step != step]
         source = next(i for i in range(len(members)) if i not in behind)
@@ -195,7 +195,7 @@ class Crew:
         doors = [self.ready[x].door for x in members]
         futures = {}
         for i, worker in enumerate(members):
-            order = Order(self.round, i, doors, deal, step, last, source, behind, wanted=i == 0)
+            order = StepOrder(self.round, i, doors, deal, step, last, source, behind, reports_state=i == 0)
             futures[worker] = self.on(worker, carry_out, self.job.token, order)
         began = time.monotonic()
         reports = self.wait(futures)
@@ -204,11 +204,11 @@ class Crew:
         self.note(reports, time.monotonic() - began if whole else 0.0, last - step)
         return [reports[x] for x in members if x in reports]
 
-    def note(self, reports: dict[str, Report], seconds: float, steps: int) -> None:
+    def note(self, reports: dict[str, StepReport], seconds: float, steps: int) -> None:
         """Where members are, and how long things took them."""
         for worker, report in reports.items():
-            found = self.ready[worker]
-            self.ready[worker] = Ready(found.door, report.step, found.facts)
+            ready = self.ready[worker]
+            self.ready[worker] = WorkerReady(ready.door, report.step, ready.facts)
             self.seconds[worker] = report.seconds or self.seconds.get(worker, 0.0)
         if seconds and steps:
             self.pace = seconds / steps
@@ -218,35 +218,35 @@ class Crew:
 
         Whatever a step raises is raised; who does not answer is ready no more.
         """
-        workers, pending, found = list(futures), dict(futures), {}
+        workers, pending, answers = list(futures), dict(futures), {}
         end = time.monotonic() + self.limits.step + self.limits.round
         grace = self.limits.silence + self.limits.answer + 2 * self.pace
         missing: set[str] = set()
         while pending.keys() - missing and time.monotonic() < end:
-            waited(list(pending.values()))
+            wait_for_any(list(pending.values()))
             for worker in [x for x in pending if pending[x].done()]:
-                found[worker] = report = answer(pending.pop(worker))
-                if report is None or (isinstance(report, Report) and report.lost):
+                answers[worker] = report = answer(pending.pop(worker))
+                if report is None or (isinstance(report, StepReport) and report.lost):
                     end = min(end, time.monotonic() + grace)
-                if isinstance(report, Report) and report.missing >= 0:
+                if isinstance(report, StepReport) and report.missing >= 0:
                     missing.add(workers[report.missing])
             if pending:
                 for worker in pending.keys() - self.there():
                     pending.pop(worker).cancel()
         self.silent |= pending
         for worker in futures:
-            if found.get(worker) is None:
+            if answers.get(worker) is None:
                 self.ready.pop(worker, None)
-        return {worker: x for worker, x in found.items() if x is not None}
+        return {worker: x for worker, x in answers.items() if x is not None}
 
-    def check_same(self, reports: list[Report]) -> None:
+    def check_same(self, reports: list[StepReport]) -> None:
         """MemberError when members differ."""
         digests = {x.digest for x in reports}
         if len(digests) > 1:
             raise MemberError(f"{len(digests)} states among {len(reports)} members after step {reports[0].step}")
 
 
-def waited(futures: list[Future]) -> None:
+def wait_for_any(futures: list[Future]) -> None:
     """Until one is done, but not for long."""
     try:
         wait(futures, timeout=POLL, return_when="FIRST_COMPLETED")

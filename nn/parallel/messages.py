@@ -29,7 +29,7 @@ def facts(function: Runner) -> tuple[str, str]:
     return __version__, getattr(getattr(function.program, "target", None), "name", "no target")
 
 
-class Saved(Record, eq=False):
+class SavedSource(Record, eq=False):
     """Both Functions as saved folders: a member compiles nothing."""
 
     gradient: Shipped
@@ -41,7 +41,7 @@ class Saved(Record, eq=False):
         return gradient, update
 
 
-class Made(Record, eq=False):
+class FactorySource(Record, eq=False):
     """Both Functions as each member makes them of a model that it makes, which takes the time to compile them.
 
     Fields
@@ -63,16 +63,16 @@ class Made(Record, eq=False):
 
     def pair(self, threads: int) -> Pair:
         model = self.model()
-        known = model.variables()
-        trained = None if self.trained is None else {path: known[path] for path in self.trained}
+        variables = model.variables()
+        trained = None if self.trained is None else {path: variables[path] for path in self.trained}
         samples = [np.broadcast_to(np.zeros((), dtype), shape) for shape, dtype in self.specs]
-        given: dict[str, Any] = {"targets": self.targets, "trained": trained, "metrics": self.metrics}
+        settings: dict[str, Any] = {"targets": self.targets, "trained": trained, "metrics": self.metrics}
         engine = self.options["engine"]
         if isinstance(engine, CpuEngine) and not engine.threads:
             engine = replace(engine, threads=threads)
         options = {"threads": threads, **self.options, "engine": engine}
-        found = halves(model, self.loss, self.optimiser, samples, self.shards, **given, **options)
-        return found.gradient, found.update
+        functions = halves(model, self.loss, self.optimiser, samples, self.shards, **settings, **options)
+        return functions.gradient, functions.update
 
 
 class Job(Record, eq=False):
@@ -88,7 +88,7 @@ class Job(Record, eq=False):
     """
 
     token: bytes
-    source: Saved | Made
+    source: SavedSource | FactorySource
     step: int
     data: Loader | Callable[[], Loader]
     seed: int
@@ -96,7 +96,7 @@ class Job(Record, eq=False):
     limits: Limits
 
 
-class Ready(Record, eq=False):
+class WorkerReady(Record, eq=False):
     """A member has what it needs.
 
     Fields
@@ -110,7 +110,7 @@ class Ready(Record, eq=False):
     facts: tuple[str, str]
 
 
-class Order(Record, eq=False):
+class StepOrder(Record, eq=False):
     """Steps to go, as one member is told.
 
     Fields
@@ -120,7 +120,7 @@ class Order(Record, eq=False):
         deal: how many shards each has
         step, last: of the state when the steps begin and when they end
         source: the member that sends its state to those in `behind`
-        wanted: the report has the state
+        reports_state: the report has the state
     """
 
     round: int
@@ -131,10 +131,10 @@ class Order(Record, eq=False):
     last: int
     source: int
     behind: Sequence[int]
-    wanted: bool
+    reports_state: bool
 
 
-class Report(Record, eq=False):
+class StepReport(Record, eq=False):
     """What has become of an order.
 
     Fields
@@ -144,7 +144,7 @@ class Report(Record, eq=False):
         lost: why the round was given up; empty when it was not
         missing: the member that does not answer; -1 where that is nobody
         digest: of the state, when the round was not given up
-        state: arrays by name, where they were wanted
+        state: arrays by name, where the order says so
     """
 
     step: int

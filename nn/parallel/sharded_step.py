@@ -63,8 +63,8 @@ def halves(
     """
     initialise(model, None)  # Parameters are called by their paths
     mode = Mode(training=True)
-    given: dict[str, Any] = {"targets": targets, "trained": trained, "metrics": metrics, "share": 1 / shards}
-    graph = gradients_of(model, loss, optimiser, samples, mode, **given)
+    settings: dict[str, Any] = {"targets": targets, "trained": trained, "metrics": metrics, "share": 1 / shards}
+    graph = gradients_of(model, loss, optimiser, samples, mode, **settings)
     running = {x: node for x, node in mode.updates.items() if x is not mode.key}
     flat = [*graph.gradients, *(node * (1 / shards) for node in running.values()), graph.total, *graph.parts.values()]
     flat += [cg.astype(x, "float32") for x in graph.measured]

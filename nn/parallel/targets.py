@@ -7,7 +7,7 @@ from distributed import Client, Future
 
 from cgraph.kernels.host import host
 from cgraph.kernels.target import host_target, narrowest
-from nn.parallel.coordinator import answer, waited
+from nn.parallel.coordinator import answer, wait_for_any
 
 Kind = tuple[str, str]
 """The architecture of a processor, and the name of the widest target that it runs."""
@@ -32,15 +32,15 @@ def kinds_of(client: Client, seconds: float) -> list[Kind]:
     """What the workers say that they are, those who do so in time."""
     options = {"allow_other_workers": False, "pure": False, "retries": 0}
     asked: dict[str, Future] = {x: client.submit(own_kind, workers=[x], **options) for x in there(client)}
-    found, end = [], time.monotonic() + seconds
+    kinds, end = [], time.monotonic() + seconds
     while asked and time.monotonic() < end:
-        waited(list(asked.values()))
-        found += [answer(asked.pop(x)) for x in [*asked] if asked[x].done()]
+        wait_for_any(list(asked.values()))
+        kinds += [answer(asked.pop(x)) for x in [*asked] if asked[x].done()]
         for x in asked.keys() - there(client):
             asked.pop(x).cancel()
     for future in asked.values():
         future.cancel()
-    return [x for x in found if x is not None]
+    return [x for x in kinds if x is not None]
 
 
 def there(client: Client) -> set[str]:

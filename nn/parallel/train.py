@@ -24,12 +24,12 @@ from nn.losses import Loss, check_classes, cross_entropy
 from nn.metrics import Metric, metrics_of
 from nn.optim.methods import Method
 from nn.optim.optimiser import Optimiser
-from nn.parallel.messages import Job, Made, Saved, facts
+from nn.parallel.messages import FactorySource, Job, SavedSource, facts
 from nn.parallel.sharded_step import Halves, halves
 from nn.step import Step
 from nn.stopping import Stopping
-from nn.train import Run
-from nn.validation import checked_by
+from nn.train import TrainingRun
+from nn.validation import validation_check
 
 
 def data_parallel(
@@ -92,23 +92,23 @@ def data_parallel(
     sample = loader.shard_at(0, 0, shards)
     if "engine" not in options:
         options["engine"] = common_engine(client, limits, options.get("threads", 0))
-    given = {"targets": targets, "trained": trained, "metrics": measured, **options}
-    both = halves(network, loss, optimiser, sample, shards, **given)
+    settings = {"targets": targets, "trained": trained, "metrics": measured, **options}
+    both = halves(network, loss, optimiser, sample, shards, **settings)
     check_classes(loss, both.predicted, loader.arrays[-1])
-    check = checked_by(validation, network, loss, measured, loader.batch, targets, options)
-    known = trained if trained is not None else network.parameters()
-    step = Step(both.update, known, both.state, both.parts, measured)  # type: ignore[arg-type]
+    check = validation_check(validation, network, loss, measured, loader.batch, targets, options)
+    parameters = trained if trained is not None else network.parameters()
+    step = Step(both.update, parameters, both.state, both.parts, measured)  # type: ignore[arg-type]
     run = ParallelRun(
         network, step, None, loader, round(epochs * loader.steps_per_epoch), check, stopping, checkpoint, finite
     )
     if checkpoint is not None and resume:
         run.resume()
     if isinstance(model, Layer):
-        source: Saved | Made = Saved(shipped(both.gradient), shipped(both.update))
+        source: SavedSource | FactorySource = SavedSource(shipped(both.gradient), shipped(both.update))
     else:
         specs = [(x.shape, str(x.dtype)) for x in sample]
         paths = None if trained is None else list(trained)
-        source = Made(model, loss, optimiser, specs, shards, targets, paths, measured, options)
+        source = FactorySource(model, loss, optimiser, specs, shards, targets, paths, measured, options)
     at = len(run.losses) if isinstance(model, Layer) else -1
     job = Job(os.urandom(TOKEN_BYTES), source, at, data, seed, shards, limits)
     return run.over(client, job, both, progress)
@@ -119,20 +119,20 @@ def common_engine(client: Any, limits: Limits, threads: int) -> CpuEngine:
     return CpuEngine(import_module("nn.parallel.targets").least_target(client, limits.gather), threads)
 
 
-class ParallelRun(Run):
+class ParallelRun(TrainingRun):
     """Training under way on a cluster. Changes: with every step."""
 
     def over(self, client: Any, job: Job, both: Halves, progress: bool) -> History:
         """All steps that are left, by the workers of a cluster."""
         crew = import_module("nn.parallel.coordinator")
         self.both, self.ahead = both, deque[list[np.ndarray]]()
-        self.crew = crew.Crew(client, job, facts(both.update), self.held)
+        self.crew = crew.Crew(client, job, facts(both.update), self.current_state)
         try:
             return self.go(progress)
         finally:
             self.crew.close()
 
-    def held(self) -> dict[str, np.ndarray]:
+    def current_state(self) -> dict[str, np.ndarray]:
         """The state, as it is here."""
         return {name: x.value for name, x in self.both.update.state.items()}  # type: ignore[attr-defined]
 

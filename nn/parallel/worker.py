@@ -21,13 +21,13 @@ from cgraph.dist.sums import peers_of, summed
 from cgraph.dist.tree import added
 from cgraph.storage.cell import assign_all
 from nn.loader import Loader
-from nn.parallel.messages import Job, Order, Ready, Report, facts
+from nn.parallel.messages import Job, StepOrder, StepReport, WorkerReady, facts
 from nn.parallel.sharded_step import KEY, key_of
 
 NAME = "cgraph-data-parallel"
 
 
-class Member(WorkerPlugin):
+class TrainingWorker(WorkerPlugin):
     """A worker's part. Changes: with every step.
 
     Fields
@@ -64,7 +64,7 @@ class Member(WorkerPlugin):
             self.lock.release()
 
     # -- what it holds ------------------------------------------------------------------------------------------------
-    def begin(self, job: Job) -> Ready:
+    def begin(self, job: Job) -> WorkerReady:
         """Make or load what steps need."""
         if self.door is None:
             self.job, self.shards = job, job.shards
@@ -74,7 +74,7 @@ class Member(WorkerPlugin):
             self.set_step(job.step)
             self.draws = self.gradient.inputs[-1].name == KEY
             self.door = Door(urlsplit(self.worker.address).hostname or "", secrets(self.worker, job.token), job.limits)
-        return Ready(self.door.address, self.step, facts(self.update))
+        return WorkerReady(self.door.address, self.step, facts(self.update))
 
     @property
     def step(self) -> int:
@@ -89,7 +89,7 @@ class Member(WorkerPlugin):
         assign_all({x: arrays[name] for name, x in self.state.items()})
 
     # -- rounds -------------------------------------------------------------------------------------------------------
-    def carry_out(self, order: Order) -> Report:
+    def carry_out(self, order: StepOrder) -> StepReport:
         """Go as far as the order says, or until somebody is lost."""
         results: list[list[np.ndarray]] = []
         self.busy, lost, missing = 0.0, "", -1
@@ -107,11 +107,13 @@ class Member(WorkerPlugin):
             self.drop_mesh()
             raise
         seconds = self.busy / max(len(results) * order.deal[order.me], 1)
-        arrays = {name: np.array(x.cell.array) for name, x in self.state.items()} if order.wanted and not lost else {}
+        arrays = (
+            {name: np.array(x.cell.array) for name, x in self.state.items()} if order.reports_state and not lost else {}
+        )
         same = b"" if lost else digest(self.update)
-        return Report(self.step, results, seconds, lost, missing, same, arrays)
+        return StepReport(self.step, results, seconds, lost, missing, same, arrays)
 
-    def one(self, mesh: Mesh, order: Order) -> list[np.ndarray]:
+    def one(self, mesh: Mesh, order: StepOrder) -> list[np.ndarray]:
         """One step: gradients of own shards, the sum of all, the update."""
         first, began = sum(order.deal[: order.me]), time.perf_counter()
         mine = range(first, first + order.deal[order.me])
@@ -121,10 +123,10 @@ class Member(WorkerPlugin):
 
     def arrays(self, shard: int) -> list[np.ndarray]:
         """What the gradient of a shard is computed of."""
-        found = list(self.loader.shard_at(self.step, shard, self.shards))
-        return [*found, key_of(self.job.seed, self.step, shard)] if self.draws else found
+        arrays = list(self.loader.shard_at(self.step, shard, self.shards))
+        return [*arrays, key_of(self.job.seed, self.step, shard)] if self.draws else arrays
 
-    def meshed(self, order: Order) -> Mesh:
+    def meshed(self, order: StepOrder) -> Mesh:
         """The connections of this round: those of the last order, if it is the same round."""
         if self.mesh is None or self.mesh.round != order.round:
             self.drop_mesh()
@@ -146,11 +148,11 @@ class Member(WorkerPlugin):
             self.mesh.close()
         self.mesh = None
 
-    def send_state(self, mesh: Mesh, order: Order) -> None:
+    def send_state(self, mesh: Mesh, order: StepOrder) -> None:
         """Those who are behind take the state of one who is not."""
         if order.me == order.source and order.behind:
-            held = [np.ascontiguousarray(x.cell.array) for x in self.state.values()]
-            mesh.exchange(order.step, [(i, tag, x) for i in order.behind for tag, x in enumerate(held)], [])
+            arrays = [np.ascontiguousarray(x.cell.array) for x in self.state.values()]
+            mesh.exchange(order.step, [(i, tag, x) for i in order.behind for tag, x in enumerate(arrays)], [])
         elif order.me in order.behind:
             came = {name: np.empty(x.spec.shape, x.spec.dtype) for name, x in self.state.items()}
             mesh.exchange(order.step, [], [(order.source, tag, x) for tag, x in enumerate(came.values())])
@@ -159,10 +161,10 @@ class Member(WorkerPlugin):
 
 def digest(update: Runner) -> bytes:
     """Of the whole state."""
-    found = hashlib.sha256()
+    hasher = hashlib.sha256()
     for x in update.state.values():
-        found.update(raw(np.ascontiguousarray(x.cell.array)))
-    return found.digest()
+        hasher.update(raw(np.ascontiguousarray(x.cell.array)))
+    return hasher.digest()
 
 
 def secrets(worker: Worker, token: bytes) -> Secrets:
@@ -174,28 +176,28 @@ def secrets(worker: Worker, token: bytes) -> Secrets:
 
 
 # -- tasks ------------------------------------------------------------------------------------------------------------
-def member_of(token: bytes) -> Member:
+def worker_of(token: bytes) -> TrainingWorker:
     """This worker's. MemberError when it belongs to another job."""
-    found = get_worker().plugins.get(NAME)
-    if not isinstance(found, Member) or found.token != token:
+    plugin = get_worker().plugins.get(NAME)
+    if not isinstance(plugin, TrainingWorker) or plugin.token != token:
         raise MemberError("the cluster is given to another training, or this one is over")
-    return found
+    return plugin
 
 
-def prepare(job: Job) -> Ready:
-    member = member_of(job.token)
+def prepare(job: Job) -> WorkerReady:
+    member = worker_of(job.token)
     with member.turn(job.limits.step):
         return member.begin(job)
 
 
 def take_state(token: bytes, arrays: dict[str, np.ndarray]) -> int:
-    member = member_of(token)
+    member = worker_of(token)
     with member.turn(member.job.limits.step):
         member.set_state(arrays)
         return member.step
 
 
-def carry_out(token: bytes, order: Order) -> Report:
-    member = member_of(token)
+def carry_out(token: bytes, order: StepOrder) -> StepReport:
+    member = worker_of(token)
     with member.turn(member.job.limits.step):
         return member.carry_out(order)

@@ -21,7 +21,7 @@ from cgraph.errors import CgraphError
 from cgraph.formats.onnx import save
 from cgraph.system.progress import CLEAR, Bars, between
 from cgraph.terminal import say, visible, write
-from nn.progress import Plain, rich_bar
+from nn.progress import PlainBar, rich_bar
 from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -216,7 +216,7 @@ def test_progress_lines_are_visible(stream):
     with between(EVIL, out, lambda: now[0]) as tell:
         now[0] += 100
         tell(1, 2)
-    Plain(0, 2, out).show(2, more=EVIL)
+    PlainBar(0, 2, out).show(2, more=EVIL)
     text = out.getvalue().replace(CLEAR, "")
     assert "taken" in text and is_safe(text.replace("\r", "", text.count("\rstep"))), ascii(text)
 

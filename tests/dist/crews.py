@@ -13,14 +13,14 @@ import pytest
 
 from cgraph.dist.limits import Limits
 from nn.parallel import coordinator as crew_module
-from nn.parallel.coordinator import Crew
-from nn.parallel.messages import Job, Order, Ready, Report
+from nn.parallel.coordinator import Coordinator
+from nn.parallel.messages import Job, StepOrder, StepReport, WorkerReady
 from nn.parallel.worker import carry_out, prepare, take_state
 
 FACTS = ("1.0", "avx2")
 LIMITS = Limits(silence=1.0, answer=3.0, step=50.0, gather=20.0, round=3.0)
 TICK = 0.1  # seconds that pass whenever the client waits
-Fate = Callable[["Cluster", "Fake", Order], None]
+Fate = Callable[["Cluster", "Fake", StepOrder], None]
 
 
 def weight(step: int) -> int:
@@ -71,7 +71,7 @@ class Fake:
 
     def __init__(self, name: str, step: int = 0) -> None:
         self.name, self.step, self.weight, self.facts, self.seconds = name, step, weight(step), FACTS, 0.0
-        self.orders: list[Order] = []
+        self.orders: list[StepOrder] = []
 
     def go(self, step: int) -> list[list[np.ndarray]]:
         """Steps up to `step`, and what each gave."""
@@ -85,12 +85,14 @@ class Fake:
     def take(self, other: "Fake") -> None:
         self.step, self.weight = other.step, other.weight
 
-    def report(self, order: Order, step: int, lost: str = "", missing: int = -1) -> Report:
+    def report(self, order: StepOrder, step: int, lost: str = "", missing: int = -1) -> StepReport:
         """What an honest member says that has gone as far as `step`."""
         results = self.go(step)
         digest = b"" if lost else str((self.step, self.weight)).encode()
-        state = {"step": np.array(self.step), "weight": np.array(self.weight)} if order.wanted and not lost else {}
-        return Report(self.step, results, self.seconds, lost, missing, digest, state)
+        state = (
+            {"step": np.array(self.step), "weight": np.array(self.weight)} if order.reports_state and not lost else {}
+        )
+        return StepReport(self.step, results, self.seconds, lost, missing, digest, state)
 
 
 class Cluster:
@@ -115,8 +117,8 @@ class Cluster:
         self.scattered: list[Future] = []
         self.prepared: dict[str, Any] = {}
 
-    def crew(self) -> Crew:
-        return Crew(self, self.job, FACTS, lambda: state_at(self.client_step))
+    def crew(self) -> Coordinator:
+        return Coordinator(self, self.job, FACTS, lambda: state_at(self.client_step))
 
     # -- the clock ----------------------------------------------------------------------------------------------------
     def monotonic(self) -> float:
@@ -179,7 +181,7 @@ class Cluster:
             if isinstance(made, BaseException):
                 future.settle(made, "error")
             elif made != "never":
-                future.settle(Ready(("host", 1), member.step, member.facts))
+                future.settle(WorkerReady(("host", 1), member.step, member.facts))
         elif future.function is take_state:
             arrays = future.args[1]
             member.step, member.weight = int(arrays["step"]), int(arrays["weight"])
@@ -260,8 +262,8 @@ def fails(error: BaseException) -> Fate:
     return fate
 
 
-def use(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> Crew:
+def use(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> Coordinator:
     """A crew whose time is the cluster's."""
     monkeypatch.setattr(crew_module, "time", cluster)
-    monkeypatch.setattr(crew_module, "waited", lambda futures: cluster.sleep())
+    monkeypatch.setattr(crew_module, "wait_for_any", lambda futures: cluster.sleep())
     return cluster.crew()

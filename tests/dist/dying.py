@@ -22,14 +22,14 @@ def at(place: str, step: int, end: Callable[[], None] = die) -> None:
 
 
 def before_the_sum(step: int, end: Callable[[], None]) -> None:
-    known = worker.Member.arrays
+    known = worker.TrainingWorker.arrays
 
     def arrays(self, shard):
         if self.step == step:
             end()
         return known(self, shard)
 
-    worker.Member.arrays = arrays
+    worker.TrainingWorker.arrays = arrays
 
 
 def in_the_sum(step: int, end: Callable[[], None]) -> None:
@@ -61,7 +61,7 @@ def after_the_sum(step: int, end: Callable[[], None]) -> None:
 
 
 def after_the_update(step: int, end: Callable[[], None]) -> None:
-    known = worker.Member.one
+    known = worker.TrainingWorker.one
 
     def one(self, mesh, order):
         found = known(self, mesh, order)
@@ -69,12 +69,12 @@ def after_the_update(step: int, end: Callable[[], None]) -> None:
             end()
         return found
 
-    worker.Member.one = one
+    worker.TrainingWorker.one = one
 
 
 def sending_state(step: int, end: Callable[[], None]) -> None:
     """When it is the one whose state others take; some of it has gone."""
-    known = worker.Member.send_state
+    known = worker.TrainingWorker.send_state
 
     def send_state(self, mesh, order):
         if order.behind and order.me == order.source:
@@ -84,7 +84,7 @@ def sending_state(step: int, end: Callable[[], None]) -> None:
             end()
         return known(self, mesh, order)
 
-    worker.Member.send_state = send_state
+    worker.TrainingWorker.send_state = send_state
 
 
 PLACES = {f.__name__: f for f in (before_the_sum, in_the_sum, after_the_sum, after_the_update, sending_state)}

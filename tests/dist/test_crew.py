@@ -12,7 +12,7 @@ from cgraph.dist.limits import Limits
 from cgraph.errors import InputError, MemberError
 from nn.parallel import coordinator as crew_module
 from nn.parallel.coordinator import VAIN, answer
-from nn.parallel.messages import Report
+from nn.parallel.messages import StepReport
 from tests.dist.crews import LIMITS, Cluster, Fake, Future, dies, fails, hangs, state_at, use, vanishes, weight
 from tests.support.tolerance import near
 
@@ -384,7 +384,7 @@ def test_one_member_reports_the_state_and_each_knows_which_it_is(monkeypatch):
     use(monkeypatch, cluster).steps(0, 1)
     orders = [cluster.members[name].orders[0] for name in "abc"]
     assert [x.me for x in orders] == [0, 1, 2]
-    assert [x.wanted for x in orders] == [True, False, False]
+    assert [x.reports_state for x in orders] == [True, False, False]
     assert {(x.round, x.step, x.last, x.source) for x in orders} == {(1, 0, 1, 0)}
     assert sum(orders[0].deal) == 8 and not orders[0].behind
 
@@ -473,7 +473,7 @@ def test_once_a_round_is_lost_the_others_have_a_short_time(monkeypatch, lost):
     crew.gathered()
     crew.pace = 2.0
     began = cluster.now
-    first = Future().settle(Report(3, [], 0.0, "lost" if lost else "", -1, b"", {}))
+    first = Future().settle(StepReport(3, [], 0.0, "lost" if lost else "", -1, b"", {}))
     found = crew.wait({"a": first, "b": Future()})
     grace = LIMITS.silence + LIMITS.answer + 2 * crew.pace
     bound = grace if lost else LIMITS.step + LIMITS.round
@@ -516,10 +516,10 @@ def test_answers_that_are_no_results():
 def test_waiting_passes_over_what_dasks_loop_raises_and_nothing_else(monkeypatch):
     for error in (TimeoutError(), OSError(), RuntimeError()):
         monkeypatch.setattr(crew_module, "wait", raising(error))
-        crew_module.waited([])
+        crew_module.wait_for_any([])
     monkeypatch.setattr(crew_module, "wait", raising(ValueError("no future")))
     with pytest.raises(ValueError, match="no future"):
-        crew_module.waited([])
+        crew_module.wait_for_any([])
 
 
 def raising(error):

@@ -15,10 +15,10 @@ from cgraph.dist.limits import Limits
 from cgraph.dist.sockets import LostError
 from cgraph.errors import MemberError
 from nn.parallel import worker as member_module
-from nn.parallel.messages import Job, Order
+from nn.parallel.messages import Job, StepOrder
 from nn.parallel.sharded_step import KEY, halves, key_of
 from nn.parallel.train import ParallelRun
-from nn.parallel.worker import NAME, Member, digest
+from nn.parallel.worker import NAME, TrainingWorker, digest
 from tests.dist.clusters import alone, loader, network, optimiser
 from tests.support.tolerance import assert_near
 
@@ -80,7 +80,7 @@ def make(monkeypatch):
     monkeypatch.setattr(member_module, "Mesh", Mesh)
 
     def made(step=0):
-        member = Member(b"token")
+        member = TrainingWorker(b"token")
         member.setup(SimpleNamespace(address="tcp://here:1", state=SimpleNamespace(nthreads=1)))
         member.begin(Job(b"token", Source(), step, loader(), 0, SHARDS, LIMITS))
         return member
@@ -88,8 +88,10 @@ def make(monkeypatch):
     return made
 
 
-def order_of(round=1, me=0, deal=(SHARDS,), step=0, last=2, source=0, behind=(), wanted=True):
-    return Order(round, me, [("here", i) for i in range(len(deal))], deal, step, last, source, behind, wanted)
+def order_of(round=1, me=0, deal=(SHARDS,), step=0, last=2, source=0, behind=(), reports_state=True):
+    return StepOrder(
+        round, me, [("here", i) for i in range(len(deal))], deal, step, last, source, behind, reports_state
+    )
 
 
 def state_of(member):
@@ -106,7 +108,7 @@ def test_a_member_alone_makes_the_steps_of_one_machine(make):
     assert report.digest == digest(member.update) != digest(make().update)
     for name, x in state_of(member).items():
         np.testing.assert_array_equal(report.state[name], x)
-    assert not member.carry_out(order_of(step=3, last=4, wanted=False)).state
+    assert not member.carry_out(order_of(step=3, last=4, reports_state=False)).state
 
 
 def test_the_reported_state_is_a_copy(make):
@@ -371,13 +373,13 @@ def test_orders_end_where_there_is_something_to_do_with_the_state(each, rule):
             run = ParallelRun.__new__(ParallelRun)
             run.losses, run.total, run.checkpoint = [0.0] * count, total, checkpoint
             run.data = SimpleNamespace(steps_per_epoch=each)
-            wanted = next(
+            reach = next(
                 k
                 for k in range(1, 99)
                 if rule == "when" or count + k == total or (count + k) % each == 0
                 or (checkpoint is not None and checkpoint.due(count + k, each, 0.0))
             )  # fmt: skip
-            assert run.reach() == wanted, (total, count)
+            assert run.reach() == reach, (total, count)
 
 
 def test_the_client_has_the_state_behind_the_last_result_of_an_order():
@@ -388,9 +390,9 @@ def test_the_client_has_the_state_behind_the_last_result_of_an_order():
 
     def steps(first, most):
         asked.append((first, most))
-        held = run.held()
-        held["step"] = np.int64(first + 2)
-        return [[np.float32(first + i), np.float32(0.5), np.ones(3)] for i in range(2)], held
+        state = run.current_state()
+        state["step"] = np.int64(first + 2)
+        return [[np.float32(first + i), np.float32(0.5), np.ones(3)] for i in range(2)], state
 
     run = ParallelRun.__new__(ParallelRun)
     run.both, run.crew, run.losses, run.total = both, SimpleNamespace(steps=steps), [], 9
@@ -399,5 +401,5 @@ def test_the_client_has_the_state_behind_the_last_result_of_an_order():
         loss, rate, more = run.stepped(number)
         assert (loss, rate, more.tolist()) == (number - 1, 0.5, [1, 1, 1]) and type(loss) is float
         run.losses.append(loss)
-        assert int(run.held()["step"]) == (number + 1) // 2 * 2
+        assert int(run.current_state()["step"]) == (number + 1) // 2 * 2
     assert [first for first, _ in asked] == [0, 2]

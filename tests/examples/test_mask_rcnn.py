@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nn.models.mask_rcnn.synthetic import TEST, TRAINING, film, made
+from nn.models.mask_rcnn.synthetic import TEST, TRAINING, film, synthetic_images
 from tests.nn.coco_files import write_data_set
 from tests.support.patience import PATIENCE
 
@@ -27,7 +27,7 @@ def run(folder: Path, name: str, *arguments: str) -> str:
 def test_a_folder_of_a_picture_and_a_film_is_drawn(tmp_path):
     folder = tmp_path / "given"
     folder.mkdir()
-    picture = made(TEST, 0, 1).pictures[0].transpose(1, 2, 0)
+    picture = synthetic_images(TEST, 0, 1).pictures[0].transpose(1, 2, 0)
     Image.fromarray(picture).save(folder / "one.png")
     first, *rest = (Image.fromarray(x) for x in film(3))
     first.save(folder / "three.gif", save_all=True, append_images=rest)
@@ -42,7 +42,7 @@ def test_a_folder_of_a_picture_and_a_film_is_drawn(tmp_path):
 @pytest.mark.slow
 def test_training_on_pictures_of_ones_own(tmp_path):
     pytest.importorskip("pycocotools")
-    annotations = write_data_set(tmp_path, made(TRAINING, 0, 4))
+    annotations = write_data_set(tmp_path, synthetic_images(TRAINING, 0, 4))
     given = ["--annotations", annotations, "--validation", annotations, "--pictures", str(tmp_path)]
     text = run(tmp_path, "mask_rcnn_train.py", *given, "--side", "128", "--epochs", "1", "--objects", "8")
     assert "masks:" in text and "mean average precision" in text and "nan" not in text

@@ -148,10 +148,10 @@ def test_masks_of_a_picture_have_an_allowance_and_training_needs_one_at_a_time(t
     (tmp_path / "c.json").write_text(json.dumps(text))
     data = coco.read_coco(tmp_path / "c.json", tmp_path)
     monkeypatch.setattr(coco, "MOST_MASKS", 9 * 40 * 60)
-    assert coco.wanted_of(data.entries[0]).masks.sum() == 9 * 600
+    assert coco.ground_truth_of(data.entries[0]).masks.sum() == 9 * 600
     monkeypatch.setattr(coco, "MOST_MASKS", 9 * 40 * 60 - 1)
     with pytest.raises(FormatError, match=r"a\.png: the masks of 9 objects in 40 × 60 pixels need 21.* KiB, at most"):
-        coco.wanted_of(data.entries[0])
+        coco.ground_truth_of(data.entries[0])
     assert (coco.arrays_of(data, torchvision_config((40, 60), 2), 4)[3] == 1).sum() == 4
 
 

@@ -18,7 +18,7 @@ from nn.checkpoint import Checkpoint
 from nn.losses import cross_entropy
 from nn.models.decoder import gpt
 from nn.step import training_step
-from nn.train import Run
+from nn.train import TrainingRun
 from tests.support.injection import FOLDERS, Lines, events, no_memory
 from tests.support.patience import PATIENCE
 from tests.support.transactions import SAMPLED, Scenario, check_lines, in_time, var
@@ -94,7 +94,7 @@ def resumed_training(folder: Path) -> Scenario:
     loader, point = nn.Loader(samples, batch=4), Checkpoint(folder / "point", steps=1)
     step = training_step(model, cross_entropy, nn.optim.Adam(), loader.at(0))
     cells = [*model.variables().values(), *step.state.values()]
-    run = Run(model, step, None, loader, 2, None, None, point, True)
+    run = TrainingRun(model, step, None, loader, 2, None, None, point, True)
     run.one()
     new: dict[cg.Var, Any] = {x: x.value for x in cells}
     step(*loader.at(1))
@@ -102,7 +102,7 @@ def resumed_training(folder: Path) -> Scenario:
 
 
 def state_of_another_member(folder: Path) -> Scenario:
-    member_type = pytest.importorskip("nn.parallel.worker").Member
+    member_type = pytest.importorskip("nn.parallel.worker").TrainingWorker
     cells, step = several(), cg.Var((), "int64", "step").assign(3)
     member = member_type(b"")
     member.state = {**{x.name: x for x in cells}, "step": step}

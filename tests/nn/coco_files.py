@@ -6,18 +6,18 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from nn.models.mask_rcnn.shapes import NAMES, wanted
-from nn.models.mask_rcnn.synthetic import SIDE, Made
+from nn.models.mask_rcnn.shapes import NAMES, ground_truth
+from nn.models.mask_rcnn.synthetic import SIDE, SyntheticImages
 
 
-def write_data_set(folder: Path, data: Made) -> str:
+def write_data_set(folder: Path, data: SyntheticImages) -> str:
     """Write pictures and the JSON file; the path of the latter."""
     from pycocotools import mask as runs
 
     annotations = []
     for i, picture in enumerate(data.pictures):
         Image.fromarray(picture.transpose(1, 2, 0)).save(folder / f"{i}.png")
-        for (x0, y0, x1, y1), kind, mask in zip(*wanted(data, i)):
+        for (x0, y0, x1, y1), kind, mask in zip(*ground_truth(data, i)):
             counts = runs.encode(np.asfortranarray(mask, np.uint8))["counts"].decode()
             box = [float(v) for v in (x0, y0, x1 - x0, y1 - y0)]
             annotations.append(

@@ -10,7 +10,7 @@ import pytest
 import cgraph as cg
 import nn
 from cgraph import InputError, ShapeError
-from nn.layers.positions import alibi_slopes, relative_bias, relative_buckets, rotated
+from nn.layers.positions import alibi_slopes, relative_bias, relative_buckets, rotate
 from tests.support.tolerance import assert_close, assert_near
 
 SIZES = {"symbols": 40, "length": 48, "features": 32, "heads": 4, "layers": 2}
@@ -231,7 +231,7 @@ def test_rotation_is_that_of_complex_numbers_from_any_position_on():
         places = np.arange(5) + (np.zeros((2, 1)) if start is None else start[:, None])
         turn = np.exp(1j * places[:, None, :, None] * 10000.0 ** (-np.arange(4) / 4))
         want = (x[..., :4] + 1j * x[..., 4:]) * turn
-        got = rotated(cg.Const(x), None if start is None else cg.Const(start)).eval()
+        got = rotate(cg.Const(x), None if start is None else cg.Const(start)).eval()
         assert_close(got, np.concatenate([want.real, want.imag], 3).astype("float32"))
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import cgraph as cg
 import nn
-from nn.progress import Plain, progress_bar, rich_bar, seconds_left
+from nn.progress import PlainBar, progress_bar, rich_bar, seconds_left
 from nn.summary import rows_of
 from tests.support.tolerance import assert_near, near
 
@@ -97,7 +97,7 @@ def test_progress_with_rich():
 
 def test_progress_says_loss_rate_and_time_left():
     stream = io.StringIO()
-    bar = Plain(0, 10, stream)
+    bar = PlainBar(0, 10, stream)
     bar.show(10, 0.25, 0.001)
     bar.close()
     assert "step 10/10  loss 0.2500  rate 1.00e-03  0 s left" in stream.getvalue()

@@ -12,11 +12,11 @@ from nn.models.mask_rcnn.anchors import anchors
 from nn.models.mask_rcnn.batches import as_operands, positions
 from nn.models.mask_rcnn.config import Config
 from nn.models.mask_rcnn.losses import PARTS, total
-from nn.models.mask_rcnn.objects import Found, as_json, in_picture, objects_of
-from nn.models.mask_rcnn.pictures import seen
+from nn.models.mask_rcnn.objects import Detection, as_json, in_picture, objects_of
+from nn.models.mask_rcnn.pictures import network_view
 from nn.models.mask_rcnn.shapes import NAMES, optimiser, shapes_config, shapes_network
-from nn.models.mask_rcnn.synthetic import MOST, OBJECTS, made
-from nn.models.mask_rcnn.targets import matched, owned, sampled
+from nn.models.mask_rcnn.synthetic import MOST, OBJECTS, synthetic_images
+from nn.models.mask_rcnn.targets import mask_targets, match_boxes, sample_boxes
 from tests.support.tolerance import assert_near
 
 
@@ -66,7 +66,7 @@ def test_a_rule_that_does_not_exist_is_refused():
 
 def test_matching_takes_the_best_object_and_all_that_are_best_for_an_object():
     overlaps = np.array([[[0.8, 0.1], [0.5, 0.2], [0.1, 0.2], [0.29, 0.0]]], "float32")
-    whose, positive, negative = run(*matched(cg.Const(overlaps), cg.Const([[True, True]]), 0.3, 0.7, True))
+    whose, positive, negative = run(*match_boxes(cg.Const(overlaps), cg.Const([[True, True]]), 0.3, 0.7, True))
     np.testing.assert_array_equal(whose, [[0, 0, 1, 0]])
     np.testing.assert_array_equal(positive, [[True, True, True, False]])  # both that share the second's best
     np.testing.assert_array_equal(negative, [[False, False, False, True]])
@@ -74,7 +74,7 @@ def test_matching_takes_the_best_object_and_all_that_are_best_for_an_object():
 
 def test_without_objects_everything_is_negative():
     overlaps = cg.Const(np.full((1, 5, 2), 0.9, "float32"))
-    _, positive, negative = run(*matched(overlaps, cg.Const([[False, False]]), 0.3, 0.7, True))
+    _, positive, negative = run(*match_boxes(overlaps, cg.Const([[False, False]]), 0.3, 0.7, True))
     assert not positive.any() and negative.all()
 
 
@@ -85,9 +85,9 @@ def test_samples_have_no_repetition_and_positives_first(positives, negatives):
     )
     positive, negative = cg.Const(kinds[None] > 0), cg.Const(kinds[None] < 0)
     key, size, most = cg.Const(cg.random_key(5)), 64, 16
-    places, hit, there = (x[0] for x in run(*sampled(positive, negative, key, size, most)))
-    again = run(*sampled(positive, negative, cg.Const(cg.random_key(5)), size, most))[0][0]
-    other = run(*sampled(positive, negative, cg.Const(cg.random_key(6)), size, most))[0][0]
+    places, hit, there = (x[0] for x in run(*sample_boxes(positive, negative, key, size, most)))
+    again = run(*sample_boxes(positive, negative, cg.Const(cg.random_key(5)), size, most))[0][0]
+    other = run(*sample_boxes(positive, negative, cg.Const(cg.random_key(6)), size, most))[0][0]
     assert len(set(places)) == size
     assert hit.sum() == min(positives, most) and hit[: hit.sum()].all()
     assert there.sum() == min(hit.sum() + negatives, size)
@@ -98,13 +98,13 @@ def test_samples_have_no_repetition_and_positives_first(positives, negatives):
 
 @pytest.mark.parametrize("kind", ["cells", "corners"])
 def test_the_share_of_an_object_in_each_cell_is_what_boxes_see_of_its_mask(kind):
-    data = made(0, 3, 2)
+    data = synthetic_images(0, 3, 2)
     rng = np.random.default_rng(0)
     low = rng.uniform(-5, 100, (2, 6, 2)).astype("float32")
     boxes = np.concatenate([low, low + rng.uniform(1, 60, (2, 6, 2)).astype("float32")], 2)
     whose = rng.integers(0, 3, (2, 6))
     samples = 2 if kind == "cells" else 1
-    got = run(owned(cg.Const(data.owner), cg.Const(boxes), cg.Const(whose), 7, (kind, samples)))
+    got = run(mask_targets(cg.Const(data.owner), cg.Const(boxes), cg.Const(whose), 7, (kind, samples)))
     masks = np.stack([data.owner == i + 1 for i in range(OBJECTS)], 1).reshape(-1, 1, 128, 128).astype("float32")
     batch = (np.arange(2)[:, None] * OBJECTS + whose).ravel()
     want = cg.roi_align_levels([masks], boxes.reshape(-1, 4), batch, batch * 0, (7, 7), (1.0,), samples, kind)
@@ -115,7 +115,7 @@ def test_the_share_of_an_object_in_each_cell_is_what_boxes_see_of_its_mask(kind)
 
 
 def operands(count: int, objects: bool = True):
-    data = made(0, 0, count)
+    data = synthetic_images(0, 0, count)
     arrays = as_operands(shapes_config(), tuple(data))
     return arrays if objects else (*arrays[:2], *(np.zeros_like(x) for x in arrays[2:]))
 
@@ -160,7 +160,7 @@ def test_a_batch_that_is_always_the_same_is_learned():
 def test_training_goes_on_with_the_same_bits(tmp_path):
     def trained(epochs, where):
         model = Training(shapes_network(0), OBJECTS)
-        data = nn.Loader(made(0, 0, 4), 2, change=positions(shapes_config(), turning=True))
+        data = nn.Loader(synthetic_images(0, 0, 4), 2, change=positions(shapes_config(), turning=True))
         checkpoint = nn.Checkpoint(tmp_path / where, steps=1)
         history = nn.train(
             model, data, total, optimiser(10), targets=0, epochs=epochs, checkpoint=checkpoint, progress=False
@@ -177,7 +177,7 @@ def test_training_goes_on_with_the_same_bits(tmp_path):
 
 def test_a_picture_in_any_position_still_has_its_objects_where_it_says():
     config = shapes_config()
-    data = made(0, 0, 40)
+    data = synthetic_images(0, 0, 40)
     image, windows, boxes, classes, owner = positions(config, turning=True)(tuple(data), np.random.default_rng(3))
     assert image.min() >= -1 and image.max() <= 1 and (windows == [0, 0, 128, 128]).all()
     assert (owner != data.owner).any()
@@ -191,9 +191,9 @@ def test_a_picture_in_any_position_still_has_its_objects_where_it_says():
 
 
 def test_made_pictures_follow_from_their_number():
-    first, again = made(2, 5, 3), made(2, 6, 1)
+    first, again = synthetic_images(2, 5, 3), synthetic_images(2, 6, 1)
     np.testing.assert_array_equal(first.pictures[1], again.pictures[0])
-    assert (made(1, 6, 1).pictures != again.pictures).any()
+    assert (synthetic_images(1, 6, 1).pictures != again.pictures).any()
     assert ((first.classes > 0).sum(1) <= MOST).all() and first.owner.max(axis=(1, 2)).tolist() == (
         first.classes > 0
     ).sum(1).tolist()
@@ -202,7 +202,7 @@ def test_made_pictures_follow_from_their_number():
 @pytest.mark.parametrize("rule", ["torchvision", "matterport"])
 def test_boxes_find_their_way_back_into_the_picture(rule):
     config = replace(shapes_config(), rule=rule)
-    view = seen(np.full((60, 200, 3), 200, np.uint8), config)
+    view = network_view(np.full((60, 200, 3), 200, np.uint8), config)
     left, top, right, bottom = view.window
     assert (right - left, bottom - top) == (128, 38)
     assert (left, top) == ((0, 0) if rule == "torchvision" else (0, 45))
@@ -214,7 +214,7 @@ def test_boxes_find_their_way_back_into_the_picture(rule):
 @pytest.mark.parametrize("picture", [np.zeros((4, 4), np.uint8), np.zeros((4, 4, 3)), np.zeros((0, 4, 3), np.uint8)])
 def test_what_is_no_picture_is_refused(picture):
     with pytest.raises(InputError, match="a picture is"):
-        seen(picture, shapes_config())
+        network_view(picture, shapes_config())
 
 
 @pytest.mark.parametrize("rule", ["torchvision", "matterport"])
@@ -222,7 +222,7 @@ def test_what_is_no_picture_is_refused(picture):
 def test_a_mask_is_pasted_where_its_box_is_and_cut_off_at_the_border(box, rule):
     mask = np.zeros((28, 28), np.float32)
     mask[7:21] = 1
-    pixels = Found(box, 0.9, 1, mask, (40, 60), rule).pixels()
+    pixels = Detection(box, 0.9, 1, mask, (40, 60), rule).pixels()
     rows, columns = np.mgrid[:40, :60] + 0.5
     x0, y0, x1, y1 = box
     want = (columns > x0) & (columns < x1) & (rows > y0 + 7) & (rows < y0 + 21)
@@ -231,7 +231,7 @@ def test_a_mask_is_pasted_where_its_box_is_and_cut_off_at_the_border(box, rule):
 
 
 def test_objects_of_a_batch_and_their_json():
-    config, view = shapes_config(), seen(np.zeros((64, 64, 3), np.uint8), shapes_config())
+    config, view = shapes_config(), network_view(np.zeros((64, 64, 3), np.uint8), shapes_config())
     boxes = np.array([[[0, 0, 64, 64], [5, 5, 5, 9]]], "float32")
     results = boxes, np.array([[0.9, 0.8]]), np.array([[2, 1]]), np.ones((1, 2, 28, 28), "float32"), np.array([2])
     (found,) = objects_of(results, 0, view, config)

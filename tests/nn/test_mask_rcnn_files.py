@@ -18,11 +18,11 @@ from nn.models.mask_rcnn import (
     torchvision_arrays,
     torchvision_config,
 )
-from nn.models.mask_rcnn.coco import arrays_of, mask_of, read_coco, unpacked, wanted_of
+from nn.models.mask_rcnn.coco import arrays_of, ground_truth_of, mask_of, read_coco, unpack_runs
 from nn.models.mask_rcnn.coco_names import in_a_row, with_gaps
-from nn.models.mask_rcnn.drawing import drawn
+from nn.models.mask_rcnn.drawing import draw_detections
 from nn.models.mask_rcnn.frames import is_film, read_film, write_film
-from nn.models.mask_rcnn.objects import Found
+from nn.models.mask_rcnn.objects import Detection
 from nn.models.mask_rcnn.synthetic import film
 from tests.support.tolerance import assert_near, near
 
@@ -222,7 +222,7 @@ def data_set(folder, **changes):
 def test_a_data_set_becomes_arrays(tmp_path):
     data = read_coco(data_set(tmp_path), tmp_path)
     assert data.names == ["background", "car", "dog"]
-    truth = wanted_of(data.entries[0])
+    truth = ground_truth_of(data.entries[0])
     assert truth.classes.tolist() == [2, 1] and truth.masks.sum((1, 2)).tolist() == [600, 32]
     config = torchvision_config((80, 128), 3)
     pictures, windows, boxes, classes, owner = arrays_of(data, config, 4)
@@ -244,7 +244,7 @@ def test_packed_runs_are_those_of_pycocotools():
 @pytest.mark.parametrize("text", ["~", "é", "a", "o" * 40])
 def test_text_that_is_no_runs_is_refused(text):
     with pytest.raises(FormatError):
-        unpacked(text)
+        unpack_runs(text)
 
 
 @pytest.mark.parametrize(
@@ -309,8 +309,8 @@ def test_a_picture_is_no_film(tmp_path):
 
 def test_drawing_tints_masks_and_names_every_object():
     picture = np.full((60, 80, 3), 40, np.uint8)
-    one = Found((10.0, 20.0, 50.0, 50.0), 0.93, 1, np.ones((28, 28), np.float32), (60, 80))
-    image = np.asarray(drawn(picture, [one], ("background", "disc"), 4))
+    one = Detection((10.0, 20.0, 50.0, 50.0), 0.93, 1, np.ones((28, 28), np.float32), (60, 80))
+    image = np.asarray(draw_detections(picture, [one], ("background", "disc"), 4))
     assert image.shape == (240, 320, 3)
     inside, outside = image[140:180, 80:160], image[220:, 260:]
     assert (outside == 40).all() and (inside == inside[0, 0]).all() and (inside[0, 0] != 40).any()

@@ -14,7 +14,7 @@ from cgraph.record import replace
 from nn.mode import Mode
 from nn.models.mask_rcnn import matterport_config, torchvision_config
 from nn.models.mask_rcnn.detections import detections
-from nn.models.mask_rcnn.losses import Choice, Truth, anchor_losses, box_choice, box_losses, candidates_of
+from nn.models.mask_rcnn.losses import BoxSample, Truth, anchor_losses, box_choice, box_losses, candidates_of
 from nn.models.mask_rcnn.network import Raw
 from nn.models.mask_rcnn.proposals import proposals
 from tests.support.tolerance import assert_close, assert_near
@@ -258,7 +258,7 @@ def drawn_choice(rng, size, among, objects, positives):
 
 def as_choice(arrays):
     places, whose, hit, there = arrays
-    return Choice(const(places, "int64"), const(whose, "int64"), const(hit, "bool"), const(there, "bool"))
+    return BoxSample(const(places, "int64"), const(whose, "int64"), const(hit, "bool"), const(there, "bool"))
 
 
 def wanted_coordinates(config, deltas, wanted, hit, there):
@@ -315,7 +315,7 @@ class Heads:
     def __init__(self, config, scores, deltas, masks):
         self.config, self.scores, self.deltas, self.masks, self.boxes = config, scores, deltas, masks, []
 
-    def seen(self, maps, boxes, cells):
+    def roi_features(self, maps, boxes, cells):
         self.boxes.append((boxes, cells))
         return boxes
 

@@ -17,14 +17,14 @@ from nn.models.mask_rcnn.losses import Training, total
 from nn.models.mask_rcnn.precision import precision
 from nn.models.mask_rcnn.shapes import (
     WEIGHTS,
+    ground_truth,
     mask_rcnn_shapes,
-    measured,
+    measure,
     optimiser,
     shapes_config,
     shapes_network,
-    wanted,
 )
-from nn.models.mask_rcnn.synthetic import OBJECTS, TEST, TRAINING, made
+from nn.models.mask_rcnn.synthetic import OBJECTS, TEST, TRAINING, synthetic_images
 from nn.weights import values_of
 from tests.support.patience import PATIENCE
 from tests.support.tolerance import assert_near
@@ -38,7 +38,7 @@ def test_the_file_is_small():
 
 
 def test_objects_of_a_few_pictures_are_found():
-    finds, data = finder(), made(TEST, 0, 8)
+    finds, data = finder(), synthetic_images(TEST, 0, 8)
     for picture, classes in zip(data.pictures.transpose(0, 2, 3, 1), data.classes):
         found = {finds.names[one.kind] for one in finds(picture)}
         there = {finds.names[kind] for kind in classes if kind}
@@ -49,7 +49,7 @@ def test_objects_of_a_few_pictures_are_found():
 def test_boxes_in_portions_are_found_as_whole(portions):
     """The tile of a Winograd convolution depends on how many boxes there are, so masks may differ by rounding."""
     model = mask_rcnn_shapes()
-    given = as_operands(model.config, tuple(made(TEST, 0, 2)))[:2]
+    given = as_operands(model.config, tuple(synthetic_images(TEST, 0, 2)))[:2]
     parts = replace(model, config=replace(model.config, portions=portions))
     for got, want in zip(nn.compile(parts, 2)(*given), nn.compile(model, 2)(*given)):
         assert_near(got, want, "float32 crops")
@@ -57,8 +57,8 @@ def test_boxes_in_portions_are_found_as_whole(portions):
 
 def test_the_truth_itself_has_a_precision_of_one():
     pytest.importorskip("pycocotools")
-    data = made(TEST, 0, 4)
-    truth = [wanted(data, i) for i in range(4)]
+    data = synthetic_images(TEST, 0, 4)
+    truth = [ground_truth(data, i) for i in range(4)]
     found = [[Exactly(*row) for row in zip(*one)] for one in truth]
     assert precision(found, truth, 4)["boxes"].mean == precision(found, truth, 4)["masks"].mean == 1
     assert precision([[] for _ in truth], truth, 4)["boxes"].mean == 0
@@ -77,14 +77,14 @@ class Exactly:
 @pytest.mark.slow
 def test_its_average_precision_is_the_published_one():
     pytest.importorskip("pycocotools")
-    found = measured(mask_rcnn_shapes(), 100)
+    found = measure(mask_rcnn_shapes(), 100)
     assert found["boxes"].mean >= 0.75 and found["masks"].mean >= 0.7
     assert min(kind.at_50 for kind in found.values()) >= 0.9
 
 
 def after_three_steps(threads: int) -> str:
     """What is left of the seed after three steps on AVX2."""
-    model, samples = shapes_network(0), as_operands(shapes_config(), tuple(made(TRAINING, 0, 2)))
+    model, samples = shapes_network(0), as_operands(shapes_config(), tuple(synthetic_images(TRAINING, 0, 2)))
     options = {"threads": threads, "engine": CpuEngine(target="avx2")}
     step = nn.training_step(Training(model, OBJECTS), total, optimiser(3), samples, targets=0, **options)
     for _ in range(3):
@@ -117,10 +117,10 @@ def test_the_command_makes_a_file_and_its_log(tmp_path):
 def test_half_precision_costs_no_average_precision(tmp_path):
     pytest.importorskip("pycocotools")
     model = mask_rcnn_shapes()
-    halved = measured(model, 100)
+    halved = measure(model, 100)
     for x in model.variables().values():
         nudge = np.random.default_rng(0).uniform(-1, 1, x.shape) * 2.0**-12
         x.assign((x.value * (1 + nudge)).astype("float32"))  # any number that is rounded to this one
-    whole = measured(model, 100)
+    whole = measure(model, 100)
     for kind in halved:
         assert abs(halved[kind].mean - whole[kind].mean) < 0.002

@@ -8,11 +8,11 @@ import pytest
 import cgraph as cg
 import nn
 from cgraph.record import replace
-from nn.layer import mapped
+from nn.layer import map_parameters
 from nn.models.mask_rcnn import losses, mask_rcnn, torchvision_arrays, torchvision_config
-from nn.models.mask_rcnn.objects import Found
+from nn.models.mask_rcnn.objects import Detection
 from nn.models.mask_rcnn.proposals import proposals
-from nn.models.mask_rcnn.targets import matched
+from nn.models.mask_rcnn.targets import match_boxes
 from tests.support import torchvision as oracle
 from tests.support.tolerance import assert_near
 
@@ -145,7 +145,7 @@ def test_matching_is_the_same(theirs, ours, image):
     x = cg.Var(image.shape)
     anchors = np.concatenate(ours.raw(x, nn.Mode()).anchors)
     boxes, classes, _ = objects()
-    found = matched(cg.box_iou(anchors[None], boxes), cg.Const(classes) > 0, 0.3, 0.7, best_of_each=True)
+    found = match_boxes(cg.box_iou(anchors[None], boxes), cg.Const(classes) > 0, 0.3, 0.7, best_of_each=True)
     whose, positive, negative = cg.compile(list(found))()
     targets = [{"boxes": torch.from_numpy(boxes[0])}, {"boxes": torch.zeros((0, 4))}]
     labels, _ = theirs.rpn.assign_targets_to_anchors([torch.from_numpy(anchors)] * 2, targets)
@@ -160,7 +160,7 @@ def our_losses(model, image, given, dtype="float32"):
     """The five losses, gradients by path, and what was sampled, all as arrays; computed in `dtype`."""
     weights = {x: variable(x, dtype) for x in model.variables().values()}
     paths = {path: weights[x] for path, x in model.parameters().items()}
-    model = mapped(model, weights.__getitem__)
+    model = map_parameters(model, weights.__getitem__)
     arrays = [x.astype(dtype) if x.dtype == "float32" else x for x in (image, window(2), *given)]
     mode, inputs = nn.Mode(training=True), [cg.Var(x.shape, x.dtype) for x in arrays]
     truth, config = losses.Truth(*inputs[2:]), model.config
@@ -173,7 +173,7 @@ def our_losses(model, image, given, dtype="float32"):
     found += losses.box_losses(model, raw, candidates, truth, box, mode)
     gradients = cg.gradient(sum(found[1:], found[0]), list(paths.values()))
     values = cg.compile([*found, *anchor, *box, there, *gradients], inputs)(*arrays)
-    sample = {"anchor": losses.Choice(*values[5:9]), "box": losses.Choice(*values[9:13]), "there": values[13]}
+    sample = {"anchor": losses.BoxSample(*values[5:9]), "box": losses.BoxSample(*values[9:13]), "there": values[13]}
     return values[:5], dict(zip(paths, values[14:])), sample
 
 
@@ -280,6 +280,6 @@ def test_masks_are_pasted_as_torchvision_does(theirs):
         :, 0
     ].numpy()
     for box, mask, expected in zip(boxes, masks, want):
-        pixels = Found(tuple(map(float, box)), 1.0, 1, mask, (80, 100)).pixels()
+        pixels = Detection(tuple(map(float, box)), 1.0, 1, mask, (80, 100)).pixels()
         near = np.abs(expected - 0.5) < 1e-5  # where rounding decides
         np.testing.assert_array_equal(pixels[~near], (expected >= 0.5)[~near])

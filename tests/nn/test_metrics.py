@@ -10,7 +10,7 @@ import cgraph as cg
 import nn
 from cgraph.errors import FormatError, InputError, ShapeError
 from nn.metrics import Tally, metrics_of
-from nn.progress import Plain
+from nn.progress import PlainBar
 from tests.nn.support import draw
 from tests.nn.test_train import data, model, run
 from tests.support.tolerance import assert_near
@@ -122,6 +122,6 @@ def test_a_resumed_run_has_the_figures_of_an_uninterrupted_one(tmp_path):
 
 def test_the_bar_shows_numbers_and_no_matrices():
     stream = io.StringIO()
-    bar = Plain(0, 2, stream)
-    bar.show(2, 0.5, 0.1, nn.metrics.shown({"accuracy": np.array(0.75), "confusion": draw(2, 2)}))
+    bar = PlainBar(0, 2, stream)
+    bar.show(2, 0.5, 0.1, nn.metrics.figures_text({"accuracy": np.array(0.75), "confusion": draw(2, 2)}))
     assert "accuracy 0.7500" in stream.getvalue() and "confusion" not in stream.getvalue()

@@ -11,11 +11,11 @@ from cgraph.errors import InputError, PositionError
 from nn.losses import check_classes, cross_entropy, quadratic
 from nn.metrics import Metric
 from nn.stopping import Stopping
-from nn.train import Run
-from nn.validation import Checked
+from nn.train import TrainingRun
+from nn.validation import ValidationResult
 
 
-class Noting(Run):
+class Noting(TrainingRun):
     """A run that notes when it would write a checkpoint. Changes: with every step."""
 
     def save(self):
@@ -59,7 +59,9 @@ def test_a_loss_that_is_no_number_ends_the_training_before_anything_is_kept(wron
     losses = [1.0, 2.0, 3.0, 4.0, 5.0]
     losses[at] = wrong
     checks = []
-    run = run_of(losses, 1, checkpoint=nn.Checkpoint("x", steps=1), check=lambda: checks.append(0) or Checked(1.0, {}))
+    run = run_of(
+        losses, 1, checkpoint=nn.Checkpoint("x", steps=1), check=lambda: checks.append(0) or ValidationResult(1.0, {})
+    )
     with pytest.raises(nn.LossError, match=f"the loss of step {at + 1} is {wrong}.*rate of 0.5.*finite=False"):
         run.go(False)
     assert run.losses == losses[:at] and run.saved == list(range(1, at + 1)) and len(checks) == at
@@ -72,7 +74,7 @@ def test_a_loss_that_is_no_number_ends_the_training_before_anything_is_kept(wron
 def test_stopping_asks_the_validation_and_without_one_the_means_of_epochs(each):
     losses = [float(x) for x in (9, 7, 5, 8, 6, 4, 3, 2, 1, 1, 1, 1)]
     checked = iter([50.0, 40.0, 30.0, 20.0] * 3)
-    for check in (None, lambda: Checked(next(checked), {})):
+    for check in (None, lambda: ValidationResult(next(checked), {})):
         stopping = Listening(3, [])
         run = run_of(losses, each, check=check, stopping=stopping)
         history = run.go(False)
@@ -106,7 +108,7 @@ def test_metrics_are_those_of_each_epoch_alone(each):
 
 
 def test_the_newest_figures_are_shown_those_of_the_last_epoch_and_validation_too():
-    found = iter([Checked(1.0, {"mean": np.array(7.0)}), Checked(1.0, {"mean": np.array(8.0)})])
+    found = iter([ValidationResult(1.0, {"mean": np.array(7.0)}), ValidationResult(1.0, {"mean": np.array(8.0)})])
     run = run_of([1.0, 3.0, 5.0, 9.0, 11.0], 2, check=lambda: next(found), total=5)
     shown = []
     for _ in range(5):
@@ -121,7 +123,7 @@ def test_a_checkpoint_is_written_when_the_epoch_has_ended():
     """So that it has the epoch's validation, and that the training is over."""
     order = []
     run = run_of(
-        [1.0] * 4, 2, check=lambda: order.append("check") or Checked(0.0, {}), stopping=Listening(2, []),
+        [1.0] * 4, 2, check=lambda: order.append("check") or ValidationResult(0.0, {}), stopping=Listening(2, []),
         checkpoint=nn.Checkpoint("x", epochs=1),
     )  # fmt: skip
     run.save = lambda: order.append(("save", run.done, len(run.validation)))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nn.models.mask_rcnn.config import Config
-from nn.models.mask_rcnn.pictures import as_box, normalised
+from nn.models.mask_rcnn.pictures import as_box, normalise
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -24,11 +24,11 @@ def positions(config: Config, turning: bool = False) -> Change:
 
     def change(arrays: Arrays, rng: "Generator") -> Arrays:
         pictures, windows, boxes, classes, owner = (x.copy() for x in arrays)
-        steps = (mirrored, flipped, transposed) if turning else (mirrored,)
-        for i, chosen in enumerate(rng.integers(0, 2, (len(pictures), len(steps)))):
+        steps = (mirror, flip, transpose) if turning else (mirror,)
+        for i, draws in enumerate(rng.integers(0, 2, (len(pictures), len(steps)))):
             there = classes[i] > 0
-            for step, wanted in zip(steps, chosen):
-                if wanted:
+            for step, is_drawn in zip(steps, draws):
+                if is_drawn:
                     pictures[i], owner[i] = step(pictures[i]), step(owner[i])
                     boxes[i, there] = BOXES[step](boxes[i, there], owner.shape[1:], config.far)
                     windows[i] = BOXES[step](windows[i : i + 1], owner.shape[1:], 0)[0]
@@ -40,36 +40,36 @@ def positions(config: Config, turning: bool = False) -> Change:
 def as_operands(config: Config, arrays: Arrays) -> Arrays:
     """The same pictures as they are, in the network's range."""
     pictures, windows, *truth = arrays
-    return normalised(pictures, windows, config), as_box(windows, config), *truth
+    return normalise(pictures, windows, config), as_box(windows, config), *truth
 
 
-def mirrored(x: np.ndarray) -> np.ndarray:
+def mirror(x: np.ndarray) -> np.ndarray:
     """``[..., h, w]`` with its left on its right."""
     return x[..., ::-1]
 
 
-def flipped(x: np.ndarray) -> np.ndarray:
+def flip(x: np.ndarray) -> np.ndarray:
     """``[..., h, w]`` upside down."""
     return x[..., ::-1, :]
 
 
-def transposed(x: np.ndarray) -> np.ndarray:
+def transpose(x: np.ndarray) -> np.ndarray:
     """``[..., h, w]`` with rows for columns."""
     return x.swapaxes(-1, -2).copy()
 
 
-def mirrored_boxes(boxes: np.ndarray, shape: tuple[int, ...], far: int) -> np.ndarray:
+def mirror_boxes(boxes: np.ndarray, shape: tuple[int, ...], far: int) -> np.ndarray:
     width = shape[1] - far
     return np.stack([width - boxes[:, 2], boxes[:, 1], width - boxes[:, 0], boxes[:, 3]], 1)
 
 
-def flipped_boxes(boxes: np.ndarray, shape: tuple[int, ...], far: int) -> np.ndarray:
+def flip_boxes(boxes: np.ndarray, shape: tuple[int, ...], far: int) -> np.ndarray:
     height = shape[0] - far
     return np.stack([boxes[:, 0], height - boxes[:, 3], boxes[:, 2], height - boxes[:, 1]], 1)
 
 
-def transposed_boxes(boxes: np.ndarray, shape: tuple[int, ...], far: int) -> np.ndarray:
+def transpose_boxes(boxes: np.ndarray, shape: tuple[int, ...], far: int) -> np.ndarray:
     return boxes[:, [1, 0, 3, 2]]
 
 
-BOXES = {mirrored: mirrored_boxes, flipped: flipped_boxes, transposed: transposed_boxes}
+BOXES = {mirror: mirror_boxes, flip: flip_boxes, transpose: transpose_boxes}

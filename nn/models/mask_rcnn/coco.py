@@ -15,8 +15,8 @@ from cgraph import FormatError
 from cgraph.errors import bytes_text
 from cgraph.formats.pictures import opened_picture
 from nn.models.mask_rcnn.config import Config
-from nn.models.mask_rcnn.pictures import resized, seen
-from nn.models.mask_rcnn.precision import Wanted
+from nn.models.mask_rcnn.pictures import network_view, resize_images
+from nn.models.mask_rcnn.precision import GroundTruth
 
 MOST_PIXELS = 1 << 28
 MOST_BYTES = 4 << 30
@@ -56,11 +56,11 @@ def read_coco(annotations: str | Path, folder: str | Path) -> DataSet:
     try:
         if path.stat().st_size > MOST_BYTES:
             raise FormatError(f"{path} is larger than {MOST_BYTES} bytes")
-        found = json.loads(path.read_bytes())
-        kinds = {key_of(row["id"]): i for i, row in enumerate(found["categories"], 1)}
-        names = ["background", *(str(row["name"]) for row in found["categories"])]
-        entries = {key_of(row["id"]): entry(row, Path(folder)) for row in found["images"]}
-        for row in found["annotations"]:
+        document = json.loads(path.read_bytes())
+        kinds = {key_of(row["id"]): i for i, row in enumerate(document["categories"], 1)}
+        names = ["background", *(str(row["name"]) for row in document["categories"])]
+        entries = {key_of(row["id"]): entry(row, Path(folder)) for row in document["images"]}
+        for row in document["annotations"]:
             if not row.get("iscrowd"):
                 one = kinds[key_of(row["category_id"])], box_of(row["bbox"]), row["segmentation"]
                 entries[key_of(row["image_id"])].objects.append(one)
@@ -87,12 +87,12 @@ def entry(row: dict[str, Any], folder: Path) -> Entry:
 
 def box_of(values: list[float]) -> list[float]:
     """Corner and size."""
-    if not is_places(values) or len(values) != 4:
+    if not is_coordinates(values) or len(values) != 4:
         raise FormatError(f"{values!r:.80} is no box")
     return [float(v) for v in values]
 
 
-def is_places(values: Any) -> bool:
+def is_coordinates(values: Any) -> bool:
     """A list of numbers that a picture's pixels may have, or nearly."""
     return isinstance(values, list) and all(type(v) in (int, float) and abs(v) <= MOST_PIXELS for v in values)
 
@@ -100,26 +100,26 @@ def is_places(values: Any) -> bool:
 def mask_of(segmentation: Any, rows: int, columns: int) -> np.ndarray:
     """A mask bool ``[rows, columns]`` from polygons, from runs, or from packed runs."""
     if isinstance(segmentation, list):
-        return filled(segmentation, rows, columns)
+        return fill_polygons(segmentation, rows, columns)
     counts = segmentation.get("counts") if isinstance(segmentation, dict) else None
-    return runs_filled(unpacked(counts) if isinstance(counts, str) else counts, rows, columns)
+    return fill_runs(unpack_runs(counts) if isinstance(counts, str) else counts, rows, columns)
 
 
-def filled(polygons: list[list[float]], rows: int, columns: int) -> np.ndarray:
+def fill_polygons(polygons: list[list[float]], rows: int, columns: int) -> np.ndarray:
     """Polygons ``[x0, y0, x1, y1, …]``, filled."""
     from PIL import Image, ImageDraw
 
     image = Image.new("1", (columns, rows))
     pen = ImageDraw.Draw(image)
     for corners in polygons:
-        if not is_places(corners) or len(corners) % 2:
+        if not is_coordinates(corners) or len(corners) % 2:
             raise FormatError(f"{corners!r:.80} is no polygon")
         if len(corners) >= 6:
             pen.polygon([float(v) for v in corners], fill=1)
     return np.array(image, bool)
 
 
-def runs_filled(counts: Any, rows: int, columns: int) -> np.ndarray:
+def fill_runs(counts: Any, rows: int, columns: int) -> np.ndarray:
     """Lengths of runs of 0 and 1 in turn, down the columns."""
     is_runs = isinstance(counts, list) and all(type(n) is int and n >= 0 for n in counts)
     if not is_runs or sum(counts) != rows * columns:
@@ -128,12 +128,12 @@ def runs_filled(counts: Any, rows: int, columns: int) -> np.ndarray:
     return np.repeat(values, counts).reshape(columns, rows).T
 
 
-def unpacked(text: str) -> list[int]:
+def unpack_runs(text: str) -> list[int]:
     """Lengths of runs from COCO's text: six bits a letter, five of number and one for more; from the fourth on each is
     the difference from the one before the last."""
     if not text.isascii():
         raise FormatError(f"{text!r:.80} is no packed runs")
-    found: list[int] = []
+    lengths: list[int] = []
     value = shift = 0
     for letter in text.encode("ascii"):
         bits = letter - 48
@@ -143,11 +143,11 @@ def unpacked(text: str) -> list[int]:
         shift += 5
         if not bits & 32:
             value -= (1 << shift) if bits & 16 else 0
-            found.append(value + (found[-2] if len(found) > 2 else 0))
+            lengths.append(value + (lengths[-2] if len(lengths) > 2 else 0))
             value = shift = 0
     if shift:
         raise FormatError("packed runs end within a number")
-    return found
+    return lengths
 
 
 def picture_of(one: Entry) -> np.ndarray:
@@ -158,7 +158,7 @@ def picture_of(one: Entry) -> np.ndarray:
         return np.asarray(image.convert("RGB"))
 
 
-def wanted_of(one: Entry) -> Wanted:
+def ground_truth_of(one: Entry) -> GroundTruth:
     """The objects of a picture in its own pixels. FormatError when their masks need more than `MOST_MASKS` bytes."""
     count, nbytes = len(one.objects), len(one.objects) * one.rows * one.columns
     if nbytes > MOST_MASKS:
@@ -169,7 +169,7 @@ def wanted_of(one: Entry) -> Wanted:
     masks = np.empty((count, one.rows, one.columns), bool)
     for i in range(count):
         masks[i] = mask_at(one, i)
-    return Wanted(boxes_of(one), np.array([kind for kind, *_ in one.objects], np.int64), masks)
+    return GroundTruth(boxes_of(one), np.array([kind for kind, *_ in one.objects], np.int64), masks)
 
 
 def boxes_of(one: Entry) -> np.ndarray:
@@ -197,7 +197,7 @@ def training_rows(data: DataSet, config: Config, objects: int) -> Iterator[tuple
     for one in data.entries:
         if not one.objects:
             continue
-        view = seen(picture_of(one), config)  # first: it has the size that masks will have
+        view = network_view(picture_of(one), config)  # first: it has the size that masks will have
         corners = boxes_of(one)
         left, top, right, bottom = view.window
         boxes, classes = np.zeros((objects, 4), np.float32), np.zeros(objects, np.int64)
@@ -206,7 +206,9 @@ def training_rows(data: DataSet, config: Config, objects: int) -> Iterator[tuple
         for i, j in enumerate(largest_first(one)[:objects]):
             boxes[i] = corners[j] * scale + [left, top, left, top] - [0, 0, config.far, config.far]
             classes[i] = one.objects[j][0]
-            mask = resized(mask_at(one, j)[None, None].astype(np.float32), (bottom - top, right - left))[0, 0] >= 0.5
+            mask = (
+                resize_images(mask_at(one, j)[None, None].astype(np.float32), (bottom - top, right - left))[0, 0] >= 0.5
+            )
             owner[top:bottom, left:right][mask] = i + 1
         yield np.round(view.pixels).astype(np.uint8), np.array(view.window), boxes, classes, owner
 

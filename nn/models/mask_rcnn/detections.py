@@ -5,7 +5,7 @@ import numpy as np
 import cgraph as cg
 from cgraph import Node
 from nn.models.mask_rcnn.config import Config
-from nn.models.mask_rcnn.proposals import chosen, clipped, has_sides
+from nn.models.mask_rcnn.proposals import clip_boxes, has_sides, rows_at
 
 LEAST_SIDE = 1e-2
 """Pixels; a smaller detection is none, by torchvision's rule."""
@@ -34,12 +34,12 @@ def detections(
         deltas = cg.take_along_axis(deltas, cg.expand_dims(kinds, 3), 2)
     each = kinds.shape[2]
     decoded = cg.box_decode(deltas, cg.expand_dims(proposals, 2), config.box_scales, config.most)
-    boxes = clipped(cg.reshape(decoded, (n, m * each, 4)), window)
+    boxes = clip_boxes(cg.reshape(decoded, (n, m * each, 4)), window)
     valid = cg.reshape(cg.expand_dims(there, 2) & (kinds > 0), (n, m * each))
     if config.is_torchvision:
         valid = valid & has_sides(boxes, LEAST_SIDE)
-    found, kinds = cg.reshape(probabilities, (n, m * each)), cg.reshape(kinds, (n, m * each))
+    likelihoods, kinds = cg.reshape(probabilities, (n, m * each)), cg.reshape(kinds, (n, m * each))
     places, count = cg.non_maximum_suppression(
-        boxes, cg.where(valid, found, -np.inf), config.detections, config.share, config.least_score, kinds
+        boxes, cg.where(valid, likelihoods, -np.inf), config.detections, config.share, config.least_score, kinds
     )
-    return chosen(boxes, places), chosen(found, places), chosen(kinds, places), count
+    return rows_at(boxes, places), rows_at(likelihoods, places), rows_at(kinds, places), count

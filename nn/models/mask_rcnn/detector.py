@@ -9,8 +9,8 @@ from cgraph import Record
 from nn.compile import Predictor
 from nn.compile import compile as compile_model
 from nn.models.mask_rcnn.config import Config
-from nn.models.mask_rcnn.drawing import drawn
-from nn.models.mask_rcnn.objects import Found, find
+from nn.models.mask_rcnn.drawing import draw_detections
+from nn.models.mask_rcnn.objects import Detection, find
 from nn.models.mask_rcnn.pretrained_configs import from_file
 from nn.models.mask_rcnn.shapes import NAMES, mask_rcnn_shapes
 
@@ -31,13 +31,13 @@ class Finder(Record, eq=False):
     names: tuple[str, ...]
     least: float = 0.6
 
-    def __call__(self, picture: np.ndarray) -> list[Found]:
+    def __call__(self, picture: np.ndarray) -> list[Detection]:
         return [one for one in find(self.predict, self.config, [picture])[0] if one.score >= self.least]
 
-    def drawn(self, picture: np.ndarray, pixels: int = 512) -> tuple[Any, list[Found]]:
+    def drawn(self, picture: np.ndarray, pixels: int = 512) -> tuple[Any, list[Detection]]:
         """The picture as a Pillow image with its objects, small ones enlarged to about `pixels`, and the objects."""
-        found = self(picture)
-        return drawn(picture, found, self.names, max(1, pixels // min(picture.shape[:2]))), found
+        detections = self(picture)
+        return draw_detections(picture, detections, self.names, max(1, pixels // min(picture.shape[:2]))), detections
 
 
 def finder(weights: Path | None = None, least: float = 0.6, **options: Any) -> Finder:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from nn.models.mask_rcnn.objects import Found
+from nn.models.mask_rcnn.objects import Detection
 
 COLOURS = (
     (230, 60, 60), (60, 120, 235), (250, 190, 40), (60, 190, 90), (170, 80, 220), (20, 195, 215), (245, 120, 30),
@@ -15,25 +15,25 @@ SHARE = 0.4
 """Of a mask's colour in the pixels of the object."""
 
 
-def drawn(picture: np.ndarray, found: Sequence[Found], names: Sequence[str], scale: int = 1) -> Any:
+def draw_detections(picture: np.ndarray, detections: Sequence[Detection], names: Sequence[str], scale: int = 1) -> Any:
     """A Pillow image of a picture uint8 ``[h, w, 3]`` with its objects, each pixel a square of `scale`."""
     from PIL import Image, ImageDraw
 
-    image = tinted(picture, found).repeat(scale, 0).repeat(scale, 1)
-    made = Image.fromarray(image)
-    pen = ImageDraw.Draw(made)
+    image = tint(picture, detections).repeat(scale, 0).repeat(scale, 1)
+    pillow_image = Image.fromarray(image)
+    pen = ImageDraw.Draw(pillow_image)
     width = max(2, round(min(image.shape[:2]) / 300))
-    for one in reversed(found):
+    for one in reversed(detections):
         pen.rectangle([v * scale for v in inside(one)], outline=COLOURS[one.kind % len(COLOURS)], width=width)
-    for one in reversed(found):
+    for one in reversed(detections):
         label(pen, one, names[one.kind], scale, image.shape[:2])
-    return made
+    return pillow_image
 
 
-def tinted(picture: np.ndarray, found: Sequence[Found]) -> np.ndarray:
+def tint(picture: np.ndarray, detections: Sequence[Detection]) -> np.ndarray:
     """The picture with every mask in its class's colour, the likeliest on top, and a full outline."""
     image = picture.astype(np.float32)
-    for one in reversed(found):
+    for one in reversed(detections):
         mask, colour = one.pixels(), np.array(COLOURS[one.kind % len(COLOURS)], np.float32)
         image[mask] = (1 - SHARE) * image[mask] + SHARE * colour
         image[outline(mask)] = colour
@@ -47,14 +47,14 @@ def outline(mask: np.ndarray) -> np.ndarray:
     return mask & ~inner
 
 
-def inside(one: Found) -> tuple[float, float, float, float]:
+def inside(one: Detection) -> tuple[float, float, float, float]:
     """The box within the picture, far edges included, as Pillow wants them."""
     (rows, columns), (x0, y0, x1, y1) = one.size, one.box
     x0, y0 = min(max(x0, 0), columns - 1), min(max(y0, 0), rows - 1)
     return x0, y0, max(min(x1, columns) - 1, x0), max(min(y1, rows) - 1, y0)
 
 
-def label(pen: Any, one: Found, name: str, scale: int, shape: tuple[int, ...]) -> None:
+def label(pen: Any, one: Detection, name: str, scale: int, shape: tuple[int, ...]) -> None:
     """Name and score on the class's colour, above the box or, where there is no room, in it."""
     from PIL import ImageFont
 

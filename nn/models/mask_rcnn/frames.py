@@ -75,7 +75,7 @@ def ffmpeg_film(path: Path) -> Film:
     return Film(round(facts["fps"] * facts["duration"]), facts["fps"], frames)
 
 
-def counted(film: Film, name: str) -> Iterator[np.ndarray]:
+def count_frames(film: Film, name: str) -> Iterator[np.ndarray]:
     """The frames, while the error stream shows which one it is and how many there are a second; the last one only where
     nobody looks."""
     start, done = time.perf_counter(), 0

@@ -18,7 +18,7 @@ from nn.mode import Mode
 from nn.models.mask_rcnn.config import Config
 from nn.models.mask_rcnn.network import MaskRCNN, Raw, of_class
 from nn.models.mask_rcnn.proposals import proposals
-from nn.models.mask_rcnn.targets import matched, owned, sampled
+from nn.models.mask_rcnn.targets import mask_targets, match_boxes, sample_boxes
 
 PARTS = ("anchors", "anchor boxes", "classes", "boxes", "masks")
 NEGATIVES = 2
@@ -35,7 +35,7 @@ class Truth(NamedTuple):
     owner: Node
 
 
-class Choice(NamedTuple):
+class BoxSample(NamedTuple):
     """A random sample, positives first.
 
     Fields
@@ -76,15 +76,15 @@ class Training(Layer):
         return *self.model.samples, boxes, classes, Sample(image, "uint8")
 
     def build(self, *xs: Node, mode: Mode) -> dict[str, Node]:
-        image, window, *given = xs
-        truth = Truth(*given)
+        image, window, *truth_operands = xs
+        truth = Truth(*truth_operands)
         first, second = cg.split_key(mode.next_key())
         raw = self.model.raw(image, mode)
         config, anchors = self.model.config, np.concatenate(raw.anchors)
-        found = anchor_losses(config, raw, truth, anchor_choice(config, anchors, truth, first))
+        anchor_terms = anchor_losses(config, raw, truth, anchor_choice(config, anchors, truth, first))
         candidates, there = candidates_of(config, raw, window, truth)
         choice = box_choice(config, candidates, there, truth, second)
-        return dict(zip(PARTS, (*found, *box_losses(self.model, raw, candidates, truth, choice, mode))))
+        return dict(zip(PARTS, (*anchor_terms, *box_losses(self.model, raw, candidates, truth, choice, mode))))
 
 
 def total(parts: dict[str, Node]) -> dict[str, Node]:
@@ -92,66 +92,66 @@ def total(parts: dict[str, Node]) -> dict[str, Node]:
     return parts
 
 
-def anchor_choice(config: Config, anchors: np.ndarray, truth: Truth, key: Node) -> Choice:
+def anchor_choice(config: Config, anchors: np.ndarray, truth: Truth, key: Node) -> BoxSample:
     """A sample of anchors: half positive at most."""
     overlaps = cg.box_iou(anchors[None], truth.boxes)
-    whose, positive, negative = matched(overlaps, truth.classes > 0, 0.3, 0.7, best_of_each=True)
+    whose, positive, negative = match_boxes(overlaps, truth.classes > 0, 0.3, 0.7, best_of_each=True)
     size = config.sampled_anchors
-    places, hit, there = sampled(positive, negative, key, size, size // 2)
-    return Choice(places, cg.take_along_axis(whose, places, 1), hit, there)
+    places, hit, there = sample_boxes(positive, negative, key, size, size // 2)
+    return BoxSample(places, cg.take_along_axis(whose, places, 1), hit, there)
 
 
-def anchor_losses(config: Config, raw: Raw, truth: Truth, choice: Choice) -> tuple[Node, Node]:
+def anchor_losses(config: Config, raw: Raw, truth: Truth, choice: BoxSample) -> tuple[Node, Node]:
     """Of the logits and of the coded boxes of a sample of anchors."""
     scores = cg.take_along_axis(cg.concat(raw.scores, 1), choice.places, 1)
     deltas = rows(cg.concat(raw.deltas, 1), choice.places)
     own = cg.take(np.concatenate(raw.anchors), choice.places, 0)
     objects = rows(truth.boxes, choice.whose)
-    wanted = cg.box_encode(cg.where(cg.expand_dims(choice.hit, 2), objects, own), own, config.anchor_scales)
+    target_deltas = cg.box_encode(cg.where(cg.expand_dims(choice.hit, 2), objects, own), own, config.anchor_scales)
     classed = cg.softplus(scores) - scores * cg.astype(choice.hit, "float32")
-    return mean(classed, choice.there), coordinates(config, deltas, wanted, choice)
+    return mean(classed, choice.there), coordinates(config, deltas, target_deltas, choice)
 
 
 def candidates_of(config: Config, raw: Raw, window: Node, truth: Truth) -> tuple[Node, Node]:
     """Proposals ``[n, m, 4]``, and by torchvision's rule the objects' own boxes, and which of them exist ``[n, m]``."""
-    scores, deltas = ([cg.stop_gradient(x) for x in found] for found in (raw.scores, raw.deltas))
-    found, counts = proposals(config, scores, deltas, raw.anchors, window, training=True)
-    there = cg.less(np.arange(found.shape[1]), cg.expand_dims(counts, 1))
+    scores, deltas = ([cg.stop_gradient(x) for x in levels] for levels in (raw.scores, raw.deltas))
+    boxes, counts = proposals(config, scores, deltas, raw.anchors, window, training=True)
+    there = cg.less(np.arange(boxes.shape[1]), cg.expand_dims(counts, 1))
     if not config.is_torchvision:
-        return found, there
-    return cg.concat([found, truth.boxes], 1), cg.concat([there, truth.classes > 0], 1)
+        return boxes, there
+    return cg.concat([boxes, truth.boxes], 1), cg.concat([there, truth.classes > 0], 1)
 
 
-def box_choice(config: Config, candidates: Node, there: Node, truth: Truth, key: Node) -> Choice:
+def box_choice(config: Config, candidates: Node, there: Node, truth: Truth, key: Node) -> BoxSample:
     """A sample of the candidates that exist."""
     overlaps = cg.box_iou(candidates, truth.boxes)
-    whose, positive, negative = matched(overlaps, truth.classes > 0, 0.5, 0.5, best_of_each=False)
+    whose, positive, negative = match_boxes(overlaps, truth.classes > 0, 0.5, 0.5, best_of_each=False)
     size, most = config.sampled_boxes, config.positive_boxes
-    places, hit, counted = sampled(positive & there, negative & there, key, size, most)
+    places, hit, counted = sample_boxes(positive & there, negative & there, key, size, most)
     if not config.is_torchvision:
         positives = cg.sum(cg.astype(hit, "int64"), 1, keepdims=True)
         counted = counted & (np.arange(places.shape[1]) < positives * (1 + NEGATIVES))
-    return Choice(places, cg.take_along_axis(whose, places, 1), hit, counted)
+    return BoxSample(places, cg.take_along_axis(whose, places, 1), hit, counted)
 
 
 def box_losses(
-    model: MaskRCNN, raw: Raw, candidates: Node, truth: Truth, choice: Choice, mode: Mode
+    model: MaskRCNN, raw: Raw, candidates: Node, truth: Truth, choice: BoxSample, mode: Mode
 ) -> tuple[Node, Node, Node]:
     """Of class logits, coded boxes and masks of a sample of candidates ``[n, m, 4]``."""
     config, (n, size) = model.config, choice.places.shape
     own = cg.where(cg.expand_dims(choice.there, 2), rows(candidates, choice.places), UNIT)
     kinds = cg.take_along_axis(truth.classes, choice.whose, 1) * cg.astype(choice.hit, "int64")
-    scores, deltas = model.box(model.seen(raw.maps, own, config.cells), mode=mode)
+    scores, deltas = model.box(model.roi_features(raw.maps, own, config.cells), mode=mode)
     logs = of_class(cg.log_softmax(scores, -1), cg.reshape(kinds, (-1,)))
     deltas = of_class(cg.reshape(deltas, (n * size, config.classes, 4)), cg.reshape(kinds, (-1,)))
     objects = cg.where(cg.expand_dims(choice.hit, 2), rows(truth.boxes, choice.whose), own)
-    wanted = cg.box_encode(objects, own, config.box_scales)
+    target_deltas = cg.box_encode(objects, own, config.box_scales)
     class_loss = mean(-cg.reshape(logs, (n, size)), choice.there)
-    box_loss = coordinates(config, cg.reshape(deltas, (n, size, 4)), wanted, choice)
+    box_loss = coordinates(config, cg.reshape(deltas, (n, size, 4)), target_deltas, choice)
     return class_loss, box_loss, mask_loss(model, raw, own, kinds, truth.owner, choice, mode)
 
 
-def mask_loss(model: MaskRCNN, raw: Raw, own: Node, kinds: Node, owner: Node, choice: Choice, mode: Mode) -> Node:
+def mask_loss(model: MaskRCNN, raw: Raw, own: Node, kinds: Node, owner: Node, choice: BoxSample, mode: Mode) -> Node:
     """Binary cross entropy of the mask of each positive box's own class: the mean over positives and pixels.
 
     Parameters
@@ -159,13 +159,13 @@ def mask_loss(model: MaskRCNN, raw: Raw, own: Node, kinds: Node, owner: Node, ch
     """
     some = slice(None), slice(min(model.config.positive_boxes, own.shape[1]))
     own, kinds = own[some], kinds[some]
-    logits = model.mask(model.seen(raw.maps, own, model.config.mask_cells), mode=mode)
+    logits = model.mask(model.roi_features(raw.maps, own, model.config.mask_cells), mode=mode)
     logits = of_class(logits, cg.reshape(kinds, (-1,)))
     logits = cg.reshape(logits, (*kinds.shape, *logits.shape[1:]))
-    wanted = owned(owner, own, choice.whose[some], logits.shape[-1], model.config.grid)
+    target_masks = mask_targets(owner, own, choice.whose[some], logits.shape[-1], model.config.grid)
     if not model.config.is_torchvision:
-        wanted = cg.round(wanted)
-    return mean(cg.mean(cg.softplus(logits) - logits * wanted, (2, 3)), choice.hit[some])
+        target_masks = cg.round(target_masks)
+    return mean(cg.mean(cg.softplus(logits) - logits * target_masks, (2, 3)), choice.hit[some])
 
 
 def rows(x: Node, places: Node) -> Node:
@@ -179,9 +179,9 @@ def mean(x: Node, there: Node) -> Node:
     return cg.sum(x * weights) / cg.maximum(cg.sum(weights), 1.0)
 
 
-def coordinates(config: Config, deltas: Node, wanted: Node, choice: Choice) -> Node:
+def coordinates(config: Config, deltas: Node, target_deltas: Node, choice: BoxSample) -> Node:
     """Smooth L1 of coded boxes, which count where they are hit."""
-    loss = cg.sum(cg.where(cg.expand_dims(choice.hit, 2), smooth_l1(deltas - wanted, config.beta), 0.0))
+    loss = cg.sum(cg.where(cg.expand_dims(choice.hit, 2), smooth_l1(deltas - target_deltas, config.beta), 0.0))
     count = cg.sum(cg.astype(choice.there if config.is_torchvision else choice.hit, "float32"))
     return loss / cg.maximum(count if config.is_torchvision else 4.0 * count, 1.0)
 

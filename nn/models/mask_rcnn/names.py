@@ -18,16 +18,16 @@ YXHW = [1, 0, 3, 2]
 """matterport's coded boxes are y, x, h, w."""
 
 
-class Asked(Mapping[str, np.ndarray]):
+class ArrayReader(Mapping[str, np.ndarray]):
     """The arrays of a file; one that is not there is a FormatError, not a KeyError. Changes: notes what was asked."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray], what: str) -> None:
-        self.arrays, self.what, self.taken = arrays, what, set[str]()
+        self.arrays, self.what, self.read = arrays, what, set[str]()
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.arrays:
             raise FormatError(f"the file has no {name}, which {self.what} has")
-        self.taken.add(name)
+        self.read.add(name)
         return self.arrays[name]
 
     def __contains__(self, name: object) -> bool:
@@ -39,9 +39,9 @@ class Asked(Mapping[str, np.ndarray]):
     def __len__(self) -> int:
         return len(self.arrays)
 
-    def check_all_taken(self, optional: str) -> None:
+    def check_all_read(self, optional: str) -> None:
         """FormatError when an array was left over whose name does not end with `optional`."""
-        left = sorted(name for name in self.arrays.keys() - self.taken if not name.endswith(optional))
+        left = sorted(name for name in self.arrays.keys() - self.read if not name.endswith(optional))
         if left:
             raise FormatError(f"the file has {', '.join(left[:3])}, which {self.what} has not")
 
@@ -52,36 +52,36 @@ def torchvision_arrays(arrays: Arrays, model: MaskRCNN) -> dict[str, np.ndarray]
     Raises
         FormatError: the file lacks an array of this network, or has one that the network has not
     """
-    asked = Asked(arrays, "torchvision's network of this version and depth")
+    asked = ArrayReader(arrays, "torchvision's network of this version and depth")
     trunk, box, mask = model.trunk, model.box, model.mask
     assert isinstance(trunk, ResNetTrunk) and isinstance(box, BoxHead) and isinstance(mask, MaskHead)
-    found = prefixed("trunk.", trunk_arrays(asked, trunk.groups, "backbone.body."))
+    by_path = add_prefix("trunk.", trunk_arrays(asked, trunk.groups, "backbone.body."))
     for i in range(len(model.lateral)):
         for here, there in ((f"lateral.{i}", f"inner_blocks.{i}"), (f"smooth.{i}", f"layer_blocks.{i}")):
-            found |= convolution(asked, here, f"backbone.fpn.{there}")
+            by_path |= convolution(asked, here, f"backbone.fpn.{there}")
     for i in range(len(model.rpn.conv)):  # type: ignore[attr-defined]
-        found |= convolution(asked, f"rpn.conv.{i}", f"rpn.head.conv.{i}", "rpn.head.conv")
+        by_path |= convolution(asked, f"rpn.conv.{i}", f"rpn.head.conv.{i}", "rpn.head.conv")
     for kind in KINDS:
         numbers = asked[f"rpn.head.cls_logits.{kind}"], asked[f"rpn.head.bbox_pred.{kind}"]
-        found[f"rpn.numbers.{kind}"] = np.concatenate(numbers)
+        by_path[f"rpn.numbers.{kind}"] = np.concatenate(numbers)
     heads = "roi_heads.box_head"
     for i in range(len(box.conv)):
-        found |= convolution(asked, f"box.conv.{i}", f"{heads}.{i}")
+        by_path |= convolution(asked, f"box.conv.{i}", f"{heads}.{i}")
     names = [f"{heads}.{len(box.conv) + 1}"] if box.conv else [f"{heads}.fc6", f"{heads}.fc7"]
     for i, name in enumerate(names):
-        found |= matrix(asked, f"box.full.{i}.linear", name)
-    found |= matrix(asked, "box.scores", "roi_heads.box_predictor.cls_score")
-    found |= matrix(asked, "box.deltas", "roi_heads.box_predictor.bbox_pred")
+        by_path |= matrix(asked, f"box.full.{i}.linear", name)
+    by_path |= matrix(asked, "box.scores", "roi_heads.box_predictor.cls_score")
+    by_path |= matrix(asked, "box.deltas", "roi_heads.box_predictor.bbox_pred")
     for i in range(len(mask.conv)):
         there = f"roi_heads.mask_head.{i}"
-        found |= convolution(asked, f"mask.conv.{i}", there, f"roi_heads.mask_head.mask_fcn{i + 1}")
-    found |= plain(asked, "mask.enlarge", "roi_heads.mask_predictor.conv5_mask")
-    found |= plain(asked, "mask.scores", "roi_heads.mask_predictor.mask_fcn_logits")
-    asked.check_all_taken("num_batches_tracked")
-    return found
+        by_path |= convolution(asked, f"mask.conv.{i}", there, f"roi_heads.mask_head.mask_fcn{i + 1}")
+    by_path |= plain(asked, "mask.enlarge", "roi_heads.mask_predictor.conv5_mask")
+    by_path |= plain(asked, "mask.scores", "roi_heads.mask_predictor.mask_fcn_logits")
+    asked.check_all_read("num_batches_tracked")
+    return by_path
 
 
-def prefixed(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def add_prefix(prefix: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {prefix + name: x for name, x in arrays.items()}
 
 
@@ -110,44 +110,44 @@ def matterport_arrays(layers: Mapping[str, Mapping[str, np.ndarray]], model: Mas
         FormatError: the file lacks an array of this network
     """
     flat = {f"{layer}/{name}": x for layer, arrays in layers.items() for name, x in arrays.items()}
-    asked = Asked(flat, "matterport's network of this depth")
+    asked = ArrayReader(flat, "matterport's network of this depth")
     trunk, mask = model.trunk, model.mask
     assert isinstance(trunk, ResNetTrunk) and isinstance(mask, MaskHead)
-    found = keras_norm(asked, "trunk.stem", "conv1", "bn_conv1")
+    by_path = keras_norm(asked, "trunk.stem", "conv1", "bn_conv1")
     for g, group in enumerate(trunk.groups):
         for b, block in enumerate(group):
             for part, branch in (("first", "2a"), ("second", "2b"), ("third", "2c"), ("shortcut", "1")):
                 if part != "shortcut" or block.shortcut is not None:
                     name = f"{g + 2}{chr(ord('a') + b)}_branch{branch}"
-                    found |= keras_norm(asked, f"trunk.groups.{g}.{b}.{part}", f"res{name}", f"bn{name}")
+                    by_path |= keras_norm(asked, f"trunk.groups.{g}.{b}.{part}", f"res{name}", f"bn{name}")
     for i in range(len(model.lateral)):
-        found |= keras_conv(asked, f"lateral.{i}", f"fpn_c{i + 2}p{i + 2}")
-        found |= keras_conv(asked, f"smooth.{i}", f"fpn_p{i + 2}")
-    found |= keras_conv(asked, "rpn.conv.0", "rpn_model/rpn_conv_shared") | anchor_arrays(asked)
+        by_path |= keras_conv(asked, f"lateral.{i}", f"fpn_c{i + 2}p{i + 2}")
+        by_path |= keras_conv(asked, f"smooth.{i}", f"fpn_p{i + 2}")
+    by_path |= keras_conv(asked, "rpn.conv.0", "rpn_model/rpn_conv_shared") | anchor_arrays(asked)
     for i in (0, 1):
-        found |= full_arrays(asked, f"box.full.{i}", f"mrcnn_class_conv{i + 1}", f"mrcnn_class_bn{i + 1}")
-    found |= {
+        by_path |= full_arrays(asked, f"box.full.{i}", f"mrcnn_class_conv{i + 1}", f"mrcnn_class_bn{i + 1}")
+    by_path |= {
         f"box.scores.{kind}": asked[f"mrcnn_class_logits/{name}"] for kind, name in zip(KINDS, ("kernel", "bias"))
     }
     for kind, name in zip(KINDS, ("kernel", "bias")):
-        found[f"box.deltas.{kind}"] = reordered(asked[f"mrcnn_bbox_fc/{name}"])
+        by_path[f"box.deltas.{kind}"] = reorder_boxes(asked[f"mrcnn_bbox_fc/{name}"])
     for i in range(len(mask.conv)):
-        found |= keras_norm(asked, f"mask.conv.{i}", f"mrcnn_mask_conv{i + 1}", f"mrcnn_mask_bn{i + 1}")
-    found["mask.enlarge.weight"] = asked["mrcnn_mask_deconv/kernel"].transpose(3, 2, 0, 1)
-    found["mask.enlarge.bias"] = asked["mrcnn_mask_deconv/bias"]
-    return found | keras_conv(asked, "mask.scores", "mrcnn_mask")
+        by_path |= keras_norm(asked, f"mask.conv.{i}", f"mrcnn_mask_conv{i + 1}", f"mrcnn_mask_bn{i + 1}")
+    by_path["mask.enlarge.weight"] = asked["mrcnn_mask_deconv/kernel"].transpose(3, 2, 0, 1)
+    by_path["mask.enlarge.bias"] = asked["mrcnn_mask_deconv/bias"]
+    return by_path | keras_conv(asked, "mask.scores", "mrcnn_mask")
 
 
 def anchor_arrays(arrays: Arrays) -> dict[str, np.ndarray]:
     """One logit for two: that of an object less that of the background; coded boxes as x, y, w, h."""
     kernel, bias = (arrays[f"rpn_model/rpn_class_raw/{name}"] for name in ("kernel", "bias"))
     deltas = arrays["rpn_model/rpn_bbox_pred/kernel"]
-    numbers = np.concatenate([kernel[..., 1::2] - kernel[..., ::2], reordered(deltas)], -1)
-    biases = bias[1::2] - bias[::2], reordered(arrays["rpn_model/rpn_bbox_pred/bias"])
+    numbers = np.concatenate([kernel[..., 1::2] - kernel[..., ::2], reorder_boxes(deltas)], -1)
+    biases = bias[1::2] - bias[::2], reorder_boxes(arrays["rpn_model/rpn_bbox_pred/bias"])
     return {"rpn.numbers.weight": numbers.transpose(3, 2, 0, 1), "rpn.numbers.bias": np.concatenate(biases)}
 
 
-def reordered(x: np.ndarray) -> np.ndarray:
+def reorder_boxes(x: np.ndarray) -> np.ndarray:
     """Coded boxes along the last axis, y, x, h, w each, as x, y, w, h."""
     return x.reshape(*x.shape[:-1], -1, 4)[..., YXHW].reshape(x.shape)
 
@@ -175,6 +175,6 @@ def full_arrays(arrays: Arrays, here: str, conv: str, norm: str) -> dict[str, np
 
 
 def norm_arrays(arrays: Arrays, here: str, there: str, bias: np.ndarray | np.floating) -> dict[str, np.ndarray]:
-    found = {"scale": arrays[f"{there}/gamma"], "shift": arrays[f"{there}/beta"]}
-    found |= {"mean": arrays[f"{there}/moving_mean"] - bias, "variance": arrays[f"{there}/moving_variance"]}
-    return {f"{here}.{name}": x for name, x in found.items()}
+    by_part = {"scale": arrays[f"{there}/gamma"], "shift": arrays[f"{there}/beta"]}
+    by_part |= {"mean": arrays[f"{there}/moving_mean"] - bias, "variance": arrays[f"{there}/moving_variance"]}
+    return {f"{here}.{name}": x for name, x in by_part.items()}

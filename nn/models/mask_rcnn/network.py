@@ -71,9 +71,12 @@ class MaskRCNN(Layer):
         boxes, counts = proposals(config, raw.scores, raw.deltas, raw.anchors, window, training=False)
         classed = [self.classed(raw.maps, boxes[:, some], mode) for some in self.portions(boxes.shape[1])]
         scores, deltas = (cg.concat(list(parts), 1) for parts in zip(*classed))
-        found, score, kinds, count = detections(config, scores, deltas, boxes, counts, window)
-        masks = [self.masks(raw.maps, found[:, some], kinds[:, some], mode) for some in self.portions(found.shape[1])]
-        return found, score, kinds, cg.concat(masks, 1), count
+        final_boxes, score, kinds, count = detections(config, scores, deltas, boxes, counts, window)
+        masks = [
+            self.masks(raw.maps, final_boxes[:, some], kinds[:, some], mode)
+            for some in self.portions(final_boxes.shape[1])
+        ]
+        return final_boxes, score, kinds, cg.concat(masks, 1), count
 
     def portions(self, count: int) -> list[slice]:
         """So many boxes, in portions."""
@@ -82,13 +85,13 @@ class MaskRCNN(Layer):
 
     def classed(self, maps: Sequence[Node], boxes: Node, mode: Mode) -> tuple[Node, Node]:
         """Class logits ``[n, k, classes]`` and coded boxes ``[n, k, classes, 4]`` of boxes ``[n, k, 4]``."""
-        scores, deltas = self.box(self.seen(maps, boxes, self.config.cells), mode=mode)
+        scores, deltas = self.box(self.roi_features(maps, boxes, self.config.cells), mode=mode)
         several = (*boxes.shape[:2], self.config.classes)
         return cg.reshape(scores, several), cg.reshape(deltas, (*several, 4))
 
     def masks(self, maps: Sequence[Node], boxes: Node, kinds: Node, mode: Mode) -> Node:
         """The mask ``[n, k, 28, 28]`` of the class of each box."""
-        logits = self.mask(self.seen(maps, boxes, self.config.mask_cells), mode=mode)
+        logits = self.mask(self.roi_features(maps, boxes, self.config.mask_cells), mode=mode)
         masks = cg.sigmoid(of_class(logits, cg.reshape(kinds, (-1,))))
         return cg.reshape(masks, (*boxes.shape[:2], *masks.shape[1:]))
 
@@ -102,18 +105,18 @@ class MaskRCNN(Layer):
     def pyramid(self, image: Node, mode: Mode) -> list[Node]:
         """The levels, the finest first."""
         maps = self.trunk(image, mode=mode)
-        found: list[Node] = []
+        levels: list[Node] = []
         for lateral, x in zip(reversed(self.lateral), reversed(maps)):
             level = lateral(x, mode=mode)
-            if found:
-                level = level + cg.resize(found[0], level.shape[2:], "nearest", "asymmetric", "floor")
-            found.insert(0, level)
-        found = [smooth(x, mode=mode) for smooth, x in zip(self.smooth, found)]
-        if len(self.config.anchor_sides) > len(found):
-            found.append(found[-1][:, :, ::2, ::2])
-        return found
+            if levels:
+                level = level + cg.resize(levels[0], level.shape[2:], "nearest", "asymmetric", "floor")
+            levels.insert(0, level)
+        levels = [smooth(x, mode=mode) for smooth, x in zip(self.smooth, levels)]
+        if len(self.config.anchor_sides) > len(levels):
+            levels.append(levels[-1][:, :, ::2, ::2])
+        return levels
 
-    def seen(self, maps: Sequence[Node], boxes: Node, cells: int) -> Node:
+    def roi_features(self, maps: Sequence[Node], boxes: Node, cells: int) -> Node:
         """What a grid of `cells` × `cells` over each of ``[n, k, 4]`` boxes sees: ``[n * k, c, cells, cells]``."""
         n, k = boxes.shape[:2]
         grid, samples = self.config.grid

@@ -12,10 +12,10 @@ import numpy as np
 from cgraph import Record
 from nn.compile import Predictor
 from nn.models.mask_rcnn.config import Config
-from nn.models.mask_rcnn.pictures import Seen, seen
+from nn.models.mask_rcnn.pictures import NetworkView, network_view
 
 
-class Found(Record, eq=False):
+class Detection(Record, eq=False):
     """An object in a picture.
 
     Fields
@@ -37,19 +37,19 @@ class Found(Record, eq=False):
         """Its pixels in the picture, bool ``[rows, columns]``."""
         mask, corners = self.mask, np.array(self.box, np.float32)
         if self.rule == "torchvision":
-            mask, corners = np.pad(mask, 1), grown(corners, (len(mask) + 2) / len(mask))
+            mask, corners = np.pad(mask, 1), enlarge_box(corners, (len(mask) + 2) / len(mask))
             left, top, right, bottom = corners.astype(np.int64) + np.array([0, 0, 1, 1])
         else:
             left, top, right, bottom = np.round(corners).astype(np.int64)
-        found = np.zeros(self.size, bool)
-        painted = enlarged(mask, (max(bottom - top, 1), max(right - left, 1))) >= 0.5
+        canvas = np.zeros(self.size, bool)
+        painted = enlarge_mask(mask, (max(bottom - top, 1), max(right - left, 1))) >= 0.5
         rows, columns = slice(max(top, 0), max(bottom, 0)), slice(max(left, 0), max(right, 0))
-        place = found[rows, columns]
+        place = canvas[rows, columns]
         place[...] = painted[max(-top, 0) :, max(-left, 0) :][: place.shape[0], : place.shape[1]]
-        return found
+        return canvas
 
 
-def objects_of(results: Sequence[np.ndarray], which: int, picture: Seen, config: Config) -> list[Found]:
+def objects_of(results: Sequence[np.ndarray], which: int, picture: NetworkView, config: Config) -> list[Detection]:
     """The objects of one picture of a batch.
 
     Parameters
@@ -57,40 +57,42 @@ def objects_of(results: Sequence[np.ndarray], which: int, picture: Seen, config:
         which: the picture's place in the batch
     """
     boxes, scores, kinds, masks, counts = results
-    found = []
+    detections = []
     for i in range(int(counts[which])):
         box = in_picture(boxes[which, i], picture, config)
         if box[2] > box[0] and box[3] > box[1]:
             mask = masks[which, i]
-            found.append(Found(box, float(scores[which, i]), int(kinds[which, i]), mask, picture.size, config.rule))
-    return found
+            detections.append(
+                Detection(box, float(scores[which, i]), int(kinds[which, i]), mask, picture.size, config.rule)
+            )
+    return detections
 
 
-def find(predict: Predictor, config: Config, pictures: Sequence[np.ndarray]) -> list[list[Found]]:
+def find(predict: Predictor, config: Config, pictures: Sequence[np.ndarray]) -> list[list[Detection]]:
     """The objects of each picture uint8 ``[h, w, 3]``, the most likely first, by a network of `nn.compile`."""
-    views = [seen(picture, config) for picture in pictures]
+    views = [network_view(picture, config) for picture in pictures]
     images, windows = (np.stack(x) for x in zip(*(view.operands(config) for view in views)))
     results = predict(images, windows)
     return [objects_of(results, i, view, config) for i, view in enumerate(views)]
 
 
-def in_picture(box: np.ndarray, picture: Seen, config: Config) -> tuple[float, float, float, float]:
+def in_picture(box: np.ndarray, picture: NetworkView, config: Config) -> tuple[float, float, float, float]:
     """A box of the rectangle that the network sees, in the picture's own pixels."""
     left, top, right, bottom = picture.window
     far = config.far
     across, down = (picture.size[1] - far) / (right - left - far), (picture.size[0] - far) / (bottom - top - far)
     x0, y0, x1, y1 = (float(v) for v in box)
-    found = (x0 - left) * across, (y0 - top) * down, (x1 - left) * across + far, (y1 - top) * down + far
-    return found if config.is_torchvision else tuple(float(round(v)) for v in found)  # type: ignore[return-value]
+    corners = (x0 - left) * across, (y0 - top) * down, (x1 - left) * across + far, (y1 - top) * down + far
+    return corners if config.is_torchvision else tuple(float(round(v)) for v in corners)  # type: ignore[return-value]
 
 
-def grown(box: np.ndarray, factor: float) -> np.ndarray:
+def enlarge_box(box: np.ndarray, factor: float) -> np.ndarray:
     """A box with the same centre and longer sides."""
     centre, half = (box[:2] + box[2:]) / 2, (box[2:] - box[:2]) / 2 * np.float32(factor)
     return np.concatenate([centre - half, centre + half])
 
 
-def enlarged(mask: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+def enlarge_mask(mask: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """A mask resized to rows and columns, bilinear, pixels being points half a pixel inside."""
     down, across = (weights(n, m) for n, m in zip(mask.shape, shape))
     return down @ mask @ across.T
@@ -102,7 +104,7 @@ def weights(n: int, count: int) -> np.ndarray:
     return np.maximum(1 - np.abs(at[:, None] - np.arange(n)), 0).astype(np.float32)
 
 
-def as_json(found: Sequence[Found], names: Sequence[str]) -> list[dict[str, Any]]:
+def as_json(detections: Sequence[Detection], names: Sequence[str]) -> list[dict[str, Any]]:
     """Objects as what JSON can hold: name, score, box, and how many pixels."""
     return [
         {
@@ -111,5 +113,5 @@ def as_json(found: Sequence[Found], names: Sequence[str]) -> list[dict[str, Any]
             "box": [round(v, 1) for v in one.box],
             "pixels": int(one.pixels().sum()),
         }
-        for one in found
+        for one in detections
     ]

@@ -7,7 +7,7 @@ from cgraph import InputError, Record
 from nn.models.mask_rcnn.config import Config
 
 
-class Seen(Record, eq=False):
+class NetworkView(Record, eq=False):
     """A picture in the rectangle that a network sees.
 
     Fields
@@ -22,10 +22,10 @@ class Seen(Record, eq=False):
 
     def operands(self, config: Config) -> tuple[np.ndarray, np.ndarray]:
         """Image ``[3, h, w]`` and window ``[4]`` as `MaskRCNN` takes them."""
-        return normalised(self.pixels[None], [self.window], config)[0], as_box(self.window, config)
+        return normalise(self.pixels[None], [self.window], config)[0], as_box(self.window, config)
 
 
-def seen(picture: np.ndarray, config: Config) -> Seen:
+def network_view(picture: np.ndarray, config: Config) -> NetworkView:
     """A picture uint8 ``[h, w, 3]`` as large as fits: at the upper left by torchvision's rule, else in the middle.
 
     Raises
@@ -39,25 +39,25 @@ def seen(picture: np.ndarray, config: Config) -> Seen:
     top, left = (0, 0) if config.is_torchvision else ((whole[0] - rows) // 2, (whole[1] - columns) // 2)
     pixels = np.zeros((3, *whole), np.float32)
     colours = np.ascontiguousarray(picture.transpose(2, 0, 1)[None], np.float32)
-    found = colours if (rows, columns) == size else resized(colours, (rows, columns))
-    pixels[:, top : top + rows, left : left + columns] = found[0]
-    return Seen(pixels, (left, top, left + columns, top + rows), (size[0], size[1]))
+    picture_pixels = colours if (rows, columns) == size else resize_images(colours, (rows, columns))
+    pixels[:, top : top + rows, left : left + columns] = picture_pixels[0]
+    return NetworkView(pixels, (left, top, left + columns, top + rows), (size[0], size[1]))
 
 
-def resized(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+def resize_images(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     """Images ``[n, c, h, w]`` of floats with other rows and columns, bilinear."""
     x = cg.Var(images.shape, images.dtype)
     return cg.compile(cg.resize(x, shape, "linear"), [x])(images)
 
 
-def normalised(pixels: np.ndarray, windows: "np.ndarray | list", config: Config) -> np.ndarray:
+def normalise(pixels: np.ndarray, windows: "np.ndarray | list", config: Config) -> np.ndarray:
     """Pixels ``[n, 3, h, w]`` from 0 to 255 in the network's range; by torchvision's rule 0 outside the windows."""
     mean, deviation = (np.array(x, np.float32)[:, None, None] for x in (config.mean, config.deviation))
-    found = (pixels.astype(np.float32) - mean) / deviation
+    images = (pixels.astype(np.float32) - mean) / deviation
     if config.is_torchvision:
-        for image, (left, top, right, bottom) in zip(found, np.asarray(windows, np.int64)):
+        for image, (left, top, right, bottom) in zip(images, np.asarray(windows, np.int64)):
             image[:, :top], image[:, bottom:], image[:, :, :left], image[:, :, right:] = 0, 0, 0, 0
-    return found
+    return images
 
 
 def as_box(window: "np.ndarray | tuple", config: Config) -> np.ndarray:

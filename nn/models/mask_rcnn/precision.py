@@ -10,7 +10,7 @@ import numpy as np
 from nn.compile import compile as compile_model
 from nn.models.mask_rcnn.config import Config
 from nn.models.mask_rcnn.network import MaskRCNN
-from nn.models.mask_rcnn.objects import Found, find
+from nn.models.mask_rcnn.objects import Detection, find
 
 
 class Precision(NamedTuple):
@@ -21,7 +21,7 @@ class Precision(NamedTuple):
     at_75: float
 
 
-class Wanted(NamedTuple):
+class GroundTruth(NamedTuple):
     """The objects that are in a picture: boxes ``[k, 4]``, classes ``[k]``, masks bool ``[k, rows, columns]``."""
 
     boxes: np.ndarray
@@ -29,7 +29,9 @@ class Wanted(NamedTuple):
     masks: np.ndarray
 
 
-def precision(found: Sequence[Sequence[Found]], wanted: Sequence[Wanted], classes: int) -> dict[str, Precision]:
+def precision(
+    detections: Sequence[Sequence[Detection]], truths: Sequence[GroundTruth], classes: int
+) -> dict[str, Precision]:
     """``boxes`` and ``masks``: how well what was found in each picture is what is there.
 
     Source: COCO's evaluation, by pycocotools.
@@ -37,8 +39,8 @@ def precision(found: Sequence[Sequence[Found]], wanted: Sequence[Wanted], classe
     from pycocotools.coco import COCO
     from pycocotools.cocoeval import COCOeval
 
-    annotations = [one for i, truth in enumerate(wanted) for one in truth_rows(i, truth)]
-    rows = [row for i, objects in enumerate(found) for row in found_rows(i, objects)]
+    annotations = [one for i, truth in enumerate(truths) for one in truth_rows(i, truth)]
+    rows = [row for i, objects in enumerate(detections) for row in detection_rows(i, objects)]
     if not rows:
         return dict.fromkeys(("boxes", "masks"), Precision(0.0, 0.0, 0.0))
     measured = {}
@@ -46,7 +48,7 @@ def precision(found: Sequence[Sequence[Found]], wanted: Sequence[Wanted], classe
         truth = COCO()
         truth.dataset = {
             "info": {},
-            "images": [image_row(i, one) for i, one in enumerate(wanted)],
+            "images": [image_row(i, one) for i, one in enumerate(truths)],
             "annotations": [one | {"id": i + 1} for i, one in enumerate(annotations)],
             "categories": [{"id": kind, "name": str(kind)} for kind in range(1, classes)],
         }
@@ -64,26 +66,26 @@ def precision(found: Sequence[Sequence[Found]], wanted: Sequence[Wanted], classe
 SHARED = ("image_id", "category_id", "score")
 
 
-def image_row(number: int, truth: Wanted) -> dict[str, int]:
+def image_row(number: int, truth: GroundTruth) -> dict[str, int]:
     rows, columns = truth.masks.shape[1:]
     return {"id": number + 1, "height": rows, "width": columns}
 
 
-def truth_rows(number: int, truth: Wanted) -> list[dict[str, Any]]:
+def truth_rows(number: int, truth: GroundTruth) -> list[dict[str, Any]]:
     return [
         {
             "image_id": number + 1, "category_id": int(kind), "iscrowd": 0, "area": float(mask.sum()),
-            "bbox": corner_and_size(box), "segmentation": packed(mask),
+            "bbox": corner_and_size(box), "segmentation": encode_mask(mask),
         }
         for box, kind, mask in zip(*truth)
     ]  # fmt: skip
 
 
-def found_rows(number: int, objects: Sequence[Found]) -> list[dict[str, Any]]:
+def detection_rows(number: int, objects: Sequence[Detection]) -> list[dict[str, Any]]:
     return [
         {
             "image_id": number + 1, "category_id": one.kind, "score": one.score, "bbox": corner_and_size(one.box),
-            "segmentation": packed(one.pixels()),
+            "segmentation": encode_mask(one.pixels()),
         }
         for one in objects
     ]  # fmt: skip
@@ -94,7 +96,7 @@ def corner_and_size(box: Any) -> list[float]:
     return [x0, y0, x1 - x0, y1 - y0]
 
 
-def packed(mask: np.ndarray) -> Any:
+def encode_mask(mask: np.ndarray) -> Any:
     """A mask in runs, as COCO's files have it."""
     from pycocotools import mask as runs
 
@@ -102,13 +104,13 @@ def packed(mask: np.ndarray) -> Any:
 
 
 def validation(
-    model: MaskRCNN, pictures: Sequence[np.ndarray], wanted: Sequence[Wanted], batch: int = 1
+    model: MaskRCNN, pictures: Sequence[np.ndarray], truths: Sequence[GroundTruth], batch: int = 1
 ) -> Callable[[], float]:
     """For `nn.train`: one less the mean precision of masks, with the weights as they are when it is called."""
     config: Config = model.config
     predict = compile_model(model, batch, frozen=False)
 
     def lack() -> float:
-        return 1.0 - precision(find(predict, config, pictures), wanted, config.classes)["masks"].mean
+        return 1.0 - precision(find(predict, config, pictures), truths, config.classes)["masks"].mean
 
     return lack

@@ -93,9 +93,9 @@ def adopt(model: MaskRCNN, arrays: Mapping[str, np.ndarray]) -> list[str]:
     others = int(arrays["roi_heads.box_predictor.cls_score.bias"].shape[0])
     depth = next(depth for depth, blocks in DEPTHS.items() if blocks == model.trunk.depths)  # type: ignore[attr-defined]
     source = mask_rcnn(depth, None, replace(model.config, classes=others), eps=model.trunk.eps)  # type: ignore[attr-defined]
-    found = torchvision_arrays(arrays, source)
-    fits = {path: found[path].shape == x.shape for path, x in model.variables().items()}
-    assign_all({x: found[path] for path, x in model.variables().items() if fits[path]})
+    by_path = torchvision_arrays(arrays, source)
+    fits = {path: by_path[path].shape == x.shape for path, x in model.variables().items()}
+    assign_all({x: by_path[path] for path, x in model.variables().items() if fits[path]})
     return [path for path, is_fitting in fits.items() if not is_fitting]
 
 

@@ -31,33 +31,33 @@ def proposals(
     if not config.is_torchvision:
         scores, deltas = [cg.concat(list(scores), 1)], [cg.concat(list(deltas), 1)]
         anchors = [np.concatenate(list(anchors))]
-    found = [best(config, *level, before) for level in zip(scores, deltas, anchors)]
-    boxes = clipped(cg.concat([box for box, _ in found], 1), window)
-    best_scores = cg.concat([score for _, score in found], 1)
-    levels = np.repeat(np.arange(len(found)), [score.shape[1] for _, score in found])
+    candidates = [best(config, *level, before) for level in zip(scores, deltas, anchors)]
+    boxes = clip_boxes(cg.concat([box for box, _ in candidates], 1), window)
+    best_scores = cg.concat([score for _, score in candidates], 1)
+    levels = np.repeat(np.arange(len(candidates)), [score.shape[1] for _, score in candidates])
     if config.is_torchvision:
         best_scores = cg.where(has_sides(boxes, LEAST_SIDE), best_scores, -np.inf)
     places, counts = cg.non_maximum_suppression(
-        boxes, best_scores, after, config.proposal_share, groups=levels if len(found) > 1 else None
+        boxes, best_scores, after, config.proposal_share, groups=levels if len(candidates) > 1 else None
     )
-    return chosen(boxes, places), counts
+    return rows_at(boxes, places), counts
 
 
 def best(config: Config, scores: Node, deltas: Node, anchors: np.ndarray, count: int) -> tuple[Node, Node]:
     """Boxes and scores of the anchors with the best scores of one level."""
     values, places = cg.top_k(scores, min(count, scores.shape[1]), 1)
-    found = cg.take_along_axis(deltas, cg.expand_dims(places, 2), 1)
-    return cg.box_decode(found, cg.take(anchors, places, 0), config.anchor_scales, config.most), values
+    best_deltas = cg.take_along_axis(deltas, cg.expand_dims(places, 2), 1)
+    return cg.box_decode(best_deltas, cg.take(anchors, places, 0), config.anchor_scales, config.most), values
 
 
-def chosen(x: Node, places: Node) -> Node:
+def rows_at(x: Node, places: Node) -> Node:
     """Rows ``[n, size, ...]`` of ``[n, m, ...]`` at places ``[n, size]``; zeros where the place is -1."""
     shape = (*places.shape, *[1] * (x.ndim - 2))
-    found = cg.take_along_axis(x, cg.reshape(cg.maximum(places, 0), shape), 1)
-    return cg.where(cg.reshape(places >= 0, shape), found, cg.zeros_like(found))
+    rows = cg.take_along_axis(x, cg.reshape(cg.maximum(places, 0), shape), 1)
+    return cg.where(cg.reshape(places >= 0, shape), rows, cg.zeros_like(rows))
 
 
-def clipped(boxes: Node, window: Node) -> Node:
+def clip_boxes(boxes: Node, window: Node) -> Node:
     """Boxes ``[n, m, 4]`` cut off at the window of each picture ``[n, 4]``."""
     low = cg.concat([window[:, :2], window[:, :2]], 1)
     high = cg.concat([window[:, 2:], window[:, 2:]], 1)

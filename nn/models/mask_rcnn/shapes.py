@@ -31,8 +31,8 @@ from nn.models.mask_rcnn.heads import AnchorHead, BoxHead, MaskHead
 from nn.models.mask_rcnn.losses import Training, total
 from nn.models.mask_rcnn.network import MaskRCNN
 from nn.models.mask_rcnn.objects import find
-from nn.models.mask_rcnn.precision import Precision, Wanted, precision
-from nn.models.mask_rcnn.synthetic import OBJECTS, TEST, TRAINING, Made, made
+from nn.models.mask_rcnn.precision import GroundTruth, Precision, precision
+from nn.models.mask_rcnn.synthetic import OBJECTS, TEST, TRAINING, SyntheticImages, synthetic_images
 from nn.models.resnet import Basic
 from nn.optim import AdamW, ClipL2, Optimiser, Trapezoid
 from nn.train import train
@@ -77,8 +77,8 @@ def shapes_network(weights: int | str | None = 0) -> MaskRCNN:
     smooth = tuple(Conv2d(PYRAMID, PYRAMID, 3, 1, 1) for _ in lateral)
     box = BoxHead(PYRAMID, config.cells, config.classes, (PYRAMID, PYRAMID), (96, 96), "layer")
     mask = MaskHead(PYRAMID, config.classes, (32, 32), 32)
-    made = MaskRCNN(config, SmallTrunk(), lateral, smooth, AnchorHead(PYRAMID, PYRAMID), box, mask)
-    return initialise(made, weights)
+    model = MaskRCNN(config, SmallTrunk(), lateral, smooth, AnchorHead(PYRAMID, PYRAMID), box, mask)
+    return initialise(model, weights)
 
 
 STEPS, WARMUP, FALL = 2800, 100, 600
@@ -101,9 +101,11 @@ def loader(folder: Path, pictures: int = PICTURES) -> Loader:
     """The pictures of the training seed, made once, in batches of random positions."""
     path = folder / "pictures.npz"
     if not path.exists():
-        np.savez(path, **made(TRAINING, 0, pictures)._asdict())
+        np.savez(path, **synthetic_images(TRAINING, 0, pictures)._asdict())
     arrays = read_npz(path)
-    return Loader([arrays[name] for name in Made._fields], BATCH, change=positions(shapes_config(), turning=True))
+    return Loader(
+        [arrays[name] for name in SyntheticImages._fields], BATCH, change=positions(shapes_config(), turning=True)
+    )
 
 
 def train_shapes(
@@ -120,22 +122,22 @@ def train_shapes(
     return model.model, history
 
 
-def measured(model: MaskRCNN, count: int = TESTED, **options: Any) -> dict[str, Precision]:
+def measure(model: MaskRCNN, count: int = TESTED, **options: Any) -> dict[str, Precision]:
     """Average precision on pictures that no training saw."""
-    data = made(TEST, 0, count)
+    data = synthetic_images(TEST, 0, count)
     predict = compile_model(model, **options)
-    found = [find(predict, model.config, [x.transpose(1, 2, 0)])[0] for x in data.pictures]
-    return precision(found, [wanted(data, i) for i in range(count)], model.config.classes)
+    detections = [find(predict, model.config, [x.transpose(1, 2, 0)])[0] for x in data.pictures]
+    return precision(detections, [ground_truth(data, i) for i in range(count)], model.config.classes)
 
 
-def wanted(data: Made, number: int) -> Wanted:
+def ground_truth(data: SyntheticImages, number: int) -> GroundTruth:
     """The objects of one picture."""
     there = np.flatnonzero(data.classes[number])
     masks = data.owner[number] == there[:, None, None] + 1
-    return Wanted(data.boxes[number, there], data.classes[number, there], masks)
+    return GroundTruth(data.boxes[number, there], data.classes[number, there], masks)
 
 
-def log_of(history: History, found: dict[str, Precision]) -> str:
+def log_of(history: History, precisions: dict[str, Precision]) -> str:
     """Losses as means of 100 steps, and what was measured at the end, as text."""
     names = list(history.parts)
     lines = [f"{'steps':>6} {'loss':>7} " + " ".join(f"{name:>13}" for name in names)]
@@ -143,7 +145,7 @@ def log_of(history: History, found: dict[str, Precision]) -> str:
         some = slice(first, first + 100)
         parts = " ".join(f"{history.parts[name][some].mean():13.4f}" for name in names)
         lines.append(f"{first:6d} {history.loss[some].mean():7.4f} {parts}")
-    for kind, value in found.items():
+    for kind, value in precisions.items():
         lines.append(f"{kind}: mAP {value.mean:.4f}, AP50 {value.at_50:.4f}, AP75 {value.at_75:.4f}")
     return "\n".join(lines) + "\n"
 
@@ -155,12 +157,12 @@ def main() -> None:
     parser.add_argument("--pictures", type=int, default=PICTURES, help="to train with")
     parser.add_argument("--tested", type=int, default=TESTED, help="pictures to measure on")
     parser.add_argument("--threads", type=int, default=0)
-    given = parser.parse_args()
-    model, history = train_shapes(given.folder, given.steps, given.pictures, threads=given.threads)
-    save_weights(given.folder / WEIGHTS.name, model, dtype="float16")
-    load_weights(given.folder / WEIGHTS.name, model)
-    text = log_of(history, measured(model, given.tested, threads=given.threads))
-    (given.folder / "log.txt").write_text(text)
+    arguments = parser.parse_args()
+    model, history = train_shapes(arguments.folder, arguments.steps, arguments.pictures, threads=arguments.threads)
+    save_weights(arguments.folder / WEIGHTS.name, model, dtype="float16")
+    load_weights(arguments.folder / WEIGHTS.name, model)
+    text = log_of(history, measure(model, arguments.tested, threads=arguments.threads))
+    (arguments.folder / "log.txt").write_text(text)
     write(text, sys.stdout)
 
 

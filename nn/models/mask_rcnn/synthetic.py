@@ -19,7 +19,7 @@ TRAINING, CHECK, TEST = 0, 1, 2
 Y, X = np.mgrid[:SIDE, :SIDE] + 0.5
 
 
-class Made(NamedTuple):
+class SyntheticImages(NamedTuple):
     """Pictures and their truth.
 
     Fields
@@ -37,12 +37,12 @@ class Made(NamedTuple):
     owner: np.ndarray
 
 
-def made(seed: int, first: int, count: int) -> Made:
+def synthetic_images(seed: int, first: int, count: int) -> SyntheticImages:
     """The pictures `first` … of a seed."""
-    return Made(*(np.stack(x) for x in zip(*(picture(seed, first + i) for i in range(count)))))
+    return SyntheticImages(*(np.stack(x) for x in zip(*(picture(seed, first + i) for i in range(count)))))
 
 
-def picture(seed: int, number: int) -> Made:
+def picture(seed: int, number: int) -> SyntheticImages:
     """One picture, without the leading axis."""
     rng = np.random.default_rng([seed, number])
     image = ground(rng)
@@ -55,7 +55,7 @@ def picture(seed: int, number: int) -> Made:
         kinds.append(kind)
     noisy = np.clip(image + rng.normal(0, 0.04, image.shape), 0, 1)
     whole = np.array([0, 0, SIDE, SIDE])
-    return Made((noisy * 255).round().astype(np.uint8), whole, *truth(owner, kinds))
+    return SyntheticImages((noisy * 255).round().astype(np.uint8), whole, *truth(owner, kinds))
 
 
 def ground(rng: np.random.Generator) -> np.ndarray:
@@ -68,10 +68,10 @@ def ground(rng: np.random.Generator) -> np.ndarray:
 def shape(rng: np.random.Generator, kind: int) -> tuple[np.ndarray, np.ndarray]:
     """The pixels of an object, and a coordinate along which its stripes go."""
     size, (x, y), angle = rng.uniform(8, 28), rng.uniform(12, SIDE - 12, 2), rng.uniform(0, 2 * np.pi)
-    return placed(kind, size, x, y, angle)
+    return shape_at(kind, size, x, y, angle)
 
 
-def placed(kind: int, size: float, x: float, y: float, angle: float) -> tuple[np.ndarray, np.ndarray]:
+def shape_at(kind: int, size: float, x: float, y: float, angle: float) -> tuple[np.ndarray, np.ndarray]:
     """The same of an object at a place."""
     u = (X - x) * np.cos(angle) + (Y - y) * np.sin(angle)
     v = -(X - x) * np.sin(angle) + (Y - y) * np.cos(angle)
@@ -104,7 +104,7 @@ def film(frames: int, seed: int = TEST) -> Iterator[np.ndarray]:
         image = below
         for i, way in enumerate(start + t * speed):
             x, y = 20 + abs(way % (2 * (SIDE - 40)) - (SIDE - 40))
-            mask, along = placed(1 + i % 3, size[i], x, y, t * turn[i])
+            mask, along = shape_at(1 + i % 3, size[i], x, y, t * turn[i])
             image = np.where(mask, colour[i, :, None, None] + 0.08 * np.sin(0.6 * along), image)
         noisy = np.clip(image + rng.normal(0, 0.04, image.shape), 0, 1)
         yield np.ascontiguousarray((noisy * 255).round().astype(np.uint8).transpose(1, 2, 0))
@@ -113,13 +113,13 @@ def film(frames: int, seed: int = TEST) -> Iterator[np.ndarray]:
 def truth(owner: np.ndarray, kinds: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Boxes, classes and owners of the objects of which enough is visible, numbered anew."""
     boxes, classes = np.zeros((OBJECTS, 4), np.float32), np.zeros(OBJECTS, np.int64)
-    found = np.zeros_like(owner)
+    visible_owner = np.zeros_like(owner)
     for i, kind in enumerate(kinds, 1):
         rows, columns = np.nonzero(owner == i)
         if len(rows) < LEAST_PIXELS:
             continue
-        n = int(found.max())
+        n = int(visible_owner.max())
         boxes[n] = columns.min(), rows.min(), columns.max() + 1, rows.max() + 1
         classes[n] = kind
-        found[owner == i] = n + 1
-    return boxes, classes, found
+        visible_owner[owner == i] = n + 1
+    return boxes, classes, visible_owner

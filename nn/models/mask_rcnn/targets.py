@@ -9,7 +9,7 @@ import cgraph as cg
 from cgraph import Node
 
 
-def matched(overlaps: Node, there: Node, low: float, high: float, best_of_each: bool) -> tuple[Node, Node, Node]:
+def match_boxes(overlaps: Node, there: Node, low: float, high: float, best_of_each: bool) -> tuple[Node, Node, Node]:
     """For each box the object that it overlaps most ``[n, m]``, and whether it is positive, and negative.
 
     Parameters
@@ -27,7 +27,7 @@ def matched(overlaps: Node, there: Node, low: float, high: float, best_of_each: 
     return whose, positive, negative & ~positive
 
 
-def sampled(positive: Node, negative: Node, key: Node, size: int, most: int) -> tuple[Node, Node, Node]:
+def sample_boxes(positive: Node, negative: Node, key: Node, size: int, most: int) -> tuple[Node, Node, Node]:
     """A random choice of places ``[n, size]`` without repetition: at most `most` positives, then negatives.
 
     Parameters
@@ -44,7 +44,7 @@ def sampled(positive: Node, negative: Node, key: Node, size: int, most: int) -> 
     return places, drawn >= 2, drawn >= 0
 
 
-def owned(owner: Node, boxes: Node, whose: Node, cells: int, grid: tuple[str, int]) -> Node:
+def mask_targets(owner: Node, boxes: Node, whose: Node, cells: int, grid: tuple[str, int]) -> Node:
     """How much of each cell of a grid over each box belongs to an object: ``[n, k, cells, cells]``, from 0 to 1.
 
     The mean of bilinear samples of the object's mask, as `cg.roi_align` takes them from a box in pixels; the masks
@@ -69,9 +69,9 @@ def owned(owner: Node, boxes: Node, whose: Node, cells: int, grid: tuple[str, in
     for row, share in down:
         for column, other in across:
             place = cg.expand_dims(row, 3) * w + cg.expand_dims(column, 2)
-            found = cg.reshape(cg.take_along_axis(rows, cg.reshape(place, (n, -1)), 1), (n, k, count, count))
+            owners = cg.reshape(cg.take_along_axis(rows, cg.reshape(place, (n, -1)), 1), (n, k, count, count))
             weight = cg.expand_dims(share, 3) * cg.expand_dims(other, 2)
-            total = total + cg.where(found == number, weight, 0.0)
+            total = total + cg.where(owners == number, weight, 0.0)
     return cg.mean(cg.reshape(total, (n, k, cells, samples, cells, samples)), (3, 5))
 
 

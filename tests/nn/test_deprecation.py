@@ -1,0 +1,41 @@
+import inspect
+
+import numpy as np
+import pytest
+
+import cgraph as cg
+import nn
+from nn.deprecation import renamed_keyword
+
+
+@renamed_keyword("old", "new")
+def double(new: int = 1) -> int:
+    return 2 * new
+
+
+def test_the_old_keyword_is_passed_under_its_new_name_with_a_warning():
+    with pytest.warns(DeprecationWarning, match="double: old= is called new= now. Use new="):
+        assert double(old=3) == 6
+    assert double(4) == double(new=4) == 8
+
+
+def test_both_names_in_one_call_are_refused():
+    with pytest.raises(TypeError, match="not both"):
+        double(old=1, new=2)
+
+
+@pytest.mark.parametrize(
+    "loss", [x for x in vars(nn.losses).values() if inspect.isfunction(x) and x.__name__ in nn.losses.__all__]
+)
+def test_every_loss_takes_its_old_keyword(loss):
+    x, y = cg.Var((2, 3)), cg.Var((2, 3))
+    with pytest.warns(DeprecationWarning, match="targets"):
+        old = loss(x, wanted=y)
+    arrays = [np.linspace(0.1, 0.9, 6, dtype="float32").reshape(2, 3)] * 2
+    new = loss(x, targets=y)
+    assert cg.compile(old, [x, y])(*arrays) == cg.compile(new, [x, y])(*arrays)
+
+
+def test_quantise_takes_its_old_keyword():
+    with pytest.warns(DeprecationWarning, match="labels"), pytest.raises(cg.InputError):
+        nn.quantise(nn.models.mlp(), np.zeros((1, 3), np.float32), wanted=[0])
